@@ -1,0 +1,41 @@
+/** Bank identification numbers: the first six to eight digits of a card number. */
+import { Context, Effect, Schema } from "effect"
+import * as Operation from "./Operation.ts"
+import type { NotFound, UpstreamUnavailable } from "./OperationError.ts"
+
+export const BinRecord = Schema.Struct({
+  bin: Schema.String,
+  /** The network's name in lower case, such as `visa`. */
+  scheme: Schema.String,
+  /** `credit`, `debit`, `prepaid`; null where no source says, as for all that follow. */
+  type: Schema.NullOr(Schema.String),
+  brand: Schema.NullOr(Schema.String),
+  country: Schema.NullOr(
+    Schema.Struct({
+      name: Schema.String,
+      /** ISO 3166-1 alpha-2. */
+      code: Schema.String,
+      /** ISO 4217. */
+      currency: Schema.NullOr(Schema.String)
+    })
+  ),
+  bank: Schema.NullOr(Schema.Struct({ name: Schema.String }))
+})
+
+export class BinDirectory extends Context.Service<
+  BinDirectory,
+  {
+    /** What is known of a prefix of six to eight digits; `NotFound` when it belongs to no known scheme. */
+    readonly lookup: (bin: string) => Effect.Effect<typeof BinRecord.Type, NotFound | UpstreamUnavailable>
+  }
+>()("@millrace/core/operations/Bin/BinDirectory") {}
+
+export const lookup = Operation.make("bin.lookup", {
+  summary: "Look up the scheme and issuer of a card number prefix",
+  route: { method: "GET", path: "/bin/:bin", params: { bin: Schema.String.check(Schema.isPattern(/^[0-9]{6,8}$/u)) } },
+  success: BinRecord,
+  run: Effect.fnUntraced(function* ({ bin }) {
+    const directory = yield* BinDirectory
+    return { data: yield* directory.lookup(bin) }
+  })
+})

@@ -1,0 +1,121 @@
+/**
+ * One billable operation: its contract, how it is counted, what is checked before credits are held, and what runs while
+ * they are. Everything else about it (endpoint, OpenAPI, catalog entry, client, generators) derives from this value.
+ */
+import { type Duration, Effect, type Schema } from "effect"
+import type { OperationError } from "./OperationError.ts"
+
+type Fields = Schema.Struct.Fields
+type Path = `/${string}`
+type Input<Params extends Fields, Query extends Fields, Body extends Fields> = Schema.Struct.Type<Params & Query & Body>
+
+/** Where an operation is reached over HTTP: data, so that the core stays free of any HTTP library. */
+export interface Route<Method extends string, P extends Path, Params extends Fields, Query extends Fields, Body extends Fields> {
+  readonly method: Method
+  readonly path: P
+  readonly params: Params
+  readonly query: Query
+  readonly body: Body
+  /** Status of a success: 200 unless the contract says 201 or 202. */
+  readonly status: 200 | 201 | 202
+}
+
+/** Who calls, and what the call's resources are named after. */
+export interface Caller {
+  readonly accountId: string
+  readonly requestId: string
+  readonly reservationId: string
+}
+
+/** What an operation gives back; `quantity` when less was done than was held for. */
+export interface Outcome<A> {
+  readonly data: A
+  readonly quantity?: number
+}
+
+export interface Operation<
+  Key extends string,
+  Method extends string,
+  P extends Path,
+  Params extends Fields,
+  Query extends Fields,
+  Body extends Fields,
+  Success extends Schema.Top,
+  E extends OperationError,
+  R
+> {
+  /** Names the operation in events, the price plan and the catalog. Never changes. */
+  readonly key: Key
+  readonly summary: string
+  readonly route: Route<Method, P, Params, Query, Body>
+  /** Units of the price plan that the call is held for. */
+  readonly quantity: (input: Input<Params, Query, Body>) => number
+  readonly success: Success
+  /** Ownership, existence, breaker: what fails here is answered before any credit is held, and writes nothing. */
+  readonly check: (input: Input<Params, Query, Body>, caller: Omit<Caller, "reservationId">) => Effect.Effect<void, E, R>
+  readonly run: (input: Input<Params, Query, Body>, caller: Caller) => Effect.Effect<Outcome<Success["Type"]>, E, R>
+  /** For operations that create or change something: what became of a call whose process died; nothing when it left no trace. */
+  readonly recover?: (reservationId: string) => Effect.Effect<Outcome<Success["Type"]> | undefined, E, R>
+  /** The hold outlives this by at least thirty seconds. */
+  readonly timeout: Duration.Input
+  /** Fields of input or data that are never echoed, logged or written in clear. */
+  readonly secret: ReadonlyArray<string>
+}
+
+/** Any operation, for lists of them. */
+// biome-ignore lint/suspicious/noExplicitAny: inputs are contravariant, so only `any` admits every operation
+export type Any = Operation<string, string, Path, any, any, any, Schema.Codec<any, any>, OperationError, any>
+
+export const make = <
+  const Key extends string,
+  const Method extends string,
+  const P extends Path,
+  Success extends Schema.Top,
+  ERun extends OperationError,
+  RRun,
+  Params extends Fields = {},
+  Query extends Fields = {},
+  Body extends Fields = {},
+  ECheck extends OperationError = never,
+  RCheck = never,
+  ERecover extends OperationError = never,
+  RRecover = never
+>(
+  key: Key,
+  options: {
+    readonly summary: string
+    readonly route: {
+      readonly method: Method
+      readonly path: P
+      readonly params?: Params
+      readonly query?: Query
+      readonly body?: Body
+      readonly status?: 200 | 201 | 202
+    }
+    readonly success: Success
+    readonly run: (input: Input<Params, Query, Body>, caller: Caller) => Effect.Effect<Outcome<Success["Type"]>, ERun, RRun>
+    readonly check?: (input: Input<Params, Query, Body>, caller: Omit<Caller, "reservationId">) => Effect.Effect<void, ECheck, RCheck>
+    readonly quantity?: (input: Input<Params, Query, Body>) => number
+    readonly recover?: (reservationId: string) => Effect.Effect<Outcome<Success["Type"]> | undefined, ERecover, RRecover>
+    readonly timeout?: Duration.Input
+    readonly secret?: ReadonlyArray<string>
+  }
+): Operation<Key, Method, P, Params, Query, Body, Success, ERun | ECheck | ERecover, RRun | RCheck | RRecover> => ({
+  key,
+  summary: options.summary,
+  route: {
+    method: options.route.method,
+    path: options.route.path,
+    params: options.route.params ?? ({} as Params),
+    query: options.route.query ?? ({} as Query),
+    body: options.route.body ?? ({} as Body),
+    status: options.route.status ?? 200
+  },
+  quantity: options.quantity ?? (() => 1),
+  success: options.success,
+  check: options.check ?? (() => Effect.void),
+  run: options.run,
+  ...(options.recover === undefined ? {} : { recover: options.recover }),
+  timeout: options.timeout ?? "30 seconds",
+  secret: options.secret ?? []
+})

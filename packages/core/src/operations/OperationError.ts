@@ -1,0 +1,27 @@
+/**
+ * What an operation may answer instead of a success. Each is refunded in full; found in `check`, before a hold, it writes nothing.
+ */
+import { Schema } from "effect"
+
+/** Well-formed, but not something this operation can do. `message` names the field and what would do. */
+export class InvalidInput extends Schema.TaggedError<InvalidInput>()("InvalidInput", {
+  field: Schema.String,
+  message: Schema.String
+}) {}
+
+/** What was asked for does not exist, or not for this caller. `resource` is a word such as `bin` or `domain`. */
+export class NotFound extends Schema.TaggedError<NotFound>()("NotFound", { resource: Schema.String }) {}
+
+/** The upstream failed, refused, hung, or answered something that is no answer. */
+export class UpstreamUnavailable extends Schema.TaggedError<UpstreamUnavailable>()("UpstreamUnavailable", {
+  upstream: Schema.String,
+  /** For operators: it may name hosts and causes, and is never shown to a caller. */
+  reason: Schema.String
+}) {}
+
+/** No provider was configured for this operation at this host. */
+export class UpstreamNotConfigured extends Schema.TaggedError<UpstreamNotConfigured>()("UpstreamNotConfigured", {
+  upstream: Schema.String
+}) {}
+
+export type OperationError = InvalidInput | NotFound | UpstreamUnavailable | UpstreamNotConfigured

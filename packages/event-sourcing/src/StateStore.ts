@@ -1,0 +1,55 @@
+/**
+ * What must not be in the log, because it must be deletable or is derived: vault keys, sealed replies, blobs, leases,
+ * projections and checkpoints. A small durable map of bytes, by space and key, with versions for compare-and-set.
+ */
+import { type Array, Context, type Effect, Schema } from "effect"
+
+export interface Entry {
+  readonly key: string
+  readonly value: Uint8Array
+  /** Grows with every change in the whole store, also after a removal: so it serves as a fencing token. */
+  readonly version: number
+  /** Milliseconds since 1970; from then on the entry counts as absent. */
+  readonly expiresAt: number | null
+}
+
+export type Change =
+  | {
+      readonly _tag: "put"
+      readonly space: string
+      readonly key: string
+      readonly value: Uint8Array
+      readonly expiresAt?: number
+      /** The version it must have now, or `absent`; anything when left out. */
+      readonly expected?: number | "absent"
+    }
+  | {
+      readonly _tag: "remove"
+      readonly space: string
+      readonly key: string
+      readonly expected?: number
+      /** Leave no trace on disk, not in free pages nor in a journal: for keys whose destruction is a deletion. */
+      readonly shred?: boolean
+    }
+
+/** An entry is not as expected: nothing of the write happened. */
+export class StateConflict extends Schema.TaggedError<StateConflict>()("StateConflict", {
+  space: Schema.String,
+  key: Schema.String
+}) {}
+
+export class StateUnavailable extends Schema.TaggedError<StateUnavailable>()("StateUnavailable", { reason: Schema.String }) {}
+
+export class StateStore extends Context.Service<
+  StateStore,
+  {
+    readonly get: (space: string, key: string) => Effect.Effect<Entry | undefined, StateUnavailable>
+    /** Entries of a space by key, in text order, after `after`; at most `limit`, 1,000 by default. */
+    readonly list: (
+      space: string,
+      options?: { readonly after?: string; readonly limit?: number }
+    ) => Effect.Effect<ReadonlyArray<Entry>, StateUnavailable>
+    /** All changes or none, durably. Answers the version that every `put` of this write now has. */
+    readonly write: (changes: Array.NonEmptyReadonlyArray<Change>) => Effect.Effect<number, StateConflict | StateUnavailable>
+  }
+>()("@millrace/event-sourcing/StateStore") {}

@@ -1,0 +1,18 @@
+import { fileURLToPath } from "node:url"
+import { defineConfig } from "vitest/config"
+
+const root = fileURLToPath(new URL("..", import.meta.url))
+
+export default defineConfig({
+  root,
+  ssr: { resolve: { conditions: ["@millrace/source"], externalConditions: ["@millrace/source"] } },
+  resolve: { conditions: ["@millrace/source"] },
+  test: {
+    include: ["packages/*/test/**/*.test.ts", "examples/test/**/*.test.ts", "test/**/*.test.ts"],
+    // Processes, not threads: native addons and signals belong to a process; the conditions let child processes run the sources.
+    pool: "forks",
+    execArgv: ["--conditions=@millrace/source"],
+    testTimeout: 30_000,
+    hookTimeout: 30_000
+  }
+})
