@@ -1,0 +1,39 @@
+/** Ids of resources: a prefix that says what, then a ULID. Their making is a service, so a test or a simulation owns it. */
+import { Clock, Context, Effect, Schema } from "effect"
+import { monotonicFactory } from "ulid"
+import { randomUUID } from "node:crypto"
+
+const ULID = "[0-9A-HJKMNP-TV-Z]{26}"
+
+export const AccountId = Schema.String.check(Schema.isPattern(new RegExp(`^acc_${ULID}$`, "u"))).pipe(Schema.brand("AccountId"))
+export type AccountId = typeof AccountId.Type
+
+export const ReservationId = Schema.String.check(Schema.isPattern(new RegExp(`^res_${ULID}$`, "u"))).pipe(Schema.brand("ReservationId"))
+export type ReservationId = typeof ReservationId.Type
+
+/** What makes ids. */
+export interface Ids {
+  /** A ULID for a time in milliseconds since 1970; greater than every one before it. */
+  readonly ulid: (now: number) => string
+  /** A random UUID, for requests. */
+  readonly uuid: () => string
+}
+
+export const Ids = Context.Reference<Ids>("@millrace/core/Ids", {
+  defaultValue: () => {
+    const next = monotonicFactory()
+    return { ulid: (now) => next(now), uuid: () => randomUUID() }
+  }
+})
+
+const prefixed = (prefix: string): Effect.Effect<string> =>
+  Effect.gen(function* () {
+    const ids = yield* Ids
+    const clock = yield* Clock.Clock
+    return prefix + ids.ulid(clock.currentTimeMillisUnsafe())
+  })
+
+export const newAccountId: Effect.Effect<AccountId> = Effect.map(prefixed("acc_"), AccountId.make)
+export const newReservationId: Effect.Effect<ReservationId> = Effect.map(prefixed("res_"), ReservationId.make)
+export const newLotId: Effect.Effect<string> = prefixed("lot_")
+export const newRequestId: Effect.Effect<string> = Effect.map(Ids, (ids) => ids.uuid())

@@ -1,0 +1,111 @@
+/** What can happen to an account. Stream `account-{accountId}`; amounts in thousandths of a credit. */
+import { Schema } from "effect"
+import { Credits } from "../Credits.ts"
+import { Timestamp } from "../Timestamp.ts"
+import { LotPart, LotTerms } from "./Lots.ts"
+
+const LotParts = Schema.Array(LotPart)
+
+/** Why what was held or charged went back. The caller's own wish is `cancelled`; `goodwill` the host's; the others our failures. */
+export const RefundReason = Schema.Literals(["service_error", "cancelled", "expired", "abandoned", "goodwill"])
+export type RefundReason = typeof RefundReason.Type
+
+export const AccountEvent = Schema.TaggedUnion({
+  AccountOpened: {
+    /** The address, sealed by the vault under the account's key. */
+    sealedEmail: Schema.String,
+    /** HMAC of the address: the id of its `email-` stream. */
+    emailHash: Schema.String
+  },
+  AccountVerified: {},
+  AccountSuspended: {},
+  AccountReinstated: {},
+  AccountClosed: {},
+
+  CreditsGranted: {
+    lotId: Schema.String,
+    amount: Credits,
+    ...LotTerms.fields,
+    /** The payment that it came from, for lots that were paid. */
+    paymentRef: Schema.NullOr(Schema.String)
+  },
+
+  CreditReserved: {
+    reservationId: Schema.String,
+    requestId: Schema.String,
+    operation: Schema.String,
+    quantity: Schema.Int,
+    priceVersion: Schema.Int,
+    /** quantity × the unit price of that version. */
+    amount: Credits,
+    lots: LotParts,
+    /** From then on the hold is refunded as abandoned. A job's hold has none. */
+    expiresAt: Schema.optionalKey(Timestamp),
+    /** After its expiry the operation says what became of the call, before anything is refunded. */
+    recoverable: Schema.optionalKey(Schema.Literal(true)),
+    jobId: Schema.optionalKey(Schema.String),
+    /** Until then the job must have been accepted. */
+    acceptBy: Schema.optionalKey(Timestamp),
+    /** HMACs of the caller's idempotency key and of the request. */
+    keyHash: Schema.optionalKey(Schema.String),
+    fingerprint: Schema.optionalKey(Schema.String),
+    /** The reservation that had ended before this call's success could be settled. */
+    lateOf: Schema.optionalKey(Schema.String)
+  },
+  OperationSucceeded: {
+    reservationId: Schema.String,
+    charged: Credits,
+    quantity: Schema.Int,
+    /** What was charged, by lot; the rest of the hold went back to its lots. */
+    lots: LotParts,
+    /** SHA-256 of the reply's data, base64url. */
+    replyHash: Schema.String,
+    /** Of what went back, what a clawback took. */
+    claimed: Schema.optionalKey(LotParts),
+    /** Of what was charged, what a clawback had claimed: debt from now on. */
+    owed: Schema.optionalKey(LotParts)
+  },
+  Refunded: {
+    reservationId: Schema.String,
+    /** Whether it was held or already charged. */
+    stage: Schema.Literals(["reserved", "settled"]),
+    amount: Credits,
+    reason: RefundReason,
+    lots: LotParts,
+    /** Of these, what a clawback took: held credits it had claimed, or debt that is less now. */
+    claimed: Schema.optionalKey(LotParts),
+    /** The instant at which it was due, for holds that nobody ended. */
+    dueAt: Schema.optionalKey(Timestamp),
+    /** Lots among these that had been used up, as they were granted: they live again. */
+    revived: Schema.optionalKey(Schema.Array(Schema.Struct({ lotId: Schema.String, grantedAt: Timestamp, ...LotTerms.fields })))
+  },
+
+  LotExpired: { lotId: Schema.String, amount: Credits, dueAt: Timestamp },
+
+  CreditsClawedBack: {
+    lotId: Schema.String,
+    paymentRef: Schema.NullOr(Schema.String),
+    amount: Credits,
+    fromAvailable: Credits,
+    /** Held at the time: taken if it is released, debt if it is captured. */
+    fromHeld: Credits,
+    debt: Credits
+  },
+  /** `lotId` paid. */
+  DebtRepaid: { lotId: Schema.String, amount: Credits },
+  ClawbackReversed: {
+    lotId: Schema.String,
+    paymentRef: Schema.NullOr(Schema.String),
+    amount: Credits,
+    toHeld: Credits,
+    toDebt: Credits,
+    toAvailable: Credits
+  },
+
+  TrialReserved: { reservationId: Schema.String, requestId: Schema.String, operation: Schema.String, expiresAt: Timestamp },
+  TrialUsed: { reservationId: Schema.String },
+  TrialReleased: { reservationId: Schema.String, dueAt: Schema.optionalKey(Timestamp) }
+})
+export type AccountEvent = typeof AccountEvent.Type
+
+export type EventOf<Tag extends AccountEvent["_tag"]> = Extract<AccountEvent, { readonly _tag: Tag }>

@@ -1,0 +1,574 @@
+/**
+ * What may happen to an account next: one pure decision for each command. Each first applies what is due by now, and ends by what
+ * follows of itself: credits that came back into expired lots, debt that paid lots can repay.
+ */
+import { HashMap, Result, Schema } from "effect"
+import type { Decision } from "@millrace/event-sourcing"
+import * as Credits from "../Credits.ts"
+import type { Timestamp } from "../Timestamp.ts"
+import { Account, debt, expiresByItself, get, type Hold, KEY_MEMORY, keyedOutcome, type Outcome, outcome } from "./Account.ts"
+import type { AccountEvent, EventOf, RefundReason } from "./AccountEvent.ts"
+import * as Lots from "./Lots.ts"
+
+// errors
+
+export class AccountNotFound extends Schema.TaggedError<AccountNotFound>()("AccountNotFound", {}) {}
+export class AccountSuspended extends Schema.TaggedError<AccountSuspended>()("AccountSuspended", {}) {}
+export class AccountClosed extends Schema.TaggedError<AccountClosed>()("AccountClosed", {}) {}
+/** Paid lots were clawed back after they had been spent: nothing priced runs until `debt` is repaid. */
+export class AccountInDebt extends Schema.TaggedError<AccountInDebt>()("AccountInDebt", { debt: Credits.Credits }) {}
+
+/** `affordableUnits`: the largest quantity of this operation that could be held. */
+export class InsufficientCredits extends Schema.TaggedError<InsufficientCredits>()("InsufficientCredits", {
+  required: Credits.Credits,
+  available: Credits.Credits,
+  shortfall: Credits.Credits,
+  affordableUnits: Schema.Int
+}) {}
+
+export class ReservationNotFound extends Schema.TaggedError<ReservationNotFound>()("ReservationNotFound", { reservationId: Schema.String }) {}
+/** It was refunded when it should be settled, or the other way round; nothing was written. */
+export class AlreadyEnded extends Schema.TaggedError<AlreadyEnded>()("AlreadyEnded", {
+  reservationId: Schema.String,
+  outcome: Schema.Literals(["succeeded", "refunded"])
+}) {}
+/** More was done than was held for, or a quantity that is none. */
+export class ChargeExceedsHold extends Schema.TaggedError<ChargeExceedsHold>()("ChargeExceedsHold", {
+  reservationId: Schema.String,
+  held: Schema.Int,
+  done: Schema.Number
+}) {}
+/** The hold was due before the settle came: it is refunded, and never ends twice. */
+export class HoldExpired extends Schema.TaggedError<HoldExpired>()("HoldExpired", { reservationId: Schema.String }) {}
+export class RefundExceedsCharge extends Schema.TaggedError<RefundExceedsCharge>()("RefundExceedsCharge", {
+  reservationId: Schema.String,
+  refundable: Credits.Credits
+}) {}
+
+/** Another attempt under this idempotency key is running. */
+export class InFlight extends Schema.TaggedError<InFlight>()("InFlight", { reservationId: Schema.String }) {}
+/** This idempotency key was used for another request. */
+export class KeyReused extends Schema.TaggedError<KeyReused>()("KeyReused", {}) {}
+/** An attempt under this idempotency key succeeded: its reply is the answer. */
+export class AlreadySucceeded extends Schema.TaggedError<AlreadySucceeded>()("AlreadySucceeded", {
+  reservationId: Schema.String,
+  requestId: Schema.String
+}) {}
+/** The reply store was asked too long ago for this account to be sure: ask it again, then reserve again. */
+export class LookupStale extends Schema.TaggedError<LookupStale>()("LookupStale", {}) {}
+
+export class LotNotFound extends Schema.TaggedError<LotNotFound>()("LotNotFound", { lotId: Schema.String }) {}
+/** Nobody paid for this lot, so there is no payment to take back. */
+export class LotNotPaid extends Schema.TaggedError<LotNotPaid>()("LotNotPaid", { lotId: Schema.String }) {}
+
+export class TrialUsedUp extends Schema.TaggedError<TrialUsedUp>()("TrialUsedUp", { slots: Schema.Int }) {}
+
+// what every decision shares
+
+/** Credits that come back into an expired lot through our failure become a lot that lives this long. Milliseconds. */
+export const ADJUSTMENT_LIFETIME = 7 * 24 * 3_600_000
+
+/** Events as they are decided, and the account as if they had happened. */
+class Draft {
+  readonly events: Array<AccountEvent> = []
+  readonly now: Timestamp
+  account: Account
+
+  constructor(account: Account, now: Timestamp) {
+    this.account = account
+    this.now = now
+    if (now >= account.nothingDueBefore) this.#applyDue()
+  }
+
+  add(event: AccountEvent): void {
+    this.events.push(event)
+    this.account = Account.evolve(this.account, event, this.now)
+  }
+
+  done(): Result.Result<ReadonlyArray<AccountEvent>> {
+    this.#repayDebt()
+    return Result.succeed(this.events)
+  }
+
+  /** In order of due time; at one instant lots before holds, so that what is held is not lost to an expiry that comes with it. */
+  #applyDue(): void {
+    for (;;) {
+      const due = firstDue(this.account, this.now)
+      if (due === undefined) return
+      switch (due._tag) {
+        case "lot":
+          this.add({ _tag: "LotExpired", lotId: due.lot.lotId, amount: due.lot.left, dueAt: due.at })
+          break
+        case "hold":
+          this.release(due.reservationId, due.hold, "abandoned", due.at)
+          break
+        case "trial":
+          this.add({ _tag: "TrialReleased", reservationId: due.reservationId, dueAt: due.at })
+      }
+    }
+  }
+
+  /** Gives a whole hold back. */
+  release(reservationId: string, hold: Hold, reason: RefundReason, dueAt?: Timestamp): void {
+    const claimed = this.#claimedOf(hold.lots)
+    this.add({
+      _tag: "Refunded",
+      reservationId,
+      stage: "reserved",
+      amount: hold.amount,
+      reason,
+      lots: hold.lots,
+      ...(claimed.length === 0 ? {} : { claimed }),
+      ...(dueAt === undefined ? {} : { dueAt })
+    })
+    this.expireReturned(Lots.without(hold.lots, claimed), reservationId, reason !== "cancelled", dueAt ?? this.now)
+  }
+
+  /** Charges the first `charged` of a hold and gives the rest back. */
+  capture(reservationId: string, hold: Hold, charged: Credits.Credits, quantity: number, replyHash: string): void {
+    const [lots, rest] = Lots.split(hold.lots, charged)
+    const claimed = this.#claimedOf(rest)
+    const owed = this.#owedOf(hold.lots, rest)
+    this.add({
+      _tag: "OperationSucceeded",
+      reservationId,
+      charged,
+      quantity,
+      lots,
+      replyHash,
+      ...(claimed.length === 0 ? {} : { claimed }),
+      ...(owed.length === 0 ? {} : { owed })
+    })
+    // Less was done than was asked: our failure
+    this.expireReturned(Lots.without(rest, claimed), reservationId, true, this.now)
+  }
+
+  /** What came back into a lot that has expired is written off; where we failed, the same amount is granted anew. */
+  expireReturned(parts: Lots.LotParts, name: string, renew: boolean, at: Timestamp): void {
+    parts.forEach(({ lotId, amount }, i) => {
+      const lot = Lots.find(this.account.lots, lotId)
+      if (lot === undefined || lot.expiresAt === null || lot.expiresAt > at) return
+      this.add({ _tag: "LotExpired", lotId, amount, dueAt: lot.expiresAt })
+      if (!renew) return
+      this.add({
+        _tag: "CreditsGranted",
+        lotId: `lot_${name.slice(name.indexOf("_") + 1)}_${i}`,
+        amount,
+        source: "adjustment",
+        priority: lot.priority,
+        expiresAt: at + ADJUSTMENT_LIFETIME,
+        paymentRef: null
+      })
+    })
+  }
+
+  /** Of credits released now, what a clawback has claimed of their lots. */
+  #claimedOf(released: Lots.LotParts): Lots.LotParts {
+    return this.#mapLots(released, (lot, amount) => Math.min(amount, lot.claimed))
+  }
+
+  /** Of what is captured, what a clawback had claimed and can no longer hope to see released. */
+  #owedOf(hold: Lots.LotParts, rest: Lots.LotParts): Lots.LotParts {
+    return this.#mapLots(hold, (lot, amount) => {
+      const claimed = lot.claimed - Math.min(Lots.amountOf(rest, lot.lotId), lot.claimed)
+      return Math.max(0, claimed - (lot.held - amount))
+    })
+  }
+
+  #mapLots(parts: Lots.LotParts, amountOf: (lot: Lots.Lot, amount: Credits.Credits) => number): Lots.LotParts {
+    const found: Array<Lots.LotPart> = []
+    for (const { lotId, amount } of parts) {
+      const lot = Lots.find(this.account.lots, lotId)
+      if (lot === undefined || lot.claimed === 0) continue
+      const part = amountOf(lot, amount)
+      if (part > 0) found.push({ lotId, amount: Credits.of(part) })
+    }
+    return found
+  }
+
+  /** Debt is repaid by paid lots, in the order in which they would be used. */
+  #repayDebt(): void {
+    for (const lot of this.account.debts.length === 0 ? [] : this.account.lots) {
+      const owed = debt(this.account)
+      if (owed === 0) return
+      if (!Lots.isPaid(lot.source) || lot.left === 0 || Lots.isExpired(lot, this.now)) continue
+      this.add({ _tag: "DebtRepaid", lotId: lot.lotId, amount: Credits.min(lot.left, owed) })
+    }
+  }
+}
+
+type Due =
+  | { readonly _tag: "lot"; readonly at: Timestamp; readonly lot: Lots.Lot }
+  | { readonly _tag: "hold"; readonly at: Timestamp; readonly reservationId: string; readonly hold: Hold }
+  | { readonly _tag: "trial"; readonly at: Timestamp; readonly reservationId: string }
+
+const firstDue = (account: Account, now: Timestamp): Due | undefined => {
+  let first: Due | undefined
+  for (const lot of account.lots) {
+    if (lot.left === 0 || lot.expiresAt === null || lot.expiresAt > now) continue
+    if (first === undefined || lot.expiresAt < first.at) first = { _tag: "lot", at: lot.expiresAt, lot }
+  }
+  const consider = (due: Exclude<Due, { readonly _tag: "lot" }>) => {
+    if (due.at > now) return
+    const earlier = first === undefined || due.at < first.at || (due.at === first.at && first._tag === due._tag && due.reservationId < first.reservationId)
+    if (earlier) first = due
+  }
+  for (const [reservationId, hold] of account.holds) if (expiresByItself(hold)) consider({ _tag: "hold", at: hold.expiresAt, reservationId, hold })
+  for (const [reservationId, expiresAt] of account.trial.open) consider({ _tag: "trial", at: expiresAt, reservationId })
+  return first
+}
+
+/** What is due at `now` and not yet written: the same pure step that opens every decision, for balances as of an instant. */
+export const expireDue = (account: Account, now: Timestamp): ReadonlyArray<AccountEvent> => {
+  const draft = new Draft(account, now)
+  draft.done()
+  return draft.events
+}
+
+/** The account as it truly is at `now`, whether or not what is due was written. */
+export const asOf = (account: Account, now: Timestamp): Account =>
+  now < account.nothingDueBefore ? account : expireDue(account, now).reduce((state, event) => Account.evolve(state, event, now), account)
+
+const NOTHING: Result.Result<ReadonlyArray<never>> = Result.succeed([])
+
+/** Reasons to fold nothing more onto an account, whatever is asked. */
+const usable = (account: Account): AccountNotFound | AccountClosed | undefined =>
+  account.status === "absent" ? new AccountNotFound() : account.status === "closed" ? new AccountClosed() : undefined
+
+// opening and closing
+
+export const open =
+  (event: Omit<EventOf<"AccountOpened">, "_tag">) =>
+  (account: Account): Decision<AccountEvent> =>
+    account.status === "absent" ? Result.succeed([{ _tag: "AccountOpened", ...event }]) : NOTHING
+
+/** Verified for the first time, the account gets its sign-up credits; again: nothing. */
+export const verify =
+  (signUp: Credits.Credits, lotId: string) =>
+  (account: Account, now: Timestamp): Decision<AccountEvent, AccountNotFound | AccountClosed> => {
+    const refusal = usable(account)
+    if (refusal !== undefined) return Result.fail(refusal)
+    if (account.verified) return NOTHING
+    const draft = new Draft(account, now)
+    draft.add({ _tag: "AccountVerified" })
+    if (signUp > 0) {
+      draft.add({ _tag: "CreditsGranted", lotId, amount: signUp, source: "signup", priority: Lots.DEFAULT_PRIORITY.signup, expiresAt: null, paymentRef: null })
+    }
+    return draft.done()
+  }
+
+const changeStatus =
+  (event: EventOf<"AccountSuspended"> | EventOf<"AccountReinstated"> | EventOf<"AccountClosed">, already: (account: Account) => boolean) =>
+  (account: Account): Decision<AccountEvent, AccountNotFound | AccountClosed> => {
+    if (already(account)) return NOTHING
+    const refusal = usable(account)
+    return refusal === undefined ? Result.succeed([event]) : Result.fail(refusal)
+  }
+
+/** No priced call runs until it is reinstated; credits stay. */
+export const suspend = changeStatus({ _tag: "AccountSuspended" }, (account) => account.status === "suspended")
+export const reinstate = changeStatus({ _tag: "AccountReinstated" }, (account) => account.status === "opened" || account.status === "verified")
+/** For ever. What is held still ends as it would; what is left stays on the books. */
+export const close = changeStatus({ _tag: "AccountClosed" }, (account) => account.status === "closed")
+
+// credits
+
+export interface Grant {
+  readonly lotId: string
+  readonly amount: Credits.Credits
+  readonly source: Lots.LotSource
+  readonly priority?: number
+  readonly expiresAt?: Timestamp | null
+  readonly paymentRef?: string | null
+}
+
+/** Adds a lot; the same lot again changes nothing: a paid one is remembered for ever, others while anything of them is left. */
+export const grant =
+  ({ lotId, amount, source, priority = Lots.DEFAULT_PRIORITY[source], expiresAt = null, paymentRef = null }: Grant) =>
+  (account: Account, now: Timestamp): Decision<AccountEvent, AccountNotFound | AccountClosed> => {
+    const refusal = usable(account)
+    if (refusal !== undefined) return Result.fail(refusal)
+    if (HashMap.has(account.paidLots, lotId) || Lots.find(account.lots, lotId) !== undefined) return NOTHING
+    const draft = new Draft(account, now)
+    draft.add({ _tag: "CreditsGranted", lotId, amount, source, priority, expiresAt, paymentRef })
+    return draft.done()
+  }
+
+/** Takes a paid lot back, as after a chargeback: what is free of it, what is held as it is released, the rest as debt. */
+export const clawBack =
+  (lotId: string, amount?: Credits.Credits) =>
+  (account: Account, now: Timestamp): Decision<AccountEvent, LotNotFound | LotNotPaid> => {
+    const draft = new Draft(account, now)
+    const paid = get(draft.account.paidLots, lotId)
+    const lot = Lots.find(draft.account.lots, lotId)
+    if (paid === undefined) return Result.fail(lot === undefined ? new LotNotFound({ lotId }) : new LotNotPaid({ lotId }))
+    const taken = Credits.of(Math.min(amount ?? paid.granted, paid.granted - paid.clawedBack))
+    if (taken === 0) return NOTHING
+    const fromAvailable = Credits.min(taken, lot?.left ?? Credits.zero)
+    const unclaimed = lot === undefined ? 0 : lot.held - lot.claimed
+    const fromHeld = Credits.of(Math.min(taken - fromAvailable, unclaimed))
+    const owed = Credits.of(taken - fromAvailable - fromHeld)
+    draft.add({ _tag: "CreditsClawedBack", lotId, paymentRef: paid.paymentRef, amount: taken, fromAvailable, fromHeld, debt: owed })
+    return draft.done()
+  }
+
+/** Undoes clawbacks of a lot: what it still claims and what is still owed for it first, the rest comes back as credits. */
+export const reverseClawback =
+  (lotId: string, amount?: Credits.Credits) =>
+  (account: Account, now: Timestamp): Decision<AccountEvent, LotNotFound> => {
+    const draft = new Draft(account, now)
+    const paid = get(draft.account.paidLots, lotId)
+    if (paid === undefined) return Result.fail(new LotNotFound({ lotId }))
+    const back = Credits.of(Math.min(amount ?? paid.clawedBack, paid.clawedBack))
+    if (back === 0) return NOTHING
+    const toHeld = Credits.min(back, Lots.find(draft.account.lots, lotId)?.claimed ?? Credits.zero)
+    const toDebt = Credits.of(Math.min(back - toHeld, Lots.amountOf(draft.account.debts, lotId)))
+    const toAvailable = Credits.of(back - toHeld - toDebt)
+    draft.add({ _tag: "ClawbackReversed", lotId, paymentRef: paid.paymentRef, amount: back, toHeld, toDebt, toAvailable })
+    if (toAvailable > 0) draft.expireReturned([{ lotId, amount: toAvailable }], `${lotId}_r${paid.clawedBack}`, true, now)
+    return draft.done()
+  }
+
+// calls
+
+export interface Reserve {
+  readonly reservationId: string
+  readonly requestId: string
+  readonly operation: string
+  readonly quantity: number
+  readonly priceVersion: number
+  readonly unitPrice: Credits.Credits
+  /** When the hold ends by itself, as milliseconds from now; jobs have none. */
+  readonly lifetime?: number
+  readonly recoverable?: boolean
+  readonly job?: { readonly jobId: string; readonly acceptWithin: number }
+  /** `lookedUpAt`: when the reply store was asked for this key. */
+  readonly key?: { readonly hash: string; readonly fingerprint: string; readonly lookedUpAt: Timestamp }
+}
+
+export type ReserveRefusal =
+  | AccountNotFound
+  | AccountClosed
+  | AccountSuspended
+  | AccountInDebt
+  | InsufficientCredits
+  | AlreadyEnded
+  | InFlight
+  | KeyReused
+  | AlreadySucceeded
+  | LookupStale
+
+/** Holds quantity × unit price; the same reservation again decides nothing. */
+export const reserve =
+  (call: Reserve) =>
+  (account: Account, now: Timestamp): Decision<AccountEvent, ReserveRefusal> => {
+    const { reservationId, quantity, unitPrice } = call
+    if (HashMap.has(account.holds, reservationId)) return NOTHING
+    const past = outcome(account, reservationId)
+    if (past !== undefined) return past._tag === "succeeded" ? NOTHING : Result.fail(new AlreadyEnded({ reservationId, outcome: past._tag }))
+    const draft = new Draft(account, now)
+    const refusal = usable(draft.account) ?? unpayable(draft.account) ?? (call.key && refusedKey(draft.account, call.key, now))
+    if (refusal !== undefined) return Result.fail(refusal)
+    const amount = Credits.of(quantity * unitPrice)
+    const lots = Lots.allocate(draft.account.lots, amount, now)
+    if (lots === undefined) return Result.fail(insufficient(draft.account, amount, unitPrice, now))
+    draft.add(reservation(call, amount, lots, now))
+    return draft.done()
+  }
+
+const unpayable = (account: Account): AccountSuspended | AccountInDebt | undefined => {
+  if (account.status === "suspended") return new AccountSuspended()
+  const owed = debt(account)
+  return owed > 0 ? new AccountInDebt({ debt: owed }) : undefined
+}
+
+const refusedKey = (account: Account, key: NonNullable<Reserve["key"]>, now: Timestamp) => {
+  const running = get(account.openKeys, key.hash)
+  if (running !== undefined) {
+    const hold = get(account.holds, running)
+    return hold?.fingerprint === key.fingerprint ? new InFlight({ reservationId: running }) : new KeyReused()
+  }
+  const known = keyedOutcome(account, key.hash)
+  if (known?.outcome._tag === "succeeded") {
+    const { reservationId, requestId, fingerprint } = known
+    return fingerprint === key.fingerprint ? new AlreadySucceeded({ reservationId, requestId }) : new KeyReused()
+  }
+  return now - key.lookedUpAt >= KEY_MEMORY ? new LookupStale() : undefined
+}
+
+const insufficient = (account: Account, required: Credits.Credits, unitPrice: Credits.Credits, now: Timestamp) => {
+  const available = Lots.available(account.lots, now)
+  return new InsufficientCredits({
+    required,
+    available,
+    shortfall: Credits.of(required - available),
+    affordableUnits: Math.floor(available / unitPrice)
+  })
+}
+
+const reservation = (call: Reserve, amount: Credits.Credits, lots: Lots.LotParts, now: Timestamp, lateOf?: string): EventOf<"CreditReserved"> => ({
+  _tag: "CreditReserved",
+  reservationId: call.reservationId,
+  requestId: call.requestId,
+  operation: call.operation,
+  quantity: call.quantity,
+  priceVersion: call.priceVersion,
+  amount,
+  lots,
+  ...(call.lifetime === undefined ? {} : { expiresAt: now + call.lifetime }),
+  ...(call.recoverable === true ? { recoverable: true as const } : {}),
+  ...(call.job === undefined ? {} : { jobId: call.job.jobId, acceptBy: now + call.job.acceptWithin }),
+  ...(call.key === undefined ? {} : { keyHash: call.key.hash, fingerprint: call.key.fingerprint }),
+  ...(lateOf === undefined ? {} : { lateOf })
+})
+
+export interface Settle {
+  readonly reservationId: string
+  /** Units that were really done; what was held for the others goes back. All, when left out. */
+  readonly quantity?: number
+  readonly replyHash: string
+}
+
+/** Charges what was done at the price of the hold, and gives the rest back; again after it was settled decides nothing. */
+export const settle =
+  ({ reservationId, quantity, replyHash }: Settle) =>
+  (account: Account, now: Timestamp): Decision<AccountEvent, ReservationNotFound | AlreadyEnded | ChargeExceedsHold | HoldExpired> => {
+    const known = get(account.holds, reservationId)
+    if (known === undefined) return ended(account, reservationId, "succeeded")
+    const done = quantity ?? known.quantity
+    const charged = chargeFor(reservationId, known, done)
+    if (Result.isFailure(charged)) return Result.fail(charged.failure)
+    const draft = new Draft(account, now)
+    const hold = get(draft.account.holds, reservationId)
+    if (hold === undefined) return Result.fail(new HoldExpired({ reservationId }))
+    draft.capture(reservationId, hold, charged.success, done, replyHash)
+    return draft.done()
+  }
+
+const chargeFor = (reservationId: string, hold: Hold, done: number): Result.Result<Credits.Credits, ChargeExceedsHold> =>
+  Number.isInteger(done) && done >= 0 && done <= hold.quantity
+    ? Result.succeed(hold.quantity === 0 ? Credits.zero : Credits.of((hold.amount / hold.quantity) * done))
+    : Result.fail(new ChargeExceedsHold({ reservationId, held: hold.quantity, done }))
+
+/**
+ * Charges a call whose hold had ended before it could be settled: a new reservation, held and settled at once, names the old one.
+ * Only for hosts that chose so; a hold that is still open, or was cancelled, is not late.
+ */
+export const settleLate =
+  (call: Reserve, { quantity, replyHash, reservationId: lateOf }: Settle) =>
+  (account: Account, now: Timestamp): Decision<AccountEvent, ReserveRefusal | ChargeExceedsHold> => {
+    if (outcome(account, call.reservationId) !== undefined) return NOTHING
+    const draft = new Draft(account, now)
+    const past = outcome(draft.account, lateOf)
+    if (past?._tag !== "refunded" || past.reason !== "abandoned") return Result.fail(new AlreadyEnded({ reservationId: lateOf, outcome: "succeeded" }))
+    const refusal = usable(draft.account) ?? unpayable(draft.account) ?? (call.key && refusedKey(draft.account, call.key, now))
+    if (refusal !== undefined) return Result.fail(refusal)
+    const amount = Credits.of(call.quantity * call.unitPrice)
+    const lots = Lots.allocate(draft.account.lots, amount, now)
+    if (lots === undefined) return Result.fail(insufficient(draft.account, amount, call.unitPrice, now))
+    draft.add(reservation(call, amount, lots, now, lateOf))
+    const hold = get(draft.account.holds, call.reservationId)
+    if (hold === undefined) throw new Error("A reservation just made is open")
+    const done = quantity ?? hold.quantity
+    const charged = chargeFor(call.reservationId, hold, done)
+    if (Result.isFailure(charged)) return Result.fail(charged.failure)
+    draft.capture(call.reservationId, hold, charged.success, done, replyHash)
+    return draft.done()
+  }
+
+/** Gives all that is held back; again after it was refunded decides nothing. */
+export const refund =
+  (reservationId: string, reason: Exclude<RefundReason, "goodwill">) =>
+  (account: Account, now: Timestamp): Decision<AccountEvent, ReservationNotFound | AlreadyEnded> => {
+    if (!HashMap.has(account.holds, reservationId)) return ended(account, reservationId, "refunded")
+    const draft = new Draft(account, now)
+    const hold = get(draft.account.holds, reservationId)
+    // Undefined: it was due, and went back as abandoned
+    if (hold !== undefined) draft.release(reservationId, hold, reason)
+    return draft.done()
+  }
+
+const ended = (
+  account: Account,
+  reservationId: string,
+  wanted: Outcome["_tag"]
+): Result.Result<ReadonlyArray<never>, ReservationNotFound | AlreadyEnded> => {
+  const known = outcome(account, reservationId)
+  if (known === undefined) return Result.fail(new ReservationNotFound({ reservationId }))
+  return known._tag === wanted ? NOTHING : Result.fail(new AlreadyEnded({ reservationId, outcome: known._tag }))
+}
+
+/** A charge as its own events tell it, with the terms of its lots: an account does not keep what is settled. */
+export interface Charge {
+  readonly reservationId: string
+  readonly charged: Credits.Credits
+  readonly lots: Lots.LotParts
+  readonly terms: ReadonlyArray<Lots.LotTerms & { readonly lotId: string; readonly grantedAt: Timestamp }>
+}
+
+/**
+ * Gives back some or all of what was charged and not yet given back: to the very lots, those taken last first, as if less had been
+ * charged. What was charged on a lot that is owed for reduces that debt first.
+ */
+export const giveBack =
+  (charge: Charge, reason: RefundReason, amount?: Credits.Credits) =>
+  (account: Account, now: Timestamp): Decision<AccountEvent, RefundExceedsCharge> => {
+    const { reservationId } = charge
+    const before = get(account.givenBack, reservationId) ?? Credits.zero
+    const refundable = Credits.of(charge.charged - before)
+    const wanted = amount ?? refundable
+    if (wanted > refundable) return Result.fail(new RefundExceedsCharge({ reservationId, refundable }))
+    if (wanted === 0) return NOTHING
+    const draft = new Draft(account, now)
+    const [, open] = Lots.split(charge.lots.toReversed(), before)
+    const [lots] = Lots.split(open, wanted)
+    const claimed = lots
+      .map(({ lotId, amount }) => ({ lotId, amount: Credits.min(amount, Lots.amountOf(draft.account.debts, lotId)) }))
+      .filter((part) => part.amount > 0)
+    const given = Lots.without(lots, claimed)
+    const usedUp = given.filter(({ lotId }) => Lots.find(draft.account.lots, lotId) === undefined).map(({ lotId }) => lotId)
+    const revived = charge.terms.filter(({ lotId }) => usedUp.includes(lotId))
+    draft.add({
+      _tag: "Refunded",
+      reservationId,
+      stage: "settled",
+      amount: wanted,
+      reason,
+      lots,
+      ...(claimed.length === 0 ? {} : { claimed }),
+      ...(revived.length === 0 ? {} : { revived })
+    })
+    draft.expireReturned(given, `${reservationId}_g${before}`, reason !== "cancelled", now)
+    return draft.done()
+  }
+
+// the free trial of an account that is not verified
+
+export const TRIAL_SLOTS = 10
+
+export const reserveTrial =
+  (call: { readonly reservationId: string; readonly requestId: string; readonly operation: string; readonly lifetime: number }) =>
+  (account: Account, now: Timestamp): Decision<AccountEvent, AccountNotFound | AccountClosed | AccountSuspended | TrialUsedUp> => {
+    const { reservationId, requestId, operation, lifetime } = call
+    if (HashMap.has(account.trial.open, reservationId)) return NOTHING
+    const draft = new Draft(account, now)
+    const refusal = usable(draft.account) ?? (account.status === "suspended" ? new AccountSuspended() : undefined)
+    if (refusal !== undefined) return Result.fail(refusal)
+    const { used, open } = draft.account.trial
+    if (account.verified || used + HashMap.size(open) >= TRIAL_SLOTS) return Result.fail(new TrialUsedUp({ slots: TRIAL_SLOTS }))
+    draft.add({ _tag: "TrialReserved", reservationId, requestId, operation, expiresAt: now + lifetime })
+    return draft.done()
+  }
+
+const endTrial =
+  (tag: "TrialUsed" | "TrialReleased") =>
+  (reservationId: string) =>
+  (account: Account, now: Timestamp): Decision<AccountEvent, ReservationNotFound> => {
+    const draft = new Draft(account, now)
+    if (!HashMap.has(draft.account.trial.open, reservationId)) return Result.fail(new ReservationNotFound({ reservationId }))
+    draft.add({ _tag: tag, reservationId })
+    return draft.done()
+  }
+
+export const useTrial = endTrial("TrialUsed")
+export const releaseTrial = endTrial("TrialReleased")

@@ -1,0 +1,133 @@
+/** Lots: where credits come from, in which order they are used, and what is left, held and claimed of each. */
+import { Schema } from "effect"
+import * as Credits from "../Credits.ts"
+import { Timestamp } from "../Timestamp.ts"
+
+/** Why credits were granted. Those that somebody paid for repay debt, and leave breakage rather than unused promotion. */
+export const LotSource = Schema.Literals(["signup", "topup", "subscription", "promotion", "adjustment"])
+export type LotSource = typeof LotSource.Type
+
+export const isPaid = (source: LotSource): boolean => source === "topup" || source === "subscription"
+
+/** Among lots that expire at the same time, the lower goes first: what was given before what was paid. */
+export const DEFAULT_PRIORITY: Readonly<Record<LotSource, number>> = { promotion: 10, adjustment: 10, signup: 20, subscription: 30, topup: 40 }
+
+/** What is fixed when a lot is granted. `expiresAt` null: never. */
+export const LotTerms = Schema.Struct({
+  source: LotSource,
+  priority: Schema.Int,
+  expiresAt: Schema.NullOr(Timestamp)
+})
+export type LotTerms = typeof LotTerms.Type
+
+/** An amount out of one lot. */
+export const LotPart = Schema.Struct({ lotId: Schema.String, amount: Credits.Credits })
+export type LotPart = typeof LotPart.Type
+export type LotParts = ReadonlyArray<LotPart>
+
+/** A lot with anything left or held. */
+export interface Lot extends LotTerms {
+  readonly lotId: string
+  readonly grantedAt: Timestamp
+  /** Free to be held. */
+  readonly left: Credits.Credits
+  /** Taken by open holds; it may come back. */
+  readonly held: Credits.Credits
+  /** Of what is held, the part that a clawback takes as soon as it is released. */
+  readonly claimed: Credits.Credits
+}
+
+export const isExpired = (lot: Pick<Lot, "expiresAt">, now: Timestamp): boolean => lot.expiresAt !== null && lot.expiresAt <= now
+
+/** What expires first goes first, then by priority, then the oldest; the order of granting decides the rest, for sorting is stable. */
+const usedBefore = (a: Lot, b: Lot): number => {
+  const expiry = (a.expiresAt ?? Number.POSITIVE_INFINITY) - (b.expiresAt ?? Number.POSITIVE_INFINITY)
+  return (Number.isNaN(expiry) ? 0 : expiry) || a.priority - b.priority || a.grantedAt - b.grantedAt
+}
+
+/** The lots with one more, in the order in which they are used. */
+export const insert = (lots: ReadonlyArray<Lot>, lot: Lot): ReadonlyArray<Lot> => [...lots, lot].sort(usedBefore)
+
+export const find = (lots: ReadonlyArray<Lot>, lotId: string): Lot | undefined => {
+  for (const lot of lots) if (lot.lotId === lotId) return lot
+  return undefined
+}
+
+/** Free credits at an instant. */
+export const available = (lots: ReadonlyArray<Lot>, now: Timestamp): Credits.Credits => {
+  let total = 0
+  for (const lot of lots) if (!isExpired(lot, now)) total += lot.left
+  return Credits.of(total)
+}
+
+/** Free credits as events have left them, expired ones not yet written off included. */
+export const left = (lots: ReadonlyArray<Lot>): Credits.Credits => Credits.sum(lots.map((lot) => lot.left))
+
+export const held = (lots: ReadonlyArray<Lot>): Credits.Credits => Credits.sum(lots.map((lot) => lot.held))
+
+/** What to take for `amount`, lot by lot in the order of use; undefined when there is not that much. */
+export const allocate = (lots: ReadonlyArray<Lot>, amount: Credits.Credits, now: Timestamp): LotParts | undefined => {
+  const parts: Array<LotPart> = []
+  let missing: number = amount
+  for (const lot of lots) {
+    if (missing === 0) break
+    if (lot.left === 0 || isExpired(lot, now)) continue
+    const part = Math.min(lot.left, missing)
+    parts.push({ lotId: lot.lotId, amount: Credits.of(part) })
+    missing -= part
+  }
+  return missing === 0 ? parts : undefined
+}
+
+/** `amount` as the first of `parts`, and the rest of them. */
+export const split = (parts: LotParts, amount: Credits.Credits): readonly [first: LotParts, rest: LotParts] => {
+  const first: Array<LotPart> = []
+  const rest: Array<LotPart> = []
+  let missing: number = amount
+  for (const part of parts) {
+    const taken = Math.min(part.amount, missing)
+    missing -= taken
+    if (taken > 0) first.push(taken === part.amount ? part : { lotId: part.lotId, amount: Credits.of(taken) })
+    if (taken < part.amount) rest.push(taken === 0 ? part : { lotId: part.lotId, amount: Credits.of(part.amount - taken) })
+  }
+  return [first, rest]
+}
+
+export const total = (parts: LotParts): Credits.Credits => Credits.sum(parts.map((part) => part.amount))
+
+export const amountOf = (parts: LotParts, lotId: string): Credits.Credits => {
+  for (const part of parts) if (part.lotId === lotId) return part.amount
+  return Credits.zero
+}
+
+/** `a` without `b`, lot by lot. `b` never holds more of a lot than `a`. */
+export const without = (a: LotParts, b: LotParts): LotParts =>
+  b.length === 0
+    ? a
+    : a
+        .map(({ lotId, amount }) => ({ lotId, amount: Credits.of(amount - amountOf(b, lotId)) }))
+        .filter((part) => part.amount > 0)
+
+/** Adds to what is left, held and claimed of one lot; it leaves when nothing of it remains. */
+export const adjust = (
+  lots: ReadonlyArray<Lot>,
+  lotId: string,
+  change: { readonly left?: number; readonly held?: number; readonly claimed?: number }
+): ReadonlyArray<Lot> => {
+  const next: Array<Lot> = []
+  for (const lot of lots) {
+    if (lot.lotId !== lotId) {
+      next.push(lot)
+      continue
+    }
+    const after = {
+      ...lot,
+      left: Credits.of(lot.left + (change.left ?? 0)),
+      held: Credits.of(lot.held + (change.held ?? 0)),
+      claimed: Credits.of(lot.claimed + (change.claimed ?? 0))
+    }
+    if (after.claimed > after.held) throw new Error(`Lot ${lotId}: more claimed than held`)
+    if (after.left + after.held > 0) next.push(after)
+  }
+  return next
+}
