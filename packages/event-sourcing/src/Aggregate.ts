@@ -199,6 +199,7 @@ export const make = Effect.fnUntraced(function* <State, Event extends { readonly
     if (!Array.isArrayNonEmpty(batch.events)) {
       return attempt(stream, store.lastRevision(name), batch.commands, (last) => {
         if ((last === "noStream" ? -1 : last) !== durable.revision) return conflict(stream, durable, batch)
+        stream.conflicts = 0
         for (const command of batch.commands) command.tell(durable.position)
         rest(stream)
       })
@@ -234,13 +235,19 @@ export const make = Effect.fnUntraced(function* <State, Event extends { readonly
         const before = batch.events.length
         const { state, revision, hash, chars } = batch
         decideOne(command, batch)
-        if (batch.chars > BATCH_CHARS && before > 0 && batch.events.length > before) {
+        const isTooMuch = batch.chars > BATCH_CHARS && batch.events.length > before
+        if (isTooMuch && batch.commands.length > 0) {
           // Too much with this one: it goes first in the next append
           batch.events.length = before
           Object.assign(batch, { state, revision, hash, chars })
           return batch
         }
         batch.commands.push(command)
+        if (isTooMuch) {
+          // Too much by itself: it goes alone, for no store may take it
+          batch.decided++
+          return batch
+        }
       }
       batch.decided++
     }
@@ -412,9 +419,12 @@ export const make = Effect.fnUntraced(function* <State, Event extends { readonly
     if (encodeSaved === undefined || durable.revision - durable.savedAt < every) return
     const { state, hash, at, revision } = durable
     stream.durable = { ...durable, savedAt: revision }
-    const data = encodeSaved({ state, hash, at })
-    // Derived and replaceable: a snapshot that could not be saved is made again later
-    if (data.length <= SNAPSHOT_CHARS) run(Effect.ignore(store.saveSnapshot(snapshotName(stream.name), { revision, data })))
+    // Derived and replaceable: a snapshot that could not be made or saved is made again later
+    const saved = Effect.suspend(() => {
+      const data = encodeSaved({ state, hash, at })
+      return data.length <= SNAPSHOT_CHARS ? store.saveSnapshot(snapshotName(stream.name), { revision, data }) : Effect.void
+    })
+    run(Effect.ignoreCause(saved))
   }
 
   const aggregate: Aggregate<State, Event> = {

@@ -1,10 +1,10 @@
 /** An event store that lasts as long as the process: for tests, simulations and trying things out. */
-import { Effect, Layer, Stream } from "effect"
+import { Effect, Layer, Option, Stream } from "effect"
 import * as Store from "./EventStore.ts"
 import { follow, Head } from "./Head.ts"
 import type { StreamName } from "./StreamName.ts"
 
-/** Events that a subscription takes at once. */
+/** Events that are read at once. */
 const PAGE = 1_000
 
 const positionOf = (place: number) => Store.position(place.toString().padStart(16, "0"))
@@ -59,14 +59,21 @@ export const make = Effect.sync(() => {
     append,
     readStream,
     lastRevision: (stream) => Effect.sync(() => lastRevision(stream)),
-    readAll: (after) => Stream.suspend(() => Stream.fromArray(log.slice(placeOf(after)))),
+    // Page after page, so that what is appended while somebody reads is there when the end is reached
+    readAll: (after) =>
+      Stream.paginate(after, (seen) =>
+        Effect.map(page(seen), (events) => {
+          const last = events.at(-1)
+          return [events, last === undefined || events.length < PAGE ? Option.none() : Option.some(last.position)] as const
+        })
+      ),
     subscribe: (after) => follow(after, head, page),
     head: Effect.sync(() => head.position),
     loadSnapshot: (name) => Effect.sync(() => snapshots.get(name)),
     saveSnapshot: (name, snapshot) =>
       Effect.sync(() => {
         const there = snapshots.get(name)
-        if (there === undefined || there.revision < snapshot.revision) snapshots.set(name, snapshot)
+        if (there === undefined || there.revision <= snapshot.revision) snapshots.set(name, snapshot)
       })
   })
 })

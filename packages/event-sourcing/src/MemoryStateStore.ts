@@ -2,6 +2,22 @@
 import { Clock, Effect, Layer } from "effect"
 import { type Change, type Entry, StateConflict, StateStore } from "./StateStore.ts"
 
+/** Writes between two searches for what has expired. */
+const SWEEP = 1_000
+
+/** The order of text in the databases: by code point, which UTF-16 differs from above U+FFFF. */
+const byText = (a: string, b: string): number => {
+  for (let i = 0; i < a.length && i < b.length; i++) {
+    const [x, y] = [a.charCodeAt(i), b.charCodeAt(i)]
+    if (x !== y) return isSurrogate(x) === isSurrogate(y) ? x - y : isSurrogate(x) ? 1 : -1
+  }
+  return a.length - b.length
+}
+const isSurrogate = (unit: number) => unit >= 0xd800 && unit <= 0xdfff
+
+// Not `slice`: a Buffer's shares its bytes
+const copy = <E extends Entry | undefined>(entry: E): E => entry && { ...entry, value: new Uint8Array(entry.value) }
+
 export const make = Effect.gen(function* () {
   const clock = yield* Clock.Clock
   const spaces = new Map<string, Map<string, Entry>>()
@@ -20,24 +36,29 @@ export const make = Effect.gen(function* () {
   const isAsExpected = ({ space, key, expected }: Change) =>
     expected === undefined || (alive(spaceOf(space).get(key))?.version ?? "absent") === expected
 
+  const sweep = () => {
+    for (const space of spaces.values()) for (const [key, entry] of space) if (alive(entry) === undefined) space.delete(key)
+  }
+
   return StateStore.of({
-    get: (space, key) => Effect.sync(() => alive(spaceOf(space).get(key))),
+    get: (space, key) => Effect.sync(() => copy(alive(spaceOf(space).get(key)))),
     list: (space, { after, limit = 1_000 } = {}) =>
       Effect.sync(() =>
         [...spaceOf(space).values()]
-          .filter((entry) => (after === undefined || entry.key > after) && alive(entry) !== undefined)
-          .sort((a, b) => (a.key < b.key ? -1 : 1))
+          .filter((entry) => (after === undefined || byText(entry.key, after) > 0) && alive(entry) !== undefined)
+          .sort((a, b) => byText(a.key, b.key))
           .slice(0, limit)
+          .map(copy)
       ),
     write: (changes) =>
       Effect.suspend((): Effect.Effect<number, StateConflict> => {
         const conflict = changes.find((change) => !isAsExpected(change))
         if (conflict !== undefined) return Effect.fail(new StateConflict({ space: conflict.space, key: conflict.key }))
-        version++
+        if (++version % SWEEP === 0) sweep()
         for (const change of changes) {
           const space = spaceOf(change.space)
           if (change._tag === "remove") space.delete(change.key)
-          else space.set(change.key, { key: change.key, value: change.value.slice(), version, expiresAt: change.expiresAt ?? null })
+          else space.set(change.key, { key: change.key, value: new Uint8Array(change.value), version, expiresAt: change.expiresAt ?? null })
         }
         return Effect.succeed(version)
       })

@@ -63,8 +63,8 @@ export interface Account {
   readonly trial: { readonly used: number; readonly open: HashMap.HashMap<string, Timestamp> }
 }
 
-/** Outcomes kept for retries of reservations without a key. */
-export const OUTCOMES = 1_000
+/** Outcomes kept for retries of reservations without a key: twice this many leave room for all else in a snapshot of 64 KiB. */
+export const OUTCOMES = 100
 /** How long an ended reservation of an idempotency key is remembered here, milliseconds; the reply store remembers for a day. */
 export const KEY_MEMORY = 10 * 60_000
 

@@ -86,7 +86,7 @@ class Draft {
   }
 
   done(): Result.Result<ReadonlyArray<AccountEvent>> {
-    this.#repayDebt()
+    this.#repayDebt(this.now)
     return Result.succeed(this.events)
   }
 
@@ -121,7 +121,10 @@ class Draft {
       ...(claimed.length === 0 ? {} : { claimed }),
       ...(dueAt === undefined ? {} : { dueAt })
     })
-    this.expireReturned(Lots.without(hold.lots, claimed), reservationId, reason !== "cancelled", dueAt ?? this.now)
+    const at = dueAt ?? this.now
+    this.expireReturned(Lots.without(hold.lots, claimed), reservationId, reason !== "cancelled", at)
+    // At its own instant: by now the lot may have expired, and the debt would stay
+    this.#repayDebt(at)
   }
 
   /** Charges the first `charged` of a hold and gives the rest back. */
@@ -187,11 +190,11 @@ class Draft {
   }
 
   /** Debt is repaid by paid lots, in the order in which they would be used. */
-  #repayDebt(): void {
+  #repayDebt(at: Timestamp): void {
     for (const lot of this.account.debts.length === 0 ? [] : this.account.lots) {
       const owed = debt(this.account)
       if (owed === 0) return
-      if (!Lots.isPaid(lot.source) || lot.left === 0 || Lots.isExpired(lot, this.now)) continue
+      if (!Lots.isPaid(lot.source) || lot.left === 0 || Lots.isExpired(lot, at)) continue
       this.add({ _tag: "DebtRepaid", lotId: lot.lotId, amount: Credits.min(lot.left, owed) })
     }
   }
@@ -229,6 +232,9 @@ export const expireDue = (account: Account, now: Timestamp): ReadonlyArray<Accou
 export const asOf = (account: Account, now: Timestamp): Account =>
   now < account.nothingDueBefore ? account : expireDue(account, now).reduce((state, event) => Account.evolve(state, event, now), account)
 
+/** Writes what is due, and nothing else. */
+export const applyDue = (account: Account, now: Timestamp): Decision<AccountEvent> => new Draft(account, now).done()
+
 const NOTHING: Result.Result<ReadonlyArray<never>> = Result.succeed([])
 
 /** Reasons to fold nothing more onto an account, whatever is asked. */
@@ -259,10 +265,13 @@ export const verify =
 
 const changeStatus =
   (event: EventOf<"AccountSuspended"> | EventOf<"AccountReinstated"> | EventOf<"AccountClosed">, already: (account: Account) => boolean) =>
-  (account: Account): Decision<AccountEvent, AccountNotFound | AccountClosed> => {
+  (account: Account, now: Timestamp): Decision<AccountEvent, AccountNotFound | AccountClosed> => {
     if (already(account)) return NOTHING
     const refusal = usable(account)
-    return refusal === undefined ? Result.succeed([event]) : Result.fail(refusal)
+    if (refusal !== undefined) return Result.fail(refusal)
+    const draft = new Draft(account, now)
+    draft.add(event)
+    return draft.done()
   }
 
 /** No priced call runs until it is reinstated; credits stay. */
@@ -288,8 +297,8 @@ export const grant =
   (account: Account, now: Timestamp): Decision<AccountEvent, AccountNotFound | AccountClosed> => {
     const refusal = usable(account)
     if (refusal !== undefined) return Result.fail(refusal)
-    if (HashMap.has(account.paidLots, lotId) || Lots.find(account.lots, lotId) !== undefined) return NOTHING
     const draft = new Draft(account, now)
+    if (amount === 0 || HashMap.has(account.paidLots, lotId) || Lots.find(draft.account.lots, lotId) !== undefined) return NOTHING
     draft.add({ _tag: "CreditsGranted", lotId, amount, source, priority, expiresAt, paymentRef })
     return draft.done()
   }
@@ -325,25 +334,38 @@ export const reverseClawback =
     const toDebt = Credits.of(Math.min(back - toHeld, Lots.amountOf(draft.account.debts, lotId)))
     const toAvailable = Credits.of(back - toHeld - toDebt)
     draft.add({ _tag: "ClawbackReversed", lotId, paymentRef: paid.paymentRef, amount: back, toHeld, toDebt, toAvailable })
-    if (toAvailable > 0) draft.expireReturned([{ lotId, amount: toAvailable }], `${lotId}_r${paid.clawedBack}`, true, now)
+    if (toAvailable > 0) draft.expireReturned([{ lotId, amount: toAvailable }], `${lotId}_r${now}_${paid.clawedBack}`, true, now)
     return draft.done()
   }
 
 // calls
 
-export interface Reserve {
+/** What a call wants to hold. No hold without an end: by itself, through recovery, or with its job. */
+export type Reserve = ReserveCall & (CallDeadline | JobDeadline)
+
+interface ReserveCall {
   readonly reservationId: string
   readonly requestId: string
   readonly operation: string
   readonly quantity: number
   readonly priceVersion: number
   readonly unitPrice: Credits.Credits
-  /** When the hold ends by itself, as milliseconds from now; jobs have none. */
-  readonly lifetime?: number
-  readonly recoverable?: boolean
-  readonly job?: { readonly jobId: string; readonly acceptWithin: number }
   /** `lookedUpAt`: when the reply store was asked for this key. */
   readonly key?: { readonly hash: string; readonly fingerprint: string; readonly lookedUpAt: Timestamp }
+}
+
+interface CallDeadline {
+  /** When the hold ends, as milliseconds from now: by itself, or if `recoverable` by what recovery finds out. */
+  readonly lifetime: number
+  readonly recoverable?: boolean
+  readonly job?: never
+}
+
+interface JobDeadline {
+  /** Milliseconds within which the job must have been accepted; then its own end is the hold's. */
+  readonly job: { readonly jobId: string; readonly acceptWithin: number }
+  readonly lifetime?: never
+  readonly recoverable?: never
 }
 
 export type ReserveRefusal =
@@ -363,10 +385,10 @@ export const reserve =
   (call: Reserve) =>
   (account: Account, now: Timestamp): Decision<AccountEvent, ReserveRefusal> => {
     const { reservationId, quantity, unitPrice } = call
-    if (HashMap.has(account.holds, reservationId)) return NOTHING
-    const past = outcome(account, reservationId)
-    if (past !== undefined) return past._tag === "succeeded" ? NOTHING : Result.fail(new AlreadyEnded({ reservationId, outcome: past._tag }))
     const draft = new Draft(account, now)
+    if (HashMap.has(draft.account.holds, reservationId)) return NOTHING
+    const past = outcome(draft.account, reservationId)
+    if (past !== undefined) return past._tag === "succeeded" ? NOTHING : Result.fail(new AlreadyEnded({ reservationId, outcome: past._tag }))
     const refusal = usable(draft.account) ?? unpayable(draft.account) ?? (call.key && refusedKey(draft.account, call.key, now))
     if (refusal !== undefined) return Result.fail(refusal)
     const amount = Credits.of(quantity * unitPrice)
@@ -388,7 +410,8 @@ const refusedKey = (account: Account, key: NonNullable<Reserve["key"]>, now: Tim
     const hold = get(account.holds, running)
     return hold?.fingerprint === key.fingerprint ? new InFlight({ reservationId: running }) : new KeyReused()
   }
-  const known = keyedOutcome(account, key.hash)
+  // Not for longer than the reply store: it forgets after a day, and then the key is free, however quiet the account
+  const known = now - account.keysSince < 2 * KEY_MEMORY ? keyedOutcome(account, key.hash) : undefined
   if (known?.outcome._tag === "succeeded") {
     const { reservationId, requestId, fingerprint } = known
     return fingerprint === key.fingerprint ? new AlreadySucceeded({ reservationId, requestId }) : new KeyReused()
@@ -456,11 +479,15 @@ const chargeFor = (reservationId: string, hold: Hold, done: number): Result.Resu
  */
 export const settleLate =
   (call: Reserve, { quantity, replyHash, reservationId: lateOf }: Settle) =>
-  (account: Account, now: Timestamp): Decision<AccountEvent, ReserveRefusal | ChargeExceedsHold> => {
-    if (outcome(account, call.reservationId) !== undefined) return NOTHING
+  (account: Account, now: Timestamp): Decision<AccountEvent, ReserveRefusal | ReservationNotFound | ChargeExceedsHold> => {
+    const { reservationId } = call
     const draft = new Draft(account, now)
+    if (HashMap.has(draft.account.holds, reservationId)) return Result.fail(new InFlight({ reservationId }))
+    const own = outcome(draft.account, reservationId)
+    if (own !== undefined) return own._tag === "succeeded" ? NOTHING : Result.fail(new AlreadyEnded({ reservationId, outcome: own._tag }))
     const past = outcome(draft.account, lateOf)
-    if (past?._tag !== "refunded" || past.reason !== "abandoned") return Result.fail(new AlreadyEnded({ reservationId: lateOf, outcome: "succeeded" }))
+    if (past === undefined) return Result.fail(new ReservationNotFound({ reservationId: lateOf }))
+    if (past._tag !== "refunded" || past.reason !== "abandoned") return Result.fail(new AlreadyEnded({ reservationId: lateOf, outcome: past._tag }))
     const refusal = usable(draft.account) ?? unpayable(draft.account) ?? (call.key && refusedKey(draft.account, call.key, now))
     if (refusal !== undefined) return Result.fail(refusal)
     const amount = Credits.of(call.quantity * call.unitPrice)
@@ -550,8 +577,8 @@ export const reserveTrial =
   (call: { readonly reservationId: string; readonly requestId: string; readonly operation: string; readonly lifetime: number }) =>
   (account: Account, now: Timestamp): Decision<AccountEvent, AccountNotFound | AccountClosed | AccountSuspended | TrialUsedUp> => {
     const { reservationId, requestId, operation, lifetime } = call
-    if (HashMap.has(account.trial.open, reservationId)) return NOTHING
     const draft = new Draft(account, now)
+    if (HashMap.has(draft.account.trial.open, reservationId)) return NOTHING
     const refusal = usable(draft.account) ?? (account.status === "suspended" ? new AccountSuspended() : undefined)
     if (refusal !== undefined) return Result.fail(refusal)
     const { used, open } = draft.account.trial

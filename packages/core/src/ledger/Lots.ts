@@ -46,7 +46,10 @@ const usedBefore = (a: Lot, b: Lot): number => {
 }
 
 /** The lots with one more, in the order in which they are used. */
-export const insert = (lots: ReadonlyArray<Lot>, lot: Lot): ReadonlyArray<Lot> => [...lots, lot].sort(usedBefore)
+export const insert = (lots: ReadonlyArray<Lot>, lot: Lot): ReadonlyArray<Lot> => {
+  if (find(lots, lot.lotId) !== undefined) throw new Error(`Lot ${lot.lotId} is there already`)
+  return [...lots, lot].sort(usedBefore)
+}
 
 export const find = (lots: ReadonlyArray<Lot>, lotId: string): Lot | undefined => {
   for (const lot of lots) if (lot.lotId === lotId) return lot
@@ -115,11 +118,13 @@ export const adjust = (
   change: { readonly left?: number; readonly held?: number; readonly claimed?: number }
 ): ReadonlyArray<Lot> => {
   const next: Array<Lot> = []
+  let known = false
   for (const lot of lots) {
     if (lot.lotId !== lotId) {
       next.push(lot)
       continue
     }
+    known = true
     const after = {
       ...lot,
       left: Credits.of(lot.left + (change.left ?? 0)),
@@ -129,5 +134,6 @@ export const adjust = (
     if (after.claimed > after.held) throw new Error(`Lot ${lotId}: more claimed than held`)
     if (after.left + after.held > 0) next.push(after)
   }
+  if (!known && (change.left || change.held || change.claimed)) throw new Error(`Lot ${lotId} is not known`)
   return next
 }

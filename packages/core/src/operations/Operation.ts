@@ -66,6 +66,10 @@ export interface Operation<
 // biome-ignore lint/suspicious/noExplicitAny: inputs are contravariant, so only `any` admits every operation
 export type Any = Operation<string, string, Path, any, any, any, Schema.Codec<any, any>, OperationError, any>
 
+/** What an operation needs to run. */
+export type Services<Op extends Any> =
+  Op extends Operation<string, string, Path, infer _P, infer _Q, infer _B, infer _S, infer _E, infer R> ? R : never
+
 export const make = <
   const Key extends string,
   const Method extends string,

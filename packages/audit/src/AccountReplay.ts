@@ -1,0 +1,65 @@
+/** One account as the log tells it, event after event: its fold, and its balances as postings make them. */
+import { Account, type AccountEvent, Postings } from "@millrace/core"
+import { type Balances, balancesOf, booksAgree, postingsSumToZero } from "./rules/Books.ts"
+import { rulesFor } from "./rules/index.ts"
+import type { Step } from "./rules/Rule.ts"
+import type { Prices } from "./Prices.ts"
+
+/** What is wrong, under the name of a rule. */
+export type Say = (rule: string, detail: string) => void
+
+export class AccountReplay {
+  readonly accountId: string
+  state: Account.Account = Account.initial
+  readonly #available: string
+  readonly #reserved: string
+  readonly #receivable: string
+  #byPostings: Balances = { available: 0, reserved: 0, receivable: 0 }
+
+  constructor(accountId: string) {
+    this.accountId = accountId
+    this.#available = Postings.available(accountId)
+    this.#reserved = Postings.reserved(accountId)
+    this.#receivable = Postings.receivable(accountId)
+  }
+
+  /** Asks every rule, then folds and posts the event. False when it does not fold: then the account is known no further. */
+  next(event: AccountEvent, at: number, prices: Prices, say: Say): boolean {
+    const before = this.state
+    const step: Step = { before, at, prices }
+    let broken = false
+    try {
+      for (const { name, broken: ask } of rulesFor(event._tag)) {
+        const detail = ask(event, step)
+        if (detail === undefined) continue
+        broken = true
+        say(name, detail)
+      }
+      const postings = Postings.postings(this.accountId, before, event)
+      this.state = Account.Account.evolve(before, event, at)
+      this.#post(postings, say)
+      return true
+    } catch (error) {
+      // A rule has said it better
+      if (!broken) say("account-folds", error instanceof Error ? error.message : String(error))
+      return false
+    }
+  }
+
+  #post(postings: ReadonlyArray<Postings.Posting>, say: Say): void {
+    if (postings.length === 0) return
+    const unbalanced = postingsSumToZero(postings)
+    if (unbalanced !== undefined) say("postings-sum-to-zero", unbalanced)
+    let { available, reserved, receivable } = this.#byPostings
+    for (const { account, amount } of postings) {
+      if (account === this.#available) available -= amount
+      else if (account === this.#reserved) reserved -= amount
+      else if (account === this.#receivable) receivable += amount
+    }
+    const byFold = balancesOf(this.state)
+    const disagreement = booksAgree({ available, reserved, receivable }, byFold)
+    if (disagreement !== undefined) say("books-agree", disagreement)
+    // From the fold, so that what is wrong here is not wrong again at every later event
+    this.#byPostings = byFold
+  }
+}

@@ -1,0 +1,30 @@
+/** How streams other than accounts are replayed: an event that its decider does not know or cannot fold is a problem. */
+import { EventCodec, type Decider } from "@millrace/event-sourcing"
+
+/** The streams of one category. */
+export interface Category {
+  readonly name: string
+  /** A stream at its beginning: give it each event. Throws where it does not know or cannot fold one. */
+  readonly begin: () => Replay
+}
+
+export type Replay = (type: string, data: string, at: number) => void
+
+/** Streams of a decider: of this library, or of a host that keeps its own in the same log. */
+export const category = <State, Event extends { readonly _tag: string }>(
+  decider: Decider<State, Event>,
+  learn?: (event: Event) => void
+): Category => {
+  const codec = EventCodec.make(decider)
+  return {
+    name: decider.category,
+    begin: () => {
+      let state = decider.initial
+      return (type, data, at) => {
+        const event = codec.decode(type, data)
+        state = decider.evolve(state, event, at)
+        learn?.(event)
+      }
+    }
+  }
+}

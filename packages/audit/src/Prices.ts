@@ -1,0 +1,41 @@
+/** What operations cost, as published in the log that is audited: learned while it is read, so a hold can only pin what was there. */
+import { Credits } from "@millrace/core"
+
+export interface PriceVersion {
+  readonly version: number
+  /** Milliseconds since 1970. */
+  readonly effectiveAt: number
+  readonly prices: Readonly<Record<string, Credits.Credits>>
+}
+
+export class Prices {
+  readonly #versions = new Map<number, Array<PriceVersion>>()
+
+  /** Plans count their versions each for itself, so one number may stand for several lists. */
+  learn(published: PriceVersion): void {
+    const same = this.#versions.get(published.version)
+    if (same === undefined) this.#versions.set(published.version, [published])
+    else same.push(published)
+  }
+
+  /**
+   * Why `amount` is not `quantity` times the unit price of a pinned version; undefined when it is. A log without any price plan,
+   * as of a host that keeps its prices elsewhere, only shows whether there can be a unit price at all.
+   */
+  mismatch(operation: string, version: number, quantity: number, amount: Credits.Credits, at: number): string | undefined {
+    if (this.#versions.size === 0) {
+      const divides = quantity === 0 ? amount === 0 : amount % quantity === 0
+      return divides ? undefined : `${amount / 1000} cannot be the price of ${quantity}`
+    }
+    const lists = this.#versions.get(version)?.filter((list) => list.effectiveAt <= at) ?? []
+    if (lists.length === 0) return `price version ${version} did not hold then`
+    let wrong = `price version ${version} has no price for ${operation}`
+    for (const { prices } of lists) {
+      const unitPrice = prices[operation]
+      if (unitPrice === undefined) continue
+      if (unitPrice * quantity === amount) return undefined
+      wrong = `${quantity} × ${unitPrice / 1000} of price version ${version} is not ${amount / 1000}`
+    }
+    return wrong
+  }
+}

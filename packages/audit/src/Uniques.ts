@@ -1,0 +1,83 @@
+/**
+ * Names that may stand only once in a log, however long it is: a set of 64-bit fingerprints, eight bytes each, of a bounded size.
+ * What has its fingerprint in common with an earlier name is only suspected: reading the log again tells, so the answer is exact.
+ *
+ * Where there are more names than fit, only a share of them (by the first bits of their fingerprints) is looked at in one reading
+ * of the log, and it is read again for each other share.
+ */
+export class Uniques {
+  /** Keys per reading. 24 million take 256 MiB. */
+  static readonly MOST = 24_000_000
+
+  readonly #most: number
+  /** Open addressing: two words a slot, both zero when it is free. */
+  #slots = new Uint32Array(2 * 1024)
+  #size = 0
+  /** How many first bits make a share, and the share that is looked at. */
+  #bits = 0
+  #share = 0
+
+  constructor(most: number = Uniques.MOST) {
+    this.#most = most
+  }
+
+  /** Shares of the names, each of which takes one reading. */
+  get shares(): number {
+    return 2 ** this.#bits
+  }
+
+  /** Forgets all names, to look at those of another share. */
+  begin(share: number): void {
+    this.#share = share
+    this.#slots.fill(0)
+    this.#size = 0
+  }
+
+  /** Whether a name, or one of the same fingerprint, was added before. False for names of another share. */
+  add(name: string): boolean {
+    // cyrb53 without its final truncation, by bryc, public domain: two multiplicative hashes mixed into each other
+    let high = 0xdeadbeef
+    let low = 0x41c6ce57
+    for (let i = 0; i < name.length; i++) {
+      const char = name.charCodeAt(i)
+      high = Math.imul(high ^ char, 2654435761)
+      low = Math.imul(low ^ char, 1597334677)
+    }
+    high = Math.imul(high ^ (high >>> 16), 2246822507) ^ Math.imul(low ^ (low >>> 13), 3266489909)
+    low = Math.imul(low ^ (low >>> 16), 2246822507) ^ Math.imul(high ^ (high >>> 13), 3266489909)
+    return this.#insert(high >>> 0, low >>> 0 || 1)
+  }
+
+  #isOfShare(high: number): boolean {
+    return this.#bits === 0 || high >>> (32 - this.#bits) === this.#share
+  }
+
+  #insert(high: number, low: number): boolean {
+    if (!this.#isOfShare(high)) return false
+    const slots = this.#slots
+    const mask = slots.length / 2 - 1
+    for (let slot = low & mask; ; slot = (slot + 1) & mask) {
+      const there = slots[2 * slot + 1]
+      if (there === low && slots[2 * slot] === high) return true
+      if (there !== 0) continue
+      slots[2 * slot] = high
+      slots[2 * slot + 1] = low
+      // At three quarters the ways to a free slot are still short
+      if (++this.#size > (mask + 1) * 0.75) this.#makeRoom()
+      return false
+    }
+  }
+
+  #makeRoom(): void {
+    const before = this.#slots
+    // Only the first reading divides: the others know how many shares there are, and theirs is as large
+    const divide = this.#share === 0 && this.#size >= this.#most
+    if (divide) this.#bits++
+    this.#slots = new Uint32Array(divide ? before.length : before.length * 2)
+    this.#size = 0
+    for (let i = 0; i < before.length; i += 2) {
+      const low = before[i + 1]
+      if (low !== 0) this.#insert(before[i] ?? 0, low ?? 0)
+    }
+  }
+}

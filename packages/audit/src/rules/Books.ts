@@ -1,0 +1,45 @@
+/** Double entry against the fold: two ways to the same balances, checked against each other after every event. */
+import { Account, Lots, type Postings } from "@millrace/core"
+
+/** An account's balances as an accountant has them: in thousandths, credits positive, `receivable` what is owed to the house. */
+export interface Balances {
+  readonly available: number
+  readonly reserved: number
+  readonly receivable: number
+}
+
+/** Balances as the fold has them. */
+export const balancesOf = (account: Account.Account): Balances => {
+  let available = 0
+  let reserved = 0
+  let receivable: number = Account.debt(account)
+  for (const lot of account.lots) {
+    available += lot.left
+    reserved += lot.held
+    receivable += lot.claimed
+  }
+  return { available, reserved, receivable }
+}
+
+/** The postings of each event sum to zero, so the sum over all accounts is zero at every position. */
+export const postingsSumToZero = (postings: ReadonlyArray<Postings.Posting>): string | undefined => {
+  let sum = 0
+  for (const { amount } of postings) sum += amount
+  return sum === 0 ? undefined : `the postings sum to ${sum / 1000}`
+}
+
+/** What all postings come to is what the lots of the account say: available, reserved and receivable. */
+export const booksAgree = (byPostings: Balances, byFold: Balances): string | undefined => {
+  for (const name of ["available", "reserved", "receivable"] as const) {
+    if (byPostings[name] !== byFold[name]) return `${name} is ${byPostings[name] / 1000} by postings, ${byFold[name] / 1000} by the account's lots`
+  }
+  return undefined
+}
+
+/** What is held of lots is held by open holds, to the same amount. Checked where an account ends. */
+export const holdsAreCovered = (account: Account.Account): string | undefined => {
+  let open = 0
+  for (const [, { amount }] of account.holds) open += amount
+  const held = Lots.held(account.lots)
+  return open === held ? undefined : `open holds come to ${open / 1000}, what is held of lots to ${held / 1000}`
+}

@@ -1,0 +1,110 @@
+/** Holds: each takes what it costs from lots that were there, has a deadline, and ends exactly once. */
+import { Account, Lots } from "@millrace/core"
+import { HashMap } from "effect"
+import { amountOf, credits, differ, notThisMuch, type Parts, rule } from "./Rule.ts"
+
+/** What is held is what the lots of the hold come to. */
+export const holdIsItsLots = rule("hold-is-its-lots", ["CreditReserved"], ({ lots, amount }) => notThisMuch(lots, amount, "what is held"))
+
+/** A hold takes from lots granted before it, not expired, what was free of them: no credit is spent twice, none before it is there. */
+export const holdTakesWhatIsFree = rule("hold-takes-what-is-free", ["CreditReserved"], ({ lots }, { before, at }) => {
+  for (const { lotId, amount } of lots) {
+    const lot = Lots.find(before.lots, lotId)
+    if (lot === undefined) return `there was nothing of lot ${lotId}`
+    if (Lots.isExpired(lot, at)) return `lot ${lotId} had expired`
+    if (lot.left < amount) return `of lot ${lotId} was ${credits(lot.left)} free, less than ${credits(amount)}`
+  }
+  return undefined
+})
+
+/** What expires first is held first, then the lower priority, then the oldest: no lot is touched while an earlier one has credits. */
+export const holdTakesLotsInOrder = rule("hold-takes-lots-in-order", ["CreditReserved"], ({ lots }, { before, at }) => {
+  let taken = 0
+  let spared: string | undefined
+  for (const lot of before.lots) {
+    if (taken === lots.length) return undefined
+    const part = amountOf(lots, lot.lotId)
+    if (part > 0) {
+      taken++
+      if (spared !== undefined) return `lot ${lot.lotId} was used while lot ${spared} had credits`
+    }
+    if (lot.left > part && !Lots.isExpired(lot, at)) spared ??= lot.lotId
+  }
+  return undefined
+})
+
+/** Every hold has a deadline: its own, or its job's; a late one is settled in the same breath. */
+export const holdHasADeadline = rule("hold-has-a-deadline", ["CreditReserved"], ({ expiresAt, jobId, acceptBy, lateOf }) =>
+  expiresAt !== undefined || (jobId !== undefined && acceptBy !== undefined) || lateOf !== undefined ? undefined : "nothing ends this hold"
+)
+
+/** No two attempts run under one idempotency key, and none after a success, as long as the account remembers. */
+export const keyRunsOnce = rule("key-runs-once", ["CreditReserved"], ({ keyHash }, { before }) => {
+  if (keyHash === undefined) return undefined
+  const running = Account.get(before.openKeys, keyHash)
+  if (running !== undefined) return `reservation ${running} was open under the same key`
+  const known = Account.keyedOutcome(before, keyHash)
+  return known?.outcome._tag === "succeeded" ? `reservation ${known.reservationId} had succeeded under the same key` : undefined
+})
+
+/** Charged late is only a call whose hold was given back as abandoned. */
+export const lateCallWasAbandoned = rule("late-call-was-abandoned", ["CreditReserved"], ({ lateOf }, { before }) => {
+  if (lateOf === undefined) return undefined
+  const past = Account.outcome(before, lateOf)
+  return past?._tag === "refunded" && past.reason === "abandoned" ? undefined : `reservation ${lateOf} was not given back as abandoned`
+})
+
+/** What ends a hold finds it open: every hold ends at most once. The end of the log shows those that did not end. */
+export const holdEndsOnce = rule("hold-ends-once", ["OperationSucceeded", "Refunded"], (event, { before }) => {
+  if ((event._tag === "Refunded" && event.stage === "settled") || HashMap.has(before.holds, event.reservationId)) return undefined
+  const past = Account.outcome(before, event.reservationId)
+  return `reservation ${event.reservationId} was not open${past === undefined ? "" : `: it had ${past._tag}`}`
+})
+
+/** What is charged is part of what was held, lot by lot, for part of what was asked. */
+export const chargeIsPartOfItsHold = rule("charge-is-part-of-its-hold", ["OperationSucceeded"], (event, { before }) => {
+  const hold = Account.get(before.holds, event.reservationId)
+  if (hold === undefined) return undefined
+  const { charged, quantity, lots } = event
+  if (charged > hold.amount) return `${credits(charged)} was charged of ${credits(hold.amount)} held`
+  if (quantity < 0 || quantity > hold.quantity) return `${quantity} was done of ${hold.quantity} asked`
+  for (const { lotId, amount } of lots) {
+    if (amount > amountOf(hold.lots, lotId)) return `${credits(amount)} of lot ${lotId} was charged, ${credits(amountOf(hold.lots, lotId))} held`
+  }
+  return notThisMuch(lots, charged, "what is charged")
+})
+
+/** A hold that is given back goes back whole, to the very lots it came from. */
+export const refundIsItsHold = rule("refund-is-its-hold", ["Refunded"], ({ stage, reservationId, amount, lots }, { before }) => {
+  if (stage === "settled") return notThisMuch(lots, amount, "what is given back")
+  const hold = Account.get(before.holds, reservationId)
+  if (hold === undefined) return undefined
+  if (amount !== hold.amount) return `${credits(amount)} was given back of ${credits(hold.amount)} held`
+  return notThisMuch(lots, amount, "what is given back") ?? differ(lots, hold.lots, "what went back to")
+})
+
+/** Of credits that come back, a clawback takes what it claims of their lot; of those charged, what it cannot get elsewhere is owed. */
+export const clawbackTakesWhatIsReleased = rule("clawback-takes-what-is-released", ["OperationSucceeded", "Refunded"], (event, { before }) => {
+  const { claimed = [] } = event
+  if (event._tag === "Refunded" && event.stage === "settled") {
+    return differ(claimed, partsOf(event.lots, ({ lotId, amount }) => Math.min(amount, amountOf(before.debts, lotId))), "what repays the debt of")
+  }
+  const hold = Account.get(before.holds, event.reservationId)
+  if (hold === undefined) return undefined
+  const charged = event._tag === "OperationSucceeded" ? event.lots : []
+  const owed = event._tag === "OperationSucceeded" ? (event.owed ?? []) : []
+  if (claimed.length === 0 && owed.length === 0 && !before.lots.some((lot) => lot.claimed > 0)) return undefined
+  const taken = (lotId: string, amount: number) =>
+    Math.min(amount - amountOf(charged, lotId), Lots.find(before.lots, lotId)?.claimed ?? 0)
+  const lost = (lotId: string, amount: number) => {
+    const lot = Lots.find(before.lots, lotId)
+    return lot === undefined ? 0 : Math.max(0, lot.claimed - taken(lotId, amount) - (lot.held - amount))
+  }
+  return (
+    differ(claimed, partsOf(hold.lots, ({ lotId, amount }) => taken(lotId, amount)), "what the clawback took of") ??
+    differ(owed, partsOf(hold.lots, ({ lotId, amount }) => lost(lotId, amount)), "what is owed for")
+  )
+})
+
+const partsOf = (parts: Parts, amount: (part: Parts[number]) => number): Parts =>
+  parts.map((part) => ({ lotId: part.lotId, amount: amount(part) }))

@@ -1,0 +1,87 @@
+/**
+ * Refunds after the settle: never more, of any lot, than was charged under that reservation and not given back yet; and a lot that
+ * lives again has the terms under which it was granted. An account does not keep what was settled, so these are looked up in its
+ * stream once the log was read.
+ */
+import { Account, type EventOf, type Lots } from "@millrace/core"
+import { EventCodec, EventStore, HashChain, type StreamName } from "@millrace/event-sourcing"
+import { Effect, Stream } from "effect"
+import type { Problems } from "../Report.ts"
+import { credits } from "./Rule.ts"
+
+type Refund = EventOf<"Refunded">
+
+const codec = EventCodec.make(Account.Account)
+
+export class LateRefunds {
+  /** What the replay accepted, by stream and revision. */
+  readonly #streams = new Map<StreamName.StreamName, Map<EventStore.Revision, Refund>>()
+
+  note({ stream, revision }: EventStore.RecordedEvent, refund: Refund): void {
+    const there = this.#streams.get(stream)
+    if (there === undefined) this.#streams.set(stream, new Map([[revision, refund]]))
+    else there.set(revision, refund)
+  }
+
+  check(problems: Problems): Effect.Effect<void, EventStore.StoreUnavailable, EventStore.EventStore> {
+    return Effect.forEach(this.#streams, ([stream, refunds]) => checkStream(stream, refunds, problems), { discard: true })
+  }
+}
+
+const checkStream = Effect.fnUntraced(function* (
+  stream: StreamName.StreamName,
+  refunds: ReadonlyMap<EventStore.Revision, Refund>,
+  problems: Problems
+) {
+  const store = yield* EventStore.EventStore
+  const past = new Past(refunds)
+  const see = (event: EventStore.RecordedEvent): void => {
+    const refund = refunds.get(event.revision)
+    if (refund === undefined) return past.learn(event)
+    for (const detail of past.wrongWith(refund)) problems.add(event, "late-refund-is-of-its-charge", detail)
+  }
+  const last = Math.max(...refunds.keys())
+  yield* store.readStream(stream, { limit: last + 1 }).pipe(Stream.runForEachArray((events) => Effect.sync(() => events.forEach(see))))
+})
+
+/** What the refunds of one stream are judged by: charges they are about, and the grants of lots. */
+class Past {
+  readonly #about: ReadonlySet<string>
+  /** What is left of each charge, by lot. */
+  readonly #charges = new Map<string, Map<string, number>>()
+  readonly #grants = new Map<string, Lots.LotTerms & { readonly grantedAt: number }>()
+
+  constructor(refunds: ReadonlyMap<EventStore.Revision, Refund>) {
+    this.#about = new Set([...refunds.values()].map(({ reservationId }) => reservationId))
+  }
+
+  learn(recorded: EventStore.RecordedEvent): void {
+    if (recorded.type !== "OperationSucceeded" && recorded.type !== "CreditsGranted") return
+    const event = codec.decode(recorded.type, recorded.data)
+    if (event._tag === "CreditsGranted") {
+      this.#grants.set(event.lotId, { ...event, grantedAt: Date.parse(HashChain.atOf(recorded)) })
+    } else if (event._tag === "OperationSucceeded" && this.#about.has(event.reservationId)) {
+      this.#charges.set(event.reservationId, new Map(event.lots.map(({ lotId, amount }) => [lotId, amount])))
+    }
+  }
+
+  *wrongWith({ reservationId, lots, revived = [] }: Refund): Iterable<string> {
+    const charge = this.#charges.get(reservationId)
+    if (charge === undefined) return yield `nothing was charged under ${reservationId}`
+    for (const { lotId, amount } of lots) {
+      const left = charge.get(lotId) ?? 0
+      if (amount > left) yield `${credits(amount)} went back to lot ${lotId}, of ${credits(left)} charged and not given back`
+      charge.set(lotId, Math.max(0, left - amount))
+    }
+    for (const lot of revived) {
+      const grant = this.#grants.get(lot.lotId)
+      const same =
+        grant !== undefined &&
+        grant.source === lot.source &&
+        grant.priority === lot.priority &&
+        grant.expiresAt === lot.expiresAt &&
+        grant.grantedAt === lot.grantedAt
+      if (!same) yield `lot ${lot.lotId} lives again otherwise than it was granted`
+    }
+  }
+}

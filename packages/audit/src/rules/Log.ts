@@ -1,0 +1,25 @@
+/** What is true of every event of every stream, whatever it says: its place, its link, its time. */
+import { type EventStore, HashChain } from "@millrace/event-sourcing"
+
+/** Positions increase through the whole log: there is one order, and no event stands in it twice. */
+export const positionIncreases = (previous: string, event: EventStore.RecordedEvent): string | undefined =>
+  event.position > previous ? undefined : `it stands after position ${previous}`
+
+/** Revisions count from 0 without a gap: no event of a stream was removed, inserted or moved. */
+export const revisionFollows = (previous: EventStore.Revision, event: EventStore.RecordedEvent): string | undefined =>
+  event.revision === previous + 1 ? undefined : `revision ${event.revision} stands where ${previous + 1} is due`
+
+/** Each event carries the SHA-256 of itself and of the hash before it: no event was changed, exchanged or forged. */
+export const linkHolds = (previous: HashChain.Hash, event: EventStore.RecordedEvent): string | undefined => {
+  if (HashChain.verify(previous, event)) return undefined
+  return HashChain.isSealed(event)
+    ? "its hash is not that of what it says and what stands before it"
+    : "it carries no hash"
+}
+
+/** Time is written one way and never goes back within a stream. */
+export const timeGoesOn = (previous: string, at: string): string | undefined => {
+  const millis = Date.parse(at)
+  if (Number.isNaN(millis) || new Date(millis).toISOString() !== at) return `${JSON.stringify(at)} is no time`
+  return at >= previous ? undefined : `${at} stands after ${previous}`
+}

@@ -1,0 +1,49 @@
+/** Lots: each granted once, paid ones by a payment, expired at their time and only of what is free. */
+import { Account, Decisions, Lots } from "@millrace/core"
+import { HashMap } from "effect"
+import { credits, rule } from "./Rule.ts"
+
+/** No lot is granted again while anything of it is left, and a paid one never. */
+export const lotIsGrantedOnce = rule("lot-is-granted-once", ["CreditsGranted"], ({ lotId }, { before }) =>
+  Lots.find(before.lots, lotId) !== undefined || HashMap.has(before.paidLots, lotId) ? `lot ${lotId} had been granted` : undefined
+)
+
+/** Who paid for credits can be told: a paid lot names its payment. That no payment grants twice is checked over the whole log. */
+export const paidLotNamesItsPayment = rule("paid-lot-names-its-payment", ["CreditsGranted"], ({ lotId, source, paymentRef }) =>
+  Lots.isPaid(source) && paymentRef === null ? `lot ${lotId} of source ${source} names no payment` : undefined
+)
+
+/** What expires is all that is free of a lot, when its time has come, not before. */
+export const lotExpiresAtItsTime = rule("lot-expires-at-its-time", ["LotExpired"], ({ lotId, amount, dueAt }, { before, at }) => {
+  const lot = Lots.find(before.lots, lotId)
+  if (lot === undefined) return `there was nothing of lot ${lotId}`
+  if (lot.expiresAt !== dueAt) return `lot ${lotId} was not to expire at ${iso(dueAt)}`
+  if (dueAt > at) return `lot ${lotId} expired before ${iso(dueAt)}`
+  return amount === lot.left ? undefined : `of lot ${lotId} was ${credits(lot.left)} free, ${credits(amount)} expired`
+})
+
+/** A hold or trial that nobody ended goes back when its deadline has come, not before. */
+export const holdLapsesAtItsTime = rule("hold-lapses-at-its-time", ["Refunded", "TrialReleased"], (event, { before, at }) => {
+  const { dueAt, reservationId } = event
+  if (dueAt === undefined) return undefined
+  const deadline =
+    event._tag === "Refunded" ? Account.get(before.holds, reservationId)?.expiresAt : Account.get(before.trial.open, reservationId)
+  if (deadline !== undefined && deadline !== dueAt) return `${reservationId} was to end at ${iso(deadline)}, not ${iso(dueAt)}`
+  return dueAt > at ? `${reservationId} ended before ${iso(dueAt)}` : undefined
+})
+
+/** What was due is written before anything else is decided: nobody spends expired credits or settles a hold that had lapsed. */
+export const whatIsDueComesFirst = rule(
+  "what-is-due-comes-first",
+  ["CreditReserved", "OperationSucceeded", "Refunded", "CreditsGranted", "CreditsClawedBack", "ClawbackReversed", "TrialReserved", "TrialUsed"],
+  (event, { before, at }) => {
+    // Due itself, or what follows from it
+    if ((event._tag === "Refunded" && event.dueAt !== undefined) || (event._tag === "CreditsGranted" && event.source === "adjustment")) return undefined
+    if (at < before.nothingDueBefore) return undefined
+    const due = Decisions.expireDue(before, at).find(({ _tag }) => _tag !== "DebtRepaid")
+    if (due === undefined) return undefined
+    return `${due._tag} of ${"lotId" in due ? due.lotId : "reservationId" in due ? due.reservationId : ""} was due and had not been written`
+  }
+)
+
+const iso = (millis: number): string => new Date(millis).toISOString()

@@ -1,0 +1,47 @@
+/** Every rule, in the order in which an event is asked. What concerns streams and the log as a whole stands in `Log.ts`. */
+import type { AccountEvent } from "@millrace/core"
+import * as Accounts from "./Accounts.ts"
+import * as Charges from "./Charges.ts"
+import * as Holds from "./Holds.ts"
+import * as Lots from "./Lots.ts"
+import * as Payments from "./Payments.ts"
+import type { Rule } from "./Rule.ts"
+
+export const rules: ReadonlyArray<Rule> = [
+  Accounts.accountIsOpenedFirst,
+  Accounts.barredAccountHoldsNothing,
+  Accounts.closedAccountIsGrantedNothing,
+  Accounts.trialHasItsSlots,
+  Lots.whatIsDueComesFirst,
+  Lots.lotIsGrantedOnce,
+  Lots.paidLotNamesItsPayment,
+  Lots.lotExpiresAtItsTime,
+  Lots.holdLapsesAtItsTime,
+  Charges.holdIsPriced,
+  Charges.chargeIsPriced,
+  Holds.holdIsItsLots,
+  Holds.holdTakesWhatIsFree,
+  Holds.holdTakesLotsInOrder,
+  Holds.holdHasADeadline,
+  Holds.keyRunsOnce,
+  Holds.lateCallWasAbandoned,
+  Holds.holdEndsOnce,
+  Holds.chargeIsPartOfItsHold,
+  Holds.refundIsItsHold,
+  Holds.clawbackTakesWhatIsReleased,
+  Payments.clawbackIsOfAPaidLot,
+  Payments.reversalIsOfAClawback,
+  Payments.debtIsRepaidByPaidLots
+]
+
+const byTag = new Map<AccountEvent["_tag"], ReadonlyArray<Rule>>()
+
+/** The rules that concern events of a type. */
+export const rulesFor = (tag: AccountEvent["_tag"]): ReadonlyArray<Rule> => {
+  let found = byTag.get(tag)
+  if (found === undefined) {
+    found = rules.filter(({ tags }) => tags === "all" || tags.includes(tag))
+    byTag.set(tag, found)
+  }
+  return found
+}

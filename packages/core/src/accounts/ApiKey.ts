@@ -1,0 +1,144 @@
+/**
+ * An API key: a secret that stands for an account, with scopes, for a time. The key names its own stream, so nothing has to be looked
+ * up; the log holds only a hash of its secret. Stream `apiKey-{keyId}`.
+ *
+ * `mr_live_<keyId>_<secret><checksum>`: the key id a ULID in lower case, the secret 30 digits of base 62 (178 random bits), the
+ * checksum 6 more, the CRC-32 of all before it, by which a slip is told at once and a scanner knows a leaked key from a lookalike.
+ */
+import { hash as digest, timingSafeEqual } from "node:crypto"
+import { crc32 } from "node:zlib"
+import type { Decider, Decision } from "@millrace/event-sourcing"
+import { Redacted, Result, Schema } from "effect"
+import { Timestamp } from "../Timestamp.ts"
+import type { RandomBytes } from "../vault/RandomBytes.ts"
+
+// the key as text
+
+const PREFIX = "mr_live_"
+const SECRET = 30
+const CHECKSUM = 6
+const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+const KEY = /^mr_live_(?<keyId>[0-9a-hjkmnp-tv-z]{26})_(?<secret>[0-9A-Za-z]{30})(?<checksum>[0-9A-Za-z]{6})$/u
+const ID = /^[0-9a-hjkmnp-tv-z]{26}$/u
+const LENGTH = PREFIX.length + 26 + 1 + SECRET + CHECKSUM
+
+/** A key taken apart. The secret is shown once, to its owner, and kept nowhere. */
+export interface Parts {
+  readonly keyId: string
+  readonly secret: string
+}
+
+const checksum = (text: string): string => {
+  let rest = crc32(text)
+  let digits = ""
+  while (digits.length < CHECKSUM) {
+    digits = BASE62.charAt(rest % 62) + digits
+    rest = Math.floor(rest / 62)
+  }
+  return digits
+}
+
+/** A key id from a ULID. */
+export const idOf = (ulid: string): string => ulid.toLowerCase()
+
+/** Whether a text may be a key id at all. */
+export const isId = (text: string): boolean => ID.test(text)
+
+/** Each digit is as likely as any: bytes that would favour the first ones are drawn again. */
+export const newSecret = (random: RandomBytes): string => {
+  let secret = ""
+  while (secret.length < SECRET)
+    for (const byte of random(SECRET)) if (byte < 248 && secret.length < SECRET) secret += BASE62.charAt(byte % 62)
+  return secret
+}
+
+export const format = ({ keyId, secret }: Parts): Redacted.Redacted<string> => {
+  const text = `${PREFIX}${keyId}_${secret}`
+  return Redacted.make(text + checksum(text), { label: "ApiKey" })
+}
+
+/** Undefined when it is no key. */
+export const parse = (text: string): Parts | undefined => {
+  if (text.length !== LENGTH) return undefined
+  const { keyId, secret, checksum: sum } = KEY.exec(text)?.groups ?? {}
+  if (keyId === undefined || secret === undefined || checksum(text.slice(0, -CHECKSUM)) !== sum) return undefined
+  return { keyId, secret }
+}
+
+/** What the log keeps of a secret: its SHA-256, base64url. That is enough, for a secret of 178 random bits cannot be guessed. */
+export const hashOf = (secret: string): string => digest("sha256", secret, "base64url")
+
+// events
+
+/** What a key may be used for; all else is denied. */
+export const Scope = Schema.Literals(["read", "operations", "keys", "billing"])
+export type Scope = typeof Scope.Type
+
+/** Reading, and operations that are billed: not the account's money, and no further keys. */
+export const DEFAULT_SCOPES: ReadonlyArray<Scope> = ["read", "operations"]
+
+export const ApiKeyEvent = Schema.TaggedUnion({
+  ApiKeyIssued: {
+    accountId: Schema.String,
+    /** SHA-256 of the secret, base64url. */
+    hash: Schema.String,
+    scopes: Schema.Array(Scope),
+    expiresAt: Schema.NullOr(Timestamp),
+    /** Sealed by the vault under the account's key. */
+    sealedLabel: Schema.NullOr(Schema.String)
+  },
+  ApiKeyRevoked: {}
+})
+export type ApiKeyEvent = typeof ApiKeyEvent.Type
+
+type Issued = Omit<Extract<ApiKeyEvent, { readonly _tag: "ApiKeyIssued" }>, "_tag">
+
+// state
+
+export type ApiKey = { readonly status: "absent" } | ({ readonly status: "issued" | "revoked" } & Issued)
+
+const evolve = (key: ApiKey, event: ApiKeyEvent): ApiKey => {
+  switch (event._tag) {
+    case "ApiKeyIssued": {
+      const { _tag: _, ...issued } = event
+      return key.status === "absent" ? { status: "issued", ...issued } : key
+    }
+    case "ApiKeyRevoked":
+      return key.status === "absent" ? key : { ...key, status: "revoked" }
+  }
+}
+
+export const ApiKey: Decider<ApiKey, ApiKeyEvent> = { category: "apiKey", events: ApiKeyEvent, initial: { status: "absent" }, evolve }
+
+/** The key as it was issued, when this secret opens it now: neither revoked nor expired. */
+export const admits = (key: ApiKey, secret: string, now: Timestamp): key is { readonly status: "issued" } & Issued => {
+  if (key.status === "absent") return false
+  const expected = Buffer.from(key.hash)
+  const actual = Buffer.from(hashOf(secret))
+  const isSame = actual.length === expected.length && timingSafeEqual(actual, expected)
+  return isSame && key.status === "issued" && (key.expiresAt === null || now < key.expiresAt)
+}
+
+// decisions
+
+export class ApiKeyNotFound extends Schema.TaggedError<ApiKeyNotFound>()("ApiKeyNotFound", { keyId: Schema.String }) {}
+
+/** Its end lies in the past already. */
+export class ExpiryPast extends Schema.TaggedError<ExpiryPast>()("ExpiryPast", { expiresAt: Schema.Int }) {}
+
+/** Issues a key under an id that was never used. */
+export const issue =
+  (issued: Issued) =>
+  (key: ApiKey, now: Timestamp): Decision<ApiKeyEvent, ExpiryPast> => {
+    if (key.status !== "absent") throw new Error("Ids of keys do not repeat")
+    if (issued.expiresAt !== null && issued.expiresAt <= now) return Result.fail(new ExpiryPast({ expiresAt: issued.expiresAt }))
+    return Result.succeed([{ _tag: "ApiKeyIssued", ...issued }])
+  }
+
+/** For ever. Another account's key is as good as none. */
+export const revoke =
+  (keyId: string, accountId: string) =>
+  (key: ApiKey): Decision<ApiKeyEvent, ApiKeyNotFound> => {
+    if (key.status === "absent" || key.accountId !== accountId) return Result.fail(new ApiKeyNotFound({ keyId }))
+    return Result.succeed(key.status === "revoked" ? [] : [{ _tag: "ApiKeyRevoked" }])
+  }

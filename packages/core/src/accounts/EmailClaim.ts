@@ -1,0 +1,31 @@
+/** Who an address belongs to: claimed once, for ever, so that one address is one account. Stream `email-{HMAC of the address}`. */
+import type { Decider, Decision } from "@millrace/event-sourcing"
+import { Result, Schema } from "effect"
+import { AccountId } from "../Ids.ts"
+
+// events
+
+export const EmailClaimEvent = Schema.TaggedUnion({ EmailClaimed: { accountId: AccountId } })
+export type EmailClaimEvent = typeof EmailClaimEvent.Type
+
+// state
+
+export interface EmailClaim {
+  readonly accountId: AccountId | undefined
+}
+
+export const EmailClaim: Decider<EmailClaim, EmailClaimEvent> = {
+  category: "email",
+  events: EmailClaimEvent,
+  initial: { accountId: undefined },
+  // The first counts
+  evolve: (claim, event) => (claim.accountId === undefined ? { accountId: event.accountId } : claim)
+}
+
+// decisions
+
+/** Claims an address that nobody has; one that is claimed stays whose it is. */
+export const claim =
+  (accountId: AccountId) =>
+  (email: EmailClaim): Decision<EmailClaimEvent> =>
+    Result.succeed(email.accountId === undefined ? [{ _tag: "EmailClaimed", accountId }] : [])

@@ -1,0 +1,202 @@
+/**
+ * The keys of all accounts. A key is judged by its own stream, whose end is confirmed at the store for each call: so one that another
+ * process issued or revoked a moment ago counts at once.
+ */
+import { Aggregate, EventCodec, type EventStore, HashChain, Projection, type StateStore, StreamName } from "@millrace/event-sourcing"
+import { Clock, Context, Effect, HashMap, Layer, Option, type Redacted, Schema } from "effect"
+import { Ids } from "../Ids.ts"
+import * as Decisions from "../ledger/Decisions.ts"
+import { Ledger } from "../ledger/Ledger.ts"
+import type { Timestamp } from "../Timestamp.ts"
+import { RandomBytes } from "../vault/RandomBytes.ts"
+import { ofAccount, Vault, type VaultFailure } from "../vault/Vault.ts"
+import {
+  ApiKey,
+  ApiKeyNotFound,
+  admits,
+  DEFAULT_SCOPES,
+  type ExpiryPast,
+  format,
+  hashOf,
+  idOf,
+  isId,
+  issue as issueKey,
+  newSecret,
+  parse,
+  revoke as revokeKey,
+  Scope
+} from "./ApiKey.ts"
+
+/** No key, or none that opens anything: missing, malformed, unknown, wrong, revoked, expired, or of an account that was closed. */
+export class Unauthorized extends Schema.TaggedError<Unauthorized>()("Unauthorized", {}) {}
+
+/** Whom a key stands for, and what it may be used for. */
+export interface Authenticated {
+  readonly accountId: string
+  readonly keyId: string
+  readonly scopes: ReadonlyArray<Scope>
+}
+
+export interface IssueOptions {
+  /** `DEFAULT_SCOPES` by default. */
+  readonly scopes?: ReadonlyArray<Scope>
+  /** Milliseconds since 1970; never by default. */
+  readonly expiresAt?: Timestamp
+  /** What its owner calls it. */
+  readonly label?: string
+}
+
+/** The one time that a key can be seen. */
+export interface NewKey {
+  readonly keyId: string
+  readonly key: Redacted.Redacted<string>
+}
+
+/** A key as its owner sees it in a list. */
+export interface ListedKey {
+  readonly keyId: string
+  readonly scopes: ReadonlyArray<Scope>
+  readonly issuedAt: Timestamp
+  readonly expiresAt: Timestamp | null
+  readonly revokedAt: Timestamp | null
+  /** Null also once the account was erased. */
+  readonly label: string | null
+}
+
+export class KeyRing extends Context.Service<
+  KeyRing,
+  {
+    readonly issue: (
+      accountId: string,
+      options?: IssueOptions,
+      metadata?: Aggregate.Metadata
+    ) => Effect.Effect<NewKey, ExpiryPast | Decisions.AccountNotFound | Decisions.AccountClosed | VaultFailure | Aggregate.Failure>
+    /** For ever; again: nothing. */
+    readonly revoke: (
+      accountId: string,
+      keyId: string,
+      metadata?: Aggregate.Metadata
+    ) => Effect.Effect<void, ApiKeyNotFound | Aggregate.Failure>
+    /** All keys an account ever had, oldest first, those issued a moment ago by whomever included. */
+    readonly list: (
+      accountId: string
+    ) => Effect.Effect<
+      ReadonlyArray<ListedKey>,
+      VaultFailure | Projection.ProjectionBehind | Projection.ProjectionStopped | EventStore.StoreUnavailable
+    >
+    /** Whose key it is; `Unauthorized` for whatever reason it is not good. */
+    readonly authenticate: (key: string | undefined) => Effect.Effect<Authenticated, Unauthorized | Aggregate.Failure>
+    /** Keys that this host refuses to read at present, and how its list of them does: for `/ready`. */
+    readonly refused: () => ReadonlyArray<Aggregate.StreamRefused>
+    readonly listStatus: Effect.Effect<Projection.Status>
+  }
+>()("@millrace/core/accounts/KeyRing") {
+  static readonly layer: Layer.Layer<KeyRing, never, Ledger | Vault | EventStore.EventStore | StateStore.StateStore> = Layer.effect(
+    KeyRing,
+    Effect.suspend(() => make)
+  )
+}
+
+// the list
+
+const Listed = Schema.Struct({
+  scopes: Schema.Array(Scope),
+  issuedAt: Schema.Int,
+  expiresAt: Schema.NullOr(Schema.Int),
+  revokedAt: Schema.NullOr(Schema.Int),
+  sealedLabel: Schema.NullOr(Schema.String)
+})
+
+/** All keys by id, and the ids of each account's, oldest first. */
+const Keys = Schema.Struct({
+  keys: Schema.HashMap(Schema.String, Listed),
+  accounts: Schema.HashMap(Schema.String, Schema.Array(Schema.String))
+})
+type Keys = typeof Keys.Type
+
+const codec = EventCodec.make(ApiKey)
+
+export const keysByAccount: Projection.Definition<Keys> = {
+  name: "keysByAccount",
+  version: 1,
+  categories: [ApiKey.category],
+  state: Keys,
+  initial: () => ({ keys: HashMap.empty(), accounts: HashMap.empty() }),
+  evolve: ({ keys, accounts }, recorded) => {
+    const keyId = StreamName.id(recorded.stream)
+    const at = Date.parse(HashChain.atOf(recorded))
+    const event = codec.decode(recorded.type, recorded.data)
+    switch (event._tag) {
+      case "ApiKeyIssued": {
+        const { accountId, scopes, expiresAt, sealedLabel } = event
+        return {
+          keys: HashMap.set(keys, keyId, { scopes, issuedAt: at, expiresAt, revokedAt: null, sealedLabel }),
+          accounts: HashMap.modifyAt(accounts, accountId, (ids) => Option.some([...Option.getOrElse(ids, () => []), keyId]))
+        }
+      }
+      case "ApiKeyRevoked":
+        return { keys: HashMap.modify(keys, keyId, (key) => ({ ...key, revokedAt: at })), accounts }
+    }
+  }
+}
+
+const PURPOSE = "apiKey.label"
+// One for all: it says nothing, and is the most frequent failure there is
+const UNAUTHORIZED = Effect.fail(new Unauthorized())
+
+const make = Effect.gen(function* () {
+  const ledger = yield* Ledger
+  const vault = yield* Vault
+  const random = yield* RandomBytes
+  const ids = yield* Ids
+  const clock = yield* Clock.Clock
+  const keys = yield* Aggregate.make(ApiKey)
+  const listing = yield* Projection.make(keysByAccount)
+
+  const issue = Effect.fn("KeyRing.issue")(function* (
+    accountId: string,
+    { scopes = DEFAULT_SCOPES, expiresAt, label }: IssueOptions = {},
+    metadata?: Aggregate.Metadata
+  ) {
+    const { status } = (yield* ledger.read(accountId)).state
+    if (status === "absent") return yield* new Decisions.AccountNotFound()
+    if (status === "closed") return yield* new Decisions.AccountClosed()
+    const keyId = idOf(ids.ulid(clock.currentTimeMillisUnsafe()))
+    const secret = newSecret(random)
+    const sealedLabel = label === undefined ? null : yield* vault.seal(ofAccount(accountId), PURPOSE, label)
+    const issued = { accountId, hash: hashOf(secret), scopes: [...new Set(scopes)], expiresAt: expiresAt ?? null, sealedLabel }
+    yield* keys.execute(keyId, issueKey(issued), metadata)
+    return { keyId, key: format({ keyId, secret }) }
+  })
+
+  const revoke: KeyRing["Service"]["revoke"] = (accountId, keyId, metadata) =>
+    isId(keyId) ? Effect.asVoid(keys.execute(keyId, revokeKey(keyId, accountId), metadata)) : Effect.fail(new ApiKeyNotFound({ keyId }))
+
+  const list = Effect.fn("KeyRing.list")(function* (accountId: string) {
+    const { state } = yield* listing.caughtUp()
+    const listed = Option.getOrElse(HashMap.get(state.accounts, accountId), () => [])
+    return yield* Effect.forEach(
+      listed.map((keyId) => ({ keyId, ...HashMap.getUnsafe(state.keys, keyId) })),
+      ({ sealedLabel, ...key }) => Effect.map(labelOf(accountId, sealedLabel), (label): ListedKey => ({ ...key, label }))
+    )
+  })
+
+  const labelOf = (accountId: string, sealedLabel: string | null) =>
+    sealedLabel === null
+      ? Effect.succeed(null)
+      : Effect.catchTag(vault.open(ofAccount(accountId), PURPOSE, sealedLabel), "SubjectDestroyed", () => Effect.succeed(null))
+
+  const authenticate: KeyRing["Service"]["authenticate"] = Effect.fnUntraced(function* (text) {
+    const parts = text === undefined ? undefined : parse(text)
+    if (parts === undefined) return yield* UNAUTHORIZED
+    const { keyId, secret } = parts
+    const { state: key, at } = yield* keys.read(keyId)
+    if (!admits(key, secret, at)) return yield* UNAUTHORIZED
+    const { accountId, scopes } = key
+    const { status } = (yield* ledger.read(accountId)).state
+    if (status === "closed" || status === "absent") return yield* UNAUTHORIZED
+    return { accountId, keyId, scopes }
+  })
+
+  return KeyRing.of({ issue, revoke, list, authenticate, refused: keys.refused, listStatus: listing.status })
+})

@@ -1,0 +1,397 @@
+/**
+ * The order of a billed call: check, hold, run, keep the reply, settle, answer. Each step is one hop forward, and wherever a call
+ * stops, its hold ends once: captured or refunded. The windows between the steps are those of the ledger's guide.
+ */
+import { hash } from "node:crypto"
+import { Cause, Clock, Context, Duration, Effect, Exit, HashMap, Layer, Schedule, Schema, type Scope } from "effect"
+import { Aggregate, type StateStore } from "@millrace/event-sourcing"
+import * as Credits from "../Credits.ts"
+import { newReservationId } from "../Ids.ts"
+import { get, outcome } from "../ledger/Account.ts"
+import * as Decisions from "../ledger/Decisions.ts"
+import { type Committed, Ledger } from "../ledger/Ledger.ts"
+import * as Lots from "../ledger/Lots.ts"
+import type * as Operation from "../operations/Operation.ts"
+import { type OperationError, UpstreamUnavailable } from "../operations/OperationError.ts"
+import { Vault, type VaultFailure } from "../vault/Vault.ts"
+import { CircuitBreaker } from "./CircuitBreaker.ts"
+import { type NotPriced, PriceBook } from "./PricePlan.ts"
+import { Replies, type StoredReply } from "./Replies.ts"
+
+/** Who calls, and how. */
+export interface Caller {
+  readonly accountId: string
+  readonly requestId: string
+  /** `key` as the caller sent it; `request` a text that differs whenever the request does. Neither is written anywhere. */
+  readonly idempotency?: { readonly key: string; readonly request: string }
+  /** A dearer call is refused before anything is held. */
+  readonly maxCost?: Credits.Credits
+}
+
+/** A success. */
+export interface Reply {
+  /** Of the call that did the work: the first one's, when it is replayed. */
+  readonly requestId: string
+  /** The operation's data as JSON text, exactly as it was first answered. */
+  readonly data: string
+  /** What the call cost and what is available now; absent where the operation is free. */
+  readonly billed?: { readonly charged: Credits.Credits; readonly balance: Credits.Credits }
+  readonly replayed: boolean
+}
+
+// errors
+
+export class CostExceedsLimit extends Schema.TaggedError<CostExceedsLimit>()("CostExceedsLimit", {
+  cost: Credits.Credits,
+  limit: Credits.Credits
+}) {}
+/** The work was done, but its hold had ended before it could be charged: nothing was charged, nothing is answered. */
+export class ResultWithheld extends Schema.TaggedError<ResultWithheld>()("ResultWithheld", {}) {}
+/** The store did not say in time whether the call was settled. With a key, a retry tells; without, it is refunded in any case. */
+export class OutcomeUnknown extends Schema.TaggedError<OutcomeUnknown>()("OutcomeUnknown", {}) {}
+/** The call under this key succeeded, but its reply was not kept or is gone. It does not run again. */
+export class ReplyUnavailable extends Schema.TaggedError<ReplyUnavailable>()("ReplyUnavailable", {}) {}
+
+export type ChargeError =
+  | Exclude<Decisions.ReserveRefusal, Decisions.AlreadySucceeded | Decisions.LookupStale | Decisions.AlreadyEnded>
+  | CostExceedsLimit
+  | ResultWithheld
+  | OutcomeUnknown
+  | ReplyUnavailable
+  | UpstreamUnavailable
+  | NotPriced
+  | Aggregate.Failure
+  | StateStore.StateUnavailable
+  | VaultFailure
+
+export interface ChargeOptions {
+  /** What becomes of a success whose hold has ended: its result is withheld, or charged under a new reservation. */
+  readonly late?: "withhold" | "charge"
+}
+
+export class Charge extends Context.Service<
+  Charge,
+  {
+    /** Runs an operation for a caller and charges what was done. Whatever fails is refunded in full. */
+    readonly run: <Input, A, E extends OperationError, R>(
+      operation: Runnable<Input, A, E, R>,
+      input: Input,
+      caller: Caller
+    ) => Effect.Effect<Reply, E | ChargeError, R>
+    /** Ends a hold that is due: by what its operation says became of the call, where it can say, else by giving it back. */
+    readonly recover: <E extends OperationError, R>(
+      operation: Pick<Runnable<never, unknown, E, R>, "recover" | "success"> | undefined,
+      accountId: string,
+      reservationId: string
+    ) => Effect.Effect<void, E | Aggregate.Failure | StateStore.StateUnavailable | VaultFailure, R>
+  }
+>()("@millrace/core/billing/Charge") {
+  static readonly layer = (options: ChargeOptions = {}): Layer.Layer<Charge, never, Ledger | PriceBook | Replies | Vault | CircuitBreaker> =>
+    Layer.effect(Charge, make(options))
+}
+
+/** The part of an operation that a call needs. */
+export interface Runnable<Input, A, E extends OperationError, R> {
+  readonly key: string
+  readonly quantity: (input: Input) => number
+  readonly success: Schema.Codec<A, any>
+  readonly check: (input: Input, caller: Omit<Operation.Caller, "reservationId">) => Effect.Effect<void, E, R>
+  readonly run: (input: Input, caller: Operation.Caller) => Effect.Effect<Operation.Outcome<A>, E, R>
+  readonly recover?: (reservationId: string) => Effect.Effect<Operation.Outcome<A> | undefined, E, R>
+  readonly timeout: Duration.Input
+}
+
+/** How much longer than its operation a hold lives at the least, milliseconds: time to keep the reply and settle. */
+export const HOLD_MARGIN = 30_000
+
+/** The store may fail for a moment when the work is done: it is asked again for about a second before the caller is told. */
+const SETTLE_AGAIN = { schedule: Schedule.exponential("20 millis"), times: 5 } as const
+/** What the caller was not told in time is put right behind its back, for as long as it takes. */
+const PUT_RIGHT = Schedule.min([Schedule.exponential("100 millis"), Schedule.spaced("10 seconds")])
+
+const isTransient = (error: { readonly _tag: string }): boolean =>
+  error._tag === "StoreUnavailable" || error._tag === "AppendInDoubt" || error._tag === "Busy"
+
+/** The caller's idempotency key as the ledger knows it. */
+interface Key {
+  readonly hash: string
+  readonly fingerprint: string
+}
+
+const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) {
+  const ledger = yield* Ledger
+  const prices = yield* PriceBook
+  const replies = yield* Replies
+  const vault = yield* Vault
+  const breaker = yield* CircuitBreaker
+  const clock = yield* Clock.Clock
+  const scope: Scope.Scope = yield* Effect.scope
+
+  const run = <Input, A, E extends OperationError, R>(operation: Runnable<Input, A, E, R>, input: Input, caller: Caller) =>
+    Effect.gen(function* () {
+      const key = keyOf(caller)
+      const lookedUpAt = clock.currentTimeMillisUnsafe()
+      const replay = key && (yield* replayOf(caller.accountId, key))
+      if (replay !== undefined) return replay
+      yield* breaker.check(upstreamOf(operation.key))
+      yield* operation.check(input, caller)
+      const quantity = operation.quantity(input)
+      const { version, unitPrice } = yield* prices.quote(operation.key)
+      const cost = Credits.of(quantity * unitPrice)
+      if (caller.maxCost !== undefined && cost > caller.maxCost) return yield* new CostExceedsLimit({ cost, limit: caller.maxCost })
+      const reservationId = yield* newReservationId
+      if (cost === 0) {
+        const { data } = yield* attempt(operation, input, { ...caller, reservationId })
+        return { requestId: caller.requestId, data, replayed: false }
+      }
+      const call: Decisions.Reserve = {
+        reservationId,
+        requestId: caller.requestId,
+        operation: operation.key,
+        quantity,
+        priceVersion: version,
+        unitPrice,
+        lifetime: Duration.toMillis(operation.timeout) + HOLD_MARGIN,
+        ...(operation.recover === undefined ? {} : { recoverable: true }),
+        ...(key === undefined ? {} : { key: { ...key, lookedUpAt } })
+      }
+      // From the hold to its end nothing comes between but what `attempt` lets in
+      return yield* Effect.uninterruptibleMask((restore) =>
+        Effect.gen(function* () {
+          const hold = yield* held(caller.accountId, call)
+          if ("data" in hold) return hold
+          const exit = yield* Effect.exit(restore(attempt(operation, input, { ...caller, reservationId })))
+          if (Exit.isSuccess(exit)) return yield* settled(caller.accountId, call, hold, exit.value)
+          yield* giveUp(caller.accountId, call, Cause.hasInterrupts(exit.cause) ? "cancelled" : "service_error")
+          return yield* Effect.failCause(exit.cause)
+        })
+      )
+    })
+
+  // 2: hold, unless the key turns out to have done its work
+
+  const held = Effect.fnUntraced(function* (accountId: string, call: Decisions.Reserve) {
+    return yield* ledger.execute(accountId, Decisions.reserve(call), { $correlationId: call.requestId }).pipe(
+      Effect.catchTags({
+        AlreadySucceeded: ({ reservationId }) => replayAgain(accountId, call, reservationId),
+        // The lookup is as old as the wait for the account, which never takes minutes but at a store that fails
+        LookupStale: () => Effect.fail(new Aggregate.Busy({ stream: accountId })),
+        // A reservation id is new for each attempt
+        AlreadyEnded: Effect.die,
+        AppendInDoubt: (doubt) => Effect.andThen(putRight(accountId, call), Effect.fail(doubt))
+      })
+    )
+  })
+
+  /** It succeeded between the lookup and the hold. */
+  const replayAgain = Effect.fnUntraced(function* (accountId: string, { key }: Decisions.Reserve, reservationId: string) {
+    const kept = key && (yield* replies.find(accountId, key.hash))
+    return kept?.reservationId === reservationId ? yield* replayed(accountId, kept) : yield* new ReplyUnavailable()
+  })
+
+  /** The kept reply, if the account says that its call succeeded; nothing when the key is free for a new attempt. */
+  const replayOf = Effect.fnUntraced(function* (accountId: string, key: Key) {
+    const kept = yield* replies.find(accountId, key.hash)
+    if (kept === undefined) return undefined
+    const end = yield* endOf(accountId, kept)
+    if (end === "refunded") return undefined
+    if (kept.fingerprint !== key.fingerprint) return yield* new Decisions.KeyReused()
+    if (end === "open") return yield* new Decisions.InFlight({ reservationId: kept.reservationId })
+    return yield* replayed(accountId, kept)
+  })
+
+  /** In the account's memory, and beyond it in its stream. */
+  const endOf = Effect.fnUntraced(function* (accountId: string, { reservationId, revision }: StoredReply) {
+    const { state, at } = yield* ledger.read(accountId)
+    const account = Decisions.asOf(state, at)
+    if (HashMap.has(account.holds, reservationId)) return "open"
+    const known = outcome(account, reservationId)
+    if (known !== undefined) return known._tag
+    const event = yield* ledger.ending(accountId, reservationId, revision)
+    return event?._tag === "OperationSucceeded" ? "succeeded" : "refunded"
+  })
+
+  const replayed = Effect.fnUntraced(function* (accountId: string, { data, requestId, reservationId, revision }: StoredReply) {
+    if (data === null) return yield* new ReplyUnavailable()
+    const { state, at } = yield* ledger.read(accountId)
+    const known = outcome(state, reservationId)
+    const event = known?._tag === "succeeded" ? known : yield* ledger.ending(accountId, reservationId, revision)
+    const charged = event !== undefined && "charged" in event ? event.charged : Credits.zero
+    const reply: Reply = { requestId, data, billed: { charged, balance: Lots.available(state.lots, at) }, replayed: true }
+    return reply
+  })
+
+  // 3: run
+
+  /** The work itself, bounded in time, its data encoded: what fails here was not delivered. */
+  const attempt = <Input, A, E extends OperationError, R>(
+    operation: Runnable<Input, A, E, R>,
+    input: Input,
+    caller: Operation.Caller
+  ): Effect.Effect<Done, E | UpstreamUnavailable, R> => {
+    const upstream = upstreamOf(operation.key)
+    return operation.run(input, { accountId: caller.accountId, requestId: caller.requestId, reservationId: caller.reservationId }).pipe(
+      Effect.timeoutOrElse({
+        duration: operation.timeout,
+        orElse: () => Effect.fail(new UpstreamUnavailable({ upstream, reason: "it took too long" }))
+      }),
+      Effect.flatMap((outcome) => encode(operation, outcome)),
+      Effect.tapCause((cause) => (isUpstreamFailure(cause) ? breaker.record(upstream, "failure") : Effect.void)),
+      Effect.tap(() => breaker.record(upstream, "success"))
+    )
+  }
+
+  // 4 and 5: keep the reply, settle
+
+  const settled = Effect.fnUntraced(function* (accountId: string, call: Decisions.Reserve, hold: Committed, done: Done) {
+    const { reservationId, requestId } = call
+    yield* Effect.tapCause(keep(accountId, call, hold.revision, done), () => giveUp(accountId, call, "service_error"))
+    return yield* ledger.execute(accountId, Decisions.settle(settleOf(reservationId, done)), { $correlationId: requestId }).pipe(
+      Effect.retry({ while: isTransient, ...SETTLE_AGAIN }),
+      Effect.map((committed) => replyOf(call, done, committed)),
+      Effect.catch((error): Effect.Effect<Reply, ResultWithheld | OutcomeUnknown | Aggregate.Failure | StateStore.StateUnavailable | VaultFailure> => {
+        switch (error._tag) {
+          case "ChargeExceedsHold":
+            // The operation counted more than it was held for: a bug of ours, not the caller's debt
+            return Effect.andThen(giveUp(accountId, call, "service_error"), Effect.die(error))
+          case "ReservationNotFound":
+            // More than the account remembers has ended since, while the store did not answer: its stream knows
+            return Effect.flatMap(ledger.ending(accountId, reservationId, hold.revision), (end) =>
+              end?._tag === "OperationSucceeded" ? laterReply(accountId, call, done, end.charged) : tooLate(accountId, call, done)
+            )
+          case "HoldExpired":
+          case "AlreadyEnded":
+            return tooLate(accountId, call, done)
+          default:
+            return Effect.andThen(putRight(accountId, call), Effect.fail(new OutcomeUnknown()))
+        }
+      })
+    )
+  })
+
+  const keep = (accountId: string, { key, reservationId, requestId }: Decisions.Reserve, revision: number, { data }: Done) =>
+    key === undefined
+      ? Effect.void
+      : replies.keep(accountId, key.hash, { reservationId, requestId, fingerprint: key.fingerprint, revision, data })
+
+  const tooLate = (accountId: string, call: Decisions.Reserve, done: Done) =>
+    late === "charge" ? chargedLate(accountId, call, done) : Effect.fail(new ResultWithheld())
+
+  const laterReply = (accountId: string, { requestId }: Decisions.Reserve, { data }: Done, charged: Credits.Credits) =>
+    Effect.map(ledger.read(accountId), ({ state, at }): Reply => ({ requestId, data, billed: { charged, balance: Lots.available(state.lots, at) }, replayed: false }))
+
+  const chargedLate = Effect.fnUntraced(function* (accountId: string, late: Decisions.Reserve, done: Done) {
+    const reservationId = yield* newReservationId
+    const { revision } = yield* ledger.read(accountId)
+    const call = { ...late, reservationId, ...(late.key && { key: { ...late.key, lookedUpAt: clock.currentTimeMillisUnsafe() } }) }
+    yield* keep(accountId, call, Math.max(0, revision), done)
+    const settle = settleOf(late.reservationId, done)
+    const committed = yield* Effect.mapError(
+      ledger.execute(accountId, Decisions.settleLate(call, settle), { $correlationId: call.requestId }),
+      () => new ResultWithheld()
+    )
+    return replyOf(call, done, committed)
+  })
+
+  const replyOf = ({ reservationId, requestId }: Decisions.Reserve, { data }: Done, { state, at }: Committed): Reply => {
+    const known = outcome(state, reservationId)
+    const charged = known?._tag === "succeeded" ? known.charged : Credits.zero
+    return { requestId, data, billed: { charged, balance: Lots.available(state.lots, at) }, replayed: false }
+  }
+
+  // Ends that are not successes
+
+  /** Refunds a hold now if the store answers; if not, behind the caller's back, and at the latest its expiry does. */
+  const giveUp = (accountId: string, call: Decisions.Reserve, reason: "cancelled" | "service_error") =>
+    ledger.execute(accountId, Decisions.refund(call.reservationId, reason), { $correlationId: call.requestId }).pipe(
+      Effect.catch((error) => (isTransient(error) ? putRight(accountId, call) : Effect.logWarning("A hold was not refunded", error)))
+    )
+
+  /** The caller could not be told: without a key the call must cost nothing, with one a retry may still find it settled. */
+  const putRight = (accountId: string, { reservationId, requestId, key }: Decisions.Reserve) =>
+    ledger.execute(accountId, Decisions.refund(reservationId, "service_error"), { $correlationId: requestId }).pipe(
+      Effect.catchTag(["AlreadyEnded", "ReservationNotFound"], () =>
+        key === undefined ? ledger.giveBack(accountId, reservationId, { reason: "service_error" }, { $correlationId: requestId }) : Effect.void
+      ),
+      // It never was, or was refunded: there is nothing to put right
+      Effect.catchTag("ReservationNotFound", () => Effect.void),
+      Effect.retry({ while: isTransient, schedule: PUT_RIGHT }),
+      Effect.catchCause((cause) => Effect.logWarning("A call could not be put right", cause)),
+      Effect.interruptible,
+      Effect.forkIn(scope),
+      Effect.asVoid
+    )
+
+  const recover = <E extends OperationError, R>(
+    operation: Pick<Runnable<never, unknown, E, R>, "recover" | "success"> | undefined,
+    accountId: string,
+    reservationId: string
+  ) =>
+    Effect.gen(function* () {
+      const hold = get((yield* ledger.read(accountId)).state.holds, reservationId)
+      if (hold?.recoverable !== true) return yield* Effect.asVoid(ledger.execute(accountId, Decisions.applyDue))
+      if (operation?.recover === undefined) return yield* Effect.logError("No operation here can say what became of a call", { accountId, reservationId })
+      const outcome = yield* operation.recover(reservationId)
+      const metadata = { $correlationId: hold.requestId }
+      if (outcome === undefined) {
+        return yield* endAnyway(ledger.execute(accountId, Decisions.refund(reservationId, "abandoned"), metadata))
+      }
+      const done = yield* Effect.orDie(encode(operation, outcome))
+      const { keyHash, fingerprint, requestId } = hold
+      if (keyHash !== undefined && fingerprint !== undefined) {
+        yield* replies.keep(accountId, keyHash, { reservationId, requestId, fingerprint, revision: 0, data: done.data })
+      }
+      yield* endAnyway(ledger.execute(accountId, Decisions.settle(settleOf(reservationId, done)), metadata))
+    })
+
+  const keyOf = ({ accountId, idempotency }: Caller): Key | undefined =>
+    idempotency && {
+      hash: vault.hmac("idempotency-key", `${accountId}\n${idempotency.key}`),
+      fingerprint: vault.hmac("request-fingerprint", idempotency.request)
+    }
+
+  return Charge.of({ run, recover })
+})
+
+/** Work that was done: its data as JSON text, and how much of what was held for. */
+interface Done {
+  readonly data: string
+  readonly quantity?: number
+}
+
+const encoders = new WeakMap<object, (data: unknown) => unknown>()
+
+/** An upstream's answer that its own schema refuses is no answer. */
+const encode = <A>(
+  { success }: { readonly success: Schema.Codec<A, any> },
+  { data, quantity }: Operation.Outcome<A>
+): Effect.Effect<Done, UpstreamUnavailable> =>
+  Effect.try({
+    try: () => {
+      let encoder = encoders.get(success)
+      if (encoder === undefined) {
+        encoder = Schema.encodeUnknownSync(Schema.toCodecJson(success))
+        encoders.set(success, encoder)
+      }
+      return { data: JSON.stringify(encoder(data)), ...(quantity === undefined ? {} : { quantity }) }
+    },
+    catch: (error) => new UpstreamUnavailable({ upstream: "reply", reason: String(error) })
+  })
+
+const settleOf = (reservationId: string, { data, quantity }: Done): Decisions.Settle => ({
+  reservationId,
+  ...(quantity === undefined ? {} : { quantity }),
+  replyHash: hashOf(data)
+})
+
+/** Somebody else ended it meanwhile: then it has an end, which is all that recovery is for. */
+const endAnyway = <E extends { readonly _tag: string }>(end: Effect.Effect<unknown, E>) =>
+  Effect.asVoid(Effect.catchIf(end, (error): error is Exclude<E, Aggregate.Failure> => error._tag === "AlreadyEnded" || error._tag === "ReservationNotFound", () => Effect.void))
+
+const hashOf = (data: string): string => hash("sha256", data, "base64url")
+
+/** Operations of one area share an upstream, and so a circuit: the key's text before its dot. */
+const upstreamOf = (key: string): string => key.split(".", 1)[0] ?? key
+
+const isUpstreamFailure = (cause: Cause.Cause<OperationError>): boolean =>
+  cause.reasons.some((reason) => reason._tag === "Fail" && reason.error._tag === "UpstreamUnavailable")

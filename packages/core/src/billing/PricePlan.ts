@@ -1,0 +1,122 @@
+/**
+ * What operations cost: versions of a price list, published ahead of the time from which they hold. A hold pins the version, so
+ * an auditor can recompute every charge. Stream `pricePlan-{planId}`; amounts in thousandths of a credit for each unit.
+ */
+import { Clock, Context, Effect, Layer, Result, Schema } from "effect"
+import { Aggregate, type Decider, type Decision, type EventStore } from "@millrace/event-sourcing"
+import * as Credits from "../Credits.ts"
+import { Timestamp } from "../Timestamp.ts"
+import { FIRST_PRICES } from "./FirstPrices.ts"
+
+// events
+
+export const Prices = Schema.Record(Schema.String, Credits.Credits)
+export type Prices = typeof Prices.Type
+
+export const PricePlanEvent = Schema.TaggedUnion({
+  PricePlanPublished: {
+    /** From 1, by one. */
+    version: Schema.Int,
+    effectiveAt: Timestamp,
+    /** Every price there is from then on, by operation key. */
+    prices: Prices
+  }
+})
+export type PricePlanEvent = typeof PricePlanEvent.Type
+
+// state
+
+export interface PriceList {
+  readonly version: number
+  readonly effectiveAt: Timestamp
+  readonly prices: Prices
+}
+
+/** Versions in the order of publication. */
+export type PricePlan = ReadonlyArray<PriceList>
+
+export const PricePlan: Decider<PricePlan, PricePlanEvent> = {
+  category: "pricePlan",
+  events: PricePlanEvent,
+  initial: [],
+  evolve: (plan, { version, effectiveAt, prices }) => [...plan, { version, effectiveAt, prices }]
+}
+
+/** The newest version that holds at an instant. */
+export const inForce = (plan: PricePlan, now: Timestamp): PriceList | undefined => plan.findLast(({ effectiveAt }) => effectiveAt <= now)
+
+// decisions
+
+/** A version may not hold from before it was published, nor from before the one that it follows. */
+export class EffectiveTooEarly extends Schema.TaggedError<EffectiveTooEarly>()("EffectiveTooEarly", { earliest: Timestamp }) {}
+
+/** Publishes the prices that change; those not named stay as they are. Prices that all stand already decide nothing. */
+export const publish =
+  (changes: Prices, effectiveAt?: Timestamp) =>
+  (plan: PricePlan, now: Timestamp): Decision<PricePlanEvent, EffectiveTooEarly> => {
+    const last = plan.at(-1)
+    const earliest = Math.max(now, last?.effectiveAt ?? 0)
+    const from = effectiveAt ?? earliest
+    if (from < earliest) return Result.fail(new EffectiveTooEarly({ earliest }))
+    if (last !== undefined && Object.entries(changes).every(([operation, price]) => last.prices[operation] === price)) return Result.succeed([])
+    const prices = { ...last?.prices, ...changes }
+    return Result.succeed([{ _tag: "PricePlanPublished", version: (last?.version ?? 0) + 1, effectiveAt: from, prices }])
+  }
+
+/** Version 1, where nothing was published yet. */
+export const publishFirst = (plan: PricePlan, now: Timestamp): Decision<PricePlanEvent, EffectiveTooEarly> =>
+  plan.length > 0 ? Result.succeed([]) : publish(firstPrices())(plan, now)
+
+/** {@link FIRST_PRICES} in thousandths. */
+export const firstPrices = (): Prices =>
+  Object.fromEntries(Object.entries(FIRST_PRICES).map(([operation, price]) => [operation, Credits.of(Math.round(price * 1000))]))
+
+// service
+
+/** No version in force names a price for this operation: its host has to publish one before it can be called. */
+export class NotPriced extends Schema.TaggedError<NotPriced>()("NotPriced", { operation: Schema.String }) {}
+
+export interface Price {
+  readonly version: number
+  readonly unitPrice: Credits.Credits
+}
+
+/** The plan that holds when no other is named. */
+const PLAN_ID = "standard"
+
+export class PriceBook extends Context.Service<
+  PriceBook,
+  {
+    /** The price in force of one unit of an operation. */
+    readonly quote: (operation: string) => Effect.Effect<Price, NotPriced | Aggregate.Failure>
+    readonly plan: Effect.Effect<PricePlan, Aggregate.Failure>
+    readonly publish: (
+      changes: Prices,
+      effectiveAt?: Timestamp,
+      metadata?: Aggregate.Metadata
+    ) => Effect.Effect<PricePlan, EffectiveTooEarly | Aggregate.Failure>
+  }
+>()("@millrace/core/billing/PricePlan/PriceBook") {
+  /** Publishes {@link FIRST_PRICES} where nothing was published yet. */
+  static readonly layer: Layer.Layer<PriceBook, EffectiveTooEarly | Aggregate.Failure, EventStore.EventStore> = Layer.effect(
+    PriceBook,
+    Effect.gen(function* () {
+      const clock = yield* Clock.Clock
+      const plans = yield* Aggregate.make(PricePlan)
+      yield* plans.execute(PLAN_ID, publishFirst, { actor: "millrace", reason: "first prices" })
+
+      const plan = Effect.map(plans.read(PLAN_ID), ({ state }) => state)
+      return PriceBook.of({
+        plan,
+        quote: Effect.fnUntraced(function* (operation: string) {
+          const list = inForce(yield* plan, clock.currentTimeMillisUnsafe())
+          const unitPrice = list?.prices[operation]
+          if (list === undefined || unitPrice === undefined) return yield* new NotPriced({ operation })
+          return { version: list.version, unitPrice }
+        }),
+        publish: (changes, effectiveAt, metadata) =>
+          Effect.map(plans.execute(PLAN_ID, publish(changes, effectiveAt), metadata), ({ state }) => state)
+      })
+    })
+  )
+}

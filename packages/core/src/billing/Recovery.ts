@@ -1,0 +1,77 @@
+/**
+ * Ends the holds that nobody ended: of calls whose process died, or whose refund the store did not take. It touches a hold only
+ * once it is due, so a call that still runs, here or at another host, is safe from it.
+ */
+import { Context, Effect, Layer, type Scope } from "effect"
+import { Deadlines, EventCodec, type EventStore, type StateStore, StreamName } from "@millrace/event-sourcing"
+import { Account } from "../ledger/Account.ts"
+import type * as Operation from "../operations/Operation.ts"
+import { Charge } from "./Charge.ts"
+
+export class Recovery extends Context.Service<
+  Recovery,
+  {
+    /** Open holds that are past their time, at `now`. Milliseconds since 1970. */
+    readonly overdue: Deadlines.Deadlines["overdue"]
+    readonly status: Deadlines.Deadlines["status"]
+  }
+>()("@millrace/core/billing/Recovery") {
+  /** `operations`: those that can say what became of a call of theirs are asked before its hold is ended. */
+  static readonly layer = <Op extends Operation.Any>(
+    operations: ReadonlyArray<Op>,
+    options: Deadlines.Options = {}
+  ): Layer.Layer<Recovery, never, Charge | EventStore.EventStore | StateStore.StateStore | Operation.Services<Op>> =>
+    Layer.effect(Recovery, make(operations, options))
+}
+
+const codec = EventCodec.make(Account)
+
+interface Hold {
+  readonly accountId: string
+  readonly operation: string
+}
+
+const make = <Op extends Operation.Any>(
+  operations: ReadonlyArray<Op>,
+  options: Deadlines.Options
+): Effect.Effect<
+  Recovery["Service"],
+  never,
+  Charge | EventStore.EventStore | StateStore.StateStore | Operation.Services<Op> | Scope.Scope
+> =>
+  Effect.gen(function* () {
+    const charge = yield* Charge
+    const services = yield* Effect.context<Operation.Services<Op>>()
+    const byKey = new Map(operations.map((operation) => [operation.key, operation]))
+
+    const deadlines = yield* Deadlines.make(
+      {
+        name: "holds",
+        version: 1,
+        categories: [Account.category],
+        types: ["CreditReserved", "OperationSucceeded", "Refunded"],
+        schedule: (recorded) => {
+          const event = codec.decode(recorded.type, recorded.data)
+          switch (event._tag) {
+            case "CreditReserved": {
+              const { reservationId: key, expiresAt: dueAt, operation } = event
+              const hold: Hold = { accountId: StreamName.id(recorded.stream), operation }
+              return dueAt === undefined ? [] : [{ _tag: "set", key, dueAt, payload: JSON.stringify(hold) }]
+            }
+            case "OperationSucceeded":
+              return [{ _tag: "clear", key: event.reservationId }]
+            case "Refunded":
+              return event.stage === "reserved" ? [{ _tag: "clear", key: event.reservationId }] : []
+            default:
+              return []
+          }
+        },
+        onDue: ({ key, payload }) => {
+          const { accountId, operation }: Hold = JSON.parse(payload)
+          return Effect.provideContext(charge.recover(byKey.get(operation), accountId, key), services)
+        }
+      },
+      options
+    )
+    return Recovery.of({ overdue: deadlines.overdue, status: deadlines.status })
+  })

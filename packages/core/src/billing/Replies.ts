@@ -1,0 +1,65 @@
+/**
+ * Replies kept for callers who come again with the same idempotency key: sealed under their account's key, for a day. A reply is
+ * stored before its call is settled, so finding one says nothing yet: the account says whether it was.
+ */
+import { Clock, Context, Effect, Layer, Schema } from "effect"
+import { StateStore } from "@millrace/event-sourcing"
+import { ofAccount, Vault, type VaultFailure } from "../vault/Vault.ts"
+
+export const StoredReply = Schema.Struct({
+  reservationId: Schema.String,
+  requestId: Schema.String,
+  fingerprint: Schema.String,
+  /** Revision of the hold in its account's stream: where to look for its end. */
+  revision: Schema.Int,
+  /** The reply's data as JSON text; null when it was too large to keep. */
+  data: Schema.NullOr(Schema.String)
+})
+export type StoredReply = typeof StoredReply.Type
+
+/** How long a reply can be replayed, milliseconds. */
+export const REPLY_LIFETIME = 24 * 3_600_000
+/** Replies longer than this, in UTF-16 code units, are not kept; that there was one is. */
+export const MAX_REPLY = 1024 * 1024
+
+const SPACE = "replies"
+const PURPOSE = "reply"
+
+export class Replies extends Context.Service<
+  Replies,
+  {
+    readonly find: (accountId: string, keyHash: string) => Effect.Effect<StoredReply | undefined, StateStore.StateUnavailable | VaultFailure>
+    readonly keep: (accountId: string, keyHash: string, reply: StoredReply) => Effect.Effect<void, StateStore.StateUnavailable | VaultFailure>
+  }
+>()("@millrace/core/billing/Replies") {
+  static readonly layer: Layer.Layer<Replies, never, StateStore.StateStore | Vault> = Layer.effect(
+    Replies,
+    Effect.gen(function* () {
+      const state = yield* StateStore.StateStore
+      const vault = yield* Vault
+      const clock = yield* Clock.Clock
+      const Text = Schema.fromJsonString(StoredReply)
+      const decode = Schema.decodeUnknownSync(Text)
+      const encode = Schema.encodeSync(Text)
+      const keyOf = (accountId: string, keyHash: string) => `${accountId}/${keyHash}`
+
+      return Replies.of({
+        find: Effect.fnUntraced(function* (accountId: string, keyHash: string) {
+          const entry = yield* state.get(SPACE, keyOf(accountId, keyHash))
+          if (entry === undefined) return undefined
+          const opened = yield* vault.open(ofAccount(accountId), PURPOSE, Buffer.from(entry.value).toString("utf8"))
+          return decode(opened)
+        }),
+        keep: Effect.fnUntraced(function* (accountId: string, keyHash: string, reply: StoredReply) {
+          const kept = reply.data !== null && reply.data.length > MAX_REPLY ? { ...reply, data: null } : reply
+          const sealed = yield* vault.seal(ofAccount(accountId), PURPOSE, encode(kept))
+          const expiresAt = clock.currentTimeMillisUnsafe() + REPLY_LIFETIME
+          yield* state
+            .write([{ _tag: "put", space: SPACE, key: keyOf(accountId, keyHash), value: Buffer.from(sealed), expiresAt }])
+            // Nothing was expected, so nothing can conflict
+            .pipe(Effect.catchTag("StateConflict", Effect.die))
+        })
+      })
+    })
+  )
+}

@@ -1,0 +1,164 @@
+/**
+ * Large things outside the log: artifacts, attachments, replies. Each is sealed under a subject of the vault, so that destroying that
+ * subject's key deletes them all, and named after the SHA-256 of what is stored, so that a name never means anything else.
+ */
+import { createHash } from "node:crypto"
+import { Clock, Context, Duration, Effect, Schema, type Scope, Stream } from "effect"
+import { KEY } from "./Aead.ts"
+import { RandomBytes } from "./RandomBytes.ts"
+import * as SealedBlob from "./SealedBlob.ts"
+import { type Subject, Tampered, Vault, type VaultFailure } from "./Vault.ts"
+
+export class BlobNotFound extends Schema.TaggedError<BlobNotFound>()("BlobNotFound", { id: Schema.String }) {}
+
+/** The place where blobs are kept cannot serve now; no blob was changed. */
+export class BlobUnavailable extends Schema.TaggedError<BlobUnavailable>()("BlobUnavailable", { reason: Schema.String }) {}
+
+/** `Tampered` also when a blob was cut off or is none. */
+export type GetFailure = BlobNotFound | BlobUnavailable | VaultFailure
+
+/** What to remember of a blob. `size` in bytes of plaintext. */
+export interface Blob {
+  readonly id: string
+  readonly size: number
+}
+
+/** A blob as it is kept: its size there, and when it was put, milliseconds since 1970. */
+export interface StoredBlob {
+  readonly id: string
+  readonly storedBytes: number
+  readonly at: number
+}
+
+/** How many blobs nobody needed, and what was left of puts that never ended. */
+export interface Swept {
+  readonly blobs: number
+  readonly leftovers: number
+}
+
+export class BlobStore extends Context.Service<
+  BlobStore,
+  {
+    /** Once it answers, the blob is there for good; when it fails or is interrupted, what may be left of it is swept later. */
+    readonly put: <E = never, R = never>(
+      subject: Subject,
+      content: Uint8Array | Stream.Stream<Uint8Array, E, R>
+    ) => Effect.Effect<Blob, E | BlobUnavailable | VaultFailure, R>
+    /** The size of the whole, and the bytes of the range: all by default. Each chunk is checked before any byte of it is given out. */
+    readonly get: (
+      subject: Subject,
+      id: string,
+      range?: SealedBlob.Range
+    ) => Effect.Effect<{ readonly size: number; readonly bytes: Stream.Stream<Uint8Array, GetFailure> }, GetFailure>
+    /** Gone, or was not there. What was stored is unlinked, not overwritten: what deletes it is the vault. */
+    readonly remove: (id: string) => Effect.Effect<void, BlobUnavailable>
+    readonly list: Stream.Stream<StoredBlob, BlobUnavailable>
+    /**
+     * Removes blobs that nobody needs, and leftovers of crashes, once they are older than a day or `olderThan`: younger ones may be
+     * about to be named in the log.
+     */
+    readonly sweep: <E = never, R = never>(
+      isNeeded: (id: string) => Effect.Effect<boolean, E, R>,
+      olderThan?: Duration.Input
+    ) => Effect.Effect<Swept, E | BlobUnavailable, R>
+  }
+>()("@millrace/core/vault/BlobStore") {}
+
+/** Something stored, at hand until the scope closes. */
+export interface Source {
+  readonly storedBytes: number
+  /** Fewer bytes where there are no more. */
+  readonly read: (position: number, length: number) => Effect.Effect<Uint8Array, BlobUnavailable>
+}
+
+/** Where sealed blobs are kept, by their name: all that an implementation has to bring. */
+export interface Shelf {
+  /** Keeps what `fill` appends, under the name it answers, all or nothing, durably. */
+  readonly write: <E, R>(
+    fill: (append: (bytes: Uint8Array) => Effect.Effect<void, BlobUnavailable>) => Effect.Effect<Blob, E, R>
+  ) => Effect.Effect<Blob, E | BlobUnavailable, R>
+  readonly read: (id: string) => Effect.Effect<Source, BlobNotFound | BlobUnavailable, Scope.Scope>
+  readonly remove: (id: string) => Effect.Effect<void, BlobUnavailable>
+  readonly list: Stream.Stream<StoredBlob, BlobUnavailable>
+  /** Removes what was left of puts that ended before `time`, and says how many. */
+  readonly tidy: (time: number) => Effect.Effect<number, BlobUnavailable>
+}
+
+const PURPOSE = "blob"
+const ID = /^[0-9a-f]{64}$/u
+const GRACE = "1 day"
+
+/** Whether it is the name of a blob, and so can be no other path. */
+export const isId = (name: string): boolean => ID.test(name)
+
+/** A blob store over a shelf. */
+export const make = Effect.fnUntraced(function* (shelf: Shelf) {
+  const vault = yield* Vault
+  const random = yield* RandomBytes
+  const tampered = (subject: Subject) => new Tampered({ subject: typeof subject === "string" ? subject : subject.name, purpose: PURPOSE })
+
+  const put: BlobStore["Service"]["put"] = <E, R>(subject: Subject, content: Uint8Array | Stream.Stream<Uint8Array, E, R>) =>
+    shelf.write((append) =>
+      Effect.gen(function* () {
+        const sealer = new SealedBlob.Sealer(random(KEY))
+        const hash = createHash("sha256")
+        const add = (bytes: Uint8Array) => {
+          hash.update(bytes)
+          return append(bytes)
+        }
+        const seal = Effect.fnUntraced(function* (bytes: Uint8Array) {
+          for (const chunk of sealer.push(bytes)) yield* add(chunk)
+        })
+        yield* Stream.isStream(content) ? Stream.runForEach(content, seal) : seal(content)
+        const { size } = sealer
+        const [last, secret] = sealer.end()
+        yield* add(last)
+        yield* add(SealedBlob.trailer(yield* vault.seal(subject, PURPOSE, secret)))
+        return { id: hash.digest("hex"), size }
+      })
+    )
+
+  const open = (id: string) => (isId(id) ? shelf.read(id) : Effect.fail(new BlobNotFound({ id })))
+
+  const unlock = Effect.fnUntraced(function* (subject: Subject, id: string) {
+    const { storedBytes, read } = yield* open(id)
+    const start = Math.max(0, storedBytes - SealedBlob.MAX_TRAILER)
+    const trailer = SealedBlob.readTrailer(yield* read(start, storedBytes - start), storedBytes)
+    if (trailer === undefined) return yield* tampered(subject)
+    const secret = SealedBlob.readSecret(yield* vault.openBytes(subject, PURPOSE, trailer.sealedSecret), trailer.chunkBytes)
+    return secret ?? (yield* tampered(subject))
+  }, Effect.scoped)
+
+  const get: BlobStore["Service"]["get"] = (subject, id, range = { offset: 0 }) =>
+    Effect.map(unlock(subject, id), (secret) => ({
+      size: secret.size,
+      bytes: Stream.unwrap(
+        Effect.map(open(id), ({ read }) =>
+          Stream.fromIterable(SealedBlob.parts(secret.size, range), { chunkSize: 1 }).pipe(
+            Stream.mapEffect((part) =>
+              Effect.flatMap(read(part.position, part.length), (stored) => {
+                const bytes = SealedBlob.openPart(secret, part, stored)
+                return bytes === undefined ? Effect.fail(tampered(subject)) : Effect.succeed(bytes)
+              })
+            )
+          )
+        )
+      )
+    }))
+
+  const sweep: BlobStore["Service"]["sweep"] = Effect.fn("BlobStore.sweep")(function* (isNeeded, olderThan = GRACE) {
+    const before = (yield* Clock.currentTimeMillis) - Duration.toMillis(olderThan)
+    let blobs = 0
+    yield* Stream.runForEach(
+      Stream.filter(shelf.list, ({ at }) => at <= before),
+      Effect.fnUntraced(function* ({ id }) {
+        if (yield* isNeeded(id)) return
+        yield* shelf.remove(id)
+        blobs++
+      })
+    )
+    return { blobs, leftovers: yield* shelf.tidy(before) }
+  })
+
+  return BlobStore.of({ put, get, remove: (id) => (isId(id) ? shelf.remove(id) : Effect.void), list: shelf.list, sweep })
+})

@@ -1,0 +1,675 @@
+import { Clock, Effect, Exit, Fiber, Layer, Option, Result, Schema, Scope, Stream } from "effect"
+import { TestClock } from "effect/testing"
+import { describe, expect, test } from "vitest"
+import * as FaultyEventStore from "../../testing/src/FaultyEventStore.ts"
+import * as Aggregate from "../src/Aggregate.ts"
+import { appendBytes, EventStore, MAX_APPEND_BYTES, type RecordedEvent, StoreUnavailable } from "../src/EventStore.ts"
+import * as HashChain from "../src/HashChain.ts"
+import * as MemoryEventStore from "../src/MemoryEventStore.ts"
+import { audit, decode, forgetful, logOf, run, skewed } from "./Schedule.ts"
+import { empty, Full, pay, Till, type TillEvent, till } from "./Till.ts"
+
+/** `MILLRACE_SOAK` runs so many times as many. */
+const SCHEDULES = 2_000 * Number(process.env["MILLRACE_SOAK"] ?? 1)
+const CHUNKS = 4
+
+type Store = EventStore["Service"]
+type Till_ = Aggregate.Aggregate<Till, TillEvent>
+
+const testing = (name: string, body: Effect.Effect<unknown, unknown, EventStore | Scope.Scope>) =>
+  test(name, () =>
+    Effect.runPromise(Effect.asVoid(body).pipe(Effect.scoped, Effect.provide(Layer.mergeAll(MemoryEventStore.layer, TestClock.layer()))))
+  )
+
+const over = (store: Store, options?: Aggregate.Options<Till>) => Effect.provideService(Aggregate.make(till, options), EventStore, store)
+
+/** Time passes by itself from now on. */
+const ticking = Effect.forkScoped(Effect.forever(Effect.andThen(TestClock.adjust(50), Effect.yieldNow)))
+
+/** All at once, in this order. */
+const together = <A, E>(...commands: ReadonlyArray<Effect.Effect<A, E>>) =>
+  Effect.forEach(commands, Effect.exit, { concurrency: "unbounded" })
+
+const tagOf = (exit: Exit.Exit<unknown, { readonly _tag: string }>): string =>
+  Exit.isSuccess(exit) ? "ok" : Option.match(Exit.findErrorOption(exit), { onNone: () => "defect", onSome: ({ _tag }) => _tag })
+
+const keysIn = (log: ReadonlyArray<RecordedEvent>) => log.map(decode).map((event) => (event._tag === "Paid" ? event.key : ""))
+
+/** A store that takes this long to append. */
+const slow = (store: Store, millis: number): Store => ({ ...store, append: (...append) => Effect.delay(store.append(...append), millis) })
+
+describe("any schedule", () => {
+  for (let chunk = 0; chunk < CHUNKS; chunk++) {
+    const seeds = Array.from({ length: SCHEDULES / CHUNKS }, (_, i) => 1 + i * CHUNKS + chunk)
+    test(
+      `holds what was told: seeds ${chunk + 1}, ${chunk + 1 + CHUNKS}, ... (${seeds.length})`,
+      async () => {
+        const all: Record<string, number> = {}
+        for (const seed of seeds) {
+          const { told } = await Effect.runPromise(run(seed))
+          for (const [what, times] of Object.entries(told)) all[what] = (all[what] ?? 0) + times
+        }
+        // A suite that no longer meets them would prove nothing
+        for (const what of ["written", "nothing", "Full", "Busy", "StoreUnavailable", "AppendInDoubt"]) expect(all[what]).toBeGreaterThan(0)
+      },
+      600_000 * Number(process.env["MILLRACE_SOAK"] ?? 1)
+    )
+  }
+
+  test("is the same again from the same seed", async () => {
+    for (const seed of [3, 14, 159]) expect(await Effect.runPromise(run(seed))).toEqual(await Effect.runPromise(run(seed)))
+  })
+})
+
+describe("a fault at every single call", () => {
+  type Said = readonly [tag: string, total: number, events: number]
+
+  /** Two processes take turns at two tills; whoever is told that the store is unavailable asks again. */
+  const script = (options: FaultyEventStore.Options, wrap: (store: Store) => Store = (store) => store) =>
+    Effect.gen(function* () {
+      const memory = yield* EventStore
+      const faulty = FaultyEventStore.make(wrap(memory), { lateBy: 300, ...options })
+      const snapshots = { version: 1, state: Till, every: 2 }
+      const a = yield* over(faulty, { snapshots })
+      const b = yield* over(faulty, { snapshots, idleAfter: 30 })
+      yield* ticking
+      const said: Array<Said> = []
+      const failures: Array<string> = []
+      const ask = (host: Till_, id: string, decide: ReturnType<typeof pay>) =>
+        host.execute(id, decide).pipe(
+          Effect.tapError((error) => Effect.sync(() => error._tag !== "Full" && failures.push(error._tag))),
+          Effect.retry({ while: (error) => error._tag === "StoreUnavailable", times: 3 }),
+          Effect.matchEffect({
+            onFailure: (error) => Effect.sync(() => said.push([error._tag, error._tag === "Full" ? error.total : -1, 0])),
+            onSuccess: ({ state, events }) => Effect.sync(() => said.push(["ok", state.total, events.length]))
+          })
+        )
+      yield* ask(a, "x", pay("1", 40))
+      yield* ask(b, "x", pay("2", 20, 2))
+      yield* ask(a, "x", pay("2", 20))
+      yield* ask(a, "y", pay("1", 5))
+      yield* ask(a, "x", pay("3", 30))
+      yield* ask(b, "x", pay("3", 10))
+      yield* ask(b, "y", pay("4", 5, 3))
+      yield* ask(a, "x", empty)
+      yield* Effect.sleep(100)
+      yield* ask(b, "x", empty)
+      yield* ask(b, "x", pay("5", 100))
+      yield* ask(a, "y", pay("5", 1))
+      yield* Effect.sleep(1_000)
+      const logs = [yield* logOf(memory, "x"), yield* logOf(memory, "y")] as const
+      audit(logs[0], "till-x")
+      audit(logs[1], "till-y")
+      return { said, failures, keys: logs.map(keysIn), appends: faulty.trace.filter(({ call }) => call === "append").length }
+    }).pipe(Effect.scoped, Effect.provide(Layer.mergeAll(MemoryEventStore.layer, TestClock.layer())))
+
+  const rival = FaultyEventStore.rival(() => ({ type: "Paid", data: JSON.stringify({ key: "rival", amount: 0 }) }))
+
+  test("changes no answer and no log once it was asked again", async () => {
+    const plain = await Effect.runPromise(script({}))
+    expect(plain.failures).toEqual([])
+    expect(plain.appends).toBeGreaterThan(8)
+    for (let n = 1; n <= plain.appends; n++)
+      for (const fault of FaultyEventStore.faults) {
+        const { said, failures, keys } = await Effect.runPromise(script({ plan: { appends: { [n]: fault } } }))
+        expect({ n, fault, said, keys }).toEqual({ n, fault, said: plain.said, keys: plain.keys })
+        expect(failures).toEqual(fault === "before" ? ["StoreUnavailable"] : [])
+      }
+  })
+
+  test("nor does another at the append that is sent again, even where the store knows no append again", async () => {
+    const plain = await Effect.runPromise(script({}))
+    for (let n = 1; n <= plain.appends; n++)
+      for (const first of ["after", "lost", "unanswered"] as const)
+        for (const second of FaultyEventStore.faults)
+          for (const wrap of [undefined, forgetful]) {
+            const { said, failures, keys } = await Effect.runPromise(script({ plan: { appends: { [n]: first, [n + 1]: second } } }, wrap))
+            expect({ n, first, second, said, keys }).toEqual({ n, first, second, said: plain.said, keys: plain.keys })
+            expect(failures).toEqual([])
+          }
+  })
+
+  test("another writer who comes first is read, and the command decided again", async () => {
+    const plain = await Effect.runPromise(script({}))
+    for (let n = 1; n <= plain.appends; n++) {
+      const { said, failures, keys } = await Effect.runPromise(script({ plan: { appends: { [n]: "conflict" } }, rival }))
+      expect({ n, said, keys: keys.map((all) => all.filter((key) => key !== "rival")) }).toEqual({ n, said: plain.said, keys: plain.keys })
+      expect(keys.flat().filter((key) => key === "rival")).toHaveLength(1)
+      expect(failures).toEqual([])
+    }
+  })
+
+  test("a failed read fails what waited for it, and nothing after", async () => {
+    const plain = await Effect.runPromise(script({}))
+    let met = 0
+    for (let n = 1; n <= 40; n++) {
+      const { said, failures, keys } = await Effect.runPromise(script({ plan: { others: [n] } }))
+      expect({ n, said, keys }).toEqual({ n, said: plain.said, keys: plain.keys })
+      expect(failures.length).toBeLessThanOrEqual(1)
+      met += failures.length
+    }
+    expect(met).toBeGreaterThan(10)
+  })
+})
+
+describe("an answer", () => {
+  testing(
+    "comes after one append for all commands of a tick, each with its own events and state",
+    Effect.gen(function* () {
+      const store = FaultyEventStore.make(yield* EventStore)
+      const host = yield* over(store)
+      const commands = Array.from({ length: 20 }, (_, i) => host.execute("x", pay(`${i}`, 1, 2)))
+      const exits = yield* together(...commands)
+      expect(store.trace).toHaveLength(1)
+      exits.forEach((exit, i) => {
+        const { events, revision, state } = Result.getOrThrow(Result.fromOption(Exit.getSuccess(exit), () => `${i}`))
+        expect(events).toEqual([
+          { _tag: "Paid", key: `${i}`, amount: 1 },
+          { _tag: "Paid", key: `${i}`, amount: 1 }
+        ])
+        expect([revision, state.total]).toEqual([2 * i + 1, 2 * i + 2])
+      })
+    })
+  )
+
+  testing(
+    "takes at most `batchLimit` commands for one append",
+    Effect.gen(function* () {
+      const store = FaultyEventStore.make(yield* EventStore)
+      const host = yield* over(store, { batchLimit: 6 })
+      yield* together(...Array.from({ length: 20 }, (_, i) => host.execute("x", pay(`${i}`, 1))))
+      expect(store.trace).toHaveLength(4)
+      expect(keysIn(yield* logOf(store, "x"))).toEqual(Array.from({ length: 20 }, (_, i) => `${i}`))
+    })
+  )
+
+  testing(
+    "counts at once what another process wrote: in a read, a refusal, and what was already done",
+    Effect.gen(function* () {
+      const store = yield* EventStore
+      const [a, b] = [yield* over(store), yield* over(store)]
+      expect((yield* b.read("x")).revision).toBe(-1)
+      yield* a.execute("x", pay("1", 60))
+      expect((yield* b.read("x")).state.total).toBe(60)
+      yield* a.execute("x", pay("2", 40))
+      expect(yield* Effect.flip(b.execute("x", pay("3", 1)))).toEqual(new Full({ total: 100, count: 2 }))
+      yield* a.execute("x", empty)
+      expect((yield* b.execute("x", pay("3", 1))).revision).toBe(3)
+      yield* a.execute("x", pay("4", 1))
+      expect(yield* b.execute("x", pay("4", 1))).toMatchObject({ events: [], revision: 4, state: { total: 2 } })
+    })
+  )
+
+  testing(
+    "that wrote nothing asks the store once where the stream ends, whatever the number of commands",
+    Effect.gen(function* () {
+      const store = yield* EventStore
+      let asked = 0
+      const counting: Store = {
+        ...store,
+        lastRevision: (stream) =>
+          Effect.andThen(
+            Effect.sync(() => asked++),
+            store.lastRevision(stream)
+          )
+      }
+      const host = yield* over(counting)
+      yield* host.execute("x", pay("1", 100))
+      expect(asked).toBe(0)
+      yield* together(...Array.from({ length: 10 }, () => Effect.asVoid(host.read("x"))), Effect.asVoid(host.execute("x", pay("2", 1))))
+      expect(asked).toBe(1)
+    })
+  )
+
+  testing(
+    "that rests on what could not be written is not given: neither success nor refusal",
+    Effect.gen(function* () {
+      const store = FaultyEventStore.make(yield* EventStore, { plan: { appends: { 1: "before" } } })
+      const host = yield* over(store)
+      const asked = together(
+        Effect.asVoid(host.execute("x", pay("1", 100))),
+        Effect.asVoid(host.execute("x", pay("2", 1))),
+        Effect.asVoid(host.read("x"))
+      )
+      expect((yield* asked).map(tagOf)).toEqual(["StoreUnavailable", "StoreUnavailable", "StoreUnavailable"])
+      expect((yield* host.read("x")).revision).toBe(-1)
+      expect((yield* asked).map(tagOf)).toEqual(["ok", "Full", "ok"])
+    })
+  )
+
+  testing(
+    "leaves open what stays in doubt: the next command finds out",
+    Effect.gen(function* () {
+      const memory = yield* EventStore
+      const all = Object.fromEntries(Array.from({ length: 11 }, (_, i) => [i + 1, "unanswered" as const]))
+      const host = yield* over(FaultyEventStore.make(memory, { plan: { appends: all }, lateBy: 60_000 }))
+      yield* ticking
+      expect(yield* Effect.flip(host.execute("x", pay("1", 100)))).toMatchObject({ _tag: "AppendInDoubt", stream: "till-x" })
+      const at = yield* Clock.currentTimeMillis
+      expect(at).toBeGreaterThanOrEqual(5_000)
+      expect(at).toBeLessThan(10_000)
+      yield* Effect.sleep("1 minute")
+      expect((yield* host.read("x")).state.total).toBe(100)
+      expect(keysIn(yield* logOf(memory, "x"))).toEqual(["1"])
+    })
+  )
+
+  testing(
+    "is that of a defect for the command whose decision has one, and for no other",
+    Effect.gen(function* () {
+      const store = FaultyEventStore.make(yield* EventStore)
+      const host = yield* over(store)
+      const exits = yield* together(
+        host.execute("x", pay("1", 1)),
+        host.execute("x", () => {
+          throw new Error("a bug")
+        }),
+        host.execute("x", pay("no event", 1.5, 2)),
+        host.execute("x", pay("2", 1))
+      )
+      expect(exits.map(tagOf)).toEqual(["ok", "defect", "defect", "ok"])
+      expect(store.trace).toHaveLength(1)
+      expect(keysIn(yield* logOf(store, "x"))).toEqual(["1", "2"])
+      audit(yield* logOf(store, "x"), "till-x")
+    })
+  )
+
+  testing(
+    "carries the request into the log, beside the time and the chain",
+    Effect.gen(function* () {
+      const store = yield* EventStore
+      const host = yield* over(store)
+      yield* TestClock.adjust(1_000)
+      yield* host.execute("x", pay("1", 1), { $correlationId: "r", $causationId: "c", actor: "me", reason: "why" })
+      yield* host.execute("x", empty)
+      const metadata = (yield* logOf(store, "x")).map(HashChain.metadataOf)
+      const at = "1970-01-01T00:00:01.000Z"
+      expect(metadata).toEqual([{ at, $correlationId: "r", $causationId: "c", actor: "me", reason: "why" }, { at }])
+    })
+  )
+
+  testing(
+    "never goes back in time, though the clock does",
+    Effect.gen(function* () {
+      const store = yield* EventStore
+      const clock = yield* Clock.Clock
+      let skew = 10_000
+      const host = yield* Effect.provideService(
+        over(store),
+        Clock.Clock,
+        skewed(clock, () => skew)
+      )
+      const seen: Array<number> = []
+      const paying = (key: string) =>
+        host.execute("x", (state, now) => {
+          seen.push(now)
+          return pay(key, 1)(state, now)
+        })
+      const first = yield* paying("1")
+      skew = 1_000
+      const second = yield* paying("2")
+      const read = yield* host.read("x")
+      const other = yield* (yield* over(store)).execute("x", pay("3", 1))
+      skew = 20_000
+      const last = yield* paying("4")
+      expect(seen).toEqual([10_000, 10_000, 20_000, 20_000]) // the last one twice: the other process had been first
+      expect([first, second, read, other, last].map(({ at }) => at)).toEqual([10_000, 10_000, 10_000, 10_000, 20_000])
+      const log = yield* logOf(store, "x")
+      expect(log.map((event) => Date.parse(HashChain.atOf(event)))).toEqual([10_000, 10_000, 10_000, 20_000])
+    })
+  )
+})
+
+describe("a caller", () => {
+  testing(
+    "who leaves while waiting wrote nothing; once it is on its way to the store it happens",
+    Effect.gen(function* () {
+      const memory = yield* EventStore
+      const host = yield* over(slow(memory, 100))
+      const sent = yield* Effect.forkChild(host.execute("x", pay("sent", 1)))
+      yield* TestClock.adjust(1)
+      const waiting = yield* Effect.forkChild(host.execute("x", pay("waiting", 1)))
+      const next = yield* Effect.forkChild(host.execute("x", pay("next", 1)))
+      yield* TestClock.adjust(1)
+      yield* Fiber.interrupt(sent)
+      yield* Fiber.interrupt(waiting)
+      yield* TestClock.adjust(1_000)
+      expect((yield* Fiber.join(next)).revision).toBe(1)
+      expect(keysIn(yield* logOf(memory, "x"))).toEqual(["sent", "next"])
+    })
+  )
+
+  testing(
+    "is told `Busy` when too many wait for the stream, others not",
+    Effect.gen(function* () {
+      const memory = yield* EventStore
+      const host = yield* over(slow(memory, 100), { queueLimit: 2 })
+      const paying = (key: string) => Effect.forkChild(Effect.exit(host.execute("x", pay(key, 1))))
+      const sent = yield* paying("1")
+      yield* TestClock.adjust(1)
+      const waiting = [yield* paying("2"), yield* paying("3")]
+      yield* TestClock.adjust(1)
+      expect(yield* Effect.flip(host.execute("x", pay("4", 1)))).toEqual(new Aggregate.Busy({ stream: "till-x" }))
+      const other = yield* Effect.forkChild(host.execute("y", pay("4", 1)))
+      yield* TestClock.adjust(1_000)
+      expect((yield* Effect.forEach([sent, ...waiting], Fiber.join)).map(tagOf)).toEqual(["ok", "ok", "ok"])
+      expect((yield* Fiber.join(other)).revision).toBe(0)
+      expect(keysIn(yield* logOf(memory, "x"))).toEqual(["1", "2", "3"])
+    })
+  )
+
+  testing(
+    "is told `Busy` when another writer is always first, and served once that one rests",
+    Effect.gen(function* () {
+      const rival = FaultyEventStore.rival(() => ({ type: "Paid", data: `{"key":"rival","amount":0}` }))
+      const store = FaultyEventStore.make(yield* EventStore, { rates: { conflict: 1 }, rival })
+      const host = yield* over(store)
+      expect(yield* Effect.flip(host.execute("x", pay("1", 1)))).toEqual(new Aggregate.Busy({ stream: "till-x" }))
+      const rivals = (yield* logOf(store, "x")).length
+      expect(rivals).toBeGreaterThanOrEqual(50)
+      store.calm()
+      expect((yield* host.execute("x", pay("1", 1))).revision).toBe(rivals)
+    })
+  )
+
+  testing(
+    "who only reads what another process keeps writing is never told `Busy`",
+    Effect.gen(function* () {
+      const store = yield* EventStore
+      const [writer, reader] = [yield* over(store), yield* over(store)]
+      for (let i = 0; i < 120; i++) {
+        yield* writer.execute("x", pay(`${i}`, 0))
+        expect((yield* reader.read("x")).revision).toBe(i)
+      }
+    })
+  )
+})
+
+describe("a stream in memory", () => {
+  testing(
+    "leaves it when nobody asked for so long, and is read again",
+    Effect.gen(function* () {
+      const host = yield* over(yield* EventStore, { idleAfter: "1 minute" })
+      yield* host.execute("x", pay("1", 1))
+      yield* host.execute("y", pay("1", 2))
+      expect(host.live()).toBe(2)
+      for (let i = 0; i < 4; i++) {
+        yield* TestClock.adjust("50 seconds")
+        expect((yield* host.read("y")).state.total).toBe(2)
+      }
+      expect(host.live()).toBe(1)
+      yield* TestClock.adjust("2 minutes")
+      expect(host.live()).toBe(0)
+      expect((yield* host.execute("x", pay("2", 3))).state.total).toBe(4)
+    })
+  )
+
+  testing(
+    "stays while a command is on its way, however long that takes",
+    Effect.gen(function* () {
+      const memory = yield* EventStore
+      const host = yield* over(slow(memory, 600_000), { idleAfter: "1 minute" })
+      const paying = yield* Effect.forkChild(host.execute("x", pay("1", 1)))
+      yield* TestClock.adjust("9 minutes")
+      expect(host.live()).toBe(1)
+      const waiting = yield* Effect.forkChild(host.execute("x", pay("1", 1)))
+      yield* TestClock.adjust("2 minutes")
+      expect([(yield* Fiber.join(paying)).events.length, (yield* Fiber.join(waiting)).events.length]).toEqual([1, 0])
+    })
+  )
+})
+
+describe("a snapshot", () => {
+  const snapshots = { version: 1, state: Till, every: 3 }
+  const name = "tillSnapshot.v1-x"
+  const marked: Till = { total: 7, keys: ["marked"], count: 5, lastAt: 0 }
+
+  /** Ten payments, written without snapshots; then what a new process reads. */
+  const reading = (change: (store: Store, log: ReadonlyArray<RecordedEvent>) => Effect.Effect<unknown, unknown>) =>
+    Effect.gen(function* () {
+      const store = yield* EventStore
+      const writer = yield* over(store)
+      for (let i = 0; i < 10; i++) yield* writer.execute("x", pay(`${i}`, 1))
+      yield* change(store, yield* logOf(store, "x"))
+      const read = yield* (yield* over(store, { snapshots })).read("x")
+      expect(read).toMatchObject({ revision: 9, position: yield* store.head })
+      return read.state
+    })
+  const hashAt = (log: ReadonlyArray<RecordedEvent>, revision: number) => HashChain.hashOf(log[revision]!)
+
+  testing(
+    "is where reading begins, and the events since then follow",
+    Effect.gen(function* () {
+      const state = yield* reading((store, log) =>
+        store.saveSnapshot(name, { revision: 4, data: JSON.stringify({ hash: hashAt(log, 4), at: 0, state: marked }) })
+      )
+      expect(state).toEqual({ total: 12, keys: ["marked", "5", "6", "7", "8", "9"], count: 10, lastAt: 0 })
+    })
+  )
+
+  const bad: Record<string, (log: ReadonlyArray<RecordedEvent>) => { readonly revision: number; readonly data: string }> = {
+    "that is no JSON": () => ({ revision: 4, data: "{" }),
+    "of another shape": (log) => ({ revision: 4, data: JSON.stringify({ hash: hashAt(log, 4), at: 0, state: { total: "7" } }) }),
+    "of another stream": () => ({ revision: 4, data: JSON.stringify({ hash: HashChain.start("till-y"), at: 0, state: marked }) }),
+    "of another event": (log) => ({ revision: 4, data: JSON.stringify({ hash: hashAt(log, 3), at: 0, state: marked }) }),
+    "beyond the end": (log) => ({ revision: 10, data: JSON.stringify({ hash: hashAt(log, 9), at: 0, state: marked }) })
+  }
+  for (const [which, snapshot] of Object.entries(bad))
+    testing(
+      `${which} is ignored`,
+      Effect.gen(function* () {
+        const state = yield* reading((store, log) => store.saveSnapshot(name, snapshot(log)))
+        expect(state).toMatchObject({ total: 10, count: 10 })
+      })
+    )
+
+  testing(
+    "of another version of the fold is ignored",
+    Effect.gen(function* () {
+      const state = yield* reading((store, log) =>
+        store.saveSnapshot("tillSnapshot.v2-x", { revision: 4, data: JSON.stringify({ hash: hashAt(log, 4), at: 0, state: marked }) })
+      )
+      expect(state.total).toBe(10)
+    })
+  )
+
+  testing(
+    "is saved after so many events, and after so many again, also by the next process",
+    Effect.gen(function* () {
+      const store = yield* EventStore
+      const saved: Array<number> = []
+      const spy: Store = {
+        ...store,
+        saveSnapshot: (name, snapshot) =>
+          Effect.andThen(
+            Effect.sync(() => saved.push(snapshot.revision)),
+            store.saveSnapshot(name, snapshot)
+          )
+      }
+      const host = yield* over(spy, { snapshots })
+      for (let i = 0; i < 7; i++) yield* host.execute("x", pay(`${i}`, 1))
+      const next = yield* over(spy, { snapshots })
+      for (let i = 7; i < 10; i++) yield* next.execute("x", pay(`${i}`, 1))
+      yield* Effect.yieldNow
+      expect(saved).toEqual([2, 5, 8])
+      expect((yield* store.loadSnapshot(name))?.revision).toBe(8)
+      expect((yield* (yield* over(store, { snapshots })).read("x")).state).toMatchObject({ total: 10, count: 10 })
+    })
+  )
+
+  testing(
+    "that cannot be made or saved keeps nobody waiting",
+    Effect.gen(function* () {
+      const store = yield* EventStore
+      const failing: Store = { ...store, saveSnapshot: () => Effect.fail(new StoreUnavailable({ reason: "no snapshots" })) }
+      const unsaved = yield* over(failing, { snapshots: { ...snapshots, every: 1 } })
+      yield* unsaved.execute("x", pay("1", 1))
+      yield* unsaved.execute("x", pay("2", 1))
+      const large = yield* over(store, { snapshots: { ...snapshots, every: 1 } })
+      yield* large.execute("x", pay("l".repeat(70_000), 1))
+      expect(yield* store.loadSnapshot(name)).toBeUndefined()
+      const strict = Till.check(Schema.makeFilter(({ total }) => total < 5))
+      const unmade = yield* over(store, { snapshots: { version: 2, state: strict, every: 1 } })
+      yield* unmade.execute("y", pay("1", 9))
+      expect((yield* unmade.execute("y", pay("2", 1))).state.total).toBe(10)
+      expect(yield* store.loadSnapshot("tillSnapshot.v2-y")).toBeUndefined()
+    })
+  )
+})
+
+describe("a stream that this host cannot read", () => {
+  const foreign = (store: Store, type: string, data: string) => FaultyEventStore.rival(() => ({ type, data }))(store, "till-x")
+
+  for (const [what, type, data] of [
+    ["an event it does not know", "Stolen", `{"amount":1}`],
+    ["an event that is not what its type promises", "Paid", `{"key":1}`],
+    ["an event that is no object", "Paid", "null"]
+  ] as const)
+    testing(
+      `for ${what} is refused, listed, and alone`,
+      Effect.gen(function* () {
+        const store = yield* EventStore
+        const host = yield* over(store)
+        yield* host.execute("x", pay("1", 1))
+        yield* foreign(store, type, data)
+        // Once found in the way of an append, once when it is read from the start
+        for (let i = 0; i < 2; i++) {
+          const refused = yield* Effect.flip(host.execute("x", pay("2", 1)))
+          expect(refused).toMatchObject({ _tag: "StreamRefused", stream: "till-x", revision: 1 })
+          expect(host.refused()).toEqual([refused])
+        }
+        expect(tagOf(yield* Effect.exit(host.read("x")))).toBe("StreamRefused")
+        expect((yield* host.execute("y", pay("1", 1))).revision).toBe(0)
+        expect(yield* logOf(store, "x")).toHaveLength(2)
+      })
+    )
+
+  const tampers: Record<string, (log: ReadonlyArray<RecordedEvent>) => ReadonlyArray<RecordedEvent>> = {
+    "changed data": (log) => log.map((event) => (event.revision === 1 ? { ...event, data: event.data.replace("2", "9") } : event)),
+    "a missing event": (log) => log.filter(({ revision }) => revision !== 1),
+    "a missing event, the rest moved up": (log) =>
+      log.filter(({ revision }) => revision !== 1).map((event, revision) => ({ ...event, revision })),
+    "events in another order": (log) => [...log].reverse(),
+    "metadata that nobody sealed": (log) => log.map((event) => ({ ...event, metadata: "{}" }))
+  }
+  for (const [what, tamper] of Object.entries(tampers))
+    testing(
+      `for ${what} is refused until it is mended`,
+      Effect.gen(function* () {
+        const store = yield* EventStore
+        const writer = yield* over(store)
+        for (let i = 0; i < 3; i++) yield* writer.execute("x", pay(`${i}`, i + 1))
+        let broken = true
+        const host = yield* over({
+          ...store,
+          readStream: (stream, how) =>
+            Stream.unwrap(
+              Effect.map(Stream.runCollect(store.readStream(stream, how)), (log) =>
+                Stream.fromIterable(broken && stream === "till-x" ? tamper(log) : log)
+              )
+            )
+        })
+        expect(host.refused()).toEqual([])
+        expect(tagOf(yield* Effect.exit(host.execute("x", pay("4", 1))))).toBe("StreamRefused")
+        expect(host.refused()).toMatchObject([{ stream: "till-x", reason: "the hash chain is broken" }])
+        broken = false
+        expect((yield* host.execute("x", pay("4", 1))).state.total).toBe(7)
+        expect(host.refused()).toEqual([])
+      })
+    )
+})
+
+describe("an append", () => {
+  testing(
+    "holds no more than every store takes: what is too much goes into the next",
+    Effect.gen(function* () {
+      const store = yield* EventStore
+      const sizes: Array<number> = []
+      const spy: Store = {
+        ...store,
+        append: (stream, expected, events) => {
+          sizes.push(appendBytes(events))
+          return store.append(stream, expected, events)
+        }
+      }
+      const host = yield* over(spy)
+      const keys = Array.from({ length: 12 }, (_, i) => `${i}${"\u20ac".repeat(40_000 + 10_000 * i)}`)
+      const exits = yield* together(...keys.map((key) => host.execute("x", pay(key, 1))))
+      expect(exits.map(tagOf)).toEqual(keys.map(() => "ok"))
+      expect(keysIn(yield* logOf(store, "x"))).toEqual(keys)
+      audit(yield* logOf(store, "x"), "till-x")
+      expect(sizes.length).toBeGreaterThan(3)
+      expect(sizes.length).toBeLessThan(10)
+      for (const size of sizes) expect(size).toBeLessThanOrEqual(MAX_APPEND_BYTES)
+    })
+  )
+
+  testing(
+    "that one command makes too large fails that command, and those before and behind it go on",
+    Effect.gen(function* () {
+      const store = yield* EventStore
+      const host = yield* over(store)
+      const reading = Effect.asVoid(host.read("x"))
+      const paying = (key: string) => Effect.asVoid(host.execute("x", pay(key, 1)))
+      const huge = "h".repeat(1_100_000)
+      const around = yield* together(paying("1"), reading, paying(huge), reading, paying("2"), reading)
+      expect(around.map(tagOf)).toEqual(["ok", "ok", "AppendTooLarge", "ok", "ok", "ok"])
+      const alone = yield* together(reading, paying(huge), reading, paying("1"))
+      expect(alone.map(tagOf)).toEqual(["ok", "AppendTooLarge", "ok", "ok"])
+      expect(keysIn(yield* logOf(store, "x"))).toEqual(["1", "2"])
+    })
+  )
+})
+
+describe("closing", () => {
+  const closed = new StoreUnavailable({ reason: "closed" })
+
+  testing(
+    "lets all that waits be answered, and refuses what comes later",
+    Effect.gen(function* () {
+      const memory = yield* EventStore
+      const scope = yield* Scope.make()
+      const host = yield* Scope.provide(over(slow(memory, 100), { batchLimit: 1 }), scope)
+      const asked = yield* Effect.forkChild(
+        together(host.execute("x", pay("1", 1)), host.execute("x", pay("2", 1)), host.execute("y", pay("3", 1)))
+      )
+      yield* TestClock.adjust(1)
+      const closing = yield* Effect.forkChild(Scope.close(scope, Exit.void))
+      yield* TestClock.adjust(50)
+      expect(yield* Effect.flip(host.execute("x", pay("4", 1)))).toEqual(closed)
+      expect(yield* Effect.flip(host.read("z"))).toEqual(closed)
+      expect(closing.pollUnsafe()).toBeUndefined()
+      yield* TestClock.adjust(200)
+      expect((yield* Fiber.join(asked)).map(tagOf)).toEqual(["ok", "ok", "ok"])
+      yield* Fiber.join(closing)
+      expect(keysIn(yield* logOf(memory, "x"))).toEqual(["1", "2"])
+    })
+  )
+
+  testing(
+    "does not wait for ever for a store that is silent",
+    Effect.gen(function* () {
+      const store = FaultyEventStore.make(yield* EventStore, { rates: { silent: 1 } })
+      const scope = yield* Scope.make()
+      const host = yield* Scope.provide(over(store), scope)
+      yield* Effect.forkChild(host.execute("x", pay("1", 1)))
+      yield* TestClock.adjust(1)
+      const closing = yield* Effect.forkChild(Scope.close(scope, Exit.void))
+      yield* TestClock.adjust("9 seconds")
+      expect(closing.pollUnsafe()).toBeUndefined()
+      yield* TestClock.adjust("2 seconds")
+      expect(closing.pollUnsafe()).toEqual(Exit.void)
+    })
+  )
+
+  testing(
+    "with nothing under way is done at once",
+    Effect.gen(function* () {
+      const scope = yield* Scope.make()
+      const host = yield* Scope.provide(over(yield* EventStore), scope)
+      yield* host.execute("x", pay("1", 1))
+      yield* Scope.close(scope, Exit.void)
+      expect(yield* Effect.flip(host.read("x"))).toEqual(closed)
+    })
+  )
+})

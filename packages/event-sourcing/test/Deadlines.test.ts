@@ -1,0 +1,451 @@
+import { Clock, Effect, Exit, Layer, Random, Scope } from "effect"
+import { TestClock } from "effect/testing"
+import fc from "fast-check"
+import { describe, expect, test } from "vitest"
+import * as Deadlines from "../src/Deadlines.ts"
+import { EventStore, type RecordedEvent } from "../src/EventStore.ts"
+import * as MemoryEventStore from "../src/MemoryEventStore.ts"
+import * as MemoryStateStore from "../src/MemoryStateStore.ts"
+import { StateStore, StateUnavailable } from "../src/StateStore.ts"
+import * as StreamName from "../src/StreamName.ts"
+
+const TTL = 9_000
+const SWEEP = 30_000
+const options = { ttl: TTL, poll: 500, sweepEvery: SWEEP }
+
+const simulated = <A, E>(body: Effect.Effect<A, E, EventStore | StateStore | Scope.Scope>): Promise<A> =>
+  body.pipe(
+    Effect.scoped,
+    Effect.provide(Layer.mergeAll(MemoryEventStore.layer, MemoryStateStore.layer).pipe(Layer.provideMerge(TestClock.layer()))),
+    Random.withSeed("deadlines"),
+    Effect.runPromise
+  )
+
+/** The same schedules each time; `MILLRACE_SOAK` runs so many times as many. */
+const SEED = 1
+const SOAK = Number(process.env["MILLRACE_SOAK"] ?? 1)
+
+const testing = (name: string, body: Effect.Effect<unknown, unknown, EventStore | StateStore | Scope.Scope>) =>
+  test(name, () => simulated(body))
+
+/** Lets everything run that does not wait for the clock. */
+const settle = Effect.forEach(Array.from({ length: 100 }), () => Effect.yieldNow, { discard: true })
+const pass = (millis: number) => Effect.andThen(Effect.andThen(settle, TestClock.adjust(millis)), settle)
+const passUntil = (time: number) => Effect.flatMap(Clock.currentTimeMillis, (now) => pass(time - now))
+
+let ids = 0
+const write = Effect.fnUntraced(function* (...changes: ReadonlyArray<Deadlines.Change>) {
+  const store = yield* EventStore
+  for (const change of changes) {
+    const stream = StreamName.make("hold", change.key)
+    const event = { id: `${ids++}`, type: change._tag, data: JSON.stringify(change), metadata: "{}" }
+    const last = yield* store.lastRevision(stream)
+    yield* Effect.orDie(store.append(stream, last, [event]))
+  }
+})
+const set = (key: string, dueAt: number, payload?: string): Deadlines.Change => ({
+  _tag: "set",
+  key,
+  dueAt,
+  ...(payload === undefined ? {} : { payload })
+})
+const clear = (key: string): Deadlines.Change => ({ _tag: "clear", key })
+
+const schedule = (event: RecordedEvent): ReadonlyArray<Deadlines.Change> => [JSON.parse(event.data)]
+
+/** Notes what was acted on, and when. */
+const noting = () => {
+  const noted: Array<readonly [key: string, at: number]> = []
+  const onDue = ({ key }: Deadlines.Deadline) => Effect.map(Clock.currentTimeMillis, (now) => void noted.push([key, now]))
+  return { noted, onDue, definition: { name: "expiry", version: 1, schedule, onDue } }
+}
+
+/** A process that can end in order, or without a trace. */
+const makeHost = Effect.gen(function* () {
+  const states = yield* StateStore
+  const scope = yield* Scope.make()
+  let up = true
+  const guarded = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E | StateUnavailable> =>
+    Effect.suspend((): Effect.Effect<A, E | StateUnavailable> => (up ? effect : Effect.fail(new StateUnavailable({ reason: "gone" }))))
+  const make = <E, R>(definition: Deadlines.Definition<E, R>, more: Deadlines.Options = {}) =>
+    Deadlines.make(definition, { ...options, ...more }).pipe(
+      Scope.provide(scope),
+      Effect.provideService(StateStore, {
+        get: (...args) => guarded(states.get(...args)),
+        list: (...args) => guarded(states.list(...args)),
+        write: (...args) => guarded(states.write(...args))
+      })
+    )
+  const close = Scope.close(scope, Exit.void)
+  const crash = Effect.suspend(() => {
+    up = false
+    return close
+  })
+  return { make, close, crash }
+})
+
+describe("a deadline", () => {
+  testing(
+    "is acted on at its time, not before, however rare the sweeps are",
+    Effect.gen(function* () {
+      const { noted, definition } = noting()
+      yield* Deadlines.make(definition, { ...options, sweepEvery: "1 day" })
+      yield* pass(1_000)
+      yield* write(set("b", 7_200_000), set("a", 3_600_000))
+      yield* passUntil(3_599_999)
+      expect(noted).toEqual([])
+      yield* passUntil(10_000_000)
+      expect(noted).toEqual([
+        ["a", 3_600_000],
+        ["b", 7_200_000]
+      ])
+    })
+  )
+
+  testing(
+    "that was due before anybody looked is acted on at once",
+    Effect.gen(function* () {
+      const { noted, definition } = noting()
+      yield* pass(10_000)
+      yield* write(set("a", 5_000))
+      yield* Deadlines.make(definition, options)
+      yield* settle
+      yield* write(set("b", 6_000))
+      yield* settle
+      expect(noted).toEqual([
+        ["a", 10_000],
+        ["b", 10_000]
+      ])
+    })
+  )
+
+  testing(
+    "that the log had cleared by then is not acted on, not even at a start",
+    Effect.gen(function* () {
+      const { noted, definition } = noting()
+      yield* write(set("a", 5_000), set("b", 5_000), set("c", 5_000))
+      yield* write(clear("a"), set("b", 20_000), set("b", 9_000))
+      yield* pass(8_000)
+      yield* write(clear("c"))
+      yield* Deadlines.make(definition, options)
+      yield* pass(20_000)
+      expect(noted).toEqual([["b", 9_000]])
+    })
+  )
+
+  testing(
+    "counts as it was last set, sooner or later",
+    Effect.gen(function* () {
+      const { noted, definition } = noting()
+      yield* Deadlines.make(definition, options)
+      yield* write(set("a", 20_000), set("b", 20_000))
+      yield* pass(1_000)
+      yield* write(set("a", 5_000), set("b", 25_000))
+      yield* passUntil(26_000)
+      expect(noted).toEqual([
+        ["a", 5_000],
+        ["b", 25_000]
+      ])
+    })
+  )
+
+  testing(
+    "is acted on sweep after sweep until an event clears it",
+    Effect.gen(function* () {
+      const { noted, definition } = noting()
+      yield* Deadlines.make(definition, options)
+      yield* write(set("a", 10_000))
+      yield* passUntil(10_000 + 2 * SWEEP + 1_000)
+      expect(noted.map(([, at]) => at)).toEqual([10_000, 10_000 + SWEEP, 10_000 + 2 * SWEEP])
+      yield* write(clear("a"))
+      yield* pass(10 * SWEEP)
+      expect(noted).toHaveLength(3)
+    })
+  )
+
+  testing(
+    "comes with what was noted of it",
+    Effect.gen(function* () {
+      const seen: Array<Deadlines.Deadline> = []
+      yield* Deadlines.make(
+        { name: "expiry", version: 1, schedule, onDue: (deadline) => Effect.sync(() => void seen.push(deadline)) },
+        options
+      )
+      yield* write(set("a", 1_000, "of lot 7"), set("b", 2_000))
+      yield* pass(2_000)
+      expect(seen).toEqual([
+        { key: "a", dueAt: 1_000, payload: "of lot 7" },
+        { key: "b", dueAt: 2_000, payload: "" }
+      ])
+    })
+  )
+})
+
+describe("a sweep", () => {
+  testing(
+    "goes in order of time, a few at once",
+    Effect.gen(function* () {
+      const begun: Array<string> = []
+      let running = 0
+      let most = 0
+      const onDue = ({ key }: Deadlines.Deadline) =>
+        Effect.gen(function* () {
+          begun.push(key)
+          most = Math.max(most, ++running)
+          yield* Effect.sleep(100)
+          running--
+        })
+      for (const key of ["6", "3", "1", "5", "2", "4"]) yield* write(set(key, 1_000 * Number(key)))
+      yield* pass(10_000)
+      yield* Deadlines.make({ name: "expiry", version: 1, schedule, onDue }, { ...options, concurrency: 2 })
+      yield* pass(1_000)
+      expect(begun).toEqual(["1", "2", "3", "4", "5", "6"])
+      expect(most).toBe(2)
+    })
+  )
+
+  testing(
+    "is not stopped by one that fails, dies, or hangs; each is tried again, later and later",
+    Effect.gen(function* () {
+      const { noted, onDue } = noting()
+      const tried: Record<string, number> = {}
+      let healthy = false
+      const deadlines = yield* Deadlines.make(
+        {
+          name: "expiry",
+          version: 1,
+          schedule,
+          onDue: (deadline): Effect.Effect<void, string> => {
+            const { key } = deadline
+            tried[key] = (tried[key] ?? 0) + 1
+            if (healthy || key === "well")
+              return Effect.andThen(onDue(deadline), Effect.orDie(write(clear(key))).pipe(Effect.provideService(EventStore, store)))
+            return key === "fails" ? Effect.fail("not today") : key === "dies" ? Effect.die("a bug") : Effect.never
+          }
+        },
+        { ...options, timeout: "5 seconds" }
+      )
+      const store = yield* EventStore
+      yield* write(set("fails", 1_000), set("dies", 1_001), set("hangs", 1_002), set("well", 1_003))
+      yield* pass(30 * 60_000)
+      expect(noted).toEqual([["well", 1_003]])
+      // 30 seconds, 1, 2, 4, 8 minutes, then each 10 minutes
+      for (const key of ["fails", "dies", "hangs"]) expect(tried[key]).toBe(7)
+      const { failing, leader } = yield* deadlines.status
+      expect(leader).toBe(true)
+      expect(failing.map(({ deadline, reason }) => [deadline.key, reason])).toEqual([
+        ["fails", "not today"],
+        ["dies", "a bug"],
+        ["hangs", expect.stringContaining("Timeout")]
+      ])
+      healthy = true
+      yield* pass(10 * 60_000)
+      expect(noted).toHaveLength(4)
+      yield* pass(SWEEP)
+      expect((yield* deadlines.status).failing).toEqual([])
+      expect(yield* deadlines.list()).toEqual([])
+    })
+  )
+
+  testing(
+    "is one host's at a time; another takes over when it leaves or crashes, and acts again on what is open",
+    Effect.gen(function* () {
+      const [first, second, third] = [yield* makeHost, yield* makeHost, yield* makeHost]
+      const [one, two, three] = [noting(), noting(), noting()]
+      yield* first.make(one.definition)
+      yield* settle
+      yield* second.make(two.definition)
+      yield* write(set("a", 1_000), set("b", 12_000), set("c", 40_000))
+      yield* passUntil(2_000)
+      yield* first.close
+      yield* passUntil(13_000)
+      expect(one.noted).toEqual([["a", 1_000]])
+      expect(two.noted.map(([key]) => key)).toEqual(["a", "b"])
+      expect(two.noted[1]?.[1]).toBe(12_000)
+      yield* second.crash
+      yield* third.make(three.definition)
+      yield* passUntil(39_999)
+      expect(three.noted.map(([key]) => key)).toEqual(["a", "b"])
+      yield* passUntil(40_000)
+      expect(three.noted.at(-1)).toEqual(["c", 40_000])
+    })
+  )
+
+  testing(
+    "waits for a projection that stopped, and says so",
+    Effect.gen(function* () {
+      const { noted, definition } = noting()
+      let throws = true
+      const deadlines = yield* Deadlines.make(
+        {
+          ...definition,
+          schedule: (event) => {
+            if (throws) throw new Error("no such type")
+            return schedule(event)
+          }
+        },
+        options
+      )
+      yield* write(set("a", 1_000))
+      yield* pass(60_000)
+      expect(noted).toEqual([])
+      const { trouble, projection } = yield* deadlines.status
+      expect(trouble?.reason).toContain("no such type")
+      expect(projection.stopped).toBeDefined()
+      throws = false
+      yield* deadlines.rebuild
+      yield* pass(10_000)
+      expect(noted).toHaveLength(1)
+      expect((yield* deadlines.status).trouble).toBeUndefined()
+    })
+  )
+})
+
+describe("asking", () => {
+  testing(
+    "tells what is open, what is overdue, and what is next",
+    Effect.gen(function* () {
+      const { definition } = noting()
+      const deadlines = yield* Deadlines.make(definition, options)
+      const within = Effect.map((yield* EventStore).head, (atLeast) => ({ atLeast }))
+      expect(yield* deadlines.nextDueAt(yield* within)).toBeUndefined()
+      yield* write(set("c", 3_000), set("a", 1_000), set("d", 500), set("b", 2_000), clear("d"))
+      const keys = (all: ReadonlyArray<Deadlines.Deadline>) => all.map(({ key }) => key)
+      expect(keys(yield* deadlines.list(yield* within))).toEqual(["a", "b", "c"])
+      expect(keys(yield* deadlines.list({ limit: 2 }))).toEqual(["a", "b"])
+      expect(keys(yield* deadlines.overdue(2_000))).toEqual(["a", "b"])
+      expect(yield* deadlines.nextDueAt()).toBe(1_000)
+    })
+  )
+})
+
+describe("the open ones", () => {
+  const change = fc.oneof(
+    { weight: 3, arbitrary: fc.record({ key: fc.nat({ max: 12 }), dueAt: fc.nat({ max: 20 }), ask: fc.nat({ max: 20 }) }) },
+    { weight: 2, arbitrary: fc.record({ key: fc.nat({ max: 12 }), dueAt: fc.constant(-1), ask: fc.nat({ max: 20 }) }) }
+  )
+  const byTime = (a: Deadlines.Deadline, b: Deadlines.Deadline) => a.dueAt - b.dueAt || (a.key < b.key ? -1 : 1)
+
+  test("are those that a plain list would give", () => {
+    fc.assert(
+      fc.property(fc.array(change, { maxLength: 120, size: "max" }), (changes) => {
+        const open = new Deadlines.OpenDeadlines()
+        const model = new Map<string, Deadlines.Deadline>()
+        for (const { key, dueAt, ask } of changes) {
+          const deadline = { key: `${key}`, dueAt, payload: "" }
+          if (dueAt < 0) {
+            open.clear(deadline.key)
+            model.delete(deadline.key)
+          } else {
+            open.set(deadline)
+            model.set(deadline.key, deadline)
+          }
+          const all = [...model.values()].sort(byTime)
+          expect(open.at(ask)).toEqual({
+            due: all.filter(({ dueAt }) => dueAt <= ask),
+            next: all.find(({ dueAt }) => dueAt > ask)?.dueAt ?? Number.POSITIVE_INFINITY
+          })
+          expect([...open.values()].sort(byTime)).toEqual(all)
+        }
+      }),
+      { numRuns: 300 * SOAK, seed: SEED }
+    )
+  })
+
+  test("stay right when so many were moved and cleared that the heap is made anew", () => {
+    const open = new Deadlines.OpenDeadlines()
+    const model = new Map<string, number>()
+    for (let i = 0; i < 20_000; i++) {
+      const key = `${(i * 7_919) % 601}`
+      const dueAt = (i * 104_729) % 10_007
+      if (i % 5 === 0) {
+        open.clear(key)
+        model.delete(key)
+      } else {
+        open.set({ key, dueAt, payload: "" })
+        model.set(key, dueAt)
+      }
+      if (i % 500 !== 0) continue
+      const times = [...model.values()].sort((a, b) => a - b)
+      const now = times[times.length >> 1] ?? 0
+      const { due, next } = open.at(now)
+      expect(due.map(({ dueAt }) => dueAt)).toEqual(times.filter((time) => time <= now))
+      expect(next).toBe(times.find((time) => time > now) ?? Number.POSITIVE_INFINITY)
+    }
+  })
+
+  test("refuse what is no time", () => {
+    expect(() => new Deadlines.OpenDeadlines().set({ key: "a", dueAt: Number.NaN, payload: "" })).toThrow("a due at NaN")
+  })
+})
+
+describe("any schedule", () => {
+  const step = fc.record({
+    act: fc.constantFrom("set", "set", "set", "clear", "pass", "pass", "leave", "crash", "fail"),
+    key: fc.constantFrom("a", "b", "c", "d"),
+    size: fc.integer({ min: 1, max: 50 })
+  })
+
+  const play = (steps: ReadonlyArray<{ readonly act: string; readonly key: string; readonly size: number }>) =>
+    Effect.gen(function* () {
+      const store = yield* EventStore
+      const open = new Map<string, number>()
+      const fired: Array<string> = []
+      let failures = 0
+      const onDue = ({ key, dueAt }: Deadlines.Deadline) =>
+        Effect.gen(function* () {
+          const now = yield* Clock.currentTimeMillis
+          expect(now).toBeGreaterThanOrEqual(dueAt)
+          fired.push(`${key} ${dueAt}`)
+          yield* Effect.sleep(Math.ceil((yield* Random.next) * 500))
+          if (failures > 0) return yield* Effect.fail(failures--)
+          // A decision on the state of now, as a command would be
+          if (open.get(key) !== dueAt) return
+          open.delete(key)
+          yield* write(clear(key))
+        }).pipe(Effect.provideService(EventStore, store))
+      const definition = { name: "expiry", version: 1, schedule, onDue }
+      const begin = Effect.gen(function* () {
+        const host = yield* makeHost
+        return { ...host, deadlines: yield* host.make(definition) }
+      })
+      const hosts = [yield* begin, yield* begin]
+      const expected = new Set<string>()
+      for (const { act, key, size } of steps) {
+        const now = yield* Clock.currentTimeMillis
+        if (act === "set") {
+          const dueAt = now + (size - 10) * 500
+          open.set(key, dueAt)
+          yield* write(set(key, dueAt))
+        }
+        if (act === "clear" && open.delete(key)) yield* write(clear(key))
+        if (act === "pass") yield* pass(size * 300)
+        if (act === "fail") failures += size % 3
+        if (act === "leave" || act === "crash") {
+          const place = size % hosts.length
+          const host = hosts[place]
+          if (host !== undefined) yield* act === "leave" ? host.close : host.crash
+          hosts[place] = yield* begin
+        }
+      }
+      failures = 0
+      for (const [key, dueAt] of open) expected.add(`${key} ${dueAt}`)
+      yield* pass(10 * 60_000)
+      expect([...open]).toEqual([])
+      for (const each of expected) expect(fired).toContain(each)
+      for (const { deadlines } of hosts) expect(yield* deadlines.list()).toEqual([])
+      for (const { close } of hosts) yield* close
+      return fired.length
+    })
+
+  test("what is due is acted on until it is cleared, nothing before its time, whatever fails or crashes", async () => {
+    let fired = 0
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 40, size: "max" }), async (steps) => {
+        fired += await simulated(play(steps))
+      }),
+      { numRuns: 150 * SOAK, seed: SEED }
+    )
+    expect(fired).toBeGreaterThan(150)
+  })
+})

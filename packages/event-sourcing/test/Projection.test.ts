@@ -1,0 +1,546 @@
+import { Effect, Exit, Fiber, Layer, Option, Random, Schema, Scope, Stream } from "effect"
+import { TestClock } from "effect/testing"
+import fc from "fast-check"
+import { describe, expect, test } from "vitest"
+import { EventStore, position, type RecordedEvent, StoreUnavailable, start } from "../src/EventStore.ts"
+import * as MemoryEventStore from "../src/MemoryEventStore.ts"
+import * as MemoryStateStore from "../src/MemoryStateStore.ts"
+import * as Projection from "../src/Projection.ts"
+import { StateStore, StateUnavailable } from "../src/StateStore.ts"
+import * as StreamName from "../src/StreamName.ts"
+
+const simulated = <A, E>(body: Effect.Effect<A, E, EventStore | StateStore | Scope.Scope>): Promise<A> =>
+  body.pipe(
+    Effect.scoped,
+    Effect.provide(Layer.mergeAll(MemoryEventStore.layer, MemoryStateStore.layer).pipe(Layer.provideMerge(TestClock.layer()))),
+    Random.withSeed("projection"),
+    Effect.runPromise
+  )
+
+/** The same schedules each time; `MILLRACE_SOAK` runs so many times as many. */
+const SEED = 1
+const SOAK = Number(process.env["MILLRACE_SOAK"] ?? 1)
+
+const testing = (name: string, body: Effect.Effect<unknown, unknown, EventStore | StateStore | Scope.Scope>) =>
+  test(name, () => simulated(body))
+
+/** Lets everything run that does not wait for the clock. */
+const settle = Effect.forEach(Array.from({ length: 100 }), () => Effect.yieldNow, { discard: true })
+const pass = (millis: number) => Effect.andThen(Effect.andThen(settle, TestClock.adjust(millis)), settle)
+
+let ids = 0
+/** Events of a stream, one append. */
+const write = Effect.fnUntraced(function* (stream: StreamName.StreamName, type: string, count = 1) {
+  const store = yield* EventStore
+  const event = (i: number) => ({ id: `${ids++}`, type, data: String(i), metadata: "{}" })
+  const rest = Array.from({ length: count - 1 }, (_, i) => event(i + 1))
+  return yield* store.append(stream, yield* store.lastRevision(stream), [event(0), ...rest])
+})
+
+const a = StreamName.make("cart", "a")
+const b = StreamName.make("user", "b")
+
+/** Every event it was given, in order: what it saw twice or not at all shows. */
+const seen = (version = 1): Projection.Definition<ReadonlyArray<string>> => ({
+  name: "seen",
+  version,
+  state: Schema.Array(Schema.String),
+  initial: () => [],
+  evolve: (state, event) => [...state, `${event.position} ${event.type}`]
+})
+
+/** The same in place, as a projection with a large state would. */
+const seenInPlace = (version = 1): Projection.Definition<Array<string>> => ({
+  ...seen(version),
+  state: Schema.mutable(Schema.Array(Schema.String)),
+  initial: () => [],
+  evolve: (state, event) => {
+    state.push(`${event.position} ${event.type}`)
+    return state
+  }
+})
+
+const logOf = (definition: Pick<Projection.Definition<unknown>, "types" | "categories">) =>
+  Effect.gen(function* () {
+    const { readAll } = yield* EventStore
+    const log: ReadonlyArray<RecordedEvent> = yield* Stream.runCollect(readAll(start))
+    return log.filter(Projection.selects(definition)).map((event) => `${event.position} ${event.type}`)
+  })
+
+const stateOf = <State>({ caughtUp }: Projection.Projection<State>) => Effect.map(caughtUp(), ({ state }) => state)
+
+/** In a scope that closes as a host does that is shut down. */
+const during = <State, A, E, R>(
+  definition: Projection.Definition<State>,
+  use: (projection: Projection.Projection<State>) => Effect.Effect<A, E, R>,
+  options?: Projection.Options
+) => Effect.scoped(Effect.flatMap(Projection.make(definition, options), use))
+
+/** A process: its way to both stores, which can be cut, and what is interrupted when it ends. */
+const makeHost = Effect.gen(function* () {
+  const events = yield* EventStore
+  const states = yield* StateStore
+  const host = { eventsUp: true, statesUp: true, scope: yield* Scope.make() }
+  const subscribe: typeof events.subscribe = (after) =>
+    Stream.suspend(() => (host.eventsUp ? events.subscribe(after) : Stream.fail(new StoreUnavailable({ reason: "no route" })))).pipe(
+      Stream.mapEffect((batch) => (host.eventsUp ? Effect.succeed(batch) : Effect.fail(new StoreUnavailable({ reason: "cut" }))))
+    )
+  const guarded = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E | StateUnavailable> =>
+    Effect.suspend(
+      (): Effect.Effect<A, E | StateUnavailable> => (host.statesUp ? effect : Effect.fail(new StateUnavailable({ reason: "disk gone" })))
+    )
+  const on = <A, E, R>(
+    effect: Effect.Effect<A, E, R>
+  ): Effect.Effect<A, E, Exclude<Exclude<Exclude<R, Scope.Scope>, StateStore>, EventStore>> =>
+    effect.pipe(
+      Scope.provide(host.scope),
+      Effect.provideService(StateStore, {
+        get: (...args) => guarded(states.get(...args)),
+        list: (...args) => guarded(states.list(...args)),
+        write: (...args) => guarded(states.write(...args))
+      }),
+      Effect.provideService(EventStore, { ...events, subscribe })
+    )
+  return Object.assign(host, { on, close: Effect.suspend(() => Scope.close(host.scope, Exit.void)) })
+})
+
+/** Counts the events that `evolve` is given. */
+const counting = <State>(definition: Projection.Definition<State>) => {
+  const counter = { evolved: 0 }
+  const evolve: typeof definition.evolve = (state, event) => {
+    counter.evolved++
+    return definition.evolve(state, event)
+  }
+  return { counter, definition: { ...definition, evolve } }
+}
+
+/** How many events a start folds, after which all is there. */
+const foldedAtStart = Effect.fnUntraced(function* (version = 1) {
+  const { definition, counter } = counting(seen(version))
+  expect(yield* during(definition, stateOf)).toEqual(yield* logOf({}))
+  return counter.evolved
+})
+
+describe("reading", () => {
+  testing(
+    "answers with one's own write when asked to",
+    Effect.gen(function* () {
+      const projection = yield* Projection.make(seen())
+      for (let i = 0; i < 3; i++) {
+        const { position } = yield* write(a, "Added")
+        const folded = yield* projection.read({ atLeast: position })
+        expect(folded.position).toBe(position)
+        expect(folded.state).toHaveLength(i + 1)
+      }
+    })
+  )
+
+  testing(
+    "waits no longer than it was told",
+    Effect.gen(function* () {
+      const projection = yield* Projection.make(seen())
+      const reading = yield* Effect.forkScoped(Effect.flip(projection.read({ atLeast: position("9"), within: 700 })))
+      yield* pass(699)
+      expect(reading.pollUnsafe()).toBeUndefined()
+      yield* pass(1)
+      expect(yield* Fiber.join(reading)).toEqual(new Projection.ProjectionBehind({ projection: "seen", position: "", asked: "9" }))
+    })
+  )
+
+  testing(
+    "sees only what concerns it, and moves on past the rest",
+    Effect.gen(function* () {
+      const byType = yield* Projection.make({ ...seen(), types: ["Added", "Sold"] })
+      const byCategory = yield* Projection.make({ ...seen(), name: "users", categories: ["user"] })
+      yield* write(a, "Added", 2)
+      yield* write(b, "Added")
+      const { position } = yield* write(b, "Renamed")
+      expect((yield* byType.read({ atLeast: position })).state).toEqual(yield* logOf({ types: ["Added"] }))
+      expect((yield* byCategory.read({ atLeast: position })).state).toEqual(yield* logOf({ categories: ["user"] }))
+    })
+  )
+
+  testing(
+    "past waits for the next event",
+    Effect.gen(function* () {
+      const projection = yield* Projection.make(seen())
+      const waiting = yield* Effect.forkScoped(projection.past(start))
+      yield* pass(60_000)
+      expect(waiting.pollUnsafe()).toBeUndefined()
+      yield* write(a, "Added")
+      yield* Fiber.join(waiting)
+    })
+  )
+})
+
+describe("the stored state", () => {
+  testing(
+    "saves folding again what was folded before a shutdown",
+    Effect.gen(function* () {
+      yield* write(a, "Added", 5)
+      expect(yield* foldedAtStart()).toBe(5)
+      yield* write(b, "Added", 2)
+      expect(yield* foldedAtStart()).toBe(2)
+      expect(yield* foldedAtStart()).toBe(0)
+    })
+  )
+
+  testing(
+    "is written after a while, and after many events",
+    Effect.gen(function* () {
+      const { status } = yield* Projection.make(seen(), { storeEvery: 10, storeWithin: "1 minute" })
+      const crash = foldedAtStart()
+      yield* write(a, "Added", 5)
+      yield* pass(59_999)
+      const [store, key] = [yield* StateStore, "seen"]
+      expect(yield* store.get("projections", key)).toBeUndefined()
+      yield* pass(1)
+      expect(yield* crash).toBe(0)
+      yield* write(a, "Added", 9)
+      yield* settle
+      const before = yield* store.get("projections", key)
+      yield* write(a, "Added")
+      yield* settle
+      expect(yield* store.get("projections", key)).not.toEqual(before)
+      expect(yield* crash).toBe(0)
+      expect((yield* status).unstored).toBeUndefined()
+    })
+  )
+
+  testing(
+    "of another version is folded anew, and replaced",
+    Effect.gen(function* () {
+      yield* write(a, "Added", 3)
+      for (const version of [2, 1, 3]) {
+        expect(yield* foldedAtStart(version)).toBe(3)
+        expect(yield* foldedAtStart(version)).toBe(0)
+      }
+    })
+  )
+
+  for (const [name, damage] of [
+    ["that is not one", () => Buffer.from("?")],
+    ["of another shape", (value: Uint8Array) => Buffer.from(`${Buffer.from(value).toString().split("\n", 1)}\n{"not":"it"}`)],
+    ["cut off", (value: Uint8Array) => value.subarray(0, -2)],
+    ["that lacks a piece", (value: Uint8Array) => Buffer.from(Buffer.from(value).toString().replace('"pieces":1', '"pieces":2'))]
+  ] as const)
+    testing(
+      `${name} is folded anew, and replaced`,
+      Effect.gen(function* () {
+        const store = yield* StateStore
+        yield* write(a, "Added", 3)
+        yield* foldedAtStart()
+        const entry = yield* store.get("projections", "seen")
+        expect(entry).toBeDefined()
+        const value = damage(entry?.value ?? new Uint8Array())
+        expect(value).not.toEqual(entry?.value)
+        yield* store.write([{ _tag: "put", space: "projections", key: "seen", value }])
+        expect(yield* foldedAtStart()).toBe(3)
+        expect(yield* foldedAtStart()).toBe(0)
+      })
+    )
+
+  testing(
+    "is cut into pieces when it is large, and leaves none behind when it is small again",
+    Effect.gen(function* () {
+      const store = yield* StateStore
+      // Characters of three bytes, so that a cut falls into one
+      const text: Projection.Definition<string> = {
+        name: "text",
+        version: 1,
+        state: Schema.String,
+        initial: () => "",
+        evolve: (_, { type, data }) => (type === "Grown" ? "\u20ac".repeat(600_000) + data : "small")
+      }
+      yield* write(a, "Grown")
+      const grown = yield* during(text, stateOf)
+      expect(yield* store.list("projections")).toHaveLength(4)
+      const { counter, definition } = counting(text)
+      expect(yield* during(definition, stateOf)).toBe(grown)
+      expect(counter.evolved).toBe(0)
+      yield* write(a, "Shrunk")
+      expect(yield* during(text, stateOf)).toBe("small")
+      expect((yield* store.list("projections")).map(({ key }) => key)).toEqual(["text"])
+    })
+  )
+
+  testing(
+    "is not replaced by an older one of another process",
+    Effect.gen(function* () {
+      const store = yield* StateStore
+      const host = yield* makeHost
+      const old = yield* host.on(Projection.make(seen()))
+      yield* write(a, "Added")
+      yield* old.caughtUp()
+      host.eventsUp = false
+      yield* write(a, "Added")
+      yield* foldedAtStart()
+      const newest = yield* store.get("projections", "seen")
+      yield* host.close
+      expect((yield* old.status).position < (yield* (yield* EventStore).head)).toBe(true)
+      expect(yield* store.get("projections", "seen")).toEqual(newest)
+    })
+  )
+
+  testing(
+    "past the end of the log is of another log",
+    Effect.gen(function* () {
+      yield* write(a, "Added", 3)
+      yield* foldedAtStart()
+      const restored = yield* MemoryEventStore.make
+      const folded = Effect.gen(function* () {
+        yield* write(b, "Added")
+        return yield* foldedAtStart()
+      })
+      expect(yield* Effect.provideService(folded, EventStore, restored)).toBe(1)
+    })
+  )
+
+  testing(
+    "is not needed: what cannot be stored is said, and stored later",
+    Effect.gen(function* () {
+      const host = yield* makeHost
+      const { counter, definition } = counting(seen())
+      const projection = yield* host.on(Projection.make(definition, { storeWithin: "1 minute" }))
+      yield* settle
+      host.statesUp = false
+      const { position } = yield* write(a, "Added")
+      yield* pass(61_000)
+      expect((yield* projection.read({ atLeast: position })).state).toHaveLength(1)
+      expect((yield* projection.status).unstored?.reason).toBe("disk gone")
+      host.statesUp = true
+      yield* pass(10_000)
+      expect((yield* projection.status).unstored).toBeUndefined()
+      expect(counter.evolved).toBe(1)
+      expect(yield* foldedAtStart()).toBe(0)
+    })
+  )
+})
+
+describe("following", () => {
+  testing(
+    "goes on from where it was when the store failed, and says so",
+    Effect.gen(function* () {
+      const host = yield* makeHost
+      const projection = yield* host.on(Projection.make(seen()))
+      yield* write(a, "Added", 2)
+      yield* settle
+      expect(yield* projection.status).toMatchObject({ caughtUp: true, behind: undefined })
+      host.eventsUp = false
+      yield* write(a, "Added", 2)
+      yield* pass(30_000)
+      const status = yield* projection.status
+      expect(status.caughtUp).toBe(false)
+      expect(status.behind?.reason).toBe("no route")
+      expect(status.behind?.attempts).toBeGreaterThan(3)
+      expect((yield* projection.read()).state).toHaveLength(2)
+      host.eventsUp = true
+      yield* pass(10_000)
+      expect(yield* projection.status).toMatchObject({ caughtUp: true, behind: undefined })
+      expect((yield* projection.read()).state).toEqual(yield* logOf({}))
+    })
+  )
+
+  testing(
+    "begins once the stored state can be read",
+    Effect.gen(function* () {
+      yield* write(a, "Added", 2)
+      yield* foldedAtStart()
+      const host = yield* makeHost
+      host.statesUp = false
+      const { counter, definition } = counting(seen())
+      const projection = yield* host.on(Projection.make(definition))
+      const early = yield* Effect.forkScoped(Effect.flip(projection.read()))
+      yield* pass(20_000)
+      expect(yield* Fiber.join(early)).toBeInstanceOf(Projection.ProjectionBehind)
+      expect((yield* projection.status).behind?.reason).toBe("disk gone")
+      host.statesUp = true
+      yield* pass(10_000)
+      expect(yield* stateOf(projection)).toEqual(yield* logOf({}))
+      expect(counter.evolved).toBe(0)
+    })
+  )
+
+  testing(
+    "stops at an event that the fold throws on, and names it, also to those who wait",
+    Effect.gen(function* () {
+      const { evolve } = seen()
+      const projection = yield* Projection.make({
+        ...seen(),
+        evolve: (state, event) => {
+          if (event.type === "Odd") throw new Error("never heard of it")
+          return evolve(state, event)
+        }
+      })
+      yield* write(a, "Added", 3)
+      const waiting = yield* Effect.forkScoped(Effect.flip(projection.read({ atLeast: position("9") })))
+      const { position: at } = yield* write(a, "Odd")
+      yield* write(b, "Added")
+      const stopped = yield* Fiber.join(waiting)
+      expect(stopped).toMatchObject({
+        _tag: "ProjectionStopped",
+        projection: "seen",
+        position: at,
+        stream: a,
+        revision: 3,
+        reason: "Error: never heard of it"
+      })
+      expect((yield* projection.status).stopped).toBe(stopped)
+      expect(yield* Effect.flip(projection.read())).toBe(stopped)
+      expect(yield* Effect.flip(projection.past(start))).toBe(stopped)
+      expect(yield* Effect.flip(projection.rebuild)).toEqual(stopped)
+      yield* projection.store
+      expect(yield* foldedAtStart()).toBe(5)
+    })
+  )
+})
+
+describe("rebuilding", () => {
+  /** A fold whose reading of the log can be changed, and a log that takes a second for each page. */
+  const relabelled = Effect.gen(function* () {
+    const events = yield* EventStore
+    const fold = { label: "old", throws: false }
+    const projection = yield* Projection.make({
+      ...seen(),
+      evolve: (state, event) => {
+        if (fold.throws) throw new Error("no")
+        return [...state, `${fold.label} ${event.data}`]
+      }
+    }).pipe(
+      Effect.provideService(EventStore, {
+        ...events,
+        subscribe: (after) => Stream.tap(events.subscribe(after), () => Effect.sleep("1 second"))
+      })
+    )
+    return { fold, projection }
+  })
+
+  testing(
+    "folds anew beside the live state, which goes on, and swaps",
+    Effect.gen(function* () {
+      const { fold, projection } = yield* relabelled
+      yield* write(a, "Added", 2)
+      yield* pass(5_000)
+      fold.label = "new"
+      const rebuilding = yield* Effect.forkScoped(projection.rebuild)
+      yield* pass(1_500)
+      yield* write(b, "Added")
+      yield* settle
+      expect((yield* projection.status).rebuilding).toBe(true)
+      expect((yield* projection.read()).state).toEqual(["old 0", "old 1"])
+      yield* pass(10_000)
+      yield* Fiber.join(rebuilding)
+      expect((yield* projection.status).rebuilding).toBe(false)
+      expect((yield* projection.read()).state).toEqual(["new 0", "new 1", "new 0"])
+      yield* write(b, "Added")
+      yield* pass(2_000)
+      expect((yield* projection.read()).state).toEqual(["new 0", "new 1", "new 0", "new 0"])
+    })
+  )
+
+  testing(
+    "that fails leaves all as it was",
+    Effect.gen(function* () {
+      const { fold, projection } = yield* relabelled
+      yield* write(a, "Added", 2)
+      yield* pass(5_000)
+      fold.throws = true
+      const rebuilding = yield* Effect.forkScoped(Effect.flip(projection.rebuild))
+      yield* pass(5_000)
+      expect(yield* Fiber.join(rebuilding)).toBeInstanceOf(Projection.ProjectionStopped)
+      expect((yield* projection.read()).state).toEqual(["old 0", "old 1"])
+      expect(yield* projection.status).toMatchObject({ rebuilding: false, stopped: undefined })
+    })
+  )
+
+  testing(
+    "sets one going that had stopped",
+    Effect.gen(function* () {
+      const { fold, projection } = yield* relabelled
+      fold.throws = true
+      yield* write(a, "Added", 2)
+      yield* pass(5_000)
+      expect((yield* projection.status).stopped).toBeDefined()
+      fold.throws = false
+      const rebuilding = yield* Effect.forkScoped(projection.rebuild)
+      yield* pass(5_000)
+      yield* Fiber.join(rebuilding)
+      yield* write(b, "Added")
+      yield* pass(5_000)
+      expect((yield* projection.read()).state).toEqual(["old 0", "old 1", "old 0"])
+    })
+  )
+})
+
+describe("any schedule", () => {
+  const step = fc.record({
+    act: fc.constantFrom("append", "append", "append", "pass", "restart", "crash", "events", "states", "rebuild", "store"),
+    host: fc.nat({ max: 1 }),
+    size: fc.integer({ min: 1, max: 6 })
+  })
+
+  /** Two processes with the same projection, in place and not, on the same stores. */
+  const play = (steps: ReadonlyArray<{ readonly act: string; readonly host: number; readonly size: number }>) =>
+    Effect.gen(function* () {
+      const events = yield* EventStore
+      let skipped = 0
+      const begin = Effect.fnUntraced(function* (place: number) {
+        const host = yield* makeHost
+        const { counter, definition } = counting(seenInPlace())
+        const options = { storeEvery: 4, storeWithin: "1 minute" } as const
+        const projection: Projection.Projection<ReadonlyArray<string>> = yield* host.on(
+          place === 0 ? Projection.make(definition, options) : Projection.make(seen(), options)
+        )
+        return { host, projection, counter }
+      })
+      const hosts = [yield* begin(0), yield* begin(1)]
+      const check = Effect.fnUntraced(function* ({ host, projection, counter }: Effect.Success<ReturnType<typeof begin>>) {
+        host.eventsUp = true
+        host.statesUp = true
+        yield* pass(20_000)
+        const { state, position } = yield* projection.caughtUp()
+        const log = yield* logOf({})
+        expect(position).toBe(yield* events.head)
+        expect([...state]).toEqual(log)
+        if (counter.evolved < log.length) skipped++
+      })
+      for (const { act, host: index, size } of steps) {
+        const place = hosts[index]
+        if (place === undefined) continue
+        const { host, projection } = place
+        if (act === "append") yield* write(size % 2 === 0 ? a : b, "Added", size)
+        if (act === "pass") yield* pass(size * 20_000)
+        if (act === "events") host.eventsUp = !host.eventsUp
+        if (act === "states") host.statesUp = !host.statesUp
+        if (act === "store") yield* Effect.ignore(projection.store)
+        if (act === "rebuild") yield* Effect.forkScoped(Effect.ignore(projection.rebuild))
+        if (act === "restart" || act === "crash") {
+          if (act === "crash") host.statesUp = false
+          yield* host.close
+          hosts[index] = yield* begin(index)
+        }
+        yield* settle
+        // What is seen half-way is the log, whole up to its position
+        const { projection: now } = hosts[index] ?? place
+        const folded = yield* Effect.option(now.read({ within: 0 }))
+        if (Option.isNone(folded)) continue
+        const { state, position } = folded.value
+        expect([...state]).toEqual((yield* logOf({})).filter((line) => line <= `${position} Added`))
+      }
+      for (const place of hosts) yield* check(place)
+      for (const { host } of hosts) yield* host.close
+      return skipped
+    })
+
+  test("the state is the fold of the log, whenever processes restart, crash, lose a store, rebuild or store", async () => {
+    let skipped = 0
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 40, size: "max" }), async (steps) => {
+        skipped += await simulated(play(steps))
+      }),
+      { numRuns: 400 * SOAK, seed: SEED }
+    )
+    // Stored states were indeed used
+    expect(skipped).toBeGreaterThan(10)
+  })
+})

@@ -1,0 +1,87 @@
+/** One connection to one file: opened, migrated, its faults told in words. */
+import { existsSync } from "node:fs"
+import { dirname, resolve } from "node:path"
+import Database from "better-sqlite3"
+import { Fault, faultOf, faultOfCommit } from "./Fault.ts"
+import { migrate, requireNewest, type Schema } from "./Migrations.ts"
+
+export interface ConnectionOptions {
+  readonly filename: string
+  /** For those who only look, beside a process that writes or after it. Nothing is created or migrated; every write fails. */
+  readonly readOnly?: boolean
+  /** Pages that the file may have; a write beyond fails as on a full disk. */
+  readonly maxPages?: number
+}
+
+/** SQLite's own waiting blocks the event loop, so it is short: long enough for a transaction that is nearly done. Milliseconds. */
+const BUSY_TIMEOUT = 5
+
+export class Connection<Statements> {
+  /** What is asked of the file, prepared. */
+  readonly sql: Statements
+  readonly db: Database.Database
+  readonly filename: string
+  readonly readOnly: boolean
+  readonly #begin: Database.Statement<[]>
+  readonly #commit: Database.Statement<[]>
+
+  /** Throws a {@link Fault}. `pragmas` are set before the file is migrated. */
+  constructor(
+    { filename, readOnly = false, maxPages }: ConnectionOptions,
+    schema: Schema,
+    pragmas: string,
+    statements: (db: Database.Database) => Statements
+  ) {
+    // Absolute, so that no name is taken for SQLite's own (`:memory:`, `file:...`)
+    this.filename = resolve(filename)
+    this.readOnly = readOnly
+    if (!existsSync(dirname(this.filename))) throw new Fault("missing", `The folder ${dirname(this.filename)} does not exist`)
+    if (readOnly && !existsSync(this.filename)) throw new Fault("missing", `${this.filename} does not exist`)
+    let db: Database.Database | undefined
+    try {
+      db = new Database(this.filename, { readonly: readOnly, fileMustExist: readOnly, timeout: BUSY_TIMEOUT })
+      if (readOnly) requireNewest(db, this.filename, schema)
+      else {
+        db.exec(pragmas)
+        if (maxPages !== undefined) db.exec(`PRAGMA max_page_count = ${maxPages}`)
+        // Also where nothing is left to migrate: a file that cannot be written is told now, not at the first append
+        db.exec("BEGIN IMMEDIATE")
+        migrate(db, this.filename, schema)
+        db.exec("COMMIT")
+      }
+      this.db = db
+      this.#begin = db.prepare("BEGIN IMMEDIATE")
+      this.#commit = db.prepare("COMMIT")
+      this.sql = statements(db)
+    } catch (error) {
+      db?.close()
+      throw faultOf(error, this.filename)
+    }
+  }
+
+  /** Runs `body` in one durable transaction, or throws a {@link Fault} and leaves nothing of it, unless that is in doubt. */
+  transact<A>(body: () => A): A {
+    if (this.readOnly) throw new Fault("readOnly", `${this.filename} was opened read-only`)
+    try {
+      this.#begin.run()
+      const result = body()
+      this.#tryCommit()
+      return result
+    } catch (error) {
+      if (this.db.inTransaction) this.db.exec("ROLLBACK")
+      throw faultOf(error, this.filename)
+    }
+  }
+
+  #tryCommit(): void {
+    try {
+      this.#commit.run()
+    } catch (error) {
+      throw faultOfCommit(error, this.filename)
+    }
+  }
+
+  close(): void {
+    this.db.close()
+  }
+}

@@ -1,0 +1,54 @@
+/**
+ * The schema of a database file: whose it is (`PRAGMA application_id`) and how far it has come (`PRAGMA user_version`).
+ * Migrations only ever go forward; a file that a newer release has written is refused.
+ */
+import type Database from "better-sqlite3"
+import { Fault } from "./Fault.ts"
+
+export interface Schema {
+  /** What the file is, to someone who named the wrong one. */
+  readonly name: string
+  readonly applicationId: number
+  /** SQL by version: the first makes version 1 of an empty file. Never changed once released. */
+  readonly migrations: ReadonlyArray<string>
+}
+
+const whatIsThere = (db: Database.Database) => ({
+  applicationId: db.prepare<[], number>("PRAGMA application_id").pluck().get(),
+  version: db.prepare<[], number>("PRAGMA user_version").pluck().get() ?? 0,
+  tables: db.prepare<[], number>("SELECT count(*) FROM sqlite_schema").pluck().get() ?? 0
+})
+
+/** The version of the file; refuses what is not of this schema or is newer. */
+const versionOf = (db: Database.Database, filename: string, schema: Schema): number => {
+  const { applicationId, version, tables } = whatIsThere(db)
+  const isEmpty = applicationId === 0 && version === 0 && tables === 0
+  if (!isEmpty && applicationId !== schema.applicationId)
+    throw new Fault("foreign", `${filename} is a database, but not ${schema.name} of Millrace`)
+  const known = schema.migrations.length
+  if (version > known)
+    throw new Fault(
+      "newerSchema",
+      `${filename} was written by a newer release: its schema is version ${version}, this release knows up to ${known}`
+    )
+  return version
+}
+
+/** Brings the file to the newest version, in the transaction of the caller. */
+export const migrate = (db: Database.Database, filename: string, schema: Schema): void => {
+  const version = versionOf(db, filename, schema)
+  if (version === schema.migrations.length) return
+  for (const sql of schema.migrations.slice(version)) db.exec(sql)
+  db.exec(`PRAGMA application_id = ${schema.applicationId}; PRAGMA user_version = ${schema.migrations.length}`)
+}
+
+/** For a connection that must not write: the file has to be at the newest version already. */
+export const requireNewest = (db: Database.Database, filename: string, schema: Schema): void => {
+  const version = versionOf(db, filename, schema)
+  const known = schema.migrations.length
+  if (version < known)
+    throw new Fault(
+      "olderSchema",
+      `${filename} is at version ${version} of ${schema.name}, not ${known}: open it once without readOnly, so that it is brought up`
+    )
+}

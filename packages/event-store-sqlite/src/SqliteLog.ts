@@ -1,0 +1,295 @@
+/**
+ * The log in one SQLite file, without Effect. Inside a transaction ({@link SqliteLog.transact}) the appends of many streams each
+ * succeed or conflict for themselves: what an append finds is known before it writes, so a conflict has nothing to undo.
+ */
+import { EventStore, type StreamName } from "@millrace/event-sourcing"
+import type Database from "better-sqlite3"
+import { Connection, type ConnectionOptions } from "./Connection.ts"
+import { Fault } from "./Fault.ts"
+import type { Schema } from "./Migrations.ts"
+
+/** Place of an event in the log, from 1. */
+export type Place = number
+
+/** Sixteen digits, so that positions sort as text; none before the first event. */
+export const positionOf = (place: Place): EventStore.Position =>
+  place === 0 ? EventStore.start : EventStore.position(place.toString().padStart(16, "0"))
+
+/** The place a position names; a defect for one that this store did not give out. */
+export const placeOf = (position: EventStore.Position): Place => {
+  if (position !== EventStore.start && !/^\d{16}$/.test(position)) throw new Error(`No position of this log: ${JSON.stringify(position)}`)
+  return Number(position)
+}
+
+/** Events read at once: about a third of a millisecond. */
+export const PAGE = 512
+/** Heads kept in memory; beyond, they are read again. */
+const HEADS = 100_000
+/** Events of other processes that are followed one by one; after more, the heads are read again. */
+const CATCH_UP = 10_000
+
+// The unique key starts with the revision: streams of about the same length then share its pages, so that a transaction over a
+// thousand streams dirties a few of them instead of one for each stream. It holds a stream's number, not its name, for the same reason.
+const SCHEMA: Schema = {
+  name: "an event log",
+  applicationId: 0x4d_69_6c_45,
+  migrations: [
+    `CREATE TABLE streams(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
+    CREATE TABLE events(
+      position INTEGER PRIMARY KEY, stream INTEGER NOT NULL, revision INTEGER NOT NULL,
+      id TEXT NOT NULL, type TEXT NOT NULL, data TEXT NOT NULL, metadata TEXT NOT NULL,
+      UNIQUE(revision, stream)) STRICT;
+    CREATE TABLE snapshots(name TEXT PRIMARY KEY, revision INTEGER NOT NULL, data TEXT NOT NULL) STRICT;
+    CREATE TRIGGER events_are_never_changed BEFORE UPDATE ON events BEGIN SELECT RAISE(ABORT, 'events are never changed'); END;
+    CREATE TRIGGER events_are_never_removed BEFORE DELETE ON events BEGIN SELECT RAISE(ABORT, 'events are never removed'); END;
+    CREATE TRIGGER streams_are_never_changed BEFORE UPDATE ON streams BEGIN SELECT RAISE(ABORT, 'streams are never changed'); END;
+    CREATE TRIGGER streams_are_never_removed BEFORE DELETE ON streams BEGIN SELECT RAISE(ABORT, 'streams are never removed'); END`
+  ]
+}
+
+// fullfsync: on macOS a plain fsync does not reach the disk; elsewhere it says nothing
+const PRAGMAS = `PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON;
+  PRAGMA wal_autocheckpoint = 10000; PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -65536; PRAGMA temp_store = MEMORY`
+
+/** `count` events of a stream, revision by revision: the key starts with it. */
+const range = (next: string) =>
+  `WITH RECURSIVE r(n) AS (SELECT ? UNION ALL SELECT ${next} FROM r LIMIT ?)
+  SELECT e.revision, e.position AS place, e.id, e.type, e.data, e.metadata
+  FROM r CROSS JOIN events e ON e.revision = r.n AND e.stream = ?`
+
+interface Row extends EventStore.EventData {
+  readonly revision: EventStore.Revision
+  readonly place: Place
+}
+
+interface NamedRow extends Row {
+  readonly stream: StreamName.StreamName
+}
+
+interface Head {
+  readonly id: number
+  revision: EventStore.Revision
+}
+
+const recorded = ({ id, type, data, metadata, revision, place }: Row, stream: StreamName.StreamName): EventStore.RecordedEvent => ({
+  id,
+  type,
+  data,
+  metadata,
+  stream,
+  revision,
+  position: positionOf(place)
+})
+
+const expectedOf = (revision: EventStore.Revision): EventStore.ExpectedRevision => (revision === -1 ? "noStream" : revision)
+
+const statements = (db: Database.Database) => ({
+  version: db.prepare<[], number>("PRAGMA data_version").pluck(),
+  last: db.prepare<[], Place>("SELECT coalesce(max(position), 0) FROM events").pluck(),
+  moved: db.prepare<[Place], { readonly name: StreamName.StreamName; readonly revision: EventStore.Revision }>(
+    "SELECT s.name, max(e.revision) AS revision FROM events e JOIN streams s ON s.id = e.stream WHERE e.position > ? GROUP BY e.stream"
+  ),
+  stream: db.prepare<[StreamName.StreamName], number>("SELECT id FROM streams WHERE name = ?").pluck(),
+  addStream: db.prepare<[StreamName.StreamName]>("INSERT INTO streams(name) VALUES (?)"),
+  add: db.prepare<[Place, number, EventStore.Revision, string, string, string, string]>(
+    "INSERT INTO events(position, stream, revision, id, type, data, metadata) VALUES (?, ?, ?, ?, ?, ?, ?)"
+  ),
+  has: db.prepare<[EventStore.Revision, number], 1>("SELECT 1 FROM events WHERE revision = ? AND stream = ?").pluck(),
+  at: db.prepare<[EventStore.Revision, number], { readonly id: string; readonly place: Place }>(
+    "SELECT id, position AS place FROM events WHERE revision = ? AND stream = ?"
+  ),
+  forwards: db.prepare<[EventStore.Revision, number, number], Row>(range("n + 1")),
+  backwards: db.prepare<[EventStore.Revision, number, number], Row>(range("n - 1")),
+  all: db.prepare<[Place], NamedRow>(
+    `SELECT s.name AS stream, e.revision, e.position AS place, e.id, e.type, e.data, e.metadata
+    FROM events e JOIN streams s ON s.id = e.stream WHERE e.position > ? ORDER BY e.position LIMIT ${PAGE}`
+  ),
+  snapshot: db.prepare<[StreamName.StreamName], EventStore.StoredSnapshot>("SELECT revision, data FROM snapshots WHERE name = ?"),
+  saveSnapshot: db.prepare<[StreamName.StreamName, EventStore.Revision, string]>(
+    `INSERT INTO snapshots(name, revision, data) VALUES (?, ?, ?) ON CONFLICT(name)
+    DO UPDATE SET revision = excluded.revision, data = excluded.data WHERE excluded.revision >= revision`
+  )
+})
+
+type Statements = ReturnType<typeof statements>
+
+export type Direction = "forwards" | "backwards"
+
+export class SqliteLog {
+  readonly #connection: Connection<Statements>
+  readonly #sql: Statements
+  readonly #heads = new Map<StreamName.StreamName, Head>()
+  #version = -1
+  #place: Place = 0
+
+  /** Throws a {@link Fault}. */
+  constructor(options: ConnectionOptions) {
+    this.#connection = new Connection(options, SCHEMA, PRAGMAS, statements)
+    this.#sql = this.#connection.sql
+    this.#noticeOthers()
+  }
+
+  /** Runs `body`, which may append and save, in one durable transaction; throws a {@link Fault} otherwise. */
+  transact(body: () => void): void {
+    let isUndone = false
+    try {
+      this.#connection.transact(() => {
+        isUndone = true
+        this.#noticeOthers()
+        body()
+      })
+      isUndone = false
+    } finally {
+      if (isUndone) this.#forget()
+    }
+  }
+
+  /** Inside {@link transact}: appends all, or finds that they are there already, or answers the revision that stands in the way. */
+  append(
+    stream: StreamName.StreamName,
+    expected: EventStore.ExpectedRevision,
+    events: ReadonlyArray<EventStore.EventData>
+  ): EventStore.Appended | { readonly actual: EventStore.ExpectedRevision } {
+    let head = this.#head(stream)
+    const before = expected === "noStream" ? -1 : expected
+    const actual = head?.revision ?? -1
+    if (actual !== before) {
+      return this.#alreadyThere(head, before, events) ?? { actual: expectedOf(actual) }
+    }
+    if (head === undefined) {
+      head = { id: Number(this.#sql.addStream.run(stream).lastInsertRowid), revision: -1 }
+      this.#remember(stream, head)
+    }
+    for (const { id, type, data, metadata } of events) this.#sql.add.run(++this.#place, head.id, ++head.revision, id, type, data, metadata)
+    return { revision: head.revision, position: positionOf(this.#place) }
+  }
+
+  /** Inside {@link transact}. */
+  saveSnapshot(name: StreamName.StreamName, { revision, data }: EventStore.StoredSnapshot): void {
+    this.#sql.saveSnapshot.run(name, revision, data)
+  }
+
+  loadSnapshot(name: StreamName.StreamName): EventStore.StoredSnapshot | undefined {
+    return this.#sql.snapshot.get(name)
+  }
+
+  /** At most {@link PAGE} events; fewer only at the end. `from` counts from either end. */
+  readStream(
+    stream: StreamName.StreamName,
+    direction: Direction,
+    from: EventStore.Revision | undefined,
+    limit: number
+  ): Array<EventStore.RecordedEvent> {
+    this.#noticeOthers()
+    const head = this.#head(stream)
+    return head === undefined ? [] : this.#range(stream, head, direction, from, limit)
+  }
+
+  lastRevision(stream: StreamName.StreamName): EventStore.ExpectedRevision {
+    this.#noticeOthers()
+    return expectedOf(this.#head(stream)?.revision ?? -1)
+  }
+
+  /** At most {@link PAGE} events; fewer only at the end. */
+  readAll(after: Place): Array<EventStore.RecordedEvent> {
+    return this.#sql.all.all(after).map((row) => recorded(row, row.stream))
+  }
+
+  /** The newest event that was written or noticed here; 0 while there is none. */
+  get place(): Place {
+    return this.#place
+  }
+
+  /** The newest event of the log, by whomever it was written; 0 while it is empty. */
+  last(): Place {
+    this.#noticeOthers()
+    return this.#place
+  }
+
+  close(): void {
+    this.#connection.close()
+  }
+
+  #range(
+    stream: StreamName.StreamName,
+    head: Head,
+    direction: Direction,
+    from: EventStore.Revision | undefined,
+    limit: number
+  ): Array<EventStore.RecordedEvent> {
+    const first = direction === "forwards" ? (from ?? 0) : Math.min(from ?? head.revision, head.revision)
+    const count = Math.min(limit, PAGE, direction === "forwards" ? head.revision - first + 1 : first + 1)
+    if (count <= 0) return []
+    const rows = this.#sql[direction].all(first, count, head.id)
+    if (rows.length !== count)
+      throw new Fault("corrupt", `${this.#connection.filename} is corrupt: events of ${stream} are missing around revision ${first}`)
+    return rows.map((row) => recorded(row, stream))
+  }
+
+  #alreadyThere(
+    head: Head | undefined,
+    before: EventStore.Revision,
+    events: ReadonlyArray<EventStore.EventData>
+  ): EventStore.Appended | undefined {
+    if (head === undefined || before + events.length > head.revision) return undefined
+    let place: Place | undefined
+    for (const [i, event] of events.entries()) {
+      const there = this.#sql.at.get(before + 1 + i, head.id)
+      if (there?.id !== event.id) return undefined
+      place = there.place
+    }
+    return place === undefined ? undefined : { revision: before + events.length, position: positionOf(place) }
+  }
+
+  #head(stream: StreamName.StreamName): Head | undefined {
+    const known = this.#heads.get(stream)
+    if (known !== undefined) return known
+    const id = this.#sql.stream.get(stream)
+    if (id === undefined) return undefined
+    const head = { id, revision: this.#findLast(id) }
+    this.#remember(stream, head)
+    return head
+  }
+
+  #remember(stream: StreamName.StreamName, head: Head): void {
+    if (this.#heads.size >= HEADS) this.#heads.clear()
+    this.#heads.set(stream, head)
+  }
+
+  /** Revisions have no gaps: doubling finds one that is missing, halving the last before it. */
+  #findLast(id: number): EventStore.Revision {
+    let last = -1
+    let missing = 0
+    while (this.#sql.has.get(missing, id) !== undefined) {
+      last = missing
+      missing = missing * 2 + 1
+    }
+    while (missing - last > 1) {
+      const middle = (last + missing) >> 1
+      if (this.#sql.has.get(middle, id) === undefined) missing = middle
+      else last = middle
+    }
+    return last
+  }
+
+  #forget(): void {
+    this.#heads.clear()
+    this.#version = -1
+  }
+
+  /** What is remembered holds until another connection commits: events are only ever added, after the last that was seen. */
+  #noticeOthers(): void {
+    const version = this.#sql.version.get() ?? 0
+    if (version === this.#version) return
+    const last = this.#sql.last.get() ?? 0
+    if (last - this.#place > CATCH_UP) this.#heads.clear()
+    if (this.#heads.size > 0) {
+      for (const { name, revision } of this.#sql.moved.all(this.#place)) {
+        const head = this.#heads.get(name)
+        if (head !== undefined) head.revision = Math.max(head.revision, revision)
+      }
+    }
+    this.#place = last
+    this.#version = version
+  }
+}

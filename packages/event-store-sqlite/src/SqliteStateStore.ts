@@ -1,0 +1,147 @@
+/**
+ * The state store beside an SQLite event log, in a file of its own, because what it keeps must be deletable.
+ *
+ * A value that was shredded is in no file of the store any more. `secure_delete` overwrites what is removed, and the write-ahead log
+ * is emptied. That alone is not enough: when SQLite moves a row from one page to another, it can leave a copy behind in the unused
+ * part of the first. So each value lies, whole, on overflow pages, which are never moved: no row keeps more than {@link LOCAL} bytes
+ * of itself outside of them, and that many zeros precede the value.
+ */
+import { StateStore } from "@millrace/event-sourcing"
+import type Database from "better-sqlite3"
+import { Clock, Effect, Exit, Layer } from "effect"
+import { Connection, type ConnectionOptions } from "./Connection.ts"
+import { Fault } from "./Fault.ts"
+import * as GroupCommit from "./GroupCommit.ts"
+import type { Schema } from "./Migrations.ts"
+import { open, patiently } from "./Patience.ts"
+
+export type SqliteStateStoreOptions = ConnectionOptions
+
+const PAGE_SIZE = 1_024
+/** Most bytes of a row that stay on an index page: https://www.sqlite.org/fileformat2.html#payload_sizes */
+const LOCAL = Math.floor(((PAGE_SIZE - 12) * 64) / 255) - 23
+
+const SCHEMA: Schema = {
+  name: "a state store",
+  applicationId: 0x4d_69_6c_53,
+  migrations: [
+    `CREATE TABLE entries(
+      space TEXT NOT NULL, key TEXT NOT NULL, version INTEGER NOT NULL, expires_at INTEGER, zeros BLOB NOT NULL, value BLOB NOT NULL,
+      PRIMARY KEY(space, key)) STRICT, WITHOUT ROWID;
+    CREATE INDEX entries_by_expiry ON entries(expires_at) WHERE expires_at IS NOT NULL;
+    CREATE TABLE counter(version INTEGER NOT NULL) STRICT;
+    INSERT INTO counter VALUES (0)`
+  ]
+}
+
+const PRAGMAS = `PRAGMA page_size = ${PAGE_SIZE}; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA fullfsync = ON;
+  PRAGMA checkpoint_fullfsync = ON; PRAGMA secure_delete = ON; PRAGMA temp_store = MEMORY; PRAGMA wal_autocheckpoint = 4000;
+  PRAGMA journal_size_limit = 4194304; PRAGMA cache_size = -16384`
+
+/** Expired entries that a transaction removes on the way. */
+const PURGE = 64
+
+interface Row {
+  readonly key: string
+  readonly value: Buffer
+  readonly version: number
+  readonly expiresAt: number | null
+}
+
+const COLUMNS = "key, value, version, expires_at AS expiresAt"
+const ALIVE = "(expires_at IS NULL OR expires_at > ?)"
+
+const statements = (db: Database.Database) => ({
+  get: db.prepare<[string, string, number], Row>(`SELECT ${COLUMNS} FROM entries WHERE space = ? AND key = ? AND ${ALIVE}`),
+  version: db.prepare<[string, string, number], number>(`SELECT version FROM entries WHERE space = ? AND key = ? AND ${ALIVE}`).pluck(),
+  list: db.prepare<[string, string, number, number], Row>(
+    `SELECT ${COLUMNS} FROM entries WHERE space = ? AND key > ? AND ${ALIVE} ORDER BY key LIMIT ?`
+  ),
+  listFirst: db.prepare<[string, number, number], Row>(`SELECT ${COLUMNS} FROM entries WHERE space = ? AND ${ALIVE} ORDER BY key LIMIT ?`),
+  bump: db.prepare<[], number>("UPDATE counter SET version = version + 1 RETURNING version").pluck(),
+  put: db.prepare<[string, string, number, number | null, Uint8Array]>(
+    `INSERT INTO entries(space, key, version, expires_at, zeros, value) VALUES (?, ?, ?, ?, zeroblob(${LOCAL}), ?) ON CONFLICT(space, key)
+    DO UPDATE SET version = excluded.version, expires_at = excluded.expires_at, value = excluded.value`
+  ),
+  remove: db.prepare<[string, string]>("DELETE FROM entries WHERE space = ? AND key = ?"),
+  purge: db.prepare<[number]>(
+    `DELETE FROM entries WHERE (space, key) IN (SELECT space, key FROM entries WHERE expires_at <= ? ORDER BY expires_at LIMIT ${PURGE})`
+  ),
+  truncate: db.prepare<[], { readonly busy: 0 | 1 }>("PRAGMA wal_checkpoint(TRUNCATE)")
+})
+
+const unavailable = (fault: Fault) => new StateStore.StateUnavailable({ reason: fault.message })
+
+const entry = ({ key, value, version, expiresAt }: Row): StateStore.Entry => ({
+  key,
+  value: new Uint8Array(value.buffer, value.byteOffset, value.byteLength),
+  version,
+  expiresAt
+})
+
+const sizeOf = (changes: ReadonlyArray<StateStore.Change>): number => {
+  let size = 0
+  for (const change of changes) size += LOCAL + (change._tag === "put" ? change.value.length : 0)
+  return size
+}
+
+export const make = Effect.fnUntraced(function* (options: SqliteStateStoreOptions) {
+  const clock = yield* Clock.Clock
+  const connection = yield* open(options.filename, () => new Connection(options, SCHEMA, PRAGMAS, statements), unavailable)
+  const { sql } = connection
+  const read = <A>(look: () => A) => patiently(options.filename, look, unavailable)
+  const now = () => clock.currentTimeMillisUnsafe()
+  const group = yield* GroupCommit.make(
+    (body) =>
+      connection.transact(() => {
+        body()
+        sql.purge.run(now())
+      }),
+    () => {}
+  )
+
+  const isAsExpected = ({ space, key, expected }: StateStore.Change) =>
+    expected === undefined || (sql.version.get(space, key, now()) ?? "absent") === expected
+
+  const apply = (changes: ReadonlyArray<StateStore.Change>): Exit.Exit<number, StateStore.StateConflict> => {
+    const conflict = changes.find((change) => !isAsExpected(change))
+    if (conflict !== undefined) return Exit.fail(new StateStore.StateConflict({ space: conflict.space, key: conflict.key }))
+    const version = sql.bump.get() ?? 0
+    for (const change of changes) {
+      if (change._tag === "remove") sql.remove.run(change.space, change.key)
+      else sql.put.run(change.space, change.key, version, change.expiresAt ?? null, change.value)
+    }
+    return Exit.succeed(version)
+  }
+
+  /** Empties the write-ahead log, where what was removed would otherwise stay until it is overwritten. */
+  const truncate = read(() => {
+    if (sql.truncate.get()?.busy !== 0)
+      throw new Fault("locked", `What was removed is still in ${connection.filename}-wal, because another process is using it`)
+  })
+
+  // What a process that died had removed but not yet shredded; when another is using the file, that one will
+  if (!connection.readOnly) yield* Effect.ignore(Effect.try({ try: () => sql.truncate.get(), catch: () => undefined }))
+
+  return StateStore.StateStore.of({
+    get: (space, key) =>
+      read(() => {
+        const row = sql.get.get(space, key, now())
+        return row === undefined ? undefined : entry(row)
+      }),
+    list: (space, { after, limit = 1_000 } = {}) =>
+      read(() => (after === undefined ? sql.listFirst.all(space, now(), limit) : sql.list.all(space, after, now(), limit)).map(entry)),
+    write: (changes) => {
+      const written = group.submit<number, StateStore.StateConflict | StateStore.StateUnavailable>(
+        sizeOf(changes),
+        () => apply(changes),
+        unavailable
+      )
+      const isShred = changes.some((change) => change._tag === "remove" && change.shred === true)
+      return isShred ? Effect.uninterruptible(Effect.tap(written, truncate)) : written
+    }
+  })
+})
+
+export const layer = (options: SqliteStateStoreOptions): Layer.Layer<StateStore.StateStore, StateStore.StateUnavailable> =>
+  Layer.effect(StateStore.StateStore, make(options))

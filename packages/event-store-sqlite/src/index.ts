@@ -1,0 +1,2 @@
+export * as SqliteEventStore from "./SqliteEventStore.ts"
+export * as SqliteStateStore from "./SqliteStateStore.ts"

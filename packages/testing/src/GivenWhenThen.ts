@@ -1,0 +1,116 @@
+/**
+ * Examples of a decider, as they are told: what had happened, what is asked, what follows.
+ *
+ * ```ts
+ * given(Till, [at(1_000, opened), { _tag: "Paid", amount: 3 }])
+ *   .when(pay(5), 2_000)
+ *   .then([{ _tag: "Paid", amount: 5 }])
+ *   .thenState({ total: 8 })
+ * ```
+ *
+ * Any test runner will do: what is not so throws an `AssertionError` of `node:assert`.
+ */
+import assert, { AssertionError } from "node:assert/strict"
+import { inspect } from "node:util"
+import { type Decide, type Decider, EventCodec } from "@millrace/event-sourcing"
+import { Equal, Result } from "effect"
+
+/** An event, and when it was decided: milliseconds since 1970. */
+export interface Dated<Event> {
+  readonly at: number
+  readonly event: Event
+}
+
+export const at = <Event extends { readonly _tag: string }>(instant: number, event: Event): Dated<Event> => ({ at: instant, event })
+
+export interface Given<State, Event> {
+  /** `now` is the last event's instant unless given: milliseconds since 1970. */
+  readonly when: <E>(decide: Decide<State, Event, E>, now?: number) => When<State, Event, E>
+}
+
+export interface When<State, Event, E> {
+  /** These events and no others follow, none when it was already done. */
+  readonly then: (events: ReadonlyArray<Event>) => Then<State>
+  readonly thenRefused: (error: E) => Then<State>
+  readonly thenState: Then<State>["thenState"]
+}
+
+export interface Then<State> {
+  /** The state after what follows. A function looks at it instead, and throws what it does not like. */
+  readonly thenState: (expected: State | ((state: State) => void)) => Then<State>
+}
+
+/**
+ * Events without an instant happened at that of the event before them, the first at 0. They pass through the decider's codec, as
+ * do those that follow: an event that could not be written and read again fails the example.
+ */
+export const given = <State, Event extends { readonly _tag: string }>(
+  decider: Decider<State, Event>,
+  events: ReadonlyArray<Event | Dated<Event>>
+): Given<State, Event> => {
+  const codec = EventCodec.make(decider)
+  const logged = (event: Event): Event => {
+    const { type, data } = codec.encode(event)
+    return codec.decode(type, data)
+  }
+  let now = 0
+  let before = decider.initial
+  for (const given of events) {
+    const dated = "event" in given ? given : { at: now, event: given }
+    now = dated.at
+    before = decider.evolve(before, logged(dated.event), now)
+  }
+  return { when: (decide, instant = now) => outcome(decider, logged, before, decide, instant) }
+}
+
+const outcome = <State, Event extends { readonly _tag: string }, E>(
+  decider: Decider<State, Event>,
+  logged: (event: Event) => Event,
+  before: State,
+  decide: Decide<State, Event, E>,
+  now: number
+): When<State, Event, E> => {
+  const decision = decide(before, now)
+  const thenState: Then<State>["thenState"] = (expected) => {
+    const events = Result.isSuccess(decision) ? decision.success : []
+    const after = events.reduce((state, event) => decider.evolve(state, logged(event), now), before)
+    if (isCheck(expected)) expected(after)
+    else same(thenState, "Another state", after, expected)
+    return { thenState }
+  }
+  const then: When<State, Event, E>["then"] = (expected) => {
+    if (Result.isFailure(decision)) throw unlike(then, "Expected events, but it was refused", decision.failure, expected)
+    same(then, "Other events follow", decision.success, expected)
+    same(then, "An event is read back from the log as another", decision.success.map(logged), decision.success)
+    return { thenState }
+  }
+  const thenRefused: When<State, Event, E>["thenRefused"] = (expected) => {
+    if (Result.isSuccess(decision)) throw unlike(thenRefused, "Expected a refusal, but it went through", decision.success, expected)
+    same(thenRefused, "Refused, but for another reason", decision.failure, expected)
+    return { thenState }
+  }
+  // Only an example without its end is a thenable, and awaiting that one fails
+  return { then, thenRefused, thenState }
+}
+
+const isCheck = <State>(expected: State | ((state: State) => void)): expected is (state: State) => void => typeof expected === "function"
+
+const unlike = (caller: Function, what: string, actual: unknown, expected: unknown) =>
+  new AssertionError({
+    message: `${what}\nactual: ${inspect(actual, { depth: 6 })}\nexpected: ${inspect(expected, { depth: 6 })}`,
+    actual,
+    expected,
+    operator: "deepStrictEqual",
+    stackStartFn: caller
+  })
+
+/** As Effect's `Equal` sees it, for states may hold its collections; else as `assert` does, which also says where they differ. */
+const same = (caller: Function, what: string, actual: unknown, expected: unknown): void => {
+  if (Equal.equals(actual, expected)) return
+  try {
+    assert.deepStrictEqual(actual, expected)
+  } catch (difference) {
+    const message = `${what}\n${difference instanceof Error ? difference.message : String(difference)}`
+    throw new AssertionError({ message, actual, expected, operator: "deepStrictEqual", stackStartFn: caller })
+  }
+}

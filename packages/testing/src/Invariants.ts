@@ -1,0 +1,1 @@
+export const invariants = (_: ReadonlyArray<unknown>): ReadonlyArray<unknown> => []

@@ -1,0 +1,100 @@
+/** An operator's own list of BINs: a CSV file with the columns bin, scheme, type, brand, country and bank, in any order. */
+import { createReadStream } from "node:fs"
+import type { Bin } from "@millrace/core"
+import { Effect, Schema } from "effect"
+import { countryOf } from "./Countries.ts"
+import { CsvError, type Row, rows } from "./Csv.ts"
+import { schemeNamed } from "./Schemes.ts"
+
+/** The file cannot be read, or says something that no list of BINs says. */
+export class BinFileError extends Schema.TaggedError<BinFileError>()("BinFileError", {
+  path: Schema.String,
+  /** Counted from 1; null where the file as a whole is meant. */
+  line: Schema.NullOr(Schema.Int),
+  reason: Schema.String
+}) {
+  override get message(): string {
+    return `${this.path}${this.line === null ? "" : `:${this.line}`}: ${this.reason}`
+  }
+}
+
+/** What the file says of a prefix; null where its cell is empty. */
+export type BinEntry = Omit<typeof Bin.BinRecord.Type, "bin" | "scheme"> & { readonly scheme: string | null }
+
+/** Finds the entry of the longest prefix of a BIN that the file lists. */
+export type BinFile = (bin: string) => BinEntry | undefined
+
+const COLUMNS = ["bin", "scheme", "type", "brand", "country", "bank"] as const
+type Column = (typeof COLUMNS)[number]
+
+/** Where each column stands, by the first row. */
+const columnsOf = ({ line, cells }: Row): Record<Column, number> => {
+  const names = cells.map((name) => name.trim().toLowerCase())
+  if (names.length !== COLUMNS.length || !COLUMNS.every((column) => names.includes(column))) {
+    throw new CsvError(line, `the header must be ${COLUMNS.join(",")}, in any order`)
+  }
+  const at = (column: Column) => names.indexOf(column)
+  return { bin: at("bin"), scheme: at("scheme"), type: at("type"), brand: at("brand"), country: at("country"), bank: at("bank") }
+}
+
+const entryOf = ({ line, cells }: Row, columns: Record<Column, number>): { readonly bin: string; readonly entry: BinEntry } => {
+  if (cells.length !== COLUMNS.length) throw new CsvError(line, `${cells.length} cells instead of ${COLUMNS.length}`)
+  const cell = (column: Column): string | null => cells[columns[column]]?.trim() || null
+  const bin = cell("bin")
+  const scheme = cell("scheme")
+  const code = cell("country")
+  const bank = cell("bank")
+  if (bin === null || !/^[0-9]{1,8}$/u.test(bin)) throw new CsvError(line, "bin must have one to eight digits")
+  const country = code === null ? null : countryOf(code)
+  if (country === undefined) throw new CsvError(line, `${JSON.stringify(code)} is no ISO 3166-1 alpha-2 code`)
+  const entry = {
+    scheme: scheme === null ? null : schemeNamed(scheme),
+    type: cell("type")?.toLowerCase() ?? null,
+    brand: cell("brand"),
+    country,
+    bank: bank === null ? null : { name: bank }
+  }
+  return { bin, entry }
+}
+
+async function* textOf(path: string, signal: AbortSignal): AsyncGenerator<string> {
+  const decoder = new TextDecoder("utf-8", { fatal: true })
+  for await (const bytes of createReadStream(path, { signal })) yield decoder.decode(bytes, { stream: true })
+  yield decoder.decode()
+}
+
+const read = async (path: string, signal: AbortSignal): Promise<ReadonlyMap<string, BinEntry>> => {
+  const entries = new Map<string, BinEntry>()
+  let columns: Record<Column, number> | undefined
+  for await (const row of rows(textOf(path, signal))) {
+    if (columns === undefined) {
+      columns = columnsOf(row)
+      continue
+    }
+    const { bin, entry } = entryOf(row, columns)
+    if (entries.has(bin)) throw new CsvError(row.line, `bin ${bin} is listed twice`)
+    entries.set(bin, entry)
+  }
+  if (columns === undefined) throw new CsvError(1, "the file is empty")
+  return entries
+}
+
+/** Reads the whole file, once. */
+export const load = (path: string): Effect.Effect<BinFile, BinFileError> =>
+  Effect.tryPromise({
+    try: (signal) => read(path, signal),
+    catch: (cause) =>
+      new BinFileError({
+        path,
+        line: cause instanceof CsvError ? cause.line : null,
+        reason: cause instanceof Error ? cause.message : String(cause)
+      })
+  }).pipe(
+    Effect.map((entries) => (bin) => {
+      for (let length = bin.length; length > 0; length -= 1) {
+        const entry = entries.get(bin.slice(0, length))
+        if (entry !== undefined) return entry
+      }
+      return undefined
+    })
+  )

@@ -1,0 +1,188 @@
+import { Grammar, type UpstreamUnavailable } from "@millrace/core"
+import { HarperGrammarChecker } from "@millrace/upstreams"
+import { Effect, Fiber, ManagedRuntime, Result, type Scope } from "effect"
+import { TestClock } from "effect/testing"
+import fc from "fast-check"
+import { afterAll, describe, expect, test } from "vitest"
+import { watchThreads } from "../shared/Threads.ts"
+
+type Match = (typeof Grammar.GrammarReport.Type)["matches"][number]
+
+const check = (text: string, language = "en-US") =>
+  Effect.map(
+    Grammar.GrammarChecker.use((checker) => checker.check({ text, language })),
+    ({ matches }) => matches
+  )
+
+/** The text with what a match is about replaced as it says. */
+const corrected = (text: string, { offset, length, replacements }: Match): string =>
+  text.slice(0, offset) + (replacements[0] ?? "") + text.slice(offset + length)
+
+/** Sentences with one mistake each, the rule that finds it, and how the sentence is right. */
+const MISTAKES: ReadonlyArray<readonly [wrong: string, rule: string, right: string]> = [
+  ["This is an test.", "AnA", "This is a test."],
+  ["I could of done it.", "ModalOf", "I could have done it."],
+  ["It stood in teh garden.", "The", "It stood in the garden."],
+  ["We saw the the garden.", "RepeatedWords", "We saw the garden."],
+  ["It was too  far.", "Spaces", "It was too far."],
+  ["They walked there , slowly.", "CommaFixes", "They walked there, slowly."],
+  ["I has a plan.", "PronounVerbAgreement", "I have a plan."]
+]
+
+describe("Harper", () => {
+  const runtime = ManagedRuntime.make(HarperGrammarChecker.layer())
+  afterAll(() => runtime.dispose())
+
+  test.each(MISTAKES)("finds what is wrong with %j by %s", async (wrong, rule, right) => {
+    const matches = await runtime.runPromise(check(wrong))
+    expect(matches).toHaveLength(1)
+    const [match] = matches
+    expect(match).toMatchObject({ rule, message: expect.stringMatching(/\S/u) })
+    expect(match && corrected(wrong, match)).toBe(right)
+  })
+
+  test("has nothing to say about what is right", async () => {
+    for (const [, , right] of MISTAKES) expect(await runtime.runPromise(check(right))).toEqual([])
+  })
+
+  test("counts UTF-16 code units, whatever stands before, and gives whole replacements", async () => {
+    const before = fc.constantFrom("😀", "👨‍👩‍👧", "🇩🇪", "e\u0301", "ﷺ", "日本語", "Ünïcödé", "𝕋𝕖𝕩𝕥", "\u{1F44D}\u{1F3FD}", "plain", "שלום")
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(before, { maxLength: 8 }),
+        fc.constantFrom("\n\n", "\r\n\r\n"),
+        fc.constantFrom(...MISTAKES),
+        async (words, gap, mistake) => {
+          const [wrong, rule, right] = mistake
+          const start = words.join(" ") + gap
+          const found = (await runtime.runPromise(check(start + wrong))).filter((match) => match.rule === rule)
+          expect(found.map((match) => corrected(start + wrong, match))).toContain(start + right)
+        }
+      ),
+      { seed: 1, numRuns: 100 }
+    )
+  })
+
+  test("says of any text only what lies in it, in order, and never half a character", async () => {
+    const words = fc.constantFrom(
+      "teh",
+      "an",
+      "test",
+      "test.",
+      "I",
+      "has",
+      "the",
+      "the",
+      ",",
+      "could",
+      "of",
+      "😀",
+      "e\u0301",
+      "\n",
+      "  ",
+      '"',
+      "(",
+      "1st",
+      "don't"
+    )
+    const text = fc.oneof(
+      fc.array(words, { maxLength: 40 }).map((words) => words.join(" ")),
+      fc.string({ unit: "grapheme", maxLength: 60 })
+    )
+    await fc.assert(
+      fc.asyncProperty(
+        text.filter((text) => text.isWellFormed()),
+        async (text) => {
+          const matches = await runtime.runPromise(check(text))
+          for (const { offset, length } of matches) {
+            expect(length > 0 && offset >= 0 && offset + length <= text.length).toBe(true)
+            expect(text.slice(offset, offset + length).isWellFormed()).toBe(true)
+          }
+          expect(matches.map(({ offset }) => offset)).toEqual(matches.map(({ offset }) => offset).sort((a, b) => a - b))
+        }
+      ),
+      { seed: 1, numRuns: 150 }
+    )
+  })
+
+  test("takes each dialect for what it is, one after another", async () => {
+    const spelling = async (language: string) => {
+      const matches = await runtime.runPromise(check("The colour is grey. The color is gray.", language))
+      return matches.filter(({ rule }) => rule === "SpellCheck").map(({ offset }) => offset)
+    }
+    expect(await spelling("en")).toEqual([4, 14])
+    expect(await spelling("EN-us")).toEqual([4, 14])
+    expect(await spelling("en-GB")).toEqual([24, 33])
+    for (const language of ["en-AU", "en-CA", "en-IN"]) expect(await spelling(language)).toContain(24)
+    expect(await spelling("en-US")).toEqual([4, 14])
+  })
+
+  test("supports English only", async () => {
+    const supports = await runtime.runPromise(Grammar.GrammarChecker.use((checker) => Effect.succeed(checker.supports)))
+    for (const language of ["en", "EN", "en-US", "en-gb", "En-Au", "en-CA", "en-in"]) expect(supports(language)).toBe(true)
+    for (const language of ["", "de", "fr-CA", "en-ZA", "en_US", "eng", "english", " en", "auto"]) expect(supports(language)).toBe(false)
+  })
+
+  test.each([
+    ["prose", "We met in the the old garden, and it were raining. ".repeat(980)],
+    ["a word that would exhaust its memory", `This is an test. ${"x".repeat(49_000)} This is an test.`],
+    ["signs that would take it a minute", `This is an test. ${"( ".repeat(24_480)}( This is an test.`],
+    ["another script that would as well", `This is an test. ${"привет мир ".repeat(4_500)}сэр This is an test.`]
+  ])("answers 50,000 characters of %s", async (_, text) => {
+    const matches = await runtime.runPromise(check(text))
+    expect(matches.length).toBeGreaterThan(1)
+    for (const { offset, length } of matches) expect(["an", "the the", "were"]).toContain(text.slice(offset, offset + length))
+  })
+})
+
+describe("Harper's thread", () => {
+  const SLOW = "1 ".repeat(25_000)
+
+  const run = <A, E>(effect: Effect.Effect<A, E, Scope.Scope | Grammar.GrammarChecker>): Promise<A> =>
+    Effect.runPromise(Effect.scoped(effect.pipe(Effect.provide(HarperGrammarChecker.layer()))).pipe(Effect.provide(TestClock.layer())))
+
+  test("starts with the first check, and ends with the layer", async () => {
+    const ended = await Effect.gen(function* () {
+      const threads = yield* watchThreads
+      yield* Effect.gen(function* () {
+        const checker = yield* Grammar.GrammarChecker
+        expect(threads.started).toHaveLength(0)
+        yield* Effect.all([check("This is an test."), check("All is well.")], { concurrency: 2 })
+        expect(checker.supports("en")).toBe(true)
+        expect(threads.started).toHaveLength(1)
+        expect(threads.ended).toHaveLength(0)
+      }).pipe(Effect.provide(HarperGrammarChecker.layer(), { local: true }))
+      return threads.ended.length
+    }).pipe(Effect.scoped, Effect.runPromise)
+    expect(ended).toBe(1)
+  })
+
+  test("may die, be interrupted or hang within Harper: one check fails, the others go on", () =>
+    run(
+      Effect.gen(function* () {
+        const threads = yield* watchThreads
+        const slow = Effect.forkChild(check(SLOW).pipe(Effect.result), { startImmediately: true })
+        const reason = (result: Result.Result<ReadonlyArray<Match>, UpstreamUnavailable>) =>
+          Result.isFailure(result) ? result.failure.reason : "it was answered"
+
+        yield* check("All is well.")
+        const killed = yield* slow
+        const waiting = yield* Effect.forkChild(check("This is an test."), { startImmediately: true })
+        yield* Effect.promise(async () => threads.started[0]?.terminate())
+        expect(reason(yield* Fiber.join(killed))).toBe("the worker thread ended with code 1")
+        expect(yield* Fiber.join(waiting)).toHaveLength(1)
+        expect(threads.started).toHaveLength(2)
+
+        const interrupted = yield* slow
+        yield* Fiber.interrupt(interrupted)
+        expect(threads.ended).toHaveLength(2)
+        expect(yield* check("This is an test.")).toHaveLength(1)
+
+        const hung = yield* slow
+        yield* TestClock.adjust("20 seconds")
+        expect(reason(yield* Fiber.join(hung))).toBe("the worker thread exceeded its time limit")
+        expect(threads.ended).toHaveLength(3)
+        expect(yield* check("This is an test.")).toHaveLength(1)
+      })
+    ))
+})

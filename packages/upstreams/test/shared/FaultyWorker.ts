@@ -1,0 +1,18 @@
+/** A worker's script that does as it is told, to the worst. */
+import { BroadcastChannel, parentPort } from "node:worker_threads"
+
+export type Order = "throw" | "exit" | "loop" | "babble" | { readonly echo: string }
+
+let answered = 0
+
+parentPort?.on("message", (order: Order) => {
+  if (order === "throw") throw new Error("unreachable")
+  if (order === "exit") process.exit(3)
+  if (order === "babble") return parentPort?.postMessage({ echo: 7 })
+  if (order === "loop") {
+    new BroadcastChannel("loops").postMessage("looping")
+    for (;;);
+  }
+  answered += 1
+  parentPort?.postMessage({ echo: order.echo, answered })
+})

@@ -1,0 +1,217 @@
+import { BroadcastChannel } from "node:worker_threads"
+import { UpstreamUnavailable } from "@millrace/core"
+import { Effect, Exit, Fiber, Result, Schema, Scope } from "effect"
+import { TestClock } from "effect/testing"
+import fc from "fast-check"
+import { describe, expect, test } from "vitest"
+import * as WorkerThread from "../../src/shared/WorkerThread.ts"
+import type { Order } from "./FaultyWorker.ts"
+import { watchThreads } from "./Threads.ts"
+
+const Reply = Schema.Struct({ echo: Schema.String, answered: Schema.Int })
+
+const makeFaulty = (options: Partial<Parameters<typeof WorkerThread.make>[0]> = {}) =>
+  WorkerThread.make<Order, typeof Reply.Type>({
+    upstream: "faulty",
+    script: new URL("./FaultyWorker.ts", import.meta.url),
+    queueLimit: 8,
+    timeLimit: "20 seconds",
+    idleLimit: "Infinity",
+    ...options,
+    reply: Reply
+  })
+
+/** Completes when a thread says that it entered its endless loop. */
+const looping = Effect.gen(function* () {
+  const channel = yield* Effect.acquireRelease(
+    Effect.sync(() => new BroadcastChannel("loops")),
+    (channel) => Effect.sync(() => channel.close())
+  )
+  return Effect.callback<void>((resume) => {
+    channel.onmessage = () => resume(Effect.void)
+  })
+})
+
+const run = <A, E>(effect: Effect.Effect<A, E, Scope.Scope>): Promise<A> =>
+  Effect.runPromise(Effect.scoped(effect).pipe(Effect.provide(TestClock.layer())))
+
+describe("a worker thread", () => {
+  test("is not started before the first message, and then once", () =>
+    run(
+      Effect.gen(function* () {
+        const threads = yield* watchThreads
+        const worker = yield* makeFaulty()
+        expect(threads.started).toHaveLength(0)
+        expect(yield* worker.ask({ echo: "a" })).toEqual({ echo: "a", answered: 1 })
+        expect(yield* worker.ask({ echo: "b" })).toEqual({ echo: "b", answered: 2 })
+        expect(threads.started).toHaveLength(1)
+      })
+    ))
+
+  test("is ended with its scope, which waits for that", () =>
+    run(
+      Effect.gen(function* () {
+        const threads = yield* watchThreads
+        const worker = yield* Effect.scoped(Effect.tap(makeFaulty(), (worker) => worker.ask({ echo: "a" })))
+        expect(threads.ended).toEqual(threads.started)
+        expect(threads.ended).toHaveLength(1)
+        expect(Exit.isFailure(yield* Effect.exit(worker.ask({ echo: "b" })))).toBe(true)
+        expect(threads.started).toHaveLength(1)
+      })
+    ))
+
+  test("fails what it was working on when its scope closes", () =>
+    run(
+      Effect.gen(function* () {
+        const loop = yield* looping
+        const scope = yield* Scope.make()
+        const worker = yield* Scope.provide(makeFaulty(), scope)
+        const asked = yield* Effect.forkChild(Effect.exit(worker.ask("loop")), { startImmediately: true })
+        yield* loop
+        yield* Scope.close(scope, Exit.void)
+        expect(Exit.isFailure(yield* Fiber.join(asked))).toBe(true)
+      })
+    ))
+
+  test.each<[Order, string]>([
+    ["throw", "the worker thread failed: unreachable"],
+    ["exit", "the worker thread ended with code 3"],
+    ["babble", "the worker thread's reply has an unknown shape"]
+  ])("that answers with %s is replaced, and those waiting are answered by the next", (order, reason) =>
+    run(
+      Effect.gen(function* () {
+        const threads = yield* watchThreads
+        const worker = yield* makeFaulty()
+        const replies = yield* Effect.all([worker.ask(order), worker.ask({ echo: "a" }), worker.ask({ echo: "b" })].map(Effect.result), {
+          concurrency: "unbounded"
+        })
+        expect(replies).toEqual([
+          Result.fail(new UpstreamUnavailable({ upstream: "faulty", reason })),
+          Result.succeed({ echo: "a", answered: 1 }),
+          Result.succeed({ echo: "b", answered: 2 })
+        ])
+        expect(threads.started).toHaveLength(2)
+        expect(threads.ended).toEqual(threads.started.slice(0, 1))
+      })
+    )
+  )
+
+  test("that cannot be interrupted is ended when its time is up", () =>
+    run(
+      Effect.gen(function* () {
+        const threads = yield* watchThreads
+        const loop = yield* looping
+        const worker = yield* makeFaulty()
+        const looped = yield* Effect.forkChild(Effect.flip(worker.ask("loop")), { startImmediately: true })
+        const waiting = yield* Effect.forkChild(worker.ask({ echo: "a" }), { startImmediately: true })
+        yield* loop
+        yield* TestClock.adjust("20 seconds")
+        expect(yield* Fiber.join(looped)).toMatchObject({
+          _tag: "UpstreamUnavailable",
+          reason: "the worker thread exceeded its time limit"
+        })
+        expect(threads.ended).toHaveLength(1)
+        expect(yield* Fiber.join(waiting)).toEqual({ echo: "a", answered: 1 })
+      })
+    ))
+
+  test("is ended by the interruption of what it works on, and by no other", () =>
+    run(
+      Effect.gen(function* () {
+        const threads = yield* watchThreads
+        const loop = yield* looping
+        const worker = yield* makeFaulty()
+        const looped = yield* Effect.forkChild(worker.ask("loop"), { startImmediately: true })
+        const interrupted = yield* Effect.forkChild(worker.ask({ echo: "a" }), { startImmediately: true })
+        const waiting = yield* Effect.forkChild(worker.ask({ echo: "b" }), { startImmediately: true })
+        yield* loop
+        yield* Fiber.interrupt(interrupted)
+        expect(threads.ended).toHaveLength(0)
+        yield* Fiber.interrupt(looped)
+        expect(threads.ended).toHaveLength(1)
+        expect(yield* Fiber.join(waiting)).toEqual({ echo: "b", answered: 1 })
+      })
+    ))
+
+  test("refuses what exceeds its queue, and has room again as soon as one leaves it", () =>
+    run(
+      Effect.gen(function* () {
+        const loop = yield* looping
+        const worker = yield* makeFaulty({ queueLimit: 2 })
+        const looped = yield* Effect.forkChild(worker.ask("loop"), { startImmediately: true })
+        const waiting = yield* Effect.forkChild(worker.ask({ echo: "a" }), { startImmediately: true })
+        expect(yield* Effect.flip(worker.ask({ echo: "b" }))).toMatchObject({
+          _tag: "UpstreamUnavailable",
+          reason: "2 messages are waiting already"
+        })
+        yield* loop
+        yield* Fiber.interrupt(looped)
+        yield* Fiber.join(waiting)
+        expect(yield* Effect.all([worker.ask({ echo: "c" }), worker.ask({ echo: "d" })], { concurrency: 2 })).toHaveLength(2)
+      })
+    ))
+
+  test("that died idle is replaced without anyone noticing", () =>
+    run(
+      Effect.gen(function* () {
+        const threads = yield* watchThreads
+        const worker = yield* makeFaulty()
+        yield* worker.ask({ echo: "a" })
+        yield* Effect.promise(async () => threads.started[0]?.terminate())
+        expect(yield* worker.ask({ echo: "b" })).toEqual({ echo: "b", answered: 1 })
+        expect(threads.started).toHaveLength(2)
+      })
+    ))
+
+  test("is ended after being idle, and started again when needed", () =>
+    run(
+      Effect.gen(function* () {
+        const threads = yield* watchThreads
+        const worker = yield* makeFaulty({ idleLimit: "5 minutes" })
+        yield* worker.ask({ echo: "a" })
+        yield* TestClock.adjust("4 minutes")
+        expect(yield* worker.ask({ echo: "b" })).toEqual({ echo: "b", answered: 2 })
+        yield* TestClock.adjust("4 minutes")
+        expect(threads.ended).toHaveLength(0)
+        yield* TestClock.adjust("1 minute")
+        yield* threads.nextEnd
+        expect(yield* worker.ask({ echo: "c" })).toEqual({ echo: "c", answered: 1 })
+        expect(threads.started).toHaveLength(2)
+      })
+    ))
+
+  test("whose script is missing fails each message, and takes nothing down", () =>
+    run(
+      Effect.gen(function* () {
+        const worker = yield* makeFaulty({ script: new URL("./Missing.ts", import.meta.url) })
+        const replies = yield* Effect.all([worker.ask({ echo: "a" }), worker.ask({ echo: "b" })].map(Effect.flip), { concurrency: 2 })
+        for (const reply of replies) expect(reply).toBeInstanceOf(UpstreamUnavailable)
+      })
+    ))
+
+  test("answers every message of any sequence, the good ones with their own reply", () =>
+    fc.assert(
+      fc.asyncProperty(
+        fc.array(
+          fc.oneof(
+            { weight: 4, arbitrary: fc.record({ echo: fc.string() }) },
+            { weight: 1, arbitrary: fc.constantFrom<Order>("throw", "exit", "babble") }
+          ),
+          { maxLength: 8 }
+        ),
+        (orders) =>
+          run(
+            Effect.gen(function* () {
+              const worker = yield* makeFaulty()
+              const replies = yield* Effect.all(
+                orders.map((order) => Effect.result(worker.ask(order))),
+                { concurrency: "unbounded" }
+              )
+              const echoes = replies.map((reply) => (Result.isSuccess(reply) ? reply.success.echo : reply.failure._tag))
+              expect(echoes).toEqual(orders.map((order) => (typeof order === "string" ? "UpstreamUnavailable" : order.echo)))
+            })
+          )
+      ),
+      { numRuns: 12, seed: 1 }
+    ))
+})

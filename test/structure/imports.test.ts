@@ -1,0 +1,109 @@
+/**
+ * The import rule: a package's `src` imports only packages above it in this list, declares what it imports, and no file takes part
+ * in a circle of imports that exist at run time. Effect's HTTP API is for `http` alone, databases for the stores.
+ */
+import { readdirSync, readFileSync } from "node:fs"
+import { dirname, join, relative, resolve } from "node:path"
+import { fileURLToPath } from "node:url"
+import { stripTypeScriptTypes } from "node:module"
+import { describe, expect, test } from "vitest"
+
+const root = fileURLToPath(new URL("../..", import.meta.url))
+
+/** Each standing on those before it. */
+const ORDER = [
+  "@millrace/event-sourcing",
+  "@millrace/event-store-sqlite",
+  "@millrace/core",
+  "@millrace/audit",
+  "@millrace/upstreams",
+  "@millrace/http",
+  "@millrace/testing",
+  "millrace"
+]
+const STORES = ORDER.filter((name) => name.includes("event-store"))
+const DATABASES = ["better-sqlite3", "pg", "postgres", "@eventstore/db-client", "effect/sql", "node:sqlite"]
+
+interface Package {
+  readonly name: string
+  readonly folder: string
+  readonly declared: ReadonlySet<string>
+  readonly files: ReadonlyArray<string>
+}
+
+const sources = (folder: string): ReadonlyArray<string> =>
+  readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && entry.name.endsWith(".ts"))
+    .map((entry) => join(entry.parentPath, entry.name))
+
+const packages: ReadonlyArray<Package> = readdirSync(join(root, "packages")).map((name) => {
+  const folder = join(root, "packages", name)
+  const manifest = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"))
+  const declared = new Set(Object.keys({ ...manifest.dependencies, ...manifest.peerDependencies }))
+  return { name: manifest.name, folder, declared, files: sources(join(folder, "src")) }
+})
+
+const FROM = /(?:^|[\s;}])(?:import|export)\s(?:[^"'`;]*?\sfrom\s)?\s*["']([^"']+)["']|import\(\s*["']([^"']+)["']\s*\)/gu
+
+/** What a file imports: types and values alike, or only what is left at run time. */
+const imports = (file: string, mode: "all" | "runtime"): ReadonlyArray<string> => {
+  const text = readFileSync(file, "utf8")
+  const code = mode === "all" ? text : stripTypeScriptTypes(text)
+  return [...code.matchAll(FROM)].flatMap((match) => match[1] ?? match[2] ?? [])
+}
+
+const packageOf = (specifier: string): string =>
+  specifier
+    .split("/")
+    .slice(0, specifier.startsWith("@") ? 2 : 1)
+    .join("/")
+
+describe.each(packages)("$name", ({ name, declared, files }) => {
+  const all = files.flatMap((file) => imports(file, "all").map((specifier) => ({ file: relative(root, file), specifier })))
+  const outside = all.filter(({ specifier }) => !specifier.startsWith(".") && !specifier.startsWith("node:"))
+
+  test("has its place in the order, and sources", () => {
+    expect(ORDER).toContain(name)
+    expect(files.length).toBeGreaterThan(0)
+    expect(outside.length).toBeGreaterThan(0)
+  })
+
+  test("imports only packages above it", () => {
+    const own = ORDER.slice(0, ORDER.indexOf(name))
+    const wrong = outside.filter(({ specifier }) => ORDER.includes(packageOf(specifier)) && !own.includes(packageOf(specifier)))
+    expect(wrong).toEqual([])
+  })
+
+  test("declares every package it imports", () => {
+    expect(outside.filter(({ specifier }) => !declared.has(packageOf(specifier)))).toEqual([])
+  })
+
+  test("leaves HTTP to http, databases to the stores, and its own files to itself", () => {
+    const http = outside.filter(({ specifier }) => specifier.startsWith("effect/http-api"))
+    if (name !== "@millrace/http") expect(http).toEqual([])
+    const databases = all.filter(({ specifier }) => DATABASES.some((database) => specifier === database || specifier.startsWith(`${database}/`)))
+    if (!STORES.includes(name)) expect(databases).toEqual([])
+    expect(all.filter(({ specifier }) => specifier.includes("/src/") || specifier.includes("/dist/"))).toEqual([])
+  })
+
+  test("has no circle of imports", () => {
+    const graph = new Map(
+      files.map((file) => [
+        file,
+        imports(file, "runtime")
+          .filter((specifier) => specifier.startsWith("."))
+          .map((specifier) => resolve(dirname(file), specifier))
+      ])
+    )
+    const circles: Array<string> = []
+    const done = new Set<string>()
+    const visit = (file: string, path: ReadonlyArray<string>): void => {
+      if (path.includes(file)) return void circles.push([...path.slice(path.indexOf(file)), file].map((name) => relative(root, name)).join(" -> "))
+      if (done.has(file)) return
+      for (const next of graph.get(file) ?? []) visit(next, [...path, file])
+      done.add(file)
+    }
+    for (const file of files) visit(file, [])
+    expect(circles).toEqual([])
+  })
+})
