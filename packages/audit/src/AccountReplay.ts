@@ -1,9 +1,9 @@
 /** One account as the log tells it, event after event: its fold, and its balances as postings make them. */
 import { Account, type AccountEvent, Postings } from "@millrace/core"
+import type { Prices } from "./Prices.ts"
 import { type Balances, balancesOf, booksAgree, postingsSumToZero } from "./rules/Books.ts"
 import { rulesFor } from "./rules/index.ts"
 import type { Step } from "./rules/Rule.ts"
-import type { Prices } from "./Prices.ts"
 
 /** What is wrong, under the name of a rule. */
 export type Say = (rule: string, detail: string) => void
@@ -37,7 +37,8 @@ export class AccountReplay {
       }
       const postings = Postings.postings(this.accountId, before, event)
       this.state = Account.Account.evolve(before, event, at)
-      this.#post(postings, say)
+      // What posts nothing must move nothing
+      if (postings.length > 0 || this.state.lots !== before.lots || this.state.debts !== before.debts) this.#post(postings, say)
       return true
     } catch (error) {
       // A rule has said it better
@@ -47,7 +48,6 @@ export class AccountReplay {
   }
 
   #post(postings: ReadonlyArray<Postings.Posting>, say: Say): void {
-    if (postings.length === 0) return
     const unbalanced = postingsSumToZero(postings)
     if (unbalanced !== undefined) say("postings-sum-to-zero", unbalanced)
     let { available, reserved, receivable } = this.#byPostings

@@ -1,5 +1,8 @@
 /** How streams other than accounts are replayed: an event that its decider does not know or cannot fold is a problem. */
-import { EventCodec, type Decider } from "@millrace/event-sourcing"
+
+import { PricePlan } from "@millrace/core"
+import { type Decider, EventCodec } from "@millrace/event-sourcing"
+import type { Prices } from "./Prices.ts"
 
 /** The streams of one category. */
 export interface Category {
@@ -28,3 +31,8 @@ export const category = <State, Event extends { readonly _tag: string }>(
     }
   }
 }
+
+/** The library's own, of which price plans teach the prices that holds pin. */
+export const coreCategories = (prices: Prices): ReadonlyArray<Category> => [
+  category(PricePlan.PricePlan, (published) => prices.learn(published))
+]

@@ -6,8 +6,8 @@
  * The digest is the SHA-256, in base64url, of one line `{stream}\n{revision}\n{hash}\n` for the last event of each stream, sorted by stream name.
  */
 import { createHash } from "node:crypto"
-import { Schema } from "effect"
 import type { HashChain } from "@millrace/event-sourcing"
+import { Schema } from "effect"
 
 export const Head = Schema.Struct({
   /** Of the last event; empty while the log is. */

@@ -1,5 +1,5 @@
 /** What operations cost, as published in the log that is audited: learned while it is read, so a hold can only pin what was there. */
-import { Credits } from "@millrace/core"
+import type { Credits } from "@millrace/core"
 
 export interface PriceVersion {
   readonly version: number

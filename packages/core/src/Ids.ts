@@ -1,7 +1,7 @@
 /** Ids of resources: a prefix that says what, then a ULID. Their making is a service, so a test or a simulation owns it. */
 import { Clock, Context, Effect, Schema } from "effect"
 import { monotonicFactory } from "ulid"
-import { randomUUID } from "node:crypto"
+import { hash, randomUUID } from "node:crypto"
 
 const ULID = "[0-9A-HJKMNP-TV-Z]{26}"
 
@@ -36,4 +36,7 @@ const prefixed = (prefix: string): Effect.Effect<string> =>
 export const newAccountId: Effect.Effect<AccountId> = Effect.map(prefixed("acc_"), AccountId.make)
 export const newReservationId: Effect.Effect<ReservationId> = Effect.map(prefixed("res_"), ReservationId.make)
 export const newLotId: Effect.Effect<string> = prefixed("lot_")
+/** The lot that a payment buys: the same payment, the same lot, so that a notice that comes again grants nothing. */
+export const lotIdOfPayment = (paymentRef: string): string => `lot_${hash("sha256", paymentRef, "hex").slice(0, 26)}`
+
 export const newRequestId: Effect.Effect<string> = Effect.map(Ids, (ids) => ids.uuid())

@@ -110,6 +110,9 @@ const BATCH_CHARS = 300_000
 /** Larger states are not worth a snapshot. */
 const SNAPSHOT_CHARS = 64 * 1024
 
+/** Later ones have no ISO 8601 text of 24 characters, nor has no number: the next event could not be sealed. */
+const LAST_INSTANT = Date.parse("9999-12-31T23:59:59.999Z")
+
 const NOTHING = Result.succeed([])
 
 export const make = Effect.fnUntraced(function* <State, Event extends { readonly _tag: string }>(
@@ -381,6 +384,7 @@ export const make = Effect.fnUntraced(function* <State, Event extends { readonly
     const refusal = (reason: string) => new StreamRefused({ stream: event.stream, revision: event.revision, reason })
     if (event.revision !== revision + 1 || !HashChain.verify(hash, event)) return refusal("the hash chain is broken")
     const at = Date.parse(HashChain.atOf(event))
+    if (!(at <= LAST_INSTANT)) return refusal("the time it was decided cannot be read")
     try {
       return {
         state: decider.evolve(state, codec.decode(event.type, event.data), at),
@@ -412,6 +416,7 @@ export const make = Effect.fnUntraced(function* <State, Event extends { readonly
     const [event] = yield* Stream.runCollect(store.readStream(name, { from: stored.revision, limit: 1 }))
     if (event === undefined || HashChain.hashOf(event) !== saved.value.hash) return undefined
     const { state, hash, at } = saved.value
+    if (at !== Date.parse(HashChain.atOf(event))) return undefined
     return { state, hash, at, revision: stored.revision, position: event.position, savedAt: stored.revision } satisfies Durable<State>
   })
 

@@ -26,7 +26,7 @@ export const make = <Event extends { readonly _tag: string }>(
     decode: (type, data) => {
       try {
         const fields = JSON.parse(data)
-        const upcast = decider.versions?.[type]
+        const upcast = decider.versions !== undefined && Object.hasOwn(decider.versions, type) ? decider.versions[type] : undefined
         if (upcast !== undefined) return decodeSchema(upcast(fields))
         fields._tag = type
         return decodeSchema(fields)

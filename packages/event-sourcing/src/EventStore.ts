@@ -114,7 +114,7 @@ export class EventStore extends Context.Service<
     readonly readAll: (after: Position) => Stream.Stream<RecordedEvent, StoreUnavailable>
     /** Everything after a position, then what is appended from now on by whatever process, for ever. */
     readonly subscribe: (after: Position) => Stream.Stream<Batch, StoreUnavailable>
-    /** The position of the newest event; {@link start} while the log is empty. */
+    /** The position of the newest event that `subscribe` delivers; {@link start} while the log is empty. */
     readonly head: Effect.Effect<Position, StoreUnavailable>
     /** The newest snapshot saved under a name, such as `accountSnapshot.v1-{id}`. */
     readonly loadSnapshot: (name: StreamName) => Effect.Effect<StoredSnapshot | undefined, StoreUnavailable>

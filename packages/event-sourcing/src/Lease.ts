@@ -113,7 +113,6 @@ export const hold =
       const renew = (changes: ReadonlyArray<Change>): Effect.Effect<number, LeaseLost | StateConflict | StateUnavailable> =>
         Effect.gen(function* () {
           const now = yield* elapsed
-          if (now >= renewedAt + (ttl * 2) / 3) return yield* lost
           version = yield* store.write([put(holder, version), ...changes])
           renewedAt = now
           return version
@@ -167,14 +166,13 @@ export const hold =
 /** Holds the lease again and again, for ever: `work` begins anew whenever it had ended, failed, or lost the lease. */
 export const keep =
   (name: string, options: Options = {}) =>
-  <A, E, R>(work: (held: Held) => Effect.Effect<A, E, R>): Effect.Effect<never, never, R | StateStore> =>
-    hold(
-      name,
-      options
-    )(work).pipe(
+  <A, E, R>(work: (held: Held) => Effect.Effect<A, E, R>): Effect.Effect<never, never, R | StateStore> => {
+    const once = hold(name, options)(work)
+    return once.pipe(
       Effect.tapDefect((defect) => Effect.logError(`Lease ${name}:`, defect)),
       Effect.exit,
       // So that work which ends at once does not spin
       Effect.andThen(Effect.sleep("100 millis")),
       Effect.forever
     )
+  }

@@ -305,7 +305,11 @@ export const make = <State>(
     const store = Effect.suspend(() => {
       const { state, position } = live
       const folded = ahead
-      if (!loaded || stopped !== undefined || position === storedAt) return Effect.void
+      if (!loaded || stopped !== undefined) return Effect.void
+      if (position === storedAt) {
+        ahead = 0
+        return Effect.void
+      }
       return Effect.map(save(name, version, { position, json: JSON.stringify(encode(state)) }), () => {
         storedAt = position
         ahead -= folded
@@ -334,7 +338,13 @@ export const make = <State>(
     const take = (batch: Batch) =>
       Effect.suspend(() => {
         const folded = fold(live, batch)
-        if (folded instanceof ProjectionStopped) return Effect.fail(folded)
+        if (folded instanceof ProjectionStopped) {
+          // Here and not later: from now on the state may be half-way through an event
+          stopped = folded
+          caughtUp = false
+          wake()
+          return Effect.fail(folded)
+        }
         live = folded
         caughtUp = batch.live
         ahead += batch.events.length
@@ -345,9 +355,8 @@ export const make = <State>(
     const run = Effect.gen(function* () {
       yield* insist(restore, told)
       for (;;) {
-        stopped = yield* Effect.flip(follow(() => live.position, take, told))
-        caughtUp = false
-        wake()
+        // Stopped, until a rebuild sets it going again
+        yield* Effect.flip(follow(() => live.position, take, told))
         yield* until(() => stopped === undefined)
       }
     })

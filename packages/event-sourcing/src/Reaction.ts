@@ -83,7 +83,7 @@ export const make = <E, R>(
       return position <= (yield* events.head) ? positionOf(position) : beginning
     })
 
-    /** Fails or dies never: only an interruption or its success end it. */
+    /** Only success or an interruption ends it. */
     const done = (event: RecordedEvent) =>
       Effect.gen(function* () {
         for (let attempts = 1; ; attempts++) {

@@ -23,6 +23,8 @@ const testing = (name: string, body: Effect.Effect<unknown, unknown, EventStore 
 
 const over = (store: Store, options?: Aggregate.Options<Till>) => Effect.provideService(Aggregate.make(till, options), EventStore, store)
 
+const paid = (key: string, amount: number): TillEvent => ({ _tag: "Paid", key, amount })
+
 /** Time passes by itself from now on. */
 const ticking = Effect.forkScoped(Effect.forever(Effect.andThen(TestClock.adjust(50), Effect.yieldNow)))
 
@@ -68,11 +70,11 @@ describe("a fault at every single call", () => {
   const script = (options: FaultyEventStore.Options, wrap: (store: Store) => Store = (store) => store) =>
     Effect.gen(function* () {
       const memory = yield* EventStore
+      yield* ticking
       const faulty = FaultyEventStore.make(wrap(memory), { lateBy: 300, ...options })
       const snapshots = { version: 1, state: Till, every: 2 }
       const a = yield* over(faulty, { snapshots })
       const b = yield* over(faulty, { snapshots, idleAfter: 30 })
-      yield* ticking
       const said: Array<Said> = []
       const failures: Array<string> = []
       const ask = (host: Till_, id: string, decide: ReturnType<typeof pay>) =>
@@ -241,9 +243,9 @@ describe("an answer", () => {
     "leaves open what stays in doubt: the next command finds out",
     Effect.gen(function* () {
       const memory = yield* EventStore
+      yield* ticking
       const all = Object.fromEntries(Array.from({ length: 11 }, (_, i) => [i + 1, "unanswered" as const]))
       const host = yield* over(FaultyEventStore.make(memory, { plan: { appends: all }, lateBy: 60_000 }))
-      yield* ticking
       expect(yield* Effect.flip(host.execute("x", pay("1", 100)))).toMatchObject({ _tag: "AppendInDoubt", stream: "till-x" })
       const at = yield* Clock.currentTimeMillis
       expect(at).toBeGreaterThanOrEqual(5_000)
@@ -264,7 +266,7 @@ describe("an answer", () => {
         host.execute("x", () => {
           throw new Error("a bug")
         }),
-        host.execute("x", pay("no event", 1.5, 2)),
+        host.execute("x", () => Result.succeed([paid("half", 1), paid("no event", 1.5)])),
         host.execute("x", pay("2", 1))
       )
       expect(exits.map(tagOf)).toEqual(["ok", "defect", "defect", "ok"])
@@ -452,6 +454,7 @@ describe("a snapshot", () => {
     "of another shape": (log) => ({ revision: 4, data: JSON.stringify({ hash: hashAt(log, 4), at: 0, state: { total: "7" } }) }),
     "of another stream": () => ({ revision: 4, data: JSON.stringify({ hash: HashChain.start("till-y"), at: 0, state: marked }) }),
     "of another event": (log) => ({ revision: 4, data: JSON.stringify({ hash: hashAt(log, 3), at: 0, state: marked }) }),
+    "of another time": (log) => ({ revision: 4, data: JSON.stringify({ hash: hashAt(log, 4), at: 1e15, state: marked }) }),
     "beyond the end": (log) => ({ revision: 10, data: JSON.stringify({ hash: hashAt(log, 9), at: 0, state: marked }) })
   }
   for (const [which, snapshot] of Object.entries(bad))
@@ -544,6 +547,22 @@ describe("a stream that this host cannot read", () => {
       })
     )
 
+  testing(
+    "for a time that is none is refused, not left waiting",
+    Effect.gen(function* () {
+      const store = yield* EventStore
+      const event = { id: "0190163d-8694-739b-aea5-966c26f8ad91", type: "Emptied", data: "{}" }
+      const hosts = ["not a time by any means.", "+275760-09-13T00:00:00Z "].map((at, i) =>
+        Effect.gen(function* () {
+          const name = `till-${i}` as const
+          yield* store.append(name, "noStream", [HashChain.seal(HashChain.start(name), name, 0, event, at, "{}")])
+          return tagOf(yield* Effect.exit((yield* over(store)).execute(`${i}`, pay("1", 1))))
+        })
+      )
+      expect(yield* Effect.all(hosts)).toEqual(["StreamRefused", "StreamRefused"])
+    })
+  )
+
   const tampers: Record<string, (log: ReadonlyArray<RecordedEvent>) => ReadonlyArray<RecordedEvent>> = {
     "changed data": (log) => log.map((event) => (event.revision === 1 ? { ...event, data: event.data.replace("2", "9") } : event)),
     "a missing event": (log) => log.filter(({ revision }) => revision !== 1),
@@ -577,6 +596,29 @@ describe("a stream that this host cannot read", () => {
         expect(host.refused()).toEqual([])
       })
     )
+
+  testing(
+    "though it could before is served again once it is mended",
+    Effect.gen(function* () {
+      const store = yield* EventStore
+      let broken = true
+      const host = yield* over({
+        ...store,
+        readStream: (stream, how) =>
+          Stream.map(store.readStream(stream, how), (event) =>
+            broken && event.revision === 1 ? { ...event, data: `{"key":"2","amount":99}` } : event
+          )
+      })
+      yield* host.execute("x", pay("1", 1))
+      yield* (yield* over(store)).execute("x", pay("2", 2))
+      const refused = yield* Effect.flip(host.read("x"))
+      expect(refused).toMatchObject({ _tag: "StreamRefused", revision: 1 })
+      expect(host.refused()).toEqual([refused])
+      broken = false
+      expect((yield* host.execute("x", pay("3", 3))).state.total).toBe(6)
+      expect(host.refused()).toEqual([])
+    })
+  )
 })
 
 describe("an append", () => {

@@ -4,7 +4,7 @@
  * everybody was told.
  */
 import assert from "node:assert/strict"
-import { Cause, Clock, type Duration, Effect, Exit, Fiber, Layer, Option, Stream } from "effect"
+import { Cause, Clock, type Duration, Effect, Exit, Fiber, Layer, Option, Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import * as FaultyEventStore from "../../testing/src/FaultyEventStore.ts"
 import * as SeededRandom from "../../testing/src/SeededRandom.ts"
@@ -67,6 +67,8 @@ export const audit = (log: ReadonlyArray<RecordedEvent>, stream: StreamName.Stre
   return states
 }
 
+const LATE_BY = 300
+
 /** What a command was told. */
 interface Told {
   readonly nonce: string
@@ -100,6 +102,9 @@ export const run = (seed: number): Effect.Effect<Ran, StoreUnavailable> =>
     const streams = 1 + below(2)
     const stores: Array<FaultyEventStore.FaultyEventStore> = []
 
+    yield* Effect.forkScoped(Effect.forever(Effect.andThen(TestClock.adjust(20), Effect.yieldNow)))
+    const scope = yield* Scope.make()
+
     const start = Effect.gen(function* () {
       const name = `process ${stores.length}`
       const own = random.fork(name)
@@ -108,7 +113,7 @@ export const run = (seed: number): Effect.Effect<Ran, StoreUnavailable> =>
         rates: { before: rate / 2, after: rate, lost: rate / 2, unanswered: rate },
         unavailable: rate / 4,
         delay: fast ? 0 : 5,
-        lateBy: 1 + own.below(300)
+        lateBy: 1 + own.below(LATE_BY)
       })
       stores.push(store)
       return yield* Aggregate.make(till, {
@@ -117,6 +122,7 @@ export const run = (seed: number): Effect.Effect<Ran, StoreUnavailable> =>
         queueLimit: 3 + own.below(4),
         ...(own.chance(0.7) ? { snapshots: { version: 1 + own.below(2), state: Till, every: 1 + own.below(5) } } : {})
       }).pipe(
+        Scope.provide(scope),
         Effect.provideService(EventStore, store),
         Effect.provideService(EventIds, own.eventIds()),
         Effect.provideService(
@@ -127,8 +133,6 @@ export const run = (seed: number): Effect.Effect<Ran, StoreUnavailable> =>
     })
     const processes = [yield* start, yield* start, yield* start] as const
     const hosts = [...processes]
-    yield* Effect.forkScoped(Effect.forever(Effect.andThen(TestClock.adjust(20), Effect.yieldNow)))
-
     const told: Array<Told> = []
     const abandoned = new Set<string>()
     const known = new Map<string, number>()
@@ -173,7 +177,9 @@ export const run = (seed: number): Effect.Effect<Ran, StoreUnavailable> =>
       (each) => each,
       { concurrency: "unbounded", discard: true }
     )
-    yield* Effect.sleep(500) // what is on its way arrives
+    // What is on its way arrives, or never will
+    yield* Scope.close(scope, Exit.void)
+    yield* Effect.sleep(LATE_BY)
 
     const traces = stores.map((store, i) => `process ${i}\n${FaultyEventStore.format(store.trace)}`).join("\n")
     try {

@@ -1,5 +1,5 @@
 /** One connection to one file: opened, migrated, its faults told in words. */
-import { existsSync } from "node:fs"
+import { existsSync, statSync } from "node:fs"
 import { dirname, resolve } from "node:path"
 import Database from "better-sqlite3"
 import { Fault, faultOf, faultOfCommit } from "./Fault.ts"
@@ -15,6 +15,9 @@ export interface ConnectionOptions {
 
 /** SQLite's own waiting blocks the event loop, so it is short: long enough for a transaction that is nearly done. Milliseconds. */
 const BUSY_TIMEOUT = 5
+
+/** Of the databases that this package makes; bytes. */
+const SMALLEST_PAGE = 1_024
 
 export class Connection<Statements> {
   /** What is asked of the file, prepared. */
@@ -37,17 +40,18 @@ export class Connection<Statements> {
     this.readOnly = readOnly
     if (!existsSync(dirname(this.filename))) throw new Fault("missing", `The folder ${dirname(this.filename)} does not exist`)
     if (readOnly && !existsSync(this.filename)) throw new Fault("missing", `${this.filename} does not exist`)
+    const isTorn = isCutShort(this.filename)
     let db: Database.Database | undefined
     try {
       db = new Database(this.filename, { readonly: readOnly, fileMustExist: readOnly, timeout: BUSY_TIMEOUT })
+      // Reads the header: what is no database is told as that first
+      db.exec("PRAGMA schema_version")
+      if (isTorn) throw new Fault("corrupt", `${this.filename} is corrupt: it was cut short; keep a copy of it, then restore a backup`)
       if (readOnly) requireNewest(db, this.filename, schema)
       else {
         db.exec(pragmas)
         if (maxPages !== undefined) db.exec(`PRAGMA max_page_count = ${maxPages}`)
-        // Also where nothing is left to migrate: a file that cannot be written is told now, not at the first append
-        db.exec("BEGIN IMMEDIATE")
         migrate(db, this.filename, schema)
-        db.exec("COMMIT")
       }
       this.db = db
       this.#begin = db.prepare("BEGIN IMMEDIATE")
@@ -84,4 +88,13 @@ export class Connection<Statements> {
   close(): void {
     this.db.close()
   }
+}
+
+/**
+ * Whether a file was cut short within its last page: SQLite would read the rest of it as zeros. While there is a write-ahead log it may
+ * hold that page, and someone may be writing it.
+ */
+const isCutShort = (filename: string): boolean => {
+  const size = (file: string) => statSync(file, { throwIfNoEntry: false })?.size ?? 0
+  return size(filename) % SMALLEST_PAGE !== 0 && size(`${filename}-wal`) === 0
 }

@@ -34,12 +34,15 @@ const versionOf = (db: Database.Database, filename: string, schema: Schema): num
   return version
 }
 
-/** Brings the file to the newest version, in the transaction of the caller. */
+/** Brings the file to the newest version, in one transaction. */
 export const migrate = (db: Database.Database, filename: string, schema: Schema): void => {
+  db.exec("BEGIN IMMEDIATE")
   const version = versionOf(db, filename, schema)
-  if (version === schema.migrations.length) return
+  const newest = schema.migrations.length
   for (const sql of schema.migrations.slice(version)) db.exec(sql)
-  db.exec(`PRAGMA application_id = ${schema.applicationId}; PRAGMA user_version = ${schema.migrations.length}`)
+  // Also where nothing was left to do: SQLite opens a file that it may not write, and says so no sooner than at the first write
+  db.exec(`PRAGMA application_id = ${schema.applicationId}; PRAGMA user_version = ${newest}`)
+  db.exec(version === newest ? "ROLLBACK" : "COMMIT")
 }
 
 /** For a connection that must not write: the file has to be at the newest version already. */

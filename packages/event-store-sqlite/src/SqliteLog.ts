@@ -140,7 +140,7 @@ export class SqliteLog {
       })
       isUndone = false
     } finally {
-      if (isUndone) this.#forget()
+      void isUndone
     }
   }
 

@@ -3,8 +3,7 @@
  *
  * A value that was shredded is in no file of the store any more. `secure_delete` overwrites what is removed, and the write-ahead log
  * is emptied. That alone is not enough: when SQLite moves a row from one page to another, it can leave a copy behind in the unused
- * part of the first. So each value lies, whole, on overflow pages, which are never moved: no row keeps more than {@link LOCAL} bytes
- * of itself outside of them, and that many zeros precede the value.
+ * part of the first. So each value lies, whole, on overflow pages, which are never moved: as many zeros precede it as it takes.
  */
 import { StateStore } from "@millrace/event-sourcing"
 import type Database from "better-sqlite3"
@@ -18,8 +17,13 @@ import { open, patiently } from "./Patience.ts"
 export type SqliteStateStoreOptions = ConnectionOptions
 
 const PAGE_SIZE = 1_024
-/** Most bytes of a row that stay on an index page: https://www.sqlite.org/fileformat2.html#payload_sizes */
-const LOCAL = Math.floor(((PAGE_SIZE - 12) * 64) / 255) - 23
+/** Bytes of a row on one overflow page. */
+const OVERFLOW = PAGE_SIZE - 4
+/** Bytes of a row that lie on its own page, if any lie elsewhere: so many, or more by what does not fill an overflow page. */
+const LOCAL = Math.floor(((PAGE_SIZE - 12) * 32) / 255) - 23
+
+/** Zeros before a value, so that the overflow pages of its row hold all of it: https://www.sqlite.org/fileformat2.html#payload_sizes */
+const zerosBefore = (value: Uint8Array): number => LOCAL + Math.ceil(value.length / OVERFLOW) * OVERFLOW - value.length
 
 const SCHEMA: Schema = {
   name: "a state store",
@@ -27,7 +31,7 @@ const SCHEMA: Schema = {
   migrations: [
     `CREATE TABLE entries(
       space TEXT NOT NULL, key TEXT NOT NULL, version INTEGER NOT NULL, expires_at INTEGER, zeros BLOB NOT NULL, value BLOB NOT NULL,
-      PRIMARY KEY(space, key)) STRICT, WITHOUT ROWID;
+      UNIQUE(space, key)) STRICT;
     CREATE INDEX entries_by_expiry ON entries(expires_at) WHERE expires_at IS NOT NULL;
     CREATE TABLE counter(version INTEGER NOT NULL) STRICT;
     INSERT INTO counter VALUES (0)`
@@ -59,13 +63,13 @@ const statements = (db: Database.Database) => ({
   ),
   listFirst: db.prepare<[string, number, number], Row>(`SELECT ${COLUMNS} FROM entries WHERE space = ? AND ${ALIVE} ORDER BY key LIMIT ?`),
   bump: db.prepare<[], number>("UPDATE counter SET version = version + 1 RETURNING version").pluck(),
-  put: db.prepare<[string, string, number, number | null, Uint8Array]>(
-    `INSERT INTO entries(space, key, version, expires_at, zeros, value) VALUES (?, ?, ?, ?, zeroblob(${LOCAL}), ?) ON CONFLICT(space, key)
-    DO UPDATE SET version = excluded.version, expires_at = excluded.expires_at, value = excluded.value`
+  put: db.prepare<[string, string, number, number | null, number, Uint8Array]>(
+    `INSERT INTO entries(space, key, version, expires_at, zeros, value) VALUES (?, ?, ?, ?, zeroblob(?), ?) ON CONFLICT(space, key)
+    DO UPDATE SET version = excluded.version, expires_at = excluded.expires_at, zeros = excluded.zeros, value = excluded.value`
   ),
   remove: db.prepare<[string, string]>("DELETE FROM entries WHERE space = ? AND key = ?"),
   purge: db.prepare<[number]>(
-    `DELETE FROM entries WHERE (space, key) IN (SELECT space, key FROM entries WHERE expires_at <= ? ORDER BY expires_at LIMIT ${PURGE})`
+    `DELETE FROM entries WHERE rowid IN (SELECT rowid FROM entries WHERE expires_at <= ? ORDER BY expires_at LIMIT ${PURGE})`
   ),
   truncate: db.prepare<[], { readonly busy: 0 | 1 }>("PRAGMA wal_checkpoint(TRUNCATE)")
 })
@@ -81,7 +85,7 @@ const entry = ({ key, value, version, expiresAt }: Row): StateStore.Entry => ({
 
 const sizeOf = (changes: ReadonlyArray<StateStore.Change>): number => {
   let size = 0
-  for (const change of changes) size += LOCAL + (change._tag === "put" ? change.value.length : 0)
+  for (const change of changes) size += PAGE_SIZE + (change._tag === "put" ? change.value.length : 0)
   return size
 }
 
@@ -109,7 +113,7 @@ export const make = Effect.fnUntraced(function* (options: SqliteStateStoreOption
     const version = sql.bump.get() ?? 0
     for (const change of changes) {
       if (change._tag === "remove") sql.remove.run(change.space, change.key)
-      else sql.put.run(change.space, change.key, version, change.expiresAt ?? null, change.value)
+      else sql.put.run(change.space, change.key, version, change.expiresAt ?? null, zerosBefore(change.value), change.value)
     }
     return Exit.succeed(version)
   }

@@ -28,7 +28,8 @@ export const arbitraryOf = <A>(schema: Schema.Codec<A, unknown>, { size = 8 }: {
 export const inputOf = <Params extends Fields, Query extends Fields, Body extends Fields>(
   { route }: { readonly route: { readonly params: Params; readonly query: Query; readonly body: Body } },
   options?: { readonly size?: number }
-): fc.Arbitrary<Schema.Struct.Type<Params & Query & Body>> => arbitraryOf(Schema.Struct({ ...route.params, ...route.query, ...route.body }), options)
+): fc.Arbitrary<Schema.Struct.Type<Params & Query & Body>> =>
+  arbitraryOf(Schema.Struct({ ...route.params, ...route.query, ...route.body }), options)
 
 type Fields = { readonly [name: string]: Schema.Codec<any, any> }
 
@@ -86,49 +87,49 @@ const DAY = 24 * 60 * MINUTE
 /** When every script begins. */
 export const SCRIPT_START = Date.UTC(2026, 0, 1)
 
-/** A command that is told its time and who came before it: ids of attempts count up, and some come again. */
-type Intent = (now: number, attempts: Attempts) => Command
+/** What is asked at once by someone who knows the time and which names there are. */
+type Intent = (now: number, names: Names) => ReadonlyArray<Command>
 
-interface Attempts {
-  /** A new reservation. */
-  readonly next: () => string
-  /** The reservation made that many before the newest. */
-  readonly back: (n: number) => string
+/** Reservations, trials and lots as they count up: mostly the newest are spoken of. */
+interface Names {
+  readonly next: (kind: Kind) => string
+  /** The one that came so many before the newest. */
+  readonly back: (kind: Kind, n: number) => string
 }
+type Kind = "res" | "trial" | "lot"
 
 const either = <A>(...cases: ReadonlyArray<readonly [weight: number, value: A]>): fc.Arbitrary<A> =>
   fc.oneof(...cases.map(([weight, value]) => ({ weight, arbitrary: fc.constant(value) })))
 
-/** Few lots, few keys, small amounts and whole seconds: so that things coincide. */
-const lotId = fc.nat(4).map((n) => `lot_${n}`)
-const some = fc.option(fc.integer({ min: 0, max: 12 }), { nil: undefined, freq: 3 })
-const wait = either([80, 0], [80, SECOND], [40, 3 * SECOND], [30, 8 * SECOND], [8, 5 * MINUTE], [8, 10 * MINUTE], [2, DAY], [4, 7 * DAY])
-const back = either([6, 0], [3, 1], [2, 2], [1, 3], [1, 5], [1, 9])
+const optional = <A>(value: fc.Arbitrary<A>): fc.Arbitrary<A | undefined> => fc.option(value, { nil: undefined, freq: 2 })
+
+// Small amounts, whole seconds, few keys: so that things coincide
+
+const wait = either([50, 0], [50, SECOND], [20, 3 * SECOND], [15, 8 * SECOND], [2, 5 * MINUTE], [2, 10 * MINUTE], [1, DAY], [1, 7 * DAY])
+const back = either([8, 0], [5, 1], [3, 2], [2, 3], [1, 5], [1, 9])
+const some = optional(fc.integer({ min: 0, max: 12 }))
 
 const grant: fc.Arbitrary<Intent> = fc
   .record({
-    lotId,
-    amount: fc.integer({ min: 0, max: 14 }),
+    again: optional(fc.nat(3)),
+    isNew: either([8, true], [1, false]),
+    amount: fc.integer({ min: 0, max: 30 }),
     source: either<Source>([4, "topup"], [2, "subscription"], [3, "promotion"], [1, "adjustment"]),
     priority: fc.integer({ min: 1, max: 2 }),
-    lasts: either<number | null>([3, null], [1, -5 * SECOND], [4, 5 * SECOND], [4, 10 * SECOND], [2, 20 * SECOND], [2, 7 * DAY])
+    lasts: either<number | null>([6, null], [1, -5 * SECOND], [3, 5 * SECOND], [3, 10 * SECOND], [3, 20 * SECOND], [3, 7 * DAY])
   })
-  .map(
-    ({ lasts, ...lot }) =>
-      (now) => ({
-        _tag: "Grant",
-        ...lot,
-        // On a grid, so that lots expire together
-        expiresAt: lasts === null ? null : Math.ceil((now + lasts) / (5 * SECOND)) * 5 * SECOND
-      })
-  )
+  .map(({ again = 0, isNew, lasts, ...lot }) => (now, { next, back }) => {
+    // On a grid, so that lots expire together
+    const expiresAt = lasts === null ? null : Math.ceil((now + lasts) / (5 * SECOND)) * 5 * SECOND
+    return [{ _tag: "Grant", lotId: isNew ? next("lot") : back("lot", again), ...lot, expiresAt }]
+  })
 
 const call = fc
   .record({
     quantity: fc.integer({ min: 1, max: 4 }),
     unitPrice: fc.integer({ min: 1, max: 4 }),
     lifetime: fc.integer({ min: 1, max: 12 }),
-    end: either<"itself" | "recovery" | "job">([8, "itself"], [1, "recovery"], [1, "job"]),
+    end: either<"itself" | "recovery" | "job">([6, "itself"], [1, "recovery"], [1, "job"]),
     key: fc.option(
       fc.record({
         hash: fc.constantFrom("key_a", "key_b"),
@@ -148,86 +149,113 @@ const call = fc
     }
   })
 
+const quantity = optional(fc.integer({ min: 0, max: 4 }))
+
 const reserve: fc.Arbitrary<Intent> = fc
-  .tuple(call, fc.option(back, { nil: undefined, freq: 10 }), either([10, false], [1, true]))
-  .map(([call, n, again]) => (now, { next, back }) => ({ _tag: "Reserve", call: call(now, again && n !== undefined ? back(n) : next()) }))
+  .tuple(call, back, either([12, true], [1, false]))
+  .map(([call, n, isNew]) => (now, { next, back }) => [{ _tag: "Reserve", call: call(now, isNew ? next("res") : back("res", n)) }])
+
+/** A call that takes no time. */
+const charge: fc.Arbitrary<Intent> = fc.tuple(call, quantity).map(([call, quantity]) => (now, { next }) => {
+  const reservationId = next("res")
+  return [
+    { _tag: "Reserve", call: call(now, reservationId) },
+    { _tag: "Settle", reservationId, quantity }
+  ]
+})
+
+/** A payment that is disputed while what it paid for is held, or after it was charged. */
+const dispute: fc.Arbitrary<Intent> = fc
+  .record({ amount: fc.integer({ min: 1, max: 16 }), lasts: optional(fc.nat(10)), call, isCharged: fc.boolean(), quantity, taken: some })
+  .map(({ amount, lasts, call, isCharged, quantity, taken }) => (now, { next }) => {
+    const lotId = next("lot")
+    const reservationId = next("res")
+    const expiresAt = lasts === undefined ? null : now + lasts * SECOND
+    return [
+      { _tag: "Grant", lotId, amount, source: "topup", priority: 0, expiresAt },
+      { _tag: "Reserve", call: call(now, reservationId) },
+      ...(isCharged ? [{ _tag: "Settle", reservationId, quantity } as const] : []),
+      { _tag: "ClawBack", lotId, amount: taken }
+    ]
+  })
+
+const settleLate: fc.Arbitrary<Intent> = fc
+  .tuple(call, back, quantity, either([8, true], [1, false]))
+  .map(([call, n, quantity, isNew]) => (now, { back, next }) => {
+    const lateOf = back("res", n)
+    return [{ _tag: "SettleLate", lateOf, call: call(now, isNew ? next("res") : back("res", 0)), quantity }]
+  })
+
+const about = <A>(kind: Kind, rest: fc.Arbitrary<A>, command: (name: string, rest: A) => Command): fc.Arbitrary<Intent> =>
+  fc.tuple(back, rest).map(([n, rest]) => (_, { back }) => [command(back(kind, n), rest)])
 
 const reason = either<Exclude<Reason, "goodwill">>([2, "service_error"], [2, "cancelled"], [1, "expired"], [1, "abandoned"])
-const quantity = fc.option(fc.integer({ min: 0, max: 5 }), { nil: undefined, freq: 3 })
-
-const onReservation = <A>(rest: fc.Arbitrary<A>, command: (reservationId: string, rest: A) => Command): fc.Arbitrary<Intent> =>
-  fc.tuple(back, rest).map(
-    ([n, rest]) =>
-      (_, { back }) =>
-        command(back(n), rest)
-  )
-
-const settleLate: fc.Arbitrary<Intent> = fc.tuple(call, back, quantity, either([6, false], [1, true])).map(
-  ([call, n, quantity, again]) =>
-    (now, { back, next }) => {
-      const lateOf = back(n)
-      return { _tag: "SettleLate", lateOf, call: call(now, again ? back(0) : next()), quantity }
-    }
-)
-
-const lotted = (_tag: "ClawBack" | "ReverseClawback"): fc.Arbitrary<Intent> =>
-  fc.tuple(lotId, some).map(([lotId, amount]) => (): Command => ({ _tag, lotId, amount }))
 
 const intent: fc.Arbitrary<Intent> = fc.oneof(
   { weight: 14, arbitrary: grant },
-  { weight: 24, arbitrary: reserve },
-  {
-    weight: 14,
-    arbitrary: onReservation(quantity, (reservationId, quantity): Command => ({ _tag: "Settle", reservationId, quantity }))
-  },
+  { weight: 16, arbitrary: reserve },
+  { weight: 10, arbitrary: charge },
+  { weight: 12, arbitrary: about("res", quantity, (reservationId, quantity): Command => ({ _tag: "Settle", reservationId, quantity })) },
+  { weight: 7, arbitrary: dispute },
   { weight: 4, arbitrary: settleLate },
-  { weight: 8, arbitrary: onReservation(reason, (reservationId, reason): Command => ({ _tag: "Refund", reservationId, reason })) },
+  { weight: 8, arbitrary: about("res", reason, (reservationId, reason): Command => ({ _tag: "Refund", reservationId, reason })) },
   {
     weight: 10,
-    arbitrary: onReservation(
+    arbitrary: about(
+      "res",
       fc.tuple(fc.oneof(reason, fc.constant("goodwill" as const)), some),
       (reservationId, [reason, amount]): Command => ({ _tag: "GiveBack", reservationId, reason, amount })
     )
   },
-  { weight: 9, arbitrary: lotted("ClawBack") },
-  { weight: 6, arbitrary: lotted("ReverseClawback") },
+  { weight: 5, arbitrary: about("lot", some, (lotId, amount): Command => ({ _tag: "ClawBack", lotId, amount })) },
+  { weight: 7, arbitrary: about("lot", some, (lotId, amount): Command => ({ _tag: "ReverseClawback", lotId, amount })) },
   {
-    weight: 3,
-    arbitrary: fc
-      .integer({ min: 1, max: 12 })
-      .map((lifetime): Intent => (_, { next }) => ({ _tag: "ReserveTrial", reservationId: next(), lifetime: lifetime * SECOND }))
+    weight: 2,
+    arbitrary: fc.tuple(fc.integer({ min: 1, max: 12 }), either([6, true], [1, false])).map(
+      ([lifetime, isNew]): Intent =>
+        (_, { next, back }) => [
+          { _tag: "ReserveTrial", reservationId: isNew ? next("trial") : back("trial", 0), lifetime: lifetime * SECOND }
+        ]
+    )
   },
   {
     weight: 2,
-    arbitrary: onReservation(
+    arbitrary: about(
+      "trial",
       fc.constantFrom("UseTrial" as const, "ReleaseTrial" as const),
       (reservationId, _tag): Command => ({ _tag, reservationId })
     )
   },
   {
-    weight: 4,
+    weight: 5,
     arbitrary: either<Command>(
       [20, { _tag: "ApplyDue" }],
-      [20, { _tag: "Verify", signUp: 20, lotId: "lot_signup" }],
-      [10, { _tag: "Suspend" }],
-      [20, { _tag: "Reinstate" }],
+      [10, { _tag: "Verify", signUp: 20, lotId: "lot_signup" }],
+      [5, { _tag: "Suspend" }],
+      [25, { _tag: "Reinstate" }],
       [1, { _tag: "Close" }],
-      [5, { _tag: "Open" }]
-    ).map((command) => () => command)
+      [3, { _tag: "Open" }]
+    ).map((command) => () => [command])
   }
 )
 
-/** What may be asked of one account, in order of time: most scripts open it first, and all keep to few lots and keys. */
-export const script = ({ maxLength = 60 }: { readonly maxLength?: number } = {}): fc.Arbitrary<ReadonlyArray<Step>> =>
-  fc.tuple(either([30, true], [1, false]), fc.array(fc.tuple(wait, intent), { maxLength, size: "max" })).map(([opens, told]) => {
+/** What may be asked of one account, in order of time: most scripts open it first. `maxLength` counts what is asked at once as one. */
+export const script = ({
+  minLength = 0,
+  maxLength = 60
+}: {
+  readonly minLength?: number
+  readonly maxLength?: number
+} = {}): fc.Arbitrary<ReadonlyArray<Step>> =>
+  fc.tuple(either([30, true], [1, false]), fc.array(fc.tuple(wait, intent), { minLength, maxLength, size: "max" })).map(([opens, told]) => {
     let now = SCRIPT_START
-    let made = 0
-    const id = (n: number) => `res_${String(Math.max(1, n)).padStart(3, "0")}`
-    const attempts: Attempts = { next: () => id(++made), back: (n) => id(made - n) }
+    const made = { res: 0, trial: 0, lot: 0 }
+    const name = (kind: Kind, n: number) => `${kind}_${String(Math.max(1, n)).padStart(3, "0")}`
+    const names: Names = { next: (kind) => name(kind, ++made[kind]), back: (kind, n) => name(kind, made[kind] - n) }
     const steps: Array<Step> = opens ? [{ at: now, command: { _tag: "Open" } }] : []
     for (const [wait, intent] of told) {
       now += wait
-      steps.push({ at: now, command: intent(now, attempts) })
+      for (const command of intent(now, names)) steps.push({ at: now, command })
     }
     return steps
   })

@@ -134,7 +134,8 @@ export const make = (): OracleLedger => {
 
   const paid = (lot: Lot) => lot.source === "topup" || lot.source === "subscription"
   const lotOf = (lotId: string) => lots.find((lot) => lot.lotId === lotId)
-  const heldOf = (lotId: string) => sum(holds.flatMap((hold) => hold.parts.filter((part) => part.lotId === lotId).map((part) => part.amount)))
+  const heldOf = (lotId: string) =>
+    sum(holds.flatMap((hold) => hold.parts.filter((part) => part.lotId === lotId).map((part) => part.amount)))
   const isLive = (lot: Lot) => lot.left + heldOf(lot.lotId) > 0
   const debt = () => sum(debts.map(({ amount }) => amount))
   const inOrder = () =>
@@ -142,15 +143,17 @@ export const make = (): OracleLedger => {
       a.expiresAt !== b.expiresAt ? (a.expiresAt < b.expiresAt ? -1 : 1) : a.priority - b.priority || a.grantedAt - b.grantedAt
     )
 
-  /** Credits for a lot, though it was used up; where it has expired meanwhile, a new one if that was our fault. */
+  /** Of lots granted in the same millisecond, one that was used up and lives again comes last. */
+  const revive = (lotId: string) => {
+    for (const lot of lots.filter((lot) => lot.lotId === lotId && !isLive(lot))) lots.push(...remove(lots, lot))
+  }
+
+  /** Credits for a lot; where it has expired meanwhile, for a new one if that was our fault. */
   const giveTo = (lotId: string, amount: number, ours: boolean, at: number) => {
     const lot = lotOf(lotId)
     if (lot === undefined || amount === 0) return
-    if (lot.expiresAt > at) {
-      // Of lots granted in the same millisecond, one that lives again comes last
-      if (!isLive(lot)) lots.push(...remove(lots, lot))
-      lot.left += amount
-    } else if (ours) {
+    if (lot.expiresAt > at) lot.left += amount
+    else if (ours) {
       const renewed = { source: "adjustment", priority: lot.priority, expiresAt: at + WEEK, grantedAt: at } as const
       lots.push({ lotId: `${RENEWED} ${++renewals}`, name: RENEWED, ...renewed, granted: amount, clawedBack: 0, left: amount, claimed: 0 })
     }
@@ -324,6 +327,7 @@ export const make = (): OracleLedger => {
         lot.claimed -= unclaimed
         back -= unclaimed
         back -= payOffLot(lot.lotId, back)
+        if (back > 0) revive(lot.lotId)
         giveTo(lot.lotId, back, true, now)
         repay(now)
         return []
@@ -378,7 +382,9 @@ export const make = (): OracleLedger => {
         const after = kept(total - ending.givenBack)
         for (const { lotId, amount } of [...before].reverse()) {
           const back = amount - sum(after.filter((part) => part.lotId === lotId).map((part) => part.amount))
-          giveTo(lotId, back - payOffLot(lotId, back), command.reason !== "cancelled", now)
+          const free = back - payOffLot(lotId, back)
+          if (free > 0) revive(lotId)
+          giveTo(lotId, free, command.reason !== "cancelled", now)
         }
         repay(now)
         return []
@@ -429,6 +435,8 @@ export const make = (): OracleLedger => {
       }
     },
     replied: (keyHash, at) =>
-      [...endings.values()].some(({ how, key, at: since }) => how === "succeeded" && key?.hash === keyHash && since <= at && at < since + DAY)
+      [...endings.values()].some(
+        ({ how, key, at: since }) => how === "succeeded" && key?.hash === keyHash && since <= at && at < since + DAY
+      )
   }
 }

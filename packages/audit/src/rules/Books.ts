@@ -31,7 +31,8 @@ export const postingsSumToZero = (postings: ReadonlyArray<Postings.Posting>): st
 /** What all postings come to is what the lots of the account say: available, reserved and receivable. */
 export const booksAgree = (byPostings: Balances, byFold: Balances): string | undefined => {
   for (const name of ["available", "reserved", "receivable"] as const) {
-    if (byPostings[name] !== byFold[name]) return `${name} is ${byPostings[name] / 1000} by postings, ${byFold[name] / 1000} by the account's lots`
+    if (byPostings[name] !== byFold[name])
+      return `${name} is ${byPostings[name] / 1000} by postings, ${byFold[name] / 1000} by the account's lots`
   }
   return undefined
 }

@@ -3,11 +3,8 @@ import { Account } from "@millrace/core"
 import { credits, rule } from "./Rule.ts"
 
 /** Reserved = quantity × unit price of the pinned version, which was published before and held by then. */
-export const holdIsPriced = rule(
-  "hold-is-priced",
-  ["CreditReserved"],
-  ({ operation, priceVersion, quantity, amount }, { prices, at }) =>
-    quantity < 0 ? `a quantity of ${quantity}` : prices.mismatch(operation, priceVersion, quantity, amount, at)
+export const holdIsPriced = rule("hold-is-priced", ["CreditReserved"], ({ operation, priceVersion, quantity, amount }, { prices, at }) =>
+  quantity < 0 ? `a quantity of ${quantity}` : prices.mismatch(operation, priceVersion, quantity, amount, at)
 )
 
 /** Charged = quantity that was done × the unit price of the hold. */

@@ -38,11 +38,12 @@ export const holdHasADeadline = rule("hold-has-a-deadline", ["CreditReserved"], 
   expiresAt !== undefined || (jobId !== undefined && acceptBy !== undefined) || lateOf !== undefined ? undefined : "nothing ends this hold"
 )
 
-/** No two attempts run under one idempotency key, and none after a success, as long as the account remembers. */
-export const keyRunsOnce = rule("key-runs-once", ["CreditReserved"], ({ keyHash }, { before }) => {
+/** No two attempts run under one idempotency key, and none after a success, as long as the account has to remember it. */
+export const keyRunsOnce = rule("key-runs-once", ["CreditReserved"], ({ keyHash }, { before, at }) => {
   if (keyHash === undefined) return undefined
   const running = Account.get(before.openKeys, keyHash)
   if (running !== undefined) return `reservation ${running} was open under the same key`
+  if (at - before.keysSince >= 2 * Account.KEY_MEMORY) return undefined
   const known = Account.keyedOutcome(before, keyHash)
   return known?.outcome._tag === "succeeded" ? `reservation ${known.reservationId} had succeeded under the same key` : undefined
 })
@@ -69,7 +70,8 @@ export const chargeIsPartOfItsHold = rule("charge-is-part-of-its-hold", ["Operat
   if (charged > hold.amount) return `${credits(charged)} was charged of ${credits(hold.amount)} held`
   if (quantity < 0 || quantity > hold.quantity) return `${quantity} was done of ${hold.quantity} asked`
   for (const { lotId, amount } of lots) {
-    if (amount > amountOf(hold.lots, lotId)) return `${credits(amount)} of lot ${lotId} was charged, ${credits(amountOf(hold.lots, lotId))} held`
+    if (amount > amountOf(hold.lots, lotId))
+      return `${credits(amount)} of lot ${lotId} was charged, ${credits(amountOf(hold.lots, lotId))} held`
   }
   return notThisMuch(lots, charged, "what is charged")
 })
@@ -84,27 +86,43 @@ export const refundIsItsHold = rule("refund-is-its-hold", ["Refunded"], ({ stage
 })
 
 /** Of credits that come back, a clawback takes what it claims of their lot; of those charged, what it cannot get elsewhere is owed. */
-export const clawbackTakesWhatIsReleased = rule("clawback-takes-what-is-released", ["OperationSucceeded", "Refunded"], (event, { before }) => {
-  const { claimed = [] } = event
-  if (event._tag === "Refunded" && event.stage === "settled") {
-    return differ(claimed, partsOf(event.lots, ({ lotId, amount }) => Math.min(amount, amountOf(before.debts, lotId))), "what repays the debt of")
+export const clawbackTakesWhatIsReleased = rule(
+  "clawback-takes-what-is-released",
+  ["OperationSucceeded", "Refunded"],
+  (event, { before }) => {
+    const { claimed = [] } = event
+    if (event._tag === "Refunded" && event.stage === "settled") {
+      return differ(
+        claimed,
+        partsOf(event.lots, ({ lotId, amount }) => Math.min(amount, amountOf(before.debts, lotId))),
+        "what repays the debt of"
+      )
+    }
+    const hold = Account.get(before.holds, event.reservationId)
+    if (hold === undefined) return undefined
+    const charged = event._tag === "OperationSucceeded" ? event.lots : []
+    const owed = event._tag === "OperationSucceeded" ? (event.owed ?? []) : []
+    if (claimed.length === 0 && owed.length === 0 && !before.lots.some((lot) => lot.claimed > 0)) return undefined
+    const taken = (lotId: string, amount: number) =>
+      Math.min(amount - amountOf(charged, lotId), Lots.find(before.lots, lotId)?.claimed ?? 0)
+    const lost = (lotId: string, amount: number) => {
+      const lot = Lots.find(before.lots, lotId)
+      return lot === undefined ? 0 : Math.max(0, lot.claimed - taken(lotId, amount) - (lot.held - amount))
+    }
+    return (
+      differ(
+        claimed,
+        partsOf(hold.lots, ({ lotId, amount }) => taken(lotId, amount)),
+        "what the clawback took of"
+      ) ??
+      differ(
+        owed,
+        partsOf(hold.lots, ({ lotId, amount }) => lost(lotId, amount)),
+        "what is owed for"
+      )
+    )
   }
-  const hold = Account.get(before.holds, event.reservationId)
-  if (hold === undefined) return undefined
-  const charged = event._tag === "OperationSucceeded" ? event.lots : []
-  const owed = event._tag === "OperationSucceeded" ? (event.owed ?? []) : []
-  if (claimed.length === 0 && owed.length === 0 && !before.lots.some((lot) => lot.claimed > 0)) return undefined
-  const taken = (lotId: string, amount: number) =>
-    Math.min(amount - amountOf(charged, lotId), Lots.find(before.lots, lotId)?.claimed ?? 0)
-  const lost = (lotId: string, amount: number) => {
-    const lot = Lots.find(before.lots, lotId)
-    return lot === undefined ? 0 : Math.max(0, lot.claimed - taken(lotId, amount) - (lot.held - amount))
-  }
-  return (
-    differ(claimed, partsOf(hold.lots, ({ lotId, amount }) => taken(lotId, amount)), "what the clawback took of") ??
-    differ(owed, partsOf(hold.lots, ({ lotId, amount }) => lost(lotId, amount)), "what is owed for")
-  )
-})
+)
 
 const partsOf = (parts: Parts, amount: (part: Parts[number]) => number): Parts =>
   parts.map((part) => ({ lotId: part.lotId, amount: amount(part) }))

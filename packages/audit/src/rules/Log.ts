@@ -12,9 +12,7 @@ export const revisionFollows = (previous: EventStore.Revision, event: EventStore
 /** Each event carries the SHA-256 of itself and of the hash before it: no event was changed, exchanged or forged. */
 export const linkHolds = (previous: HashChain.Hash, event: EventStore.RecordedEvent): string | undefined => {
   if (HashChain.verify(previous, event)) return undefined
-  return HashChain.isSealed(event)
-    ? "its hash is not that of what it says and what stands before it"
-    : "it carries no hash"
+  return HashChain.isSealed(event) ? "its hash is not that of what it says and what stands before it" : "it carries no hash"
 }
 
 /** Time is written one way and never goes back within a stream. */

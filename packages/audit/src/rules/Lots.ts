@@ -35,10 +35,20 @@ export const holdLapsesAtItsTime = rule("hold-lapses-at-its-time", ["Refunded", 
 /** What was due is written before anything else is decided: nobody spends expired credits or settles a hold that had lapsed. */
 export const whatIsDueComesFirst = rule(
   "what-is-due-comes-first",
-  ["CreditReserved", "OperationSucceeded", "Refunded", "CreditsGranted", "CreditsClawedBack", "ClawbackReversed", "TrialReserved", "TrialUsed"],
+  [
+    "CreditReserved",
+    "OperationSucceeded",
+    "Refunded",
+    "CreditsGranted",
+    "CreditsClawedBack",
+    "ClawbackReversed",
+    "TrialReserved",
+    "TrialUsed"
+  ],
   (event, { before, at }) => {
     // Due itself, or what follows from it
-    if ((event._tag === "Refunded" && event.dueAt !== undefined) || (event._tag === "CreditsGranted" && event.source === "adjustment")) return undefined
+    if ((event._tag === "Refunded" && event.dueAt !== undefined) || (event._tag === "CreditsGranted" && event.source === "adjustment"))
+      return undefined
     if (at < before.nothingDueBefore) return undefined
     const due = Decisions.expireDue(before, at).find(({ _tag }) => _tag !== "DebtRepaid")
     if (due === undefined) return undefined

@@ -35,5 +35,7 @@ export const debtIsRepaidByPaidLots = rule("debt-is-repaid-by-paid-lots", ["Debt
   if (lot === undefined || !Lots.isPaid(lot.source)) return `lot ${lotId} is no paid lot with credits`
   if (Lots.isExpired(lot, at)) return `lot ${lotId} had expired`
   const owed = Account.debt(before)
-  return amount <= Math.min(owed, lot.left) ? undefined : `${credits(amount)} was repaid of ${credits(owed)} owed, from ${credits(lot.left)}`
+  return amount <= Math.min(owed, lot.left)
+    ? undefined
+    : `${credits(amount)} was repaid of ${credits(owed)} owed, from ${credits(lot.left)}`
 })

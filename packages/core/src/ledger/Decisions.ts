@@ -122,7 +122,7 @@ class Draft {
       ...(dueAt === undefined ? {} : { dueAt })
     })
     const at = dueAt ?? this.now
-    this.expireReturned(Lots.without(hold.lots, claimed), reservationId, reason !== "cancelled", at)
+    this.expireReturned(Lots.without(hold.lots, claimed), bare(reservationId), reason !== "cancelled", at)
     // At its own instant: by now the lot may have expired, and the debt would stay
     this.#repayDebt(at)
   }
@@ -143,10 +143,10 @@ class Draft {
       ...(owed.length === 0 ? {} : { owed })
     })
     // Less was done than was asked: our failure
-    this.expireReturned(Lots.without(rest, claimed), reservationId, true, this.now)
+    this.expireReturned(Lots.without(rest, claimed), bare(reservationId), true, this.now)
   }
 
-  /** What came back into a lot that has expired is written off; where we failed, the same amount is granted anew. */
+  /** What came back into a lot that has expired is written off; where we failed, the same amount is granted anew, once for each `name`. */
   expireReturned(parts: Lots.LotParts, name: string, renew: boolean, at: Timestamp): void {
     parts.forEach(({ lotId, amount }, i) => {
       const lot = Lots.find(this.account.lots, lotId)
@@ -155,7 +155,7 @@ class Draft {
       if (!renew) return
       this.add({
         _tag: "CreditsGranted",
-        lotId: `lot_${name.slice(name.indexOf("_") + 1)}_${i}`,
+        lotId: `lot_${name}_${i}`,
         amount,
         source: "adjustment",
         priority: lot.priority,
@@ -199,6 +199,9 @@ class Draft {
     }
   }
 }
+
+/** An id without its prefix. */
+const bare = (id: string): string => id.slice(id.indexOf("_") + 1)
 
 type Due =
   | { readonly _tag: "lot"; readonly at: Timestamp; readonly lot: Lots.Lot }
@@ -334,7 +337,7 @@ export const reverseClawback =
     const toDebt = Credits.of(Math.min(back - toHeld, Lots.amountOf(draft.account.debts, lotId)))
     const toAvailable = Credits.of(back - toHeld - toDebt)
     draft.add({ _tag: "ClawbackReversed", lotId, paymentRef: paid.paymentRef, amount: back, toHeld, toDebt, toAvailable })
-    if (toAvailable > 0) draft.expireReturned([{ lotId, amount: toAvailable }], `${lotId}_r${now}_${paid.clawedBack}`, true, now)
+    if (toAvailable > 0) draft.expireReturned([{ lotId, amount: toAvailable }], `${bare(lotId)}_r${now}_${paid.clawedBack}`, true, now)
     return draft.done()
   }
 
@@ -565,7 +568,7 @@ export const giveBack =
       ...(claimed.length === 0 ? {} : { claimed }),
       ...(revived.length === 0 ? {} : { revived })
     })
-    draft.expireReturned(given, `${reservationId}_g${before}`, reason !== "cancelled", now)
+    draft.expireReturned(given, `${bare(reservationId)}_g${before}`, reason !== "cancelled", now)
     return draft.done()
   }
 

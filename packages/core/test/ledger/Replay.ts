@@ -1,5 +1,5 @@
 /** Scripts as the real ledger lives them: commands as decisions, events through their codec, states as the oracle shows them. */
-import { Account, Credits, Decisions, type AccountEvent, Lots } from "@millrace/core"
+import { Account, type AccountEvent, Credits, Decisions, Lots } from "@millrace/core"
 import { type Decide, EventCodec } from "@millrace/event-sourcing"
 import { HashMap, Result } from "effect"
 import type { Call, Command, View } from "../../../testing/src/OracleLedger.ts"
@@ -42,7 +42,7 @@ export class Book {
 export const fold = (log: ReadonlyArray<Logged>): Account.Account =>
   log.reduce((account, { at, event }) => Account.Account.evolve(account, event, at), Account.initial)
 
-const GRANTED = /^lot_(?:[0-9]|signup)$/u
+const GRANTED = /^lot_(?:[0-9]{3}|signup)$/u
 
 /** The account at an instant, as an oracle shows it. */
 export const viewOf = (account: Account.Account, now: number): View => {
@@ -125,7 +125,14 @@ export const decisionOf = (
       return Decisions.close
     case "Grant": {
       const { lotId, amount, source, priority, expiresAt } = command
-      return Decisions.grant({ lotId, amount: Credits.of(amount), source, priority, expiresAt, paymentRef: Lots.isPaid(source) ? "pay" : null })
+      return Decisions.grant({
+        lotId,
+        amount: Credits.of(amount),
+        source,
+        priority,
+        expiresAt,
+        paymentRef: Lots.isPaid(source) ? "pay" : null
+      })
     }
     case "ClawBack":
       return Decisions.clawBack(command.lotId, credits(command.amount))

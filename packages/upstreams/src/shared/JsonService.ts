@@ -1,7 +1,7 @@
 /** A JSON service over HTTP that is not trusted: its replies are bounded in bytes and time, and decoded; redirects are not followed. */
 import { UpstreamUnavailable } from "@millrace/core"
 import { type Duration, Effect, Schema, SchemaIssue, Stream } from "effect"
-import { FetchHttpClient, HttpClient, HttpClientError, type HttpClientRequest, type HttpClientResponse } from "effect/http"
+import { FetchHttpClient, HttpClient, type HttpClientError, type HttpClientRequest, type HttpClientResponse } from "effect/http"
 
 /** How long a whole exchange may take, from the connection to the last byte, and how many bytes the body of a reply may have. */
 export interface Limits {
@@ -23,17 +23,22 @@ export const make = <A, E>(options: {
   readonly refusal: (status: number) => E
   readonly timeLimit: Duration.Input
   readonly byteLimit: number
-}) =>
+}): Effect.Effect<
+  (request: HttpClientRequest.HttpClientRequest) => Effect.Effect<A, E | UpstreamUnavailable>,
+  never,
+  HttpClient.HttpClient
+> =>
   Effect.gen(function* () {
     const client = HttpClient.withScope(yield* HttpClient.HttpClient)
     const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(options.reply))
     const unavailable = (reason: string) => new UpstreamUnavailable({ upstream: options.upstream, reason })
+    const broken = (error: HttpClientError.HttpClientError) => unavailable(`${error.message}: ${rootOf(error.reason.cause)}`)
 
     const text = Effect.fnUntraced(function* (response: HttpClientResponse.HttpClientResponse) {
       const decoder = new TextDecoder()
       let bytes = 0
       let text = ""
-      yield* Stream.runForEach(response.stream, (chunk) => {
+      yield* Stream.runForEach(Stream.mapError(response.stream, broken), (chunk) => {
         bytes += chunk.byteLength
         text += decoder.decode(chunk, { stream: true })
         return bytes > options.byteLimit ? Effect.fail(unavailable(`its reply exceeds ${options.byteLimit} bytes`)) : Effect.void
@@ -43,17 +48,11 @@ export const make = <A, E>(options: {
 
     return Effect.fnUntraced(
       function* (request: HttpClientRequest.HttpClientRequest) {
-        const response = yield* client.execute(request)
+        const response = yield* Effect.mapError(client.execute(request), broken)
         if (response.status !== 200) return yield* Effect.fail(options.refusal(response.status))
         const body = yield* text(response)
-        return yield* Effect.catchTag(decode(body), "SchemaError", (error) =>
-          Effect.fail(unavailable(`its reply is malformed${places(error)}`))
-        )
+        return yield* Effect.mapError(decode(body), (error) => unavailable(`its reply is malformed${places(error)}`))
       },
-      Effect.catchIf(
-        (error) => error instanceof HttpClientError.HttpClientError,
-        (error) => Effect.fail(unavailable(error.message))
-      ),
       Effect.timeoutOrElse({ duration: options.timeLimit, orElse: () => Effect.fail(unavailable("its reply exceeds the time limit")) }),
       Effect.provideService(FetchHttpClient.RequestInit, { redirect: "manual" }),
       // Ids of traces are nobody's business outside.
@@ -61,6 +60,13 @@ export const make = <A, E>(options: {
       Effect.scoped
     )
   })
+
+/** What happened on the wire: fetch itself says no more than that it failed. */
+const rootOf = (cause: unknown): string => {
+  if (!(cause instanceof Error)) return "no cause given"
+  if (cause.cause instanceof Error) return rootOf(cause.cause)
+  return cause instanceof AggregateError ? cause.errors.map(rootOf).join(", ") : cause.message
+}
 
 const format = SchemaIssue.makeFormatterStandardSchemaV1()
 

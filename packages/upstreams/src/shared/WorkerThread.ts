@@ -43,14 +43,12 @@ export const make = <Message, Reply>(options: {
       const end = (reason: string) => Deferred.doneUnsafe(ended, Effect.fail(unavailable(reason)))
       const worker = yield* Effect.acquireRelease(
         Effect.try({
-          // What an engine prints may quote a caller's text, so it reaches no log.
+          // What an engine prints may quote a caller's text, so it reaches no log. Reading it would keep the process alive.
           try: () => new Worker(options.script, { stdout: true, stderr: true }),
           catch: (cause) => unavailable(`the worker thread did not start: ${cause}`)
         }),
         (worker) => Effect.promise(() => worker.terminate())
       )
-      worker.stdout.resume()
-      worker.stderr.resume()
       worker.on("error", (cause) => end(`the worker thread failed: ${cause instanceof Error ? cause.message : "not an error"}`))
       worker.on("messageerror", () => end("a reply of the worker thread could not be read"))
       worker.on("exit", (code) => end(`the worker thread ended with code ${code}`))

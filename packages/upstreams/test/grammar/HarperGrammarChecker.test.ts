@@ -139,7 +139,11 @@ describe("Harper's thread", () => {
   const SLOW = "1 ".repeat(25_000)
 
   const run = <A, E>(effect: Effect.Effect<A, E, Scope.Scope | Grammar.GrammarChecker>): Promise<A> =>
-    Effect.runPromise(Effect.scoped(effect.pipe(Effect.provide(HarperGrammarChecker.layer()))).pipe(Effect.provide(TestClock.layer())))
+    Effect.runPromise(
+      Effect.scoped(effect.pipe(Effect.provide(HarperGrammarChecker.layer()))).pipe(
+        Effect.provide(TestClock.layer({ warningDelay: "1 minute" }))
+      )
+    )
 
   test("starts with the first check, and ends with the layer", async () => {
     const ended = await Effect.gen(function* () {

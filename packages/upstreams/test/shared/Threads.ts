@@ -5,11 +5,9 @@ import { Effect, Queue } from "effect"
 export const watchThreads = Effect.gen(function* () {
   const started: Array<Worker> = []
   const ended: Array<Worker> = []
-  const starts = yield* Queue.unbounded<Worker>()
   const ends = yield* Queue.unbounded<Worker>()
   const listener = (worker: Worker) => {
     started.push(worker)
-    Queue.offerUnsafe(starts, worker)
     worker.once("exit", () => {
       ended.push(worker)
       Queue.offerUnsafe(ends, worker)
@@ -19,6 +17,5 @@ export const watchThreads = Effect.gen(function* () {
     Effect.sync(() => process.on("worker", listener)),
     () => Effect.sync(() => process.off("worker", listener))
   )
-  /** Awaited in turn: each gives the next start, or end, that was not awaited yet. */
-  return { started, ended, nextStart: Queue.take(starts), nextEnd: Queue.take(ends) }
+  return { started, ended, nextEnd: Queue.take(ends) }
 })

@@ -1,3 +1,6 @@
+import { execFile } from "node:child_process"
+import { fileURLToPath } from "node:url"
+import { promisify } from "node:util"
 import { BroadcastChannel } from "node:worker_threads"
 import { UpstreamUnavailable } from "@millrace/core"
 import { Effect, Exit, Fiber, Result, Schema, Scope } from "effect"
@@ -179,6 +182,12 @@ describe("a worker thread", () => {
         expect(threads.started).toHaveLength(2)
       })
     ))
+
+  test("does not keep a process alive that has nothing else to do", async () => {
+    const script = fileURLToPath(new URL("./IdleProcess.ts", import.meta.url))
+    const { stdout } = await promisify(execFile)(process.execPath, [...process.execArgv, script], { timeout: 10_000 })
+    expect(stdout).toBe("a")
+  })
 
   test("whose script is missing fails each message, and takes nothing down", () =>
     run(

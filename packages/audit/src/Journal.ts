@@ -1,0 +1,152 @@
+/**
+ * The journal: every event that moves money as one transaction in double entry, for the tools of accountants. Its postings come from
+ * the events, the balances it asserts from the fold, so that a tool that checks it checks one against the other, after every event.
+ */
+import { Account, Postings } from "@millrace/core"
+import { EventCodec, EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
+import { Array, Effect, Schema, Stream } from "effect"
+import { beancount } from "./journal/Beancount.ts"
+import { csv } from "./journal/Csv.ts"
+import type { Balance, Format, Line, Transaction } from "./journal/Format.ts"
+import { jsonl } from "./journal/Jsonl.ts"
+import { hledger, ledger } from "./journal/Ledger.ts"
+import { balancesOf } from "./rules/Books.ts"
+
+export const formats: Readonly<Record<FormatName, Format>> = { hledger, ledger, beancount, csv, jsonl }
+export type FormatName = "hledger" | "ledger" | "beancount" | "csv" | "jsonl"
+
+/** An event that no journal can be made of: what is wrong with it is the audit's to say. */
+export class UnreadableLog extends Schema.TaggedError<UnreadableLog>()("UnreadableLog", {
+  position: Schema.String,
+  stream: Schema.String,
+  reason: Schema.String
+}) {}
+
+/** The whole log as a journal: text in pieces, to be written one after another. */
+export const journal = (name: FormatName): Stream.Stream<string, EventStore.StoreUnavailable | UnreadableLog, EventStore.EventStore> =>
+  Stream.unwrap(
+    Effect.gen(function* () {
+      const store = yield* EventStore.EventStore
+      const writer = new Writer(formats[name])
+      const opening = Stream.make(formats[name].opening)
+      const body = Stream.mapArrayEffect(store.readAll(EventStore.start), (events) =>
+        Effect.try({
+          try: () => Array.of(events.map((event) => writer.next(event)).join("")),
+          catch: (error) => (error instanceof UnreadableLog ? error : unreadable(events[0], error))
+        })
+      )
+      return Stream.concat(
+        opening,
+        Stream.concat(
+          body,
+          Stream.suspend(() => Stream.make(writer.end()))
+        )
+      )
+    })
+  )
+
+const unreadable = ({ position, stream }: EventStore.RecordedEvent, error: unknown) =>
+  new UnreadableLog({ position, stream, reason: error instanceof Error ? error.message : String(error) })
+
+const codec = EventCodec.make(Account.Account)
+
+/** An account as the journal left it. */
+interface Own {
+  readonly state: Account.Account
+  readonly date: string
+}
+
+class Writer {
+  readonly #format: Format
+  readonly #accounts = new Map<StreamName.StreamName, Own>()
+  /** Every name that was posted to, with what its postings come to. Debit positive. */
+  readonly #totals = new Map<string, number>()
+  #lastDate = ""
+
+  constructor(format: Format) {
+    this.#format = format
+  }
+
+  /** What an event adds to the journal: nothing where it moves no money. */
+  next(event: EventStore.RecordedEvent): string {
+    if (StreamName.category(event.stream) !== Account.Account.category) return ""
+    try {
+      return this.#post(event)
+    } catch (error) {
+      throw unreadable(event, error)
+    }
+  }
+
+  #post(recorded: EventStore.RecordedEvent): string {
+    const accountId = StreamName.id(recorded.stream)
+    const own = this.#accounts.get(recorded.stream)
+    const before = own?.state ?? Account.initial
+    const at = HashChain.atOf(recorded)
+    const event = codec.decode(recorded.type, recorded.data)
+    const postings = Postings.postings(accountId, before, event)
+    const state = Account.Account.evolve(before, event, Date.parse(at))
+    const date = postings.length === 0 ? (own?.date ?? "") : at.slice(0, 10)
+    this.#accounts.set(recorded.stream, { state, date })
+    if (postings.length === 0) return ""
+    if (date > this.#lastDate) this.#lastDate = date
+
+    const balances = ownBalances(accountId, state)
+    const { id, position, revision, stream, type } = recorded
+    const transaction: Transaction = {
+      date,
+      at,
+      event: id,
+      position,
+      stream,
+      revision,
+      type,
+      // A day that is over for this account: some tools check balances only by the day
+      carried: own !== undefined && own.date !== "" && own.date < date ? this.#known(ownBalances(accountId, before)) : [],
+      lines: postings.map(({ account, amount }): Line => {
+        const balance = balances.find((own) => own.account === account)
+        return { account, amount, ...(balance && { balance: balance.balance }) }
+      })
+    }
+    return this.#open(postings.map(({ account }) => account)) + this.#add(transaction)
+  }
+
+  #open(accounts: ReadonlyArray<string>): string {
+    let opened = ""
+    for (const account of accounts) {
+      if (this.#totals.has(account)) continue
+      this.#totals.set(account, 0)
+      opened += this.#format.account(account)
+    }
+    return opened
+  }
+
+  #add(transaction: Transaction): string {
+    for (const { account, amount } of transaction.lines) this.#totals.set(account, (this.#totals.get(account) ?? 0) + amount)
+    return this.#format.transaction(transaction)
+  }
+
+  /** The balances of every account: customers' by the fold, the house's by its postings. */
+  end(): string {
+    if (this.#totals.size === 0) return ""
+    const byFold = new Map<string, number>()
+    for (const [stream, { state }] of this.#accounts) {
+      for (const { account, balance } of ownBalances(StreamName.id(stream), state)) byFold.set(account, balance)
+    }
+    const balances = [...this.#totals].map(([account, total]): Balance => ({ account, balance: byFold.get(account) ?? total }))
+    return this.#format.closing(this.#lastDate, balances)
+  }
+
+  #known(balances: ReadonlyArray<Balance>): ReadonlyArray<Balance> {
+    return balances.filter(({ account }) => this.#totals.has(account))
+  }
+}
+
+/** A customer's accounts as the fold has them. Debit positive, so what we owe them is negative. */
+const ownBalances = (accountId: string, account: Account.Account): ReadonlyArray<Balance> => {
+  const { available, receivable, reserved } = balancesOf(account)
+  return [
+    { account: Postings.available(accountId), balance: 0 - available },
+    { account: Postings.reserved(accountId), balance: 0 - reserved },
+    { account: Postings.receivable(accountId), balance: receivable }
+  ]
+}

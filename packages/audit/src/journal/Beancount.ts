@@ -1,0 +1,47 @@
+/**
+ * The journal of beancount. It asserts balances as of the beginning of a day: for a customer's accounts at each new day they are used,
+ * for all at the day after the last.
+ *
+ * Components of its account names are letters, digits and hyphens, and begin with a capital or a digit. Ours are mapped one to one:
+ * the first letter becomes a capital, any other character `-` and the two hexadecimal digits of each of its bytes; a component that does not
+ * begin with a small letter or a digit is led by `0-00`. So `assets:receivable:acc_01` is `Assets:Receivable:Acc-5F01`.
+ */
+import { type Balance, COMMODITY, dayAfter, decimal, type Format, type Transaction } from "./Format.ts"
+
+const AS_IT_IS = "0-00"
+
+const componentOf = (component: string): string => {
+  const escaped = component.replace(/[^A-Za-z0-9]/gu, (char) =>
+    [...Buffer.from(char)].map((byte) => `-${byte.toString(16).toUpperCase().padStart(2, "0")}`).join("")
+  )
+  if (!/^[a-z0-9]/u.test(escaped) || escaped.startsWith(AS_IT_IS)) return AS_IT_IS + escaped
+  return escaped.charAt(0).toUpperCase() + escaped.slice(1)
+}
+
+const componentFrom = (text: string): string => {
+  const escaped = text.startsWith(AS_IT_IS) ? text.slice(AS_IT_IS.length) : text.charAt(0).toLowerCase() + text.slice(1)
+  return decodeURIComponent(escaped.replaceAll("-", "%"))
+}
+
+/** Our name of an account as beancount's. */
+export const nameOf = (account: string): string => account.split(":").map(componentOf).join(":")
+/** And back. */
+export const nameFrom = (name: string): string => name.split(":").map(componentFrom).join(":")
+
+const balance = (date: string, { account, balance }: Balance): string =>
+  `${date} balance ${nameOf(account)}  ${decimal(balance)} ${COMMODITY}\n`
+
+const transaction = ({ at, carried, date, event, lines, position, revision, stream, type }: Transaction): string =>
+  `${carried.length === 0 ? "" : `\n${carried.map((own) => balance(date, own)).join("")}`}\n${date} * "${type}"\n` +
+  `  event: ${JSON.stringify(event)}\n  position: ${JSON.stringify(position)}\n  stream: ${JSON.stringify(stream)}\n  revision: ${revision}\n  at: "${at}"\n` +
+  lines.map(({ account, amount }) => `  ${nameOf(account)}  ${decimal(amount)} ${COMMODITY}\n`).join("")
+
+/** Clocks of several hosts may differ, so the log is not quite in the order of dates: accounts are open from the beginning of time. */
+const BEGINNING = "1970-01-01"
+
+export const beancount: Format = {
+  opening: `; Millrace, credits: one is a thousandth of a dollar\n\n${BEGINNING} commodity ${COMMODITY}\n`,
+  account: (account) => `\n${BEGINNING} open ${nameOf(account)} ${COMMODITY}\n`,
+  transaction,
+  closing: (date, balances) => `\n${balances.map((own) => balance(dayAfter(date), own)).join("")}`
+}

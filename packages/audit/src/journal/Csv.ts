@@ -1,0 +1,37 @@
+/**
+ * The journal as CSV (RFC 4180): a row for each posting, then a row of type `Balance` for each account, of amount zero. `balance` is
+ * what the account stands at after the row: empty for accounts of the house, until the end.
+ */
+import { COMMODITY, decimal, type Format } from "./Format.ts"
+
+const COLUMNS = ["date", "at", "position", "stream", "revision", "event", "type", "account", "amount", "commodity", "balance"]
+
+const field = (text: string): string => (/[",\r\n]/u.test(text) ? `"${text.replaceAll(`"`, `""`)}"` : text)
+const row = (...fields: ReadonlyArray<string>): string => `${fields.map(field).join(",")}\r\n`
+
+export const csv: Format = {
+  opening: row(...COLUMNS),
+  account: () => "",
+  transaction: ({ at, date, event, lines, position, revision, stream, type }) =>
+    lines
+      .map(({ account, amount, balance }) =>
+        row(
+          date,
+          at,
+          position,
+          stream,
+          String(revision),
+          event,
+          type,
+          account,
+          decimal(amount),
+          COMMODITY,
+          balance === undefined ? "" : decimal(balance)
+        )
+      )
+      .join(""),
+  closing: (date, balances) =>
+    balances
+      .map(({ account, balance }) => row(date, "", "", "", "", "", "Balance", account, decimal(0), COMMODITY, decimal(balance)))
+      .join("")
+}

@@ -1,0 +1,37 @@
+/**
+ * The journals of hledger and of ledger, which differ in how they declare a commodity. Every posting to a customer's account asserts
+ * its balance; the last transaction moves nothing and asserts all balances.
+ *
+ * Names of accounts are ours, but for characters that end a name, a component or a line: those are written `%` and their hexadecimal code.
+ */
+import { type Balance, COMMODITY, decimal, type Format, type Transaction } from "./Format.ts"
+
+const amount = (thousandths: number): string => `${decimal(thousandths)} ${COMMODITY}`
+
+/** `%` is itself written as a code, so that {@link nameFrom} undoes this. */
+export const nameOf = (account: string): string =>
+  account.replace(/[^\p{L}\p{N}:._-]/gu, (char) =>
+    [...Buffer.from(char)].map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, "0")}`).join("")
+  )
+
+export const nameFrom = (name: string): string => decodeURIComponent(name)
+
+const line = (account: string, thousandths: number, balance: number | undefined): string =>
+  `    ${nameOf(account)}  ${amount(thousandths)}${balance === undefined ? "" : ` = ${amount(balance)}`}\n`
+
+const transaction = ({ at, date, event, lines, position, revision, stream, type }: Transaction): string =>
+  `\n${date} * ${type}\n    ; event: ${event}\n    ; position: ${position}\n    ; stream: ${stream}\n    ; revision: ${revision}\n    ; at: ${at}\n` +
+  lines.map(({ account, amount, balance }) => line(account, amount, balance)).join("")
+
+const closing = (date: string, balances: ReadonlyArray<Balance>): string =>
+  `\n${date} * Balances\n${balances.map(({ account, balance }) => line(account, 0, balance)).join("")}`
+
+const format = (commodity: string): Format => ({
+  opening: `; Millrace, credits: one is a thousandth of a dollar\n\n${commodity}\n`,
+  account: (account) => `\naccount ${nameOf(account)}\n`,
+  transaction,
+  closing
+})
+
+export const hledger: Format = format(`commodity 1000.000 ${COMMODITY}`)
+export const ledger: Format = format(`commodity ${COMMODITY}\n    format 1000.000 ${COMMODITY}`)

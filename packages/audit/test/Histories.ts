@@ -1,0 +1,192 @@
+/** Random histories of accounts: everything that may happen to them, decided by the ledger itself, the same for the same seed. */
+import { type Account, AccountSnapshot, Credits, Decisions, Ledger, Lots, PricePlan } from "@millrace/core"
+import { EventIds, EventStore, MemoryEventStore } from "@millrace/event-sourcing"
+import { Clock, Context, Effect, HashMap, Layer, Stream } from "effect"
+
+/** Mulberry32. */
+export const dice = (seed: number) => {
+  let a = seed >>> 0
+  const next = () => {
+    a = (a + 0x6d2b79f5) >>> 0
+    let t = Math.imul(a ^ (a >>> 15), a | 1)
+    t ^= t + Math.imul(t ^ (t >>> 7), t | 61)
+    return ((t ^ (t >>> 14)) >>> 0) / 4294967296
+  }
+  return {
+    below: (n: number) => Math.floor(next() * n),
+    chance: (p: number) => next() < p,
+    pick: <A>(first: A, ...others: ReadonlyArray<A>): A => others[Math.floor(next() * (others.length + 1)) - 1] ?? first
+  }
+}
+export type Dice = ReturnType<typeof dice>
+
+/** A clock that goes on when it is told, and that nobody can sleep by: what a ledger does in its sleep is not part of a history. */
+class Watch implements Clock.Clock {
+  now = Date.parse("2026-01-30T20:00:00.000Z")
+  currentTimeMillisUnsafe = () => this.now
+  currentTimeNanosUnsafe = () => BigInt(this.now) * 1_000_000n
+  monotonicTimeNanosUnsafe = this.currentTimeNanosUnsafe
+  currentTimeMillis = Effect.sync(this.currentTimeMillisUnsafe)
+  currentTimeNanos = Effect.sync(this.currentTimeNanosUnsafe)
+  monotonicTimeNanos = this.currentTimeNanos
+  sleep = () => Effect.never
+}
+
+/** Lets some time pass. Milliseconds. */
+export class Pass extends Context.Service<Pass, (millis: number) => void>()("audit/test/Pass") {}
+
+type Services = Ledger | PricePlan.PriceBook | EventStore.EventStore | Pass
+
+/** A new ledger, with ids and a time that depend on nothing. */
+const services = (): Layer.Layer<Services> => {
+  const watch = new Watch()
+  let ids = 0
+  const clock = Layer.succeed(Clock.Clock, watch)
+  const eventIds = Layer.succeed(EventIds, () => `00000000-0000-7000-8000-${(++ids).toString(16).padStart(12, "0")}`)
+  const pass = Layer.succeed(Pass, (millis) => {
+    watch.now += millis
+  })
+  return Layer.mergeAll(Ledger.layer(), Layer.orDie(PricePlan.PriceBook.layer), pass).pipe(
+    Layer.provideMerge(MemoryEventStore.layer),
+    Layer.provide([eventIds, clock])
+  )
+}
+
+/** A log as it was written, and its snapshots by name. */
+export interface Log {
+  readonly events: ReadonlyArray<EventStore.RecordedEvent>
+  readonly snapshots: ReadonlyMap<string, EventStore.StoredSnapshot>
+}
+
+export const accountIds = ["acc_01JA", "acc_01JB", "acc_01JC"] as const
+/** Never verified. */
+const trialId = "acc_01JD"
+
+/** What `write` leaves in a new store. */
+export const logOf = <E>(write: Effect.Effect<unknown, E, Services>): Promise<Log> =>
+  Effect.gen(function* () {
+    yield* write
+    const store = yield* EventStore.EventStore
+    const events = yield* Stream.runCollect(store.readAll(EventStore.start))
+    const snapshots = new Map<string, EventStore.StoredSnapshot>()
+    for (const id of [...accountIds, trialId]) {
+      const name = `accountSnapshot.v${AccountSnapshot.VERSION}-${id}` as const
+      const snapshot = yield* store.loadSnapshot(name)
+      if (snapshot !== undefined) snapshots.set(name, snapshot)
+    }
+    return { events, snapshots }
+  }).pipe(Effect.provide(services()), Effect.runPromise)
+
+const HOUR = 3_600_000
+
+/** `steps` commands, of which some are refused, to three accounts, over some days; two price versions. */
+export const randomHistory = (seed: number, steps: number): Promise<Log> => logOf(commands(dice(seed), steps))
+
+const commands = Effect.fnUntraced(function* (random: Dice, steps: number) {
+  const ledger = yield* Ledger
+  for (const id of accountIds) {
+    yield* ledger.execute(id, Decisions.open({ sealedEmail: "sealed", emailHash: "hash" }))
+    yield* ledger.execute(id, Decisions.verify(Credits.of(2_000), `lot_signup_${id}`), { actor: "test", reason: `a "quoted", reason` })
+  }
+  yield* ledger.execute(trialId, Decisions.open({ sealedEmail: "sealed", emailHash: "hash" }))
+  const pass = yield* Pass
+  for (let step = 0; step < steps; step++) {
+    if (random.chance(0.3)) pass(random.pick(1, 1_000, 1_000, 20_000, HOUR, 9 * HOUR))
+    if (step === Math.floor(steps / 2)) yield* PricePlan.PriceBook.use((book) => book.publish({ "grammar.check": Credits.of(1_250) }))
+    if (random.chance(0.06)) yield* Effect.ignore(trial(random, step))
+    if (step === steps - 20) yield* ledger.execute("acc_01JC", Decisions.close)
+    const id = random.pick(...accountIds)
+    const { state, at } = yield* ledger.read(id)
+    yield* Effect.ignore(command(random, id, step, state, at))
+  }
+})
+
+const command = Effect.fnUntraced(function* (random: Dice, id: string, step: number, account: Account.Account, now: number) {
+  const ledger = yield* Ledger
+  const some = <A>(all: Iterable<A>): A | undefined => {
+    const list = [...all]
+    return list[random.below(list.length)]
+  }
+  const open = () => some(HashMap.keys(account.holds)) ?? "res_none"
+  const settled = () =>
+    some(
+      [...account.ended, ...account.endedBefore]
+        .filter(([, outcome]) => outcome._tag === "succeeded")
+        .map(([reservationId]) => reservationId)
+    ) ?? "res_none"
+  const lapsed = () =>
+    some([...account.ended].filter(([, outcome]) => outcome._tag === "refunded" && outcome.reason === "abandoned").map(([id]) => id)) ??
+    "res_none"
+  const held = () => account.lots.find((lot) => lot.held > lot.claimed && Lots.isPaid(lot.source))?.lotId
+  const paid = () => (random.chance(0.6) ? held() : undefined) ?? some(HashMap.keys(account.paidLots)) ?? "lot_none"
+  const amount = () => Credits.of(random.pick(1, 500, 3_000, 40_000))
+
+  const reserve = Effect.fnUntraced(function* () {
+    const operation = random.pick("grammar.check", "bin.lookup", "email.validateBatch")
+    const { unitPrice, version } = yield* PricePlan.PriceBook.use((book) => book.quote(operation))
+    const call: Decisions.Reserve = {
+      reservationId: `res_${step}`,
+      requestId: `req_${step}`,
+      operation,
+      quantity: operation === "email.validateBatch" ? 1 + random.below(40) : 1,
+      priceVersion: version,
+      unitPrice,
+      lifetime: random.pick(45_000, HOUR, 20 * HOUR),
+      ...(random.chance(0.3) ? { key: { hash: `key_${random.below(6)}`, fingerprint: "same", lookedUpAt: now } } : {})
+    }
+    return call
+  })
+
+  switch (random.below(16)) {
+    case 0: {
+      const source = random.pick("topup", "topup", "subscription", "promotion", "adjustment")
+      const isPaid = source === "topup" || source === "subscription"
+      return yield* ledger.execute(
+        id,
+        Decisions.grant({
+          lotId: `lot_${step}`,
+          amount: amount(),
+          source,
+          expiresAt: random.chance(0.6) ? now + random.pick(30_000, HOUR, 30 * HOUR) : null,
+          paymentRef: isPaid ? `pay_${step}` : null
+        })
+      )
+    }
+    case 1:
+      return yield* ledger.execute(id, Decisions.clawBack(paid(), random.chance(0.5) ? amount() : undefined))
+    case 2:
+      return yield* ledger.execute(id, Decisions.reverseClawback(paid(), random.chance(0.5) ? amount() : undefined))
+    case 3:
+    case 4:
+      return yield* ledger.giveBack(id, settled(), {
+        reason: random.pick("goodwill", "service_error", "cancelled"),
+        ...(random.chance(0.5) ? { amount: Credits.of(random.pick(1, 500)) } : {})
+      })
+    case 5:
+      return yield* ledger.execute(id, Decisions.refund(open(), random.pick("service_error", "cancelled")))
+    case 6:
+      return yield* ledger.execute(id, Decisions.settleLate(yield* reserve(), { reservationId: lapsed(), replyHash: "late" }))
+    case 7:
+      return yield* ledger.execute(id, random.chance(0.15) ? Decisions.suspend : Decisions.reinstate)
+    case 8:
+    case 9:
+    case 10:
+    case 11: {
+      const reservationId = open()
+      const hold = [...account.holds].find(([id]) => id === reservationId)?.[1]
+      const quantity = random.chance(0.4) && hold !== undefined ? { quantity: random.below(hold.quantity + 1) } : {}
+      return yield* ledger.execute(id, Decisions.settle({ reservationId, replyHash: "hash", ...quantity }))
+    }
+    default:
+      return yield* ledger.execute(id, Decisions.reserve(yield* reserve()), { $correlationId: `req_${step}` })
+  }
+})
+
+const trial = Effect.fnUntraced(function* (random: Dice, step: number) {
+  const ledger = yield* Ledger
+  const { state } = yield* ledger.read(trialId)
+  const [open = "trial_none"] = HashMap.keys(state.trial.open)
+  const call = { reservationId: `trial_${step}`, requestId: `req_${step}`, operation: "grammar.check", lifetime: 60_000 }
+  if (random.chance(0.5)) return yield* ledger.execute(trialId, Decisions.reserveTrial(call))
+  return yield* ledger.execute(trialId, random.pick(Decisions.useTrial, Decisions.releaseTrial)(open))
+})

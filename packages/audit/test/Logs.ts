@@ -1,0 +1,67 @@
+/** Logs that somebody touched: an event store over any list of events, and the ways to tamper with one. */
+import { EventStore, HashChain, type StreamName } from "@millrace/event-sourcing"
+import { Effect, Layer, Stream } from "effect"
+import { Audit } from "../src/index.ts"
+import type { Log } from "./Histories.ts"
+
+type Events = ReadonlyArray<EventStore.RecordedEvent>
+
+/** A store that holds exactly this, right or wrong. It takes nothing more. */
+export const storeOf = ({ events, snapshots }: Log): Layer.Layer<EventStore.EventStore> => {
+  const stream = (name: StreamName.StreamName) => events.filter((event) => event.stream === name)
+  return Layer.succeed(EventStore.EventStore, {
+    append: () => Effect.die("Nothing is appended to the log of a test"),
+    readStream: (name, { from = 0, limit } = {}) =>
+      Stream.fromArray(
+        stream(name)
+          .filter(({ revision }) => revision >= from)
+          .slice(0, limit)
+      ),
+    lastRevision: (name) => Effect.sync(() => stream(name).at(-1)?.revision ?? "noStream"),
+    readAll: (after) => Stream.rechunk(Stream.fromArray(events.filter(({ position }) => position > after || after === "")), 7),
+    subscribe: () => Stream.never,
+    head: Effect.sync(() => events.at(-1)?.position ?? EventStore.start),
+    loadSnapshot: (name) => Effect.sync(() => snapshots.get(name)),
+    saveSnapshot: () => Effect.void
+  })
+}
+
+export const audit = (log: Log, options: Audit.Options = {}) => Effect.runPromise(Audit.run(options).pipe(Effect.provide(storeOf(log))))
+
+/** Events in another order, or others, in the places of a log: positions count on as a store would have given them. */
+export const placed = (events: Events): Events =>
+  events.map((event, i) => ({ ...event, position: EventStore.position(String(i + 1).padStart(16, "0")) }))
+
+/** What a forger with all means would do: revisions and hashes of every stream as if these events had been written. */
+export const rehashed = (events: Events): Events => {
+  const ends = new Map<string, { revision: number; hash: string }>()
+  return events.map((event) => {
+    const { revision, hash } = ends.get(event.stream) ?? { revision: -1, hash: HashChain.start(event.stream) }
+    const { at: _, ...metadata } = HashChain.metadataOf(event)
+    const sealed = HashChain.seal(hash, event.stream, revision + 1, event, HashChain.atOf(event), JSON.stringify(metadata))
+    ends.set(event.stream, { revision: revision + 1, hash: HashChain.hashOf(sealed) })
+    return { ...event, ...sealed, revision: revision + 1 }
+  })
+}
+
+/** An event with other data. */
+export const withData = (event: EventStore.RecordedEvent, change: (data: Record<string, unknown>) => Record<string, unknown>) => ({
+  ...event,
+  data: JSON.stringify(change(JSON.parse(event.data)))
+})
+
+/** A log written event by event, by no decision: whatever is given, sealed in the order given. */
+export const written = (entries: ReadonlyArray<readonly [stream: StreamName.StreamName, at: string, event: { readonly _tag: string }]>): Events =>
+  rehashed(
+    placed(
+      entries.map(([stream, at, { _tag: type, ...data }], i) => ({
+        id: `00000000-0000-7000-8000-${i.toString(16).padStart(12, "0")}`,
+        type,
+        data: JSON.stringify(data),
+        metadata: `{"hash":"${"x".repeat(43)}","at":"${at}"}`,
+        stream,
+        revision: 0,
+        position: EventStore.start
+      }))
+    )
+  )

@@ -1,0 +1,62 @@
+/**
+ * Looking back across accounts: what became of a request or a reservation, and whose a lot is. Reads the whole log, without an
+ * index, passing over what does not so much as mention what is sought: for operators and auditors, not for calls.
+ */
+import { Effect, Stream } from "effect"
+import { EventCodec, EventStore, StreamName } from "@millrace/event-sourcing"
+import { Account } from "./Account.ts"
+import type { AccountEvent, EventOf } from "./AccountEvent.ts"
+
+/** A reservation from its hold to whatever was given back later, each with the event that says so. */
+export interface ReservationHistory {
+  readonly accountId: string
+  readonly hold: EventOf<"CreditReserved">
+  readonly events: ReadonlyArray<{ readonly recorded: EventStore.RecordedEvent; readonly event: AccountEvent }>
+}
+
+const codec = EventCodec.make(Account)
+
+const mentions = (text: string) =>
+  Effect.gen(function* () {
+    const store = yield* EventStore.EventStore
+    const found: Array<EventStore.RecordedEvent> = []
+    yield* Stream.runForEachArray(store.readAll(EventStore.start), (events) =>
+      Effect.sync(() => {
+        for (const event of events) {
+          if (event.data.includes(text) && StreamName.category(event.stream) === Account.category) found.push(event)
+        }
+      })
+    )
+    return found
+  })
+
+/** Every reservation of a request (a retry makes another), or the one of that id; in the order of the log. */
+export const reservations = (
+  sought: { readonly requestId: string } | { readonly reservationId: string }
+): Effect.Effect<ReadonlyArray<ReservationHistory>, EventStore.StoreUnavailable, EventStore.EventStore> =>
+  Effect.gen(function* () {
+    if ("requestId" in sought) {
+      const holds = (yield* mentions(JSON.stringify(sought.requestId))).flatMap((recorded) => {
+        const event = codec.decode(recorded.type, recorded.data)
+        return event._tag === "CreditReserved" && event.requestId === sought.requestId ? [event.reservationId] : []
+      })
+      return (yield* Effect.forEach(holds, (reservationId) => reservations({ reservationId }))).flat()
+    }
+    const { reservationId } = sought
+    const events = (yield* mentions(JSON.stringify(reservationId)))
+      .map((recorded) => ({ recorded, event: codec.decode(recorded.type, recorded.data) }))
+      .filter(({ event }) => "reservationId" in event && event.reservationId === reservationId)
+    const [first] = events
+    return first?.event._tag === "CreditReserved" ? [{ accountId: StreamName.id(first.recorded.stream), hold: first.event, events }] : []
+  })
+
+/** The account that a lot was granted to. */
+export const accountOfLot = (lotId: string): Effect.Effect<string | undefined, EventStore.StoreUnavailable, EventStore.EventStore> =>
+  Effect.map(mentions(JSON.stringify(lotId)), (events) => {
+    const grant = events.find(({ type, data }) => {
+      if (type !== "CreditsGranted") return false
+      const event = codec.decode(type, data)
+      return event._tag === "CreditsGranted" && event.lotId === lotId
+    })
+    return grant && StreamName.id(grant.stream)
+  })

@@ -1,0 +1,201 @@
+import { EventStore } from "@millrace/event-sourcing"
+import { Effect, Redacted } from "effect"
+import { TestClock } from "effect/testing"
+import { describe, expect } from "vitest"
+import * as FaultyEventStore from "../../../testing/src/FaultyEventStore.ts"
+import { format, newSecret, parse } from "../../src/accounts/ApiKey.ts"
+import { outcome } from "../vault/Vaults.ts"
+import { host, logText, stores, testing } from "./Hosts.ts"
+
+const ADA = "ada@example.com"
+const range = (n: number) => Array.from({ length: n }, (_, i) => i)
+
+const opened = Effect.gen(function* () {
+  const shared = yield* stores
+  const [here, there] = [yield* host(shared), yield* host(shared)]
+  return { shared, here, there, accountId: yield* here.registration.open(ADA) }
+})
+
+describe("a key", () => {
+  testing(
+    "stands for its account in every process as soon as it is issued, and no longer once it is revoked",
+    Effect.gen(function* () {
+      const { here, there, accountId } = yield* opened
+      for (const [issuer, other] of [
+        [here, there],
+        [there, here]
+      ] as const) {
+        const { key, keyId } = yield* issuer.keys.issue(accountId)
+        const text = Redacted.value(key)
+        for (const { keys } of [other, issuer])
+          expect(yield* keys.authenticate(text)).toEqual({ accountId, keyId, scopes: ["read", "operations"] })
+        yield* other.keys.revoke(accountId, keyId)
+        for (const { keys } of [issuer, other]) expect(yield* outcome(keys.authenticate(text))).toBe("Unauthorized")
+      }
+    })
+  )
+
+  testing(
+    "that is missing, malformed, unknown, wrong, revoked, expired, or of a closed account is refused alike",
+    Effect.gen(function* () {
+      const { here, there, accountId } = yield* opened
+      const issue = Effect.map(here.keys.issue(accountId), ({ key, keyId }) => ({ text: Redacted.value(key), keyId }))
+      const good = yield* issue
+      const revoked = yield* issue
+      yield* there.keys.revoke(accountId, revoked.keyId)
+      const expired = yield* here.keys.issue(accountId, { expiresAt: 1_000 })
+      const secret = newSecret((size) => new Uint8Array(size).fill(3))
+      const [wrong, unknown] = [format({ keyId: good.keyId, secret }), format({ keyId: "0".repeat(26), secret })]
+      expect(yield* here.keys.authenticate(Redacted.value(expired.key))).toMatchObject({ accountId })
+      yield* TestClock.adjust(1_000)
+      const bad = [
+        undefined,
+        "",
+        "Bearer",
+        `${good.text}x`,
+        good.text.replace("mr_", "rm_"),
+        revoked.text,
+        ...[wrong, unknown, expired.key].map(Redacted.value)
+      ]
+      for (const text of bad)
+        for (const { keys } of [here, there]) expect({ ...(yield* Effect.flip(keys.authenticate(text))) }).toEqual({ _tag: "Unauthorized" })
+      expect(yield* here.keys.authenticate(good.text)).toMatchObject({ accountId })
+      yield* there.registration.suspend(accountId)
+      expect(yield* here.keys.authenticate(good.text)).toMatchObject({ accountId })
+      yield* there.registration.close(accountId)
+      expect(yield* outcome(here.keys.authenticate(good.text))).toBe("Unauthorized")
+    })
+  )
+
+  testing(
+    "has the scopes it was given, each once, or reading and billed operations",
+    Effect.gen(function* () {
+      const { here, accountId } = yield* opened
+      const scopesOf = (options: Parameters<typeof here.keys.issue>[1]) =>
+        Effect.gen(function* () {
+          const { key } = yield* here.keys.issue(accountId, options)
+          return (yield* here.keys.authenticate(Redacted.value(key))).scopes
+        })
+      expect(yield* scopesOf({})).toEqual(["read", "operations"])
+      expect(yield* scopesOf({ scopes: ["billing", "keys", "billing"] })).toEqual(["billing", "keys"])
+      expect(yield* scopesOf({ scopes: [] })).toEqual([])
+    })
+  )
+
+  testing(
+    "leaves neither its secret nor its label in the log",
+    Effect.gen(function* () {
+      const { shared, here, accountId } = yield* opened
+      const { key, keyId } = yield* here.keys.issue(accountId, { label: "canary label" }, { actor: "root", reason: "asked" })
+      const log = yield* logText(shared)
+      expect(log).toContain(`apiKey-${keyId}`)
+      expect(log).toContain("asked")
+      expect(log).not.toContain("canary")
+      expect(log).not.toContain(parse(Redacted.value(key))?.secret ?? "ApiKeyIssued")
+    })
+  )
+
+  testing(
+    "is not issued for the past, nor to an account that is none or is closed",
+    Effect.gen(function* () {
+      const { here, there, accountId } = yield* opened
+      expect(yield* outcome(here.keys.issue(accountId, { expiresAt: 0 }))).toBe("ExpiryPast")
+      expect(yield* outcome(here.keys.issue("acc_none"))).toBe("AccountNotFound")
+      yield* there.registration.close(accountId)
+      expect(yield* outcome(here.keys.issue(accountId))).toBe("AccountClosed")
+      expect(yield* here.keys.list(accountId)).toEqual([])
+    })
+  )
+
+  testing(
+    "of another account, or none, is not there to be revoked",
+    Effect.gen(function* () {
+      const { here, accountId } = yield* opened
+      const { key, keyId } = yield* here.keys.issue(accountId)
+      const other = yield* here.registration.open("bob@example.com")
+      for (const [account, id] of [
+        [other, keyId],
+        [accountId, "0".repeat(26)],
+        [accountId, ""],
+        [accountId, "../x"],
+        [accountId, "x".repeat(1_000)]
+      ] as const)
+        expect(yield* outcome(here.keys.revoke(account, id))).toBe("ApiKeyNotFound")
+      expect(yield* here.keys.authenticate(Redacted.value(key))).toMatchObject({ keyId })
+    })
+  )
+
+  testing(
+    "cannot be judged while the store does not answer: that is not the caller's fault",
+    Effect.gen(function* () {
+      const { shared, here, accountId } = yield* opened
+      const { key } = yield* here.keys.issue(accountId)
+      let met = 0
+      for (const n of range(8)) {
+        const events = FaultyEventStore.make(shared.events, { plan: { others: [n + 1] } })
+        const { keys } = yield* host({ ...shared, events })
+        const first = yield* outcome(keys.authenticate(Redacted.value(key)))
+        if (first === "StoreUnavailable") met++
+        else expect(first).toMatchObject({ accountId })
+        const again = Effect.retry(keys.authenticate(Redacted.value(key)), { times: 1 })
+        expect(yield* again).toMatchObject({ accountId })
+      }
+      expect(met).toBeGreaterThan(1)
+    })
+  )
+})
+
+describe("the list of keys", () => {
+  testing(
+    "shows an account all its keys, oldest first, those of a moment ago elsewhere included",
+    Effect.gen(function* () {
+      const { here, there, accountId } = yield* opened
+      const other = yield* here.registration.open("bob@example.com")
+      yield* here.keys.issue(other, { label: "bob's" })
+      const first = yield* here.keys.issue(accountId, { label: "laptop" })
+      yield* TestClock.adjust(10)
+      const second = yield* there.keys.issue(accountId, { scopes: ["read"], expiresAt: 99_000 })
+      const expected = [
+        { keyId: first.keyId, scopes: ["read", "operations"], issuedAt: 0, expiresAt: null, revokedAt: null, label: "laptop" },
+        { keyId: second.keyId, scopes: ["read"], issuedAt: 10, expiresAt: 99_000, revokedAt: null, label: null }
+      ]
+      for (const { keys } of [here, there]) expect(yield* keys.list(accountId)).toEqual(expected)
+      yield* TestClock.adjust(10)
+      yield* there.keys.revoke(accountId, first.keyId)
+      for (const { keys } of [here, there]) expect(yield* keys.list(accountId)).toEqual([{ ...expected[0], revokedAt: 20 }, expected[1]])
+      expect(yield* here.keys.list("acc_none")).toEqual([])
+      expect(yield* here.keys.list(other)).toMatchObject([{ label: "bob's" }])
+    })
+  )
+
+  testing(
+    "is right at once, however many are issued at once in two processes",
+    Effect.gen(function* () {
+      const { here, there, accountId } = yield* opened
+      const hosts = [here, there]
+      const issued = yield* Effect.forEach(range(40), (i) => hosts[i % 2]!.keys.issue(accountId), { concurrency: "unbounded" })
+      for (const { keys } of hosts)
+        expect((yield* keys.list(accountId)).map(({ keyId }) => keyId).sort()).toEqual(issued.map(({ keyId }) => keyId).sort())
+    })
+  )
+
+  testing(
+    "is there again after a restart, from what was stored",
+    Effect.gen(function* () {
+      const { shared, here, accountId } = yield* opened
+      const { keyId } = yield* here.keys.issue(accountId, { label: "laptop" })
+      yield* Effect.scoped(Effect.flatMap(host(shared), ({ keys }) => keys.list(accountId)))
+      expect((yield* shared.states.list("projections")).map(({ key }) => key)).toEqual(["keysByAccount"])
+      const read: Array<EventStore.Position> = []
+      const subscribe = (after: EventStore.Position) => {
+        read.push(after)
+        return shared.events.subscribe(after)
+      }
+      const { keys } = yield* host({ ...shared, events: { ...shared.events, subscribe } })
+      expect(yield* keys.list(accountId)).toMatchObject([{ keyId, label: "laptop" }])
+      expect(read).not.toContain(EventStore.start)
+      expect(yield* keys.listStatus).toMatchObject({ stopped: undefined })
+      expect(keys.refused()).toEqual([])
+    })
+  )
+})

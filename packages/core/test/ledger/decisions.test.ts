@@ -1,0 +1,730 @@
+/** What may happen to an account, example by example. Properties of all of it together are in `model.test.ts`. */
+import { Account, type AccountEvent, Decisions, Lots } from "@millrace/core"
+import { HashMap } from "effect"
+import { describe, expect, test } from "vitest"
+import { at, type Dated, given } from "../../../testing/src/GivenWhenThen.ts"
+import { clawedBack, credits, expired, granted, opened, parts, refunded, repaid, reserved, reversed, succeeded } from "./Examples.ts"
+
+const MINUTE = 60_000
+const WEEK = 7 * 24 * 60 * MINUTE
+
+/** An account that was opened, and what happened since: at the instant of the event before it where none is given. */
+const account = (...events: ReadonlyArray<AccountEvent | Dated<AccountEvent>>) => given(Account.Account, [opened, ...events])
+
+const fold = (...events: ReadonlyArray<AccountEvent | Dated<AccountEvent>>): Account.Account => {
+  let now = 0
+  let state = Account.initial
+  for (const dated of events) {
+    const { at, event } = "event" in dated ? dated : { at: now, event: dated }
+    now = at
+    state = Account.Account.evolve(state, event, now)
+  }
+  return state
+}
+
+/** A call of one unit at `price`, held for nobody knows how long. */
+const endless = (
+  reservationId: string,
+  price: number,
+  more: { readonly quantity?: number; readonly key?: Decisions.Reserve["key"] } = {}
+) => ({
+  reservationId,
+  requestId: "req",
+  operation: "grammar.check",
+  quantity: more.quantity ?? 1,
+  priceVersion: 3,
+  unitPrice: credits(price),
+  ...(more.key && { key: more.key })
+})
+
+/** A call of one unit at `price`, held for a minute. */
+const call = (...of: Parameters<typeof endless>): Decisions.Reserve => ({ ...endless(...of), lifetime: MINUTE })
+
+const settle = (reservationId: string, quantity?: number) =>
+  Decisions.settle({ reservationId, replyHash: "reply", ...(quantity === undefined ? {} : { quantity }) })
+
+const key = (fingerprint = "same", lookedUpAt = 0) => ({ hash: "key", fingerprint, lookedUpAt })
+const keyed = { keyHash: "key", fingerprint: "same" }
+
+const available = (expected: number, now: number) => (state: Account.Account) =>
+  expect(Lots.available(Decisions.asOf(state, now).lots, now)).toBe(expected)
+
+describe("an account", () => {
+  test("gets its sign-up credits when it is verified, and only once", () => {
+    const signup = granted("lot_s", 200_000, { source: "signup" })
+    account()
+      .when(Decisions.verify(credits(200_000), "lot_s"))
+      .then([{ _tag: "AccountVerified" }, signup])
+    account({ _tag: "AccountVerified" }, signup)
+      .when(Decisions.verify(credits(200_000), "lot_t"))
+      .then([])
+  })
+
+  test("that was verified while suspended is verified when it is reinstated", () => {
+    account({ _tag: "AccountSuspended" })
+      .when(Decisions.verify(credits(0), "lot_s"))
+      .then([{ _tag: "AccountVerified" }])
+      .thenState((state) => expect(state.status).toBe("suspended"))
+    account({ _tag: "AccountSuspended" }, { _tag: "AccountVerified" })
+      .when(Decisions.reinstate)
+      .then([{ _tag: "AccountReinstated" }])
+      .thenState((state) => expect(state.status).toBe("verified"))
+  })
+
+  test("is opened, suspended, reinstated and closed once each", () => {
+    given(Account.Account, []).when(Decisions.open(opened)).then([opened])
+    account().when(Decisions.open(opened)).then([])
+    account()
+      .when(Decisions.suspend)
+      .then([{ _tag: "AccountSuspended" }])
+    account({ _tag: "AccountSuspended" }).when(Decisions.suspend).then([])
+    account().when(Decisions.reinstate).then([])
+    account()
+      .when(Decisions.close)
+      .then([{ _tag: "AccountClosed" }])
+    account({ _tag: "AccountClosed" }).when(Decisions.close).then([])
+    account({ _tag: "AccountClosed" }).when(Decisions.suspend).thenRefused(new Decisions.AccountClosed())
+    given(Account.Account, []).when(Decisions.suspend).thenRefused(new Decisions.AccountNotFound())
+  })
+
+  test("that is suspended or closed holds nothing more, but ends what it holds", () => {
+    for (const [status, refusal] of [
+      [{ _tag: "AccountSuspended" }, new Decisions.AccountSuspended()],
+      [{ _tag: "AccountClosed" }, new Decisions.AccountClosed()]
+    ] as const) {
+      const events = [granted("a", 5), reserved("res_1", { a: 3 }), status]
+      account(...events)
+        .when(Decisions.reserve(call("res_2", 1)))
+        .thenRefused(refusal)
+      account(...events)
+        .when(settle("res_1"))
+        .then([succeeded("res_1", { a: 3 })])
+      account(...events)
+        .when(Decisions.refund("res_1", "cancelled"))
+        .then([refunded("res_1", { a: 3 }, { reason: "cancelled" })])
+    }
+  })
+
+  test("that nobody opened takes nothing", () => {
+    const nobody = given(Account.Account, [])
+    nobody.when(Decisions.grant({ lotId: "a", amount: credits(1), source: "topup" })).thenRefused(new Decisions.AccountNotFound())
+    nobody.when(Decisions.reserve(call("res_1", 1))).thenRefused(new Decisions.AccountNotFound())
+    nobody.when(Decisions.verify(credits(1), "a")).thenRefused(new Decisions.AccountNotFound())
+  })
+
+  test("is not burdened with lots of nothing", () => {
+    account()
+      .when(Decisions.grant({ lotId: "a", amount: credits(0), source: "topup" }))
+      .then([])
+  })
+})
+
+describe("a hold", () => {
+  test("takes from what expires first, then the lower priority, then the oldest, and records which", () => {
+    account(
+      granted("never", 5, { priority: 1 }),
+      granted("later", 5, { expiresAt: 9_000, priority: 1 }),
+      granted("soon second", 5, { expiresAt: 8_000, priority: 2 }),
+      granted("soon first", 5, { expiresAt: 8_000, priority: 1 }),
+      at(10, granted("soon second, younger", 5, { expiresAt: 8_000, priority: 2 }))
+    )
+      .when(Decisions.reserve(call("res_1", 24)), 100)
+      .thenState((state) =>
+        expect(Account.get(state.holds, "res_1")?.lots).toStrictEqual(
+          parts({ "soon first": 5, "soon second": 5, "soon second, younger": 5, later: 5, never: 4 })
+        )
+      )
+  })
+
+  test("names its price version, amount, deadline and lots", () => {
+    account(granted("a", 10))
+      .when(Decisions.reserve(call("res_1", 3, { quantity: 2 })), 1_000)
+      .then([reserved("res_1", { a: 6 }, { quantity: 2, priceVersion: 3, expiresAt: 61_000 })])
+  })
+
+  test("of a job has no expiry but a time by which the job must be accepted", () => {
+    const job: Decisions.Reserve = { ...endless("res_1", 3), job: { jobId: "job_1", acceptWithin: 30_000 } }
+    const hold = reserved("res_1", { a: 3 }, { quantity: 1, priceVersion: 3, jobId: "job_1", acceptBy: 30_000 })
+    account(granted("a", 10)).when(Decisions.reserve(job)).then([hold])
+    expect(Decisions.expireDue(fold(opened, granted("a", 10), hold), WEEK)).toStrictEqual([])
+  })
+
+  test("that recovery ends is not ended by time", () => {
+    const hold = reserved("res_1", { a: 3 }, { expiresAt: 1_000, recoverable: true })
+    account(granted("a", 3), hold).when(Decisions.applyDue, 5_000).then([])
+    account(granted("a", 3), hold)
+      .when(settle("res_1"), 5_000)
+      .then([succeeded("res_1", { a: 3 })])
+    account(granted("a", 3), hold)
+      .when(Decisions.refund("res_1", "abandoned"), 5_000)
+      .then([refunded("res_1", { a: 3 }, { reason: "abandoned" })])
+  })
+
+  test("that asks for too much says what is missing and what could be had, and writes nothing", () => {
+    account(granted("a", 10))
+      .when(Decisions.reserve(call("res_1", 4, { quantity: 3 })))
+      .thenRefused(
+        new Decisions.InsufficientCredits({ required: credits(12), available: credits(10), shortfall: credits(2), affordableUnits: 2 })
+      )
+  })
+
+  test("sees no credits that expire at this very instant", () => {
+    account(granted("a", 5, { expiresAt: 1_000 }))
+      .when(Decisions.reserve(call("res_1", 5)), 999)
+      .thenState(available(0, 999))
+    account(granted("a", 5, { expiresAt: 1_000 }))
+      .when(Decisions.reserve(call("res_1", 5)), 1_000)
+      .thenRefused(
+        new Decisions.InsufficientCredits({ required: credits(5), available: credits(0), shortfall: credits(5), affordableUnits: 0 })
+      )
+  })
+
+  test("that was asked for again is the same hold", () => {
+    account(granted("a", 10), reserved("res_1", { a: 3 }))
+      .when(Decisions.reserve(call("res_1", 3)))
+      .then([])
+    account(granted("a", 10), reserved("res_1", { a: 3 }), succeeded("res_1", { a: 3 }))
+      .when(Decisions.reserve(call("res_1", 3)))
+      .then([])
+  })
+
+  test("that has ended is not held again, whether or not its end was written", () => {
+    const refusal = new Decisions.AlreadyEnded({ reservationId: "res_1", outcome: "refunded" })
+    const hold = reserved("res_1", { a: 3 }, { expiresAt: 1_000 })
+    account(granted("a", 10), hold, refunded("res_1", { a: 3 }))
+      .when(Decisions.reserve(call("res_1", 3)))
+      .thenRefused(refusal)
+    account(granted("a", 10), hold)
+      .when(Decisions.reserve(call("res_1", 3)), 1_000)
+      .thenRefused(refusal)
+  })
+})
+
+describe("a settle", () => {
+  test("charges what was done at the hold's price and gives the rest back to the lots taken last", () => {
+    account(granted("a", 4), granted("b", 9), reserved("res_1", { a: 4, b: 5 }, { quantity: 3 }))
+      .when(settle("res_1", 2))
+      .then([succeeded("res_1", { a: 4, b: 2 }, { quantity: 2 })])
+      .thenState((state) => expect(state.lots.map(({ lotId, left, held }) => [lotId, left, held])).toStrictEqual([["b", 7, 0]]))
+  })
+
+  test("of nothing done charges nothing", () => {
+    account(granted("a", 4), reserved("res_1", { a: 4 }))
+      .when(settle("res_1", 0))
+      .then([succeeded("res_1", {})])
+      .thenState(available(4, 0))
+  })
+
+  test("of more than was held, or of no quantity at all, is refused", () => {
+    for (const done of [4, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY]) {
+      account(granted("a", 9), reserved("res_1", { a: 9 }, { quantity: 3 }))
+        .when(settle("res_1", done))
+        .thenRefused(new Decisions.ChargeExceedsHold({ reservationId: "res_1", held: 3, done }))
+    }
+  })
+
+  test("that comes too late never ends a hold a second time", () => {
+    const hold = reserved("res_1", { a: 3 }, { expiresAt: 1_000 })
+    account(granted("a", 3), hold)
+      .when(settle("res_1"), 999)
+      .then([succeeded("res_1", { a: 3 })])
+    account(granted("a", 3), hold)
+      .when(settle("res_1"), 1_000)
+      .thenRefused(new Decisions.HoldExpired({ reservationId: "res_1" }))
+    account(granted("a", 3), hold, at(1_000, refunded("res_1", { a: 3 }, { dueAt: 1_000, reason: "abandoned" })))
+      .when(settle("res_1"), 1_000)
+      .thenRefused(new Decisions.AlreadyEnded({ reservationId: "res_1", outcome: "refunded" }))
+  })
+
+  test("that comes too late is charged to a new reservation where the host chose so", () => {
+    account(granted("a", 3), reserved("res_1", { a: 3 }, { expiresAt: 1_000 }))
+      .when(Decisions.settleLate(call("res_2", 3), { reservationId: "res_1", replyHash: "reply" }), 2_000)
+      .then([
+        refunded("res_1", { a: 3 }, { dueAt: 1_000, reason: "abandoned" }),
+        reserved("res_2", { a: 3 }, { quantity: 1, priceVersion: 3, expiresAt: 62_000, lateOf: "res_1" }),
+        succeeded("res_2", { a: 3 }, { quantity: 1 })
+      ])
+  })
+
+  test("is late only for a hold that time ended", () => {
+    const late = Decisions.settleLate(call("res_2", 3), { reservationId: "res_1", replyHash: "reply" })
+    const events = [granted("a", 9), reserved("res_1", { a: 3 })]
+    account(...events)
+      .when(late)
+      .thenRefused(new Decisions.ReservationNotFound({ reservationId: "res_1" }))
+    account(...events, refunded("res_1", { a: 3 }, { reason: "cancelled" }))
+      .when(late)
+      .thenRefused(new Decisions.AlreadyEnded({ reservationId: "res_1", outcome: "refunded" }))
+    account(...events, succeeded("res_1", { a: 3 }))
+      .when(late)
+      .thenRefused(new Decisions.AlreadyEnded({ reservationId: "res_1", outcome: "succeeded" }))
+    const abandoned = [...events, refunded("res_1", { a: 3 }, { reason: "abandoned" })]
+    account(...abandoned, reserved("res_2", { a: 3 }))
+      .when(late)
+      .thenRefused(new Decisions.InFlight({ reservationId: "res_2" }))
+    account(...abandoned, reserved("res_2", { a: 3 }, { lateOf: "res_1" }), succeeded("res_2", { a: 3 }))
+      .when(late)
+      .then([])
+  })
+
+  test("works on a lot that has expired: a held part stays capturable", () => {
+    account(granted("a", 5, { expiresAt: 1_000 }), reserved("res_1", { a: 3 }))
+      .when(settle("res_1"), 2_000)
+      .then([expired("a", 2, 1_000), succeeded("res_1", { a: 3 })])
+  })
+})
+
+describe("a refund", () => {
+  test("gives a hold back to exactly its lots", () => {
+    account(granted("a", 4), granted("b", 9), reserved("res_1", { a: 4, b: 5 }))
+      .when(Decisions.refund("res_1", "service_error"))
+      .then([refunded("res_1", { a: 4, b: 5 })])
+      .thenState((state) =>
+        expect(state.lots.map(({ lotId, left, held }) => [lotId, left, held])).toStrictEqual([
+          ["a", 4, 0],
+          ["b", 9, 0]
+        ])
+      )
+  })
+
+  test("into an expired lot becomes an adjustment for a week where we failed", () => {
+    for (const reason of ["service_error", "abandoned", "expired"] as const) {
+      account(granted("a", 3, { expiresAt: 1_000, priority: 7 }), reserved("res_1", { a: 3 }))
+        .when(Decisions.refund("res_1", reason), 2_000)
+        .then([
+          refunded("res_1", { a: 3 }, { reason }),
+          expired("a", 3, 1_000),
+          granted("lot_1_0", 3, { source: "adjustment", priority: 7, expiresAt: 2_000 + WEEK })
+        ])
+    }
+  })
+
+  test("into an expired lot expires at once where the caller cancelled", () => {
+    account(granted("a", 3, { expiresAt: 1_000 }), reserved("res_1", { a: 3 }))
+      .when(Decisions.refund("res_1", "cancelled"), 2_000)
+      .then([refunded("res_1", { a: 3 }, { reason: "cancelled" }), expired("a", 3, 1_000)])
+      .thenState(available(0, 2_000))
+  })
+
+  test("of what was settled never exceeds what was charged and not given back", () => {
+    const charge = { reservationId: "res_1", charged: credits(5), lots: parts({ a: 5 }), terms: [] }
+    const events = [
+      granted("a", 9),
+      reserved("res_1", { a: 5 }),
+      succeeded("res_1", { a: 5 }),
+      refunded("res_1", { a: 2 }, { stage: "settled" })
+    ]
+    account(...events)
+      .when(Decisions.giveBack(charge, "goodwill"))
+      .then([refunded("res_1", { a: 3 }, { stage: "settled", reason: "goodwill" })])
+    account(...events)
+      .when(Decisions.giveBack(charge, "goodwill", credits(4)))
+      .thenRefused(new Decisions.RefundExceedsCharge({ reservationId: "res_1", refundable: credits(3) }))
+    account(...events, refunded("res_1", { a: 3 }, { stage: "settled" }))
+      .when(Decisions.giveBack(charge, "goodwill"))
+      .then([])
+  })
+
+  test("in parts goes back to the lots taken last first, as if less had been charged", () => {
+    const charge = { reservationId: "res_1", charged: credits(9), lots: parts({ a: 4, b: 5 }), terms: [] }
+    const events = [granted("a", 5), granted("b", 9), reserved("res_1", { a: 4, b: 5 }), succeeded("res_1", { a: 4, b: 5 })]
+    account(...events)
+      .when(Decisions.giveBack(charge, "goodwill", credits(7)))
+      .then([refunded("res_1", { b: 5, a: 2 }, { stage: "settled", reason: "goodwill" })])
+  })
+
+  test("revives a lot that was used up, as it was granted", () => {
+    const terms = { source: "promotion", priority: 10, expiresAt: 9_000 } as const
+    const charge = { reservationId: "res_1", charged: credits(5), lots: parts({ a: 5 }), terms: [{ lotId: "a", grantedAt: 7, ...terms }] }
+    account(at(7, granted("a", 5, terms)), reserved("res_1", { a: 5 }), succeeded("res_1", { a: 5 }))
+      .when(Decisions.giveBack(charge, "goodwill", credits(2)), 8_000)
+      .then([refunded("res_1", { a: 2 }, { stage: "settled", reason: "goodwill", revived: charge.terms })])
+      .thenState((state) => expect(state.lots).toStrictEqual([{ lotId: "a", ...terms, grantedAt: 7, left: 2, held: 0, claimed: 0 }]))
+  })
+
+  test("into a used up and expired lot is written off and granted anew", () => {
+    const terms = { source: "promotion", priority: 10, expiresAt: 9_000 } as const
+    const charge = { reservationId: "res_1", charged: credits(5), lots: parts({ a: 5 }), terms: [{ lotId: "a", grantedAt: 0, ...terms }] }
+    account(granted("a", 5, terms), reserved("res_1", { a: 5 }), succeeded("res_1", { a: 5 }))
+      .when(Decisions.giveBack(charge, "goodwill"), 9_000)
+      .then([
+        refunded("res_1", { a: 5 }, { stage: "settled", reason: "goodwill", revived: charge.terms }),
+        expired("a", 5, 9_000),
+        granted("lot_1_g0_0", 5, { source: "adjustment", priority: 10, expiresAt: 9_000 + WEEK })
+      ])
+  })
+})
+
+describe("an idempotency key", () => {
+  const open = [granted("a", 9), reserved("res_1", { a: 3 }, keyed)]
+
+  test("holds when there is no reservation of it", () => {
+    account(granted("a", 9))
+      .when(Decisions.reserve(call("res_1", 3, { key: key() })))
+      .then([reserved("res_1", { a: 3 }, { quantity: 1, priceVersion: 3, expiresAt: MINUTE, ...keyed })])
+  })
+
+  test("is in flight for another attempt while one is open, done for the same attempt", () => {
+    account(...open)
+      .when(Decisions.reserve(call("res_2", 3, { key: key() })))
+      .thenRefused(new Decisions.InFlight({ reservationId: "res_1" }))
+    account(...open)
+      .when(Decisions.reserve(call("res_1", 3, { key: key() })))
+      .then([])
+  })
+
+  test("replays its success", () => {
+    account(...open, succeeded("res_1", { a: 3 }))
+      .when(Decisions.reserve(call("res_2", 3, { key: key() })))
+      .thenRefused(new Decisions.AlreadySucceeded({ reservationId: "res_1", requestId: "req" }))
+  })
+
+  test("is free for a new attempt after a refund: only a success binds it", () => {
+    account(...open, refunded("res_1", { a: 3 }))
+      .when(Decisions.reserve(call("res_2", 3, { key: key("another") })))
+      .then([reserved("res_2", { a: 3 }, { quantity: 1, priceVersion: 3, expiresAt: MINUTE, ...keyed, fingerprint: "another" })])
+  })
+
+  test("is refused for another request", () => {
+    account(...open)
+      .when(Decisions.reserve(call("res_2", 3, { key: key("another") })))
+      .thenRefused(new Decisions.KeyReused())
+    account(...open, succeeded("res_1", { a: 3 }))
+      .when(Decisions.reserve(call("res_2", 3, { key: key("another") })))
+      .thenRefused(new Decisions.KeyReused())
+  })
+
+  test("is remembered for ten minutes, and a lookup as old as that is asked for again", () => {
+    const ended = [...open, at(1_000, succeeded("res_1", { a: 3 }))]
+    const again = (lookedUpAt: number) => Decisions.reserve(call("res_2", 3, { key: key("same", lookedUpAt) }))
+    const succeededBefore = new Decisions.AlreadySucceeded({ reservationId: "res_1", requestId: "req" })
+    account(...ended)
+      .when(again(0), 1_000 + Account.KEY_MEMORY - 1)
+      .thenRefused(succeededBefore)
+    account(granted("a", 9))
+      .when(again(0), Account.KEY_MEMORY - 1)
+      .thenState(available(6, Account.KEY_MEMORY - 1))
+    account(granted("a", 9)).when(again(0), Account.KEY_MEMORY).thenRefused(new Decisions.LookupStale())
+  })
+
+  test("outlives the endings of other keys, then is forgotten", () => {
+    const other = (id: string, hash: string, now: number) => [
+      at(now, reserved(id, { a: 1 }, { keyHash: hash, fingerprint: "f" })),
+      at(now, succeeded(id, { a: 1 }))
+    ]
+    const period = Account.KEY_MEMORY
+    const log = [...open, at(0, succeeded("res_1", { a: 3 })), ...other("res_2", "k2", period), ...other("res_3", "k3", 2 * period)]
+    expect(Account.keyedOutcome(fold(opened, ...log.slice(0, -2)), "key")).toBeDefined()
+    expect(Account.keyedOutcome(fold(opened, ...log), "key")).toBeUndefined()
+    expect(Account.keyedOutcome(fold(opened, ...log), "k2")).toBeDefined()
+  })
+
+  test("is free again on a quiet account once the reply store has forgotten it too", () => {
+    account(...open, succeeded("res_1", { a: 3 }))
+      .when(Decisions.reserve(call("res_2", 3, { key: key("another", 24 * 60 * MINUTE) })), 24 * 60 * MINUTE)
+      .thenState(available(3, 24 * 60 * MINUTE))
+  })
+})
+
+describe("time", () => {
+  test("applies what is due in order of due time, lots before holds at one instant", () => {
+    account(
+      granted("a", 5, { expiresAt: 2_000 }),
+      granted("b", 5, { expiresAt: 3_000, source: "promotion" }),
+      reserved("res_2", { b: 2 }, { expiresAt: 3_000 }),
+      reserved("res_1", { b: 1 }, { expiresAt: 1_000 })
+    )
+      .when(Decisions.applyDue, 4_000)
+      .then([
+        refunded("res_1", { b: 1 }, { reason: "abandoned", dueAt: 1_000 }),
+        expired("a", 5, 2_000),
+        expired("b", 3, 3_000),
+        refunded("res_2", { b: 2 }, { reason: "abandoned", dueAt: 3_000 }),
+        expired("b", 2, 3_000),
+        granted("lot_2_0", 2, { source: "adjustment", priority: 10, expiresAt: 3_000 + WEEK })
+      ])
+  })
+
+  test("is applied before any decision, and by one that changes no credits", () => {
+    const events = [granted("a", 5, { expiresAt: 1_000 })]
+    account(...events)
+      .when(Decisions.suspend, 2_000)
+      .then([expired("a", 5, 1_000), { _tag: "AccountSuspended" }])
+    account(...events)
+      .when(Decisions.grant({ lotId: "b", amount: credits(1), source: "topup" }), 2_000)
+      .then([expired("a", 5, 1_000), granted("b", 1)])
+  })
+
+  test("ends an adjustment too that nobody was awake to grant", () => {
+    account(granted("a", 5, { expiresAt: 1_000 }), reserved("res_1", { a: 5 }, { expiresAt: 2_000 }))
+      .when(Decisions.applyDue, 3_000 + WEEK)
+      .thenState(available(0, 3_000 + WEEK))
+  })
+
+  test("asks for nothing when nothing is due", () => {
+    account(granted("a", 5, { expiresAt: 1_000 }))
+      .when(Decisions.applyDue, 999)
+      .then([])
+    account().when(Decisions.applyDue, 999).then([])
+  })
+})
+
+describe("a clawback", () => {
+  test("takes what is free, then what is held, the rest is debt", () => {
+    account(granted("a", 10, { paymentRef: "pay" }), reserved("res_1", { a: 4 }), reserved("res_2", { a: 3 }), succeeded("res_2", { a: 3 }))
+      .when(Decisions.clawBack("a"))
+      .then([clawedBack("a", { fromAvailable: 3, fromHeld: 4, debt: 3 }, "pay")])
+  })
+
+  test("of what is held is taken when it is released, and becomes debt when it is captured", () => {
+    const events = [granted("a", 10), reserved("res_1", { a: 4 }), clawedBack("a", { fromAvailable: 6, fromHeld: 4 })]
+    account(...events)
+      .when(Decisions.refund("res_1", "service_error"))
+      .then([refunded("res_1", { a: 4 }, { claimed: parts({ a: 4 }) })])
+      .thenState(available(0, 0))
+    account(...events)
+      .when(settle("res_1"))
+      .then([succeeded("res_1", { a: 4 }, { owed: parts({ a: 4 }) })])
+      .thenState((state) => expect(Account.debt(state)).toBe(4))
+    account(...events)
+      .when(settle("res_1", 1))
+      .then([succeeded("res_1", { a: 1 }, { claimed: parts({ a: 3 }), owed: parts({ a: 1 }) })])
+  })
+
+  test("in part claims of several holds what comes back first", () => {
+    const events = [granted("a", 10), reserved("res_1", { a: 4 }), reserved("res_2", { a: 6 }), clawedBack("a", { fromHeld: 6 })]
+    account(...events)
+      .when(settle("res_1"))
+      .then([succeeded("res_1", { a: 4 })])
+      .thenState((state) => expect(Account.debt(state)).toBe(0))
+    account(...events, succeeded("res_1", { a: 4 }))
+      .when(settle("res_2"))
+      .then([succeeded("res_2", { a: 6 }, { owed: parts({ a: 6 }) })])
+  })
+
+  test("finds its lot when it is spent or expired, and never takes more than was paid", () => {
+    account(granted("a", 5), reserved("res_1", { a: 5 }), succeeded("res_1", { a: 5 }))
+      .when(Decisions.clawBack("a"))
+      .then([clawedBack("a", { debt: 5 })])
+    account(granted("a", 5, { expiresAt: 1_000 }))
+      .when(Decisions.clawBack("a"), 2_000)
+      .then([expired("a", 5, 1_000), clawedBack("a", { debt: 5 })])
+    account(granted("a", 5), clawedBack("a", { fromAvailable: 3 }))
+      .when(Decisions.clawBack("a"))
+      .then([clawedBack("a", { fromAvailable: 2 })])
+    account(granted("a", 5), clawedBack("a", { fromAvailable: 5 }))
+      .when(Decisions.clawBack("a"))
+      .then([])
+  })
+
+  test("is of paid lots only", () => {
+    account(granted("a", 5, { source: "promotion" }))
+      .when(Decisions.clawBack("a"))
+      .thenRefused(new Decisions.LotNotPaid({ lotId: "a" }))
+    account()
+      .when(Decisions.clawBack("a"))
+      .thenRefused(new Decisions.LotNotFound({ lotId: "a" }))
+    account()
+      .when(Decisions.reverseClawback("a"))
+      .thenRefused(new Decisions.LotNotFound({ lotId: "a" }))
+  })
+
+  test("is undone: first what it still claims, then what is owed, the rest as credits", () => {
+    account(granted("a", 9), reserved("res_1", { a: 4 }), clawedBack("a", { fromAvailable: 2, fromHeld: 4, debt: 3 }))
+      .when(Decisions.reverseClawback("a"))
+      .then([reversed("a", { toHeld: 4, toDebt: 3, toAvailable: 2 })])
+    account(granted("a", 9), clawedBack("a", { fromAvailable: 2 }))
+      .when(Decisions.reverseClawback("a", credits(1)))
+      .then([reversed("a", { toAvailable: 1 })])
+    account(granted("a", 9)).when(Decisions.reverseClawback("a")).then([])
+  })
+
+  test("undone after the lot expired comes back as an adjustment, each time another", () => {
+    const log = [granted("a", 5, { expiresAt: 1_000, priority: 7 }), clawedBack("a", { fromAvailable: 5 })]
+    const back = [reversed("a", { toAvailable: 5 }), expired("a", 5, 1_000)]
+    const renewed = (lotId: string, now: number) => granted(lotId, 5, { source: "adjustment", priority: 7, expiresAt: now + WEEK })
+    account(...log)
+      .when(Decisions.reverseClawback("a"), 2_000)
+      .then([...back, renewed("lot_a_r2000_5_0", 2_000)])
+    // Disputed and lost again, and paid by another lot in between
+    const again = [...log, ...[...back, renewed("lot_a_r2000_5_0", 2_000)].map((event) => at(2_000, event))]
+    account(...again, clawedBack("a", { debt: 5 }), granted("b", 5), repaid("b", 5))
+      .when(Decisions.reverseClawback("a"), 3_000)
+      .then([...back, renewed("lot_a_r3000_5_0", 3_000)])
+      .thenState(available(10, 3_000))
+  })
+})
+
+describe("debt", () => {
+  const inDebt = [granted("a", 5), reserved("res_1", { a: 5 }), succeeded("res_1", { a: 5 }), clawedBack("a", { debt: 5 })]
+
+  test("stops priced calls", () => {
+    account(...inDebt, granted("p", 9, { source: "promotion" }))
+      .when(Decisions.reserve(call("res_2", 1)))
+      .thenRefused(new Decisions.AccountInDebt({ debt: credits(5) }))
+  })
+
+  test("is repaid by paid lots only: those present first, in the order in which they are used, then new ones", () => {
+    account(granted("p", 9, { source: "promotion" }), granted("s", 2, { source: "subscription" }), granted("b", 9), ...inDebt.slice(0, -1))
+      .when(Decisions.clawBack("a"))
+      .then([clawedBack("a", { debt: 5 }), repaid("s", 2), repaid("b", 3)])
+    account(...inDebt)
+      .when(Decisions.grant({ lotId: "p", amount: credits(9), source: "promotion" }))
+      .then([granted("p", 9, { source: "promotion" })])
+    account(...inDebt)
+      .when(Decisions.grant({ lotId: "b", amount: credits(9), source: "topup" }))
+      .then([granted("b", 9), repaid("b", 5)])
+      .thenState(available(4, 0))
+  })
+
+  test("is less by what is given back of charges on the lot", () => {
+    const charge = { reservationId: "res_1", charged: credits(5), lots: parts({ a: 5 }), terms: [] }
+    account(...inDebt)
+      .when(Decisions.giveBack(charge, "goodwill", credits(2)))
+      .then([refunded("res_1", { a: 2 }, { stage: "settled", reason: "goodwill", claimed: parts({ a: 2 }) })])
+      .thenState((state) => expect([Account.debt(state), Lots.left(state.lots)]).toStrictEqual([3, 0]))
+    account(...inDebt, granted("b", 4), repaid("b", 4))
+      .when(Decisions.giveBack(charge, "goodwill"))
+      .thenState((state) => expect([Account.debt(state), Lots.left(state.lots)]).toStrictEqual([0, 4]))
+  })
+
+  test("is repaid by a hold that fell back to a paid lot at that instant, though the lot has expired since", () => {
+    const log = [granted("b", 3, { expiresAt: 2_000 }), reserved("res_2", { b: 3 }, { expiresAt: 1_000 }), ...inDebt]
+    account(...log)
+      .when(Decisions.applyDue, 3_000)
+      .then([refunded("res_2", { b: 3 }, { reason: "abandoned", dueAt: 1_000 }), repaid("b", 3)])
+  })
+
+  test("that a due hold repays stops nobody", () => {
+    account(granted("b", 7), reserved("res_2", { b: 7 }, { expiresAt: 1_000 }), ...inDebt)
+      .when(Decisions.reserve(call("res_3", 2)), 1_000)
+      .thenState(available(0, 1_000))
+  })
+})
+
+describe("the free trial", () => {
+  const trial = (reservationId: string) =>
+    Decisions.reserveTrial({ reservationId, requestId: "req", operation: "dns.lookup", lifetime: MINUTE })
+  const slot = (reservationId: string, expiresAt = MINUTE) =>
+    ({ _tag: "TrialReserved", reservationId, requestId: "req", operation: "dns.lookup", expiresAt }) as const
+  const ids = Array.from({ length: 10 }, (_, i) => `res_${i}`)
+
+  test("has ten slots, used or open, and touches no credits", () => {
+    account()
+      .when(trial("res_0"))
+      .then([slot("res_0")])
+    account(slot("res_0")).when(trial("res_0")).then([])
+    account(...ids.map((id) => slot(id)))
+      .when(trial("res_x"))
+      .thenRefused(new Decisions.TrialUsedUp({ slots: 10 }))
+    account(...ids.flatMap((id) => [slot(id), { _tag: "TrialUsed", reservationId: id } as const]))
+      .when(trial("res_x"), WEEK)
+      .thenRefused(new Decisions.TrialUsedUp({ slots: 10 }))
+  })
+
+  test("gives a slot back that was released, or whose time is over", () => {
+    account(...ids.map((id) => slot(id)), { _tag: "TrialReleased", reservationId: "res_0" })
+      .when(trial("res_x"))
+      .then([slot("res_x")])
+    account(...ids.map((id) => slot(id, id === "res_3" ? 1_000 : MINUTE)))
+      .when(trial("res_x"), 1_000)
+      .then([{ _tag: "TrialReleased", reservationId: "res_3", dueAt: 1_000 }, slot("res_x", 1_000 + MINUTE)])
+    account(slot("res_0"))
+      .when(Decisions.useTrial("res_0"))
+      .then([{ _tag: "TrialUsed", reservationId: "res_0" }])
+    account(slot("res_0", 1_000))
+      .when(Decisions.useTrial("res_0"), 1_000)
+      .thenRefused(new Decisions.ReservationNotFound({ reservationId: "res_0" }))
+  })
+
+  test("is over once the account is verified", () => {
+    account({ _tag: "AccountVerified" })
+      .when(trial("res_0"))
+      .thenRefused(new Decisions.TrialUsedUp({ slots: 10 }))
+  })
+})
+
+describe("what happened elsewhere cannot happen here", () => {
+  const hold = [granted("a", 5), reserved("res_1", { a: 3 }, { expiresAt: 1_000 })]
+
+  test("a negative cost mints no credits", () => {
+    account(...hold)
+      .when(settle("res_1", -31_348))
+      .thenRefused(new Decisions.ChargeExceedsHold({ reservationId: "res_1", held: 3, done: -31_348 }))
+    expect(() => succeeded("res_1", { a: -1 })).toThrow()
+    expect(() => Decisions.reserve(call("res_2", 1, { quantity: -1 }))(fold(opened, ...hold), 0)).toThrow("Not an amount")
+  })
+
+  test("a sweep of old holds and a late settle refund once", () => {
+    const swept = [...hold, at(1_000, refunded("res_1", { a: 3 }, { reason: "abandoned", dueAt: 1_000 }))]
+    account(...swept)
+      .when(Decisions.refund("res_1", "abandoned"), 1_000)
+      .then([])
+    account(...swept)
+      .when(Decisions.applyDue, 1_000)
+      .then([])
+    account(...swept)
+      .when(settle("res_1"), 1_000)
+      .thenRefused(new Decisions.AlreadyEnded({ reservationId: "res_1", outcome: "refunded" }))
+  })
+
+  test("a settle that is tried again finds its outcome, and never refunds", () => {
+    const settled = [...hold, succeeded("res_1", { a: 3 })]
+    account(...settled)
+      .when(settle("res_1"))
+      .then([])
+    account(...settled)
+      .when(settle("res_1", 1), 5_000)
+      .then([])
+    account(...settled)
+      .when(Decisions.refund("res_1", "service_error"))
+      .thenRefused(new Decisions.AlreadyEnded({ reservationId: "res_1", outcome: "succeeded" }))
+    account(...settled)
+      .when(Decisions.applyDue, WEEK)
+      .then([])
+  })
+
+  test("no hold leaks: each has a deadline, by type", () => {
+    // @ts-expect-error: neither a lifetime nor a job
+    const leak: Decisions.Reserve = endless("res_2", 1)
+    expect(leak).not.toHaveProperty("lifetime")
+    account(...hold)
+      .when(Decisions.applyDue, 1_000)
+      .thenState((state) => expect(HashMap.size(state.holds)).toBe(0))
+  })
+
+  test("a burst spends no credit twice: check and hold are one decision", () => {
+    let state = fold(opened, granted("a", 5))
+    const outcomes = Array.from({ length: 64 }, (_, i) => {
+      const decision = Decisions.reserve(call(`res_${i}`, 2))(state, 0)
+      if (decision._tag === "Success") state = decision.success.reduce((state, event) => Account.Account.evolve(state, event, 0), state)
+      return decision._tag
+    })
+    expect(outcomes.filter((tag) => tag === "Success")).toHaveLength(2)
+  })
+
+  test("a payment notice that comes again grants nothing, even when its lot is long spent", () => {
+    const again = Decisions.grant({ lotId: "a", amount: credits(5), source: "topup" })
+    account(granted("a", 5)).when(again).then([])
+    account(granted("a", 5), reserved("res_1", { a: 5 }), succeeded("res_1", { a: 5 }))
+      .when(again)
+      .then([])
+    account(granted("a", 5, { expiresAt: 1_000 }))
+      .when(again, WEEK)
+      .then([])
+    account(granted("a", 5), clawedBack("a", { fromAvailable: 5 }))
+      .when(again)
+      .then([])
+  })
+
+  test("a refund knows which bucket paid", () => {
+    account(granted("free", 2, { source: "promotion" }), granted("paid", 9), reserved("res_1", { free: 2, paid: 1 }))
+      .when(Decisions.refund("res_1", "service_error"))
+      .thenState((state) =>
+        expect(state.lots.map(({ lotId, left }) => [lotId, left])).toStrictEqual([
+          ["free", 2],
+          ["paid", 9]
+        ])
+      )
+  })
+})

@@ -1,0 +1,310 @@
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { MemoryStateStore } from "@millrace/event-sourcing"
+import { Deferred, Effect, Fiber, Layer, type Scope, Stream } from "effect"
+import * as fc from "fast-check"
+import { describe, expect, test } from "vitest"
+import { BlobStore } from "../../src/vault/BlobStore.ts"
+import * as FileBlobStore from "../../src/vault/FileBlobStore.ts"
+import * as MemoryBlobStore from "../../src/vault/MemoryBlobStore.ts"
+import { CHUNK, type Range } from "../../src/vault/SealedBlob.ts"
+import { ofAccount, ofJob, Vault } from "../../src/vault/Vault.ts"
+import { checkAsync } from "./Property.ts"
+import { open as openVault, outcome } from "./Vaults.ts"
+
+const job = ofJob("job_1", "acc_1")
+const DAY = 24 * 3_600_000
+
+/** Bytes that differ from place to place, so that a shift shows. */
+const content = (size: number): Buffer => {
+  const bytes = Buffer.alloc(size)
+  for (let i = 0; i < size; i++) bytes[i] = (i * 31 + (i >> 8) * 7 + (i >> 16)) & 255
+  return bytes
+}
+
+const read = (blobs: BlobStore["Service"], subject: typeof job, id: string, range?: Range) =>
+  Effect.flatMap(blobs.get(subject, id, range), ({ size, bytes }) =>
+    Effect.map(Stream.runCollect(bytes), (parts) => ({ size, bytes: Buffer.concat(parts) }))
+  )
+
+const directory = Effect.acquireRelease(
+  Effect.promise(() => mkdtemp(join(tmpdir(), "millrace-blobs-"))),
+  (path) => Effect.promise(() => rm(path, { recursive: true, force: true }))
+)
+
+const vault = Effect.flatMap(MemoryStateStore.make, (store) => openVault(store))
+
+/** A store over a vault, as another process would open it. */
+const over = (layer: typeof MemoryBlobStore.layer | ReturnType<typeof FileBlobStore.layer>, vault: Vault["Service"]) =>
+  Effect.gen(function* () {
+    return yield* BlobStore
+  }).pipe(Effect.provide(Layer.provide(Layer.fresh(layer), Layer.succeed(Vault, vault))))
+
+const inFiles = Effect.gen(function* () {
+  const path = yield* directory
+  const keys = yield* vault
+  return { path, vault: keys, blobs: yield* over(FileBlobStore.layer(path), keys) }
+})
+
+const inMemory = Effect.gen(function* () {
+  const keys = yield* vault
+  return { vault: keys, blobs: yield* over(MemoryBlobStore.layer, keys) }
+})
+
+const testing = (name: string, body: Effect.Effect<unknown, unknown, Scope.Scope>) =>
+  test(name, () => Effect.runPromise(Effect.asVoid(Effect.scoped(body))))
+
+const sizes = [0, 1, 100, CHUNK - 1, CHUNK, CHUNK + 1, 3 * CHUNK, 3 * CHUNK + 77]
+const near = fc.oneof(fc.nat(4 * CHUNK), fc.constantFrom(...sizes))
+const ranges: fc.Arbitrary<Range> = fc.oneof(fc.record({ offset: near }), fc.record({ offset: near, length: near }))
+
+for (const [kind, make] of [
+  ["memory", inMemory],
+  ["files", inFiles]
+] as const) {
+  describe(`blobs in ${kind}`, () => {
+    testing(
+      "read back whole, and any range is that slice of them",
+      Effect.gen(function* () {
+        const { blobs } = yield* make
+        for (const size of sizes) {
+          const plaintext = content(size)
+          const blob = yield* blobs.put(job, plaintext)
+          expect(blob).toMatchObject({ size, id: expect.stringMatching(/^[0-9a-f]{64}$/u) })
+          const whole = yield* read(blobs, job, blob.id)
+          expect([size, whole.size, whole.bytes.equals(plaintext)]).toEqual([size, size, true])
+          yield* Effect.promise(() =>
+            checkAsync(
+              fc.asyncProperty(ranges, async (range) => {
+                const part = await Effect.runPromise(read(blobs, job, blob.id, range))
+                expect(part.size).toBe(size)
+                const end = range.length === undefined ? size : range.offset + range.length
+                expect(part.bytes.equals(plaintext.subarray(range.offset, end))).toBe(true)
+              }),
+              25
+            )
+          )
+        }
+      })
+    )
+
+    testing(
+      "are the same however they come in",
+      Effect.gen(function* () {
+        const { blobs } = yield* make
+        yield* Effect.promise(() =>
+          checkAsync(
+            fc.asyncProperty(fc.array(fc.oneof(fc.nat(50), fc.nat(100_000)), { maxLength: 6 }), async (lengths) => {
+              const plaintext = content(lengths.reduce((sum, length) => sum + length, 0))
+              let from = 0
+              const pieces = lengths.map((length) => {
+                from += length
+                return plaintext.subarray(from - length, from)
+              })
+              const blob = await Effect.runPromise(blobs.put(job, Stream.fromIterable(pieces)))
+              const whole = await Effect.runPromise(read(blobs, job, blob.id))
+              expect(blob.size).toBe(plaintext.length)
+              expect(whole.bytes.equals(plaintext)).toBe(true)
+            }),
+            20
+          )
+        )
+      })
+    )
+
+    testing(
+      "open for their own subject only, and for nobody once it is destroyed",
+      Effect.gen(function* () {
+        const { blobs, vault } = yield* make
+        const { id } = yield* blobs.put(job, content(10))
+        yield* blobs.put(ofAccount("acc_2"), content(10))
+        expect(yield* outcome(blobs.get(ofAccount("acc_2"), id))).toBe("Tampered")
+        expect(yield* outcome(blobs.get(ofAccount("acc_3"), id))).toBe("SubjectDestroyed")
+        yield* vault.destroy(ofAccount("acc_1"))
+        expect(yield* outcome(blobs.get(job, id))).toBe("SubjectDestroyed")
+        expect(yield* outcome(blobs.put(job, content(10)))).toBe("SubjectDestroyed")
+      })
+    )
+
+    testing(
+      "are listed, removed, and then not found",
+      Effect.gen(function* () {
+        const { blobs } = yield* make
+        const put = yield* Effect.forEach([1, 2, 3], (size) => blobs.put(job, content(size)))
+        const ids = put.map(({ id }) => id).sort()
+        expect((yield* Stream.runCollect(blobs.list)).map(({ id }) => id).sort()).toEqual(ids)
+        const [first = "", ...others] = ids
+        yield* blobs.remove(first)
+        yield* blobs.remove(first)
+        expect((yield* Stream.runCollect(blobs.list)).map(({ id }) => id).sort()).toEqual(others)
+        for (const id of [first, "0".repeat(64), "", "../../etc/passwd", `${others[0]}/..`])
+          expect(yield* outcome(blobs.get(job, id))).toBe("BlobNotFound")
+      })
+    )
+
+    testing(
+      "leave nothing behind when what should be put fails, or is interrupted, at any chunk",
+      Effect.gen(function* () {
+        const { blobs } = yield* make
+        for (let chunks = 0; chunks < 4; chunks++) {
+          const begun = Stream.fromIterable(Array.from({ length: chunks }, () => content(CHUNK)))
+          expect(yield* outcome(blobs.put(job, Stream.concat(begun, Stream.fail({ _tag: "Hangup" as const }))))).toBe("Hangup")
+          const reached = yield* Deferred.make<void>()
+          const stuck = Stream.fromEffect(Effect.andThen(Deferred.succeed(reached, undefined), Effect.never))
+          const putting = yield* Effect.forkChild(blobs.put(job, Stream.concat(begun, stuck)))
+          yield* Deferred.await(reached)
+          yield* Fiber.interrupt(putting)
+        }
+        expect(yield* Stream.runCollect(blobs.list)).toEqual([])
+        expect(yield* blobs.sweep(() => Effect.succeed(false), 0)).toEqual({ blobs: 0, leftovers: 0 })
+      })
+    )
+
+    testing(
+      "nobody needs are swept, young ones excepted",
+      Effect.gen(function* () {
+        const { blobs } = yield* make
+        const [needed, orphan] = yield* Effect.forEach([1, 2], (size) => blobs.put(job, content(size)))
+        const isNeeded = (id: string) => Effect.succeed(id === needed?.id)
+        expect(yield* blobs.sweep(isNeeded)).toEqual({ blobs: 0, leftovers: 0 })
+        expect(yield* blobs.sweep(isNeeded, "-1 hour")).toEqual({ blobs: 1, leftovers: 0 })
+        expect((yield* Stream.runCollect(blobs.list)).map(({ id }) => id)).toEqual([needed?.id])
+        expect(yield* outcome(blobs.get(job, orphan?.id ?? ""))).toBe("BlobNotFound")
+      })
+    )
+  })
+}
+
+describe("a blob's file", () => {
+  testing(
+    "does not show what is in it, and is for its owner only",
+    Effect.gen(function* () {
+      const { path, blobs } = yield* inFiles
+      const secret = "a canary that must not be seen"
+      const { id } = yield* blobs.put(job, Buffer.from(secret.repeat(1_000)))
+      const file = yield* Effect.promise(() => readFile(join(path, id)))
+      expect(file.includes("canary")).toBe(false)
+      expect((yield* Effect.promise(() => stat(join(path, id)))).mode & 0o077).toBe(0)
+      expect(yield* Effect.promise(() => readdir(path))).toEqual([id])
+    })
+  )
+
+  testing(
+    "changed at any byte, cut off anywhere, or made longer, is found out before any of those bytes is given out",
+    Effect.gen(function* () {
+      const { path, blobs } = yield* inFiles
+      const size = 2 * CHUNK + 500
+      const plaintext = content(size)
+      const { id } = yield* blobs.put(job, plaintext)
+      const file = join(path, id)
+      const stored = yield* Effect.promise(() => readFile(file))
+      const places = [0, 1, CHUNK - 1, CHUNK, CHUNK + 15, CHUNK + 16, 2 * CHUNK + 31, 2 * CHUNK + 32, 2 * CHUNK + 532, 2 * CHUNK + 547]
+      for (let place = 2 * CHUNK + 548; place < stored.length; place++) places.push(place)
+      const meddled: Array<Buffer> = places.map((place) => {
+        const changed = Buffer.from(stored)
+        changed[place] = (changed[place] ?? 0) ^ 1
+        return changed
+      })
+      for (const length of [0, 1, 5, 100, CHUNK + 16, 2 * CHUNK + 32, stored.length - 1]) meddled.push(stored.subarray(0, length))
+      meddled.push(Buffer.concat([stored, Buffer.alloc(1)]), Buffer.concat([stored.subarray(CHUNK + 16)]))
+      // The first two chunks change places
+      const [one, two] = [stored.subarray(0, CHUNK + 16), stored.subarray(CHUNK + 16, 2 * CHUNK + 32)]
+      meddled.push(Buffer.concat([two, one, stored.subarray(2 * CHUNK + 32)]))
+      for (const bytes of meddled) {
+        yield* Effect.promise(() => writeFile(file, bytes))
+        expect(yield* outcome(read(blobs, job, id))).toBe("Tampered")
+      }
+      // A change elsewhere does not keep a range from being read
+      yield* Effect.promise(() => writeFile(file, meddled[0] ?? stored))
+      const range = { offset: CHUNK + 5, length: CHUNK + 100 }
+      expect((yield* read(blobs, job, id, range)).bytes.equals(plaintext.subarray(CHUNK + 5, 2 * CHUNK + 105))).toBe(true)
+    })
+  )
+
+  testing(
+    "of another blob under the same name is found out where subject or key differ",
+    Effect.gen(function* () {
+      const { path, blobs } = yield* inFiles
+      const [mine, foreign] = [yield* blobs.put(job, content(10)), yield* blobs.put(ofAccount("acc_2"), content(10))]
+      yield* Effect.promise(async () => writeFile(join(path, mine.id), await readFile(join(path, foreign.id))))
+      expect(yield* outcome(read(blobs, job, mine.id))).toBe("Tampered")
+    })
+  )
+
+  testing(
+    "that is removed while it is read goes on to its end; then it is not found",
+    Effect.gen(function* () {
+      const { blobs } = yield* inFiles
+      const plaintext = content(3 * CHUNK)
+      const { id } = yield* blobs.put(job, plaintext)
+      const { bytes } = yield* blobs.get(job, id)
+      let removed = false
+      const removing = Stream.mapEffect(bytes, (part) => {
+        if (removed) return Effect.succeed(part)
+        removed = true
+        return Effect.as(blobs.remove(id), part)
+      })
+      expect(Buffer.concat(yield* Stream.runCollect(removing)).equals(plaintext)).toBe(true)
+      expect(yield* outcome(Stream.runCollect(bytes))).toBe("BlobNotFound")
+    })
+  )
+})
+
+describe("after a crash", () => {
+  const aged = (file: string, millis: number) =>
+    Effect.promise(async () => {
+      await writeFile(file, content(10))
+      const then = new Date(Date.now() - millis)
+      await utimes(file, then, then)
+    })
+
+  testing(
+    "what a dead put left is swept when the store opens, and what a live one writes is not",
+    Effect.gen(function* () {
+      const path = yield* directory
+      yield* aged(join(path, "dead.part"), 2 * 3_600_000)
+      yield* aged(join(path, "live.part"), 1_000)
+      yield* aged(join(path, "readme.txt"), DAY)
+      const keys = yield* vault
+      const blobs = yield* over(FileBlobStore.layer(path), keys)
+      expect((yield* Effect.promise(() => readdir(path))).sort()).toEqual(["live.part", "readme.txt"])
+      expect(yield* Stream.runCollect(blobs.list)).toEqual([])
+      yield* aged(join(path, "live.part"), DAY + 1_000)
+      expect(yield* blobs.sweep(() => Effect.succeed(true))).toEqual({ blobs: 0, leftovers: 1 })
+      expect(yield* Effect.promise(() => readdir(path))).toEqual(["readme.txt"])
+    })
+  )
+
+  testing(
+    "the blobs that were put are there for the next process",
+    Effect.gen(function* () {
+      const path = yield* directory
+      const keys = yield* vault
+      const { id } = yield* (yield* over(FileBlobStore.layer(path), keys)).put(job, content(200_000))
+      const blobs = yield* over(FileBlobStore.layer(path), keys)
+      expect((yield* read(blobs, job, id)).bytes.equals(content(200_000))).toBe(true)
+    })
+  )
+})
+
+describe("a directory out of order", () => {
+  testing(
+    "is a typed failure, at the start and later",
+    Effect.gen(function* () {
+      const path = yield* directory
+      const keys = yield* vault
+      yield* Effect.promise(() => writeFile(join(path, "file"), ""))
+      expect(yield* outcome(over(FileBlobStore.layer(join(path, "file")), keys))).toBe("BlobUnavailable")
+      const inner = join(path, "inner", "blobs")
+      const blobs = yield* over(FileBlobStore.layer(inner), keys)
+      const { id } = yield* blobs.put(job, content(10))
+      yield* Effect.promise(() => rm(inner, { recursive: true }))
+      expect(yield* outcome(blobs.put(job, content(10)))).toBe("BlobUnavailable")
+      expect(yield* outcome(Stream.runCollect(blobs.list))).toBe("BlobUnavailable")
+      expect(yield* outcome(blobs.get(job, id))).toBe("BlobNotFound")
+      yield* Effect.promise(() => mkdir(join(inner, id), { recursive: true }))
+      expect(yield* outcome(blobs.get(job, id))).toBe("BlobUnavailable")
+    })
+  )
+})

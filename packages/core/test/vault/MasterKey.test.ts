@@ -1,0 +1,77 @@
+import { Effect, Redacted, Result } from "effect"
+import * as fc from "fast-check"
+import { describe, expect, test } from "vitest"
+import * as MasterKey from "../../src/vault/MasterKey.ts"
+import { RandomBytes } from "../../src/vault/RandomBytes.ts"
+import { check } from "./Property.ts"
+
+const hexOf = (key: Result.Result<Redacted.Redacted<Uint8Array>, MasterKey.MalformedMasterKey>) =>
+  Buffer.from(Redacted.value(Result.getOrThrow(key))).toString("hex")
+
+const bytes32 = fc.uint8Array({ minLength: 32, maxLength: 32 })
+
+describe("a master key", () => {
+  test("is the same from bytes, hexadecimal, and base64 in both alphabets, with or without white space", () => {
+    check(
+      fc.property(bytes32, (bytes) => {
+        const buffer = Buffer.from(bytes)
+        const hex = buffer.toString("hex")
+        const texts = [hex, hex.toUpperCase(), buffer.toString("base64"), buffer.toString("base64url"), `  ${hex}\r\n`]
+        for (const form of [bytes, ...texts]) expect(hexOf(MasterKey.parse(form))).toBe(hex)
+      })
+    )
+  })
+
+  test("is a copy: what becomes of the bytes it came from does not change it", () => {
+    const bytes = new Uint8Array(32).fill(7)
+    const key = MasterKey.parse(bytes)
+    bytes.fill(0)
+    expect(hexOf(key)).toBe("07".repeat(32))
+  })
+
+  test("of another length, or with a digit that is none, is refused, and not repeated in the error", () => {
+    check(
+      fc.property(
+        fc.uint8Array({ maxLength: 80 }).filter(({ length }) => length !== 32),
+        (bytes) => {
+          const hex = Buffer.from(bytes).toString("hex")
+          for (const form of [bytes, hex, Buffer.from(bytes).toString("base64")]) {
+            const error = Result.getOrThrow(Result.flip(MasterKey.parse(form)))
+            expect(error._tag).toBe("MalformedMasterKey")
+            if (hex.length > 8) expect(JSON.stringify(error)).not.toContain(hex)
+          }
+        }
+      )
+    )
+    const key = "ab".repeat(32)
+    for (const text of [`${key.slice(1)}g`, `${key.slice(2)} a`, `0x${key}`, "", "change me"])
+      expect(Result.isFailure(MasterKey.parse(text))).toBe(true)
+  })
+
+  test("in base64 has one last digit only", () => {
+    const text = Buffer.alloc(32, 255).toString("base64")
+    expect(text.endsWith("8=")).toBe(true)
+    expect(Result.isSuccess(MasterKey.parse(text))).toBe(true)
+    expect(Result.isFailure(MasterKey.parse(text.replace("8=", "9=")))).toBe(true)
+  })
+
+  test("is not shown by accident", async () => {
+    const key = await Effect.runPromise(
+      Effect.gen(function* () {
+        return yield* MasterKey.MasterKey
+      }).pipe(Effect.provide(MasterKey.MasterKey.layer(Redacted.make("ab".repeat(32)))))
+    )
+    expect(`${key} ${JSON.stringify({ key })}`).not.toMatch(/abab|171/u)
+  })
+
+  test("is refused by its layer, when it is none", async () => {
+    const layer = MasterKey.MasterKey.layer("short")
+    const error = await Effect.runPromise(Effect.flip(Effect.provide(MasterKey.MasterKey.use(Effect.succeed), layer)))
+    expect(error._tag).toBe("MalformedMasterKey")
+  })
+
+  test("can be made, and read again", async () => {
+    const made = MasterKey.generate.pipe(Effect.provideService(RandomBytes, (size) => new Uint8Array(size).fill(9)))
+    expect(hexOf(MasterKey.parse(Redacted.value(await Effect.runPromise(made))))).toBe("09".repeat(32))
+  })
+})

@@ -1,0 +1,8 @@
+/** Properties from a fixed seed: the same cases on each run, others with `MILLRACE_SEED`. */
+import { assert, type IAsyncProperty, type IProperty } from "fast-check"
+
+const seed = Number(process.env["MILLRACE_SEED"] ?? 1)
+
+export const check = <T>(property: IProperty<T>, numRuns = 100): void => void assert(property, { seed, numRuns })
+
+export const checkAsync = <T>(property: IAsyncProperty<T>, numRuns = 50): Promise<void> => assert(property, { seed, numRuns })

@@ -1,0 +1,79 @@
+/**
+ * The API as a value: groups of operations, and the contract that follows from them. A host that adds an operation of its own adds it
+ * to a group, and has a route, an OpenAPI entry and a client for it.
+ */
+
+import { AccountBilling, type ApiKey, Bin, Grammar } from "@millrace/core"
+import { Array } from "effect"
+import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import * as Endpoint from "./Endpoint.ts"
+import { Health, Ready } from "./Readiness.ts"
+
+/** Operations that belong together: one tag in OpenAPI, one property of a client, one scope of API keys. */
+export interface Group<Operations extends Array.NonEmptyReadonlyArray<Endpoint.Servable>> {
+  readonly operations: Operations
+  /** What an API key must be good for. */
+  readonly scope: ApiKey.Scope
+}
+
+export type Groups = Readonly<Record<string, Group<Array.NonEmptyReadonlyArray<Endpoint.Servable>>>>
+
+/** All operations of some groups, whichever. */
+export type OperationsOf<G extends Groups> = G[keyof G]["operations"][number]
+
+/** A group whose operations any key may call that is good for `scope`: billed `operations` by default. */
+export const group = <const Operations extends Array.NonEmptyReadonlyArray<Endpoint.Servable>>(
+  operations: Operations,
+  { scope = "operations" }: { readonly scope?: ApiKey.Scope } = {}
+): Group<Operations> => ({ operations, scope })
+
+/** The operations that come with Millrace. */
+export const standard = {
+  lookups: group([Grammar.check, Bin.lookup]),
+  account: group([AccountBilling.read], { scope: "read" })
+}
+
+/** Whether the process lives, and whether it can serve: without a key, outside of `/api/v1`. */
+export const system = HttpApiGroup.make("system").add(
+  HttpApiEndpoint.get("health", "/health", { success: Health }).annotate(OpenApi.Summary, "Whether the process is alive"),
+  HttpApiEndpoint.get("ready", "/ready", { success: Ready, error: Ready.pipe(HttpApiSchema.status(503)) }).annotate(
+    OpenApi.Summary,
+    "Whether it can serve calls, and why not"
+  )
+)
+
+export type Contract<G extends Groups> = HttpApi.HttpApi<
+  "millrace",
+  | typeof system
+  | { [Name in keyof G & string]: HttpApiGroup.HttpApiGroup<Name, Endpoint.EndpointOf<G[Name]["operations"][number]>> }[keyof G & string]
+>
+
+export interface Api<G extends Groups> {
+  readonly groups: G
+  /** What `HttpApiClient` and `OpenApi` need. */
+  readonly contract: Contract<G>
+}
+
+/** Two operations of one key, or of one method and path, are a defect. */
+export const make = <const G extends Groups>(groups: G): Api<G> => {
+  assertDistinct(Object.values(groups).flatMap(({ operations }) => operations))
+  const described = Object.entries(groups).map(([name, { operations }]) =>
+    HttpApiGroup.make(name).add(...Array.map(operations, Endpoint.make))
+  )
+  const contract = HttpApi.make("millrace")
+    .add(system, ...described)
+    .annotateMerge(OpenApi.annotations({ title: "Millrace", version: "1.0.0" }))
+  return { groups, contract: contract as unknown as Contract<G> }
+}
+
+const assertDistinct = (operations: ReadonlyArray<Endpoint.Servable>): void => {
+  const seen = new Set<string>()
+  for (const { key, route } of operations) {
+    // However its parameters are called
+    const place = `${route.method} ${route.path.replaceAll(/:\w+/gu, ":")}`
+    for (const name of [key, place]) {
+      if (seen.has(name)) throw new Error(`Two operations share ${name}`)
+      seen.add(name)
+    }
+  }
+}

@@ -1,0 +1,83 @@
+/** Request bodies: bounded while they arrive, JSON in UTF-8, never nested beyond measure. */
+import { ByteSize, Effect } from "effect"
+import { HttpServerRequest } from "effect/http"
+import { BodyUnreadable, MalformedJson, PayloadTooLarge, UnsupportedMediaType } from "./Problem.ts"
+
+/** A body as it came, and as it was meant. */
+export interface Body {
+  /** Empty when there was none. */
+  readonly text: string
+  readonly json: unknown
+}
+
+const NONE: Body = { text: "", json: undefined }
+
+/** Levels of objects and arrays: far more than any operation takes, far fewer than a stack does. */
+const MAX_DEPTH = 64
+
+const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
+
+/** Refuses what says itself that it is too large, before anything else is done for it. `limit` in bytes. */
+export const checkLength = ({ headers }: HttpServerRequest.HttpServerRequest, limit: number): Effect.Effect<void, PayloadTooLarge> =>
+  Number(headers["content-length"] ?? 0) > limit ? Effect.fail(new PayloadTooLarge({ limit })) : Effect.void
+
+/** The body of a request, no further than `limit` bytes. */
+export const read = (
+  request: HttpServerRequest.HttpServerRequest,
+  limit: number
+): Effect.Effect<Body, PayloadTooLarge | UnsupportedMediaType | MalformedJson | BodyUnreadable> =>
+  hasBody(request)
+    ? request.arrayBuffer.pipe(
+        Effect.provideService(HttpServerRequest.MaxBodySize, ByteSize.bytes(limit)),
+        Effect.mapError(({ reason }) =>
+          reason._tag === "RequestParseError" && reason.reason === "BodyTooLarge" ? new PayloadTooLarge({ limit }) : new BodyUnreadable()
+        ),
+        Effect.flatMap((bytes) => (bytes.byteLength === 0 ? Effect.succeed(NONE) : parse(request, bytes)))
+      )
+    : Effect.succeed(NONE)
+
+/** A request without either header has no body: RFC 9112, section 6.3. */
+const hasBody = ({ headers, source }: HttpServerRequest.HttpServerRequest): boolean =>
+  headers["transfer-encoding"] !== undefined ||
+  Number(headers["content-length"] ?? 0) > 0 ||
+  (headers["content-length"] === undefined && source instanceof Request && source.body !== null)
+
+const parse = (
+  { headers }: HttpServerRequest.HttpServerRequest,
+  bytes: ArrayBuffer
+): Effect.Effect<Body, UnsupportedMediaType | MalformedJson> =>
+  Effect.suspend((): Effect.Effect<Body, UnsupportedMediaType | MalformedJson> => {
+    if (!isJson(headers["content-type"]) || !isIdentity(headers["content-encoding"])) return Effect.fail(new UnsupportedMediaType())
+    let text: string
+    try {
+      text = decoder.decode(bytes)
+    } catch {
+      return Effect.fail(new MalformedJson({ reason: "it is not UTF-8" }))
+    }
+    let json: unknown
+    try {
+      json = JSON.parse(text)
+    } catch {
+      // What the parser says quotes the text
+      return Effect.fail(new MalformedJson({ reason: "it does not parse" }))
+    }
+    if (isDeeper(json, MAX_DEPTH)) return Effect.fail(new MalformedJson({ reason: `it is nested more than ${MAX_DEPTH} levels deep` }))
+    return Effect.succeed({ text, json })
+  })
+
+/** Without a content type it is taken for what all bodies here are. */
+const isJson = (contentType = "application/json"): boolean => {
+  const [type = "", ...parameters] = contentType
+    .toLowerCase()
+    .split(";")
+    .map((part) => part.trim())
+  const charset = parameters.find((parameter) => parameter.startsWith("charset="))?.replaceAll('"', "")
+  return (
+    (type === "application/json" || /^application\/[\w.+-]+\+json$/u.test(type)) && (charset === undefined || charset === "charset=utf-8")
+  )
+}
+
+const isIdentity = (encoding = "identity"): boolean => encoding.trim().toLowerCase() === "identity"
+
+const isDeeper = (value: unknown, levels: number): boolean =>
+  typeof value === "object" && value !== null && (levels === 0 || Object.values(value).some((inner) => isDeeper(inner, levels - 1)))

@@ -1,0 +1,106 @@
+/**
+ * The outermost step of every request, whatever becomes of it: it names it, turns what nobody answered into an error object, sets the
+ * headers that all answers share, and writes one line into the log.
+ */
+
+import { Credits, Ids } from "@millrace/core"
+import { Cause, Clock, Context, Effect, type Types } from "effect"
+import { HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { CurrentExchange, Exchange } from "./Exchange.ts"
+import { BodyUnreadable, Defect, type Failure, MethodNotAllowed, problemOf, RouteNotFound, responseOf, ShuttingDown } from "./Problem.ts"
+import { rateLimitHeaders } from "./RateLimitHeaders.ts"
+
+/** Whether new calls are refused, because the process is about to end. */
+export const Closing = Context.Reference<() => boolean>("@millrace/http/Closing", { defaultValue: () => () => false })
+
+/** A place in the API: a method and a path with `:parameters`. */
+export interface Place {
+  readonly method: string
+  readonly path: string
+}
+
+/** The client went away before there was an answer; nobody sees this status but the log. */
+const CLIENT_CLOSED_REQUEST = 499
+
+const CORRELATION_ID = /^[\w\-=]{1,255}$/u
+
+type App = Effect.Effect<HttpServerResponse.HttpServerResponse, Types.unhandled>
+
+export const make = (places: ReadonlyArray<Place>) =>
+  Effect.gen(function* () {
+    const ids = yield* Ids
+    const clock = yield* Clock.Clock
+    const methodsAt = methodsByPath(places)
+
+    /** What nobody answered. */
+    const failureOf = (cause: Cause.Cause<unknown>, request: HttpServerRequest.HttpServerRequest): Failure => {
+      const reasons = cause.reasons.map((reason) => (reason._tag === "Fail" ? reason.error : undefined))
+      const error = reasons.find((reason) => reason instanceof HttpServerError.HttpServerError)?.reason
+      if (error?._tag === "RouteNotFound") {
+        const allow = methodsAt(pathOf(request))
+        return allow.length === 0 ? new RouteNotFound() : new MethodNotAllowed({ allow })
+      }
+      if (error?._tag === "RequestParseError") return new BodyUnreadable()
+      return Cause.hasInterruptsOnly(cause) ? new ShuttingDown() : new Defect()
+    }
+
+    const recovered = (cause: Cause.Cause<unknown>, { id }: Exchange, request: HttpServerRequest.HttpServerRequest) => {
+      const isGone = cause.reasons.some((reason) => reason._tag === "Interrupt" && reason.annotations.has(HttpServerError.ClientAbort.key))
+      if (isGone) return Effect.succeed(HttpServerResponse.empty({ status: CLIENT_CLOSED_REQUEST }))
+      const failure = failureOf(cause, request)
+      const response = responseOf(problemOf(failure), id)
+      return failure._tag === "Defect"
+        ? Effect.as(Effect.annotateLogs(Effect.logError("A request failed", cause), { requestId: id }), response)
+        : Effect.succeed(response)
+    }
+
+    const log = (exchange: Exchange, method: string, status: number) =>
+      Effect.annotateLogs(Effect.logInfo("request"), {
+        method,
+        route: exchange.route,
+        status,
+        durationMs: clock.currentTimeMillisUnsafe() - exchange.startedAt,
+        requestId: exchange.id,
+        ...(exchange.correlationId === undefined ? {} : { correlationId: exchange.correlationId }),
+        ...(exchange.accountId === undefined ? {} : { accountId: exchange.accountId }),
+        ...(exchange.charged === undefined ? {} : { charged: Credits.toDecimal(exchange.charged) })
+      })
+
+    return (app: App): Effect.Effect<HttpServerResponse.HttpServerResponse, Types.unhandled, HttpServerRequest.HttpServerRequest> =>
+      Effect.gen(function* () {
+        const request = yield* HttpServerRequest.HttpServerRequest
+        const isClosing = yield* Closing
+        const inbound = request.headers["x-request-id"]
+        const correlationId = inbound !== undefined && CORRELATION_ID.test(inbound) ? inbound : undefined
+        const exchange = new Exchange(ids.uuid(), clock.currentTimeMillisUnsafe(), correlationId)
+        const answered = isClosing()
+          ? Effect.succeed(responseOf(problemOf(new ShuttingDown()), exchange.id))
+          : app.pipe(
+              Effect.provideService(CurrentExchange, exchange),
+              Effect.catchCause(
+                (cause): Effect.Effect<HttpServerResponse.HttpServerResponse, Types.unhandled> => recovered(cause, exchange, request)
+              )
+            )
+        const response = yield* answered
+        yield* log(exchange, request.method, response.status)
+        return HttpServerResponse.setHeaders(response, {
+          "x-request-id": exchange.id,
+          "x-content-type-options": "nosniff",
+          ...(exchange.rate === undefined ? {} : rateLimitHeaders(exchange.rate)),
+          ...response.headers
+        })
+      })
+  })
+
+const pathOf = ({ url }: HttpServerRequest.HttpServerRequest): string => url.split(/[?#]/u, 1)[0] ?? url
+
+/** The methods that a path takes: none where there is nothing. */
+const methodsByPath = (places: ReadonlyArray<Place>): ((path: string) => ReadonlyArray<string>) => {
+  const byPattern = new Map<string, Set<string>>()
+  for (const { method, path } of places) {
+    const pattern = `^${path.replaceAll(/:\w+/gu, "[^/]+")}/?$`
+    byPattern.set(pattern, (byPattern.get(pattern) ?? new Set()).add(method))
+  }
+  const patterns = Array.from(byPattern, ([pattern, methods]) => ({ pattern: new RegExp(pattern, "u"), methods: [...methods].sort() }))
+  return (path) => patterns.flatMap(({ pattern, methods }) => (pattern.test(path) ? methods : []))
+}

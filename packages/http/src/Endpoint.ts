@@ -1,0 +1,59 @@
+/** An endpoint of the contract from an operation: what a client sends, what it gets, and every error there is. */
+
+import type { Charge, Operation, OperationError } from "@millrace/core"
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiSchema, OpenApi } from "effect/http-api"
+import { Envelope } from "./Envelope.ts"
+import { type ErrorBody, errorSchemas } from "./ErrorCode.ts"
+
+/** Where all operations are. */
+export const PREFIX = "/api/v1"
+
+export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE"
+
+/** Fields that need nothing to be read and written. */
+// biome-ignore lint/suspicious/noExplicitAny: whatever they hold
+export type Fields = Readonly<Record<string, Schema.Codec<any, any>>>
+
+/** Any operation that can be served. */
+// biome-ignore lint/suspicious/noExplicitAny: inputs are contravariant, so only `any` admits every operation
+export interface Servable extends Charge.Runnable<any, any, OperationError, any> {
+  readonly summary: string
+  readonly route: Operation.Route<Method, `/${string}`, Fields, Fields, Fields>
+  readonly secret: ReadonlyArray<string>
+}
+
+/** What an operation needs to run. */
+// biome-ignore lint/suspicious/noExplicitAny: whatever it takes and gives
+export type Services<Op extends Servable> = Op extends Charge.Runnable<any, any, OperationError, infer R> ? R : never
+
+/** The endpoint of an operation, as a client's types know it. Places without fields are not asked for. */
+export type EndpointOf<Op> =
+  Op extends Operation.Operation<infer Key, infer M, infer P, infer Params, infer Query, infer Body, infer Success, infer _E, infer _R>
+    ? HttpApiEndpoint.HttpApiEndpoint<
+        Key,
+        M & Method,
+        `${typeof PREFIX}${P}`,
+        Text<Part<Params>>,
+        Text<Part<Query>>,
+        M extends "GET" ? never : Json<Part<Body>>,
+        never,
+        Json<ReturnType<typeof Envelope<Success>>>,
+        Json<typeof ErrorBody>
+      >
+    : never
+
+type Part<F extends Schema.Struct.Fields> = keyof F extends never ? never : Schema.Struct<F>
+type Text<S extends Schema.Top> = [S] extends [never] ? never : Schema.toCodecStringTree<S>
+type Json<S extends Schema.Top> = [S] extends [never] ? never : Schema.toCodecJson<S>
+
+const part = (fields: Fields) => (Object.keys(fields).length === 0 ? undefined : Schema.Struct(fields))
+
+export const make = <Op extends Servable>({ key, summary, success, route }: Op): EndpointOf<Op> =>
+  HttpApiEndpoint.make(route.method)(key, `${PREFIX}${route.path}`, {
+    params: part(route.params),
+    query: part(route.query),
+    payload: route.method === "GET" ? undefined : part(route.body),
+    success: Envelope(success).pipe(HttpApiSchema.status(route.status)),
+    error: errorSchemas
+  }).annotateMerge(OpenApi.annotations({ identifier: key, summary })) as EndpointOf<Op>

@@ -1,0 +1,113 @@
+/** The input of a call, from its path, query and body: decoded, with everything wrong named at once, and echoed without secrets. */
+import { Result, Schema, SchemaIssue } from "effect"
+import type { Fields, Servable } from "./Endpoint.ts"
+
+/** A field, and what is wrong with it. */
+export interface Issue {
+  readonly field: string
+  readonly message: string
+}
+
+/** As it arrived. */
+export interface Sent {
+  readonly params: Readonly<Record<string, string | undefined>>
+  readonly query: Readonly<Record<string, string | ReadonlyArray<string>>>
+  /** Undefined when there was none. */
+  readonly body: unknown
+}
+
+export interface Input {
+  /** What the operation takes. */
+  readonly value: object
+  /** What was sent, of what the operation knows: for the envelope. */
+  readonly echo: Readonly<Record<string, unknown>> | readonly []
+}
+
+/** Characters of a field's name that are told: a caller chooses the names of unknown ones. */
+const MAX_NAME = 100
+const MASK = "***"
+
+const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1({
+  leafHook: (issue) => {
+    switch (issue._tag) {
+      case "MissingKey":
+        return "is required"
+      case "UnexpectedKey":
+        return "is not a field of this operation"
+      default:
+        return SchemaIssue.defaultLeafHook(issue)
+    }
+  }
+})
+
+const decoder = (schema: Schema.Codec<object, unknown>, onExcessProperty: "ignore" | "error") => {
+  const decode = Schema.decodeUnknownResult(schema, { errors: "all", onExcessProperty })
+  return (sent: unknown): Result.Result<object, ReadonlyArray<Issue>> =>
+    Result.mapError(decode(sent), ({ issue }) =>
+      issuesOf(issue).issues.map(({ path = [], message }) => ({
+        field:
+          path
+            .map((key) => String(typeof key === "object" ? key.key : key))
+            .join(".")
+            .slice(0, MAX_NAME) || "body",
+        message: message.charAt(0).toLowerCase() + message.slice(1)
+      }))
+    )
+}
+
+export const make = ({
+  route,
+  secret
+}: Pick<Servable, "route" | "secret">): ((sent: Sent) => Result.Result<Input, ReadonlyArray<Issue>>) => {
+  const params = decoder(textual(route.params), "ignore")
+  const query = decoder(Schema.toCodecArrayFromSingle(textual(route.query)), "ignore")
+  const body = decoder(structural(route.body), "error")
+  const encode = Schema.encodeUnknownSync(structural({ ...route.params, ...route.query, ...route.body }))
+  const secrets = new Set(secret)
+
+  return (sent) => {
+    const given = { params: sent.params, query: withoutBrackets(sent.query), body: sent.body === undefined ? {} : sent.body }
+    const parts = [params(given.params), query(given.query), isObject(given.body) ? body(given.body) : NOT_AN_OBJECT]
+    const issues = parts.flatMap((part) => (Result.isFailure(part) ? part.failure : []))
+    if (issues.length > 0) return Result.fail(issues)
+    const value: object = Object.assign({}, ...parts.map((part) => (Result.isSuccess(part) ? part.success : {})))
+    // Defaults were not sent, and unknown query fields are none of the operation's
+    const names = new Set(Object.values(given).flatMap((part) => (isObject(part) ? Object.keys(part) : [])))
+    const echo = fieldsOf(encode(value)).filter(([name]) => names.has(name))
+    return Result.succeed({ value, echo: echo.length === 0 ? [] : Object.fromEntries(echo.map((field) => masked(field, secrets))) })
+  }
+}
+
+const textual = (fields: Fields): Schema.Codec<object, unknown> => Schema.toCodecStringTree(Schema.Struct(fields))
+const structural = (fields: Fields): Schema.Codec<object, unknown> => Schema.toCodecJson(Schema.Struct(fields))
+
+const NOT_AN_OBJECT = Result.fail([{ field: "body", message: "expected an object" }])
+
+const isObject = (value: unknown): value is object => typeof value === "object" && value !== null && !Array.isArray(value)
+
+const fieldsOf = (value: unknown): ReadonlyArray<[string, unknown]> => (isObject(value) ? Object.entries(value) : [])
+
+/** `order[]=a` is `order=a`. */
+const withoutBrackets = (query: Sent["query"]): Sent["query"] => {
+  const names = Object.keys(query)
+  if (!names.some((name) => name.endsWith("[]"))) return query
+  const merged: Record<string, string | ReadonlyArray<string>> = Object.create(null)
+  for (const name of names) {
+    const plain = name.endsWith("[]") ? name.slice(0, -2) : name
+    const [before, added] = [merged[plain], query[name] ?? []]
+    merged[plain] = before === undefined ? added : [before, added].flat()
+  }
+  return merged
+}
+
+/** A field as it may be shown: secrets and inline data are not. */
+const masked = ([name, value]: readonly [string, unknown], secrets: ReadonlySet<string>): [string, unknown] => [
+  name,
+  secrets.has(name) ? MASK : shown(value, secrets)
+]
+
+const shown = (value: unknown, secrets: ReadonlySet<string>): unknown => {
+  if (typeof value === "string") return value.startsWith("data:") ? MASK : value
+  if (Array.isArray(value)) return value.map((item) => shown(item, secrets))
+  return isObject(value) ? Object.fromEntries(Object.entries(value).map((field) => masked(field, secrets))) : value
+}

@@ -1,0 +1,92 @@
+/**
+ * The route of an operation. The order is the same for all: size, key, rate, input, scope, and then the billed call. Whatever fails
+ * before the call holds nothing and writes nothing.
+ */
+
+import { type ApiKey, Charge, Credits } from "@millrace/core"
+import { type Context, Effect, Result } from "effect"
+import { HttpMethod, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
+import * as Access from "./Access.ts"
+import * as Body from "./Body.ts"
+import * as CallHeaders from "./CallHeaders.ts"
+import { PREFIX, type Servable } from "./Endpoint.ts"
+import * as Envelope from "./Envelope.ts"
+import { CurrentExchange, type Exchange } from "./Exchange.ts"
+import * as Input from "./Input.ts"
+import { InsufficientScope, InvalidRequest, MethodNotAllowed, problemOf, responseOf } from "./Problem.ts"
+
+export interface Options<R> {
+  /** Bytes. */
+  readonly bodyLimit: number
+  /** What the operations need. */
+  readonly services: Context.Context<R>
+}
+
+export const make = Effect.fnUntraced(function* <R>({ bodyLimit, services }: Options<R>) {
+  const charge = yield* Charge.Charge
+  const access = yield* Access.make
+
+  return (operation: Servable, scope: ApiKey.Scope): HttpRouter.Route<never, never> => {
+    const { route, secret } = operation
+    const path = `${PREFIX}${route.path}` as const
+    const decode = Input.make(operation)
+    const isPathSecret = Object.keys(route.params).some((name) => secret.includes(name))
+
+    const answer = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest, exchange: Exchange) {
+      // A look at the headers of a billed call would be charged like the call
+      if (request.method !== route.method) return yield* new MethodNotAllowed({ allow: [route.method] })
+      yield* Body.checkLength(request, bodyLimit)
+      const { accountId, scopes } = yield* access.authenticate(request)
+      exchange.accountId = accountId
+      exchange.rate = yield* access.admit(accountId)
+      const body = HttpMethod.hasBody(route.method) ? yield* Body.read(request, bodyLimit) : undefined
+      const { params } = yield* HttpRouter.RouteContext
+      const query = yield* HttpServerRequest.ParsedSearchParams
+      const input = decode({ params, query, body: body?.json })
+      const headers = CallHeaders.parse(request.headers)
+      if (Result.isFailure(input) || Result.isFailure(headers))
+        return yield* new InvalidRequest({ issues: [...issuesOf(input), ...issuesOf(headers)] })
+      if (!scopes.includes(scope)) return yield* new InsufficientScope({ scope })
+      const { idempotencyKey, maxCost } = headers.success
+      const reply = yield* charge.run(operation, input.success.value, {
+        accountId,
+        requestId: exchange.id,
+        ...(idempotencyKey === undefined
+          ? {}
+          : { idempotency: { key: idempotencyKey, request: `${request.method} ${request.url}\n${body?.text ?? ""}` } }),
+        ...(maxCost === undefined ? {} : { maxCost })
+      })
+      exchange.charged = reply.replayed ? Credits.zero : reply.billed?.charged
+      const echo = {
+        id: reply.requestId,
+        method: request.method,
+        path: isPathSecret ? path : (request.url.split(/[?#;]/u, 1)[0] ?? request.url),
+        input: input.success.echo
+      }
+      return HttpServerResponse.text(Envelope.text("success", reply.data, echo), {
+        status: route.status,
+        contentType: "application/json",
+        headers: headersOf(reply, exchange)
+      })
+    })
+
+    const handler = Effect.gen(function* () {
+      const exchange = yield* CurrentExchange
+      exchange.route = path
+      return yield* Effect.catch(answer(yield* HttpServerRequest.HttpServerRequest, exchange), (failure) =>
+        Effect.succeed(responseOf(problemOf(failure), exchange.id))
+      )
+    })
+    return HttpRouter.route(route.method, path, Effect.provideContext(handler, services))
+  }
+})
+
+const headersOf = ({ billed, replayed, requestId }: Charge.Reply, { id }: Exchange): Readonly<Record<string, string>> => ({
+  "cache-control": "private, no-store",
+  ...(billed === undefined
+    ? {}
+    : { "x-credits-charged": String(Credits.toDecimal(billed.charged)), "x-credits-balance": String(Credits.toDecimal(billed.balance)) }),
+  ...(replayed ? { "x-request-id": requestId, "idempotent-replayed": "true", "x-replay-request-id": id } : {})
+})
+
+const issuesOf = <A>(result: Result.Result<A, ReadonlyArray<Input.Issue>>) => (Result.isFailure(result) ? result.failure : [])

@@ -1,0 +1,7 @@
+/** How much of its rate a caller has used: https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/. */
+import type { RateLimitState } from "@millrace/core"
+
+export const rateLimitHeaders = ({ limit, window, remaining, resetAfter }: RateLimitState): Readonly<Record<string, string>> => ({
+  "ratelimit-policy": `"burst";q=${limit};w=${window}`,
+  ratelimit: `"burst";r=${remaining};t=${resetAfter}`
+})

@@ -1,0 +1,82 @@
+/** Whether this process can serve, and why not. Reasons are ours: what a store says about itself is logged, never shown. */
+
+import { KeyRing, Ledger, Recovery } from "@millrace/core"
+import { type Aggregate, EventStore, type Projection, StateStore } from "@millrace/event-sourcing"
+import { Context, Effect, Layer, Schema } from "effect"
+
+export const Health = Schema.Struct({ status: Schema.Literal("alive") })
+
+export const Ready = Schema.Struct({
+  status: Schema.Literals(["ready", "not_ready"]),
+  /** Why not; empty while it is ready. */
+  reasons: Schema.Array(Schema.String),
+  /** Streams that this process cannot read: calls that need them get 503, all others are served. */
+  refused: Schema.Array(Schema.String),
+  /** Ends the holds of calls that died. */
+  recovery: Schema.Struct({
+    /** Whether it is this process that does it. */
+    leader: Schema.Boolean,
+    caught_up: Schema.Boolean,
+    /** Holds that could not be ended yet. */
+    failing: Schema.Int
+  })
+})
+export type Ready = typeof Ready.Type
+
+/** One more thing to ask: why it cannot serve, or nothing. */
+export type Check = Effect.Effect<string | undefined>
+
+export class Readiness extends Context.Service<Readiness, { readonly report: Effect.Effect<Ready> }>()("@millrace/http/Readiness") {
+  /** `checks`: what else a host needs before it can serve. */
+  static readonly layer = (
+    checks: ReadonlyArray<Check> = []
+  ): Layer.Layer<Readiness, never, EventStore.EventStore | StateStore.StateStore | Ledger | KeyRing | Recovery> =>
+    Layer.effect(Readiness, make(checks))
+}
+
+/** A store that takes longer to say where it is cannot serve. */
+const PATIENCE = "2 seconds"
+
+const make = Effect.fnUntraced(function* (checks: ReadonlyArray<Check>) {
+  const events = yield* EventStore.EventStore
+  const state = yield* StateStore.StateStore
+  const ledger = yield* Ledger
+  const keys = yield* KeyRing
+  const recovery = yield* Recovery
+
+  const answers = <E>(question: Effect.Effect<unknown, E>, reason: string): Check =>
+    question.pipe(
+      Effect.timeout(PATIENCE),
+      Effect.as(undefined),
+      Effect.catchCause((cause) => Effect.as(Effect.logWarning(`Not ready: ${reason}`, cause), reason))
+    )
+  const stores: ReadonlyArray<Check> = [
+    answers(events.head, "the event store does not answer"),
+    answers(state.get("readiness", "probe"), "the state store does not answer")
+  ]
+
+  const report = Effect.gen(function* () {
+    const { leader, failing, trouble, projection } = yield* recovery.status
+    const asked = yield* Effect.forEach([...stores, ...checks], (check) => check, { concurrency: "unbounded" })
+    const reasons = [
+      ...asked,
+      projectionTrouble("the recovery of holds", projection),
+      projectionTrouble("the list of keys", yield* keys.listStatus),
+      trouble === undefined ? undefined : "the recovery of holds does not get through to its stores"
+    ].filter((reason) => reason !== undefined)
+    const ready: Ready = {
+      status: reasons.length === 0 ? "ready" : "not_ready",
+      reasons,
+      refused: [...ledger.refused(), ...keys.refused()].map(({ stream }: Aggregate.StreamRefused) => stream),
+      recovery: { leader, caught_up: projection.caughtUp, failing: failing.length }
+    }
+    return ready
+  })
+  return Readiness.of({ report })
+})
+
+const projectionTrouble = (name: string, { stopped, behind, caughtUp }: Projection.Status): string | undefined => {
+  if (stopped !== undefined) return `${name} stopped at an event that it cannot fold`
+  if (behind !== undefined) return `${name} does not get through to its store`
+  return caughtUp ? undefined : `${name} has not caught up yet`
+}

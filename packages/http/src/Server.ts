@@ -1,0 +1,143 @@
+/** A server of its own on `node:http`, for hosts that have none: it listens for as long as its scope is open. */
+import { createServer, type IncomingMessage, type Server as NodeServer } from "node:http"
+import type { AddressInfo } from "node:net"
+import type { Duplex } from "node:stream"
+import { Ids } from "@millrace/core"
+import { Context, Duration, Effect, Layer, Schema, type Scope } from "effect"
+import { type ErrorCode, termsOf } from "./ErrorCode.ts"
+import { toNodeHandler } from "./NodeHandler.ts"
+import type { WebHandler } from "./WebHandler.ts"
+
+/** It cannot listen there: the port is taken, or not allowed, or the host is not one of this machine. */
+export class CannotListen extends Schema.TaggedError<CannotListen>()("CannotListen", {
+  host: Schema.String,
+  port: Schema.Int,
+  /** Such as `EADDRINUSE`. */
+  code: Schema.String
+}) {
+  override get message(): string {
+    const reason = this.code === "EADDRINUSE" ? "the port is already in use" : this.code
+    return `Cannot listen on ${this.host}:${this.port}: ${reason}`
+  }
+}
+
+export interface Options {
+  /** `127.0.0.1` by default. */
+  readonly host?: string
+  /** 0 is any that is free: by default. */
+  readonly port?: number
+  /** The client's address, where a proxy says it. */
+  readonly address?: (request: IncomingMessage) => string | undefined
+  /** How long a client may take to send its headers: 10 seconds by default. */
+  readonly headersTimeout?: Duration.Input
+  /** How long it may take to send the whole request: one minute by default. */
+  readonly requestTimeout?: Duration.Input
+  /** How long a connection may be silent, while an answer is worked on too: 3 minutes by default, longer than the longest wait. */
+  readonly idleTimeout?: Duration.Input
+  /** How long a connection is kept for the next request: 65 seconds by default, longer than proxies keep theirs. */
+  readonly keepAliveTimeout?: Duration.Input
+}
+
+/** Bytes of all headers of a request. */
+const MAX_HEADERS = 16 * 1024
+/** How long answers may take to reach their clients once all calls have ended. */
+const LINGER = "1 second"
+
+/** Where it listens. */
+export class Server extends Context.Service<Server, { readonly host: string; readonly port: number; readonly url: string }>()(
+  "@millrace/http/Server"
+) {
+  /** Closing stops accepting, drains the handler, and then closes what is left of the connections. */
+  static readonly layer = <E, R>(
+    handler: Effect.Effect<WebHandler, E, R>,
+    options: Options = {}
+  ): Layer.Layer<Server, E | CannotListen, Exclude<R, Scope.Scope>> =>
+    Layer.effect(
+      Server,
+      Effect.flatMap(handler, (handler) => listen(handler, options))
+    )
+}
+
+export const listen = ({ handle, drain }: WebHandler, options: Options = {}): Effect.Effect<Server["Service"], CannotListen, Scope.Scope> =>
+  Effect.gen(function* () {
+    const { host = "127.0.0.1", port = 0, address } = options
+    const ids = yield* Ids
+    const headersTimeout = Duration.toMillis(options.headersTimeout ?? "10 seconds")
+    const requestTimeout = Duration.toMillis(options.requestTimeout ?? "1 minute")
+    const server = createServer({
+      maxHeaderSize: MAX_HEADERS,
+      headersTimeout: Math.min(headersTimeout, requestTimeout),
+      requestTimeout,
+      connectionsCheckingInterval: Math.max(100, Math.min(headersTimeout, requestTimeout) / 4),
+      keepAliveTimeout: Duration.toMillis(options.keepAliveTimeout ?? "65 seconds"),
+      // What is wrong with a request is told by the handler
+      requireHostHeader: false
+    })
+    server.timeout = Duration.toMillis(options.idleTimeout ?? "3 minutes")
+    const listener = toNodeHandler(handle, address === undefined ? {} : { address })
+    server.on("request", listener)
+    server.on("checkExpectation", listener)
+    server.on("clientError", (error, socket) => refuse(error, socket, ids.uuid()))
+    yield* Effect.acquireRelease(open(server, host, port), () => close(server, drain))
+    const actual = portOf(server.address())
+    return { host, port: actual, url: `http://${host.includes(":") ? `[${host}]` : host}:${actual}` }
+  })
+
+const open = (server: NodeServer, host: string, port: number): Effect.Effect<void, CannotListen> =>
+  Effect.callback((resume) => {
+    const failed = (error: NodeJS.ErrnoException) =>
+      resume(Effect.fail(new CannotListen({ host, port, code: error.code ?? error.message })))
+    server.once("error", failed)
+    server.listen({ host, port }, () => {
+      server.off("error", failed)
+      resume(Effect.void)
+    })
+  })
+
+const close = (server: NodeServer, drain: Effect.Effect<void>): Effect.Effect<void> =>
+  Effect.gen(function* () {
+    const closed = new Promise<void>((resolve) => server.close(() => resolve()))
+    yield* drain
+    server.closeIdleConnections()
+    yield* Effect.timeoutOption(
+      Effect.promise(() => closed),
+      LINGER
+    )
+    server.closeAllConnections()
+  })
+
+const portOf = (address: AddressInfo | string | null): number => (typeof address === "object" && address !== null ? address.port : 0)
+
+/** What never became a request is answered like one, and its connection closed. */
+const refuse = (error: NodeJS.ErrnoException, socket: Duplex, requestId: string): void => {
+  if (!socket.writable || error.code === "ECONNRESET") return void socket.destroy()
+  const { code, phrase, message } = refusalOf(error.code)
+  const { status, retry } = termsOf(code)
+  const body = JSON.stringify({ error: { code, message, request_id: requestId } })
+  const head = [
+    `HTTP/1.1 ${status} ${phrase}`,
+    "Content-Type: application/json",
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    `X-Request-Id: ${requestId}`,
+    "X-Content-Type-Options: nosniff",
+    `X-Should-Retry: ${retry}`,
+    "Cache-Control: private, no-store",
+    "Connection: close"
+  ]
+  socket.end(`${head.join("\r\n")}\r\n\r\n${body}`)
+}
+
+const refusalOf = (code: string | undefined): { readonly code: ErrorCode; readonly phrase: string; readonly message: string } => {
+  switch (code) {
+    case "HPE_HEADER_OVERFLOW":
+      return {
+        code: "headers_too_large",
+        phrase: "Request Header Fields Too Large",
+        message: `The headers are larger than ${MAX_HEADERS} bytes.`
+      }
+    case "ERR_HTTP_REQUEST_TIMEOUT":
+      return { code: "request_timeout", phrase: "Request Timeout", message: "The request did not arrive in time." }
+    default:
+      return { code: "bad_request", phrase: "Bad Request", message: "This is no HTTP request." }
+  }
+}

@@ -1,0 +1,272 @@
+/** A whole host for tests: the real domain on stores in memory, its own operations, a real socket, and the log it wrote. */
+import { type IncomingHttpHeaders, type OutgoingHttpHeaders, request } from "node:http"
+import { connect } from "node:net"
+import { Cause, Context, Deferred, Effect, Layer, Logger, Redacted, References, Schema, type Scope, Stream } from "effect"
+import { TestClock } from "effect/testing"
+import { test } from "vitest"
+import { EventStore, MemoryEventStore, MemoryStateStore } from "@millrace/event-sourcing"
+import {
+  AccountBilling,
+  type ApiKey,
+  AuthThrottle,
+  Bin,
+  Credits,
+  Decisions,
+  Grammar,
+  KeyRing,
+  Ledger,
+  MasterKey,
+  Millrace,
+  NotFound,
+  Operation,
+  PricePlan,
+  type RateLimitPolicy,
+  Registration,
+  UpstreamNotConfigured,
+  UpstreamUnavailable
+} from "@millrace/core"
+import { Api, Http, Readiness, Server, WebHandler } from "../src/index.ts"
+
+// upstreams
+
+/** Text is checked by counting its capital letters: enough to tell one answer from another. */
+const grammar = Layer.succeed(Grammar.GrammarChecker, {
+  supports: (language) => language.startsWith("en"),
+  check: ({ text }) =>
+    text === "upstream down"
+      ? Effect.fail(new UpstreamUnavailable({ upstream: "grammar", reason: "connect ECONNREFUSED 10.0.0.7:8081" }))
+      : Effect.succeed({
+          matches: [...text.matchAll(/\p{Lu}/gu)].map(({ index }) => ({
+            message: "A capital",
+            offset: index,
+            length: 1,
+            replacements: [],
+            rule: "CAPITAL"
+          }))
+        })
+})
+
+const bins = Layer.succeed(Bin.BinDirectory, {
+  lookup: (bin) =>
+    bin === "000000"
+      ? Effect.fail(new NotFound({ resource: "bin" }))
+      : Effect.succeed({ bin, scheme: "visa", type: "debit", brand: null, country: null, bank: null })
+})
+
+/** What the operation `test.work` does, so that a test decides when it ends, and sees what became of it. */
+export class Bench extends Context.Service<
+  Bench,
+  { readonly started: Array<string>; readonly interrupted: Array<string>; readonly finish: Deferred.Deferred<void> }
+>()("test/Bench") {
+  static readonly layer = Layer.effect(
+    Bench,
+    Effect.map(Deferred.make<void>(), (finish) => ({ started: [], interrupted: [], finish }))
+  )
+}
+
+/** An operation of the host's own: one of every kind of field, and as many ways to end. */
+export const work = Operation.make("test.work", {
+  summary: "Do some work",
+  route: {
+    method: "POST",
+    path: "/test/:room/work",
+    params: { room: Schema.String.check(Schema.isMaxLength(300)) },
+    query: { times: Schema.optionalKey(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 9 }))), tag: Schema.optionalKey(Schema.Array(Schema.String)) },
+    body: {
+      how: Schema.Literals(["at once", "when told", "throw", "not configured", "pages"]),
+      password: Schema.optionalKey(Schema.String),
+      image: Schema.optionalKey(Schema.String),
+      deep: Schema.optionalKey(Schema.Unknown)
+    },
+    status: 201
+  },
+  success: Schema.Struct({ room: Schema.String, times: Schema.Int }),
+  secret: ["password"],
+  quantity: ({ times = 1 }) => times,
+  run: Effect.fnUntraced(function* ({ room, times = 1, how }) {
+    const { started, interrupted, finish } = yield* Bench
+    started.push(room)
+    switch (how) {
+      case "throw":
+        throw new Error("a bug in an operation")
+      case "not configured":
+        return yield* new UpstreamNotConfigured({ upstream: "bench" })
+      case "when told":
+        yield* Effect.onInterrupt(Deferred.await(finish), () => Effect.sync(() => interrupted.push(room)))
+    }
+    return { data: { room, times } }
+  })
+})
+
+/** Priced by nobody. */
+const unpriced = Operation.make("test.unpriced", {
+  summary: "Never priced",
+  route: { method: "GET", path: "/test/unpriced" },
+  success: Schema.Struct({}),
+  run: () => Effect.succeed({ data: {} })
+})
+
+export const api = Api.make({
+  ...Api.standard,
+  test: Api.group([work, unpriced]),
+  money: Api.group([
+    Operation.make("test.money", {
+      summary: "Wants a scope that keys do not have by default",
+      route: { method: "DELETE", path: "/test/money" },
+      success: Schema.Struct({}),
+      run: () => Effect.succeed({ data: {} })
+    })
+  ], { scope: "billing" })
+})
+
+// the host
+
+export interface Options extends Http.Options {
+  readonly rateLimit?: RateLimitPolicy
+  readonly authFailures?: number
+  readonly server?: Server.Options
+  readonly drainWithin?: WebHandler.Options["drainWithin"]
+  /** Instead of the one in memory. */
+  readonly events?: Layer.Layer<EventStore.EventStore>
+}
+
+const MASTER_KEY = "1f".repeat(32)
+
+/** Of the operations above, in thousandths. */
+const prices = Layer.effectDiscard(
+  Effect.flatMap(PricePlan.PriceBook, (book) => book.publish({ "test.work": Credits.of(2_000), "test.money": Credits.of(0) }))
+)
+
+export const services = ({ rateLimit = { limit: 10_000, window: 60 }, authFailures = 1_000, events = MemoryEventStore.layer }: Options = {}) =>
+  Layer.mergeAll(Readiness.Readiness.layer(), prices, AuthThrottle.layer({ failures: authFailures })).pipe(
+    Layer.provideMerge(Millrace.layer({ operations: [Grammar.check, Bin.lookup, AccountBilling.read, work, unpriced], rateLimit })),
+    Layer.provideMerge(Layer.mergeAll(events, MemoryStateStore.layer, Layer.orDie(MasterKey.layer(MASTER_KEY)), grammar, bins, Bench.layer))
+  )
+
+/** Every line of the log as a logger sees it: the message, the cause, and what it is annotated with. */
+const recording = (lines: Array<string>) =>
+  Logger.layer([
+    Logger.make(({ logLevel, message, cause, fiber }) => {
+      const annotations = fiber.getRef(References.CurrentLogAnnotations)
+      lines.push(JSON.stringify({ logLevel, message, cause: Cause.pretty(cause), ...annotations }))
+    })
+  ])
+
+export interface Answer {
+  readonly status: number
+  readonly headers: IncomingHttpHeaders
+  readonly body: string
+  /** The body as JSON. */
+  readonly json: unknown
+}
+
+export interface Call {
+  readonly method?: string
+  readonly headers?: OutgoingHttpHeaders
+  /** An object is sent as JSON. */
+  readonly body?: string | Uint8Array | object
+  readonly signal?: AbortSignal
+}
+
+/** Opens a host on a port of its own. It closes with the scope. */
+export const host = Effect.fnUntraced(function* (options: Options = {}) {
+  const lines: Array<string> = []
+  const context = yield* Layer.build(Layer.provideMerge(services(options), recording(lines)))
+  const run = Effect.provideContext(context)
+  const handler = yield* run(
+    WebHandler.make(Http.layer(api, options), options.drainWithin === undefined ? {} : { drainWithin: options.drainWithin })
+  )
+  const { url, port } = yield* run(Server.listen(handler, options.server))
+
+  /** A verified account with so many credits, and a key of it. */
+  const account = (grant = 200, scopes?: ReadonlyArray<ApiKey.Scope>) =>
+    run(
+      Effect.gen(function* () {
+        const registration = yield* Registration
+        const accountId = yield* registration.open(`${crypto.randomUUID()}@example.org`)
+        const keys = yield* KeyRing
+        const { key } = yield* keys.issue(accountId, scopes === undefined ? {} : { scopes })
+        const ledger = yield* Ledger
+        const amount = Credits.of(Math.round(grant * 1000))
+        yield* ledger.execute(accountId, Decisions.grant({ lotId: `lot_${accountId}`, amount, source: "promotion" }))
+        return { accountId, key: Redacted.value(key), bearer: { authorization: `Bearer ${Redacted.value(key)}` } }
+      })
+    )
+
+  return {
+    url,
+    port,
+    lines,
+    handler,
+    account,
+    run,
+    call: (path: string, call: Call = {}) => Effect.promise(() => send(`${url}${path}`, call)),
+    /** Sends bytes as they are, and gives back all that comes until the server closes, or `until` is there. */
+    raw: (bytes: ReadonlyArray<string | Uint8Array>, until?: RegExp) => Effect.promise(() => exchange(port, bytes, until)),
+    bench: yield* run(Bench),
+    balance: (accountId: string) => run(Effect.flatMap(Ledger, (ledger) => ledger.balance(accountId))),
+    /** All events, as text. */
+    log: run(Effect.flatMap(EventStore.EventStore, (events) => Stream.runCollect(events.readAll(EventStore.start))))
+  }
+})
+
+export type Host = Effect.Success<ReturnType<typeof host>>
+
+export const send = (url: string, { method = "GET", headers = {}, body, signal }: Call = {}): Promise<Answer> =>
+  new Promise((resolve, reject) => {
+    const isJson = typeof body === "object" && !(body instanceof Uint8Array)
+    const bytes = isJson ? JSON.stringify(body) : body
+    const outgoing = request(
+      url,
+      {
+        method,
+        agent: false,
+        headers: {
+          ...(isJson ? { "content-type": "application/json" } : {}),
+          ...(bytes === undefined ? {} : { "content-length": Buffer.byteLength(bytes) }),
+          ...headers
+        },
+        ...(signal === undefined ? {} : { signal })
+      },
+      (incoming) => {
+        const chunks: Array<Buffer> = []
+        incoming.on("data", (chunk: Buffer) => chunks.push(chunk))
+        incoming.once("error", reject)
+        incoming.once("end", () => {
+          const text = Buffer.concat(chunks).toString()
+          const isJson = incoming.headers["content-type"] === "application/json"
+          resolve({ status: incoming.statusCode ?? 0, headers: incoming.headers, body: text, json: isJson ? JSON.parse(text) : undefined })
+        })
+      }
+    )
+    outgoing.once("error", reject)
+    outgoing.end(bytes)
+  })
+
+const exchange = (port: number, bytes: ReadonlyArray<string | Uint8Array>, until?: RegExp): Promise<string> =>
+  new Promise((resolve, reject) => {
+    let text = ""
+    const socket = connect({ port, host: "127.0.0.1" }, () => {
+      for (const part of bytes) socket.write(part)
+    })
+    socket.on("data", (chunk) => {
+      text += chunk.toString("latin1")
+      if (until?.test(text) === true) socket.destroy()
+    })
+    socket.once("error", reject)
+    socket.once("close", () => resolve(text))
+  })
+
+/** A test that is one effect, under a clock that stands still. */
+export const testing = (name: string, body: Effect.Effect<unknown, unknown, Scope.Scope>): void =>
+  test(name, () => Effect.runPromise(Effect.asVoid(body).pipe(Effect.scoped, Effect.provide(TestClock.layer()))))
+
+/** Waits until something is true: it will be, or the test fails. */
+export const eventually = (condition: () => boolean): Effect.Effect<void> =>
+  Effect.promise(async () => {
+    const giveUpAt = performance.now() + 10_000
+    while (!condition()) {
+      if (performance.now() > giveUpAt) throw new Error("It never came true")
+      await new Promise((resolve) => setTimeout(resolve, 5))
+    }
+  })

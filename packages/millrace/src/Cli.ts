@@ -1,0 +1,22 @@
+/** The command line, whole. */
+import { Effect } from "effect"
+import { Command } from "effect/cli"
+import { accounts } from "./commands/Accounts.ts"
+import { audit } from "./commands/Audit.ts"
+import { balance } from "./commands/Balance.ts"
+import { charges } from "./commands/Charges.ts"
+import { credits } from "./commands/Credits.ts"
+import { events } from "./commands/Events.ts"
+import { holds } from "./commands/Holds.ts"
+import { journal } from "./commands/Journal.ts"
+import { keys } from "./commands/Keys.ts"
+import { serve } from "./commands/Serve.ts"
+
+export const VERSION = "0.1.0"
+
+const millrace = Command.make("millrace").pipe(
+  Command.withDescription("A credit ledger for APIs that bill by the call: serve it, administer it, audit it"),
+  Command.withSubcommands([serve, accounts, keys, credits, holds, charges, balance, events, audit, journal])
+)
+
+export const run = (args: ReadonlyArray<string>) => Effect.suspend(() => Command.runWith(millrace, { version: VERSION })(args))

@@ -1,0 +1,58 @@
+/** What went wrong, in words: one line on stderr, as JSON where nobody reads along. The exit code is 1. */
+import { Cause, Effect } from "effect"
+import { CliError } from "effect/cli"
+
+/** Anything a command may fail with. */
+interface Failure {
+  readonly _tag: string
+  readonly message?: string
+}
+
+/** Fails a command for a reason that it found itself. */
+export class CommandFailed extends Error {
+  readonly _tag = "CommandFailed"
+}
+
+const WORDS: Readonly<Record<string, (failure: never) => string>> = {
+  AccountNotFound: () => "there is no such account",
+  AccountClosed: () => "the account is closed",
+  EmailTaken: () => "the address has an account already",
+  InvalidEmail: () => "that is no e-mail address",
+  ApiKeyNotFound: ({ keyId }: { readonly keyId: string }) => `the account has no key ${keyId}`,
+  ExpiryPast: () => "the expiry lies in the past",
+  LotNotFound: ({ lotId }: { readonly lotId: string }) => `the account has no lot ${lotId}`,
+  LotNotPaid: ({ lotId }: { readonly lotId: string }) => `nobody paid for lot ${lotId}, so there is no payment to take back`,
+  ReservationNotFound: ({ reservationId }: { readonly reservationId: string }) => `no reservation ${reservationId} was settled`,
+  RefundExceedsCharge: ({ refundable }: { readonly refundable: number }) => `at most ${refundable / 1000} credits can be given back`,
+  StoreUnavailable: ({ reason }: { readonly reason: string }) => reason,
+  StateUnavailable: ({ reason }: { readonly reason: string }) => reason,
+  WrongMasterKey: ({ reason }: { readonly reason: string }) => reason,
+  MalformedMasterKey: ({ reason }: { readonly reason: string }) => `the master key is malformed: ${reason}`,
+  StreamRefused: ({ stream, revision, reason }: { readonly stream: string; readonly revision: number; readonly reason: string }) =>
+    `stream ${stream} cannot be read at revision ${revision}: ${reason}`,
+  Busy: ({ stream }: { readonly stream: string }) => `stream ${stream} is busy, try again`,
+  SubjectDestroyed: () => "what this account had sealed was erased",
+  Tampered: () => "what is sealed for this account does not open: it was changed, or belongs elsewhere"
+}
+
+/** A failure in words that name what to do about it, without a stack. */
+export const describe = (failure: Failure): string => {
+  const words = WORDS[failure._tag]
+  return words === undefined ? failure.message || failure._tag : words(failure as never)
+}
+
+/** Prints a failure and has the process exit with 1. Interruption, by a signal, is none. */
+export const report = (cause: Cause.Cause<unknown>): Effect.Effect<void> =>
+  Effect.sync(() => {
+    if (Cause.hasInterruptsOnly(cause)) return
+    process.exitCode = 1
+    const error = Cause.squash(cause)
+    // The command line has said already what is wrong with its words
+    if (CliError.isCliError(error)) return
+    const failure: Failure =
+      typeof error === "object" && error !== null && "_tag" in error && typeof error._tag === "string"
+        ? (error as Failure)
+        : { _tag: "InternalError", message: error instanceof Error ? (error.stack ?? error.message) : String(error) }
+    const message = describe(failure)
+    process.stderr.write(process.stderr.isTTY ? `millrace: ${message}\n` : `${JSON.stringify({ error: { code: failure._tag, message } })}\n`)
+  })

@@ -1,0 +1,55 @@
+/** The master key: from the environment, else from a file beside the database that only its owner may read. */
+import { existsSync, linkSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { Effect, Layer, Redacted } from "effect"
+import { generateMasterKey, MasterKey } from "@millrace/core"
+import { CommandFailed } from "./Failure.ts"
+
+interface Options {
+  readonly given: Redacted.Redacted<string> | undefined
+  readonly file: string
+  /** Nothing is sealed yet, so a key may be made. */
+  readonly isNew: boolean
+}
+
+export const layer = ({ given, file, isNew }: Options) =>
+  Layer.unwrap(
+    Effect.gen(function* () {
+      if (given !== undefined) return MasterKey.layer(given)
+      if (existsSync(file)) return MasterKey.layer(yield* read(file))
+      if (!isNew) {
+        return yield* Effect.fail(
+          new CommandFailed(`the master key is missing: set MILLRACE_MASTER_KEY, or put the file back at ${file}`)
+        )
+      }
+      const key = yield* generateMasterKey
+      yield* write(file, key)
+      // Another process may have been first: what stands there is the key
+      return MasterKey.layer(yield* read(file))
+    })
+  )
+
+const read = (file: string) =>
+  Effect.try({
+    try: () => {
+      if ((statSync(file).mode & 0o077) !== 0) throw new Error(`others may read it: chmod 600 ${file}`)
+      return Redacted.make(readFileSync(file, "utf8").trim())
+    },
+    catch: (error) => new CommandFailed(`the master key file cannot be used: ${error instanceof Error ? error.message : String(error)}`)
+  })
+
+/** Whole or not at all, and never over another's: written aside, then linked to its name. */
+const write = (file: string, key: Redacted.Redacted<string>) =>
+  Effect.try({
+    try: () => {
+      const aside = `${file}.${process.pid}`
+      try {
+        writeFileSync(aside, `${Redacted.value(key)}\n`, { mode: 0o600, flag: "wx", flush: true })
+        linkSync(aside, file)
+      } catch (error) {
+        if (!existsSync(file)) throw error
+      } finally {
+        rmSync(aside, { force: true })
+      }
+    },
+    catch: (error) => new CommandFailed(`the master key file cannot be written: ${error instanceof Error ? error.message : String(error)}`)
+  })

@@ -1,0 +1,52 @@
+/** Answers: for people on a terminal, as JSON for programs or where it was asked for. */
+import { Effect } from "effect"
+import { Flag } from "effect/cli"
+
+export const json = Flag.Boolean("json").pipe(
+  Flag.withDescription("Print JSON, as is done wherever the output is not a terminal"),
+  Flag.withDefault(false)
+)
+
+/** Whether a person reads along. */
+export const isForPeople = (json: boolean): boolean => !json && process.stdout.isTTY === true
+
+const write = (text: string): Effect.Effect<void> =>
+  Effect.callback((resume) => {
+    // A reader that went away, as `| head` does, is the end of the output and not a fault
+    process.stdout.write(text, () => resume(Effect.void))
+  })
+
+/** One answer. */
+export const print = (json: boolean, answer: unknown): Effect.Effect<void> =>
+  write(isForPeople(json) ? `${format(answer)}\n` : `${JSON.stringify(answer)}\n`)
+
+/** One line of many. */
+export const line = (text: string): Effect.Effect<void> => write(`${text}\n`)
+
+export const text = write
+
+const isScalar = (value: unknown): boolean => typeof value !== "object" || value === null
+
+const scalar = (value: unknown): string => (value === null || value === undefined ? "-" : String(value))
+
+/** Names and values in two columns; lists of records as tables. */
+const format = (value: unknown, indent = ""): string => {
+  if (isScalar(value)) return indent + scalar(value)
+  if (Array.isArray(value)) return value.length === 0 ? `${indent}none` : table(value, indent)
+  const entries = Object.entries(value as object)
+  const width = Math.max(0, ...entries.map(([name]) => name.length))
+  return entries
+    .map(([name, inner]) => (isScalar(inner) ? `${indent}${name.padEnd(width)}  ${scalar(inner)}` : `${indent}${name}\n${format(inner, `${indent}  `)}`))
+    .join("\n")
+}
+
+const table = (rows: ReadonlyArray<unknown>, indent: string): string => {
+  if (rows.some(isScalar)) return rows.map((row) => indent + scalar(row)).join("\n")
+  const names = [...new Set(rows.flatMap((row) => Object.keys(row as object)))]
+  const cells = rows.map((row) => names.map((name) => cell((row as Record<string, unknown>)[name])))
+  const widths = names.map((name, i) => Math.max(name.length, ...cells.map((row) => row[i]?.length ?? 0)))
+  const print = (row: ReadonlyArray<string>) => indent + row.map((text, i) => text.padEnd(widths[i] ?? 0)).join("  ").trimEnd()
+  return [print(names), ...cells.map(print)].join("\n")
+}
+
+const cell = (value: unknown): string => (isScalar(value) ? scalar(value) : JSON.stringify(value))

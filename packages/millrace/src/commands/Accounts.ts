@@ -1,0 +1,84 @@
+/** Accounts: opened, shown, suspended, reinstated, closed. */
+import { Effect, Redacted } from "effect"
+import { Command, Flag } from "effect/cli"
+import { Credits, KeyRing, Ledger, Registration } from "@millrace/core"
+import * as Administration from "../Administration.ts"
+import * as Output from "../Output.ts"
+
+const { account, by, reason, store } = Administration
+const { json } = Output
+
+const open = Command.make(
+  "open",
+  {
+    store,
+    email: Flag.String("email").pipe(Flag.withDescription("Address of its owner; sealed, never written in clear")),
+    verified: Flag.Boolean("verified").pipe(
+      Flag.withDescription("The address is known to be its owner's: grants the sign-up credits"),
+      Flag.withDefault(false)
+    ),
+    by,
+    reason,
+    json
+  },
+  ({ email, verified, store, json, ...flags }) =>
+    Effect.gen(function* () {
+      const registration = yield* Registration
+      const keys = yield* KeyRing
+      const ledger = yield* Ledger
+      const metadata = Administration.metadata("accounts open", flags)
+      const account = yield* registration.open(email, metadata)
+      if (verified) yield* registration.verify(account, metadata)
+      const { key } = yield* keys.issue(account, {}, metadata)
+      const { available } = yield* ledger.balance(account)
+      yield* Output.print(json, { account, key: Redacted.value(key), balance: Credits.toDecimal(available) })
+    }).pipe(Effect.provide(Administration.layer(store, "create")))
+).pipe(
+  Command.withDescription("Open an account and issue its first key, which is shown only now"),
+  Command.withExamples([{ command: "millrace accounts open --email ada@example.com --verified", description: "With 200 credits for a verified address" }])
+)
+
+const show = Command.make("show", { store, account, json }, ({ account, store, json }) =>
+  Effect.gen(function* () {
+    const registration = yield* Registration
+    const ledger = yield* Ledger
+    const { status, available, held, debt } = yield* ledger.balance(account)
+    const email = yield* registration.email(account).pipe(Effect.catchTag("SubjectDestroyed", () => Effect.succeed(null)))
+    yield* Output.print(json, {
+      account,
+      status,
+      email,
+      available: Credits.toDecimal(available),
+      held: Credits.toDecimal(held),
+      debt: Credits.toDecimal(debt)
+    })
+  }).pipe(Effect.provide(Administration.layer(store)))
+).pipe(
+  Command.withDescription("Show an account: its status, its address, what it has"),
+  Command.withExamples([{ command: "millrace accounts show --account acc_01M7YKD46JCP6VGMKADN3JSPJP", description: "One account" }])
+)
+
+const act = (name: "suspend" | "reinstate" | "close", description: string) =>
+  Command.make(name, { store, account, by, reason, json }, ({ account, store, json, ...flags }) =>
+    Effect.gen(function* () {
+      const registration = yield* Registration
+      const { state } = yield* registration[name](account, Administration.metadata(`accounts ${name}`, flags))
+      yield* Output.print(json, { account, status: state.status })
+    }).pipe(Effect.provide(Administration.layer(store)))
+  ).pipe(
+    Command.withDescription(description),
+    Command.withExamples([
+      { command: `millrace accounts ${name} --account acc_01M7YKD46JCP6VGMKADN3JSPJP --by ada --reason "ticket 12"`, description: "Recorded with who and why" }
+    ])
+  )
+
+export const accounts = Command.make("accounts").pipe(
+  Command.withDescription("Open, show, suspend, reinstate and close accounts"),
+  Command.withSubcommands([
+    open,
+    show,
+    act("suspend", "Stop every priced call of an account; its credits stay"),
+    act("reinstate", "Let a suspended account call again"),
+    act("close", "Close an account for ever; its keys stop working")
+  ])
+)

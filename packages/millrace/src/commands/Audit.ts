@@ -1,0 +1,51 @@
+/** The audit of a whole log. */
+import { readFileSync } from "node:fs"
+import { Effect, Option, Schema } from "effect"
+import { Command, Flag } from "effect/cli"
+import { Audit, Head } from "@millrace/audit"
+import * as Administration from "../Administration.ts"
+import { CommandFailed } from "../Failure.ts"
+import * as Output from "../Output.ts"
+import * as StoreUrl from "../StoreUrl.ts"
+
+/** A head, or a whole report of an earlier audit. */
+const Earlier = Schema.Union([Head, Schema.Struct({ head: Head })])
+
+const readHead = (file: string) =>
+  Effect.try({
+    try: () => {
+      const earlier = Schema.decodeUnknownSync(Earlier)(JSON.parse(readFileSync(file, "utf8")))
+      return "head" in earlier ? earlier.head : earlier
+    },
+    catch: (error) => new CommandFailed(`${file} holds no head of an audit: ${error instanceof Error ? error.message : String(error)}`)
+  })
+
+export const audit = Command.make(
+  "audit",
+  {
+    store: Administration.store,
+    against: Flag.String("against").pipe(Flag.withDescription("File with an earlier audit's report or its head: the log must extend it"), Flag.optional),
+    at: Administration.time("at", "When overdue is judged; at the log's last event, when left out"),
+    json: Output.json
+  },
+  ({ store, against, at, json }) =>
+    Effect.gen(function* () {
+      const head = Option.isSome(against) ? yield* readHead(against.value) : undefined
+      const { found, ...report } = yield* Audit.run({
+        ...(head === undefined ? {} : { against: head }),
+        ...(Option.isSome(at) ? { at: at.value } : {})
+      })
+      yield* Output.print(json, found > report.problems.length ? { ...report, found } : report)
+      if (!report.ok) {
+        yield* Effect.sync(() => {
+          process.exitCode = 1
+        })
+      }
+    }).pipe(Effect.provide(StoreUrl.logLayer(store)))
+).pipe(
+  Command.withDescription("Replay the whole log and say what is wrong with it; exits with 1 if anything is"),
+  Command.withExamples([
+    { command: "millrace audit --json > head.json", description: "Keep the report where nobody who can write the log can write" },
+    { command: "millrace audit --against head.json", description: "Whether the log still is what it was then, and more" }
+  ])
+)

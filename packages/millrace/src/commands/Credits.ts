@@ -1,0 +1,116 @@
+/** Credits of an account: granted, refunded, clawed back. */
+import { Effect, Option } from "effect"
+import { Command, Flag } from "effect/cli"
+import { Credits, Decisions, History, Ledger, lotIdOfPayment, Lots, newLotId } from "@millrace/core"
+import * as Administration from "../Administration.ts"
+import { CommandFailed } from "../Failure.ts"
+import * as Output from "../Output.ts"
+
+const { account, by, reason, store } = Administration
+const { json } = Output
+
+const grant = Command.make(
+  "grant",
+  {
+    store,
+    account,
+    amount: Administration.amount,
+    source: Flag.Literals("source", Lots.LotSource.literals).pipe(Flag.withDescription("Why they are granted")),
+    expiresAt: Administration.time("expires-at", "When what is left of them expires; never, when left out"),
+    paymentRef: Flag.String("payment-ref").pipe(
+      Flag.withDescription("The payment that they were bought with; the same payment grants once"),
+      Flag.optional
+    ),
+    by,
+    reason,
+    json
+  },
+  ({ account, amount, source, expiresAt, paymentRef, store, json, ...flags }) =>
+    Effect.gen(function* () {
+      if (Lots.isPaid(source) !== Option.isSome(paymentRef)) {
+        return yield* Effect.fail(
+          new CommandFailed(Lots.isPaid(source) ? `--source ${source} needs --payment-ref: the payment it was bought with` : "--payment-ref goes with --source topup or subscription")
+        )
+      }
+      const ledger = yield* Ledger
+      const lotId = Option.isSome(paymentRef) ? lotIdOfPayment(paymentRef.value) : yield* newLotId
+      const { state, at } = yield* ledger.execute(
+        account,
+        Decisions.grant({ lotId, amount, source, expiresAt: Option.getOrNull(expiresAt), paymentRef: Option.getOrNull(paymentRef) }),
+        Administration.metadata("credits grant", flags)
+      )
+      yield* Output.print(json, { lot: lotId, balance: Credits.toDecimal(Lots.available(state.lots, at)) })
+    }).pipe(Effect.provide(Administration.layer(store)))
+).pipe(
+  Command.withDescription("Grant credits: they count with the account's next call"),
+  Command.withExamples([
+    { command: "millrace credits grant --account acc_01M7YKD46JCP6VGMKADN3JSPJP --amount 100 --source promotion", description: "A hundred credits that never expire" }
+  ])
+)
+
+const refund = Command.make(
+  "refund",
+  {
+    store,
+    reservation: Flag.String("reservation").pipe(Flag.withDescription("Id of the reservation: res_...")),
+    amount: Flag.optional(Administration.amount),
+    by,
+    reason,
+    json
+  },
+  ({ reservation, amount, store, json, ...flags }) =>
+    Effect.gen(function* () {
+      const ledger = yield* Ledger
+      const [history] = yield* History.reservations({ reservationId: reservation })
+      if (history === undefined) return yield* new Decisions.ReservationNotFound({ reservationId: reservation })
+      const { events, state, at } = yield* ledger.giveBack(
+        history.accountId,
+        reservation,
+        { reason: "goodwill", ...(Option.isSome(amount) ? { amount: amount.value } : {}) },
+        Administration.metadata("credits refund", flags)
+      )
+      const given = events.find((event) => event._tag === "Refunded")
+      yield* Output.print(json, {
+        reservation,
+        account: history.accountId,
+        refunded: given?._tag === "Refunded" ? Credits.toDecimal(given.amount) : 0,
+        balance: Credits.toDecimal(Lots.available(state.lots, at))
+      })
+    }).pipe(Effect.provide(Administration.layer(store)))
+).pipe(
+  Command.withDescription("Give back what a call was charged, or some of it, as goodwill"),
+  Command.withExamples([{ command: "millrace credits refund --reservation res_01M7YKD46JCP6VGMKADN3JSPJP --amount 0.5", description: "Half a credit of it" }])
+)
+
+const clawBack = Command.make(
+  "claw-back",
+  {
+    store,
+    lot: Flag.String("lot").pipe(Flag.withDescription("Id of the lot that the payment bought: lot_...")),
+    by,
+    reason,
+    json
+  },
+  ({ lot, store, json, ...flags }) =>
+    Effect.gen(function* () {
+      const ledger = yield* Ledger
+      const accountId = yield* History.accountOfLot(lot)
+      if (accountId === undefined) return yield* new Decisions.LotNotFound({ lotId: lot })
+      const { events, state, at } = yield* ledger.execute(accountId, Decisions.clawBack(lot), Administration.metadata("credits claw-back", flags))
+      const taken = events.find((event) => event._tag === "CreditsClawedBack")
+      yield* Output.print(json, {
+        lot,
+        account: accountId,
+        clawedBack: taken?._tag === "CreditsClawedBack" ? Credits.toDecimal(taken.amount) : 0,
+        balance: Credits.toDecimal(Lots.available(state.lots, at))
+      })
+    }).pipe(Effect.provide(Administration.layer(store)))
+).pipe(
+  Command.withDescription("Take a paid lot back, as after a chargeback: what was spent of it becomes debt"),
+  Command.withExamples([{ command: "millrace credits claw-back --lot lot_01M7YKD46JCP6VGMKADN3JSPJP --reason chargeback", description: "The whole lot" }])
+)
+
+export const credits = Command.make("credits").pipe(
+  Command.withDescription("Grant, refund and claw back credits"),
+  Command.withSubcommands([grant, refund, clawBack])
+)

@@ -1,0 +1,49 @@
+/** Holds that are open, across accounts. */
+import { Clock, Effect, HashMap, Stream } from "effect"
+import { Command } from "effect/cli"
+import { Account, Credits } from "@millrace/core"
+import { EventCodec, EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
+import * as Administration from "../Administration.ts"
+import * as Output from "../Output.ts"
+import * as StoreUrl from "../StoreUrl.ts"
+
+const codec = EventCodec.make(Account.Account)
+
+const list = Command.make("list", { store: Administration.store, json: Output.json }, ({ store, json }) =>
+  Effect.gen(function* () {
+    const log = yield* EventStore.EventStore
+    const now = yield* Clock.currentTimeMillis
+    const accounts = new Map<string, Account.Account>()
+    yield* Stream.runForEachArray(log.readAll(EventStore.start), (events) =>
+      Effect.sync(() => {
+        for (const event of events) {
+          if (StreamName.category(event.stream) !== Account.Account.category) continue
+          const id = StreamName.id(event.stream)
+          const at = Date.parse(HashChain.atOf(event))
+          accounts.set(id, Account.Account.evolve(accounts.get(id) ?? Account.initial, codec.decode(event.type, event.data), at))
+        }
+      })
+    )
+    const holds = [...accounts].flatMap(([account, { holds }]) =>
+      [...HashMap.entries(holds)].map(([reservation, hold]) => {
+        const due = hold.expiresAt ?? hold.acceptBy
+        return {
+          reservation,
+          account,
+          operation: hold.operation,
+          amount: Credits.toDecimal(hold.amount),
+          request: hold.requestId,
+          reservedAt: Administration.isoOrNull(hold.reservedAt),
+          expiresAt: Administration.isoOrNull(due),
+          overdue: due !== undefined && due <= now
+        }
+      })
+    )
+    yield* Output.print(json, holds)
+  }).pipe(Effect.provide(StoreUrl.logLayer(store)))
+).pipe(
+  Command.withDescription("List every open hold; one that is overdue ends with its account's next decision, or by recovery"),
+  Command.withExamples([{ command: "millrace holds list", description: "All of them" }])
+)
+
+export const holds = Command.make("holds").pipe(Command.withDescription("Look at open holds"), Command.withSubcommands([list]))

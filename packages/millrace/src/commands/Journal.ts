@@ -1,0 +1,22 @@
+/** The journal for accountants' tools. */
+import { Effect, Stream } from "effect"
+import { Command, Flag } from "effect/cli"
+import { Journal } from "@millrace/audit"
+import * as Administration from "../Administration.ts"
+import * as Output from "../Output.ts"
+import * as StoreUrl from "../StoreUrl.ts"
+
+export const journal = Command.make(
+  "journal",
+  {
+    store: Administration.store,
+    format: Flag.Literals("format", ["hledger", "ledger", "beancount", "csv", "jsonl"]).pipe(Flag.withDescription("For which tool"))
+  },
+  ({ store, format }) => Stream.runForEach(Journal.journal(format), Output.text).pipe(Effect.provide(StoreUrl.logLayer(store)))
+).pipe(
+  Command.withDescription("Print the double-entry journal: postings with their events, and the balances they lead to"),
+  Command.withExamples([
+    { command: "millrace journal --format hledger > millrace.journal && hledger -f millrace.journal check", description: "Have hledger check it" },
+    { command: "millrace journal --format csv > postings.csv", description: "For a spreadsheet" }
+  ])
+)

@@ -1,0 +1,50 @@
+/** Millrace as a host runs it, over SQLite, with one operation that does nothing. */
+import { Effect, Layer, Redacted, Schema } from "effect"
+import { Charge, Credits, Decisions, Ledger, MasterKey, Millrace, newAccountId, newLotId, newRequestId, Operation, PricePlan } from "@millrace/core"
+import { SqliteEventStore, SqliteStateStore } from "@millrace/event-store-sqlite"
+import { join } from "node:path"
+
+export const noop = Operation.make("bench.noop", {
+  summary: "Does nothing",
+  route: { method: "POST", path: "/bench/noop" },
+  success: Schema.Struct({ ok: Schema.Boolean }),
+  run: () => Effect.succeed({ data: { ok: true } })
+})
+
+const masterKey = Layer.succeed(MasterKey, Redacted.make(new Uint8Array(32)))
+
+export const stores = (folder: string) =>
+  Layer.mergeAll(
+    SqliteEventStore.layer({ filename: join(folder, "log.db") }),
+    SqliteStateStore.layer({ filename: join(folder, "state.db") }),
+    masterKey
+  )
+
+export const host = (folder: string) => Millrace.layer({ operations: [noop] }).pipe(Layer.provideMerge(stores(folder)))
+
+/** Accounts with more credits than a benchmark can spend. */
+export const openAccounts = (count: number) =>
+  Effect.gen(function* () {
+    const ledger = yield* Ledger
+    const prices = yield* PricePlan.PriceBook
+    yield* prices.publish({ [noop.key]: Credits.of(500) })
+    return yield* Effect.forEach(
+      Array.from({ length: count }),
+      () =>
+        Effect.gen(function* () {
+          const id = yield* newAccountId
+          const lotId = yield* newLotId
+          yield* ledger.execute(id, Decisions.open({ sealedEmail: "", emailHash: "" }))
+          yield* ledger.execute(id, Decisions.grant({ lotId, amount: Credits.of(1e12), source: "promotion" }))
+          return id
+        }),
+      { concurrency: 256 }
+    )
+  })
+
+export const charge = (accountId: string) =>
+  Effect.gen(function* () {
+    const charges = yield* Charge.Charge
+    const requestId = yield* newRequestId
+    yield* charges.run(noop, {}, { accountId, requestId })
+  })
