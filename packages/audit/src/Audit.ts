@@ -171,8 +171,10 @@ class Pass {
       if (wrong === undefined && at > this.latest) this.latest = at
     }
 
-    if (gap !== undefined || broken !== undefined || Number.isNaN(this.#millis)) stream.sound = false
-    if (stream.sound) stream.sound = this.#replay(stream, event, say)
+    if (stream.sound) {
+      stream.sound = gap === undefined && broken === undefined && !Number.isNaN(this.#millis) && this.#replay(stream, event, say)
+      if (!stream.sound) this.#categories.get(StreamName.category(stream.name))?.lost?.()
+    }
     stream.revision = event.revision
     stream.hash = HashChain.hashOf(event)
     stream.at = at

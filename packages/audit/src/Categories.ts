@@ -9,6 +9,8 @@ export interface Category {
   readonly name: string
   /** A stream at its beginning: give it each event. Throws where it does not know or cannot fold one. */
   readonly begin: () => Replay
+  /** A stream of it was replayed no further: what it would have taught is not known. */
+  readonly lost?: () => void
 }
 
 export type Replay = (type: string, data: string, at: number) => void
@@ -34,5 +36,5 @@ export const category = <State, Event extends { readonly _tag: string }>(
 
 /** The library's own, of which price plans teach the prices that holds pin. */
 export const coreCategories = (prices: Prices): ReadonlyArray<Category> => [
-  category(PricePlan.PricePlan, (published) => prices.learn(published))
+  { ...category(PricePlan.PricePlan, (published) => prices.learn(published)), lost: () => prices.doubt() }
 ]

@@ -10,12 +10,18 @@ export interface PriceVersion {
 
 export class Prices {
   readonly #versions = new Map<number, Array<PriceVersion>>()
+  #complete = true
 
   /** Plans count their versions each for itself, so one number may stand for several lists. */
   learn(published: PriceVersion): void {
     const same = this.#versions.get(published.version)
     if (same === undefined) this.#versions.set(published.version, [published])
     else same.push(published)
+  }
+
+  /** Part of a plan was not to be trusted: from now on a version that is not known may have been in that part. */
+  doubt(): void {
+    this.#complete = false
   }
 
   /**
@@ -28,6 +34,7 @@ export class Prices {
       return divides ? undefined : `${amount / 1000} cannot be the price of ${quantity}`
     }
     const lists = this.#versions.get(version)?.filter((list) => list.effectiveAt <= at) ?? []
+    if (lists.length === 0 && !this.#complete) return undefined
     if (lists.length === 0) return `price version ${version} did not hold then`
     let wrong = `price version ${version} has no price for ${operation}`
     for (const { prices } of lists) {

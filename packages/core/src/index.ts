@@ -20,6 +20,7 @@ export { type Balance, balanceOf, type Committed, Ledger, overdue } from "./ledg
 export * as Lots from "./ledger/Lots.ts"
 export * as Postings from "./ledger/Postings.ts"
 export * as Millrace from "./Millrace.ts"
+export * as AccountBilling from "./operations/AccountBilling.ts"
 export * as Bin from "./operations/Bin.ts"
 export * as Catalog from "./operations/Catalog.ts"
 export * as Grammar from "./operations/Grammar.ts"

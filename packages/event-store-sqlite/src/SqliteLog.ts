@@ -140,7 +140,7 @@ export class SqliteLog {
       })
       isUndone = false
     } finally {
-      void isUndone
+      if (isUndone) this.#forget()
     }
   }
 

@@ -33,53 +33,63 @@ const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1({
       case "MissingKey":
         return "is required"
       case "UnexpectedKey":
-        return "is not a field of this operation"
+        return UNKNOWN_FIELD
       default:
         return SchemaIssue.defaultLeafHook(issue)
     }
   }
 })
 
-const decoder = (schema: Schema.Codec<object, unknown>, onExcessProperty: "ignore" | "error") => {
-  const decode = Schema.decodeUnknownResult(schema, { errors: "all", onExcessProperty })
-  return (sent: unknown): Result.Result<object, ReadonlyArray<Issue>> =>
+/** Fields told from what was sent, and what is wrong with them. */
+type Decoder = (sent: object) => Result.Result<object, ReadonlyArray<Issue>>
+
+/** What is not among the fields is left out, or an issue of its own. */
+const decoder = (fields: Fields, codecOf: (fields: Fields) => Schema.Codec<object, unknown>, excess: "ignore" | "error"): Decoder => {
+  // A struct without fields lets everything through
+  if (Object.keys(fields).length === 0) {
+    return (sent) => (excess === "ignore" || Object.keys(sent).length === 0 ? Result.succeed({}) : Result.fail(Object.keys(sent).map(unknownField)))
+  }
+  const decode = Schema.decodeUnknownResult(codecOf(fields), { errors: "all", onExcessProperty: excess })
+  return (sent) =>
     Result.mapError(decode(sent), ({ issue }) =>
       issuesOf(issue).issues.map(({ path = [], message }) => ({
-        field:
-          path
-            .map((key) => String(typeof key === "object" ? key.key : key))
-            .join(".")
-            .slice(0, MAX_NAME) || "body",
+        field: nameOf(path.map((key) => String(typeof key === "object" ? key.key : key)).join(".")),
         message: message.charAt(0).toLowerCase() + message.slice(1)
       }))
     )
 }
 
+const UNKNOWN_FIELD = "is not a field of this operation"
+const unknownField = (name: string): Issue => ({ field: nameOf(name), message: UNKNOWN_FIELD })
+const nameOf = (name: string): string => name.slice(0, MAX_NAME)
+
+const textual = (fields: Fields): Schema.Codec<object, unknown> => Schema.toCodecStringTree(Schema.Struct(fields))
+const textualLists = (fields: Fields): Schema.Codec<object, unknown> => Schema.toCodecArrayFromSingle(textual(fields))
+const structural = (fields: Fields): Schema.Codec<object, unknown> => Schema.toCodecJson(Schema.Struct(fields))
+
 export const make = ({
   route,
   secret
 }: Pick<Servable, "route" | "secret">): ((sent: Sent) => Result.Result<Input, ReadonlyArray<Issue>>) => {
-  const params = decoder(textual(route.params), "ignore")
-  const query = decoder(Schema.toCodecArrayFromSingle(textual(route.query)), "ignore")
-  const body = decoder(structural(route.body), "error")
+  const query = decoder(route.query, textualLists, "ignore")
+  const body = decoder(route.body, structural, "error")
+  const params = decoder(route.params, textual, "ignore")
   const encode = Schema.encodeUnknownSync(structural({ ...route.params, ...route.query, ...route.body }))
   const secrets = new Set(secret)
 
   return (sent) => {
-    const given = { params: sent.params, query: withoutBrackets(sent.query), body: sent.body === undefined ? {} : sent.body }
-    const parts = [params(given.params), query(given.query), isObject(given.body) ? body(given.body) : NOT_AN_OBJECT]
+    const given = { query: withoutBrackets(sent.query), body: sent.body === undefined ? {} : sent.body, params: sent.params }
+    // The path last: whatever else has the name of one of its parameters, it says which resource is meant
+    const parts = [query(given.query), isObject(given.body) ? body(given.body) : NOT_AN_OBJECT, params(given.params)]
     const issues = parts.flatMap((part) => (Result.isFailure(part) ? part.failure : []))
     if (issues.length > 0) return Result.fail(issues)
     const value: object = Object.assign({}, ...parts.map((part) => (Result.isSuccess(part) ? part.success : {})))
-    // Defaults were not sent, and unknown query fields are none of the operation's
+    // Defaults were not sent
     const names = new Set(Object.values(given).flatMap((part) => (isObject(part) ? Object.keys(part) : [])))
     const echo = fieldsOf(encode(value)).filter(([name]) => names.has(name))
     return Result.succeed({ value, echo: echo.length === 0 ? [] : Object.fromEntries(echo.map((field) => masked(field, secrets))) })
   }
 }
-
-const textual = (fields: Fields): Schema.Codec<object, unknown> => Schema.toCodecStringTree(Schema.Struct(fields))
-const structural = (fields: Fields): Schema.Codec<object, unknown> => Schema.toCodecJson(Schema.Struct(fields))
 
 const NOT_AN_OBJECT = Result.fail([{ field: "body", message: "expected an object" }])
 

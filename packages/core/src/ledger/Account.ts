@@ -4,8 +4,9 @@
  *
  * Bounded: it keeps open holds, lots with anything left, the terms of paid lots, late refunds, and outcomes for retries.
  */
-import { HashMap, Option } from "effect"
+
 import type { Decider } from "@millrace/event-sourcing"
+import { HashMap, Option } from "effect"
 import * as Credits from "../Credits.ts"
 import type { Timestamp } from "../Timestamp.ts"
 import { AccountEvent, type EventOf, type RefundReason } from "./AccountEvent.ts"
@@ -152,7 +153,11 @@ const apply = (account: Account, event: AccountEvent, at: Timestamp): Account =>
     case "CreditsClawedBack":
       return clawedBack(account, event)
     case "DebtRepaid":
-      return { ...account, lots: Lots.adjust(account.lots, event.lotId, { left: -event.amount }), debts: Lots.split(account.debts, event.amount)[1] }
+      return {
+        ...account,
+        lots: Lots.adjust(account.lots, event.lotId, { left: -event.amount }),
+        debts: Lots.split(account.debts, event.amount)[1]
+      }
     case "ClawbackReversed":
       return clawbackReversed(account, event)
     case "TrialReserved":
@@ -175,7 +180,15 @@ const granted = (account: Account, event: EventOf<"CreditsGranted">, at: Timesta
     ...account,
     lots: Lots.insert(account.lots, lot),
     paidLots: Lots.isPaid(source)
-      ? HashMap.set(account.paidLots, lotId, { granted: amount, clawedBack: Credits.zero, source, priority, expiresAt, grantedAt: at, paymentRef })
+      ? HashMap.set(account.paidLots, lotId, {
+          granted: amount,
+          clawedBack: Credits.zero,
+          source,
+          priority,
+          expiresAt,
+          grantedAt: at,
+          paymentRef
+        })
       : account.paidLots
   }
 }
@@ -202,7 +215,13 @@ const succeeded = (account: Account, event: EventOf<"OperationSucceeded">, at: T
     const back = amount - Lots.amountOf(event.lots, lotId) - taken
     lots = Lots.adjust(lots, lotId, { held: -amount, left: back, claimed: -taken - Lots.amountOf(owed, lotId) })
   }
-  return ended({ ...account, lots, debts: owe(account.debts, owed) }, event.reservationId, hold, { _tag: "succeeded", charged, replyHash }, at)
+  return ended(
+    { ...account, lots, debts: owe(account.debts, owed) },
+    event.reservationId,
+    hold,
+    { _tag: "succeeded", charged, replyHash },
+    at
+  )
 }
 
 const released = (account: Account, event: EventOf<"Refunded">, at: Timestamp): Account => {
@@ -271,7 +290,10 @@ const owe = (debts: Lots.LotParts, more: Lots.LotParts): Lots.LotParts => {
   for (const { lotId, amount } of more) {
     if (amount === 0) continue
     const before = Lots.amountOf(sum, lotId)
-    sum = before === 0 ? [...sum, { lotId, amount }] : sum.map((part) => (part.lotId === lotId ? { lotId, amount: Credits.of(before + amount) } : part))
+    sum =
+      before === 0
+        ? [...sum, { lotId, amount }]
+        : sum.map((part) => (part.lotId === lotId ? { lotId, amount: Credits.of(before + amount) } : part))
   }
   return sum
 }

@@ -1,6 +1,7 @@
 /** An account as its snapshots hold it. Change `VERSION` whenever the fold would lead elsewhere from the same events. */
-import { Schema } from "effect"
+
 import type { Aggregate } from "@millrace/event-sourcing"
+import { Schema } from "effect"
 import { Credits } from "../Credits.ts"
 import type { Account } from "./Account.ts"
 import { AccountEvent, RefundReason } from "./AccountEvent.ts"
@@ -22,7 +23,9 @@ export const AccountState: Schema.Codec<Account, unknown> = Schema.Struct({
   status: Schema.Literals(["absent", "opened", "verified", "suspended", "closed"]),
   verified: Schema.Boolean,
   sealedEmail: Schema.String,
-  lots: Schema.Array(Schema.Struct({ lotId: Schema.String, ...LotTerms.fields, grantedAt: Time, left: Credits, held: Credits, claimed: Credits })),
+  lots: Schema.Array(
+    Schema.Struct({ lotId: Schema.String, ...LotTerms.fields, grantedAt: Time, left: Credits, held: Credits, claimed: Credits })
+  ),
   holds: Schema.HashMap(Schema.String, Schema.Struct({ ...call, reservedAt: Time })),
   paidLots: Schema.HashMap(
     Schema.String,

@@ -2,8 +2,9 @@
  * What may happen to an account next: one pure decision for each command. Each first applies what is due by now, and ends by what
  * follows of itself: credits that came back into expired lots, debt that paid lots can repay.
  */
-import { HashMap, Result, Schema } from "effect"
+
 import type { Decision } from "@millrace/event-sourcing"
+import { HashMap, Result, Schema } from "effect"
 import * as Credits from "../Credits.ts"
 import type { Timestamp } from "../Timestamp.ts"
 import { Account, debt, expiresByItself, get, type Hold, KEY_MEMORY, keyedOutcome, type Outcome, outcome } from "./Account.ts"
@@ -26,7 +27,9 @@ export class InsufficientCredits extends Schema.TaggedError<InsufficientCredits>
   affordableUnits: Schema.Int
 }) {}
 
-export class ReservationNotFound extends Schema.TaggedError<ReservationNotFound>()("ReservationNotFound", { reservationId: Schema.String }) {}
+export class ReservationNotFound extends Schema.TaggedError<ReservationNotFound>()("ReservationNotFound", {
+  reservationId: Schema.String
+}) {}
 /** It was refunded when it should be settled, or the other way round; nothing was written. */
 export class AlreadyEnded extends Schema.TaggedError<AlreadyEnded>()("AlreadyEnded", {
   reservationId: Schema.String,
@@ -216,10 +219,14 @@ const firstDue = (account: Account, now: Timestamp): Due | undefined => {
   }
   const consider = (due: Exclude<Due, { readonly _tag: "lot" }>) => {
     if (due.at > now) return
-    const earlier = first === undefined || due.at < first.at || (due.at === first.at && first._tag === due._tag && due.reservationId < first.reservationId)
+    const earlier =
+      first === undefined ||
+      due.at < first.at ||
+      (due.at === first.at && first._tag === due._tag && due.reservationId < first.reservationId)
     if (earlier) first = due
   }
-  for (const [reservationId, hold] of account.holds) if (expiresByItself(hold)) consider({ _tag: "hold", at: hold.expiresAt, reservationId, hold })
+  for (const [reservationId, hold] of account.holds)
+    if (expiresByItself(hold)) consider({ _tag: "hold", at: hold.expiresAt, reservationId, hold })
   for (const [reservationId, expiresAt] of account.trial.open) consider({ _tag: "trial", at: expiresAt, reservationId })
   return first
 }
@@ -261,7 +268,15 @@ export const verify =
     const draft = new Draft(account, now)
     draft.add({ _tag: "AccountVerified" })
     if (signUp > 0) {
-      draft.add({ _tag: "CreditsGranted", lotId, amount: signUp, source: "signup", priority: Lots.DEFAULT_PRIORITY.signup, expiresAt: null, paymentRef: null })
+      draft.add({
+        _tag: "CreditsGranted",
+        lotId,
+        amount: signUp,
+        source: "signup",
+        priority: Lots.DEFAULT_PRIORITY.signup,
+        expiresAt: null,
+        paymentRef: null
+      })
     }
     return draft.done()
   }
@@ -279,7 +294,10 @@ const changeStatus =
 
 /** No priced call runs until it is reinstated; credits stay. */
 export const suspend = changeStatus({ _tag: "AccountSuspended" }, (account) => account.status === "suspended")
-export const reinstate = changeStatus({ _tag: "AccountReinstated" }, (account) => account.status === "opened" || account.status === "verified")
+export const reinstate = changeStatus(
+  { _tag: "AccountReinstated" },
+  (account) => account.status === "opened" || account.status === "verified"
+)
 /** For ever. What is held still ends as it would; what is left stays on the books. */
 export const close = changeStatus({ _tag: "AccountClosed" }, (account) => account.status === "closed")
 
@@ -391,7 +409,8 @@ export const reserve =
     const draft = new Draft(account, now)
     if (HashMap.has(draft.account.holds, reservationId)) return NOTHING
     const past = outcome(draft.account, reservationId)
-    if (past !== undefined) return past._tag === "succeeded" ? NOTHING : Result.fail(new AlreadyEnded({ reservationId, outcome: past._tag }))
+    if (past !== undefined)
+      return past._tag === "succeeded" ? NOTHING : Result.fail(new AlreadyEnded({ reservationId, outcome: past._tag }))
     const refusal = usable(draft.account) ?? unpayable(draft.account) ?? (call.key && refusedKey(draft.account, call.key, now))
     if (refusal !== undefined) return Result.fail(refusal)
     const amount = Credits.of(quantity * unitPrice)
@@ -432,7 +451,13 @@ const insufficient = (account: Account, required: Credits.Credits, unitPrice: Cr
   })
 }
 
-const reservation = (call: Reserve, amount: Credits.Credits, lots: Lots.LotParts, now: Timestamp, lateOf?: string): EventOf<"CreditReserved"> => ({
+const reservation = (
+  call: Reserve,
+  amount: Credits.Credits,
+  lots: Lots.LotParts,
+  now: Timestamp,
+  lateOf?: string
+): EventOf<"CreditReserved"> => ({
   _tag: "CreditReserved",
   reservationId: call.reservationId,
   requestId: call.requestId,
@@ -490,7 +515,8 @@ export const settleLate =
     if (own !== undefined) return own._tag === "succeeded" ? NOTHING : Result.fail(new AlreadyEnded({ reservationId, outcome: own._tag }))
     const past = outcome(draft.account, lateOf)
     if (past === undefined) return Result.fail(new ReservationNotFound({ reservationId: lateOf }))
-    if (past._tag !== "refunded" || past.reason !== "abandoned") return Result.fail(new AlreadyEnded({ reservationId: lateOf, outcome: past._tag }))
+    if (past._tag !== "refunded" || past.reason !== "abandoned")
+      return Result.fail(new AlreadyEnded({ reservationId: lateOf, outcome: past._tag }))
     const refusal = usable(draft.account) ?? unpayable(draft.account) ?? (call.key && refusedKey(draft.account, call.key, now))
     if (refusal !== undefined) return Result.fail(refusal)
     const amount = Credits.of(call.quantity * call.unitPrice)

@@ -2,8 +2,9 @@
  * Looking back across accounts: what became of a request or a reservation, and whose a lot is. Reads the whole log, without an
  * index, passing over what does not so much as mention what is sought: for operators and auditors, not for calls.
  */
-import { Effect, Stream } from "effect"
+
 import { EventCodec, EventStore, StreamName } from "@millrace/event-sourcing"
+import { Effect, Stream } from "effect"
 import { Account } from "./Account.ts"
 import type { AccountEvent, EventOf } from "./AccountEvent.ts"
 

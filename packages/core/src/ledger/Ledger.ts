@@ -1,8 +1,9 @@
 /** The ledger: accounts as they are decided on, asked for, and looked back at. */
-import { Clock, Context, Effect, HashMap, Layer, Stream } from "effect"
-import { Aggregate, EventCodec, EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
+
 import type { Decide } from "@millrace/event-sourcing"
-import * as Credits from "../Credits.ts"
+import { Aggregate, EventCodec, EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
+import { Clock, Context, Effect, HashMap, Layer, Stream } from "effect"
+import type * as Credits from "../Credits.ts"
 import type { Timestamp } from "../Timestamp.ts"
 import { Account, debt, expiresByItself, initial } from "./Account.ts"
 import type { AccountEvent, EventOf, RefundReason } from "./AccountEvent.ts"
@@ -54,8 +55,9 @@ export class Ledger extends Context.Service<
     readonly refused: () => ReadonlyArray<Aggregate.StreamRefused>
   }
 >()("@millrace/core/ledger/Ledger") {
-  static readonly layer = (options: Omit<Aggregate.Options<Account>, "snapshots"> = {}): Layer.Layer<Ledger, never, EventStore.EventStore> =>
-    Layer.effect(Ledger, make(options))
+  static readonly layer = (
+    options: Omit<Aggregate.Options<Account>, "snapshots"> = {}
+  ): Layer.Layer<Ledger, never, EventStore.EventStore> => Layer.effect(Ledger, make(options))
 }
 
 const codec = EventCodec.make(Account)
@@ -136,7 +138,8 @@ const make = Effect.fnUntraced(function* (options: Omit<Aggregate.Options<Accoun
       Stream.map(({ event }) => event),
       Stream.filter(
         (event): event is EventOf<"OperationSucceeded"> | EventOf<"Refunded"> =>
-          (event._tag === "OperationSucceeded" || (event._tag === "Refunded" && event.stage === "reserved")) && event.reservationId === reservationId
+          (event._tag === "OperationSucceeded" || (event._tag === "Refunded" && event.stage === "reserved")) &&
+          event.reservationId === reservationId
       ),
       Stream.take(1)
     )

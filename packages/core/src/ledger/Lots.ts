@@ -10,7 +10,13 @@ export type LotSource = typeof LotSource.Type
 export const isPaid = (source: LotSource): boolean => source === "topup" || source === "subscription"
 
 /** Among lots that expire at the same time, the lower goes first: what was given before what was paid. */
-export const DEFAULT_PRIORITY: Readonly<Record<LotSource, number>> = { promotion: 10, adjustment: 10, signup: 20, subscription: 30, topup: 40 }
+export const DEFAULT_PRIORITY: Readonly<Record<LotSource, number>> = {
+  promotion: 10,
+  adjustment: 10,
+  signup: 20,
+  subscription: 30,
+  topup: 40
+}
 
 /** What is fixed when a lot is granted. `expiresAt` null: never. */
 export const LotTerms = Schema.Struct({
@@ -107,9 +113,7 @@ export const amountOf = (parts: LotParts, lotId: string): Credits.Credits => {
 export const without = (a: LotParts, b: LotParts): LotParts =>
   b.length === 0
     ? a
-    : a
-        .map(({ lotId, amount }) => ({ lotId, amount: Credits.of(amount - amountOf(b, lotId)) }))
-        .filter((part) => part.amount > 0)
+    : a.map(({ lotId, amount }) => ({ lotId, amount: Credits.of(amount - amountOf(b, lotId)) })).filter((part) => part.amount > 0)
 
 /** Adds to what is left, held and claimed of one lot; it leaves when nothing of it remains. */
 export const adjust = (

@@ -9,6 +9,8 @@ describe("an e-mail address", () => {
     ["  Ada.Lovelace+mill@Example.COM\n", "ada.lovelace+mill@example.com"],
     ["o'neill@sub.example.co.uk", "o'neill@sub.example.co.uk"],
     ["JOSE\u0301@EXAMPLE.com", "jos\u00e9@example.com"],
+    // Composed only once it is lower case
+    ["J\u030ca@example.com", "\u01f0a@example.com"],
     ["jos\u00e9@m\u00fcnchen.example", "jos\u00e9@m\u00fcnchen.example"],
     [`${"a".repeat(64)}@${"b".repeat(63)}.example`, `${"a".repeat(64)}@${"b".repeat(63)}.example`]
   ] as const)("%j is %j", ([text, address]) => expect(normalise(text)).toBe(address))

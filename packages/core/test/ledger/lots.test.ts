@@ -127,10 +127,16 @@ const lotWithClaim = fc.constant<Lots.Lot>({
 
 describe("parts of lots", () => {
   const partsOf = fc
-    .uniqueArray(fc.record({ lotId: fc.stringMatching(/^[a-f]$/u), amount: fc.integer({ min: 1, max: 500 }).map(Credits.of) }, { noNullPrototype: true }), {
-      selector: ({ lotId }) => lotId,
-      maxLength: 5
-    })
+    .uniqueArray(
+      fc.record(
+        { lotId: fc.stringMatching(/^[a-f]$/u), amount: fc.integer({ min: 1, max: 500 }).map(Credits.of) },
+        { noNullPrototype: true }
+      ),
+      {
+        selector: ({ lotId }) => lotId,
+        maxLength: 5
+      }
+    )
     .map((parts): Lots.LotParts => parts)
 
   test("split into the first so many and the rest", () => {

@@ -223,6 +223,27 @@ describe("a blob's file", () => {
   )
 
   testing(
+    "with chunks left out or bytes slipped in before its end is refused before anything is read",
+    Effect.gen(function* () {
+      const { path, blobs } = yield* inFiles
+      const { id } = yield* blobs.put(job, content(2 * CHUNK + 500))
+      const stored = yield* Effect.promise(() => readFile(join(path, id)))
+      const end = 2 * (CHUNK + 16) + 516
+      for (const [upTo, slipped] of [
+        [end, 1],
+        [end, CHUNK + 16],
+        [end - 1, 0],
+        [2 * (CHUNK + 16), 0],
+        [0, 0]
+      ] as const) {
+        const bytes = Buffer.concat([stored.subarray(0, upTo), Buffer.alloc(slipped), stored.subarray(end)])
+        yield* Effect.promise(() => writeFile(join(path, id), bytes))
+        expect([upTo, slipped, yield* outcome(blobs.get(job, id))]).toEqual([upTo, slipped, "Tampered"])
+      }
+    })
+  )
+
+  testing(
     "of another blob under the same name is found out where subject or key differ",
     Effect.gen(function* () {
       const { path, blobs } = yield* inFiles

@@ -156,6 +156,25 @@ describe("a destroyed subject", () => {
   )
 
   testing(
+    "is shredded, not merely removed",
+    Effect.gen(function* () {
+      const store = yield* StateStore.StateStore
+      const removed: Array<StateStore.Change> = []
+      const watched = {
+        ...store,
+        write: (changes: Parameters<typeof store.write>[0]) => {
+          removed.push(...changes.filter(({ _tag }) => _tag === "remove"))
+          return store.write(changes)
+        }
+      }
+      const vault = yield* open(watched)
+      yield* vault.seal(job, "p", "x")
+      yield* vault.destroy(job)
+      expect(removed).toEqual([{ _tag: "remove", space: "vaultKeys", key: "job:job_1", shred: true }])
+    })
+  )
+
+  testing(
     "takes the subjects along whose keys it wraps, and no others",
     Effect.gen(function* () {
       const { store, vault } = yield* inMemory

@@ -1,0 +1,72 @@
+/** Accounts recorded by earlier releases, replayed: see `test/golden/add.ts`. */
+import { readdirSync, readFileSync } from "node:fs"
+import { fileURLToPath } from "node:url"
+import { Account, AccountEvent, AccountSnapshot } from "@millrace/core"
+import { EventCodec } from "@millrace/event-sourcing"
+import { describe, expect, test } from "vitest"
+import { invariants } from "../../../testing/src/Invariants.ts"
+import { decodeLog, readLog, replay } from "./Golden.ts"
+
+const GOLDEN = new URL("../../../../test/golden/account/", import.meta.url)
+
+const goldens = readdirSync(fileURLToPath(GOLDEN)).map((name) => {
+  const read = (file: string) => readFileSync(new URL(`${name}/${file}`, GOLDEN), "utf8")
+  return { name, read, log: readLog(read("events.jsonl")) }
+})
+
+describe.each(goldens)("the golden account $name", ({ log, read }) => {
+  test("can be read, and its hash chain holds", () => {
+    expect(decodeLog(log)).toHaveLength(log.length)
+  })
+
+  test("replays to the same balances after every event", () => {
+    expect(replay(log).balances).toBe(read("balances.jsonl"))
+  })
+
+  test("replays to the same postings", () => {
+    expect(replay(log).postings).toBe(read("postings.jsonl"))
+  })
+
+  test("replays to the same state, byte for byte", () => {
+    expect(replay(log).state).toBe(read(`state.v${AccountSnapshot.VERSION}.json`))
+  })
+
+  test("keeps to the invariants", () => {
+    expect(
+      invariants(decodeLog(log).map(({ line, at, event }) => ({ stream: line.stream, revision: line.revision, at, event })))
+    ).toStrictEqual([])
+  })
+
+  test("is written again as it was, unless it was written by an earlier version", () => {
+    const codec = EventCodec.make(Account.Account)
+    for (const { line, event } of decodeLog(log)) {
+      if (Account.Account.versions?.[line.type] === undefined)
+        expect(codec.encode(event)).toStrictEqual({ type: line.type, data: line.data })
+    }
+  })
+
+  test("cannot be changed unnoticed", () => {
+    const last = log.length - 1
+    const changed = log.map((line, i) => (i === last ? { ...line, data: line.data.replace("{", "{ ") } : line))
+    expect(() => decodeLog(changed)).toThrow("hash chain")
+    expect(() => decodeLog(log.toSpliced(1, 1))).toThrow("is missing")
+  })
+})
+
+describe("the golden accounts", () => {
+  const samples = goldens.flatMap(({ log }) => log)
+
+  test("hold every event type, of every version", () => {
+    const types = [...Object.keys(AccountEvent.cases), ...Object.keys(Account.Account.versions ?? {})]
+    const sampled = new Set(samples.map(({ type }) => type))
+    expect(types.filter((type) => !sampled.has(type))).toStrictEqual([])
+  })
+
+  test("hold every field of every event", () => {
+    const sampled = new Set(samples.flatMap(({ type, data }) => Object.keys(JSON.parse(data)).map((field) => `${type}.${field}`)))
+    const fields = Object.entries(AccountEvent.cases).flatMap(([type, { fields }]) =>
+      Object.keys(fields).flatMap((field) => (field === "_tag" ? [] : [`${type}.${field}`]))
+    )
+    expect(fields.filter((field) => !sampled.has(field))).toStrictEqual([])
+  })
+})

@@ -1,0 +1,62 @@
+/** In which order a blob reaches the disk. What a power loss leaves cannot be had here; that nothing is acknowledged early can. */
+import { mkdtemp, rm } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { basename, join } from "node:path"
+import { MemoryStateStore } from "@millrace/event-sourcing"
+import { Effect, Layer } from "effect"
+import { expect, test, vi } from "vitest"
+import { BlobStore } from "../../src/vault/BlobStore.ts"
+import * as FileBlobStore from "../../src/vault/FileBlobStore.ts"
+import { Vault } from "../../src/vault/Vault.ts"
+import { open as openVault } from "./Vaults.ts"
+
+const calls = vi.hoisted((): Array<string> => [])
+
+vi.mock(import("node:fs/promises"), async (original) => {
+  const fs = await original()
+  return {
+    ...fs,
+    open: async (...args: Parameters<typeof fs.open>) => {
+      const name = basename(String(args[0]))
+      const file = await fs.open(...args)
+      const { sync, writeFile } = file
+      file.sync = () => sync.call(file).then(() => void calls.push(`sync ${name}`))
+      file.writeFile = (...data) => writeFile.apply(file, data).then(() => void calls.push(`write ${name}`))
+      return file
+    },
+    rename: async (from, to) => {
+      await fs.rename(from, to)
+      calls.push(`rename ${basename(String(from))} ${basename(String(to))}`)
+    },
+    rm: async (...args: Parameters<typeof fs.rm>) => {
+      await fs.rm(...args)
+      calls.push(`rm ${basename(String(args[0]))}`)
+    }
+  }
+})
+
+test("a blob is synced before it gets its name, and the directory before the put or the removal is answered", async () => {
+  const path = await mkdtemp(join(tmpdir(), "millrace-blobs-"))
+  const directory = basename(path)
+  try {
+    await Effect.runPromise(
+      Effect.gen(function* () {
+        const vault = yield* Effect.flatMap(MemoryStateStore.make, (store) => openVault(store))
+        const layer = Layer.provide(FileBlobStore.layer(path), Layer.succeed(Vault, vault))
+        yield* Effect.gen(function* () {
+          const blobs = yield* BlobStore
+          const { id } = yield* blobs.put("account:acc_1", Buffer.from("x"))
+          const temporary = calls.find((call) => call.startsWith("write "))?.slice("write ".length)
+          const acknowledged = calls.filter((call) => !call.startsWith("write ") && !call.startsWith("rm "))
+          expect(acknowledged).toEqual([`sync ${temporary}`, `rename ${temporary} ${id}`, `sync ${directory}`])
+          expect(calls.findLastIndex((call) => call.startsWith("write "))).toBeLessThan(calls.indexOf(`sync ${temporary}`))
+          calls.length = 0
+          yield* blobs.remove(id)
+          expect(calls).toEqual([`rm ${id}`, `sync ${directory}`])
+        }).pipe(Effect.provide(layer))
+      })
+    )
+  } finally {
+    await rm(path, { recursive: true, force: true })
+  }
+})

@@ -1,0 +1,35 @@
+/** The demo account: opened once with the sign-up credits; each start issues a new key for it and revokes the former ones. */
+import { Effect, Redacted } from "effect"
+import { Credits, KeyRing, Ledger, Registration } from "@millrace/core"
+
+const EMAIL = "demo@millrace.invalid"
+const METADATA = { actor: "millrace", reason: "serve --demo" }
+
+export const open = Effect.gen(function* () {
+  const registration = yield* Registration
+  const keys = yield* KeyRing
+  const ledger = yield* Ledger
+  const account = (yield* registration.find(EMAIL)) ?? (yield* registration.open(EMAIL, METADATA))
+  yield* registration.verify(account, METADATA)
+  for (const { keyId, revokedAt } of yield* keys.list(account)) {
+    if (revokedAt === null) yield* keys.revoke(account, keyId, METADATA)
+  }
+  const { key } = yield* keys.issue(account, { label: "demo" }, METADATA)
+  const { available } = yield* ledger.balance(account)
+  return { account, key: Redacted.value(key), credits: Credits.toDecimal(available) }
+})
+
+/** Three calls to paste into a shell; the headers of each reply say what it cost and what is left. */
+export const invitation = (url: string, { account, key, credits }: Effect.Success<typeof open>): string => `
+Demo account ${account} with ${credits} credits. Its key, new with each start:
+
+  ${key}
+
+Three calls to paste; X-Credits-Charged and X-Credits-Balance say what each cost and what is left:
+
+curl -i ${url}/api/v1/grammar/check -H 'Authorization: Bearer ${key}' -H 'Content-Type: application/json' -d '{"text":"This are an example."}'
+
+curl -i ${url}/api/v1/bin/45717360 -H 'Authorization: Bearer ${key}'
+
+curl -i ${url}/api/v1/account/billing -H 'Authorization: Bearer ${key}'
+`

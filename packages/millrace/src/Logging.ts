@@ -1,0 +1,31 @@
+/** Log lines by pino, on stderr, behind Effect's own logger: allow-listed annotations and messages, one JSON line each. */
+import { Cause, Effect, Layer, Logger, References } from "effect"
+import { pino } from "pino"
+
+const LEVELS = { Trace: "trace", Debug: "debug", Info: "info", Warn: "warn", Error: "error", Fatal: "fatal" } as const
+
+/** The levels, from the least to the most that is told. */
+export const levels = ["Fatal", "Error", "Warn", "Info", "Debug", "Trace"] as const
+export type Level = (typeof levels)[number]
+
+export const layer = (level: Level): Layer.Layer<never> =>
+  Layer.unwrap(
+    Effect.gen(function* () {
+      const log = pino({ base: null, level: "trace", timestamp: pino.stdTimeFunctions.isoTime }, pino.destination({ fd: 2, sync: true }))
+      const logger = Logger.make(({ cause, fiber, logLevel, message }) => {
+        const [first, ...rest] = Array.isArray(message) ? message : [message]
+        const fields = { ...fiber.getRef(References.CurrentLogAnnotations), ...detailsOf(rest, cause) }
+        if (logLevel !== "All" && logLevel !== "None") log[LEVELS[logLevel]](fields, String(first))
+      })
+      return Layer.mergeAll(Logger.layer([logger]), Layer.succeed(References.MinimumLogLevel, level))
+    })
+  )
+
+const detailsOf = (rest: ReadonlyArray<unknown>, cause: Cause.Cause<unknown>) => {
+  const causes = [...rest.filter(Cause.isCause), ...(cause.reasons.length === 0 ? [] : [cause])]
+  const details = rest.filter((part) => !Cause.isCause(part))
+  return {
+    ...(details.length === 0 ? {} : { details }),
+    ...(causes.length === 0 ? {} : { cause: causes.map((cause) => Cause.pretty(cause)).join("\n") })
+  }
+}
