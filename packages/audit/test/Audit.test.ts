@@ -3,7 +3,7 @@ import { AccountEvent, AccountSnapshot, Credits, Decisions, Ledger } from "@mill
 import type { Decider, EventStore } from "@millrace/event-sourcing"
 import { Effect, Schema } from "effect"
 import { describe, expect, it } from "vitest"
-import { Audit, category, Head, MAX_PROBLEMS_OF_STREAM, Report, WHOLE_LOG } from "../src/index.ts"
+import { type Audit, category, Head, MAX_PROBLEMS_OF_STREAM, Report, WHOLE_LOG } from "../src/index.ts"
 import { logOf, randomHistory } from "./Histories.ts"
 import { audit, placed, rehashed, withData, written } from "./Logs.ts"
 
@@ -25,11 +25,23 @@ describe("an untouched log", () => {
     for (const seed of SEEDS) {
       for (const { data, type } of (await randomHistory(seed, 250)).events) {
         seen.add(type)
-        for (const field of ["claimed", "owed", "revived", "dueAt", "lateOf", "keyHash"]) if (field in JSON.parse(data)) seen.add(`${type}.${field}`)
+        for (const field of ["claimed", "owed", "revived", "dueAt", "lateOf", "keyHash"])
+          if (field in JSON.parse(data)) seen.add(`${type}.${field}`)
       }
     }
-    const rare = ["OperationSucceeded.claimed", "OperationSucceeded.owed", "Refunded.claimed", "Refunded.revived", "Refunded.dueAt", "CreditReserved.lateOf"]
-    expect(Object.keys(AccountEvent.cases).concat(rare).filter((tag) => !seen.has(tag))).toEqual([])
+    const rare = [
+      "OperationSucceeded.claimed",
+      "OperationSucceeded.owed",
+      "Refunded.claimed",
+      "Refunded.revived",
+      "Refunded.dueAt",
+      "CreditReserved.lateOf"
+    ]
+    expect(
+      Object.keys(AccountEvent.cases)
+        .concat(rare)
+        .filter((tag) => !seen.has(tag))
+    ).toEqual([])
   })
 
   it("may be empty", async () => {
@@ -74,7 +86,9 @@ describe("an event that cannot be read", () => {
     expect(others).toEqual([])
 
     const both = rehashed(
-      events.map((event) => (event === first ? { ...event, type: "CreditsConjured" } : event === second ? withData(event, () => ({ amount: -1 })) : event))
+      events.map((event) =>
+        event === first ? { ...event, type: "CreditsConjured" } : event === second ? withData(event, () => ({ amount: -1 })) : event
+      )
     )
     expect(first?.stream).not.toBe(second?.stream)
     expect((await audit({ events: both, snapshots })).problems.map(({ stream }) => stream)).toEqual([first?.stream, second?.stream])
@@ -155,7 +169,14 @@ describe("names that must be unique", () => {
     ...{ reservationId, requestId: "req", operation: "x", quantity: 1, priceVersion: 1, amount: 10 },
     ...{ lots: [{ lotId: "a", amount: 10 }], expiresAt: "2027-01-01T00:00:00.000Z" }
   })
-  const refunded = { _tag: "Refunded", reservationId: "r", stage: "reserved", amount: 10, reason: "cancelled", lots: [{ lotId: "a", amount: 10 }] }
+  const refunded = {
+    _tag: "Refunded",
+    reservationId: "r",
+    stage: "reserved",
+    amount: 10,
+    reason: "cancelled",
+    lots: [{ lotId: "a", amount: 10 }]
+  }
   const opened = { _tag: "AccountOpened", sealedEmail: "", emailHash: "" }
   const at = "2026-01-01T00:00:00.000Z"
 
@@ -208,18 +229,37 @@ describe("a hold past its time", () => {
   const at = "2026-01-01T00:00:00.000Z"
   const hold = (over: object) => ({
     _tag: "CreditReserved",
-    ...{ reservationId: "r", requestId: "req", operation: "x", quantity: 1, priceVersion: 1, amount: 10, lots: [{ lotId: "a", amount: 10 }] },
+    ...{
+      reservationId: "r",
+      requestId: "req",
+      operation: "x",
+      quantity: 1,
+      priceVersion: 1,
+      amount: 10,
+      lots: [{ lotId: "a", amount: 10 }]
+    },
     ...over
   })
   const logWith = (over: object, ...more: Parameters<typeof written>[0]) =>
     written([
       ["account-a", at, { _tag: "AccountOpened", sealedEmail: "", emailHash: "" } as { _tag: string }],
-      ["account-a", at, { _tag: "CreditsGranted", lotId: "a", amount: 10, source: "promotion", priority: 1, expiresAt: null, paymentRef: null } as { _tag: string }],
+      [
+        "account-a",
+        at,
+        { _tag: "CreditsGranted", lotId: "a", amount: 10, source: "promotion", priority: 1, expiresAt: null, paymentRef: null } as {
+          _tag: string
+        }
+      ],
       ["account-a", at, hold(over)],
       ...more
     ])
-  const ask = async (events: ReturnType<typeof written>, options: Audit.Options = {}) => (await audit({ events, snapshots: new Map() }, options)).problems
-  const later: Parameters<typeof written>[0][number] = ["account-b", "2026-01-02T00:00:00.000Z", { _tag: "AccountOpened", sealedEmail: "", emailHash: "" } as { _tag: string }]
+  const ask = async (events: ReturnType<typeof written>, options: Audit.Options = {}) =>
+    (await audit({ events, snapshots: new Map() }, options)).problems
+  const later: Parameters<typeof written>[0][number] = [
+    "account-b",
+    "2026-01-02T00:00:00.000Z",
+    { _tag: "AccountOpened", sealedEmail: "", emailHash: "" } as { _tag: string }
+  ]
   const recoverable = { recoverable: true, expiresAt: "2026-01-01T01:00:00.000Z" }
 
   it("is overdue by the log's last time, or another", async () => {

@@ -51,7 +51,9 @@ export const withData = (event: EventStore.RecordedEvent, change: (data: Record<
 })
 
 /** A log written event by event, by no decision: whatever is given, sealed in the order given. */
-export const written = (entries: ReadonlyArray<readonly [stream: StreamName.StreamName, at: string, event: { readonly _tag: string }]>): Events =>
+export const written = (
+  entries: ReadonlyArray<readonly [stream: StreamName.StreamName, at: string, event: { readonly _tag: string }]>
+): Events =>
   rehashed(
     placed(
       entries.map(([stream, at, { _tag: type, ...data }], i) => ({

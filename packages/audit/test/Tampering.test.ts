@@ -16,7 +16,8 @@ const names = ({ problems }: Report, ...events: ReadonlyArray<Event | undefined>
   problems.some(({ position, stream }) => events.some((event) => event?.position === position && event.stream === stream))
 
 /** The event after this one in its stream. */
-const nextOf = (events: Events, { revision, stream }: Event) => events.find((event) => event.stream === stream && event.revision === revision + 1)
+const nextOf = (events: Events, { revision, stream }: Event) =>
+  events.find((event) => event.stream === stream && event.revision === revision + 1)
 
 const without = (events: Events, i: number) => placed(events.filter((_, j) => j !== i))
 const swapped = (events: Events, i: number, j: number): Events =>
@@ -29,12 +30,17 @@ const FORGED_ID = "00000000-0000-7000-8000-ffffffffffff"
 const edits: Readonly<Record<string, (event: Event) => Event>> = {
   data: (event) => withData(event, (data) => ({ ...data, note: 1 })),
   amount: (event) =>
-    withData(event, (data) => Object.fromEntries(Object.entries(data).map(([key, value]) => [key, typeof value === "number" ? value + 1 : value]))),
+    withData(event, (data) =>
+      Object.fromEntries(Object.entries(data).map(([key, value]) => [key, typeof value === "number" ? value + 1 : value]))
+    ),
   "a byte of text": (event) => ({ ...event, data: event.data.replace(/[a-z0-9](?="?\}?$)/u, (c) => (c === "x" ? "y" : "x")) || " " }),
   type: (event) => ({ ...event, type: `${event.type}d` }),
   id: (event) => ({ ...event, id: FORGED_ID }),
   time: (event) => ({ ...event, metadata: event.metadata.replace(/"at":"2026-01/u, `"at":"2027-01`) }),
-  hash: (event) => ({ ...event, metadata: event.metadata.replace(/"hash":"./u, (open) => open.slice(0, -1) + (open.endsWith("A") ? "B" : "A")) }),
+  hash: (event) => ({
+    ...event,
+    metadata: event.metadata.replace(/"hash":"./u, (open) => open.slice(0, -1) + (open.endsWith("A") ? "B" : "A"))
+  }),
   "who did it": (event) => ({ ...event, metadata: `${event.metadata.slice(0, -1)},"actor":"nobody"}` })
 }
 
@@ -45,7 +51,8 @@ describe("without new hashes, any audit names the event at fault when", async ()
     it(`its ${what} was edited`, async () => {
       for (const [i, event] of events.entries()) {
         const edited = edit(event)
-        if (edited.data === event.data && edited.metadata === event.metadata && edited.id === event.id && edited.type === event.type) continue
+        if (edited.data === event.data && edited.metadata === event.metadata && edited.id === event.id && edited.type === event.type)
+          continue
         const report = await auditOf(events.map((there, j) => (j === i ? edited : there)))
         expect(names(report, event), `${event.type} at ${event.position}`).toBe(true)
         // And no other is accused of it
@@ -60,7 +67,13 @@ describe("without new hashes, any audit names the event at fault when", async ()
       const report = await auditOf(left)
       const next = nextOf(events, event)
       if (next === undefined && event.type !== "PricePlanPublished") expect(report.ok).toBe(true)
-      if (next !== undefined) expect(names(report, left.find(({ id }) => id === next.id))).toBe(true)
+      if (next !== undefined)
+        expect(
+          names(
+            report,
+            left.find(({ id }) => id === next.id)
+          )
+        ).toBe(true)
     }
   })
 
@@ -72,7 +85,11 @@ describe("without new hashes, any audit names the event at fault when", async ()
       expect(names(await auditOf(mixed), ...mixed.filter(({ id }) => id === event.id || id === next.id))).toBe(true)
       // Their numbers set right, only their hashes tell
       const numbered = mixed.map((there) =>
-        there.id === event.id ? { ...there, revision: next.revision } : there.id === next.id ? { ...there, revision: event.revision } : there
+        there.id === event.id
+          ? { ...there, revision: next.revision }
+          : there.id === next.id
+            ? { ...there, revision: event.revision }
+            : there
       )
       expect(names(await auditOf(numbered), ...numbered.filter(({ id }) => id === event.id || id === next.id))).toBe(true)
     }
@@ -130,7 +147,8 @@ describe("with new hashes, an audit against an earlier head finds", async () => 
     it(`an edited ${what}`, async () => {
       for (const [i, event] of events.entries()) {
         const edited = edit(event)
-        if (edited.data === event.data && edited.metadata === event.metadata && edited.id === event.id && edited.type === event.type) continue
+        if (edited.data === event.data && edited.metadata === event.metadata && edited.id === event.id && edited.type === event.type)
+          continue
         await isFound(rehashed(events.map((there, j) => (j === i ? edited : there))))
       }
     })
@@ -157,7 +175,10 @@ describe("with new hashes, an audit against an earlier head finds", async () => 
       await isFound(short)
       const last = short.at(-1)
       if (last !== undefined) {
-        const grown = Array.from({ length: events.length }, (_, k) => ({ ...last, id: `00000000-0000-7000-8000-eeeeeeee${k.toString(16).padStart(4, "0")}` }))
+        const grown = Array.from({ length: events.length }, (_, k) => ({
+          ...last,
+          id: `00000000-0000-7000-8000-eeeeeeee${k.toString(16).padStart(4, "0")}`
+        }))
         await isFound(rehashed(placed([...short, ...grown])))
       }
     }
@@ -172,7 +193,9 @@ describe("with new hashes, an audit against an earlier head finds", async () => 
   })
 
   it("a stream under another name", async () => {
-    await isFound(rehashed(events.map((event) => (event.stream === "account-acc_01JA" ? { ...event, stream: "account-acc_01JX" as const } : event))))
+    await isFound(
+      rehashed(events.map((event) => (event.stream === "account-acc_01JA" ? { ...event, stream: "account-acc_01JX" as const } : event)))
+    )
   })
 
   it("nothing in a log that went on as it was", async () => {
@@ -195,27 +218,35 @@ describe("with new hashes and without a head, the rules name the event at fault 
     }
     expect(tried).toBeGreaterThan(0)
   }
-  const more = (lots: ReadonlyArray<{ lotId: string; amount: number }>, by: number) => lots.map((lot, i) => (i === 0 ? { ...lot, amount: lot.amount + by } : lot))
+  const more = (lots: ReadonlyArray<{ lotId: string; amount: number }>, by: number) =>
+    lots.map((lot, i) => (i === 0 ? { ...lot, amount: lot.amount + by } : lot))
 
   it("less was held than it costs", () =>
     each("CreditReserved", (data) => (data.amount > 1 ? { ...data, amount: data.amount - 1, lots: more(data.lots, -1) } : undefined)))
-  it("more was held than it costs", () => each("CreditReserved", (data) => ({ ...data, amount: data.amount + 1, lots: more(data.lots, 1) })))
+  it("more was held than it costs", () =>
+    each("CreditReserved", (data) => ({ ...data, amount: data.amount + 1, lots: more(data.lots, 1) })))
   it("another price was pinned", () => each("CreditReserved", (data) => ({ ...data, priceVersion: data.priceVersion + 7 })))
   it("another quantity was priced", () => each("CreditReserved", (data) => ({ ...data, quantity: data.quantity + 1 })))
   it("it was held from a lot that is not there", () =>
     each("CreditReserved", (data) => ({ ...data, lots: data.lots.map((lot: object) => ({ ...lot, lotId: "lot_made_up" })) })))
   it("less was charged than was done", () =>
-    each("OperationSucceeded", (data) => (data.charged > 1 ? { ...data, charged: data.charged - 1, lots: more(data.lots, -1) } : undefined)))
+    each("OperationSucceeded", (data) =>
+      data.charged > 1 ? { ...data, charged: data.charged - 1, lots: more(data.lots, -1) } : undefined
+    ))
   it("more was charged than was done", () => each("OperationSucceeded", (data) => ({ ...data, charged: data.charged + 1 })))
   it("another hold was ended", () => each("OperationSucceeded", (data) => ({ ...data, reservationId: "res_made_up" })))
-  it("more was given back", () => each("Refunded", (data) => ({ ...data, amount: data.amount + 1_000_000, lots: more(data.lots, 1_000_000) })))
+  it("more was given back", () =>
+    each("Refunded", (data) => ({ ...data, amount: data.amount + 1_000_000, lots: more(data.lots, 1_000_000) })))
   it("another charge was given back", () => each("Refunded", (data) => ({ ...data, reservationId: "res_made_up" })))
   it("another amount expired", () => each("LotExpired", (data) => ({ ...data, amount: data.amount + 1 })))
   it("a lot expired early", () => each("LotExpired", (data) => ({ ...data, dueAt: "2027-01-01T00:00:00.000Z" })))
   it("a paid lot names no payment", () =>
-    each("CreditsGranted", (data) => (data.source === "topup" || data.source === "subscription" ? { ...data, paymentRef: null } : undefined)))
+    each("CreditsGranted", (data) =>
+      data.source === "topup" || data.source === "subscription" ? { ...data, paymentRef: null } : undefined
+    ))
   it("another payment was clawed back", () => each("CreditsClawedBack", (data) => ({ ...data, paymentRef: "pay_other" })))
-  it("less debt came of a clawback", () => each("CreditsClawedBack", (data) => (data.debt > 0 ? { ...data, debt: data.debt - 1 } : undefined)))
+  it("less debt came of a clawback", () =>
+    each("CreditsClawedBack", (data) => (data.debt > 0 ? { ...data, debt: data.debt - 1 } : undefined)))
   it("more was reversed than clawed back", () => each("ClawbackReversed", (data) => ({ ...data, toAvailable: data.toAvailable + 1 })))
   it("more debt was repaid than was owed", () => each("DebtRepaid", (data) => ({ ...data, amount: data.amount + 1_000_000_000 })))
 

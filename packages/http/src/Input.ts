@@ -47,7 +47,8 @@ type Decoder = (sent: object) => Result.Result<object, ReadonlyArray<Issue>>
 const decoder = (fields: Fields, codecOf: (fields: Fields) => Schema.Codec<object, unknown>, excess: "ignore" | "error"): Decoder => {
   // A struct without fields lets everything through
   if (Object.keys(fields).length === 0) {
-    return (sent) => (excess === "ignore" || Object.keys(sent).length === 0 ? Result.succeed({}) : Result.fail(Object.keys(sent).map(unknownField)))
+    return (sent) =>
+      excess === "ignore" || Object.keys(sent).length === 0 ? Result.succeed({}) : Result.fail(Object.keys(sent).map(unknownField))
   }
   const decode = Schema.decodeUnknownResult(codecOf(fields), { errors: "all", onExcessProperty: excess })
   return (sent) =>

@@ -1,10 +1,6 @@
 /** A whole host for tests: the real domain on stores in memory, its own operations, a real socket, and the log it wrote. */
 import { type IncomingHttpHeaders, type OutgoingHttpHeaders, request } from "node:http"
 import { connect } from "node:net"
-import { Cause, Context, Deferred, Effect, Layer, Logger, Redacted, References, Schema, type Scope, Stream } from "effect"
-import { TestClock } from "effect/testing"
-import { test } from "vitest"
-import { EventStore, MemoryEventStore, MemoryStateStore } from "@millrace/event-sourcing"
 import {
   AccountBilling,
   type ApiKey,
@@ -25,6 +21,10 @@ import {
   UpstreamNotConfigured,
   UpstreamUnavailable
 } from "@millrace/core"
+import { EventStore, MemoryEventStore, MemoryStateStore } from "@millrace/event-sourcing"
+import { Cause, Context, Deferred, Effect, Layer, Logger, Redacted, References, Schema, type Scope, Stream } from "effect"
+import { TestClock } from "effect/testing"
+import { test } from "vitest"
 import { Api, Http, Readiness, Server, WebHandler } from "../src/index.ts"
 
 // upstreams
@@ -71,7 +71,10 @@ export const work = Operation.make("test.work", {
     method: "POST",
     path: "/test/:room/work",
     params: { room: Schema.String.check(Schema.isMaxLength(300)) },
-    query: { times: Schema.optionalKey(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 9 }))), tag: Schema.optionalKey(Schema.Array(Schema.String)) },
+    query: {
+      times: Schema.optionalKey(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 9 }))),
+      tag: Schema.optionalKey(Schema.Array(Schema.String))
+    },
     body: {
       how: Schema.Literals(["at once", "when told", "throw", "not configured", "pages"]),
       password: Schema.optionalKey(Schema.String),
@@ -109,14 +112,17 @@ const unpriced = Operation.make("test.unpriced", {
 export const api = Api.make({
   ...Api.standard,
   test: Api.group([work, unpriced]),
-  money: Api.group([
-    Operation.make("test.money", {
-      summary: "Wants a scope that keys do not have by default",
-      route: { method: "DELETE", path: "/test/money" },
-      success: Schema.Struct({}),
-      run: () => Effect.succeed({ data: {} })
-    })
-  ], { scope: "billing" })
+  money: Api.group(
+    [
+      Operation.make("test.money", {
+        summary: "Wants a scope that keys do not have by default",
+        route: { method: "DELETE", path: "/test/money" },
+        success: Schema.Struct({}),
+        run: () => Effect.succeed({ data: {} })
+      })
+    ],
+    { scope: "billing" }
+  )
 })
 
 // the host
@@ -137,7 +143,11 @@ const prices = Layer.effectDiscard(
   Effect.flatMap(PricePlan.PriceBook, (book) => book.publish({ "test.work": Credits.of(2_000), "test.money": Credits.of(0) }))
 )
 
-export const services = ({ rateLimit = { limit: 10_000, window: 60 }, authFailures = 1_000, events = MemoryEventStore.layer }: Options = {}) =>
+export const services = ({
+  rateLimit = { limit: 10_000, window: 60 },
+  authFailures = 1_000,
+  events = MemoryEventStore.layer
+}: Options = {}) =>
   Layer.mergeAll(Readiness.Readiness.layer(), prices, AuthThrottle.layer({ failures: authFailures })).pipe(
     Layer.provideMerge(Millrace.layer({ operations: [Grammar.check, Bin.lookup, AccountBilling.read, work, unpriced], rateLimit })),
     Layer.provideMerge(Layer.mergeAll(events, MemoryStateStore.layer, Layer.orDie(MasterKey.layer(MASTER_KEY)), grammar, bins, Bench.layer))

@@ -71,7 +71,15 @@ describe("an answer", () => {
         data: { room: "café", times: 3 },
         request: {
           path: "/api/v1/test/caf%C3%A9/work",
-          input: { room: "café", times: 3, tag: ["a", "b"], how: "at once", password: "***", image: "***", deep: { password: "***", ok: 1 } }
+          input: {
+            room: "café",
+            times: 3,
+            tag: ["a", "b"],
+            how: "at once",
+            password: "***",
+            image: "***",
+            deep: { password: "***", ok: 1 }
+          }
         }
       })
       expect(headers).toMatchObject({ "x-credits-charged": "6", "x-credits-balance": "194" })
@@ -122,7 +130,9 @@ describe("the contract", () => {
       expect(billing.data.balance).toBe(198_500)
       const worked = yield* client.test["test.work"]({ params: { room: "a" }, query: { times: 2 }, payload: { how: "at once" } })
       expect(worked.data).toEqual({ room: "a", times: 2 })
-      const refused = yield* Effect.flip(client.test["test.work"]({ params: { room: "a" }, query: { times: 9 }, payload: { how: "throw" } }))
+      const refused = yield* Effect.flip(
+        client.test["test.work"]({ params: { room: "a" }, query: { times: 9 }, payload: { how: "throw" } })
+      )
       expect(refused).toMatchObject({ error: { code: "internal_error" } })
       expect(yield* client.system.health()).toEqual({ status: "alive" })
       expect(yield* client.system.ready()).toMatchObject({ status: "ready" })
@@ -134,7 +144,9 @@ describe("the contract", () => {
     Effect.gen(function* () {
       const { call } = yield* host()
       const document = OpenApi.fromApi(api.contract)
-      const places = Object.entries(document.paths).flatMap(([path, item]) => Object.keys(item).map((method) => ({ method: method.toUpperCase(), path })))
+      const places = Object.entries(document.paths).flatMap(([path, item]) =>
+        Object.keys(item).map((method) => ({ method: method.toUpperCase(), path }))
+      )
       expect(places.map(({ method, path }) => `${method} ${path}`).sort()).toEqual([
         "DELETE /api/v1/test/money",
         "GET /api/v1/account/billing",
@@ -153,7 +165,20 @@ describe("the contract", () => {
       }
       const operation = document.paths["/api/v1/bin/{bin}"]?.get
       expect(operation?.operationId).toBe("bin.lookup")
-      expect(Object.keys(operation?.responses ?? {})).toEqual(["200", "401", "402", "403", "404", "409", "413", "415", "422", "429", "500", "503"])
+      expect(Object.keys(operation?.responses ?? {})).toEqual([
+        "200",
+        "401",
+        "402",
+        "403",
+        "404",
+        "409",
+        "413",
+        "415",
+        "422",
+        "429",
+        "500",
+        "503"
+      ])
     })
   )
 })

@@ -27,7 +27,7 @@ Demo account ${account} with ${credits} credits. Its key, new with each start:
 
 Three calls to paste; X-Credits-Charged and X-Credits-Balance say what each cost and what is left:
 
-curl -i ${url}/api/v1/grammar/check -H 'Authorization: Bearer ${key}' -H 'Content-Type: application/json' -d '{"text":"This are an example."}'
+curl -i ${url}/api/v1/grammar/check -H 'Authorization: Bearer ${key}' -H 'Content-Type: application/json' -d '{"text":"There is a an apple on teh table."}'
 
 curl -i ${url}/api/v1/bin/45717360 -H 'Authorization: Bearer ${key}'
 
