@@ -1,7 +1,7 @@
 /** Ids of resources: a prefix that says what, then a ULID. Their making is a service, so a test or a simulation owns it. */
 import { Clock, Context, Effect, Schema } from "effect"
 import { monotonicFactory } from "ulid"
-import { hash, randomUUID } from "node:crypto"
+import { hash, randomFillSync, randomUUID } from "node:crypto"
 
 const ULID = "[0-9A-HJKMNP-TV-Z]{26}"
 
@@ -21,10 +21,23 @@ export interface Ids {
 
 export const Ids = Context.Reference<Ids>("@millrace/core/Ids", {
   defaultValue: () => {
-    const next = monotonicFactory()
+    const next = monotonicFactory(bufferedRandom())
     return { ulid: (now) => next(now), uuid: () => randomUUID() }
   }
 })
+
+/** Numbers from 0 up to 1 off the system's generator, fetched a few thousand at a time: one by one they cost more than all else of an id. */
+const bufferedRandom = (): (() => number) => {
+  const bytes = new Uint8Array(4_096)
+  let used = bytes.length
+  return () => {
+    if (used === bytes.length) {
+      randomFillSync(bytes)
+      used = 0
+    }
+    return (bytes[used++] ?? 0) / 256
+  }
+}
 
 const prefixed = (prefix: string): Effect.Effect<string> =>
   Effect.gen(function* () {
