@@ -1,0 +1,52 @@
+/**
+ * An auditor's program: replays a ledger that somebody else keeps, compares it with the head that was noted at the last visit, and
+ * recomputes one account's balance from its events alone. It opens the log read-only; no key, no password, nothing of the operator's.
+ *
+ *   npm run auditor -w examples -- PATH/TO/millrace.db [head.json]
+ */
+import { existsSync, readFileSync, writeFileSync } from "node:fs"
+import { Audit, Head, type Report } from "@millrace/audit"
+import { Account, Credits, Decisions, Lots } from "@millrace/core"
+import { EventCodec, EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
+import { SqliteEventStore } from "@millrace/event-store-sqlite"
+import { Effect, Schema, Stream } from "effect"
+
+export interface Findings {
+  readonly report: Report
+  /** Decimal credits, by account, from the events alone. */
+  readonly balances: ReadonlyMap<string, number>
+}
+
+/** Visits a log. The head is noted in `headFile` when all is well, for the next visit. */
+export const visit = (filename: string, headFile: string): Promise<Findings> =>
+  Effect.gen(function* () {
+    const noted = existsSync(headFile) ? Schema.decodeUnknownSync(Head)(JSON.parse(readFileSync(headFile, "utf8"))) : undefined
+    const report = yield* Audit.run(noted === undefined ? {} : { against: noted })
+    if (report.ok) writeFileSync(headFile, JSON.stringify(report.head))
+    return { report, balances: yield* balances }
+  }).pipe(Effect.provide(SqliteEventStore.layer({ filename, readOnly: true })), Effect.runPromise)
+
+/** Each account's fold, and then what is due by now: no table of balances is asked, for there is none. */
+const balances = Effect.gen(function* () {
+  const log = yield* EventStore.EventStore
+  const codec = EventCodec.make(Account.Account)
+  const accounts = new Map<string, Account.Account>()
+  yield* Stream.runForEach(log.readAll(EventStore.start), (event) =>
+    Effect.sync(() => {
+      if (StreamName.category(event.stream) !== Account.Account.category) return
+      const id = StreamName.id(event.stream)
+      const before = accounts.get(id) ?? Account.initial
+      accounts.set(id, Account.Account.evolve(before, codec.decode(event.type, event.data), Date.parse(HashChain.atOf(event))))
+    })
+  )
+  const now = Date.now()
+  return new Map([...accounts].map(([id, account]) => [id, Credits.toDecimal(Lots.available(Decisions.asOf(account, now).lots, now))]))
+})
+
+if (import.meta.main) {
+  const [filename, headFile = "head.json"] = process.argv.slice(2)
+  if (filename === undefined) throw new Error("Which log? npm run auditor -w examples -- PATH/TO/millrace.db [head.json]")
+  const { report, balances } = await visit(filename, headFile)
+  console.log(report.ok ? `${report.events} events in ${report.streams} streams: all is well` : report.problems)
+  console.table([...balances].map(([account, available]) => ({ account, available })))
+}
