@@ -1,0 +1,83 @@
+/** Requests a second: a billed BIN lookup, durable, beside HttpApi without a ledger and beside a bare `node:http` hello. */
+import { createServer, type Server as NodeServer } from "node:http"
+import type { AddressInfo } from "node:net"
+import { Worker } from "node:worker_threads"
+import { AuthThrottle, Bin, Credits, Decisions, Grammar, KeyRing, Ledger, Millrace, newLotId, Registration } from "@millrace/core"
+import { Api, Http, Readiness, Server, toNodeHandler, WebHandler } from "@millrace/http"
+import { CardTypeBinDirectory } from "@millrace/upstreams"
+import { Context, Effect, Layer, Redacted, Schema } from "effect"
+import { HttpRouter, HttpServer } from "effect/http"
+import { HttpApi, HttpApiBuilder, HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
+import { stores } from "./host.ts"
+import { compare, withFolder } from "./measure.ts"
+
+/** Not asked for here. */
+const noGrammar = Layer.succeed(Grammar.GrammarChecker, { supports: () => false, check: () => Effect.succeed({ matches: [] }) })
+
+const CLIENTS = 64
+const BODY = JSON.stringify({ bin: "45717360", scheme: "visa", type: null, brand: "Visa", country: null, bank: null })
+
+/** Requests a second of `CLIENTS` connections, from a thread of their own. */
+const load = (port: number, path: string, key: string, millis: number): Promise<number> =>
+  new Promise((resolve, reject) => {
+    const worker = new Worker(new URL("./http-load.ts", import.meta.url), { workerData: { port, path, key, clients: CLIENTS, millis } })
+    worker.once("message", resolve)
+    worker.once("error", reject)
+  })
+
+const listen = async (server: NodeServer): Promise<number> => {
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+  return (server.address() as AddressInfo).port
+}
+
+const bare = () => createServer((_, response) => response.writeHead(200, { "content-type": "application/json" }).end(BODY))
+
+/** The same endpoint, answered at once. */
+const withoutLedger = () => {
+  const api = HttpApi.make("bare").add(
+    HttpApiGroup.make("lookups").add(HttpApiEndpoint.get("lookup", "/api/v1/bin/:bin", { params: { bin: Schema.String }, success: Bin.BinRecord }))
+  )
+  const record = { bin: "45717360", scheme: "visa", type: null, brand: "Visa", country: null, bank: null }
+  const lookups = HttpApiBuilder.group(api, "lookups", (handlers) => handlers.handle("lookup", () => Effect.succeed(record)))
+  const { handler } = HttpRouter.toWebHandler(HttpApiBuilder.layer(api).pipe(Layer.provide(lookups), Layer.provide(HttpServer.layerServices)), {
+    disableLogger: true
+  })
+  return createServer(toNodeHandler((request) => handler(request, Context.empty())))
+}
+
+export const run = (options: { readonly rounds: number; readonly millis: number }) =>
+  withFolder((folder) =>
+    Effect.gen(function* () {
+      const { port } = yield* Server.Server
+      const account = yield* (yield* Registration).open("bench@example.com")
+      const key = Redacted.value((yield* (yield* KeyRing).issue(account)).key)
+      const ledger = yield* Ledger
+      yield* ledger.execute(account, Decisions.grant({ lotId: yield* newLotId, amount: Credits.of(1e12), source: "promotion" }))
+      const [hello, httpApi] = [bare(), withoutLedger()]
+      const [helloPort, httpApiPort] = yield* Effect.promise(() => Promise.all([listen(hello), listen(httpApi)]))
+      const path = "/api/v1/bin/45717360"
+      const result = yield* Effect.promise(() =>
+        compare(
+          {
+            "node:http hello": (millis) => load(helloPort, path, key, millis),
+            "HttpApi, no ledger": (millis) => load(httpApiPort, path, key, millis),
+            "billed BIN lookup": (millis) => load(port, path, key, millis)
+          },
+          options
+        )
+      )
+      hello.close()
+      httpApi.close()
+      return Object.entries(result).map(([name, { rate, ratio }]) => ({ name, "requests/s": rate, ratio }))
+    }).pipe(
+      Effect.provide(
+        Server.Server.layer(WebHandler.make(Http.layer(Api.make(Api.standard))), { port: 0 }).pipe(
+          Layer.provide(Layer.mergeAll(Readiness.Readiness.layer(), AuthThrottle.layer())),
+          Layer.provideMerge(Millrace.layer({ operations: Object.values(Api.standard).flatMap(({ operations }) => [...operations]), rateLimit: { limit: 1e9, window: 60 } })),
+          Layer.provideMerge(Layer.mergeAll(CardTypeBinDirectory.layer, noGrammar)),
+          Layer.provideMerge(stores(folder))
+        )
+      ),
+      Effect.runPromise
+    )
+  )

@@ -1,0 +1,51 @@
+/** Heap for each live account: opened with one lot, then with open holds, then with settled ones. Run with `--expose-gc`. */
+import { Credits, Decisions, Ledger, newLotId, newReservationId } from "@millrace/core"
+import { Effect } from "effect"
+import { host, openAccounts } from "./host.ts"
+import { withFolder } from "./measure.ts"
+
+const ACCOUNTS = 20_000
+
+const heap = () => {
+  for (let i = 0; i < 3; i++) globalThis.gc?.()
+  return process.memoryUsage().heapUsed
+}
+
+export const run = () =>
+  withFolder((folder) =>
+    Effect.gen(function* () {
+      const ledger = yield* Ledger
+      const rows: Array<{ readonly step: string; readonly "bytes more for each account": number }> = []
+      let before = heap()
+      const note = (step: string) =>
+        Effect.sync(() => {
+          const now = heap()
+          rows.push({ step, "bytes more for each account": Math.round((now - before) / ACCOUNTS) })
+          before = now
+        })
+      const ids = yield* openAccounts(ACCOUNTS)
+      yield* note("opened, one lot")
+      const hold = (accountId: string) =>
+        Effect.gen(function* () {
+          const reservationId = yield* newReservationId
+          const call = { reservationId, requestId: reservationId, operation: "bench.noop", quantity: 1, priceVersion: 2, unitPrice: Credits.of(500) }
+          yield* ledger.execute(accountId, Decisions.reserve({ ...call, lifetime: 60_000 }))
+          return reservationId
+        })
+      const reservations = yield* Effect.forEach(ids, hold, { concurrency: 256 })
+      yield* note("one open hold")
+      yield* Effect.forEach(ids, (id, i) => ledger.execute(id, Decisions.settle({ reservationId: reservations[i] ?? "", replyHash: "0".repeat(43) })), {
+        concurrency: 256,
+        discard: true
+      })
+      yield* note("that hold settled")
+      for (let n = 0; n < 3; n++) {
+        yield* Effect.forEach(ids, (id) => Effect.flatMap(newLotId, (lotId) => ledger.execute(id, Decisions.grant({ lotId, amount: Credits.of(1), source: "promotion" }))), {
+          concurrency: 256,
+          discard: true
+        })
+      }
+      yield* note("three more lots")
+      return rows
+    }).pipe(Effect.provide(host(folder)), Effect.runPromise)
+  )
