@@ -10,12 +10,16 @@ export const make = (category: string, id: string): StreamName => {
   if (category === "" || id === "" || category.includes("-")) throw new Error(`No stream name: ${JSON.stringify({ category, id })}`)
   const name: StreamName = `${category}-${id}`
   if (name.length > MAX_LENGTH) throw new Error(`A stream name of ${name.length} characters: at most ${MAX_LENGTH}`)
+  if (!isPlain(name)) throw new Error(`No stream name: ${JSON.stringify(name)} holds what not every store can keep`)
   return name
 }
 
+// Databases keep neither NUL nor lone surrogates, and the hash chain sets its parts apart by line feeds
+const isPlain = (name: string): boolean => name.isWellFormed() && !/[\0\n\r]/u.test(name)
+
 export const isStreamName = (text: string): text is StreamName => {
   const hyphen = text.indexOf("-")
-  return hyphen > 0 && hyphen < text.length - 1 && text.length <= MAX_LENGTH
+  return hyphen > 0 && hyphen < text.length - 1 && text.length <= MAX_LENGTH && isPlain(text)
 }
 
 export const category = (name: StreamName): string => name.slice(0, name.indexOf("-"))

@@ -3,7 +3,7 @@ import { existsSync, statSync } from "node:fs"
 import { dirname, resolve } from "node:path"
 import Database from "better-sqlite3"
 import { Fault, faultOf, faultOfCommit } from "./Fault.ts"
-import { migrate, requireNewest, type Schema } from "./Migrations.ts"
+import { migrate, requireNewest, type Schema, versionOf } from "./Migrations.ts"
 
 export interface ConnectionOptions {
   readonly filename: string
@@ -44,12 +44,13 @@ export class Connection<Statements> {
     let db: Database.Database | undefined
     try {
       db = new Database(this.filename, { readonly: readOnly, fileMustExist: readOnly, timeout: BUSY_TIMEOUT })
-      // Reads the header: what is no database is told as that first
-      db.exec("PRAGMA schema_version")
+      // Before anything is changed: what is no database, or another program's, is left as it is
+      versionOf(db, this.filename, schema)
       if (isTorn) throw new Fault("corrupt", `${this.filename} is corrupt: it was cut short; keep a copy of it, then restore a backup`)
       if (readOnly) requireNewest(db, this.filename, schema)
       else {
         db.exec(pragmas)
+        requireDurable(db, this.filename)
         if (maxPages !== undefined) db.exec(`PRAGMA max_page_count = ${maxPages}`)
         migrate(db, this.filename, schema)
       }
@@ -97,4 +98,12 @@ export class Connection<Statements> {
 const isCutShort = (filename: string): boolean => {
   const size = (file: string) => statSync(file, { throwIfNoEntry: false })?.size ?? 0
   return size(filename) % SMALLEST_PAGE !== 0 && size(`${filename}-wal`) === 0
+}
+
+/** Refuses a connection that would answer before the disk has it, or that other processes cannot share. */
+const requireDurable = (db: Database.Database, filename: string): void => {
+  const ask = <A>(what: string) => db.prepare<[], A>(`PRAGMA ${what}`).pluck().get()
+  if (ask<string>("journal_mode") !== "wal")
+    throw new Fault("notOpenable", `${filename} cannot have a write-ahead log: is it on a network file system?`)
+  if ((ask<number>("synchronous") ?? 0) < 2) throw new Fault("other", `${filename} is not synced at each commit`)
 }

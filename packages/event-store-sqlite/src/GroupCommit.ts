@@ -89,7 +89,7 @@ export const make = Effect.fnUntraced(function* (
     group = []
     for (const work of told) work.tell(fault)
     if (fault === undefined) committed()
-    if (waiting.length > 9999) schedule()
+    if (waiting.length > 0) schedule()
     else isBusy = false
   }
 

@@ -19,8 +19,8 @@ const whatIsThere = (db: Database.Database) => ({
   tables: db.prepare<[], number>("SELECT count(*) FROM sqlite_schema").pluck().get() ?? 0
 })
 
-/** The version of the file; refuses what is not of this schema or is newer. */
-const versionOf = (db: Database.Database, filename: string, schema: Schema): number => {
+/** The version of the file; refuses what is not of this schema or is newer. Changes nothing. */
+export const versionOf = (db: Database.Database, filename: string, schema: Schema): number => {
   const { applicationId, version, tables } = whatIsThere(db)
   const isEmpty = applicationId === 0 && version === 0 && tables === 0
   if (!isEmpty && applicationId !== schema.applicationId)

@@ -126,7 +126,12 @@ export class SqliteLog {
   constructor(options: ConnectionOptions) {
     this.#connection = new Connection(options, SCHEMA, PRAGMAS, statements)
     this.#sql = this.#connection.sql
-    this.#noticeOthers()
+    try {
+      this.#noticeOthers()
+    } catch (error) {
+      this.close()
+      throw error
+    }
   }
 
   /** Runs `body`, which may append and save, in one durable transaction; throws a {@link Fault} otherwise. */
@@ -222,7 +227,7 @@ export class SqliteLog {
     if (count <= 0) return []
     const rows = this.#sql[direction].all(first, count, head.id)
     if (rows.length !== count)
-      throw new Fault("corrupt", `${this.#connection.filename} is corrupt: events of ${stream} are missing around revision ${first}`)
+      throw new Fault("corrupt", `${this.#connection.filename} is corrupt: events of ${stream} are missing after revision ${first}`)
     return rows.map((row) => recorded(row, stream))
   }
 

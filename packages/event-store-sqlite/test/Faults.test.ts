@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { EventStore, type StreamName, uuidv7 } from "@millrace/event-sourcing"
 import { SqliteEventStore, SqliteStateStore } from "@millrace/event-store-sqlite"
 import Database from "better-sqlite3"
-import { Effect, Exit, Fiber, Option, Scope, Stream } from "effect"
+import { Deferred, Effect, Exit, Fiber, Option, Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { describe, expect, it } from "vitest"
 import { faultOfCommit } from "../src/Fault.ts"
@@ -242,6 +242,18 @@ describe("a damaged file", () => {
       })
     ))
 
+  it("is told when an event was taken out of its stream", () =>
+    run(
+      Effect.gen(function* () {
+        const filename = join(yield* temporaryFolder, "log.db")
+        yield* written(filename)
+        const takeOut = `DROP TRIGGER events_are_never_removed;
+          DELETE FROM events WHERE revision = 5 AND stream = (SELECT id FROM streams WHERE name = 'account-7')`
+        yield* Effect.scoped(Effect.map(other(filename), (db) => db.exec(takeOut)))
+        expect(yield* refusal(filename)).toBe(`StoreUnavailable: ${filename} is corrupt: events of account-7 are missing after revision 0`)
+      })
+    ))
+
   it("is told when it is cut short", () =>
     run(
       Effect.gen(function* () {
@@ -319,7 +331,7 @@ describe("a file of something else", () => {
         for (const filename of [state, foreign]) {
           const before = readFileSync(filename)
           expect(yield* refusal(filename)).toBe(`StoreUnavailable: ${filename} is a database, but not an event log of Millrace`)
-          expect(Buffer.compare(tablesOf(readFileSync(filename)), tablesOf(before))).toBe(0)
+          expect(readFileSync(filename)).toEqual(before)
         }
         expect(yield* reasonOf(Effect.scoped(SqliteStateStore.make({ filename: log })))).toBe(
           `StateUnavailable: ${log} is a database, but not a state store of Millrace`
@@ -338,9 +350,6 @@ describe("a file of something else", () => {
         expect(yield* reasonOf(Effect.scoped(SqliteEventStore.make({ filename, readOnly: true })))).toBe(told)
       })
     ))
-
-  /** Without the first page, where turning on the write-ahead log leaves its mark. */
-  const tablesOf = (bytes: Buffer) => bytes.subarray(4_096)
 })
 
 describe("a reader that must not write", () => {
@@ -412,6 +421,27 @@ describe("the events table", () => {
         }
         expect(yield* readAll(yield* SqliteEventStore.make({ filename }))).toEqual(whole)
       })
+    ))
+})
+
+describe("a subscription", () => {
+  it("is woken by what this process appends, without looking for it", () =>
+    run(
+      Effect.gen(function* () {
+        const store = yield* SqliteEventStore.make({ filename: join(yield* temporaryFolder, "log.db") })
+        const isLive = yield* Deferred.make<void>()
+        const live = store.subscribe(EventStore.start).pipe(
+          Stream.tap((batch) => (batch.live ? Deferred.succeed(isLive, undefined) : Effect.void)),
+          Stream.filter(({ events }) => events.length > 0),
+          Stream.take(3),
+          Stream.runCollect
+        )
+        const fiber = yield* Effect.forkChild(live, { startImmediately: true })
+        yield* Deferred.await(isLive)
+        for (const i of [0, 1, 2]) yield* store.append(`a-${i}`, "noStream", [event()])
+        expect((yield* Fiber.join(fiber)).flatMap(({ events }) => events)).toEqual((yield* readAll(store)).all)
+        // The clock stands still, so nothing that it would start has run
+      }).pipe(Effect.provide(TestClock.layer()))
     ))
 })
 

@@ -30,9 +30,10 @@ const expectWholeStreams = (events: ReadonlyArray<EventStore.RecordedEvent>) => 
 it("three processes append to the same streams at once; nothing is lost, and a subscription here sees all of it", () =>
   Effect.gen(function* () {
     const filename = join(yield* temporaryFolder, "log.db")
-    const store = yield* SqliteEventStore.make({ filename })
+    // All of them make the file, at about the same time
     const children = [startChild(filename, 3, 60), startChild(filename, 3, 60)]
     yield* Effect.promise(() => Promise.all(children.map((child) => child.printed("open", 1))))
+    const store = yield* SqliteEventStore.make({ filename })
     let seen = 0
     const subscription = yield* Effect.forkScoped(
       store.subscribe(EventStore.start).pipe(

@@ -19,7 +19,7 @@ const filesOf = (folder: string) => readdirSync(folder).map((file) => readFileSy
 const isIn = (files: string | ReadonlyArray<Buffer>, value: Uint8Array): boolean => {
   if (typeof files === "string") return isIn(filesOf(files), value)
   for (let at = 0; at + CHUNK <= value.length; at += 4 * CHUNK) {
-    const chunk = value.subarray(at, at + CHUNK)
+    const chunk = Buffer.from(value.subarray(at, at + CHUNK))
     if (files.some((bytes) => bytes.includes(chunk))) return true
   }
   return false
