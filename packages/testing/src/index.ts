@@ -1,0 +1,8 @@
+export * as Arbitraries from "./Arbitraries.ts"
+export { type Runner, eventStorePeersSuite, eventStoreSuite } from "./EventStoreSuite.ts"
+export * as FaultyEventStore from "./FaultyEventStore.ts"
+export { given } from "./GivenWhenThen.ts"
+export { invariants, type Violation } from "./Invariants.ts"
+export * as OracleLedger from "./OracleLedger.ts"
+export * as SeededRandom from "./SeededRandom.ts"
+export { stateStorePeersSuite, stateStoreSuite } from "./StateStoreSuite.ts"
