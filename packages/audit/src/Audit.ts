@@ -5,10 +5,11 @@
  * A stream is replayed up to its first event that is not what was written or cannot be read: on what follows no state can be built.
  * Its places, hashes and times are checked to the end all the same, and other streams go on.
  */
-import { Account, type AccountEvent, Lots } from "@millrace/core"
-import { EventCodec, EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
+import { Account } from "@millrace/core"
+import { EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
 import { Clock, Effect, Stream } from "effect"
-import { AccountReplay } from "./AccountReplay.ts"
+import { accountCodec } from "./AccountCodec.ts"
+import { AccountReplay, type Say } from "./AccountReplay.ts"
 import { type Category, coreCategories, type Replay } from "./Categories.ts"
 import * as Head from "./Head.ts"
 import { Prices } from "./Prices.ts"
@@ -17,6 +18,7 @@ import { holdsAreCovered } from "./rules/Books.ts"
 import { overdueHolds } from "./rules/Endings.ts"
 import { LateRefunds } from "./rules/LateRefunds.ts"
 import { linkHolds, positionIncreases, revisionFollows, timeGoesOn } from "./rules/Log.ts"
+import { EVENT_ID, readUniqueName, uniqueName } from "./rules/Names.ts"
 import { snapshotAgrees, snapshotOf } from "./rules/Snapshots.ts"
 import { Uniques } from "./Uniques.ts"
 
@@ -38,13 +40,9 @@ export const run = Effect.fn("Audit.run")(function* (options: Options = {}) {
 
   yield* store.readAll(EventStore.start).pipe(
     Stream.runForEachArray((events) => {
-      const accounts = pass.meet(events)
-      return accounts.length === 0
-        ? Effect.sync(() => pass.read(events))
-        : Effect.andThen(
-            Effect.forEach(accounts, loadSnapshot, { concurrency: 16, discard: true }),
-            Effect.sync(() => pass.read(events))
-          )
+      const { readings, accounts } = pass.meet(events)
+      const read = Effect.sync(() => pass.read(events, readings))
+      return accounts.length === 0 ? read : Effect.andThen(Effect.forEach(accounts, loadSnapshot, { concurrency: 16, discard: true }), read)
     })
   )
   const head = pass.end()
@@ -90,8 +88,6 @@ class Reading implements Head.StreamEnd {
   }
 }
 
-const codec = EventCodec.make(Account.Account)
-
 /** One reading of the log: everything that is known of it so far. */
 class Pass {
   readonly problems = new Problems()
@@ -111,32 +107,40 @@ class Pass {
   #at = ""
   #millis = 0
 
+  /** The event that is looked at, and what is wrong with it. */
+  #place: Place = { position: EventStore.start, stream: WHOLE_LOG }
+  readonly #say: Say = (rule, detail) => this.problems.add(this.#place, rule, detail)
+
   constructor({ against, categories = [], uniques }: Options) {
     this.#awaited = against
     this.uniques = new Uniques(uniques)
     this.#categories = new Map([...coreCategories(this.#prices), ...categories].map((category) => [category.name, category]))
   }
 
-  /** The accounts that are new among these events. */
-  meet(events: ReadonlyArray<EventStore.RecordedEvent>): ReadonlyArray<Reading> {
+  /** The stream of each of these events, and the accounts that are new among them. */
+  meet(events: ReadonlyArray<EventStore.RecordedEvent>): {
+    readonly readings: ReadonlyArray<Reading>
+    readonly accounts: ReadonlyArray<Reading>
+  } {
     const accounts: Array<Reading> = []
-    for (const { stream } of events) {
-      if (this.streams.has(stream)) continue
+    const readings = events.map(({ stream }) => {
+      const known = this.streams.get(stream)
+      if (known !== undefined) return known
       const category = StreamName.category(stream)
       const account = category === Account.Account.category ? new AccountReplay(StreamName.id(stream)) : undefined
       const reading = new Reading(stream, account, this.#categories.get(category)?.begin())
       this.streams.set(stream, reading)
       if (account !== undefined) accounts.push(reading)
-    }
-    return accounts
+      return reading
+    })
+    return { readings, accounts }
   }
 
-  read(events: ReadonlyArray<EventStore.RecordedEvent>): void {
-    for (const event of events) {
-      const stream = this.streams.get(event.stream)
-      // `meet` came first
-      if (stream !== undefined) this.#next(stream, event)
-    }
+  read(events: ReadonlyArray<EventStore.RecordedEvent>, readings: ReadonlyArray<Reading>): void {
+    readings.forEach((reading, i) => {
+      const event = events[i]
+      if (event !== undefined) this.#next(reading, event)
+    })
   }
 
   /** The head of what was read, an awaited earlier one judged at the latest now. */
@@ -151,11 +155,11 @@ class Pass {
 
   #next(stream: Reading, event: EventStore.RecordedEvent): void {
     if (this.#awaited !== undefined && event.position > this.#awaited.position) this.#judge(this.#awaited)
-    const say = (rule: string, detail: string) => this.problems.add(event, rule, detail)
-
+    this.#place = event
+    const say = this.#say
     const misplaced = positionIncreases(this.#position, event)
     if (misplaced !== undefined) say("position-increases", misplaced)
-    this.#unique("event-id-is-unique", event.id)
+    this.#unique(EVENT_ID, event.id)
 
     const gap = revisionFollows(stream.revision, event)
     const broken = gap === undefined ? linkHolds(stream.hash, event) : undefined
@@ -185,14 +189,14 @@ class Pass {
   }
 
   /** False when the event cannot be read or does not fold. */
-  #replay({ account, other }: Reading, recorded: EventStore.RecordedEvent, say: (rule: string, detail: string) => void): boolean {
+  #replay({ account, other }: Reading, recorded: EventStore.RecordedEvent, say: Say): boolean {
     try {
       if (account === undefined) {
         if (other === undefined) say("stream-is-known", "no decider here knows streams of its category")
         other?.(recorded.type, recorded.data, this.#millis)
         return other !== undefined
       }
-      const event = codec.decode(recorded.type, recorded.data)
+      const event = accountCodec.decode(recorded.type, recorded.data)
       const unique = uniqueName(recorded.stream, event)
       if (unique !== undefined) this.#unique(unique.rule, unique.name)
       if (!account.next(event, this.#millis, this.#prices, say)) return false
@@ -251,7 +255,7 @@ const checkSnapshotsAhead = Effect.fnUntraced(function* ({ problems, streams }: 
 
 const checkOverdue = Effect.fnUntraced(function* ({ latest, problems, streams }: Pass, at?: number) {
   const now = at ?? (latest === "" ? 0 : Date.parse(latest))
-  const jobBegan = (jobId: string) => streams.has(StreamName.make("job", jobId))
+  const jobBegan = (jobId: string) => streams.has(`job-${jobId}`)
   for (const { account, name, sound } of streams.values()) {
     if (account === undefined || !sound) continue
     const overdue = new Map(overdueHolds(account.state, now, jobBegan).map(({ reservationId, since }) => [reservationId, since]))
@@ -296,7 +300,7 @@ const checkUniques = Effect.fnUntraced(function* ({ problems, suspects, uniques 
       Stream.runForEachArray((events) =>
         Effect.sync(() => {
           for (const event of events) {
-            f(event.id, "event-id-is-unique", event)
+            f(event.id, EVENT_ID, event)
             const unique = readUniqueName(event)
             if (unique !== undefined) f(unique.name, unique.rule, event)
           }
@@ -318,27 +322,3 @@ const checkUniques = Effect.fnUntraced(function* ({ problems, suspects, uniques 
     else problems.add(event, rule, `${name} stands at position ${before} already`)
   })
 })
-
-/** What an account event says that may be said only once in the whole log: a reservation, a payment, the sign-up credits. */
-const uniqueName = (stream: string, event: AccountEvent): { readonly rule: string; readonly name: string } | undefined => {
-  switch (event._tag) {
-    case "CreditReserved":
-      return { rule: "reservation-is-made-once", name: `reservation ${event.reservationId} of ${stream}` }
-    case "CreditsGranted":
-      if (event.source === "signup") return { rule: "sign-up-credits-are-granted-once", name: `sign-up of ${stream}` }
-      if (!Lots.isPaid(event.source) || event.paymentRef === null) return undefined
-      return { rule: "payment-grants-once", name: `payment ${event.paymentRef}` }
-    default:
-      return undefined
-  }
-}
-
-const readUniqueName = ({ data, stream, type }: EventStore.RecordedEvent) => {
-  const mayHaveOne = (type === "CreditReserved" || type === "CreditsGranted") && StreamName.category(stream) === Account.Account.category
-  try {
-    return mayHaveOne ? uniqueName(stream, codec.decode(type, data)) : undefined
-  } catch {
-    // It was said that this event cannot be read
-    return undefined
-  }
-}

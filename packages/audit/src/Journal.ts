@@ -3,8 +3,9 @@
  * the events, the balances it asserts from the fold, so that a tool that checks it checks one against the other, after every event.
  */
 import { Account, Postings } from "@millrace/core"
-import { EventCodec, EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
+import { EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
 import { Array, Effect, Schema, Stream } from "effect"
+import { accountCodec } from "./AccountCodec.ts"
 import { beancount } from "./journal/Beancount.ts"
 import { csv } from "./journal/Csv.ts"
 import type { Balance, Format, Line, Transaction } from "./journal/Format.ts"
@@ -48,8 +49,6 @@ export const journal = (name: FormatName): Stream.Stream<string, EventStore.Stor
 const unreadable = ({ position, stream }: EventStore.RecordedEvent, error: unknown) =>
   new UnreadableLog({ position, stream, reason: error instanceof Error ? error.message : String(error) })
 
-const codec = EventCodec.make(Account.Account)
-
 /** An account as the journal left it. */
 interface Own {
   readonly state: Account.Account
@@ -82,7 +81,7 @@ class Writer {
     const own = this.#accounts.get(recorded.stream)
     const before = own?.state ?? Account.initial
     const at = HashChain.atOf(recorded)
-    const event = codec.decode(recorded.type, recorded.data)
+    const event = accountCodec.decode(recorded.type, recorded.data)
     const postings = Postings.postings(accountId, before, event)
     const state = Account.Account.evolve(before, event, Date.parse(at))
     const date = postings.length === 0 ? (own?.date ?? "") : at.slice(0, 10)

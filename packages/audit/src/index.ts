@@ -1,6 +1,6 @@
 export * as Audit from "./Audit.ts"
-export { type Category, category } from "./Categories.ts"
-export { Head } from "./Head.ts"
+export { type Category, category, type Replay } from "./Categories.ts"
+export { compare, digest, Head, type Past, type StreamEnd } from "./Head.ts"
 export * as Journal from "./Journal.ts"
 export { MAX_PROBLEMS, MAX_PROBLEMS_OF_STREAM, Problem, Report, WHOLE_LOG } from "./Report.ts"
 export { rules } from "./rules/index.ts"

@@ -5,7 +5,7 @@ import { Effect, Schema } from "effect"
 import { describe, expect, it } from "vitest"
 import { type Audit, category, Head, MAX_PROBLEMS_OF_STREAM, Report, WHOLE_LOG } from "../src/index.ts"
 import { logOf, randomHistory } from "./Histories.ts"
-import { audit, placed, rehashed, withData, written } from "./Logs.ts"
+import { audit, type Entry, placed, rehashed, withData, written } from "./Logs.ts"
 
 const SEEDS = Array.from({ length: 16 }, (_, i) => i + 1)
 
@@ -59,10 +59,25 @@ describe("streams that are not accounts", () => {
   const Noted = Schema.TaggedUnion({ Noted: { text: Schema.String } })
   const notes: Decider<string, typeof Noted.Type> = { category: "note", events: Noted, initial: "", evolve: (all, { text }) => all + text }
   const events = written([
-    ["note-1", "2026-01-01T00:00:00.000Z", { _tag: "Noted", text: "a" } as { _tag: string }],
+    ["note-1", "2026-01-01T00:00:00.000Z", { _tag: "Noted", text: "a" }],
     ["note-1", "2026-01-01T00:00:00.000Z", { _tag: "Noted" }],
     ["note-1", "2026-01-01T00:00:00.000Z", { _tag: "Noted" }]
   ])
+
+  it("of the library are replayed by their own deciders", async () => {
+    const accountId = "acc_01ARZ3NDEKTSV4RRFFQ69G5FAV"
+    const at = "2026-01-01T00:00:00.000Z"
+    const known: ReadonlyArray<Entry> = [
+      ["email-hmac", at, { _tag: "EmailClaimed", accountId }],
+      ["apiKey-1", at, { _tag: "ApiKeyIssued", accountId, hash: "h", scopes: ["read"], expiresAt: null, sealedLabel: null }],
+      ["apiKey-1", at, { _tag: "ApiKeyRevoked" }],
+      ["pricePlan-standard", at, { _tag: "PricePlanPublished", version: 1, effectiveAt: at, prices: {} }]
+    ]
+    expect((await audit({ events: written(known), snapshots: new Map() })).problems).toEqual([])
+    const unknown = known.map(([stream, at], i) => [stream, at, { _tag: `Unknown${i}` }] as const)
+    const { problems } = await audit({ events: written(unknown), snapshots: new Map() })
+    expect(problems.map(({ rule }) => rule)).toEqual(Array(3).fill("event-is-readable"))
+  })
 
   it("are a problem, once each, where nothing knows them", async () => {
     const { problems } = await audit({ events, snapshots: new Map() })
@@ -240,9 +255,9 @@ describe("a hold past its time", () => {
     },
     ...over
   })
-  const logWith = (over: object, ...more: Parameters<typeof written>[0]) =>
+  const logWith = (over: object, ...more: ReadonlyArray<Entry>) =>
     written([
-      ["account-a", at, { _tag: "AccountOpened", sealedEmail: "", emailHash: "" } as { _tag: string }],
+      ["account-a", at, { _tag: "AccountOpened", sealedEmail: "", emailHash: "" }],
       [
         "account-a",
         at,
@@ -255,11 +270,7 @@ describe("a hold past its time", () => {
     ])
   const ask = async (events: ReturnType<typeof written>, options: Audit.Options = {}) =>
     (await audit({ events, snapshots: new Map() }, options)).problems
-  const later: Parameters<typeof written>[0][number] = [
-    "account-b",
-    "2026-01-02T00:00:00.000Z",
-    { _tag: "AccountOpened", sealedEmail: "", emailHash: "" } as { _tag: string }
-  ]
+  const later: Entry = ["account-b", "2026-01-02T00:00:00.000Z", { _tag: "AccountOpened", sealedEmail: "", emailHash: "" }]
   const recoverable = { recoverable: true, expiresAt: "2026-01-01T01:00:00.000Z" }
 
   it("is overdue by the log's last time, or another", async () => {
@@ -277,7 +288,7 @@ describe("a hold past its time", () => {
   it("waits for a job that was taken up, not for one that never was", async () => {
     const jobHold = { jobId: "job_1", acceptBy: "2026-01-01T00:00:30.000Z" }
     expect(await ask(logWith(jobHold, later))).toMatchObject([{ rule: "hold-is-not-overdue" }])
-    const accepted: Parameters<typeof written>[0][number] = ["job-job_1", at, { _tag: "JobAccepted" }]
+    const accepted: Entry = ["job-job_1", at, { _tag: "JobAccepted" }]
     const rules = (await ask(logWith(jobHold, accepted, later))).map(({ rule }) => rule)
     expect(rules).toEqual(["stream-is-known"])
   })

@@ -50,10 +50,16 @@ export const withData = (event: EventStore.RecordedEvent, change: (data: Record<
   data: JSON.stringify(change(JSON.parse(event.data)))
 })
 
+/** An event as it is encoded: its type as `_tag`, beside its data. */
+export interface Tagged {
+  readonly _tag: string
+  readonly [field: string]: unknown
+}
+
+export type Entry = readonly [stream: StreamName.StreamName, at: string, event: Tagged]
+
 /** A log written event by event, by no decision: whatever is given, sealed in the order given. */
-export const written = (
-  entries: ReadonlyArray<readonly [stream: StreamName.StreamName, at: string, event: { readonly _tag: string }]>
-): Events =>
+export const written = (entries: ReadonlyArray<Entry>): Events =>
   rehashed(
     placed(
       entries.map(([stream, at, { _tag: type, ...data }], i) => ({

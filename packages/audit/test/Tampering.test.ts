@@ -205,9 +205,21 @@ describe("with new hashes, an audit against an earlier head finds", async () => 
   })
 })
 
+/** What events say, as far as it is changed here. */
+interface Data {
+  readonly amount: number
+  readonly charged: number
+  readonly debt: number
+  readonly lots: ReadonlyArray<{ readonly lotId: string; readonly amount: number }>
+  readonly priceVersion: number
+  readonly quantity: number
+  readonly source: string
+  readonly toAvailable: number
+}
+
 describe("with new hashes and without a head, the rules name the event at fault when", async () => {
   const { events } = await randomHistory(35, 160)
-  const each = async (type: string, change: (data: any) => Record<string, unknown> | undefined) => {
+  const each = async (type: string, change: (data: Data) => object | undefined) => {
     let tried = 0
     for (const [i, event] of events.entries()) {
       const data = event.type === type ? change(JSON.parse(event.data)) : undefined

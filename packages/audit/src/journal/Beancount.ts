@@ -28,8 +28,9 @@ export const nameOf = (account: string): string => account.split(":").map(compon
 /** And back. */
 export const nameFrom = (name: string): string => name.split(":").map(componentFrom).join(":")
 
+/** To the thousandth: unless told, beancount would let one pass. */
 const balance = (date: string, { account, balance }: Balance): string =>
-  `${date} balance ${nameOf(account)}  ${decimal(balance)} ${COMMODITY}\n`
+  `${date} balance ${nameOf(account)}  ${decimal(balance)} ~ 0 ${COMMODITY}\n`
 
 const transaction = ({ at, carried, date, event, lines, position, revision, stream, type }: Transaction): string =>
   `${carried.length === 0 ? "" : `\n${carried.map((own) => balance(date, own)).join("")}`}\n${date} * "${type}"\n` +

@@ -34,4 +34,7 @@ const format = (commodity: string): Format => ({
 })
 
 export const hledger: Format = format(`commodity 1000.000 ${COMMODITY}`)
-export const ledger: Format = format(`commodity ${COMMODITY}\n    format 1000.000 ${COMMODITY}`)
+/** With the tags declared, as `--pedantic` wants them. */
+export const ledger: Format = format(
+  `commodity ${COMMODITY}\n    format 1000.000 ${COMMODITY}\n\n${["event", "position", "stream", "revision", "at"].map((tag) => `tag ${tag}\n`).join("")}`
+)

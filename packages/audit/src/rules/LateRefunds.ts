@@ -3,15 +3,14 @@
  * lives again has the terms under which it was granted. An account does not keep what was settled, so these are looked up in its
  * stream once the log was read.
  */
-import { Account, type EventOf, type Lots } from "@millrace/core"
-import { EventCodec, EventStore, HashChain, type StreamName } from "@millrace/event-sourcing"
+import type { EventOf, Lots } from "@millrace/core"
+import { EventStore, HashChain, type StreamName } from "@millrace/event-sourcing"
 import { Effect, Stream } from "effect"
+import { accountCodec } from "../AccountCodec.ts"
 import type { Problems } from "../Report.ts"
 import { credits } from "./Rule.ts"
 
 type Refund = EventOf<"Refunded">
-
-const codec = EventCodec.make(Account.Account)
 
 export class LateRefunds {
   /** What the replay accepted, by stream and revision. */
@@ -40,7 +39,8 @@ const checkStream = Effect.fnUntraced(function* (
     if (refund === undefined) return past.learn(event)
     for (const detail of past.wrongWith(refund)) problems.add(event, "late-refund-is-of-its-charge", detail)
   }
-  const last = Math.max(...refunds.keys())
+  let last = 0
+  for (const revision of refunds.keys()) last = Math.max(last, revision)
   yield* store.readStream(stream, { limit: last + 1 }).pipe(Stream.runForEachArray((events) => Effect.sync(() => events.forEach(see))))
 })
 
@@ -57,7 +57,7 @@ class Past {
 
   learn(recorded: EventStore.RecordedEvent): void {
     if (recorded.type !== "OperationSucceeded" && recorded.type !== "CreditsGranted") return
-    const event = codec.decode(recorded.type, recorded.data)
+    const event = accountCodec.decode(recorded.type, recorded.data)
     if (event._tag === "CreditsGranted") {
       this.#grants.set(event.lotId, { ...event, grantedAt: Date.parse(HashChain.atOf(recorded)) })
     } else if (event._tag === "OperationSucceeded" && this.#about.has(event.reservationId)) {

@@ -3,11 +3,11 @@
  * stops, its hold ends once: captured or refunded. The windows between the steps are those of the ledger's guide.
  */
 import { hash } from "node:crypto"
-import { Cause, Clock, Context, Duration, Effect, Exit, HashMap, Layer, Schedule, Schema, type Scope } from "effect"
+import { Cause, Clock, Context, Duration, Effect, Exit, HashMap, Layer, Option, Schedule, Schema, type Scope } from "effect"
 import { Aggregate, type StateStore } from "@millrace/event-sourcing"
 import * as Credits from "../Credits.ts"
 import { newReservationId } from "../Ids.ts"
-import { get, outcome } from "../ledger/Account.ts"
+import { type Account, get, outcome } from "../ledger/Account.ts"
 import * as Decisions from "../ledger/Decisions.ts"
 import { type Committed, Ledger } from "../ledger/Ledger.ts"
 import * as Lots from "../ledger/Lots.ts"
@@ -34,7 +34,7 @@ export interface Reply {
   readonly requestId: string
   /** The operation's data as JSON text, exactly as it was first answered. */
   readonly data: string
-  /** What the call cost and what is available now; absent where the operation is free. */
+  /** What the call cost, and what is available now. Absent where a free call was done, but the balance could not be read any more. */
   readonly billed?: { readonly charged: Credits.Credits; readonly balance: Credits.Credits }
   readonly replayed: boolean
 }
@@ -104,7 +104,10 @@ export interface Runnable<Input, A, E extends OperationError, R> {
 /** How much longer than its operation a hold lives at the least, milliseconds: time to keep the reply and settle. */
 export const HOLD_MARGIN = 30_000
 
-/** The store may fail for a moment when the work is done: it is asked again for about a second before the caller is told. */
+/**
+ * The store may fail for a moment when the work is done: it is asked again for about a second before the caller is told, or longer
+ * while its answers are in doubt.
+ */
 const SETTLE_AGAIN = { schedule: Schedule.exponential("20 millis"), times: 5 } as const
 /** What the caller was not told in time is put right behind its back, for as long as it takes. */
 const PUT_RIGHT = Schedule.min([Schedule.exponential("100 millis"), Schedule.spaced("10 seconds")])
@@ -113,10 +116,7 @@ const isTransient = (error: { readonly _tag: string }): boolean =>
   error._tag === "StoreUnavailable" || error._tag === "AppendInDoubt" || error._tag === "Busy"
 
 /** The caller's idempotency key as the ledger knows it. */
-interface Key {
-  readonly hash: string
-  readonly fingerprint: string
-}
+type Key = NonNullable<Decisions.Reserve["key"]>
 
 const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) {
   const ledger = yield* Ledger
@@ -130,10 +130,17 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
   const run = <Input, A, E extends OperationError, R>(operation: Runnable<Input, A, E, R>, input: Input, caller: Caller) =>
     Effect.gen(function* () {
       const key = keyOf(caller)
-      const lookedUpAt = clock.currentTimeMillisUnsafe()
       const replay = key && (yield* replayOf(caller.accountId, key))
-      if (replay !== undefined) return replay
-      yield* breaker.check(upstreamOf(operation.key))
+      return replay ?? (yield* breaker.guard(upstreamOf(operation.key), runNow(operation, input, caller, key)))
+    })
+
+  const runNow = <Input, A, E extends OperationError, R>(
+    operation: Runnable<Input, A, E, R>,
+    input: Input,
+    caller: Caller,
+    key: Key | undefined
+  ) =>
+    Effect.gen(function* () {
       yield* operation.check(input, caller)
       const quantity = operation.quantity(input)
       const { version, unitPrice } = yield* prices.quote(operation.key)
@@ -142,7 +149,9 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
       const reservationId = yield* newReservationId
       if (cost === 0) {
         const { data } = yield* attempt(operation, input, { ...caller, reservationId })
-        return { requestId: caller.requestId, data, replayed: false }
+        const billed = yield* Effect.option(ledger.read(caller.accountId))
+        const reply: Reply = { requestId: caller.requestId, data, replayed: false }
+        return Option.isNone(billed) ? reply : { ...reply, billed: { charged: Credits.zero, balance: available(billed.value) } }
       }
       const call: Decisions.Reserve = {
         reservationId,
@@ -153,7 +162,7 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
         unitPrice,
         lifetime: Duration.toMillis(operation.timeout) + HOLD_MARGIN,
         ...(operation.recover === undefined ? {} : { recoverable: true }),
-        ...(key === undefined ? {} : { key: { ...key, lookedUpAt } })
+        ...(key === undefined ? {} : { key })
       }
       // From the hold to its end nothing comes between but what `attempt` lets in
       return yield* Effect.uninterruptibleMask((restore) =>
@@ -162,7 +171,7 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
           if ("data" in hold) return hold
           const exit = yield* Effect.exit(restore(attempt(operation, input, { ...caller, reservationId })))
           if (Exit.isSuccess(exit)) return yield* settled(caller.accountId, call, hold, exit.value)
-          yield* giveUp(caller.accountId, call, Cause.hasInterrupts(exit.cause) ? "cancelled" : "service_error")
+          yield* giveUp(caller.accountId, call, Cause.hasInterruptsOnly(exit.cause) ? "cancelled" : "service_error")
           return yield* Effect.failCause(exit.cause)
         })
       )
@@ -173,7 +182,7 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
   const held = Effect.fnUntraced(function* (accountId: string, call: Decisions.Reserve) {
     return yield* ledger.execute(accountId, Decisions.reserve(call), { $correlationId: call.requestId }).pipe(
       Effect.catchTags({
-        AlreadySucceeded: ({ reservationId }) => replayAgain(accountId, call, reservationId),
+        AlreadySucceeded: () => replayAgain(accountId, call),
         // The lookup is as old as the wait for the account, which never takes minutes but at a store that fails
         LookupStale: () => Effect.fail(new Aggregate.Busy({ stream: accountId })),
         // A reservation id is new for each attempt
@@ -184,41 +193,35 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
   })
 
   /** It succeeded between the lookup and the hold. */
-  const replayAgain = Effect.fnUntraced(function* (accountId: string, { key }: Decisions.Reserve, reservationId: string) {
-    const kept = key && (yield* replies.find(accountId, key.hash))
-    return kept?.reservationId === reservationId ? yield* replayed(accountId, kept) : yield* new ReplyUnavailable()
+  const replayAgain = Effect.fnUntraced(function* (accountId: string, { key }: Decisions.Reserve) {
+    return (key && (yield* replayOf(accountId, key))) ?? (yield* new ReplyUnavailable())
   })
 
   /** The kept reply, if the account says that its call succeeded; nothing when the key is free for a new attempt. */
   const replayOf = Effect.fnUntraced(function* (accountId: string, key: Key) {
     const kept = yield* replies.find(accountId, key.hash)
     if (kept === undefined) return undefined
-    const end = yield* endOf(accountId, kept)
+    const account = yield* ledger.read(accountId)
+    const end = yield* endOf(accountId, account, kept)
     if (end === "refunded") return undefined
-    if (kept.fingerprint !== key.fingerprint) return yield* new Decisions.KeyReused()
-    if (end === "open") return yield* new Decisions.InFlight({ reservationId: kept.reservationId })
-    return yield* replayed(accountId, kept)
+    const { data, fingerprint, requestId, reservationId } = kept
+    if (fingerprint !== key.fingerprint) return yield* new Decisions.KeyReused()
+    if (end === "open") return yield* new Decisions.InFlight({ reservationId })
+    if (data === null) return yield* new ReplyUnavailable()
+    const reply: Reply = { requestId, data, billed: { charged: end.charged, balance: available(account) }, replayed: true }
+    return reply
   })
 
   /** In the account's memory, and beyond it in its stream. */
-  const endOf = Effect.fnUntraced(function* (accountId: string, { reservationId, revision }: StoredReply) {
-    const { state, at } = yield* ledger.read(accountId)
+  const endOf = Effect.fnUntraced(function* (
+    accountId: string,
+    { state, at }: Aggregate.Current<Account>,
+    { reservationId, revision }: StoredReply
+  ) {
     const account = Decisions.asOf(state, at)
     if (HashMap.has(account.holds, reservationId)) return "open"
-    const known = outcome(account, reservationId)
-    if (known !== undefined) return known._tag
-    const event = yield* ledger.ending(accountId, reservationId, revision)
-    return event?._tag === "OperationSucceeded" ? "succeeded" : "refunded"
-  })
-
-  const replayed = Effect.fnUntraced(function* (accountId: string, { data, requestId, reservationId, revision }: StoredReply) {
-    if (data === null) return yield* new ReplyUnavailable()
-    const { state, at } = yield* ledger.read(accountId)
-    const known = outcome(state, reservationId)
-    const event = known?._tag === "succeeded" ? known : yield* ledger.ending(accountId, reservationId, revision)
-    const charged = event !== undefined && "charged" in event ? event.charged : Credits.zero
-    const reply: Reply = { requestId, data, billed: { charged, balance: Lots.available(state.lots, at) }, replayed: true }
-    return reply
+    const end = outcome(account, reservationId) ?? (yield* ledger.ending(accountId, reservationId, revision))
+    return end !== undefined && "charged" in end ? end : "refunded"
   })
 
   // 3: run
@@ -235,9 +238,11 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
         duration: operation.timeout,
         orElse: () => Effect.fail(new UpstreamUnavailable({ upstream, reason: "it took too long" }))
       }),
-      Effect.flatMap((outcome) => encode(operation, outcome)),
-      Effect.tapCause((cause) => (isUpstreamFailure(cause) ? breaker.record(upstream, "failure") : Effect.void)),
-      Effect.tap(() => breaker.record(upstream, "success"))
+      Effect.flatMap((outcome) => encode(operation, outcome, upstream)),
+      Effect.onExit((exit) => {
+        const found = foundBy(exit)
+        return found === undefined ? Effect.void : breaker.record(upstream, found)
+      })
     )
   }
 
@@ -247,21 +252,18 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
     const { reservationId, requestId } = call
     yield* Effect.tapCause(keep(accountId, call, hold.revision, done), () => giveUp(accountId, call, "service_error"))
     return yield* ledger.execute(accountId, Decisions.settle(settleOf(reservationId, done)), { $correlationId: requestId }).pipe(
-      Effect.retry({ while: isTransient, ...SETTLE_AGAIN }),
       Effect.map((committed) => replyOf(call, done, committed)),
-      Effect.catch((error): Effect.Effect<Reply, ResultWithheld | OutcomeUnknown | Aggregate.Failure | StateStore.StateUnavailable | VaultFailure> => {
+      // More than the account remembers has ended since, while the store did not answer: its stream knows
+      Effect.catchTag("ReservationNotFound", () => endedLongAgo(accountId, call, hold, done)),
+      Effect.retry({ while: isTransient, ...SETTLE_AGAIN }),
+      Effect.catch((error): Effect.Effect<Reply, ResultWithheld | OutcomeUnknown> => {
         switch (error._tag) {
           case "ChargeExceedsHold":
             // The operation counted more than it was held for: a bug of ours, not the caller's debt
             return Effect.andThen(giveUp(accountId, call, "service_error"), Effect.die(error))
-          case "ReservationNotFound":
-            // More than the account remembers has ended since, while the store did not answer: its stream knows
-            return Effect.flatMap(ledger.ending(accountId, reservationId, hold.revision), (end) =>
-              end?._tag === "OperationSucceeded" ? laterReply(accountId, call, done, end.charged) : tooLate(accountId, call, done)
-            )
           case "HoldExpired":
           case "AlreadyEnded":
-            return tooLate(accountId, call, done)
+            return late === "charge" ? chargedLate(accountId, call, done) : Effect.fail(new ResultWithheld())
           default:
             return Effect.andThen(putRight(accountId, call), Effect.fail(new OutcomeUnknown()))
         }
@@ -274,29 +276,36 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
       ? Effect.void
       : replies.keep(accountId, key.hash, { reservationId, requestId, fingerprint: key.fingerprint, revision, data })
 
-  const tooLate = (accountId: string, call: Decisions.Reserve, done: Done) =>
-    late === "charge" ? chargedLate(accountId, call, done) : Effect.fail(new ResultWithheld())
-
-  const laterReply = (accountId: string, { requestId }: Decisions.Reserve, { data }: Done, charged: Credits.Credits) =>
-    Effect.map(ledger.read(accountId), ({ state, at }): Reply => ({ requestId, data, billed: { charged, balance: Lots.available(state.lots, at) }, replayed: false }))
-
-  const chargedLate = Effect.fnUntraced(function* (accountId: string, late: Decisions.Reserve, done: Done) {
-    const reservationId = yield* newReservationId
-    const { revision } = yield* ledger.read(accountId)
-    const call = { ...late, reservationId, ...(late.key && { key: { ...late.key, lookedUpAt: clock.currentTimeMillisUnsafe() } }) }
-    yield* keep(accountId, call, Math.max(0, revision), done)
-    const settle = settleOf(late.reservationId, done)
-    const committed = yield* Effect.mapError(
-      ledger.execute(accountId, Decisions.settleLate(call, settle), { $correlationId: call.requestId }),
-      () => new ResultWithheld()
-    )
-    return replyOf(call, done, committed)
+  const endedLongAgo = Effect.fnUntraced(function* (accountId: string, call: Decisions.Reserve, hold: Committed, { data }: Done) {
+    const { reservationId, requestId } = call
+    const end = yield* ledger.ending(accountId, reservationId, hold.revision)
+    if (end?._tag !== "OperationSucceeded") return yield* new Decisions.HoldExpired({ reservationId })
+    const balance = available(yield* ledger.read(accountId))
+    const reply: Reply = { requestId, data, billed: { charged: end.charged, balance }, replayed: false }
+    return reply
   })
 
-  const replyOf = ({ reservationId, requestId }: Decisions.Reserve, { data }: Done, { state, at }: Committed): Reply => {
-    const known = outcome(state, reservationId)
+  /** A reservation of its own: so its key is looked up again, for another attempt may have used it since. */
+  const chargedLate = Effect.fnUntraced(
+    function* (accountId: string, { key: before, ...late }: Decisions.Reserve, done: Done) {
+      const key = before && { ...before, lookedUpAt: clock.currentTimeMillisUnsafe() }
+      if (key !== undefined && (yield* replayOf(accountId, key)) !== undefined) return yield* new ResultWithheld()
+      const call: Decisions.Reserve = { ...late, reservationId: yield* newReservationId, ...(key && { key }) }
+      yield* keep(accountId, call, (yield* ledger.read(accountId)).revision, done)
+      const settle = settleOf(late.reservationId, done)
+      const committed = yield* ledger.execute(accountId, Decisions.settleLate(call, settle), { $correlationId: call.requestId }).pipe(
+        Effect.retry({ while: isTransient, ...SETTLE_AGAIN }),
+        Effect.catchIf(isTransient, () => Effect.andThen(putRight(accountId, call), Effect.fail(new OutcomeUnknown())))
+      )
+      return replyOf(call, done, committed)
+    },
+    Effect.mapError((error) => (error._tag === "OutcomeUnknown" ? error : new ResultWithheld()))
+  )
+
+  const replyOf = ({ reservationId, requestId }: Decisions.Reserve, { data }: Done, committed: Committed): Reply => {
+    const known = outcome(committed.state, reservationId)
     const charged = known?._tag === "succeeded" ? known.charged : Credits.zero
-    return { requestId, data, billed: { charged, balance: Lots.available(state.lots, at) }, replayed: false }
+    return { requestId, data, billed: { charged, balance: available(committed) }, replayed: false }
   }
 
   // Ends that are not successes
@@ -328,26 +337,34 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
     reservationId: string
   ) =>
     Effect.gen(function* () {
-      const hold = get((yield* ledger.read(accountId)).state.holds, reservationId)
+      const { state, revision } = yield* ledger.read(accountId)
+      const hold = get(state.holds, reservationId)
       if (hold?.recoverable !== true) return yield* Effect.asVoid(ledger.execute(accountId, Decisions.applyDue))
-      if (operation?.recover === undefined) return yield* Effect.logError("No operation here can say what became of a call", { accountId, reservationId })
-      const outcome = yield* operation.recover(reservationId)
-      const metadata = { $correlationId: hold.requestId }
-      if (outcome === undefined) {
-        return yield* endAnyway(ledger.execute(accountId, Decisions.refund(reservationId, "abandoned"), metadata))
+      if (operation?.recover === undefined) {
+        return yield* Effect.logError("No operation here can say what became of a call", { accountId, reservationId })
       }
-      const done = yield* Effect.orDie(encode(operation, outcome))
       const { keyHash, fingerprint, requestId } = hold
+      const metadata = { $correlationId: requestId }
+      const refund = (reason: "abandoned" | "service_error") =>
+        endAnyway(ledger.execute(accountId, Decisions.refund(reservationId, reason), metadata))
+      // As in a call: what was answered is no answer, so it is not charged, and whoever operates this host is told
+      const refundAndDie = (error: unknown) => Effect.andThen(refund("service_error"), Effect.die(error))
+
+      const outcome = yield* operation.recover(reservationId)
+      if (outcome === undefined) return yield* refund("abandoned")
+      const done = yield* Effect.catch(encode(operation, outcome, upstreamOf(hold.operation)), refundAndDie)
       if (keyHash !== undefined && fingerprint !== undefined) {
-        yield* replies.keep(accountId, keyHash, { reservationId, requestId, fingerprint, revision: 0, data: done.data })
+        yield* replies.keep(accountId, keyHash, { reservationId, requestId, fingerprint, revision, data: done.data })
       }
-      yield* endAnyway(ledger.execute(accountId, Decisions.settle(settleOf(reservationId, done)), metadata))
+      const settle = ledger.execute(accountId, Decisions.settle(settleOf(reservationId, done)), metadata)
+      yield* endAnyway(Effect.catchTag(settle, "ChargeExceedsHold", refundAndDie))
     })
 
   const keyOf = ({ accountId, idempotency }: Caller): Key | undefined =>
     idempotency && {
       hash: vault.hmac("idempotency-key", `${accountId}\n${idempotency.key}`),
-      fingerprint: vault.hmac("request-fingerprint", idempotency.request)
+      fingerprint: vault.hmac("request-fingerprint", idempotency.request),
+      lookedUpAt: clock.currentTimeMillisUnsafe()
     }
 
   return Charge.of({ run, recover })
@@ -364,7 +381,8 @@ const encoders = new WeakMap<object, (data: unknown) => unknown>()
 /** An upstream's answer that its own schema refuses is no answer. */
 const encode = <A>(
   { success }: { readonly success: Schema.Codec<A, any> },
-  { data, quantity }: Operation.Outcome<A>
+  { data, quantity }: Operation.Outcome<A>,
+  upstream: string
 ): Effect.Effect<Done, UpstreamUnavailable> =>
   Effect.try({
     try: () => {
@@ -375,7 +393,7 @@ const encode = <A>(
       }
       return { data: JSON.stringify(encoder(data)), ...(quantity === undefined ? {} : { quantity }) }
     },
-    catch: (error) => new UpstreamUnavailable({ upstream: "reply", reason: String(error) })
+    catch: (error) => new UpstreamUnavailable({ upstream, reason: String(error) })
   })
 
 const settleOf = (reservationId: string, { data, quantity }: Done): Decisions.Settle => ({
@@ -385,13 +403,26 @@ const settleOf = (reservationId: string, { data, quantity }: Done): Decisions.Se
 })
 
 /** Somebody else ended it meanwhile: then it has an end, which is all that recovery is for. */
-const endAnyway = <E extends { readonly _tag: string }>(end: Effect.Effect<unknown, E>) =>
-  Effect.asVoid(Effect.catchIf(end, (error): error is Exclude<E, Aggregate.Failure> => error._tag === "AlreadyEnded" || error._tag === "ReservationNotFound", () => Effect.void))
+const endAnyway = (
+  end: Effect.Effect<unknown, Decisions.AlreadyEnded | Decisions.ReservationNotFound | Decisions.HoldExpired | Aggregate.Failure>
+): Effect.Effect<void, Aggregate.Failure> =>
+  Effect.asVoid(Effect.catchTag(end, ["AlreadyEnded", "ReservationNotFound", "HoldExpired"], () => Effect.void))
+
+/** What can be spent: what is due by then is over, whether or not it was written. */
+const available = ({ state, at }: Aggregate.Current<Account>): Credits.Credits => Lots.available(Decisions.asOf(state, at).lots, at)
 
 const hashOf = (data: string): string => hash("sha256", data, "base64url")
 
 /** Operations of one area share an upstream, and so a circuit: the key's text before its dot. */
 const upstreamOf = (key: string): string => key.split(".", 1)[0] ?? key
 
-const isUpstreamFailure = (cause: Cause.Cause<OperationError>): boolean =>
-  cause.reasons.some((reason) => reason._tag === "Fail" && reason.error._tag === "UpstreamUnavailable")
+/** What a call says of its upstream: also "not found" is an answer. A bug of ours says nothing, nor does a caller who left. */
+const foundBy = (exit: Exit.Exit<unknown, OperationError>): "success" | "failure" | undefined => {
+  if (Exit.isSuccess(exit)) return "success"
+  for (const reason of exit.cause.reasons) {
+    if (reason._tag !== "Fail") continue
+    if (reason.error._tag === "UpstreamUnavailable") return "failure"
+    if (reason.error._tag === "NotFound" || reason.error._tag === "InvalidInput") return "success"
+  }
+  return undefined
+}

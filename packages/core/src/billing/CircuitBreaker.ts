@@ -12,8 +12,12 @@ export interface CircuitBreakerOptions {
 export class CircuitBreaker extends Context.Service<
   CircuitBreaker,
   {
-    /** Fails while the circuit of this upstream is open; lets one call through when it is time to try. */
-    readonly check: (upstream: string) => Effect.Effect<void, UpstreamUnavailable>
+    /**
+     * A call of this upstream: it fails at once while the circuit is open. When it is time to try, one call is let through and the
+     * others wait for what it finds; where it ends without having found anything, refused for other reasons, the next may try.
+     */
+    readonly guard: <A, E, R>(upstream: string, call: Effect.Effect<A, E, R>) => Effect.Effect<A, E | UpstreamUnavailable, R>
+    /** What a call found. */
     readonly record: (upstream: string, result: "success" | "failure") => Effect.Effect<void>
   }
 >()("@millrace/core/billing/CircuitBreaker") {
@@ -22,27 +26,42 @@ export class CircuitBreaker extends Context.Service<
       CircuitBreaker,
       Effect.gen(function* () {
         const clock = yield* Clock.Clock
-        const circuits = new Map<string, { failures: number; openUntil: number }>()
+        const circuits = new Map<string, Circuit>()
         return CircuitBreaker.of({
-          check: (upstream) =>
-            Effect.suspend(() => {
+          guard: <A, E, R>(upstream: string, call: Effect.Effect<A, E, R>) =>
+            Effect.suspend((): Effect.Effect<A, E | UpstreamUnavailable, R> => {
               const circuit = circuits.get(upstream)
-              if (circuit === undefined || circuit.failures < failures) return Effect.void
+              if (circuit === undefined || circuit.failures < failures) return call
               const now = clock.currentTimeMillisUnsafe()
               if (now < circuit.openUntil) return Effect.fail(new UpstreamUnavailable({ upstream, reason: "its circuit is open" }))
-              // This call tries; the others wait for what it finds
+              const trial = {}
+              circuit.trial = trial
               circuit.openUntil = now + openFor
-              return Effect.void
+              return Effect.ensuring(
+                call,
+                Effect.sync(() => {
+                  if (circuit.trial === trial) circuit.openUntil = now
+                })
+              )
             }),
           record: (upstream, result) =>
             Effect.sync(() => {
               if (result === "success") return void circuits.delete(upstream)
-              const circuit = circuits.get(upstream) ?? { failures: 0, openUntil: 0 }
+              const circuit = circuits.get(upstream) ?? { failures: 0, openUntil: 0, trial: undefined }
               circuit.failures++
               circuit.openUntil = clock.currentTimeMillisUnsafe() + openFor
+              circuit.trial = undefined
               circuits.set(upstream, circuit)
             })
         })
       })
     )
+}
+
+interface Circuit {
+  /** In a row. */
+  failures: number
+  openUntil: number
+  /** The call that tries, until it has found something. */
+  trial: object | undefined
 }

@@ -29,6 +29,7 @@ export class Replies extends Context.Service<
   Replies,
   {
     readonly find: (accountId: string, keyHash: string) => Effect.Effect<StoredReply | undefined, StateStore.StateUnavailable | VaultFailure>
+    /** Keeps a reply in place of one of an earlier hold. One of a later hold stays: whoever was overtaken has nothing to replay. */
     readonly keep: (accountId: string, keyHash: string, reply: StoredReply) => Effect.Effect<void, StateStore.StateUnavailable | VaultFailure>
   }
 >()("@millrace/core/billing/Replies") {
@@ -43,22 +44,27 @@ export class Replies extends Context.Service<
       const encode = Schema.encodeSync(Text)
       const keyOf = (accountId: string, keyHash: string) => `${accountId}/${keyHash}`
 
+      const entryOf = Effect.fnUntraced(function* (accountId: string, keyHash: string) {
+        const entry = yield* state.get(SPACE, keyOf(accountId, keyHash))
+        if (entry === undefined) return undefined
+        const opened = yield* vault.open(ofAccount(accountId), PURPOSE, Buffer.from(entry.value).toString("utf8"))
+        return { version: entry.version, reply: decode(opened) }
+      })
+
+      const keep = Effect.fnUntraced(function* (accountId: string, keyHash: string, reply: StoredReply) {
+        const there = yield* entryOf(accountId, keyHash)
+        if (there !== undefined && there.reply.revision > reply.revision) return
+        const kept = reply.data !== null && reply.data.length > MAX_REPLY ? { ...reply, data: null } : reply
+        const sealed = yield* vault.seal(ofAccount(accountId), PURPOSE, encode(kept))
+        const put = { _tag: "put", space: SPACE, key: keyOf(accountId, keyHash), value: Buffer.from(sealed) } as const
+        yield* state.write([{ ...put, expiresAt: clock.currentTimeMillisUnsafe() + REPLY_LIFETIME, expected: there?.version ?? "absent" }])
+      })
+
       return Replies.of({
-        find: Effect.fnUntraced(function* (accountId: string, keyHash: string) {
-          const entry = yield* state.get(SPACE, keyOf(accountId, keyHash))
-          if (entry === undefined) return undefined
-          const opened = yield* vault.open(ofAccount(accountId), PURPOSE, Buffer.from(entry.value).toString("utf8"))
-          return decode(opened)
-        }),
-        keep: Effect.fnUntraced(function* (accountId: string, keyHash: string, reply: StoredReply) {
-          const kept = reply.data !== null && reply.data.length > MAX_REPLY ? { ...reply, data: null } : reply
-          const sealed = yield* vault.seal(ofAccount(accountId), PURPOSE, encode(kept))
-          const expiresAt = clock.currentTimeMillisUnsafe() + REPLY_LIFETIME
-          yield* state
-            .write([{ _tag: "put", space: SPACE, key: keyOf(accountId, keyHash), value: Buffer.from(sealed), expiresAt }])
-            // Nothing was expected, so nothing can conflict
-            .pipe(Effect.catchTag("StateConflict", Effect.die))
-        })
+        find: (accountId, keyHash) => Effect.map(entryOf(accountId, keyHash), (entry) => entry?.reply),
+        keep: (accountId, keyHash, reply) =>
+          // Another attempt was first: it may be the later one
+          Effect.retry(keep(accountId, keyHash, reply), { while: (error) => error._tag === "StateConflict" })
       })
     })
   )

@@ -1,6 +1,6 @@
 /** Recorded accounts, and what they come to: text that must stay the same on every release. See `test/golden/add.ts`. */
 import { Account, AccountSnapshot, Decisions, Lots, Postings, toIso } from "@millrace/core"
-import { EventCodec, HashChain, StreamName } from "@millrace/event-sourcing"
+import { EventCodec, EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
 import { Schema } from "effect"
 
 /** An event as a log holds it: `data` and `metadata` are its exact text. */
@@ -31,7 +31,8 @@ export const decodeLog = (log: ReadonlyArray<RecordedLine>) => {
   let hash = HashChain.start(stream)
   return log.map((line, i) => {
     if (line.stream !== stream || line.revision !== i) throw new Error(`Revision ${i} of ${stream} is missing`)
-    if (!HashChain.verify(hash, { ...line, stream, position: "" })) throw new Error(`Revision ${i} does not fit the hash chain`)
+    if (!HashChain.verify(hash, { ...line, stream, position: EventStore.start }))
+      throw new Error(`Revision ${i} does not fit the hash chain`)
     hash = HashChain.hashOf(line)
     return { accountId: StreamName.id(stream), line, at: Date.parse(HashChain.atOf(line)), event: codec.decode(line.type, line.data) }
   })

@@ -1,0 +1,9 @@
+/** Reads the events of accounts, by decoders compiled for them: most of what an audit does is reading. */
+import { Account, AccountEvent } from "@millrace/core"
+import { EventCodec } from "@millrace/event-sourcing"
+import * as SchemaJITCompiler from "effect/schema/SchemaJITCompiler"
+
+// Where code may not be generated, Effect goes on interpreting the schema
+SchemaJITCompiler.enable(AccountEvent.ast)
+
+export const accountCodec = EventCodec.make(Account.Account)

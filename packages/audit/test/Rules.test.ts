@@ -1,0 +1,311 @@
+/** Every rule against a log that breaks it, and nothing else: written by no decision, its hashes right. */
+import { describe, expect, it } from "vitest"
+import { rules } from "../src/index.ts"
+import { audit, type Entry, type Tagged, written } from "./Logs.ts"
+
+const T0 = "2026-01-01T00:00:00.000Z"
+const T1 = "2026-01-01T01:00:00.000Z"
+const T2 = "2026-01-01T02:00:00.000Z"
+
+// Events of an account `a`, as they are often written
+
+const event = (_tag: string, fields: object = {}): Tagged => ({ _tag, ...fields })
+const opened = event("AccountOpened", { sealedEmail: "", emailHash: "" })
+const granted = (lotId: string, amount: number, fields: object = {}) =>
+  event("CreditsGranted", { lotId, amount, source: "promotion", priority: 10, expiresAt: null, paymentRef: null, ...fields })
+const paid = (lotId: string, amount: number, fields: object = {}) =>
+  granted(lotId, amount, { source: "topup", priority: 40, paymentRef: `pay_${lotId}`, ...fields })
+const part = (lotId: string, amount: number) => ({ lotId, amount })
+const reserved = (reservationId: string, amount: number, lots: ReadonlyArray<object>, fields: object = {}) =>
+  event("CreditReserved", {
+    ...{
+      reservationId,
+      requestId: "req",
+      operation: "grammar.check",
+      quantity: 1,
+      priceVersion: 1,
+      amount,
+      lots,
+      expiresAt: "2026-01-03T00:00:00.000Z"
+    },
+    ...fields
+  })
+const succeeded = (reservationId: string, charged: number, lots: ReadonlyArray<object>, fields: object = {}) =>
+  event("OperationSucceeded", { reservationId, charged, quantity: 1, lots, replyHash: "hash", ...fields })
+const released = (reservationId: string, amount: number, lots: ReadonlyArray<object>, fields: object = {}) =>
+  event("Refunded", { reservationId, stage: "reserved", amount, reason: "service_error", lots, ...fields })
+const givenBack = (reservationId: string, amount: number, lots: ReadonlyArray<object>, fields: object = {}) =>
+  event("Refunded", { reservationId, stage: "settled", amount, reason: "goodwill", lots, ...fields })
+const expired = (lotId: string, amount: number, dueAt: string) => event("LotExpired", { lotId, amount, dueAt })
+const clawedBack = (lotId: string, fields: object) =>
+  event("CreditsClawedBack", { lotId, paymentRef: `pay_${lotId}`, amount: 0, fromAvailable: 0, fromHeld: 0, debt: 0, ...fields })
+const reversed = (lotId: string, fields: object) =>
+  event("ClawbackReversed", { lotId, paymentRef: `pay_${lotId}`, amount: 0, toHeld: 0, toDebt: 0, toAvailable: 0, ...fields })
+const trial = (reservationId: string, expiresAt = "2026-01-03T00:00:00.000Z") =>
+  event("TrialReserved", { reservationId, requestId: "req", operation: "grammar.check", expiresAt })
+
+const published: Entry = [
+  "pricePlan-standard",
+  T0,
+  event("PricePlanPublished", { version: 1, effectiveAt: T0, prices: { "grammar.check": 100, batch: 10 } })
+]
+
+/** All at `T0`, unless a time stands before an event: from then on. */
+type Script = ReadonlyArray<Tagged | string>
+const logOf = (script: Script): ReadonlyArray<Entry> => {
+  let at = T0
+  const entries: Array<Entry> = [published]
+  for (const line of script) {
+    if (typeof line === "string") at = line
+    else entries.push(["account-a", at, line])
+  }
+  return entries
+}
+
+const problemsOf = async (script: Script) => {
+  const events = written(logOf(script))
+  const { problems } = await audit({ events, snapshots: new Map() })
+  return problems.map(({ position, rule }) => `${rule} @${events.findIndex((event) => event.position === position)}`)
+}
+
+const spent = [opened, paid("p", 100), reserved("r", 100, [part("p", 100)]), succeeded("r", 100, [part("p", 100)])]
+const lots = [part("l", 100)]
+const held = [opened, granted("l", 1_000), reserved("r", 100, lots)]
+const heldPaid = [opened, paid("p", 1_000), reserved("r", 100, [part("p", 100)])]
+
+/** What is wrong with the last event of each script; at `#`, with that event instead. */
+const broken: ReadonlyArray<readonly [rule: string, what: string, script: Script, position?: number]> = [
+  ["account-is-opened-first", "nothing comes before", [granted("l", 1)], 1],
+  ["account-is-opened-first", "nothing is opened twice", [opened, opened]],
+  ["barred-account-holds-nothing", "suspended", [opened, granted("l", 1_000), event("AccountSuspended"), reserved("r", 100, lots)]],
+  ["barred-account-holds-nothing", "closed", [opened, granted("l", 1_000), event("AccountClosed"), reserved("r", 100, lots)]],
+  [
+    "barred-account-holds-nothing",
+    "in debt",
+    [...spent, clawedBack("p", { amount: 100, debt: 100 }), granted("l", 1_000), reserved("s", 100, lots)]
+  ],
+  ["closed-account-is-granted-nothing", "by anybody", [opened, event("AccountClosed"), granted("l", 1)]],
+  [
+    "trial-has-its-slots",
+    "ended once",
+    [opened, trial("t"), event("TrialUsed", { reservationId: "t" }), event("TrialUsed", { reservationId: "t" })]
+  ],
+  ["trial-has-its-slots", "ten of them", [opened, ...Array.from({ length: 11 }, (_, i) => trial(`t${i}`))]],
+  ["trial-has-its-slots", "for the unverified", [opened, event("AccountVerified"), trial("t")]],
+  [
+    "what-is-due-comes-first",
+    "an expired lot is not there",
+    [opened, granted("e", 5, { expiresAt: T1 }), granted("l", 1_000), T1, reserved("r", 100, lots)]
+  ],
+  [
+    "what-is-due-comes-first",
+    "a lapsed hold is not settled",
+    [opened, granted("l", 100), reserved("r", 100, lots, { expiresAt: T1 }), T1, succeeded("r", 100, lots)]
+  ],
+  ["lot-is-granted-once", "while anything is left", [opened, granted("l", 1), granted("l", 1)]],
+  ["lot-is-granted-once", "ever, when it was paid", [...spent, granted("p", 100)]],
+  ["paid-lot-names-its-payment", "a payment", [opened, paid("p", 1, { paymentRef: null })]],
+  ["lot-expires-at-its-time", "not before", [opened, granted("l", 1, { expiresAt: T1 }), expired("l", 1, T1)]],
+  ["lot-expires-at-its-time", "not at another", [opened, granted("l", 1, { expiresAt: T1 }), T2, expired("l", 1, T2)]],
+  ["lot-expires-at-its-time", "whole", [opened, granted("l", 2, { expiresAt: T1 }), T1, expired("l", 1, T1)]],
+  ["lot-expires-at-its-time", "a lot that is there", [opened, expired("l", 1, T0)]],
+  [
+    "hold-lapses-at-its-time",
+    "not before",
+    [opened, granted("l", 100), reserved("r", 100, lots, { expiresAt: T1 }), released("r", 100, lots, { dueAt: T1 })]
+  ],
+  [
+    "hold-lapses-at-its-time",
+    "not at another",
+    [opened, granted("l", 100), reserved("r", 100, lots, { expiresAt: T2 }), T1, released("r", 100, lots, { dueAt: T1 })]
+  ],
+  ["hold-lapses-at-its-time", "a trial", [opened, trial("t", T1), event("TrialReleased", { reservationId: "t", dueAt: T1 })]],
+  ["hold-is-priced", "the price", [opened, granted("l", 1_000), reserved("r", 99, [part("l", 99)])]],
+  ["hold-is-priced", "times the quantity", [opened, granted("l", 1_000), reserved("r", 100, lots, { quantity: 2 })]],
+  ["hold-is-priced", "of the operation", [opened, granted("l", 1_000), reserved("r", 100, lots, { operation: "batch" })]],
+  ["hold-is-priced", "that has a price", [opened, granted("l", 1_000), reserved("r", 100, lots, { operation: "unheard.of" })]],
+  ["hold-is-priced", "of a version that is there", [opened, granted("l", 1_000), reserved("r", 100, lots, { priceVersion: 2 })]],
+  [
+    "charge-is-priced",
+    "what was done",
+    [opened, granted("l", 1_000), reserved("r", 200, [part("l", 200)], { quantity: 2 }), succeeded("r", 200, [part("l", 200)])]
+  ],
+  ["hold-is-its-lots", "to the same amount", [opened, granted("l", 1_000), reserved("r", 100, [part("l", 99)])]],
+  ["hold-takes-what-is-free", "of that lot", [opened, granted("l", 99), reserved("r", 100, lots)]],
+  ["hold-takes-what-is-free", "of a lot granted before", [opened, granted("k", 99), reserved("r", 100, lots), granted("l", 100)], 3],
+  [
+    "hold-takes-lots-in-order",
+    "what expires first",
+    [opened, granted("l", 1_000), granted("k", 1_000, { expiresAt: T2 }), reserved("r", 100, lots)]
+  ],
+  [
+    "hold-takes-lots-in-order",
+    "what was given before what was paid",
+    [opened, granted("l", 1_000), paid("p", 1_000), reserved("r", 100, [part("p", 100)])]
+  ],
+  ["hold-has-a-deadline", "some", [opened, granted("l", 1_000), reserved("r", 100, lots, { expiresAt: undefined })]],
+  ["key-runs-once", "at a time", [...held, reserved("s", 100, lots, { keyHash: "k" }), reserved("t", 100, lots, { keyHash: "k" })]],
+  [
+    "key-runs-once",
+    "in all",
+    [
+      opened,
+      granted("l", 1_000),
+      reserved("r", 100, lots, { keyHash: "k" }),
+      succeeded("r", 100, lots),
+      reserved("s", 100, lots, { keyHash: "k" })
+    ]
+  ],
+  ["late-call-was-abandoned", "not given back by us", [...held, released("r", 100, lots), reserved("s", 100, lots, { lateOf: "r" })]],
+  ["hold-ends-once", "by success", [...held, succeeded("r", 100, lots), succeeded("r", 100, lots)]],
+  ["hold-ends-once", "by refund", [...held, succeeded("r", 100, lots), released("r", 100, lots)]],
+  [
+    "charge-is-part-of-its-hold",
+    "of its lots",
+    [opened, granted("k", 50), granted("l", 50), reserved("r", 100, [part("k", 50), part("l", 50)]), succeeded("r", 100, [part("k", 100)])]
+  ],
+  ["charge-is-part-of-its-hold", "to the same amount", [...held, succeeded("r", 100, [part("l", 99)])]],
+  [
+    "refund-is-its-hold",
+    "to its lots",
+    [opened, granted("l", 1_000), paid("p", 1_000), reserved("r", 100, lots), released("r", 100, [part("p", 100)])]
+  ],
+  ["refund-is-its-hold", "lot by lot, after the settle", [...held, succeeded("r", 100, lots), givenBack("r", 100, [part("l", 99)])]],
+  [
+    "clawback-takes-what-is-released",
+    "by a refund",
+    [...heldPaid, clawedBack("p", { amount: 1_000, fromAvailable: 900, fromHeld: 100 }), released("r", 100, [part("p", 100)])]
+  ],
+  [
+    "clawback-takes-what-is-released",
+    "or owes it",
+    [...heldPaid, clawedBack("p", { amount: 1_000, fromAvailable: 900, fromHeld: 100 }), succeeded("r", 100, [part("p", 100)])]
+  ],
+  [
+    "clawback-takes-what-is-released",
+    "by goodwill",
+    [...spent, clawedBack("p", { amount: 100, debt: 100 }), givenBack("r", 100, [part("p", 100)])]
+  ],
+  ["clawback-is-of-a-paid-lot", "one that was paid", [opened, granted("l", 100), clawedBack("l", { amount: 100, fromAvailable: 100 })]],
+  [
+    "clawback-is-of-a-paid-lot",
+    "by that payment",
+    [opened, paid("p", 100), clawedBack("p", { amount: 100, fromAvailable: 100, paymentRef: "pay_q" })]
+  ],
+  ["clawback-is-of-a-paid-lot", "what is free first", [opened, paid("p", 100), clawedBack("p", { amount: 100, debt: 100 })]],
+  ["clawback-is-of-a-paid-lot", "once", [...spent, clawedBack("p", { amount: 100, debt: 100 }), clawedBack("p", { amount: 1, debt: 1 })]],
+  ["reversal-is-of-a-clawback", "that was", [opened, paid("p", 100), reversed("p", { amount: 1, toAvailable: 1 })]],
+  [
+    "reversal-is-of-a-clawback",
+    "what is owed first",
+    [...spent, clawedBack("p", { amount: 100, debt: 100 }), reversed("p", { amount: 1, toAvailable: 1 })]
+  ],
+  [
+    "debt-is-repaid-by-paid-lots",
+    "paid ones",
+    [...spent, clawedBack("p", { amount: 100, debt: 100 }), granted("l", 100), event("DebtRepaid", { lotId: "l", amount: 100 })]
+  ],
+  [
+    "debt-is-repaid-by-paid-lots",
+    "what is owed",
+    [...spent, clawedBack("p", { amount: 100, debt: 100 }), paid("q", 500), event("DebtRepaid", { lotId: "q", amount: 101 })]
+  ],
+  ["late-refund-is-of-its-charge", "no more than it", [...held, succeeded("r", 100, lots), givenBack("r", 101, [part("l", 101)])]],
+  [
+    "late-refund-is-of-its-charge",
+    "no more in all",
+    [...held, succeeded("r", 100, lots), givenBack("r", 60, [part("l", 60)]), givenBack("r", 60, [part("l", 60)])]
+  ],
+  ["late-refund-is-of-its-charge", "a charge", [...held, givenBack("r", 1, [part("l", 1)])]],
+  [
+    "late-refund-is-of-its-charge",
+    "under the terms of its lots",
+    [
+      ...[opened, granted("l", 100), reserved("r", 100, lots), succeeded("r", 100, lots)],
+      givenBack("r", 100, lots, { revived: [{ lotId: "l", grantedAt: T0, source: "promotion", priority: 10, expiresAt: T2 }] })
+    ]
+  ],
+  [
+    "account-folds",
+    "into a lot that it knows",
+    [opened, granted("l", 100), reserved("r", 100, lots), succeeded("r", 100, lots), givenBack("r", 100, lots)]
+  ],
+  ["postings-sum-to-zero", "what was clawed back", [opened, paid("p", 100), clawedBack("p", { amount: 90, fromAvailable: 100 })]],
+  [
+    "books-agree",
+    "what was repaid",
+    [...spent, clawedBack("p", { amount: 100, debt: 100 }), paid("q", 500), event("DebtRepaid", { lotId: "q", amount: 101 })]
+  ],
+  ["time-goes-on", "within a stream", [T1, opened, T0, granted("l", 1)]],
+  ["time-goes-on", "in one form", [opened, "2026-01-01 01:00:00.000+0", granted("l", 1)]]
+]
+
+describe("a log that breaks a rule is found by it", () => {
+  for (const [rule, what, script, position] of broken) {
+    it(`${rule}: ${what}`, async () => {
+      const found = await problemsOf(script)
+      expect(found).toContain(`${rule} @${position ?? logOf(script).length - 1}`)
+    })
+  }
+
+  it("and so is every rule that there is", () => {
+    const proven = new Set(broken.map(([rule]) => rule))
+    expect(rules.map(({ name }) => name).filter((name) => !proven.has(name))).toEqual([])
+  })
+})
+
+describe("a log that breaks none is left alone", () => {
+  const sound: ReadonlyArray<readonly [what: string, script: Script]> = [
+    [
+      "a charge and part of it given back",
+      [...held, succeeded("r", 100, lots), givenBack("r", 60, [part("l", 60)]), givenBack("r", 40, [part("l", 40)])]
+    ],
+    ["a lot that expires at its time", [opened, granted("l", 1, { expiresAt: T1 }), T1, expired("l", 1, T1)]],
+    [
+      "a hold over two lots",
+      [
+        opened,
+        granted("k", 50),
+        granted("l", 50),
+        reserved("r", 100, [part("k", 50), part("l", 50)]),
+        released("r", 100, [part("l", 50), part("k", 50)])
+      ]
+    ],
+    [
+      "a clawback of what is held",
+      [
+        ...heldPaid,
+        clawedBack("p", { amount: 1_000, fromAvailable: 900, fromHeld: 100 }),
+        succeeded("r", 100, [part("p", 100)], { owed: [part("p", 100)] })
+      ]
+    ],
+    [
+      "a debt repaid",
+      [...spent, clawedBack("p", { amount: 100, debt: 100 }), paid("q", 500), event("DebtRepaid", { lotId: "q", amount: 100 })]
+    ]
+  ]
+  for (const [what, script] of sound) {
+    it(what, async () => {
+      expect(await problemsOf(script)).toEqual([])
+    })
+  }
+
+  it("a host without price plans", async () => {
+    const entries = logOf([...held, succeeded("r", 100, lots)]).slice(1)
+    const odd = logOf([opened, granted("l", 1_000), reserved("r", 100, lots, { quantity: 3 })]).slice(1)
+    expect((await audit({ events: written(entries), snapshots: new Map() })).problems).toEqual([])
+    expect((await audit({ events: written(odd), snapshots: new Map() })).problems).toMatchObject([{ rule: "hold-is-priced" }])
+  })
+
+  it("a price that does not hold yet is no price", async () => {
+    const next: Entry = [
+      "pricePlan-standard",
+      T0,
+      event("PricePlanPublished", { version: 2, effectiveAt: T1, prices: { "grammar.check": 200 } })
+    ]
+    const pinned = (at: string) =>
+      written([...logOf([opened, granted("l", 1_000)]), next, ["account-a", at, reserved("r", 200, [part("l", 200)], { priceVersion: 2 })]])
+    expect((await audit({ events: pinned(T0), snapshots: new Map() })).problems).toMatchObject([{ rule: "hold-is-priced" }])
+    expect((await audit({ events: pinned(T1), snapshots: new Map() })).problems).toEqual([])
+  })
+})

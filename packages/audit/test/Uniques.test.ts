@@ -1,0 +1,34 @@
+import { describe, expect, it } from "vitest"
+import { Uniques } from "../src/Uniques.ts"
+
+const names = Array.from({ length: 20_000 }, (_, i) => `01a1fd2d-06fb-7214-8ead-${i.toString(16).padStart(12, "0")}`)
+
+/** Names that were seen twice, over all shares. */
+const repeated = (uniques: Uniques, all: ReadonlyArray<string>) => {
+  const found: Array<string> = []
+  for (let share = 0; share < uniques.shares; share++) {
+    if (share > 0) uniques.begin(share)
+    for (const name of all) if (uniques.add(name)) found.push(name)
+  }
+  return found
+}
+
+describe("Uniques", () => {
+  it("tells names apart", () => {
+    const uniques = new Uniques()
+    expect(repeated(uniques, names)).toEqual([])
+    expect(uniques.shares).toBe(1)
+  })
+
+  it("finds every name that stands twice", () => {
+    const twice = [names[3], names[19_999], "payment pay_1"].filter((name) => name !== undefined)
+    expect(repeated(new Uniques(), [...names, "payment pay_1", ...twice]).sort()).toEqual(twice.sort())
+  })
+
+  it("finds them in shares where not all fit", () => {
+    const uniques = new Uniques(1_000)
+    const twice = names.filter((_, i) => i % 97 === 0)
+    expect(repeated(uniques, [...names, ...twice]).sort()).toEqual(twice.sort())
+    expect(uniques.shares).toBeGreaterThanOrEqual(8)
+  })
+})

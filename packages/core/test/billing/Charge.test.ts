@@ -1,0 +1,514 @@
+import { Effect, Fiber } from "effect"
+import { TestClock } from "effect/testing"
+import { describe, expect } from "vitest"
+import * as Decisions from "../../src/ledger/Decisions.ts"
+import { InvalidInput, NotFound, UpstreamNotConfigured, UpstreamUnavailable } from "../../src/operations/OperationError.ts"
+import {
+  ACCOUNT,
+  credits,
+  elapse,
+  endsIn,
+  eventsIn,
+  host,
+  LIFETIME,
+  logText,
+  makeBench,
+  opened,
+  paused,
+  quiet,
+  range,
+  seconds,
+  setting,
+  START,
+  stores,
+  testing,
+  TIMEOUT,
+  told,
+  UNIT
+} from "./Bench.ts"
+
+const RESERVED_SETTLED = ["CreditReserved", "OperationSucceeded"]
+const REFUNDED = ["CreditReserved", "Refunded service_error"]
+
+describe("a call that succeeds", () => {
+  testing(
+    "is held, run, charged and answered",
+    Effect.gen(function* () {
+      const { shared, bench, here, accountId } = yield* setting()
+      const reply = yield* here.call(accountId, { text: "hello", units: 3, requestId: "req_a" })
+      expect(reply).toEqual({
+        requestId: "req_a",
+        data: '{"text":"hello","count":5}',
+        billed: { charged: 3 * UNIT, balance: 7 * UNIT },
+        replayed: false
+      })
+      const [hold, success] = yield* eventsIn(shared)
+      expect(bench.runs).toEqual([{ accountId, requestId: "req_a", reservationId: expect.stringMatching(/^res_/u) }])
+      const reservationId = bench.runs[0]?.reservationId
+      expect(hold).toMatchObject({ reservationId, requestId: "req_a", operation: "bench.work", quantity: 3, priceVersion: 2, amount: 3 * UNIT })
+      expect(hold).toMatchObject({ expiresAt: START + LIFETIME })
+      expect(success).toMatchObject({ _tag: "OperationSucceeded", reservationId, charged: 3 * UNIT, quantity: 3 })
+      expect((yield* logText(shared)).match(/"\$correlationId":"req_a"|\\"\$correlationId\\":\\"req_a\\"/gu)).toHaveLength(2)
+      expect(yield* here.balance(accountId)).toEqual({ available: 7 * UNIT, held: 0 })
+    })
+  )
+
+  testing(
+    "pays for what was done, where that is less than was held for; nothing done costs nothing",
+    Effect.gen(function* () {
+      const { shared, bench, here, accountId } = yield* setting()
+      for (const [quantity, left] of [
+        [2, 8],
+        [0, 8],
+        [5, 3]
+      ] as const) {
+        bench.answer = () => Effect.succeed({ data: { text: "", count: 0 }, quantity })
+        const { billed } = yield* here.call(accountId, { units: 5 })
+        expect(billed).toEqual({ charged: quantity * UNIT, balance: left * UNIT })
+      }
+      const charges = (yield* eventsIn(shared)).filter(({ _tag }) => _tag === "OperationSucceeded")
+      expect(charges).toMatchObject([
+        { quantity: 2, charged: 2 * UNIT },
+        { quantity: 0, charged: 0, lots: [] },
+        { quantity: 5, charged: 5 * UNIT }
+      ])
+    })
+  )
+
+  testing(
+    "that is free writes nothing, and says what is available after it",
+    Effect.gen(function* () {
+      const { shared, bench, here, accountId } = yield* setting()
+      bench.answer = () => Effect.as(Effect.orDie(here.grant(accountId, 5 * UNIT, "lot_2")), { data: { text: "topped up", count: 1 } })
+      const reply = yield* here.call(accountId, { operation: "free", key: "key", requestId: "req_a" })
+      expect(reply).toEqual({
+        requestId: "req_a",
+        data: '{"text":"topped up","count":1}',
+        billed: { charged: 0, balance: 15 * UNIT },
+        replayed: false
+      })
+      expect(yield* eventsIn(shared)).toEqual([])
+      expect(yield* shared.states.list("replies")).toEqual([])
+      expect(bench.runs).toHaveLength(1)
+    })
+  )
+
+  testing(
+    "that is free is answered also when the balance cannot be read after it",
+    Effect.gen(function* () {
+      const { bench, here, accountId } = yield* setting()
+      bench.answer = () => Effect.as(here.cut, { data: { text: "done", count: 1 } })
+      const reply = yield* here.call(accountId, { operation: "free", requestId: "req_a" })
+      expect(reply).toEqual({ requestId: "req_a", data: '{"text":"done","count":1}', replayed: false })
+    })
+  )
+
+  testing(
+    "says what is available as if all that is due had been written",
+    Effect.gen(function* () {
+      const { shared, bench, here, accountId } = yield* setting()
+      const { started } = yield* paused(bench)
+      yield* Effect.forkScoped(Effect.exit(here.call(accountId, { units: 4 })))
+      yield* started
+      yield* here.cut
+      yield* elapse(LIFETIME)
+      const there = yield* host(shared, makeBench())
+      const { billed } = yield* there.call(accountId, { operation: "free" })
+      expect(billed).toEqual({ charged: 0, balance: 10 * UNIT })
+      expect(yield* endsIn(shared)).toEqual(["CreditReserved"])
+    })
+  )
+
+  testing(
+    "is charged at the price it was quoted, whatever is published before it is held",
+    Effect.gen(function* () {
+      const { shared, bench, here, accountId } = yield* setting()
+      const lowered = yield* here.prices.publish({ "bench.work": credits(UNIT / 2) }, START + seconds(10))
+      expect(lowered.at(-1)).toMatchObject({ version: 3 })
+      const before = yield* here.call(accountId)
+      expect(before.billed?.charged).toBe(UNIT)
+      const { started, proceed } = yield* paused(bench)
+      const running = yield* Effect.forkChild(here.call(accountId))
+      yield* started
+      yield* elapse(seconds(10))
+      yield* proceed
+      expect((yield* Fiber.join(running)).billed?.charged).toBe(UNIT)
+      expect((yield* here.call(accountId)).billed?.charged).toBe(UNIT / 2)
+      const holds = (yield* eventsIn(shared)).filter(({ _tag }) => _tag === "CreditReserved")
+      expect(holds).toMatchObject([
+        { priceVersion: 2, amount: UNIT },
+        { priceVersion: 2, amount: UNIT },
+        { priceVersion: 3, amount: UNIT / 2 }
+      ])
+    })
+  )
+
+  testing(
+    "is charged at the quoted price also where it changes between the quote and the hold",
+    Effect.gen(function* () {
+      const { shared, here, accountId } = yield* setting()
+      const there = yield* host(shared, makeBench())
+      yield* here.prices.publish({ "bench.work": credits(3 * UNIT) }, START + 100)
+      // Somebody else writes first, and meanwhile the new price comes into force: the hold is decided again, under it
+      const rival = () => Effect.andThen(TestClock.adjust(100), there.grant(accountId, UNIT, "lot_2"))
+      yield* here.fail({ plan: { appends: { 1: "conflict" } }, rival })
+      expect((yield* here.call(accountId)).billed?.charged).toBe(UNIT)
+      const [hold, success] = yield* eventsIn(shared)
+      expect(hold).toMatchObject({ priceVersion: 2, amount: UNIT, expiresAt: START + 100 + LIFETIME })
+      expect(success).toMatchObject({ charged: UNIT })
+      yield* here.fail()
+      expect((yield* here.call(accountId)).billed?.charged).toBe(3 * UNIT)
+    })
+  )
+})
+
+describe("a call that is refused writes nothing and runs nothing:", () => {
+  const refused = (
+    name: string,
+    refusal: object,
+    act: (s: Effect.Success<ReturnType<typeof setting>>) => Effect.Effect<unknown, unknown>,
+    call: Parameters<Effect.Success<ReturnType<typeof setting>>["here"]["call"]>[1] = {}
+  ) =>
+    testing(
+      name,
+      Effect.gen(function* () {
+        const world = yield* setting()
+        const { shared, bench, here, accountId } = world
+        yield* act(world)
+        const before = yield* logText(shared)
+        const error = yield* Effect.flip(here.call(accountId, { key: "key", ...call }))
+        expect({ ...error }).toEqual(refusal)
+        expect(yield* logText(shared)).toBe(before)
+        expect(yield* shared.states.list("replies")).toEqual([])
+        expect(bench.runs).toEqual([])
+      })
+    )
+  const nothing = () => Effect.void
+
+  const checks = [
+    new NotFound({ resource: "inbox" }),
+    new InvalidInput({ field: "text", message: "no" }),
+    new UpstreamUnavailable({ upstream: "bench", reason: "down" }),
+    new UpstreamNotConfigured({ upstream: "bench" })
+  ]
+  for (const error of checks) {
+    refused(`its check answers ${error._tag}`, { ...error }, ({ bench }) =>
+      Effect.sync(() => {
+        bench.check = () => Effect.fail(error)
+      })
+    )
+  }
+  refused("nobody priced it", { _tag: "NotPriced", operation: "bench.new" }, nothing, { operation: "new" })
+  refused("it is dearer than the caller allows", { _tag: "CostExceedsLimit", cost: 3 * UNIT, limit: 3 * UNIT - 1 }, nothing, {
+    units: 3,
+    maxCost: 3 * UNIT - 1
+  })
+  refused(
+    "there are not enough credits",
+    { _tag: "InsufficientCredits", required: 11 * UNIT, available: 10 * UNIT, shortfall: UNIT, affordableUnits: 10 },
+    nothing,
+    { units: 11 }
+  )
+  refused(
+    "there are not enough credits for a half unit more",
+    { _tag: "InsufficientCredits", required: 21 * UNIT, available: 10.5 * UNIT, shortfall: 10.5 * UNIT, affordableUnits: 10 },
+    ({ here, accountId }) => here.grant(accountId, UNIT / 2, "lot_half"),
+    { units: 21 }
+  )
+  refused("the account is suspended", { _tag: "AccountSuspended" }, ({ here, accountId }) => here.ledger.execute(accountId, Decisions.suspend))
+  refused("the account is closed", { _tag: "AccountClosed" }, ({ here, accountId }) => here.ledger.execute(accountId, Decisions.close))
+  refused("the account is in debt", { _tag: "AccountInDebt", debt: 2 * UNIT }, ({ here, accountId }) =>
+    Effect.gen(function* () {
+      yield* here.grant(accountId, 2 * UNIT, "lot_paid", "topup", START + 1)
+      yield* here.ledger.execute(accountId, Decisions.reserve({ ...RESERVE, quantity: 2 }))
+      yield* here.ledger.execute(accountId, Decisions.settle({ reservationId: RESERVE.reservationId, replyHash: "hash" }))
+      yield* here.ledger.execute(accountId, Decisions.clawBack("lot_paid"))
+    })
+  )
+
+  testing(
+    "there is no such account",
+    Effect.gen(function* () {
+      const { shared, bench, here } = yield* setting()
+      expect(yield* told(here.call("acc_none"))).toBe("AccountNotFound")
+      expect(yield* eventsIn(shared)).toEqual([])
+      expect(bench.runs).toEqual([])
+    })
+  )
+
+  testing(
+    "its operation counts what is no quantity",
+    Effect.gen(function* () {
+      const { shared, bench, here, accountId } = yield* setting()
+      for (const units of [-1, 0.0001, Number.NaN, Number.POSITIVE_INFINITY]) expect(yield* told(here.call(accountId, { units }))).toBe("defect")
+      expect(yield* eventsIn(shared)).toEqual([])
+      expect(bench.runs).toEqual([])
+    })
+  )
+
+  testing(
+    "exactly the price is enough, as balance and as limit",
+    Effect.gen(function* () {
+      const { here, accountId } = yield* setting()
+      expect((yield* here.call(accountId, { units: 10, maxCost: 10 * UNIT })).billed).toEqual({ charged: 10 * UNIT, balance: 0 })
+    })
+  )
+
+  testing(
+    "what is free runs in spite of debt, suspension and an empty account",
+    Effect.gen(function* () {
+      const { here, accountId } = yield* setting()
+      yield* here.call(accountId, { units: 10 })
+      yield* here.ledger.execute(accountId, Decisions.suspend)
+      expect((yield* here.call(accountId, { operation: "free" })).billed).toEqual({ charged: 0, balance: 0 })
+    })
+  )
+})
+
+const RESERVE: Decisions.Reserve = {
+  reservationId: "res_0",
+  requestId: "req_0",
+  operation: "bench.work",
+  quantity: 1,
+  priceVersion: 2,
+  unitPrice: credits(UNIT),
+  lifetime: LIFETIME
+}
+
+describe("a call that fails is refunded in full:", () => {
+  const failures = [
+    new NotFound({ resource: "bin" }),
+    new InvalidInput({ field: "text", message: "no" }),
+    new UpstreamUnavailable({ upstream: "bench", reason: "it answered 500" }),
+    new UpstreamNotConfigured({ upstream: "bench" })
+  ]
+  for (const error of failures) {
+    testing(
+      `its operation answers ${error._tag}`,
+      Effect.gen(function* () {
+        const { shared, bench, here, accountId } = yield* setting()
+        bench.answer = () => Effect.fail(error)
+        expect({ ...(yield* Effect.flip(here.call(accountId, { key: "key" }))) }).toEqual({ ...error })
+        expect(yield* endsIn(shared)).toEqual(REFUNDED)
+        expect(yield* here.balance(accountId)).toEqual({ available: 10 * UNIT, held: 0 })
+        expect(yield* shared.states.list("replies")).toEqual([])
+      })
+    )
+  }
+
+  testing(
+    "its operation breaks",
+    Effect.gen(function* () {
+      const { shared, bench, here, accountId } = yield* setting()
+      for (const answer of [
+        () => Effect.die(new Error("a bug")),
+        () => {
+          throw new Error("a bug")
+        }
+      ]) {
+        bench.answer = answer
+        expect(yield* told(here.call(accountId))).toBe("defect")
+      }
+      expect(yield* endsIn(shared)).toEqual([...REFUNDED, ...REFUNDED])
+      expect(yield* here.balance(accountId)).toEqual({ available: 10 * UNIT, held: 0 })
+    })
+  )
+
+  testing(
+    "its operation did more than was held for, or no quantity at all: a bug, and never the caller's debt",
+    Effect.gen(function* () {
+      const { shared, bench, here, accountId } = yield* setting()
+      const quantities = [3, -1, 0.5, Number.NaN]
+      for (const quantity of quantities) {
+        bench.answer = () => Effect.succeed({ data: { text: "", count: 0 }, quantity })
+        expect(yield* told(here.call(accountId, { units: 2 }))).toBe("defect")
+      }
+      expect(yield* endsIn(shared)).toEqual(quantities.flatMap(() => REFUNDED))
+      expect(yield* here.balance(accountId)).toEqual({ available: 10 * UNIT, held: 0 })
+    })
+  )
+
+  testing(
+    "its data is not what its schema says: no answer of its upstream",
+    Effect.gen(function* () {
+      const { shared, bench, here, accountId } = yield* setting()
+      bench.answer = () => Effect.succeed({ data: { text: "half", count: 0.5 } })
+      const error = yield* Effect.flip(here.call(accountId, { key: "key" }))
+      expect(error).toMatchObject({ _tag: "UpstreamUnavailable", upstream: "bench" })
+      expect(yield* endsIn(shared)).toEqual(REFUNDED)
+      expect(yield* shared.states.list("replies")).toEqual([])
+    })
+  )
+
+  testing(
+    "it takes longer than its operation may",
+    Effect.gen(function* () {
+      const { shared, bench, here, accountId } = yield* setting()
+      let interrupted = 0
+      bench.answer = () => Effect.onInterrupt(Effect.never, () => Effect.sync(() => interrupted++))
+      const running = yield* Effect.forkChild(Effect.flip(here.call(accountId)))
+      yield* quiet
+      yield* elapse(TIMEOUT - 1)
+      expect(yield* endsIn(shared)).toEqual(["CreditReserved"])
+      yield* elapse(1)
+      expect({ ...(yield* Fiber.join(running)) }).toMatchObject({ _tag: "UpstreamUnavailable", upstream: "bench", reason: "it took too long" })
+      expect(interrupted).toBe(1)
+      expect(yield* endsIn(shared)).toEqual(REFUNDED)
+    })
+  )
+
+  testing(
+    "a part of its work was interrupted, not the caller: our failure",
+    Effect.gen(function* () {
+      const { shared, bench, here, accountId } = yield* setting()
+      bench.answer = () =>
+        Effect.gen(function* () {
+          const part = yield* Effect.forkChild(Effect.never)
+          yield* Effect.forkChild(Fiber.interrupt(part))
+          yield* Effect.ensuring(Fiber.join(part), Effect.die(new Error("a bug")))
+          return { data: { text: "", count: 0 } }
+        })
+      expect(yield* told(here.call(accountId))).toBe("defect")
+      expect(yield* endsIn(shared)).toEqual(REFUNDED)
+    })
+  )
+
+  testing(
+    "its credits had expired meanwhile: they live on for a week, as our failure",
+    Effect.gen(function* () {
+      const shared = yield* stores
+      const bench = makeBench()
+      const here = yield* host(shared, bench)
+      yield* opened(here, 0)
+      yield* here.grant(ACCOUNT, UNIT, "lot_short", "promotion", START + seconds(5))
+      bench.answer = () => Effect.andThen(TestClock.adjust(seconds(6)), Effect.fail(new NotFound({ resource: "bin" })))
+      yield* told(here.call(ACCOUNT))
+      expect(yield* endsIn(shared)).toEqual(["CreditReserved", "Refunded service_error", "LotExpired"])
+      expect(yield* here.balance(ACCOUNT)).toEqual({ available: UNIT, held: 0 })
+      const { lots } = yield* here.ledger.balance(ACCOUNT)
+      expect(lots).toMatchObject([{ source: "adjustment", left: UNIT, expiresAt: START + seconds(6) + Decisions.ADJUSTMENT_LIFETIME }])
+    })
+  )
+})
+
+describe("the circuit of an upstream", () => {
+  const down = new UpstreamUnavailable({ upstream: "bench", reason: "down" })
+
+  testing(
+    "opens after five failures: then a call is answered at once and holds nothing, until one may try",
+    Effect.gen(function* () {
+      const { shared, bench, here, accountId } = yield* setting()
+      const { answer } = bench
+      bench.answer = () => Effect.fail(down)
+      for (const _ of range(5)) expect(yield* told(here.call(accountId))).toBe("UpstreamUnavailable")
+      const before = yield* logText(shared)
+      const error = yield* Effect.flip(here.call(accountId))
+      expect(error).toMatchObject({ upstream: "bench", reason: "its circuit is open" })
+      expect(yield* logText(shared)).toBe(before)
+      expect(bench.runs).toHaveLength(5)
+      yield* elapse(seconds(10))
+      expect(yield* told(here.call(accountId))).toBe("UpstreamUnavailable")
+      expect(yield* told(here.call(accountId))).toBe("UpstreamUnavailable")
+      expect(bench.runs).toHaveLength(6)
+      yield* elapse(seconds(10))
+      bench.answer = answer
+      expect(yield* told(here.call(accountId))).toBe("reply")
+      expect(yield* told(here.call(accountId))).toBe("reply")
+      expect(yield* here.balance(accountId)).toEqual({ available: 8 * UNIT, held: 0 })
+    })
+  )
+
+  testing(
+    "does not open for what was not found, is invalid, not configured, broken or left",
+    Effect.gen(function* () {
+      const { bench, here, accountId } = yield* setting()
+      const { answer } = bench
+      const ends = [
+        Effect.fail(new NotFound({ resource: "bin" })),
+        Effect.fail(new InvalidInput({ field: "text", message: "no" })),
+        Effect.fail(new UpstreamNotConfigured({ upstream: "bench" })),
+        Effect.die(new Error("a bug")),
+        Effect.interrupt
+      ]
+      for (const end of ends) {
+        bench.answer = () => end
+        for (const _ of range(6)) yield* Effect.exit(here.call(accountId))
+      }
+      bench.answer = answer
+      expect(yield* told(here.call(accountId))).toBe("reply")
+      expect(bench.runs).toHaveLength(31)
+    })
+  )
+
+  testing(
+    "counts failures in a row: what was not found is an answer, too",
+    Effect.gen(function* () {
+      const { bench, here, accountId } = yield* setting()
+      for (const i of range(20)) {
+        bench.answer = () => Effect.fail(i % 5 === 4 ? new NotFound({ resource: "bin" }) : down)
+        yield* told(here.call(accountId))
+      }
+      expect(bench.runs).toHaveLength(20)
+    })
+  )
+
+  testing(
+    "is tried by one of 64 callers; one who is refused, or leaves, does not use the trial up",
+    Effect.gen(function* () {
+      const { bench, here, accountId } = yield* setting()
+      const { answer } = bench
+      bench.answer = () => Effect.fail(down)
+      for (const _ of range(5)) yield* told(here.call(accountId))
+      yield* elapse(seconds(10))
+      const refusals = [
+        here.call(accountId, { units: 99 }),
+        here.call(accountId, { maxCost: 1 }),
+        here.call("acc_none"),
+        here.call(accountId, { operation: "new" })
+      ]
+      for (const refusal of refusals) expect(yield* told(refusal)).not.toBe("UpstreamUnavailable")
+      expect(bench.runs).toHaveLength(5)
+
+      bench.answer = answer
+      const first = yield* paused(bench)
+      const leaving = yield* Effect.forkChild(here.call(accountId))
+      yield* first.started
+      expect(yield* told(here.call(accountId))).toBe("UpstreamUnavailable")
+      yield* Fiber.interrupt(leaving)
+      yield* first.proceed
+
+      const second = yield* paused(bench)
+      const callers = yield* Effect.forEach(range(64), () => Effect.forkChild(told(here.call(accountId))))
+      yield* second.started
+      yield* quiet
+      expect(bench.runs).toHaveLength(7)
+      yield* second.proceed
+      const ends = yield* Effect.forEach(callers, Fiber.join)
+      expect(ends.filter((end) => end === "reply")).toHaveLength(1)
+      expect(yield* told(here.call(accountId))).toBe("reply")
+    })
+  )
+
+  testing(
+    "is shared by the operations of one area only",
+    Effect.gen(function* () {
+      const { bench, here, accountId } = yield* setting()
+      bench.answer = () => Effect.fail(down)
+      for (const _ of range(5)) yield* told(here.call(accountId))
+      const error = yield* Effect.flip(here.call(accountId, { operation: "free" }))
+      expect(error).toMatchObject({ reason: "its circuit is open" })
+      const elsewhere = { ...here.operations.free, key: "elsewhere.work", run: () => Effect.succeed({ data: { text: "", count: 0 } }) }
+      yield* here.prices.publish({ "elsewhere.work": credits(UNIT) })
+      expect(yield* told(here.charge.run(elsewhere, { text: "" }, { accountId, requestId: "req" }))).toBe("reply")
+    })
+  )
+})
+
+testing(
+  "a call that succeeds leaves exactly a hold and its success",
+  Effect.gen(function* () {
+    const { shared, here, accountId } = yield* setting()
+    for (const _ of range(3)) yield* here.call(accountId)
+    expect(yield* endsIn(shared)).toEqual([...RESERVED_SETTLED, ...RESERVED_SETTLED, ...RESERVED_SETTLED])
+  })
+)

@@ -1,0 +1,632 @@
+/** Every row of the ledger's table of windows: where a call stops, and what follows. */
+import { EventStore, StateStore } from "@millrace/event-sourcing"
+import { Clock, Deferred, Effect, Exit, Fiber } from "effect"
+import { TestClock } from "effect/testing"
+import { describe, expect } from "vitest"
+import type * as FaultyEventStore from "../../../testing/src/FaultyEventStore.ts"
+import * as Decisions from "../../src/ledger/Decisions.ts"
+import {
+  elapse,
+  endsIn,
+  eventsIn,
+  host,
+  LIFETIME,
+  makeBench,
+  patiently,
+  paused,
+  quiet,
+  range,
+  seconds,
+  setting,
+  type Stores,
+  testing,
+  told,
+  UNIT,
+  until
+} from "./Bench.ts"
+
+const FULL = { available: 10 * UNIT, held: 0 }
+const CHARGED = { available: 9 * UNIT, held: 0 }
+const KEYS = [undefined, "key"] as const
+const withKey = (key: string | undefined) => (key === undefined ? {} : { key })
+const name = (key: string | undefined) => (key === undefined ? "without a key" : "with a key")
+
+/** All sends of one append, those in doubt included. */
+const allSends = (fault: FaultyEventStore.Fault): FaultyEventStore.Options => ({
+  plan: { appends: Object.fromEntries(range(11).map((i) => [i + 1, fault])) }
+})
+/** No append's answer is heard, and nothing can be read: whether it was written stays unknown until the store is well again. */
+const inDoubt = (fault: "after" | "lost"): FaultyEventStore.Options => ({ rates: { [fault]: 1 }, unavailable: 1 })
+
+/** A state store that waits before it writes a reply. */
+const slowReplies = (to: Stores["states"]) =>
+  Effect.gen(function* () {
+    const reached = yield* Deferred.make<void>()
+    const proceed = yield* Deferred.make<void>()
+    const states: Stores["states"] = {
+      ...to,
+      write: (changes) =>
+        Effect.gen(function* () {
+          if (changes.some(({ space }) => space === "replies")) {
+            yield* Deferred.succeed(reached, undefined)
+            yield* Deferred.await(proceed)
+          }
+          return yield* to.write(changes)
+        })
+    }
+    return { states, reached: Deferred.await(reached), proceed: Deferred.succeed(proceed, undefined) }
+  })
+
+describe("stopped before the hold", () => {
+  testing(
+    "nothing was written: the store did not take it",
+    Effect.gen(function* () {
+      for (const key of KEYS) {
+        const { shared, bench, here, accountId } = yield* setting()
+        yield* here.fail({ plan: { appends: { 1: "before" } } })
+        expect(yield* told(here.call(accountId, withKey(key)))).toBe("StoreUnavailable")
+        expect(yield* endsIn(shared)).toEqual([])
+        expect(bench.runs).toEqual([])
+        expect(yield* told(here.call(accountId, withKey(key)))).toBe("reply")
+        expect(yield* here.balance(accountId)).toEqual(CHARGED)
+      }
+    })
+  )
+
+  testing(
+    "nothing was written: stopped on any read, lookup or check before it",
+    Effect.gen(function* () {
+      let stopped = 0
+      for (const n of range(12)) {
+        const { shared, bench, here, accountId } = yield* setting()
+        yield* here.fail({ plan: { others: [n + 1] } })
+        const end = yield* told(here.call(accountId, { key: "key" }))
+        if (end === "reply") continue
+        stopped++
+        expect(end).toBe("StoreUnavailable")
+        expect(yield* endsIn(shared)).toEqual([])
+        expect(bench.runs).toEqual([])
+      }
+      expect(stopped).toBeGreaterThanOrEqual(1)
+      const { here, accountId } = yield* setting()
+      yield* here.through(({ states }) => ({ states: { ...states, get: () => Effect.die(new Error("nobody asks without a key")) } }))
+      expect(yield* told(here.call(accountId))).toBe("reply")
+    })
+  )
+
+  testing(
+    "a hold in doubt is sent again until it is known, and the call goes on",
+    Effect.gen(function* () {
+      for (const fault of ["after", "lost"] as const) {
+        const { shared, bench, here, accountId } = yield* setting()
+        yield* here.fail({ plan: { appends: { 1: fault, 2: fault } } })
+        expect(yield* patiently(told(here.call(accountId)))).toBe("reply")
+        expect(yield* endsIn(shared)).toEqual(["CreditReserved", "OperationSucceeded"])
+        expect(bench.runs).toHaveLength(1)
+      }
+    })
+  )
+
+  for (const key of KEYS) {
+    testing(
+      `a hold that stays in doubt runs nothing and costs nothing, ${name(key)}`,
+      Effect.gen(function* () {
+        for (const fault of ["after", "lost", "unanswered"] as const) {
+          const { shared, bench, here, accountId } = yield* setting()
+          yield* here.fail({ ...allSends(fault), lateBy: 100 })
+          expect(yield* patiently(told(here.call(accountId, withKey(key))))).toBe("AppendInDoubt")
+          expect(bench.runs).toEqual([])
+          // What was written after all is refunded behind the caller's back
+          yield* elapse(seconds(1))
+          expect(yield* endsIn(shared)).toEqual(fault === "lost" ? [] : ["CreditReserved", "Refunded service_error"])
+          expect(yield* here.balance(accountId)).toEqual(FULL)
+          expect(yield* told(here.call(accountId, withKey(key)))).toBe("reply")
+          expect(yield* here.balance(accountId)).toEqual(CHARGED)
+        }
+      })
+    )
+  }
+
+  testing(
+    "a hold that arrives when nobody asks any more goes back at its expiry",
+    Effect.gen(function* () {
+      const { shared, here, accountId } = yield* setting()
+      // The last of its sends is on its way when the caller has been told, and when putting right has found nothing
+      yield* here.fail({ plan: { appends: { ...allSends("lost").plan?.appends, 11: "unanswered" } }, lateBy: seconds(20) })
+      expect(yield* patiently(told(here.call(accountId)))).toBe("AppendInDoubt")
+      yield* elapse(seconds(20))
+      const held = yield* eventsIn(shared)
+      expect(held).toMatchObject([{ _tag: "CreditReserved" }])
+      yield* elapse(LIFETIME)
+      expect(yield* here.balance(accountId)).toEqual(FULL)
+    })
+  )
+})
+
+describe("stopped while it runs", () => {
+  for (const key of KEYS) {
+    testing(
+      `the process is gone: the hold goes back at its expiry and no sooner, ${name(key)}`,
+      Effect.gen(function* () {
+        const { shared, bench, here, accountId } = yield* setting()
+        const { started, proceed } = yield* paused(bench)
+        const lost = yield* Effect.forkChild(told(here.call(accountId, withKey(key))))
+        yield* started
+        yield* here.cut
+
+        const there = yield* host(shared, bench)
+        yield* proceed
+        expect(yield* patiently(Fiber.join(lost))).toBe(key === undefined ? "OutcomeUnknown" : "StateUnavailable")
+        const now = yield* Clock.currentTimeMillis
+        yield* elapse(yield* Effect.map(expiryOf(shared), (expiry) => expiry - 1 - now))
+        expect(yield* there.balance(accountId)).toEqual({ available: 9 * UNIT, held: UNIT })
+        if (key !== undefined) expect(yield* told(there.call(accountId, { key }))).toBe("InFlight")
+        expect(yield* endsIn(shared)).toEqual(["CreditReserved"])
+
+        yield* elapse(1)
+        expect(yield* there.balance(accountId)).toEqual(FULL)
+        expect(yield* told(there.call(accountId, withKey(key)))).toBe("reply")
+        expect(yield* endsIn(shared)).toEqual(["CreditReserved", "Refunded abandoned", "CreditReserved", "OperationSucceeded"])
+        expect(yield* there.balance(accountId)).toEqual(CHARGED)
+      })
+    )
+  }
+
+  for (const key of KEYS) {
+    testing(
+      `the caller is gone: interrupted and refunded, and a key is free again, ${name(key)}`,
+      Effect.gen(function* () {
+        const { shared, bench, here, accountId } = yield* setting()
+        const { answer } = bench
+        let interrupted = 0
+        const started = yield* Deferred.make<void>()
+        bench.answer = () =>
+          Effect.andThen(
+            Deferred.succeed(started, undefined),
+            Effect.onInterrupt(Effect.never, () => Effect.sync(() => interrupted++))
+          )
+        const running = yield* Effect.forkChild(here.call(accountId, withKey(key)))
+        yield* Deferred.await(started)
+        yield* Fiber.interrupt(running)
+        expect(interrupted).toBe(1)
+        expect(yield* endsIn(shared)).toEqual(["CreditReserved", "Refunded cancelled"])
+        bench.answer = answer
+        expect(yield* told(here.call(accountId, withKey(key)))).toBe("reply")
+        expect(bench.runs).toHaveLength(2)
+      })
+    )
+  }
+
+  testing(
+    "the caller is gone while the hold is on its way: it is held, refunded, and never runs",
+    Effect.gen(function* () {
+      const { shared, bench, here, accountId } = yield* setting()
+      yield* here.fail({ plan: { appends: { 1: "lost" } } })
+      const running = yield* Effect.forkChild(here.call(accountId))
+      yield* quiet
+      yield* patiently(Fiber.interrupt(running))
+      expect(yield* endsIn(shared)).toEqual(["CreditReserved", "Refunded cancelled"])
+      expect(bench.runs).toEqual([])
+    })
+  )
+
+  testing(
+    "refunding is tried until the store takes it",
+    Effect.gen(function* () {
+      const { shared, bench, here, accountId } = yield* setting()
+      const { answer } = bench
+      const failing = (fault: "before" | "lost" | "after") => () =>
+        Effect.andThen(here.fail({ rates: { [fault]: 1 }, unavailable: fault === "before" ? 0 : 1 }), Effect.die(new Error("a bug")))
+      for (const fault of ["before", "lost", "after"] as const) {
+        bench.answer = failing(fault)
+        expect(yield* patiently(told(here.call(accountId)))).toBe("defect")
+        yield* elapse(seconds(20))
+        yield* here.fail()
+        yield* until(Effect.map(endsIn(shared), (ends) => ends.length % 2 === 0 && ends.at(-1) === "Refunded service_error"), seconds(30))
+      }
+      bench.answer = answer
+      expect(yield* endsIn(shared)).toEqual(range(3).flatMap(() => ["CreditReserved", "Refunded service_error"]))
+      expect(yield* here.balance(accountId)).toEqual(FULL)
+    })
+  )
+})
+
+describe("once the reply is being kept", () => {
+  testing(
+    "the caller may go: the call is charged, and replayed for whoever comes again",
+    Effect.gen(function* () {
+      const { shared, bench, here, accountId } = yield* setting()
+      const { states, reached, proceed } = yield* slowReplies(shared.states)
+      yield* here.through(() => ({ states }))
+      const running = yield* Effect.forkChild(here.call(accountId, { key: "key" }))
+      yield* reached
+      const leaving = yield* Effect.forkChild(Fiber.interrupt(running))
+      yield* quiet
+      expect(yield* endsIn(shared)).toEqual(["CreditReserved"])
+      yield* proceed
+      yield* Fiber.join(leaving)
+      expect(Exit.isFailure(yield* Fiber.await(running))).toBe(true)
+      expect(yield* endsIn(shared)).toEqual(["CreditReserved", "OperationSucceeded"])
+      expect(yield* told(here.call(accountId, { key: "key" }))).toBe("replayed")
+      expect(bench.runs).toHaveLength(1)
+    })
+  )
+
+  testing(
+    "it must be kept: else the call is refunded, and its key is free",
+    Effect.gen(function* () {
+      for (const isWritten of [false, true]) {
+        const { shared, bench, here, accountId } = yield* setting()
+        const lost = (to: Stores["states"]): Stores["states"] => ({
+          ...to,
+          write: (changes) =>
+            changes.some(({ space }) => space === "replies")
+              ? Effect.andThen(isWritten ? to.write(changes) : Effect.void, Effect.fail(new StateStore.StateUnavailable({ reason: "lost" })))
+              : to.write(changes)
+        })
+        yield* here.through(({ states }) => ({ states: lost(states) }))
+        expect(yield* told(here.call(accountId, { key: "key" }))).toBe("StateUnavailable")
+        expect(yield* endsIn(shared)).toEqual(["CreditReserved", "Refunded service_error"])
+        yield* here.through(() => ({}))
+        expect((yield* shared.states.list("replies")).length).toBe(isWritten ? 1 : 0)
+        expect(yield* told(here.call(accountId, { key: "key" }))).toBe("reply")
+        expect(yield* told(here.call(accountId, { key: "key" }))).toBe("replayed")
+        expect(bench.runs).toHaveLength(2)
+        expect(yield* here.balance(accountId)).toEqual(CHARGED)
+      }
+    })
+  )
+
+  testing(
+    "but not settled, the kept reply is not replayed: in flight until the hold expires, then the key is free",
+    Effect.gen(function* () {
+      const { shared, bench, here, accountId } = yield* setting()
+      const { answer } = bench
+      // The log is out of reach from now on; the state store is not
+      bench.answer = (...of) => Effect.andThen(here.fail({ rates: { before: 1 }, unavailable: 1 }), answer(...of))
+      expect(yield* patiently(told(here.call(accountId, { key: "key", text: "first" })))).toBe("OutcomeUnknown")
+      expect(yield* shared.states.list("replies")).toHaveLength(1)
+      bench.answer = answer
+      const there = yield* host(shared, bench)
+      expect(yield* told(there.call(accountId, { key: "key", text: "first" }))).toBe("InFlight")
+      expect(yield* told(there.call(accountId, { key: "key", text: "other" }))).toBe("KeyReused")
+      yield* elapse(LIFETIME)
+      const reply = yield* there.call(accountId, { key: "key", text: "other" })
+      expect(reply).toMatchObject({ data: '{"text":"other","count":5}', replayed: false })
+      expect(yield* there.call(accountId, { key: "key", text: "other" })).toEqual({ ...reply, replayed: true })
+      expect(yield* endsIn(shared)).toEqual(["CreditReserved", "Refunded abandoned", "CreditReserved", "OperationSucceeded"])
+      expect(bench.runs).toHaveLength(2)
+    })
+  )
+})
+
+describe("a settle in doubt", () => {
+  for (const key of KEYS) {
+    testing(
+      `is sent again until it is known, and answered, ${name(key)}`,
+      Effect.gen(function* () {
+        for (const fault of ["after", "lost", "unanswered", "before"] as const) {
+          const { shared, bench, here, accountId } = yield* setting()
+          yield* here.fail({ plan: { appends: { 2: fault } }, lateBy: 5 })
+          const reply = yield* patiently(here.call(accountId, { ...withKey(key), units: 3 }))
+          expect(reply).toMatchObject({ billed: { charged: 3 * UNIT, balance: 7 * UNIT }, replayed: false })
+          expect(yield* endsIn(shared)).toEqual(["CreditReserved", "OperationSucceeded"])
+          expect(bench.runs).toHaveLength(1)
+        }
+      })
+    )
+
+    testing(
+      `is found written when it is asked for again, ${name(key)}`,
+      Effect.gen(function* () {
+        const { shared, bench, here, accountId } = yield* setting()
+        const { answer } = bench
+        bench.answer = (...of) => Effect.andThen(here.fail(allSends("after")), answer(...of))
+        const reply = yield* patiently(here.call(accountId, { ...withKey(key), units: 3 }))
+        expect(reply).toMatchObject({ billed: { charged: 3 * UNIT, balance: 7 * UNIT }, replayed: false })
+        expect(yield* endsIn(shared)).toEqual(["CreditReserved", "OperationSucceeded"])
+      })
+    )
+
+    testing(
+      `that was not written after all is refunded, ${name(key)}`,
+      Effect.gen(function* () {
+        const { shared, bench, here, accountId } = yield* setting()
+        const { answer } = bench
+        bench.answer = (...of) => Effect.andThen(here.fail(inDoubt("lost")), answer(...of))
+        expect(yield* patiently(told(here.call(accountId, withKey(key))))).toBe("OutcomeUnknown")
+        bench.answer = answer
+        yield* here.fail()
+        yield* until(Effect.map(endsIn(shared), (ends) => ends.length > 1), seconds(30))
+        expect(yield* endsIn(shared)).toEqual(["CreditReserved", "Refunded service_error"])
+        expect(yield* here.balance(accountId)).toEqual(FULL)
+        expect(yield* told(here.call(accountId, withKey(key)))).toBe("reply")
+        expect(bench.runs).toHaveLength(2)
+      })
+    )
+  }
+
+  testing(
+    "that turns out written, without a key, is given back",
+    Effect.gen(function* () {
+      const { shared, bench, here, accountId } = yield* setting()
+      const { answer } = bench
+      bench.answer = (...of) => Effect.andThen(here.fail(inDoubt("after")), answer(...of))
+      expect(yield* patiently(told(here.call(accountId)))).toBe("OutcomeUnknown")
+      expect(yield* endsIn(shared)).toEqual(["CreditReserved", "OperationSucceeded"])
+      bench.answer = answer
+      yield* here.fail()
+      yield* until(Effect.map(endsIn(shared), (ends) => ends.length > 2), seconds(30))
+      expect((yield* eventsIn(shared)).at(-1)).toMatchObject({ _tag: "Refunded", stage: "settled", reason: "service_error", amount: UNIT })
+      yield* elapse(seconds(60))
+      expect(yield* endsIn(shared)).toEqual(["CreditReserved", "OperationSucceeded", "Refunded service_error"])
+      expect(yield* here.balance(accountId)).toEqual(FULL)
+    })
+  )
+
+  testing(
+    "that turns out written, with a key, stays charged, and a retry replays it",
+    Effect.gen(function* () {
+      const { shared, bench, here, accountId } = yield* setting()
+      const { answer } = bench
+      bench.answer = (...of) => Effect.andThen(here.fail(inDoubt("after")), answer(...of))
+      expect(yield* patiently(told(here.call(accountId, { key: "key", requestId: "req_a" })))).toBe("OutcomeUnknown")
+      yield* here.fail()
+      yield* elapse(seconds(60))
+      expect(yield* here.call(accountId, { key: "key" })).toEqual({
+        requestId: "req_a",
+        data: '{"text":"text","count":4}',
+        billed: { charged: UNIT, balance: 9 * UNIT },
+        replayed: true
+      })
+      expect(yield* endsIn(shared)).toEqual(["CreditReserved", "OperationSucceeded"])
+      expect(bench.runs).toHaveLength(1)
+    })
+  )
+
+  testing(
+    "that arrives when its refund is being decided ends once: one of them wins",
+    Effect.gen(function* () {
+      const ends = new Set<string>()
+      for (const key of KEYS)
+        for (const lateBy of [1, 300, 3_000, 20_000]) {
+          const { shared, bench, here, accountId } = yield* setting()
+          const { answer } = bench
+          bench.answer = (...of) => Effect.andThen(here.fail({ rates: { unanswered: 1 }, unavailable: 1, lateBy }), answer(...of))
+          expect(yield* patiently(told(here.call(accountId, withKey(key))))).toBe("OutcomeUnknown")
+          bench.answer = answer
+          yield* here.fail()
+          yield* elapse(seconds(30))
+          yield* elapse(LIFETIME)
+          const [hold, ...end] = yield* endsIn(shared)
+          expect(hold).toBe("CreditReserved")
+          const retried = yield* told(here.call(accountId, withKey(key)))
+          const isCharged = key !== undefined && end[0] === "OperationSucceeded"
+          expect(retried).toBe(isCharged ? "replayed" : "reply")
+          expect(yield* here.balance(accountId)).toEqual(CHARGED)
+          ends.add(end.join())
+        }
+      expect(ends).toContain("OperationSucceeded")
+      expect(ends).toContain("OperationSucceeded,Refunded service_error")
+    })
+  )
+
+  testing(
+    "is put right also when more has ended since than the account remembers",
+    Effect.gen(function* () {
+      for (const fault of ["after", "lost"] as const) {
+        const { shared, bench, here, accountId } = yield* setting()
+        const { answer } = bench
+        const there = yield* host(shared, makeBench())
+        yield* there.grant(accountId, 1_000 * UNIT, "lot_2")
+        bench.answer = (...of) => Effect.andThen(here.fail(inDoubt(fault)), answer(...of))
+        expect(yield* patiently(told(here.call(accountId)))).toBe("OutcomeUnknown")
+        for (const _ of range(210)) yield* there.call(accountId)
+        yield* here.fail()
+        yield* elapse(seconds(20))
+        expect(yield* there.balance(accountId)).toEqual({ available: 800 * UNIT, held: 0 })
+        const first = (yield* eventsIn(shared)).at(0)
+        const own = (yield* eventsIn(shared)).filter((event) => first?._tag === "CreditReserved" && "reservationId" in event && event.reservationId === first.reservationId)
+        expect(own.map(({ _tag }) => _tag)).toEqual(fault === "after" ? ["CreditReserved", "OperationSucceeded", "Refunded"] : ["CreditReserved", "Refunded"])
+      }
+    })
+  )
+
+  testing(
+    "is answered by the stream where the account has forgotten it while the store was away",
+    Effect.gen(function* () {
+      const { shared, bench, here, accountId } = yield* setting()
+      const { answer } = bench
+      const busy = makeBench()
+      const there = yield* host(shared, busy)
+      yield* there.grant(accountId, 1_000 * UNIT, "lot_2")
+      // All sends of the settle are in doubt; before it is asked for again, two hundred others have ended
+      bench.answer = (...of) => Effect.andThen(here.fail(allSends("after")), answer(...of))
+      const running = yield* Effect.forkChild(here.call(accountId, { units: 3 }))
+      yield* quiet
+      for (const _ of range(210)) yield* there.call(accountId)
+      const reply = yield* patiently(Fiber.join(running))
+      expect(reply.billed).toEqual({ charged: 3 * UNIT, balance: 797 * UNIT })
+      expect(yield* there.balance(accountId)).toEqual({ available: 797 * UNIT, held: 0 })
+      expect(bench.runs).toHaveLength(1)
+    })
+  )
+})
+
+describe("settled, but the reply is missing", () => {
+  testing(
+    "it is not available, and never runs again",
+    Effect.gen(function* () {
+      const { shared, bench, here, accountId } = yield* setting()
+      expect(yield* told(here.call(accountId, { key: "key" }))).toBe("reply")
+      const [kept] = yield* shared.states.list("replies")
+      yield* shared.states.write([{ _tag: "remove", space: "replies", key: kept?.key ?? "" }])
+      for (const _ of range(3)) {
+        expect(yield* told(here.call(accountId, { key: "key" }))).toBe("ReplyUnavailable")
+        expect(yield* told(here.call(accountId, { key: "key", text: "other" }))).toBe("KeyReused")
+        yield* elapse(seconds(190))
+      }
+      expect(bench.runs).toHaveLength(1)
+      expect(yield* here.balance(accountId)).toEqual(CHARGED)
+    })
+  )
+})
+
+describe("a settle that comes too late", () => {
+  /** The work is done in time, but its reply is kept only after the hold has expired. `meanwhile` happens before that. */
+  const slow = (late: "withhold" | "charge", meanwhile: (shared: Stores) => Effect.Effect<unknown, unknown> = () => Effect.void) =>
+    Effect.gen(function* () {
+      const world = yield* setting({ late })
+      const { states, reached, proceed } = yield* slowReplies(world.shared.states)
+      yield* world.here.through(() => ({ states }))
+      const running = yield* Effect.forkChild(world.here.call(world.accountId, { key: "key", requestId: "req_a" }))
+      yield* reached
+      yield* elapse(LIFETIME)
+      yield* meanwhile(world.shared)
+      yield* world.here.through(() => ({}))
+      yield* proceed
+      return { ...world, end: yield* Effect.result(Fiber.join(running)) }
+    })
+  /** The work is done and its settle sent, but somebody else ends the hold before it arrives. */
+  const overtaken = (late: "withhold" | "charge") =>
+    Effect.gen(function* () {
+      const world = yield* setting({ late })
+      const there = yield* host(world.shared, world.bench)
+      const rival = () => Effect.andThen(TestClock.adjust(LIFETIME), there.ledger.execute(world.accountId, Decisions.applyDue))
+      yield* world.here.fail({ plan: { appends: { 2: "conflict" } }, rival })
+      const end = yield* Effect.result(world.here.call(world.accountId, { requestId: "req_a" }))
+      return { ...world, end }
+    })
+
+  testing(
+    "is withheld: nothing is charged, and the key is free",
+    Effect.gen(function* () {
+      const { shared, bench, here, accountId, end } = yield* slow("withhold")
+      expect(end).toMatchObject({ _tag: "Failure", failure: { _tag: "ResultWithheld" } })
+      expect(yield* here.balance(accountId)).toEqual(FULL)
+      expect(yield* told(here.call(accountId, { key: "key" }))).toBe("reply")
+      expect(yield* endsIn(shared)).toEqual(["CreditReserved", "Refunded abandoned", "CreditReserved", "OperationSucceeded"])
+      expect(bench.runs).toHaveLength(2)
+      expect(yield* told(here.call(accountId, { key: "key" }))).toBe("replayed")
+    })
+  )
+
+  testing(
+    "is withheld also where somebody else has refunded it already",
+    Effect.gen(function* () {
+      const { shared, here, accountId, end } = yield* overtaken("withhold")
+      expect(end).toMatchObject({ _tag: "Failure", failure: { _tag: "ResultWithheld" } })
+      expect(yield* endsIn(shared)).toEqual(["CreditReserved", "Refunded abandoned"])
+      expect(yield* here.balance(accountId)).toEqual(FULL)
+    })
+  )
+
+  testing(
+    "is charged under a new reservation, where the host chose so, in one append, and replayed",
+    Effect.gen(function* () {
+      for (const world of [yield* slow("charge"), yield* overtaken("charge")]) {
+        const { shared, bench, here, accountId, end } = world
+        expect(end).toMatchObject({ _tag: "Success", success: { requestId: "req_a", billed: { charged: UNIT, balance: 9 * UNIT }, replayed: false } })
+        const [hold, refund, late, success] = yield* eventsIn(shared)
+        const first = hold?._tag === "CreditReserved" ? hold.reservationId : ""
+        expect(refund).toMatchObject({ _tag: "Refunded", reservationId: first, reason: "abandoned" })
+        expect(late).toMatchObject({ _tag: "CreditReserved", lateOf: first, requestId: "req_a", amount: UNIT, priceVersion: 2 })
+        expect(success).toMatchObject({ _tag: "OperationSucceeded", charged: UNIT })
+        expect(yield* here.balance(accountId)).toEqual(CHARGED)
+        if (late?._tag === "CreditReserved" && late.keyHash !== undefined) {
+          expect(yield* here.call(accountId, { key: "key" })).toMatchObject({ requestId: "req_a", billed: { charged: UNIT }, replayed: true })
+        }
+        expect(bench.runs).toHaveLength(1)
+      }
+    })
+  )
+
+  testing(
+    "is withheld where there are no credits left to charge",
+    Effect.gen(function* () {
+      const spent = (shared: Stores) => Effect.flatMap(host(shared, makeBench()), (there) => there.call("acc_1", { units: 10 }))
+      const { shared, here, accountId, end } = yield* slow("charge", (shared) => Effect.scoped(spent(shared)))
+      expect(end).toMatchObject({ _tag: "Failure", failure: { _tag: "ResultWithheld" } })
+      expect(yield* endsIn(shared)).toEqual(["CreditReserved", "Refunded abandoned", "CreditReserved", "OperationSucceeded"])
+      expect(yield* here.balance(accountId)).toEqual({ available: 0, held: 0 })
+    })
+  )
+
+  for (const late of ["withhold", "charge"] as const) {
+    testing(
+      `that a later attempt under its key has overtaken changes nothing for that one, now or in a day (${late})`,
+      Effect.gen(function* () {
+        const later = makeBench()
+        later.answer = () => Effect.succeed({ data: { text: "the later one", count: 1 } })
+        const retry = (shared: Stores) =>
+          Effect.scoped(Effect.flatMap(host(shared, later), (there) => there.call("acc_1", { key: "key", requestId: "req_b" })))
+        const { shared, bench, here, accountId, end } = yield* slow(late, retry)
+        expect(end).toMatchObject({ _tag: "Failure", failure: { _tag: "ResultWithheld" } })
+        for (const wait of [0, 9, 11, 60, 22 * 60]) {
+          yield* elapse(wait * 60_000)
+          const replay = yield* here.call(accountId, { key: "key" })
+          expect(replay).toMatchObject({ requestId: "req_b", data: '{"text":"the later one","count":1}', replayed: true })
+        }
+        expect(yield* endsIn(shared)).toEqual(["CreditReserved", "Refunded abandoned", "CreditReserved", "OperationSucceeded"])
+        expect([bench.runs.length, later.runs.length]).toEqual([1, 1])
+        expect(yield* here.balance(accountId)).toEqual(CHARGED)
+      })
+    )
+  }
+
+  testing(
+    "is charged late once, also where that is in doubt for long",
+    Effect.gen(function* () {
+      for (const key of KEYS) {
+        const { shared, bench, here, accountId } = yield* setting({ late: "charge" })
+        const there = yield* host(shared, bench)
+        const rival = () => Effect.andThen(TestClock.adjust(LIFETIME), there.ledger.execute(accountId, Decisions.applyDue))
+        // The settle is overtaken; what is charged instead is confirmed only after ten sends
+        const appends = Object.fromEntries(range(10).map((i) => [i + 3, "after" as const]))
+        yield* here.fail({ plan: { appends: { 2: "conflict", ...appends } }, rival })
+        expect(yield* patiently(told(here.call(accountId, withKey(key))))).toBe("reply")
+        expect(yield* here.balance(accountId)).toEqual(CHARGED)
+        expect(yield* endsIn(shared)).toEqual(["CreditReserved", "Refunded abandoned", "CreditReserved", "OperationSucceeded"])
+      }
+    })
+  )
+
+  testing(
+    "that is charged, but not heard of, is told to be unknown: given back without a key, replayed with one",
+    Effect.gen(function* () {
+      for (const key of KEYS) {
+        const { shared, bench, here, accountId } = yield* setting({ late: "charge" })
+        const there = yield* host(shared, bench)
+        yield* here.through(({ events }) => ({
+          events: {
+            ...events,
+            append: (stream, expected, batch) =>
+              Effect.gen(function* () {
+                const isSettle = batch.some(({ type }) => type === "OperationSucceeded")
+                if (isSettle && batch.length === 1) {
+                  // Somebody else ends the hold first
+                  yield* TestClock.adjust(LIFETIME)
+                  yield* Effect.orDie(there.ledger.execute(accountId, Decisions.applyDue))
+                }
+                const appended = yield* events.append(stream, expected, batch)
+                if (!isSettle) return appended
+                // The late charge is written; then nothing is heard any more
+                yield* here.cut
+                return yield* new EventStore.AppendInDoubt({ stream, reason: "cut off" })
+              })
+          }
+        }))
+        expect(yield* patiently(told(here.call(accountId, withKey(key))))).toBe("OutcomeUnknown")
+        yield* here.through(() => ({}))
+        yield* elapse(seconds(30))
+        const late = ["CreditReserved", "Refunded abandoned", "CreditReserved", "OperationSucceeded"]
+        expect(yield* endsIn(shared)).toEqual(key === undefined ? [...late, "Refunded service_error"] : late)
+        expect(yield* here.balance(accountId)).toEqual(key === undefined ? FULL : CHARGED)
+        expect(yield* told(here.call(accountId, withKey(key)))).toBe(key === undefined ? "reply" : "replayed")
+      }
+    })
+  )
+})
+
+const expiryOf = (shared: Stores) =>
+  Effect.map(eventsIn(shared), ([hold]) => (hold?._tag === "CreditReserved" ? (hold.expiresAt ?? Number.NaN) : Number.NaN))

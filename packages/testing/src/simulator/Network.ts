@@ -1,0 +1,103 @@
+/**
+ * The stores as a host sees them: far away. What it asks runs outside of it, so that a request which was sent arrives though its
+ * sender died, and an answer that comes to a dead host is heard by nobody.
+ */
+import { EventStore, StateStore } from "@millrace/event-sourcing"
+import { Context, Effect, Stream } from "effect"
+import * as FaultyEventStore from "../FaultyEventStore.ts"
+import type * as SeededRandom from "../SeededRandom.ts"
+import type { Faults } from "./Faults.ts"
+import type { Process, World } from "./World.ts"
+
+type Events = EventStore.EventStore["Service"]
+type States = StateStore.StateStore["Service"]
+
+/** Where a host may die while it writes: before it asked, when it has asked, when the store is done. */
+export type Stage = "before" | "sent" | "arrived"
+
+export interface Line {
+  readonly world: World
+  readonly process: Process
+  /** Told of every write, at each stage. */
+  readonly writes: (stage: Stage) => void
+}
+
+const across = <A, E>({ world, process }: Line, effect: Effect.Effect<A, E>): Effect.Effect<A, E> =>
+  world.outside.ask(process, effect, Context.empty())
+
+const written = <A, E>(line: Line, write: Effect.Effect<A, E>): Effect.Effect<A, E> =>
+  Effect.suspend(() => {
+    line.writes("before")
+    if (!line.process.alive) return Effect.never
+    const stages = Effect.sync(() => line.writes("sent")).pipe(
+      Effect.andThen(write),
+      Effect.onExit(() => Effect.sync(() => line.writes("arrived")))
+    )
+    return across(line, stages)
+  })
+
+export const events = (line: Line, store: Events): Events => {
+  // A subscription is woken by whoever appends; it goes on when its own process does
+  const arrives = Effect.callback<void>((resume) => line.world.schedule(line.process, () => resume(Effect.void)))
+  return {
+    append: (stream, expected, events) => written(line, store.append(stream, expected, events)),
+    readStream: (stream, options) => Stream.unwrap(Effect.as(arrives, store.readStream(stream, options))),
+    lastRevision: (stream) => across(line, store.lastRevision(stream)),
+    readAll: (after) => Stream.unwrap(Effect.as(arrives, store.readAll(after))),
+    subscribe: (after) => Stream.mapEffect(store.subscribe(after), (batch) => Effect.as(arrives, batch)),
+    head: across(line, store.head),
+    loadSnapshot: (name) => across(line, store.loadSnapshot(name)),
+    saveSnapshot: (name, snapshot) => across(line, store.saveSnapshot(name, snapshot))
+  }
+}
+
+export const states = (line: Line, store: States): States => ({
+  get: (space, key) => across(line, store.get(space, key)),
+  list: (space, options) => across(line, store.list(space, options)),
+  write: (changes) => written(line, store.write(changes))
+})
+
+export const faultyEvents = (store: Events, { events, delay, lateBy }: Faults, random: SeededRandom.SeededRandom) =>
+  FaultyEventStore.make(store, {
+    random,
+    rates: { before: events / 4, after: events / 4, lost: events / 4, unanswered: events / 4 },
+    unavailable: events / 2,
+    delay,
+    lateBy
+  })
+
+export interface FaultyStateStore extends States {
+  /** From now on it serves without faults. */
+  readonly calm: () => void
+}
+
+/** A state store that fails before it did what it was asked, or after, or takes its time. */
+export const faultyStates = (
+  store: States,
+  { states, slow, delay }: Faults,
+  random: SeededRandom.SeededRandom,
+  note: (what: string) => void
+): FaultyStateStore => {
+  let calm = false
+  const call = <A, E>(name: string, effect: Effect.Effect<A, E>): Effect.Effect<A, E | StateStore.StateUnavailable> =>
+    Effect.suspend((): Effect.Effect<A, E | StateStore.StateUnavailable> => {
+      const drawn = random.next()
+      const isSlow = random.chance(slow) && !calm
+      const wait = isSlow ? random.below(60_000) : random.below(delay + 1)
+      const fault = calm ? undefined : drawn < states / 2 ? "before" : drawn < states ? "after" : undefined
+      if (isSlow) note(`${name} takes ${wait} ms`)
+      if (fault !== undefined) note(`${name} fails ${fault}`)
+      const unavailable = Effect.fail(new StateStore.StateUnavailable({ reason: name }))
+      const outcome: Effect.Effect<A, E | StateStore.StateUnavailable> =
+        fault === undefined ? effect : fault === "before" ? unavailable : Effect.andThen(Effect.exit(effect), unavailable)
+      return wait === 0 ? outcome : Effect.delay(outcome, wait)
+    })
+  return {
+    get: (space, key) => call(`state get ${space}`, store.get(space, key)),
+    list: (space, options) => call(`state list ${space}`, store.list(space, options)),
+    write: (changes) => call(`state write ${changes[0].space}`, store.write(changes)),
+    calm: () => {
+      calm = true
+    }
+  }
+}

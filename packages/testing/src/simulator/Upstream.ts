@@ -1,0 +1,114 @@
+/** What an operation's upstream does to it: it answers, or fails, hangs, dies, takes too long, or lies. */
+import { InvalidInput, NotFound, Operation, type OperationError, UpstreamNotConfigured, UpstreamUnavailable } from "@millrace/core"
+import { type Context, Duration, Effect, Schema } from "effect"
+import type * as SeededRandom from "../SeededRandom.ts"
+import type { World } from "./World.ts"
+
+type Fields = Schema.Struct.Fields
+
+type Some<R> = Operation.Operation<string, string, `/${string}`, Fields, Fields, Fields, Schema.Codec<unknown, unknown>, OperationError, R>
+
+/** An operation with its services, under the simulator's weather. */
+export type Dressed = Some<never>
+
+export type Input = Parameters<Dressed["run"]>[0]
+
+/** Work that an upstream truly delivered. */
+export interface Delivery {
+  readonly requestId: string
+  readonly reservationId: string
+  readonly data: string
+  /** Undefined: all that was asked for. */
+  readonly quantity: number | undefined
+}
+
+export interface Weather {
+  readonly world: World
+  readonly random: SeededRandom.SeededRandom
+  /** Probability that anything is wrong with a run; nothing ever, when it is calm. */
+  readonly rate: () => number
+  /** Told of what was delivered: of a reservation, at most once. */
+  readonly delivered: (delivery: Delivery) => void
+}
+
+/** A fault that is a bug of the upstream's client: it dies of it. */
+export const BUG = "the upstream's client has a bug"
+
+const fates = ["invalid", "missing", "down", "absent", "half", "hang", "slow", "deaf", "bug", "refused", "more", "fraction", "less"] as const
+
+export const dress = <R>(operation: Some<R>, services: Context.Context<R>, weather: Weather): Dressed => {
+  const { world, delivered } = weather
+  const timeout = Duration.toMillis(operation.timeout)
+  const encode = Schema.encodeUnknownSync(Schema.toCodecJson(operation.success))
+  const { recover, ...rest } = operation
+
+  const run: Dressed["run"] = (input, caller) =>
+    Effect.suspend((): Effect.Effect<Operation.Outcome<unknown>, OperationError> => {
+      const random = weather.random.fork(caller.requestId)
+      const fate = random.chance(weather.rate()) ? random.pick(fates) : "fine"
+      const upstream = operation.key
+      const takes = random.chance(0.2) ? random.below(timeout) : random.below(40)
+      world.say(upstream, `runs ${caller.requestId}: ${fate}`)
+      const work: Effect.Effect<Operation.Outcome<unknown>, OperationError> = Effect.provideContext(operation.run(input, caller), services)
+      const delivering = Effect.tap(Effect.delay(work, takes), ({ data, quantity }) =>
+        Effect.sync(() => {
+          const { requestId, reservationId } = caller
+          delivered({ requestId, reservationId, data: JSON.stringify(encode(data)), quantity })
+        })
+      )
+      const later = <E>(error: E) => Effect.delay(Effect.fail(error), takes)
+      switch (fate) {
+        case "fine":
+          return delivering
+        case "invalid":
+          return later(new InvalidInput({ field: "n", message: fate }))
+        case "missing":
+          return later(new NotFound({ resource: "thing" }))
+        case "down":
+          return later(new UpstreamUnavailable({ upstream, reason: fate }))
+        case "absent":
+          return later(new UpstreamNotConfigured({ upstream }))
+        case "half":
+          // It did the work, and nobody heard of it
+          return Effect.andThen(Effect.delay(work, takes), Effect.fail(new UpstreamUnavailable({ upstream, reason: fate })))
+        case "hang":
+          return Effect.never
+        case "slow":
+          return Effect.delay(delivering, timeout + random.below(60_000) - 5)
+        case "deaf":
+          // It does not let itself be interrupted, until long after the hold's expiry
+          return Effect.uninterruptible(Effect.delay(work, timeout + random.below(90_000)))
+        case "bug":
+          return Effect.delay(Effect.die(new Error(BUG)), takes)
+        case "refused":
+          return Effect.map(Effect.delay(work, takes), () => ({ data: undefined }))
+        case "more":
+          return Effect.map(Effect.delay(work, takes), ({ data }) => ({ data, quantity: operation.quantity(input) + 1 }))
+        case "fraction":
+          return Effect.map(Effect.delay(work, takes), ({ data }) => ({ data, quantity: 0.5 }))
+        case "less":
+          return Effect.map(Effect.delay(work, takes), ({ data }) => ({ data, quantity: -1 }))
+      }
+    })
+
+  let asked = 0
+  const dressed: Dressed = {
+    ...rest,
+    check: (input, caller) => Effect.provideContext(operation.check(input, caller), services),
+    run
+  }
+  if (recover === undefined) return dressed
+  return {
+    ...dressed,
+    recover: (reservationId) =>
+      Effect.suspend((): Effect.Effect<Operation.Outcome<unknown> | undefined, OperationError> => {
+        const random = weather.random.fork(`${reservationId} ${asked++}`)
+        const fails = random.chance(weather.rate() / 2)
+        const hangs = random.chance(0.3)
+        world.say(operation.key, `is asked what became of ${reservationId}${fails ? (hangs ? ": hangs" : ": down") : ""}`)
+        if (fails && hangs) return Effect.never
+        if (fails) return Effect.fail(new UpstreamUnavailable({ upstream: operation.key, reason: "down" }))
+        return Effect.delay(Effect.provideContext(recover(reservationId), services), random.below(100))
+      })
+  }
+}
