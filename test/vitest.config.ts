@@ -10,6 +10,7 @@ export default defineConfig({
   test: {
     include: ["packages/*/test/**/*.test.ts", "examples/test/**/*.test.ts", "test/**/*.test.ts"],
     // Processes, not threads: native addons and signals belong to a process; the conditions let child processes run the sources.
+    reporters: ["default", fileURLToPath(new URL("reporter.ts", import.meta.url))],
     pool: "forks",
     execArgv: ["--conditions=@millrace/source"],
     testTimeout: 30_000,

@@ -1,8 +1,7 @@
 /** How streams other than accounts are replayed: an event that its decider does not know or cannot fold is a problem. */
 
-import { AccountId, ApiKey, PricePlan } from "@millrace/core"
+import { ApiKey, EmailClaim, PricePlan } from "@millrace/core"
 import { type Decider, EventCodec } from "@millrace/event-sourcing"
-import { Schema } from "effect"
 import type { Prices } from "./Prices.ts"
 
 /** The streams of one category. */
@@ -33,14 +32,6 @@ export const category = <State, Event extends { readonly _tag: string }>(
       }
     }
   }
-}
-
-/** Whose an address is, which the core keeps to itself. */
-const EmailClaim: Decider<null, { readonly _tag: "EmailClaimed" }> = {
-  category: "email",
-  events: Schema.TaggedUnion({ EmailClaimed: { accountId: AccountId } }),
-  initial: null,
-  evolve: (state) => state
 }
 
 /** The library's own, of which price plans teach the prices that holds pin. */

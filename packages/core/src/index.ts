@@ -1,5 +1,6 @@
 export * as ApiKey from "./accounts/ApiKey.ts"
 export { AuthThrottle, TooManyFailures } from "./accounts/AuthThrottle.ts"
+export { EmailClaim } from "./accounts/EmailClaim.ts"
 export { type Authenticated, type IssueOptions, KeyRing, type ListedKey, type NewKey, Unauthorized } from "./accounts/KeyRing.ts"
 export { EmailTaken, InvalidEmail, Registration } from "./accounts/Registration.ts"
 export * as Charge from "./billing/Charge.ts"

@@ -1,6 +1,16 @@
 /** Who calls, and how often they may: a good key first, then the rate of its account. */
 
-import { AuthThrottle, KeyRing, RateLimit } from "@millrace/core"
+import {
+  type Authenticated,
+  AuthThrottle,
+  KeyRing,
+  RateLimit,
+  type RateLimited,
+  type RateLimitState,
+  type TooManyFailures,
+  type Unauthorized
+} from "@millrace/core"
+import type { Aggregate } from "@millrace/event-sourcing"
 import { Effect, Option } from "effect"
 import type { HttpServerRequest } from "effect/http"
 
@@ -10,16 +20,24 @@ const BEARER = /^Bearer +(?<key>[^\s]+) *$/iu
 const keyOf = (request: HttpServerRequest.HttpServerRequest): string | undefined =>
   BEARER.exec(request.headers["authorization"] ?? "")?.groups?.["key"]
 
+export interface Access {
+  readonly authenticate: (
+    request: HttpServerRequest.HttpServerRequest
+  ) => Effect.Effect<Authenticated, Unauthorized | TooManyFailures | Aggregate.Failure>
+  /** Counts one call of an account. */
+  readonly admit: (accountId: string) => Effect.Effect<RateLimitState, RateLimited>
+}
+
 /**
  * Missing, malformed, unknown and revoked keys take one path to one answer. Failures are limited for each client address; a good key is
  * never refused for what others at its address did, since they may share no more than a proxy.
  */
-export const make = Effect.gen(function* () {
+export const make: Effect.Effect<Access, never, KeyRing | AuthThrottle | RateLimit> = Effect.gen(function* () {
   const keys = yield* KeyRing
   const throttle = yield* AuthThrottle
   const rates = yield* RateLimit
 
-  const authenticate = (request: HttpServerRequest.HttpServerRequest) =>
+  const authenticate: Access["authenticate"] = (request) =>
     Effect.tapError(keys.authenticate(keyOf(request)), (error) => {
       const address = Option.getOrUndefined(request.remoteAddress)
       return error._tag !== "Unauthorized" || address === undefined
@@ -27,8 +45,5 @@ export const make = Effect.gen(function* () {
         : Effect.andThen(throttle.check(address), throttle.failed(address))
     })
 
-  /** Counts one call of an account. */
-  const admit = (accountId: string) => rates.consume(`account:${accountId}`)
-
-  return { authenticate, admit }
+  return { authenticate, admit: (accountId) => rates.consume(`account:${accountId}`) }
 })

@@ -28,9 +28,14 @@ export const group = <const Operations extends Array.NonEmptyReadonlyArray<Endpo
 ): Group<Operations> => ({ operations, scope })
 
 /** The operations that come with Millrace. */
-export const standard = {
+export const standard: Standard = {
   lookups: group([Grammar.check, Bin.lookup]),
   account: group([AccountBilling.read], { scope: "read" })
+}
+
+export type Standard = {
+  readonly lookups: Group<readonly [typeof Grammar.check, typeof Bin.lookup]>
+  readonly account: Group<readonly [typeof AccountBilling.read]>
 }
 
 /** Whether the process lives, and whether it can serve: without a key, outside of `/api/v1`. */
@@ -50,20 +55,23 @@ export type Contract<G extends Groups> = HttpApi.HttpApi<
 
 export interface Api<G extends Groups> {
   readonly groups: G
+  /** All of them, for `Millrace.layer`, and for whoever else wants a list. */
+  readonly operations: ReadonlyArray<OperationsOf<G>>
   /** What `HttpApiClient` and `OpenApi` need. */
   readonly contract: Contract<G>
 }
 
 /** Two operations of one key, or of one method and path, are a defect. */
 export const make = <const G extends Groups>(groups: G): Api<G> => {
-  assertDistinct(Object.values(groups).flatMap(({ operations }) => operations))
+  const operations: ReadonlyArray<OperationsOf<G>> = Object.values(groups).flatMap(({ operations }) => operations)
+  assertDistinct(operations)
   const described = Object.entries(groups).map(([name, { operations }]) =>
     HttpApiGroup.make(name).add(...Array.map(operations, Endpoint.make))
   )
   const contract = HttpApi.make("millrace")
     .add(system, ...described)
     .annotateMerge(OpenApi.annotations({ title: "Millrace", version: "1.0.0" }))
-  return { groups, contract: contract as unknown as Contract<G> }
+  return { groups, operations, contract: contract as unknown as Contract<G> }
 }
 
 const assertDistinct = (operations: ReadonlyArray<Endpoint.Servable>): void => {

@@ -36,11 +36,11 @@ export const read = (
       )
     : Effect.succeed(NONE)
 
-/** A request without either header has no body: RFC 9112, section 6.3. */
+/** On the wire a request without either header has no body: RFC 9112, section 6.3. A web request may have one without. */
 const hasBody = ({ headers, source }: HttpServerRequest.HttpServerRequest): boolean =>
   headers["transfer-encoding"] !== undefined ||
   Number(headers["content-length"] ?? 0) > 0 ||
-  (headers["content-length"] === undefined && source instanceof Request && source.body !== null)
+  (headers["content-length"] === undefined && "body" in source && source.body instanceof ReadableStream)
 
 const parse = (
   { headers }: HttpServerRequest.HttpServerRequest,

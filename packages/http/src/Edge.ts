@@ -26,11 +26,20 @@ const CORRELATION_ID = /^[\w\-=]{1,255}$/u
 
 type App = Effect.Effect<HttpServerResponse.HttpServerResponse, Types.unhandled>
 
-export const make = (places: ReadonlyArray<Place>) =>
+export interface Options<R> {
+  readonly places: ReadonlyArray<Place>
+  /** Where the log is. */
+  readonly context: Context.Context<R>
+}
+
+export const make = <R>({ places, context }: Options<R>) =>
   Effect.gen(function* () {
     const ids = yield* Ids
     const clock = yield* Clock.Clock
     const methodsAt = methodsByPath(places)
+
+    const tell = (line: Effect.Effect<void>, fields: Readonly<Record<string, unknown>>) =>
+      Effect.provideContext(Effect.annotateLogs(line, fields), context)
 
     /** What nobody answered. */
     const failureOf = (cause: Cause.Cause<unknown>, request: HttpServerRequest.HttpServerRequest): Failure => {
@@ -38,7 +47,8 @@ export const make = (places: ReadonlyArray<Place>) =>
       const error = reasons.find((reason) => reason instanceof HttpServerError.HttpServerError)?.reason
       if (error?._tag === "RouteNotFound") {
         const allow = methodsAt(pathOf(request))
-        return allow.length === 0 ? new RouteNotFound() : new MethodNotAllowed({ allow })
+        // Where the method is right, the path is not: it cannot be decoded, or a part of it is too long
+        return allow.length === 0 || allow.includes(request.method) ? new RouteNotFound() : new MethodNotAllowed({ allow })
       }
       if (error?._tag === "RequestParseError") return new BodyUnreadable()
       return Cause.hasInterruptsOnly(cause) ? new ShuttingDown() : new Defect()
@@ -50,12 +60,12 @@ export const make = (places: ReadonlyArray<Place>) =>
       const failure = failureOf(cause, request)
       const response = responseOf(problemOf(failure), id)
       return failure._tag === "Defect"
-        ? Effect.as(Effect.annotateLogs(Effect.logError("A request failed", cause), { requestId: id }), response)
+        ? Effect.as(tell(Effect.logError("A request failed", cause), { requestId: id }), response)
         : Effect.succeed(response)
     }
 
     const log = (exchange: Exchange, method: string, status: number) =>
-      Effect.annotateLogs(Effect.logInfo("request"), {
+      tell(Effect.logInfo("request"), {
         method,
         route: exchange.route,
         status,

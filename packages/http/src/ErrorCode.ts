@@ -35,7 +35,7 @@ const TERMS = {
   // idempotency
   idempotency_key_in_use: { status: 409, retry: true, after: 1 },
   idempotency_key_reused: { status: 422, retry: false },
-  reply_unavailable: { status: 404, retry: false },
+  reply_unavailable: { status: 409, retry: false },
 
   // what is our fault, or our upstreams': always uncharged
   internal_error: { status: 500, retry: false },

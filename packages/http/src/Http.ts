@@ -4,7 +4,7 @@
  */
 
 import type { AuthThrottle, Charge, KeyRing, RateLimit } from "@millrace/core"
-import { type Array, Effect, Layer, type Predicate } from "effect"
+import { type Array, Context, Effect, Layer, type Predicate, Scope, Tracer } from "effect"
 import { HttpMiddleware, HttpRouter, HttpServerResponse } from "effect/http"
 import type { Api, Groups, OperationsOf } from "./Api.ts"
 import * as Edge from "./Edge.ts"
@@ -31,11 +31,12 @@ export const layer = <G extends Groups>(
   Layer.effectDiscard(
     Effect.gen(function* () {
       const router = yield* HttpRouter.HttpRouter
-      const services = yield* Effect.context<Services<OperationsOf<G>>>()
+      // All but what belongs to the building, and would stand before what belongs to a request
+      const services = Context.omit(Scope.Scope, Tracer.ParentSpan)(yield* Effect.context<Services<OperationsOf<G>>>())
       const routeOf = yield* OperationRoute.make({ bodyLimit, services })
       const served = Object.values(groups).flatMap(({ operations, scope }) => operations.map((operation) => routeOf(operation, scope)))
       const routes = [...served, ...(yield* system)]
-      yield* router.addGlobalMiddleware(yield* Edge.make(routes))
+      yield* router.addGlobalMiddleware(yield* Edge.make({ places: routes, context: services }))
       if (cors !== undefined) yield* router.addGlobalMiddleware(crossOrigin(cors))
       yield* router.addAll(routes)
     })

@@ -1,6 +1,7 @@
 /** A web handler behind `node:http`, and so behind Express and Fastify: a request listener that lets nothing of Node's through. */
 import type { IncomingMessage, ServerResponse } from "node:http"
-import type { WebHandler } from "./WebHandler.ts"
+import { Cookies, HttpServerResponse } from "effect/http"
+import type { Handle } from "./WebHandler.ts"
 
 export interface Options {
   /** The client's address: by default the other end of the socket. Behind a proxy, what that says, such as Express's `req.ip`. */
@@ -12,7 +13,7 @@ type Incoming = IncomingMessage & { readonly originalUrl?: unknown; readonly bod
 
 /** A client that disconnects before the answer is out aborts its request, and with it the call. */
 export const toNodeHandler = (
-  handle: WebHandler["handle"],
+  handle: Handle,
   { address = ({ socket }) => socket.remoteAddress }: Options = {}
 ): ((incoming: IncomingMessage, outgoing: ServerResponse) => void) => {
   const serve = async (incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> => {
@@ -20,7 +21,14 @@ export const toNodeHandler = (
     outgoing.once("close", () => {
       if (!outgoing.writableFinished) abort.abort()
     })
-    await send(await handle(requestOf(incoming, abort.signal), { address: address(incoming) }), outgoing)
+    const peer = { address: address(incoming), signal: abort.signal }
+    // A signal of the request's own is what a handler of somebody else's looks at
+    if (handle.answer === undefined) return send(await handle(requestOf(incoming, abort.signal), peer), outgoing)
+    const answer = await handle.answer(requestOf(incoming), peer)
+    if (!isWhole(answer))
+      return send(HttpServerResponse.toWeb(answer, { withoutBody: incoming.method === "HEAD", signal: abort.signal }), outgoing)
+    outgoing.writeHead(answer.status, answer.headers)
+    outgoing.end(answer.body._tag === "Uint8Array" ? answer.body.body : undefined)
   }
   return (incoming, outgoing) => {
     // Whatever is left to fail here is the connection
@@ -28,16 +36,25 @@ export const toNodeHandler = (
   }
 }
 
+/** Whether it is all there, and says all of itself in its headers. */
+const isWhole = ({ body, cookies }: HttpServerResponse.HttpServerResponse): boolean =>
+  (body._tag === "Uint8Array" || body._tag === "Empty") && Cookies.isEmpty(cookies)
+
 // in
 
 type Payload = NonNullable<RequestInit["body"]>
 
-const requestOf = (incoming: Incoming, signal: AbortSignal): Request => {
+const requestOf = (incoming: Incoming, signal?: AbortSignal): Request => {
   const { url = "/", originalUrl } = incoming
-  const method = methodOf(incoming)
   const target = typeof originalUrl === "string" ? originalUrl : url
-  const body = method === "GET" || method === "HEAD" ? null : bodyOf(incoming)
-  return new Request(urlOf(target), { method, headers: headersOf(incoming), signal, body, ...(body === null ? {} : { duplex: "half" }) })
+  const method = methodOf(incoming)
+  const body = method === "GET" || method === "HEAD" ? undefined : bodyOf(incoming)
+  return new Request(urlOf(target), {
+    method,
+    headers: headersOf(incoming),
+    ...(body === undefined ? {} : { body, duplex: "half" }),
+    ...(signal === undefined ? {} : { signal })
+  })
 }
 
 /** A web request cannot be a TRACE. No path takes one, so any name will do that no path takes. */
@@ -50,20 +67,21 @@ const urlOf = (target: string): string => {
 }
 
 /** As Node joined them: of headers that may be there once, the first; of others, a list. */
-const headersOf = ({ headers }: IncomingMessage): Headers => {
-  const sent = new Headers()
-  for (const [name, value] of Object.entries(headers)) {
-    if (name.startsWith(":") || value === undefined) continue
-    sent.set(name, Array.isArray(value) ? value.join(", ") : value)
+const headersOf = ({ headers, httpVersionMajor }: IncomingMessage): Record<string, string> => {
+  const sent: Record<string, string> = {}
+  for (const name in headers) {
+    const value = headers[name]
+    if (value === undefined || (httpVersionMajor > 1 && name.startsWith(":"))) continue
+    sent[name] = typeof value === "string" ? value : value.join(", ")
   }
   return sent
 }
 
 /** The body still to come, or what an earlier parser made of it. */
-const bodyOf = (incoming: Incoming): Payload | null => {
+const bodyOf = (incoming: Incoming): Payload | undefined => {
   const { body, readableEnded, readableDidRead, headers } = incoming
-  if (readableEnded || readableDidRead) return body === undefined || body === null ? null : parsed(body)
-  return headers["transfer-encoding"] === undefined && headers["content-length"] === undefined ? null : streamOf(incoming)
+  if (readableEnded || readableDidRead) return body === undefined || body === null ? undefined : parsed(body)
+  return headers["transfer-encoding"] === undefined && headers["content-length"] === undefined ? undefined : streamOf(incoming)
 }
 
 const parsed = (body: unknown): Payload => (typeof body === "string" || body instanceof Uint8Array ? body : JSON.stringify(body))

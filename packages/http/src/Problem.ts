@@ -108,6 +108,8 @@ export const problemOf = (failure: Failure): Problem => {
     case "RouteNotFound":
       return { code: "route_not_found", message: "There is nothing at this path." }
     case "NotFound":
+    // A kept reply whose subject was erased since
+    case "SubjectDestroyed":
       return { code: "not_found", message: "There is no such resource, or it is not yours." }
     case "MethodNotAllowed":
       return {
@@ -137,11 +139,7 @@ export const problemOf = (failure: Failure): Problem => {
     case "KeyReused":
       return { code: "idempotency_key_reused", message: "This Idempotency-Key was used for another request." }
     case "ReplyUnavailable":
-    case "SubjectDestroyed":
-      return {
-        code: "reply_unavailable",
-        message: "The reply to this Idempotency-Key was not kept, or is deleted. The call does not run again."
-      }
+      return { code: "reply_unavailable", message: "The reply to this Idempotency-Key was not kept. The call does not run again." }
 
     case "UpstreamUnavailable":
       return { code: "upstream_unavailable", message: "The service behind this operation is unavailable. Nothing was charged." }

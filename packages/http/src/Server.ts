@@ -1,5 +1,5 @@
 /** A server of its own on `node:http`, for hosts that have none: it listens for as long as its scope is open. */
-import { createServer, type IncomingMessage, type Server as NodeServer } from "node:http"
+import { createServer, type IncomingMessage, type Server as NodeServer, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
 import type { Duplex } from "node:stream"
 import { Ids } from "@millrace/core"
@@ -74,10 +74,21 @@ export const listen = ({ handle, drain }: WebHandler, options: Options = {}): Ef
       requireHostHeader: false
     })
     server.timeout = Duration.toMillis(options.idleTimeout ?? "3 minutes")
-    const listener = toNodeHandler(handle, address === undefined ? {} : { address })
+    /** The last answer that each connection began. */
+    const answers = new WeakMap<Duplex, ServerResponse>()
+    const serve = toNodeHandler(handle, address === undefined ? {} : { address })
+    const listener = (incoming: IncomingMessage, outgoing: ServerResponse) => {
+      answers.set(incoming.socket, outgoing)
+      serve(incoming, outgoing)
+    }
     server.on("request", listener)
     server.on("checkExpectation", listener)
-    server.on("clientError", (error, socket) => refuse(error, socket, ids.uuid()))
+    server.on("clientError", (error, socket) => {
+      const answer = answers.get(socket)
+      // Nothing may come between the parts of an answer that is on its way
+      if (answer?.headersSent === true && !answer.writableFinished) socket.destroy()
+      else refuse(error, socket, ids.uuid())
+    })
     yield* Effect.acquireRelease(open(server, host, port), () => close(server, drain))
     const actual = portOf(server.address())
     return { host, port: actual, url: `http://${host.includes(":") ? `[${host}]` : host}:${actual}` }

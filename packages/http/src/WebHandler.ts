@@ -7,12 +7,20 @@ import { Closing } from "./Edge.ts"
 export interface Peer {
   /** The client's IP address, as far as the host trusts whoever says so. Without one, failed authentications are not limited. */
   readonly address?: string | undefined
+  /** Aborts when the client is gone: the request's own by default, but one beside it is cheaper. */
+  readonly signal?: AbortSignal
+}
+
+/** Never rejects. When the client goes before its call is settled, the call is cancelled and refunded. */
+export interface Handle {
+  (request: Request, peer?: Peer): Promise<Response>
+  /** The same without the web `Response`, which costs more than the rest of the way to a Node socket. */
+  readonly answer?: (request: Request, peer?: Peer) => Promise<HttpServerResponse.HttpServerResponse>
 }
 
 export interface WebHandler {
-  /** Never rejects. When the request's signal aborts before the call is settled, the call is cancelled and refunded. */
-  readonly handle: (request: Request, peer?: Peer) => Promise<Response>
-  /** Answers new requests with 503, lets running ones end within `bound`, and cancels those that have not by then. */
+  readonly handle: Handle
+  /** Answers new requests with 503, lets running ones end within the bound, and cancels those that have not by then. */
   readonly drain: Effect.Effect<void>
 }
 
@@ -23,6 +31,11 @@ export interface Options {
 
 /** Paths are compared as they are; a parameter may be as long as its own schema allows. */
 export const routerConfig = { caseSensitive: true, ignoreDuplicateSlashes: false, maxParamLength: 8_192 } as const
+
+/** Where the answer to a request goes. */
+const Respond = Context.Reference<(response: HttpServerResponse.HttpServerResponse) => void>("@millrace/http/Respond", {
+  defaultValue: () => () => {}
+})
 
 /** Serves the routes for as long as the scope is open; when it closes, it drains first. */
 export const make = <E, R>(
@@ -40,27 +53,32 @@ export const make = <E, R>(
     const context = Context.add(yield* Effect.context<never>(), Closing, () => isClosing)
     const run = Effect.runForkWith(context)
 
-    const handle: WebHandler["handle"] = (request, { address } = {}) =>
-      new Promise((resolve) => {
+    const answered = HttpEffect.toHandled(router.asHttpEffect(), (_, response) =>
+      Effect.map(Respond, (respond) => respond(HttpEffect.scopeTransferToStream(response)))
+    )
+
+    const answer = (request: Request, { address, signal = request.signal }: Peer = {}) =>
+      new Promise<HttpServerResponse.HttpServerResponse>((resolve) => {
         const incoming = HttpServerRequest.fromWeb(request).modify({ remoteAddress: Option.fromNullishOr(address) })
-        const respond = (_: HttpServerRequest.HttpServerRequest, response: HttpServerResponse.HttpServerResponse) =>
-          Effect.sync(() => {
-            const withoutBody = request.method === "HEAD"
-            const sent = withoutBody ? response : HttpEffect.scopeTransferToStream(response)
-            resolve(HttpServerResponse.toWeb(sent, { withoutBody, context, signal: request.signal }))
-          })
-        const answered = HttpEffect.toHandled(router.asHttpEffect(), respond)
-        const fiber = run(Effect.provideService(answered, HttpServerRequest.HttpServerRequest, incoming))
+        const fiber = run(
+          answered.pipe(Effect.provideService(HttpServerRequest.HttpServerRequest, incoming), Effect.provideService(Respond, resolve))
+        )
         if (fiber.pollUnsafe() !== undefined) return
         running.add(fiber)
         const abort = () => fiber.interruptUnsafe(undefined, HttpServerError.ClientAbort.annotation)
-        request.signal.addEventListener("abort", abort, { once: true })
-        if (request.signal.aborted) abort()
+        signal.addEventListener("abort", abort, { once: true })
+        if (signal.aborted) abort()
         fiber.addObserver(() => {
-          request.signal.removeEventListener("abort", abort)
+          signal.removeEventListener("abort", abort)
           running.delete(fiber)
           if (running.size === 0) lastEnded()
         })
+      })
+    const handle = async (request: Request, peer: Peer = {}) =>
+      HttpServerResponse.toWeb(await answer(request, peer), {
+        withoutBody: request.method === "HEAD",
+        context,
+        signal: peer.signal ?? request.signal
       })
 
     const allEnded = Effect.callback<void>((resume) => {
@@ -73,21 +91,24 @@ export const make = <E, R>(
       if (Option.isNone(ended)) yield* Fiber.interruptAll(running)
     })
     yield* Effect.addFinalizer(() => Effect.interruptible(drain))
-    return { handle, drain }
+    return { handle: Object.assign(handle, { answer }), drain }
   })
 
-/**
- * For a host without Effect: builds everything from layers that need nothing more. `dispose` drains, then closes them. A request that
- * comes before all is built waits for it; when it cannot be built, `ready` rejects and so does every call.
- */
-export const fromLayer = <E>(
-  routes: Layer.Layer<never, E, HttpRouter.HttpRouter>,
-  options: Options = {}
-): { readonly handle: WebHandler["handle"]; readonly ready: Promise<void>; readonly dispose: () => Promise<void> } => {
+/** A handler for a host without Effect. */
+export interface Disposable {
+  readonly handle: Handle
+  /** Once all is built; rejects when it cannot be, as does every call then. */
+  readonly ready: Promise<void>
+  /** Drains, then closes the layers. */
+  readonly dispose: () => Promise<void>
+}
+
+/** Builds everything from layers that need nothing more. A request that comes before all is built waits for it. */
+export const fromLayer = <E>(routes: Layer.Layer<never, E, HttpRouter.HttpRouter>, options: Options = {}): Disposable => {
   const scope = Scope.makeUnsafe()
   const made = Effect.runPromise(Scope.provide(make(routes, options), scope))
   const ready = made.then(() => {})
-  // Told to whoever calls
+  // Told to whoever asks
   ready.catch(() => {})
   let disposed: Promise<void> | undefined
   return {

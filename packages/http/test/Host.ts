@@ -214,7 +214,7 @@ export const host = Effect.fnUntraced(function* (options: Options = {}) {
     /** Sends bytes as they are, and gives back all that comes until the server closes, or `until` is there. */
     raw: (bytes: ReadonlyArray<string | Uint8Array>, until?: RegExp) => Effect.promise(() => exchange(port, bytes, until)),
     bench: yield* run(Bench),
-    balance: (accountId: string) => run(Effect.flatMap(Ledger, (ledger) => ledger.balance(accountId))),
+    balance: (accountId: string) => run(Effect.orDie(Effect.flatMap(Ledger, (ledger) => ledger.balance(accountId)))),
     /** All events, as text. */
     log: run(Effect.flatMap(EventStore.EventStore, (events) => Stream.runCollect(events.readAll(EventStore.start))))
   }
@@ -244,7 +244,7 @@ export const send = (url: string, { method = "GET", headers = {}, body, signal }
         incoming.once("error", reject)
         incoming.once("end", () => {
           const text = Buffer.concat(chunks).toString()
-          const isJson = incoming.headers["content-type"] === "application/json"
+          const isJson = incoming.headers["content-type"] === "application/json" && text !== ""
           resolve({ status: incoming.statusCode ?? 0, headers: incoming.headers, body: text, json: isJson ? JSON.parse(text) : undefined })
         })
       }
@@ -271,12 +271,15 @@ const exchange = (port: number, bytes: ReadonlyArray<string | Uint8Array>, until
 export const testing = (name: string, body: Effect.Effect<unknown, unknown, Scope.Scope>): void =>
   test(name, () => Effect.runPromise(Effect.asVoid(body).pipe(Effect.scoped, Effect.provide(TestClock.layer()))))
 
-/** Waits until something is true: it will be, or the test fails. */
-export const eventually = (condition: () => boolean): Effect.Effect<void> =>
-  Effect.promise(async () => {
+/** Asks until the answer is the one that is waited for: it will be, or the test fails. */
+export const eventually = <A>(question: Effect.Effect<A>, isIt: (answer: A) => boolean): Effect.Effect<A> =>
+  Effect.gen(function* () {
     const giveUpAt = performance.now() + 10_000
-    while (!condition()) {
-      if (performance.now() > giveUpAt) throw new Error("It never came true")
-      await new Promise((resolve) => setTimeout(resolve, 5))
+    for (;;) {
+      const answer = yield* question
+      if (isIt(answer)) return answer
+      if (performance.now() > giveUpAt) throw new Error(`It never came true: ${JSON.stringify(answer)}`)
+      yield* TestClock.adjust("1 second")
+      yield* Effect.promise(() => new Promise((resolve) => setTimeout(resolve, 2)))
     }
   })

@@ -1,8 +1,11 @@
 /** What a success looks like: envelope, echo, headers, and the contract that a typed client and OpenAPI read. */
-import { Effect } from "effect"
+
+import { Operation } from "@millrace/core"
+import { Effect, Schema } from "effect"
 import { FetchHttpClient, HttpClient, HttpClientRequest } from "effect/http"
 import { HttpApiClient, OpenApi } from "effect/http-api"
-import { describe, expect, expectTypeOf } from "vitest"
+import { describe, expect, expectTypeOf, test } from "vitest"
+import { Api } from "../src/index.ts"
 import { api, host, testing } from "./Host.ts"
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/u
@@ -35,7 +38,7 @@ describe("an answer", () => {
   )
 
   testing(
-    "of a free operation says nothing of credits, and echoes [] where there was no input",
+    "of a free operation costs nothing, and echoes [] where there was no input",
     Effect.gen(function* () {
       const { call, account } = yield* host()
       const { accountId, bearer } = yield* account(12.345)
@@ -51,8 +54,7 @@ describe("an answer", () => {
         },
         request: { id: headers["x-request-id"], method: "GET", path: "/api/v1/account/billing", input: [] }
       })
-      expect(headers["x-credits-charged"]).toBeUndefined()
-      expect(headers["x-credits-balance"]).toBeUndefined()
+      expect(headers).toMatchObject({ "x-credits-charged": "0", "x-credits-balance": "12.345", "cache-control": "private, no-store" })
     })
   )
 
@@ -181,6 +183,21 @@ describe("the contract", () => {
       ])
     })
   )
+})
+
+describe("an API", () => {
+  test("is a list of operations, each with a key and a place of its own", () => {
+    expect(Api.make(Api.standard).operations.map(({ key }) => key)).toEqual(["grammar.check", "bin.lookup", "account.billing"])
+    const like = (key: string, path: `/${string}`) =>
+      Operation.make(key, {
+        summary: "",
+        route: { method: "GET", path },
+        success: Schema.Struct({}),
+        run: () => Effect.succeed({ data: {} })
+      })
+    expect(() => Api.make({ ...Api.standard, mine: Api.group([like("bin.lookup", "/mine")]) })).toThrow("Two operations share bin.lookup")
+    expect(() => Api.make({ ...Api.standard, mine: Api.group([like("mine", "/bin/:number")]) })).toThrow("Two operations share GET /bin/:")
+  })
 })
 
 describe("browsers", () => {

@@ -199,7 +199,9 @@ const live = <Op extends Operation.Any>(
       actors.push(yield* Effect.forkChild(happening(office, workload, intents, own)))
       if (own.chance(faults.hosts)) actors.push(yield* Effect.forkChild(disturbed(own.pick(nonEmpty(hosts)), own, violated)))
       if (own.chance(faults.leaps)) {
-        const millis = own.pick([40_000, 90_000, 5 * MINUTE, 11 * MINUTE, 40 * MINUTE, 25 * 60 * MINUTE, 8 * 24 * 60 * MINUTE])
+        // A reply is kept for a day: whoever sleeps for longer in the middle of a call cannot know of it any more
+        const isQuiet = calls.every(({ process, told, startedAt }) => told !== undefined || !process.alive || world.now - startedAt > ANSWERED)
+        const millis = own.pick([40_000, 90_000, 5 * MINUTE, ...(isQuiet ? [11 * MINUTE, 40 * MINUTE, 25 * 60 * MINUTE, 8 * 24 * 60 * MINUTE] : [])])
         world.say("world", `sleeps for ${millis} ms`)
         world.leap(millis)
       }
@@ -364,7 +366,7 @@ const agreed = <Op extends Operation.Any>(office: Office<Op>, host: Host<Op>) =>
     const { accounts, violated, witness, world } = office
     for (const accountId of accounts) {
       yield* look(office, accountId, host)
-      const past = world.now - 30 * MINUTE
+      const past = world.now - 20 * MINUTE
       const exit = yield* Effect.exit(host.request(Effect.flatMap(Ledger, ({ balance }) => balance(accountId, past))))
       const known = witness.balanceAt(accountId, past)
       if (Exit.isFailure(exit)) violated(`${host.name} does not know the balance of ${accountId}: ${tagOf(exit)}`)

@@ -310,10 +310,14 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
 
   // Ends that are not successes
 
-  /** Refunds a hold now if the store answers; if not, behind the caller's back, and at the latest its expiry does. */
-  const giveUp = (accountId: string, call: Decisions.Reserve, reason: "cancelled" | "service_error") =>
+  /**
+   * Refunds a hold now if the store answers; if not, behind the caller's back, and at the latest its expiry does. But a hold that
+   * recovery asks about may be charged at its expiry, for what was done may stand: then nobody can be told that it was not.
+   */
+  const giveUp = (accountId: string, call: Decisions.Reserve, reason: "cancelled" | "service_error"): Effect.Effect<void, OutcomeUnknown> =>
     ledger.execute(accountId, Decisions.refund(call.reservationId, reason), { $correlationId: call.requestId }).pipe(
-      Effect.catch((error) => (isTransient(error) ? putRight(accountId, call) : Effect.logWarning("A hold was not refunded", error)))
+      Effect.asVoid,
+      Effect.catch(() => Effect.andThen(putRight(accountId, call), call.recoverable === true ? Effect.fail(new OutcomeUnknown()) : Effect.void))
     )
 
   /** The caller could not be told: without a key the call must cost nothing, with one a retry may still find it settled. */

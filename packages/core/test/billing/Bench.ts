@@ -344,8 +344,8 @@ export const quiet = Effect.promise(async () => {
   for (let i = 0; i < 5; i++) await new Promise((resolve) => setImmediate(resolve))
 })
 
-/** So much time passes, and what it wakes comes to rest. */
-export const elapse = (milliseconds: number) => Effect.andThen(Effect.andThen(TestClock.adjust(milliseconds), quiet), TestClock.adjust(0))
+/** All comes to rest, then so much time passes, and what it wakes comes to rest. */
+export const elapse = (milliseconds: number) => Effect.andThen(quiet, Effect.andThen(TestClock.adjust(milliseconds), quiet))
 
 /** Waits, in steps of a second, until it is so. */
 export const until = (question: Effect.Effect<boolean, unknown>, atMost = hours(1)): Effect.Effect<void, unknown> =>

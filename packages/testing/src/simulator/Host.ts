@@ -40,8 +40,8 @@ const RandomBytes = Context.Reference<(size: number) => Uint8Array>("@millrace/c
 })
 
 const MASTER = new Uint8Array(32).fill(7)
-/** How long a host may take to stop, milliseconds. */
-const STOP = 120_000
+/** How long a host may take to stop, seconds. */
+const STOP = 300
 
 interface Life {
   readonly process: Process
@@ -78,9 +78,10 @@ export class Host<Op extends Operation.Any> {
     return this.#life?.process
   }
 
-  /** From now on its stores serve it without faults, in every life. */
+  /** From now on its stores serve it without faults, in every life, and it does not crash by itself. */
   calm(): void {
     this.#calm = true
+    this.#fuse = undefined
     for (const calm of this.#calming) calm()
   }
 
@@ -157,7 +158,7 @@ export class Host<Op extends Operation.Any> {
 
   /** It will crash at this stage of its so many-th write from now. */
   lightFuse(stage: Network.Stage, writes: number): void {
-    this.#fuse = { stage, writes }
+    if (!this.#calm) this.#fuse = { stage, writes }
   }
 
   pause(millis: number): void {
@@ -173,12 +174,10 @@ export class Host<Op extends Operation.Any> {
     const { world } = this.#site
     this.#life = undefined
     world.say(process.name, "stops")
-    return process.ask(world.outside, Scope.close(scope, Exit.void), Context.empty(), Effect.fail(new Disconnected())).pipe(
-      Effect.timeoutOption(STOP),
-      Effect.map((closed) => closed._tag === "Some"),
-      Effect.catch(() => Effect.succeed(true)),
-      Effect.tap(() => Effect.sync(() => process.kill()))
-    )
+    const closed = Effect.as(Effect.exit(process.ask(world.outside, Scope.close(scope, Exit.void), Context.empty(), Effect.interrupt)), true)
+    // Second by second: one that the world sleeps through counts as one
+    const tooLong = Effect.as(Effect.replicateEffect(Effect.sleep(1_000), STOP, { discard: true }), false)
+    return Effect.tap(Effect.raceFirst(closed, tooLong), () => Effect.sync(() => process.kill()))
   })
 
   /** Puts what the event store did to it into the trace. */

@@ -61,6 +61,14 @@ export class Ledgers {
 
 const planCodec = EventCodec.make(PricePlan.PricePlan)
 
+/** Each version of the prices, and its place in the log. */
+type Plan = ReadonlyArray<PricePlan.PricePlanEvent & { readonly place: number }>
+
+const published = (log: ReadonlyArray<EventStore.RecordedEvent>): Plan =>
+  log.flatMap(({ stream, type, data }, i) =>
+    StreamName.category(stream) === PricePlan.PricePlan.category ? [{ ...planCodec.decode(type, data), place: i + 1 }] : []
+  )
+
 /** All that is wrong once everything has come to rest. */
 export const verdict = (evidence: Evidence): ReadonlyArray<string> => {
   const found: Array<string> = []
@@ -71,9 +79,7 @@ export const verdict = (evidence: Evidence): ReadonlyArray<string> => {
   const ledgers = new Ledgers(witness.arrivals)
   for (const { hold, end, stream } of ledgers.byId.values())
     if (end === undefined) report(`${stream}: the hold ${hold.reservationId} of ${hold.requestId} has no end, due at ${hold.expiresAt}`)
-  const plan = log
-    .filter(({ stream }) => StreamName.category(stream) === PricePlan.PricePlan.category)
-    .reduce((plan, { type, data }) => PricePlan.PricePlan.evolve(plan, planCodec.decode(type, data), 0), PricePlan.PricePlan.initial)
+  const plan = published(log)
   for (const call of calls) judge(call, evidence, ledgers, plan, report)
   keys(calls, ledgers, report)
   minted(witness.arrivals, grants, report)
@@ -89,7 +95,7 @@ const chains = (log: ReadonlyArray<EventStore.RecordedEvent>, report: Report): v
 }
 
 /** Errors after which a call may have been charged: a retry under its key tells. */
-const judge = (call: Call, evidence: Evidence, ledgers: Ledgers, plan: PricePlan.PricePlan, report: Report): void => {
+const judge = (call: Call, evidence: Evidence, ledgers: Ledgers, plan: Plan, report: Report): void => {
   const { requestId, intent, told, process, hungUp } = call
   const own = ledgers.of(requestId)
   const successes = own.filter(({ success }) => success !== undefined)
@@ -166,13 +172,14 @@ const isKnownBug = (cause: Cause.Cause<unknown>): boolean => {
   return error instanceof Decisions.ChargeExceedsHold || (error instanceof Error && error.message === BUG)
 }
 
-/** A hold is for quantity times a price that was in force when it was made. */
-const quoted = ({ startedAt }: Call, hold: EventOf<"CreditReserved">, at: number, plan: PricePlan.PricePlan, skew: number, wrong: Report): void => {
+/** A hold is for quantity times a price that was in force when it was made, as far as it had been published when the call began. */
+const quoted = ({ startedAt, floor }: Call, hold: EventOf<"CreditReserved">, at: number, plan: Plan, skew: number, wrong: Report): void => {
   const list = plan[hold.priceVersion - 1]
   const price = list?.prices[hold.operation]
-  if (price === undefined || price * hold.quantity !== hold.amount) wrong(`holds ${hold.amount} for ${hold.quantity} at ${price}`)
-  const next = plan.slice(hold.priceVersion).reduce((soonest, { effectiveAt }) => Math.min(soonest, effectiveAt), Number.POSITIVE_INFINITY)
-  if (list !== undefined && (list.effectiveAt > at + skew || next < startedAt - skew)) wrong(`holds at the prices of version ${hold.priceVersion}, which is not in force`)
+  if (list === undefined || price === undefined || price * hold.quantity !== hold.amount)
+    return wrong(`holds ${hold.amount} for ${hold.quantity} at ${price}`)
+  const isOver = plan.slice(hold.priceVersion).some(({ effectiveAt, place }) => place <= floor && effectiveAt < startedAt - skew)
+  if (list.effectiveAt > at + skew || isOver) wrong(`holds at the prices of version ${hold.priceVersion}, which is not in force`)
 }
 
 /** A refusal rests on a state that was, at some instant between the question and the answer. */

@@ -50,11 +50,9 @@ export const dress = <R>(operation: Some<R>, services: Context.Context<R>, weath
       const takes = random.chance(0.2) ? random.below(timeout) : random.below(40)
       world.say(upstream, `runs ${caller.requestId}: ${fate}`)
       const work: Effect.Effect<Operation.Outcome<unknown>, OperationError> = Effect.provideContext(operation.run(input, caller), services)
+      const { requestId, reservationId } = caller
       const delivering = Effect.tap(Effect.delay(work, takes), ({ data, quantity }) =>
-        Effect.sync(() => {
-          const { requestId, reservationId } = caller
-          delivered({ requestId, reservationId, data: JSON.stringify(encode(data)), quantity })
-        })
+        Effect.sync(() => delivered({ requestId, reservationId, data: JSON.stringify(encode(data)), quantity }))
       )
       const later = <E>(error: E) => Effect.delay(Effect.fail(error), takes)
       switch (fate) {
@@ -70,24 +68,24 @@ export const dress = <R>(operation: Some<R>, services: Context.Context<R>, weath
           return later(new UpstreamNotConfigured({ upstream }))
         case "half":
           // It did the work, and nobody heard of it
-          return Effect.andThen(Effect.delay(work, takes), Effect.fail(new UpstreamUnavailable({ upstream, reason: fate })))
+          return Effect.andThen(delivering, Effect.fail(new UpstreamUnavailable({ upstream, reason: fate })))
         case "hang":
           return Effect.never
         case "slow":
           return Effect.delay(delivering, timeout + random.below(60_000) - 5)
         case "deaf":
           // It does not let itself be interrupted, until long after the hold's expiry
-          return Effect.uninterruptible(Effect.delay(work, timeout + random.below(90_000)))
+          return Effect.uninterruptible(Effect.delay(delivering, timeout + random.below(90_000)))
         case "bug":
           return Effect.delay(Effect.die(new Error(BUG)), takes)
         case "refused":
-          return Effect.map(Effect.delay(work, takes), () => ({ data: undefined }))
+          return Effect.map(delivering, () => ({ data: undefined }))
         case "more":
-          return Effect.map(Effect.delay(work, takes), ({ data }) => ({ data, quantity: operation.quantity(input) + 1 }))
+          return Effect.map(delivering, ({ data }) => ({ data, quantity: operation.quantity(input) + 1 }))
         case "fraction":
-          return Effect.map(Effect.delay(work, takes), ({ data }) => ({ data, quantity: 0.5 }))
+          return Effect.map(delivering, ({ data }) => ({ data, quantity: 0.5 }))
         case "less":
-          return Effect.map(Effect.delay(work, takes), ({ data }) => ({ data, quantity: -1 }))
+          return Effect.map(delivering, ({ data }) => ({ data, quantity: -1 }))
       }
     })
 

@@ -1,0 +1,304 @@
+import { Effect, Fiber, Stream } from "effect"
+import { describe, expect } from "vitest"
+import { EventStore } from "@millrace/event-sourcing"
+import { MAX_REPLY } from "../../src/billing/Replies.ts"
+import { NotFound } from "../../src/operations/OperationError.ts"
+import { ofAccount } from "../../src/vault/Vault.ts"
+import {
+  all,
+  count,
+  elapse,
+  endsIn,
+  eventsIn,
+  host,
+  hours,
+  makeBench,
+  minutes,
+  opened,
+  paused,
+  quiet,
+  range,
+  seconds,
+  setting,
+  stores,
+  testing,
+  told,
+  UNIT
+} from "./Bench.ts"
+
+const KEY = { key: "key" }
+const SETTLED = ["CreditReserved", "OperationSucceeded"]
+
+describe("64 calls at once under one key", () => {
+  testing(
+    "run once: the others are told that it runs",
+    Effect.gen(function* () {
+      const { shared, bench, here, accountId } = yield* setting()
+      const { started, proceed } = yield* paused(bench)
+      const calls = yield* Effect.forEach(range(64), () => Effect.forkChild(told(here.call(accountId, KEY))))
+      yield* started
+      yield* quiet
+      yield* proceed
+      expect(count(yield* Effect.forEach(calls, Fiber.join))).toEqual({ reply: 1, InFlight: 63 })
+      expect(bench.runs).toHaveLength(1)
+      expect(yield* endsIn(shared)).toEqual(SETTLED)
+    })
+  )
+
+  testing(
+    "run once at two hosts, and whoever comes again gets the first one's reply, byte for byte",
+    Effect.gen(function* () {
+      const shared = yield* stores
+      const benches = [makeBench(), makeBench()] as const
+      const hosts = [yield* host(shared, benches[0]), yield* host(shared, benches[1])] as const
+      const accountId = yield* opened(hosts[0], 10 * UNIT)
+      const calls = range(64).map((i) => hosts[i % 2 === 0 ? 0 : 1].call(accountId, { ...KEY, requestId: `req_${i}` }))
+      const ends = count(yield* Effect.forEach(calls, told, all))
+      expect(ends).toMatchObject({ reply: 1 })
+      expect((ends["InFlight"] ?? 0) + (ends["replayed"] ?? 0)).toBe(63)
+      expect(benches[0].runs.length + benches[1].runs.length).toBe(1)
+      const replies = yield* Effect.forEach(calls, (call) => call, all)
+      expect(new Set(replies.map((reply) => JSON.stringify(reply))).size).toBe(1)
+      expect(replies[0]).toMatchObject({ data: '{"text":"text","count":4}', billed: { charged: UNIT, balance: 9 * UNIT }, replayed: true })
+      expect(yield* endsIn(shared)).toEqual(SETTLED)
+    })
+  )
+
+  testing(
+    "that fail free it each time: never two at once, and one success at the most",
+    Effect.gen(function* () {
+      const { shared, bench, here, accountId } = yield* setting()
+      const { answer } = bench
+      let running = 0
+      bench.answer = (...of) =>
+        Effect.gen(function* () {
+          expect(++running).toBe(1)
+          yield* Effect.yieldNow
+          running--
+          return yield* bench.runs.length < 5 ? Effect.fail(new NotFound({ resource: "bin" })) : answer(...of)
+        })
+      for (const _ of range(10)) yield* Effect.forEach(range(64), () => told(here.call(accountId, KEY)), all)
+      const ends = yield* endsIn(shared)
+      expect(ends.filter((end) => end === "OperationSucceeded")).toHaveLength(1)
+      expect(ends.filter((end) => end === "Refunded service_error")).toHaveLength(4)
+      expect(bench.runs).toHaveLength(5)
+    })
+  )
+})
+
+describe("a key", () => {
+  testing(
+    "replays its reply for a day, also when the account has long forgotten it, and is free again after that",
+    Effect.gen(function* () {
+      const { shared, bench, here, accountId } = yield* setting()
+      const first = yield* here.call(accountId, { ...KEY, requestId: "req_a", units: 2 })
+      let passed = 0
+      for (const age of [0, minutes(1), minutes(9), minutes(11), hours(1), hours(23), hours(24) - 1]) {
+        yield* elapse(age - passed)
+        passed = age
+        bench.check = () => Effect.fail(new NotFound({ resource: "what it once made" }))
+        // From another process, too, and at another price
+        for (const there of [here, yield* host(shared, bench)]) {
+          expect(yield* there.call(accountId, { ...KEY, units: 2, maxCost: 1 })).toEqual({ ...first, replayed: true })
+          expect(yield* told(there.call(accountId, { ...KEY, units: 3 }))).toBe("KeyReused")
+        }
+      }
+      expect(bench.runs).toHaveLength(1)
+      expect(yield* endsIn(shared)).toEqual(SETTLED)
+
+      yield* elapse(hours(25) - passed)
+      bench.check = () => Effect.void
+      expect(yield* here.call(accountId, { ...KEY, units: 3, requestId: "req_b" })).toMatchObject({
+        requestId: "req_b",
+        billed: { charged: 3 * UNIT },
+        replayed: false
+      })
+      expect(bench.runs).toHaveLength(2)
+      expect(yield* endsIn(shared)).toEqual([...SETTLED, ...SETTLED])
+    })
+  )
+
+  testing(
+    "replays also where much has happened since: what the account does not remember, its stream does",
+    Effect.gen(function* () {
+      const { here, accountId } = yield* setting()
+      yield* here.grant(accountId, 1_000 * UNIT, "lot_2")
+      const first = yield* here.call(accountId, KEY)
+      for (const i of range(220)) yield* here.call(accountId, i % 2 === 0 ? {} : { key: `other ${i}` })
+      yield* elapse(minutes(30))
+      expect(yield* here.call(accountId, KEY)).toEqual({ ...first, billed: { charged: UNIT, balance: 789 * UNIT }, replayed: true })
+      expect(yield* told(here.call(accountId, { ...KEY, text: "other" }))).toBe("KeyReused")
+    })
+  )
+
+  testing(
+    "of an attempt that was refunded is free, also for another request, and at any age",
+    Effect.gen(function* () {
+      const { bench, here, accountId } = yield* setting()
+      const { answer } = bench
+      for (const wait of [0, minutes(1), minutes(11), hours(2)]) {
+        bench.answer = () => Effect.fail(new NotFound({ resource: "bin" }))
+        expect(yield* told(here.call(accountId, { ...KEY, text: `at ${wait}` }))).toBe("NotFound")
+        yield* elapse(wait)
+      }
+      bench.answer = answer
+      expect(yield* told(here.call(accountId, { ...KEY, text: "last" }))).toBe("reply")
+      expect(bench.runs).toHaveLength(5)
+    })
+  )
+
+  testing(
+    "in use by another request is not free",
+    Effect.gen(function* () {
+      const { bench, here, accountId } = yield* setting()
+      const { started, proceed } = yield* paused(bench)
+      const running = yield* Effect.forkChild(told(here.call(accountId, KEY)))
+      yield* started
+      expect(yield* told(here.call(accountId, { ...KEY, text: "other" }))).toBe("KeyReused")
+      expect(yield* told(here.call(accountId, KEY))).toBe("InFlight")
+      yield* proceed
+      expect(yield* Fiber.join(running)).toBe("reply")
+    })
+  )
+
+  testing(
+    "is one account's own",
+    Effect.gen(function* () {
+      const { bench, here, accountId } = yield* setting()
+      const other = yield* opened(here, 10 * UNIT, "acc_2")
+      expect(yield* told(here.call(accountId, KEY))).toBe("reply")
+      expect(yield* told(here.call(other, { ...KEY, text: "other" }))).toBe("reply")
+      expect(bench.runs.map(({ accountId }) => accountId)).toEqual([accountId, other])
+    })
+  )
+
+  testing(
+    "is asked for again where the hold waits for ten minutes: then the call is told to come back",
+    Effect.gen(function* () {
+      const { shared, bench, here, accountId } = yield* setting()
+      bench.check = () => Effect.delay(Effect.void, minutes(10))
+      const slow = yield* Effect.forkChild(told(here.call(accountId, KEY)))
+      yield* elapse(minutes(10))
+      expect(yield* Fiber.join(slow)).toBe("Busy")
+      expect(yield* endsIn(shared)).toEqual([])
+      bench.check = () => Effect.delay(Effect.void, minutes(10) - 1)
+      const inTime = yield* Effect.forkChild(told(here.call(accountId, KEY)))
+      yield* elapse(minutes(10))
+      expect(yield* Fiber.join(inTime)).toBe("reply")
+    })
+  )
+
+  testing(
+    "that succeeds at another host between the lookup and the hold is replayed from there",
+    Effect.gen(function* () {
+      const { shared, bench, here, accountId } = yield* setting()
+      const there = yield* host(shared, makeBench())
+      bench.check = () => Effect.asVoid(Effect.orDie(there.call(accountId, { ...KEY, requestId: "req_there" })))
+      expect(yield* here.call(accountId, { ...KEY, requestId: "req_here" })).toMatchObject({ requestId: "req_there", replayed: true })
+      expect(bench.runs).toEqual([])
+
+      // Where its reply is gone by then, too
+      const [kept] = yield* shared.states.list("replies")
+      bench.check = () =>
+        Effect.orDie(
+          Effect.gen(function* () {
+            yield* there.call(accountId, { key: "other", requestId: "req_there" })
+            for (const { key } of yield* shared.states.list("replies"))
+              if (key !== kept?.key) yield* shared.states.write([{ _tag: "remove", space: "replies", key }])
+          })
+        )
+      expect(yield* told(here.call(accountId, { key: "other" }))).toBe("ReplyUnavailable")
+      expect(bench.runs).toEqual([])
+    })
+  )
+})
+
+describe("a reply", () => {
+  testing(
+    "of exactly the limit is kept; a longer one is not, and the call never runs again",
+    Effect.gen(function* () {
+      const { bench, here, accountId } = yield* setting()
+      const around = '{"text":"","count":0}'.length
+      for (const [key, length] of [
+        ["fits", MAX_REPLY],
+        ["too long", MAX_REPLY + 1]
+      ] as const) {
+        bench.answer = () => Effect.succeed({ data: { text: "x".repeat(length - around), count: 0 } })
+        const { data } = yield* here.call(accountId, { key })
+        expect(data).toHaveLength(length)
+      }
+      for (const _ of range(2)) {
+        expect(yield* told(here.call(accountId, { key: "fits" }))).toBe("replayed")
+        expect(yield* told(here.call(accountId, { key: "too long" }))).toBe("ReplyUnavailable")
+        expect(yield* told(here.call(accountId, { key: "too long", text: "other" }))).toBe("KeyReused")
+        yield* elapse(hours(23))
+      }
+      expect(bench.runs).toHaveLength(2)
+    })
+  )
+
+  testing(
+    "of an erased account cannot be read any more, and nothing more is kept for it",
+    Effect.gen(function* () {
+      const { shared, bench, here, accountId } = yield* setting()
+      expect(yield* told(here.call(accountId, KEY))).toBe("reply")
+      yield* here.vault.destroy(ofAccount(accountId))
+      expect(yield* told(here.call(accountId, KEY))).toBe("SubjectDestroyed")
+      expect(yield* told(here.call(accountId, { key: "another" }))).toBe("SubjectDestroyed")
+      expect(bench.runs).toHaveLength(2)
+      expect(yield* endsIn(shared)).toEqual([...SETTLED, "CreditReserved", "Refunded service_error"])
+    })
+  )
+
+  testing(
+    "is nowhere in clear, nor are the key and the request: not in the log, nor in what the state store was ever given",
+    Effect.gen(function* () {
+      const shared = yield* stores
+      const written: Array<string> = []
+      const watched = {
+        ...shared,
+        states: {
+          ...shared.states,
+          write: (changes: Parameters<typeof shared.states.write>[0]) => {
+            for (const change of changes) {
+              const value = change._tag === "put" ? Buffer.from(change.value) : Buffer.alloc(0)
+              written.push(`${change.space} ${change.key} ${value.toString("latin1")} ${value.toString("utf8")}`)
+            }
+            return shared.states.write(changes)
+          }
+        }
+      }
+      const bench = makeBench()
+      const here = yield* host(watched, bench)
+      const accountId = yield* opened(here, 10 * UNIT)
+      bench.answer = () => Effect.succeed({ data: { text: "canary-answer", count: 1 } })
+      const call = { key: "canary-key", text: "canary-request" }
+      expect(yield* told(here.call(accountId, call))).toBe("reply")
+      expect(yield* told(here.call(accountId, call))).toBe("replayed")
+      expect(yield* told(here.call(accountId, { ...call, text: "canary-other" }))).toBe("KeyReused")
+      bench.answer = () => Effect.fail(new NotFound({ resource: "bin" }))
+      expect(yield* told(here.call(accountId, { key: "canary-second", text: "canary-request" }))).toBe("NotFound")
+
+      const log = yield* Stream.runCollect(shared.events.readAll(EventStore.start))
+      const text = [...log.map((event) => JSON.stringify(event)), ...written].join("\n")
+      expect(written.join("\n")).toContain("replies acc_1/")
+      for (const secret of ["canary", Buffer.from("canary").toString("base64").slice(0, 8), Buffer.from("canary").toString("hex")]) {
+        expect(text).not.toContain(secret)
+      }
+      const [first, , second] = (yield* eventsIn(shared)).filter(({ _tag }) => _tag !== "Refunded")
+      expect(first).toMatchObject({ keyHash: expect.stringMatching(/^[\w-]{43}$/u), fingerprint: expect.stringMatching(/^[\w-]{43}$/u) })
+      expect(second).toMatchObject({ keyHash: expect.not.stringMatching(first?._tag === "CreditReserved" ? (first.keyHash ?? "") : "") })
+    })
+  )
+})
+
+testing(
+  "a call without a key keeps no reply",
+  Effect.gen(function* () {
+    const { shared, bench, here, accountId } = yield* setting()
+    for (const _ of range(2)) expect(yield* told(here.call(accountId))).toBe("reply")
+    expect(bench.runs).toHaveLength(2)
+    expect(yield* shared.states.list("replies")).toEqual([])
+    yield* elapse(seconds(1))
+  })
+)

@@ -1,0 +1,316 @@
+import { Effect, Exit, Scope } from "effect"
+import { describe, expect } from "vitest"
+import { StateStore } from "@millrace/event-sourcing"
+import { UpstreamUnavailable } from "../../src/operations/OperationError.ts"
+import {
+  type Bench,
+  credits,
+  elapse,
+  endsIn,
+  eventsIn,
+  type Host,
+  host,
+  LIFETIME,
+  makeBench,
+  minutes,
+  mortalHost,
+  opened,
+  paused,
+  quiet,
+  range,
+  seconds,
+  type Stores,
+  START,
+  stores,
+  testing,
+  told,
+  UNIT,
+  until
+} from "./Bench.ts"
+
+const recovery = {}
+const FULL = { available: 10 * UNIT, held: 0 }
+const HELD = { available: 9 * UNIT, held: UNIT }
+const CHARGED = { available: 9 * UNIT, held: 0 }
+
+/** A process that died while a call ran, and another that came after it. */
+const crashed = (
+  operation: "work" | "create",
+  { key, bench = makeBench() }: { readonly key?: string; readonly bench?: Bench } = {}
+) =>
+  Effect.gen(function* () {
+    const shared = yield* stores
+    const dead = makeBench()
+    const first = yield* mortalHost(shared, dead)
+    const accountId = yield* opened(first, 10 * UNIT)
+    const { started } = yield* paused(dead)
+    const running = yield* Effect.forkDetach(first.call(accountId, { operation, requestId: "req_dead", ...(key === undefined ? {} : { key }) }))
+    yield* started
+    yield* first.die
+    expect(running.pollUnsafe()).toBeUndefined()
+    const reservationId = dead.runs[0]?.reservationId ?? ""
+    return { shared, bench, accountId, reservationId }
+  })
+
+const ended = (shared: Stores) => Effect.map(endsIn(shared), (ends) => ends.length > 1)
+
+describe("a hold of a process that is gone", () => {
+  testing(
+    "goes back after its expiry also when nobody calls, and not before",
+    Effect.gen(function* () {
+      const { shared, bench, accountId, reservationId } = yield* crashed("work")
+      const here = yield* host(shared, bench, { recovery })
+      yield* elapse(LIFETIME - 1)
+      expect(yield* endsIn(shared)).toEqual(["CreditReserved"])
+      yield* until(ended(shared), seconds(30))
+      const [, refund] = yield* eventsIn(shared)
+      expect(refund).toMatchObject({ _tag: "Refunded", reservationId, stage: "reserved", reason: "abandoned", amount: UNIT, dueAt: START + LIFETIME })
+      yield* elapse(minutes(10))
+      expect(yield* endsIn(shared)).toEqual(["CreditReserved", "Refunded abandoned"])
+      expect(yield* here.balance(accountId)).toEqual(FULL)
+      expect(bench.runs).toEqual([])
+    })
+  )
+
+  testing(
+    "counts as gone back from its expiry on, also where recovery never runs, to the millisecond",
+    Effect.gen(function* () {
+      const { shared, bench, accountId } = yield* crashed("work")
+      const here = yield* host(shared, bench)
+      yield* elapse(LIFETIME - 1)
+      expect(yield* here.balance(accountId)).toEqual(HELD)
+      yield* elapse(1)
+      expect(yield* here.balance(accountId)).toEqual(FULL)
+      expect(yield* endsIn(shared)).toEqual(["CreditReserved"])
+      expect((yield* here.ledger.balance(accountId, START + LIFETIME - 1)).available).toBe(9 * UNIT)
+      expect((yield* here.ledger.balance(accountId, START + LIFETIME)).available).toBe(10 * UNIT)
+      expect(yield* told(here.call(accountId, { units: 10 }))).toBe("reply")
+      expect(yield* endsIn(shared)).toEqual(["CreditReserved", "Refunded abandoned", "CreditReserved", "OperationSucceeded"])
+    })
+  )
+
+  testing(
+    "ends once, though several processes recover it, and callers do so too",
+    Effect.gen(function* () {
+      const { shared, bench, accountId } = yield* crashed("work")
+      const hosts = yield* Effect.forEach(range(3), () => host(shared, bench, { recovery }))
+      yield* elapse(LIFETIME)
+      yield* Effect.forEach(hosts, ({ call }) => told(call(accountId)), { concurrency: "unbounded" })
+      yield* elapse(minutes(2))
+      const ends = yield* endsIn(shared)
+      expect(ends.filter((end) => end === "Refunded abandoned")).toHaveLength(1)
+    })
+  )
+
+  testing(
+    "is found by a process that starts long after its expiry",
+    Effect.gen(function* () {
+      const { shared, bench } = yield* crashed("work")
+      yield* elapse(minutes(90))
+      const here = yield* host(shared, bench, { recovery })
+      yield* until(ended(shared), seconds(60))
+      expect(yield* endsIn(shared)).toEqual(["CreditReserved", "Refunded abandoned"])
+      expect(yield* here.recovery?.overdue(START + minutes(90)) ?? Effect.succeed([])).toEqual([])
+    })
+  )
+
+  testing(
+    "goes back when the store is well again, if it was away at the expiry",
+    Effect.gen(function* () {
+      const { shared, bench } = yield* crashed("work")
+      const here = yield* host(shared, bench, { recovery })
+      yield* elapse(seconds(30))
+      yield* here.fail({ rates: { before: 1 } })
+      yield* elapse(minutes(2))
+      expect(yield* endsIn(shared)).toEqual(["CreditReserved"])
+      const status = yield* (here.recovery?.status ?? Effect.die("no recovery"))
+      expect(status).toMatchObject({ leader: true, failing: [{ deadline: { dueAt: START + LIFETIME } }] })
+      yield* here.fail()
+      yield* until(ended(shared), minutes(10))
+      expect(yield* endsIn(shared)).toEqual(["CreditReserved", "Refunded abandoned"])
+    })
+  )
+
+  testing(
+    "of a call that ended is nobody's business any more",
+    Effect.gen(function* () {
+      const shared = yield* stores
+      const here = yield* host(shared, makeBench(), { recovery })
+      const accountId = yield* opened(here, 10 * UNIT)
+      for (const operation of ["work", "create"] as const) yield* here.call(accountId, { operation })
+      yield* elapse(minutes(5))
+      expect(yield* endsIn(shared)).toEqual(["CreditReserved", "OperationSucceeded", "CreditReserved", "OperationSucceeded"])
+      expect(yield* here.recovery?.overdue(START + minutes(60)) ?? Effect.succeed(["none"])).toEqual([])
+    })
+  )
+})
+
+describe("a call that created something, of a process that is gone", () => {
+  for (const key of [undefined, "key"])
+    testing(
+      `is settled where what it made stands, and its reply kept, ${key === undefined ? "without a key" : "with a key"}`,
+      Effect.gen(function* () {
+        const { shared, bench, accountId, reservationId } = yield* crashed("create", key === undefined ? {} : { key })
+        bench.recover = () => Effect.succeed({ data: { text: "it stands", count: 1 } })
+        const here = yield* host(shared, bench, { recovery })
+        yield* elapse(LIFETIME - 1)
+        expect(bench.recovered).toEqual([])
+        yield* until(ended(shared), seconds(60))
+        expect(bench.recovered).toEqual([reservationId])
+        const [, success] = yield* eventsIn(shared)
+        expect(success).toMatchObject({ _tag: "OperationSucceeded", reservationId, charged: UNIT })
+        expect(yield* here.balance(accountId)).toEqual(CHARGED)
+        expect(yield* shared.states.list("replies")).toHaveLength(key === undefined ? 0 : 1)
+        if (key !== undefined) {
+          for (const wait of [0, minutes(30)]) {
+            yield* elapse(wait)
+            expect(yield* here.call(accountId, { operation: "create", key })).toEqual({
+              requestId: "req_dead",
+              data: '{"text":"it stands","count":1}',
+              billed: { charged: UNIT, balance: 9 * UNIT },
+              replayed: true
+            })
+          }
+        }
+        expect(bench.runs).toEqual([])
+      })
+    )
+
+  testing(
+    "is refunded where nothing is left of it, and its key is free",
+    Effect.gen(function* () {
+      const { shared, bench, accountId } = yield* crashed("create", { key: "key" })
+      const here = yield* host(shared, bench, { recovery })
+      yield* elapse(LIFETIME + minutes(1))
+      expect(yield* endsIn(shared)).toEqual(["CreditReserved", "Refunded abandoned"])
+      expect(yield* here.balance(accountId)).toEqual(FULL)
+      expect(yield* told(here.call(accountId, { operation: "create", key: "key" }))).toBe("reply")
+      expect(bench.runs).toHaveLength(1)
+    })
+  )
+
+  testing(
+    "stays held, and in flight, for as long as nobody can say what became of it",
+    Effect.gen(function* () {
+      const { shared, bench, accountId } = yield* crashed("create", { key: "key" })
+      bench.recover = () => Effect.fail(new UpstreamUnavailable({ upstream: "bench", reason: "down" }))
+      const here = yield* host(shared, bench, { recovery })
+      yield* elapse(LIFETIME + minutes(5))
+      expect(bench.recovered.length).toBeGreaterThan(1)
+      expect(yield* endsIn(shared)).toEqual(["CreditReserved"])
+      expect(yield* here.balance(accountId)).toEqual(HELD)
+      expect(yield* told(here.call(accountId, { operation: "create", key: "key" }))).toBe("InFlight")
+      const status = yield* (here.recovery?.status ?? Effect.die("no recovery"))
+      expect(status.failing).toHaveLength(1)
+      bench.recover = () => Effect.succeed({ data: { text: "it stands", count: 1 } })
+      yield* until(ended(shared), minutes(11))
+      expect(yield* here.balance(accountId)).toEqual(CHARGED)
+      expect(yield* told(here.call(accountId, { operation: "create", key: "key" }))).toBe("replayed")
+    })
+  )
+
+  testing(
+    "is settled for what was done of it",
+    Effect.gen(function* () {
+      const { shared, bench, accountId } = yield* crashed("create")
+      bench.recover = () => Effect.succeed({ data: { text: "none of it", count: 0 }, quantity: 0 })
+      const here = yield* host(shared, bench, { recovery })
+      yield* elapse(LIFETIME + minutes(1))
+      expect((yield* eventsIn(shared)).at(-1)).toMatchObject({ _tag: "OperationSucceeded", charged: 0, quantity: 0 })
+      expect(yield* here.balance(accountId)).toEqual(FULL)
+    })
+  )
+
+  testing(
+    "is refunded, and never held for ever, where its operation answers what is no answer or counts more than was held",
+    Effect.gen(function* () {
+      for (const outcome of [
+        { data: { text: "half", count: 0.5 } },
+        { data: { text: "more", count: 1 }, quantity: 2 }
+      ]) {
+        const { shared, bench, accountId, reservationId } = yield* crashed("create", { key: "key" })
+        bench.recover = () => Effect.succeed(outcome)
+        const here = yield* host(shared, bench)
+        yield* elapse(LIFETIME)
+        expect(Exit.hasDies(yield* Effect.exit(here.charge.recover(here.operations.create, accountId, reservationId)))).toBe(true)
+        expect(yield* endsIn(shared)).toEqual(["CreditReserved", "Refunded service_error"])
+        expect(yield* here.balance(accountId)).toEqual(FULL)
+        expect(yield* told(here.call(accountId, { operation: "create", key: "key" }))).toBe("reply")
+      }
+    })
+  )
+
+  testing(
+    "waits for a host that has its operation",
+    Effect.gen(function* () {
+      const { shared, bench, accountId, reservationId } = yield* crashed("create")
+      const here = yield* host(shared, bench)
+      yield* elapse(LIFETIME)
+      yield* here.charge.recover(undefined, accountId, reservationId)
+      yield* here.charge.recover(here.operations.work, accountId, reservationId)
+      expect(yield* endsIn(shared)).toEqual(["CreditReserved"])
+      yield* here.charge.recover(here.operations.create, accountId, reservationId)
+      expect(yield* endsIn(shared)).toEqual(["CreditReserved", "Refunded abandoned"])
+    })
+  )
+
+  testing(
+    "ends once, whoever recovers it first, and whenever it is stopped",
+    Effect.gen(function* () {
+      const { shared, bench, accountId, reservationId } = yield* crashed("create", { key: "key" })
+      bench.recover = () => Effect.succeed({ data: { text: "it stands", count: 1 } })
+      const hosts = yield* Effect.forEach(range(4), () => host(shared, bench))
+      yield* elapse(LIFETIME)
+      const recover = ({ charge, operations }: Host) => Effect.exit(charge.recover(operations.create, accountId, reservationId))
+      // One cannot keep the reply, one cannot settle
+      const [first, second, ...others] = hosts
+      if (first === undefined || second === undefined) throw new Error("no host")
+      yield* first.through(({ states }) => ({
+        states: { ...states, write: () => Effect.fail(new StateStore.StateUnavailable({ reason: "full" })) }
+      }))
+      expect(Exit.isFailure(yield* recover(first))).toBe(true)
+      yield* second.fail({ rates: { before: 1 } })
+      expect(Exit.isFailure(yield* recover(second))).toBe(true)
+      expect(yield* endsIn(shared)).toEqual(["CreditReserved"])
+      const exits = yield* Effect.forEach(others, recover, { concurrency: "unbounded" })
+      expect(exits.every(Exit.isSuccess)).toBe(true)
+      expect(yield* recover(second)).toEqual(Exit.void)
+      expect(yield* endsIn(shared)).toEqual(["CreditReserved", "OperationSucceeded"])
+      expect(yield* told(hosts[3]?.call(accountId, { operation: "create", key: "key" }) ?? Effect.die("none"))).toBe("replayed")
+    })
+  )
+
+  testing(
+    "is left alone while it runs, however long after its expiry: its own settle and recovery end it once",
+    Effect.gen(function* () {
+      const shared = yield* stores
+      const bench = makeBench()
+      const here = yield* host(shared, bench)
+      const accountId = yield* opened(here, 10 * UNIT)
+      bench.answer = (_, { reservationId }) =>
+        Effect.gen(function* () {
+          // Recovery finds what stands, before the call itself has come to its settle
+          yield* Effect.orDie(here.charge.recover(here.operations.create, accountId, reservationId))
+          return { data: { text: "made", count: 4 } }
+        })
+      bench.recover = () => Effect.succeed({ data: { text: "made", count: 4 } })
+      const reply = yield* here.call(accountId, { operation: "create", key: "key" })
+      expect(reply).toMatchObject({ data: '{"text":"made","count":4}', billed: { charged: UNIT, balance: 9 * UNIT } })
+      expect(yield* endsIn(shared)).toEqual(["CreditReserved", "OperationSucceeded"])
+    })
+  )
+})
+
+testing(
+  "recovery ends with its process",
+  Effect.gen(function* () {
+    const { shared, bench } = yield* crashed("work")
+    const scope = yield* Scope.make()
+    yield* Effect.provideService(host(shared, bench, { recovery }), Scope.Scope, scope)
+    yield* quiet
+    yield* Scope.close(scope, Exit.void)
+    yield* elapse(minutes(5))
+    expect(yield* endsIn(shared)).toEqual(["CreditReserved"])
+    expect(credits(UNIT)).toBe(UNIT)
+  })
+)
