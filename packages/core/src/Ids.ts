@@ -39,16 +39,17 @@ const bufferedRandom = (): (() => number) => {
   }
 }
 
-const prefixed = (prefix: string): Effect.Effect<string> =>
-  Effect.gen(function* () {
-    const ids = yield* Ids
-    const clock = yield* Clock.Clock
-    return prefix + ids.ulid(clock.currentTimeMillisUnsafe())
+const prefixed = <Id extends string>(prefix: string): Effect.Effect<Id> =>
+  Effect.withFiber((fiber) => {
+    const now = fiber.getRef(Clock.Clock).currentTimeMillisUnsafe()
+    // A prefix and a ULID is what the id's schema asks for
+    return Effect.succeed((prefix + fiber.getRef(Ids).ulid(now)) as Id)
   })
 
-export const newAccountId: Effect.Effect<AccountId> = Effect.map(prefixed("acc_"), AccountId.make)
-export const newReservationId: Effect.Effect<ReservationId> = Effect.map(prefixed("res_"), ReservationId.make)
-export const newLotId: Effect.Effect<string> = prefixed("lot_")
+export const newAccountId = prefixed<AccountId>("acc_")
+export const newReservationId = prefixed<ReservationId>("res_")
+export const newLotId = prefixed<string>("lot_")
+
 /** The lot that a payment buys: the same payment, the same lot, so that a notice that comes again grants nothing. */
 export const lotIdOfPayment = (paymentRef: string): string => `lot_${hash("sha256", paymentRef, "hex").slice(0, 26)}`
 

@@ -432,9 +432,27 @@ export const make = Effect.fnUntraced(function* <State, Event extends { readonly
     run(Effect.ignoreCause(saved))
   }
 
+  /** A stream at rest needs no turn in its queue: only that the store says it ends where we think. */
+  const read: Aggregate<State, Event>["read"] = (id) =>
+    Effect.suspend(() => {
+      const stream = live(id)
+      const { durable } = stream
+      if (durable === undefined || stream.awake || closed) return execute(id, readOnly)
+      return Effect.flatMap(store.lastRevision(stream.name), (last) =>
+        (last === "noStream" ? -1 : last) === durable.revision ? Effect.succeed(asOfNow(durable)) : execute(id, readOnly)
+      )
+    })
+
+  const asOfNow = ({ state, revision, position, at }: Durable<State>): Current<State> => ({
+    state,
+    revision,
+    position,
+    at: Math.max(clock.currentTimeMillisUnsafe(), at)
+  })
+
   const aggregate: Aggregate<State, Event> = {
     execute,
-    read: (id) => execute(id, readOnly),
+    read,
     refused: () => [...refusals.values()],
     live: () => new Set([...recent.keys(), ...older.keys()]).size
   }

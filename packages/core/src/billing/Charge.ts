@@ -3,8 +3,8 @@
  * stops, its hold ends once: captured or refunded. The windows between the steps are those of the ledger's guide.
  */
 import { hash } from "node:crypto"
-import { Cause, Clock, Context, Duration, Effect, Exit, HashMap, Layer, Option, Schedule, Schema, type Scope } from "effect"
 import { Aggregate, type StateStore } from "@millrace/event-sourcing"
+import { Cause, Clock, Context, Duration, Effect, Exit, HashMap, Layer, Option, Schedule, Schema, type Scope } from "effect"
 import * as Credits from "../Credits.ts"
 import { newReservationId } from "../Ids.ts"
 import { type Account, get, outcome } from "../ledger/Account.ts"
@@ -86,15 +86,16 @@ export class Charge extends Context.Service<
     ) => Effect.Effect<void, E | Aggregate.Failure | StateStore.StateUnavailable | VaultFailure, R>
   }
 >()("@millrace/core/billing/Charge") {
-  static readonly layer = (options: ChargeOptions = {}): Layer.Layer<Charge, never, Ledger | PriceBook | Replies | Vault | CircuitBreaker> =>
-    Layer.effect(Charge, make(options))
+  static readonly layer = (
+    options: ChargeOptions = {}
+  ): Layer.Layer<Charge, never, Ledger | PriceBook | Replies | Vault | CircuitBreaker> => Layer.effect(Charge, make(options))
 }
 
 /** The part of an operation that a call needs. */
 export interface Runnable<Input, A, E extends OperationError, R> {
   readonly key: string
   readonly quantity: (input: Input) => number
-  readonly success: Schema.Codec<A, any>
+  readonly success: Schema.Codec<A, unknown>
   readonly check: (input: Input, caller: Omit<Operation.Caller, "reservationId">) => Effect.Effect<void, E, R>
   readonly run: (input: Input, caller: Operation.Caller) => Effect.Effect<Operation.Outcome<A>, E, R>
   readonly recover?: (reservationId: string) => Effect.Effect<Operation.Outcome<A> | undefined, E, R>
@@ -263,7 +264,7 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
             return Effect.andThen(giveUp(accountId, call, "service_error"), Effect.die(error))
           case "HoldExpired":
           case "AlreadyEnded":
-            return late === "charge" ? chargedLate(accountId, call, done) : Effect.fail(new ResultWithheld())
+            return late === "charge" ? chargedLate(accountId, call, hold, done) : Effect.fail(new ResultWithheld())
           default:
             return Effect.andThen(putRight(accountId, call), Effect.fail(new OutcomeUnknown()))
         }
@@ -287,16 +288,19 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
 
   /** A reservation of its own: so its key is looked up again, for another attempt may have used it since. */
   const chargedLate = Effect.fnUntraced(
-    function* (accountId: string, { key: before, ...late }: Decisions.Reserve, done: Done) {
+    function* (accountId: string, { key: before, ...late }: Decisions.Reserve, hold: Committed, done: Done) {
       const key = before && { ...before, lookedUpAt: clock.currentTimeMillisUnsafe() }
       if (key !== undefined && (yield* replayOf(accountId, key)) !== undefined) return yield* new ResultWithheld()
       const call: Decisions.Reserve = { ...late, reservationId: yield* newReservationId, ...(key && { key }) }
-      yield* keep(accountId, call, (yield* ledger.read(accountId)).revision, done)
+      // As of the hold that has ended: until this one is settled, the reply of another attempt that was made since goes before it
+      yield* keep(accountId, call, hold.revision, done)
+      const { revision } = yield* ledger.read(accountId)
       const settle = settleOf(late.reservationId, done)
       const committed = yield* ledger.execute(accountId, Decisions.settleLate(call, settle), { $correlationId: call.requestId }).pipe(
         Effect.retry({ while: isTransient, ...SETTLE_AGAIN }),
         Effect.catchIf(isTransient, () => Effect.andThen(putRight(accountId, call), Effect.fail(new OutcomeUnknown())))
       )
+      yield* Effect.ignore(keep(accountId, call, revision, done))
       return replyOf(call, done, committed)
     },
     Effect.mapError((error) => (error._tag === "OutcomeUnknown" ? error : new ResultWithheld()))
@@ -317,14 +321,18 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
   const giveUp = (accountId: string, call: Decisions.Reserve, reason: "cancelled" | "service_error"): Effect.Effect<void, OutcomeUnknown> =>
     ledger.execute(accountId, Decisions.refund(call.reservationId, reason), { $correlationId: call.requestId }).pipe(
       Effect.asVoid,
-      Effect.catch(() => Effect.andThen(putRight(accountId, call), call.recoverable === true ? Effect.fail(new OutcomeUnknown()) : Effect.void))
+      Effect.catch(() =>
+        Effect.andThen(putRight(accountId, call), call.recoverable === true ? Effect.fail(new OutcomeUnknown()) : Effect.void)
+      )
     )
 
   /** The caller could not be told: without a key the call must cost nothing, with one a retry may still find it settled. */
   const putRight = (accountId: string, { reservationId, requestId, key }: Decisions.Reserve) =>
     ledger.execute(accountId, Decisions.refund(reservationId, "service_error"), { $correlationId: requestId }).pipe(
       Effect.catchTag(["AlreadyEnded", "ReservationNotFound"], () =>
-        key === undefined ? ledger.giveBack(accountId, reservationId, { reason: "service_error" }, { $correlationId: requestId }) : Effect.void
+        key === undefined
+          ? ledger.giveBack(accountId, reservationId, { reason: "service_error" }, { $correlationId: requestId })
+          : Effect.void
       ),
       // It never was, or was refunded: there is nothing to put right
       Effect.catchTag("ReservationNotFound", () => Effect.void),
@@ -341,9 +349,11 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
     reservationId: string
   ) =>
     Effect.gen(function* () {
-      const { state, revision } = yield* ledger.read(accountId)
+      const { state, revision, at } = yield* ledger.read(accountId)
       const hold = get(state.holds, reservationId)
       if (hold?.recoverable !== true) return yield* Effect.asVoid(ledger.execute(accountId, Decisions.applyDue))
+      // It may still run, here or at another host
+      if (hold.expiresAt !== undefined && hold.expiresAt > at) return
       if (operation?.recover === undefined) {
         return yield* Effect.logError("No operation here can say what became of a call", { accountId, reservationId })
       }
@@ -384,7 +394,7 @@ const encoders = new WeakMap<object, (data: unknown) => unknown>()
 
 /** An upstream's answer that its own schema refuses is no answer. */
 const encode = <A>(
-  { success }: { readonly success: Schema.Codec<A, any> },
+  { success }: { readonly success: Schema.Codec<A, unknown> },
   { data, quantity }: Operation.Outcome<A>,
   upstream: string
 ): Effect.Effect<Done, UpstreamUnavailable> =>

@@ -2,8 +2,9 @@
  * Replies kept for callers who come again with the same idempotency key: sealed under their account's key, for a day. A reply is
  * stored before its call is settled, so finding one says nothing yet: the account says whether it was.
  */
-import { Clock, Context, Effect, Layer, Schema } from "effect"
+
 import { StateStore } from "@millrace/event-sourcing"
+import { Clock, Context, Effect, Layer, Schema } from "effect"
 import { ofAccount, Vault, type VaultFailure } from "../vault/Vault.ts"
 
 export const StoredReply = Schema.Struct({
@@ -28,9 +29,16 @@ const PURPOSE = "reply"
 export class Replies extends Context.Service<
   Replies,
   {
-    readonly find: (accountId: string, keyHash: string) => Effect.Effect<StoredReply | undefined, StateStore.StateUnavailable | VaultFailure>
+    readonly find: (
+      accountId: string,
+      keyHash: string
+    ) => Effect.Effect<StoredReply | undefined, StateStore.StateUnavailable | VaultFailure>
     /** Keeps a reply in place of one of an earlier hold. One of a later hold stays: whoever was overtaken has nothing to replay. */
-    readonly keep: (accountId: string, keyHash: string, reply: StoredReply) => Effect.Effect<void, StateStore.StateUnavailable | VaultFailure>
+    readonly keep: (
+      accountId: string,
+      keyHash: string,
+      reply: StoredReply
+    ) => Effect.Effect<void, StateStore.StateUnavailable | VaultFailure>
   }
 >()("@millrace/core/billing/Replies") {
   static readonly layer: Layer.Layer<Replies, never, StateStore.StateStore | Vault> = Layer.effect(

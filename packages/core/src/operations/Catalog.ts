@@ -1,8 +1,9 @@
 /** The operations of this host, one by one: whatever there is to know about all of them derives from this list. */
-import { Context, Effect, Layer, Schema } from "effect"
+
 import type { Aggregate } from "@millrace/event-sourcing"
-import * as Credits from "../Credits.ts"
+import { Context, Effect, Layer, Schema } from "effect"
 import { type NotPriced, PriceBook } from "../billing/PricePlan.ts"
+import * as Credits from "../Credits.ts"
 import type * as Operation from "./Operation.ts"
 
 /** One operation as a caller may want to know it. */
@@ -57,4 +58,10 @@ const describe = ({ key, summary, route }: Operation.Any, priceVersion: number, 
   input: { params: bounds(route.params), query: bounds(route.query), body: bounds(route.body) }
 })
 
-const bounds = (fields: Schema.Struct.Fields): unknown => Schema.toJsonSchemaDocument(Schema.toType(Schema.Struct(fields))).schema
+/** By itself: what it refers to is among its own `$defs`. */
+const bounds = (fields: Schema.Struct.Fields): unknown => {
+  // Effect's schema of no fields is that of anything at all
+  if (Object.keys(fields).length === 0) return { type: "object", properties: {} }
+  const { schema, definitions } = Schema.toJsonSchemaDocument(Schema.toType(Schema.Struct(fields)))
+  return Object.keys(definitions).length === 0 ? schema : { ...schema, $defs: definitions }
+}
