@@ -1,16 +1,21 @@
 /** What administrative commands share: the store they work on, who acts and why, and how they write amounts and times. */
 import { userInfo } from "node:os"
-import { Config, Effect, Layer, Option, Schema } from "effect"
-import { Flag } from "effect/cli"
 import { Credits, Millrace, toIso } from "@millrace/core"
 import type { Aggregate } from "@millrace/event-sourcing"
+import { Config, Effect, Layer, Option } from "effect"
+import { Flag } from "effect/cli"
+import * as Setting from "./Setting.ts"
 import * as StoreUrl from "./StoreUrl.ts"
 
-export const store = Flag.String("store").pipe(
-  Flag.withDescription(`Where everything is kept (MILLRACE_STORE, else ${StoreUrl.DEFAULT})`),
-  Flag.withFallbackConfig(Config.String("MILLRACE_STORE")),
-  Flag.withDefault(StoreUrl.DEFAULT)
-)
+export const store = Setting.make({
+  flag: "store",
+  variable: "MILLRACE_STORE",
+  description: "Where everything is kept: sqlite:PATH",
+  metavar: "url",
+  fallback: StoreUrl.DEFAULT,
+  parse: (text) => text,
+  expected: "a store"
+})
 
 export const masterKey = Config.Redacted("MILLRACE_MASTER_KEY").pipe(Config.option, Config.map(Option.getOrUndefined))
 
@@ -48,7 +53,7 @@ export const amount = Flag.String("amount").pipe(
   Flag.withDescription("Credits, with at most three decimals"),
   Flag.filterMap(
     (text) => Option.filter(Option.fromUndefinedOr(Credits.parse(text)), (credits) => credits > 0),
-    (text) => `${JSON.stringify(text)} is no amount of credits: a number greater than 0 with at most three decimals`
+    () => "an amount of credits: a number greater than 0 with at most three decimals, such as 100 or 0.5"
   )
 )
 
@@ -57,12 +62,21 @@ export const time = (name: string, description: string) =>
   Flag.String(name).pipe(
     Flag.withDescription(`${description}: 2026-12-31T00:00:00Z`),
     Flag.filterMap(
-      (text) => Option.filter(Option.some(Date.parse(text)), (millis) => ISO.test(text) && !Number.isNaN(millis)),
-      (text) => `${JSON.stringify(text)} is no time such as 2026-12-31T00:00:00Z`
+      (text) => Option.fromUndefinedOr(instantOf(text)),
+      () => "a time in ISO 8601 with its zone, such as 2026-12-31T00:00:00Z"
     ),
     Flag.optional
   )
 
-const ISO = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d))?$/u
+const ISO = /^(?<day>\d{4}-\d\d-\d\d)(?:T\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d))?$/u
 
-export const isoOrNull = (millis: number | null | undefined): string | null => (millis === null || millis === undefined ? null : toIso(millis))
+/** Undefined for what is no instant; a 30th of February is none, though JavaScript takes it for a day in March. */
+const instantOf = (text: string): number | undefined => {
+  const day = Date.parse(ISO.exec(text)?.groups?.["day"] ?? "")
+  if (Number.isNaN(day) || !text.startsWith(new Date(day).toISOString().slice(0, 10))) return undefined
+  const instant = Date.parse(text)
+  return Number.isNaN(instant) ? undefined : instant
+}
+
+export const isoOrNull = (millis: number | null | undefined): string | null =>
+  millis === null || millis === undefined ? null : toIso(millis)

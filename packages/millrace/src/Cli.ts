@@ -11,12 +11,18 @@ import { holds } from "./commands/Holds.ts"
 import { journal } from "./commands/Journal.ts"
 import { keys } from "./commands/Keys.ts"
 import { serve } from "./commands/Serve.ts"
+import * as Usage from "./Usage.ts"
 
 export const VERSION = "0.1.0"
 
 const millrace = Command.make("millrace").pipe(
   Command.withDescription("A credit ledger for APIs that bill by the call: serve it, administer it, audit it"),
-  Command.withSubcommands([serve, accounts, keys, credits, holds, charges, balance, events, audit, journal])
+  Command.withSubcommands([serve, accounts, keys, credits, holds, charges, balance, events, audit, journal]),
+  Command.withExamples([
+    { command: "millrace serve --demo", description: "Serve on 127.0.0.1:8787, with an account to try" },
+    { command: "millrace audit", description: "Replay what was kept, from another terminal" }
+  ])
 )
 
-export const run = (args: ReadonlyArray<string>) => Effect.suspend(() => Command.runWith(millrace, { version: VERSION })(args))
+export const run = (args: ReadonlyArray<string>) =>
+  Effect.suspend(() => Command.runWith(millrace, { version: VERSION })(args)).pipe(Effect.provide(Usage.layer))

@@ -1,6 +1,7 @@
 /** The demo account: opened once with the sign-up credits; each start issues a new key for it and revokes the former ones. */
-import { Effect, Redacted } from "effect"
+
 import { Credits, KeyRing, Ledger, Registration } from "@millrace/core"
+import { Effect, Redacted } from "effect"
 
 const EMAIL = "demo@millrace.invalid"
 const METADATA = { actor: "millrace", reason: "serve --demo" }

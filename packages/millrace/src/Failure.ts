@@ -13,6 +13,11 @@ export class CommandFailed extends Error {
   readonly _tag = "CommandFailed"
 }
 
+/** Whoever read the output, as `head` does, has had enough: no failure, but there is nothing left to do. */
+export class ReaderGone extends Error {
+  readonly _tag = "ReaderGone"
+}
+
 const WORDS: Readonly<Record<string, (failure: never) => string>> = {
   AccountNotFound: () => "there is no such account",
   AccountClosed: () => "the account is closed",
@@ -20,16 +25,19 @@ const WORDS: Readonly<Record<string, (failure: never) => string>> = {
   InvalidEmail: () => "that is no e-mail address",
   ApiKeyNotFound: ({ keyId }: { readonly keyId: string }) => `the account has no key ${keyId}`,
   ExpiryPast: () => "the expiry lies in the past",
-  LotNotFound: ({ lotId }: { readonly lotId: string }) => `the account has no lot ${lotId}`,
+  LotNotFound: ({ lotId }: { readonly lotId: string }) => `there is no lot ${lotId}`,
   LotNotPaid: ({ lotId }: { readonly lotId: string }) => `nobody paid for lot ${lotId}, so there is no payment to take back`,
   ReservationNotFound: ({ reservationId }: { readonly reservationId: string }) => `no reservation ${reservationId} was settled`,
   RefundExceedsCharge: ({ refundable }: { readonly refundable: number }) => `at most ${refundable / 1000} credits can be given back`,
   StoreUnavailable: ({ reason }: { readonly reason: string }) => reason,
   StateUnavailable: ({ reason }: { readonly reason: string }) => reason,
+  AppendInDoubt: ({ reason }: { readonly reason: string }) => `whether it was written is not known, look before trying again: ${reason}`,
   WrongMasterKey: ({ reason }: { readonly reason: string }) => reason,
-  MalformedMasterKey: ({ reason }: { readonly reason: string }) => `the master key is malformed: ${reason}`,
+  MalformedMasterKey: ({ reason }: { readonly reason: string }) => reason,
   StreamRefused: ({ stream, revision, reason }: { readonly stream: string; readonly revision: number; readonly reason: string }) =>
     `stream ${stream} cannot be read at revision ${revision}: ${reason}`,
+  UnreadableLog: ({ position, stream, reason }: { readonly position: string; readonly stream: string; readonly reason: string }) =>
+    `the event at ${position} in ${stream} cannot be read: ${reason}`,
   Busy: ({ stream }: { readonly stream: string }) => `stream ${stream} is busy, try again`,
   SubjectDestroyed: () => "what this account had sealed was erased",
   Tampered: () => "what is sealed for this account does not open: it was changed, or belongs elsewhere"
@@ -41,18 +49,26 @@ export const describe = (failure: Failure): string => {
   return words === undefined ? failure.message || failure._tag : words(failure as never)
 }
 
+/** One line, whatever is in it. */
+export const tell = ({ code, message }: { readonly code: string; readonly message: string }): Effect.Effect<void> =>
+  Effect.sync(() => {
+    const line = message.replaceAll(/\s*\n\s*/gu, " ")
+    process.stderr.write(process.stderr.isTTY ? `millrace: ${line}\n` : `${JSON.stringify({ error: { code, message: line } })}\n`)
+  })
+
 /** Prints a failure and has the process exit with 1. Interruption, by a signal, is none. */
 export const report = (cause: Cause.Cause<unknown>): Effect.Effect<void> =>
-  Effect.sync(() => {
-    if (Cause.hasInterruptsOnly(cause)) return
-    process.exitCode = 1
+  Effect.suspend(() => {
+    if (Cause.hasInterruptsOnly(cause)) return Effect.void
     const error = Cause.squash(cause)
+    if (error instanceof ReaderGone) return Effect.void
+    process.exitCode = 1
     // The command line has said already what is wrong with its words
-    if (CliError.isCliError(error)) return
-    const failure: Failure =
-      typeof error === "object" && error !== null && "_tag" in error && typeof error._tag === "string"
-        ? (error as Failure)
-        : { _tag: "InternalError", message: error instanceof Error ? (error.stack ?? error.message) : String(error) }
-    const message = describe(failure)
-    process.stderr.write(process.stderr.isTTY ? `millrace: ${message}\n` : `${JSON.stringify({ error: { code: failure._tag, message } })}\n`)
+    if (CliError.isCliError(error)) return Effect.void
+    return isFailure(error)
+      ? tell({ code: error._tag, message: describe(error) })
+      : tell({ code: "InternalError", message: `a fault of millrace itself: ${error instanceof Error ? error.message : String(error)}` })
   })
+
+const isFailure = (error: unknown): error is Failure =>
+  typeof error === "object" && error !== null && "_tag" in error && typeof error._tag === "string"

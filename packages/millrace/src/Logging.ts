@@ -3,21 +3,25 @@ import { Cause, Effect, Layer, Logger, References } from "effect"
 import { pino } from "pino"
 
 const LEVELS = { Trace: "trace", Debug: "debug", Info: "info", Warn: "warn", Error: "error", Fatal: "fatal" } as const
+const EFFECT_LEVELS = { trace: "Trace", debug: "Debug", info: "Info", warn: "Warn", error: "Error", fatal: "Fatal" } as const
 
 /** The levels, from the least to the most that is told. */
-export const levels = ["Fatal", "Error", "Warn", "Info", "Debug", "Trace"] as const
+export const levels = ["fatal", "error", "warn", "info", "debug", "trace"] as const
 export type Level = (typeof levels)[number]
 
 export const layer = (level: Level): Layer.Layer<never> =>
   Layer.unwrap(
     Effect.gen(function* () {
-      const log = pino({ base: null, level: "trace", timestamp: pino.stdTimeFunctions.isoTime }, pino.destination({ fd: 2, sync: true }))
+      const stderr = pino.destination({ fd: 2, sync: true })
+      // A server goes on when nobody reads its log any more
+      stderr.on("error", () => {})
+      const log = pino({ base: null, level: "trace", timestamp: pino.stdTimeFunctions.isoTime }, stderr)
       const logger = Logger.make(({ cause, fiber, logLevel, message }) => {
         const [first, ...rest] = Array.isArray(message) ? message : [message]
         const fields = { ...fiber.getRef(References.CurrentLogAnnotations), ...detailsOf(rest, cause) }
         if (logLevel !== "All" && logLevel !== "None") log[LEVELS[logLevel]](fields, String(first))
       })
-      return Layer.mergeAll(Logger.layer([logger]), Layer.succeed(References.MinimumLogLevel, level))
+      return Layer.mergeAll(Logger.layer([logger]), Layer.succeed(References.MinimumLogLevel, EFFECT_LEVELS[level]))
     })
   )
 

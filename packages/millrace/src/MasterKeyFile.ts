@@ -1,7 +1,7 @@
 /** The master key: from the environment, else from a file beside the database that only its owner may read. */
 import { existsSync, linkSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
-import { Effect, Layer, Redacted } from "effect"
 import { generateMasterKey, MasterKey } from "@millrace/core"
+import { Effect, Layer, Redacted } from "effect"
 import { CommandFailed } from "./Failure.ts"
 
 interface Options {
@@ -17,9 +17,7 @@ export const layer = ({ given, file, isNew }: Options) =>
       if (given !== undefined) return MasterKey.layer(given)
       if (existsSync(file)) return MasterKey.layer(yield* read(file))
       if (!isNew) {
-        return yield* Effect.fail(
-          new CommandFailed(`the master key is missing: set MILLRACE_MASTER_KEY, or put the file back at ${file}`)
-        )
+        return yield* Effect.fail(new CommandFailed(`the master key is missing: set MILLRACE_MASTER_KEY, or put the file back at ${file}`))
       }
       const key = yield* generateMasterKey
       yield* write(file, key)

@@ -1,6 +1,7 @@
 /** Answers: for people on a terminal, as JSON for programs or where it was asked for. */
 import { Effect } from "effect"
 import { Flag } from "effect/cli"
+import { ReaderGone } from "./Failure.ts"
 
 export const json = Flag.Boolean("json").pipe(
   Flag.withDescription("Print JSON, as is done wherever the output is not a terminal"),
@@ -10,24 +11,32 @@ export const json = Flag.Boolean("json").pipe(
 /** Whether a person reads along. */
 export const isForPeople = (json: boolean): boolean => !json && process.stdout.isTTY === true
 
-const write = (text: string): Effect.Effect<void> =>
+// A reader that went away is told to whoever writes; without a listener it would end the process, a server too
+process.stdout.on("error", () => {})
+
+const write = (text: string): Effect.Effect<void, ReaderGone> =>
   Effect.callback((resume) => {
-    // A reader that went away, as `| head` does, is the end of the output and not a fault
-    process.stdout.write(text, () => resume(Effect.void))
+    process.stdout.write(text, (error) => resume(error ? Effect.fail(new ReaderGone("nobody reads the output")) : Effect.void))
   })
 
 /** One answer. */
-export const print = (json: boolean, answer: unknown): Effect.Effect<void> =>
+export const print = (json: boolean, answer: unknown): Effect.Effect<void, ReaderGone> =>
   write(isForPeople(json) ? `${format(answer)}\n` : `${JSON.stringify(answer)}\n`)
 
 /** One line of many. */
-export const line = (text: string): Effect.Effect<void> => write(`${text}\n`)
+export const line = (text: string): Effect.Effect<void, ReaderGone> => write(`${text}\n`)
 
 export const text = write
 
 const isScalar = (value: unknown): boolean => typeof value !== "object" || value === null
 
-const scalar = (value: unknown): string => (value === null || value === undefined ? "-" : String(value))
+/** What could move the cursor or turn the text around is shown, not done: labels are their owners' words. */
+const UNPRINTABLE = /[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu
+
+export const printable = (text: string): string =>
+  text.replaceAll(UNPRINTABLE, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`)
+
+const scalar = (value: unknown): string => (value === null || value === undefined ? "-" : printable(String(value)))
 
 /** Names and values in two columns; lists of records as tables. */
 const format = (value: unknown, indent = ""): string => {
@@ -36,7 +45,9 @@ const format = (value: unknown, indent = ""): string => {
   const entries = Object.entries(value as object)
   const width = Math.max(0, ...entries.map(([name]) => name.length))
   return entries
-    .map(([name, inner]) => (isScalar(inner) ? `${indent}${name.padEnd(width)}  ${scalar(inner)}` : `${indent}${name}\n${format(inner, `${indent}  `)}`))
+    .map(([name, inner]) =>
+      isScalar(inner) ? `${indent}${name.padEnd(width)}  ${scalar(inner)}` : `${indent}${name}\n${format(inner, `${indent}  `)}`
+    )
     .join("\n")
 }
 
@@ -45,8 +56,13 @@ const table = (rows: ReadonlyArray<unknown>, indent: string): string => {
   const names = [...new Set(rows.flatMap((row) => Object.keys(row as object)))]
   const cells = rows.map((row) => names.map((name) => cell((row as Record<string, unknown>)[name])))
   const widths = names.map((name, i) => Math.max(name.length, ...cells.map((row) => row[i]?.length ?? 0)))
-  const print = (row: ReadonlyArray<string>) => indent + row.map((text, i) => text.padEnd(widths[i] ?? 0)).join("  ").trimEnd()
+  const print = (row: ReadonlyArray<string>) =>
+    indent +
+    row
+      .map((text, i) => text.padEnd(widths[i] ?? 0))
+      .join("  ")
+      .trimEnd()
   return [print(names), ...cells.map(print)].join("\n")
 }
 
-const cell = (value: unknown): string => (isScalar(value) ? scalar(value) : JSON.stringify(value))
+const cell = (value: unknown): string => scalar(isScalar(value) ? value : JSON.stringify(value))

@@ -1,14 +1,16 @@
 /** Where everything is kept: `sqlite:./data/millrace.db`, or `memory:` for as long as a server runs. */
-import { existsSync, mkdirSync } from "node:fs"
+import { closeSync, existsSync, mkdirSync, openSync, statSync } from "node:fs"
 import { dirname, join, resolve } from "node:path"
-import { Effect, Layer, Redacted } from "effect"
 import { generateMasterKey, MasterKey } from "@millrace/core"
-import { EventStore, MemoryEventStore, MemoryStateStore, StateStore } from "@millrace/event-sourcing"
+import { EventStore, MemoryEventStore, MemoryStateStore, type StateStore } from "@millrace/event-sourcing"
 import { SqliteEventStore, SqliteStateStore } from "@millrace/event-store-sqlite"
+import { Effect, Layer, type Redacted } from "effect"
 import { CommandFailed } from "./Failure.ts"
 import * as MasterKeyFile from "./MasterKeyFile.ts"
 
 export const DEFAULT = "sqlite:./data/millrace.db"
+
+const MEMORY = "memory:"
 
 export interface StoreOptions {
   readonly url: string
@@ -24,19 +26,18 @@ export type Stores = EventStore.EventStore | StateStore.StateStore | MasterKey
 export const layer = ({ url, masterKey, mode }: StoreOptions) =>
   Layer.unwrap(
     Effect.gen(function* () {
-      if (url === "memory:") {
-        if (mode === "open") return yield* Effect.fail(new CommandFailed("memory: lasts as long as a server; name the store it should work on"))
+      if (url === MEMORY && mode === "create") {
         const key = masterKey ?? (yield* generateMasterKey)
         return Layer.mergeAll(MemoryEventStore.layer, MemoryStateStore.layer, MasterKey.layer(key))
       }
-      const filename = yield* fileOf(url)
-      if (mode === "create") yield* makeFolder(dirname(filename))
-      else if (!existsSync(filename)) return yield* Effect.fail(new CommandFailed(`there is no store at ${filename}`))
-      const state = stateFileOf(filename)
-      const isNew = !existsSync(filename) && !existsSync(state)
+      const files = yield* filesOf(url)
+      const isNew = yield* isMissing(files)
+      if (isNew && mode === "open") return yield* Effect.fail(noStore(files.log))
+      if (isNew) yield* prepare(files)
       // The key first: a store without its key is lost, a key without its store is not
-      return Layer.mergeAll(SqliteEventStore.layer({ filename }), SqliteStateStore.layer({ filename: state })).pipe(
-        Layer.provideMerge(MasterKeyFile.layer({ given: masterKey, file: join(dirname(filename), "master.key"), isNew }))
+      return SqliteStateStore.layer({ filename: files.state }).pipe(
+        Layer.provideMerge(SqliteEventStore.layer({ filename: files.log })),
+        Layer.provideMerge(MasterKeyFile.layer({ given: masterKey, file: files.masterKey, isNew }))
       )
     })
   )
@@ -45,23 +46,79 @@ export const layer = ({ url, masterKey, mode }: StoreOptions) =>
 export const logLayer = (url: string) =>
   Layer.unwrap(
     Effect.gen(function* () {
-      const filename = yield* fileOf(url)
-      if (!existsSync(filename)) return yield* Effect.fail(new CommandFailed(`there is no store at ${filename}`))
-      return SqliteEventStore.layer({ filename, readOnly: true })
+      const { log } = yield* filesOf(url)
+      if (!existsSync(log)) return yield* Effect.fail(noStore(log))
+      return SqliteEventStore.layer({ filename: log, readOnly: true })
     })
   )
 
-const fileOf = (url: string): Effect.Effect<string, CommandFailed> => {
-  const path = url.startsWith("sqlite:") ? url.slice("sqlite:".length).replace(/^\/\/(?=\/)/u, "") : ""
-  return path === ""
-    ? Effect.fail(new CommandFailed(`unknown store ${JSON.stringify(url)}: sqlite:PATH, such as ${DEFAULT}, or memory: for serve`))
-    : Effect.succeed(resolve(path))
+/** A position as events show it; its leading zeros may be left out. Undefined for what is none. */
+export const positionOf = (text: string): EventStore.Position | undefined =>
+  /^\d{1,16}$/u.test(text) ? EventStore.position(text.padStart(16, "0")) : undefined
+
+/** A store's files, by their absolute paths. */
+interface Files {
+  readonly log: string
+  readonly state: string
+  readonly masterKey: string
 }
 
-const stateFileOf = (filename: string): string => filename.replace(/(?<end>\.[^./]*)?$/u, ".state$<end>")
+const URL = /^sqlite:(?:\/\/(?=\/))?(?!\/\/)(?<path>.+)$/u
 
-const makeFolder = (folder: string): Effect.Effect<void, CommandFailed> =>
-  Effect.try({
-    try: () => void mkdirSync(folder, { recursive: true }),
-    catch: (error) => new CommandFailed(`the folder ${folder} cannot be made: ${error instanceof Error ? error.message : String(error)}`)
+const filesOf = (url: string): Effect.Effect<Files, CommandFailed> => {
+  if (url === MEMORY) return Effect.fail(new CommandFailed("memory: lasts as long as the server that keeps it: name another store"))
+  const path = URL.exec(url)?.groups?.["path"]
+  if (path === undefined || path.startsWith(":")) {
+    return Effect.fail(new CommandFailed(`unknown store ${JSON.stringify(url)}: sqlite:PATH, such as ${DEFAULT}, or memory: for serve`))
+  }
+  const log = resolve(path)
+  return Effect.succeed({
+    log,
+    state: log.replace(/(?<end>\.[^./]*)?$/u, ".state$<end>"),
+    masterKey: join(dirname(log), "master.key")
   })
+}
+
+const noStore = (log: string) => new CommandFailed(`there is no store at ${log}`)
+
+/**
+ * Whether there is nothing yet. Half a store is something else: with its other half begun anew, what was sealed, or had been seen
+ * already, would be lost without a word.
+ */
+const isMissing = ({ log, state }: Files): Effect.Effect<boolean, CommandFailed> => {
+  const stateFile = statSync(state, { throwIfNoEntry: false })
+  if (statSync(log, { throwIfNoEntry: false })?.isDirectory() === true) return Effect.fail(new CommandFailed(`${log} is a folder: name a file in it`))
+  if (existsSync(log)) {
+    return stateFile === undefined
+      ? Effect.fail(
+          new CommandFailed(`${state} is missing, and with it the keys to what is sealed: put it back, or an empty file to do without`)
+        )
+      : Effect.succeed(false)
+  }
+  return stateFile !== undefined && stateFile.size > 0
+    ? Effect.fail(new CommandFailed(`${log} is missing, but ${state} is there, which belongs to it: put it back`))
+    : Effect.succeed(true)
+}
+
+/** The folder, and an empty state: whatever stops the making of the rest, it can go on from there. */
+const prepare = ({ log, state }: Files): Effect.Effect<void, CommandFailed> =>
+  Effect.try({
+    try: () => {
+      makeFolder(dirname(log))
+      closeSync(openSync(state, "a"))
+    },
+    catch: (error) =>
+      new CommandFailed(`a store cannot be made in ${dirname(log)}: ${error instanceof Error ? error.message : String(error)}`)
+  })
+
+/** With those above it. One by one: told to do it alone, Node never comes back where a folder cannot be made, as under `/proc`. */
+const makeFolder = (folder: string): void => {
+  if (existsSync(folder)) return
+  makeFolder(dirname(folder))
+  try {
+    mkdirSync(folder)
+  } catch (error) {
+    // Another process may have been first
+    if (!existsSync(folder)) throw error
+  }
+}

@@ -1,7 +1,8 @@
 /** The operations that the server comes with, and what really does them. */
-import { Layer } from "effect"
+
 import { Api } from "@millrace/http"
 import { CardTypeBinDirectory, HarperGrammarChecker } from "@millrace/upstreams"
+import { Layer } from "effect"
 
 export const api = Api.make(Api.standard)
 

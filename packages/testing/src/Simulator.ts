@@ -214,7 +214,7 @@ const live = <Op extends Operation.Any>(
     for (const host of hosts) host.calm()
     const waited = yield* Effect.timeoutOption(Fiber.awaitAll(actors), ANSWERED)
     if (waited._tag === "None") violated("somebody waits for an answer that does not come")
-    yield* Effect.forEach(hosts, (host) => (host.isUp ? Effect.void : host.start), { discard: true })
+    yield* Effect.forEach(hosts, (host) => host.start, { discard: true })
     yield* Effect.sleep(RECOVERED)
     yield* retried(office, intents, random.fork("retries"))
     yield* Effect.sleep(MINUTE)
@@ -313,7 +313,6 @@ const disturbed = <Op extends Operation.Any>(
   violated: (what: string) => void
 ): Effect.Effect<void> =>
   Effect.gen(function* () {
-    const { lives } = host
     switch (random.below(5)) {
       case 0:
         yield* Effect.replicateEffect(Effect.yieldNow, random.below(200), { discard: true })
@@ -330,7 +329,7 @@ const disturbed = <Op extends Operation.Any>(
         if (!(yield* host.stop)) violated(`${host.name} does not stop`)
     }
     yield* Effect.sleep(random.below(random.pick([10, 3_000, 60_000])))
-    if (!host.isUp && host.lives === lives) yield* host.start
+    yield* host.start
   })
 
 /** Under each key one more call, in the calm: what succeeded is replayed, nothing is charged twice, what did not may now. */

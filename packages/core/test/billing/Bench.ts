@@ -164,11 +164,15 @@ const way = (to: Stores) => {
       list: (...of) => each((to) => to.states.list(...of)),
       write: (...of) => each((to) => to.states.write(...of))
     }),
-    /** From now on appends and reads meet these faults, counted from now; none to be well again. */
-    fail: (options?: FaultyEventStore.Options) =>
+    /** From now on appends and reads meet these faults, counted from now. */
+    fail: (options: FaultyEventStore.Options) =>
       Effect.sync(() => {
-        events = options === undefined ? to.events : FaultyEventStore.make(to.events, options)
+        events = FaultyEventStore.make(to.events, options)
       }),
+    heal: Effect.sync(() => {
+      events = to.events
+      states = to.states
+    }),
     /** The process is gone for whoever else uses the stores: nothing of it arrives any more. */
     cut: Effect.sync(() => {
       events = FaultyEventStore.make(to.events, { rates: { before: 1 }, unavailable: 1 })

@@ -17,12 +17,12 @@ import {
   paused,
   quiet,
   range,
+  START,
   seconds,
   setting,
-  START,
   stores,
-  testing,
   TIMEOUT,
+  testing,
   told,
   UNIT
 } from "./Bench.ts"
@@ -45,7 +45,14 @@ describe("a call that succeeds", () => {
       const [hold, success] = yield* eventsIn(shared)
       expect(bench.runs).toEqual([{ accountId, requestId: "req_a", reservationId: expect.stringMatching(/^res_/u) }])
       const reservationId = bench.runs[0]?.reservationId
-      expect(hold).toMatchObject({ reservationId, requestId: "req_a", operation: "bench.work", quantity: 3, priceVersion: 2, amount: 3 * UNIT })
+      expect(hold).toMatchObject({
+        reservationId,
+        requestId: "req_a",
+        operation: "bench.work",
+        quantity: 3,
+        priceVersion: 2,
+        amount: 3 * UNIT
+      })
       expect(hold).toMatchObject({ expiresAt: START + LIFETIME })
       expect(success).toMatchObject({ _tag: "OperationSucceeded", reservationId, charged: 3 * UNIT, quantity: 3 })
       expect((yield* logText(shared)).match(/"\$correlationId":"req_a"|\\"\$correlationId\\":\\"req_a\\"/gu)).toHaveLength(2)
@@ -156,7 +163,7 @@ describe("a call that succeeds", () => {
       const [hold, success] = yield* eventsIn(shared)
       expect(hold).toMatchObject({ priceVersion: 2, amount: UNIT, expiresAt: START + 100 + LIFETIME })
       expect(success).toMatchObject({ charged: UNIT })
-      yield* here.fail()
+      yield* here.heal
       expect((yield* here.call(accountId)).billed?.charged).toBe(3 * UNIT)
     })
   )
@@ -215,7 +222,9 @@ describe("a call that is refused writes nothing and runs nothing:", () => {
     ({ here, accountId }) => here.grant(accountId, UNIT / 2, "lot_half"),
     { units: 21 }
   )
-  refused("the account is suspended", { _tag: "AccountSuspended" }, ({ here, accountId }) => here.ledger.execute(accountId, Decisions.suspend))
+  refused("the account is suspended", { _tag: "AccountSuspended" }, ({ here, accountId }) =>
+    here.ledger.execute(accountId, Decisions.suspend)
+  )
   refused("the account is closed", { _tag: "AccountClosed" }, ({ here, accountId }) => here.ledger.execute(accountId, Decisions.close))
   refused("the account is in debt", { _tag: "AccountInDebt", debt: 2 * UNIT }, ({ here, accountId }) =>
     Effect.gen(function* () {
@@ -240,7 +249,8 @@ describe("a call that is refused writes nothing and runs nothing:", () => {
     "its operation counts what is no quantity",
     Effect.gen(function* () {
       const { shared, bench, here, accountId } = yield* setting()
-      for (const units of [-1, 0.0001, Number.NaN, Number.POSITIVE_INFINITY]) expect(yield* told(here.call(accountId, { units }))).toBe("defect")
+      for (const units of [-1, 0.0001, Number.NaN, Number.POSITIVE_INFINITY])
+        expect(yield* told(here.call(accountId, { units }))).toBe("defect")
       expect(yield* eventsIn(shared)).toEqual([])
       expect(bench.runs).toEqual([])
     })
@@ -351,7 +361,11 @@ describe("a call that fails is refunded in full:", () => {
       yield* elapse(TIMEOUT - 1)
       expect(yield* endsIn(shared)).toEqual(["CreditReserved"])
       yield* elapse(1)
-      expect({ ...(yield* Fiber.join(running)) }).toMatchObject({ _tag: "UpstreamUnavailable", upstream: "bench", reason: "it took too long" })
+      expect({ ...(yield* Fiber.join(running)) }).toMatchObject({
+        _tag: "UpstreamUnavailable",
+        upstream: "bench",
+        reason: "it took too long"
+      })
       expect(interrupted).toBe(1)
       expect(yield* endsIn(shared)).toEqual(REFUNDED)
     })

@@ -48,16 +48,22 @@ describe("64 clients who race for the last credits", () => {
           if (first === undefined) throw new Error("no host")
           const accountId = yield* opened(first, balance)
           const { proceed } = yield* paused(bench)
-          const calls = yield* Effect.forEach(range(64), (i) => Effect.forkChild(told((open[i % hosts] ?? first).call(accountId, { units }))))
+          const calls = yield* Effect.forEach(range(64), (i) =>
+            Effect.forkChild(told((open[i % hosts] ?? first).call(accountId, { units })))
+          )
           yield* quiet
           // All who got a hold are running: none has settled yet
-          expect(yield* first.balance(accountId)).toEqual({ available: balance - affordable * units * UNIT, held: affordable * units * UNIT })
+          expect(yield* first.balance(accountId)).toEqual({
+            available: balance - affordable * units * UNIT,
+            held: affordable * units * UNIT
+          })
           yield* proceed
           const ends = count(yield* Effect.forEach(calls, Fiber.join))
           expect(ends["reply"] ?? 0).toBe(affordable)
           expect(ends["InsufficientCredits"] ?? 0).toBe(64 - affordable)
           expect(bench.runs).toHaveLength(affordable)
-          for (const each of open) expect(yield* each.balance(accountId)).toEqual({ available: balance - affordable * units * UNIT, held: 0 })
+          for (const each of open)
+            expect(yield* each.balance(accountId)).toEqual({ available: balance - affordable * units * UNIT, held: 0 })
         })
       )
     }
@@ -141,7 +147,8 @@ describe("two hosts on one store", () => {
       const shared = yield* stores
       const bench = makeBench()
       const { answer } = bench
-      bench.answer = (...of) => (bench.runs.length % 3 === 0 ? Effect.die(new Error("a bug")) : Effect.andThen(Effect.yieldNow, answer(...of)))
+      bench.answer = (...of) =>
+        bench.runs.length % 3 === 0 ? Effect.die(new Error("a bug")) : Effect.andThen(Effect.yieldNow, answer(...of))
       const [here, there] = [yield* host(shared, bench), yield* host(shared, bench)]
       const accountId = yield* opened(here, 40 * UNIT)
       for (const round of range(4)) {

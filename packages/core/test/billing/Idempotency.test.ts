@@ -1,6 +1,6 @@
+import { EventStore } from "@millrace/event-sourcing"
 import { Effect, Fiber, Stream } from "effect"
 import { describe, expect } from "vitest"
-import { EventStore } from "@millrace/event-sourcing"
 import { MAX_REPLY } from "../../src/billing/Replies.ts"
 import { NotFound } from "../../src/operations/OperationError.ts"
 import { ofAccount } from "../../src/vault/Vault.ts"

@@ -5,6 +5,7 @@ import { TestClock } from "effect/testing"
 import { describe, expect } from "vitest"
 import type * as FaultyEventStore from "../../../testing/src/FaultyEventStore.ts"
 import * as Decisions from "../../src/ledger/Decisions.ts"
+import { UpstreamUnavailable } from "../../src/operations/OperationError.ts"
 import {
   elapse,
   endsIn,
@@ -16,9 +17,9 @@ import {
   paused,
   quiet,
   range,
+  type Stores,
   seconds,
   setting,
-  type Stores,
   testing,
   told,
   UNIT,
@@ -221,14 +222,39 @@ describe("stopped while it runs", () => {
         bench.answer = failing(fault)
         expect(yield* patiently(told(here.call(accountId)))).toBe("defect")
         yield* elapse(seconds(20))
-        yield* here.fail()
-        yield* until(Effect.map(endsIn(shared), (ends) => ends.length % 2 === 0 && ends.at(-1) === "Refunded service_error"), seconds(30))
+        yield* here.heal
+        yield* until(
+          Effect.map(endsIn(shared), (ends) => ends.length % 2 === 0 && ends.at(-1) === "Refunded service_error"),
+          seconds(30)
+        )
       }
       bench.answer = answer
       expect(yield* endsIn(shared)).toEqual(range(3).flatMap(() => ["CreditReserved", "Refunded service_error"]))
       expect(yield* here.balance(accountId)).toEqual(FULL)
     })
   )
+
+  for (const key of KEYS) {
+    testing(
+      `what may stand in spite of its failure cannot be told to be free while the store is away, ${name(key)}`,
+      Effect.gen(function* () {
+        const { shared, bench, here, accountId } = yield* setting()
+        const there = yield* host(shared, bench)
+        bench.answer = () =>
+          Effect.andThen(here.cut, Effect.fail(new UpstreamUnavailable({ upstream: "bench", reason: "connection lost" })))
+        bench.recover = () => Effect.succeed({ data: { text: "it stands", count: 1 } })
+        const call = { operation: "create", ...withKey(key) } as const
+        expect(yield* patiently(told(here.call(accountId, call)))).toBe("OutcomeUnknown")
+        yield* elapse(LIFETIME)
+        yield* there.charge.recover(there.operations.create, accountId, bench.runs[0]?.reservationId ?? "")
+        expect(yield* endsIn(shared)).toEqual(["CreditReserved", "OperationSucceeded"])
+        yield* here.heal
+        yield* elapse(seconds(20))
+        expect(yield* there.balance(accountId)).toEqual(key === undefined ? FULL : CHARGED)
+        if (key !== undefined) expect(yield* told(here.call(accountId, call))).toBe("replayed")
+      })
+    )
+  }
 })
 
 describe("once the reply is being kept", () => {
@@ -261,13 +287,16 @@ describe("once the reply is being kept", () => {
           ...to,
           write: (changes) =>
             changes.some(({ space }) => space === "replies")
-              ? Effect.andThen(isWritten ? to.write(changes) : Effect.void, Effect.fail(new StateStore.StateUnavailable({ reason: "lost" })))
+              ? Effect.andThen(
+                  isWritten ? to.write(changes) : Effect.void,
+                  Effect.fail(new StateStore.StateUnavailable({ reason: "lost" }))
+                )
               : to.write(changes)
         })
         yield* here.through(({ states }) => ({ states: lost(states) }))
         expect(yield* told(here.call(accountId, { key: "key" }))).toBe("StateUnavailable")
         expect(yield* endsIn(shared)).toEqual(["CreditReserved", "Refunded service_error"])
-        yield* here.through(() => ({}))
+        yield* here.heal
         expect((yield* shared.states.list("replies")).length).toBe(isWritten ? 1 : 0)
         expect(yield* told(here.call(accountId, { key: "key" }))).toBe("reply")
         expect(yield* told(here.call(accountId, { key: "key" }))).toBe("replayed")
@@ -336,8 +365,11 @@ describe("a settle in doubt", () => {
         bench.answer = (...of) => Effect.andThen(here.fail(inDoubt("lost")), answer(...of))
         expect(yield* patiently(told(here.call(accountId, withKey(key))))).toBe("OutcomeUnknown")
         bench.answer = answer
-        yield* here.fail()
-        yield* until(Effect.map(endsIn(shared), (ends) => ends.length > 1), seconds(30))
+        yield* here.heal
+        yield* until(
+          Effect.map(endsIn(shared), (ends) => ends.length > 1),
+          seconds(30)
+        )
         expect(yield* endsIn(shared)).toEqual(["CreditReserved", "Refunded service_error"])
         expect(yield* here.balance(accountId)).toEqual(FULL)
         expect(yield* told(here.call(accountId, withKey(key)))).toBe("reply")
@@ -355,8 +387,11 @@ describe("a settle in doubt", () => {
       expect(yield* patiently(told(here.call(accountId)))).toBe("OutcomeUnknown")
       expect(yield* endsIn(shared)).toEqual(["CreditReserved", "OperationSucceeded"])
       bench.answer = answer
-      yield* here.fail()
-      yield* until(Effect.map(endsIn(shared), (ends) => ends.length > 2), seconds(30))
+      yield* here.heal
+      yield* until(
+        Effect.map(endsIn(shared), (ends) => ends.length > 2),
+        seconds(30)
+      )
       expect((yield* eventsIn(shared)).at(-1)).toMatchObject({ _tag: "Refunded", stage: "settled", reason: "service_error", amount: UNIT })
       yield* elapse(seconds(60))
       expect(yield* endsIn(shared)).toEqual(["CreditReserved", "OperationSucceeded", "Refunded service_error"])
@@ -371,7 +406,7 @@ describe("a settle in doubt", () => {
       const { answer } = bench
       bench.answer = (...of) => Effect.andThen(here.fail(inDoubt("after")), answer(...of))
       expect(yield* patiently(told(here.call(accountId, { key: "key", requestId: "req_a" })))).toBe("OutcomeUnknown")
-      yield* here.fail()
+      yield* here.heal
       yield* elapse(seconds(60))
       expect(yield* here.call(accountId, { key: "key" })).toEqual({
         requestId: "req_a",
@@ -395,7 +430,7 @@ describe("a settle in doubt", () => {
           bench.answer = (...of) => Effect.andThen(here.fail({ rates: { unanswered: 1 }, unavailable: 1, lateBy }), answer(...of))
           expect(yield* patiently(told(here.call(accountId, withKey(key))))).toBe("OutcomeUnknown")
           bench.answer = answer
-          yield* here.fail()
+          yield* here.heal
           yield* elapse(seconds(30))
           yield* elapse(LIFETIME)
           const [hold, ...end] = yield* endsIn(shared)
@@ -422,12 +457,16 @@ describe("a settle in doubt", () => {
         bench.answer = (...of) => Effect.andThen(here.fail(inDoubt(fault)), answer(...of))
         expect(yield* patiently(told(here.call(accountId)))).toBe("OutcomeUnknown")
         for (const _ of range(210)) yield* there.call(accountId)
-        yield* here.fail()
+        yield* here.heal
         yield* elapse(seconds(20))
         expect(yield* there.balance(accountId)).toEqual({ available: 800 * UNIT, held: 0 })
         const first = (yield* eventsIn(shared)).at(0)
-        const own = (yield* eventsIn(shared)).filter((event) => first?._tag === "CreditReserved" && "reservationId" in event && event.reservationId === first.reservationId)
-        expect(own.map(({ _tag }) => _tag)).toEqual(fault === "after" ? ["CreditReserved", "OperationSucceeded", "Refunded"] : ["CreditReserved", "Refunded"])
+        const own = (yield* eventsIn(shared)).filter(
+          (event) => first?._tag === "CreditReserved" && "reservationId" in event && event.reservationId === first.reservationId
+        )
+        expect(own.map(({ _tag }) => _tag)).toEqual(
+          fault === "after" ? ["CreditReserved", "OperationSucceeded", "Refunded"] : ["CreditReserved", "Refunded"]
+        )
       }
     })
   )
@@ -483,7 +522,7 @@ describe("a settle that comes too late", () => {
       yield* reached
       yield* elapse(LIFETIME)
       yield* meanwhile(world.shared)
-      yield* world.here.through(() => ({}))
+      yield* world.here.heal
       yield* proceed
       return { ...world, end: yield* Effect.result(Fiber.join(running)) }
     })
@@ -526,7 +565,10 @@ describe("a settle that comes too late", () => {
     Effect.gen(function* () {
       for (const world of [yield* slow("charge"), yield* overtaken("charge")]) {
         const { shared, bench, here, accountId, end } = world
-        expect(end).toMatchObject({ _tag: "Success", success: { requestId: "req_a", billed: { charged: UNIT, balance: 9 * UNIT }, replayed: false } })
+        expect(end).toMatchObject({
+          _tag: "Success",
+          success: { requestId: "req_a", billed: { charged: UNIT, balance: 9 * UNIT }, replayed: false }
+        })
         const [hold, refund, late, success] = yield* eventsIn(shared)
         const first = hold?._tag === "CreditReserved" ? hold.reservationId : ""
         expect(refund).toMatchObject({ _tag: "Refunded", reservationId: first, reason: "abandoned" })
@@ -534,7 +576,11 @@ describe("a settle that comes too late", () => {
         expect(success).toMatchObject({ _tag: "OperationSucceeded", charged: UNIT })
         expect(yield* here.balance(accountId)).toEqual(CHARGED)
         if (late?._tag === "CreditReserved" && late.keyHash !== undefined) {
-          expect(yield* here.call(accountId, { key: "key" })).toMatchObject({ requestId: "req_a", billed: { charged: UNIT }, replayed: true })
+          expect(yield* here.call(accountId, { key: "key" })).toMatchObject({
+            requestId: "req_a",
+            billed: { charged: UNIT },
+            replayed: true
+          })
         }
         expect(bench.runs).toHaveLength(1)
       }
@@ -617,7 +663,7 @@ describe("a settle that comes too late", () => {
           }
         }))
         expect(yield* patiently(told(here.call(accountId, withKey(key))))).toBe("OutcomeUnknown")
-        yield* here.through(() => ({}))
+        yield* here.heal
         yield* elapse(seconds(30))
         const late = ["CreditReserved", "Refunded abandoned", "CreditReserved", "OperationSucceeded"]
         expect(yield* endsIn(shared)).toEqual(key === undefined ? [...late, "Refunded service_error"] : late)

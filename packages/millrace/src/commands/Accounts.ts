@@ -1,7 +1,8 @@
 /** Accounts: opened, shown, suspended, reinstated, closed. */
+
+import { Credits, KeyRing, Ledger, Registration } from "@millrace/core"
 import { Effect, Redacted } from "effect"
 import { Command, Flag } from "effect/cli"
-import { Credits, KeyRing, Ledger, Registration } from "@millrace/core"
 import * as Administration from "../Administration.ts"
 import * as Output from "../Output.ts"
 
@@ -35,7 +36,9 @@ const open = Command.make(
     }).pipe(Effect.provide(Administration.layer(store, "create")))
 ).pipe(
   Command.withDescription("Open an account and issue its first key, which is shown only now"),
-  Command.withExamples([{ command: "millrace accounts open --email ada@example.com --verified", description: "With 200 credits for a verified address" }])
+  Command.withExamples([
+    { command: "millrace accounts open --email ada@example.com --verified", description: "With 200 credits for a verified address" }
+  ])
 )
 
 const show = Command.make("show", { store, account, json }, ({ account, store, json }) =>
@@ -68,12 +71,18 @@ const act = (name: "suspend" | "reinstate" | "close", description: string) =>
   ).pipe(
     Command.withDescription(description),
     Command.withExamples([
-      { command: `millrace accounts ${name} --account acc_01M7YKD46JCP6VGMKADN3JSPJP --by ada --reason "ticket 12"`, description: "Recorded with who and why" }
+      {
+        command: `millrace accounts ${name} --account acc_01M7YKD46JCP6VGMKADN3JSPJP --by ada --reason "ticket 12"`,
+        description: "Recorded with who and why"
+      }
     ])
   )
 
 export const accounts = Command.make("accounts").pipe(
   Command.withDescription("Open, show, suspend, reinstate and close accounts"),
+  Command.withExamples([
+    { command: "millrace accounts open --email ada@example.com --verified", description: "An account with 200 credits and a key" }
+  ]),
   Command.withSubcommands([
     open,
     show,

@@ -1,8 +1,8 @@
 /** The audit of a whole log. */
 import { readFileSync } from "node:fs"
+import { Audit, Head } from "@millrace/audit"
 import { Effect, Option, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
-import { Audit, Head } from "@millrace/audit"
 import * as Administration from "../Administration.ts"
 import { CommandFailed } from "../Failure.ts"
 import * as Output from "../Output.ts"
@@ -24,7 +24,10 @@ export const audit = Command.make(
   "audit",
   {
     store: Administration.store,
-    against: Flag.String("against").pipe(Flag.withDescription("File with an earlier audit's report or its head: the log must extend it"), Flag.optional),
+    against: Flag.String("against").pipe(
+      Flag.withDescription("File with an earlier audit's report or its head: the log must extend it"),
+      Flag.optional
+    ),
     at: Administration.time("at", "When overdue is judged; at the log's last event, when left out"),
     json: Output.json
   },
@@ -35,12 +38,12 @@ export const audit = Command.make(
         ...(head === undefined ? {} : { against: head }),
         ...(Option.isSome(at) ? { at: at.value } : {})
       })
-      yield* Output.print(json, found > report.problems.length ? { ...report, found } : report)
       if (!report.ok) {
         yield* Effect.sync(() => {
           process.exitCode = 1
         })
       }
+      yield* Output.print(json, found > report.problems.length ? { ...report, found } : report)
     }).pipe(Effect.provide(StoreUrl.logLayer(store)))
 ).pipe(
   Command.withDescription("Replay the whole log and say what is wrong with it; exits with 1 if anything is"),

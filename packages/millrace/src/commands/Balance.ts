@@ -1,7 +1,8 @@
 /** What an account has, now or at an instant that is past. */
+
+import { Credits, Ledger, toIso } from "@millrace/core"
 import { Effect, Option } from "effect"
 import { Command } from "effect/cli"
-import { Credits, Ledger, toIso } from "@millrace/core"
 import * as Administration from "../Administration.ts"
 import * as Output from "../Output.ts"
 import * as StoreUrl from "../StoreUrl.ts"
@@ -43,6 +44,9 @@ export const balance = Command.make(
   Command.withDescription("Show what an account has: available, held, owed, by lot and by hold; in credits"),
   Command.withExamples([
     { command: "millrace balance --account acc_01M7YKD46JCP6VGMKADN3JSPJP", description: "Now" },
-    { command: "millrace balance --account acc_01M7YKD46JCP6VGMKADN3JSPJP --at 2026-12-31T00:00:00Z", description: "At the end of the year" }
+    {
+      command: "millrace balance --account acc_01M7YKD46JCP6VGMKADN3JSPJP --at 2026-12-31T00:00:00Z",
+      description: "At the end of the year"
+    }
   ])
 )

@@ -1,8 +1,9 @@
 /** What became of a request: its hold, its price, its lots, its end, each with the event that says so. */
-import { Effect } from "effect"
+
+import { Account, Credits, type EventOf, History, PricePlan, toIso } from "@millrace/core"
+import { EventCodec, EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
+import { Effect, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
-import { Credits, type EventOf, History } from "@millrace/core"
-import { HashChain } from "@millrace/event-sourcing"
 import * as Administration from "../Administration.ts"
 import { CommandFailed } from "../Failure.ts"
 import * as Output from "../Output.ts"
@@ -10,35 +11,83 @@ import * as StoreUrl from "../StoreUrl.ts"
 
 type LotParts = EventOf<"CreditReserved">["lots"]
 
-const lotsOf = (parts: LotParts) => parts.map(({ lotId, amount }) => ({ lot: lotId, amount: Credits.toDecimal(amount) }))
+/** Where in the log it says so. */
+const said = ({ position, stream, revision, id, type }: EventStore.RecordedEvent) => ({ event: id, type, stream, revision, position })
 
-const describe = ({ accountId, hold, events }: History.ReservationHistory) => {
-  const end = events.find(({ event }) => event._tag === "OperationSucceeded" || event._tag === "Refunded")
-  const outcome = end === undefined ? "open" : end.event._tag === "OperationSucceeded" ? "succeeded" : "refunded"
-  return {
-    reservation: hold.reservationId,
-    account: accountId,
-    request: hold.requestId,
-    operation: hold.operation,
-    outcome,
-    quantity: hold.quantity,
-    priceVersion: hold.priceVersion,
-    held: Credits.toDecimal(hold.amount),
-    charged: end?.event._tag === "OperationSucceeded" ? Credits.toDecimal(end.event.charged) : 0,
-    lots: lotsOf(hold.lots),
-    events: events.map(({ recorded, event }) => ({
-      type: recorded.type,
-      at: HashChain.atOf(recorded),
-      amount: "amount" in event ? Credits.toDecimal(event.amount) : "charged" in event ? Credits.toDecimal(event.charged) : 0,
-      ...(event._tag === "Refunded" ? { reason: event.reason } : {}),
-      lots: "lots" in event ? lotsOf(event.lots) : [],
-      event: recorded.id,
-      stream: recorded.stream,
-      revision: recorded.revision,
-      position: recorded.position
-    }))
-  }
+const partsOf = (parts: LotParts) => parts.map(({ lotId, amount }) => ({ lot: lotId, amount: Credits.toDecimal(amount) }))
+
+/** The first of a stream's events that tells what is looked for. */
+const first = <A>(stream: StreamName.StreamName, tell: (event: EventStore.RecordedEvent) => A | undefined) =>
+  Effect.gen(function* () {
+    const store = yield* EventStore.EventStore
+    const told = store.readStream(stream).pipe(
+      Stream.map(tell),
+      Stream.filter((answer) => answer !== undefined),
+      Stream.take(1)
+    )
+    return (yield* Stream.runCollect(told))[0]
+  })
+
+const accounts = EventCodec.make(Account.Account)
+const pricePlans = EventCodec.make(PricePlan.PricePlan)
+const PRICES = StreamName.make(PricePlan.PricePlan.category, "standard")
+
+/** The version that a hold pinned, as it was published. */
+const priceOf = ({ operation, priceVersion }: EventOf<"CreditReserved">) =>
+  first(PRICES, (recorded) => {
+    const { version, effectiveAt, prices } = pricePlans.decode(recorded.type, recorded.data)
+    const unitPrice = prices[operation]
+    return version === priceVersion && unitPrice !== undefined
+      ? { version, unitPrice: Credits.toDecimal(unitPrice), effectiveAt: toIso(effectiveAt), ...said(recorded) }
+      : undefined
+  })
+
+/** The grant that made a lot. */
+const grantOf = (account: string, lotId: string) =>
+  first(StreamName.make(Account.Account.category, account), (recorded) => {
+    if (recorded.type !== "CreditsGranted") return undefined
+    const event = accounts.decode(recorded.type, recorded.data)
+    return event._tag === "CreditsGranted" && event.lotId === lotId
+      ? { source: event.source, granted: Credits.toDecimal(event.amount), ...said(recorded) }
+      : undefined
+  })
+
+type Happened = History.ReservationHistory["events"][number]
+
+/** How a hold ended, and what was given back since. */
+const endOf = ({ recorded, event }: Happened) => {
+  if (event._tag !== "OperationSucceeded" && event._tag !== "Refunded") return []
+  const [end, amount, reason] =
+    event._tag === "Refunded" ? (["refunded", event.amount, event.reason] as const) : (["charged", event.charged, null] as const)
+  return [{ end, amount: Credits.toDecimal(amount), reason, at: HashChain.atOf(recorded), lots: partsOf(event.lots), ...said(recorded) }]
 }
+
+const describe = ({ accountId, hold, events }: History.ReservationHistory) =>
+  Effect.gen(function* () {
+    const reserved = events.find(({ event }) => event._tag === "CreditReserved")?.recorded
+    const ends = events.flatMap(endOf)
+    const lots = yield* Effect.forEach(hold.lots, ({ lotId, amount }) =>
+      Effect.map(grantOf(accountId, lotId), (grant) => ({ lot: lotId, amount: Credits.toDecimal(amount), ...grant }))
+    )
+    return {
+      request: hold.requestId,
+      account: accountId,
+      reservation: hold.reservationId,
+      operation: hold.operation,
+      outcome: ends[0]?.end ?? "open",
+      hold: {
+        amount: Credits.toDecimal(hold.amount),
+        quantity: hold.quantity,
+        at: reserved === undefined ? null : HashChain.atOf(reserved),
+        expiresAt: Administration.isoOrNull(hold.expiresAt ?? hold.acceptBy),
+        ...(hold.lateOf === undefined ? {} : { lateOf: hold.lateOf }),
+        ...(reserved === undefined ? {} : said(reserved))
+      },
+      price: (yield* priceOf(hold)) ?? { version: hold.priceVersion },
+      lots,
+      ends
+    }
+  })
 
 const show = Command.make(
   "show",
@@ -51,11 +100,19 @@ const show = Command.make(
     Effect.gen(function* () {
       const found = yield* History.reservations({ requestId: request })
       if (found.length === 0) return yield* Effect.fail(new CommandFailed(`no call of request ${request} held any credits`))
-      for (const reservation of found) yield* Output.print(json, describe(reservation))
+      for (const reservation of found) yield* Output.print(json, yield* describe(reservation))
     }).pipe(Effect.provide(StoreUrl.logLayer(store)))
 ).pipe(
-  Command.withDescription("Show what a request held, at which price, from which lots, and what became of it"),
-  Command.withExamples([{ command: "millrace charges show --request 5f0c7c4e-7c39-4d2f-9b57-0d1f3a3f7a11", description: "By the id in its reply" }])
+  Command.withDescription("Show what a request held, at which price, from which lots, and what became of it, each with its event"),
+  Command.withExamples([
+    { command: "millrace charges show --request 5f0c7c4e-7c39-4d2f-9b57-0d1f3a3f7a11", description: "By the id in its reply" }
+  ])
 )
 
-export const charges = Command.make("charges").pipe(Command.withDescription("Look at single charges"), Command.withSubcommands([show]))
+export const charges = Command.make("charges").pipe(
+  Command.withDescription("Look at single charges"),
+  Command.withExamples([
+    { command: "millrace charges show --request 5f0c7c4e-7c39-4d2f-9b57-0d1f3a3f7a11", description: "What became of a request" }
+  ]),
+  Command.withSubcommands([show])
+)

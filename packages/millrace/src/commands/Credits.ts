@@ -1,13 +1,26 @@
 /** Credits of an account: granted, refunded, clawed back. */
-import { Effect, Option } from "effect"
+
+import { type Account, type AccountEvent, Credits, Decisions, History, Ledger, Lots, lotIdOfPayment, newLotId } from "@millrace/core"
+import type { Decision } from "@millrace/event-sourcing"
+import { Effect, Option, Result } from "effect"
 import { Command, Flag } from "effect/cli"
-import { Credits, Decisions, History, Ledger, lotIdOfPayment, Lots, newLotId } from "@millrace/core"
 import * as Administration from "../Administration.ts"
 import { CommandFailed } from "../Failure.ts"
 import * as Output from "../Output.ts"
 
 const { account, by, reason, store } = Administration
 const { json } = Output
+
+/** Credits that one account may have at once, thousandths: far below where sums of several accounts stop being exact. */
+const MOST = 1_000_000_000_000
+
+/** What no sum could hold any more would be refused by every later read of the account. */
+const grantWithin =
+  (terms: Parameters<typeof Decisions.grant>[0]) =>
+  (state: Account.Account, now: number): Decision<AccountEvent, CommandFailed | Decisions.AccountNotFound | Decisions.AccountClosed> =>
+    Lots.available(state.lots, now) + Lots.held(state.lots) + terms.amount > MOST
+      ? Result.fail(new CommandFailed(`an account may have at most ${MOST / 1000} credits`))
+      : Decisions.grant(terms)(state, now)
 
 const grant = Command.make(
   "grant",
@@ -29,22 +42,30 @@ const grant = Command.make(
     Effect.gen(function* () {
       if (Lots.isPaid(source) !== Option.isSome(paymentRef)) {
         return yield* Effect.fail(
-          new CommandFailed(Lots.isPaid(source) ? `--source ${source} needs --payment-ref: the payment it was bought with` : "--payment-ref goes with --source topup or subscription")
+          new CommandFailed(
+            Lots.isPaid(source)
+              ? `--source ${source} needs --payment-ref: the payment it was bought with`
+              : "--payment-ref goes with --source topup or subscription"
+          )
         )
       }
       const ledger = yield* Ledger
       const lotId = Option.isSome(paymentRef) ? lotIdOfPayment(paymentRef.value) : yield* newLotId
-      const { state, at } = yield* ledger.execute(
-        account,
-        Decisions.grant({ lotId, amount, source, expiresAt: Option.getOrNull(expiresAt), paymentRef: Option.getOrNull(paymentRef) }),
-        Administration.metadata("credits grant", flags)
-      )
+      const owner = Option.isSome(paymentRef) ? yield* History.accountOfLot(lotId) : undefined
+      if (owner !== undefined && owner !== account) {
+        return yield* Effect.fail(new CommandFailed(`that payment bought credits for ${owner} already`))
+      }
+      const terms = { lotId, amount, source, expiresAt: Option.getOrNull(expiresAt), paymentRef: Option.getOrNull(paymentRef) }
+      const { state, at } = yield* ledger.execute(account, grantWithin(terms), Administration.metadata("credits grant", flags))
       yield* Output.print(json, { lot: lotId, balance: Credits.toDecimal(Lots.available(state.lots, at)) })
     }).pipe(Effect.provide(Administration.layer(store)))
 ).pipe(
   Command.withDescription("Grant credits: they count with the account's next call"),
   Command.withExamples([
-    { command: "millrace credits grant --account acc_01M7YKD46JCP6VGMKADN3JSPJP --amount 100 --source promotion", description: "A hundred credits that never expire" }
+    {
+      command: "millrace credits grant --account acc_01M7YKD46JCP6VGMKADN3JSPJP --amount 100 --source promotion",
+      description: "A hundred credits that never expire"
+    }
   ])
 )
 
@@ -79,7 +100,9 @@ const refund = Command.make(
     }).pipe(Effect.provide(Administration.layer(store)))
 ).pipe(
   Command.withDescription("Give back what a call was charged, or some of it, as goodwill"),
-  Command.withExamples([{ command: "millrace credits refund --reservation res_01M7YKD46JCP6VGMKADN3JSPJP --amount 0.5", description: "Half a credit of it" }])
+  Command.withExamples([
+    { command: "millrace credits refund --reservation res_01M7YKD46JCP6VGMKADN3JSPJP --amount 0.5", description: "Half a credit of it" }
+  ])
 )
 
 const clawBack = Command.make(
@@ -96,7 +119,11 @@ const clawBack = Command.make(
       const ledger = yield* Ledger
       const accountId = yield* History.accountOfLot(lot)
       if (accountId === undefined) return yield* new Decisions.LotNotFound({ lotId: lot })
-      const { events, state, at } = yield* ledger.execute(accountId, Decisions.clawBack(lot), Administration.metadata("credits claw-back", flags))
+      const { events, state, at } = yield* ledger.execute(
+        accountId,
+        Decisions.clawBack(lot),
+        Administration.metadata("credits claw-back", flags)
+      )
       const taken = events.find((event) => event._tag === "CreditsClawedBack")
       yield* Output.print(json, {
         lot,
@@ -107,10 +134,18 @@ const clawBack = Command.make(
     }).pipe(Effect.provide(Administration.layer(store)))
 ).pipe(
   Command.withDescription("Take a paid lot back, as after a chargeback: what was spent of it becomes debt"),
-  Command.withExamples([{ command: "millrace credits claw-back --lot lot_01M7YKD46JCP6VGMKADN3JSPJP --reason chargeback", description: "The whole lot" }])
+  Command.withExamples([
+    { command: "millrace credits claw-back --lot lot_01M7YKD46JCP6VGMKADN3JSPJP --reason chargeback", description: "The whole lot" }
+  ])
 )
 
 export const credits = Command.make("credits").pipe(
   Command.withDescription("Grant, refund and claw back credits"),
+  Command.withExamples([
+    {
+      command: "millrace credits grant --account acc_01M7YKD46JCP6VGMKADN3JSPJP --amount 100 --source promotion",
+      description: "A hundred credits"
+    }
+  ]),
   Command.withSubcommands([grant, refund, clawBack])
 )

@@ -1,14 +1,16 @@
-/** The log, as JSON Lines. */
+/** The log, event by event. */
+
+import { EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
 import { Effect, Option, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
-import { EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
 import * as Administration from "../Administration.ts"
 import { CommandFailed } from "../Failure.ts"
 import * as Output from "../Output.ts"
+import * as Signals from "../Signals.ts"
 import * as StoreUrl from "../StoreUrl.ts"
 
-const lineOf = (event: EventStore.RecordedEvent): string => {
-  const { position, stream, revision, id, type } = event
+const jsonLine = (event: EventStore.RecordedEvent): string => {
+  const { position, stream, revision, id, type, data, metadata } = event
   return JSON.stringify({
     position,
     stream,
@@ -16,9 +18,23 @@ const lineOf = (event: EventStore.RecordedEvent): string => {
     id,
     type,
     at: HashChain.atOf(event),
-    data: JSON.parse(event.data),
-    metadata: JSON.parse(event.metadata)
+    data: valueOf(data),
+    metadata: valueOf(metadata)
   })
+}
+
+/** What somebody changed so that it is no JSON any more is shown as the text it is. */
+const valueOf = (json: string): unknown => {
+  try {
+    return JSON.parse(json)
+  } catch {
+    return json
+  }
+}
+
+const plainLine = (event: EventStore.RecordedEvent): string => {
+  const { position, stream, revision, type, data } = event
+  return Output.printable([position, HashChain.atOf(event), `${stream}@${revision}`, type, data].join("  "))
 }
 
 export const events = Command.make(
@@ -26,31 +42,42 @@ export const events = Command.make(
   {
     store: Administration.store,
     stream: Flag.String("stream").pipe(Flag.withDescription("Only this stream: account-acc_..."), Flag.optional),
-    from: Flag.String("from").pipe(Flag.withDescription("Only what comes after this position"), Flag.optional),
-    follow: Flag.Boolean("follow").pipe(Flag.withDescription("Go on with what is written from now on"), Flag.withDefault(false))
+    from: Flag.String("from").pipe(
+      Flag.withDescription("Only what comes after this position"),
+      Flag.filterMap(
+        (text) => Option.fromUndefinedOr(StoreUrl.positionOf(text)),
+        () => "a position as an event has it, such as 0000000000000042"
+      ),
+      Flag.withDefault(EventStore.start)
+    ),
+    follow: Flag.Boolean("follow").pipe(
+      Flag.withDescription("Go on with what is written from now on, until SIGTERM or SIGINT"),
+      Flag.withDefault(false)
+    ),
+    json: Output.json
   },
-  ({ store, stream, from, follow }) =>
+  ({ store, stream, from, follow, json }) =>
     Effect.gen(function* () {
       const log = yield* EventStore.EventStore
       const only = Option.getOrUndefined(stream)
       if (only !== undefined && !StreamName.isStreamName(only)) {
         return yield* Effect.fail(new CommandFailed(`${JSON.stringify(only)} is no name of a stream: {category}-{id}`))
       }
-      const after = Option.match(from, { onNone: () => EventStore.start, onSome: EventStore.position })
-      const all: Stream.Stream<EventStore.RecordedEvent, EventStore.StoreUnavailable> = follow
-        ? Stream.mapArray(log.subscribe(after), (batches) => batches.flatMap((batch) => batch.events) as never)
-        : only === undefined
-          ? log.readAll(after)
-          : Stream.filter(log.readStream(only), (event) => event.position > after)
-      yield* Stream.runForEachArray(all, (events) => {
-        const lines = events.filter((event) => only === undefined || event.stream === only).map(lineOf)
+      const lineOf = Output.isForPeople(json) ? plainLine : jsonLine
+      const print = (events: ReadonlyArray<EventStore.RecordedEvent>) => {
+        const lines = events.filter((event) => (only === undefined || event.stream === only) && event.position > from).map(lineOf)
         return lines.length === 0 ? Effect.void : Output.line(lines.join("\n"))
-      })
+      }
+      if (follow) return yield* Signals.endsBySignal(Stream.runForEach(log.subscribe(from), ({ events }) => print(events)))
+      yield* Stream.runForEachArray(only === undefined ? log.readAll(from) : log.readStream(only), print)
     }).pipe(Effect.provide(StoreUrl.logLayer(store)))
 ).pipe(
-  Command.withDescription("Print events as JSON Lines"),
+  Command.withDescription("Print events: as JSON Lines, or short on a terminal"),
   Command.withExamples([
     { command: "millrace events --stream account-acc_01M7YKD46JCP6VGMKADN3JSPJP", description: "One account's" },
-    { command: "millrace events --follow", description: "All there are, then each as it is written" }
+    {
+      command: "millrace events --from 0000000000000042 --follow",
+      description: "What came after that position, then each as it is written"
+    }
   ])
 )

@@ -1,8 +1,9 @@
 /** Holds that are open, across accounts. */
-import { Clock, Effect, HashMap, Stream } from "effect"
-import { Command } from "effect/cli"
+
 import { Account, Credits } from "@millrace/core"
 import { EventCodec, EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
+import { Clock, Effect, HashMap, Stream } from "effect"
+import { Command } from "effect/cli"
 import * as Administration from "../Administration.ts"
 import * as Output from "../Output.ts"
 import * as StoreUrl from "../StoreUrl.ts"
@@ -46,4 +47,8 @@ const list = Command.make("list", { store: Administration.store, json: Output.js
   Command.withExamples([{ command: "millrace holds list", description: "All of them" }])
 )
 
-export const holds = Command.make("holds").pipe(Command.withDescription("Look at open holds"), Command.withSubcommands([list]))
+export const holds = Command.make("holds").pipe(
+  Command.withDescription("Look at open holds"),
+  Command.withExamples([{ command: "millrace holds list", description: "All of them" }]),
+  Command.withSubcommands([list])
+)

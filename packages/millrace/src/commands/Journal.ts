@@ -1,7 +1,8 @@
 /** The journal for accountants' tools. */
+
+import { Journal } from "@millrace/audit"
 import { Effect, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
-import { Journal } from "@millrace/audit"
 import * as Administration from "../Administration.ts"
 import * as Output from "../Output.ts"
 import * as StoreUrl from "../StoreUrl.ts"
@@ -16,7 +17,10 @@ export const journal = Command.make(
 ).pipe(
   Command.withDescription("Print the double-entry journal: postings with their events, and the balances they lead to"),
   Command.withExamples([
-    { command: "millrace journal --format hledger > millrace.journal && hledger -f millrace.journal check", description: "Have hledger check it" },
+    {
+      command: "millrace journal --format hledger > millrace.journal && hledger -f millrace.journal check",
+      description: "Have hledger check it"
+    },
     { command: "millrace journal --format csv > postings.csv", description: "For a spreadsheet" }
   ])
 )

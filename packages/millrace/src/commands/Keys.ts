@@ -1,7 +1,8 @@
 /** API keys of an account: issued, listed, revoked. */
+
+import { ApiKey, KeyRing, Ledger } from "@millrace/core"
 import { Effect, Option, Redacted } from "effect"
 import { Command, Flag } from "effect/cli"
-import { ApiKey, KeyRing } from "@millrace/core"
 import * as Administration from "../Administration.ts"
 import * as Output from "../Output.ts"
 
@@ -37,13 +38,19 @@ const issue = Command.make(
 ).pipe(
   Command.withDescription("Issue a key, which is shown only now"),
   Command.withExamples([
-    { command: "millrace keys issue --account acc_01M7YKD46JCP6VGMKADN3JSPJP --scope read --expires-at 2027-01-01T00:00:00Z", description: "A key that may only read, for a while" }
+    {
+      command: "millrace keys issue --account acc_01M7YKD46JCP6VGMKADN3JSPJP --scope read --expires-at 2027-01-01T00:00:00Z",
+      description: "A key that may only read, for a while"
+    }
   ])
 )
 
 const list = Command.make("list", { store, account, json }, ({ account, store, json }) =>
   Effect.gen(function* () {
     const keys = yield* KeyRing
+    const ledger = yield* Ledger
+    // An account without keys is one thing, no account another
+    yield* ledger.balance(account)
     const listed = yield* keys.list(account)
     yield* Output.print(
       json,
@@ -59,7 +66,9 @@ const list = Command.make("list", { store, account, json }, ({ account, store, j
   }).pipe(Effect.provide(Administration.layer(store)))
 ).pipe(
   Command.withDescription("List all keys an account ever had"),
-  Command.withExamples([{ command: "millrace keys list --account acc_01M7YKD46JCP6VGMKADN3JSPJP", description: "Never the keys themselves" }])
+  Command.withExamples([
+    { command: "millrace keys list --account acc_01M7YKD46JCP6VGMKADN3JSPJP", description: "Never the keys themselves" }
+  ])
 )
 
 const revoke = Command.make(
@@ -73,10 +82,13 @@ const revoke = Command.make(
     }).pipe(Effect.provide(Administration.layer(store)))
 ).pipe(
   Command.withDescription("Revoke a key: it stops working with the next call"),
-  Command.withExamples([{ command: "millrace keys revoke --account acc_01M7YKD46JCP6VGMKADN3JSPJP --key 01m7ykd477z577dbnpmz7j9kdz", description: "By its id" }])
+  Command.withExamples([
+    { command: "millrace keys revoke --account acc_01M7YKD46JCP6VGMKADN3JSPJP --key 01m7ykd477z577dbnpmz7j9kdz", description: "By its id" }
+  ])
 )
 
 export const keys = Command.make("keys").pipe(
   Command.withDescription("Issue, list and revoke the API keys of an account"),
+  Command.withExamples([{ command: "millrace keys list --account acc_01M7YKD46JCP6VGMKADN3JSPJP", description: "The keys of an account" }]),
   Command.withSubcommands([issue, list, revoke])
 )

@@ -1,62 +1,89 @@
 /** The server: everything in one process, for as long as it is not told to end. */
-import { Config, Effect, Layer, Option, Schema } from "effect"
-import { Command, Flag } from "effect/cli"
+
 import { AuthThrottle, Millrace, type RateLimitPolicy } from "@millrace/core"
 import { Http, Readiness, Server, WebHandler } from "@millrace/http"
+import { Effect, Layer, Option } from "effect"
+import { Command, Flag } from "effect/cli"
 import * as Administration from "../Administration.ts"
 import * as Demo from "../Demo.ts"
 import * as Logging from "../Logging.ts"
 import * as Output from "../Output.ts"
+import * as Setting from "../Setting.ts"
+import * as Signals from "../Signals.ts"
 import * as StoreUrl from "../StoreUrl.ts"
 import * as Upstreams from "../Upstreams.ts"
 
-const RateLimit = Schema.String.check(
-  Schema.isPattern(/^[1-9]\d{0,8}\/[1-9]\d{0,5}$/u, { message: "expected REQUESTS/SECONDS, such as 60/60" })
-)
+const REQUESTS_PER_SECONDS = /^(?<limit>[1-9]\d{0,8})\/(?<window>[1-9]\d{0,5})$/u
 
-const policyOf = (text: string): RateLimitPolicy => {
-  const [limit = 0, window = 0] = text.split("/").map(Number)
-  return { limit, window }
+const policyOf = (text: string): RateLimitPolicy | undefined => {
+  const { limit, window } = REQUESTS_PER_SECONDS.exec(text)?.groups ?? {}
+  return limit === undefined || window === undefined ? undefined : { limit: Number(limit), window: Number(window) }
 }
 
+const portOf = (text: string): number | undefined => (/^\d{1,5}$/u.test(text) && Number(text) <= 65_535 ? Number(text) : undefined)
+
 const flags = {
-  host: Flag.String("host").pipe(
-    Flag.withDescription("Address to listen on (MILLRACE_HOST, else 127.0.0.1)"),
-    Flag.withFallbackConfig(Config.String("MILLRACE_HOST")),
-    Flag.withDefault("127.0.0.1")
-  ),
-  port: Flag.Int("port").pipe(
-    Flag.withDescription("Port to listen on, 0 for any that is free (MILLRACE_PORT, else 8787)"),
-    Flag.withFallbackConfig(Config.Int("MILLRACE_PORT")),
-    Flag.withDefault(8787),
-    Flag.withSchema(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 65_535 })))
-  ),
-  store: Flag.String("store").pipe(
-    Flag.withDescription(`Where everything is kept: sqlite:PATH, made if it is not there, or memory: (MILLRACE_STORE, else ${StoreUrl.DEFAULT})`),
-    Flag.withFallbackConfig(Config.String("MILLRACE_STORE")),
-    Flag.withDefault(StoreUrl.DEFAULT)
-  ),
-  rateLimit: Flag.String("rate-limit").pipe(
-    Flag.withDescription("Requests / seconds for each account (MILLRACE_RATE_LIMIT, else 60/60)"),
-    Flag.withFallbackConfig(Config.String("MILLRACE_RATE_LIMIT")),
-    Flag.withDefault("60/60"),
-    Flag.withSchema(RateLimit)
-  ),
-  late: Flag.Literals("late", ["withhold", "charge"]).pipe(
-    Flag.withDescription("A success that comes after its hold has ended: withhold the result, or charge it anew (MILLRACE_LATE, else withhold)"),
-    Flag.withFallbackConfig(Config.Literals(["withhold", "charge"], "MILLRACE_LATE")),
-    Flag.withDefault("withhold")
-  ),
-  binFile: Flag.String("bin-file").pipe(
-    Flag.withDescription("CSV of BIN ranges: bin,scheme,type,brand,country,bank (MILLRACE_BIN_FILE)"),
-    Flag.withFallbackConfig(Config.String("MILLRACE_BIN_FILE")),
-    Flag.optional
-  ),
-  logLevel: Flag.Literals("log-level", Logging.levels).pipe(
-    Flag.withDescription("What is told on stderr (MILLRACE_LOG_LEVEL, else Info; Warn on a terminal)"),
-    Flag.withFallbackConfig(Config.Literals(Logging.levels, "MILLRACE_LOG_LEVEL")),
-    Flag.optional
-  ),
+  host: Setting.make({
+    flag: "host",
+    variable: "MILLRACE_HOST",
+    description: "Address to listen on",
+    metavar: "address",
+    fallback: "127.0.0.1",
+    parse: Setting.text,
+    expected: "an address of this machine"
+  }),
+  port: Setting.make({
+    flag: "port",
+    variable: "MILLRACE_PORT",
+    description: "Port to listen on, 0 for any that is free",
+    metavar: "number",
+    fallback: "8787",
+    parse: portOf,
+    expected: "a port from 0 to 65535"
+  }),
+  store: Setting.make({
+    flag: "store",
+    variable: "MILLRACE_STORE",
+    description: "Where everything is kept: sqlite:PATH, made if it is not there, or memory:",
+    metavar: "url",
+    fallback: StoreUrl.DEFAULT,
+    parse: (text) => text,
+    expected: "a store"
+  }),
+  rateLimit: Setting.make({
+    flag: "rate-limit",
+    variable: "MILLRACE_RATE_LIMIT",
+    description: "Requests / seconds for each account",
+    metavar: "requests/seconds",
+    fallback: "60/60",
+    parse: policyOf,
+    expected: "REQUESTS/SECONDS such as 60/60"
+  }),
+  late: Setting.make({
+    flag: "late",
+    variable: "MILLRACE_LATE",
+    description: "What becomes of a success that comes after its hold has ended: withhold it, or charge it anew",
+    metavar: "withhold|charge",
+    fallback: "withhold",
+    parse: Setting.oneOf(["withhold", "charge"]),
+    expected: "withhold or charge"
+  }),
+  binFile: Setting.optional({
+    flag: "bin-file",
+    variable: "MILLRACE_BIN_FILE",
+    description: "CSV of BIN ranges: bin,scheme,type,brand,country,bank",
+    metavar: "file",
+    parse: Setting.text,
+    expected: "a file"
+  }),
+  logLevel: Setting.optional({
+    flag: "log-level",
+    variable: "MILLRACE_LOG_LEVEL",
+    description: `What is told on stderr: ${Logging.levels.join(", ")}; info, or warn on a terminal, when left out`,
+    metavar: "level",
+    parse: Setting.oneOf(Logging.levels),
+    expected: Logging.levels.join(", ")
+  }),
   demo: Flag.Boolean("demo").pipe(
     Flag.withDescription("Open a demo account of 200 credits and print a key and three calls to paste"),
     Flag.withDefault(false)
@@ -66,9 +93,11 @@ const flags = {
 
 export const serve = Command.make("serve", flags, ({ host, port, store, rateLimit, late, binFile, logLevel, demo, json }) => {
   const forPeople = Output.isForPeople(json)
-  const logging = Logging.layer(Option.getOrElse(logLevel, () => (forPeople ? "Warn" : "Info")))
-  const stores = Layer.unwrap(Effect.map(Administration.masterKey, (masterKey) => StoreUrl.layer({ url: store, masterKey, mode: "create" })))
-  const millrace = Millrace.layer({ operations: Upstreams.operations, rateLimit: policyOf(rateLimit), late }).pipe(
+  const logging = Logging.layer(Option.getOrElse(logLevel, () => (forPeople ? "warn" : "info")))
+  const stores = Layer.unwrap(
+    Effect.map(Administration.masterKey, (masterKey) => StoreUrl.layer({ url: store, masterKey, mode: "create" }))
+  )
+  const millrace = Millrace.layer({ operations: Upstreams.operations, rateLimit, late }).pipe(
     Layer.provideMerge(Upstreams.layer({ binFile: Option.getOrUndefined(binFile) })),
     Layer.provideMerge(stores)
   )
@@ -80,15 +109,22 @@ export const serve = Command.make("serve", flags, ({ host, port, store, rateLimi
   return Effect.gen(function* () {
     const { url } = yield* Server.Server
     const account = demo ? yield* Demo.open : undefined
-    yield* Output.line(forPeople ? `Listening on ${url}` : JSON.stringify({ listening: url }))
-    if (account !== undefined) yield* Output.line(Demo.invitation(url, account))
+    const announcement = forPeople ? `Listening on ${url}` : JSON.stringify({ listening: url })
+    // It serves whether anybody reads this or not
+    yield* Effect.ignore(Output.line(account === undefined ? announcement : `${announcement}\n${Demo.invitation(url, account)}`))
     return yield* Effect.never
-  }).pipe(Effect.provide(server), Effect.provide(logging))
+  }).pipe(Effect.provide(server), Effect.provide(logging), Signals.endsBySignal)
 }).pipe(
-  Command.withDescription("Serve the API over HTTP, until SIGTERM or SIGINT; running calls end first. MILLRACE_MASTER_KEY: the key to what is sealed, else a file master.key beside the database"),
+  Command.withShortDescription("Serve the API over HTTP, until SIGTERM or SIGINT; running calls end first"),
+  Command.withDescription(
+    "Serve the API over HTTP, until SIGTERM or SIGINT; running calls end first. Each setting is taken from its flag, else from the environment variable that is named beside it. One has no flag: MILLRACE_MASTER_KEY, the key to all that is sealed, 64 hexadecimal digits; else a file master.key beside the database, made with it, for its owner's eyes"
+  ),
   Command.withExamples([
     { command: "millrace serve --demo", description: "On 127.0.0.1:8787, kept in ./data, with an account to try" },
     { command: "millrace serve --store memory: --port 0 --demo", description: "Keeps nothing, on any free port" },
-    { command: "MILLRACE_RATE_LIMIT=600/60 millrace serve --store sqlite:/var/lib/millrace/millrace.db", description: "Settings by environment" }
+    {
+      command: "MILLRACE_RATE_LIMIT=600/60 millrace serve --store sqlite:/var/lib/millrace/millrace.db",
+      description: "Settings by environment"
+    }
   ])
 )

@@ -52,10 +52,10 @@ interface Life {
 
 export class Host<Op extends Operation.Any> {
   readonly name: string
-  /** Counts starts. */
-  lives = 0
+  #lives = 0
   readonly #site: Site<Op>
   #life: Life | undefined
+  #starting = false
   #process: Process | undefined
   #calm = false
   #calming: Array<() => void> = []
@@ -85,10 +85,21 @@ export class Host<Op extends Operation.Any> {
     for (const calm of this.#calming) calm()
   }
 
-  /** Starts it, again and again until it stands. */
+  /** Starts it, again and again until it stands, unless it does already. */
   readonly start: Effect.Effect<void> = Effect.suspend(() => {
+    if (this.#starting || this.isUp) return Effect.void
+    this.#starting = true
+    return Effect.ensuring(
+      this.#starts,
+      Effect.sync(() => {
+        this.#starting = false
+      })
+    )
+  })
+
+  readonly #starts: Effect.Effect<void> = Effect.suspend(() => {
     const { world, faults, random, workload, weather, accounts, complained } = this.#site
-    const name = `${this.name}.${this.lives++}`
+    const name = `${this.name}.${this.#lives++}`
     const own = random.fork(name)
     const process = world.process(name, references(own, (message) => complained(name, message)), own.below(faults.skew + 1))
     this.#process = process
@@ -123,7 +134,7 @@ export class Host<Op extends Operation.Any> {
         }
         world.say(name, `did not start: ${tagOf(exit.cause)}`)
         process.kill()
-        return Effect.andThen(Effect.sleep(500), this.start)
+        return Effect.andThen(Effect.sleep(500), this.#starts)
       })
     )
   })

@@ -70,7 +70,7 @@ export const standard = () => {
   const workload: Workload<Any> = {
     offers: [
       { operation: one, input, price: 1_500 },
-      { operation: batch, input, price: 600 },
+      { operation: batch, input: (random) => ({ n: 1 + random.below(random.pick([3, 20, 250])) }), price: 600 },
       { operation: create, input, price: 2_000 },
       { operation: free, input, price: 0 }
     ],
