@@ -43,7 +43,10 @@ export const start = async (folder: string, masterKey: string) => {
       const keys = yield* KeyRing
       const charges = yield* Charge.Charge
       const { accountId } = yield* keys.authenticate(request.headers.authorization?.replace(/^Bearer /u, ""))
-      const input = yield* Effect.try({ try: () => decode(Buffer.concat(chunks).toString("utf8")), catch: () => ({ _tag: "BadInput" as const }) })
+      const input = yield* Effect.try({
+        try: () => decode(Buffer.concat(chunks).toString("utf8")),
+        catch: () => ({ _tag: "BadInput" as const })
+      })
       return yield* charges.run(shout, input, { accountId, requestId: yield* newRequestId })
     })
     const exit = await runtime.runPromiseExit(Effect.result(call))
@@ -54,7 +57,9 @@ export const start = async (folder: string, masterKey: string) => {
       return void response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify({ error: result.failure._tag }))
     }
     const { data, billed } = result.success
-    response.writeHead(200, { "content-type": "application/json", "x-balance": String(billed && Credits.toDecimal(billed.balance)) }).end(data)
+    response
+      .writeHead(200, { "content-type": "application/json", "x-balance": String(billed && Credits.toDecimal(billed.balance)) })
+      .end(data)
   })
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
 

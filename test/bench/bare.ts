@@ -2,9 +2,10 @@
  * What this machine can do: plain promises and a hand-written loop that decides and inserts the same two events for each charge,
  * hash chain included, in grouped transactions on the same SQLite. No names, no services, no recovery, no reads.
  */
-import Database from "better-sqlite3"
+
 import { hash } from "node:crypto"
 import { join } from "node:path"
+import Database from "better-sqlite3"
 
 interface Command {
   readonly account: number
@@ -60,7 +61,11 @@ export const charge = async (folder: string, accounts: number, clients: number, 
       const id = `019a${(next++).toString(16).padStart(12, "0")}-7000-8000-000000000000`
       state.revision++
       const rest = `","at":"${at}","$correlationId":"${command.id}"}`
-      state.chain = hash("sha256", `${state.chain}\n${command.account}\n${state.revision}\n${id}\n${type}\n${at}\n${json}\n${rest}`, "base64url")
+      state.chain = hash(
+        "sha256",
+        `${state.chain}\n${command.account}\n${state.revision}\n${id}\n${type}\n${at}\n${json}\n${rest}`,
+        "base64url"
+      )
       insert.run(command.account, state.revision, id, type, json, `{"hash":"${state.chain}${rest}`)
     }
     db.exec("COMMIT")

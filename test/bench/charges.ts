@@ -2,12 +2,12 @@
 import { Effect } from "effect"
 import * as bare from "./bare.ts"
 import { charge, host, openAccounts } from "./host.ts"
-import { compare, type Contender, withFolder } from "./measure.ts"
+import { type Contender, compare, withFolder } from "./measure.ts"
 
 const millrace =
-  (folder: string, accounts: number, clients: number): Contender =>
+  (accounts: number, clients: number): Contender =>
   (millis) =>
-    withFolder(async (inner) =>
+    withFolder(async (folder) =>
       Effect.gen(function* () {
         const ids = yield* openAccounts(accounts)
         let done = 0
@@ -20,7 +20,7 @@ const millrace =
         })
         yield* Effect.forEach(Array.from({ length: clients }), () => client, { concurrency: "unbounded", discard: true })
         return (done / (performance.now() - began)) * 1000
-      }).pipe(Effect.provide(host(inner)), Effect.runPromise)
+      }).pipe(Effect.provide(host(folder)), Effect.runPromise)
     )
 
 const LOADS = [
@@ -36,10 +36,7 @@ export const run = async (options: { readonly rounds: number; readonly millis: n
   const rows = []
   for (const [accounts, clients] of LOADS) {
     const result = await withFolder((folder) =>
-      compare(
-        { bare: (millis) => bare.charge(folder, accounts, clients, millis), millrace: millrace(folder, accounts, clients) },
-        options
-      )
+      compare({ bare: (millis) => bare.charge(folder, accounts, clients, millis), millrace: millrace(accounts, clients) }, options)
     )
     rows.push({ accounts, clients, bare: result["bare"]?.rate, millrace: result["millrace"]?.rate, ratio: result["millrace"]?.ratio })
   }

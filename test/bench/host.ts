@@ -1,8 +1,21 @@
 /** Millrace as a host runs it, over SQLite, with one operation that does nothing. */
-import { Effect, Layer, Redacted, Schema } from "effect"
-import { Charge, Credits, Decisions, Ledger, MasterKey, Millrace, newAccountId, newLotId, newRequestId, Operation, PricePlan } from "@millrace/core"
-import { SqliteEventStore, SqliteStateStore } from "@millrace/event-store-sqlite"
+
 import { join } from "node:path"
+import {
+  Charge,
+  Credits,
+  Decisions,
+  Ledger,
+  MasterKey,
+  Millrace,
+  newAccountId,
+  newLotId,
+  newRequestId,
+  Operation,
+  PricePlan
+} from "@millrace/core"
+import { SqliteEventStore, SqliteStateStore } from "@millrace/event-store-sqlite"
+import { Effect, Layer, Redacted, Schema } from "effect"
 
 export const noop = Operation.make("bench.noop", {
   summary: "Does nothing",

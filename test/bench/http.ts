@@ -35,13 +35,18 @@ const bare = () => createServer((_, response) => response.writeHead(200, { "cont
 /** The same endpoint, answered at once. */
 const withoutLedger = () => {
   const api = HttpApi.make("bare").add(
-    HttpApiGroup.make("lookups").add(HttpApiEndpoint.get("lookup", "/api/v1/bin/:bin", { params: { bin: Schema.String }, success: Bin.BinRecord }))
+    HttpApiGroup.make("lookups").add(
+      HttpApiEndpoint.get("lookup", "/api/v1/bin/:bin", { params: { bin: Schema.String }, success: Bin.BinRecord })
+    )
   )
   const record = { bin: "45717360", scheme: "visa", type: null, brand: "Visa", country: null, bank: null }
   const lookups = HttpApiBuilder.group(api, "lookups", (handlers) => handlers.handle("lookup", () => Effect.succeed(record)))
-  const { handler } = HttpRouter.toWebHandler(HttpApiBuilder.layer(api).pipe(Layer.provide(lookups), Layer.provide(HttpServer.layerServices)), {
-    disableLogger: true
-  })
+  const { handler } = HttpRouter.toWebHandler(
+    HttpApiBuilder.layer(api).pipe(Layer.provide(lookups), Layer.provide(HttpServer.layerServices)),
+    {
+      disableLogger: true
+    }
+  )
   return createServer(toNodeHandler((request) => handler(request, Context.empty())))
 }
 
@@ -73,7 +78,12 @@ export const run = (options: { readonly rounds: number; readonly millis: number 
       Effect.provide(
         Server.Server.layer(WebHandler.make(Http.layer(Api.make(Api.standard))), { port: 0 }).pipe(
           Layer.provide(Layer.mergeAll(Readiness.Readiness.layer(), AuthThrottle.layer())),
-          Layer.provideMerge(Millrace.layer({ operations: Object.values(Api.standard).flatMap(({ operations }) => [...operations]), rateLimit: { limit: 1e9, window: 60 } })),
+          Layer.provideMerge(
+            Millrace.layer({
+              operations: Object.values(Api.standard).flatMap(({ operations }) => [...operations]),
+              rateLimit: { limit: 1e9, window: 60 }
+            })
+          ),
           Layer.provideMerge(Layer.mergeAll(CardTypeBinDirectory.layer, noGrammar)),
           Layer.provideMerge(stores(folder))
         )

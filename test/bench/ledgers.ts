@@ -1,5 +1,5 @@
 /** Long logs, made fast: what charges would have written, sealed and appended in large batches. */
-import { Account, AccountEvent, Credits, newAccountId } from "@millrace/core"
+import { Account, type AccountEvent, Credits, newAccountId } from "@millrace/core"
 import { EventCodec, EventStore, HashChain, StreamName, uuidv7 } from "@millrace/event-sourcing"
 import { Array, Effect } from "effect"
 

@@ -28,22 +28,38 @@ export const run = () =>
       const hold = (accountId: string) =>
         Effect.gen(function* () {
           const reservationId = yield* newReservationId
-          const call = { reservationId, requestId: reservationId, operation: "bench.noop", quantity: 1, priceVersion: 2, unitPrice: Credits.of(500) }
+          const call = {
+            reservationId,
+            requestId: reservationId,
+            operation: "bench.noop",
+            quantity: 1,
+            priceVersion: 2,
+            unitPrice: Credits.of(500)
+          }
           yield* ledger.execute(accountId, Decisions.reserve({ ...call, lifetime: 60_000 }))
           return reservationId
         })
       const reservations = yield* Effect.forEach(ids, hold, { concurrency: 256 })
       yield* note("one open hold")
-      yield* Effect.forEach(ids, (id, i) => ledger.execute(id, Decisions.settle({ reservationId: reservations[i] ?? "", replyHash: "0".repeat(43) })), {
-        concurrency: 256,
-        discard: true
-      })
-      yield* note("that hold settled")
-      for (let n = 0; n < 3; n++) {
-        yield* Effect.forEach(ids, (id) => Effect.flatMap(newLotId, (lotId) => ledger.execute(id, Decisions.grant({ lotId, amount: Credits.of(1), source: "promotion" }))), {
+      yield* Effect.forEach(
+        ids,
+        (id, i) => ledger.execute(id, Decisions.settle({ reservationId: reservations[i] ?? "", replyHash: "0".repeat(43) })),
+        {
           concurrency: 256,
           discard: true
-        })
+        }
+      )
+      yield* note("that hold settled")
+      for (let n = 0; n < 3; n++) {
+        yield* Effect.forEach(
+          ids,
+          (id) =>
+            Effect.flatMap(newLotId, (lotId) => ledger.execute(id, Decisions.grant({ lotId, amount: Credits.of(1), source: "promotion" }))),
+          {
+            concurrency: 256,
+            discard: true
+          }
+        )
       }
       yield* note("three more lots")
       return rows

@@ -16,7 +16,10 @@ const start = (filename: string): Promise<number> =>
   new Promise((resolve, reject) => {
     const began = performance.now()
     const env = { ...process.env, MILLRACE_MASTER_KEY: "0".repeat(64) }
-    const server = spawn(process.execPath, [bin, "serve", "--port", "0", "--store", `sqlite:${filename}`], { env, stdio: ["ignore", "pipe", "inherit"] })
+    const server = spawn(process.execPath, [bin, "serve", "--port", "0", "--store", `sqlite:${filename}`], {
+      env,
+      stdio: ["ignore", "pipe", "inherit"]
+    })
     let seconds = Number.NaN
     server.stdout.once("data", () => {
       seconds = (performance.now() - began) / 1000
@@ -31,7 +34,12 @@ export const run = () =>
     const empty = await start(join(folder, "empty.db"))
     const filename = join(folder, "log.db")
     await Effect.runPromise(Effect.provide(ledgers.write(EVENTS, 1_000), SqliteEventStore.layer({ filename })))
-    const events = await Effect.runPromise(Effect.provide(EventStore.EventStore.use(({ head }) => head), SqliteEventStore.layer({ filename })))
+    const events = await Effect.runPromise(
+      Effect.provide(
+        EventStore.EventStore.use(({ head }) => head),
+        SqliteEventStore.layer({ filename })
+      )
+    )
     return [
       { log: "empty", seconds: empty },
       { log: `${Number(events).toLocaleString("en")} events, first start`, seconds: await start(filename) },

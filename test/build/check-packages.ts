@@ -12,7 +12,11 @@ const folder = mkdtempSync(join(tmpdir(), "millrace-pack-"))
 try {
   for (const name of readdirSync(join(root, "packages"))) {
     const cwd = join(root, "packages", name)
-    const packed = execFileSync("npm", ["pack", "--json", "--pack-destination", folder], { cwd, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] })
+    const packed = execFileSync("npm", ["pack", "--json", "--pack-destination", folder], {
+      cwd,
+      encoding: "utf8",
+      stdio: ["ignore", "pipe", "ignore"]
+    })
     const [{ filename }] = Object.values(JSON.parse(packed)) as [{ filename: string }]
     const tarball = join(folder, filename)
     console.log(`\n${name}: ${filename}`)

@@ -3,9 +3,9 @@
  * in a circle of imports that exist at run time. Effect's HTTP API is for `http` alone, databases for the stores.
  */
 import { readdirSync, readFileSync } from "node:fs"
+import { stripTypeScriptTypes } from "node:module"
 import { dirname, join, relative, resolve } from "node:path"
 import { fileURLToPath } from "node:url"
-import { stripTypeScriptTypes } from "node:module"
 import { describe, expect, test } from "vitest"
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
@@ -81,7 +81,9 @@ describe.each(packages)("$name", ({ name, declared, files }) => {
   test("leaves HTTP to http, databases to the stores, and its own files to itself", () => {
     const http = outside.filter(({ specifier }) => specifier.startsWith("effect/http-api"))
     if (name !== "@millrace/http") expect(http).toEqual([])
-    const databases = all.filter(({ specifier }) => DATABASES.some((database) => specifier === database || specifier.startsWith(`${database}/`)))
+    const databases = all.filter(({ specifier }) =>
+      DATABASES.some((database) => specifier === database || specifier.startsWith(`${database}/`))
+    )
     if (!STORES.includes(name)) expect(databases).toEqual([])
     expect(all.filter(({ specifier }) => specifier.includes("/src/") || specifier.includes("/dist/"))).toEqual([])
   })
@@ -98,7 +100,8 @@ describe.each(packages)("$name", ({ name, declared, files }) => {
     const circles: Array<string> = []
     const done = new Set<string>()
     const visit = (file: string, path: ReadonlyArray<string>): void => {
-      if (path.includes(file)) return void circles.push([...path.slice(path.indexOf(file)), file].map((name) => relative(root, name)).join(" -> "))
+      if (path.includes(file))
+        return void circles.push([...path.slice(path.indexOf(file)), file].map((name) => relative(root, name)).join(" -> "))
       if (done.has(file)) return
       for (const next of graph.get(file) ?? []) visit(next, [...path, file])
       done.add(file)

@@ -2,7 +2,7 @@
  * Amounts of money: whole thousandths of a credit. 1 credit = 1,000 of them = $0.001, so one is a millionth of a dollar.
  * Decimal credits, with at most three decimals, exist only at the rim.
  */
-import { type Brand, Schema, SchemaGetter, SchemaIssue, Effect } from "effect"
+import { type Brand, Effect, Schema, SchemaGetter, SchemaIssue } from "effect"
 
 /** A non-negative whole number of thousandths of a credit. */
 export type Credits = number & Brand.Brand<"Credits">
@@ -11,15 +11,16 @@ export type Credits = number & Brand.Brand<"Credits">
 const MAXIMUM = 1_000_000_000_000_000
 
 /** Thousandths, as events hold them. */
-export const Credits: Schema.Codec<Credits, number> = Schema.Int.check(
-  Schema.isBetween({ minimum: 0, maximum: MAXIMUM })
-).pipe(Schema.brand("Credits"))
+export const Credits: Schema.Codec<Credits, number> = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: MAXIMUM })).pipe(
+  Schema.brand("Credits")
+)
 
 export const zero = 0 as Credits
 
 /** Asserts that a computed amount is one: a negative, broken or boundless amount is a bug, never a value. */
 export const of = (thousandths: number): Credits => {
-  if (!Number.isInteger(thousandths) || thousandths < 0 || thousandths > MAXIMUM) throw new Error(`Not an amount of credits: ${thousandths}`)
+  if (!Number.isInteger(thousandths) || thousandths < 0 || thousandths > MAXIMUM)
+    throw new Error(`Not an amount of credits: ${thousandths}`)
   return thousandths as Credits
 }
 

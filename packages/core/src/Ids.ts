@@ -1,7 +1,8 @@
 /** Ids of resources: a prefix that says what, then a ULID. Their making is a service, so a test or a simulation owns it. */
+
+import { hash, randomFillSync, randomUUID } from "node:crypto"
 import { Clock, Context, Effect, Schema } from "effect"
 import { monotonicFactory } from "ulid"
-import { hash, randomFillSync, randomUUID } from "node:crypto"
 
 const ULID = "[0-9A-HJKMNP-TV-Z]{26}"
 

@@ -2,8 +2,9 @@
  * The whole of Millrace above a store, as one layer: what a host provides is an event store, a state store, a master key and the
  * upstreams of its operations.
  */
-import { Layer } from "effect"
+
 import type { Aggregate, Deadlines, EventStore, StateStore } from "@millrace/event-sourcing"
+import { Layer } from "effect"
 import { KeyRing } from "./accounts/KeyRing.ts"
 import { Registration, type Options as RegistrationOptions } from "./accounts/Registration.ts"
 import { Charge, type ChargeOptions } from "./billing/Charge.ts"

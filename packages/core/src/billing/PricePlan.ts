@@ -2,8 +2,9 @@
  * What operations cost: versions of a price list, published ahead of the time from which they hold. A hold pins the version, so
  * an auditor can recompute every charge. Stream `pricePlan-{planId}`; amounts in thousandths of a credit for each unit.
  */
-import { Clock, Context, Effect, Layer, Result, Schema } from "effect"
+
 import { Aggregate, type Decider, type Decision, type EventStore } from "@millrace/event-sourcing"
+import { Clock, Context, Effect, Layer, Result, Schema } from "effect"
 import * as Credits from "../Credits.ts"
 import { Timestamp } from "../Timestamp.ts"
 import { FIRST_PRICES } from "./FirstPrices.ts"
@@ -58,7 +59,8 @@ export const publish =
     const earliest = Math.max(now, last?.effectiveAt ?? 0)
     const from = effectiveAt ?? earliest
     if (from < earliest) return Result.fail(new EffectiveTooEarly({ earliest }))
-    if (last !== undefined && Object.entries(changes).every(([operation, price]) => last.prices[operation] === price)) return Result.succeed([])
+    if (last !== undefined && Object.entries(changes).every(([operation, price]) => last.prices[operation] === price))
+      return Result.succeed([])
     const prices = { ...last?.prices, ...changes }
     return Result.succeed([{ _tag: "PricePlanPublished", version: (last?.version ?? 0) + 1, effectiveAt: from, prices }])
   }

@@ -2,8 +2,9 @@
  * Ends the holds that nobody ended: of calls whose process died, or whose refund the store did not take. It touches a hold only
  * once it is due, so a call that still runs, here or at another host, is safe from it.
  */
-import { Context, Effect, Layer, type Scope } from "effect"
+
 import { Deadlines, type EventStore, type StateStore, StreamName } from "@millrace/event-sourcing"
+import { Context, Effect, Layer, type Scope } from "effect"
 import { Account } from "../ledger/Account.ts"
 import type * as Operation from "../operations/Operation.ts"
 import { Charge } from "./Charge.ts"
