@@ -30,6 +30,8 @@ export interface Call {
   /** What the caller was told; nothing if it hung up, or waits. */
   told?: { readonly answer: Answer; readonly at: number; readonly ceiling: number }
   hungUp: boolean
+  /** When its host was done with it, and how many events were in the log then: also of a caller who hung up. */
+  ended?: { readonly at: number; readonly ceiling: number }
 }
 
 /** Why a call failed; undefined for a success, or when it was no failure that its types know. */
@@ -72,13 +74,17 @@ export const place = <Op extends Operation.Any>(
     const call: Call = { intent, requestId, process, floor: place(), startedAt: world.now, hungUp: false }
     calls.push(call)
     world.say(requestId, `calls ${operation} ${request} for ${accountId} at ${process.name}${key === undefined ? "" : ` under ${key}`}`)
+    const caller = {
+      accountId,
+      requestId,
+      ...(key === undefined ? {} : { idempotency: { key, request } }),
+      ...(maxCost === undefined ? {} : { maxCost })
+    }
+    const ended = () => {
+      call.ended = { at: world.now, ceiling: place() }
+    }
     const asked = host
-      .call(operation, input, {
-        accountId,
-        requestId,
-        ...(key === undefined ? {} : { idempotency: { key, request } }),
-        ...(maxCost === undefined ? {} : { maxCost })
-      })
+      .call(operation, input, caller, ended)
       .pipe(
         Effect.exit,
         Effect.tap((answer) =>

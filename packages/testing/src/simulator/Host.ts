@@ -149,11 +149,17 @@ export class Host<Op extends Operation.Any> {
     })
   }
 
-  /** A billed call. */
-  call(operation: string, input: Input, caller: Charge.Caller): Effect.Effect<Charge.Reply, Charge.ChargeError | OperationError | Disconnected> {
+  /** A billed call. `ended` is told when the host is done with it, whether or not anybody waits for that. */
+  call(
+    operation: string,
+    input: Input,
+    caller: Charge.Caller,
+    ended: () => void
+  ): Effect.Effect<Charge.Reply, Charge.ChargeError | OperationError | Disconnected> {
     const called = this.#life?.operations.find(({ key }) => key === operation)
     if (called === undefined) return Effect.fail(new Disconnected())
-    return this.request(Effect.flatMap(Charge.Charge, (charge) => charge.run(called, input, caller)))
+    const run = Effect.flatMap(Charge.Charge, (charge) => charge.run(called, input, caller))
+    return this.request(Effect.onExit(run, () => Effect.sync(ended)))
   }
 
   /** Ends it at once, in the middle of everything. */

@@ -104,6 +104,7 @@ const judge = (call: Call, evidence: Evidence, ledgers: Ledgers, plan: Plan, rep
   if (successes.length > 1) wrong(`charged ${successes.length} times`)
   for (const { hold } of own) if (hold.lateOf !== undefined && evidence.faults.late !== "charge") wrong("charged late, against the host's policy")
   for (const { hold, at } of own) quoted(call, hold, at, plan, evidence.faults.skew, wrong)
+  prompt(call, own, evidence, wrong)
   if (told === undefined) {
     // Its host died, or it hung up and nobody will ever know
     if (process.alive && !hungUp) wrong("has no answer")
@@ -115,6 +116,8 @@ const judge = (call: Call, evidence: Evidence, ledgers: Ledgers, plan: Plan, rep
     const original = reply.replayed ? ledgers.of(reply.requestId) : own
     const [charge] = original.filter(({ success }) => success !== undefined)
     if (reply.replayed && (net !== 0 || successes.length > 0)) wrong(`was told of ${reply.requestId}, and charged for itself`)
+    const asked = evidence.calls.find((other) => other.requestId === reply.requestId)?.intent
+    if (asked?.accountId !== intent.accountId || asked.request !== intent.request) wrong(`was told of ${reply.requestId}, which asked for something else`)
     if (!reply.replayed && reply.requestId !== requestId) wrong(`was told of ${reply.requestId} as if it were new`)
     const delivered = evidence.deliveries.filter((delivery) => delivery.requestId === reply.requestId && delivery.data === reply.data)
     if (delivered.length === 0) wrong("was told what no upstream delivered for it")
@@ -162,6 +165,13 @@ const judge = (call: Call, evidence: Evidence, ledgers: Ledgers, plan: Plan, rep
       break
   }
   if (net !== 0) wrong(`failed with ${tag ?? "a defect"}, and is charged ${net}`)
+}
+
+/** While the store serves, a call does not end before its hold has: nobody waits for an expiry to have his credits back. */
+const prompt = ({ ended }: Call, own: ReadonlyArray<Reservation>, { faults }: Evidence, wrong: Report): void => {
+  if (ended === undefined || faults.events > 0 || faults.appends !== undefined) return
+  for (const { hold, end } of own)
+    if (ended.at + faults.skew < (hold.expiresAt ?? 0) && (end === undefined || end.place > ended.ceiling)) wrong(`leaves ${hold.reservationId} held`)
 }
 
 /** Nothing is held for what costs nothing. */

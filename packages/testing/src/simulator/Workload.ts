@@ -3,13 +3,16 @@ import { Operation } from "@millrace/core"
 import { Effect, Layer, Schema } from "effect"
 import type * as SeededRandom from "../SeededRandom.ts"
 
-export interface Offer<Op extends Operation.Any> {
-  readonly operation: Op
-  /** What callers ask for. */
-  readonly input: (random: SeededRandom.SeededRandom) => Parameters<Op["run"]>[0]
-  /** Thousandths of a credit for each unit. */
-  readonly price: number
-}
+/** One of the operations. */
+export type Offer<Op extends Operation.Any> = Op extends Operation.Any
+  ? {
+      readonly operation: Op
+      /** What callers ask for. */
+      readonly input: (random: SeededRandom.SeededRandom) => Parameters<Op["run"]>[0]
+      /** Thousandths of a credit for each unit, to begin with: administrators publish others. */
+      readonly price: number
+    }
+  : never
 
 /**
  * Operations and what they need: fakes of their upstreams, which draw no chance and tell no time but through Effect's services, and

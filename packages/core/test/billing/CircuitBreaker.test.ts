@@ -1,0 +1,128 @@
+import { Deferred, Effect, Fiber } from "effect"
+import { TestClock } from "effect/testing"
+import * as fc from "fast-check"
+import { describe, expect, test } from "vitest"
+import { CircuitBreaker, type CircuitBreakerOptions } from "../../src/billing/CircuitBreaker.ts"
+import { checkAsync } from "../vault/Property.ts"
+import { range } from "./Bench.ts"
+
+const testing = (options: CircuitBreakerOptions, body: Effect.Effect<unknown, unknown, CircuitBreaker>) =>
+  Effect.runPromise(Effect.asVoid(body).pipe(Effect.provide(CircuitBreaker.layer(options)), Effect.provide(TestClock.layer())))
+
+/** Whether a call gets through; it then finds this, if anything. */
+const call = (found?: "success" | "failure", upstream = "a") =>
+  Effect.flatMap(CircuitBreaker, (breaker) =>
+    breaker.guard(upstream, found === undefined ? Effect.void : breaker.record(upstream, found)).pipe(
+      Effect.as(true),
+      Effect.catch(() => Effect.succeed(false))
+    )
+  )
+
+describe("a circuit", () => {
+  test("opens by failures in a row, and names its upstream", () =>
+    testing(
+      { failures: 3, openFor: 1_000 },
+      Effect.gen(function* () {
+        for (const found of ["failure", "failure", "success", "failure", "failure", undefined, "failure"] as const) {
+          expect(yield* call(found)).toBe(true)
+        }
+        const breaker = yield* CircuitBreaker
+        const error = yield* Effect.flip(breaker.guard("a", Effect.die("it ran")))
+        expect({ ...error }).toEqual({ _tag: "UpstreamUnavailable", upstream: "a", reason: "its circuit is open" })
+        expect(yield* call("success", "b")).toBe(true)
+      })
+    ))
+
+  test("lets one call of 64 through after a while, and the others when that one has succeeded", () =>
+    testing(
+      { failures: 1, openFor: 1_000 },
+      Effect.gen(function* () {
+        yield* call("failure")
+        yield* TestClock.adjust(999)
+        expect(yield* call()).toBe(false)
+        yield* TestClock.adjust(1)
+        const breaker = yield* CircuitBreaker
+        const proceed = yield* Deferred.make<void>()
+        let running = 0
+        const trial = Effect.suspend(() => {
+          running++
+          return Effect.andThen(Deferred.await(proceed), breaker.record("a", "success"))
+        })
+        const fibers = yield* Effect.forEach(range(64), () => Effect.forkChild(Effect.exit(breaker.guard("a", trial))))
+        yield* Effect.yieldNow
+        expect(running).toBe(1)
+        yield* Deferred.succeed(proceed, undefined)
+        const exits = yield* Effect.forEach(fibers, Fiber.join)
+        expect(exits.filter(({ _tag }) => _tag === "Success")).toHaveLength(1)
+        for (const _ of range(5)) expect(yield* call()).toBe(true)
+      })
+    ))
+
+  test("stays open for as long again where the trial fails; one that finds nothing leaves the trial to the next", () =>
+    testing(
+      { failures: 1, openFor: 1_000 },
+      Effect.gen(function* () {
+        yield* call("failure")
+        yield* TestClock.adjust(1_000)
+        for (const _ of range(3)) expect(yield* call()).toBe(true)
+        expect(yield* call("failure")).toBe(true)
+        yield* TestClock.adjust(999)
+        expect(yield* call()).toBe(false)
+        yield* TestClock.adjust(1)
+        const breaker = yield* CircuitBreaker
+        const leaving = yield* Effect.forkChild(breaker.guard("a", Effect.never), { startImmediately: true })
+        expect(yield* call()).toBe(false)
+        yield* Fiber.interrupt(leaving)
+        expect(yield* call("success")).toBe(true)
+        expect(yield* call()).toBe(true)
+      })
+    ))
+
+  test("tries again with another call, where the trial takes longer than it would stay open", () =>
+    testing(
+      { failures: 1, openFor: 1_000 },
+      Effect.gen(function* () {
+        yield* call("failure")
+        yield* TestClock.adjust(1_000)
+        const breaker = yield* CircuitBreaker
+        const slow = yield* Effect.forkChild(breaker.guard("a", Effect.never), { startImmediately: true })
+        yield* TestClock.adjust(999)
+        expect(yield* call()).toBe(false)
+        yield* TestClock.adjust(1)
+        expect(yield* call("failure")).toBe(true)
+        // The slow one leaves, but it is not its trial any more
+        yield* Fiber.interrupt(slow)
+        expect(yield* call()).toBe(false)
+      })
+    ))
+
+  test("lets through what the model lets through, call after call", () =>
+    checkAsync(
+      fc.asyncProperty(
+        fc.integer({ min: 1, max: 4 }),
+        fc.array(
+          fc.record({ wait: fc.constantFrom(0, 1, 400, 1_000), found: fc.constantFrom("success", "failure", "failure", undefined) }),
+          { maxLength: 60 }
+        ),
+        (failures, calls) =>
+          testing(
+            { failures, openFor: 1_000 },
+            Effect.gen(function* () {
+              let now = 0
+              let inARow = 0
+              let failedAt = 0
+              for (const { wait, found } of calls) {
+                yield* TestClock.adjust(wait)
+                now += wait
+                const passes = inARow < failures || now >= failedAt + 1_000
+                expect(yield* call(found)).toBe(passes)
+                if (!passes || found === undefined) continue
+                inARow = found === "success" ? 0 : inARow + 1
+                if (found === "failure") failedAt = now
+              }
+            })
+          )
+      ),
+      200
+    ))
+})

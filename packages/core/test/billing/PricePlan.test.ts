@@ -1,0 +1,230 @@
+import { EventStore, MemoryEventStore } from "@millrace/event-sourcing"
+import { Effect, Layer, Result, Stream } from "effect"
+import { TestClock } from "effect/testing"
+import * as fc from "fast-check"
+import { describe, expect, test } from "vitest"
+import { arbitraryOf } from "../../../testing/src/Arbitraries.ts"
+import { given } from "../../../testing/src/GivenWhenThen.ts"
+import { FIRST_PRICES } from "../../src/billing/FirstPrices.ts"
+import {
+  EffectiveTooEarly,
+  firstPrices,
+  inForce,
+  PriceBook,
+  PricePlan,
+  type PricePlanEvent,
+  Prices,
+  publish,
+  publishFirst
+} from "../../src/billing/PricePlan.ts"
+import * as Credits from "../../src/Credits.ts"
+import { check } from "../vault/Property.ts"
+import { all, range } from "./Bench.ts"
+
+const { of } = Credits
+const published = (version: number, effectiveAt: number, prices: Prices): PricePlanEvent => ({
+  _tag: "PricePlanPublished",
+  version,
+  effectiveAt,
+  prices
+})
+
+/** Every operation of the service, with its cost in credits as its tables say; where they show none, it is free. */
+const TABLES: ReadonlyArray<readonly [key: string, endpoint: string, cost: number]> = [
+  ["account.billing", "GET /account/billing", 0],
+  ["account.limits", "GET /account/limits", 0],
+  ["billing.invoices", "GET /billing/invoices", 0],
+  ["billing.subscribe", "POST /billing/subscriptions", 0],
+  ["billing.topUp", "POST /billing/topups", 0],
+  ["billing.captureTopUp", "POST /billing/topups/{payment}/capture", 0],
+  ["catalog.read", "GET /catalog", 0],
+  ["catalog.capabilities", "GET /catalog/capabilities", 0],
+  ["catalog.capability", "GET /catalog/capabilities/{key}", 0],
+  ["catalog.config", "GET /catalog/config", 0],
+  ["catalog.groups", "GET /catalog/groups", 0],
+  ["catalog.openapi", "GET /openapi.json", 0],
+  ["image.generate", "POST /ai/images", 8],
+  ["image.edit", "POST /ai/images/edit", 8],
+  ["image.read", "GET /ai/images/{job}", 0],
+  ["image.cancel", "DELETE /ai/images/{job}", 0],
+  ["image.download", "GET /ai/images/{job}/artifact", 0],
+  ["speech.synthesize", "POST /audio/tts", 5],
+  ["speech.read", "GET /audio/tts/{job}", 0],
+  ["speech.cancel", "DELETE /audio/tts/{job}", 0],
+  ["speech.download", "GET /audio/tts/{job}/artifact", 0],
+  ["speech.voices", "GET /audio/voices", 0],
+  ["bin.lookup", "GET /bin/{bin}", 0.5],
+  ["dns.resolve", "GET /dns/{domain}", 0.5],
+  ["topics.list", "GET /content/prompts/topics", 0.1],
+  ["grammar.check", "POST /grammar/check", 1],
+  ["storeCatalog.read", "GET /ecommerce/storeplatform/catalog", 1.5],
+  ["leads.search", "GET /local/mapsearch/leads", 2],
+  ["coupons.search", "GET /coupons", 0.5],
+  ["coupons.requestStore", "POST /coupons/request-store", 0],
+  ["coupons.submit", "POST /coupons/submit", 0],
+  ["priceAlerts.register", "POST /products/price-alerts", 1],
+  ["prices.compare", "POST /products/price-compare", 1],
+  ["prices.history", "GET /products/price-history", 0.5],
+  ["selectors.find", "GET /products/selectors", 0],
+  ["email.validate", "POST /email/validate", 1],
+  ["email.validateBatch", "POST /email/validate-batch, for each address", 0.6],
+  ["email.validationJob", "POST /email/validation-jobs, for each address", 0.6],
+  ["email.readValidationJob", "GET /email/validation-jobs/{job}", 0],
+  ["proxy.locations", "GET /proxy/locations", 0.1],
+  ["proxy.createSession", "POST /proxy/sessions", 2],
+  ["verification.wait", "POST /verify/wait, for each session", 5],
+  ["inbox.create", "POST /temp-mail/inboxes", 1],
+  ["inbox.read", "GET /temp-mail/inboxes/{inbox}", 0.1],
+  ["inbox.listMessages", "GET /temp-mail/inboxes/{inbox}/messages", 0.1],
+  ["inbox.readMessage", "GET /temp-mail/inboxes/{inbox}/messages/{message}", 0.1],
+  ["inbox.rotate", "POST /temp-mail/inboxes/{inbox}/rotate", 1],
+  ["inbox.delete", "DELETE /temp-mail/inboxes/{inbox}", 0],
+  ["codeHost.user", "GET /social/codehost/users/{username}", 0.5],
+  ["codeHost.searchRepositories", "GET /social/codehost/repos", 0.5],
+  ["codeHost.activity", "GET /social/codehost/users/{username}/activity", 0.5],
+  ["codeHost.repository", "GET /social/codehost/repos/{owner}/{repo}", 0.5],
+  ["video.stats", "GET /social/videosite/videos/{id}/stats", 0.5],
+  ["video.channelVideos", "GET /social/videosite/channels/{channel}/videos", 0.5],
+  ["video.outliers", "GET /social/videosite/channels/{channel}/outliers", 1],
+  ["video.search", "GET /social/videosite/search", 0.5],
+  ["video.download", "GET /social/videosite/videos/{id}/download", 1],
+  ["video.comments", "GET /social/videosite/videos/{id}/comments", 1],
+  ["video.about", "GET /social/videosite/channels/{handle}/about", 0.5],
+  ["video.playlist", "GET /social/videosite/playlists/{id}", 0.3],
+  ["video.tags", "GET /social/videosite/videos/{id}/tags", 0.5],
+  ["video.details", "GET /social/videosite/videos/{id}/details", 1]
+]
+
+describe("the first prices", () => {
+  test.each(TABLES)("%s (%s) costs %f credits", (key, _endpoint, cost) => {
+    expect(FIRST_PRICES[key]).toBe(cost)
+    expect(firstPrices()[key]).toBe(Math.round(cost * 1000))
+  })
+
+  test("are those of the tables and no others", () => {
+    expect(Object.keys(FIRST_PRICES).sort()).toEqual(TABLES.map(([key]) => key).sort())
+    for (const price of Object.values(firstPrices())) expect(Credits.parse(String(Credits.toDecimal(price)))).toBe(price)
+  })
+
+  test("are published once, where nothing was published yet", () => {
+    given(PricePlan, [])
+      .when(publishFirst, 1_000)
+      .then([published(1, 1_000, firstPrices())])
+    given(PricePlan, [published(1, 0, {})])
+      .when(publishFirst, 1_000)
+      .then([])
+  })
+})
+
+describe("publishing", () => {
+  const first = published(1, 1_000, { a: of(10), b: of(20) })
+
+  test("counts versions up, and keeps the prices that are not named", () => {
+    given(PricePlan, [first])
+      .when(publish({ b: of(21), c: of(30) }), 2_000)
+      .then([published(2, 2_000, { a: of(10), b: of(21), c: of(30) })])
+      .thenState([
+        { version: 1, effectiveAt: 1_000, prices: { a: of(10), b: of(20) } },
+        { version: 2, effectiveAt: 2_000, prices: { a: of(10), b: of(21), c: of(30) } }
+      ])
+  })
+
+  test("of prices that all stand decides nothing", () => {
+    given(PricePlan, [first])
+      .when(publish({ b: of(20) }), 2_000)
+      .then([])
+    given(PricePlan, [first]).when(publish({}), 2_000).then([])
+  })
+
+  test("may be ahead of its time, never behind it, nor before the version it follows", () => {
+    given(PricePlan, [first])
+      .when(publish({ a: of(11) }, 5_000), 2_000)
+      .then([published(2, 5_000, { a: of(11), b: of(20) })])
+    given(PricePlan, [first])
+      .when(publish({ a: of(11) }, 1_999), 2_000)
+      .thenRefused(new EffectiveTooEarly({ earliest: 2_000 }))
+    const ahead = published(2, 5_000, { a: of(11), b: of(20) })
+    given(PricePlan, [first, ahead])
+      .when(publish({ a: of(12) }, 4_999), 2_000)
+      .thenRefused(new EffectiveTooEarly({ earliest: 5_000 }))
+    given(PricePlan, [first, ahead])
+      .when(publish({ a: of(12) }), 2_000)
+      .then([published(3, 5_000, { a: of(12), b: of(20) })])
+  })
+
+  test("whatever is published when, versions go up by one, times never go back, and the newest that holds is in force", () => {
+    const step = fc.record({ wait: fc.nat(1_000), ahead: fc.option(fc.nat(3_000)), changes: arbitraryOf(Prices, { size: 3 }) })
+    check(
+      fc.property(fc.array(step, { maxLength: 20 }), fc.nat(30_000), (steps, at) => {
+        let plan = PricePlan.initial
+        let now = 0
+        const written: Array<PricePlanEvent> = []
+        for (const { wait, ahead, changes } of steps) {
+          now += wait
+          const decision = publish(changes, ahead === null ? undefined : now + ahead)(plan, now)
+          if (Result.isFailure(decision)) {
+            expect(plan.at(-1)?.effectiveAt).toBeGreaterThan(now + (ahead ?? 0))
+            continue
+          }
+          for (const event of decision.success) {
+            written.push(event)
+            plan = PricePlan.evolve(plan, event, now)
+          }
+          for (const [operation, price] of Object.entries(changes)) expect(plan.at(-1)?.prices[operation]).toBe(price)
+        }
+        expect(plan.map(({ version }) => version)).toEqual(range(plan.length).map((i) => i + 1))
+        expect(plan.map(({ effectiveAt }) => effectiveAt)).toEqual(plan.map(({ effectiveAt }) => effectiveAt).sort((a, b) => a - b))
+        const holding = plan.filter(({ effectiveAt }) => effectiveAt <= at)
+        expect(inForce(plan, at)).toBe(holding.at(-1))
+        given(PricePlan, written)
+          .when(publish({}), at)
+          .thenState(plan.length === 0 ? () => {} : plan)
+      }),
+      200
+    )
+  })
+})
+
+describe("the price book", () => {
+  const testing = (body: Effect.Effect<unknown, unknown, EventStore.EventStore>) =>
+    Effect.runPromise(Effect.asVoid(body).pipe(Effect.provide(MemoryEventStore.layer), Effect.provide(TestClock.layer())))
+  const book = Effect.flatMap(EventStore.EventStore, (events) =>
+    Effect.flatMap(Layer.build(Layer.fresh(Layer.provide(PriceBook.layer, Layer.succeed(EventStore.EventStore, events)))), (context) =>
+      Effect.provideContext(PriceBook, context)
+    )
+  )
+
+  test("quotes the price in force, at any host, from the very millisecond on", () =>
+    testing(
+      Effect.scoped(
+        Effect.gen(function* () {
+          const [here, there] = [yield* book, yield* book]
+          expect(yield* here.quote("grammar.check")).toEqual({ version: 1, unitPrice: of(1_000) })
+          expect({ ...(yield* Effect.flip(here.quote("nobody.knows"))) }).toEqual({ _tag: "NotPriced", operation: "nobody.knows" })
+          yield* there.publish({ "grammar.check": of(2_000), "nobody.knows": of(0) }, 500, { actor: "root", reason: "dearer" })
+          yield* TestClock.adjust(499)
+          expect(yield* here.quote("grammar.check")).toEqual({ version: 1, unitPrice: of(1_000) })
+          expect(yield* Effect.flip(here.quote("nobody.knows"))).toMatchObject({ _tag: "NotPriced" })
+          yield* TestClock.adjust(1)
+          for (const each of [here, there]) {
+            expect(yield* each.quote("grammar.check")).toEqual({ version: 2, unitPrice: of(2_000) })
+            expect(yield* each.quote("nobody.knows")).toEqual({ version: 2, unitPrice: of(0) })
+            expect(yield* each.quote("bin.lookup")).toEqual({ version: 2, unitPrice: of(500) })
+            expect((yield* each.plan).map(({ version }) => version)).toEqual([1, 2])
+          }
+          expect(yield* Effect.flip(here.publish({ "bin.lookup": of(1) }, 499))).toMatchObject({ _tag: "EffectiveTooEarly", earliest: 500 })
+        })
+      )
+    ))
+
+  test("is begun once by 64 hosts that start at once, and survives all of them", () =>
+    testing(
+      Effect.gen(function* () {
+        yield* Effect.scoped(Effect.forEach(range(64), () => book, all))
+        yield* Effect.scoped(book)
+        const events = yield* EventStore.EventStore
+        const log = yield* Stream.runCollect(events.readAll(EventStore.start))
+        expect(log.map(({ type, stream }) => `${stream} ${type}`)).toEqual(["pricePlan-standard PricePlanPublished"])
+      })
+    ))
+})

@@ -1,0 +1,45 @@
+/** A setting: by flag, else by environment, else by default; whichever it was, it is checked alike. */
+import { Config, Option } from "effect"
+import { Flag } from "effect/cli"
+
+interface Setting<A> {
+  readonly flag: string
+  readonly variable: string
+  readonly description: string
+  /** What it takes, in a word. */
+  readonly metavar: string
+  /** What it is when nobody says: nothing, when left out. */
+  readonly fallback?: string
+  readonly parse: (text: string) => A | undefined
+  /** What `parse` understands. */
+  readonly expected: string
+}
+
+const described = <A>({ flag, variable, description, metavar, fallback }: Setting<A>) =>
+  Flag.String(flag).pipe(
+    Flag.withMetavar(metavar),
+    Flag.withDescription(`${description} (${variable}${fallback === undefined ? "" : `, else ${fallback}`})`),
+    Flag.withFallbackConfig(Config.String(variable))
+  )
+
+const parsed = <A>({ flag, variable, parse, expected }: Setting<A>) =>
+  Flag.filterMap(
+    (text: string) => Option.fromUndefinedOr(parse(text)),
+    () => `${expected}, by --${flag} or ${variable}`
+  )
+
+/** A setting that always is. */
+export const make = <A>(setting: Setting<A> & { readonly fallback: string }): Flag.Flag<A> =>
+  described(setting).pipe(Flag.withDefault(setting.fallback), parsed(setting))
+
+/** A setting that may be missing. */
+export const optional = <A>(setting: Setting<A>): Flag.Flag<Option.Option<A>> => described(setting).pipe(parsed(setting), Flag.optional)
+
+/** Any text but none. */
+export const text = (value: string): string | undefined => (value === "" ? undefined : value)
+
+/** One of some words. */
+export const oneOf =
+  <const Word extends string>(words: ReadonlyArray<Word>) =>
+  (text: string): Word | undefined =>
+    words.find((word) => word === text.toLowerCase())

@@ -1,0 +1,143 @@
+/** Secrets sent through every route and every command, looked for afterwards in all that is written anywhere. */
+import { readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { expect, test } from "vitest"
+import {
+  type Answer,
+  ask,
+  auditOf,
+  BIN,
+  type Call,
+  call,
+  GRAMMAR,
+  header,
+  Issued,
+  millrace,
+  newStore,
+  Opened,
+  type Process,
+  problemOf,
+  serve,
+  UNLIMITED
+} from "./Server.ts"
+
+/** A word that stands nowhere but where it was put. */
+const canary = (name: string): string => `canary${name}${crypto.randomUUID().replaceAll("-", "")}`
+
+/** How a secret may be written: in clear, in the encodings that programs use, and as its words alone. */
+const spellings = (secret: string): ReadonlyArray<Buffer> => {
+  const bytes = Buffer.from(secret)
+  const ways = [secret, JSON.stringify(secret).slice(1, -1), encodeURIComponent(secret), bytes.toString("hex"), secret.toUpperCase()]
+  // Within longer base64, a text begins at any of three places; its ends depend on its neighbours
+  const base64 = [0, 1, 2].flatMap((before) => {
+    const whole = Buffer.concat([Buffer.alloc(before), bytes])
+    return [whole.toString("base64").slice(4, -4), whole.toString("base64url").slice(4, -4)]
+  })
+  return [...ways, ...base64].map((text) => Buffer.from(text)).concat(Buffer.from(secret, "utf16le"))
+}
+
+const isIn = (secret: string, bytes: Buffer): boolean => spellings(secret).some((spelling) => bytes.includes(spelling))
+
+const filesOf = (folder: string): ReadonlyArray<readonly [string, Buffer]> =>
+  readdirSync(folder).map((file) => [file, readFileSync(join(folder, file))])
+
+test("no key, address, label, idempotency key or text that is sent is written anywhere", async () => {
+  const { folder, url: store } = newStore()
+  const name = canary("email")
+  const email = `${name}@example.com`
+  const secrets: Record<string, string> = { email: name, label: canary("label"), text: canary("text"), idempotencyKey: canary("idem"), wrong: canary("wrong") }
+  const has = (secret: string): string => secrets[secret] ?? ""
+
+  // What administrators are shown once, or ask for, is theirs to see; what they are told when something fails is searched
+  const { account, key } = await ask(Opened, ["accounts", "open", "--store", store, "--email", email, "--verified"])
+  const issued = await ask(Issued, ["keys", "issue", "--store", store, "--account", account, "--label", has("label")])
+  const readOnly = await ask(Issued, ["keys", "issue", "--store", store, "--account", account, "--scope", "read"])
+  // The id of a key stands in clear, its secret must not
+  for (const [name, text] of Object.entries({ key, labelled: issued.key, readOnly: readOnly.key })) secrets[name] = text.split("_").at(-1) ?? ""
+
+  const servers: Array<Process> = []
+  const calls = async () => {
+    const server = await serve(["--store", store, "--log-level", "trace"], { env: UNLIMITED })
+    servers.push(server)
+    const answers: Array<Answer> = []
+    const send = async (path: string, options: Call = {}) => {
+      const answer = await call(`${server.url}${path}`, { key: issued.key, ...options })
+      answers.push(answer)
+      return answer
+    }
+    const idempotent = { "idempotency-key": has("idempotencyKey") }
+    const grammar = (body: unknown, options: Call = {}) => send(GRAMMAR, { method: "POST", body: JSON.stringify(body), ...options })
+
+    const checked = await grammar({ text: `${has("text")} is an apple.` }, { headers: idempotent })
+    expect(checked.status).toBe(200)
+    expect((await grammar({ text: `${has("text")} is an apple.` }, { headers: idempotent })).headers["idempotent-replayed"]).toBe("true")
+    expect((await grammar({ text: `Another ${has("text")}.` }, { headers: idempotent })).status).toBe(422)
+    expect((await grammar({ text: "An apple.", language: has("wrong").slice(0, 20) })).status).toBe(422)
+    expect((await grammar({ text: has("text"), more: has("wrong") })).status).toBe(422)
+    expect((await send(GRAMMAR, { method: "POST", body: `{"text": "${has("text")}` })).status).toBe(422)
+    expect((await grammar({ text: "An apple." }, { headers: { "x-max-credits": has("wrong") } })).status).toBe(422)
+    expect((await grammar({ text: has("text") }, { key: readOnly.key })).status).toBe(403)
+    expect((await send(BIN, { headers: idempotent, key })).status).toBe(422)
+    expect((await send(`${BIN}?secret=${has("wrong")}`)).status).toBe(200)
+    expect((await send("/api/v1/bin/000000")).status).toBe(404)
+    expect((await send(`/api/v1/bin/${has("wrong")}`)).status).toBe(422)
+    expect((await send(`/nowhere/${has("wrong")}`)).status).toBe(404)
+    expect((await send("/api/v1/account/billing")).status).toBe(200)
+    expect((await send("/api/v1/account/billing", { key: `mr_live_01m7ykd477z577dbnpmz7j9kdz_${has("wrong")}` })).status).toBe(401)
+    expect((await send("/api/v1/account/billing", { key: has("wrong") })).status).toBe(401)
+    expect((await send("/api/v1/account/billing", { headers: { cookie: has("wrong"), "user-agent": has("wrong") } })).status).toBe(200)
+    for (const path of ["/health", "/ready"]) expect((await send(`${path}?${has("wrong")}`)).status).toBe(200)
+    // Errors never show what was sent, but for a language that is not known: it is what the caller asks about
+    for (const answer of answers.filter(({ status }) => status >= 400)) {
+      const { message } = problemOf(answer)
+      for (const [name, secret] of Object.entries(secrets)) expect(message.includes(secret) ? name : "").toBe("")
+    }
+    return { server, request: header(checked, "x-request-id") }
+  }
+
+  const { server, request } = await calls()
+  const nameless = async (...args: ReadonlyArray<string>) => {
+    const { stdout, stderr } = await millrace([...args, "--store", store])
+    return `${stdout}${stderr}`
+  }
+  const told = await Promise.all([
+    nameless("events"),
+    nameless("journal", "--format", "jsonl"),
+    nameless("charges", "show", "--request", request),
+    nameless("balance", "--account", account),
+    nameless("holds", "list"),
+    nameless("audit"),
+    millrace(["accounts", "open", "--store", store, "--email", email]).then(({ code, stderr }) => {
+      expect(code).toBe(1)
+      return stderr
+    }),
+    millrace(["accounts", "show", "--store", store, "--account", account], { env: { MILLRACE_MASTER_KEY: "42".repeat(32) } }).then(
+      ({ code, stderr }) => {
+        expect(code).toBe(1)
+        return stderr
+      }
+    )
+  ])
+  const alive = filesOf(folder)
+  await server.kill()
+  const killed = filesOf(folder)
+  await (await calls()).server.stop()
+  const stopped = filesOf(folder)
+
+  const written = [
+    ...alive,
+    ...killed,
+    ...stopped,
+    ...servers.map(({ stdout, stderr }, i) => [`output of server ${i}`, Buffer.from(stdout + stderr)] as const),
+    ...told.map((text, i) => [`output of command ${i}`, Buffer.from(text)] as const)
+  ]
+  expect(alive.map(([file]) => file)).toEqual(expect.arrayContaining(["millrace.db", "millrace.db-wal", "millrace.state.db", "millrace.state.db-wal"]))
+  expect(servers.every(({ stderr }) => stderr.includes("/api/v1/bin/:bin"))).toBe(true)
+  // The search itself finds what is there
+  expect(isIn(account, Buffer.concat(stopped.map(([, bytes]) => bytes)))).toBe(true)
+  for (const [name, secret] of Object.entries(secrets)) {
+    expect(secret.length).toBeGreaterThan(20)
+    expect(written.filter(([, bytes]) => isIn(secret, bytes)).map(([place]) => `${name} in ${place}`)).toEqual([])
+  }
+  await auditOf(store)
+})
