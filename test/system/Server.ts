@@ -1,13 +1,12 @@
 /** The real server and the real command line as processes of their own, for tests of the whole: started, asked, stopped, killed. */
 import { type ChildProcess, spawn } from "node:child_process"
-import { once } from "node:events"
 import { mkdtempSync, rmSync } from "node:fs"
 import { Agent, type IncomingHttpHeaders, request } from "node:http"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { Schema } from "effect"
-import { onTestFinished } from "vitest"
+import { afterAll } from "vitest"
 
 export const bin = fileURLToPath(new URL("../../packages/millrace/bin/millrace.js", import.meta.url))
 
@@ -19,10 +18,16 @@ const environment = (added: Environment): NodeJS.ProcessEnv => ({
   ...added
 })
 
-/** A folder of a test's own, removed after it. */
+/** What has to be undone when the tests of this file are over, the last first. */
+const leftovers: Array<() => unknown> = []
+afterAll(async () => {
+  for (const undo of leftovers.reverse()) await undo()
+})
+
+/** A folder of a test's own, removed with its file's. */
 export const temporaryFolder = (): string => {
   const folder = mkdtempSync(join(tmpdir(), "millrace-system-"))
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  leftovers.push(() => rmSync(folder, { recursive: true, force: true }))
   return folder
 }
 
@@ -44,9 +49,16 @@ export interface Ended {
 export interface Options {
   readonly env?: Environment
   readonly cwd?: string
+  /** Whom it runs as, where this process may choose. */
+  readonly uid?: number
+  /** The Node.js that runs it: this one, unless given. */
+  readonly program?: string
+  readonly nodeArgs?: ReadonlyArray<string>
+  /** What it runs: `millrace`, unless given; nothing, when null. */
+  readonly script?: string | null
 }
 
-/** A running `millrace`; killed with its test, if it has not ended by then. */
+/** A running `millrace`; killed after the last test of its file, if it has not ended by then. */
 export class Process {
   stdout = ""
   stderr = ""
@@ -54,11 +66,13 @@ export class Process {
   readonly ended: Promise<Ended>
   #waiting: Array<() => void> = []
 
-  constructor(args: ReadonlyArray<string>, { env = {}, cwd }: Options = {}) {
-    const child = spawn(process.execPath, [bin, ...args], {
+  constructor(args: ReadonlyArray<string>, options: Options = {}) {
+    const { env = {}, cwd, uid, program = process.execPath, nodeArgs = [], script = bin } = options
+    const child = spawn(program, [...nodeArgs, ...(script === null ? [] : [script]), ...args], {
       env: environment(env),
       stdio: ["ignore", "pipe", "pipe"],
-      ...(cwd === undefined ? {} : { cwd })
+      ...(cwd === undefined ? {} : { cwd }),
+      ...(uid === undefined ? {} : { uid, gid: uid })
     })
     this.child = child
     child.stdout.setEncoding("utf8").on("data", (text: string) => {
@@ -69,11 +83,11 @@ export class Process {
       this.stderr += text
       this.#changed()
     })
-    this.ended = once(child, "close").then(() => {
+    this.ended = new Promise((resolve) => child.once("close", resolve).once("error", resolve)).then(() => {
       this.#changed()
       return { code: child.exitCode, stdout: this.stdout, stderr: this.stderr }
     })
-    onTestFinished(() => this.kill().then(() => {}))
+    leftovers.push(() => this.kill())
   }
 
   /** Waits until it is true of what was printed; fails when the process ends before. */
@@ -125,7 +139,7 @@ const Listening = Schema.fromJsonString(Schema.Struct({ listening: Schema.String
 
 /** Starts a server on any free port and waits until it says that it listens. */
 export const serve = async (args: ReadonlyArray<string>, options?: Options): Promise<Server> => {
-  const server = new Process(["serve", "--port", "0", ...args], options)
+  const server = new Process(["serve", ...(args.includes("--port") ? [] : ["--port", "0"]), ...args], options)
   await server.until(() => server.stdout.includes("\n"))
   const [line = ""] = server.stdout.split("\n", 1)
   const url = Schema.decodeUnknownSync(Listening)(line).listening

@@ -45,7 +45,13 @@ test("no key, address, label, idempotency key or text that is sent is written an
   const { folder, url: store } = newStore()
   const name = canary("email")
   const email = `${name}@example.com`
-  const secrets: Record<string, string> = { email: name, label: canary("label"), text: canary("text"), idempotencyKey: canary("idem"), wrong: canary("wrong") }
+  const secrets: Record<string, string> = {
+    email: name,
+    label: canary("label"),
+    text: canary("text"),
+    idempotencyKey: canary("idem"),
+    wrong: canary("wrong")
+  }
   const has = (secret: string): string => secrets[secret] ?? ""
 
   // What administrators are shown once, or ask for, is theirs to see; what they are told when something fails is searched
@@ -53,7 +59,8 @@ test("no key, address, label, idempotency key or text that is sent is written an
   const issued = await ask(Issued, ["keys", "issue", "--store", store, "--account", account, "--label", has("label")])
   const readOnly = await ask(Issued, ["keys", "issue", "--store", store, "--account", account, "--scope", "read"])
   // The id of a key stands in clear, its secret must not
-  for (const [name, text] of Object.entries({ key, labelled: issued.key, readOnly: readOnly.key })) secrets[name] = text.split("_").at(-1) ?? ""
+  for (const [name, text] of Object.entries({ key, labelled: issued.key, readOnly: readOnly.key }))
+    secrets[name] = text.split("_").at(-1) ?? ""
 
   const servers: Array<Process> = []
   const calls = async () => {
@@ -131,7 +138,9 @@ test("no key, address, label, idempotency key or text that is sent is written an
     ...servers.map(({ stdout, stderr }, i) => [`output of server ${i}`, Buffer.from(stdout + stderr)] as const),
     ...told.map((text, i) => [`output of command ${i}`, Buffer.from(text)] as const)
   ]
-  expect(alive.map(([file]) => file)).toEqual(expect.arrayContaining(["millrace.db", "millrace.db-wal", "millrace.state.db", "millrace.state.db-wal"]))
+  expect(alive.map(([file]) => file)).toEqual(
+    expect.arrayContaining(["millrace.db", "millrace.db-wal", "millrace.state.db", "millrace.state.db-wal"])
+  )
   expect(servers.every(({ stderr }) => stderr.includes("/api/v1/bin/:bin"))).toBe(true)
   // The search itself finds what is there
   expect(isIn(account, Buffer.concat(stopped.map(([, bytes]) => bytes)))).toBe(true)

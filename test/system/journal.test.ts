@@ -5,7 +5,7 @@ import { join } from "node:path"
 import { promisify } from "node:util"
 import { Schema } from "effect"
 import { beforeAll, describe, expect, test } from "vitest"
-import { auditOf, BIN, balanceOf, call, grant, header, millrace, newStore, openAccount, serve, UNLIMITED } from "./Server.ts"
+import { ask, auditOf, BIN, balanceOf, call, Granted, header, millrace, newStore, Opened, openAccount, serve, UNLIMITED } from "./Server.ts"
 
 const run = promisify(execFile)
 
@@ -56,38 +56,37 @@ beforeAll(async () => {
     const { code, stderr } = await millrace([...args, "--store", store])
     expect([code, stderr]).toEqual([0, ""])
   }
-  // One spends what a promotion gave it; a lookup that finds nothing is refunded, another given back in part
-  const thrifty = await openAccount(store, 3.25)
+  // One spends what it was given; a lookup that finds nothing is refunded, another given back in part
+  const thrifty = await ask(Opened, ["accounts", "open", "--store", store, "--email", "ada@example.com", "--verified"])
   // The other spends what it paid for, until the payment is taken back: what it spent becomes debt
   const indebted = await openAccount(store, 0)
-  await administer("credits", "grant", "--account", indebted.account, "--amount", "2.125", "--source", "topup", "--payment-ref", "pay_1")
+  const payment = ["--account", indebted.account, "--amount", "2.125", "--source", "topup", "--payment-ref", "pay_1"]
+  const { lot } = await ask(Granted, ["credits", "grant", "--store", store, ...payment])
   for (const { key } of [thrifty, thrifty, indebted, indebted, indebted]) {
     expect((await call(`${server.url}${BIN}`, { key })).status).toBe(200)
   }
   expect((await call(`${server.url}/api/v1/bin/000000`, { key: thrifty.key })).status).toBe(404)
   const last = await call(`${server.url}${BIN}`, { key: thrifty.key })
-  await grant(store, thrifty.account, 10)
   const shown = await millrace(["charges", "show", "--store", store, "--request", header(last, "x-request-id")])
   const { reservation } = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Struct({ reservation: Schema.String })))(shown.stdout)
   await administer("credits", "refund", "--reservation", reservation, "--amount", "0.125")
-  const lot = (await balanceOf(store, indebted.account)).lots[0]?.lot ?? ""
   await administer("credits", "claw-back", "--lot", lot, "--reason", "chargeback")
   await server.stop()
 
-  for (const { account } of [thrifty, indebted]) accounts.push(await balanceOf(store, account))
-  for (const format of FORMATS) {
+  accounts.push(...(await Promise.all([balanceOf(store, thrifty.account), balanceOf(store, indebted.account)])))
+  const write = async (format: Format) => {
     const { code, stdout } = await millrace(["journal", "--store", store, "--format", format])
     expect(code).toBe(0)
     journals.set(format, stdout)
     writeFileSync(join(folder, `journal.${format}`), stdout)
   }
+  await Promise.all([...FORMATS.map(write), auditOf(store)])
   written = folder
-  await auditOf(store)
-})
+}, 90_000)
 
 test("what happened left the balances that it should", () => {
   expect(accounts.map(({ available, held, debt }) => ({ available, held, debt }))).toEqual([
-    { available: 3.25 - 3 * 0.5 + 10 + 0.125, held: 0, debt: 0 },
+    { available: 200 - 3 * 0.5 + 0.125, held: 0, debt: 0 },
     { available: 0, held: 0, debt: 1.5 }
   ])
 })

@@ -92,7 +92,9 @@ const erase = (folder: string, account: string): Promise<void> => {
   }).pipe(Effect.provide(Millrace.administration().pipe(Layer.provideMerge(stores))), Effect.runPromise)
 }
 
-test("what was sealed for an account opens with the keys that can be found before it is erased, and with none after", { timeout: 60_000 }, async () => {
+test("what was sealed for an account opens with the keys that can be found before it is erased, and with none after", {
+  timeout: 60_000
+}, async () => {
   const { folder, url: store } = newStore()
   const email = "grace@example.com"
   const text = "A secret about a apple."

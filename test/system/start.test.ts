@@ -11,7 +11,9 @@ const run = promisify(execFile)
 const Manifest = Schema.fromJsonString(Schema.Struct({ scripts: Schema.Struct({ start: Schema.String }) }))
 
 /** `npm start`, as far as this process is not its own. */
-const [, , ...START] = Schema.decodeUnknownSync(Manifest)(readFileSync(new URL("../../package.json", import.meta.url), "utf8")).scripts.start.split(" ")
+const [, , ...START] = Schema.decodeUnknownSync(Manifest)(
+  readFileSync(new URL("../../package.json", import.meta.url), "utf8")
+).scripts.start.split(" ")
 
 const KEY = /mr_live_\w+/u
 
@@ -65,7 +67,9 @@ test("npm start prints a key and three calls that work when pasted, each with it
     ["0.5", "198.5"],
     ["0", "198.5"]
   ])
-  expect(JSON.parse(pasted[0]?.body ?? "")).toMatchObject({ data: { matches: [{ rule: expect.any(String) }, { rule: expect.any(String) }] } })
+  expect(JSON.parse(pasted[0]?.body ?? "")).toMatchObject({
+    data: { matches: [{ rule: expect.any(String) }, { rule: expect.any(String) }] }
+  })
   expect(JSON.parse(pasted[1]?.body ?? "")).toMatchObject({ data: { scheme: "visa" } })
   expect(JSON.parse(pasted[2]?.body ?? "")).toMatchObject({ data: { balance: 198.5, held: 0, debt: 0 } })
 

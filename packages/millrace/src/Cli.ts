@@ -1,4 +1,5 @@
 /** The command line, whole. */
+import { NodeServices } from "@effect/platform-node"
 import { Effect } from "effect"
 import { Command } from "effect/cli"
 import { accounts } from "./commands/Accounts.ts"
@@ -11,6 +12,7 @@ import { holds } from "./commands/Holds.ts"
 import { journal } from "./commands/Journal.ts"
 import { keys } from "./commands/Keys.ts"
 import { serve } from "./commands/Serve.ts"
+import * as Failure from "./Failure.ts"
 import * as Usage from "./Usage.ts"
 
 export const VERSION = "0.1.0"
@@ -24,5 +26,10 @@ const millrace = Command.make("millrace").pipe(
   ])
 )
 
+/** Runs a command; fails with whatever it failed with. */
 export const run = (args: ReadonlyArray<string>) =>
   Effect.suspend(() => Command.runWith(millrace, { version: VERSION })(args)).pipe(Effect.provide(Usage.layer))
+
+/** Runs a command to its end, as a process does: what goes wrong is told, and is the exit code. */
+export const main = (args: ReadonlyArray<string>): Effect.Effect<void> =>
+  run(args).pipe(Effect.provide(NodeServices.layer), Effect.catchCause(Failure.report))

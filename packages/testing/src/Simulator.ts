@@ -308,14 +308,14 @@ const happening = <Op extends Operation.Any>(
     return act(office, random)
   })
 
-/** A host crashes, now or at a write to come; is restarted; or stands still. Those that went come again. */
+/** A host crashes, now or at a write to come; is restarted; stands still; or is cut off. Those that went come again. */
 const disturbed = <Op extends Operation.Any>(
   host: Host<Op>,
   random: SeededRandom.SeededRandom,
   violated: (what: string) => void
 ): Effect.Effect<void> =>
   Effect.gen(function* () {
-    switch (random.below(5)) {
+    switch (random.below(7)) {
       case 0:
         yield* Effect.replicateEffect(Effect.yieldNow, random.below(200), { discard: true })
         host.crash("for no reason")
@@ -327,6 +327,9 @@ const disturbed = <Op extends Operation.Any>(
         break
       case 3:
         return host.pause(random.below(random.pick([2_000, 120_000])))
+      case 4:
+      case 5:
+        return yield* host.outage(random.below(random.pick([4_000, 30_000])))
       default:
         if (!(yield* host.stop)) violated(`${host.name} does not stop`)
     }

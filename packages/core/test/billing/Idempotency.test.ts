@@ -164,11 +164,14 @@ describe("a key", () => {
   testing(
     "is one account's own",
     Effect.gen(function* () {
-      const { bench, here, accountId } = yield* setting()
+      const { shared, bench, here, accountId } = yield* setting()
       const other = yield* opened(here, 10 * UNIT, "acc_2")
       expect(yield* told(here.call(accountId, KEY))).toBe("reply")
       expect(yield* told(here.call(other, { ...KEY, text: "other" }))).toBe("reply")
       expect(bench.runs.map(({ accountId }) => accountId)).toEqual([accountId, other])
+      // Nor does the log tell that both used the same
+      const hashes = (yield* eventsIn(shared)).flatMap((event) => (event._tag === "CreditReserved" ? [event.keyHash] : []))
+      expect(new Set(hashes).size).toBe(2)
     })
   )
 

@@ -1,6 +1,6 @@
 /** Every row of the ledger's table of windows: where a call stops, and what follows. */
 import { EventStore, StateStore } from "@millrace/event-sourcing"
-import { Clock, Deferred, Effect, Exit, Fiber } from "effect"
+import { Clock, Deferred, Effect, Exit, Fiber, type Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { describe, expect } from "vitest"
 import type * as FaultyEventStore from "../../../testing/src/FaultyEventStore.ts"
@@ -11,8 +11,10 @@ import {
   endsIn,
   eventsIn,
   host,
+  hours,
   LIFETIME,
   makeBench,
+  minutes,
   patiently,
   paused,
   quiet,
@@ -318,6 +320,9 @@ describe("once the reply is being kept", () => {
       bench.answer = answer
       const there = yield* host(shared, bench)
       expect(yield* told(there.call(accountId, { key: "key", text: "first" }))).toBe("InFlight")
+      bench.check = () => Effect.fail(new UpstreamUnavailable({ upstream: "bench", reason: "not asked" }))
+      expect(yield* told(there.call(accountId, { key: "key", text: "first" }))).toBe("InFlight")
+      bench.check = () => Effect.void
       expect(yield* told(there.call(accountId, { key: "key", text: "other" }))).toBe("KeyReused")
       yield* elapse(LIFETIME)
       const reply = yield* there.call(accountId, { key: "key", text: "other" })
@@ -513,7 +518,10 @@ describe("settled, but the reply is missing", () => {
 
 describe("a settle that comes too late", () => {
   /** The work is done in time, but its reply is kept only after the hold has expired. `meanwhile` happens before that. */
-  const slow = (late: "withhold" | "charge", meanwhile: (shared: Stores) => Effect.Effect<unknown, unknown> = () => Effect.void) =>
+  const slow = (
+    late: "withhold" | "charge",
+    meanwhile: (shared: Stores) => Effect.Effect<unknown, unknown, Scope.Scope> = () => Effect.void
+  ) =>
     Effect.gen(function* () {
       const world = yield* setting({ late })
       const { states, reached, proceed } = yield* slowReplies(world.shared.states)
@@ -598,24 +606,63 @@ describe("a settle that comes too late", () => {
     })
   )
 
+  const laterReply = { requestId: "req_b", data: '{"text":"the later one","count":1}' }
+  const laterBench = () => {
+    const bench = makeBench()
+    bench.answer = () => Effect.succeed({ data: { text: "the later one", count: 1 } })
+    return bench
+  }
+  const replaysForADay = ({ here, accountId }: Effect.Success<ReturnType<typeof setting>>, age: number) =>
+    Effect.gen(function* () {
+      for (const wait of [0, minutes(9), minutes(11), minutes(60), hours(22) - age]) {
+        yield* elapse(wait)
+        expect(yield* here.call(accountId, { key: "key" })).toMatchObject({ ...laterReply, replayed: true })
+      }
+    })
+
+  for (const late of ["withhold", "charge"] as const)
+    for (const age of [0, minutes(25)]) {
+      testing(
+        `that a later attempt under its key has overtaken, ${age / 60_000} minutes ago, changes nothing for that one (${late})`,
+        Effect.gen(function* () {
+          const later = laterBench()
+          const retry = (shared: Stores) =>
+            Effect.andThen(
+              Effect.scoped(Effect.flatMap(host(shared, later), (there) => there.call("acc_1", { key: "key", requestId: "req_b" }))),
+              elapse(age)
+            )
+          const world = yield* slow(late, retry)
+          const { shared, bench, here, accountId } = world
+          expect(world.end).toMatchObject({ _tag: "Failure", failure: { _tag: "ResultWithheld" } })
+          yield* replaysForADay(world, age)
+          expect(yield* endsIn(shared)).toEqual(["CreditReserved", "Refunded abandoned", "CreditReserved", "OperationSucceeded"])
+          expect([bench.runs.length, later.runs.length]).toEqual([1, 1])
+          expect(yield* here.balance(accountId)).toEqual(CHARGED)
+        })
+      )
+    }
+
   for (const late of ["withhold", "charge"] as const) {
     testing(
-      `that a later attempt under its key has overtaken changes nothing for that one, now or in a day (${late})`,
+      `while a later attempt under its key runs, however much else happens, changes nothing for that one (${late})`,
       Effect.gen(function* () {
-        const later = makeBench()
-        later.answer = () => Effect.succeed({ data: { text: "the later one", count: 1 } })
+        const later = laterBench()
+        const { started, proceed } = yield* paused(later)
+        const running = yield* Deferred.make<Fiber.Fiber<string>>()
         const retry = (shared: Stores) =>
-          Effect.scoped(Effect.flatMap(host(shared, later), (there) => there.call("acc_1", { key: "key", requestId: "req_b" })))
-        const { shared, bench, here, accountId, end } = yield* slow(late, retry)
-        expect(end).toMatchObject({ _tag: "Failure", failure: { _tag: "ResultWithheld" } })
-        for (const wait of [0, 9, 11, 60, 22 * 60]) {
-          yield* elapse(wait * 60_000)
-          const replay = yield* here.call(accountId, { key: "key" })
-          expect(replay).toMatchObject({ requestId: "req_b", data: '{"text":"the later one","count":1}', replayed: true })
-        }
-        expect(yield* endsIn(shared)).toEqual(["CreditReserved", "Refunded abandoned", "CreditReserved", "OperationSucceeded"])
-        expect([bench.runs.length, later.runs.length]).toEqual([1, 1])
-        expect(yield* here.balance(accountId)).toEqual(CHARGED)
+          Effect.gen(function* () {
+            const there = yield* host(shared, later)
+            const fiber = yield* Effect.forkDetach(told(there.call("acc_1", { key: "key", requestId: "req_b" })))
+            yield* started
+            for (const i of range(3)) yield* there.grant("acc_1", UNIT, `lot_more_${i}`)
+            yield* Deferred.succeed(running, fiber)
+          })
+        const world = yield* slow(late, retry)
+        expect(world.end).toMatchObject({ _tag: "Failure", failure: { _tag: "ResultWithheld" } })
+        yield* proceed
+        expect(yield* Fiber.join(yield* Deferred.await(running))).toBe("reply")
+        yield* replaysForADay(world, 0)
+        expect(yield* endsIn(world.shared)).toEqual(["CreditReserved", "Refunded abandoned", "CreditReserved", "OperationSucceeded"])
       })
     )
   }

@@ -14,7 +14,7 @@ export interface Faults {
   readonly upstreams: number
   /** A caller hangs up. */
   readonly hangUps: number
-  /** For each step: a host crashes, is restarted, or stands still for a while. */
+  /** For each step: a host crashes, is restarted, stands still for a while, or hears nothing of its event store. */
   readonly hosts: number
   /** For each step: the whole world sleeps for minutes, hours or days. */
   readonly leaps: number

@@ -62,6 +62,7 @@ export class Host<Op extends Operation.Any> {
   #fuse: { stage: Network.Stage; writes: number } | undefined
   /** Traces of the event store's faults, already told. */
   #told = 0
+  #cut: ((millis: number) => Effect.Effect<void>) | undefined
   #faulty: FaultyEventStore.FaultyEventStore | undefined
 
   constructor(name: string, site: Site<Op>) {
@@ -104,7 +105,8 @@ export class Host<Op extends Operation.Any> {
     const process = world.process(name, references(own, (message) => complained(name, message)), own.below(faults.skew + 1))
     this.#process = process
     const line: Network.Line = { world, process, writes: (stage) => this.#burn(process, stage) }
-    const faulty = Network.faultyEvents(this.#site.events, faults, own.fork("events"))
+    const { faulty, cut } = Network.faultyEvents(this.#site.events, faults, own.fork("events"))
+    this.#cut = cut
     const states = Network.faultyStates(this.#site.states, faults, own.fork("states"), (what) => world.say(name, what))
     this.#faulty = faulty
     this.#told = 0
@@ -127,12 +129,12 @@ export class Host<Op extends Operation.Any> {
     world.say(name, "starts")
     return Effect.exit(process.ask(world.outside, built, Context.empty(), Effect.fail(new Disconnected()))).pipe(
       Effect.flatMap((exit) => {
-        if (Exit.isSuccess(exit)) {
+        if (Exit.isSuccess(exit) && process.alive) {
           world.say(name, "is up")
           this.#life = { process, services: exit.value, operations, scope }
           return Effect.void
         }
-        world.say(name, `did not start: ${tagOf(exit.cause)}`)
+        world.say(name, `did not start: ${Exit.isSuccess(exit) ? "dead" : tagOf(exit.cause)}`)
         process.kill()
         return Effect.andThen(Effect.sleep(500), this.#starts)
       })
@@ -176,6 +178,15 @@ export class Host<Op extends Operation.Any> {
   /** It will crash at this stage of its so many-th write from now. */
   lightFuse(stage: Network.Stage, writes: number): void {
     if (!this.#calm) this.#fuse = { stage, writes }
+  }
+
+  /** For so long it hears nothing certain of the event store, whatever becomes of what it writes. */
+  outage(millis: number): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      if (this.#calm || this.#cut === undefined) return Effect.void
+      this.#site.world.say(this.name, `has no event store for ${millis} ms`)
+      return this.#cut(millis)
+    })
   }
 
   pause(millis: number): void {

@@ -169,7 +169,7 @@ const judge = (call: Call, evidence: Evidence, ledgers: Ledgers, plan: Plan, rep
 
 /** While the store serves, a call does not end before its hold has: nobody waits for an expiry to have his credits back. */
 const prompt = ({ ended }: Call, own: ReadonlyArray<Reservation>, { faults }: Evidence, wrong: Report): void => {
-  if (ended === undefined || faults.events > 0 || faults.appends !== undefined) return
+  if (ended === undefined || faults.events > 0 || faults.hosts > 0 || faults.appends !== undefined) return
   for (const { hold, end } of own)
     if (ended.at + faults.skew < (hold.expiresAt ?? 0) && (end === undefined || end.place > ended.ceiling)) wrong(`leaves ${hold.reservationId} held`)
 }

@@ -57,14 +57,20 @@ export const states = (line: Line, store: States): States => ({
   write: (changes) => written(line, store.write(changes))
 })
 
-export const faultyEvents = (store: Events, { events, delay, lateBy }: Faults, random: SeededRandom.SeededRandom) =>
-  FaultyEventStore.make(store, {
-    random,
-    rates: { before: events / 4, after: events / 4, lost: events / 4, unanswered: events / 4 },
-    unavailable: events / 2,
-    delay,
-    lateBy
-  })
+/** The event store on a bad day, and what cuts it off for a while: then no append is answered, whether it arrives or not. */
+export const faultyEvents = (store: Events, { events, delay, lateBy }: Faults, random: SeededRandom.SeededRandom) => {
+  const usual = { before: events / 4, after: events / 4, lost: events / 4, unanswered: events / 4 }
+  const outage = { before: 0, after: 0.4, lost: 0.4, unanswered: 0.2 }
+  const rates = { ...usual }
+  const faulty = FaultyEventStore.make(store, { random, rates, unavailable: events / 2, delay, lateBy })
+  const cut = (millis: number) =>
+    Effect.sync(() => Object.assign(rates, outage)).pipe(
+      Effect.andThen(Effect.sleep(millis)),
+      Effect.andThen(Effect.sync(() => Object.assign(rates, usual))),
+      Effect.asVoid
+    )
+  return { faulty, cut }
+}
 
 export interface FaultyStateStore extends States {
   /** From now on it serves without faults. */

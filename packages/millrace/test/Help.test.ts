@@ -1,0 +1,130 @@
+/** What the command line says of itself: every command, with an example that is true. */
+import { NodeServices } from "@effect/platform-node"
+import { Cause, Console, Effect, Exit } from "effect"
+import { CliError } from "effect/cli"
+import { describe, expect, it } from "vitest"
+import { bin, millrace } from "../../../test/system/Server.ts"
+import * as Cli from "../src/Cli.ts"
+
+const COMMANDS = [
+  "serve",
+  "accounts",
+  "accounts open",
+  "accounts show",
+  "accounts suspend",
+  "accounts reinstate",
+  "accounts close",
+  "keys",
+  "keys issue",
+  "keys list",
+  "keys revoke",
+  "credits",
+  "credits grant",
+  "credits refund",
+  "credits claw-back",
+  "holds",
+  "holds list",
+  "charges",
+  "charges show",
+  "balance",
+  "events",
+  "audit",
+  "journal"
+]
+
+/** Everything that administrators do to an account. */
+const ACTS = COMMANDS.filter((command) => /open|suspend|reinstate|close|issue|revoke|grant|refund|claw-back/u.test(command))
+
+const help = (command: string): Promise<string> => {
+  const lines: Array<string> = []
+  const console = Object.assign(Object.create(globalThis.console), { log: (line: string) => lines.push(line) })
+  return Cli.run([...command.split(" ").filter((word) => word !== ""), "--help"]).pipe(
+    Effect.provideService(Console.Console, console),
+    Effect.provide(NodeServices.layer),
+    Effect.runPromise,
+    (done) => done.then(() => lines.join("\n"))
+  )
+}
+
+const examplesIn = (text: string): ReadonlyArray<string> =>
+  text
+    .slice(text.indexOf("EXAMPLES"))
+    .split("\n")
+    .flatMap((line) => /^ +(?:MILLRACE_\S+ )?millrace (?<words>.*)$/u.exec(line)?.groups?.["words"] ?? [])
+
+/** As a shell takes a line apart: what follows a pipe, or goes to a file, is not ours. */
+const wordsOf = (line: string): ReadonlyArray<string> =>
+  [...(line.split(/ [>|&]/u, 1)[0] ?? "").matchAll(/"(?<quoted>[^"]*)"|(?<plain>\S+)/gu)].map(
+    ({ groups }) => groups?.["quoted"] ?? groups?.["plain"] ?? ""
+  )
+
+describe("the help", () => {
+  it("of millrace names every command", async () => {
+    const text = await help("")
+    for (const command of COMMANDS) expect(text).toMatch(new RegExp(`^  ${command.split(" ")[0]} `, "mu"))
+    expect(examplesIn(text).length).toBeGreaterThan(0)
+  })
+
+  it.each(COMMANDS)("of %s shows an example that its own parser takes", async (command) => {
+    const examples = examplesIn(await help(command))
+    expect(examples.length).toBeGreaterThan(0)
+    for (const example of examples) {
+      expect(example.startsWith(command)).toBe(true)
+      if (command === "serve") continue
+      // No store can be there, so that nothing happens: what fails must not be the words
+      const exit = await Cli.run([...wordsOf(example), "--store", "sqlite:/dev/null/millrace.db"]).pipe(
+        Effect.provide(NodeServices.layer),
+        Effect.runPromiseExit
+      )
+      expect(Exit.isFailure(exit) && CliError.isCliError(Cause.squash(exit.cause)) ? example : "").toBe("")
+    }
+  })
+
+  it.each(ACTS)("of %s says that who acts and why are recorded", async (command) => {
+    const text = await help(command)
+    expect(text).toMatch(/--by .*recorded/u)
+    expect(text).toMatch(/--reason .*recorded/u)
+  })
+
+  it("of serve lists the environment variables", async () => {
+    const text = await help("serve")
+    const variables = ["HOST", "PORT", "STORE", "RATE_LIMIT", "LATE", "BIN_FILE", "LOG_LEVEL", "MASTER_KEY"]
+    for (const variable of variables) expect(text).toContain(`MILLRACE_${variable}`)
+  })
+})
+
+describe("millrace", () => {
+  it("says its version", async () => {
+    expect(await millrace(["--version"])).toEqual({ code: 0, stdout: "millrace v0.1.0\n", stderr: "" })
+  })
+
+  const under = (version: string) => {
+    const pretend = `Object.defineProperty(process, "versions", { value: { ...process.versions, node: "${version}" } })
+      Object.defineProperty(process, "version", { value: "v${version}" })`
+    return millrace(["--version"], { nodeArgs: ["--import", `data:text/javascript,${encodeURIComponent(pretend)}`] })
+  }
+
+  it.each(["18.20.8", "20.19.4", "22.18.0"])("refuses Node.js %s politely", async (version) => {
+    expect(await under(version)).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: `millrace needs Node.js 22.19 or newer; this is v${version}.\n`
+    })
+  })
+
+  it.each(["22.19.0", "24.0.0"])("runs on Node.js %s", async (version) => {
+    expect((await under(version)).code).toBe(0)
+  })
+
+  it("is refused by a Node.js of this machine that is too old, before anything else is loaded", async ({ skip }) => {
+    const { code, stdout } = await millrace([], { program: "/usr/bin/node", nodeArgs: ["--version"], script: null })
+    const [, major = 0, minor = 0] = (/^v(\d+)\.(\d+)/u.exec(stdout) ?? []).map(Number)
+    const isOld = code === 0 && (major < 22 || (major === 22 && minor < 19))
+    skip(!isOld, "SKIPPED: /usr/bin/node is not there, or new enough")
+    expect(await millrace(["serve"], { program: "/usr/bin/node", script: bin })).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: `millrace needs Node.js 22.19 or newer; this is ${stdout.trim()}.\n`
+    })
+  })
+})
