@@ -6,4 +6,4 @@ import * as SchemaJITCompiler from "effect/schema/SchemaJITCompiler"
 // Where code may not be generated, Effect goes on interpreting the schema
 SchemaJITCompiler.enable(AccountEvent.ast)
 
-export const accountCodec = EventCodec.make(Account.Account)
+export const accountCodec: EventCodec.EventCodec<AccountEvent> = EventCodec.make(Account.Account)

@@ -18,7 +18,6 @@ import {
   paused,
   quiet,
   range,
-  seconds,
   setting,
   stores,
   testing,
@@ -302,6 +301,5 @@ testing(
     for (const _ of range(2)) expect(yield* told(here.call(accountId))).toBe("reply")
     expect(bench.runs).toHaveLength(2)
     expect(yield* shared.states.list("replies")).toEqual([])
-    yield* elapse(seconds(1))
   })
 )
