@@ -104,6 +104,19 @@ export const make = Effect.fnUntraced(function* (options: SqliteEventStoreOption
 
   const pageAfter = (after: EventStore.Position) => read(() => log.readAll(placeOf(after)))
 
+  // Those who follow mostly stand at the same place, so what one has read the next need not. It may be shorter than what is there by
+  // now, but it is a true run of the log all the same
+  let newest: { readonly after: EventStore.Position; readonly events: ReadonlyArray<EventStore.RecordedEvent> } | undefined
+  const sharedPageAfter = (
+    after: EventStore.Position
+  ): Effect.Effect<ReadonlyArray<EventStore.RecordedEvent>, EventStore.StoreUnavailable> =>
+    newest?.after === after
+      ? Effect.succeed(newest.events)
+      : Effect.map(pageAfter(after), (events) => {
+          if (events.length > 0) newest = { after, events }
+          return events
+        })
+
   return EventStore.EventStore.of({
     append,
     readStream,
@@ -115,7 +128,7 @@ export const make = Effect.fnUntraced(function* (options: SqliteEventStoreOption
           return [events, last === undefined || events.length < PAGE ? Option.none() : Option.some(last.position)] as const
         })
       ),
-    subscribe: (after) => follow(after, head, pageAfter),
+    subscribe: (after) => follow(after, head, sharedPageAfter),
     head: read(() => positionOf(log.last())),
     loadSnapshot: (name) => read(() => log.loadSnapshot(name)),
     saveSnapshot: (name, snapshot) => group.submit(snapshot.data.length, () => Exit.succeed(log.saveSnapshot(name, snapshot)), unavailable)

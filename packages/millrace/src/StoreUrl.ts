@@ -87,7 +87,8 @@ const noStore = (log: string) => new CommandFailed(`there is no store at ${log}`
  */
 const isMissing = ({ log, state }: Files): Effect.Effect<boolean, CommandFailed> => {
   const stateFile = statSync(state, { throwIfNoEntry: false })
-  if (statSync(log, { throwIfNoEntry: false })?.isDirectory() === true) return Effect.fail(new CommandFailed(`${log} is a folder: name a file in it`))
+  if (statSync(log, { throwIfNoEntry: false })?.isDirectory() === true)
+    return Effect.fail(new CommandFailed(`${log} is a folder: name a file in it`))
   if (existsSync(log)) {
     return stateFile === undefined
       ? Effect.fail(

@@ -329,7 +329,7 @@ const disturbed = <Op extends Operation.Any>(
         return host.pause(random.below(random.pick([2_000, 120_000])))
       case 4:
       case 5:
-        return yield* host.outage(random.below(random.pick([4_000, 30_000])))
+        return host.cutOff(random.below(12), random.below(random.pick([4_000, 40_000, 240_000])))
       default:
         if (!(yield* host.stop)) violated(`${host.name} does not stop`)
     }

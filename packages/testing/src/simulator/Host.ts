@@ -59,7 +59,7 @@ export class Host<Op extends Operation.Any> {
   #process: Process | undefined
   #calm = false
   #calming: Array<() => void> = []
-  #fuse: { stage: Network.Stage; writes: number } | undefined
+  #fuse: { stage: Network.Stage; writes: number; blows: () => void } | undefined
   /** Traces of the event store's faults, already told. */
   #told = 0
   #cut: ((millis: number) => Effect.Effect<void>) | undefined
@@ -177,15 +177,15 @@ export class Host<Op extends Operation.Any> {
 
   /** It will crash at this stage of its so many-th write from now. */
   lightFuse(stage: Network.Stage, writes: number): void {
-    if (!this.#calm) this.#fuse = { stage, writes }
+    this.#light(stage, writes, () => this.crash(`when a write is ${stage}`))
   }
 
-  /** For so long it hears nothing certain of the event store, whatever becomes of what it writes. */
-  outage(millis: number): Effect.Effect<void> {
-    return Effect.suspend(() => {
-      if (this.#calm || this.#cut === undefined) return Effect.void
-      this.#site.world.say(this.name, `has no event store for ${millis} ms`)
-      return this.#cut(millis)
+  /** After so many writes from now it hears nothing certain of the event store for a while, whatever becomes of what it writes. */
+  cutOff(writes: number, millis: number): void {
+    this.#light("arrived", writes, () => {
+      const { world } = this.#site
+      world.say(this.name, `has no event store for ${millis} ms`)
+      if (this.#cut !== undefined) world.outside.fork(this.#cut(millis), Context.empty())
     })
   }
 
@@ -218,10 +218,16 @@ export class Host<Op extends Operation.Any> {
     }
   }
 
+  #light(stage: Network.Stage, writes: number, blows: () => void): void {
+    if (!this.#calm) this.#fuse = { stage, writes, blows }
+  }
+
   #burn(process: Process, stage: Network.Stage): void {
     this.tellFaults()
-    if (this.#fuse?.stage !== stage || process !== this.#process || this.#fuse.writes-- > 0) return
-    this.crash(`when a write is ${stage}`)
+    const fuse = this.#fuse
+    if (fuse?.stage !== stage || process !== this.#process || fuse.writes-- > 0) return
+    this.#fuse = undefined
+    fuse.blows()
   }
 }
 
