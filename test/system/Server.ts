@@ -7,6 +7,7 @@ import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { Schema } from "effect"
 import { afterAll } from "vitest"
+import { millrace } from "./InProcess.ts"
 
 export const bin = fileURLToPath(new URL("../../packages/millrace/bin/millrace.js", import.meta.url))
 
@@ -119,12 +120,12 @@ export class Process {
   }
 }
 
-/** Runs a command to its end. */
-export const millrace = (args: ReadonlyArray<string>, options?: Options): Promise<Ended> => new Process(args, options).ended
+/** Runs a command to its end, as a process of its own. */
+export const runProcess = (args: ReadonlyArray<string>, options?: Options): Promise<Ended> => new Process(args, options).ended
 
-/** What a command that succeeds answers, in its shape. */
-export const ask = async <A>(shape: Schema.Codec<A, unknown>, args: ReadonlyArray<string>, options?: Options): Promise<A> => {
-  const { code, stdout, stderr } = await millrace(args, options)
+/** What a command that succeeds answers, in exactly this shape. */
+export const ask = async <A>(shape: Schema.Codec<A, unknown>, args: ReadonlyArray<string>): Promise<A> => {
+  const { code, stdout, stderr } = await millrace(args)
   if (code !== 0) throw new Error(`millrace ${args.join(" ")} ended with ${code}: ${stderr}`)
   return Schema.decodeUnknownSync(shape, { onExcessProperty: "error" })(JSON.parse(stdout))
 }

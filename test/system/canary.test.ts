@@ -2,6 +2,7 @@
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
+import { millrace } from "./InProcess.ts"
 import {
   type Answer,
   ask,
@@ -12,7 +13,6 @@ import {
   GRAMMAR,
   header,
   Issued,
-  millrace,
   newStore,
   Opened,
   type Process,

@@ -5,7 +5,8 @@ import { join } from "node:path"
 import { promisify } from "node:util"
 import { Schema } from "effect"
 import { beforeAll, describe, expect, test } from "vitest"
-import { ask, auditOf, BIN, balanceOf, call, Granted, header, millrace, newStore, Opened, openAccount, serve, UNLIMITED } from "./Server.ts"
+import { millrace } from "./InProcess.ts"
+import { ask, auditOf, BIN, balanceOf, call, Granted, header, newStore, Opened, openAccount, serve, UNLIMITED } from "./Server.ts"
 
 const run = promisify(execFile)
 

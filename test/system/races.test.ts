@@ -10,11 +10,11 @@ import {
   clientAgent,
   grant,
   header,
-  millrace,
   newStore,
   openAccount,
   problemOf,
   readLog,
+  runProcess,
   serve,
   UNLIMITED
 } from "./Server.ts"
@@ -78,7 +78,7 @@ test("what another process grants, suspends and revokes counts on the very next 
   const server = await serve(["--store", store], { env: UNLIMITED })
   const next = () => call(`${server.url}${BIN}`, { key })
   const administer = async (...args: ReadonlyArray<string>) => {
-    const { code, stderr } = await millrace([...args, "--store", store, "--account", account, "--by", "ada", "--reason", "ticket 12"])
+    const { code, stderr } = await runProcess([...args, "--store", store, "--account", account, "--by", "ada", "--reason", "ticket 12"])
     expect([code, stderr]).toEqual([0, ""])
   }
 

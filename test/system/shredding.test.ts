@@ -9,7 +9,8 @@ import { MasterKey, Millrace, Registration } from "@millrace/core"
 import { SqliteEventStore, SqliteStateStore } from "@millrace/event-store-sqlite"
 import { Effect, Layer, Redacted } from "effect"
 import { expect, test } from "vitest"
-import { ask, auditOf, call, GRAMMAR, Issued, millrace, newStore, Opened, readLog, serve, UNLIMITED } from "./Server.ts"
+import { millrace } from "./InProcess.ts"
+import { ask, auditOf, call, GRAMMAR, Issued, newStore, Opened, readLog, serve, UNLIMITED } from "./Server.ts"
 
 // An attacker's own reading of the format, not the vault's code: `v1.`, base64url of nonce, ciphertext and tag
 

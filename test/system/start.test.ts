@@ -101,7 +101,12 @@ test("a call that runs when the server is told to end is answered, and the serve
   // Its checker has yet to be loaded: it runs for long enough
   const slow = call(`${server.url}/api/v1/grammar/check`, { method: "POST", key, body: JSON.stringify({ text: "I has a apple." }) })
   const billing = async () => JSON.parse((await call(`${server.url}/api/v1/account/billing`, { key })).body)
-  while ((await billing()).data.held === 0);
+  let isOver = false
+  slow.finally(() => {
+    isOver = true
+  })
+  while (!isOver && (await billing()).data.held === 0);
+  expect(isOver).toBe(false)
   const { code } = await server.stop()
   const answer = await slow
   expect([answer.status, header(answer, "x-credits-charged"), code]).toEqual([200, "1", 0])

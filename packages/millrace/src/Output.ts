@@ -11,9 +11,6 @@ export const json = Flag.Boolean("json").pipe(
 /** Whether a person reads along. */
 export const isForPeople = (json: boolean): boolean => !json && process.stdout.isTTY === true
 
-// A reader that went away is told to whoever writes; without a listener it would end the process, a server too
-process.stdout.on("error", () => {})
-
 const write = (text: string): Effect.Effect<void, ReaderGone> =>
   Effect.callback((resume) => {
     process.stdout.write(text, (error) => resume(error ? Effect.fail(new ReaderGone("nobody reads the output")) : Effect.void))

@@ -1,9 +1,10 @@
 /** What the command line says of itself: every command, with an example that is true. */
+import { readFileSync } from "node:fs"
 import { NodeServices } from "@effect/platform-node"
-import { Cause, Console, Effect, Exit } from "effect"
+import { Cause, Console, Effect, Exit, Schema } from "effect"
 import { CliError } from "effect/cli"
 import { describe, expect, it } from "vitest"
-import { bin, millrace } from "../../../test/system/Server.ts"
+import { bin, runProcess } from "../../../test/system/Server.ts"
 import * as Cli from "../src/Cli.ts"
 
 const COMMANDS = [
@@ -94,14 +95,16 @@ describe("the help", () => {
 })
 
 describe("millrace", () => {
-  it("says its version", async () => {
-    expect(await millrace(["--version"])).toEqual({ code: 0, stdout: "millrace v0.1.0\n", stderr: "" })
+  it("says its version, which is its package's", async () => {
+    const manifest = readFileSync(new URL("../package.json", import.meta.url), "utf8")
+    const { version } = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Struct({ version: Schema.String })))(manifest)
+    expect(await runProcess(["--version"])).toEqual({ code: 0, stdout: `millrace v${version}\n`, stderr: "" })
   })
 
   const under = (version: string) => {
     const pretend = `Object.defineProperty(process, "versions", { value: { ...process.versions, node: "${version}" } })
       Object.defineProperty(process, "version", { value: "v${version}" })`
-    return millrace(["--version"], { nodeArgs: ["--import", `data:text/javascript,${encodeURIComponent(pretend)}`] })
+    return runProcess(["--version"], { nodeArgs: ["--import", `data:text/javascript,${encodeURIComponent(pretend)}`] })
   }
 
   it.each(["18.20.8", "20.19.4", "22.18.0"])("refuses Node.js %s politely", async (version) => {
@@ -117,11 +120,11 @@ describe("millrace", () => {
   })
 
   it("is refused by a Node.js of this machine that is too old, before anything else is loaded", async ({ skip }) => {
-    const { code, stdout } = await millrace([], { program: "/usr/bin/node", nodeArgs: ["--version"], script: null })
+    const { code, stdout } = await runProcess([], { program: "/usr/bin/node", nodeArgs: ["--version"], script: null })
     const [, major = 0, minor = 0] = (/^v(\d+)\.(\d+)/u.exec(stdout) ?? []).map(Number)
     const isOld = code === 0 && (major < 22 || (major === 22 && minor < 19))
     skip(!isOld, "SKIPPED: /usr/bin/node is not there, or new enough")
-    expect(await millrace(["serve"], { program: "/usr/bin/node", script: bin })).toEqual({
+    expect(await runProcess(["serve"], { program: "/usr/bin/node", script: bin })).toEqual({
       code: 1,
       stdout: "",
       stderr: `millrace needs Node.js 22.19 or newer; this is ${stdout.trim()}.\n`

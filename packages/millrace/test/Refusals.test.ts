@@ -16,18 +16,18 @@ import { join } from "node:path"
 import Database from "better-sqlite3"
 import { Schema } from "effect"
 import { beforeAll, describe, expect, it } from "vitest"
+import { millrace } from "../../../test/system/InProcess.ts"
 import {
   ask,
   type Ended,
   type Environment,
-  millrace as millraceProcess,
   newStore,
   Opened,
   type Options,
   openAccount,
+  runProcess,
   serve
 } from "../../../test/system/Server.ts"
-import { millrace } from "./InProcess.ts"
 
 const Told = Schema.fromJsonString(Schema.Struct({ error: Schema.Struct({ code: Schema.String, message: Schema.String }) }))
 
@@ -96,10 +96,10 @@ describe("a process that fails", () => {
     const spoilt = copy()
     writeFileSync(spoilt.file, "no database")
     const [usage, environment, missing, corrupt] = await Promise.all([
-      millraceProcess(["balance"]),
-      millraceProcess(["serve"], { env: { MILLRACE_PORT: "abc" } }),
-      millraceProcess(["audit", "--store", newStore().url]),
-      millraceProcess(["serve", "--port", "0", "--store", spoilt.url])
+      runProcess(["balance"]),
+      runProcess(["serve"], { env: { MILLRACE_PORT: "abc" } }),
+      runProcess(["audit", "--store", newStore().url]),
+      runProcess(["serve", "--port", "0", "--store", spoilt.url])
     ])
     expect(failureOf(usage)).toMatch(/--account/u)
     expect(failureOf(environment)).toMatch(/MILLRACE_PORT/u)
@@ -279,7 +279,7 @@ describe("a folder that may not be written", () => {
       [
         ["serve", "--port", "0"],
         ["credits", "grant", "--account", account, "--amount", "1", "--source", "promotion"]
-      ].map((args) => millraceProcess([...args, "--store", own.url], { ...options, env }))
+      ].map((args) => runProcess([...args, "--store", own.url], { ...options, env }))
     )
     chmodSync(own.folder, 0o755)
     for (const ended of told) expect(failureOf(ended)).toMatch(/read-only/u)
@@ -327,7 +327,7 @@ describe("a port that is taken", () => {
     const server = await serve(["--demo", "--store", own.url])
     await server.until(() => server.stdout.includes("/api/v1/account/billing"))
     const key = /mr_live_\w+/u.exec(server.stdout)?.[0] ?? ""
-    expect(failureOf(await millraceProcess(["serve", "--demo", "--store", own.url, "--port", String(server.port)]))).toBe(
+    expect(failureOf(await runProcess(["serve", "--demo", "--store", own.url, "--port", String(server.port)]))).toBe(
       `Cannot listen on 127.0.0.1:${server.port}: the port is already in use`
     )
     const billing = await fetch(`${server.url}/api/v1/account/billing`, { headers: { authorization: `Bearer ${key}` } })

@@ -105,12 +105,12 @@ export class Host<Op extends Operation.Any> {
     const process = world.process(name, references(own, (message) => complained(name, message)), own.below(faults.skew + 1))
     this.#process = process
     const line: Network.Line = { world, process, writes: (stage) => this.#burn(process, stage) }
-    const { faulty, cut } = Network.faultyEvents(this.#site.events, faults, own.fork("events"))
+    const { faulty, cut, calm } = Network.faultyEvents(this.#site.events, faults, own.fork("events"))
     this.#cut = cut
     const states = Network.faultyStates(this.#site.states, faults, own.fork("states"), (what) => world.say(name, what))
     this.#faulty = faulty
     this.#told = 0
-    this.#calming = [faulty.calm, states.calm]
+    this.#calming = [calm, states.calm]
     if (this.#calm) this.calm()
     const stores = Layer.mergeAll(
       Layer.succeed(EventStore.EventStore, Network.events(line, faulty)),

@@ -57,20 +57,40 @@ export const states = (line: Line, store: States): States => ({
   write: (changes) => written(line, store.write(changes))
 })
 
-/** The event store on a bad day, and what cuts it off for a while: then no append is answered, whether it arrives or not. */
+/** The event store on a bad day, and what cuts it off for a while: then nothing can be read, and no append is answered, though it may arrive. */
 export const faultyEvents = (store: Events, { events, delay, lateBy }: Faults, random: SeededRandom.SeededRandom) => {
   const usual = { before: events / 4, after: events / 4, lost: events / 4, unanswered: events / 4 }
   const outage = { before: 0, after: 0.4, lost: 0.4, unanswered: 0.2 }
   const rates = { ...usual }
-  const faulty = FaultyEventStore.make(store, { random, rates, unavailable: events / 2, delay, lateBy })
-  const cut = (millis: number) =>
-    Effect.sync(() => Object.assign(rates, outage)).pipe(
-      Effect.andThen(Effect.sleep(millis)),
-      Effect.andThen(Effect.sync(() => Object.assign(rates, usual))),
-      Effect.asVoid
-    )
-  return { faulty, cut }
+  let isCut = false
+  const reads = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E | EventStore.StoreUnavailable> =>
+    Effect.suspend((): Effect.Effect<A, E | EventStore.StoreUnavailable> => (isCut ? unreachable : effect))
+  const streamed = <A>(stream: Stream.Stream<A, EventStore.StoreUnavailable>) =>
+    Stream.unwrap(reads(Effect.succeed(stream)))
+  const faulty = FaultyEventStore.make(
+    {
+      ...store,
+      readStream: (stream, options) => streamed(store.readStream(stream, options)),
+      readAll: (after) => streamed(store.readAll(after)),
+      lastRevision: (stream) => reads(store.lastRevision(stream)),
+      head: reads(store.head)
+    },
+    { random, rates, unavailable: events / 2, delay, lateBy }
+  )
+  const change = (to: typeof rates, cut: boolean) =>
+    Effect.sync(() => {
+      Object.assign(rates, to)
+      isCut = cut
+    })
+  const cut = (millis: number) => change(outage, true).pipe(Effect.andThen(Effect.sleep(millis)), Effect.andThen(change(usual, false)))
+  const calm = () => {
+    isCut = false
+    faulty.calm()
+  }
+  return { faulty, cut, calm }
 }
+
+const unreachable = Effect.fail(new EventStore.StoreUnavailable({ reason: "unreachable" }))
 
 export interface FaultyStateStore extends States {
   /** From now on it serves without faults. */

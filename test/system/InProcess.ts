@@ -1,15 +1,23 @@
 /** The command line inside this process: for many commands, where starting a process for each would take most of the time. */
 import { ConfigProvider, Effect } from "effect"
 import { vi } from "vitest"
-import type { Ended, Environment } from "../../../test/system/Server.ts"
-import * as Cli from "../src/Cli.ts"
+import * as Cli from "../../packages/millrace/src/Cli.ts"
+import type { Ended, Environment } from "./Server.ts"
 
 interface Options {
   readonly env?: Environment
 }
 
-/** One command after another: output and exit code are the process's, so they are borrowed for the time. */
-export const millrace = async (args: ReadonlyArray<string>, { env = {} }: Options = {}): Promise<Ended> => {
+let last: Promise<unknown> = Promise.resolve()
+
+/** Runs a command to its end: one after another, for output and exit code are the process's, and only borrowed. */
+export const millrace = (args: ReadonlyArray<string>, options: Options = {}): Promise<Ended> => {
+  const ended = last.then(() => run(args, options))
+  last = ended.catch(() => {})
+  return ended
+}
+
+const run = async (args: ReadonlyArray<string>, { env = {} }: Options): Promise<Ended> => {
   const written = { stdout: "", stderr: "" }
   const borrow = (name: "stdout" | "stderr") =>
     vi.spyOn(process[name], "write").mockImplementation((text, encoding, callback) => {
