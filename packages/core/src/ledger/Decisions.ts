@@ -4,243 +4,35 @@
  */
 
 import type { Decision } from "@millrace/event-sourcing"
-import { HashMap, Result, Schema } from "effect"
+import { HashMap, Result } from "effect"
 import * as Credits from "../Credits.ts"
 import type { Timestamp } from "../Timestamp.ts"
-import { Account, debt, expiresByItself, get, type Hold, KEY_MEMORY, keyedOutcome, type Outcome, outcome } from "./Account.ts"
+import { type Account, debt, get, type Hold, KEY_MEMORY, keyedOutcome, type Outcome, outcome } from "./Account.ts"
 import type { AccountEvent, EventOf, RefundReason } from "./AccountEvent.ts"
+import { bare, Draft } from "./Draft.ts"
 import * as Lots from "./Lots.ts"
+import {
+  AccountClosed,
+  AccountInDebt,
+  AccountNotFound,
+  AccountSuspended,
+  AlreadyEnded,
+  AlreadySucceeded,
+  ChargeExceedsHold,
+  HoldExpired,
+  InFlight,
+  InsufficientCredits,
+  KeyReused,
+  LookupStale,
+  LotNotFound,
+  LotNotPaid,
+  RefundExceedsCharge,
+  ReservationNotFound,
+  TrialUsedUp
+} from "./Refusals.ts"
 
-// errors
-
-export class AccountNotFound extends Schema.TaggedError<AccountNotFound>()("AccountNotFound", {}) {}
-export class AccountSuspended extends Schema.TaggedError<AccountSuspended>()("AccountSuspended", {}) {}
-export class AccountClosed extends Schema.TaggedError<AccountClosed>()("AccountClosed", {}) {}
-/** Paid lots were clawed back after they had been spent: nothing priced runs until `debt` is repaid. */
-export class AccountInDebt extends Schema.TaggedError<AccountInDebt>()("AccountInDebt", { debt: Credits.Credits }) {}
-
-/** `affordableUnits`: the largest quantity of this operation that could be held. */
-export class InsufficientCredits extends Schema.TaggedError<InsufficientCredits>()("InsufficientCredits", {
-  required: Credits.Credits,
-  available: Credits.Credits,
-  shortfall: Credits.Credits,
-  affordableUnits: Schema.Int
-}) {}
-
-export class ReservationNotFound extends Schema.TaggedError<ReservationNotFound>()("ReservationNotFound", {
-  reservationId: Schema.String
-}) {}
-/** It was refunded when it should be settled, or the other way round; nothing was written. */
-export class AlreadyEnded extends Schema.TaggedError<AlreadyEnded>()("AlreadyEnded", {
-  reservationId: Schema.String,
-  outcome: Schema.Literals(["succeeded", "refunded"])
-}) {}
-/** More was done than was held for, or a quantity that is none. */
-export class ChargeExceedsHold extends Schema.TaggedError<ChargeExceedsHold>()("ChargeExceedsHold", {
-  reservationId: Schema.String,
-  held: Schema.Int,
-  done: Schema.Number
-}) {}
-/** The hold was due before the settle came: it is refunded, and never ends twice. */
-export class HoldExpired extends Schema.TaggedError<HoldExpired>()("HoldExpired", { reservationId: Schema.String }) {}
-export class RefundExceedsCharge extends Schema.TaggedError<RefundExceedsCharge>()("RefundExceedsCharge", {
-  reservationId: Schema.String,
-  refundable: Credits.Credits
-}) {}
-
-/** Another attempt under this idempotency key is running. */
-export class InFlight extends Schema.TaggedError<InFlight>()("InFlight", { reservationId: Schema.String }) {}
-/** This idempotency key was used for another request. */
-export class KeyReused extends Schema.TaggedError<KeyReused>()("KeyReused", {}) {}
-/** An attempt under this idempotency key succeeded: its reply is the answer. */
-export class AlreadySucceeded extends Schema.TaggedError<AlreadySucceeded>()("AlreadySucceeded", {
-  reservationId: Schema.String,
-  requestId: Schema.String
-}) {}
-/** The reply store was asked too long ago for this account to be sure: ask it again, then reserve again. */
-export class LookupStale extends Schema.TaggedError<LookupStale>()("LookupStale", {}) {}
-
-export class LotNotFound extends Schema.TaggedError<LotNotFound>()("LotNotFound", { lotId: Schema.String }) {}
-/** Nobody paid for this lot, so there is no payment to take back. */
-export class LotNotPaid extends Schema.TaggedError<LotNotPaid>()("LotNotPaid", { lotId: Schema.String }) {}
-
-export class TrialUsedUp extends Schema.TaggedError<TrialUsedUp>()("TrialUsedUp", { slots: Schema.Int }) {}
-
-// what every decision shares
-
-/** Credits that come back into an expired lot through our failure become a lot that lives this long. Milliseconds. */
-export const ADJUSTMENT_LIFETIME = 7 * 24 * 3_600_000
-
-/** Events as they are decided, and the account as if they had happened. */
-class Draft {
-  readonly events: Array<AccountEvent> = []
-  readonly now: Timestamp
-  account: Account
-
-  constructor(account: Account, now: Timestamp) {
-    this.account = account
-    this.now = now
-    if (now >= account.nothingDueBefore) this.#applyDue()
-  }
-
-  add(event: AccountEvent): void {
-    this.events.push(event)
-    this.account = Account.evolve(this.account, event, this.now)
-  }
-
-  done(): Result.Result<ReadonlyArray<AccountEvent>> {
-    this.#repayDebt(this.now)
-    return Result.succeed(this.events)
-  }
-
-  /** In order of due time; at one instant lots before holds, so that what is held is not lost to an expiry that comes with it. */
-  #applyDue(): void {
-    for (;;) {
-      const due = firstDue(this.account, this.now)
-      if (due === undefined) return
-      switch (due._tag) {
-        case "lot":
-          this.add({ _tag: "LotExpired", lotId: due.lot.lotId, amount: due.lot.left, dueAt: due.at })
-          break
-        case "hold":
-          this.release(due.reservationId, due.hold, "abandoned", due.at)
-          break
-        case "trial":
-          this.add({ _tag: "TrialReleased", reservationId: due.reservationId, dueAt: due.at })
-      }
-    }
-  }
-
-  /** Gives a whole hold back. */
-  release(reservationId: string, hold: Hold, reason: RefundReason, dueAt?: Timestamp): void {
-    const claimed = this.#claimedOf(hold.lots)
-    this.add({
-      _tag: "Refunded",
-      reservationId,
-      stage: "reserved",
-      amount: hold.amount,
-      reason,
-      lots: hold.lots,
-      ...(claimed.length === 0 ? {} : { claimed }),
-      ...(dueAt === undefined ? {} : { dueAt })
-    })
-    const at = dueAt ?? this.now
-    this.expireReturned(Lots.without(hold.lots, claimed), bare(reservationId), reason !== "cancelled", at)
-    // At its own instant: by now the lot may have expired, and the debt would stay
-    this.#repayDebt(at)
-  }
-
-  /** Charges the first `charged` of a hold and gives the rest back. */
-  capture(reservationId: string, hold: Hold, charged: Credits.Credits, quantity: number, replyHash: string): void {
-    const [lots, rest] = Lots.split(hold.lots, charged)
-    const claimed = this.#claimedOf(rest)
-    const owed = this.#owedOf(hold.lots, rest)
-    this.add({
-      _tag: "OperationSucceeded",
-      reservationId,
-      charged,
-      quantity,
-      lots,
-      replyHash,
-      ...(claimed.length === 0 ? {} : { claimed }),
-      ...(owed.length === 0 ? {} : { owed })
-    })
-    // Less was done than was asked: our failure
-    this.expireReturned(Lots.without(rest, claimed), bare(reservationId), true, this.now)
-  }
-
-  /** What came back into a lot that has expired is written off; where we failed, the same amount is granted anew, once for each `name`. */
-  expireReturned(parts: Lots.LotParts, name: string, renew: boolean, at: Timestamp): void {
-    parts.forEach(({ lotId, amount }, i) => {
-      const lot = Lots.find(this.account.lots, lotId)
-      if (lot === undefined || lot.expiresAt === null || lot.expiresAt > at) return
-      this.add({ _tag: "LotExpired", lotId, amount, dueAt: lot.expiresAt })
-      if (!renew) return
-      this.add({
-        _tag: "CreditsGranted",
-        lotId: `lot_${name}_${i}`,
-        amount,
-        source: "adjustment",
-        priority: lot.priority,
-        expiresAt: at + ADJUSTMENT_LIFETIME,
-        paymentRef: null
-      })
-    })
-  }
-
-  /** Of credits released now, what a clawback has claimed of their lots. */
-  #claimedOf(released: Lots.LotParts): Lots.LotParts {
-    return this.#mapLots(released, (lot, amount) => Math.min(amount, lot.claimed))
-  }
-
-  /** Of what is captured, what a clawback had claimed and can no longer hope to see released. */
-  #owedOf(hold: Lots.LotParts, rest: Lots.LotParts): Lots.LotParts {
-    return this.#mapLots(hold, (lot, amount) => {
-      const claimed = lot.claimed - Math.min(Lots.amountOf(rest, lot.lotId), lot.claimed)
-      return Math.max(0, claimed - (lot.held - amount))
-    })
-  }
-
-  #mapLots(parts: Lots.LotParts, amountOf: (lot: Lots.Lot, amount: Credits.Credits) => number): Lots.LotParts {
-    const found: Array<Lots.LotPart> = []
-    for (const { lotId, amount } of parts) {
-      const lot = Lots.find(this.account.lots, lotId)
-      if (lot === undefined || lot.claimed === 0) continue
-      const part = amountOf(lot, amount)
-      if (part > 0) found.push({ lotId, amount: Credits.of(part) })
-    }
-    return found
-  }
-
-  /** Debt is repaid by paid lots, in the order in which they would be used. */
-  #repayDebt(at: Timestamp): void {
-    for (const lot of this.account.debts.length === 0 ? [] : this.account.lots) {
-      const owed = debt(this.account)
-      if (owed === 0) return
-      if (!Lots.isPaid(lot.source) || lot.left === 0 || Lots.isExpired(lot, at)) continue
-      this.add({ _tag: "DebtRepaid", lotId: lot.lotId, amount: Credits.min(lot.left, owed) })
-    }
-  }
-}
-
-/** An id without its prefix. */
-const bare = (id: string): string => id.slice(id.indexOf("_") + 1)
-
-type Due =
-  | { readonly _tag: "lot"; readonly at: Timestamp; readonly lot: Lots.Lot }
-  | { readonly _tag: "hold"; readonly at: Timestamp; readonly reservationId: string; readonly hold: Hold }
-  | { readonly _tag: "trial"; readonly at: Timestamp; readonly reservationId: string }
-
-const firstDue = (account: Account, now: Timestamp): Due | undefined => {
-  let first: Due | undefined
-  for (const lot of account.lots) {
-    if (lot.left === 0 || lot.expiresAt === null || lot.expiresAt > now) continue
-    if (first === undefined || lot.expiresAt < first.at) first = { _tag: "lot", at: lot.expiresAt, lot }
-  }
-  const consider = (due: Exclude<Due, { readonly _tag: "lot" }>) => {
-    if (due.at > now) return
-    const earlier =
-      first === undefined ||
-      due.at < first.at ||
-      (due.at === first.at && first._tag === due._tag && due.reservationId < first.reservationId)
-    if (earlier) first = due
-  }
-  for (const [reservationId, hold] of account.holds)
-    if (expiresByItself(hold)) consider({ _tag: "hold", at: hold.expiresAt, reservationId, hold })
-  for (const [reservationId, expiresAt] of account.trial.open) consider({ _tag: "trial", at: expiresAt, reservationId })
-  return first
-}
-
-/** What is due at `now` and not yet written: the same pure step that opens every decision, for balances as of an instant. */
-export const expireDue = (account: Account, now: Timestamp): ReadonlyArray<AccountEvent> => {
-  const draft = new Draft(account, now)
-  draft.done()
-  return draft.events
-}
-
-/** The account as it truly is at `now`, whether or not what is due was written. */
-export const asOf = (account: Account, now: Timestamp): Account =>
-  now < account.nothingDueBefore ? account : expireDue(account, now).reduce((state, event) => Account.evolve(state, event, now), account)
+export { ADJUSTMENT_LIFETIME, asOf, expireDue } from "./Draft.ts"
+export * from "./Refusals.ts"
 
 /** Writes what is due, and nothing else. */
 export const applyDue = (account: Account, now: Timestamp): Decision<AccountEvent> => new Draft(account, now).done()

@@ -1,0 +1,56 @@
+/** Why a command on an account is refused: nothing was written. One class for each thing that a caller can act on. */
+import { Schema } from "effect"
+import * as Credits from "../Credits.ts"
+
+export class AccountNotFound extends Schema.TaggedError<AccountNotFound>()("AccountNotFound", {}) {}
+export class AccountSuspended extends Schema.TaggedError<AccountSuspended>()("AccountSuspended", {}) {}
+export class AccountClosed extends Schema.TaggedError<AccountClosed>()("AccountClosed", {}) {}
+/** Paid lots were clawed back after they had been spent: nothing priced runs until `debt` is repaid. */
+export class AccountInDebt extends Schema.TaggedError<AccountInDebt>()("AccountInDebt", { debt: Credits.Credits }) {}
+
+/** `affordableUnits`: the largest quantity of this operation that could be held. */
+export class InsufficientCredits extends Schema.TaggedError<InsufficientCredits>()("InsufficientCredits", {
+  required: Credits.Credits,
+  available: Credits.Credits,
+  shortfall: Credits.Credits,
+  affordableUnits: Schema.Int
+}) {}
+
+export class ReservationNotFound extends Schema.TaggedError<ReservationNotFound>()("ReservationNotFound", {
+  reservationId: Schema.String
+}) {}
+/** It was refunded when it should be settled, or the other way round; nothing was written. */
+export class AlreadyEnded extends Schema.TaggedError<AlreadyEnded>()("AlreadyEnded", {
+  reservationId: Schema.String,
+  outcome: Schema.Literals(["succeeded", "refunded"])
+}) {}
+/** More was done than was held for, or a quantity that is none. */
+export class ChargeExceedsHold extends Schema.TaggedError<ChargeExceedsHold>()("ChargeExceedsHold", {
+  reservationId: Schema.String,
+  held: Schema.Int,
+  done: Schema.Number
+}) {}
+/** The hold was due before the settle came: it is refunded, and never ends twice. */
+export class HoldExpired extends Schema.TaggedError<HoldExpired>()("HoldExpired", { reservationId: Schema.String }) {}
+export class RefundExceedsCharge extends Schema.TaggedError<RefundExceedsCharge>()("RefundExceedsCharge", {
+  reservationId: Schema.String,
+  refundable: Credits.Credits
+}) {}
+
+/** Another attempt under this idempotency key is running. */
+export class InFlight extends Schema.TaggedError<InFlight>()("InFlight", { reservationId: Schema.String }) {}
+/** This idempotency key was used for another request. */
+export class KeyReused extends Schema.TaggedError<KeyReused>()("KeyReused", {}) {}
+/** An attempt under this idempotency key succeeded: its reply is the answer. */
+export class AlreadySucceeded extends Schema.TaggedError<AlreadySucceeded>()("AlreadySucceeded", {
+  reservationId: Schema.String,
+  requestId: Schema.String
+}) {}
+/** The reply store was asked too long ago for this account to be sure: ask it again, then reserve again. */
+export class LookupStale extends Schema.TaggedError<LookupStale>()("LookupStale", {}) {}
+
+export class LotNotFound extends Schema.TaggedError<LotNotFound>()("LotNotFound", { lotId: Schema.String }) {}
+/** Nobody paid for this lot, so there is no payment to take back. */
+export class LotNotPaid extends Schema.TaggedError<LotNotPaid>()("LotNotPaid", { lotId: Schema.String }) {}
+
+export class TrialUsedUp extends Schema.TaggedError<TrialUsedUp>()("TrialUsedUp", { slots: Schema.Int }) {}
