@@ -41,7 +41,7 @@ const isIn = (secret: string, bytes: Buffer): boolean => spellings(secret).some(
 const filesOf = (folder: string): ReadonlyArray<readonly [string, Buffer]> =>
   readdirSync(folder).map((file) => [file, readFileSync(join(folder, file))])
 
-test("no key, address, label, idempotency key or text that is sent is written anywhere", async () => {
+test("no key, address, label, idempotency key or text that is sent is written anywhere", { timeout: 60_000 }, async () => {
   const { folder, url: store } = newStore()
   const name = canary("email")
   const email = `${name}@example.com`

@@ -27,7 +27,7 @@ const statuses = (answers: ReadonlyArray<Answer>): Readonly<Record<string, numbe
   return counts
 }
 
-test("64 clients race for the last credits: exactly the affordable number succeed", async () => {
+test("64 clients race for the last credits: exactly the affordable number succeed", { timeout: 60_000 }, async () => {
   const { url: store } = newStore()
   const affordable = 20
   const { account, key } = await openAccount(store, affordable * BIN_PRICE + 0.499)
@@ -43,7 +43,7 @@ test("64 clients race for the last credits: exactly the affordable number succee
   await auditOf(store)
 })
 
-test("64 calls under one idempotency key run once, and all get the same reply", async () => {
+test("64 calls under one idempotency key run once, and all get the same reply", { timeout: 60_000 }, async () => {
   const { url: store } = newStore()
   const { account, key } = await openAccount(store, 100)
   const server = await serve(["--store", store], { env: UNLIMITED })
@@ -72,7 +72,7 @@ test("64 calls under one idempotency key run once, and all get the same reply", 
   expect(await balanceOf(store, account)).toMatchObject({ available: 100 - BIN_PRICE, held: 0 })
 })
 
-test("what another process grants, suspends and revokes counts on the very next call", async () => {
+test("what another process grants, suspends and revokes counts on the very next call", { timeout: 60_000 }, async () => {
   const { url: store } = newStore()
   const { account, key } = await openAccount(store, 0)
   const server = await serve(["--store", store], { env: UNLIMITED })
@@ -102,7 +102,9 @@ test("what another process grants, suspends and revokes counts on the very next 
   ])
 })
 
-test("two servers on one file bill one account correctly at once, and neither refunds what the other still runs", async () => {
+test("two servers on one file bill one account correctly at once, and neither refunds what the other still runs", {
+  timeout: 60_000
+}, async () => {
   const { url: store } = newStore()
   const { account, key } = await openAccount(store, 1_000)
   const [first, second] = await Promise.all([serve(["--store", store], { env: UNLIMITED }), serve(["--store", store], { env: UNLIMITED })])

@@ -7,7 +7,7 @@ import { type Brand, Effect, Schema, SchemaGetter, SchemaIssue } from "effect"
 /** A non-negative whole number of thousandths of a credit. */
 export type Credits = number & Brand.Brand<"Credits">
 
-/** Far above any balance, and far below where doubles stop being exact, so that sums of thousands of these stay exact. */
+/** The largest amount that can be written down: a billion dollars, below where doubles stop being exact. */
 const MAXIMUM = 1_000_000_000_000_000
 
 /** Thousandths, as events hold them. */

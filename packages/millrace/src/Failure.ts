@@ -1,4 +1,5 @@
 /** What went wrong, in words: one line on stderr, as JSON where nobody reads along. The exit code is 1. */
+import { EventCodec } from "@millrace/event-sourcing"
 import { Cause, Effect } from "effect"
 import { CliError } from "effect/cli"
 
@@ -21,6 +22,7 @@ export class ReaderGone extends Error {
 const WORDS: Readonly<Record<string, (failure: never) => string>> = {
   AccountNotFound: () => "there is no such account",
   AccountClosed: () => "the account is closed",
+  BalanceTooLarge: ({ limit }: { readonly limit: number }) => `an account may have at most ${limit / 1000} credits`,
   EmailTaken: () => "the address has an account already",
   InvalidEmail: () => "that is no e-mail address",
   ApiKeyNotFound: ({ keyId }: { readonly keyId: string }) => `the account has no key ${keyId}`,
@@ -65,6 +67,9 @@ export const report = (cause: Cause.Cause<unknown>): Effect.Effect<void> =>
     process.exitCode = 1
     // The command line has said already what is wrong with its words
     if (CliError.isCliError(error)) return Effect.void
+    if (error instanceof EventCodec.UnreadableEvent) {
+      return tell({ code: "UnreadableEvent", message: `an event of the log cannot be read, millrace audit says which: ${error.message}` })
+    }
     return isFailure(error)
       ? tell({ code: error._tag, message: describe(error) })
       : tell({ code: "InternalError", message: `a fault of millrace itself: ${error instanceof Error ? error.message : String(error)}` })

@@ -302,7 +302,7 @@ describe("what is not there", () => {
       [`credits grant --account ${ACCOUNT} --amount 5 --source promotion`, "there is no such account"],
       [`credits grant --account ${account} --amount 5 --source topup`, /needs --payment-ref/u],
       [`credits grant --account ${account} --amount 5 --source promotion --payment-ref pay_1`, /--payment-ref goes with/u],
-      [`credits grant --account ${account} --amount 999999999999 --source promotion`, /at most 1000000000 credits/u],
+      [`credits grant --account ${account} --amount 999999999999 --source promotion`, /at most 100000000000 credits/u],
       ["credits refund --reservation res_nope", "no reservation res_nope was settled"],
       ["credits claw-back --lot lot_nope", "there is no lot lot_nope"],
       ["charges show --request nope", "no call of request nope held any credits"],
@@ -332,5 +332,37 @@ describe("a port that is taken", () => {
     )
     const billing = await fetch(`${server.url}/api/v1/account/billing`, { headers: { authorization: `Bearer ${key}` } })
     expect(billing.status).toBe(200)
+  })
+})
+
+describe("an event that somebody spoilt", () => {
+  it("is told by whoever has to read it, and can still be looked at", async () => {
+    const own = copy()
+    const db = new Database(own.file)
+    db.exec(`DROP TRIGGER events_are_never_changed; UPDATE events SET data = '{"lotId' WHERE type = 'CreditsGranted'`)
+    db.close()
+    const at = (...args: ReadonlyArray<string>) => [...args, "--store", own.url]
+    expect(await refused(at("holds", "list"))).toMatch(/cannot be read, millrace audit says which: CreditsGranted/u)
+    expect(await refused(at("balance", "--account", account))).toMatch(/stream account-acc_\w+ cannot be read at revision 1/u)
+    const { code, stdout } = await millrace(at("audit"))
+    expect([code, stdout]).toEqual([1, expect.stringContaining(`account-${account}`)])
+    const events = await millrace(at("events"))
+    expect([events.code, events.stdout]).toEqual([0, expect.stringContaining('"data":"{\\"lotId"')])
+    const journal = await millrace(at("journal", "--format", "csv"))
+    expect([journal.code, journal.stderr]).toEqual([1, expect.stringMatching(/the event at \d{16} in account-acc_\w+ cannot be read/u)])
+  })
+})
+
+describe("a demo account that was closed", () => {
+  it("keeps the demo from starting, and says what to do", async () => {
+    const own = newStore()
+    const server = await serve(["--demo", "--store", own.url])
+    await server.until(() => server.stdout.includes("/api/v1/account/billing"))
+    await server.stop()
+    const demo = /acc_\w+/u.exec(server.stdout)?.[0] ?? ""
+    expect((await millrace(["accounts", "close", "--account", demo, "--store", own.url])).code).toBe(0)
+    expect(await refused(["serve", "--demo", "--port", "0", "--store", own.url])).toMatch(
+      /the demo account of this store was closed: serve without --demo/u
+    )
   })
 })

@@ -33,12 +33,16 @@ export class Replies extends Context.Service<
       accountId: string,
       keyHash: string
     ) => Effect.Effect<StoredReply | undefined, StateStore.StateUnavailable | VaultFailure>
-    /** Keeps a reply in place of one of an earlier hold. One of a later hold stays: whoever was overtaken has nothing to replay. */
-    readonly keep: (
+    /**
+     * Keeps a reply in place of one of an earlier hold. One of a later hold stays, for whoever was overtaken has nothing to replay,
+     * unless `isOver` says that nothing came of that one.
+     */
+    readonly keep: <E = never>(
       accountId: string,
       keyHash: string,
-      reply: StoredReply
-    ) => Effect.Effect<void, StateStore.StateUnavailable | VaultFailure>
+      reply: StoredReply,
+      isOver?: (there: StoredReply) => Effect.Effect<boolean, E>
+    ) => Effect.Effect<void, E | StateStore.StateUnavailable | VaultFailure>
   }
 >()("@millrace/core/billing/Replies") {
   static readonly layer: Layer.Layer<Replies, never, StateStore.StateStore | Vault> = Layer.effect(
@@ -59,9 +63,15 @@ export class Replies extends Context.Service<
         return { version: entry.version, reply: decode(opened) }
       })
 
-      const keep = Effect.fnUntraced(function* (accountId: string, keyHash: string, reply: StoredReply) {
+      const never = () => Effect.succeed(false)
+      const keep = Effect.fnUntraced(function* <E>(
+        accountId: string,
+        keyHash: string,
+        reply: StoredReply,
+        isOver: (there: StoredReply) => Effect.Effect<boolean, E>
+      ) {
         const there = yield* entryOf(accountId, keyHash)
-        if (there !== undefined && there.reply.revision > reply.revision) return
+        if (there !== undefined && there.reply.revision > reply.revision && !(yield* isOver(there.reply))) return
         const kept = reply.data !== null && reply.data.length > MAX_REPLY ? { ...reply, data: null } : reply
         const sealed = yield* vault.seal(ofAccount(accountId), PURPOSE, encode(kept))
         const put = { _tag: "put", space: SPACE, key: keyOf(accountId, keyHash), value: Buffer.from(sealed) } as const
@@ -70,9 +80,13 @@ export class Replies extends Context.Service<
 
       return Replies.of({
         find: (accountId, keyHash) => Effect.map(entryOf(accountId, keyHash), (entry) => entry?.reply),
-        keep: (accountId, keyHash, reply) =>
+        keep: (accountId, keyHash, reply, isOver) =>
           // Another attempt was first: it may be the later one
-          Effect.retry(keep(accountId, keyHash, reply), { while: (error) => error._tag === "StateConflict" })
+          Effect.catchIf(
+            Effect.retry(keep(accountId, keyHash, reply, isOver ?? never), { while: (error) => error instanceof StateStore.StateConflict }),
+            (error): error is StateStore.StateConflict => error instanceof StateStore.StateConflict,
+            Effect.die
+          )
       })
     })
   )

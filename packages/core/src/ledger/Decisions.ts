@@ -18,6 +18,7 @@ import {
   AccountSuspended,
   AlreadyEnded,
   AlreadySucceeded,
+  BalanceTooLarge,
   ChargeExceedsHold,
   HoldExpired,
   InFlight,
@@ -104,14 +105,19 @@ export interface Grant {
   readonly paymentRef?: string | null
 }
 
+/** The most that an account may have, free and held: a hundred million dollars, so that sums over accounts stay exact, too. */
+export const MAX_BALANCE = Credits.of(100_000_000_000_000)
+
 /** Adds a lot; the same lot again changes nothing: a paid one is remembered for ever, others while anything of them is left. */
 export const grant =
   ({ lotId, amount, source, priority = Lots.DEFAULT_PRIORITY[source], expiresAt = null, paymentRef = null }: Grant) =>
-  (account: Account, now: Timestamp): Decision<AccountEvent, AccountNotFound | AccountClosed> => {
+  (account: Account, now: Timestamp): Decision<AccountEvent, AccountNotFound | AccountClosed | BalanceTooLarge> => {
     const refusal = usable(account)
     if (refusal !== undefined) return Result.fail(refusal)
     const draft = new Draft(account, now)
     if (amount === 0 || HashMap.has(account.paidLots, lotId) || Lots.find(draft.account.lots, lotId) !== undefined) return NOTHING
+    const { lots } = draft.account
+    if (Lots.left(lots) + Lots.held(lots) + amount > MAX_BALANCE) return Result.fail(new BalanceTooLarge({ limit: MAX_BALANCE }))
     draft.add({ _tag: "CreditsGranted", lotId, amount, source, priority, expiresAt, paymentRef })
     return draft.done()
   }

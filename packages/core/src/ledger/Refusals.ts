@@ -49,6 +49,9 @@ export class AlreadySucceeded extends Schema.TaggedError<AlreadySucceeded>()("Al
 /** The reply store was asked too long ago for this account to be sure: ask it again, then reserve again. */
 export class LookupStale extends Schema.TaggedError<LookupStale>()("LookupStale", {}) {}
 
+/** With these credits the account would have more than an amount can be. */
+export class BalanceTooLarge extends Schema.TaggedError<BalanceTooLarge>()("BalanceTooLarge", { limit: Credits.Credits }) {}
+
 export class LotNotFound extends Schema.TaggedError<LotNotFound>()("LotNotFound", { lotId: Schema.String }) {}
 /** Nobody paid for this lot, so there is no payment to take back. */
 export class LotNotPaid extends Schema.TaggedError<LotNotPaid>()("LotNotPaid", { lotId: Schema.String }) {}

@@ -112,6 +112,17 @@ describe("an account", () => {
     nobody.when(Decisions.verify(credits(1), "a")).thenRefused(new Decisions.AccountNotFound())
   })
 
+  test("has no more than a sum can hold, whatever is granted", () => {
+    const most = Decisions.MAX_BALANCE
+    const grant = (amount: number) => Decisions.grant({ lotId: "more", amount: credits(amount), source: "promotion" })
+    account(granted("lot", most - 1))
+      .when(grant(1))
+      .thenState(({ lots }) => expect(Lots.left(lots)).toBe(most))
+    account(granted("lot", most - 1))
+      .when(grant(2))
+      .thenRefused(new Decisions.BalanceTooLarge({ limit: most }))
+  })
+
   test("is not burdened with lots of nothing", () => {
     account()
       .when(Decisions.grant({ lotId: "a", amount: credits(0), source: "topup" }))

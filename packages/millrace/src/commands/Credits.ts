@@ -1,8 +1,7 @@
 /** Credits of an account: granted, refunded, clawed back. */
 
-import { type Account, type AccountEvent, Credits, Decisions, History, Ledger, Lots, lotIdOfPayment, newLotId } from "@millrace/core"
-import type { Decision } from "@millrace/event-sourcing"
-import { Effect, Option, Result } from "effect"
+import { Credits, Decisions, History, Ledger, Lots, lotIdOfPayment, newLotId } from "@millrace/core"
+import { Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import * as Administration from "../Administration.ts"
 import { CommandFailed } from "../Failure.ts"
@@ -10,17 +9,6 @@ import * as Output from "../Output.ts"
 
 const { account, by, reason, store } = Administration
 const { json } = Output
-
-/** Credits that one account may have at once, thousandths: far below where sums of several accounts stop being exact. */
-const MOST = 1_000_000_000_000
-
-/** What no sum could hold any more would be refused by every later read of the account. */
-const grantWithin =
-  (terms: Parameters<typeof Decisions.grant>[0]) =>
-  (state: Account.Account, now: number): Decision<AccountEvent, CommandFailed | Decisions.AccountNotFound | Decisions.AccountClosed> =>
-    Lots.available(state.lots, now) + Lots.held(state.lots) + terms.amount > MOST
-      ? Result.fail(new CommandFailed(`an account may have at most ${MOST / 1000} credits`))
-      : Decisions.grant(terms)(state, now)
 
 const grant = Command.make(
   "grant",
@@ -56,7 +44,7 @@ const grant = Command.make(
         return yield* Effect.fail(new CommandFailed(`that payment bought credits for ${owner} already`))
       }
       const terms = { lotId, amount, source, expiresAt: Option.getOrNull(expiresAt), paymentRef: Option.getOrNull(paymentRef) }
-      const { state, at } = yield* ledger.execute(account, grantWithin(terms), Administration.metadata("credits grant", flags))
+      const { state, at } = yield* ledger.execute(account, Decisions.grant(terms), Administration.metadata("credits grant", flags))
       yield* Output.print(json, { lot: lotId, balance: Credits.toDecimal(Lots.available(state.lots, at)) })
     }).pipe(Effect.provide(Administration.layer(store)))
 ).pipe(
