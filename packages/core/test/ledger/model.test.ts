@@ -70,7 +70,8 @@ describe("the ledger and its oracle", () => {
         typeof value === "function" && value.prototype instanceof Error ? [value.name] : []
       )
       expect(errors.length).toBeGreaterThan(15)
-      expect(errors.filter((tag) => !refusals.has(tag))).toStrictEqual([])
+      // Scripts grant by the thousands, not by the hundred million dollars: see decisions.test.ts
+      expect(errors.filter((tag) => !refusals.has(tag))).toStrictEqual(["BalanceTooLarge"])
     },
     TIMEOUT
   )
