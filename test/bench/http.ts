@@ -5,7 +5,7 @@ import { Worker } from "node:worker_threads"
 import { AuthThrottle, Bin, Credits, Decisions, Grammar, KeyRing, Ledger, Millrace, newLotId, Registration } from "@millrace/core"
 import { Api, Http, Readiness, Server, toNodeHandler, WebHandler } from "@millrace/http"
 import { CardTypeBinDirectory } from "@millrace/upstreams"
-import { Context, Effect, Layer, Redacted, Schema } from "effect"
+import { Context, Effect, Layer, Redacted, References, Schema } from "effect"
 import { HttpRouter, HttpServer } from "effect/http"
 import { HttpApi, HttpApiBuilder, HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { stores } from "./host.ts"
@@ -88,6 +88,8 @@ export const run = (options: { readonly rounds: number; readonly millis: number 
           Layer.provideMerge(stores(folder))
         )
       ),
+      // A line for each request is the host's choice; here it would measure the terminal
+      Effect.provideService(References.MinimumLogLevel, "Warn"),
       Effect.runPromise
     )
   )
