@@ -16,12 +16,12 @@ import { Cause, Context, Effect, Exit, Fiber, Schema, Stream } from "effect"
 import * as FaultyEventStore from "./FaultyEventStore.ts"
 import { invariants } from "./Invariants.ts"
 import * as SeededRandom from "./SeededRandom.ts"
-import { act, type Grant, look, type Office } from "./simulator/Administrators.ts"
-import { brief, type Call, insist, type Intent, place, tagOf } from "./simulator/Callers.ts"
+import { type Grant, look, type Office } from "./simulator/Administrators.ts"
+import { brief, type Call, type Intent, place, tagOf } from "./simulator/Callers.ts"
 import * as Faults from "./simulator/Faults.ts"
+import { disturbed, happening, nonEmpty } from "./simulator/Happenings.ts"
 import { Host, type Site } from "./simulator/Host.ts"
 import { type Evidence, Ledgers, verdict } from "./simulator/Judge.ts"
-import type { Stage } from "./simulator/Network.ts"
 import type { Delivery } from "./simulator/Upstream.ts"
 import { Witness } from "./simulator/Witness.ts"
 import { standard, type Workload } from "./simulator/Workload.ts"
@@ -89,6 +89,10 @@ const ANSWERED = 15 * MINUTE
 /** By then recovery has tried again whatever failed: its longest pause, a lease, and sweeps. */
 const RECOVERED = 25 * MINUTE
 
+/**
+ * Runs one simulation. What the seed decides is given back, or {@link SimulationFailed}. It takes some 50 milliseconds of real time and,
+ * simulated, from half an hour to weeks; needs nothing, and leaves nothing behind.
+ */
 export const run = <Op extends Operation.Any>(options: Options<Op>): Effect.Effect<Outcome, SimulationFailed> =>
   options.workload === undefined ? simulate(options, standard()) : simulate(options, options.workload)
 
@@ -174,11 +178,20 @@ const live = <Op extends Operation.Any>(
       workload,
       weather,
       random: random.fork("hosts"),
-      accounts: { queueLimit: shape.pick([10_000, 10_000, 6]), batchLimit: shape.pick([500, 500, 2]), idleAfter: shape.pick([60_000, 3_000]) },
+      accounts: {
+        queueLimit: shape.pick([10_000, 10_000, 6]),
+        batchLimit: shape.pick([500, 500, 2]),
+        idleAfter: shape.pick([60_000, 3_000])
+      },
       // Whatever the weather: a host copes with it, or says so to those who called
       complained: (host, message) => violated(`${host} logs: ${message}`)
     }
-    const accounts = yield* founded(new Host("founder", { ...site, events: witness.store, faults: Faults.none }), workload, 1 + shape.below(3), violated)
+    const accounts = yield* founded(
+      new Host("founder", { ...site, events: witness.store, faults: Faults.none }),
+      workload,
+      1 + shape.below(3),
+      violated
+    )
     const hosts = Array.from({ length: options.hosts ?? 1 + shape.below(3) }, (_, i) => new Host(`h${i}`, site))
     yield* Effect.forEach(hosts, (host) => host.start, { concurrency: "unbounded", discard: true })
 
@@ -204,8 +217,15 @@ const live = <Op extends Operation.Any>(
       if (own.chance(faults.hosts)) actors.push(yield* Effect.forkChild(disturbed(own.pick(nonEmpty(hosts)), own, violated)))
       if (own.chance(faults.leaps)) {
         // A reply is kept for a day: whoever sleeps for longer in the middle of a call cannot know of it any more
-        const isQuiet = calls.every(({ process, told, startedAt }) => told !== undefined || !process.alive || world.now - startedAt > ANSWERED)
-        const millis = own.pick([40_000, 90_000, 5 * MINUTE, ...(isQuiet ? [11 * MINUTE, 40 * MINUTE, 25 * 60 * MINUTE, 8 * 24 * 60 * MINUTE] : [])])
+        const isQuiet = calls.every(
+          ({ process, told, startedAt }) => told !== undefined || !process.alive || world.now - startedAt > ANSWERED
+        )
+        const millis = own.pick([
+          40_000,
+          90_000,
+          5 * MINUTE,
+          ...(isQuiet ? [11 * MINUTE, 40 * MINUTE, 25 * 60 * MINUTE, 8 * 24 * 60 * MINUTE] : [])
+        ])
         world.say("world", `sleeps for ${millis} ms`)
         world.leap(millis)
       }
@@ -228,18 +248,13 @@ const live = <Op extends Operation.Any>(
     fresh.calm()
     yield* fresh.start
     for (const host of [...hosts, fresh]) yield* agreed(office, host)
+    const survived = new Set(hosts.flatMap(({ process }) => process ?? []))
     for (const host of [...hosts, fresh]) if (!(yield* host.stop)) violated(`${host.name} does not stop`)
     const events = yield* Effect.orDie(Stream.runCollect(witness.store.readAll(EventStore.start)))
-    const evidence: Evidence = { witness, calls, grants, deliveries, faults, log: events }
+    const evidence: Evidence = { witness, calls, grants, deliveries, faults, survived, log: events }
     for (const violation of verdict(evidence)) violated(violation)
     return outcome(world, calls, events)
   })
-
-const nonEmpty = <A>(all: ReadonlyArray<A>): readonly [A, ...ReadonlyArray<A>] => {
-  const [first, ...rest] = all
-  if (first === undefined) throw new Error("A simulation needs a host")
-  return [first, ...rest]
-}
 
 /** Accounts with credits, and prices for all that is offered. */
 const founded = <Op extends Operation.Any>(
@@ -267,76 +282,6 @@ const founded = <Op extends Operation.Any>(
     return accounts
   })
 
-/** One thing that callers or administrators do. */
-const happening = <Op extends Operation.Any>(
-  office: Office<Op>,
-  { offers }: Workload<Op>,
-  intents: Array<Intent>,
-  random: SeededRandom.SeededRandom
-): Effect.Effect<void> =>
-  Effect.suspend(() => {
-    const { accounts } = office
-    const what = random.below(20)
-    const wanted = (): Intent => {
-      const { operation, input } = random.pick(offers)
-      const asked = input(random)
-      const intent: Intent = {
-        accountId: random.pick(nonEmpty(accounts)),
-        operation: operation.key,
-        input: asked,
-        request: `${operation.key} ${JSON.stringify(asked)}`,
-        ...(random.chance(0.7) ? { key: `k${intents.length}` } : {}),
-        ...(random.chance(0.1) ? { maxCost: Credits.of(random.below(6_000)) } : {})
-      }
-      intents.push(intent)
-      return intent
-    }
-    const again = (): Intent => intents[random.below(Math.max(1, intents.length))] ?? wanted()
-    const crowd = (intents: ReadonlyArray<Intent>) =>
-      Effect.forEach(intents, (intent, i) => insist(office, intent, random.fork(`${i}`)), { concurrency: "unbounded", discard: true })
-    if (what < 9) return insist(office, wanted(), random)
-    if (what < 12) return insist(office, again(), random)
-    if (what < 15) {
-      const intent = random.chance(0.5) ? wanted() : again()
-      return crowd(Array.from({ length: 2 + random.below(3) }, () => intent))
-    }
-    if (what < 16) {
-      const intent = again()
-      const { key } = intent
-      return crowd([intent, { ...wanted(), accountId: intent.accountId, ...(key === undefined ? {} : { key }) }])
-    }
-    return act(office, random)
-  })
-
-/** A host crashes, now or at a write to come; is restarted; stands still; or is cut off. Those that went come again. */
-const disturbed = <Op extends Operation.Any>(
-  host: Host<Op>,
-  random: SeededRandom.SeededRandom,
-  violated: (what: string) => void
-): Effect.Effect<void> =>
-  Effect.gen(function* () {
-    switch (random.below(7)) {
-      case 0:
-        yield* Effect.replicateEffect(Effect.yieldNow, random.below(200), { discard: true })
-        host.crash("for no reason")
-        break
-      case 1:
-      case 2:
-        host.lightFuse(random.pick<Stage>(["before", "sent", "arrived"]), random.below(6))
-        yield* Effect.sleep(30_000)
-        break
-      case 3:
-        return host.pause(random.below(random.pick([2_000, 120_000])))
-      case 4:
-      case 5:
-        return host.cutOff(random.below(12), random.below(random.pick([4_000, 40_000, 240_000])))
-      default:
-        if (!(yield* host.stop)) violated(`${host.name} does not stop`)
-    }
-    yield* Effect.sleep(random.below(random.pick([10, 3_000, 60_000])))
-    yield* host.start
-  })
-
 /** Under each key one more call, in the calm: what succeeded is replayed, nothing is charged twice, what did not may now. */
 const retried = <Op extends Operation.Any>(office: Office<Op>, intents: ReadonlyArray<Intent>, random: SeededRandom.SeededRandom) =>
   Effect.gen(function* () {
@@ -357,7 +302,8 @@ const retried = <Op extends Operation.Any>(office: Office<Op>, intents: Readonly
       if (answer === undefined) violated(`${intent.key} is not answered in the calm`)
       else if (succeeded !== undefined && !(Exit.isSuccess(answer) && answer.value.replayed))
         violated(`${call?.requestId}: ${intent.key} succeeded with ${succeeded.reservation.hold.requestId}, and is told ${brief(answer)}`)
-      else if (Exit.isFailure(answer) && !REFUSALS.has(tagOf(answer) ?? "")) violated(`${call?.requestId} fails in the calm: ${brief(answer)}`)
+      else if (Exit.isFailure(answer) && !REFUSALS.has(tagOf(answer) ?? ""))
+        violated(`${call?.requestId} fails in the calm: ${brief(answer)}`)
     }
   })
 
@@ -392,10 +338,14 @@ const outcome = (world: World, calls: ReadonlyArray<Call>, events: ReadonlyArray
     count(`told ${answer.split(/[ ,:]/u, 1)[0]}`)
     return { requestId, operation: intent.operation, key: intent.key, answer }
   })
-  for (const { type } of events) count(type)
+  for (const { type, data } of events) {
+    count(type)
+    if (data.includes(`"lateOf"`)) count("charged late")
+  }
   const sha = createHash("sha256")
   for (const line of world.trace) sha.update(`${line}\n`)
-  for (const { stream, revision, id, type, data, metadata } of events) sha.update(`${stream} ${revision} ${id} ${type} ${data} ${metadata}\n`)
+  for (const { stream, revision, id, type, data, metadata } of events)
+    sha.update(`${stream} ${revision} ${id} ${type} ${data} ${metadata}\n`)
   stats["turns"] = world.turns
   return { trace: world.trace, events, hash: sha.digest("base64url"), told, stats }
 }

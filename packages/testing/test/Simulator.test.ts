@@ -13,7 +13,7 @@ import * as Simulator from "../src/Simulator.ts"
 
 const SOAK = Math.max(1, Number(process.env["MILLRACE_SOAK"] ?? 1))
 const FIRST = Number(process.env["MILLRACE_SEED"] ?? 1)
-const SEEDS = 360 * SOAK
+const SEEDS = 600 * SOAK
 const CHUNKS = 6
 
 const simulate = (seed: number, options: Omit<Simulator.Options<never>, "seed" | "workload"> = {}) =>
@@ -39,16 +39,29 @@ describe("whatever happens, everybody is told the truth and nobody pays for less
   test("and all of it does happen", () => {
     const met = Object.keys(stats)
     expect(met).toEqual(
-      expect.arrayContaining([
-        ...["done", "replayed", "InFlight", "KeyReused", "OutcomeUnknown", "ResultWithheld", "hung", "Disconnected", "died"],
-        ...["StoreUnavailable", "StateUnavailable", "AppendInDoubt", "Busy", "CostExceedsLimit", "InsufficientCredits"],
-        ...["AccountSuspended", "AccountInDebt", "InvalidInput", "NotFound", "UpstreamUnavailable", "UpstreamNotConfigured"]
-      ].map((told) => `told ${told}`))
+      expect.arrayContaining(
+        [
+          ...["done", "replayed", "InFlight", "KeyReused", "OutcomeUnknown", "ResultWithheld", "hung", "Disconnected", "died"],
+          ...["StoreUnavailable", "StateUnavailable", "AppendInDoubt", "Busy", "CostExceedsLimit", "InsufficientCredits"],
+          ...["AccountSuspended", "AccountInDebt", "InvalidInput", "NotFound", "UpstreamUnavailable", "UpstreamNotConfigured"]
+        ].map((told) => `told ${told}`)
+      )
     )
     expect(met).toEqual(
       expect.arrayContaining(["LotExpired", "Refunded", "CreditsClawedBack", "ClawbackReversed", "DebtRepaid", "AccountReinstated"])
     )
   })
+})
+
+describe("what was found once stays mended", () => {
+  const FOUND = {
+    148: "a late success, to be charged anew, put its reply in the place of a later attempt's: that one ran and was charged again",
+    233: "a call of a recoverable operation was told that it failed, its refund did not get through, and recovery charged it",
+    937: "a later attempt that had failed put its reply in the place of a late success's: that one ran and was charged again",
+    1765: "the reply of a late success gave way to that of a later attempt which had failed: its callers were told that it was gone"
+  }
+
+  for (const [seed, what] of Object.entries(FOUND)) test(`seed ${seed}: ${what}`, () => simulate(Number(seed)))
 })
 
 describe("a seed", () => {
@@ -94,9 +107,9 @@ describe("a host's own operations", () => {
 
   test("are called with their services, and billed as they are priced", async () => {
     const { told, events } = await Effect.runPromise(Simulator.run({ seed: 1, steps: 60, workload, faults: Simulator.none }))
-    const answers = (key: string) => new Set(told.flatMap(({ operation, answer }) => (operation === key ? [answer.split(/[ ,]/u, 1)[0]] : [])))
+    const answers = (key: string) =>
+      new Set(told.flatMap(({ operation, answer }) => (operation === key ? [answer.split(/[ ,]/u, 1)[0]] : [])))
     expect(answers("bin.lookup")).toContain("done")
-    expect(answers("grammar.check")).toEqual(new Set(["done", "replayed", "InvalidInput", "InFlight", "KeyReused"].filter((tag) => answers("grammar.check").has(tag))))
     expect(answers("grammar.check")).toContain("InvalidInput")
     const first = events.find(({ type, data }) => type === "CreditReserved" && data.includes("bin.lookup"))
     expect(first?.data).toContain(`"amount":500`)
@@ -149,17 +162,13 @@ describe("an hour in which every N-th append fails, for every N", () => {
 
   for (const fault of ["before", "after", "unanswered"] as const) {
     for (let part = 0; part < PARTS; part++) {
-      test(
-        `with the fault "${fault}", part ${part + 1} of ${PARTS}`,
-        async () => {
-          for (let n = 1 + part; n <= LONGEST; n += PARTS) {
-            // Those sent again count, too, so there are more of them
-            const failing = Array.from({ length: Math.ceil((8 * LONGEST) / n) }, (_, i) => [(i + 1) * n, fault] as const)
-            await hour(Object.fromEntries(failing))
-          }
-        },
-        120_000
-      )
+      test(`with the fault "${fault}", part ${part + 1} of ${PARTS}`, async () => {
+        for (let n = 1 + part; n <= LONGEST; n += PARTS) {
+          // Those sent again count, too, so there are more of them
+          const failing = Array.from({ length: Math.ceil((8 * LONGEST) / n) }, (_, i) => [(i + 1) * n, fault] as const)
+          await hour(Object.fromEntries(failing))
+        }
+      }, 120_000)
     }
   }
 })

@@ -275,7 +275,14 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
   const keep = (accountId: string, { key, reservationId, requestId }: Decisions.Reserve, revision: number, { data }: Done) =>
     key === undefined
       ? Effect.void
-      : replies.keep(accountId, key.hash, { reservationId, requestId, fingerprint: key.fingerprint, revision, data })
+      : replies.keep(accountId, key.hash, { reservationId, requestId, fingerprint: key.fingerprint, revision, data }, isOver(accountId))
+
+  /** Another attempt's reply that will never be replayed. */
+  const isOver = (accountId: string) => (there: StoredReply) =>
+    Effect.map(
+      Effect.flatMap(ledger.read(accountId), (account) => endOf(accountId, account, there)),
+      (end) => end === "refunded"
+    )
 
   const endedLongAgo = Effect.fnUntraced(function* (accountId: string, call: Decisions.Reserve, hold: Committed, { data }: Done) {
     const { reservationId, requestId } = call
@@ -292,15 +299,14 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
       const key = before && { ...before, lookedUpAt: clock.currentTimeMillisUnsafe() }
       if (key !== undefined && (yield* replayOf(accountId, key)) !== undefined) return yield* new ResultWithheld()
       const call: Decisions.Reserve = { ...late, reservationId: yield* newReservationId, ...(key && { key }) }
-      // As of the hold that has ended: until this one is settled, the reply of another attempt that was made since goes before it
       yield* keep(accountId, call, hold.revision, done)
-      const { revision } = yield* ledger.read(accountId)
       const settle = settleOf(late.reservationId, done)
       const committed = yield* ledger.execute(accountId, Decisions.settleLate(call, settle), { $correlationId: call.requestId }).pipe(
         Effect.retry({ while: isTransient, ...SETTLE_AGAIN }),
         Effect.catchIf(isTransient, () => Effect.andThen(putRight(accountId, call), Effect.fail(new OutcomeUnknown())))
       )
-      yield* Effect.ignore(keep(accountId, call, revision, done))
+      // Another attempt may have kept its own meanwhile, and then failed
+      yield* Effect.ignore(keep(accountId, call, hold.revision, done))
       return replyOf(call, done, committed)
     },
     Effect.mapError((error) => (error._tag === "OutcomeUnknown" ? error : new ResultWithheld()))

@@ -34,8 +34,8 @@ export class Replies extends Context.Service<
       keyHash: string
     ) => Effect.Effect<StoredReply | undefined, StateStore.StateUnavailable | VaultFailure>
     /**
-     * Keeps a reply in place of one of an earlier hold. One of a later hold stays, for whoever was overtaken has nothing to replay,
-     * unless `isOver` says that nothing came of that one.
+     * Keeps a reply in place of another that is over: of a hold that nothing came of, as `isOver` may find out, or else of an earlier
+     * one. Any other stays, for whoever was overtaken has nothing to replay.
      */
     readonly keep: <E = never>(
       accountId: string,
@@ -63,7 +63,6 @@ export class Replies extends Context.Service<
         return { version: entry.version, reply: decode(opened) }
       })
 
-      const never = () => Effect.succeed(false)
       const keep = Effect.fnUntraced(function* <E>(
         accountId: string,
         keyHash: string,
@@ -71,7 +70,7 @@ export class Replies extends Context.Service<
         isOver: (there: StoredReply) => Effect.Effect<boolean, E>
       ) {
         const there = yield* entryOf(accountId, keyHash)
-        if (there !== undefined && there.reply.revision > reply.revision && !(yield* isOver(there.reply))) return
+        if (there !== undefined && there.reply.reservationId !== reply.reservationId && !(yield* isOver(there.reply))) return
         const kept = reply.data !== null && reply.data.length > MAX_REPLY ? { ...reply, data: null } : reply
         const sealed = yield* vault.seal(ofAccount(accountId), PURPOSE, encode(kept))
         const put = { _tag: "put", space: SPACE, key: keyOf(accountId, keyHash), value: Buffer.from(sealed) } as const
@@ -80,13 +79,11 @@ export class Replies extends Context.Service<
 
       return Replies.of({
         find: (accountId, keyHash) => Effect.map(entryOf(accountId, keyHash), (entry) => entry?.reply),
-        keep: (accountId, keyHash, reply, isOver) =>
+        keep: (accountId, keyHash, reply, isOver = ({ revision }) => Effect.succeed(revision <= reply.revision)) =>
           // Another attempt was first: it may be the later one
-          Effect.catchIf(
-            Effect.retry(keep(accountId, keyHash, reply, isOver ?? never), { while: (error) => error instanceof StateStore.StateConflict }),
-            (error): error is StateStore.StateConflict => error instanceof StateStore.StateConflict,
-            Effect.die
-          )
+          Effect.retry(keep(accountId, keyHash, reply, isOver), {
+            while: (error): error is StateStore.StateConflict => error instanceof StateStore.StateConflict
+          })
       })
     })
   )

@@ -2,7 +2,7 @@
 import { Credits, Decisions, Ledger, type Lots, type Operation, PricePlan, Registration } from "@millrace/core"
 import { Effect, Equal, Exit, type HashMap } from "effect"
 import type * as SeededRandom from "../SeededRandom.ts"
-import { type Call, tagOf, type Town } from "./Callers.ts"
+import { type Call, type Town, tagOf } from "./Callers.ts"
 import type { Host, Services } from "./Host.ts"
 import type { Witness } from "./Witness.ts"
 
@@ -48,16 +48,32 @@ export const act = <Op extends Operation.Any>(office: Office<Op>, random: Seeded
       case 8:
       case 9:
         return Effect.gen(function* () {
-          yield* ask("suspends", Effect.flatMap(Registration, ({ suspend }) => suspend(accountId, REASON)))
+          yield* ask(
+            "suspends",
+            Effect.flatMap(Registration, ({ suspend }) => suspend(accountId, REASON))
+          )
           yield* Effect.sleep(random.below(20_000))
-          yield* ask("reinstates", Effect.flatMap(Registration, ({ reinstate }) => reinstate(accountId, REASON)))
+          yield* ask(
+            "reinstates",
+            Effect.flatMap(Registration, ({ reinstate }) => reinstate(accountId, REASON))
+          )
         })
       case 10:
       case 11:
-        return Effect.asVoid(ask(`claws back ${lotId}`, ledger(({ execute }) => execute(accountId, Decisions.clawBack(lotId, some), REASON))))
+        return Effect.asVoid(
+          ask(
+            `claws back ${lotId}`,
+            ledger(({ execute }) => execute(accountId, Decisions.clawBack(lotId, some), REASON))
+          )
+        )
       case 12:
       case 13:
-        return Effect.asVoid(ask(`reverses ${lotId}`, ledger(({ execute }) => execute(accountId, Decisions.reverseClawback(lotId, some), REASON))))
+        return Effect.asVoid(
+          ask(
+            `reverses ${lotId}`,
+            ledger(({ execute }) => execute(accountId, Decisions.reverseClawback(lotId, some), REASON))
+          )
+        )
       case 14:
       case 15:
       case 16: {
@@ -67,7 +83,10 @@ export const act = <Op extends Operation.Any>(office: Office<Op>, random: Seeded
         const amount = random.chance(0.5) ? undefined : Credits.of(1 + random.below(1_500))
         const refund = { reason: "goodwill" as const, ...(amount === undefined ? {} : { amount }) }
         return Effect.asVoid(
-          ask(`refunds ${chosen.reservationId}`, ledger(({ giveBack }) => giveBack(chosen.accountId, chosen.reservationId, refund, REASON)))
+          ask(
+            `refunds ${chosen.reservationId}`,
+            ledger(({ giveBack }) => giveBack(chosen.accountId, chosen.reservationId, refund, REASON))
+          )
         )
       }
       default: {
@@ -75,7 +94,10 @@ export const act = <Op extends Operation.Any>(office: Office<Op>, random: Seeded
         const price = Credits.of(random.pick([0, 100, 700, 2_500]))
         const later = random.chance(0.5) ? undefined : world.now + random.below(60_000)
         return Effect.asVoid(
-          ask(`prices ${operation} ${price}`, Effect.flatMap(PricePlan.PriceBook, ({ publish }) => publish({ [operation]: price }, later, REASON)))
+          ask(
+            `prices ${operation} ${price}`,
+            Effect.flatMap(PricePlan.PriceBook, ({ publish }) => publish({ [operation]: price }, later, REASON))
+          )
         )
       }
     }
@@ -114,12 +136,19 @@ const grant = <Op extends Operation.Any>(office: Office<Op>, accountId: string, 
     const source = random.pick<Lots.LotSource>(["topup", "topup", "subscription", "promotion"])
     const terms = { lotId, amount: Credits.of(amount), source, expiresAt: lives === null ? null : world.now + lives } as const
     const place = grants.push({ accountId: to, lotId, amount, told: "Disconnected" }) - 1
-    const exit = yield* ask(`grants ${lotId} of ${amount} (${source})`, Effect.flatMap(Ledger, ({ execute }) => execute(to, Decisions.grant(terms), REASON)))
+    const exit = yield* ask(
+      `grants ${lotId} of ${amount} (${source})`,
+      Effect.flatMap(Ledger, ({ execute }) => execute(to, Decisions.grant(terms), REASON))
+    )
     grants[place] = { accountId: to, lotId, amount, told: Exit.isSuccess(exit) ? "ok" : (tagOf(exit) ?? "died") }
   })
 
 /** Looks at an account, which must be shown as it was at some instant since it was asked for. */
-export const look = <Op extends Operation.Any>({ violated, witness, world }: Office<Op>, accountId: string, host: Host<Op>): Effect.Effect<void> =>
+export const look = <Op extends Operation.Any>(
+  { violated, witness, world }: Office<Op>,
+  accountId: string,
+  host: Host<Op>
+): Effect.Effect<void> =>
   Effect.suspend(() => {
     const floor = witness.states(accountId).length - 1
     return Effect.map(Effect.exit(host.request(Effect.flatMap(Ledger, ({ read }) => read(accountId)))), (exit) => {

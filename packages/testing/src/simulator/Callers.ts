@@ -83,17 +83,15 @@ export const place = <Op extends Operation.Any>(
     const ended = () => {
       call.ended = { at: world.now, ceiling: place() }
     }
-    const asked = host
-      .call(operation, input, caller, ended)
-      .pipe(
-        Effect.exit,
-        Effect.tap((answer) =>
-          Effect.sync(() => {
-            call.told = { answer, at: world.now, ceiling: place() }
-            world.say(requestId, brief(answer))
-          })
-        )
+    const asked = host.call(operation, input, caller, ended).pipe(
+      Effect.exit,
+      Effect.tap((answer) =>
+        Effect.sync(() => {
+          call.told = { answer, at: world.now, ceiling: place() }
+          world.say(requestId, brief(answer))
+        })
       )
+    )
     const soon = random.chance(0.5)
     if (!random.chance(hangUps())) return Effect.as(asked, call)
     const patience = soon ? Effect.replicateEffect(Effect.yieldNow, random.below(60), { discard: true }) : Effect.sleep(random.below(3_000))

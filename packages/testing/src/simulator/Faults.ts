@@ -58,7 +58,7 @@ export const draw = (random: SeededRandom.SeededRandom): Faults => {
   return {
     events: rate(0.3),
     states: rate(0.15),
-    slow: rate(0.03),
+    slow: rate(0.06),
     upstreams: rate(0.8),
     hangUps: rate(0.3),
     hosts: rate(0.25),

@@ -1,10 +1,20 @@
 /** A host of the simulated world: all of Millrace in one process, which starts, is asked, stands still, stops in order, or dies. */
 import { createHash, randomBytes } from "node:crypto"
+import {
+  Charge,
+  Ids,
+  type Ledger,
+  MasterKey,
+  Millrace,
+  type Operation,
+  type OperationError,
+  type PricePlan,
+  type Registration
+} from "@millrace/core"
 import { type Aggregate, EventIds, EventStore, StateStore } from "@millrace/event-sourcing"
-import { Charge, Ids, type Ledger, MasterKey, Millrace, type Operation, type OperationError, type PricePlan, type Registration } from "@millrace/core"
 import { Cause, Context, Data, Effect, Exit, Layer, Logger, Random, Scope } from "effect"
 import type * as FaultyEventStore from "../FaultyEventStore.ts"
-import * as SeededRandom from "../SeededRandom.ts"
+import type * as SeededRandom from "../SeededRandom.ts"
 import type { Faults } from "./Faults.ts"
 import * as Network from "./Network.ts"
 import { type Dressed, dress, type Input, type Weather } from "./Upstream.ts"
@@ -102,7 +112,11 @@ export class Host<Op extends Operation.Any> {
     const { world, faults, random, workload, weather, accounts, complained } = this.#site
     const name = `${this.name}.${this.#lives++}`
     const own = random.fork(name)
-    const process = world.process(name, references(own, (message) => complained(name, message)), own.below(faults.skew + 1))
+    const process = world.process(
+      name,
+      references(own, (message) => complained(name, message)),
+      own.below(faults.skew + 1)
+    )
     this.#process = process
     const line: Network.Line = { world, process, writes: (stage) => this.#burn(process, stage) }
     const { faulty, cut, calm } = Network.faultyEvents(this.#site.events, faults, own.fork("events"))
@@ -202,7 +216,10 @@ export class Host<Op extends Operation.Any> {
     const { world } = this.#site
     this.#life = undefined
     world.say(process.name, "stops")
-    const closed = Effect.as(Effect.exit(process.ask(world.outside, Scope.close(scope, Exit.void), Context.empty(), Effect.interrupt)), true)
+    const closed = Effect.as(
+      Effect.exit(process.ask(world.outside, Scope.close(scope, Exit.void), Context.empty(), Effect.interrupt)),
+      true
+    )
     // Second by second: one that the world sleeps through counts as one
     const tooLong = Effect.as(Effect.replicateEffect(Effect.sleep(1_000), STOP, { discard: true }), false)
     return Effect.tap(Effect.raceFirst(closed, tooLong), () => Effect.sync(() => process.kill()))

@@ -9,6 +9,7 @@ import { type Call, tagOf } from "./Callers.ts"
 import type { Faults } from "./Faults.ts"
 import { BUG, type Delivery } from "./Upstream.ts"
 import type { Arrival, Witness } from "./Witness.ts"
+import type { Process } from "./World.ts"
 
 export interface Evidence {
   readonly witness: Witness
@@ -16,6 +17,8 @@ export interface Evidence {
   readonly grants: ReadonlyArray<Grant>
   readonly deliveries: ReadonlyArray<Delivery>
   readonly faults: Faults
+  /** Hosts that lived to the end. */
+  readonly survived: ReadonlySet<Process>
   /** The whole log. */
   readonly log: ReadonlyArray<EventStore.RecordedEvent>
 }
@@ -89,7 +92,8 @@ export const verdict = (evidence: Evidence): ReadonlyArray<string> => {
 const chains = (log: ReadonlyArray<EventStore.RecordedEvent>, report: Report): void => {
   const hashes = new Map<string, string>()
   for (const event of log) {
-    if (!HashChain.verify(hashes.get(event.stream) ?? HashChain.start(event.stream), event)) report(`${event.stream}: the chain breaks at ${event.revision}`)
+    if (!HashChain.verify(hashes.get(event.stream) ?? HashChain.start(event.stream), event))
+      report(`${event.stream}: the chain breaks at ${event.revision}`)
     hashes.set(event.stream, HashChain.hashOf(event))
   }
 }
@@ -97,17 +101,19 @@ const chains = (log: ReadonlyArray<EventStore.RecordedEvent>, report: Report): v
 /** Errors after which a call may have been charged: a retry under its key tells. */
 const judge = (call: Call, evidence: Evidence, ledgers: Ledgers, plan: Plan, report: Report): void => {
   const { requestId, intent, told, process, hungUp } = call
+  const survived = evidence.survived.has(process)
   const own = ledgers.of(requestId)
   const successes = own.filter(({ success }) => success !== undefined)
   const net = own.reduce((sum, reservation) => sum + reservation.net, 0)
   const wrong: Report = (what) => report(`${requestId}: ${what}`)
   if (successes.length > 1) wrong(`charged ${successes.length} times`)
-  for (const { hold } of own) if (hold.lateOf !== undefined && evidence.faults.late !== "charge") wrong("charged late, against the host's policy")
+  for (const { hold } of own)
+    if (hold.lateOf !== undefined && evidence.faults.late !== "charge") wrong("charged late, against the host's policy")
   for (const { hold, at } of own) quoted(call, hold, at, plan, evidence.faults.skew, wrong)
   prompt(call, own, evidence, wrong)
   if (told === undefined) {
     // Its host died, or it hung up and nobody will ever know
-    if (process.alive && !hungUp) wrong("has no answer")
+    if (survived && !hungUp) wrong("has no answer")
     return
   }
   const { answer } = told
@@ -117,7 +123,8 @@ const judge = (call: Call, evidence: Evidence, ledgers: Ledgers, plan: Plan, rep
     const [charge] = original.filter(({ success }) => success !== undefined)
     if (reply.replayed && (net !== 0 || successes.length > 0)) wrong(`was told of ${reply.requestId}, and charged for itself`)
     const asked = evidence.calls.find((other) => other.requestId === reply.requestId)?.intent
-    if (asked?.accountId !== intent.accountId || asked.request !== intent.request) wrong(`was told of ${reply.requestId}, which asked for something else`)
+    if (asked?.accountId !== intent.accountId || asked.request !== intent.request)
+      wrong(`was told of ${reply.requestId}, which asked for something else`)
     if (!reply.replayed && reply.requestId !== requestId) wrong(`was told of ${reply.requestId} as if it were new`)
     const delivered = evidence.deliveries.filter((delivery) => delivery.requestId === reply.requestId && delivery.data === reply.data)
     if (delivered.length === 0) wrong("was told what no upstream delivered for it")
@@ -129,8 +136,10 @@ const judge = (call: Call, evidence: Evidence, ledgers: Ledgers, plan: Plan, rep
     if (success.charged !== reply.billed.charged) wrong(`was told ${reply.billed.charged}, and charged ${success.charged}`)
     if (charge.net !== success.charged) wrong(`was told a success, and refunded ${success.charged - charge.net}`)
     if (success.replyHash !== hash("sha256", reply.data, "base64url")) wrong("was told another reply than the one in the ledger")
-    if (!delivered.some(({ quantity }) => success.quantity === (quantity ?? hold.quantity))) wrong(`charged for ${success.quantity} units that nobody delivered`)
-    if (intent.maxCost !== undefined && !reply.replayed && hold.amount > intent.maxCost) wrong(`held ${hold.amount}, more than ${intent.maxCost}`)
+    if (!delivered.some(({ quantity }) => success.quantity === (quantity ?? hold.quantity)))
+      wrong(`charged for ${success.quantity} units that nobody delivered`)
+    if (intent.maxCost !== undefined && !reply.replayed && hold.amount > intent.maxCost)
+      wrong(`held ${hold.amount}, more than ${intent.maxCost}`)
     return
   }
   const tag = tagOf(answer)
@@ -139,17 +148,20 @@ const judge = (call: Call, evidence: Evidence, ledgers: Ledgers, plan: Plan, rep
       return
     case "OutcomeUnknown":
       // Its host puts it right, unless it dies first
-      if (intent.key === undefined && process.alive && net !== 0) wrong(`does not know its outcome, and is charged ${net}`)
+      if (intent.key === undefined && survived && net !== 0) wrong(`does not know its outcome, and is charged ${net}`)
       return
     case undefined:
-      if (Cause.hasInterruptsOnly(answer.cause)) return hungUp || !process.alive ? undefined : wrong("was interrupted by nobody")
+      if (Cause.hasInterruptsOnly(answer.cause)) return hungUp || !survived ? undefined : wrong("was interrupted by nobody")
       if (!isKnownBug(answer.cause)) wrong(`died: ${Cause.pretty(answer.cause)}`)
       break
     case "ReplyUnavailable":
       wrong("is told that a reply is gone, which was kept")
       break
     case "KeyReused": {
-      const other = evidence.calls.some(({ intent: { accountId, key, request }, startedAt }) => accountId === intent.accountId && key === intent.key && request !== intent.request && startedAt <= told.at)
+      const other = evidence.calls.some(
+        ({ intent: { accountId, key, request }, startedAt }) =>
+          accountId === intent.accountId && key === intent.key && request !== intent.request && startedAt <= told.at
+      )
       if (!other) wrong("is told that its key was used for another request")
       break
     }
@@ -171,11 +183,13 @@ const judge = (call: Call, evidence: Evidence, ledgers: Ledgers, plan: Plan, rep
 const prompt = ({ ended }: Call, own: ReadonlyArray<Reservation>, { faults }: Evidence, wrong: Report): void => {
   if (ended === undefined || faults.events > 0 || faults.hosts > 0 || faults.appends !== undefined) return
   for (const { hold, end } of own)
-    if (ended.at + faults.skew < (hold.expiresAt ?? 0) && (end === undefined || end.place > ended.ceiling)) wrong(`leaves ${hold.reservationId} held`)
+    if (ended.at + faults.skew < (hold.expiresAt ?? 0) && (end === undefined || end.place > ended.ceiling))
+      wrong(`leaves ${hold.reservationId} held`)
 }
 
 /** Nothing is held for what costs nothing. */
-const isFree = ({ billed, requestId }: Charge.Reply, ledgers: Ledgers): boolean => (billed?.charged ?? 0) === 0 && ledgers.of(requestId).length === 0
+const isFree = ({ billed, requestId }: Charge.Reply, ledgers: Ledgers): boolean =>
+  (billed?.charged ?? 0) === 0 && ledgers.of(requestId).length === 0
 
 const isKnownBug = (cause: Cause.Cause<unknown>): boolean => {
   const error = Cause.squash(cause)
@@ -205,7 +219,8 @@ const insufficient = ({ intent: { accountId }, told, startedAt, floor }: Call, {
     const due = [...state.lots.map(({ expiresAt }) => expiresAt), ...[...HashMap.values(state.holds)].map(({ expiresAt }) => expiresAt)]
     const instants = [startedAt, end, ...due.filter((at) => typeof at === "number" && at >= startedAt && at <= end)]
     // The ledger's clock never runs back behind its last event
-    if (instants.some((at) => typeof at === "number" && availableAt(state, Math.max(at, places[revision]?.at ?? 0)) === error.available)) return
+    if (instants.some((at) => typeof at === "number" && availableAt(state, Math.max(at, places[revision]?.at ?? 0)) === error.available))
+      return
   }
   wrong(`is told that there are ${error.available}, which there never were`)
 }

@@ -65,8 +65,7 @@ export const faultyEvents = (store: Events, { events, delay, lateBy }: Faults, r
   let isCut = false
   const reads = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E | EventStore.StoreUnavailable> =>
     Effect.suspend((): Effect.Effect<A, E | EventStore.StoreUnavailable> => (isCut ? unreachable : effect))
-  const streamed = <A>(stream: Stream.Stream<A, EventStore.StoreUnavailable>) =>
-    Stream.unwrap(reads(Effect.succeed(stream)))
+  const streamed = <A>(stream: Stream.Stream<A, EventStore.StoreUnavailable>) => Stream.unwrap(reads(Effect.succeed(stream)))
   const faulty = FaultyEventStore.make(
     {
       ...store,

@@ -1,5 +1,5 @@
 /** What an operation's upstream does to it: it answers, or fails, hangs, dies, takes too long, or lies. */
-import { InvalidInput, NotFound, Operation, type OperationError, UpstreamNotConfigured, UpstreamUnavailable } from "@millrace/core"
+import { InvalidInput, NotFound, type Operation, type OperationError, UpstreamNotConfigured, UpstreamUnavailable } from "@millrace/core"
 import { type Context, Duration, Effect, Schema } from "effect"
 import type * as SeededRandom from "../SeededRandom.ts"
 import type { World } from "./World.ts"
@@ -34,7 +34,21 @@ export interface Weather {
 /** A fault that is a bug of the upstream's client: it dies of it. */
 export const BUG = "the upstream's client has a bug"
 
-const fates = ["invalid", "missing", "down", "absent", "half", "hang", "slow", "deaf", "bug", "refused", "more", "fraction", "less"] as const
+const fates = [
+  "invalid",
+  "missing",
+  "down",
+  "absent",
+  "half",
+  "hang",
+  "slow",
+  "deaf",
+  "bug",
+  "refused",
+  "more",
+  "fraction",
+  "less"
+] as const
 
 export const dress = <R>(operation: Some<R>, services: Context.Context<R>, weather: Weather): Dressed => {
   const { world, delivered } = weather

@@ -1,6 +1,6 @@
 /** Stands at the store itself and sees each event arrive: what truly was, whatever anybody is told. */
 import { Account, type AccountEvent, type Balance, balanceOf } from "@millrace/core"
-import { EventCodec, EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
+import { EventCodec, type EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
 import { Effect } from "effect"
 import type { World } from "./World.ts"
 
