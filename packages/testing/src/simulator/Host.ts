@@ -9,6 +9,7 @@ import {
   type Operation,
   type OperationError,
   type PricePlan,
+  RandomBytes,
   type Registration
 } from "@millrace/core"
 import { type Aggregate, EventIds, EventStore, StateStore } from "@millrace/event-sourcing"
@@ -43,11 +44,6 @@ export interface Site<Op extends Operation.Any> {
 
 /** How recovery is set up: rarely enough that simulated hours cost little. */
 export const RECOVERY = { ttl: "1 minute", poll: "10 seconds", sweepEvery: "30 seconds" } as const
-
-/** The core's own source of secrets, by its name. */
-const RandomBytes = Context.Reference<(size: number) => Uint8Array>("@millrace/core/vault/RandomBytes", {
-  defaultValue: () => (size) => randomBytes(size)
-})
 
 const MASTER = new Uint8Array(32).fill(7)
 /** How long a host may take to stop, seconds. */
