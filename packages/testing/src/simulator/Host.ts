@@ -1,5 +1,5 @@
 /** A host of the simulated world: all of Millrace in one process, which starts, is asked, stands still, stops in order, or dies. */
-import { createHash, randomBytes } from "node:crypto"
+import { createHash } from "node:crypto"
 import {
   Charge,
   Ids,
