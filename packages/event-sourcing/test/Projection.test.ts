@@ -1,32 +1,12 @@
-import { Effect, Exit, Fiber, Layer, Option, Random, Schema, Scope, Stream } from "effect"
-import { TestClock } from "effect/testing"
+import { Effect, Exit, Fiber, Option, Schema, Scope, Stream } from "effect"
 import fc from "fast-check"
 import { describe, expect, test } from "vitest"
 import { EventStore, position, type RecordedEvent, StoreUnavailable, start } from "../src/EventStore.ts"
 import * as MemoryEventStore from "../src/MemoryEventStore.ts"
-import * as MemoryStateStore from "../src/MemoryStateStore.ts"
 import * as Projection from "../src/Projection.ts"
 import { StateStore, StateUnavailable } from "../src/StateStore.ts"
 import * as StreamName from "../src/StreamName.ts"
-
-const simulated = <A, E>(body: Effect.Effect<A, E, EventStore | StateStore | Scope.Scope>): Promise<A> =>
-  body.pipe(
-    Effect.scoped,
-    Effect.provide(Layer.mergeAll(MemoryEventStore.layer, MemoryStateStore.layer).pipe(Layer.provideMerge(TestClock.layer()))),
-    Random.withSeed("projection"),
-    Effect.runPromise
-  )
-
-/** The same schedules each time; `MILLRACE_SOAK` runs so many times as many. */
-const SEED = 1
-const SOAK = Number(process.env["MILLRACE_SOAK"] ?? 1)
-
-const testing = (name: string, body: Effect.Effect<unknown, unknown, EventStore | StateStore | Scope.Scope>) =>
-  test(name, () => simulated(body))
-
-/** Lets everything run that does not wait for the clock. */
-const settle = Effect.forEach(Array.from({ length: 100 }), () => Effect.yieldNow, { discard: true })
-const pass = (millis: number) => Effect.andThen(Effect.andThen(settle, TestClock.adjust(millis)), settle)
+import { pass, SEED, SOAK, settle, simulated, testing } from "./Simulated.ts"
 
 let ids = 0
 /** Events of a stream, one append. */
