@@ -23,6 +23,7 @@ import {
   start
 } from "./EventStore.ts"
 import * as HashChain from "./HashChain.ts"
+import { toIso } from "./Iso.ts"
 import * as StreamName from "./StreamName.ts"
 
 /** Too many commands wait for this stream, or other processes kept winning it: nothing was written, come back later. */
@@ -174,10 +175,17 @@ export const make = Effect.fnUntraced(function* <State, Event extends { readonly
     return Effect.timeoutOption(Effect.interruptible(allRest), DRAIN)
   })
 
+  let woken: Array<Live<State, Event>> = []
   const wake = (stream: Live<State, Event>): void => {
     if (!stream.awake) writers++
     stream.awake = true
-    tick.scheduleTask(() => step(stream), 0)
+    if (woken.push(stream) === 1) tick.scheduleTask(stepAll, 0)
+  }
+
+  const stepAll = (): void => {
+    const streams = woken
+    woken = []
+    for (const stream of streams) step(stream)
   }
 
   const rest = (stream: Live<State, Event>): void => {
@@ -223,7 +231,7 @@ export const make = Effect.fnUntraced(function* <State, Event extends { readonly
     const at = Math.max(clock.currentTimeMillisUnsafe(), durable.at)
     const batch: Batch<State, Event> = {
       name,
-      iso: new Date(at).toISOString(),
+      iso: toIso(at),
       commands: [],
       decided: 0,
       events: [],

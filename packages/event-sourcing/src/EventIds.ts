@@ -6,11 +6,14 @@ import { Context } from "effect"
 /** A new id, given the time in milliseconds since 1970. */
 export type EventIds = (now: number) => string
 
+/** The least number of twelve hexadecimal digits: padding each would cost as much as all else of an id. */
+const FIRST = 0x1000_0000_0000
+
 /** UUIDs of version 7 (RFC 9562): the time, random bits for this process, and a counter, so that they sort as they were made. */
 export const uuidv7 = (random: Uint8Array = randomBytes(9)): EventIds => {
   const bits = Buffer.from(random).toString("hex")
   const middle = `-7${bits.slice(0, 3)}-8${bits.slice(3, 6)}-`
-  let counter = Number.parseInt(bits.slice(6, 17), 16)
+  let counter = FIRST + Number.parseInt(bits.slice(6, 17), 16)
   let at = -1
   let prefix = ""
   return (now) => {
@@ -19,8 +22,8 @@ export const uuidv7 = (random: Uint8Array = randomBytes(9)): EventIds => {
       const hex = Math.max(0, now).toString(16).padStart(12, "0")
       prefix = `${hex.slice(0, 8)}-${hex.slice(8)}${middle}`
     }
-    counter = counter < 0xffff_ffff_ffff ? counter + 1 : 0
-    return prefix + counter.toString(16).padStart(12, "0")
+    counter = counter < 0xffff_ffff_ffff ? counter + 1 : FIRST
+    return prefix + counter.toString(16)
   }
 }
 

@@ -104,18 +104,21 @@ export const make = Effect.fnUntraced(function* (options: SqliteEventStoreOption
 
   const pageAfter = (after: EventStore.Position) => read(() => log.readAll(placeOf(after)))
 
-  // Those who follow mostly stand at the same place, so what one has read the next need not. It may be shorter than what is there by
-  // now, but it is a true run of the log all the same
+  // Those who follow mostly stand at the same place, right before what was written last: then it need not be read back, nor twice. It
+  // may be shorter than what is there by now, but it is a true run of the log all the same
   let newest: { readonly after: EventStore.Position; readonly events: ReadonlyArray<EventStore.RecordedEvent> } | undefined
   const sharedPageAfter = (
     after: EventStore.Position
   ): Effect.Effect<ReadonlyArray<EventStore.RecordedEvent>, EventStore.StoreUnavailable> =>
     newest?.after === after
       ? Effect.succeed(newest.events)
-      : Effect.map(pageAfter(after), (events) => {
-          if (events.length > 0) newest = { after, events }
-          return events
-        })
+      : Effect.map(
+          read(() => log.justWritten(placeOf(after)) ?? log.readAll(placeOf(after))),
+          (events) => {
+            if (events.length > 0) newest = { after, events }
+            return events
+          }
+        )
 
   return EventStore.EventStore.of({
     append,

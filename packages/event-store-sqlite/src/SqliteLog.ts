@@ -115,12 +115,26 @@ type Statements = ReturnType<typeof statements>
 
 export type Direction = "forwards" | "backwards"
 
+interface Append {
+  readonly stream: StreamName.StreamName
+  /** Of the first of its events. */
+  readonly revision: EventStore.Revision
+  readonly events: ReadonlyArray<EventStore.EventData>
+}
+
+/** Transactions of this process, on whatever file and connection. */
+let transactions = 0
+
 export class SqliteLog {
   readonly #connection: Connection<Statements>
   readonly #sql: Statements
   readonly #heads = new Map<StreamName.StreamName, Head>()
   #version = -1
   #place: Place = 0
+  /** What the newest transaction of this connection appended, and the place before it. */
+  #written: { readonly after: Place; readonly appends: Array<Append> } = { after: 0, appends: [] }
+  /** When others were looked for in this turn of the event loop, and how many transactions there had been. */
+  #looked: { readonly at: number; readonly transactions: number } | undefined
 
   /** Throws a {@link Fault}. */
   constructor(options: ConnectionOptions) {
@@ -140,7 +154,9 @@ export class SqliteLog {
     try {
       this.#connection.transact(() => {
         isUndone = true
+        transactions++
         this.#noticeOthers()
+        this.#written = { after: this.#place, appends: [] }
         body()
       })
       isUndone = false
@@ -165,6 +181,7 @@ export class SqliteLog {
       head = { id: Number(this.#sql.addStream.run(stream).lastInsertRowid), revision: -1 }
       this.#remember(stream, head)
     }
+    this.#written.appends.push({ stream, revision: head.revision + 1, events })
     for (const { id, type, data, metadata } of events) this.#sql.add.run(++this.#place, head.id, ++head.revision, id, type, data, metadata)
     return { revision: head.revision, position: positionOf(this.#place) }
   }
@@ -185,14 +202,26 @@ export class SqliteLog {
     from: EventStore.Revision | undefined,
     limit: number
   ): Array<EventStore.RecordedEvent> {
-    this.#noticeOthers()
+    this.#noticeOthersOnce()
     const head = this.#head(stream)
     return head === undefined ? [] : this.#range(stream, head, direction, from, limit)
   }
 
   lastRevision(stream: StreamName.StreamName): EventStore.ExpectedRevision {
-    this.#noticeOthers()
+    this.#noticeOthersOnce()
     return expectedOf(this.#head(stream)?.revision ?? -1)
+  }
+
+  /** What this connection has just written after a place, if nothing stands between: the newest events without reading them back. */
+  justWritten(after: Place): Array<EventStore.RecordedEvent> | undefined {
+    const { after: before, appends } = this.#written
+    if (after !== before || appends.length === 0) return undefined
+    let place = before
+    return appends.flatMap(({ stream, revision, events }) =>
+      events.map(({ id, type, data, metadata }, i) =>
+        recorded({ id, type, data, metadata, revision: revision + i, place: ++place }, stream)
+      )
+    )
   }
 
   /** At most {@link PAGE} events; fewer only at the end. */
@@ -278,8 +307,25 @@ export class SqliteLog {
   }
 
   #forget(): void {
+    this.#written = { after: this.#place, appends: [] }
     this.#heads.clear()
     this.#version = -1
+  }
+
+  /**
+   * Once in a turn of the event loop is enough, unless this process wrote meanwhile: no word of what others have written since can
+   * have come in before the turn is over, but by waiting for it without the event loop, which takes longer than a millisecond.
+   */
+  #noticeOthersOnce(): void {
+    const now = performance.now()
+    if (this.#looked?.transactions === transactions && now - this.#looked.at < 1) return
+    this.#noticeOthers()
+    if (this.#looked === undefined) {
+      queueMicrotask(() => {
+        this.#looked = undefined
+      })
+    }
+    this.#looked = { at: now, transactions }
   }
 
   /** What is remembered holds until another connection commits: events are only ever added, after the last that was seen. */

@@ -116,6 +116,13 @@ const PUT_RIGHT = Schedule.min([Schedule.exponential("100 millis"), Schedule.spa
 const isTransient = (error: { readonly _tag: string }): boolean =>
   error._tag === "StoreUnavailable" || error._tag === "AppendInDoubt" || error._tag === "Busy"
 
+type SettleError =
+  | Decisions.AlreadyEnded
+  | Decisions.ReservationNotFound
+  | Decisions.HoldExpired
+  | Decisions.ChargeExceedsHold
+  | Aggregate.Failure
+
 /** The caller's idempotency key as the ledger knows it. */
 type Key = NonNullable<Decisions.Reserve["key"]>
 
@@ -129,69 +136,85 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
   const scope: Scope.Scope = yield* Effect.scope
 
   const run = <Input, A, E extends OperationError, R>(operation: Runnable<Input, A, E, R>, input: Input, caller: Caller) =>
-    Effect.gen(function* () {
+    Effect.suspend((): Effect.Effect<Reply, E | ChargeError, R> => {
       const key = keyOf(caller)
-      const replay = key && (yield* replayOf(caller.accountId, key))
-      return replay ?? (yield* breaker.guard(upstreamOf(operation.key), runNow(operation, input, caller, key)))
+      const call = breaker.guard(upstreamOf(operation.key), runNow(operation, input, caller, key))
+      return key === undefined
+        ? call
+        : Effect.flatMap(replayOf(caller.accountId, key), (replay) => (replay ? Effect.succeed(replay) : call))
     })
 
-  const runNow = <Input, A, E extends OperationError, R>(
+  const runNow = Effect.fnUntraced(function* <Input, A, E extends OperationError, R>(
     operation: Runnable<Input, A, E, R>,
     input: Input,
     caller: Caller,
     key: Key | undefined
-  ) =>
-    Effect.gen(function* () {
-      yield* operation.check(input, caller)
-      const quantity = operation.quantity(input)
-      const { version, unitPrice } = yield* prices.quote(operation.key)
-      const cost = Credits.of(quantity * unitPrice)
-      if (caller.maxCost !== undefined && cost > caller.maxCost) return yield* new CostExceedsLimit({ cost, limit: caller.maxCost })
-      const reservationId = yield* newReservationId
-      if (cost === 0) {
-        const { data } = yield* attempt(operation, input, { ...caller, reservationId })
-        const billed = yield* Effect.option(ledger.read(caller.accountId))
-        const reply: Reply = { requestId: caller.requestId, data, replayed: false }
-        return Option.isNone(billed) ? reply : { ...reply, billed: { charged: Credits.zero, balance: available(billed.value) } }
-      }
-      const call: Decisions.Reserve = {
-        reservationId,
-        requestId: caller.requestId,
-        operation: operation.key,
-        quantity,
-        priceVersion: version,
-        unitPrice,
-        lifetime: Duration.toMillis(operation.timeout) + HOLD_MARGIN,
-        ...(operation.recover === undefined ? {} : { recoverable: true }),
-        ...(key === undefined ? {} : { key })
-      }
-      // From the hold to its end nothing comes between but what `attempt` lets in
-      return yield* Effect.uninterruptibleMask((restore) =>
-        Effect.gen(function* () {
-          const hold = yield* held(caller.accountId, call)
-          if ("data" in hold) return hold
-          const exit = yield* Effect.exit(restore(attempt(operation, input, { ...caller, reservationId })))
-          if (Exit.isSuccess(exit)) return yield* settled(caller.accountId, call, hold, exit.value)
-          yield* giveUp(caller.accountId, call, Cause.hasInterruptsOnly(exit.cause) ? "cancelled" : "service_error")
-          return yield* Effect.failCause(exit.cause)
-        })
-      )
+  ): Effect.fn.Return<Reply, E | ChargeError, R> {
+    yield* operation.check(input, caller)
+    const quantity = operation.quantity(input)
+    const { version, unitPrice } = yield* prices.quote(operation.key)
+    const cost = Credits.of(quantity * unitPrice)
+    if (caller.maxCost !== undefined && cost > caller.maxCost) return yield* new CostExceedsLimit({ cost, limit: caller.maxCost })
+    const reservationId = yield* newReservationId
+    const work = attempt(operation, input, { accountId: caller.accountId, requestId: caller.requestId, reservationId })
+    if (cost === 0) return yield* free(caller, yield* work)
+    const call: Decisions.Reserve = {
+      reservationId,
+      requestId: caller.requestId,
+      operation: operation.key,
+      quantity,
+      priceVersion: version,
+      unitPrice,
+      lifetime: Duration.toMillis(operation.timeout) + HOLD_MARGIN,
+      ...(operation.recover === undefined ? {} : { recoverable: true }),
+      ...(key === undefined ? {} : { key })
+    }
+    // From the hold to its end nothing comes between but what `work` lets in
+    return yield* Effect.uninterruptibleMask((restore) => billed(caller.accountId, call, restore(work)))
+  })
+
+  /** What costs nothing leaves no trace in the ledger. */
+  const free = ({ accountId, requestId }: Caller, { data }: Done): Effect.Effect<Reply> =>
+    Effect.match(ledger.read(accountId), {
+      onFailure: () => ({ requestId, data, replayed: false }),
+      onSuccess: (account) => ({ requestId, data, billed: { charged: Credits.zero, balance: available(account) }, replayed: false })
     })
+
+  const billed = Effect.fnUntraced(function* <E, R>(
+    accountId: string,
+    call: Decisions.Reserve,
+    work: Effect.Effect<Done, E, R>
+  ): Effect.fn.Return<Reply, E | ChargeError, R> {
+    const hold = yield* held(accountId, call)
+    if ("data" in hold) return hold
+    const exit = yield* Effect.exit(work)
+    if (Exit.isSuccess(exit)) return yield* settled(accountId, call, hold, exit.value)
+    yield* giveUp(accountId, call, Cause.hasInterruptsOnly(exit.cause) ? "cancelled" : "service_error")
+    return yield* Effect.failCause(exit.cause)
+  })
 
   // 2: hold, unless the key turns out to have done its work
 
-  const held = Effect.fnUntraced(function* (accountId: string, call: Decisions.Reserve) {
-    return yield* ledger.execute(accountId, Decisions.reserve(call), { $correlationId: call.requestId }).pipe(
-      Effect.catchTags({
-        AlreadySucceeded: () => replayAgain(accountId, call),
-        // The lookup is as old as the wait for the account, which never takes minutes but at a store that fails
-        LookupStale: () => Effect.fail(new Aggregate.Busy({ stream: accountId })),
-        // A reservation id is new for each attempt
-        AlreadyEnded: Effect.die,
-        AppendInDoubt: (doubt) => Effect.andThen(putRight(accountId, call), Effect.fail(doubt))
-      })
+  const held = (accountId: string, call: Decisions.Reserve): Effect.Effect<Committed | Reply, ChargeError> =>
+    Effect.catch(
+      ledger.execute(accountId, Decisions.reserve(call), { $correlationId: call.requestId }),
+      (error): Effect.Effect<Reply, ChargeError> => {
+        switch (error._tag) {
+          case "AlreadySucceeded":
+            return replayAgain(accountId, call)
+          case "LookupStale":
+            // The lookup is as old as the wait for the account, which never takes minutes but at a store that fails
+            return Effect.fail(new Aggregate.Busy({ stream: accountId }))
+          case "AlreadyEnded":
+            // A reservation id is new for each attempt
+            return Effect.die(error)
+          case "AppendInDoubt":
+            return Effect.andThen(putRight(accountId, call), Effect.fail(error))
+          default:
+            return Effect.fail(error)
+        }
+      }
     )
-  })
 
   /** It succeeded between the lookup and the hold. */
   const replayAgain = Effect.fnUntraced(function* (accountId: string, { key }: Decisions.Reserve) {
@@ -249,10 +272,37 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
 
   // 4 and 5: keep the reply, settle
 
-  const settled = Effect.fnUntraced(function* (accountId: string, call: Decisions.Reserve, hold: Committed, done: Done) {
-    const { reservationId, requestId } = call
-    yield* Effect.tapCause(keep(accountId, call, hold.revision, done), () => giveUp(accountId, call, "service_error"))
-    return yield* ledger.execute(accountId, Decisions.settle(settleOf(reservationId, done)), { $correlationId: requestId }).pipe(
+  const settled = Effect.fnUntraced(function* (
+    accountId: string,
+    call: Decisions.Reserve,
+    hold: Committed,
+    done: Done
+  ): Effect.fn.Return<Reply, ChargeError> {
+    const { key, requestId, reservationId } = call
+    if (key !== undefined) {
+      yield* Effect.tapCause(keep(accountId, call, key, hold.revision, done), () => giveUp(accountId, call, "service_error"))
+    }
+    const settle = ledger.execute(accountId, Decisions.settle(settleOf(reservationId, done)), { $correlationId: requestId })
+    const exit = yield* Effect.exit(settle)
+    return Exit.isSuccess(exit) ? replyOf(call, done, exit.value) : yield* notSettled(accountId, call, hold, done, settle, exit)
+  })
+
+  /** What follows when the first attempt at settling failed; apart, for a call that succeeds at once need not prepare for it. */
+  const notSettled = (
+    accountId: string,
+    call: Decisions.Reserve,
+    hold: Committed,
+    done: Done,
+    settle: Effect.Effect<Committed, SettleError>,
+    first: Exit.Exit<Committed, SettleError>
+  ): Effect.Effect<Reply, ChargeError> => {
+    let attempt: Effect.Effect<Committed, SettleError> = first
+    const again = Effect.suspend(() => {
+      const now = attempt
+      attempt = settle
+      return now
+    })
+    return again.pipe(
       Effect.map((committed) => replyOf(call, done, committed)),
       // More than the account remembers has ended since, while the store did not answer: its stream knows
       Effect.catchTag("ReservationNotFound", () => endedLongAgo(accountId, call, hold, done)),
@@ -270,12 +320,10 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
         }
       })
     )
-  })
+  }
 
-  const keep = (accountId: string, { key, reservationId, requestId }: Decisions.Reserve, revision: number, { data }: Done) =>
-    key === undefined
-      ? Effect.void
-      : replies.keep(accountId, key.hash, { reservationId, requestId, fingerprint: key.fingerprint, revision, data }, isOver(accountId))
+  const keep = (accountId: string, { reservationId, requestId }: Decisions.Reserve, key: Key, revision: number, { data }: Done) =>
+    replies.keep(accountId, key.hash, { reservationId, requestId, fingerprint: key.fingerprint, revision, data }, isOver(accountId))
 
   /** Another attempt's reply that will never be replayed. */
   const isOver = (accountId: string) => (there: StoredReply) =>
@@ -299,14 +347,14 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
       const key = before && { ...before, lookedUpAt: clock.currentTimeMillisUnsafe() }
       if (key !== undefined && (yield* replayOf(accountId, key)) !== undefined) return yield* new ResultWithheld()
       const call: Decisions.Reserve = { ...late, reservationId: yield* newReservationId, ...(key && { key }) }
-      yield* keep(accountId, call, hold.revision, done)
+      if (key !== undefined) yield* keep(accountId, call, key, hold.revision, done)
       const settle = settleOf(late.reservationId, done)
       const committed = yield* ledger.execute(accountId, Decisions.settleLate(call, settle), { $correlationId: call.requestId }).pipe(
         Effect.retry({ while: isTransient, ...SETTLE_AGAIN }),
         Effect.catchIf(isTransient, () => Effect.andThen(putRight(accountId, call), Effect.fail(new OutcomeUnknown())))
       )
       // Another attempt may have kept its own meanwhile, and then failed
-      yield* Effect.ignore(keep(accountId, call, hold.revision, done))
+      if (key !== undefined) yield* Effect.ignore(keep(accountId, call, key, hold.revision, done))
       return replyOf(call, done, committed)
     },
     Effect.mapError((error) => (error._tag === "OutcomeUnknown" ? error : new ResultWithheld()))

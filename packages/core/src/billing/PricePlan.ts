@@ -110,12 +110,14 @@ export class PriceBook extends Context.Service<
       const plan = Effect.map(plans.read(PLAN_ID), ({ state }) => state)
       return PriceBook.of({
         plan,
-        quote: Effect.fnUntraced(function* (operation: string) {
-          const list = inForce(yield* plan, clock.currentTimeMillisUnsafe())
-          const unitPrice = list?.prices[operation]
-          if (list === undefined || unitPrice === undefined) return yield* new NotPriced({ operation })
-          return { version: list.version, unitPrice }
-        }),
+        quote: (operation) =>
+          Effect.flatMap(plans.read(PLAN_ID), ({ state }) => {
+            const list = inForce(state, clock.currentTimeMillisUnsafe())
+            const unitPrice = list?.prices[operation]
+            return list === undefined || unitPrice === undefined
+              ? Effect.fail(new NotPriced({ operation }))
+              : Effect.succeed({ version: list.version, unitPrice })
+          }),
         publish: (changes, effectiveAt, metadata) =>
           Effect.map(plans.execute(PLAN_ID, publish(changes, effectiveAt), metadata), ({ state }) => state)
       })
