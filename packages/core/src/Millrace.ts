@@ -3,7 +3,7 @@
  * upstreams of its operations.
  */
 
-import type { Aggregate, Deadlines, EventStore, StateStore } from "@millrace/event-sourcing"
+import type { Deadlines, EventStore, StateStore } from "@millrace/event-sourcing"
 import { Layer } from "effect"
 import { KeyRing } from "./accounts/KeyRing.ts"
 import { Registration, type Options as RegistrationOptions } from "./accounts/Registration.ts"
@@ -13,8 +13,8 @@ import { PriceBook } from "./billing/PricePlan.ts"
 import { RateLimit, type RateLimitPolicy } from "./billing/RateLimit.ts"
 import { Recovery } from "./billing/Recovery.ts"
 import { Replies } from "./billing/Replies.ts"
-import type { Account } from "./ledger/Account.ts"
-import { Ledger } from "./ledger/Ledger.ts"
+import { Unanswered } from "./billing/Unanswered.ts"
+import { Ledger, type LedgerOptions } from "./ledger/Ledger.ts"
 import { Catalog } from "./operations/Catalog.ts"
 import type * as Operation from "./operations/Operation.ts"
 import type { MasterKey } from "./vault/MasterKey.ts"
@@ -27,17 +27,25 @@ export interface MillraceOptions<Op extends Operation.Any> {
   readonly late?: ChargeOptions["late"]
   readonly breaker?: CircuitBreakerOptions
   readonly recovery?: Deadlines.Options
-  readonly accounts?: Omit<Aggregate.Options<Account>, "snapshots">
+  /**
+   * How long credits live that our failure brings back into a lot that has expired: seven days by default. A hold keeps to what was set
+   * when it was made.
+   */
+  readonly adjustmentLifetime?: LedgerOptions["adjustmentLifetime"]
+  readonly accounts?: Omit<LedgerOptions, "adjustmentLifetime">
   readonly registration?: RegistrationOptions
 }
 
 const RATE_LIMIT: RateLimitPolicy = { limit: 60, window: 60 }
 
 /** Without operations: what an administrator needs, who opens accounts, issues keys, grants credits and looks things up. */
-export const administration = (options: Pick<MillraceOptions<never>, "accounts" | "registration"> = {}) =>
-  Layer.mergeAll(KeyRing.layer, Registration.layer(options.registration)).pipe(
-    Layer.provideMerge(Layer.mergeAll(Ledger.layer(options.accounts), PriceBook.layer, Vault.layer))
+export const administration = (options: Pick<MillraceOptions<never>, "accounts" | "adjustmentLifetime" | "registration"> = {}) => {
+  const { accounts, adjustmentLifetime, registration } = options
+  const ledger = Ledger.layer({ ...accounts, ...(adjustmentLifetime === undefined ? {} : { adjustmentLifetime }) })
+  return Layer.mergeAll(KeyRing.layer, Registration.layer(registration)).pipe(
+    Layer.provideMerge(Layer.mergeAll(ledger, PriceBook.layer, Vault.layer))
   )
+}
 
 /** Everything: administration, and the calls themselves with their recovery. */
 export const layer = <Op extends Operation.Any>(options: MillraceOptions<Op>) =>
@@ -46,6 +54,7 @@ export const layer = <Op extends Operation.Any>(options: MillraceOptions<Op>) =>
     Layer.provideMerge(
       Layer.mergeAll(
         Replies.layer,
+        Unanswered.layer,
         Catalog.layer(options.operations),
         CircuitBreaker.layer(options.breaker),
         RateLimit.layer(options.rateLimit ?? RATE_LIMIT)

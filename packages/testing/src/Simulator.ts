@@ -11,7 +11,7 @@
  */
 import { createHash } from "node:crypto"
 import { Credits, Ledger, type Operation, PricePlan, Registration } from "@millrace/core"
-import { EventStore, MemoryEventStore, MemoryStateStore } from "@millrace/event-sourcing"
+import { EventStore, MemoryEventStore, MemoryStateStore, type StateStore } from "@millrace/event-sourcing"
 import { Cause, Context, Effect, Exit, Fiber, Schema, Stream } from "effect"
 import * as FaultyEventStore from "./FaultyEventStore.ts"
 import { invariants } from "./Invariants.ts"
@@ -154,7 +154,8 @@ const live = <Op extends Operation.Any>(
       lateBy: faults.lateBy,
       ...(faults.appends === undefined ? {} : { plan: { appends: faults.appends } })
     })
-    const states = yield* MemoryStateStore.make
+    const promised = new Set<string>()
+    const states = watched(yield* MemoryStateStore.make, promised)
     const deliveries: Array<Delivery> = []
     const calls: Array<Call> = []
     const grants: Array<Grant> = []
@@ -251,10 +252,21 @@ const live = <Op extends Operation.Any>(
     const survived = new Set(hosts.flatMap(({ process }) => process ?? []))
     for (const host of [...hosts, fresh]) if (!(yield* host.stop)) violated(`${host.name} does not stop`)
     const events = yield* Effect.orDie(Stream.runCollect(witness.store.readAll(EventStore.start)))
-    const evidence: Evidence = { witness, calls, grants, deliveries, faults, survived, log: events }
+    const evidence: Evidence = { witness, calls, grants, deliveries, faults, survived, promised, log: events }
     for (const violation of verdict(evidence)) violated(violation)
-    return outcome(world, calls, events)
+    return outcome(world, calls, events, promised.size)
   })
+
+/** Notes for which reservations it was written down that they shall cost nothing. */
+const watched = (states: StateStore.StateStore["Service"], promised: Set<string>): StateStore.StateStore["Service"] => ({
+  ...states,
+  write: (changes) =>
+    Effect.tap(states.write(changes), () =>
+      Effect.sync(() => {
+        for (const change of changes) if (change._tag === "put" && change.space === "unanswered") promised.add(change.key)
+      })
+    )
+})
 
 /** Accounts with credits, and prices for all that is offered. */
 const founded = <Op extends Operation.Any>(
@@ -328,7 +340,7 @@ const agreed = <Op extends Operation.Any>(office: Office<Op>, host: Host<Op>) =>
     }
   })
 
-const outcome = (world: World, calls: ReadonlyArray<Call>, events: ReadonlyArray<EventStore.RecordedEvent>): Outcome => {
+const outcome = (world: World, calls: ReadonlyArray<Call>, events: ReadonlyArray<EventStore.RecordedEvent>, promises: number): Outcome => {
   const stats: Record<string, number> = {}
   const count = (what: string) => {
     stats[what] = (stats[what] ?? 0) + 1
@@ -347,5 +359,6 @@ const outcome = (world: World, calls: ReadonlyArray<Call>, events: ReadonlyArray
   for (const { stream, revision, id, type, data, metadata } of events)
     sha.update(`${stream} ${revision} ${id} ${type} ${data} ${metadata}\n`)
   stats["turns"] = world.turns
+  stats["promises"] = promises
   return { trace: world.trace, events, hash: sha.digest("base64url"), told, stats }
 }

@@ -3,8 +3,8 @@
  * stops, its hold ends once: captured or refunded. The windows between the steps are those of the ledger's guide.
  */
 import { hash } from "node:crypto"
-import { Aggregate, type StateStore } from "@millrace/event-sourcing"
-import { Cause, Clock, Context, Duration, Effect, Exit, HashMap, Layer, Option, Schedule, Schema, type Scope } from "effect"
+import type { Aggregate, StateStore } from "@millrace/event-sourcing"
+import { Cause, Clock, Context, Duration, Effect, Exit, HashMap, Layer, Schedule, Schema, type Scope } from "effect"
 import * as Credits from "../Credits.ts"
 import { newReservationId } from "../Ids.ts"
 import { type Account, get, outcome } from "../ledger/Account.ts"
@@ -17,6 +17,7 @@ import { Vault, type VaultFailure } from "../vault/Vault.ts"
 import { CircuitBreaker } from "./CircuitBreaker.ts"
 import { type NotPriced, PriceBook } from "./PricePlan.ts"
 import { Replies, type StoredReply } from "./Replies.ts"
+import { Unanswered, type UnansweredCall } from "./Unanswered.ts"
 
 /** Who calls, and how. */
 export interface Caller {
@@ -47,7 +48,7 @@ export class CostExceedsLimit extends Schema.TaggedError<CostExceedsLimit>()("Co
 }) {}
 /** The work was done, but its hold had ended before it could be charged: nothing was charged, nothing is answered. */
 export class ResultWithheld extends Schema.TaggedError<ResultWithheld>()("ResultWithheld", {}) {}
-/** The store did not say in time whether the call was settled. With a key, a retry tells; without, it is refunded in any case. */
+/** The store did not say in time whether the call was settled. With a key, a retry tells; without, it is given back in any case. */
 export class OutcomeUnknown extends Schema.TaggedError<OutcomeUnknown>()("OutcomeUnknown", {}) {}
 /** The call under this key succeeded, but its reply was not kept or is gone. It does not run again. */
 export class ReplyUnavailable extends Schema.TaggedError<ReplyUnavailable>()("ReplyUnavailable", {}) {}
@@ -84,11 +85,16 @@ export class Charge extends Context.Service<
       accountId: string,
       reservationId: string
     ) => Effect.Effect<void, E | Aggregate.Failure | StateStore.StateUnavailable | VaultFailure, R>
+    /**
+     * Gives back whatever was held or charged for a call whose caller was told {@link OutcomeUnknown}; again: nothing. False where
+     * nothing is known of the call, or not yet.
+     */
+    readonly giveBack: (call: Omit<UnansweredCall, "at">) => Effect.Effect<boolean, Aggregate.Failure>
   }
 >()("@millrace/core/billing/Charge") {
   static readonly layer = (
     options: ChargeOptions = {}
-  ): Layer.Layer<Charge, never, Ledger | PriceBook | Replies | Vault | CircuitBreaker> => Layer.effect(Charge, make(options))
+  ): Layer.Layer<Charge, never, Ledger | PriceBook | Replies | Unanswered | Vault | CircuitBreaker> => Layer.effect(Charge, make(options))
 }
 
 /** The part of an operation that a call needs. */
@@ -109,12 +115,15 @@ export const HOLD_MARGIN = 30_000
  * The store may fail for a moment when the work is done: it is asked again for about a second before the caller is told, or longer
  * while its answers are in doubt.
  */
-const SETTLE_AGAIN = { schedule: Schedule.exponential("20 millis"), times: 5 } as const
+const TRY_AGAIN = { schedule: Schedule.exponential("20 millis"), times: 5 } as const
 /** What the caller was not told in time is put right behind its back, for as long as it takes. */
 const PUT_RIGHT = Schedule.min([Schedule.exponential("100 millis"), Schedule.spaced("10 seconds")])
 
+/** How long the caller waits for the promise to be written down that he shall not pay. */
+const WRITTEN_WITHIN = "1 second"
+
 const isTransient = (error: { readonly _tag: string }): boolean =>
-  error._tag === "StoreUnavailable" || error._tag === "AppendInDoubt" || error._tag === "Busy"
+  error._tag === "StoreUnavailable" || error._tag === "AppendInDoubt" || error._tag === "Busy" || error._tag === "StateUnavailable"
 
 type SettleError =
   | Decisions.AlreadyEnded
@@ -130,6 +139,7 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
   const ledger = yield* Ledger
   const prices = yield* PriceBook
   const replies = yield* Replies
+  const unanswered = yield* Unanswered
   const vault = yield* Vault
   const breaker = yield* CircuitBreaker
   const clock = yield* Clock.Clock
@@ -198,13 +208,12 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
   const held = (accountId: string, call: Decisions.Reserve): Effect.Effect<Committed | Reply, ChargeError> =>
     Effect.catch(
       ledger.execute(accountId, Decisions.reserve(call), { $correlationId: call.requestId }),
-      (error): Effect.Effect<Reply, ChargeError> => {
+      (error): Effect.Effect<Committed | Reply, ChargeError> => {
         switch (error._tag) {
           case "AlreadySucceeded":
             return replayAgain(accountId, call)
           case "LookupStale":
-            // The lookup is as old as the wait for the account, which never takes minutes but at a store that fails
-            return Effect.fail(new Aggregate.Busy({ stream: accountId }))
+            return heldAfterAll(accountId, call)
           case "AlreadyEnded":
             // A reservation id is new for each attempt
             return Effect.die(error)
@@ -215,6 +224,16 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
         }
       }
     )
+
+  /** It waited for the account longer than an account remembers keys: the reply may have been kept since. */
+  const heldAfterAll = Effect.fnUntraced(function* (
+    accountId: string,
+    { key: before, ...call }: Decisions.Reserve
+  ): Effect.fn.Return<Committed | Reply, ChargeError> {
+    const key = before && { ...before, lookedUpAt: clock.currentTimeMillisUnsafe() }
+    const replay = key && (yield* replayOf(accountId, key))
+    return replay ?? (yield* held(accountId, { ...call, ...(key && { key }) }))
+  })
 
   /** It succeeded between the lookup and the hold. */
   const replayAgain = Effect.fnUntraced(function* (accountId: string, { key }: Decisions.Reserve) {
@@ -306,7 +325,7 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
       Effect.map((committed) => replyOf(call, done, committed)),
       // More than the account remembers has ended since, while the store did not answer: its stream knows
       Effect.catchTag("ReservationNotFound", () => endedLongAgo(accountId, call, hold, done)),
-      Effect.retry({ while: isTransient, ...SETTLE_AGAIN }),
+      Effect.retry({ while: isTransient, ...TRY_AGAIN }),
       Effect.catch((error): Effect.Effect<Reply, ResultWithheld | OutcomeUnknown> => {
         switch (error._tag) {
           case "ChargeExceedsHold":
@@ -316,7 +335,7 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
           case "AlreadyEnded":
             return late === "charge" ? chargedLate(accountId, call, hold, done) : Effect.fail(new ResultWithheld())
           default:
-            return Effect.andThen(putRight(accountId, call), Effect.fail(new OutcomeUnknown()))
+            return unknown(accountId, call)
         }
       })
     )
@@ -350,8 +369,8 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
       if (key !== undefined) yield* keep(accountId, call, key, hold.revision, done)
       const settle = settleOf(late.reservationId, done)
       const committed = yield* ledger.execute(accountId, Decisions.settleLate(call, settle), { $correlationId: call.requestId }).pipe(
-        Effect.retry({ while: isTransient, ...SETTLE_AGAIN }),
-        Effect.catchIf(isTransient, () => Effect.andThen(putRight(accountId, call), Effect.fail(new OutcomeUnknown())))
+        Effect.retry({ while: isTransient, ...TRY_AGAIN }),
+        Effect.catchIf(isTransient, () => unknown(accountId, call))
       )
       // Another attempt may have kept its own meanwhile, and then failed
       if (key !== undefined) yield* Effect.ignore(keep(accountId, call, key, hold.revision, done))
@@ -372,30 +391,59 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
    * Refunds a hold now if the store answers; if not, behind the caller's back, and at the latest its expiry does. But a hold that
    * recovery asks about may be charged at its expiry, for what was done may stand: then nobody can be told that it was not.
    */
-  const giveUp = (accountId: string, call: Decisions.Reserve, reason: "cancelled" | "service_error"): Effect.Effect<void, OutcomeUnknown> =>
-    ledger.execute(accountId, Decisions.refund(call.reservationId, reason), { $correlationId: call.requestId }).pipe(
+  const giveUp = (
+    accountId: string,
+    call: Decisions.Reserve,
+    reason: "cancelled" | "service_error"
+  ): Effect.Effect<void, OutcomeUnknown> => {
+    const refund = ledger.execute(accountId, Decisions.refund(call.reservationId, reason), { $correlationId: call.requestId })
+    return refund.pipe(
+      // The store serves, only others are first
+      Effect.catchTag("Busy", () => Effect.retry(refund, { while: ({ _tag }) => _tag === "Busy", ...TRY_AGAIN })),
       Effect.asVoid,
-      Effect.catch(() =>
-        Effect.andThen(putRight(accountId, call), call.recoverable === true ? Effect.fail(new OutcomeUnknown()) : Effect.void)
-      )
+      Effect.catch(() => (call.recoverable === true ? unknown(accountId, call) : putRight(accountId, call)))
     )
+  }
+
+  /** Tells the caller so, who without a key is promised that it costs nothing: first it is written down, if that can be done now. */
+  const unknown = (accountId: string, call: Decisions.Reserve): Effect.Effect<never, OutcomeUnknown> => {
+    const { key, requestId, reservationId } = call
+    const promised =
+      key === undefined
+        ? Effect.timeoutOption(Effect.exit(unanswered.add({ accountId, reservationId, requestId })), WRITTEN_WITHIN)
+        : Effect.void
+    return promised.pipe(Effect.andThen(putRight(accountId, call)), Effect.andThen(Effect.fail(new OutcomeUnknown())))
+  }
 
   /** The caller could not be told: without a key the call must cost nothing, with one a retry may still find it settled. */
-  const putRight = (accountId: string, { reservationId, requestId, key }: Decisions.Reserve) =>
-    ledger.execute(accountId, Decisions.refund(reservationId, "service_error"), { $correlationId: requestId }).pipe(
-      Effect.catchTag(["AlreadyEnded", "ReservationNotFound"], () =>
-        key === undefined
-          ? ledger.giveBack(accountId, reservationId, { reason: "service_error" }, { $correlationId: requestId })
-          : Effect.void
-      ),
-      // It never was, or was refunded: there is nothing to put right
-      Effect.catchTag("ReservationNotFound", () => Effect.void),
+  const putRight = (accountId: string, { reservationId, requestId, key }: Decisions.Reserve) => {
+    const call = { accountId, reservationId, requestId }
+    const end =
+      key === undefined
+        ? Effect.flatMap(giveBack(call), (known) => (known ? unanswered.remove(reservationId) : Effect.void))
+        : endAnyway(ledger.execute(accountId, Decisions.refund(reservationId, "service_error"), { $correlationId: requestId }))
+    return end.pipe(
       Effect.retry({ while: isTransient, schedule: PUT_RIGHT }),
       Effect.catchCause((cause) => Effect.logWarning("A call could not be put right", cause)),
       Effect.interruptible,
       Effect.forkIn(scope),
       Effect.asVoid
     )
+  }
+
+  const giveBack = ({ accountId, reservationId, requestId }: Omit<UnansweredCall, "at">) => {
+    const metadata = { $correlationId: requestId }
+    return ledger.execute(accountId, Decisions.refund(reservationId, "service_error"), metadata).pipe(
+      Effect.catchTag(["AlreadyEnded", "ReservationNotFound"], () =>
+        ledger.giveBack(accountId, reservationId, { reason: "service_error" }, metadata)
+      ),
+      Effect.as(true),
+      // It never was, is not yet, or was refunded long ago
+      Effect.catchTag("ReservationNotFound", () => Effect.succeed(false)),
+      // All of it is asked for whatever it is
+      Effect.catchTag("RefundExceedsCharge", Effect.die)
+    )
+  }
 
   const recover = <E extends OperationError, R>(
     operation: Pick<Runnable<never, unknown, E, R>, "recover" | "success"> | undefined,
@@ -435,7 +483,7 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
       lookedUpAt: clock.currentTimeMillisUnsafe()
     }
 
-  return Charge.of({ run, recover })
+  return Charge.of({ run, recover, giveBack })
 })
 
 /** Work that was done: its data as JSON text, and how much of what was held for. */

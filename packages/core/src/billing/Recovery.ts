@@ -1,27 +1,30 @@
 /**
  * Ends the holds that nobody ended: of calls whose process died, or whose refund the store did not take. It touches a hold only
- * once it is due, so a call that still runs, here or at another host, is safe from it.
+ * once it is due, so a call that still runs, here or at another host, is safe from it. And it keeps the promises of processes that
+ * died: that a call costs nothing whose caller was told that nobody knows how it ended.
  */
 
-import { Deadlines, type EventStore, type StateStore, StreamName } from "@millrace/event-sourcing"
-import { Context, Effect, Layer, type Scope } from "effect"
+import { Deadlines, type EventStore, Lease, Projection, type StateStore, StreamName } from "@millrace/event-sourcing"
+import { Clock, Context, Duration, Effect, Layer, type Scope } from "effect"
 import { Account } from "../ledger/Account.ts"
 import type * as Operation from "../operations/Operation.ts"
 import { Charge } from "./Charge.ts"
+import { Unanswered, type UnansweredCall } from "./Unanswered.ts"
 
 export class Recovery extends Context.Service<
   Recovery,
   {
     /** Open holds that are past their time, at `now`. Milliseconds since 1970. */
     readonly overdue: Deadlines.Deadlines["overdue"]
-    readonly status: Deadlines.Deadlines["status"]
+    /** Of the sweep over open holds; `unanswered`: why promised refunds cannot be looked up, if so. */
+    readonly status: Effect.Effect<Deadlines.Status & { readonly unanswered: Projection.Trouble | undefined }>
   }
 >()("@millrace/core/billing/Recovery") {
   /** `operations`: those that can say what became of a call of theirs are asked before its hold is ended. */
   static readonly layer = <Op extends Operation.Any>(
     operations: ReadonlyArray<Op>,
     options: Deadlines.Options = {}
-  ): Layer.Layer<Recovery, never, Charge | EventStore.EventStore | StateStore.StateStore | Operation.Services<Op>> =>
+  ): Layer.Layer<Recovery, never, Charge | Unanswered | EventStore.EventStore | StateStore.StateStore | Operation.Services<Op>> =>
     Layer.effect(Recovery, make(operations, options))
 }
 
@@ -38,13 +41,32 @@ interface Hold {
   readonly operation: string
 }
 
+/** What is not known of a call by then never happened: no append is on its way for an hour. */
+const ARRIVES_WITHIN = Duration.toMillis("1 hour")
+
+/** Gives back what the calls took that were never answered. What fails now is tried again in the next sweep. */
+const keepPromises = Effect.gen(function* () {
+  const charge = yield* Charge
+  const unanswered = yield* Unanswered
+  const keep = Effect.fnUntraced(function* (call: UnansweredCall) {
+    const known = yield* charge.giveBack(call)
+    const now = yield* Clock.currentTimeMillis
+    if (known || now - call.at > ARRIVES_WITHIN) yield* unanswered.remove(call.reservationId)
+  })
+  let calls = yield* unanswered.page()
+  while (calls.length > 0) {
+    for (const call of calls) yield* Effect.ignore(keep(call))
+    calls = yield* unanswered.page(calls.at(-1)?.reservationId)
+  }
+})
+
 const make = <Op extends Operation.Any>(
   operations: ReadonlyArray<Op>,
   options: Deadlines.Options
 ): Effect.Effect<
   Recovery["Service"],
   never,
-  Charge | EventStore.EventStore | StateStore.StateStore | Operation.Services<Op> | Scope.Scope
+  Charge | Unanswered | EventStore.EventStore | StateStore.StateStore | Operation.Services<Op> | Scope.Scope
 > =>
   Effect.gen(function* () {
     const charge = yield* Charge
@@ -71,5 +93,15 @@ const make = <Op extends Operation.Any>(
       },
       options
     )
-    return Recovery.of({ overdue: deadlines.overdue, status: deadlines.status })
+    let unanswered: Projection.Trouble | undefined
+    const told = (trouble: Projection.Trouble | undefined) => {
+      unanswered = trouble
+    }
+    const sweep = Effect.andThen(Projection.insist(keepPromises, told), Effect.sleep(options.sweepEvery ?? "30 seconds"))
+    yield* Effect.forkScoped(Lease.keep("unanswered", options)(() => Effect.forever(sweep)))
+
+    return Recovery.of({
+      overdue: deadlines.overdue,
+      status: Effect.map(deadlines.status, (holds) => ({ ...holds, unanswered }))
+    })
   })

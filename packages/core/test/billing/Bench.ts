@@ -14,6 +14,7 @@ import { CircuitBreaker } from "../../src/billing/CircuitBreaker.ts"
 import { PriceBook } from "../../src/billing/PricePlan.ts"
 import { Recovery } from "../../src/billing/Recovery.ts"
 import { Replies } from "../../src/billing/Replies.ts"
+import { Unanswered } from "../../src/billing/Unanswered.ts"
 import * as Credits from "../../src/Credits.ts"
 import { Account } from "../../src/ledger/Account.ts"
 import * as Decisions from "../../src/ledger/Decisions.ts"
@@ -206,7 +207,7 @@ export const host = (shared: Stores, bench: Bench, options: HostOptions = {}) =>
       Layer.orDie(MasterKey.layer(MASTER))
     )
     const calls = Charge.layer(options.late === undefined ? {} : { late: options.late }).pipe(
-      Layer.provideMerge(Layer.mergeAll(Replies.layer, CircuitBreaker.layer(options.breaker))),
+      Layer.provideMerge(Layer.mergeAll(Replies.layer, Unanswered.layer, CircuitBreaker.layer(options.breaker))),
       Layer.provideMerge(Millrace.administration())
     )
     const context = yield* Layer.build(Layer.fresh(Layer.provide(calls, base)))

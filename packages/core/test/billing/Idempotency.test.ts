@@ -1,5 +1,6 @@
 import { EventStore } from "@millrace/event-sourcing"
 import { Effect, Fiber, Stream } from "effect"
+import { TestClock } from "effect/testing"
 import { describe, expect } from "vitest"
 import { MAX_REPLY } from "../../src/billing/Replies.ts"
 import { NotFound } from "../../src/operations/OperationError.ts"
@@ -175,22 +176,6 @@ describe("a key", () => {
   )
 
   testing(
-    "is asked for again where the hold waits for ten minutes: then the call is told to come back",
-    Effect.gen(function* () {
-      const { shared, bench, here, accountId } = yield* setting()
-      bench.check = () => Effect.delay(Effect.void, minutes(10))
-      const slow = yield* Effect.forkChild(told(here.call(accountId, KEY)))
-      yield* elapse(minutes(10))
-      expect(yield* Fiber.join(slow)).toBe("Busy")
-      expect(yield* endsIn(shared)).toEqual([])
-      bench.check = () => Effect.delay(Effect.void, minutes(10) - 1)
-      const inTime = yield* Effect.forkChild(told(here.call(accountId, KEY)))
-      yield* elapse(minutes(10))
-      expect(yield* Fiber.join(inTime)).toBe("reply")
-    })
-  )
-
-  testing(
     "that succeeds at another host between the lookup and the hold is replayed from there",
     Effect.gen(function* () {
       const { shared, bench, here, accountId } = yield* setting()
@@ -303,3 +288,42 @@ testing(
     expect(yield* shared.states.list("replies")).toEqual([])
   })
 )
+
+describe("a check that lasts longer than the account remembers keys", () => {
+  const lasting = (bench: ReturnType<typeof makeBench>, then: Effect.Effect<unknown>) => {
+    bench.check = () =>
+      Effect.suspend(() => {
+        bench.check = () => Effect.void
+        return Effect.andThen(then, TestClock.adjust(minutes(25)))
+      })
+  }
+
+  testing(
+    "is followed by a second lookup, and the call goes on",
+    Effect.gen(function* () {
+      const { shared, bench, here, accountId } = yield* setting()
+      lasting(bench, Effect.void)
+      expect(yield* told(here.call(accountId, KEY))).toBe("reply")
+      expect(bench.runs).toHaveLength(1)
+      expect(yield* endsIn(shared)).toEqual(SETTLED)
+      expect(yield* told(here.call(accountId, KEY))).toBe("replayed")
+    })
+  )
+
+  testing(
+    "never makes it run twice: what another attempt did meanwhile is replayed, or is in flight, or was for another request",
+    Effect.gen(function* () {
+      for (const [text, end] of [
+        ["text", "replayed"],
+        ["other", "KeyReused"]
+      ] as const) {
+        const { shared, bench, here, accountId } = yield* setting()
+        const there = yield* host(shared, bench)
+        lasting(bench, Effect.asVoid(Effect.orDie(there.call(accountId, { ...KEY, text }))))
+        expect(yield* told(here.call(accountId, KEY))).toBe(end)
+        expect(bench.runs).toHaveLength(1)
+        expect(yield* endsIn(shared)).toEqual(SETTLED)
+      }
+    })
+  )
+})

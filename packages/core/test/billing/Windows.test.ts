@@ -15,6 +15,8 @@ import {
   LIFETIME,
   makeBench,
   minutes,
+  mortalHost,
+  opened,
   patiently,
   paused,
   quiet,
@@ -22,6 +24,7 @@ import {
   type Stores,
   seconds,
   setting,
+  stores,
   testing,
   told,
   UNIT,
@@ -401,6 +404,53 @@ describe("a settle in doubt", () => {
       yield* elapse(seconds(60))
       expect(yield* endsIn(shared)).toEqual(["CreditReserved", "OperationSucceeded", "Refunded service_error"])
       expect(yield* here.balance(accountId)).toEqual(FULL)
+    })
+  )
+
+  testing(
+    "that turns out written, without a key, is given back by another process when its own dies before it could",
+    Effect.gen(function* () {
+      for (const fault of ["after", "lost"] as const) {
+        const shared = yield* stores
+        const bench = makeBench()
+        const { answer } = bench
+        const here = yield* mortalHost(shared, bench)
+        const accountId = yield* opened(here, 10 * UNIT)
+        bench.answer = (...of) => Effect.andThen(here.fail(inDoubt(fault)), answer(...of))
+        expect(yield* patiently(told(here.call(accountId)))).toBe("OutcomeUnknown")
+        yield* here.die
+        expect(yield* shared.states.list("unanswered")).toHaveLength(1)
+        const there = yield* host(shared, bench, { recovery: {} })
+        yield* until(
+          Effect.map(shared.states.list("unanswered"), (left) => left.length === 0),
+          seconds(60)
+        )
+        const ends =
+          fault === "after"
+            ? ["CreditReserved", "OperationSucceeded", "Refunded service_error"]
+            : ["CreditReserved", "Refunded service_error"]
+        expect(yield* endsIn(shared)).toEqual(ends)
+        expect(yield* there.balance(accountId)).toEqual(FULL)
+        yield* elapse(minutes(90))
+        expect(yield* endsIn(shared)).toEqual(ends)
+      }
+    })
+  )
+
+  testing(
+    "is promised to cost nothing also where the promise cannot be written down, and nobody waits long for that",
+    Effect.gen(function* () {
+      for (const write of [() => Effect.never, () => Effect.fail(new StateStore.StateUnavailable({ reason: "full" }))]) {
+        const { shared, bench, here, accountId } = yield* setting()
+        const { answer } = bench
+        bench.answer = (...of) => Effect.andThen(here.fail(inDoubt("after")), answer(...of))
+        yield* here.through(({ states }) => ({ states: { ...states, write } }))
+        expect(yield* patiently(told(here.call(accountId)))).toBe("OutcomeUnknown")
+        yield* here.heal
+        yield* elapse(seconds(60))
+        expect(yield* endsIn(shared)).toEqual(["CreditReserved", "OperationSucceeded", "Refunded service_error"])
+        expect(yield* here.balance(accountId)).toEqual(FULL)
+      }
     })
   )
 

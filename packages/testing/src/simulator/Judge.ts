@@ -19,6 +19,8 @@ export interface Evidence {
   readonly faults: Faults
   /** Hosts that lived to the end. */
   readonly survived: ReadonlySet<Process>
+  /** Reservations for which it was written down that they shall cost nothing. */
+  readonly promised: ReadonlySet<string>
   /** The whole log. */
   readonly log: ReadonlyArray<EventStore.RecordedEvent>
 }
@@ -147,8 +149,9 @@ const judge = (call: Call, evidence: Evidence, ledgers: Ledgers, plan: Plan, rep
     case "Disconnected":
       return
     case "OutcomeUnknown":
-      // Its host puts it right, unless it dies first
-      if (intent.key === undefined && survived && net !== 0) wrong(`does not know its outcome, and is charged ${net}`)
+      // Its host puts it right, or when that dies another does, if it could be written down
+      if (intent.key === undefined && net !== 0 && (survived || own.some(({ hold }) => evidence.promised.has(hold.reservationId))))
+        wrong(`does not know its outcome, and is charged ${net}`)
       return
     case undefined:
       if (Cause.hasInterruptsOnly(answer.cause)) return hungUp || !survived ? undefined : wrong("was interrupted by nobody")
