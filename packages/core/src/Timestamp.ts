@@ -1,4 +1,5 @@
 /** Instants: ISO 8601 text in the log, milliseconds since 1970 in memory. */
+import { toIso } from "@millrace/event-sourcing"
 import { Effect, Schema, SchemaGetter, SchemaIssue } from "effect"
 
 /** Milliseconds since 1970. */
@@ -13,11 +14,11 @@ export const Timestamp: Schema.Codec<Timestamp, string> = Schema.String.pipe(
         ? Effect.succeed(millis)
         : Effect.fail(new SchemaIssue.InvalidValue({ message: "expected a time such as 2026-01-31T00:00:00.000Z" }))
     }),
-    encode: SchemaGetter.transform((millis: number) => new Date(millis).toISOString())
+    encode: SchemaGetter.transform(toIso)
   })
 )
 
-export const toIso = (millis: Timestamp): string => new Date(millis).toISOString()
+export { toIso }
 
 const SHAPE = /^\d{4}-\d\d-(?<day>\d\d)T(?:[01]\d|2[0-3]):\d\d:\d\d\.\d{3}Z$/u
 

@@ -82,7 +82,8 @@ export interface Step {
 
 const SECOND = 1_000
 const MINUTE = 60 * SECOND
-const DAY = 24 * 60 * MINUTE
+const HOUR = 60 * MINUTE
+const DAY = 24 * HOUR
 
 /** When every script begins. */
 export const SCRIPT_START = Date.UTC(2026, 0, 1)
@@ -108,6 +109,7 @@ const optional = <A>(value: fc.Arbitrary<A>): fc.Arbitrary<A | undefined> => fc.
 const wait = either([50, 0], [50, SECOND], [20, 3 * SECOND], [15, 8 * SECOND], [2, 5 * MINUTE], [2, 10 * MINUTE], [1, DAY], [1, 7 * DAY])
 const back = either([8, 0], [5, 1], [3, 2], [2, 3], [1, 5], [1, 9])
 const some = optional(fc.integer({ min: 0, max: 12 }))
+const adjustmentLifetime = either<number | undefined>([3, undefined], [1, HOUR], [1, 30 * DAY])
 
 const grant: fc.Arbitrary<Intent> = fc
   .record({
@@ -130,6 +132,7 @@ const call = fc
     unitPrice: fc.integer({ min: 1, max: 4 }),
     lifetime: fc.integer({ min: 1, max: 12 }),
     end: either<"itself" | "recovery" | "job">([6, "itself"], [1, "recovery"], [1, "job"]),
+    lives: adjustmentLifetime,
     key: fc.option(
       fc.record({
         hash: fc.constantFrom("key_a", "key_b"),
@@ -139,12 +142,13 @@ const call = fc
       { nil: undefined, freq: 2 }
     )
   })
-  .map(({ lifetime, end, key, ...rest }) => (now: number, reservationId: string): Call => {
+  .map(({ lifetime, end, lives, key, ...rest }) => (now: number, reservationId: string): Call => {
     const milliseconds = lifetime * SECOND
     return {
       reservationId,
       ...rest,
       end: end === "job" ? { _tag: end, acceptWithin: milliseconds } : { _tag: end, lifetime: milliseconds },
+      ...(lives === undefined ? {} : { adjustmentLifetime: lives }),
       ...(key && { key: { hash: key.hash, fingerprint: key.fingerprint, lookedUpAt: now - key.lookedUpAgo } })
     }
   })
@@ -203,12 +207,19 @@ const intent: fc.Arbitrary<Intent> = fc.oneof(
     weight: 10,
     arbitrary: about(
       "res",
-      fc.tuple(fc.oneof(reason, fc.constant("goodwill" as const)), some),
-      (reservationId, [reason, amount]): Command => ({ _tag: "GiveBack", reservationId, reason, amount })
+      fc.record({ reason: fc.oneof(reason, fc.constant("goodwill" as const)), amount: some, adjustmentLifetime }),
+      (reservationId, refund): Command => ({ _tag: "GiveBack", reservationId, ...refund })
     )
   },
   { weight: 5, arbitrary: about("lot", some, (lotId, amount): Command => ({ _tag: "ClawBack", lotId, amount })) },
-  { weight: 7, arbitrary: about("lot", some, (lotId, amount): Command => ({ _tag: "ReverseClawback", lotId, amount })) },
+  {
+    weight: 7,
+    arbitrary: about(
+      "lot",
+      fc.record({ amount: some, adjustmentLifetime }),
+      (lotId, back): Command => ({ _tag: "ReverseClawback", lotId, ...back })
+    )
+  },
   {
     weight: 2,
     arbitrary: fc.tuple(fc.integer({ min: 1, max: 12 }), either([6, true], [1, false])).map(

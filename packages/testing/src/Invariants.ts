@@ -31,6 +31,7 @@ export type Rule =
   | "no lot gives more than it has"
   | "what expires first is used first"
   | "a lot expires when it is due, with all that is free"
+  | "what comes back into an expired lot lives on for as long as its hold says"
   | "a payment grants once"
   | "no more is clawed back than was paid, nor reversed than was clawed back"
   | "debt is repaid by paid lots, and nothing is held in debt"
@@ -73,6 +74,11 @@ interface Charge {
 }
 
 const DAY = 24 * 3_600_000
+/** Of a hold that says nothing else. */
+const ADJUSTMENT_LIFETIME = 7 * DAY
+
+/** A lot that a hold's end granted anew. */
+const RENEWAL = /^lot_(?<name>.+)_[0-9]+$/u
 
 const total = (parts: ReadonlyArray<Part>): number => parts.reduce((sum, { amount }) => sum + amount, 0)
 const of = (parts: ReadonlyArray<Part>, lotId: string): number => total(parts.filter((part) => part.lotId === lotId))
@@ -92,6 +98,8 @@ class Books {
   readonly #charges = new Map<string, Charge>()
   readonly #debts = new Map<string, number>()
   readonly #successes = new Map<string, number>()
+  /** Until when credits live that a hold's end brought back into expired lots, by its name. */
+  readonly #renewals = new Map<string, number>()
   readonly #trials = new Map<string, number>()
   #trialsUsed = 0
   /** The real fold, while it can be made. */
@@ -153,6 +161,9 @@ class Books {
           report("a payment grants once", `${lotId} was there already`)
         if (source === "signup" && [...this.#lots.values()].some((lot) => lot.source === source))
           report("a payment grants once", "a second sign-up")
+        const until = this.#renewals.get(RENEWAL.exec(lotId)?.groups?.["name"] ?? "")
+        if (source === "adjustment" && until !== undefined && until !== expiresAt)
+          report("what comes back into an expired lot lives on for as long as its hold says", `${lotId} until ${expiresAt}, not ${until}`)
         this.#lots.set(lotId, {
           source,
           priority,
@@ -171,7 +182,7 @@ class Books {
       case "OperationSucceeded":
         return this.#succeeded(event, at, report)
       case "Refunded":
-        return event.stage === "reserved" ? this.#released(event, report) : this.#givenBack(event, report)
+        return event.stage === "reserved" ? this.#released(event, at, report) : this.#givenBack(event, report)
       case "LotExpired": {
         const { lotId, amount, dueAt } = event
         const lot = this.#lot(lotId, report)
@@ -253,7 +264,7 @@ class Books {
 
   #succeeded(event: EventOf<"OperationSucceeded">, at: number, report: Report): void {
     const { reservationId, charged, quantity, lots: parts, claimed = [], owed = [] } = event
-    const hold = this.#end(reservationId, report)
+    const hold = this.#end(reservationId, at, report)
     if (hold === undefined) return
     if (quantity < 0 || quantity > hold.quantity || charged * hold.quantity !== hold.amount * quantity) {
       report("amounts are quantity times price, and no more is charged than held", `${charged} for ${quantity} of ${hold.quantity}`)
@@ -276,9 +287,9 @@ class Books {
     this.#successes.set(hold.keyHash, at)
   }
 
-  #released(event: EventOf<"Refunded">, report: Report): void {
+  #released(event: EventOf<"Refunded">, at: number, report: Report): void {
     const { reservationId, amount, lots: parts, claimed = [], dueAt } = event
-    const hold = this.#end(reservationId, report)
+    const hold = this.#end(reservationId, dueAt ?? at, report)
     if (hold === undefined) return
     const rule = "what goes back goes to the lots it came from, never more than came"
     if (amount !== hold.amount || !within(parts, hold.lots) || !within(hold.lots, parts) || !within(claimed, parts))
@@ -311,8 +322,10 @@ class Books {
     for (const { lotId, amount } of claimed) this.#payOff(lotId, amount, report)
   }
 
-  #end(reservationId: string, report: Report): EventOf<"CreditReserved"> | undefined {
+  #end(reservationId: string, at: number, report: Report): EventOf<"CreditReserved"> | undefined {
     const hold = this.#holds.get(reservationId)
+    if (hold !== undefined)
+      this.#renewals.set(reservationId.slice(reservationId.indexOf("_") + 1), at + (hold.adjustmentLifetime ?? ADJUSTMENT_LIFETIME))
     if (!this.#holds.delete(reservationId)) report("a hold is made once and ends once", `${reservationId} is not open`)
     return hold
   }

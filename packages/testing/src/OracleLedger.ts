@@ -18,6 +18,8 @@ export interface Call {
     | { readonly _tag: "itself"; readonly lifetime: number }
     | { readonly _tag: "recovery"; readonly lifetime: number }
     | { readonly _tag: "job"; readonly acceptWithin: number }
+  /** How long credits live anew that come back into an expired lot; a week when left out. */
+  readonly adjustmentLifetime?: number
   readonly key?: { readonly hash: string; readonly fingerprint: string; readonly lookedUpAt: number }
 }
 
@@ -33,12 +35,24 @@ export type Command =
       readonly priority: number
       readonly expiresAt: number | null
     }
-  | { readonly _tag: "ClawBack" | "ReverseClawback"; readonly lotId: string; readonly amount: number | undefined }
+  | { readonly _tag: "ClawBack"; readonly lotId: string; readonly amount: number | undefined }
+  | {
+      readonly _tag: "ReverseClawback"
+      readonly lotId: string
+      readonly amount: number | undefined
+      readonly adjustmentLifetime?: number | undefined
+    }
   | { readonly _tag: "Reserve"; readonly call: Call }
   | { readonly _tag: "Settle"; readonly reservationId: string; readonly quantity: number | undefined }
   | { readonly _tag: "SettleLate"; readonly lateOf: string; readonly call: Call; readonly quantity: number | undefined }
   | { readonly _tag: "Refund"; readonly reservationId: string; readonly reason: Exclude<Reason, "goodwill"> }
-  | { readonly _tag: "GiveBack"; readonly reservationId: string; readonly reason: Reason; readonly amount: number | undefined }
+  | {
+      readonly _tag: "GiveBack"
+      readonly reservationId: string
+      readonly reason: Reason
+      readonly amount: number | undefined
+      readonly adjustmentLifetime?: number | undefined
+    }
   | { readonly _tag: "ReserveTrial"; readonly reservationId: string; readonly lifetime: number }
   | { readonly _tag: "UseTrial" | "ReleaseTrial"; readonly reservationId: string }
 
@@ -129,7 +143,8 @@ export const make = (): OracleLedger => {
   const debts: Array<{ lotId: string; amount: number }> = []
   const endings = new Map<string, Ending>()
   const trials = new Map<string, number>()
-  let trialsUsed = 0
+  const trialsUsed: Array<string> = []
+  const trialsReleased: Array<string> = []
   let renewals = 0
 
   const paid = (lot: Lot) => lot.source === "topup" || lot.source === "subscription"
@@ -148,13 +163,13 @@ export const make = (): OracleLedger => {
     for (const lot of lots.filter((lot) => lot.lotId === lotId && !isLive(lot))) lots.push(...remove(lots, lot))
   }
 
-  /** Credits for a lot; where it has expired meanwhile, for a new one if that was our fault. */
-  const giveTo = (lotId: string, amount: number, ours: boolean, at: number) => {
+  /** Credits for a lot; where it has expired meanwhile, for a new one that `lives` a while if that was our fault. */
+  const giveTo = (lotId: string, amount: number, ours: boolean, at: number, lives = WEEK) => {
     const lot = lotOf(lotId)
     if (lot === undefined || amount === 0) return
     if (lot.expiresAt > at) lot.left += amount
     else if (ours) {
-      const renewed = { source: "adjustment", priority: lot.priority, expiresAt: at + WEEK, grantedAt: at } as const
+      const renewed = { source: "adjustment", priority: lot.priority, expiresAt: at + lives, grantedAt: at } as const
       lots.push({ lotId: `${RENEWED} ${++renewals}`, name: RENEWED, ...renewed, granted: amount, clawedBack: 0, left: amount, claimed: 0 })
     }
   }
@@ -195,7 +210,7 @@ export const make = (): OracleLedger => {
       const lost = Math.max(0, lot.claimed - heldOf(lotId))
       lot.claimed -= lost
       owe(lotId, lost)
-      giveTo(lotId, back - taken, how !== "cancelled", at)
+      giveTo(lotId, back - taken, how !== "cancelled", at, hold.adjustmentLifetime)
     }
     repay(at)
   }
@@ -213,9 +228,17 @@ export const make = (): OracleLedger => {
       for (const lot of lots) if (lot.expiresAt <= at) lot.left = 0
       const over = holds.filter((hold) => hold.expiresAt <= at)
       for (const hold of over.sort((a, b) => (a.reservationId < b.reservationId ? -1 : 1))) end(hold, "abandoned", [], at)
-      for (const [id, expiresAt] of trials) if (expiresAt <= at) trials.delete(id)
+      for (const [id, expiresAt] of [...trials].sort()) {
+        if (expiresAt > at) continue
+        trials.delete(id)
+        trialsReleased.push(id)
+      }
     }
   }
+
+  /** How a trial ended that is not open. Of those given back only the newest are known. */
+  const trialEnding = (trial: string) =>
+    trialsUsed.includes(trial) ? "used" : trialsReleased.slice(-SLOTS).includes(trial) ? "released" : "unknown"
 
   const usable = (): Prediction => (status === "absent" ? ["AccountNotFound"] : status === "closed" ? ["AccountClosed"] : [])
 
@@ -328,7 +351,7 @@ export const make = (): OracleLedger => {
         back -= unclaimed
         back -= payOffLot(lot.lotId, back)
         if (back > 0) revive(lot.lotId)
-        giveTo(lot.lotId, back, true, now)
+        giveTo(lot.lotId, back, true, now, command.adjustmentLifetime)
         repay(now)
         return []
       }
@@ -384,25 +407,34 @@ export const make = (): OracleLedger => {
           const back = amount - sum(after.filter((part) => part.lotId === lotId).map((part) => part.amount))
           const free = back - payOffLot(lotId, back)
           if (free > 0) revive(lotId)
-          giveTo(lotId, free, command.reason !== "cancelled", now)
+          giveTo(lotId, free, command.reason !== "cancelled", now, command.adjustmentLifetime)
         }
         repay(now)
         return []
       }
       case "ReserveTrial": {
         if (trials.has(command.reservationId)) return []
+        const ending = trialEnding(command.reservationId)
+        if (ending !== "unknown") return ending === "used" ? [] : ["AlreadyEnded"]
         const barred = usable()
         if (barred.length > 0) return barred
         if (status === "suspended") return ["AccountSuspended"]
-        if (verified || trialsUsed + trials.size >= SLOTS) return ["TrialUsedUp"]
+        if (verified || trialsUsed.length + trials.size >= SLOTS) return ["TrialUsedUp"]
         trials.set(command.reservationId, now + command.lifetime)
         return []
       }
       case "UseTrial":
       case "ReleaseTrial": {
-        if (!trials.delete(command.reservationId)) return ["ReservationNotFound"]
-        if (command._tag === "UseTrial") trialsUsed++
-        return []
+        const { _tag, reservationId } = command
+        const isUse = _tag === "UseTrial"
+        if (trials.delete(reservationId)) {
+          const ended = isUse ? trialsUsed : trialsReleased
+          ended.push(reservationId)
+          return []
+        }
+        const ending = trialEnding(reservationId)
+        if (ending === "unknown") return ["ReservationNotFound"]
+        return (ending === "used") === isUse ? [] : ["AlreadyEnded"]
       }
     }
   }
@@ -431,7 +463,7 @@ export const make = (): OracleLedger => {
         held: sum(all.map(({ held }) => held)),
         debt: debt(),
         lots: all,
-        trials: { used: trialsUsed, open: trials.size }
+        trials: { used: trialsUsed.length, open: trials.size }
       }
     },
     replied: (keyHash, at) =>

@@ -176,6 +176,7 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
       priceVersion: version,
       unitPrice,
       lifetime: Duration.toMillis(operation.timeout) + HOLD_MARGIN,
+      adjustmentLifetime: ledger.adjustmentLifetime,
       ...(operation.recover === undefined ? {} : { recoverable: true }),
       ...(key === undefined ? {} : { key })
     }

@@ -61,8 +61,17 @@ export interface Account {
   readonly keysSince: Timestamp
   /** Nothing is due before: neither a lot's nor a hold's expiry. */
   readonly nothingDueBefore: Timestamp
-  readonly trial: { readonly used: number; readonly open: HashMap.HashMap<string, Timestamp> }
+  readonly trial: {
+    readonly used: number
+    readonly open: HashMap.HashMap<string, Timestamp>
+    /** Slots that ended, for retries: all that were used, for there are no more, and the newest that were given back. */
+    readonly lastUsed: ReadonlyArray<string>
+    readonly lastReleased: ReadonlyArray<string>
+  }
 }
+
+/** Free calls of an account that was never verified. */
+export const TRIAL_SLOTS = 10
 
 /** Outcomes kept for retries of reservations without a key: twice this many leave room for all else in a snapshot of 64 KiB. */
 export const OUTCOMES = 100
@@ -87,13 +96,16 @@ export const initial: Account = {
   keysBefore: HashMap.empty(),
   keysSince: 0,
   nothingDueBefore: NEVER,
-  trial: { used: 0, open: HashMap.empty() }
+  trial: { used: 0, open: HashMap.empty(), lastUsed: [], lastReleased: [] }
 }
 
 export const get = <V>(map: HashMap.HashMap<string, V>, key: string): V | undefined => Option.getOrUndefined(HashMap.get(map, key))
 
 export const outcome = (account: Account, reservationId: string): Outcome | undefined =>
   get(account.ended, reservationId) ?? get(account.endedBefore, reservationId)
+
+export const trialOutcome = ({ trial }: Account, reservationId: string): Outcome["_tag"] | undefined =>
+  trial.lastUsed.includes(reservationId) ? "succeeded" : trial.lastReleased.includes(reservationId) ? "refunded" : undefined
 
 export const keyedOutcome = (account: Account, keyHash: string): KeyedOutcome | undefined =>
   get(account.keys, keyHash) ?? get(account.keysBefore, keyHash)
@@ -108,7 +120,7 @@ export const expiresByItself = (hold: Hold): hold is Hold & { readonly expiresAt
 const evolve = (before: Account, event: AccountEvent, at: Timestamp): Account => {
   const account = apply(before, event, at)
   // Holds that ended early leave the bound too low; it is made exact again only when it is reached
-  const bound = at < account.nothingDueBefore ? Math.min(account.nothingDueBefore, nextLotExpiry(account)) : nextDue(account)
+  const bound = at < account.nothingDueBefore ? Math.min(account.nothingDueBefore, nextLotExpiry(account)) : nextDue(account, at)
   return bound === account.nothingDueBefore ? account : { ...account, nothingDueBefore: bound }
 }
 
@@ -118,12 +130,19 @@ const nextLotExpiry = (account: Account): Timestamp => {
   return NEVER
 }
 
-/** The next instant at which something is due. */
-const nextDue = (account: Account): Timestamp => {
+/** The next instant at which something is due, or any before it while something is at `at`: where much is, the rest is not searched. */
+const nextDue = (account: Account, at: Timestamp): Timestamp => {
   let next = nextLotExpiry(account)
-  for (const hold of HashMap.values(account.holds)) if (expiresByItself(hold) && hold.expiresAt < next) next = hold.expiresAt
-  for (const expiresAt of HashMap.values(account.trial.open)) if (expiresAt < next) next = expiresAt
+  for (const dueAt of deadlines(account)) {
+    if (next <= at) return Math.min(next, account.nothingDueBefore)
+    if (dueAt < next) next = dueAt
+  }
   return next
+}
+
+function* deadlines({ holds, trial }: Account): Iterable<Timestamp> {
+  for (const hold of HashMap.values(holds)) if (expiresByItself(hold)) yield hold.expiresAt
+  yield* HashMap.values(trial.open)
 }
 
 const dueBy = (account: Account, at: Timestamp | undefined): Timestamp => Math.min(account.nothingDueBefore, at ?? NEVER)
@@ -163,13 +182,12 @@ const apply = (account: Account, event: AccountEvent, at: Timestamp): Account =>
     case "TrialReserved":
       return {
         ...account,
-        trial: { used: account.trial.used, open: HashMap.set(account.trial.open, event.reservationId, event.expiresAt) },
+        trial: { ...account.trial, open: HashMap.set(account.trial.open, event.reservationId, event.expiresAt) },
         nothingDueBefore: dueBy(account, event.expiresAt)
       }
     case "TrialUsed":
-      return { ...account, trial: { used: account.trial.used + 1, open: HashMap.remove(account.trial.open, event.reservationId) } }
     case "TrialReleased":
-      return { ...account, trial: { used: account.trial.used, open: HashMap.remove(account.trial.open, event.reservationId) } }
+      return { ...account, trial: trialEnded(account.trial, event) }
   }
 }
 
@@ -296,6 +314,17 @@ const owe = (debts: Lots.LotParts, more: Lots.LotParts): Lots.LotParts => {
         : sum.map((part) => (part.lotId === lotId ? { lotId, amount: Credits.of(before + amount) } : part))
   }
   return sum
+}
+
+const trialEnded = (
+  trial: Account["trial"],
+  { _tag, reservationId }: EventOf<"TrialUsed"> | EventOf<"TrialReleased">
+): Account["trial"] => {
+  const newest = (before: ReadonlyArray<string>) => [...before, reservationId].slice(-TRIAL_SLOTS)
+  const open = HashMap.remove(trial.open, reservationId)
+  return _tag === "TrialUsed"
+    ? { ...trial, open, used: trial.used + 1, lastUsed: newest(trial.lastUsed) }
+    : { ...trial, open, lastReleased: newest(trial.lastReleased) }
 }
 
 /** A hold that an event ends. That it is there is the deciders' promise: without it the log is not one this code wrote. */

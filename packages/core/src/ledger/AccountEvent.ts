@@ -10,6 +10,14 @@ const LotParts = Schema.Array(LotPart)
 export const RefundReason = Schema.Literals(["service_error", "cancelled", "expired", "abandoned", "goodwill"])
 export type RefundReason = typeof RefundReason.Type
 
+const YEAR = 365 * 24 * 3_600_000
+
+/**
+ * How long credits live that come back into an expired lot through our failure, milliseconds. A century at the most: an instant that
+ * could not be written down would leave a hold that nobody can end.
+ */
+export const AdjustmentLifetime = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100 * YEAR }))
+
 export const AccountEvent = Schema.TaggedUnion({
   AccountOpened: {
     /** The address, sealed by the vault under the account's key. */
@@ -46,6 +54,8 @@ export const AccountEvent = Schema.TaggedUnion({
     jobId: Schema.optionalKey(Schema.String),
     /** Until then the job must have been accepted. */
     acceptBy: Schema.optionalKey(Timestamp),
+    /** The host's own, where it has another than seven days: so that no later setting changes what this hold comes to. */
+    adjustmentLifetime: Schema.optionalKey(AdjustmentLifetime),
     /** HMACs of the caller's idempotency key and of the request. */
     keyHash: Schema.optionalKey(Schema.String),
     fingerprint: Schema.optionalKey(Schema.String),

@@ -7,7 +7,7 @@ import type { Account } from "./Account.ts"
 import { AccountEvent, RefundReason } from "./AccountEvent.ts"
 import { LotPart, LotTerms } from "./Lots.ts"
 
-export const VERSION = 1
+export const VERSION = 2
 
 const Time = Schema.Int
 const { reservationId: _, _tag: __, ...call } = AccountEvent.cases.CreditReserved.fields
@@ -40,7 +40,12 @@ export const AccountState: Schema.Codec<Account, unknown> = Schema.Struct({
   keysBefore: Schema.HashMap(Schema.String, KeyedOutcome),
   keysSince: Time,
   nothingDueBefore: Time,
-  trial: Schema.Struct({ used: Schema.Int, open: Schema.HashMap(Schema.String, Time) })
+  trial: Schema.Struct({
+    used: Schema.Int,
+    open: Schema.HashMap(Schema.String, Time),
+    lastUsed: Schema.Array(Schema.String),
+    lastReleased: Schema.Array(Schema.String)
+  })
 })
 
 export const accountSnapshots: Aggregate.SnapshotOptions<Account> = { version: VERSION, state: Schema.toCodecJson(AccountState) }

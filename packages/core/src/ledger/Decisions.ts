@@ -7,9 +7,20 @@ import type { Decision } from "@millrace/event-sourcing"
 import { HashMap, Result } from "effect"
 import * as Credits from "../Credits.ts"
 import type { Timestamp } from "../Timestamp.ts"
-import { type Account, debt, get, type Hold, KEY_MEMORY, keyedOutcome, type Outcome, outcome } from "./Account.ts"
+import {
+  type Account,
+  debt,
+  get,
+  type Hold,
+  KEY_MEMORY,
+  keyedOutcome,
+  type Outcome,
+  outcome,
+  TRIAL_SLOTS,
+  trialOutcome
+} from "./Account.ts"
 import type { AccountEvent, EventOf, RefundReason } from "./AccountEvent.ts"
-import { bare, Draft } from "./Draft.ts"
+import { ADJUSTMENT_LIFETIME, bare, Draft, renewal } from "./Draft.ts"
 import * as Lots from "./Lots.ts"
 import {
   AccountClosed,
@@ -32,6 +43,7 @@ import {
   TrialUsedUp
 } from "./Refusals.ts"
 
+export { TRIAL_SLOTS } from "./Account.ts"
 export { ADJUSTMENT_LIFETIME, asOf, expireDue } from "./Draft.ts"
 export * from "./Refusals.ts"
 
@@ -140,9 +152,12 @@ export const clawBack =
     return draft.done()
   }
 
-/** Undoes clawbacks of a lot: what it still claims and what is still owed for it first, the rest comes back as credits. */
+/**
+ * Undoes clawbacks of a lot: what it still claims and what is still owed for it first, the rest comes back as credits, for
+ * `adjustmentLifetime` milliseconds where the lot has expired.
+ */
 export const reverseClawback =
-  (lotId: string, amount?: Credits.Credits) =>
+  (lotId: string, amount?: Credits.Credits, adjustmentLifetime: number = ADJUSTMENT_LIFETIME) =>
   (account: Account, now: Timestamp): Decision<AccountEvent, LotNotFound> => {
     const draft = new Draft(account, now)
     const paid = get(draft.account.paidLots, lotId)
@@ -153,7 +168,10 @@ export const reverseClawback =
     const toDebt = Credits.of(Math.min(back - toHeld, Lots.amountOf(draft.account.debts, lotId)))
     const toAvailable = Credits.of(back - toHeld - toDebt)
     draft.add({ _tag: "ClawbackReversed", lotId, paymentRef: paid.paymentRef, amount: back, toHeld, toDebt, toAvailable })
-    if (toAvailable > 0) draft.expireReturned([{ lotId, amount: toAvailable }], `${bare(lotId)}_r${now}_${paid.clawedBack}`, true, now)
+    if (toAvailable > 0) {
+      const name = `${bare(lotId)}_r${now}_${paid.clawedBack}`
+      draft.expireReturned([{ lotId, amount: toAvailable }], name, adjustmentLifetime, now)
+    }
     return draft.done()
   }
 
@@ -169,6 +187,8 @@ interface ReserveCall {
   readonly quantity: number
   readonly priceVersion: number
   readonly unitPrice: Credits.Credits
+  /** How long credits live that come back into an expired lot through our failure, milliseconds; seven days by default. */
+  readonly adjustmentLifetime?: number
   /** `lookedUpAt`: when the reply store was asked for this key. */
   readonly key?: { readonly hash: string; readonly fingerprint: string; readonly lookedUpAt: Timestamp }
 }
@@ -267,6 +287,9 @@ const reservation = (
   ...(call.lifetime === undefined ? {} : { expiresAt: now + call.lifetime }),
   ...(call.recoverable === true ? { recoverable: true as const } : {}),
   ...(call.job === undefined ? {} : { jobId: call.job.jobId, acceptBy: now + call.job.acceptWithin }),
+  ...(call.adjustmentLifetime === undefined || call.adjustmentLifetime === ADJUSTMENT_LIFETIME
+    ? {}
+    : { adjustmentLifetime: call.adjustmentLifetime }),
   ...(call.key === undefined ? {} : { keyHash: call.key.hash, fingerprint: call.key.fingerprint }),
   ...(lateOf === undefined ? {} : { lateOf })
 })
@@ -283,7 +306,7 @@ export const settle =
   ({ reservationId, quantity, replyHash }: Settle) =>
   (account: Account, now: Timestamp): Decision<AccountEvent, ReservationNotFound | AlreadyEnded | ChargeExceedsHold | HoldExpired> => {
     const known = get(account.holds, reservationId)
-    if (known === undefined) return ended(account, reservationId, "succeeded")
+    if (known === undefined) return ended(reservationId, outcome(account, reservationId)?._tag, "succeeded")
     const done = quantity ?? known.quantity
     const charged = chargeFor(reservationId, known, done)
     if (Result.isFailure(charged)) return Result.fail(charged.failure)
@@ -334,7 +357,7 @@ export const settleLate =
 export const refund =
   (reservationId: string, reason: Exclude<RefundReason, "goodwill">) =>
   (account: Account, now: Timestamp): Decision<AccountEvent, ReservationNotFound | AlreadyEnded> => {
-    if (!HashMap.has(account.holds, reservationId)) return ended(account, reservationId, "refunded")
+    if (!HashMap.has(account.holds, reservationId)) return ended(reservationId, outcome(account, reservationId)?._tag, "refunded")
     const draft = new Draft(account, now)
     const hold = get(draft.account.holds, reservationId)
     // Undefined: it was due, and went back as abandoned
@@ -343,13 +366,12 @@ export const refund =
   }
 
 const ended = (
-  account: Account,
   reservationId: string,
+  outcome: Outcome["_tag"] | undefined,
   wanted: Outcome["_tag"]
 ): Result.Result<ReadonlyArray<never>, ReservationNotFound | AlreadyEnded> => {
-  const known = outcome(account, reservationId)
-  if (known === undefined) return Result.fail(new ReservationNotFound({ reservationId }))
-  return known._tag === wanted ? NOTHING : Result.fail(new AlreadyEnded({ reservationId, outcome: known._tag }))
+  if (outcome === undefined) return Result.fail(new ReservationNotFound({ reservationId }))
+  return outcome === wanted ? NOTHING : Result.fail(new AlreadyEnded({ reservationId, outcome }))
 }
 
 /** A charge as its own events tell it, with the terms of its lots: an account does not keep what is settled. */
@@ -362,10 +384,11 @@ export interface Charge {
 
 /**
  * Gives back some or all of what was charged and not yet given back: to the very lots, those taken last first, as if less had been
- * charged. What was charged on a lot that is owed for reduces that debt first.
+ * charged. What was charged on a lot that is owed for reduces that debt first; what was charged on one that has expired lives anew for
+ * `adjustmentLifetime` milliseconds.
  */
 export const giveBack =
-  (charge: Charge, reason: RefundReason, amount?: Credits.Credits) =>
+  (charge: Charge, reason: RefundReason, amount?: Credits.Credits, adjustmentLifetime: number = ADJUSTMENT_LIFETIME) =>
   (account: Account, now: Timestamp): Decision<AccountEvent, RefundExceedsCharge> => {
     const { reservationId } = charge
     const before = get(account.givenBack, reservationId) ?? Credits.zero
@@ -392,20 +415,24 @@ export const giveBack =
       ...(claimed.length === 0 ? {} : { claimed }),
       ...(revived.length === 0 ? {} : { revived })
     })
-    draft.expireReturned(given, `${bare(reservationId)}_g${before}`, reason !== "cancelled", now)
+    draft.expireReturned(given, `${bare(reservationId)}_g${before}`, renewal(reason, adjustmentLifetime), now)
     return draft.done()
   }
 
 // the free trial of an account that is not verified
 
-export const TRIAL_SLOTS = 10
-
+/** Takes one of ten slots; the same reservation again decides nothing. */
 export const reserveTrial =
   (call: { readonly reservationId: string; readonly requestId: string; readonly operation: string; readonly lifetime: number }) =>
-  (account: Account, now: Timestamp): Decision<AccountEvent, AccountNotFound | AccountClosed | AccountSuspended | TrialUsedUp> => {
+  (
+    account: Account,
+    now: Timestamp
+  ): Decision<AccountEvent, AccountNotFound | AccountClosed | AccountSuspended | TrialUsedUp | AlreadyEnded> => {
     const { reservationId, requestId, operation, lifetime } = call
     const draft = new Draft(account, now)
     if (HashMap.has(draft.account.trial.open, reservationId)) return NOTHING
+    const past = trialOutcome(draft.account, reservationId)
+    if (past !== undefined) return past === "succeeded" ? NOTHING : Result.fail(new AlreadyEnded({ reservationId, outcome: past }))
     const refusal = usable(draft.account) ?? (account.status === "suspended" ? new AccountSuspended() : undefined)
     if (refusal !== undefined) return Result.fail(refusal)
     const { used, open } = draft.account.trial
@@ -415,14 +442,18 @@ export const reserveTrial =
   }
 
 const endTrial =
-  (tag: "TrialUsed" | "TrialReleased") =>
+  (tag: "TrialUsed" | "TrialReleased", wanted: Outcome["_tag"]) =>
   (reservationId: string) =>
-  (account: Account, now: Timestamp): Decision<AccountEvent, ReservationNotFound> => {
+  (account: Account, now: Timestamp): Decision<AccountEvent, ReservationNotFound | AlreadyEnded> => {
     const draft = new Draft(account, now)
-    if (!HashMap.has(draft.account.trial.open, reservationId)) return Result.fail(new ReservationNotFound({ reservationId }))
+    if (!HashMap.has(draft.account.trial.open, reservationId)) {
+      return ended(reservationId, trialOutcome(draft.account, reservationId), wanted)
+    }
     draft.add({ _tag: tag, reservationId })
     return draft.done()
   }
 
-export const useTrial = endTrial("TrialUsed")
-export const releaseTrial = endTrial("TrialReleased")
+/** Uses a slot up; again after it was used decides nothing. */
+export const useTrial = endTrial("TrialUsed", "succeeded")
+/** Gives a slot back; again after it was given back, which time does, too, decides nothing. */
+export const releaseTrial = endTrial("TrialReleased", "refunded")

@@ -9,24 +9,37 @@ import { Account, debt, expiresByItself, type Hold } from "./Account.ts"
 import type { AccountEvent, RefundReason } from "./AccountEvent.ts"
 import * as Lots from "./Lots.ts"
 
-/** Credits that come back into an expired lot through our failure become a lot that lives this long. Milliseconds. */
+/**
+ * Credits that come back into an expired lot through our failure become a lot that lives this long, milliseconds, unless their hold
+ * says another. Never to be changed: it is what every hold means that says nothing.
+ */
 export const ADJUSTMENT_LIFETIME = 7 * 24 * 3_600_000
 
 /** Events as they are decided, and the account as if they had happened. */
 export class Draft {
   readonly events: Array<AccountEvent> = []
   readonly now: Timestamp
-  account: Account
+  #account: Account
+  /** How many of the events are in `#account`: most decisions make one, and never ask what it led to. */
+  #folded = 0
+  #mayOwe: boolean
 
   constructor(account: Account, now: Timestamp) {
-    this.account = account
+    this.#account = account
+    this.#mayOwe = account.debts.length > 0
     this.now = now
     if (now >= account.nothingDueBefore) this.#applyDue()
   }
 
+  get account(): Account {
+    for (let event = this.events[this.#folded]; event !== undefined; event = this.events[++this.#folded])
+      this.#account = Account.evolve(this.#account, event, this.now)
+    return this.#account
+  }
+
   add(event: AccountEvent): void {
     this.events.push(event)
-    this.account = Account.evolve(this.account, event, this.now)
+    if (event._tag === "CreditsClawedBack" || (event._tag === "OperationSucceeded" && event.owed !== undefined)) this.#mayOwe = true
   }
 
   done(): Result.Result<ReadonlyArray<AccountEvent>> {
@@ -36,19 +49,21 @@ export class Draft {
 
   /** In order of due time; at one instant lots before holds, so that what is held is not lost to an expiry that comes with it. */
   #applyDue(): void {
+    for (const { at, reservationId, hold } of lapsed(this.account, this.now)) {
+      this.#expireLots(at)
+      if (hold === undefined) this.add({ _tag: "TrialReleased", reservationId, dueAt: at })
+      else this.release(reservationId, hold, "abandoned", at)
+    }
+    this.#expireLots(this.now)
+  }
+
+  /** Also of lots that came back, or into being, with a hold before. */
+  #expireLots(until: Timestamp): void {
     for (;;) {
-      const due = firstDue(this.account, this.now)
-      if (due === undefined) return
-      switch (due._tag) {
-        case "lot":
-          this.add({ _tag: "LotExpired", lotId: due.lot.lotId, amount: due.lot.left, dueAt: due.at })
-          break
-        case "hold":
-          this.release(due.reservationId, due.hold, "abandoned", due.at)
-          break
-        case "trial":
-          this.add({ _tag: "TrialReleased", reservationId: due.reservationId, dueAt: due.at })
-      }
+      // Sorted by expiry
+      const lot = this.account.lots.find(({ left }) => left > 0)
+      if (lot === undefined || lot.expiresAt === null || lot.expiresAt > until) return
+      this.add({ _tag: "LotExpired", lotId: lot.lotId, amount: lot.left, dueAt: lot.expiresAt })
     }
   }
 
@@ -66,7 +81,7 @@ export class Draft {
       ...(dueAt === undefined ? {} : { dueAt })
     })
     const at = dueAt ?? this.now
-    this.expireReturned(Lots.without(hold.lots, claimed), bare(reservationId), reason !== "cancelled", at)
+    this.expireReturned(Lots.without(hold.lots, claimed), bare(reservationId), renewal(reason, hold.adjustmentLifetime), at)
     // At its own instant: by now the lot may have expired, and the debt would stay
     this.#repayDebt(at)
   }
@@ -87,23 +102,23 @@ export class Draft {
       ...(owed.length === 0 ? {} : { owed })
     })
     // Less was done than was asked: our failure
-    this.expireReturned(Lots.without(rest, claimed), bare(reservationId), true, this.now)
+    this.expireReturned(Lots.without(rest, claimed), bare(reservationId), hold.adjustmentLifetime ?? ADJUSTMENT_LIFETIME, this.now)
   }
 
-  /** What came back into a lot that has expired is written off; where we failed, the same amount is granted anew, once for each `name`. */
-  expireReturned(parts: Lots.LotParts, name: string, renew: boolean, at: Timestamp): void {
+  /** What came back into a lot that has expired is written off, and granted anew for `lifetime` if there is one: once for each `name`. */
+  expireReturned(parts: Lots.LotParts, name: string, lifetime: number | undefined, at: Timestamp): void {
     parts.forEach(({ lotId, amount }, i) => {
       const lot = Lots.find(this.account.lots, lotId)
       if (lot === undefined || lot.expiresAt === null || lot.expiresAt > at) return
       this.add({ _tag: "LotExpired", lotId, amount, dueAt: lot.expiresAt })
-      if (!renew) return
+      if (lifetime === undefined) return
       this.add({
         _tag: "CreditsGranted",
         lotId: `lot_${name}_${i}`,
         amount,
         source: "adjustment",
         priority: lot.priority,
-        expiresAt: at + ADJUSTMENT_LIFETIME,
+        expiresAt: at + lifetime,
         paymentRef: null
       })
     })
@@ -135,7 +150,7 @@ export class Draft {
 
   /** Debt is repaid by paid lots, in the order in which they would be used. */
   #repayDebt(at: Timestamp): void {
-    for (const lot of this.account.debts.length === 0 ? [] : this.account.lots) {
+    for (const lot of this.#mayOwe ? this.account.lots : []) {
       const owed = debt(this.account)
       if (owed === 0) return
       if (!Lots.isPaid(lot.source) || lot.left === 0 || Lots.isExpired(lot, at)) continue
@@ -147,30 +162,28 @@ export class Draft {
 /** An id without its prefix. */
 export const bare = (id: string): string => id.slice(id.indexOf("_") + 1)
 
-type Due =
-  | { readonly _tag: "lot"; readonly at: Timestamp; readonly lot: Lots.Lot }
-  | { readonly _tag: "hold"; readonly at: Timestamp; readonly reservationId: string; readonly hold: Hold }
-  | { readonly _tag: "trial"; readonly at: Timestamp; readonly reservationId: string }
+/** How long credits live anew that come back into an expired lot: not at all where the caller gave them up. */
+export const renewal = (reason: RefundReason, lifetime: number = ADJUSTMENT_LIFETIME): number | undefined =>
+  reason === "cancelled" ? undefined : lifetime
 
-const firstDue = (account: Account, now: Timestamp): Due | undefined => {
-  let first: Due | undefined
-  for (const lot of account.lots) {
-    if (lot.left === 0 || lot.expiresAt === null || lot.expiresAt > now) continue
-    if (first === undefined || lot.expiresAt < first.at) first = { _tag: "lot", at: lot.expiresAt, lot }
-  }
-  const consider = (due: Exclude<Due, { readonly _tag: "lot" }>) => {
-    if (due.at > now) return
-    const earlier =
-      first === undefined ||
-      due.at < first.at ||
-      (due.at === first.at && first._tag === due._tag && due.reservationId < first.reservationId)
-    if (earlier) first = due
-  }
-  for (const [reservationId, hold] of account.holds)
-    if (expiresByItself(hold)) consider({ _tag: "hold", at: hold.expiresAt, reservationId, hold })
-  for (const [reservationId, expiresAt] of account.trial.open) consider({ _tag: "trial", at: expiresAt, reservationId })
-  return first
+/** A hold that is over, or without one a trial. */
+interface Lapsed {
+  readonly at: Timestamp
+  readonly reservationId: string
+  readonly hold?: Hold
 }
+
+/** In order of due time; at one instant holds before trials. */
+const lapsed = (account: Account, now: Timestamp): ReadonlyArray<Lapsed> => {
+  const all: Array<Lapsed> = []
+  for (const [reservationId, hold] of account.holds)
+    if (expiresByItself(hold) && hold.expiresAt <= now) all.push({ at: hold.expiresAt, reservationId, hold })
+  for (const [reservationId, at] of account.trial.open) if (at <= now) all.push({ at, reservationId })
+  return all.sort(byTime)
+}
+
+const byTime = (a: Lapsed, b: Lapsed): number =>
+  a.at - b.at || Number(a.hold === undefined) - Number(b.hold === undefined) || (a.reservationId < b.reservationId ? -1 : 1)
 
 /** What is due at `now` and not yet written: the same pure step that opens every decision, for balances as of an instant. */
 export const expireDue = (account: Account, now: Timestamp): ReadonlyArray<AccountEvent> => {

@@ -2,11 +2,11 @@
 
 import type { Decide } from "@millrace/event-sourcing"
 import { Aggregate, EventCodec, EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
-import { Clock, Context, Effect, HashMap, Layer, Stream } from "effect"
+import { Clock, Context, Duration, Effect, HashMap, Layer, Schema, Stream } from "effect"
 import type * as Credits from "../Credits.ts"
 import type { Timestamp } from "../Timestamp.ts"
 import { Account, debt, expiresByItself, initial } from "./Account.ts"
-import type { AccountEvent, EventOf, RefundReason } from "./AccountEvent.ts"
+import { type AccountEvent, AdjustmentLifetime, type EventOf, type RefundReason } from "./AccountEvent.ts"
 import { accountSnapshots } from "./AccountSnapshot.ts"
 import * as Decisions from "./Decisions.ts"
 import * as Lots from "./Lots.ts"
@@ -24,6 +24,11 @@ export interface Balance {
 }
 
 export type Committed = Aggregate.Committed<Account, AccountEvent>
+
+export interface LedgerOptions extends Omit<Aggregate.Options<Account>, "snapshots"> {
+  /** How long credits live that come back into an expired lot through our failure: whole milliseconds, seven days by default. */
+  readonly adjustmentLifetime?: Duration.Input
+}
 
 export class Ledger extends Context.Service<
   Ledger,
@@ -45,6 +50,8 @@ export class Ledger extends Context.Service<
       refund: { readonly reason: RefundReason; readonly amount?: Credits.Credits },
       metadata?: Aggregate.Metadata
     ) => Effect.Effect<Committed, Decisions.ReservationNotFound | Decisions.RefundExceedsCharge | Aggregate.Failure>
+    /** As this host has it, for decisions that may give back into an expired lot. Milliseconds. */
+    readonly adjustmentLifetime: number
     /** How a reservation ended, by its own events; undefined while it is open or when it is not known. */
     readonly ending: (
       accountId: string,
@@ -55,9 +62,9 @@ export class Ledger extends Context.Service<
     readonly refused: () => ReadonlyArray<Aggregate.StreamRefused>
   }
 >()("@millrace/core/ledger/Ledger") {
-  static readonly layer = (
-    options: Omit<Aggregate.Options<Account>, "snapshots"> = {}
-  ): Layer.Layer<Ledger, never, EventStore.EventStore> => Layer.effect(Ledger, make(options))
+  /** An `adjustmentLifetime` that is none, or longer than a century, is a defect. */
+  static readonly layer = (options: LedgerOptions = {}): Layer.Layer<Ledger, never, EventStore.EventStore> =>
+    Layer.effect(Ledger, make(options))
 }
 
 const codec = EventCodec.make(Account)
@@ -79,7 +86,10 @@ export const balanceOf = (accountId: string, account: Account, at: Timestamp): B
   }
 }
 
-const make = Effect.fnUntraced(function* (options: Omit<Aggregate.Options<Account>, "snapshots">) {
+const lifetimeOf = Schema.decodeSync(AdjustmentLifetime)
+
+const make = Effect.fnUntraced(function* ({ adjustmentLifetime: lifetime = Decisions.ADJUSTMENT_LIFETIME, ...options }: LedgerOptions) {
+  const adjustmentLifetime = lifetimeOf(Duration.toMillis(lifetime))
   const store = yield* EventStore.EventStore
   const clock = yield* Clock.Clock
   const accounts = yield* Aggregate.make(Account, { ...options, snapshots: accountSnapshots })
@@ -130,7 +140,8 @@ const make = Effect.fnUntraced(function* (options: Omit<Aggregate.Options<Accoun
     if (settled === undefined) return yield* new Decisions.ReservationNotFound({ reservationId })
     const { charged, lots } = settled
     const terms = lots.flatMap(({ lotId }) => grants.get(lotId) ?? [])
-    return yield* accounts.execute(accountId, Decisions.giveBack({ reservationId, charged, lots, terms }, reason, amount), metadata)
+    const decide = Decisions.giveBack({ reservationId, charged, lots, terms }, reason, amount, adjustmentLifetime)
+    return yield* accounts.execute(accountId, decide, metadata)
   })
 
   const ending = Effect.fnUntraced(function* (accountId: string, reservationId: string, from?: EventStore.Revision) {
@@ -146,7 +157,8 @@ const make = Effect.fnUntraced(function* (options: Omit<Aggregate.Options<Accoun
     return (yield* Stream.runCollect(ends))[0]
   })
 
-  return Ledger.of({ execute: accounts.execute, read: accounts.read, balance, giveBack, ending, refused: accounts.refused })
+  const { execute, read, refused } = accounts
+  return Ledger.of({ execute, read, balance, giveBack, adjustmentLifetime, ending, refused })
 })
 
 /** Holds that the ledger does not end by itself though they are past their time: recovery's work, or an audit's finding. */

@@ -32,7 +32,11 @@ export class BinDirectory extends Context.Service<
 
 export const lookup = Operation.make("bin.lookup", {
   summary: "Look up the scheme and issuer of a card number prefix",
-  route: { method: "GET", path: "/bin/:bin", params: { bin: Schema.String.check(Schema.isPattern(/^[0-9]{6,8}$/u)) } },
+  route: {
+    method: "GET",
+    path: "/bin/:bin",
+    params: { bin: Schema.String.check(Schema.isPattern(/^[0-9]{6,8}$/u, { expected: "six to eight digits" })) }
+  },
   success: BinRecord,
   run: Effect.fnUntraced(function* ({ bin }) {
     const directory = yield* BinDirectory

@@ -67,7 +67,7 @@ export const viewOf = (account: Account.Account, now: number): View => {
 
 const credits = (amount: number | undefined) => (amount === undefined ? undefined : Credits.of(amount))
 
-const reserveOf = ({ reservationId, quantity, unitPrice, end, key }: Call): Decisions.Reserve => ({
+const reserveOf = ({ reservationId, quantity, unitPrice, end, adjustmentLifetime, key }: Call): Decisions.Reserve => ({
   reservationId,
   requestId: `request of ${reservationId}`,
   operation: "grammar.check",
@@ -77,6 +77,7 @@ const reserveOf = ({ reservationId, quantity, unitPrice, end, key }: Call): Deci
   ...(end._tag === "job"
     ? { job: { jobId: `job of ${reservationId}`, acceptWithin: end.acceptWithin } }
     : { lifetime: end.lifetime, recoverable: end._tag === "recovery" }),
+  ...(adjustmentLifetime === undefined ? {} : { adjustmentLifetime }),
   ...(key && { key })
 })
 
@@ -137,7 +138,7 @@ export const decisionOf = (
     case "ClawBack":
       return Decisions.clawBack(command.lotId, credits(command.amount))
     case "ReverseClawback":
-      return Decisions.reverseClawback(command.lotId, credits(command.amount))
+      return Decisions.reverseClawback(command.lotId, credits(command.amount), command.adjustmentLifetime)
     case "Reserve":
       return Decisions.reserve(reserveOf(command.call))
     case "Settle":
@@ -150,7 +151,7 @@ export const decisionOf = (
       const charge = chargeOf(log, command.reservationId)
       return charge === undefined
         ? () => Result.fail(new Decisions.ReservationNotFound({ reservationId: command.reservationId }))
-        : Decisions.giveBack(charge, command.reason, credits(command.amount))
+        : Decisions.giveBack(charge, command.reason, credits(command.amount), command.adjustmentLifetime)
     }
     case "ReserveTrial": {
       const { reservationId, lifetime } = command

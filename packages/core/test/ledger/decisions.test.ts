@@ -1,12 +1,15 @@
 /** What may happen to an account, example by example. Properties of all of it together are in `model.test.ts`. */
 import { Account, type AccountEvent, Decisions, Lots } from "@millrace/core"
+import { EventCodec } from "@millrace/event-sourcing"
 import { HashMap } from "effect"
 import { describe, expect, test } from "vitest"
 import { at, type Dated, given } from "../../../testing/src/GivenWhenThen.ts"
 import { clawedBack, credits, expired, granted, opened, parts, refunded, repaid, reserved, reversed, succeeded } from "./Examples.ts"
 
 const MINUTE = 60_000
-const WEEK = 7 * 24 * 60 * MINUTE
+const HOUR = 60 * MINUTE
+const WEEK = 7 * 24 * HOUR
+const MONTH = 30 * 24 * HOUR
 
 /** An account that was opened, and what happened since: at the instant of the event before it where none is given. */
 const account = (...events: ReadonlyArray<AccountEvent | Dated<AccountEvent>>) => given(Account.Account, [opened, ...events])
@@ -366,6 +369,92 @@ describe("a refund", () => {
   })
 })
 
+describe("at a host that grants anew for thirty days", () => {
+  const hold = (more: Parameters<typeof reserved>[2] = {}) => reserved("res_1", { a: 3 }, { adjustmentLifetime: MONTH, ...more })
+  const lot = granted("a", 3, { expiresAt: 1_000, priority: 7 })
+  const renewed = (lotId: string, amount: number, expiresAt: number) =>
+    granted(lotId, amount, { source: "adjustment", priority: 7, expiresAt })
+
+  test("a hold says so, and one of seven days says nothing", () => {
+    const written = { quantity: 1, priceVersion: 3, expiresAt: MINUTE }
+    const reserve = (adjustmentLifetime: number) => Decisions.reserve({ ...call("res_1", 3), adjustmentLifetime })
+    account(granted("a", 9))
+      .when(reserve(MONTH))
+      .then([reserved("res_1", { a: 3 }, { ...written, adjustmentLifetime: MONTH })])
+    account(granted("a", 9))
+      .when(reserve(WEEK))
+      .then([reserved("res_1", { a: 3 }, written)])
+  })
+
+  test("what a hold brings back into an expired lot lives thirty days, unless the caller cancelled", () => {
+    account(lot, hold())
+      .when(Decisions.refund("res_1", "service_error"), 2_000)
+      .then([refunded("res_1", { a: 3 }), expired("a", 3, 1_000), renewed("lot_1_0", 3, 2_000 + MONTH)])
+    account(lot, hold())
+      .when(Decisions.refund("res_1", "cancelled"), 2_000)
+      .then([refunded("res_1", { a: 3 }, { reason: "cancelled" }), expired("a", 3, 1_000)])
+    account(lot, hold({ quantity: 3 }))
+      .when(settle("res_1", 1), 2_000)
+      .then([succeeded("res_1", { a: 1 }, { quantity: 1 }), expired("a", 2, 1_000), renewed("lot_1_0", 2, 2_000 + MONTH)])
+  })
+
+  test("a hold that nobody ended is given back for thirty days from its own end, whoever writes it and when", () => {
+    const events = [lot, hold({ expiresAt: 1_500 })]
+    const due = [refunded("res_1", { a: 3 }, { reason: "abandoned", dueAt: 1_500 }), expired("a", 3, 1_000)]
+    account(...events)
+      .when(Decisions.applyDue, 1_500)
+      .then([...due, renewed("lot_1_0", 3, 1_500 + MONTH)])
+    account(...events)
+      .when(Decisions.applyDue, 1_500 + MONTH)
+      .then([...due, renewed("lot_1_0", 3, 1_500 + MONTH), expired("lot_1_0", 3, 1_500 + MONTH)])
+  })
+
+  test("one of another host beside it keeps to its own", () => {
+    const other = reserved("res_2", { b: 2 }, { expiresAt: 1_500, adjustmentLifetime: HOUR })
+    account(lot, granted("b", 2, { expiresAt: 1_200, priority: 7 }), hold({ expiresAt: 1_500 }), other)
+      .when(Decisions.applyDue, 2_000)
+      .thenState((state) =>
+        expect(state.lots.map(({ lotId, expiresAt }) => [lotId, expiresAt])).toStrictEqual([
+          ["lot_2_0", 1_500 + HOUR],
+          ["lot_1_0", 1_500 + MONTH]
+        ])
+      )
+  })
+
+  test("a late success under another reservation says so, too", () => {
+    const late = { ...call("res_2", 3), adjustmentLifetime: MONTH }
+    account(granted("b", 3), reserved("res_1", { b: 3 }, { expiresAt: 1_000 }))
+      .when(Decisions.settleLate(late, { reservationId: "res_1", replyHash: "reply" }), 2_000)
+      .then([
+        refunded("res_1", { b: 3 }, { dueAt: 1_000, reason: "abandoned" }),
+        reserved("res_2", { b: 3 }, { quantity: 1, priceVersion: 3, expiresAt: 62_000, lateOf: "res_1", adjustmentLifetime: MONTH }),
+        succeeded("res_2", { b: 3 }, { quantity: 1 })
+      ])
+  })
+
+  test("so does what is given back by command", () => {
+    const terms = [{ lotId: "a", grantedAt: 0, source: "topup" as const, priority: 7, expiresAt: 1_000 }]
+    const charge = { reservationId: "res_1", charged: credits(3), lots: parts({ a: 3 }), terms }
+    account(lot, reserved("res_1", { a: 3 }), succeeded("res_1", { a: 3 }))
+      .when(Decisions.giveBack(charge, "goodwill", undefined, MONTH), 2_000)
+      .then([
+        refunded("res_1", { a: 3 }, { stage: "settled", reason: "goodwill", revived: terms }),
+        expired("a", 3, 1_000),
+        renewed("lot_1_g0_0", 3, 2_000 + MONTH)
+      ])
+    account(lot, clawedBack("a", { fromAvailable: 3 }))
+      .when(Decisions.reverseClawback("a", undefined, MONTH), 2_000)
+      .then([reversed("a", { toAvailable: 3 }), expired("a", 3, 1_000), renewed("lot_a_r2000_3_0", 3, 2_000 + MONTH)])
+  })
+
+  test("no hold says what could not be written down", () => {
+    const codec = EventCodec.make(Account.Account)
+    for (const adjustmentLifetime of [0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53]) {
+      expect(() => codec.encode(hold({ adjustmentLifetime }))).toThrow()
+    }
+  })
+})
+
 describe("an idempotency key", () => {
   const open = [granted("a", 9), reserved("res_1", { a: 3 }, keyed)]
 
@@ -454,6 +543,42 @@ describe("time", () => {
         expired("b", 2, 3_000),
         granted("lot_2_0", 2, { source: "adjustment", priority: 10, expiresAt: 3_000 + WEEK })
       ])
+  })
+
+  test("ends at one instant holds before trials, each by id, and what came back of lots that end later", () => {
+    const asked = { requestId: "req", operation: "dns.lookup" }
+    const open = (reservationId: string) => ({ _tag: "TrialReserved", ...asked, reservationId, expiresAt: 2_000 }) as const
+    const lapsed = (reservationId: string) => ({ _tag: "TrialReleased", reservationId, dueAt: 2_000 }) as const
+    const back = { reason: "abandoned", dueAt: 2_000 } as const
+    account(
+      open("res_b"),
+      open("res_a"),
+      granted("a", 5, { expiresAt: 3_000, source: "promotion" }),
+      reserved("res_2", { a: 2 }, { expiresAt: 2_000 }),
+      reserved("res_1", { a: 3 }, { expiresAt: 2_000 }),
+      granted("b", 1, { expiresAt: 2_000 })
+    )
+      .when(Decisions.applyDue, 4_000)
+      .then([
+        expired("b", 1, 2_000),
+        refunded("res_1", { a: 3 }, back),
+        refunded("res_2", { a: 2 }, back),
+        lapsed("res_a"),
+        lapsed("res_b"),
+        expired("a", 5, 3_000)
+      ])
+  })
+
+  test("is applied to as much as there is", () => {
+    const many = 2_000
+    const holds = Array.from({ length: many }, (_, i) => reserved(`res_${i}`, { a: 1 }, { expiresAt: many - i }))
+    account(granted("a", many), ...holds)
+      .when(Decisions.applyDue, many)
+      .thenState((state) => {
+        expect(HashMap.size(state.holds)).toBe(0)
+        expect(Lots.left(state.lots)).toBe(many)
+        expect(state.nothingDueBefore).toBe(Number.MAX_SAFE_INTEGER)
+      })
   })
 
   test("is applied before any decision, and by one that changes no credits", () => {
@@ -645,7 +770,54 @@ describe("the free trial", () => {
       .then([{ _tag: "TrialUsed", reservationId: "res_0" }])
     account(slot("res_0", 1_000))
       .when(Decisions.useTrial("res_0"), 1_000)
-      .thenRefused(new Decisions.ReservationNotFound({ reservationId: "res_0" }))
+      .thenRefused(new Decisions.AlreadyEnded({ reservationId: "res_0", outcome: "refunded" }))
+  })
+
+  test("ends a slot once: again the same decides nothing, the other is refused", () => {
+    const used = [slot("res_0"), { _tag: "TrialUsed", reservationId: "res_0" }] as const
+    const released = [slot("res_0"), { _tag: "TrialReleased", reservationId: "res_0" }] as const
+    const ended = (outcome: "succeeded" | "refunded") => new Decisions.AlreadyEnded({ reservationId: "res_0", outcome })
+    account(...used)
+      .when(Decisions.useTrial("res_0"))
+      .then([])
+    account(...used)
+      .when(trial("res_0"))
+      .then([])
+    account(...used)
+      .when(Decisions.releaseTrial("res_0"))
+      .thenRefused(ended("succeeded"))
+    account(...released)
+      .when(Decisions.releaseTrial("res_0"))
+      .then([])
+    account(...released)
+      .when(Decisions.useTrial("res_0"))
+      .thenRefused(ended("refunded"))
+    account(...released)
+      .when(trial("res_0"))
+      .thenRefused(ended("refunded"))
+    for (const end of [Decisions.useTrial, Decisions.releaseTrial])
+      account()
+        .when(end("res_0"))
+        .thenRefused(new Decisions.ReservationNotFound({ reservationId: "res_0" }))
+  })
+
+  test("remembers every slot that was used, and the last ten that were given back", () => {
+    const given = Array.from({ length: 11 }, (_, i) => `res_back_${i}`)
+    const log = [
+      ...ids.slice(0, 9).flatMap((id) => [slot(id), { _tag: "TrialUsed", reservationId: id } as const]),
+      ...given.flatMap((id) => [slot(id), { _tag: "TrialReleased", reservationId: id } as const])
+    ]
+    for (const id of ids.slice(0, 9))
+      account(...log)
+        .when(Decisions.useTrial(id))
+        .then([])
+    for (const id of given.slice(1))
+      account(...log)
+        .when(Decisions.releaseTrial(id))
+        .then([])
+    account(...log)
+      .when(Decisions.releaseTrial("res_back_0"))
+      .thenRefused(new Decisions.ReservationNotFound({ reservationId: "res_back_0" }))
   })
 
   test("is over once the account is verified", () => {

@@ -155,6 +155,35 @@ describe("the state of an account", () => {
 })
 
 describe("the invariants", () => {
+  test("find credits granted anew for longer, or for less, than their hold says", () => {
+    const HOUR = 3_600_000
+    for (const [adjustmentLifetime, lives] of [
+      [undefined, 7 * 24 * HOUR],
+      [HOUR, HOUR]
+    ] as const) {
+      const book = new Book()
+      const end = { _tag: "itself", lifetime: 2_000 } as const
+      const hold = { reservationId: "res_1", quantity: 1, unitPrice: 3, end, ...(adjustmentLifetime && { adjustmentLifetime }) }
+      book.tell({ _tag: "Open" }, 0)
+      book.tell({ _tag: "Grant", lotId: "lot_1", amount: 3, source: "topup", priority: 1, expiresAt: 1_000 }, 0)
+      book.tell({ _tag: "Reserve", call: hold }, 0)
+      book.tell({ _tag: "ApplyDue" }, 5_000)
+      const livingFor = (lifetime: number) =>
+        recorded(book).map((entry) =>
+          entry.event._tag === "CreditsGranted" && entry.event.source === "adjustment"
+            ? { ...entry, event: { ...entry.event, expiresAt: 2_000 + lifetime } }
+            : entry
+        )
+      expect(livingFor(lives)).toStrictEqual(recorded(book))
+      expect(invariants(livingFor(lives))).toStrictEqual([])
+      for (const wrong of [lives - 1, lives + 1]) {
+        expect(invariants(livingFor(wrong))).toMatchObject([
+          { rule: "what comes back into an expired lot lives on for as long as its hold says" }
+        ])
+      }
+    }
+  })
+
   test("find a log that was tampered with, and never throw", () => {
     fc.assert(
       fc.property(script(), fc.nat(), fc.constantFrom("removed", "twice", "swapped", "more", "earlier"), (steps, where, how) => {
