@@ -5,6 +5,7 @@
  */
 import { Clock, Duration, Effect, Exit, FiberSet, Schema, SchemaTransformation, type Scope, Semaphore } from "effect"
 import type { EventStore, RecordedEvent } from "./EventStore.ts"
+import * as Following from "./Following.ts"
 import * as Lease from "./Lease.ts"
 import * as Projection from "./Projection.ts"
 import type { StateStore } from "./StateStore.ts"
@@ -22,7 +23,7 @@ export type Change =
   | { readonly _tag: "set"; readonly key: string; readonly dueAt: number; readonly payload?: string }
   | { readonly _tag: "clear"; readonly key: string }
 
-export interface Definition<E = never, R = never> extends Projection.Selection {
+export interface Definition<E = never, R = never> extends Following.Selection {
   /** Names the projection and the lease. Never changes. */
   readonly name: string
   /** Counts up whenever `schedule` or the selection change. */
@@ -45,7 +46,7 @@ export interface Options extends Projection.Options, Lease.Options {
   readonly timeout?: Duration.Input
 }
 
-export interface Failing extends Projection.Trouble {
+export interface Failing extends Following.Trouble {
   readonly deadline: Deadline
   /** Milliseconds since 1970; infinity while it is being tried. */
   readonly retryAt: number
@@ -57,7 +58,7 @@ export interface Status {
   /** Those that failed, at this process; the first hundred. */
   readonly failing: ReadonlyArray<Failing>
   /** The sweep does not get through to its stores. It is tried again. */
-  readonly trouble: Projection.Trouble | undefined
+  readonly trouble: Following.Trouble | undefined
   readonly projection: Projection.Status
 }
 
@@ -219,13 +220,13 @@ export const make = <E, R>(
     )
 
     let leader = false
-    let trouble: Projection.Trouble | undefined
-    const told = (now: Projection.Trouble | undefined) => {
+    let trouble: Following.Trouble | undefined
+    const told = (now: Following.Trouble | undefined) => {
       trouble = now
     }
 
     /** What is acted on or was, and may still be open: when to act again, at infinity while it is acted on, and what failed. */
-    const acted = new Map<string, { readonly deadline: Deadline; readonly retryAt: number; readonly failing?: Projection.Trouble }>()
+    const acted = new Map<string, { readonly deadline: Deadline; readonly retryAt: number; readonly failing?: Following.Trouble }>()
     const last = (deadline: Deadline) => {
       const entry = acted.get(deadline.key)
       return entry?.deadline === deadline ? entry : undefined
@@ -243,7 +244,7 @@ export const make = <E, R>(
         if (Exit.isSuccess(exit)) return void acted.set(deadline.key, { deadline, retryAt: now + pause })
         const attempts = 1 + (before?.failing?.attempts ?? 0)
         const later = Math.min(pause * 2 ** (attempts - 1), Math.max(pause, MAX_PAUSE))
-        const failing = { reason: Projection.reasonOf(exit.cause), attempts }
+        const failing = { reason: Following.reasonOf(exit.cause), attempts }
         acted.set(deadline.key, { deadline, retryAt: now + later, failing })
       })
 
@@ -285,7 +286,7 @@ export const make = <E, R>(
       leader = true
       const places = yield* Semaphore.make(concurrency)
       const acting = yield* FiberSet.make()
-      return yield* Effect.forever(Projection.insist(Effect.andThen(sweep(places, acting), rest), told))
+      return yield* Effect.forever(Following.insist(Effect.andThen(sweep(places, acting), rest), told))
     }).pipe(
       Effect.scoped,
       Effect.ensuring(

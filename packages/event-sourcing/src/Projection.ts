@@ -3,22 +3,11 @@
  * the log; now and then it is stored with its position, so that a start does not read everything again. What is stored is derived:
  * it is thrown away whenever it does not fit.
  */
-import { Cause, type Duration, Effect, Exit, Option, Random, Schema, type Scope, Semaphore, Stream } from "effect"
-import { type Batch, EventStore, type Position, position, type RecordedEvent, type StoreUnavailable, start } from "./EventStore.ts"
-import { type Change, StateStore, type StateUnavailable } from "./StateStore.ts"
-import { category } from "./StreamName.ts"
-
-/** Which events concern a reader, told without parsing any: those that match all that is given. */
-export interface Selection {
-  readonly types?: ReadonlyArray<string>
-  readonly categories?: ReadonlyArray<string>
-}
-
-export const selects = ({ types, categories }: Selection): ((event: RecordedEvent) => boolean) => {
-  const ofType = types && new Set(types)
-  const ofCategory = categories && new Set(categories)
-  return (event) => (ofType?.has(event.type) ?? true) && (ofCategory?.has(category(event.stream)) ?? true)
-}
+import { type Duration, Effect, Option, Schema, type Scope, Semaphore, Stream } from "effect"
+import { type Batch, EventStore, type Position, type RecordedEvent, type StoreUnavailable, start } from "./EventStore.ts"
+import { follow, insist, type Selection, selects, type Trouble } from "./Following.ts"
+import type { StateStore, StateUnavailable } from "./StateStore.ts"
+import { load, save } from "./StoredProjection.ts"
 
 export interface Definition<State> extends Selection {
   /** Names it in the state store. Never changes. */
@@ -62,12 +51,6 @@ export class ProjectionStopped extends Schema.TaggedError<ProjectionStopped>()("
   reason: Schema.String
 }) {}
 
-/** What does not work at the moment, and how often it was tried. */
-export interface Trouble {
-  readonly reason: string
-  readonly attempts: number
-}
-
 export interface Status {
   readonly position: Position
   /** Whether everything was seen that was written up to a moment ago. */
@@ -105,134 +88,6 @@ export interface Projection<State> {
   readonly store: Effect.Effect<void, StateUnavailable>
   readonly status: Effect.Effect<Status>
 }
-
-// following a log
-
-/** Between attempts: from 100 milliseconds, doubling up to 10 seconds, less up to a half at random. */
-export const backOff = (attempts: number): Effect.Effect<void> =>
-  Effect.flatMap(Random.next, (random) => Effect.sleep(Math.ceil(Math.min(10_000, 100 * 2 ** (attempts - 1)) * (1 - random / 2))))
-
-/** A failure in one line. */
-export const reasonOf = (cause: Cause.Cause<unknown>): string => {
-  const error = Cause.squash(cause)
-  if (typeof error === "object" && error !== null && "reason" in error && typeof error.reason === "string") return error.reason
-  return String(error)
-}
-
-/** Tries until it succeeds. `trouble` is told of each failure, and `undefined` at the end. */
-export const insist = <A, E, R>(
-  effect: Effect.Effect<A, E, R>,
-  trouble: (trouble: Trouble | undefined) => void
-): Effect.Effect<A, never, R> =>
-  Effect.gen(function* () {
-    for (let attempts = 1; ; attempts++) {
-      const exit = yield* Effect.exit(effect)
-      trouble(Exit.isSuccess(exit) ? undefined : { reason: reasonOf(exit.cause), attempts })
-      if (Exit.isSuccess(exit)) return exit.value
-      yield* backOff(attempts)
-    }
-  })
-
-/**
- * Follows the log from wherever `after` says, and again from there whenever the store fails, of which `trouble` is told.
- * Ends only when `take` fails.
- */
-export const follow = <E, R>(
-  after: () => Position,
-  take: (batch: Batch) => Effect.Effect<void, E, R>,
-  trouble: (trouble: Trouble | undefined) => void
-): Effect.Effect<never, E, R | EventStore> =>
-  Effect.gen(function* () {
-    const events = yield* EventStore
-    for (let attempts = 1; ; attempts++) {
-      const end: { cause?: Cause.Cause<E> } = {}
-      const read = yield* events.subscribe(after()).pipe(
-        Stream.runForEachWhile((batch) => {
-          attempts = 1
-          trouble(undefined)
-          return Effect.map(Effect.exit(take(batch)), (exit) => {
-            if (Exit.isFailure(exit)) end.cause = exit.cause
-            return Exit.isSuccess(exit)
-          })
-        }),
-        Effect.exit
-      )
-      if (end.cause !== undefined) return yield* Effect.failCause(end.cause)
-      trouble({ reason: Exit.isSuccess(read) ? "The subscription ended" : reasonOf(read.cause), attempts })
-      yield* backOff(attempts)
-    }
-  })
-
-// the stored state: a line that says what it is, and the state as JSON; what is too long for one entry goes on in further ones
-
-const SPACE = "projections"
-
-/** Bytes of the state in one entry: what any store takes as one value without complaint. */
-const PIECE = 512 * 1024
-
-const Header = Schema.fromJsonString(Schema.Struct({ version: Schema.Int, position: Schema.String, pieces: Schema.Int }))
-const encodeHeader = Schema.encodeSync(Header)
-const decodeHeader = Schema.decodeUnknownOption(Header)
-
-const open = (value: Uint8Array) => {
-  const end = value.indexOf(0x0a)
-  const header = Option.getOrUndefined(decodeHeader(Buffer.from(value.subarray(0, end)).toString()))
-  return header === undefined ? undefined : { ...header, piece: value.subarray(end + 1) }
-}
-
-const pieceKey = (name: string, piece: number) => (piece === 0 ? name : `${name}/${piece}`)
-
-interface Stored {
-  readonly position: Position
-  readonly json: string
-}
-
-const load = Effect.fnUntraced(function* (name: string, version: number) {
-  const states = yield* StateStore
-  for (;;) {
-    const entry = yield* states.get(SPACE, name)
-    const first = entry && open(entry.value)
-    if (first === undefined || first.version !== version) return undefined
-    const pieces = [first.piece]
-    while (pieces.length < first.pieces) {
-      const piece = yield* states.get(SPACE, pieceKey(name, pieces.length))
-      // All pieces of one write have the version of that write
-      if (piece === undefined || piece.version !== entry?.version) break
-      pieces.push(piece.value)
-    }
-    const stored: Stored = { position: position(first.position), json: Buffer.concat(pieces).toString() }
-    if (pieces.length === first.pieces) return stored
-    const again = yield* states.get(SPACE, name)
-    if (again?.version === entry?.version) return undefined
-  }
-})
-
-/** A newer state of the same version stays; anything else is replaced. */
-const save = Effect.fnUntraced(function* (name: string, version: number, { position, json }: Stored) {
-  const states = yield* StateStore
-  const bytes = Buffer.from(json)
-  const pieces = Math.max(1, Math.ceil(bytes.length / PIECE))
-  const header = Buffer.from(`${encodeHeader({ version, position, pieces })}\n`)
-  const further: Array<Change> = []
-  for (let i = 1; i < pieces; i++)
-    further.push({ _tag: "put", space: SPACE, key: pieceKey(name, i), value: bytes.subarray(i * PIECE, (i + 1) * PIECE) })
-  const value = Buffer.concat([header, bytes.subarray(0, PIECE)])
-  for (;;) {
-    const entry = yield* states.get(SPACE, name)
-    const there = entry && open(entry.value)
-    if (there?.version === version && there.position > position) return
-    const surplus: Array<Change> = []
-    for (let i = pieces; i < (there?.pieces ?? 0); i++) surplus.push({ _tag: "remove", space: SPACE, key: pieceKey(name, i) })
-    const first: Change = { _tag: "put", space: SPACE, key: name, value, expected: entry?.version ?? "absent" }
-    const written = yield* states.write([first, ...further, ...surplus]).pipe(
-      Effect.as(true),
-      Effect.catchTag("StateConflict", () => Effect.succeed(false))
-    )
-    if (written) return
-  }
-})
-
-// the projection
 
 /** Begins to follow the log, in the background, for as long as the scope is open; when it closes, the state is stored. */
 export const make = <State>(

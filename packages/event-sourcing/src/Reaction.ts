@@ -4,8 +4,8 @@
  */
 import { Effect, Schema, type Scope } from "effect"
 import { type Batch, start as beginning, EventStore, type Position, position as positionOf, type RecordedEvent } from "./EventStore.ts"
+import { backOff, follow, insist, reasonOf, type Selection, selects, type Trouble } from "./Following.ts"
 import * as Lease from "./Lease.ts"
-import { backOff, follow, insist, reasonOf, type Selection, selects, type Trouble } from "./Projection.ts"
 import { StateStore } from "./StateStore.ts"
 
 export interface Definition<E = never, R = never> extends Selection {

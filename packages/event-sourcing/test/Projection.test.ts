@@ -2,6 +2,7 @@ import { Effect, Exit, Fiber, Option, Schema, Scope, Stream } from "effect"
 import fc from "fast-check"
 import { describe, expect, test } from "vitest"
 import { EventStore, position, type RecordedEvent, StoreUnavailable, start } from "../src/EventStore.ts"
+import * as Following from "../src/Following.ts"
 import * as MemoryEventStore from "../src/MemoryEventStore.ts"
 import * as Projection from "../src/Projection.ts"
 import { StateStore, StateUnavailable } from "../src/StateStore.ts"
@@ -44,7 +45,7 @@ const logOf = (definition: Pick<Projection.Definition<unknown>, "types" | "categ
   Effect.gen(function* () {
     const { readAll } = yield* EventStore
     const log: ReadonlyArray<RecordedEvent> = yield* Stream.runCollect(readAll(start))
-    return log.filter(Projection.selects(definition)).map((event) => `${event.position} ${event.type}`)
+    return log.filter(Following.selects(definition)).map((event) => `${event.position} ${event.type}`)
   })
 
 const stateOf = <State>({ caughtUp }: Projection.Projection<State>) => Effect.map(caughtUp(), ({ state }) => state)

@@ -11,13 +11,15 @@ import { type Account, get, outcome } from "../ledger/Account.ts"
 import * as Decisions from "../ledger/Decisions.ts"
 import { type Committed, Ledger } from "../ledger/Ledger.ts"
 import * as Lots from "../ledger/Lots.ts"
-import type * as Operation from "../operations/Operation.ts"
-import { type OperationError, UpstreamUnavailable } from "../operations/OperationError.ts"
+import type { OperationError, UpstreamUnavailable } from "../operations/OperationError.ts"
 import { Vault, type VaultFailure } from "../vault/Vault.ts"
 import { CircuitBreaker } from "./CircuitBreaker.ts"
 import { type NotPriced, PriceBook } from "./PricePlan.ts"
 import { Replies, type StoredReply } from "./Replies.ts"
 import { Unanswered, type UnansweredCall } from "./Unanswered.ts"
+import { attempt, type Done, encode, type Runnable, upstreamOf } from "./Work.ts"
+
+export type { Runnable } from "./Work.ts"
 
 /** Who calls, and how. */
 export interface Caller {
@@ -97,17 +99,6 @@ export class Charge extends Context.Service<
   ): Layer.Layer<Charge, never, Ledger | PriceBook | Replies | Unanswered | Vault | CircuitBreaker> => Layer.effect(Charge, make(options))
 }
 
-/** The part of an operation that a call needs. */
-export interface Runnable<Input, A, E extends OperationError, R> {
-  readonly key: string
-  readonly quantity: (input: Input) => number
-  readonly success: Schema.Codec<A, unknown>
-  readonly check: (input: Input, caller: Omit<Operation.Caller, "reservationId">) => Effect.Effect<void, E, R>
-  readonly run: (input: Input, caller: Operation.Caller) => Effect.Effect<Operation.Outcome<A>, E, R>
-  readonly recover?: (reservationId: string) => Effect.Effect<Operation.Outcome<A> | undefined, E, R>
-  readonly timeout: Duration.Input
-}
-
 /** How much longer than its operation a hold lives at the least, milliseconds: time to keep the reply and settle. */
 export const HOLD_MARGIN = 30_000
 
@@ -166,7 +157,7 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
     const cost = Credits.of(quantity * unitPrice)
     if (caller.maxCost !== undefined && cost > caller.maxCost) return yield* new CostExceedsLimit({ cost, limit: caller.maxCost })
     const reservationId = yield* newReservationId
-    const work = attempt(operation, input, { accountId: caller.accountId, requestId: caller.requestId, reservationId })
+    const work = attempt(breaker, operation, input, { accountId: caller.accountId, requestId: caller.requestId, reservationId })
     if (cost === 0) return yield* free(caller, yield* work)
     const call: Decisions.Reserve = {
       reservationId,
@@ -268,29 +259,7 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
     return end !== undefined && "charged" in end ? end : "refunded"
   })
 
-  // 3: run
-
-  /** The work itself, bounded in time, its data encoded: what fails here was not delivered. */
-  const attempt = <Input, A, E extends OperationError, R>(
-    operation: Runnable<Input, A, E, R>,
-    input: Input,
-    caller: Operation.Caller
-  ): Effect.Effect<Done, E | UpstreamUnavailable, R> => {
-    const upstream = upstreamOf(operation.key)
-    return operation.run(input, { accountId: caller.accountId, requestId: caller.requestId, reservationId: caller.reservationId }).pipe(
-      Effect.timeoutOrElse({
-        duration: operation.timeout,
-        orElse: () => Effect.fail(new UpstreamUnavailable({ upstream, reason: "it took too long" }))
-      }),
-      Effect.flatMap((outcome) => encode(operation, outcome, upstream)),
-      Effect.onExit((exit) => {
-        const found = foundBy(exit)
-        return found === undefined ? Effect.void : breaker.record(upstream, found)
-      })
-    )
-  }
-
-  // 4 and 5: keep the reply, settle
+  // 4 and 5: keep the reply of what was done, settle
 
   const settled = Effect.fnUntraced(function* (
     accountId: string,
@@ -487,32 +456,6 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
   return Charge.of({ run, recover, giveBack })
 })
 
-/** Work that was done: its data as JSON text, and how much of what was held for. */
-interface Done {
-  readonly data: string
-  readonly quantity?: number
-}
-
-const encoders = new WeakMap<object, (data: unknown) => unknown>()
-
-/** An upstream's answer that its own schema refuses is no answer. */
-const encode = <A>(
-  { success }: { readonly success: Schema.Codec<A, unknown> },
-  { data, quantity }: Operation.Outcome<A>,
-  upstream: string
-): Effect.Effect<Done, UpstreamUnavailable> =>
-  Effect.try({
-    try: () => {
-      let encoder = encoders.get(success)
-      if (encoder === undefined) {
-        encoder = Schema.encodeUnknownSync(Schema.toCodecJson(success))
-        encoders.set(success, encoder)
-      }
-      return { data: JSON.stringify(encoder(data)), ...(quantity === undefined ? {} : { quantity }) }
-    },
-    catch: (error) => new UpstreamUnavailable({ upstream, reason: String(error) })
-  })
-
 const settleOf = (reservationId: string, { data, quantity }: Done): Decisions.Settle => ({
   reservationId,
   ...(quantity === undefined ? {} : { quantity }),
@@ -529,17 +472,3 @@ const endAnyway = (
 const available = ({ state, at }: Aggregate.Current<Account>): Credits.Credits => Lots.available(Decisions.asOf(state, at).lots, at)
 
 const hashOf = (data: string): string => hash("sha256", data, "base64url")
-
-/** Operations of one area share an upstream, and so a circuit: the key's text before its dot. */
-const upstreamOf = (key: string): string => key.split(".", 1)[0] ?? key
-
-/** What a call says of its upstream: also "not found" is an answer. A bug of ours says nothing, nor does a caller who left. */
-const foundBy = (exit: Exit.Exit<unknown, OperationError>): "success" | "failure" | undefined => {
-  if (Exit.isSuccess(exit)) return "success"
-  for (const reason of exit.cause.reasons) {
-    if (reason._tag !== "Fail") continue
-    if (reason.error._tag === "UpstreamUnavailable") return "failure"
-    if (reason.error._tag === "NotFound" || reason.error._tag === "InvalidInput") return "success"
-  }
-  return undefined
-}

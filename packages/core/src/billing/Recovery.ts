@@ -4,7 +4,7 @@
  * died: that a call costs nothing whose caller was told that nobody knows how it ended.
  */
 
-import { Deadlines, type EventStore, Lease, Projection, type StateStore, StreamName } from "@millrace/event-sourcing"
+import { Deadlines, type EventStore, Following, Lease, type StateStore, StreamName } from "@millrace/event-sourcing"
 import { Clock, Context, Duration, Effect, Layer, type Scope } from "effect"
 import { Account } from "../ledger/Account.ts"
 import type * as Operation from "../operations/Operation.ts"
@@ -17,7 +17,7 @@ export class Recovery extends Context.Service<
     /** Open holds that are past their time, at `now`. Milliseconds since 1970. */
     readonly overdue: Deadlines.Deadlines["overdue"]
     /** Of the sweep over open holds; `unanswered`: why promised refunds cannot be looked up, if so. */
-    readonly status: Effect.Effect<Deadlines.Status & { readonly unanswered: Projection.Trouble | undefined }>
+    readonly status: Effect.Effect<Deadlines.Status & { readonly unanswered: Following.Trouble | undefined }>
   }
 >()("@millrace/core/billing/Recovery") {
   /** `operations`: those that can say what became of a call of theirs are asked before its hold is ended. */
@@ -93,11 +93,11 @@ const make = <Op extends Operation.Any>(
       },
       options
     )
-    let unanswered: Projection.Trouble | undefined
-    const told = (trouble: Projection.Trouble | undefined) => {
+    let unanswered: Following.Trouble | undefined
+    const told = (trouble: Following.Trouble | undefined) => {
       unanswered = trouble
     }
-    const sweep = Effect.andThen(Projection.insist(keepPromises, told), Effect.sleep(options.sweepEvery ?? "30 seconds"))
+    const sweep = Effect.andThen(Following.insist(keepPromises, told), Effect.sleep(options.sweepEvery ?? "30 seconds"))
     yield* Effect.forkScoped(Lease.keep("unanswered", options)(() => Effect.forever(sweep)))
 
     return Recovery.of({
