@@ -18,8 +18,7 @@ const LOT = "lot_01M7YKD46JCP6VGMKADN3JSPJP"
 const REPLY = hash("sha256", `{"ok":true}`, "base64url")
 const AMOUNT = 500
 
-/** Charges until `millis` have passed, and answers charges a second. */
-export const charge = async (folder: string, accounts: number, clients: number, millis: number): Promise<number> => {
+export const open = (folder: string, accounts: number) => {
   const db = new Database(join(folder, `bare-${process.hrtime.bigint()}.db`))
   db.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 10000;
     CREATE TABLE events(position INTEGER PRIMARY KEY, stream INTEGER NOT NULL, revision INTEGER NOT NULL, id TEXT NOT NULL,
@@ -80,19 +79,22 @@ export const charge = async (folder: string, accounts: number, clients: number, 
       setImmediate(flush)
     })
 
-  let done = 0
-  const began = performance.now()
-  const client = async () => {
-    while (performance.now() - began < millis) {
-      const account = (Math.random() * accounts) | 0
-      const id = `res_01M7YKD46JCP6V${(next++).toString(36).padStart(12, "0")}`
-      await submit(account, "reserve", id)
-      await submit(account, "settle", id)
-      done++
+  /** Charges until `millis` have passed, and answers charges a second. */
+  const charge = async (clients: number, millis: number): Promise<number> => {
+    let done = 0
+    const began = performance.now()
+    const client = async () => {
+      while (performance.now() - began < millis) {
+        const account = (Math.random() * accounts) | 0
+        const id = `res_01M7YKD46JCP6V${(next++).toString(36).padStart(12, "0")}`
+        await submit(account, "reserve", id)
+        await submit(account, "settle", id)
+        done++
+      }
     }
+    await Promise.all(Array.from({ length: clients }, client))
+    return (done / (performance.now() - began)) * 1000
   }
-  await Promise.all(Array.from({ length: clients }, client))
-  const took = performance.now() - began
-  db.close()
-  return (done / took) * 1000
+
+  return { charge, close: () => db.close() }
 }

@@ -55,9 +55,8 @@ export const openAccounts = (count: number) =>
     )
   })
 
-export const charge = (accountId: string) =>
-  Effect.gen(function* () {
-    const charges = yield* Charge.Charge
-    const requestId = yield* newRequestId
-    yield* charges.run(noop, {}, { accountId, requestId })
-  })
+export const charge = Effect.fnUntraced(function* (accountId: string) {
+  const charges = yield* Charge.Charge
+  const requestId = yield* newRequestId
+  yield* charges.run(noop, {}, { accountId, requestId })
+})

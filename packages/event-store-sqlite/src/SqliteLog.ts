@@ -49,7 +49,7 @@ const SCHEMA: Schema = {
 
 // fullfsync: on macOS a plain fsync does not reach the disk; elsewhere it says nothing
 const PRAGMAS = `PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON;
-  PRAGMA wal_autocheckpoint = 10000; PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -65536; PRAGMA temp_store = MEMORY`
+  PRAGMA wal_autocheckpoint = 10000; PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -4096; PRAGMA temp_store = MEMORY`
 
 /** `count` events of a stream, revision by revision: the key starts with it. */
 const range = (next: string) =>
