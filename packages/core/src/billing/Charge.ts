@@ -261,20 +261,17 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
 
   // 4 and 5: keep the reply of what was done, settle
 
-  const settled = Effect.fnUntraced(function* (
-    accountId: string,
-    call: Decisions.Reserve,
-    hold: Committed,
-    done: Done
-  ): Effect.fn.Return<Reply, ChargeError> {
+  const settled = (accountId: string, call: Decisions.Reserve, hold: Committed, done: Done): Effect.Effect<Reply, ChargeError> => {
     const { key, requestId, reservationId } = call
-    if (key !== undefined) {
-      yield* Effect.tapCause(keep(accountId, call, key, hold.revision, done), () => giveUp(accountId, call, "service_error"))
-    }
     const settle = ledger.execute(accountId, Decisions.settle(settleOf(reservationId, done)), { $correlationId: requestId })
-    const exit = yield* Effect.exit(settle)
-    return Exit.isSuccess(exit) ? replyOf(call, done, exit.value) : yield* notSettled(accountId, call, hold, done, settle, exit)
-  })
+    const answered = Effect.matchCauseEffect(settle, {
+      onSuccess: (committed) => Effect.succeed(replyOf(call, done, committed)),
+      onFailure: (cause) => notSettled(accountId, call, hold, done, settle, cause)
+    })
+    if (key === undefined) return answered
+    const kept = Effect.tapCause(keep(accountId, call, key, hold.revision, done), () => giveUp(accountId, call, "service_error"))
+    return Effect.andThen(kept, answered)
+  }
 
   /** What follows when the first attempt at settling failed; apart, for a call that succeeds at once need not prepare for it. */
   const notSettled = (
@@ -283,9 +280,9 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
     hold: Committed,
     done: Done,
     settle: Effect.Effect<Committed, SettleError>,
-    first: Exit.Exit<Committed, SettleError>
+    first: Cause.Cause<SettleError>
   ): Effect.Effect<Reply, ChargeError> => {
-    let attempt: Effect.Effect<Committed, SettleError> = first
+    let attempt: Effect.Effect<Committed, SettleError> = Effect.failCause(first)
     const again = Effect.suspend(() => {
       const now = attempt
       attempt = settle
