@@ -56,10 +56,9 @@ describe("whatever happens, everybody is told the truth and nobody pays for less
 
 describe("what was found once stays mended", () => {
   const FOUND = {
-    148: "a late success, to be charged anew, put its reply in the place of a later attempt's: that one ran and was charged again",
-    233: "a call of a recoverable operation was told that it failed, its refund did not get through, and recovery charged it",
-    937: "a later attempt that had failed put its reply in the place of a late success's: that one ran and was charged again",
-    1765: "the reply of a late success gave way to that of a later attempt which had failed: its callers were told that it was gone"
+    23: "a later attempt that had failed put its reply in the place of a late success's: that one ran and was charged again",
+    90: "a late success, to be charged anew, put its reply in the place of a later attempt's: that one ran and was charged again",
+    311: "a call of a recoverable operation was told that it failed, its refund did not get through, and recovery charged it"
   }
 
   for (const [seed, what] of Object.entries(FOUND)) test(`seed ${seed}: ${what}`, () => simulate(Number(seed)))

@@ -392,7 +392,6 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
     return end.pipe(
       Effect.retry({ while: isTransient, schedule: PUT_RIGHT }),
       Effect.catchCause((cause) => Effect.logWarning("A call could not be put right", cause)),
-      Effect.interruptible,
       Effect.forkIn(scope),
       Effect.asVoid
     )

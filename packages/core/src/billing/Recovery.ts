@@ -55,7 +55,8 @@ const keepPromises = Effect.gen(function* () {
   })
   let calls = yield* unanswered.page()
   while (calls.length > 0) {
-    for (const call of calls) yield* Effect.ignore(keep(call))
+    // One that cannot be given back must not keep the others waiting
+    for (const call of calls) yield* Effect.exit(keep(call))
     calls = yield* unanswered.page(calls.at(-1)?.reservationId)
   }
 })

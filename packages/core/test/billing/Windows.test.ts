@@ -718,6 +718,41 @@ describe("a settle that comes too late", () => {
   }
 
   testing(
+    "is replayed though a later attempt put its own reply in the place of it, and then failed",
+    Effect.gen(function* () {
+      const { shared, bench, here, accountId } = yield* setting({ late: "charge" })
+      const later = laterBench()
+      const there = yield* mortalHost(shared, later)
+      const { states } = shared
+      const write = (after: (replies: number) => Effect.Effect<unknown, unknown>) => {
+        let replies = 0
+        return (changes: Parameters<typeof states.write>[0]) =>
+          changes.some(({ space }) => space === "replies")
+            ? Effect.tap(states.write(changes), () => Effect.orDie(after(++replies)))
+            : states.write(changes)
+      }
+      // It dies with its reply kept, and nothing settled
+      yield* there.through(() => ({ states: { ...states, write: write(() => there.cut) } }))
+      const laterAttempt = Effect.gen(function* () {
+        expect(yield* patiently(told(there.call(accountId, { key: "key", requestId: "req_b" })))).toBe("OutcomeUnknown")
+        yield* there.die
+        yield* elapse(LIFETIME)
+      })
+      // The first reply is kept too late, the second to be charged anew
+      const second = (replies: number) => [elapse(LIFETIME), laterAttempt][replies - 1] ?? Effect.void
+      yield* here.through(() => ({ states: { ...states, write: write(second) } }))
+      expect(yield* here.call(accountId, { key: "key", requestId: "req_a" })).toMatchObject({ requestId: "req_a", replayed: false })
+      yield* here.heal
+      expect(yield* told(here.call(accountId, { key: "key" }))).toBe("replayed")
+      expect(yield* here.call(accountId, { key: "key" })).toMatchObject({ requestId: "req_a", billed: { charged: UNIT } })
+      expect([bench.runs.length, later.runs.length]).toEqual([1, 1])
+      const holds = ["CreditReserved", "Refunded abandoned", "CreditReserved", "Refunded abandoned"]
+      expect(yield* endsIn(shared)).toEqual([...holds, "CreditReserved", "OperationSucceeded"])
+      expect(yield* here.balance(accountId)).toEqual(CHARGED)
+    })
+  )
+
+  testing(
     "is charged late once, also where that is in doubt for long",
     Effect.gen(function* () {
       for (const key of KEYS) {

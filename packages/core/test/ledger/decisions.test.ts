@@ -276,9 +276,18 @@ describe("a settle", () => {
     account(...abandoned, reserved("res_2", { a: 3 }))
       .when(late)
       .thenRefused(new Decisions.InFlight({ reservationId: "res_2" }))
-    account(...abandoned, reserved("res_2", { a: 3 }, { lateOf: "res_1" }), succeeded("res_2", { a: 3 }))
+  })
+
+  test("is charged late once, and never again after that was undone", () => {
+    const late = Decisions.settleLate(call("res_2", 3, { key: key() }), { reservationId: "res_1", replyHash: "reply" })
+    const anew = reserved("res_2", { a: 3 }, { ...keyed, lateOf: "res_1" })
+    const events = [granted("a", 9), reserved("res_1", { a: 3 }), refunded("res_1", { a: 3 }, { reason: "abandoned" }), anew]
+    account(...events, succeeded("res_2", { a: 3 }))
       .when(late)
       .then([])
+    account(...events, refunded("res_2", { a: 3 }))
+      .when(late)
+      .thenRefused(new Decisions.AlreadyEnded({ reservationId: "res_2", outcome: "refunded" }))
   })
 
   test("works on a lot that has expired: a held part stays capturable", () => {

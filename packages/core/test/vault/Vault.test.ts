@@ -1,8 +1,12 @@
-import { createDecipheriv, hkdfSync } from "node:crypto"
+import { createDecipheriv, hkdfSync, randomBytes } from "node:crypto"
+import { setFlagsFromString } from "node:v8"
+import { runInNewContext } from "node:vm"
 import { MemoryStateStore, StateStore } from "@millrace/event-sourcing"
 import { Effect, Result, Schema } from "effect"
 import * as fc from "fast-check"
 import { describe, expect } from "vitest"
+import * as Aead from "../../src/vault/Aead.ts"
+import { RandomBytes } from "../../src/vault/RandomBytes.ts"
 import { ofAccount, ofJob, type Subject, type Vault } from "../../src/vault/Vault.ts"
 import * as FaultyStateStore from "./FaultyStateStore.ts"
 import { checkAsync } from "./Property.ts"
@@ -228,6 +232,37 @@ describe("a destroyed subject", () => {
     )
 
   testing(
+    "leaves no key in memory, also where it was destroyed before its key came to be remembered",
+    Effect.gen(function* () {
+      const store = yield* StateStore.StateStore
+      // The only random bytes as long as a key are keys
+      const drawn: Array<WeakRef<Uint8Array>> = []
+      const random = (size: number) => {
+        const bytes = randomBytes(size)
+        if (size === Aead.KEY) drawn.push(new WeakRef(bytes))
+        return bytes
+      }
+      let meanwhile: Effect.Effect<unknown> = Effect.void
+      const vault = yield* Effect.provideService(
+        open({ ...store, write: (changes) => Effect.tap(store.write(changes), () => meanwhile) }),
+        RandomBytes,
+        random
+      )
+      yield* vault.seal("account:kept", "p", "x")
+      yield* vault.seal("account:destroyed", "p", "x")
+      yield* vault.destroy("account:destroyed")
+      meanwhile = Effect.suspend(() => {
+        meanwhile = Effect.void
+        return Effect.orDie(vault.destroy(account))
+      })
+      yield* vault.seal(account, "p", "x")
+      yield* collectGarbage
+      expect(drawn.map((key) => key.deref() !== undefined)).toEqual([true, false, false])
+      expect(yield* outcome(vault.seal(account, "p", "y"))).toBe("SubjectDestroyed")
+    })
+  )
+
+  testing(
     "cannot be read with any key that can be recovered, as it could before",
     Effect.gen(function* () {
       const { store, vault } = yield* inMemory
@@ -356,6 +391,16 @@ describe("a parent", () => {
       expect(yield* outcome(vault.seal({ name: "part:1", parent: "job:job_1" }, "p", "x"))).toBe("defect")
     })
   )
+})
+
+/** What nobody can reach any more is gone after it. */
+const collectGarbage = Effect.promise(async () => {
+  setFlagsFromString("--expose-gc")
+  const collect: unknown = runInNewContext("gc")
+  // A weak reference that was looked at holds on until the turn of the event loop is over
+  await new Promise((resolve) => setImmediate(resolve))
+  if (typeof collect !== "function") throw new Error("No garbage can be collected here")
+  collect()
 })
 
 // what an attacker could do with the files and the master key

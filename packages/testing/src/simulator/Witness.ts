@@ -26,6 +26,8 @@ export class Witness {
   readonly arrivals: Array<Arrival> = []
   readonly store: Events
   readonly #states = new Map<string, Array<Account.Account>>()
+  /** What stands in the log, but after something that was not seen yet, by the place before it. */
+  readonly #unseen = new Map<number, () => void>()
 
   constructor(world: World, store: Events) {
     this.store = {
@@ -33,11 +35,19 @@ export class Witness {
       append: (stream, expected, events) =>
         Effect.tap(store.append(stream, expected, events), ({ position }) =>
           Effect.sync(() => {
+            const last = Number(position)
             // Sent again, it was there already
-            if (Number(position) <= this.length) return
-            const first = expected === "noStream" ? 0 : expected + 1
-            world.say("log", `${stream} ${first}: ${events.map(({ type }) => type).join(", ")}`)
-            events.forEach((event, i) => this.#see(stream, first + i, event))
+            if (last <= this.length) return
+            // Its own fiber may be overtaken between the append and this
+            this.#unseen.set(last - events.length, () => {
+              const first = expected === "noStream" ? 0 : expected + 1
+              world.say("log", `${stream} ${first}: ${events.map(({ type }) => type).join(", ")}`)
+              events.forEach((event, i) => this.#see(stream, first + i, event))
+            })
+            for (let see = this.#unseen.get(this.length); see !== undefined; see = this.#unseen.get(this.length)) {
+              this.#unseen.delete(this.length)
+              see()
+            }
           })
         )
     }
