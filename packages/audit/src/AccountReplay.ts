@@ -11,22 +11,18 @@ export type Say = (rule: string, detail: string) => void
 export class AccountReplay {
   readonly accountId: string
   state: Account.Account = Account.initial
-  readonly #available: string
-  readonly #reserved: string
-  readonly #receivable: string
+  readonly #own: Postings.OwnAccounts
   #byPostings: Balances = { available: 0, reserved: 0, receivable: 0 }
 
   constructor(accountId: string) {
     this.accountId = accountId
-    this.#available = Postings.available(accountId)
-    this.#reserved = Postings.reserved(accountId)
-    this.#receivable = Postings.receivable(accountId)
+    this.#own = Postings.ownAccounts(accountId)
   }
 
   /** Asks every rule, then folds and posts the event. False when it does not fold: then the account is known no further. */
   next(event: AccountEvent, at: number, prices: Prices, say: Say): boolean {
     const before = this.state
-    const step: Step = { before, at, prices }
+    const step: Step = { before, at, prices, hold: holdOf(before, event) }
     let broken = false
     try {
       for (const { name, broken: ask } of rulesFor(event._tag)) {
@@ -35,7 +31,7 @@ export class AccountReplay {
         broken = true
         say(name, detail)
       }
-      const postings = Postings.postings(this.accountId, before, event)
+      const postings = Postings.postings(this.#own, before, event)
       this.state = Account.Account.evolve(before, event, at)
       // What posts nothing must move nothing
       if (postings.length > 0 || this.state.lots !== before.lots || this.state.debts !== before.debts) this.#post(postings, say)
@@ -51,10 +47,11 @@ export class AccountReplay {
     const unbalanced = postingsSumToZero(postings)
     if (unbalanced !== undefined) say("postings-sum-to-zero", unbalanced)
     let { available, reserved, receivable } = this.#byPostings
+    const own = this.#own
     for (const { account, amount } of postings) {
-      if (account === this.#available) available -= amount
-      else if (account === this.#reserved) reserved -= amount
-      else if (account === this.#receivable) receivable += amount
+      if (account === own.available) available -= amount
+      else if (account === own.reserved) reserved -= amount
+      else if (account === own.receivable) receivable += amount
     }
     const byFold = balancesOf(this.state)
     const disagreement = booksAgree({ available, reserved, receivable }, byFold)
@@ -63,3 +60,6 @@ export class AccountReplay {
     this.#byPostings = byFold
   }
 }
+
+const holdOf = (before: Account.Account, event: AccountEvent): Account.Hold | undefined =>
+  event._tag === "OperationSucceeded" || event._tag === "Refunded" ? Account.get(before.holds, event.reservationId) : undefined

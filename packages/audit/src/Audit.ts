@@ -17,7 +17,7 @@ import { type Place, Problems, type Report, WHOLE_LOG } from "./Report.ts"
 import { holdsAreCovered } from "./rules/Books.ts"
 import { overdueHolds } from "./rules/Endings.ts"
 import { LateRefunds } from "./rules/LateRefunds.ts"
-import { linkHolds, positionIncreases, revisionFollows, timeGoesOn } from "./rules/Log.ts"
+import { linkHolds, millisOf, positionIncreases, revisionFollows, timeGoesOn } from "./rules/Log.ts"
 import { EVENT_ID, readUniqueName, uniqueName } from "./rules/Names.ts"
 import { snapshotAgrees, snapshotOf } from "./rules/Snapshots.ts"
 import { Uniques } from "./Uniques.ts"
@@ -159,7 +159,7 @@ class Pass {
     const say = this.#say
     const misplaced = positionIncreases(this.#position, event)
     if (misplaced !== undefined) say("position-increases", misplaced)
-    this.#unique(EVENT_ID, event.id)
+    if (this.uniques.add(event.id)) this.suspects.set(event.id, EVENT_ID)
 
     const gap = revisionFollows(stream.revision, event)
     const broken = gap === undefined ? linkHolds(stream.hash, event) : undefined
@@ -168,10 +168,12 @@ class Pass {
 
     const at = HashChain.atOf(event)
     if (at !== this.#at || at < stream.at) {
-      const wrong = timeGoesOn(stream.at, at)
+      const millis = millisOf(at)
+      const wrong = timeGoesOn(stream.at, at, millis)
       if (wrong !== undefined) say("time-goes-on", wrong)
       this.#at = at
-      this.#millis = Date.parse(at)
+      // What is written otherwise may still tell a time to go on with
+      this.#millis = millis ?? Date.parse(at)
       if (wrong === undefined && at > this.latest) this.latest = at
     }
 
@@ -198,7 +200,7 @@ class Pass {
       }
       const event = accountCodec.decode(recorded.type, recorded.data)
       const unique = uniqueName(recorded.stream, event)
-      if (unique !== undefined) this.#unique(unique.rule, unique.name)
+      if (unique !== undefined && this.uniques.add(...unique.parts)) this.suspects.set(unique.parts.join(""), unique.rule)
       if (!account.next(event, this.#millis, this.#prices, say)) return false
       if (event._tag === "Refunded" && event.stage === "settled") this.lateRefunds.note(recorded, event)
       return true
@@ -206,10 +208,6 @@ class Pass {
       say("event-is-readable", error instanceof Error ? error.message : String(error))
       return false
     }
-  }
-
-  #unique(rule: string, name: string): void {
-    if (this.uniques.add(name)) this.suspects.set(name, rule)
   }
 
   #compareSnapshot({ account, hash }: Reading, { data, revision }: EventStore.StoredSnapshot, event: EventStore.RecordedEvent): void {
@@ -302,7 +300,7 @@ const checkUniques = Effect.fnUntraced(function* ({ problems, suspects, uniques 
           for (const event of events) {
             f(event.id, EVENT_ID, event)
             const unique = readUniqueName(event)
-            if (unique !== undefined) f(unique.name, unique.rule, event)
+            if (unique !== undefined) f(unique.parts.join(""), unique.rule, event)
           }
         })
       )

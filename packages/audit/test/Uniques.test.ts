@@ -25,6 +25,13 @@ describe("Uniques", () => {
     expect(repeated(new Uniques(), [...names, "payment pay_1", ...twice]).sort()).toEqual(twice.sort())
   })
 
+  it("takes a name in parts for the name that they make", () => {
+    const uniques = new Uniques()
+    expect(uniques.add("reservation ", "res_1", " of ", "account-a")).toBe(false)
+    expect(uniques.add("reservation res_1 of account-a")).toBe(true)
+    expect(uniques.add("reservation ", "res_1", " of ", "account-b")).toBe(false)
+  })
+
   it("finds them in shares where not all fit", () => {
     const uniques = new Uniques(1_000)
     const twice = names.filter((_, i) => i % 97 === 0)

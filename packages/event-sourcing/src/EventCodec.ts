@@ -1,6 +1,7 @@
 /** Events to JSON text and back, every version ever written. */
 import { Schema } from "effect"
 import type { Decider } from "./Decider.ts"
+import * as FieldDecoder from "./FieldDecoder.ts"
 
 /** What the log holds is not known to this release, or is not what its type promises. */
 export class UnreadableEvent extends Error {
@@ -17,7 +18,7 @@ export const make = <Event extends { readonly _tag: string }>(
   decider: Pick<Decider<never, Event>, "events" | "versions">
 ): EventCodec<Event> => {
   const encodeSchema = Schema.encodeSync(decider.events)
-  const decodeSchema = Schema.decodeUnknownSync(decider.events)
+  const decodeSchema = FieldDecoder.make(decider.events)
   return {
     encode: (event) => {
       const { _tag, ...data } = encodeSchema(event)

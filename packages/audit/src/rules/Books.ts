@@ -12,7 +12,7 @@ export interface Balances {
 export const balancesOf = (account: Account.Account): Balances => {
   let available = 0
   let reserved = 0
-  let receivable: number = Account.debt(account)
+  let receivable: number = account.debts.length === 0 ? 0 : Account.debt(account)
   for (const lot of account.lots) {
     available += lot.left
     reserved += lot.held
@@ -29,13 +29,13 @@ export const postingsSumToZero = (postings: ReadonlyArray<Postings.Posting>): st
 }
 
 /** What all postings come to is what the lots of the account say: available, reserved and receivable. */
-export const booksAgree = (byPostings: Balances, byFold: Balances): string | undefined => {
-  for (const name of ["available", "reserved", "receivable"] as const) {
-    if (byPostings[name] !== byFold[name])
-      return `${name} is ${byPostings[name] / 1000} by postings, ${byFold[name] / 1000} by the account's lots`
-  }
-  return undefined
-}
+export const booksAgree = (byPostings: Balances, byFold: Balances): string | undefined =>
+  differs("available", byPostings.available, byFold.available) ??
+  differs("reserved", byPostings.reserved, byFold.reserved) ??
+  differs("receivable", byPostings.receivable, byFold.receivable)
+
+const differs = (name: keyof Balances, byPostings: number, byFold: number): string | undefined =>
+  byPostings === byFold ? undefined : `${name} is ${byPostings / 1000} by postings, ${byFold / 1000} by the account's lots`
 
 /** What is held of lots is held by open holds, to the same amount. Checked where an account ends. */
 export const holdsAreCovered = (account: Account.Account): string | undefined => {

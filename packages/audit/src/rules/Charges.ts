@@ -1,5 +1,4 @@
 /** Prices: what is held and charged follows from the quantity and the price version that the hold pins. */
-import { Account } from "@millrace/core"
 import { credits, rule } from "./Rule.ts"
 
 /** Reserved = quantity × unit price of the pinned version, which was published before and held by then. */
@@ -8,8 +7,7 @@ export const holdIsPriced = rule("hold-is-priced", ["CreditReserved"], ({ operat
 )
 
 /** Charged = quantity that was done × the unit price of the hold. */
-export const chargeIsPriced = rule("charge-is-priced", ["OperationSucceeded"], ({ reservationId, quantity, charged }, { before }) => {
-  const hold = Account.get(before.holds, reservationId)
+export const chargeIsPriced = rule("charge-is-priced", ["OperationSucceeded"], ({ quantity, charged }, { hold }) => {
   if (hold === undefined || charged === (quantity === 0 ? 0 : (hold.amount / hold.quantity) * quantity)) return undefined
   return `${quantity} of ${hold.quantity} held for ${credits(hold.amount)} were done, but ${credits(charged)} charged`
 })

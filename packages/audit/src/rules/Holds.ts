@@ -1,6 +1,5 @@
 /** Holds: each takes what it costs from lots that were there, has a deadline, and ends exactly once. */
 import { Account, Lots } from "@millrace/core"
-import { HashMap } from "effect"
 import { amountOf, credits, differ, notThisMuch, type Parts, rule } from "./Rule.ts"
 
 /** What is held is what the lots of the hold come to. */
@@ -56,15 +55,14 @@ export const lateCallWasAbandoned = rule("late-call-was-abandoned", ["CreditRese
 })
 
 /** What ends a hold finds it open: every hold ends at most once. The end of the log shows those that did not end. */
-export const holdEndsOnce = rule("hold-ends-once", ["OperationSucceeded", "Refunded"], (event, { before }) => {
-  if ((event._tag === "Refunded" && event.stage === "settled") || HashMap.has(before.holds, event.reservationId)) return undefined
+export const holdEndsOnce = rule("hold-ends-once", ["OperationSucceeded", "Refunded"], (event, { before, hold }) => {
+  if ((event._tag === "Refunded" && event.stage === "settled") || hold !== undefined) return undefined
   const past = Account.outcome(before, event.reservationId)
   return `reservation ${event.reservationId} was not open${past === undefined ? "" : `: it had ${past._tag}`}`
 })
 
 /** What is charged is part of what was held, lot by lot, for part of what was asked. */
-export const chargeIsPartOfItsHold = rule("charge-is-part-of-its-hold", ["OperationSucceeded"], (event, { before }) => {
-  const hold = Account.get(before.holds, event.reservationId)
+export const chargeIsPartOfItsHold = rule("charge-is-part-of-its-hold", ["OperationSucceeded"], (event, { hold }) => {
   if (hold === undefined) return undefined
   const { charged, quantity, lots } = event
   if (charged > hold.amount) return `${credits(charged)} was charged of ${credits(hold.amount)} held`
@@ -77,9 +75,8 @@ export const chargeIsPartOfItsHold = rule("charge-is-part-of-its-hold", ["Operat
 })
 
 /** A hold that is given back goes back whole, to the very lots it came from. */
-export const refundIsItsHold = rule("refund-is-its-hold", ["Refunded"], ({ stage, reservationId, amount, lots }, { before }) => {
+export const refundIsItsHold = rule("refund-is-its-hold", ["Refunded"], ({ stage, amount, lots }, { hold }) => {
   if (stage === "settled") return notThisMuch(lots, amount, "what is given back")
-  const hold = Account.get(before.holds, reservationId)
   if (hold === undefined) return undefined
   if (amount !== hold.amount) return `${credits(amount)} was given back of ${credits(hold.amount)} held`
   return notThisMuch(lots, amount, "what is given back") ?? differ(lots, hold.lots, "what went back to")
@@ -89,7 +86,7 @@ export const refundIsItsHold = rule("refund-is-its-hold", ["Refunded"], ({ stage
 export const clawbackTakesWhatIsReleased = rule(
   "clawback-takes-what-is-released",
   ["OperationSucceeded", "Refunded"],
-  (event, { before }) => {
+  (event, { before, hold }) => {
     const { claimed = [] } = event
     if (event._tag === "Refunded" && event.stage === "settled") {
       return differ(
@@ -98,7 +95,6 @@ export const clawbackTakesWhatIsReleased = rule(
         "what repays the debt of"
       )
     }
-    const hold = Account.get(before.holds, event.reservationId)
     if (hold === undefined) return undefined
     const charged = event._tag === "OperationSucceeded" ? event.lots : []
     const owed = event._tag === "OperationSucceeded" ? (event.owed ?? []) : []

@@ -23,11 +23,10 @@ export const lotExpiresAtItsTime = rule("lot-expires-at-its-time", ["LotExpired"
 })
 
 /** A hold or trial that nobody ended goes back when its deadline has come, not before. */
-export const holdLapsesAtItsTime = rule("hold-lapses-at-its-time", ["Refunded", "TrialReleased"], (event, { before, at }) => {
+export const holdLapsesAtItsTime = rule("hold-lapses-at-its-time", ["Refunded", "TrialReleased"], (event, { before, at, hold }) => {
   const { dueAt, reservationId } = event
   if (dueAt === undefined) return undefined
-  const deadline =
-    event._tag === "Refunded" ? Account.get(before.holds, reservationId)?.expiresAt : Account.get(before.trial.open, reservationId)
+  const deadline = event._tag === "Refunded" ? hold?.expiresAt : Account.get(before.trial.open, reservationId)
   if (deadline !== undefined && deadline !== dueAt) return `${reservationId} was to end at ${iso(deadline)}, not ${iso(dueAt)}`
   return dueAt > at ? `${reservationId} ended before ${iso(dueAt)}` : undefined
 })

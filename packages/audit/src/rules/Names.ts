@@ -17,18 +17,19 @@ const SIGN_UP = "sign-up-credits-are-granted-once"
 
 export interface UniqueName {
   readonly rule: string
-  readonly name: string
+  /** The name, in parts. */
+  readonly parts: ReadonlyArray<string>
 }
 
 /** What an account's event names that no other event may. */
 export const uniqueName = (stream: string, event: AccountEvent): UniqueName | undefined => {
   switch (event._tag) {
     case "CreditReserved":
-      return { rule: RESERVATION, name: `reservation ${event.reservationId} of ${stream}` }
+      return { rule: RESERVATION, parts: ["reservation ", event.reservationId, " of ", stream] }
     case "CreditsGranted":
-      if (event.source === "signup") return { rule: SIGN_UP, name: `sign-up of ${stream}` }
+      if (event.source === "signup") return { rule: SIGN_UP, parts: ["sign-up of ", stream] }
       if (!Lots.isPaid(event.source) || event.paymentRef === null) return undefined
-      return { rule: PAYMENT, name: `payment ${event.paymentRef}` }
+      return { rule: PAYMENT, parts: ["payment ", event.paymentRef] }
     default:
       return undefined
   }

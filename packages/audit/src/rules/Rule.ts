@@ -12,6 +12,8 @@ export interface Step {
   readonly at: number
   /** What was published so far. */
   readonly prices: Prices
+  /** For what ends a reservation, or gives it back: its hold, while that is open. */
+  readonly hold: Account.Hold | undefined
 }
 
 type Tag = AccountEvent["_tag"]
@@ -20,8 +22,8 @@ export interface Rule {
   readonly name: string
   /** The events it is about. */
   readonly tags: ReadonlyArray<Tag> | "all"
-  /** What is wrong with the event; undefined when nothing is. */
-  readonly broken: (event: AccountEvent, step: Step) => string | undefined
+  /** What is wrong with the event, which is one of those: `rulesFor` chooses. Undefined when nothing is. */
+  broken(event: AccountEvent, step: Step): string | undefined
 }
 
 /** A rule about events of some types. */
@@ -29,11 +31,7 @@ export const rule = <T extends Tag>(
   name: string,
   tags: ReadonlyArray<T>,
   broken: (event: EventOf<T>, step: Step) => string | undefined
-): Rule => {
-  const names: ReadonlyArray<string> = tags
-  const concerns = (event: AccountEvent): event is EventOf<T> => names.includes(event._tag)
-  return { name, tags, broken: (event, step) => (concerns(event) ? broken(event, step) : undefined) }
-}
+): Rule => ({ name, tags, broken })
 
 /** An amount of each of some lots, in thousandths. */
 export type Parts = ReadonlyArray<{ readonly lotId: string; readonly amount: number }>

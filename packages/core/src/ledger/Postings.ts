@@ -23,46 +23,68 @@ export const available = (accountId: string): string => `liabilities:credits:${a
 export const reserved = (accountId: string): string => `liabilities:credits:${accountId}:reserved`
 export const operationIncome = (operation: string): string => `income:operations:${operation}`
 
-/** The postings of `event`, which happened to the account as it was `before`. Empty for events that move no money. */
-export const postings = (accountId: string, before: Account, event: AccountEvent): ReadonlyArray<Posting> => {
-  const own = { available: available(accountId), reserved: reserved(accountId), receivable: receivable(accountId) }
+/** The names of what is an account's own. */
+export interface OwnAccounts {
+  readonly available: string
+  readonly reserved: string
+  readonly receivable: string
+}
+
+export const ownAccounts = (accountId: string): OwnAccounts => ({
+  available: available(accountId),
+  reserved: reserved(accountId),
+  receivable: receivable(accountId)
+})
+
+/**
+ * The postings of `event`, which happened to the account as it was `before`. Empty for events that move no money.
+ * Who asks about event after event of an account gives its names, made once.
+ */
+export const postings = (of: string | OwnAccounts, before: Account, event: AccountEvent): ReadonlyArray<Posting> => {
+  const own = typeof of === "string" ? ownAccounts(of) : of
   switch (event._tag) {
     case "CreditsGranted":
-      return entry([funds(event.source), event.amount], [own.available, -event.amount])
+      return entry(debit(funds(event.source), event.amount), credit(own.available, event.amount))
     case "CreditReserved":
-      return entry([own.available, event.amount], [own.reserved, -event.amount])
+      return entry(debit(own.available, event.amount), credit(own.reserved, event.amount))
     case "OperationSucceeded": {
       const hold = get(before.holds, event.reservationId)
       if (hold === undefined) throw new Error(`Reservation ${event.reservationId} is not open`)
-      const claimed = Lots.total(event.claimed ?? [])
-      const back = hold.amount - event.charged - claimed
+      const claimed = claimedOf(event)
       return entry(
-        [own.reserved, hold.amount],
-        [operationIncome(hold.operation), -event.charged],
-        [own.available, -back],
-        [own.receivable, -claimed]
+        debit(own.reserved, hold.amount),
+        credit(operationIncome(hold.operation), event.charged),
+        credit(own.available, hold.amount - event.charged - claimed),
+        credit(own.receivable, claimed)
       )
     }
     case "Refunded": {
-      const claimed = Lots.total(event.claimed ?? [])
-      const from = event.stage === "reserved" ? own.reserved : REFUNDS
-      return entry([from, event.amount], [own.available, claimed - event.amount], [own.receivable, -claimed])
+      const claimed = claimedOf(event)
+      return entry(
+        debit(event.stage === "reserved" ? own.reserved : REFUNDS, event.amount),
+        credit(own.available, event.amount - claimed),
+        credit(own.receivable, claimed)
+      )
     }
     case "LotExpired": {
       const lot = Lots.find(before.lots, event.lotId)
       if (lot === undefined) throw new Error(`Lot ${event.lotId} is not known`)
-      return entry([own.available, event.amount], [Lots.isPaid(lot.source) ? BREAKAGE : PROMOTIONS, -event.amount])
+      return entry(debit(own.available, event.amount), credit(Lots.isPaid(lot.source) ? BREAKAGE : PROMOTIONS, event.amount))
     }
     case "CreditsClawedBack":
       return entry(
-        [own.available, event.fromAvailable],
-        [own.receivable, Credits.of(event.fromHeld + event.debt)],
-        [PAYMENTS, -event.amount]
+        debit(own.available, event.fromAvailable),
+        debit(own.receivable, Credits.of(event.fromHeld + event.debt)),
+        credit(PAYMENTS, event.amount)
       )
     case "DebtRepaid":
-      return entry([own.available, event.amount], [own.receivable, -event.amount])
+      return entry(debit(own.available, event.amount), credit(own.receivable, event.amount))
     case "ClawbackReversed":
-      return entry([PAYMENTS, event.amount], [own.receivable, -(event.toHeld + event.toDebt)], [own.available, -event.toAvailable])
+      return entry(
+        debit(PAYMENTS, event.amount),
+        credit(own.receivable, event.toHeld + event.toDebt),
+        credit(own.available, event.toAvailable)
+      )
     default:
       return []
   }
@@ -70,5 +92,11 @@ export const postings = (accountId: string, before: Account, event: AccountEvent
 
 const funds = (source: Lots.LotSource): string => (Lots.isPaid(source) ? PAYMENTS : PROMOTIONS)
 
-const entry = (...lines: ReadonlyArray<readonly [account: string, amount: number]>): ReadonlyArray<Posting> =>
-  lines.filter(([, amount]) => amount !== 0).map(([account, amount]) => ({ account, amount }))
+const claimedOf = ({ claimed }: { readonly claimed?: Lots.LotParts }): Credits.Credits =>
+  claimed === undefined ? Credits.zero : Lots.total(claimed)
+
+const debit = (account: string, amount: number): Posting => ({ account, amount })
+
+const credit = (account: string, amount: number): Posting => ({ account, amount: -amount })
+
+const entry = (...lines: ReadonlyArray<Posting>): ReadonlyArray<Posting> => lines.filter(({ amount }) => amount !== 0)

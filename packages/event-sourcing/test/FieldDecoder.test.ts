@@ -1,0 +1,114 @@
+import { Effect, Schema, SchemaGetter } from "effect"
+import fc from "fast-check"
+import { describe, expect, test } from "vitest"
+import * as FieldDecoder from "../src/FieldDecoder.ts"
+
+fc.configureGlobal({ seed: 1 })
+
+type Tagged = { readonly _tag: string }
+type Events = Schema.Codec<Tagged, Tagged>
+
+const Day = Schema.DateFromString
+const Lowercase = Schema.String.pipe(
+  Schema.decodeTo(Schema.String, {
+    decode: SchemaGetter.transform((text: string) => text.toLowerCase()),
+    encode: SchemaGetter.passthrough()
+  })
+)
+
+const Called = Schema.TaggedStruct("Timed", {
+  text: Schema.String.pipe(
+    Schema.decodeTo(Schema.String, {
+      decode: SchemaGetter.transform((text: string) => `${text}!`),
+      encode: SchemaGetter.passthrough()
+    })
+  )
+})
+
+/** Everything that may change on the way: a field itself, within others, from nothing, by its name, or the whole. */
+const schemas: Readonly<Record<string, Events>> = {
+  "a union": Schema.Union([
+    Schema.TaggedStruct("Plain", { text: Schema.String, amount: Schema.optionalKey(Schema.Int) }),
+    Schema.TaggedStruct("Timed", { on: Day, until: Schema.optionalKey(Day), text: Lowercase }),
+    Schema.TaggedStruct("Deep", { days: Schema.Array(Schema.Struct({ on: Day })), until: Schema.NullOr(Day) }),
+    Schema.TaggedStruct("Other", {})
+  ]),
+  "one struct": Schema.TaggedStruct("Timed", { on: Schema.optionalKey(Day), text: Schema.optional(Lowercase) }),
+  "fields that may all be missing": Schema.TaggedStruct("Timed", { until: Schema.optionalKey(Day) }),
+  "a default": Schema.TaggedStruct("Timed", {
+    on: Day,
+    text: Lowercase.pipe(Schema.withDecodingDefaultKey(Effect.succeed("NOTHING")))
+  }),
+  "what comes of nothing, where there may be nothing": Schema.TaggedStruct("Timed", {
+    text: Schema.optionalKey(Schema.String).pipe(
+      Schema.decodeTo(Schema.optionalKey(Schema.String), {
+        decode: SchemaGetter.withDefault(Effect.succeed("nothing")),
+        encode: SchemaGetter.passthrough()
+      })
+    ),
+    on: Schema.optionalKey(Day)
+  }),
+  "two of one tag": Schema.Union([
+    Schema.TaggedStruct("Timed", { on: Schema.String, amount: Schema.Int }),
+    Schema.TaggedStruct("Timed", { on: Schema.Union([Day, Schema.String]), text: Lowercase })
+  ]),
+  "one of any tag before": Schema.Union([
+    Schema.Struct({ _tag: Schema.String, text: Schema.String }),
+    Schema.TaggedStruct("Timed", { text: Lowercase })
+  ]),
+  "fields of any name": Schema.StructWithRest(Schema.TaggedStruct("Timed", { text: Lowercase }), [Schema.Record(Schema.String, Lowercase)]),
+  "a check of the whole": Schema.TaggedStruct("Timed", { on: Day, text: Schema.String }).check(
+    Schema.makeFilter(({ on, text }) => on.toISOString().startsWith(text) || "expected the same day twice")
+  ),
+  "a check of the whole as it is written": Schema.flip(
+    Schema.TaggedStruct("Timed", { on: Schema.flip(Day), text: Schema.String }).check(
+      Schema.makeFilter(({ on, text }) => on.startsWith(text) || "expected the same day twice")
+    )
+  ),
+  "other names": Schema.TaggedStruct("Timed", { at: Day, text: Lowercase }).pipe(Schema.encodeKeys({ at: "on" })),
+  "a union that is decoded twice": Schema.Union([Called, Schema.TaggedStruct("Other", {})]).pipe(
+    Schema.decodeTo(Schema.Union([Schema.TaggedStruct("Timed", { text: Lowercase }), Schema.TaggedStruct("Other", {})]))
+  ),
+  "a struct that is decoded twice": Schema.Union([
+    Called.pipe(Schema.decodeTo(Schema.TaggedStruct("Timed", { text: Lowercase }))),
+    Schema.TaggedStruct("Other", {})
+  ])
+}
+
+const text = fc.constantFrom("", "2026-01-31", "2026-01-31T00:00:00.000Z", "SOME text", "nothing")
+const field = fc.oneof(text, fc.integer(), fc.constant(null), fc.array(fc.record({ on: text })))
+const fields = { text: field, amount: field, on: field, until: field, days: field, at: field }
+const encoded = fc
+  .tuple(
+    fc.constantFrom("Plain", "Timed", "Deep", "Other", "None", "toString"),
+    fc.oneof({ weight: 20, arbitrary: fc.record(fields, { requiredKeys: [] }) }, { weight: 1, arbitrary: fc.array(text) })
+  )
+  // As JSON text becomes it
+  .map(([_tag, event]): Tagged => Object.assign(JSON.parse(JSON.stringify(event)), { _tag }))
+
+const outcome = (decode: (encoded: Tagged) => Tagged, event: Tagged) => {
+  try {
+    return { event: decode(event) }
+  } catch (error) {
+    return { refusal: error instanceof Error ? error.message : error }
+  }
+}
+
+describe("field by field, an event is decoded or refused as its schema says", () => {
+  test.each(Object.entries(schemas))("%s", (_, schema) => {
+    const decode = FieldDecoder.make(schema)
+    const asSaid = Schema.decodeUnknownSync(schema)
+    let decoded = 0
+    fc.assert(
+      fc.property(encoded, (event) => {
+        const before = structuredClone(event)
+        const due = outcome(asSaid, event)
+        expect(outcome(decode, event)).toStrictEqual(due)
+        expect(event).toStrictEqual(before)
+        if (due.event !== undefined) decoded++
+      }),
+      { numRuns: 3_000 }
+    )
+    expect(decoded).toBeGreaterThan(0)
+  })
+})
