@@ -17,7 +17,7 @@ export interface EventCodec<Event> {
 export const make = <Event extends { readonly _tag: string }>(
   decider: Pick<Decider<never, Event>, "events" | "versions">
 ): EventCodec<Event> => {
-  const encodeSchema = Schema.encodeSync(decider.events)
+  const encodeSchema = FieldDecoder.make(Schema.flip(decider.events))
   const decodeSchema = FieldDecoder.make(decider.events)
   return {
     encode: (event) => {
