@@ -3,13 +3,13 @@
  * upstreams of its operations.
  */
 
-import type { Deadlines, EventStore, StateStore } from "@millrace/event-sourcing"
+import type { Aggregate, Deadlines, EventStore, StateStore } from "@millrace/event-sourcing"
 import { Layer } from "effect"
 import { KeyRing } from "./accounts/KeyRing.ts"
 import { Registration, type Options as RegistrationOptions } from "./accounts/Registration.ts"
 import { Charge, type ChargeOptions } from "./billing/Charge.ts"
 import { CircuitBreaker, type CircuitBreakerOptions } from "./billing/CircuitBreaker.ts"
-import { PriceBook } from "./billing/PricePlan.ts"
+import { type EffectiveTooEarly, PriceBook } from "./billing/PricePlan.ts"
 import { RateLimit, type RateLimitPolicy } from "./billing/RateLimit.ts"
 import { Recovery } from "./billing/Recovery.ts"
 import { Replies } from "./billing/Replies.ts"
@@ -18,7 +18,7 @@ import { Ledger, type LedgerOptions } from "./ledger/Ledger.ts"
 import { Catalog } from "./operations/Catalog.ts"
 import type * as Operation from "./operations/Operation.ts"
 import type { MasterKey } from "./vault/MasterKey.ts"
-import { Vault } from "./vault/Vault.ts"
+import { Vault, type WrongMasterKey } from "./vault/Vault.ts"
 
 export interface MillraceOptions<Op extends Operation.Any> {
   readonly operations: ReadonlyArray<Op>
@@ -38,8 +38,17 @@ export interface MillraceOptions<Op extends Operation.Any> {
 
 const RATE_LIMIT: RateLimitPolicy = { limit: 60, window: 60 }
 
+/** What an administrator uses. */
+export type Administration = Ledger | PriceBook | KeyRing | Registration | Vault
+/** Why it does not start. */
+export type StartError = WrongMasterKey | EffectiveTooEarly | Aggregate.Failure | StateStore.StateUnavailable
+
+type Stores = EventStore.EventStore | StateStore.StateStore | MasterKey
+
 /** Without operations: what an administrator needs, who opens accounts, issues keys, grants credits and looks things up. */
-export const administration = (options: Pick<MillraceOptions<never>, "accounts" | "adjustmentLifetime" | "registration"> = {}) => {
+export const administration = (
+  options: Pick<MillraceOptions<never>, "accounts" | "adjustmentLifetime" | "registration"> = {}
+): Layer.Layer<Administration, StartError, Stores> => {
   const { accounts, adjustmentLifetime, registration } = options
   const ledger = Ledger.layer({ ...accounts, ...(adjustmentLifetime === undefined ? {} : { adjustmentLifetime }) })
   return Layer.mergeAll(KeyRing.layer, Registration.layer(registration)).pipe(
@@ -64,4 +73,4 @@ export const layer = <Op extends Operation.Any>(options: MillraceOptions<Op>) =>
   )
 
 /** What {@link layer} needs. */
-export type Requirements<Op extends Operation.Any> = EventStore.EventStore | StateStore.StateStore | MasterKey | Operation.Services<Op>
+export type Requirements<Op extends Operation.Any> = Stores | Operation.Services<Op>
