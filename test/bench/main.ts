@@ -13,21 +13,41 @@ const benchmarks = {
   startup: () => import("./startup.ts")
 }
 
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  options: {
-    json: { type: "boolean", default: false },
-    rounds: { type: "string", default: "3" },
-    seconds: { type: "string", default: "2" }
-  }
-})
-const unknown = positionals.filter((name) => !(name in benchmarks))
-if (unknown.length > 0) {
-  console.error(`No benchmark ${unknown.join(", ")}: there are ${Object.keys(benchmarks).join(", ")}`)
+const USAGE = `npm run bench [-- NAME ...] [--rounds N] [--seconds N] [--json]
+NAME: ${Object.keys(benchmarks).join(", ")}; all of them by default`
+
+const refuse = (reason: string): never => {
+  console.error(`${reason}\n${USAGE}`)
   process.exit(2)
 }
 
+const parsed = () => {
+  try {
+    return parseArgs({
+      allowPositionals: true,
+      options: {
+        help: { type: "boolean", default: false },
+        json: { type: "boolean", default: false },
+        rounds: { type: "string", default: "3" },
+        seconds: { type: "string", default: "2" }
+      }
+    })
+  } catch (error) {
+    return refuse(error instanceof Error ? error.message : String(error))
+  }
+}
+
+const { values, positionals } = parsed()
+if (values.help) {
+  console.log(USAGE)
+  process.exit()
+}
+const unknown = positionals.filter((name) => !(name in benchmarks))
+if (unknown.length > 0) refuse(`There is no benchmark ${unknown.join(", ")}`)
+
 const options = { rounds: Number(values.rounds), millis: Number(values.seconds) * 1000 }
+if (!Number.isInteger(options.rounds) || options.rounds < 1) refuse(`--rounds ${values.rounds} is no number of rounds`)
+if (!(options.millis > 0)) refuse(`--seconds ${values.seconds} is no time`)
 const results: Record<string, unknown> = {}
 for (const [name, load] of Object.entries(benchmarks)) {
   if (positionals.length > 0 && !positionals.includes(name)) continue
