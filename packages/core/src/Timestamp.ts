@@ -55,9 +55,16 @@ const daysOf = (year: number, month: number): number => {
   return month === 2 && isLeap ? 29 : (DAYS[month] ?? 0)
 }
 
+const message = "expected a time such as 2026-01-31T00:00:00.000Z"
+
+/** The years 0000 to 9999: what could not be read again is not written. */
+const Instant = Schema.Int.annotate({ message }).check(
+  Schema.isBetween({ minimum: -62_167_219_200_000, maximum: 253_402_300_799_999 }, { message })
+)
+
 /** Exactly as it is written, `2026-01-31T00:00:00.000Z`, so that what is read and written again is the same text. */
 export const Timestamp: Schema.Codec<Timestamp, string> = Schema.String.pipe(
-  Schema.decodeTo(Schema.Int.annotate({ message: "expected a time such as 2026-01-31T00:00:00.000Z" }), {
+  Schema.decodeTo(Instant, {
     decode: SchemaGetter.transform(fromIso),
     encode: SchemaGetter.transform(toIso)
   })

@@ -79,4 +79,10 @@ describe("a timestamp", () => {
       expect(() => decode(text)).toThrow("expected a time such as 2026-01-31T00:00:00.000Z")
     for (const other of [0, null, new Date(0)]) expect(() => decode(other)).toThrow("Expected string")
   })
+
+  test("is not written where it could not be read again", () => {
+    const encode = Schema.encodeSync(Timestamp)
+    for (const millis of [FIRST, LAST]) expect(decode(encode(millis))).toBe(millis)
+    for (const millis of [FIRST - 1, LAST + 1, 8.64e15, Number.NaN, 0.5]) expect(() => encode(millis)).toThrow(/expected a time/u)
+  })
 })
