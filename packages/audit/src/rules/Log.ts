@@ -1,7 +1,5 @@
 /** What is true of every event of every stream, whatever it says: its place, its link, its time. */
-import { Timestamp } from "@millrace/core"
-import { type EventStore, HashChain } from "@millrace/event-sourcing"
-import { Option, Schema } from "effect"
+import { type EventStore, fromIso, HashChain } from "@millrace/event-sourcing"
 
 /** Positions increase through the whole log: there is one order, and no event stands in it twice. */
 export const positionIncreases = (previous: string, event: EventStore.RecordedEvent): string | undefined =>
@@ -17,13 +15,14 @@ export const linkHolds = (previous: HashChain.Hash, event: EventStore.RecordedEv
   return HashChain.isSealed(event) ? "its hash is not that of what it says and what stands before it" : "it carries no hash"
 }
 
-const decodeTime = Schema.decodeUnknownOption(Timestamp)
-
 /** A time as it is written, in milliseconds since 1970; undefined for any other text. */
-export const millisOf = (at: string): Timestamp | undefined => Option.getOrUndefined(decodeTime(at))
+export const millisOf = (at: string): number | undefined => {
+  const millis = fromIso(at)
+  return Number.isNaN(millis) ? undefined : millis
+}
 
 /** Time is written one way and never goes back within a stream. `millis` is what {@link millisOf} made of `at`. */
-export const timeGoesOn = (previous: string, at: string, millis: Timestamp | undefined): string | undefined => {
+export const timeGoesOn = (previous: string, at: string, millis: number | undefined): string | undefined => {
   if (millis === undefined) return `${JSON.stringify(at)} is no time`
   return at >= previous ? undefined : `${at} stands after ${previous}`
 }
