@@ -17,6 +17,7 @@ export interface EventCodec<Event> {
 export const make = <Event extends { readonly _tag: string }>(
   decider: Pick<Decider<never, Event>, "events" | "versions">
 ): EventCodec<Event> => {
+  // Decoding by the flipped schema is encoding
   const encodeSchema = FieldDecoder.make(Schema.flip(decider.events))
   const decodeSchema = FieldDecoder.make(decider.events)
   return {

@@ -222,7 +222,7 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
     accountId: string,
     { key: before, ...call }: Decisions.Reserve
   ): Effect.fn.Return<Committed | Reply, ChargeError> {
-    const key = before && { ...before, lookedUpAt: clock.currentTimeMillisUnsafe() }
+    const key = before && lookedUpNow(before)
     const replay = key && (yield* replayOf(accountId, key))
     return replay ?? (yield* held(accountId, { ...call, ...(key && { key }) }))
   })
@@ -259,7 +259,7 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
     return end !== undefined && "charged" in end ? end : "refunded"
   })
 
-  // 4 and 5: keep the reply of what was done, settle
+  // 3, the work itself, is in Work.ts. 4 and 5: keep the reply, settle
 
   const settled = (accountId: string, call: Decisions.Reserve, hold: Committed, done: Done): Effect.Effect<Reply, ChargeError> => {
     const { key, requestId, reservationId } = call
@@ -330,7 +330,7 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
   /** A reservation of its own: so its key is looked up again, for another attempt may have used it since. */
   const chargedLate = Effect.fnUntraced(
     function* (accountId: string, { key: before, ...late }: Decisions.Reserve, hold: Committed, done: Done) {
-      const key = before && { ...before, lookedUpAt: clock.currentTimeMillisUnsafe() }
+      const key = before && lookedUpNow(before)
       if (key !== undefined && (yield* replayOf(accountId, key)) !== undefined) return yield* new ResultWithheld()
       const call: Decisions.Reserve = { ...late, reservationId: yield* newReservationId, ...(key && { key }) }
       if (key !== undefined) yield* keep(accountId, call, key, hold.revision, done)
@@ -442,12 +442,14 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
       yield* endAnyway(Effect.catchTag(settle, "ChargeExceedsHold", refundAndDie))
     })
 
+  const lookedUpNow = (key: Omit<Key, "lookedUpAt">): Key => ({ ...key, lookedUpAt: clock.currentTimeMillisUnsafe() })
+
   const keyOf = ({ accountId, idempotency }: Caller): Key | undefined =>
-    idempotency && {
+    idempotency &&
+    lookedUpNow({
       hash: vault.hmac("idempotency-key", `${accountId}\n${idempotency.key}`),
-      fingerprint: vault.hmac("request-fingerprint", idempotency.request),
-      lookedUpAt: clock.currentTimeMillisUnsafe()
-    }
+      fingerprint: vault.hmac("request-fingerprint", idempotency.request)
+    })
 
   return Charge.of({ run, recover, giveBack })
 })
