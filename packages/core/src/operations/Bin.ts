@@ -41,5 +41,16 @@ export const lookup = Operation.make("bin.lookup", {
   run: Effect.fnUntraced(function* ({ bin }) {
     const directory = yield* BinDirectory
     return { data: yield* directory.lookup(bin) }
-  })
+  }),
+  example: {
+    input: { bin: "45717360" },
+    data: {
+      bin: "45717360",
+      scheme: "visa",
+      type: "debit",
+      brand: "Visa",
+      country: { name: "Denmark", code: "DK", currency: "DKK" },
+      bank: { name: "Jyske Bank A/S" }
+    }
+  }
 })

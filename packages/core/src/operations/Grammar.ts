@@ -52,5 +52,9 @@ export const check = Operation.make("grammar.check", {
   run: Effect.fnUntraced(function* ({ text, language = DEFAULT_LANGUAGE }) {
     const checker = yield* GrammarChecker
     return { data: yield* checker.check({ text, language }) }
-  })
+  }),
+  example: {
+    input: { text: "This are a test.", language: "en-US" },
+    data: { matches: [{ message: "Use `is` here.", offset: 5, length: 3, replacements: ["is"], rule: "Agreement" }] }
+  }
 })

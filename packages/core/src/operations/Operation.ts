@@ -3,7 +3,7 @@
  * they are. Everything else about it (endpoint, OpenAPI, catalog entry, client, generators) derives from this value.
  */
 import { type Duration, Effect, type Schema } from "effect"
-import type { OperationError } from "./OperationError.ts"
+import type { OperationError, UpstreamNotConfigured } from "./OperationError.ts"
 
 type Fields = Schema.Struct.Fields
 type Path = `/${string}`
@@ -60,6 +60,10 @@ export interface Operation<
   readonly timeout: Duration.Input
   /** Fields of input or data that are never echoed, logged or written in clear. */
   readonly secret: ReadonlyArray<string>
+  /** Fails where no provider was set up for it at this host: the catalog then says so. */
+  readonly configured: Effect.Effect<void, UpstreamNotConfigured, R>
+  /** A call and its answer, for whoever reads the documentation. */
+  readonly example?: { readonly input: Input<Params, Query, Body>; readonly data: Success["Type"] }
 }
 
 /** Any operation, for lists of them. */
@@ -83,7 +87,8 @@ export const make = <
   ECheck extends OperationError = never,
   RCheck = never,
   ERecover extends OperationError = never,
-  RRecover = never
+  RRecover = never,
+  RConfigured = never
 >(
   key: Key,
   options: {
@@ -103,8 +108,10 @@ export const make = <
     readonly recover?: (reservationId: string) => Effect.Effect<Outcome<Success["Type"]> | undefined, ERecover, RRecover>
     readonly timeout?: Duration.Input
     readonly secret?: ReadonlyArray<string>
+    readonly configured?: Effect.Effect<void, UpstreamNotConfigured, RConfigured>
+    readonly example?: { readonly input: Input<Params, Query, Body>; readonly data: Success["Type"] }
   }
-): Operation<Key, Method, P, Params, Query, Body, Success, ERun | ECheck | ERecover, RRun | RCheck | RRecover> => ({
+): Operation<Key, Method, P, Params, Query, Body, Success, ERun | ECheck | ERecover, RRun | RCheck | RRecover | RConfigured> => ({
   key,
   summary: options.summary,
   route: {
@@ -121,5 +128,7 @@ export const make = <
   run: options.run,
   ...(options.recover === undefined ? {} : { recover: options.recover }),
   timeout: options.timeout ?? "30 seconds",
-  secret: options.secret ?? []
+  secret: options.secret ?? [],
+  configured: options.configured ?? Effect.void,
+  ...(options.example === undefined ? {} : { example: options.example })
 })
