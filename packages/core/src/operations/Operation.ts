@@ -109,7 +109,7 @@ export const make = <
     readonly timeout?: Duration.Input
     readonly secret?: ReadonlyArray<string>
     readonly configured?: Effect.Effect<void, UpstreamNotConfigured, RConfigured>
-    readonly example?: { readonly input: Input<Params, Query, Body>; readonly data: Success["Type"] }
+    readonly example?: { readonly input: NoInfer<Input<Params, Query, Body>>; readonly data: NoInfer<Success["Type"]> }
   }
 ): Operation<Key, Method, P, Params, Query, Body, Success, ERun | ECheck | ERecover, RRun | RCheck | RRecover | RConfigured> => ({
   key,

@@ -107,6 +107,7 @@ export const dress = <R>(operation: Some<R>, services: Context.Context<R>, weath
   const dressed: Dressed = {
     ...rest,
     check: (input, caller) => Effect.provideContext(operation.check(input, caller), services),
+    configured: Effect.provideContext(operation.configured, services),
     run
   }
   if (recover === undefined) return dressed
