@@ -3,6 +3,7 @@
 import {
   type Authenticated,
   AuthThrottle,
+  clientOf,
   KeyRing,
   RateLimit,
   type RateLimited,
@@ -26,6 +27,8 @@ export interface Access {
   ) => Effect.Effect<Authenticated, Unauthorized | TooManyFailures | Aggregate.Failure>
   /** Counts one call of an account. */
   readonly admit: (accountId: string) => Effect.Effect<RateLimitState, RateLimited>
+  /** Counts one call without a key, for the client's address; nothing to count where the host does not say which that is. */
+  readonly admitClient: (request: HttpServerRequest.HttpServerRequest) => Effect.Effect<RateLimitState | undefined, RateLimited>
 }
 
 /**
@@ -45,5 +48,10 @@ export const make: Effect.Effect<Access, never, KeyRing | AuthThrottle | RateLim
         : Effect.andThen(throttle.check(address), throttle.failed(address))
     })
 
-  return { authenticate, admit: (accountId) => rates.consume(`account:${accountId}`) }
+  return {
+    authenticate,
+    admit: (accountId) => rates.consume(`account:${accountId}`),
+    admitClient: ({ remoteAddress }) =>
+      Option.isNone(remoteAddress) ? Effect.undefined : rates.consume(`client:${clientOf(remoteAddress.value)}`)
+  }
 })

@@ -5,15 +5,18 @@
 
 import { AccountBilling, type ApiKey, Bin, Grammar } from "@millrace/core"
 import { Array } from "effect"
-import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { HttpApi, HttpApiGroup, OpenApi } from "effect/http-api"
 import * as Endpoint from "./Endpoint.ts"
-import { Health, Ready } from "./Readiness.ts"
+import * as Document from "./openapi/Document.ts"
+import { system } from "./System.ts"
 
 /** Operations that belong together: one tag in OpenAPI, one property of a client, one scope of API keys. */
 export interface Group<Operations extends Array.NonEmptyReadonlyArray<Endpoint.Servable>> {
   readonly operations: Operations
-  /** What an API key must be good for. */
-  readonly scope: ApiKey.Scope
+  /** What an API key must be good for; undefined: no key is asked for. */
+  readonly scope: ApiKey.Scope | undefined
+  /** What they are about, for the documentation. */
+  readonly description: string | undefined
 }
 
 export type Groups = Readonly<Record<string, Group<Array.NonEmptyReadonlyArray<Endpoint.Servable>>>>
@@ -24,28 +27,25 @@ export type OperationsOf<G extends Groups> = G[keyof G]["operations"][number]
 /** A group whose operations any key may call that is good for `scope`: billed `operations` by default. */
 export const group = <const Operations extends Array.NonEmptyReadonlyArray<Endpoint.Servable>>(
   operations: Operations,
-  { scope = "operations" }: { readonly scope?: ApiKey.Scope } = {}
-): Group<Operations> => ({ operations, scope })
+  { scope = "operations", description }: { readonly scope?: ApiKey.Scope; readonly description?: string } = {}
+): Group<Operations> => ({ operations, scope, description })
+
+/** A group for callers without a key, who are limited by their address. Its operations are priced at nothing. */
+export const publicGroup = <const Operations extends Array.NonEmptyReadonlyArray<Endpoint.Servable>>(
+  operations: Operations,
+  { description }: { readonly description?: string } = {}
+): Group<Operations> => ({ operations, scope: undefined, description })
 
 /** The operations that come with Millrace. */
 export const standard: Standard = {
-  lookups: group([Grammar.check, Bin.lookup]),
-  account: group([AccountBilling.read], { scope: "read" })
+  lookups: group([Grammar.check, Bin.lookup], { description: "Questions with an answer." }),
+  account: group([AccountBilling.read], { scope: "read", description: "What an account has, and may." })
 }
 
 export type Standard = {
   readonly lookups: Group<readonly [typeof Grammar.check, typeof Bin.lookup]>
   readonly account: Group<readonly [typeof AccountBilling.read]>
 }
-
-/** Whether the process lives, and whether it can serve: without a key, outside of `/api/v1`. */
-export const system = HttpApiGroup.make("system").add(
-  HttpApiEndpoint.get("health", "/health", { success: Health }).annotate(OpenApi.Summary, "Whether the process is alive"),
-  HttpApiEndpoint.get("ready", "/ready", { success: Ready, error: Ready.pipe(HttpApiSchema.status(503)) }).annotate(
-    OpenApi.Summary,
-    "Whether it can serve calls, and why not"
-  )
-)
 
 export type Contract<G extends Groups> = HttpApi.HttpApi<
   "millrace",
@@ -62,15 +62,17 @@ export interface Api<G extends Groups> {
 }
 
 /** Two operations of one key, or of one method and path, are a defect. */
-export const make = <const G extends Groups>(groups: G): Api<G> => {
+export const make = <const G extends Groups>(groups: G, info: Document.Info = {}): Api<G> => {
   const operations: ReadonlyArray<OperationsOf<G>> = Object.values(groups).flatMap(({ operations }) => operations)
   assertDistinct(operations)
-  const described = Object.entries(groups).map(([name, { operations }]) =>
-    HttpApiGroup.make(name).add(...Array.map(operations, Endpoint.make))
+  const described = Object.entries(groups).map(([name, { operations, scope, description }]) =>
+    HttpApiGroup.make(name)
+      .add(...Array.map(operations, (operation) => Endpoint.make(operation, scope === undefined)))
+      .annotateMerge(OpenApi.annotations(description === undefined ? {} : { description }))
   )
   const contract = HttpApi.make("millrace")
     .add(system, ...described)
-    .annotateMerge(OpenApi.annotations({ title: "Millrace", version: "1.0.0" }))
+    .annotateMerge(OpenApi.annotations({ transform: (spec) => Document.complete(spec, groups, info) }))
   return { groups, operations, contract: contract as unknown as Contract<G> }
 }
 

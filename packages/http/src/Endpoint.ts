@@ -2,6 +2,7 @@
 
 import type { Charge, Operation, OperationError } from "@millrace/core"
 import { Schema } from "effect"
+import { HttpMethod } from "effect/http"
 import { HttpApiEndpoint, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Envelope } from "./Envelope.ts"
 import { type ErrorBody, errorSchemas } from "./ErrorCode.ts"
@@ -19,8 +20,12 @@ export type Fields = Readonly<Record<string, Schema.Codec<any, any>>>
 // biome-ignore lint/suspicious/noExplicitAny: inputs are contravariant, so only `any` admits every operation
 export interface Servable extends Charge.Runnable<any, any, OperationError, any> {
   readonly summary: string
+  readonly description?: string
   readonly route: Operation.Route<Method, `/${string}`, Fields, Fields, Fields>
   readonly secret: ReadonlyArray<string>
+  // biome-ignore lint/suspicious/noExplicitAny: as above
+  readonly example?: { readonly input: any; readonly data: any }
+  readonly links?: ReadonlyArray<Operation.Link>
 }
 
 /** What an operation needs to run. */
@@ -49,11 +54,17 @@ type Json<S extends Schema.Top> = [S] extends [never] ? never : Schema.toCodecJs
 
 const part = (fields: Fields) => (Object.keys(fields).length === 0 ? undefined : Schema.Struct(fields))
 
-export const make = <Op extends Servable>({ key, summary, success, route }: Op): EndpointOf<Op> =>
+/** `grammar.check` is `GrammarCheck`. */
+const pascal = (key: string): string => key.replaceAll(/(?:^|[^A-Za-z0-9]+)([A-Za-z0-9])/gu, (_, letter: string) => letter.toUpperCase())
+
+/** `isPublic`: no key is asked for. */
+export const make = <Op extends Servable>({ key, summary, success, route }: Op, isPublic: boolean): EndpointOf<Op> =>
   HttpApiEndpoint.make(route.method)(key, `${PREFIX}${route.path}`, {
     params: part(route.params),
     query: part(route.query),
     payload: route.method === "GET" ? undefined : part(route.body),
-    success: Envelope(success).pipe(HttpApiSchema.status(route.status)),
-    error: errorSchemas
+    success: Envelope(success)
+      .annotate({ identifier: `${pascal(key)}Reply` })
+      .pipe(HttpApiSchema.status(route.status)),
+    error: errorSchemas({ isPublic, hasBody: HttpMethod.hasBody(route.method) })
   }).annotateMerge(OpenApi.annotations({ identifier: key, summary })) as EndpointOf<Op>

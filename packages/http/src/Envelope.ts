@@ -6,7 +6,7 @@ export const Request = Schema.Struct({
   id: Schema.String,
   method: Schema.String,
   path: Schema.String,
-  input: Schema.Union([Schema.Record(Schema.String, Schema.Unknown), Schema.Tuple([])])
+  input: Schema.Union([Schema.Record(Schema.String, Schema.Unknown), Schema.Array(Schema.Unknown).check(Schema.isMaxLength(0))])
 })
 export type Request = typeof Request.Type
 

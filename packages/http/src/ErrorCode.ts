@@ -5,8 +5,12 @@
 import { Schema, Struct } from "effect"
 import { HttpApiSchema } from "effect/http-api"
 
+export type ErrorStatus = 400 | 401 | 402 | 403 | 404 | 405 | 408 | 409 | 413 | 415 | 422 | 429 | 431 | 500 | 503
+
 interface Terms {
-  readonly status: 400 | 401 | 402 | 403 | 404 | 405 | 408 | 409 | 413 | 415 | 422 | 429 | 431 | 500 | 503
+  readonly status: ErrorStatus
+  /** What it says to a developer, for the documentation. */
+  readonly means: string
   /** Whether the same call may succeed later, and is safe to send again: `X-Should-Retry`. */
   readonly retry: boolean
   /** Seconds to wait at the least: `Retry-After`, unless the error itself knows better. */
@@ -15,44 +19,68 @@ interface Terms {
 
 const TERMS = {
   // who calls, and what they have
-  unauthorized: { status: 401, retry: false },
-  insufficient_scope: { status: 403, retry: false },
-  insufficient_credits: { status: 402, retry: false },
-  account_in_debt: { status: 402, retry: false },
-  account_suspended: { status: 402, retry: false },
-  rate_limited: { status: 429, retry: true, after: 1 },
+  unauthorized: { status: 401, means: "The API key is missing, malformed, unknown, expired or revoked.", retry: false },
+  insufficient_scope: { status: 403, means: "The API key is good, but not for this operation.", retry: false },
+  insufficient_credits: {
+    status: 402,
+    means: "The account has fewer credits than the call costs; the headers say how many are short.",
+    retry: false
+  },
+  account_in_debt: { status: 402, means: "The account owes credits, and nothing priced runs until they are repaid.", retry: false },
+  account_suspended: { status: 402, means: "The account is suspended, and nothing priced runs until it is reinstated.", retry: false },
+  rate_limited: { status: 429, means: "Too many requests; wait for as long as Retry-After says.", retry: true, after: 1 },
 
   // what is asked
-  route_not_found: { status: 404, retry: false },
-  not_found: { status: 404, retry: false },
-  method_not_allowed: { status: 405, retry: false },
-  payload_too_large: { status: 413, retry: false },
-  unsupported_media_type: { status: 415, retry: false },
-  malformed_json: { status: 422, retry: false },
-  invalid_request: { status: 422, retry: false },
-  cost_exceeds_limit: { status: 422, retry: false },
+  route_not_found: { status: 404, means: "There is nothing at this path.", retry: false },
+  not_found: { status: 404, means: "The resource does not exist, is gone, or belongs to another account.", retry: false },
+  method_not_allowed: { status: 405, means: "The path takes other methods, which the header Allow names.", retry: false },
+  payload_too_large: { status: 413, means: "The request body is too large.", retry: false },
+  unsupported_media_type: { status: 415, means: "The request body is not application/json in UTF-8.", retry: false },
+  malformed_json: { status: 422, means: "The request body is not valid JSON.", retry: false },
+  invalid_request: { status: 422, means: "A field or header is missing, unknown or out of bounds; the message names each.", retry: false },
+  cost_exceeds_limit: { status: 422, means: "The call would cost more than X-Max-Credits allows.", retry: false },
 
   // idempotency
-  idempotency_key_in_use: { status: 409, retry: true, after: 1 },
-  idempotency_key_reused: { status: 422, retry: false },
-  reply_unavailable: { status: 409, retry: false },
+  idempotency_key_in_use: { status: 409, means: "A call with this Idempotency-Key is still running.", retry: true, after: 1 },
+  idempotency_key_reused: { status: 422, means: "This Idempotency-Key was used for another request.", retry: false },
+  reply_unavailable: {
+    status: 409,
+    means: "The call under this Idempotency-Key succeeded, but its reply was not kept. It does not run again.",
+    retry: false
+  },
 
   // what is our fault, or our upstreams': always uncharged
-  internal_error: { status: 500, retry: false },
-  upstream_unavailable: { status: 503, retry: true, after: 5 },
-  upstream_not_configured: { status: 503, retry: false, after: 3600 },
-  operation_not_priced: { status: 503, retry: false, after: 3600 },
-  account_unavailable: { status: 503, retry: false, after: 60 },
-  store_unavailable: { status: 503, retry: true, after: 2 },
-  busy: { status: 503, retry: true, after: 1 },
-  outcome_unknown: { status: 503, retry: true, after: 2 },
-  result_withheld: { status: 503, retry: true, after: 1 },
-  shutting_down: { status: 503, retry: true, after: 1 },
+  internal_error: { status: 500, means: "A fault of ours. Nothing was charged.", retry: false },
+  upstream_unavailable: { status: 503, means: "The service behind the operation failed. Nothing was charged.", retry: true, after: 5 },
+  upstream_not_configured: {
+    status: 503,
+    means: "The operation is not set up at this host. Nothing was charged.",
+    retry: false,
+    after: 3600
+  },
+  operation_not_priced: { status: 503, means: "The operation has no price yet, so it cannot be called.", retry: false, after: 3600 },
+  account_unavailable: { status: 503, means: "The account cannot be read at this host. Nothing was charged.", retry: false, after: 60 },
+  store_unavailable: { status: 503, means: "The service cannot reach its store. Nothing was charged.", retry: true, after: 2 },
+  busy: { status: 503, means: "Too many calls wait for this account. Nothing was charged.", retry: true, after: 1 },
+  outcome_unknown: {
+    status: 503,
+    means:
+      "The store did not say in time whether the call was settled. With an Idempotency-Key the same request tells; without one it costs nothing.",
+    retry: true,
+    after: 2
+  },
+  result_withheld: {
+    status: 503,
+    means: "The call took longer than its credits were held for. Nothing was charged.",
+    retry: true,
+    after: 1
+  },
+  shutting_down: { status: 503, means: "The server is about to end. Nothing was charged.", retry: true, after: 1 },
 
   // what is no request at all
-  bad_request: { status: 400, retry: false },
-  request_timeout: { status: 408, retry: true },
-  headers_too_large: { status: 431, retry: false }
+  bad_request: { status: 400, means: "This is no HTTP request, or its body ended before its time.", retry: false },
+  request_timeout: { status: 408, means: "The request did not arrive in time.", retry: true },
+  headers_too_large: { status: 431, means: "The headers are too large.", retry: false }
 } as const satisfies Record<string, Terms>
 
 export type ErrorCode = keyof typeof TERMS
@@ -60,6 +88,9 @@ export type ErrorCode = keyof typeof TERMS
 export const ERROR_CODES: ReadonlyArray<ErrorCode> = Struct.keys(TERMS)
 
 export const termsOf = (code: ErrorCode): Terms => TERMS[code]
+
+/** All codes of one status. */
+export const codesOf = (status: number): ReadonlyArray<ErrorCode> => ERROR_CODES.filter((code) => TERMS[code].status === status)
 
 /** The body of every error. */
 const body = (codes: ReadonlyArray<ErrorCode>) =>
@@ -77,11 +108,32 @@ const body = (codes: ReadonlyArray<ErrorCode>) =>
 export const ErrorBody = body(ERROR_CODES)
 export type ErrorBody = typeof ErrorBody.Type
 
-const STATUSES = [401, 402, 403, 404, 409, 413, 415, 422, 429, 500, 503] as const
+/** Who an operation is for decides what may go wrong. */
+export interface Refusable {
+  readonly isPublic: boolean
+  readonly hasBody: boolean
+}
 
-/** The errors of an operation, one schema a status, for the contract. */
-export const errorSchemas: ReadonlyArray<typeof ErrorBody> = STATUSES.map((status) =>
-  body(ERROR_CODES.filter((code) => TERMS[code].status === status))
-    .annotate({ identifier: `Error${status}` })
-    .pipe(HttpApiSchema.status(status))
+const STATUSES: ReadonlyArray<ErrorStatus> = [400, 401, 402, 403, 404, 405, 408, 409, 413, 415, 422, 429, 431, 500, 503]
+
+/** What needs an account, or a body. */
+const isPossible = (status: ErrorStatus, { isPublic, hasBody }: Refusable): boolean =>
+  !(isPublic && (status === 401 || status === 402 || status === 403 || status === 409)) && (hasBody || status !== 415)
+
+const schemas = new Map(
+  STATUSES.map((status) => [
+    status,
+    body(codesOf(status))
+      .annotate({ identifier: `Error${status}` })
+      .pipe(HttpApiSchema.status(status))
+  ])
+)
+
+/** The errors that there are for an operation, one schema a status, for the contract. */
+export const errorSchemas = (operation: Refusable): ReadonlyArray<typeof ErrorBody> =>
+  STATUSES.filter((status) => isPossible(status, operation)).flatMap((status) => schemas.get(status) ?? [])
+
+/** What may be wrong with a request before it means anything. */
+export const protocolErrorSchemas: ReadonlyArray<typeof ErrorBody> = ([400, 405, 408, 431, 500] as const).flatMap(
+  (status) => schemas.get(status) ?? []
 )

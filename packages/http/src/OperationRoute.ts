@@ -26,7 +26,8 @@ export const make = Effect.fnUntraced(function* <R>({ bodyLimit, services }: Opt
   const charge = yield* Charge.Charge
   const access = yield* Access.make
 
-  return (operation: Servable, scope: ApiKey.Scope): HttpRouter.Route<never, never> => {
+  /** `scope` undefined: no key is asked for. */
+  return (operation: Servable, scope: ApiKey.Scope | undefined): HttpRouter.Route<never, never> => {
     const { route, secret } = operation
     const path = `${PREFIX}${route.path}` as const
     const decode = Input.make(operation)
@@ -36,9 +37,9 @@ export const make = Effect.fnUntraced(function* <R>({ bodyLimit, services }: Opt
       // A look at the headers of a billed call would be charged like the call
       if (request.method !== route.method) return yield* new MethodNotAllowed({ allow: [route.method] })
       yield* Body.checkLength(request, bodyLimit)
-      const { accountId, scopes } = yield* access.authenticate(request)
-      exchange.accountId = accountId
-      exchange.rate = yield* access.admit(accountId)
+      const caller = scope === undefined ? undefined : yield* access.authenticate(request)
+      exchange.accountId = caller?.accountId
+      exchange.rate = yield* caller === undefined ? access.admitClient(request) : access.admit(caller.accountId)
       const body = HttpMethod.hasBody(route.method) ? yield* Body.read(request, bodyLimit) : undefined
       const { params } = yield* HttpRouter.RouteContext
       const query = yield* HttpServerRequest.ParsedSearchParams
@@ -46,16 +47,18 @@ export const make = Effect.fnUntraced(function* <R>({ bodyLimit, services }: Opt
       const headers = CallHeaders.parse(request.headers)
       if (Result.isFailure(input) || Result.isFailure(headers))
         return yield* new InvalidRequest({ issues: [...issuesOf(input), ...issuesOf(headers)] })
-      if (!scopes.includes(scope)) return yield* new InsufficientScope({ scope })
+      if (caller !== undefined && scope !== undefined && !caller.scopes.includes(scope)) return yield* new InsufficientScope({ scope })
       const { idempotencyKey, maxCost } = headers.success
-      const reply = yield* charge.run(operation, input.success.value, {
-        accountId,
-        requestId: exchange.id,
-        ...(idempotencyKey === undefined
-          ? {}
-          : { idempotency: { key: idempotencyKey, request: `${request.method} ${request.url}\n${body?.text ?? ""}` } }),
-        ...(maxCost === undefined ? {} : { maxCost })
-      })
+      const reply = yield* caller === undefined
+        ? charge.runPublic(operation, input.success.value, exchange.id)
+        : charge.run(operation, input.success.value, {
+            accountId: caller.accountId,
+            requestId: exchange.id,
+            ...(idempotencyKey === undefined
+              ? {}
+              : { idempotency: { key: idempotencyKey, request: `${request.method} ${request.url}\n${body?.text ?? ""}` } }),
+            ...(maxCost === undefined ? {} : { maxCost })
+          })
       exchange.charged = reply.replayed ? Credits.zero : reply.billed?.charged
       const echo = {
         id: reply.requestId,

@@ -92,7 +92,12 @@ export const problemOf = (failure: Failure): Problem => {
       const { required, available, shortfall } = failure
       return {
         code: "insufficient_credits",
-        message: `This call needs ${credits(required)}; ${credits(available)} available, ${credits(shortfall)} short.`
+        message: `This call needs ${credits(required)}; ${credits(available)} available, ${credits(shortfall)} short.`,
+        headers: {
+          "x-credits-required": String(Credits.toDecimal(required)),
+          "x-credits-available": String(Credits.toDecimal(available)),
+          "x-credits-shortfall": String(Credits.toDecimal(shortfall))
+        }
       }
     }
     case "AccountInDebt":

@@ -109,8 +109,28 @@ const unpriced = Operation.make("test.unpriced", {
   run: () => Effect.succeed({ data: {} })
 })
 
+/** For everybody. */
+const open = Operation.make("test.open", {
+  summary: "Say the same again",
+  description: "Needs no key.",
+  route: { method: "GET", path: "/open/:word", params: { word: Schema.String }, query: { loud: Schema.optionalKey(Schema.Boolean) } },
+  success: Schema.Struct({ word: Schema.String }),
+  run: ({ word, loud }) => Effect.succeed({ data: { word: loud === true ? word.toUpperCase() : word } }),
+  example: { input: { word: "hello", loud: true }, data: { word: "HELLO" } },
+  links: [{ operation: "test.open", parameters: { word: "/word" } }]
+})
+
+/** Public by mistake. */
+const mispriced = Operation.make("test.mispriced", {
+  summary: "Priced, and yet public",
+  route: { method: "GET", path: "/mispriced" },
+  success: Schema.Struct({}),
+  run: () => Effect.succeed({ data: {} })
+})
+
 export const api = Api.make({
   ...Api.standard,
+  open: Api.publicGroup([open, mispriced], { description: "What everybody may ask." }),
   test: Api.group([work, unpriced]),
   money: Api.group(
     [
@@ -140,7 +160,14 @@ const MASTER_KEY = "1f".repeat(32)
 
 /** Of the operations above, in thousandths. */
 const prices = Layer.effectDiscard(
-  Effect.flatMap(PricePlan.PriceBook, (book) => book.publish({ "test.work": Credits.of(2_000), "test.money": Credits.of(0) }))
+  Effect.flatMap(PricePlan.PriceBook, (book) =>
+    book.publish({
+      "test.work": Credits.of(2_000),
+      "test.money": Credits.of(0),
+      "test.open": Credits.of(0),
+      "test.mispriced": Credits.of(1_000)
+    })
+  )
 )
 
 export const services = ({
@@ -149,7 +176,9 @@ export const services = ({
   events = MemoryEventStore.layer
 }: Options = {}) =>
   Layer.mergeAll(Readiness.Readiness.layer(), prices, AuthThrottle.layer({ failures: authFailures })).pipe(
-    Layer.provideMerge(Millrace.layer({ operations: [Grammar.check, Bin.lookup, AccountBilling.read, work, unpriced], rateLimit })),
+    Layer.provideMerge(
+      Millrace.layer({ operations: [Grammar.check, Bin.lookup, AccountBilling.read, work, unpriced, open, mispriced], rateLimit })
+    ),
     Layer.provideMerge(Layer.mergeAll(events, MemoryStateStore.layer, Layer.orDie(MasterKey.layer(MASTER_KEY)), grammar, bins, Bench.layer))
   )
 

@@ -11,6 +11,8 @@ import { type Account, get, outcome } from "../ledger/Account.ts"
 import * as Decisions from "../ledger/Decisions.ts"
 import { type Committed, Ledger } from "../ledger/Ledger.ts"
 import * as Lots from "../ledger/Lots.ts"
+import * as Metrics from "../observability/Metrics.ts"
+import * as Spans from "../observability/Spans.ts"
 import type { OperationError, UpstreamUnavailable } from "../operations/OperationError.ts"
 import { Vault, type VaultFailure } from "../vault/Vault.ts"
 import { CircuitBreaker } from "./CircuitBreaker.ts"
@@ -81,6 +83,12 @@ export class Charge extends Context.Service<
       input: Input,
       caller: Caller
     ) => Effect.Effect<Reply, E | ChargeError, R>
+    /** Runs an operation for whoever asks, without an account. It must be priced at nothing: a defect where it is not. */
+    readonly runPublic: <Input, A, E extends OperationError, R>(
+      operation: Runnable<Input, A, E, R>,
+      input: Input,
+      requestId: string
+    ) => Effect.Effect<Reply, E | ChargeError, R>
     /** Ends a hold that is due: by what its operation says became of the call, where it can say, else by giving it back. */
     readonly recover: <E extends OperationError, R>(
       operation: Pick<Runnable<never, unknown, E, R>, "recover" | "success"> | undefined,
@@ -110,6 +118,9 @@ const TRY_AGAIN = { schedule: Schedule.exponential("20 millis"), times: 5 } as c
 /** What the caller was not told in time is put right behind its back, for as long as it takes. */
 const PUT_RIGHT = Schedule.min([Schedule.exponential("100 millis"), Schedule.spaced("10 seconds")])
 
+/** Who calls where no account does. */
+const PUBLIC = "public"
+
 /** How long the caller waits for the promise to be written down that he shall not pay. */
 const WRITTEN_WITHIN = "1 second"
 
@@ -137,13 +148,30 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
   const scope: Scope.Scope = yield* Effect.scope
 
   const run = <Input, A, E extends OperationError, R>(operation: Runnable<Input, A, E, R>, input: Input, caller: Caller) =>
-    Effect.suspend((): Effect.Effect<Reply, E | ChargeError, R> => {
-      const key = keyOf(caller)
-      const call = breaker.guard(upstreamOf(operation.key), runNow(operation, input, caller, key))
-      return key === undefined
-        ? call
-        : Effect.flatMap(replayOf(caller.accountId, key), (replay) => (replay ? Effect.succeed(replay) : call))
-    })
+    observed(
+      operation.key,
+      Effect.suspend((): Effect.Effect<Reply, E | ChargeError, R> => {
+        const key = keyOf(caller)
+        const call = breaker.guard(upstreamOf(operation.key), runNow(operation, input, caller, key))
+        return key === undefined
+          ? call
+          : Effect.flatMap(replayOf(caller.accountId, key), (replay) => (replay ? Effect.succeed(replay) : call))
+      })
+    )
+
+  const runPublic = <Input, A, E extends OperationError, R>(operation: Runnable<Input, A, E, R>, input: Input, requestId: string) =>
+    breaker.guard(
+      upstreamOf(operation.key),
+      Effect.gen(function* () {
+        const caller = { accountId: PUBLIC, requestId }
+        yield* operation.check(input, caller)
+        const { unitPrice } = yield* prices.quote(operation.key)
+        if (operation.quantity(input) * unitPrice > 0) return yield* Effect.die(new Error(`${operation.key} has a price: it needs an account`))
+        const { data } = yield* attempt(breaker, operation, input, { ...caller, reservationId: yield* newReservationId })
+        const reply: Reply = { requestId, data, replayed: false }
+        return reply
+      })
+    )
 
   const runNow = Effect.fnUntraced(function* <Input, A, E extends OperationError, R>(
     operation: Runnable<Input, A, E, R>,
@@ -451,8 +479,12 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
       fingerprint: vault.hmac("request-fingerprint", idempotency.request)
     })
 
-  return Charge.of({ run, recover, giveBack })
+  return Charge.of({ run, runPublic, recover, giveBack })
 })
+
+/** Counted, and shown in its trace, by what became of it. */
+const observed = <E, R>(operation: string, call: Effect.Effect<Reply, E, R>): Effect.Effect<Reply, E, R> =>
+  Spans.around(Metrics.charge(operation, call), () => ({ name: `charge ${operation}`, attributes: { "millrace.operation": operation } }))
 
 const settleOf = (reservationId: string, { data, quantity }: Done): Decisions.Settle => ({
   reservationId,

@@ -47,7 +47,11 @@ export interface Operation<
   /** Names the operation in events, the price plan and the catalog. Never changes. */
   readonly key: Key
   readonly summary: string
+  /** What a developer should know beside the summary: sentences, in Markdown. */
+  readonly description?: string
   readonly route: Route<Method, P, Params, Query, Body>
+  /** What the price plan prices: a call, unless it says otherwise, such as an address. One word. */
+  readonly unit: string
   /** Units of the price plan that the call is held for. */
   readonly quantity: (input: Input<Params, Query, Body>) => number
   readonly success: Success
@@ -64,6 +68,16 @@ export interface Operation<
   readonly configured: Effect.Effect<void, UpstreamNotConfigured, R>
   /** A call and its answer, for whoever reads the documentation. */
   readonly example?: { readonly input: Input<Params, Query, Body>; readonly data: Success["Type"] }
+  /** Operations that take what this one gives. */
+  readonly links?: ReadonlyArray<Link>
+}
+
+/** From an answer to the next call. */
+export interface Link {
+  /** Key of the operation that follows. */
+  readonly operation: string
+  /** Its parameters, each by a JSON pointer (RFC 6901) into the data of the answer, such as `/id`. */
+  readonly parameters: Readonly<Record<string, string>>
 }
 
 /** Any operation, for lists of them. */
@@ -93,6 +107,7 @@ export const make = <
   key: Key,
   options: {
     readonly summary: string
+    readonly description?: string
     readonly route: {
       readonly method: Method
       readonly path: P
@@ -104,16 +119,20 @@ export const make = <
     readonly success: Success
     readonly run: (input: Input<Params, Query, Body>, caller: Caller) => Effect.Effect<Outcome<Success["Type"]>, ERun, RRun>
     readonly check?: (input: Input<Params, Query, Body>, caller: Omit<Caller, "reservationId">) => Effect.Effect<void, ECheck, RCheck>
+    /** `call` by default. */
+    readonly unit?: string
     readonly quantity?: (input: Input<Params, Query, Body>) => number
     readonly recover?: (reservationId: string) => Effect.Effect<Outcome<Success["Type"]> | undefined, ERecover, RRecover>
     readonly timeout?: Duration.Input
     readonly secret?: ReadonlyArray<string>
     readonly configured?: Effect.Effect<void, UpstreamNotConfigured, RConfigured>
     readonly example?: { readonly input: NoInfer<Input<Params, Query, Body>>; readonly data: NoInfer<Success["Type"]> }
+    readonly links?: ReadonlyArray<Link>
   }
 ): Operation<Key, Method, P, Params, Query, Body, Success, ERun | ECheck | ERecover, RRun | RCheck | RRecover | RConfigured> => ({
   key,
   summary: options.summary,
+  ...(options.description === undefined ? {} : { description: options.description }),
   route: {
     method: options.route.method,
     path: options.route.path,
@@ -122,6 +141,7 @@ export const make = <
     body: options.route.body ?? ({} as Body),
     status: options.route.status ?? 200
   },
+  unit: options.unit ?? "call",
   quantity: options.quantity ?? (() => 1),
   success: options.success,
   check: options.check ?? (() => Effect.void),
@@ -130,5 +150,6 @@ export const make = <
   timeout: options.timeout ?? "30 seconds",
   secret: options.secret ?? [],
   configured: options.configured ?? Effect.void,
-  ...(options.example === undefined ? {} : { example: options.example })
+  ...(options.example === undefined ? {} : { example: options.example }),
+  ...(options.links === undefined ? {} : { links: options.links })
 })

@@ -1,0 +1,33 @@
+/** What a process says of itself, to everybody: that it lives, that it can serve, and what. */
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { PREFIX } from "./Endpoint.ts"
+import { errorSchemas, protocolErrorSchemas } from "./ErrorCode.ts"
+import { Health, Ready } from "./Readiness.ts"
+
+export const HEALTH = "/health"
+export const READY = "/ready"
+export const OPENAPI = `${PREFIX}/openapi.json`
+
+export const system = HttpApiGroup.make("system")
+  .add(
+    HttpApiEndpoint.get("health", HEALTH, { success: Health, error: protocolErrorSchemas }).annotateMerge(
+      OpenApi.annotations({ summary: "Whether the process is alive", description: "For whoever restarts it when it is not." })
+    ),
+    HttpApiEndpoint.get("ready", READY, {
+      success: Ready,
+      error: [Ready.pipe(HttpApiSchema.status(503)), ...protocolErrorSchemas]
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "Whether it can serve calls, and why not",
+        description: "For load balancers, and for operators: its stores answer, and its projections are caught up."
+      })
+    ),
+    HttpApiEndpoint.get("openapi", OPENAPI, {
+      success: Schema.Record(Schema.String, Schema.Unknown),
+      error: errorSchemas({ isPublic: true, hasBody: false })
+    }).annotateMerge(
+      OpenApi.annotations({ identifier: "catalog.openapi", summary: "This document", description: "OpenAPI 3.1 of all that is served." })
+    )
+  )
+  .annotateMerge(OpenApi.annotations({ description: "What the service says of itself. No key is needed." }))

@@ -1,0 +1,97 @@
+/** The routes beside those of operations: health, readiness, and the documentation for programs and for people. */
+import { Context, Effect, Layer } from "effect"
+import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { type HttpApi, type HttpApiGroup, HttpApiSwagger, OpenApi } from "effect/http-api"
+import * as Access from "./Access.ts"
+import { CurrentExchange } from "./Exchange.ts"
+import { problemOf, responseOf } from "./Problem.ts"
+import { Readiness } from "./Readiness.ts"
+import { HEALTH, OPENAPI, READY } from "./System.ts"
+
+export interface Options<Groups extends HttpApiGroup.Constraint> {
+  readonly contract: HttpApi.HttpApi<string, Groups>
+  /** Where people read it, if anywhere. */
+  readonly docs: `/${string}` | false
+}
+
+export const make = Effect.fnUntraced(function* <Groups extends HttpApiGroup.Constraint>({ contract, docs }: Options<Groups>) {
+  const { report } = yield* Readiness
+  const access = yield* Access.make
+
+  const told = (path: `/${string}`, response: Effect.Effect<HttpServerResponse.HttpServerResponse>) =>
+    HttpRouter.route(
+      "GET",
+      path,
+      Effect.gen(function* () {
+        const exchange = yield* CurrentExchange
+        exchange.route = path
+        return yield* response
+      })
+    )
+
+  /** What costs more to send than to ask for is limited like calls without a key. */
+  const published = (path: `/${string}`, response: HttpServerResponse.HttpServerResponse) =>
+    HttpRouter.route(
+      "GET",
+      path,
+      Effect.gen(function* () {
+        const exchange = yield* CurrentExchange
+        exchange.route = path
+        return yield* Effect.match(access.admitClient(yield* HttpServerRequest.HttpServerRequest), {
+          onFailure: (limited) => responseOf(problemOf(limited), exchange.id),
+          onSuccess: (rate) => {
+            exchange.rate = rate
+            return response
+          }
+        })
+      })
+    )
+
+  const health = HttpServerResponse.jsonUnsafe({ status: "alive" }, { headers: NEVER_KEPT })
+  const document = HttpServerResponse.text(JSON.stringify(OpenApi.fromApi(contract)), {
+    contentType: "application/json",
+    headers: REVALIDATED
+  })
+  return [
+    told(HEALTH, Effect.succeed(health)),
+    told(
+      READY,
+      Effect.map(report, (ready) =>
+        HttpServerResponse.jsonUnsafe(ready, { status: ready.status === "ready" ? 200 : 503, headers: NEVER_KEPT })
+      )
+    ),
+    published(OPENAPI, document),
+    ...(docs === false ? [] : [published(docs, yield* viewer(contract))])
+  ]
+})
+
+const NEVER_KEPT = { "cache-control": "no-store" }
+const REVALIDATED = { "cache-control": "no-cache" }
+
+/** All that the page needs is in it; it loads nothing, and calls nobody but this server. */
+const POLICY = [
+  "default-src 'none'",
+  "script-src 'unsafe-inline'",
+  "style-src 'unsafe-inline'",
+  "img-src 'self' data:",
+  "font-src data:",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'"
+].join("; ")
+
+/** Swagger UI, which comes with Effect. */
+const viewer = Effect.fnUntraced(function* <Groups extends HttpApiGroup.Constraint>(contract: HttpApi.HttpApi<string, Groups>) {
+  const path = "/"
+  const page = yield* Effect.scoped(
+    Effect.gen(function* () {
+      const router = yield* Layer.build(Layer.provideMerge(HttpApiSwagger.layer(contract, { path }), HttpRouter.layer))
+      const request = HttpServerRequest.fromWeb(new Request(`http://localhost${path}`))
+      return yield* Context.get(router, HttpRouter.HttpRouter)
+        .asHttpEffect()
+        .pipe(Effect.provideService(HttpServerRequest.HttpServerRequest, request), Effect.orDie)
+    })
+  )
+  return HttpServerResponse.setHeaders(page, { ...REVALIDATED, "content-security-policy": POLICY, "referrer-policy": "no-referrer" })
+})

@@ -1,0 +1,279 @@
+/**
+ * The OpenAPI document of an API. Paths, parameters and bodies come from the contract; what a contract cannot say is completed here:
+ * headers, examples, links, and what each error means.
+ */
+import { Schema } from "effect"
+import type { Groups } from "../Api.ts"
+import { type Fields, PREFIX, type Servable } from "../Endpoint.ts"
+import { codesOf, type ErrorBody, type ErrorStatus, termsOf } from "../ErrorCode.ts"
+import * as Headers from "./Headers.ts"
+
+/** JSON. */
+// biome-ignore lint/suspicious/noExplicitAny: a document of JSON is walked, not known
+type Json = any
+
+/** What a host says of its service. */
+export interface Info {
+  /** `Millrace` by default. */
+  readonly title?: string
+  /** Markdown. */
+  readonly description?: string
+  readonly contact?: { readonly name?: string; readonly url?: string; readonly email?: string }
+  /** Where the API is reached: where the document is, by default. */
+  readonly servers?: ReadonlyArray<{ readonly url: string; readonly description?: string }>
+}
+
+/** Of the document, by which clients tell one contract from another. */
+export const VERSION = "1.0.0"
+
+const DESCRIPTION = `One API of many small operations, each billed in credits: 1 credit is $0.001.
+
+Every call carries \`Authorization: Bearer <API key>\`. A success is wrapped in an envelope of \`status\`, \`data\` and \`request\`; an error is an object with a stable \`code\`. Calls that fail cost nothing. Each billed answer says in \`X-Credits-Charged\` what it cost, and in \`X-Credits-Balance\` what is left. A call sent again under the same \`Idempotency-Key\` runs once.`
+
+const EXAMPLE_ID = Headers.RESPONSE_HEADERS["X-Request-Id"].example
+
+interface Described {
+  readonly operation: Servable
+  readonly isPublic: boolean
+}
+
+/** The document that a contract generates, made complete. `groups` are those that the contract was made of. */
+export const complete = (spec: Json, groups: Groups, info: Info): Json => {
+  const operations = new Map<string, Described>(
+    Object.values(groups).flatMap(({ operations, scope }) =>
+      operations.map((operation) => [operation.key, { operation, isPublic: scope === undefined }] as const)
+    )
+  )
+  const uses = new Set<Headers.RequestHeader>()
+  for (const item of Object.values<Json>(spec.paths)) {
+    for (const [method, endpoint] of Object.entries<Json>(item)) {
+      const described = operations.get(endpoint.operationId)
+      item[method] = described === undefined ? ofSystem(endpoint) : ofOperation(endpoint, described, operations, uses)
+    }
+  }
+  const statuses = new Set(
+    Object.values<Json>(spec.paths).flatMap((item) =>
+      Object.values<Json>(item).flatMap(({ responses }) => Object.keys(responses).map(Number).filter(isErrorStatus))
+    )
+  )
+  const responses = Object.fromEntries([...statuses].sort((a, b) => a - b).map((status) => [`Error${status}`, errorResponse(status)]))
+  const schemas = mapValues(spec.components.schemas, lenient)
+  for (const status of statuses) schemas[`Error${status}`].examples = codesOf(status).map(exampleOf)
+  return withoutNoise({
+    ...spec,
+    info: {
+      title: info.title ?? "Millrace",
+      version: VERSION,
+      description: info.description ?? DESCRIPTION,
+      contact: info.contact ?? { name: "The operator of this service" },
+      license: { name: "Apache-2.0", identifier: "Apache-2.0" }
+    },
+    tags: spec.tags.map((tag: Json) => ({ description: `The operations of ${tag.name}.`, ...tag })),
+    servers: info.servers ?? [{ url: "/", description: "Where this document is served" }],
+    components: {
+      schemas,
+      responses,
+      headers: Headers.RESPONSE_HEADERS,
+      parameters: Object.fromEntries([...uses].map((name) => [name, Headers.REQUEST_HEADERS[name]])),
+      securitySchemes: {
+        apiKey: {
+          type: "http",
+          scheme: "bearer",
+          bearerFormat: "mr_live_<keyId>_<secret>",
+          description: "An API key of the account. It is shown once, when it is issued."
+        }
+      }
+    }
+  })
+}
+
+// operations
+
+/** Whether it lives, what it is: told to everybody. */
+const ofSystem = (endpoint: Json): Json => ({
+  ...endpoint,
+  parameters: endpoint.parameters.map(plainParameter),
+  security: [],
+  responses: mapValues(endpoint.responses, (response: Json, status) =>
+    isSharedError(response)
+      ? errorReference(Number(status))
+      : { ...open(response), description: DESCRIPTIONS[status] ?? response.description, headers: headersOf(Headers.systemHeaders) }
+  )
+})
+
+const ofOperation = (
+  endpoint: Json,
+  { operation, isPublic }: Described,
+  operations: ReadonlyMap<string, Described>,
+  uses: Set<Headers.RequestHeader>
+): Json => {
+  const { route, summary, description = `${summary}.`, success, example } = operation
+  const input = example === undefined ? undefined : encodedInput(route, example.input)
+  const data = example === undefined ? undefined : Schema.encodeUnknownSync(Schema.toCodecJson(success))(example.data)
+  const names = Headers.requestHeaders(isPublic)
+  for (const name of names) uses.add(name)
+  return {
+    ...endpoint,
+    summary,
+    description,
+    security: isPublic ? [] : [{ apiKey: [] }],
+    parameters: [
+      ...endpoint.parameters.map((parameter: Json) => withExample(typed(parameter, route), input?.[parameter.name])),
+      ...names.map((name) => ({ $ref: `#/components/parameters/${name}` }))
+    ],
+    ...(endpoint.requestBody === undefined
+      ? {}
+      : { requestBody: requestBody(endpoint.requestBody, Object.keys(route.body), input, operation) }),
+    responses: mapValues(endpoint.responses, (response: Json, status) =>
+      Number(status) >= 400
+        ? errorReference(Number(status))
+        : {
+            ...open(response),
+            description: summary,
+            headers: headersOf(Headers.successHeaders(isPublic)),
+            content: {
+              "application/json": {
+                schema: lenient(response.content["application/json"].schema),
+                ...(data === undefined ? {} : { example: envelope(operation, data, input) })
+              }
+            },
+            ...linksOf(operation, operations)
+          }
+    )
+  }
+}
+
+const requestBody = (body: Json, names: ReadonlyArray<string>, input: Json, { summary }: Servable): Json => {
+  const { schema } = body.content["application/json"]
+  const sent = input === undefined ? undefined : Object.fromEntries(Object.entries(input).filter(([name]) => names.includes(name)))
+  return {
+    description: summary,
+    required: (schema.required ?? []).length > 0,
+    content: { "application/json": { schema, ...(sent === undefined ? {} : { example: sent }) } }
+  }
+}
+
+const envelope = ({ route, secret }: Servable, data: Json, input: Json): Json => ({
+  status: "success",
+  data,
+  request: {
+    id: EXAMPLE_ID,
+    method: route.method,
+    path: filled(route.path, input),
+    input: Object.keys(input).length === 0 ? [] : mapValues(input, (value: Json, name) => (secret.includes(name) ? "***" : value))
+  }
+})
+
+const filled = (path: string, input: Json): string =>
+  `${PREFIX}${path.replaceAll(/:(\w+)/gu, (_, name: string) => encodeURIComponent(String(input[name])))}`
+
+const encodedInput = ({ params, query, body }: Servable["route"], input: object): Json => {
+  const fields: Fields = { ...params, ...query, ...body }
+  return Object.keys(fields).length === 0 ? {} : Schema.encodeUnknownSync(Schema.toCodecJson(Schema.Struct(fields)))(input)
+}
+
+const linksOf = ({ links = [] }: Servable, operations: ReadonlyMap<string, Described>): Json => {
+  const served = links.filter(({ operation }) => operations.has(operation))
+  if (served.length === 0) return {}
+  return {
+    links: Object.fromEntries(
+      served.map(({ operation, parameters }) => [
+        operation,
+        {
+          operationId: operation,
+          description: operations.get(operation)?.operation.summary,
+          parameters: mapValues(parameters, (pointer: string) => `$response.body#/data${pointer}`)
+        }
+      ])
+    )
+  }
+}
+
+// parameters
+
+/** As it is meant, and not as the text that it is on its way. */
+const typed = (parameter: Json, { params, query }: Servable["route"]): Json => {
+  const field = (parameter.in === "path" ? params : query)[parameter.name]
+  return plainParameter(field === undefined ? parameter : { ...parameter, schema: jsonSchema(field) })
+}
+
+const plainParameter = (parameter: Json): Json =>
+  parameter.schema?.type === "array" && parameter.in === "query" ? { ...parameter, style: "form", explode: true } : parameter
+
+const withExample = (parameter: Json, example: unknown): Json => (example === undefined ? parameter : { ...parameter, example })
+
+const jsonSchema = (field: Schema.Top): Json => {
+  const { schema, definitions } = Schema.toJsonSchemaDocument(Schema.toType(Schema.Struct({ field })))
+  const { field: own } = (schema as Json).properties
+  return Object.keys(definitions).length === 0 ? own : { ...own, $defs: definitions }
+}
+
+// answers
+
+const headersOf = (names: ReadonlyArray<Headers.ResponseHeader>): Json =>
+  Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]))
+
+/** Clients must expect more fields than they know. */
+const lenient = (schema: Json): Json => {
+  if (Array.isArray(schema)) return schema.map(lenient)
+  if (typeof schema !== "object" || schema === null) return schema
+  const { additionalProperties, ...rest } = schema
+  return mapValues(additionalProperties === false ? rest : schema, lenient)
+}
+
+const open = (response: Json): Json => ({
+  ...response,
+  ...(response.content === undefined ? {} : { content: mapValues(response.content, lenient) })
+})
+
+const DESCRIPTIONS: Readonly<Record<string, string>> = { 200: "It does.", 503: "It does not." }
+
+const isErrorStatus = (status: number): status is ErrorStatus => codesOf(status).length > 0
+
+const isSharedError = (response: Json): boolean =>
+  typeof response.content?.["application/json"]?.schema?.$ref === "string" &&
+  response.content["application/json"].schema.$ref.startsWith("#/components/schemas/Error")
+
+const errorReference = (status: number): Json => ({ $ref: `#/components/responses/Error${status}` })
+
+const exampleOf = (code: ErrorBody["error"]["code"]): ErrorBody => ({
+  error: { code, message: termsOf(code).means, request_id: EXAMPLE_ID }
+})
+
+const errorResponse = (status: ErrorStatus): Json => ({
+  description: codesOf(status)
+    .map((code) => `\`${code}\`: ${termsOf(code).means}`)
+    .join("\n\n"),
+  headers: headersOf(Headers.errorHeaders(status)),
+  content: {
+    "application/json": {
+      schema: { $ref: `#/components/schemas/Error${status}` },
+      examples: Object.fromEntries(codesOf(status).map((code) => [code, { summary: termsOf(code).means, value: exampleOf(code) }]))
+    }
+  }
+})
+
+// JSON
+
+const mapValues = (record: object, f: (value: Json, name: string) => Json): Json =>
+  Array.isArray(record)
+    ? record.map((value, index) => f(value, String(index)))
+    : Object.fromEntries(Object.entries(record).map(([name, value]) => [name, f(value, name)]))
+
+/** The schemas as people would write them. */
+const withoutNoise = (value: Json): Json => {
+  if (typeof value !== "object" || value === null) return value
+  if (Array.isArray(value)) return value.map(withoutNoise)
+  const { anyOf, ...rest } = value
+  if (Array.isArray(anyOf) && anyOf.length === 1) return withoutNoise({ ...anyOf[0], ...rest })
+  if (value.type === "array" && !("items" in value)) return withoutNoise({ ...value, items: {} })
+  return Object.fromEntries(
+    Object.entries(value)
+      .filter(([name, inner]) => !isSafeBound(name, inner))
+      .map(([name, inner]) => [name, withoutNoise(inner)])
+  )
+}
+
+/** All integers are those of JavaScript. */
+const isSafeBound = (name: string, value: unknown): boolean =>
+  (name === "minimum" && value === Number.MIN_SAFE_INTEGER) || (name === "maximum" && value === Number.MAX_SAFE_INTEGER)

@@ -1,0 +1,123 @@
+/** The headers of requests and answers, as the documentation tells them. */
+
+/** A header: what it says, and how. */
+interface Header {
+  readonly description: string
+  readonly schema: Readonly<Record<string, unknown>>
+  readonly example: string | number | boolean
+}
+
+const EXAMPLE_ID = "0192f3a0-6c1e-7b2a-9d4e-3f5a7c9b1d2e"
+
+const credits = (description: string, example: number): Header => ({ description, schema: { type: "number", minimum: 0 }, example })
+
+export const RESPONSE_HEADERS = {
+  "X-Request-Id": {
+    description: "Names the request: equal to `request.id` or `error.request_id`. A replay has the id of the first call.",
+    schema: { type: "string", format: "uuid" },
+    example: EXAMPLE_ID
+  },
+  "Cache-Control": { description: "Answers are for their caller alone.", schema: { type: "string" }, example: "private, no-store" },
+  "X-Credits-Charged": credits("Credits that this call cost; 0 for a replay.", 0.5),
+  "X-Credits-Balance": credits("Credits that are free to be spent now.", 199.5),
+  "Idempotent-Replayed": {
+    description: "`true` where the answer is that of an earlier call under the same Idempotency-Key.",
+    schema: { type: "boolean", const: true },
+    example: true
+  },
+  "X-Replay-Request-Id": {
+    description: "Of a replay: the id of this request.",
+    schema: { type: "string", format: "uuid" },
+    example: "0192f3a1-02b4-7c55-8e21-6a9d0c4f7b18"
+  },
+  "RateLimit-Policy": {
+    description: "Requests (`q`) in a window of seconds (`w`).",
+    schema: { type: "string" },
+    example: '"burst";q=60;w=60'
+  },
+  RateLimit: {
+    description: "Requests that remain (`r`), and seconds until the window ends (`t`).",
+    schema: { type: "string" },
+    example: '"burst";r=42;t=18'
+  },
+  "X-Should-Retry": { description: "Whether the same request may succeed later.", schema: { type: "boolean" }, example: true },
+  "Retry-After": { description: "Seconds to wait before the next attempt.", schema: { type: "integer", minimum: 1 }, example: 5 },
+  "WWW-Authenticate": { description: "RFC 6750.", schema: { type: "string" }, example: "Bearer" },
+  Allow: { description: "The methods that the path takes.", schema: { type: "string" }, example: "GET" },
+  "X-Credits-Required": credits("Credits that the call needs. Beside `insufficient_credits` only, as are the two others.", 5),
+  "X-Credits-Available": credits("Credits that the account has.", 1.5),
+  "X-Credits-Shortfall": credits("Credits that are missing.", 3.5)
+} as const satisfies Record<string, Header>
+
+export type ResponseHeader = keyof typeof RESPONSE_HEADERS
+
+const ALWAYS: ReadonlyArray<ResponseHeader> = ["X-Request-Id", "Cache-Control"]
+const RATE: ReadonlyArray<ResponseHeader> = ["RateLimit-Policy", "RateLimit"]
+
+/** Of every answer whatever. */
+export const systemHeaders = ALWAYS
+
+/** Of a success. */
+export const successHeaders = (isPublic: boolean): ReadonlyArray<ResponseHeader> => [
+  ...ALWAYS,
+  ...RATE,
+  ...(isPublic ? [] : (["X-Credits-Charged", "X-Credits-Balance", "Idempotent-Replayed", "X-Replay-Request-Id"] as const))
+]
+
+const BY_STATUS: Readonly<Record<number, ReadonlyArray<ResponseHeader>>> = {
+  401: ["WWW-Authenticate"],
+  402: ["X-Credits-Required", "X-Credits-Available", "X-Credits-Shortfall"],
+  403: ["WWW-Authenticate"],
+  405: ["Allow"],
+  409: ["Retry-After"],
+  429: ["Retry-After", ...RATE],
+  503: ["Retry-After"]
+}
+
+/** Of an error. */
+export const errorHeaders = (status: number): ReadonlyArray<ResponseHeader> => [...ALWAYS, "X-Should-Retry", ...(BY_STATUS[status] ?? [])]
+
+/** What any call with a key may say of itself. */
+export const REQUEST_HEADERS = {
+  IdempotencyKey: {
+    name: "Idempotency-Key",
+    in: "header",
+    required: false,
+    description:
+      "Runs the call once: whoever sends the same request under the same key within 24 hours gets the first success again, and pays once. A string of RFC 8941, quoted or not.",
+    schema: { type: "string", minLength: 1, maxLength: 255 },
+    example: "order-4711"
+  },
+  MaxCredits: {
+    name: "X-Max-Credits",
+    in: "header",
+    required: false,
+    description: "A call that would cost more is refused with 422 before anything is held.",
+    schema: { type: "number", minimum: 0 },
+    example: 10
+  },
+  RequestId: {
+    name: "X-Request-Id",
+    in: "header",
+    required: false,
+    description: "Your own name for the request: it reaches our log, and nothing else.",
+    schema: { type: "string", pattern: "^[\\w\\-=]{1,255}$" },
+    example: "checkout-17"
+  },
+  TraceParent: {
+    name: "traceparent",
+    in: "header",
+    required: false,
+    description: "W3C Trace Context.",
+    schema: { type: "string" },
+    example: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+  }
+} as const
+
+export type RequestHeader = keyof typeof REQUEST_HEADERS
+
+export const requestHeaders = (isPublic: boolean): ReadonlyArray<RequestHeader> => [
+  ...(isPublic ? [] : (["IdempotencyKey", "MaxCredits"] as const)),
+  "RequestId",
+  "TraceParent"
+]
