@@ -86,7 +86,8 @@ const viewer = Effect.fnUntraced(function* <Groups extends HttpApiGroup.Constrai
   const path = "/"
   const page = yield* Effect.scoped(
     Effect.gen(function* () {
-      const router = yield* Layer.build(Layer.provideMerge(HttpApiSwagger.layer(contract, { path }), HttpRouter.layer))
+      // A router of its own, of which the one that serves knows nothing
+      const router = yield* Layer.build(Layer.provideMerge(HttpApiSwagger.layer(contract, { path }), Layer.fresh(HttpRouter.layer)))
       const request = HttpServerRequest.fromWeb(new Request(`http://localhost${path}`))
       return yield* Context.get(router, HttpRouter.HttpRouter)
         .asHttpEffect()
