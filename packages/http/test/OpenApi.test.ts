@@ -100,19 +100,6 @@ describe("the document", () => {
     expect(document).toMatchObject({ openapi: "3.1.0", info: { title: "Millrace", version: "1.0.0" } })
   })
 
-  testing(
-    "has no path that the router has not, and no method",
-    Effect.gen(function* () {
-      const { call, account } = yield* host()
-      const { bearer } = yield* account()
-      for (const { path, method } of operationsOf(document)) {
-        const { status, json } = yield* call(path.replaceAll(/\{\w+\}/gu, "x"), { method: method.toUpperCase(), headers: bearer })
-        expect([method, path, status, json]).not.toMatchObject([method, path, 404, { error: { code: "route_not_found" } }])
-        expect([method, path, status]).not.toEqual([method, path, 405])
-      }
-    })
-  )
-
   test("names each operation of the API, and says of each whether a key is needed", () => {
     const described = new Map(operationsOf(document).map(({ operation }) => [operation.operationId, operation]))
     for (const { operations, scope } of Object.values<Api.Group<Json>>(api.groups))

@@ -162,28 +162,23 @@ describe("the contract", () => {
         "POST /api/v1/grammar/check",
         "POST /api/v1/test/{room}/work"
       ])
+      const keyless: Record<string, number> = {
+        "/health": 200,
+        "/ready": 200,
+        "/api/v1/openapi.json": 200,
+        "/api/v1/open/{word}": 200,
+        "/api/v1/mispriced": 500
+      }
       for (const { method, path } of places) {
         const { status } = yield* call(path.replaceAll(/\{\w+\}/gu, "123456"), { method })
-        expect([method, path, status]).toEqual([method, path, path.startsWith("/api") ? 401 : 200])
+        expect([method, path, status]).toEqual([method, path, keyless[path] ?? 401])
         const other = yield* call(path.replaceAll(/\{\w+\}/gu, "123456"), { method: "PATCH" })
         expect([other.status, other.headers["allow"]]).toEqual([405, method])
       }
       const operation = document.paths["/api/v1/bin/{bin}"]?.get
       expect(operation?.operationId).toBe("bin.lookup")
-      expect(Object.keys(operation?.responses ?? {})).toEqual([
-        "200",
-        "401",
-        "402",
-        "403",
-        "404",
-        "409",
-        "413",
-        "415",
-        "422",
-        "429",
-        "500",
-        "503"
-      ])
+      const statuses = "200 400 401 402 403 404 405 408 409 413 422 429 431 500 503"
+      expect(Object.keys(operation?.responses ?? {}).join(" ")).toBe(statuses)
     })
   )
 })
