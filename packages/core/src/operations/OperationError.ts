@@ -16,7 +16,12 @@ export class NotFound extends Schema.TaggedError<NotFound>()("NotFound", { resou
 export class UpstreamUnavailable extends Schema.TaggedError<UpstreamUnavailable>()("UpstreamUnavailable", {
   upstream: Schema.String,
   /** For operators: it may name hosts and causes, and is never shown to a caller. */
-  reason: Schema.String
+  reason: Schema.String,
+  /**
+   * Only this question failed, as where somebody else's server had to be asked: it says nothing of the upstream, and opens no circuit.
+   * Else five questions that one caller picked would close the door to all.
+   */
+  isolated: Schema.optionalKey(Schema.Boolean)
 }) {}
 
 /** No provider was configured for this operation at this host. */
