@@ -1,4 +1,7 @@
-/** Requests a second: a billed BIN lookup, durable, beside HttpApi without a ledger and beside a bare `node:http` hello. */
+/**
+ * Requests a second: a billed BIN lookup, durable, beside a bare `node:http` hello, HttpApi without a ledger, and Fastify with a balance in
+ * PostgreSQL.
+ */
 import { createServer, type Server as NodeServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { Worker } from "node:worker_threads"
@@ -10,6 +13,7 @@ import { HttpRouter, HttpServer } from "effect/http"
 import { HttpApi, HttpApiBuilder, HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { stores } from "./host.ts"
 import { compare, withFolder } from "./measure.ts"
+import * as Postgres from "./postgres.ts"
 
 /** Not asked for here. */
 const noGrammar = Layer.succeed(Grammar.GrammarChecker, { supports: () => false, check: () => Effect.succeed({ matches: [] }) })
@@ -60,12 +64,14 @@ export const run = (options: { readonly rounds: number; readonly millis: number 
       yield* ledger.execute(account, Decisions.grant({ lotId: yield* newLotId, amount: Credits.of(1e12), source: "promotion" }))
       const [hello, httpApi] = [bare(), withoutLedger()]
       const [helloPort, httpApiPort] = yield* Effect.promise(() => Promise.all([listen(hello), listen(httpApi)]))
+      const postgres = yield* Effect.promise(() => Postgres.serve(key, BODY))
       const path = "/api/v1/bin/45717360"
       const result = yield* Effect.promise(() =>
         compare(
           {
             "node:http hello": (millis) => load(helloPort, path, key, millis),
             "HttpApi, no ledger": (millis) => load(httpApiPort, path, key, millis),
+            "Fastify and PostgreSQL": (millis) => load(postgres.port, path, key, millis),
             "billed BIN lookup": (millis) => load(port, path, key, millis)
           },
           options
@@ -73,6 +79,7 @@ export const run = (options: { readonly rounds: number; readonly millis: number 
       )
       hello.close()
       httpApi.close()
+      yield* Effect.promise(postgres.close)
       return Object.entries(result).map(([name, { rate, ratio }]) => ({ name, "requests/s": rate, ratio }))
     }).pipe(
       Effect.provide(
