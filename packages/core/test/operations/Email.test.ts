@@ -1,0 +1,93 @@
+import { Effect, Schema, Struct } from "effect"
+import * as fc from "fast-check"
+import { describe, expect, test } from "vitest"
+import { inputOf } from "../../../testing/src/Arbitraries.ts"
+import { FIRST_PRICES } from "../../src/billing/FirstPrices.ts"
+import * as Email from "../../src/operations/Email.ts"
+import { UpstreamUnavailable } from "../../src/operations/OperationError.ts"
+import { check, checkAsync } from "../vault/Property.ts"
+
+const CALLER = { accountId: "acc_1", requestId: "req_1", reservationId: "res_1" }
+
+const reportOn = (email: string, consensus: boolean): Email.EmailReport => ({
+  email,
+  valid: email.includes("@"),
+  disposable: consensus,
+  domain: "example.com",
+  syntax_valid: true,
+  mx_records: true,
+  score: email.length / 1000
+})
+
+const provide = Effect.provideService(Email.EmailValidator, {
+  validate: ({ email, consensus }) => Effect.succeed(reportOn(email, consensus)),
+  validateAll: ({ emails, consensus }) => Effect.succeed(emails.map((email) => reportOn(email, consensus)))
+})
+
+const failure = new UpstreamUnavailable({ upstream: "dns", reason: "SERVFAIL" })
+
+const provideNone = Effect.provideService(Email.EmailValidator, {
+  validate: () => Effect.fail(failure),
+  validateAll: () => Effect.fail(failure)
+})
+
+const one = Schema.is(Schema.Struct(Email.validate.route.body))
+const batch = Schema.is(Schema.Struct(Email.validateBatch.route.body))
+
+describe("email.validate", () => {
+  test("takes 1 to 255 characters, whether or not they are an address", () => {
+    for (const email of ["x", "ada@example.com", "not an address", "x".repeat(255)]) expect(one({ email })).toBe(true)
+    for (const input of [{ email: "" }, { email: "x".repeat(256) }, { email: null }, {}, { email: "x", consensus: "yes" }]) {
+      expect(one(input)).toBe(false)
+    }
+  })
+
+  test("gives the report, and asks for a consensus only where told", () =>
+    checkAsync(
+      fc.asyncProperty(inputOf(Email.validate), async (input) => {
+        expect(Email.validate.quantity(input)).toBe(1)
+        const { data } = await Effect.runPromise(provide(Email.validate.run(input, CALLER)))
+        expect(data).toEqual(reportOn(input.email, input.consensus ?? false))
+      })
+    ))
+})
+
+describe("email.validateBatch", () => {
+  test("takes 1 to 50 addresses of 1 to 255 characters", () => {
+    for (const count of [1, 50]) expect(batch({ emails: Array(count).fill("x".repeat(255)) })).toBe(true)
+    for (const emails of [[], Array(51).fill("x"), [""], ["x", "x".repeat(256)], ["x", 1], "x"]) expect(batch({ emails })).toBe(false)
+  })
+
+  test("costs 0.6 credits for each address, also where one is given twice", () => {
+    check(
+      fc.property(inputOf(Email.validateBatch), ({ emails }) => {
+        expect(Email.validateBatch.quantity({ emails })).toBe(emails.length)
+      })
+    )
+    expect(Email.validateBatch.quantity({ emails: ["ada@example.com", "ada@example.com"] })).toBe(2)
+    expect(FIRST_PRICES[Email.validateBatch.key]).toBe(0.6)
+  })
+
+  test("gives four fields on each address, in order, without a consensus", () =>
+    checkAsync(
+      fc.asyncProperty(inputOf(Email.validateBatch), async ({ emails }) => {
+        const outcome = await Effect.runPromise(provide(Email.validateBatch.run({ emails }, CALLER)))
+        const results = emails.map((email) => Struct.pick(reportOn(email, false), ["email", "valid", "disposable", "score"]))
+        expect(outcome).toEqual({ data: { total: emails.length, results } })
+      })
+    ))
+})
+
+test("where nothing can be said of an address, neither answers", async () => {
+  const alone = Email.validate.run({ email: "ada@example.com" }, CALLER)
+  const together = Email.validateBatch.run({ emails: ["ada@example.com"] }, CALLER)
+  expect(await Effect.runPromise(Effect.flip(provideNone(alone)))).toBe(failure)
+  expect(await Effect.runPromise(Effect.flip(provideNone(together)))).toBe(failure)
+})
+
+test("the examples are what the operations take and give", () => {
+  expect(one(Email.validate.example?.input)).toBe(true)
+  expect(batch(Email.validateBatch.example?.input)).toBe(true)
+  expect(Schema.is(Email.EmailReport)(Email.validate.example?.data)).toBe(true)
+  expect(Schema.is(Email.EmailBatch)(Email.validateBatch.example?.data)).toBe(true)
+})

@@ -1,0 +1,70 @@
+/** `EmailValidator` by syntax, by DNS, and by lists of disposable domains and of roles, which the first validation loads. */
+import { Dns, Email } from "@millrace/core"
+import { Effect, Layer } from "effect"
+import { isDisposable } from "./DisposableDomains.ts"
+import * as MailAddress from "./MailAddress.ts"
+import * as MailDomain from "./MailDomain.ts"
+import { isRole } from "./RoleAddresses.ts"
+import { scoreOf } from "./Score.ts"
+
+/** Domains that DNS is asked about at a time, for one call. */
+const CONCURRENCY = 10
+
+/** The report on an address that is none. Of its domain nothing is found out. */
+const malformed = (email: string): Email.EmailReport => ({
+  email,
+  valid: false,
+  disposable: false,
+  domain: MailAddress.domainOf(email),
+  syntax_valid: false,
+  mx_records: false,
+  score: 0
+})
+
+/** Makes reports out of what DNS said. */
+const reporter = Effect.fnUntraced(function* (options: { readonly consensus: boolean }) {
+  const isDisposableDomain = yield* isDisposable(options)
+  const isRoleName = yield* isRole
+  return (email: string, { local, domain }: MailAddress.MailAddress, found: MailDomain.MailDomain): Email.EmailReport => {
+    const disposable = isDisposableDomain(domain)
+    const score = scoreOf({ ...found, disposable, role: isRoleName(local) })
+    return { email, valid: score > 0, disposable, domain, syntax_valid: true, mx_records: found.delivery === "mx", score }
+  }
+})
+
+/**
+ * With `consensus`, `mailchecker` is asked beside `disposable-email-domains-js`. A malformed address is reported without asking DNS; of
+ * many addresses, the first domain that DNS cannot tell of ends the whole.
+ */
+export const layer: Layer.Layer<Email.EmailValidator, never, Dns.DnsResolver> = Layer.effect(
+  Email.EmailValidator,
+  Effect.gen(function* () {
+    const resolver = yield* Dns.DnsResolver
+    return {
+      validate: Effect.fn("DnsEmailValidator.validate")(function* ({ email, consensus }) {
+        const address = MailAddress.parse(email)
+        if (address === undefined) return malformed(email)
+        const report = yield* reporter({ consensus })
+        return report(email, address, yield* MailDomain.inspect(resolver, address.domain))
+      }),
+      validateAll: Effect.fn("DnsEmailValidator.validateAll")(function* ({ emails, consensus }) {
+        const report = yield* reporter({ consensus })
+        const addresses = emails.map((email) => ({ email, address: MailAddress.parse(email) }))
+        const domains = new Set(addresses.flatMap(({ address }) => address?.domain ?? []))
+        const found = new Map(
+          yield* Effect.forEach(
+            domains,
+            (domain) => Effect.map(MailDomain.inspect(resolver, domain), (found) => [domain, found] as const),
+            {
+              concurrency: CONCURRENCY
+            }
+          )
+        )
+        return addresses.map(({ email, address }) => {
+          const domain = address && found.get(address.domain)
+          return address === undefined || domain === undefined ? malformed(email) : report(email, address, domain)
+        })
+      })
+    }
+  })
+)
