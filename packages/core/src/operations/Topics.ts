@@ -7,7 +7,7 @@ export const Topics = Schema.Struct({
   topics: Schema.Array(
     Schema.Struct({
       category: Schema.String,
-      /** Each may hold placeholders such as `{topic}`. */
+      /** Whole prompts. What a caller has to fill in stands in braces, such as `{topic}` or `{audience}`. */
       templates: Schema.Array(Schema.String)
     })
   )
@@ -16,13 +16,20 @@ export const Topics = Schema.Struct({
 export class TopicLibrary extends Context.Service<
   TopicLibrary,
   {
-    /** All topics, or those whose category or templates have every word of `query`. */
+    /**
+     * The topics with those of their templates for which every word of the query occurs in the category or in the template itself: no
+     * topics, when there are none. Nothing to look for, or nothing but blanks, finds all.
+     */
     readonly search: (query: string | undefined) => Effect.Effect<typeof Topics.Type, UpstreamUnavailable>
   }
 >()("@millrace/core/operations/Topics/TopicLibrary") {}
 
 export const list = Operation.make("topics.list", {
   summary: "Browse prompt topics and their templates",
+  description:
+    "Each template is a whole prompt; what has to be filled in stands in braces, such as `{topic}` or `{audience}`. With `q`, only those " +
+    "templates that have each of its words, in themselves or in the name of their category. Where there are none, the list is empty. " +
+    "Case does not matter.",
   route: {
     method: "GET",
     path: "/content/prompts/topics",
@@ -32,5 +39,16 @@ export const list = Operation.make("topics.list", {
   run: Effect.fnUntraced(function* ({ q }) {
     const library = yield* TopicLibrary
     return { data: yield* library.search(q) }
-  })
+  }),
+  example: {
+    input: { q: "interview salary" },
+    data: {
+      topics: [
+        {
+          category: "Job interviews",
+          templates: ["Practise the salary question with me; my wish is {budget} and I tend to give in too soon."]
+        }
+      ]
+    }
+  }
 })

@@ -1,0 +1,27 @@
+import { Topics } from "@millrace/core"
+import { BundledTopicLibrary } from "@millrace/upstreams"
+import { Effect } from "effect"
+import { describe, expect, test } from "vitest"
+import { library } from "../../src/topics/library/Library.ts"
+
+const run = (input: { readonly q?: string }) =>
+  Topics.list
+    .run(input, { accountId: "acc", requestId: "req", reservationId: "res" })
+    .pipe(Effect.provide(BundledTopicLibrary.layer), Effect.runPromise)
+
+describe("the operation on the bundled library", () => {
+  test("lists every topic when nothing is asked for, or only blanks", async () => {
+    for (const input of [{}, { q: "" }, { q: "   " }]) expect(await run(input)).toEqual({ data: { topics: library } })
+  })
+
+  test("answers what its example says", async () => {
+    const { input, data } = Topics.list.example ?? {}
+    if (input === undefined) throw new Error("there is no example")
+    expect(await run(input)).toEqual({ data })
+    expect(data?.topics).not.toEqual([])
+  })
+
+  test("answers nothing found with no topics, not with a failure", async () => {
+    expect(await run({ q: "no such thing as qwxz" })).toEqual({ data: { topics: [] } })
+  })
+})
