@@ -1,0 +1,179 @@
+/**
+ * Every row that is served, driven over HTTP: each bound from both sides, each type, each price to the thousandth. What is refused
+ * names its field and costs nothing.
+ */
+import { Effect, type Scope } from "effect"
+import { describe, expect, test } from "vitest"
+import { absent, accepted, type Case, type Input, least, refused } from "./Cases.ts"
+import { host } from "./Host.ts"
+import type { Answer } from "./Requests.ts"
+import * as Requests from "./Requests.ts"
+import type { Row } from "./Row.ts"
+import { notYetServed, rows, served } from "./Rows.ts"
+
+const CREDITS = 10_000
+
+const testing = (name: string, body: Effect.Effect<unknown, unknown, Scope.Scope>): void =>
+  test(name, { timeout: 60_000 }, () => Effect.runPromise(Effect.asVoid(Effect.scoped(body))))
+
+/** What a call costs by the row, in thousandths of a credit. */
+const costOf = ({ price }: Row, { emails }: Input): number => {
+  const quantity = price?.per === "email" && Array.isArray(emails) ? emails.length : 1
+  return Math.round((price?.credits ?? 0) * 1000) * quantity
+}
+
+/** Status, code and message of an error object; its id is that of the answer. */
+const errorOf = ({ status, headers, body }: Answer): { readonly status: number; readonly code: string; readonly message: string } => {
+  const { error, ...rest } = JSON.parse(body)
+  expect(rest).toEqual({})
+  expect(error.request_id).toBe(headers.get("x-request-id"))
+  return { status, code: error.code, message: error.message }
+}
+
+/** The envelope with an echo of the call: of its input all but the headers. */
+const expectEnvelope = ({ method, path, parameters }: Row, { headers, body }: Answer, input: Input): void => {
+  const { status, data, request, ...rest } = JSON.parse(body)
+  expect(rest).toEqual({})
+  expect(["success", "pending"]).toContain(status)
+  expect(data).toBeTypeOf("object")
+  const filled = path.replaceAll(/\{(\w+)\}/gu, (_, name: string) => encodeURIComponent(String(input[name])))
+  const echo = Object.entries(input).filter(([name]) => !Object.hasOwn(parameters.header, name))
+  expect(request).toEqual({
+    id: headers.get("x-request-id"),
+    method,
+    path: filled,
+    input: echo.length === 0 ? [] : Object.fromEntries(echo)
+  })
+}
+
+/** An account with so many credits, whose calls say what they did to it. */
+const caller = Effect.fnUntraced(function* (row: Row, credits = CREDITS) {
+  const { url, open, balance } = yield* host
+  const { accountId, key } = yield* open(credits)
+  const send = Effect.fnUntraced(function* (name: string, input: Input, sentKey: string | undefined) {
+    const before = yield* balance(accountId)
+    const answer = yield* Effect.promise(() => Requests.send(url, row, input, sentKey))
+    const after = yield* balance(accountId)
+    expect(after.held, name).toBe(0)
+    return { answer, charged: before.available - after.available, balance: after.available }
+  })
+  const ownKey = row.authentication === "bearer" ? key : undefined
+  return { send, call: ({ name, input }: Case) => send(name, input, ownKey) }
+})
+
+const forEach = <C extends Case, E>(cases: ReadonlyArray<C>, each: (one: C) => Effect.Effect<void, E>): Effect.Effect<void, E> =>
+  Effect.forEach(cases, each, { discard: true })
+
+describe.each(served)("$method $path", (row) => {
+  testing(
+    "takes all that is within its bounds, and charges its price",
+    Effect.gen(function* () {
+      const { call } = yield* caller(row)
+      yield* forEach(
+        accepted(row),
+        Effect.fnUntraced(function* (one) {
+          const { name, input } = one
+          const { answer, charged, balance } = yield* call(one)
+          const cost = costOf(row, input)
+          expect({ name, status: answer.status, charged, refusal: answer.status < 300 ? "" : answer.body }).toEqual({
+            name,
+            status: row.status,
+            charged: cost,
+            refusal: ""
+          })
+          const told = [answer.headers.get("x-credits-charged"), answer.headers.get("x-credits-balance")]
+          expect(told, name).toEqual(row.authentication === "bearer" ? [`${cost / 1000}`, `${balance / 1000}`] : [null, null])
+          if (row.answer === "envelope") expectEnvelope(row, answer, input)
+        })
+      )
+    })
+  )
+
+  const refusals = refused(row)
+  if (refusals.length > 0) {
+    testing(
+      "refuses all that is beyond them, names the field, and charges nothing",
+      Effect.gen(function* () {
+        const { call } = yield* caller(row)
+        yield* forEach(
+          refusals,
+          Effect.fnUntraced(function* (one) {
+            const { name, field } = one
+            const { answer, charged } = yield* call(one)
+            expect({ name, status: answer.status, charged }).toEqual({ name, status: 422, charged: 0 })
+            const { code, message } = errorOf(answer)
+            expect(code, name).toBe("invalid_request")
+            // The field, or one of its items, and nothing else
+            expect(message, name).toMatch(new RegExp(`^${field}(?:\\.\\d+)?: [^;]+(?:; ${field}(?:\\.\\d+)?: [^;]+)*$`, "u"))
+            expect(answer.headers.get("x-credits-charged"), name).toBeNull()
+          })
+        )
+      })
+    )
+  }
+
+  const unknown = absent(row)
+  if (unknown.length > 0) {
+    testing(
+      "answers 404 for what is not there, and charges nothing",
+      Effect.gen(function* () {
+        const { call } = yield* caller(row)
+        yield* forEach(
+          unknown,
+          Effect.fnUntraced(function* (one) {
+            const { answer, charged } = yield* call(one)
+            expect([one.name, errorOf(answer), charged]).toMatchObject([one.name, { status: 404, code: "not_found" }, 0])
+          })
+        )
+      })
+    )
+  }
+
+  testing(
+    row.authentication === "bearer" ? "asks for a key" : "asks for no key",
+    Effect.gen(function* () {
+      const { send } = yield* caller(row)
+      const { name, input } = least(row)
+      for (const key of [undefined, "", "mr_live_none"]) {
+        const { answer, charged } = yield* send(name, input, key)
+        expect(charged).toBe(0)
+        if (row.authentication === "none") {
+          expect(answer.status).toBe(row.status)
+        } else {
+          expect(errorOf(answer)).toMatchObject({ status: 401, code: "unauthorized" })
+          expect(answer.headers.get("www-authenticate")).toBe("Bearer")
+        }
+      }
+    })
+  )
+
+  const cost = costOf(row, least(row).input)
+  if (cost > 0) {
+    testing(
+      "wants credits for the whole of its price, and takes the last",
+      Effect.gen(function* () {
+        const poor = yield* caller(row, (cost - 1) / 1000)
+        const refused = yield* poor.call(least(row))
+        expect([errorOf(refused.answer), refused.charged]).toMatchObject([{ status: 402, code: "insufficient_credits" }, 0])
+        const rich = yield* caller(row, cost / 1000)
+        const { answer, charged, balance } = yield* rich.call(least(row))
+        expect([answer.status, charged, balance]).toEqual([row.status, cost, 0])
+      })
+    )
+  }
+})
+
+testing(
+  "what is not listed as served is not there",
+  Effect.gen(function* () {
+    const { url } = yield* host
+    const missing: Array<string> = []
+    for (const row of rows) {
+      const input = Object.fromEntries(Object.keys(row.parameters.path).map((name) => [name, "1"]))
+      const answer = yield* Effect.promise(() => Requests.send(url, row, input))
+      // Where there is something, it asks for a key or answers
+      if (answer.status === 405 || (answer.status === 404 && errorOf(answer).code === "route_not_found")) missing.push(row.key)
+    }
+    expect(missing.toSorted()).toEqual(notYetServed.toSorted())
+  })
+)

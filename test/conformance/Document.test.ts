@@ -1,0 +1,86 @@
+/** What the service publishes of itself says the same as the rows: OpenAPI over HTTP, each parameter with its place, type and bounds. */
+import { Effect } from "effect"
+import { expect, test } from "vitest"
+import { host } from "./Host.ts"
+import { send } from "./Requests.ts"
+import { type Parameter, parametersOf, type Text } from "./Row.ts"
+import { rows, served } from "./Rows.ts"
+
+const BOUNDS = ["minLength", "maxLength", "minimum", "maximum", "minItems", "maxItems"]
+
+/** What a row states, in the keywords of JSON Schema. */
+const keywordsOf = (parameter: Parameter): object => {
+  if ("oneOf" in parameter) return { type: parameter.type, enum: parameter.oneOf }
+  const bounds = Object.entries(parameter).filter(([name]) => BOUNDS.includes(name))
+  return { type: parameter.type === "strings" ? "array" : parameter.type, ...Object.fromEntries(bounds) }
+}
+
+/** A pattern says its bounds by what it lets through. */
+const expectBounds = ({ minLength = 0, maxLength = 0, ofLength }: Text, pattern: string): void => {
+  const matches = (length: number) => new RegExp(pattern, "u").test(ofLength?.(length) ?? "")
+  expect([minLength - 1, minLength, maxLength, maxLength + 1].map(matches)).toEqual([false, true, true, false])
+}
+
+/** What a row without input answers, as JSON. */
+const read = Effect.fnUntraced(function* (key: string) {
+  const row = rows.find((row) => row.key === key)
+  if (row === undefined) throw new Error(`There is no row ${key}`)
+  const { url } = yield* host
+  const { status, body } = yield* Effect.promise(() => send(url, row, {}))
+  expect(status).toBe(200)
+  return JSON.parse(body)
+})
+
+test("the OpenAPI document says of each row that is served what the specification says", () =>
+  Effect.gen(function* () {
+    const { openapi, info, paths, components } = yield* read("catalog.openapi")
+    expect([openapi.slice(0, 4), info.version]).toEqual(["3.1.", "1.0.0"])
+    const resolved = (thing: { readonly $ref?: string }) => {
+      const [, kind = "", name = ""] = /^#\/components\/(\w+)\/([\w.-]+)$/u.exec(thing.$ref ?? "") ?? []
+      return thing.$ref === undefined ? thing : components[kind][name]
+    }
+
+    for (const row of served) {
+      const operation = paths[row.path]?.[row.method.toLowerCase()]
+      expect(operation, row.key).toBeDefined()
+      expect(operation.operationId).toBe(row.key)
+      expect(operation.security, row.key).toEqual(row.authentication === "bearer" ? [{ apiKey: [] }] : [])
+      // 402 is for whoever pays
+      expect(Object.keys(operation.responses), row.key).toEqual(expect.arrayContaining([row.status, ...row.errors].map(String)))
+      expect(Object.keys(operation.responses).filter((code) => code < "400")).toEqual([`${row.status}`])
+
+      const fields = resolved(operation.requestBody?.content["application/json"].schema ?? {})
+      for (const { name, place, parameter } of parametersOf(row)) {
+        const declared =
+          place === "body"
+            ? { schema: fields.properties?.[name], required: fields.required?.includes(name) }
+            : operation.parameters.map(resolved).find((one: Record<string, unknown>) => one["name"] === name && one["in"] === place)
+        expect(declared?.schema, `${row.key} ${name}`).toBeDefined()
+        expect(declared.required ?? false, `${row.key} ${name}`).toBe(parameter.required)
+        // A service may have more bounds than the row states
+        const { pattern, ...schema } = resolved(declared.schema)
+        if (pattern === undefined || parameter.type !== "string" || "oneOf" in parameter) {
+          expect(schema, `${row.key} ${name}`).toMatchObject(keywordsOf(parameter))
+        } else {
+          expectBounds(parameter, pattern)
+        }
+      }
+    }
+  }).pipe(Effect.scoped, Effect.runPromise))
+
+if (served.some(({ key }) => key === "catalog.read")) {
+  test("the catalog says of each operation that is served where it is, what it costs, and that it is available", () =>
+    Effect.gen(function* () {
+      const { data } = yield* read("catalog.read")
+      const entries = new Map(data.operations.map((entry: { readonly key: string }) => [entry.key, entry]))
+      // The document is about operations, and none itself
+      for (const { key, method, path, price } of served.filter(({ answer }) => answer !== "document")) {
+        expect(entries.get(key), key).toMatchObject({
+          method,
+          path: path.replace(/^\/api\/v1/u, ""),
+          price: { credits: price?.credits ?? 0, version: 1 },
+          availability: { available: true }
+        })
+      }
+    }).pipe(Effect.scoped, Effect.runPromise))
+}

@@ -1,0 +1,76 @@
+/** The service as it comes, on a real socket: all of its operations on their real upstreams, of which the name server is a test's own. */
+import { AuthThrottle, Credits, Decisions, KeyRing, Ledger, MasterKey, Millrace, Registration } from "@millrace/core"
+import { MemoryEventStore, MemoryStateStore } from "@millrace/event-sourcing"
+import { Api, Http, Readiness, Server, WebHandler } from "@millrace/http"
+import { BundledTopicLibrary, CardTypeBinDirectory, DnsClient, DnsEmailValidator, HarperGrammarChecker } from "@millrace/upstreams"
+import { Effect, Layer, Logger, Redacted } from "effect"
+import * as NameServer from "../../packages/upstreams/test/dns/NameServer.ts"
+
+const api = Api.make(Api.standard)
+
+const RECORDS = [
+  NameServer.a("192.0.2.7"),
+  NameServer.aaaa("2001:db8::7"),
+  NameServer.mx("mail.example.com"),
+  NameServer.ns("ns.example.com"),
+  NameServer.txt("v=spf1 -all"),
+  NameServer.soa()
+]
+
+/** Of a name that has no other records, as it has to be. */
+const ALIAS = [NameServer.cname("example.com")]
+
+/** Whatever is asked for is there, but for what is nowhere. */
+const script = (query: NameServer.Query): NameServer.Reply => {
+  if (query.name === "nowhere.example.com") return NameServer.nxdomain()
+  return NameServer.zone({ [query.name]: query.type === "CNAME" ? ALIAS : RECORDS })(query)
+}
+
+const MASTER_KEY = "1f".repeat(32)
+/** So often as no test calls. */
+const UNLIMITED = 1_000_000
+
+const services = (nameServer: string) =>
+  Layer.mergeAll(Readiness.Readiness.layer(), AuthThrottle.layer({ failures: UNLIMITED })).pipe(
+    Layer.provideMerge(Millrace.layer({ operations: api.operations, rateLimit: { limit: UNLIMITED, window: 60 } })),
+    Layer.provideMerge(
+      Layer.mergeAll(HarperGrammarChecker.layer(), CardTypeBinDirectory.layer, BundledTopicLibrary.layer, DnsEmailValidator.layer)
+    ),
+    Layer.provideMerge(
+      Layer.mergeAll(
+        MemoryEventStore.layer,
+        MemoryStateStore.layer,
+        Layer.orDie(MasterKey.layer(MASTER_KEY)),
+        DnsClient.layer({ servers: [nameServer] }),
+        Logger.layer([])
+      )
+    )
+  )
+
+/** Serves for as long as the scope is open. */
+export const host = Effect.gen(function* () {
+  const { address } = yield* NameServer.serve(script)
+  const context = yield* Layer.build(services(address))
+  const run = Effect.provideContext(context)
+  const handler = yield* run(WebHandler.make(Http.layer(api)))
+  const { url } = yield* run(Server.listen(handler))
+
+  /** An account with so many credits, and its key. */
+  const open = Effect.fnUntraced(function* (credits: number) {
+    const registration = yield* Registration
+    const accountId = yield* registration.open(`${crypto.randomUUID()}@example.org`)
+    const keys = yield* KeyRing
+    const { key } = yield* keys.issue(accountId)
+    const ledger = yield* Ledger
+    const amount = Credits.of(credits * 1000)
+    yield* ledger.execute(accountId, Decisions.grant({ lotId: `lot_${accountId}`, amount, source: "promotion" }))
+    return { accountId, key: Redacted.value(key) }
+  })
+
+  return {
+    url,
+    open: (credits: number) => run(open(credits)),
+    /** In thousandths of a credit. */
+    balance: (accountId: string) => run(Effect.flatMap(Ledger, (ledger) => ledger.balance(accountId)))
+  }
+})

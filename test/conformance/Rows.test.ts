@@ -1,0 +1,70 @@
+/** The rows as data: whole, consistent, and priced as version 1 of the price plan has it. */
+import { FIRST_PRICES } from "@millrace/core"
+import { describe, expect, test } from "vitest"
+import { accepted, refused } from "./Cases.ts"
+import { PLACES } from "./Row.ts"
+import { notYetServed, rows, served } from "./Rows.ts"
+
+describe("the rows", () => {
+  test("are those of the price plan, each once, at its price; what has no stated cost is free", () => {
+    const prices = Object.fromEntries(rows.map(({ key, price }) => [key, price?.credits ?? 0]))
+    expect(prices).toEqual(FIRST_PRICES)
+    expect(Object.keys(prices)).toHaveLength(rows.length)
+    for (const { notShown, price } of rows) expect(notShown.includes("cost")).toBe(price === undefined)
+  })
+
+  test("have a place of their own, which names the parameters of the path", () => {
+    // Whatever the parameters are called
+    const places = rows.map(({ method, path }) => `${method} ${path.replaceAll(/\{\w+\}/gu, "{}")}`)
+    expect(new Set(places).size).toBe(rows.length)
+    for (const { path, parameters } of rows) {
+      expect(path).toMatch(/^\/api\/v1(?:\/(?:[a-z0-9.-]+|\{\w+\}))+$/u)
+      expect([...path.matchAll(/\{(\w+)\}/gu)].map(([, name]) => name)).toEqual(Object.keys(parameters.path))
+      for (const parameter of Object.values(parameters.path)) expect(parameter.required).toBe(true)
+    }
+  })
+
+  test("put each parameter in one place, and no body where a method has none", () => {
+    for (const { method, key, parameters } of rows) {
+      const names = PLACES.flatMap((place) => Object.keys(parameters[place]))
+      expect(new Set(names).size, key).toBe(names.length)
+      if (method !== "POST") expect(parameters.body, key).toEqual({})
+    }
+  })
+
+  test("have samples within their own bounds", () => {
+    for (const { key, parameters } of rows) {
+      for (const parameter of PLACES.flatMap((place) => Object.values(parameters[place]))) {
+        if ("oneOf" in parameter || parameter.type === "boolean") continue
+        if (parameter.type === "strings") {
+          expect(parameter.minItems ?? 0, key).toBeLessThanOrEqual(parameter.maxItems ?? 1)
+          continue
+        }
+        if (parameter.type === "string") {
+          const { minLength = 0, maxLength = 10_000, ofLength, sample } = parameter
+          if (sample !== undefined) expect(sample.length >= minLength && sample.length <= maxLength, key).toBe(true)
+          const bounds = [minLength, maxLength, maxLength + 1].filter((length) => length > 0)
+          for (const length of bounds) expect(ofLength?.(length).length ?? length, key).toBe(length)
+          continue
+        }
+        const { minimum = Number.NEGATIVE_INFINITY, maximum = Number.POSITIVE_INFINITY, sample, type } = parameter
+        expect(sample >= minimum && sample <= maximum && (type === "number" || Number.isInteger(sample)), key).toBe(true)
+      }
+    }
+  })
+
+  test("are served or listed as still to come, never neither", () => {
+    const keys = rows.map(({ key }) => key)
+    expect(notYetServed.filter((key) => !keys.includes(key))).toEqual([])
+    expect(served.length + notYetServed.length).toBe(rows.length)
+  })
+})
+
+describe("the cases of a row", () => {
+  test("can be made for each that is served, and say what each is", () => {
+    for (const row of served) {
+      const names = [...accepted(row), ...refused(row)].map(({ name }) => name)
+      expect(new Set(names).size, `${row.key}: ${names.join("\n")}`).toBe(names.length)
+    }
+  })
+})

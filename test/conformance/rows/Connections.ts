@@ -1,0 +1,35 @@
+/** Proxies, verification codes and temporary mail. */
+import { choice, id, type Row, row, text } from "../Row.ts"
+
+const country = text({ maxLength: 50, sample: "DE", ofLength: null })
+const region = text({ maxLength: 50, sample: "Hesse", ofLength: null })
+
+const ofInbox = { path: { inbox: id() }, price: 0.1, notShown: ["names of the answer's fields"] }
+
+export const connections: ReadonlyArray<Row> = [
+  row("GET", "/proxy/locations", "proxy.locations", { query: { country, region }, price: 0.1 }),
+  row("POST", "/proxy/sessions", "proxy.createSession", {
+    body: { country, protocol: choice(["https", "http", "socks5", "socks5h"]), region, mode: choice(["rotating", "sticky"]) },
+    price: 2,
+    status: 201
+  }),
+
+  row("POST", "/verify/wait", "verification.wait", {
+    body: { since: text({ sample: "2026-01-01T00:00:00Z", ofLength: null }) },
+    price: { credits: 5, per: "session" },
+    notShown: ["names of all fields but since and code", "bounds of the timeout"]
+  }),
+
+  row("POST", "/temp-mail/inboxes", "inbox.create", {
+    price: 1,
+    notShown: ["names of lifetime and label", "names of the answer's fields"]
+  }),
+  row("GET", "/temp-mail/inboxes/{inbox}", "inbox.read", ofInbox),
+  row("GET", "/temp-mail/inboxes/{inbox}/messages", "inbox.listMessages", ofInbox),
+  row("GET", "/temp-mail/inboxes/{inbox}/messages/{message}", "inbox.readMessage", {
+    ...ofInbox,
+    path: { inbox: id(), message: id() }
+  }),
+  row("POST", "/temp-mail/inboxes/{inbox}/rotate", "inbox.rotate", { ...ofInbox, price: 1 }),
+  row("DELETE", "/temp-mail/inboxes/{inbox}", "inbox.delete", { ...ofInbox, price: 0 })
+]
