@@ -1,7 +1,7 @@
 /** DNS lookups. */
 import { Context, Effect, Schema } from "effect"
 import * as Operation from "./Operation.ts"
-import type { NotFound, UpstreamUnavailable } from "./OperationError.ts"
+import { InvalidInput, type NotFound, type UpstreamUnavailable } from "./OperationError.ts"
 
 /** What can be asked for; `ANY` is all of the others, merged. */
 export const RecordType = Schema.Literals(["ANY", "A", "AAAA", "MX", "TXT", "NS", "CNAME", "SOA"])
@@ -19,6 +19,7 @@ const record = <const Fields extends Schema.Struct.Fields>(type: Exclude<RecordT
 /** RFC 1035, section 3.3.13. */
 const soa = {
   mname: Schema.String,
+  /** A mailbox written as a name: its first label is what stands before the `@`, a dot in it escaped by a backslash. */
   rname: Schema.String,
   serial: Schema.Int,
   /** Seconds, as are the three that follow. */
@@ -28,24 +29,49 @@ const soa = {
   minimum: Schema.Int
 }
 
+/** Names are in presentation format (RFC 1035, section 5.1) without a trailing dot; the root is a single dot. */
 export const DnsRecord = Schema.Union([
   record("A", { ip: Schema.String }),
   record("AAAA", { ip: Schema.String }),
   record("MX", { exchange: Schema.String, priority: Schema.Int }),
   record("NS", { host: Schema.String }),
   record("CNAME", { host: Schema.String }),
+  /** All strings of the record as one, read as UTF-8, or as Latin-1 where they are not that. */
   record("TXT", { text: Schema.String }),
   record("SOA", soa)
 ])
 export type DnsRecord = typeof DnsRecord.Type
 
 export const DnsAnswer = Schema.Struct({
+  /** As it was asked for of the name servers: in lower case and ASCII. */
   domain: Schema.String,
   type: RecordType,
   /** Empty when the domain exists, but has none of this type. */
   records: Schema.Array(DnsRecord)
 })
 export type DnsAnswer = typeof DnsAnswer.Type
+
+const LABEL = /^[a-z0-9_-]{1,63}$/u
+const MAX_NAME = 253
+
+/** By the rules that browsers have for hosts (UTS 46); nothing where these admit no such name. */
+const asciiOf = (name: string): string | undefined => {
+  // Those rules also undo percent encoding, and what that may hide is nothing that was asked for.
+  if (/^[\w.-]*$/u.test(name)) return name
+  return /[\0-\x7f]/u.test(name.replaceAll(/[\w.-]/gu, "")) ? undefined : URL.parse(`http://${name}`)?.hostname
+}
+
+/**
+ * A domain name as name servers are asked for it: in lower case, in ASCII (punycode), without a trailing dot. Nothing for what is none:
+ * an IP address, a label that is empty, too long, or of more than letters, digits, hyphens and underscores, and the root.
+ */
+export const domainName = (text: string): string | undefined => {
+  const name = asciiOf(text)?.toLowerCase().replace(/\.$/u, "")
+  if (name === undefined || name.length > MAX_NAME) return undefined
+  const labels = name.split(".")
+  // No top-level domain is a number (RFC 3696, section 2), but the last part of an IPv4 address is.
+  return labels.every((label) => LABEL.test(label)) && !/^[0-9]+$/u.test(labels.at(-1) ?? "") ? name : undefined
+}
 
 export class DnsResolver extends Context.Service<
   DnsResolver,
@@ -66,12 +92,20 @@ export const resolve = Operation.make("dns.resolve", {
   route: {
     method: "GET",
     path: "/dns/:domain",
-    params: { domain: Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(253)) },
+    params: { domain: Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(MAX_NAME)) },
     query: { type: RecordType }
   },
   success: DnsAnswer,
+  check: ({ domain }) =>
+    domainName(domain) === undefined
+      ? Effect.fail(new InvalidInput({ field: "domain", message: `${JSON.stringify(domain)} is not a domain name such as "example.com"` }))
+      : Effect.void,
   run: Effect.fnUntraced(function* (query) {
     const resolver = yield* DnsResolver
     return { data: yield* resolver.resolve(query) }
-  })
+  }),
+  example: {
+    input: { domain: "example.com", type: "MX" },
+    data: { domain: "example.com", type: "MX", records: [{ ttl: 3600, exchange: "mail.example.com", priority: 10 }] }
+  }
 })

@@ -1,0 +1,74 @@
+/** One message to a name server, and what comes back, over a socket of its own. */
+import { createSocket, type Socket as UdpSocket } from "node:dgram"
+import { connect, type Socket as TcpSocket } from "node:net"
+import { UpstreamUnavailable } from "@millrace/core"
+import { Effect } from "effect"
+import type { ServerAddress } from "./ServerAddress.ts"
+
+/** A caller chooses whose name servers are asked in the end, so that one failure says nothing of the next lookup. */
+export const unavailable = (reason: string): UpstreamUnavailable => new UpstreamUnavailable({ upstream: "dns", reason, isolated: true })
+
+/** Gives what a message means, or nothing when it is no reply to what was asked. */
+export type Read<A> = (message: Buffer) => A | undefined
+
+/**
+ * The first datagram that `read` takes: others are ignored, as whoever forges one must guess, and an honest one may still come. The port
+ * is new and random each time, and nothing but what the server sends from where it was asked is seen.
+ */
+export const overUdp = <A>(server: ServerAddress, query: Buffer, read: Read<A>): Effect.Effect<A, UpstreamUnavailable> =>
+  Effect.acquireUseRelease(
+    Effect.sync(() => createSocket(server.family === 4 ? "udp4" : "udp6")),
+    (socket) =>
+      Effect.callback((resume) => {
+        socket.on("error", ({ message }) => resume(Effect.fail(unavailable(message))))
+        socket.on("message", (message) => {
+          const reply = read(message)
+          if (reply !== undefined) resume(Effect.succeed(reply))
+        })
+        socket.once("connect", () => {
+          socket.send(query, (error) => {
+            if (error) resume(Effect.fail(unavailable(error.message)))
+          })
+        })
+        socket.connect(server.port, server.host)
+      }),
+    closeUdp
+  )
+
+const closeUdp = (socket: UdpSocket): Effect.Effect<void> =>
+  Effect.callback((resume) => {
+    socket.close(() => resume(Effect.void))
+  })
+
+const LENGTH_BYTES = 2
+const MAX_MESSAGE_BYTES = 65_535
+
+/** The first message of the server, which is preceded by its length, as is the query (RFC 7766). */
+export const overTcp = <A>(server: ServerAddress, query: Buffer, read: Read<A>): Effect.Effect<A, UpstreamUnavailable> =>
+  Effect.acquireUseRelease(
+    Effect.sync(() => connect({ host: server.host, port: server.port })),
+    (socket) =>
+      Effect.callback((resume) => {
+        const received = Buffer.alloc(LENGTH_BYTES + MAX_MESSAGE_BYTES)
+        let size = 0
+        socket.on("error", ({ message }) => resume(Effect.fail(unavailable(message))))
+        socket.on("close", () => resume(Effect.fail(unavailable("it hung up"))))
+        socket.on("data", (chunk: Buffer) => {
+          size += chunk.copy(received, size)
+          const end = LENGTH_BYTES + received.readUInt16BE(0)
+          if (size < LENGTH_BYTES || size < end) return
+          const reply = read(received.subarray(LENGTH_BYTES, end))
+          resume(reply === undefined ? Effect.fail(unavailable("it answered something else over TCP")) : Effect.succeed(reply))
+        })
+        const length = Buffer.alloc(LENGTH_BYTES)
+        length.writeUInt16BE(query.length)
+        socket.write(Buffer.concat([length, query]))
+      }),
+    closeTcp
+  )
+
+const closeTcp = (socket: TcpSocket): Effect.Effect<void> =>
+  Effect.callback((resume) => {
+    if (socket.closed) return resume(Effect.void)
+    socket.once("close", () => resume(Effect.void)).destroy()
+  })
