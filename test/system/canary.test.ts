@@ -1,7 +1,9 @@
 /** Secrets sent through every route and every command, looked for afterwards in all that is written anywhere. */
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
-import { expect, test } from "vitest"
+import { Effect, Exit, Scope } from "effect"
+import { expect, onTestFinished, test } from "vitest"
+import * as NameServer from "../../packages/upstreams/test/dns/NameServer.ts"
 import { millrace } from "./InProcess.ts"
 import {
   type Answer,
@@ -38,6 +40,15 @@ const spellings = (secret: string): ReadonlyArray<Buffer> => {
 
 const isIn = (secret: string, bytes: Buffer): boolean => spellings(secret).some((spelling) => bytes.includes(spelling))
 
+/** A name server of which one domain is broken. */
+const nameServer = async (): Promise<string> => {
+  const scope = Scope.makeUnsafe()
+  onTestFinished(() => Effect.runPromise(Scope.close(scope, Exit.void)))
+  const script = (query: NameServer.Query): NameServer.Reply =>
+    query.name.startsWith("broken.") ? NameServer.servfail : NameServer.zone({ [query.name]: [NameServer.a("192.0.2.7")] })(query)
+  return (await Effect.runPromise(Scope.provide(NameServer.serve(script), scope))).address
+}
+
 const filesOf = (folder: string): ReadonlyArray<readonly [string, Buffer]> =>
   readdirSync(folder).map((file) => [file, readFileSync(join(folder, file))])
 
@@ -50,7 +61,8 @@ test("no key, address, label, idempotency key or text that is sent is written an
     label: canary("label"),
     text: canary("text"),
     idempotencyKey: canary("idem"),
-    wrong: canary("wrong")
+    wrong: canary("wrong"),
+    asked: canary("asked")
   }
   const has = (secret: string): string => secrets[secret] ?? ""
 
@@ -62,9 +74,11 @@ test("no key, address, label, idempotency key or text that is sent is written an
   for (const [name, text] of Object.entries({ key, labelled: issued.key, readOnly: readOnly.key }))
     secrets[name] = text.split("_").at(-1) ?? ""
 
+  const dns = await nameServer()
   const servers: Array<Process> = []
+  const texts: Array<string> = []
   const calls = async () => {
-    const server = await serve(["--store", store, "--log-level", "trace"], { env: UNLIMITED })
+    const server = await serve(["--store", store, "--log-level", "trace", "--dns-servers", dns, "--metrics-port", "0"], { env: UNLIMITED })
     servers.push(server)
     const answers: Array<Answer> = []
     const send = async (path: string, options: Call = {}) => {
@@ -93,16 +107,38 @@ test("no key, address, label, idempotency key or text that is sent is written an
     expect((await send("/api/v1/account/billing", { key: `mr_live_01m7ykd477z577dbnpmz7j9kdz_${has("wrong")}` })).status).toBe(401)
     expect((await send("/api/v1/account/billing", { key: has("wrong") })).status).toBe(401)
     expect((await send("/api/v1/account/billing", { headers: { cookie: has("wrong"), "user-agent": has("wrong") } })).status).toBe(200)
+
+    // A label of a domain has 63 letters at most
+    const asked = has("asked").slice(0, 60)
+    const json = (body: unknown) => ({ method: "POST", body: JSON.stringify(body) })
+    expect((await send(`/api/v1/dns/${asked}.example.com?type=A`, { headers: idempotent })).status).toBe(422)
+    expect((await send(`/api/v1/dns/${asked}.example.com?type=A`)).status).toBe(200)
+    expect((await send(`/api/v1/dns/broken.${asked}.example.com?type=ANY`)).status).toBe(503)
+    expect((await send(`/api/v1/dns/${asked}.example.com?type=${has("wrong")}`)).status).toBe(422)
+    expect((await send("/api/v1/email/validate", json({ email: `${asked}@${asked}.example.com`, consensus: true }))).status).toBe(200)
+    expect((await send("/api/v1/email/validate", json({ email: `${asked}@broken.${asked}.example.com` }))).status).toBe(503)
+    expect((await send("/api/v1/email/validate-batch", json({ emails: [`${asked}@example.com`, asked] }))).status).toBe(200)
+    expect((await send(`/api/v1/content/prompts/topics?q=${asked}`)).status).toBe(200)
+    expect((await send(`/api/v1/account/limits?${has("wrong")}`)).status).toBe(200)
+    for (const path of ["", "/capabilities", "/config", "/groups"])
+      expect((await send(`/api/v1/catalog${path}?${has("wrong")}`, { headers: { traceparent: has("wrong") } })).status).toBe(200)
+    expect((await send(`/api/v1/catalog/capabilities/${has("wrong")}`)).status).toBe(404)
+    const document = await send(`/api/v1/openapi.json?${has("wrong")}`)
+    expect((await send(`/docs?${has("wrong")}`)).status).toBe(200)
+    // Every route was one of them
+    const paths: ReadonlyArray<string> = Object.keys(JSON.parse(document.body).paths)
+    const routes = paths.map((path) => path.replaceAll(/\{(\w+)\}/gu, ":$1"))
     for (const path of ["/health", "/ready"]) expect((await send(`${path}?${has("wrong")}`)).status).toBe(200)
     // Errors never show what was sent, but for a language that is not known: it is what the caller asks about
     for (const answer of answers.filter(({ status }) => status >= 400)) {
       const { message } = problemOf(answer)
       for (const [name, secret] of Object.entries(secrets)) expect(message.includes(secret) ? name : "").toBe("")
     }
-    return { server, request: header(checked, "x-request-id") }
+    if (server.metrics !== undefined) texts.push((await call(server.metrics)).body)
+    return { server, request: header(checked, "x-request-id"), routes }
   }
 
-  const { server, request } = await calls()
+  const { server, request, routes } = await calls()
   const nameless = async (...args: ReadonlyArray<string>) => {
     const { stdout, stderr } = await millrace([...args, "--store", store])
     return `${stdout}${stderr}`
@@ -136,12 +172,14 @@ test("no key, address, label, idempotency key or text that is sent is written an
     ...killed,
     ...stopped,
     ...servers.map(({ stdout, stderr }, i) => [`output of server ${i}`, Buffer.from(stdout + stderr)] as const),
+    ...texts.map((text, i) => [`metrics of server ${i}`, Buffer.from(text)] as const),
     ...told.map((text, i) => [`output of command ${i}`, Buffer.from(text)] as const)
   ]
   expect(alive.map(([file]) => file)).toEqual(
     expect.arrayContaining(["millrace.db", "millrace.db-wal", "millrace.state.db", "millrace.state.db-wal"])
   )
-  expect(servers.every(({ stderr }) => stderr.includes("/api/v1/bin/:bin"))).toBe(true)
+  for (const route of routes) expect(servers.every(({ stderr }) => stderr.includes(`"route":"${route}"`)) ? "" : route).toBe("")
+  expect(texts).toHaveLength(2)
   // The search itself finds what is there
   expect(isIn(account, Buffer.concat(stopped.map(([, bytes]) => bytes)))).toBe(true)
   for (const [name, secret] of Object.entries(secrets)) {
