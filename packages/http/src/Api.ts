@@ -3,7 +3,7 @@
  * to a group, and has a route, an OpenAPI entry and a client for it.
  */
 
-import { AccountBilling, type ApiKey, Bin, Grammar } from "@millrace/core"
+import { AccountBilling, AccountLimits, type ApiKey, Bin, CatalogOperations, Dns, Email, Grammar, Topics } from "@millrace/core"
 import { Array } from "effect"
 import { HttpApi, HttpApiGroup, OpenApi } from "effect/http-api"
 import * as Endpoint from "./Endpoint.ts"
@@ -38,13 +38,34 @@ export const publicGroup = <const Operations extends Array.NonEmptyReadonlyArray
 
 /** The operations that come with Millrace. */
 export const standard: Standard = {
-  lookups: group([Grammar.check, Bin.lookup], { description: "Questions with an answer." }),
-  account: group([AccountBilling.read], { scope: "read", description: "What an account has, and may." })
+  catalog: publicGroup(
+    [
+      CatalogOperations.read,
+      CatalogOperations.capabilities,
+      CatalogOperations.capability,
+      CatalogOperations.config,
+      CatalogOperations.groups
+    ],
+    { description: "What there is to call, what it costs, and whether it works. No key is needed." }
+  ),
+  account: group([AccountBilling.read, AccountLimits.read], { scope: "read", description: "What an account has, used, and may." }),
+  lookups: group([Grammar.check, Bin.lookup, Dns.resolve, Topics.list], { description: "Questions that are answered at once." }),
+  email: group([Email.validate, Email.validateBatch], { description: "Whether mail gets to an address, and how far to trust it." })
 }
 
 export type Standard = {
-  readonly lookups: Group<readonly [typeof Grammar.check, typeof Bin.lookup]>
-  readonly account: Group<readonly [typeof AccountBilling.read]>
+  readonly catalog: Group<
+    readonly [
+      typeof CatalogOperations.read,
+      typeof CatalogOperations.capabilities,
+      typeof CatalogOperations.capability,
+      typeof CatalogOperations.config,
+      typeof CatalogOperations.groups
+    ]
+  >
+  readonly account: Group<readonly [typeof AccountBilling.read, typeof AccountLimits.read]>
+  readonly lookups: Group<readonly [typeof Grammar.check, typeof Bin.lookup, typeof Dns.resolve, typeof Topics.list]>
+  readonly email: Group<readonly [typeof Email.validate, typeof Email.validateBatch]>
 }
 
 export type Contract<G extends Groups> = HttpApi.HttpApi<

@@ -3,20 +3,21 @@ import type { IncomingMessage, ServerResponse } from "node:http"
 import { Cookies, HttpServerResponse } from "effect/http"
 import type { Handle } from "./WebHandler.ts"
 
-export interface Options {
+/** `Received` is what a framework makes of a request, such as Express's. */
+export interface Options<Received extends IncomingMessage = IncomingMessage> {
   /** The client's address: by default the other end of the socket. Behind a proxy, what that says, such as Express's `req.ip`. */
-  readonly address?: (request: IncomingMessage) => string | undefined
+  readonly address?: (request: Received) => string | undefined
 }
 
 /** What frameworks add to a request: the whole path where they mount by cutting it, and a body that an earlier parser has read. */
 type Incoming = IncomingMessage & { readonly originalUrl?: unknown; readonly body?: unknown }
 
 /** A client that disconnects before the answer is out aborts its request, and with it the call. */
-export const toNodeHandler = (
+export const toNodeHandler = <Received extends IncomingMessage = IncomingMessage>(
   handle: Handle,
-  { address = ({ socket }) => socket.remoteAddress }: Options = {}
-): ((incoming: IncomingMessage, outgoing: ServerResponse) => void) => {
-  const serve = async (incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> => {
+  { address = ({ socket }) => socket.remoteAddress }: Options<Received> = {}
+): ((incoming: Received, outgoing: ServerResponse) => void) => {
+  const serve = async (incoming: Received, outgoing: ServerResponse): Promise<void> => {
     const abort = new AbortController()
     outgoing.once("close", () => {
       if (!outgoing.writableFinished) abort.abort()

@@ -2,12 +2,12 @@
 import { type IncomingHttpHeaders, type OutgoingHttpHeaders, request } from "node:http"
 import { connect } from "node:net"
 import {
-  AccountBilling,
   type ApiKey,
   AuthThrottle,
   Bin,
   Credits,
   Decisions,
+  Dns,
   Grammar,
   KeyRing,
   Ledger,
@@ -22,6 +22,7 @@ import {
   UpstreamUnavailable
 } from "@millrace/core"
 import { EventStore, MemoryEventStore, MemoryStateStore } from "@millrace/event-sourcing"
+import { BundledTopicLibrary, DnsEmailValidator } from "@millrace/upstreams"
 import { Cause, Context, Deferred, Effect, Layer, Logger, Redacted, References, Schema, type Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { test } from "vitest"
@@ -51,6 +52,16 @@ const bins = Layer.succeed(Bin.BinDirectory, {
     bin === "000000"
       ? Effect.fail(new NotFound({ resource: "bin" }))
       : Effect.succeed({ bin, scheme: "visa", type: "debit", brand: null, country: null, bank: null })
+})
+
+/** A zone of two domains. */
+const names = Layer.succeed(Dns.DnsResolver, {
+  resolve: ({ domain, type }) => {
+    if (domain !== "example.org" && domain !== "example.com") return Effect.fail(new NotFound({ resource: "domain" }))
+    const records =
+      type === "MX" ? [{ ttl: 60, exchange: "mail.example.org", priority: 10 }] : type === "A" ? [{ ttl: 60, ip: "192.0.2.1" }] : []
+    return Effect.succeed({ domain, type, records })
+  }
 })
 
 /** What the operation `test.work` does, so that a test decides when it ends, and sees what became of it. */
@@ -176,10 +187,19 @@ export const services = ({
   events = MemoryEventStore.layer
 }: Options = {}) =>
   Layer.mergeAll(Readiness.Readiness.layer(), prices, AuthThrottle.layer({ failures: authFailures })).pipe(
+    Layer.provideMerge(Millrace.layer({ operations: api.operations, groups: api.groups, rateLimit })),
     Layer.provideMerge(
-      Millrace.layer({ operations: [Grammar.check, Bin.lookup, AccountBilling.read, work, unpriced, open, mispriced], rateLimit })
-    ),
-    Layer.provideMerge(Layer.mergeAll(events, MemoryStateStore.layer, Layer.orDie(MasterKey.layer(MASTER_KEY)), grammar, bins, Bench.layer))
+      Layer.mergeAll(
+        events,
+        MemoryStateStore.layer,
+        Layer.orDie(MasterKey.layer(MASTER_KEY)),
+        grammar,
+        bins,
+        BundledTopicLibrary.layer,
+        Layer.provideMerge(DnsEmailValidator.layer, names),
+        Bench.layer
+      )
+    )
   )
 
 /** Every line of the log as a logger sees it: the message, the cause, and what it is annotated with. */

@@ -1,0 +1,120 @@
+/**
+ * The client for programs in Effect: calls are effects on whatever `HttpClient` there is, traced and interruptible; input and data are
+ * those of the operations themselves, encoded and decoded by their schemas, with amounts in thousandths of a credit.
+ */
+import { Credits, Ids, type Operation } from "@millrace/core"
+import { Clock, Effect, Random, Redacted, Schema } from "effect"
+import { HttpClient, HttpClientRequest } from "effect/http"
+import type { Api, Groups, OperationsOf } from "../Api.ts"
+import type { Servable } from "../Endpoint.ts"
+import * as Exchange from "./Exchange.ts"
+import { type Failure, isFailure, NoAnswer, UnexpectedAnswer } from "./Failure.ts"
+import { type Arguments, type Grouped, grouped } from "./Methods.ts"
+import { policyOf, type RetryOptions, timeoutOfNext, waitBeforeNext } from "./Retry.ts"
+import { parse, routesOf } from "./Routes.ts"
+
+export interface CallOptions extends Omit<Exchange.CallOptions, "maxCredits"> {
+  /** A dearer call is refused before anything is charged. */
+  readonly maxCost?: Credits.Credits
+}
+
+export interface Options {
+  /** Where Millrace is mounted, such as `https://api.example.com`. */
+  readonly baseUrl: string
+  readonly apiKey?: Redacted.Redacted | string
+  readonly retry?: RetryOptions
+}
+
+export type Reply<Data> = Exchange.Reply<Data, Credits.Credits>
+
+/** Input that the operation does not take is a defect. */
+export type Method<Op> =
+  Op extends Operation.Operation<infer _K, infer _M, infer _P, infer Params, infer Query, infer Body, infer Success, infer _E, infer _R>
+    ? (...args: Arguments<Schema.Struct.Type<Params & Query & Body>, CallOptions>) => Effect.Effect<Reply<Success["Type"]>, Failure>
+    : never
+
+export type Client<Op extends Servable> = Grouped<Op, { readonly [Key in Op["key"]]: Method<Extract<Op, { readonly key: Key }>> }>
+
+/** A client of every operation of an API. */
+export const make = <G extends Groups>(
+  api: Api<G>,
+  { baseUrl, apiKey, retry }: Options
+): Effect.Effect<Client<OperationsOf<G>>, never, HttpClient.HttpClient> =>
+  Effect.gen(function* () {
+    const http = yield* HttpClient.HttpClient
+    const ids = yield* Ids
+    const root = baseUrl.replace(/\/+$/u, "")
+    const key = Redacted.isRedacted(apiKey) ? Redacted.value(apiKey) : apiKey
+    const policy = policyOf(retry)
+    const routes: Readonly<Record<string, string>> = routesOf(api)
+
+    const attempt = Effect.fnUntraced(function* ({ method, target, headers, body }: Exchange.Outgoing, idempotencyKey: string) {
+      const request = HttpClientRequest.make(isMethod(method) ? method : "GET")(`${root}${target}`, { headers })
+      const response = yield* http.execute(body === undefined ? request : HttpClientRequest.bodyText(request, body, "application/json"))
+      const text = yield* response.text
+      const answer = { status: response.status, header: (name: string) => response.headers[name], text }
+      return Exchange.read(answer, idempotencyKey, yield* Clock.currentTimeMillis)
+    })
+
+    /** Sends until there is a reply, or none to be hoped for. */
+    const send = (
+      outgoing: Exchange.Outgoing,
+      idempotencyKey: string,
+      startedAt: number,
+      attempts: number
+    ): Effect.Effect<Exchange.Reply<unknown>, Failure> =>
+      Effect.gen(function* () {
+        const spent = (yield* Clock.currentTimeMillis) - startedAt
+        const outcome = yield* attempt(outgoing, idempotencyKey).pipe(
+          Effect.timeout(timeoutOfNext(policy, spent)),
+          Effect.catch((cause) => {
+            // What cannot be sent is a bug
+            if (cause._tag === "HttpClientError" && UNSENDABLE.has(cause.reason._tag)) return Effect.die(cause)
+            const message = cause._tag === "TimeoutError" ? "There was no answer in time." : "The connection failed."
+            return Effect.succeed(new NoAnswer(message, { idempotencyKey, retryable: true, retryAfter: undefined }, { cause }))
+          })
+        )
+        if (!isFailure(outcome)) return outcome
+        const now = yield* Clock.currentTimeMillis
+        const wait = waitBeforeNext(policy, outcome, { attempts, spent: now - startedAt }, yield* Random.next)
+        if (wait === undefined) return yield* Effect.fail(outcome)
+        yield* Effect.sleep(wait)
+        return yield* send(outgoing, idempotencyKey, startedAt, attempts + 1)
+      })
+
+    const methodOf = ({ key: name, route, success }: Servable) => {
+      const place = parse(routes[name] ?? "")
+      const encode = Schema.encodeUnknownEffect(Schema.toCodecJson(Schema.Struct({ ...route.params, ...route.query, ...route.body })))
+      const decode = Schema.decodeUnknownEffect(Schema.toCodecJson(success))
+      return Effect.fn(`millrace.${name}`)(function* (input: object = {}, { idempotencyKey = ids.uuid(), maxCost }: CallOptions = {}) {
+        const fields = yield* Effect.orDie(encode(input))
+        const options = { idempotencyKey, ...(maxCost === undefined ? {} : { maxCredits: Credits.toDecimal(maxCost) }) }
+        const outgoing = Exchange.request(place, Object.fromEntries(Object.entries(fields ?? {})), options, key)
+        const reply = yield* send(outgoing, idempotencyKey, yield* Clock.currentTimeMillis, 1)
+        const data = yield* Effect.mapError(
+          decode(reply.data),
+          (cause) =>
+            new UnexpectedAnswer(
+              "The answer has not the shape that the operation promises.",
+              route.status,
+              { idempotencyKey, retryable: false, retryAfter: undefined },
+              { cause }
+            )
+        )
+        return {
+          ...reply,
+          data,
+          charged: creditsOf(reply.charged),
+          balance: reply.balance === undefined ? undefined : creditsOf(reply.balance)
+        }
+      })
+    }
+    // What the methods are follows from the same operations, in types as in values
+    return grouped(api.operations.map((operation) => [operation.key, methodOf(operation)])) as Client<OperationsOf<G>>
+  })
+
+const UNSENDABLE: ReadonlySet<string> = new Set(["EncodeError", "InvalidUrlError"])
+
+const isMethod = (method: string): method is Servable["route"]["method"] => ["GET", "POST", "PUT", "PATCH", "DELETE"].includes(method)
+
+const creditsOf = (decimal: number): Credits.Credits => Credits.of(Math.round(decimal * 1_000))

@@ -1,0 +1,151 @@
+/** One request and its answer, without the way between them: what is sent for an input, and what an answer says. */
+import { type Failure, ofTerms, UnexpectedAnswer } from "./Failure.ts"
+import { PREFIX, type Route } from "./Routes.ts"
+
+/** Path, query and body fields together, as JSON has them. */
+export type Fields = Readonly<Record<string, unknown>>
+
+export interface CallOptions {
+  /** Under which the call runs once, however often it is sent: a random one by default. */
+  readonly idempotencyKey?: string
+  /** Credits: a dearer call is refused before anything is charged. */
+  readonly maxCredits?: number
+}
+
+/** A success. */
+export interface Reply<Data, Amount = number> {
+  readonly data: Data
+  /** Credits that the call cost, once. */
+  readonly charged: Amount
+  /** Credits that are left; undefined where the server could not tell. */
+  readonly balance: Amount | undefined
+  readonly requestId: string
+  /** Whether this is the kept answer to an earlier call under the same idempotency key. */
+  readonly replayed: boolean
+}
+
+// out
+
+export interface Outgoing {
+  readonly method: string
+  /** From the root of the server. */
+  readonly target: string
+  readonly headers: Readonly<Record<string, string>>
+  /** JSON text. */
+  readonly body: string | undefined
+}
+
+/** A path parameter that is missing, or that no path can hold, is a `TypeError`. */
+export const request = (
+  { method, path, query }: Route,
+  input: Fields,
+  { idempotencyKey, maxCredits }: CallOptions & { readonly idempotencyKey: string },
+  apiKey: string | undefined
+): Outgoing => {
+  const rest = new Map(Object.entries(input).filter(([, value]) => value !== undefined))
+  const take = (name: string): unknown => {
+    const value = rest.get(name)
+    rest.delete(name)
+    return value
+  }
+  const place = path.replaceAll(/:(\w+)/gu, (_, name: string) => segment(name, take(name)))
+  const search = new URLSearchParams()
+  for (const name of method === "GET" ? [...rest.keys()] : query) {
+    const value = take(name)
+    for (const item of Array.isArray(value) ? value : value === undefined ? [] : [value]) search.append(name, String(item))
+  }
+  const body = rest.size === 0 ? undefined : JSON.stringify(Object.fromEntries(rest))
+  return {
+    method,
+    target: `${PREFIX}${place}${search.size === 0 ? "" : `?${search}`}`,
+    headers: {
+      accept: "application/json",
+      "idempotency-key": quoted(idempotencyKey),
+      ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }),
+      ...(maxCredits === undefined ? {} : { "x-max-credits": String(maxCredits) }),
+      ...(body === undefined ? {} : { "content-type": "application/json" })
+    },
+    body
+  }
+}
+
+/** URLs resolve dots whether they are escaped or not, so that they would name another path. */
+const segment = (name: string, value: unknown): string => {
+  const text = value === undefined ? "" : String(value)
+  if (text === "" || text === "." || text === "..") throw new TypeError(`The path needs another ${name} than ${JSON.stringify(value)}`)
+  return encodeURIComponent(text)
+}
+
+/** A string of RFC 8941, section 3.3.3. */
+const quoted = (key: string): string => `"${key.replaceAll(/["\\]/gu, "\\$&")}"`
+
+// in
+
+export interface Incoming {
+  readonly status: number
+  readonly header: (name: string) => string | undefined
+  readonly text: string
+}
+
+/** The reply, or why there is none. `now` in milliseconds since 1970. */
+export const read = (answer: Incoming, idempotencyKey: string, now: number): Reply<unknown> | Failure => {
+  const { status, header } = answer
+  const body = json(answer.text)
+  if (status >= 200 && status < 300 && isObject(body) && "data" in body) {
+    const { request } = body
+    return {
+      data: body.data,
+      charged: amount(header("x-credits-charged")) ?? 0,
+      balance: amount(header("x-credits-balance")),
+      requestId: isObject(request) ? String(request["id"]) : "",
+      replayed: header("idempotent-replayed") === "true"
+    }
+  }
+  const error = isObject(body) ? body["error"] : undefined
+  const hint = header("x-should-retry")
+  const context = {
+    idempotencyKey,
+    // Where nobody who knows has said so, what a gateway says for itself
+    retryable: hint === undefined ? [408, 429, 502, 503, 504].includes(status) : hint === "true",
+    retryAfter: waitOf(header("retry-after"), now)
+  }
+  if (status < 400 || !isObject(error) || typeof error["code"] !== "string") {
+    return new UnexpectedAnswer(`The answer, of status ${status}, is not one of this API.`, status, context)
+  }
+  return ofTerms({
+    ...context,
+    code: error["code"],
+    message: String(error["message"]),
+    status,
+    requestId: String(error["request_id"]),
+    credits: creditsOf(header)
+  })
+}
+
+const json = (text: string): unknown => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+const amount = (text: string | undefined): number | undefined => {
+  const value = text === undefined || text.trim() === "" ? Number.NaN : Number(text)
+  return Number.isFinite(value) ? value : undefined
+}
+
+const creditsOf = (header: Incoming["header"]) => {
+  const [required, available, shortfall] = ["required", "available", "shortfall"].map((name) => amount(header(`x-credits-${name}`)))
+  return required === undefined || available === undefined || shortfall === undefined ? undefined : { required, available, shortfall }
+}
+
+/** Milliseconds from `Retry-After`: seconds, or a time. RFC 9110, section 10.2.3. */
+const waitOf = (text: string | undefined, now: number): number | undefined => {
+  if (text === undefined) return undefined
+  const wait = /^\s*\d+\s*$/u.test(text) ? Number(text) * 1_000 : Date.parse(text) - now
+  return Number.isNaN(wait) ? undefined : Math.max(0, wait)
+}

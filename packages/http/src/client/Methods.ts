@@ -1,0 +1,60 @@
+/** The methods of a client, told from the types of operations alone: `bin.lookup` is `client.bin.lookup({ bin })`. */
+import type { Operation } from "@millrace/core"
+import type { Schema } from "effect"
+import type { Described } from "./Routes.ts"
+
+/** A value as JSON has it. */
+export type Json<A> = A extends string | number | boolean | null | undefined
+  ? A
+  : A extends Date | bigint | Uint8Array | URL
+    ? string
+    : A extends object
+      ? { readonly [Key in keyof A]: Json<A[Key]> }
+      : A
+
+/** What may be left out may also be undefined. */
+type Lenient<A> = { readonly [Key in keyof A]: {} extends Pick<A, Key> ? A[Key] | undefined : A[Key] }
+
+/** Path, query and body fields of an operation, together, as its documentation shows them. */
+export type InputOf<Op> =
+  Op extends Operation.Operation<infer _K, infer _M, infer _P, infer Params, infer Query, infer Body, infer _S, infer _E, infer _R>
+    ? Lenient<Json<Schema.Struct.Encoded<Params & Query & Body>>>
+    : never
+
+/** The `data` of an operation's answer, as its documentation shows it. */
+export type DataOf<Op> =
+  Op extends Operation.Operation<infer _K, infer _M, infer _P, infer _Pa, infer _Q, infer _B, infer Success, infer _E, infer _R>
+    ? Json<Success["Encoded"]>
+    : never
+
+/** Input first; without fields that are required it may be left out. */
+export type Arguments<Input, Options> = {} extends Input ? [input?: Input, options?: Options] : [input: Input, options?: Options]
+
+type Group<Key> = Key extends `${infer Head}.${string}` ? Head : Key
+type Name<Head extends string, Key> = Key extends `${Head}.${infer Rest}` ? Rest : never
+
+/** By the part of the key before the first dot, and by what comes after it. Without a dot, it is a method of the client itself. */
+export type Grouped<Op extends Described, Methods extends Readonly<Record<Op["key"], unknown>>> = {
+  readonly [Head in Group<Op["key"]>]: Head extends Op["key"]
+    ? Methods[Head]
+    : { readonly [Key in Extract<Op["key"], `${Head}.${string}`> as Name<Head, Key>]: Methods[Key] }
+}
+
+/** The same of values. */
+export const grouped = (methods: ReadonlyArray<readonly [key: string, method: unknown]>): Readonly<Record<string, unknown>> => {
+  const client: Record<string, unknown> = {}
+  const groups = new Map<string, Record<string, unknown>>()
+  for (const [key, method] of methods) {
+    const dot = key.indexOf(".")
+    if (dot === -1) {
+      client[key] = method
+      continue
+    }
+    const head = key.slice(0, dot)
+    const group = groups.get(head) ?? {}
+    group[key.slice(dot + 1)] = method
+    groups.set(head, group)
+    client[head] = group
+  }
+  return client
+}

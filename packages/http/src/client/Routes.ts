@@ -1,0 +1,53 @@
+/**
+ * Where operations are, as data: a line such as `GET /bin/:bin` for each key. It is all that a client needs at run time, so that a web
+ * page carries neither an operation's work nor its schemas.
+ */
+import type { Operation } from "@millrace/core"
+import type { PREFIX as ServedAt } from "../Endpoint.ts"
+
+/** Where all operations are. */
+export const PREFIX: typeof ServedAt = "/api/v1"
+
+/** What a client has to know of an operation. */
+export interface Described {
+  readonly key: string
+  readonly route: { readonly method: string; readonly path: string; readonly query: object }
+}
+
+/** The line of an operation. Where there is a body, the fields that stand in the query are named: `POST /work/:room?times&tag`. */
+export type Line<Op> =
+  Op extends Operation.Operation<infer _K, infer M, infer P, infer _P, infer Query, infer _B, infer _S, infer _E, infer _R>
+    ? M extends "GET"
+      ? `${M} ${P}`
+      : keyof Query extends never
+        ? `${M} ${P}`
+        : `${M} ${P}?${string}`
+    : never
+
+/** The lines of some operations, by key. Written by hand, `satisfies Routes<...>` finds what is missing or wrong. */
+export type Routes<Op extends Described> = { readonly [Key in Op["key"]]: Line<Extract<Op, { readonly key: Key }>> }
+
+/** The lines of an API, as JSON: for a page that cannot import the operations themselves. */
+export const routesOf = <Op extends Described>({ operations }: { readonly operations: ReadonlyArray<Op> }): Routes<Op> =>
+  Object.fromEntries(operations.map(({ key, route }) => [key, lineOf(route)])) as Routes<Op>
+
+const lineOf = ({ method, path, query }: Described["route"]): string => {
+  const names = method === "GET" ? [] : Object.keys(query)
+  return `${method} ${path}${names.length === 0 ? "" : `?${names.join("&")}`}`
+}
+
+export interface Route {
+  readonly method: string
+  /** With `:parameters`. */
+  readonly path: string
+  /** Names of the fields that stand in the query, beside a body. */
+  readonly query: ReadonlyArray<string>
+}
+
+const LINE = /^(?<method>[A-Z]+) (?<path>\/[^?]*)(?:\?(?<query>.+))?$/u
+
+export const parse = (line: string): Route => {
+  const { method, path, query } = LINE.exec(line)?.groups ?? {}
+  if (method === undefined || path === undefined) throw new TypeError(`Not a route: ${line}`)
+  return { method, path, query: query?.split("&") ?? [] }
+}
