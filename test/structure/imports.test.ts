@@ -1,6 +1,7 @@
 /**
  * The import rule: a package's `src` imports only packages above it in this list, declares what it imports, and no file takes part
- * in a circle of imports that exist at run time. Effect's HTTP API is for `http` alone, databases for the stores.
+ * in a circle of imports that exist at run time. Effect's HTTP API is for `http` alone, databases for the stores; the client for browsers
+ * stands alone.
  */
 import { readdirSync, readFileSync } from "node:fs"
 import { stripTypeScriptTypes } from "node:module"
@@ -109,4 +110,16 @@ describe.each(packages)("$name", ({ name, declared, files }) => {
     for (const file of files) visit(file, [])
     expect(circles).toEqual([])
   })
+})
+
+test("the client that runs in browsers imports nothing at run time but files of its own", () => {
+  const client = join(root, "packages/http/src/client")
+  const seen = new Set([join(client, "index.ts")])
+  for (const file of seen) {
+    for (const specifier of imports(file, "runtime")) {
+      expect([relative(root, file), specifier]).toEqual([relative(root, file), expect.stringMatching(/^\.\/\w+\.ts$/u)])
+      seen.add(resolve(client, specifier))
+    }
+  }
+  expect(seen.size).toBeGreaterThan(3)
 })
