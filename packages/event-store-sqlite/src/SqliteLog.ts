@@ -30,7 +30,7 @@ const CATCH_UP = 10_000
 
 // The unique key starts with the revision: streams of about the same length then share its pages, so that a transaction over a
 // thousand streams dirties a few of them instead of one for each stream. It holds a stream's number, not its name, for the same reason.
-const SCHEMA: Schema = {
+export const SCHEMA: Schema = {
   name: "an event log",
   applicationId: 0x4d_69_6c_45,
   migrations: [
@@ -49,7 +49,7 @@ const SCHEMA: Schema = {
 
 // fullfsync: on macOS a plain fsync does not reach the disk; elsewhere it says nothing. A page cache of 4 MiB, for SQLite walks all of
 // it whenever a commit had to renumber pages
-const PRAGMAS = `PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON;
+export const PRAGMAS = `PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON;
   PRAGMA wal_autocheckpoint = 10000; PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -4096; PRAGMA temp_store = MEMORY`
 
 /** `count` events of a stream, revision by revision: the key starts with it. */

@@ -25,7 +25,7 @@ const LOCAL = Math.floor(((PAGE_SIZE - 12) * 32) / 255) - 23
 /** Zeros before a value, so that the overflow pages of its row hold all of it: https://www.sqlite.org/fileformat2.html#payload_sizes */
 const zerosBefore = (value: Uint8Array): number => LOCAL + Math.ceil(value.length / OVERFLOW) * OVERFLOW - value.length
 
-const SCHEMA: Schema = {
+export const SCHEMA: Schema = {
   name: "a state store",
   applicationId: 0x4d_69_6c_53,
   migrations: [
@@ -38,7 +38,7 @@ const SCHEMA: Schema = {
   ]
 }
 
-const PRAGMAS = `PRAGMA page_size = ${PAGE_SIZE}; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA fullfsync = ON;
+export const PRAGMAS = `PRAGMA page_size = ${PAGE_SIZE}; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA fullfsync = ON;
   PRAGMA checkpoint_fullfsync = ON; PRAGMA secure_delete = ON; PRAGMA temp_store = MEMORY; PRAGMA wal_autocheckpoint = 4000;
   PRAGMA journal_size_limit = 4194304; PRAGMA cache_size = -16384`
 

@@ -4,22 +4,40 @@ import { Effect } from "effect"
 import { Command } from "effect/cli"
 import { accounts } from "./commands/Accounts.ts"
 import { audit } from "./commands/Audit.ts"
+import { backup } from "./commands/Backup.ts"
 import { balance } from "./commands/Balance.ts"
 import { charges } from "./commands/Charges.ts"
 import { credits } from "./commands/Credits.ts"
+import { doctor } from "./commands/Doctor.ts"
 import { events } from "./commands/Events.ts"
 import { holds } from "./commands/Holds.ts"
 import { journal } from "./commands/Journal.ts"
 import { keys } from "./commands/Keys.ts"
+import { prices } from "./commands/Prices.ts"
+import { restore } from "./commands/Restore.ts"
 import { serve } from "./commands/Serve.ts"
 import * as Failure from "./Failure.ts"
 import * as Usage from "./Usage.ts"
-
-export const VERSION = "0.1.0"
+import { VERSION } from "./Version.ts"
 
 const millrace = Command.make("millrace").pipe(
   Command.withDescription("A credit ledger for APIs that bill by the call: serve it, administer it, audit it"),
-  Command.withSubcommands([serve, accounts, keys, credits, holds, charges, balance, events, audit, journal]),
+  Command.withSubcommands([
+    serve,
+    accounts,
+    keys,
+    credits,
+    prices,
+    holds,
+    charges,
+    balance,
+    events,
+    audit,
+    journal,
+    backup,
+    restore,
+    doctor
+  ]),
   Command.withExamples([
     { command: "millrace serve --demo", description: "Serve on 127.0.0.1:8787, with an account to try" },
     { command: "millrace audit", description: "Replay what was kept, from another terminal" }

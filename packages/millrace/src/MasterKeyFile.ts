@@ -26,7 +26,8 @@ export const layer = ({ given, file, isNew }: Options) =>
     })
   )
 
-const read = (file: string) =>
+/** The key in a file that its owner alone may read. */
+export const read = (file: string) =>
   Effect.try({
     try: () => {
       if ((statSync(file).mode & 0o077) !== 0) throw new Error(`others may read it: chmod 600 ${file}`)
@@ -36,7 +37,7 @@ const read = (file: string) =>
   })
 
 /** Whole or not at all, and never over another's: written aside, then linked to its name. */
-const write = (file: string, key: Redacted.Redacted<string>) =>
+export const write = (file: string, key: Redacted.Redacted<string>) =>
   Effect.try({
     try: () => {
       const aside = `${file}.${process.pid}`

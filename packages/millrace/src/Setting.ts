@@ -1,5 +1,5 @@
 /** A setting: by flag, else by environment, else by default; whichever it was, it is checked alike. */
-import { Config, Option } from "effect"
+import { Array, Config, Option } from "effect"
 import { Flag } from "effect/cli"
 
 interface Setting<A> {
@@ -43,3 +43,11 @@ export const oneOf =
   <const Word extends string>(words: ReadonlyArray<Word>) =>
   (text: string): Word | undefined =>
     words.find((word) => word === text.toLowerCase())
+
+/** Some of a kind, separated by commas: one at the least. */
+export const list =
+  (isOne: (text: string) => boolean) =>
+  (text: string): Array.NonEmptyReadonlyArray<string> | undefined => {
+    const items = text.split(",").map((item) => item.trim())
+    return items.every(isOne) && Array.isArrayNonEmpty(items) ? items : undefined
+  }

@@ -10,7 +10,8 @@ import * as MasterKeyFile from "./MasterKeyFile.ts"
 
 export const DEFAULT = "sqlite:./data/millrace.db"
 
-const MEMORY = "memory:"
+/** A store that keeps nothing. */
+export const MEMORY = "memory:"
 
 export interface StoreOptions {
   readonly url: string
@@ -56,16 +57,18 @@ export const logLayer = (url: string) =>
 export const positionOf = (text: string): EventStore.Position | undefined =>
   /^\d{1,16}$/u.test(text) ? EventStore.position(text.padStart(16, "0")) : undefined
 
-/** A store's files, by their absolute paths. */
-interface Files {
+/** A store's files, by their absolute paths; the blobs are a folder. */
+export interface Files {
   readonly log: string
   readonly state: string
   readonly masterKey: string
+  readonly blobs: string
 }
 
 const URL = /^sqlite:(?:\/\/(?=\/))?(?!\/\/)(?<path>.+)$/u
 
-const filesOf = (url: string): Effect.Effect<Files, CommandFailed> => {
+/** Where the files of a store are, or would be. */
+export const filesOf = (url: string): Effect.Effect<Files, CommandFailed> => {
   if (url === MEMORY) return Effect.fail(new CommandFailed("memory: lasts as long as the server that keeps it: name another store"))
   const path = URL.exec(url)?.groups?.["path"]
   if (path === undefined || path.startsWith(":")) {
@@ -75,9 +78,17 @@ const filesOf = (url: string): Effect.Effect<Files, CommandFailed> => {
   return Effect.succeed({
     log,
     state: log.replace(/(?<end>\.[^./]*)?$/u, ".state$<end>"),
-    masterKey: join(dirname(log), "master.key")
+    masterKey: join(dirname(log), "master.key"),
+    blobs: join(dirname(log), "blobs")
   })
 }
+
+/** The files of a store that is there, whole. */
+export const existing = (url: string): Effect.Effect<Files, CommandFailed> =>
+  Effect.gen(function* () {
+    const files = yield* filesOf(url)
+    return (yield* isMissing(files)) ? yield* Effect.fail(noStore(files.log)) : files
+  })
 
 const noStore = (log: string) => new CommandFailed(`there is no store at ${log}`)
 
@@ -113,7 +124,7 @@ const prepare = ({ log, state }: Files): Effect.Effect<void, CommandFailed> =>
   })
 
 /** With those above it. One by one: told to do it alone, Node never comes back where a folder cannot be made, as under `/proc`. */
-const makeFolder = (folder: string): void => {
+export const makeFolder = (folder: string): void => {
   if (existsSync(folder)) return
   makeFolder(dirname(folder))
   try {

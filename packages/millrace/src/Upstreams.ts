@@ -1,17 +1,22 @@
 /** The operations that the server comes with, and what really does them. */
 
 import { Api } from "@millrace/http"
-import { CardTypeBinDirectory, HarperGrammarChecker } from "@millrace/upstreams"
+import { BundledTopicLibrary, CardTypeBinDirectory, DnsClient, DnsEmailValidator, HarperGrammarChecker } from "@millrace/upstreams"
 import { Layer } from "effect"
 
 export const api = Api.make(Api.standard)
 
-export const operations = Object.values(Api.standard).flatMap(({ operations }) => [...operations])
-
 export interface UpstreamOptions {
   /** An operator's file of BIN ranges; without one only scheme and brand are known. */
   readonly binFile: string | undefined
+  /** Name servers to ask, such as `9.9.9.9` or `127.0.0.1:5353`; those of the system when there is none. */
+  readonly dnsServers: ReadonlyArray<string> | undefined
 }
 
-export const layer = ({ binFile }: UpstreamOptions) =>
-  Layer.mergeAll(HarperGrammarChecker.layer(), binFile === undefined ? CardTypeBinDirectory.layer : CardTypeBinDirectory.layerFile(binFile))
+export const layer = ({ binFile, dnsServers }: UpstreamOptions) =>
+  Layer.mergeAll(
+    HarperGrammarChecker.layer(),
+    binFile === undefined ? CardTypeBinDirectory.layer : CardTypeBinDirectory.layerFile(binFile),
+    BundledTopicLibrary.layer,
+    DnsEmailValidator.layer.pipe(Layer.provideMerge(DnsClient.layer(dnsServers === undefined ? {} : { servers: dnsServers })))
+  )

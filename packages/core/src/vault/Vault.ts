@@ -55,6 +55,7 @@ export class Vault extends Context.Service<
 const KEYS = "vaultKeys"
 /** Which subjects ever had a key or were destroyed. These rows stay, so that no key is made twice. */
 const SUBJECTS = "vaultSubjects"
+const DESTROYED = 0
 const CHECK = { space: "vaultMasterKey", key: "check" }
 
 /** Unwrapped keys held in memory. */
@@ -87,6 +88,30 @@ const unbox = (key: Uint8Array, associated: Uint8Array, text: string): Buffer | 
   if (!text.startsWith(VERSION) || digits.length < NONCE_CHARS || bytes.toString("base64url") !== digits) return undefined
   return Aead.decrypt(key, bytes.subarray(0, Aead.NONCE), associated, bytes.subarray(Aead.NONCE))
 }
+
+/** How many subjects are asked for at once. */
+const PAGE = 1_000
+
+/**
+ * Every subject there ever was: those whose own key was destroyed, for ever remembered, and those that have one, which is of no use to
+ * anyone where its parent's was destroyed. Told by the state store alone, without the master key.
+ */
+export const census: Effect.Effect<
+  { readonly destroyed: ReadonlyArray<string>; readonly alive: ReadonlyArray<string> },
+  StateStore.StateUnavailable,
+  StateStore.StateStore
+> = Effect.gen(function* () {
+  const store = yield* StateStore.StateStore
+  const destroyed: Array<string> = []
+  const alive: Array<string> = []
+  let after: string | undefined
+  do {
+    const page = yield* store.list(SUBJECTS, { limit: PAGE, ...(after === undefined ? {} : { after }) })
+    for (const { key, value } of page) (value[0] === DESTROYED ? destroyed : alive).push(key)
+    after = page.at(-1)?.key
+  } while (after !== undefined)
+  return { destroyed, alive }
+})
 
 const make = Effect.gen(function* () {
   const store = yield* StateStore.StateStore
@@ -193,7 +218,7 @@ const make = Effect.gen(function* () {
     return store
       .write([
         { _tag: "remove", space: KEYS, key: name, shred: true },
-        { _tag: "put", space: SUBJECTS, key: name, value: Uint8Array.of(0) }
+        { _tag: "put", space: SUBJECTS, key: name, value: Uint8Array.of(DESTROYED) }
       ])
       .pipe(Effect.catchTag("StateConflict", Effect.die), Effect.ensuring(Effect.sync(() => forget(name))), Effect.asVoid)
   }

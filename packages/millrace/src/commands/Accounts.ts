@@ -1,10 +1,13 @@
-/** Accounts: opened, shown, suspended, reinstated, closed. */
+/** Accounts: opened, shown, suspended, reinstated, closed, erased. */
 
-import { Credits, KeyRing, Ledger, Registration } from "@millrace/core"
+import { Credits, KeyRing, Ledger, Registration, Vault } from "@millrace/core"
 import { Effect, Redacted } from "effect"
 import { Command, Flag } from "effect/cli"
 import * as Administration from "../Administration.ts"
+import * as ErasureRegister from "../ErasureRegister.ts"
+import { CommandFailed } from "../Failure.ts"
 import * as Output from "../Output.ts"
+import * as StoreUrl from "../StoreUrl.ts"
 
 const { account, by, reason, store } = Administration
 const { json } = Output
@@ -78,8 +81,63 @@ const act = (name: "suspend" | "reinstate" | "close", description: string) =>
     ])
   )
 
+const erase = Command.make(
+  "erase",
+  {
+    store,
+    account,
+    confirm: Flag.String("confirm").pipe(
+      Flag.withMetavar("account"),
+      Flag.withDescription("The id of the account once more: nothing brings it back")
+    ),
+    register: ErasureRegister.register,
+    by,
+    reason,
+    json
+  },
+  ({ account, confirm, register, store, json, ...flags }) =>
+    Effect.gen(function* () {
+      if (confirm !== account) {
+        return yield* Effect.fail(new CommandFailed(`--confirm names another account than --account: ${confirm}`))
+      }
+      const keys = yield* KeyRing
+      const ledger = yield* Ledger
+      const registration = yield* Registration
+      yield* ledger.balance(account)
+      const metadata = Administration.metadata("accounts erase", flags)
+      const file = ErasureRegister.fileOf(yield* StoreUrl.filesOf(store), register)
+      const subject = Vault.ofAccount(account)
+      // Before it is done: a backup that is restored meanwhile is told rather too early than too late
+      yield* ErasureRegister.add(file, subject)
+      yield* registration.erase(account, metadata)
+      const working = (yield* keys.list(account)).filter(({ revokedAt }) => revokedAt === null)
+      for (const { keyId } of working) yield* keys.revoke(account, keyId, metadata)
+      yield* Output.print(json, {
+        account,
+        status: "closed",
+        destroyed: [subject],
+        keysRevoked: working.map(({ keyId }) => keyId),
+        register: file,
+        stays: ["amounts, ids and times in the log", "the claim on its address, as an HMAC: it opens no other account"],
+        backups: "keep its keys until theirs are deleted"
+      })
+    }).pipe(Effect.provide(Administration.layer(store)))
+).pipe(
+  Command.withShortDescription("Close an account and destroy its keys, for ever: what was sealed for it is deleted"),
+  Command.withDescription(
+    "Close an account, revoke its API keys and destroy its vault keys, for ever: its address, labels, replies and jobs can be read by nobody any more, whatever copies there are without keys. Amounts and ids stay, so audits do, and so does the claim on its address. Asked again, it makes sure"
+  ),
+  Command.withExamples([
+    {
+      command:
+        'millrace accounts erase --account acc_01M7YKD46JCP6VGMKADN3JSPJP --confirm acc_01M7YKD46JCP6VGMKADN3JSPJP --by ada --reason "ticket 12"',
+      description: "Recorded with who and why, and in the register of erasures"
+    }
+  ])
+)
+
 export const accounts = Command.make("accounts").pipe(
-  Command.withDescription("Open, show, suspend, reinstate and close accounts"),
+  Command.withDescription("Open, show, suspend, reinstate, close and erase accounts"),
   Command.withExamples([
     { command: "millrace accounts open --email ada@example.com --verified", description: "An account with 200 credits and a key" }
   ]),
@@ -88,6 +146,7 @@ export const accounts = Command.make("accounts").pipe(
     show,
     act("suspend", "Stop every priced call of an account; its credits stay"),
     act("reinstate", "Let a suspended account call again"),
-    act("close", "Close an account for ever; its keys stop working")
+    act("close", "Close an account for ever; its keys stop working"),
+    erase
   ])
 )

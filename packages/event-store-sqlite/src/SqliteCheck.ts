@@ -1,0 +1,59 @@
+/** What SQLite itself says of a file of a store: whether it is whole, and how it is kept. Nothing is changed. */
+import { EventStore } from "@millrace/event-sourcing"
+import Database from "better-sqlite3"
+import type { Effect } from "effect"
+import { Fault, faultOf } from "./Fault.ts"
+import { patiently } from "./Patience.ts"
+
+export interface Checked {
+  /** Of SQLite itself. */
+  readonly version: string
+  /** `wal` for a file in use. */
+  readonly journalMode: string
+  /** Bytes of the file that nothing is kept in. */
+  readonly freeBytes: number
+  /** What is not whole, in SQLite's words; none when all is. */
+  readonly problems: ReadonlyArray<string>
+}
+
+/** Problems that are told: one spoilt page leads to many. */
+const MAX_PROBLEMS = 10
+
+/** `quick` leaves out whether indexes agree with their tables. */
+type Depth = "quick" | "full"
+
+const look = (filename: string, depth: Depth): Checked => {
+  let db: Database.Database | undefined
+  try {
+    db = new Database(filename, { readonly: true, fileMustExist: true })
+    const ask = <A>(sql: string): A | undefined => db?.prepare<[], A>(sql).pluck().get()
+    const told = db
+      .prepare<[], string>(`PRAGMA ${depth === "quick" ? "quick_check" : "integrity_check"}(${MAX_PROBLEMS})`)
+      .pluck()
+      .all()
+    return {
+      version: ask<string>("SELECT sqlite_version()") ?? "",
+      journalMode: ask<string>("PRAGMA journal_mode") ?? "",
+      freeBytes: (ask<number>("PRAGMA freelist_count") ?? 0) * (ask<number>("PRAGMA page_size") ?? 0),
+      problems: told.filter((line) => line !== "ok")
+    }
+  } catch (error) {
+    throw faultOf(error, filename)
+  } finally {
+    db?.close()
+  }
+}
+
+/** Fails where the file cannot be read at all. */
+export const check = (filename: string, depth: Depth = "full"): Effect.Effect<Checked, EventStore.StoreUnavailable> =>
+  patiently(
+    filename,
+    () => look(filename, depth),
+    (fault) => new EventStore.StoreUnavailable({ reason: fault.message })
+  )
+
+/** Throws a {@link Fault} for a file that is not whole. */
+export const requireWhole = (filename: string): void => {
+  const [problem] = look(filename, "full").problems
+  if (problem !== undefined) throw new Fault("corrupt", `${filename} is not whole: ${problem}`)
+}

@@ -1,0 +1,152 @@
+/**
+ * A backup is a folder:
+ *
+ *     log/millrace.db            the log; for audits, as long as anyone likes
+ *     keys/millrace.state.db     vault keys, wrapped by the master key, and all else that is not in the log
+ *     keys/master.key            only where it was asked for
+ *     blobs/                     sealed, each named by its SHA-256
+ *     manifest.json              what is in it, and when its keys are to be deleted
+ *
+ * Who deletes `keys/` deletes what was sealed for everyone, in this copy; amounts and ids stay. The manifest is written last, and the
+ * folder gets its name only then: what has none is no backup.
+ */
+import { existsSync, readdirSync, readFileSync, renameSync, rmdirSync, rmSync, statSync } from "node:fs"
+import { mkdir } from "node:fs/promises"
+import { dirname, join, resolve } from "node:path"
+import { Head } from "@millrace/audit"
+import { Timestamp } from "@millrace/core"
+import { Effect, Schema } from "effect"
+import * as DiskFiles from "./DiskFiles.ts"
+import { CommandFailed } from "./Failure.ts"
+import * as StoreUrl from "./StoreUrl.ts"
+
+const LOG = "log/millrace.db"
+const STATE = "keys/millrace.state.db"
+const MANIFEST = "manifest.json"
+
+const content = { bytes: Schema.Int, sha256: Schema.String }
+
+export const Manifest = Schema.Struct({
+  format: Schema.Literal(1),
+  /** Version of the program that made it. */
+  millrace: Schema.String,
+  /** All that was acknowledged before is in it. */
+  madeAt: Timestamp,
+  /** For `audit --against`. */
+  head: Head,
+  /** What an audit of the log found when it was copied. */
+  problems: Schema.Int,
+  log: Schema.Struct({ path: Schema.Literal(LOG), ...content }),
+  keys: Schema.Struct({
+    path: Schema.Literal(STATE),
+    ...content,
+    masterKey: Schema.Boolean,
+    /** When the folder `keys` is to be deleted: until then what is erased in the store could be read in this copy. */
+    deleteBy: Timestamp
+  }),
+  blobs: Schema.Struct({ count: Schema.Int, bytes: Schema.Int })
+})
+export type Manifest = typeof Manifest.Type
+
+const ManifestText = Schema.fromJsonString(Manifest)
+
+/** Where everything is in a backup. */
+export interface Paths extends StoreUrl.Files {
+  readonly folder: string
+  readonly manifest: string
+}
+
+export const pathsOf = (folder: string): Paths => ({
+  folder,
+  log: join(folder, LOG),
+  state: join(folder, STATE),
+  masterKey: join(folder, "keys", "master.key"),
+  blobs: join(folder, "blobs"),
+  manifest: join(folder, MANIFEST)
+})
+
+/**
+ * A folder to fill, of another name until the scope closes: then it is `folder`, if `finish` was called, or gone. Fails where something
+ * is in `folder` already.
+ */
+export const begin = Effect.fnUntraced(function* (folder: string) {
+  const target = resolve(folder)
+  const partial = `${target}.partial`
+  yield* refuse(target)
+  yield* Effect.acquireRelease(
+    DiskFiles.attempt(`a backup cannot be made at ${target}`, async () => {
+      StoreUrl.makeFolder(dirname(target))
+      if (existsSync(partial)) throw new Error(`one is being made, or was cut off: if none is, remove ${partial}`)
+      await mkdir(partial, { mode: 0o700 })
+    }),
+    () => Effect.ignore(Effect.try(() => rmSync(partial, { recursive: true, force: true })))
+  )
+  yield* DiskFiles.attempt(`a backup cannot be made at ${target}`, async () => {
+    for (const name of ["log", "keys", "blobs"]) await mkdir(join(partial, name), { mode: 0o700 })
+  })
+  const finish = (manifest: Manifest) =>
+    Effect.gen(function* () {
+      const paths = pathsOf(partial)
+      yield* DiskFiles.write(paths.manifest, `${Schema.encodeSync(ManifestText)(manifest)}\n`)
+      for (const path of [dirname(paths.log), dirname(paths.state), paths.blobs, partial]) yield* DiskFiles.sync(path)
+      yield* refuse(target)
+      yield* DiskFiles.attempt(`the backup cannot be named ${target}`, () => {
+        if (existsSync(target)) rmdirSync(target)
+        renameSync(partial, target)
+      })
+      yield* DiskFiles.sync(dirname(target))
+      return target
+    })
+  return { paths: pathsOf(partial), finish }
+})
+
+const refuse = (target: string): Effect.Effect<void, CommandFailed> => {
+  const there = statSync(target, { throwIfNoEntry: false })
+  if (there === undefined || (there.isDirectory() && readdirSync(target).length === 0)) return Effect.void
+  return Effect.fail(new CommandFailed(there.isDirectory() ? `${target} is not empty: name a new folder` : `${target} is a file`))
+}
+
+/** What a backup says of itself. */
+export const read = (folder: string): Effect.Effect<{ readonly paths: Paths; readonly manifest: Manifest }, CommandFailed> => {
+  const paths = pathsOf(resolve(folder))
+  if (!existsSync(paths.manifest)) {
+    return Effect.fail(new CommandFailed(`${paths.folder} is no backup, or half of one: it has no ${MANIFEST}`))
+  }
+  return Effect.try({
+    try: () => ({ paths, manifest: Schema.decodeUnknownSync(ManifestText)(readFileSync(paths.manifest, "utf8")) }),
+    catch: (error) => new CommandFailed(`${paths.manifest} cannot be read: ${error instanceof Error ? error.message : String(error)}`)
+  })
+}
+
+/** The keys in the backups below a folder that are past their time, and there: they are to be deleted. */
+export const overdueKeys = (folder: string, now: number): Effect.Effect<ReadonlyArray<string>, CommandFailed> =>
+  Effect.gen(function* () {
+    const names = yield* DiskFiles.attempt(`${folder} cannot be read`, () => readdirSync(folder))
+    const backups = names.map((name) => pathsOf(resolve(folder, name))).filter(({ manifest }) => existsSync(manifest))
+    const all = yield* Effect.forEach(backups, ({ folder }) => read(folder))
+    return all
+      .filter(({ manifest, paths }) => now > manifest.keys.deleteBy && existsSync(dirname(paths.state)))
+      .map(({ paths }) => dirname(paths.state))
+  })
+
+/** Copies a file of a backup; fails where it is not what the manifest says. */
+export const take = (from: string, to: string, expected: DiskFiles.Content): Effect.Effect<void, CommandFailed> =>
+  Effect.flatMap(DiskFiles.copy(from, to), ({ bytes, sha256 }) =>
+    bytes === expected.bytes && sha256 === expected.sha256
+      ? Effect.void
+      : Effect.fail(new CommandFailed(`${from} is not what was backed up: its size or its SHA-256 is another than in ${MANIFEST}`))
+  )
+
+const BLOB = /^[0-9a-f]{64}$/u
+
+/** Copies the blobs of one folder to another, each checked against its name; none where there is no folder. */
+export const copyBlobs = Effect.fnUntraced(function* (from: string, to: string) {
+  const names = existsSync(from) ? readdirSync(from).filter((name) => BLOB.test(name)) : []
+  let bytes = 0
+  for (const name of names) {
+    const blob = yield* DiskFiles.copy(join(from, name), join(to, name))
+    if (blob.sha256 !== name) return yield* Effect.fail(new CommandFailed(`the blob ${join(from, name)} is not what its name says`))
+    bytes += blob.bytes
+  }
+  return { count: names.length, bytes }
+})

@@ -1,0 +1,291 @@
+/**
+ * What can be wrong with a host, looked at one by one: each check says what it found, and what to do where that is not well. They only
+ * look: nothing is made, migrated or repaired.
+ */
+import { accessSync, constants, existsSync, readdirSync, statfsSync, statSync } from "node:fs"
+import { dirname } from "node:path"
+import { MasterKey, Millrace, type Operation, type UpstreamNotConfigured, Vault } from "@millrace/core"
+import { EventStore, HashChain } from "@millrace/event-sourcing"
+import { SqliteCheck, SqliteEventStore, SqliteStateStore } from "@millrace/event-store-sqlite"
+import { DnsClient } from "@millrace/upstreams"
+import { Cause, Clock, Config, ConfigProvider, Effect, Layer, Option, Stream } from "effect"
+import * as Administration from "./Administration.ts"
+import * as BackupFolder from "./BackupFolder.ts"
+import * as ErasureRegister from "./ErasureRegister.ts"
+import { CommandFailed, describe } from "./Failure.ts"
+import * as MasterKeyFile from "./MasterKeyFile.ts"
+import * as Setting from "./Setting.ts"
+import * as StoreUrl from "./StoreUrl.ts"
+import * as Upstreams from "./Upstreams.ts"
+
+export interface Check {
+  readonly name: string
+  readonly ok: boolean
+  readonly detail: string
+  readonly advice?: string
+}
+
+type Finding = Omit<Check, "name">
+
+const MIB = 1024 * 1024
+
+/** Less room than this is no room to work in. */
+const LEAST_ROOM = 256 * MIB
+
+/** A write-ahead log is emptied long before it is as large as this, unless someone reads without end. */
+const LARGE_LOG = 512 * MIB
+
+/** Milliseconds by which the clocks of hosts that write to one log may differ. */
+const OFFSET = 2_000
+
+const isTagged = (error: unknown): error is Error & { readonly _tag: string } =>
+  error instanceof Error && "_tag" in error && typeof error._tag === "string"
+
+/** What a check cannot find out for whatever reason is not well. */
+const check = <E, R>(name: string, look: Effect.Effect<Finding, E, R>): Effect.Effect<Check, never, R> =>
+  look.pipe(
+    Effect.catchCause((cause) => {
+      const error = Cause.squash(cause)
+      const detail = isTagged(error) ? describe(error) : String(error)
+      return Effect.succeed<Finding>({ ok: false, detail })
+    }),
+    Effect.map((finding) => ({ name, ...finding }))
+  )
+
+const sizeOf = (file: string): number => statSync(file, { throwIfNoEntry: false })?.size ?? 0
+
+const inMiB = (bytes: number): string => `${(bytes / MIB).toFixed(1)} MiB`
+
+// the host
+
+const node = check(
+  "node",
+  Effect.sync(() => ({ ok: true, detail: process.version }))
+)
+
+const PREFIX = "MILLRACE"
+
+/** Names alone: some values are secrets. */
+const settings = check(
+  "settings",
+  Effect.gen(function* () {
+    const provider = yield* ConfigProvider.ConfigProvider
+    const names: Array<string> = []
+    const walk = (path: ReadonlyArray<string>): Effect.Effect<void, ConfigProvider.SourceError> =>
+      Effect.gen(function* () {
+        const found = yield* provider.load(path)
+        if (found?._tag !== "Array" && found?.value !== undefined) names.push(path.join("_"))
+        if (found?._tag === "Record") for (const key of found.keys) yield* walk([...path, key])
+      })
+    yield* walk([PREFIX])
+    return { ok: true, detail: names.length === 0 ? "none by environment" : `by environment: ${names.sort().join(", ")}` }
+  })
+)
+
+type Services = Operation.Services<(typeof Upstreams.api.operations)[number]>
+
+const isNotConfigured = ({ configured }: { readonly configured: Effect.Effect<void, UpstreamNotConfigured, Services> }) =>
+  Effect.isFailure(configured)
+
+/** What an operation runs on: with no provider it answers 503, and costs nothing. Asked of a host like the server, that keeps nothing. */
+const upstreams = check(
+  "upstreams",
+  Effect.gen(function* () {
+    const binFile = Option.getOrUndefined(yield* Config.String("MILLRACE_BIN_FILE").pipe(Config.option))
+    const servers = Option.getOrUndefined(yield* Config.String("MILLRACE_DNS_SERVERS").pipe(Config.option))
+    const dnsServers = servers === undefined ? undefined : Setting.list(DnsClient.isServer)(servers)
+    if (servers !== undefined && dnsServers === undefined)
+      return yield* Effect.fail(new CommandFailed(`MILLRACE_DNS_SERVERS names no name servers by their addresses: ${servers}`))
+    const host = Millrace.layer({ operations: Upstreams.api.operations }).pipe(
+      Layer.provideMerge(Upstreams.layer({ binFile, dnsServers })),
+      Layer.provideMerge(StoreUrl.layer({ url: StoreUrl.MEMORY, masterKey: undefined, mode: "create" }))
+    )
+    const missing = yield* Effect.filter(Upstreams.api.operations, isNotConfigured).pipe(Effect.provide(host))
+    const detail = `${Upstreams.api.operations.length - missing.length} of ${Upstreams.api.operations.length} operations have their provider`
+    const names = missing.map(({ key }) => key).join(", ")
+    return missing.length === 0
+      ? { ok: true, detail }
+      : { ok: true, detail, advice: `set up what serves ${names}: see millrace serve --help` }
+  })
+)
+
+// the store
+
+const files = ({ log, state }: StoreUrl.Files) =>
+  check(
+    "files",
+    Effect.sync(() => {
+      const wal = sizeOf(`${log}-wal`) + sizeOf(`${state}-wal`)
+      const detail = `log ${inMiB(sizeOf(log))}, state ${inMiB(sizeOf(state))}, write-ahead logs ${inMiB(wal)}`
+      return wal < LARGE_LOG
+        ? { ok: true, detail }
+        : { ok: false, detail, advice: "some process reads without end, so that the write-ahead log cannot be emptied: find and end it" }
+    })
+  )
+
+const isAllowed = (file: string, mode: number): boolean => {
+  try {
+    accessSync(file, mode)
+    return true
+  } catch {
+    return false
+  }
+}
+
+const permissions = ({ log, state, masterKey }: StoreUrl.Files) =>
+  check(
+    "permissions",
+    Effect.sync(() => {
+      const { R_OK, W_OK, X_OK } = constants
+      const denied = [
+        ...(isAllowed(dirname(log), R_OK | W_OK | X_OK) ? [] : [dirname(log)]),
+        ...[log, state].filter((file) => !isAllowed(file, R_OK | W_OK))
+      ]
+      if (denied.length > 0)
+        return { ok: false, detail: `this user may not write ${denied.join(", ")}`, advice: "run as the user whose store it is" }
+      const mode = existsSync(masterKey) ? statSync(masterKey).mode & 0o777 : undefined
+      if (mode !== undefined && (mode & 0o077) !== 0)
+        return { ok: false, detail: `${masterKey} has mode ${mode.toString(8)}: others may read it`, advice: `chmod 600 ${masterKey}` }
+      return { ok: true, detail: "the store may be read and written, its master key by its owner alone" }
+    })
+  )
+
+const disk = ({ log, state }: StoreUrl.Files) =>
+  check(
+    "disk",
+    Effect.sync(() => {
+      const { bavail, bsize } = statfsSync(dirname(log))
+      const free = bavail * bsize
+      const detail = `${inMiB(free)} free under ${dirname(log)}`
+      if (free < LEAST_ROOM) return { ok: false, detail, advice: "make room: when there is none, every charge is refused" }
+      const store = sizeOf(log) + sizeOf(state)
+      return free < 2 * store ? { ok: true, detail, advice: "a backup on this disk would leave little room" } : { ok: true, detail }
+    })
+  )
+
+const wholeness = ({ log, state }: StoreUrl.Files) =>
+  check(
+    "sqlite",
+    Effect.gen(function* () {
+      const checked = yield* Effect.forEach([log, state], (file) =>
+        Effect.map(SqliteCheck.check(file, "quick"), (checked) => ({ file, ...checked }))
+      )
+      const broken = checked.find(({ problems }) => problems.length > 0)
+      if (broken !== undefined)
+        return { ok: false, detail: `${broken.file}: ${broken.problems[0]}`, advice: "keep a copy of it as it is, and restore a backup" }
+      const other = checked.find(({ journalMode }) => journalMode !== "wal")
+      if (other !== undefined)
+        return {
+          ok: false,
+          detail: `${other.file} is kept with journal_mode ${other.journalMode}`,
+          advice: "is it on a network file system?"
+        }
+      return {
+        ok: true,
+        detail: `SQLite ${checked[0]?.version}; both files are whole (quick_check), write-ahead logged, and synced at each commit (synchronous FULL)`
+      }
+    })
+  )
+
+const vault = ({ state, masterKey }: StoreUrl.Files) =>
+  check(
+    "master key",
+    Effect.gen(function* () {
+      const given = yield* Administration.masterKey
+      const source = given === undefined ? masterKey : "MILLRACE_MASTER_KEY"
+      if (given === undefined && !existsSync(masterKey))
+        return yield* Effect.fail(new CommandFailed(`it is missing: set MILLRACE_MASTER_KEY, or put the file back at ${masterKey}`))
+      const key = given ?? (yield* MasterKeyFile.read(masterKey))
+      const stores = Layer.mergeAll(SqliteStateStore.layer({ filename: state, readOnly: true }), MasterKey.layer(key))
+      const { alive, destroyed } = yield* Vault.census.pipe(Effect.provide(Vault.Vault.layer.pipe(Layer.provideMerge(stores))))
+      return { ok: true, detail: `${source} opens the vault: ${alive.length} subjects have a key, ${destroyed.length} were erased` }
+    })
+  )
+
+/** Events that are looked at, for the last to be written need not be the latest. */
+const NEWEST = 100
+
+const clock = ({ log }: StoreUrl.Files) =>
+  check(
+    "clock",
+    Effect.gen(function* () {
+      const store = yield* EventStore.EventStore
+      const after = StoreUrl.positionOf(String(Math.max(0, Number(yield* store.head) - NEWEST))) ?? EventStore.start
+      const times = yield* Stream.runCollect(Stream.map(store.readAll(after), (event) => Date.parse(HashChain.atOf(event))))
+      const now = yield* Clock.currentTimeMillis
+      const latest = Math.max(...times)
+      if (times.length === 0) return { ok: true, detail: "nothing to compare it with: the log is empty" }
+      const ahead = latest - now
+      return ahead > OFFSET
+        ? {
+            ok: false,
+            detail: `the log's newest event is ${ahead / 1000} s ahead of this host's clock`,
+            advice: "this clock is slow, or another host's was fast: set it by NTP"
+          }
+        : {
+            ok: true,
+            detail: `the log's newest event is ${-ahead / 1000} s old by this host's clock; a clock that is fast would not show`
+          }
+    }).pipe(Effect.provide(SqliteEventStore.layer({ filename: log, readOnly: true })))
+  )
+
+const erasures = (of: StoreUrl.Files, given: Option.Option<string>) =>
+  check(
+    "erasures",
+    Effect.gen(function* () {
+      const file = ErasureRegister.fileOf(of, given)
+      const apart =
+        dirname(file) === dirname(of.log) ? { advice: "keep it on another disk: MILLRACE_ERASURES, or copy it after each erasure" } : {}
+      if (!existsSync(file)) return { ok: true, detail: `nobody was erased: there is no ${file}`, ...apart }
+      return { ok: true, detail: `${new Set(yield* ErasureRegister.read(file)).size} in ${file}`, ...apart }
+    })
+  )
+
+const leftovers = ({ log }: StoreUrl.Files) =>
+  check(
+    "leftovers",
+    Effect.sync(() => {
+      const found = readdirSync(dirname(log)).filter((name) => /\.(?:restoring|partial)$/u.test(name))
+      return found.length === 0
+        ? { ok: true, detail: "none of a backup or restoration that was cut off" }
+        : { ok: true, detail: `${found.join(", ")} in ${dirname(log)}`, advice: "remove what no running command is at work on" }
+    })
+  )
+
+const backups = (folder: string) =>
+  check(
+    "backups",
+    Effect.gen(function* () {
+      const overdue = yield* BackupFolder.overdueKeys(folder, yield* Clock.currentTimeMillis)
+      return overdue.length === 0
+        ? { ok: true, detail: `no keys below ${folder} are past their time` }
+        : {
+            ok: false,
+            detail: `keys are past their time: ${overdue.join(", ")}`,
+            advice: "delete these folders, so that erasures hold there, too"
+          }
+    })
+  )
+
+export interface Options {
+  readonly store: string
+  readonly register: Option.Option<string>
+  /** The folder that backups are in. */
+  readonly backups: Option.Option<string>
+}
+
+/** Every check of a host and its store; without a store those of the host alone, and that there is none. */
+export const run = (options: Options): Effect.Effect<ReadonlyArray<Check>> =>
+  Effect.gen(function* () {
+    const there = yield* Effect.result(StoreUrl.existing(options.store))
+    const store = yield* check(
+      "store",
+      Effect.map(Effect.fromResult(there), ({ log }) => ({ ok: true, detail: log }))
+    )
+    const host = yield* Effect.all([node, settings, upstreams, ...Option.toArray(options.backups).map(backups)])
+    if (there._tag === "Failure")
+      return [...host, { ...store, advice: "millrace serve makes one; --store or MILLRACE_STORE names another" }]
+    const looks = [files, permissions, disk, wholeness, vault, clock, leftovers]
+    const found = yield* Effect.forEach(looks, (look) => look(there.success))
+    return [...host, store, ...found, yield* erasures(there.success, options.register)]
+  })

@@ -1,0 +1,120 @@
+/**
+ * What a restored store no longer knows, or knows again, and what an operator does about it: a backup cannot say what came after it,
+ * but it can say of what kind that was, and how much there is to look through.
+ */
+import { Account, ApiKey, toIso, Unanswered } from "@millrace/core"
+import { EventCodec, EventStore, HashChain, type StateStore, StreamName } from "@millrace/event-sourcing"
+import { Effect, HashMap, Stream } from "effect"
+import type { Manifest } from "./BackupFolder.ts"
+
+/** `count` is null where nobody can know it. */
+export interface Item {
+  readonly what: string
+  readonly count: number | null
+  readonly advice: string
+}
+
+const accountCodec = EventCodec.make(Account.Account)
+const keyCodec = EventCodec.make(ApiKey.ApiKey)
+
+/** Holds that are open, and keys that are neither revoked nor expired. */
+const openIn = (now: number) =>
+  Effect.gen(function* () {
+    const log = yield* EventStore.EventStore
+    const accounts = new Map<string, Account.Account>()
+    const keys = new Map<string, ApiKey.ApiKey>()
+    yield* Stream.runForEachArray(log.readAll(EventStore.start), (events) =>
+      Effect.sync(() => {
+        for (const event of events) {
+          const { stream, type, data } = event
+          const at = Date.parse(HashChain.atOf(event))
+          const category = StreamName.category(stream)
+          if (category === Account.Account.category) {
+            accounts.set(stream, Account.Account.evolve(accounts.get(stream) ?? Account.initial, accountCodec.decode(type, data), at))
+          } else if (category === ApiKey.ApiKey.category) {
+            keys.set(stream, ApiKey.ApiKey.evolve(keys.get(stream) ?? ApiKey.ApiKey.initial, keyCodec.decode(type, data), at))
+          }
+        }
+      })
+    )
+    const isClosed = (accountId: string) => accounts.get(StreamName.make(Account.Account.category, accountId))?.status === "closed"
+    const works = (key: ApiKey.ApiKey) =>
+      key.status === "issued" && (key.expiresAt === null || key.expiresAt > now) && !isClosed(key.accountId)
+    return {
+      holds: [...accounts.values()].reduce((count, { holds }) => count + HashMap.size(holds), 0),
+      keys: [...keys.values()].filter(works).length
+    }
+  })
+
+const promises = Effect.gen(function* () {
+  const unanswered = yield* Unanswered
+  let count = 0
+  let after: string | undefined
+  do {
+    const page = yield* unanswered.page(after)
+    count += page.length
+    after = page.at(-1)?.reservationId
+  } while (after !== undefined)
+  return count
+})
+
+/** Of a store restored from the backup of this manifest, as it is now. */
+export const items = (
+  { madeAt, head }: Manifest,
+  { now, withKeys }: { readonly now: number; readonly withKeys: boolean }
+): Effect.Effect<
+  ReadonlyArray<Item>,
+  EventStore.StoreUnavailable | StateStore.StateUnavailable,
+  EventStore.EventStore | StateStore.StateStore
+> =>
+  Effect.gen(function* () {
+    const { holds, keys } = yield* openIn(now)
+    const since = toIso(madeAt)
+    const sealed: ReadonlyArray<Item> = withKeys
+      ? []
+      : [
+          {
+            what: "sealed data",
+            count: null,
+            advice: "was left behind with its keys: addresses, labels and kept replies cannot be read any more"
+          }
+        ]
+    return [
+      ...sealed,
+      {
+        what: "events after the backup",
+        count: null,
+        advice: `whatever was written after ${since}, position ${head.position || "0"}, is gone: accounts opened, prices published, calls charged`
+      },
+      {
+        what: "payments after the backup",
+        count: null,
+        advice: `compare with the payment provider from ${since} on and grant again with the same --payment-ref, which grants once; claw back what was charged back`
+      },
+      {
+        what: "API keys that work",
+        count: keys,
+        advice: `a key revoked after ${since} works again, one issued since does not: go through keys list, and revoke again before serving`
+      },
+      {
+        what: "accounts suspended or closed after the backup",
+        count: null,
+        advice: "are as they were before: suspend or close them again"
+      },
+      {
+        what: "open holds",
+        count: holds,
+        advice: "end by themselves when they expire, and are refunded, also where the call was answered after the backup"
+      },
+      {
+        what: "promises that an unanswered call costs nothing",
+        count: yield* promises,
+        advice: `are kept by the next server; one that was made after ${since} is gone with its charge`
+      },
+      {
+        what: "idempotency keys used after the backup",
+        count: null,
+        advice: "are forgotten with their replies: a caller who tries again runs the call again, and is charged for it once here"
+      }
+    ]
+  }).pipe(Effect.provide(Unanswered.layer))

@@ -1,0 +1,109 @@
+/** A copy of a whole store, while a server works on it. */
+import { existsSync } from "node:fs"
+import { Audit } from "@millrace/audit"
+import { toIso } from "@millrace/core"
+import { SqliteCopy, SqliteEventStore } from "@millrace/event-store-sqlite"
+import { Clock, Effect, Option, Redacted } from "effect"
+import { Command, Flag } from "effect/cli"
+import * as Administration from "../Administration.ts"
+import * as BackupFolder from "../BackupFolder.ts"
+import * as DiskFiles from "../DiskFiles.ts"
+import { CommandFailed } from "../Failure.ts"
+import * as MasterKeyFile from "../MasterKeyFile.ts"
+import * as Output from "../Output.ts"
+import * as StoreUrl from "../StoreUrl.ts"
+import { VERSION } from "../Version.ts"
+
+const HOURS = { h: 1, d: 24 } as const
+const LIFETIME = /^(?<count>[1-9]\d{0,4})(?<unit>[hd])$/u
+
+/** Milliseconds. */
+const lifetimeOf = (text: string): number | undefined => {
+  const { count, unit } = LIFETIME.exec(text)?.groups ?? {}
+  return unit === "h" || unit === "d" ? Number(count) * HOURS[unit] * 3_600_000 : undefined
+}
+
+const keysLifetime = Flag.String("keys-lifetime").pipe(
+  Flag.withMetavar("30d|12h"),
+  Flag.withDescription("When the keys in it are to be deleted, and are restored no more (30d)"),
+  Flag.withDefault("30d"),
+  Flag.filterMap(
+    (text) => Option.fromUndefinedOr(lifetimeOf(text)),
+    () => "days or hours, such as 30d or 12h"
+  )
+)
+
+/** As it is set for this process, else as it lies beside the database. */
+const masterKeyOf = ({ masterKey: file }: StoreUrl.Files) =>
+  Effect.gen(function* () {
+    const given = yield* Administration.masterKey
+    if (given !== undefined) return given
+    if (!existsSync(file))
+      return yield* Effect.fail(new CommandFailed(`there is no master key to include: neither MILLRACE_MASTER_KEY nor ${file}`))
+    return yield* MasterKeyFile.read(file)
+  })
+
+export const backup = Command.make(
+  "backup",
+  {
+    store: Administration.store,
+    to: Flag.String("to").pipe(Flag.withMetavar("folder"), Flag.withDescription("Where to: a folder that is not there yet, or empty")),
+    keysLifetime,
+    withMasterKey: Flag.Boolean("with-master-key").pipe(
+      Flag.withDescription("Include the master key: whoever has such a backup reads all that is sealed in it"),
+      Flag.withDefault(false)
+    ),
+    json: Output.json
+  },
+  ({ store, to, keysLifetime, withMasterKey, json }) =>
+    Effect.gen(function* () {
+      const files = yield* StoreUrl.existing(store)
+      const { paths, finish } = yield* BackupFolder.begin(to)
+      const madeAt = yield* Clock.currentTimeMillis
+      yield* SqliteCopy.copy(files, paths)
+      // After the log, which names them: what was removed since was to be gone
+      const blobs = yield* BackupFolder.copyBlobs(files.blobs, paths.blobs)
+      if (withMasterKey) yield* DiskFiles.write(paths.masterKey, `${Redacted.value(yield* masterKeyOf(files))}\n`)
+      // What is wrong with the log is no reason to have no copy of it
+      const { found, head } = yield* Effect.provide(Audit.run(), SqliteEventStore.layer({ filename: paths.log, readOnly: true }))
+      const log = yield* DiskFiles.contentOf(paths.log)
+      const state = yield* DiskFiles.contentOf(paths.state)
+      const deleteBy = madeAt + keysLifetime
+      const folder = yield* finish({
+        format: 1,
+        millrace: VERSION,
+        madeAt,
+        head,
+        problems: found,
+        log: { path: "log/millrace.db", ...log },
+        keys: { path: "keys/millrace.state.db", ...state, masterKey: withMasterKey, deleteBy },
+        blobs
+      })
+      if (found > 0) {
+        yield* Effect.sync(() => {
+          process.exitCode = 1
+        })
+      }
+      yield* Output.print(json, {
+        backup: folder,
+        ok: found === 0,
+        problems: found,
+        madeAt: toIso(madeAt),
+        events: head.events,
+        bytes: log.bytes + state.bytes + blobs.bytes,
+        blobs: blobs.count,
+        masterKey: withMasterKey,
+        deleteKeysBy: toIso(deleteBy),
+        head
+      })
+    }).pipe(Effect.scoped)
+).pipe(
+  Command.withShortDescription("Copy a whole store at one instant, while a server works on it"),
+  Command.withDescription(
+    "Copy a whole store at one instant, while a server works on it: the log, the blobs, and apart from them the keys, which are to be deleted by a stated time. The copy is checked and audited; it exits with 1 if the audit finds anything, and keeps the copy all the same. The master key is not in it, unless it is asked for: keep it elsewhere"
+  ),
+  Command.withExamples([
+    { command: "millrace backup --to /backups/2026-12-31", description: "Its keys are to be deleted within 30 days" },
+    { command: "millrace backup --to /backups/2026-12-31 --keys-lifetime 7d", description: "Within a week: so long an erasure may take" }
+  ])
+)

@@ -1,0 +1,46 @@
+/** What is wrong with this host and its store, if anything is. */
+import { Effect } from "effect"
+import { Command, Flag } from "effect/cli"
+import * as Administration from "../Administration.ts"
+import * as Checks from "../Checks.ts"
+import * as ErasureRegister from "../ErasureRegister.ts"
+import * as Output from "../Output.ts"
+
+const line = ({ name, ok, detail, advice }: Checks.Check): string => {
+  const told = `${ok ? "ok   " : "WRONG"}  ${name.padEnd(11)}  ${Output.printable(detail)}\n`
+  return advice === undefined ? told : `${told}${" ".repeat(20)}-> ${Output.printable(advice)}\n`
+}
+
+export const doctor = Command.make(
+  "doctor",
+  {
+    store: Administration.store,
+    register: ErasureRegister.register,
+    backups: Flag.String("backups").pipe(
+      Flag.withMetavar("folder"),
+      Flag.withDescription("A folder of backups: whether keys in them are past their time"),
+      Flag.optional
+    ),
+    json: Output.json
+  },
+  ({ json, ...options }) =>
+    Effect.gen(function* () {
+      const checks = yield* Checks.run(options)
+      const ok = checks.every((check) => check.ok)
+      if (!ok) {
+        yield* Effect.sync(() => {
+          process.exitCode = 1
+        })
+      }
+      yield* Output.isForPeople(json) ? Output.text(checks.map(line).join("")) : Output.print(json, { ok, checks })
+    })
+).pipe(
+  Command.withShortDescription("Look at this host and its store: settings, providers, keys, clock, disk, permissions"),
+  Command.withDescription(
+    "Look at this host and its store: settings, providers, keys, clock, disk, permissions, and whether the files are whole. Nothing is changed. Exits with 1 if anything is wrong; whether the log is right is for millrace audit to say"
+  ),
+  Command.withExamples([
+    { command: "millrace doctor", description: "In the environment and as the user that the server runs in" },
+    { command: "millrace doctor --json --backups /backups", description: "For a monitor, which keys are to be deleted included" }
+  ])
+)

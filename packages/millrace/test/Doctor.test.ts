@@ -1,0 +1,153 @@
+/** What the doctor finds: nothing where all is well, what is wrong by its name where it is not; it changes nothing. */
+import { chmodSync, existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import Database from "better-sqlite3"
+import { Schema } from "effect"
+import { describe, expect, it } from "vitest"
+import { millrace } from "../../../test/system/InProcess.ts"
+import { type Environment, newStore, openAccount, serve } from "../../../test/system/Server.ts"
+
+const Diagnosis = Schema.Struct({
+  ok: Schema.Boolean,
+  checks: Schema.Array(
+    Schema.Struct({ name: Schema.String, ok: Schema.Boolean, detail: Schema.String, advice: Schema.optionalKey(Schema.String) })
+  )
+})
+
+const examine = async (url: string, env: Environment = {}) => {
+  const { code, stdout, stderr } = await millrace(["doctor", "--store", url], { env })
+  expect(stderr).toBe("")
+  const { ok, checks } = Schema.decodeUnknownSync(Diagnosis, { onExcessProperty: "error" })(JSON.parse(stdout))
+  expect([code, ok]).toEqual(checks.every((check) => check.ok) ? [0, true] : [1, false])
+  return { wrong: checks.filter((check) => !check.ok), of: (name: string) => checks.find((check) => check.name === name), stdout }
+}
+
+const made = async () => {
+  const store = newStore()
+  const { account } = await openAccount(store.url, 10)
+  return { ...store, account, masterKey: join(store.folder, "master.key"), state: join(store.folder, "millrace.state.db") }
+}
+
+describe("a host that is well", () => {
+  it("is told so, beside its server, with what there is of each", { timeout: 60_000 }, async () => {
+    const { url, file, masterKey, state, account } = await made()
+    const before = [readFileSync(file), readFileSync(state)]
+    const { wrong, of } = await examine(url, { MILLRACE_RATE_LIMIT: "5/5", MILLRACE_LOG_LEVEL: "" })
+    expect(wrong).toEqual([])
+    expect(of("node")?.detail).toBe(process.version)
+    expect(of("settings")?.detail).toBe("by environment: MILLRACE_RATE_LIMIT")
+    expect(of("store")?.detail).toBe(file)
+    expect(of("sqlite")?.detail).toMatch(/^SQLite 3\.\d+\.\d+; both files are whole .*synchronous FULL/u)
+    expect(of("master key")?.detail).toBe(`${masterKey} opens the vault: 1 subjects have a key, 0 were erased`)
+    expect(of("disk")?.detail).toMatch(/ MiB free under /u)
+    expect(of("clock")?.detail).toMatch(/newest event is [\d.]+ s old by this host's clock/u)
+    expect(of("upstreams")?.detail).toMatch(/^(\d+) of \d+ operations have their provider$/u)
+    expect(of("erasures")?.detail).toMatch(/nobody was erased/u)
+    expect([readFileSync(file), readFileSync(state)]).toEqual(before)
+
+    const server = await serve(["--store", url])
+    expect((await examine(url)).wrong).toEqual([])
+    await server.stop()
+    expect((await millrace(["accounts", "erase", "--store", url, "--account", account, "--confirm", account])).code).toBe(0)
+    const after = await examine(url)
+    expect(after.of("master key")?.detail).toMatch(/0 subjects have a key, 1 were erased/u)
+    expect(after.of("erasures")?.detail).toMatch(/^1 in .*erasures\.jsonl/u)
+  })
+
+  it("never tells a secret", async () => {
+    const { url, masterKey } = await made()
+    const key = readFileSync(masterKey, "utf8").trim()
+    const { wrong, of, stdout } = await examine(url, { MILLRACE_MASTER_KEY: key })
+    expect(wrong).toEqual([])
+    expect(of("settings")?.detail).toBe("by environment: MILLRACE_MASTER_KEY")
+    expect(stdout).not.toContain(key)
+  })
+})
+
+describe("what is wrong", () => {
+  const wrongOf = async (url: string, env: Environment = {}) =>
+    (await examine(url, env)).wrong.map(({ name, detail, advice }) => [name, `${detail} -> ${advice ?? ""}`])
+
+  it("is that there is no store: none is made", async () => {
+    const { folder, file, url } = newStore()
+    expect(await wrongOf(url)).toEqual([
+      ["store", expect.stringMatching(new RegExp(`there is no store at ${file} -> millrace serve makes one`, "u"))]
+    ])
+    expect(readdirSync(folder)).toEqual([])
+    expect(await wrongOf("postgres://host/db")).toEqual([["store", expect.stringContaining("unknown store")]])
+    const half = await made()
+    renameSync(half.state, `${half.state}.away`)
+    expect(await wrongOf(half.url)).toEqual([["store", expect.stringContaining("millrace.state.db is missing")]])
+    expect(existsSync(half.state)).toBe(false)
+  })
+
+  it("is a master key that others may read, that is not there, or that opens nothing", async () => {
+    const { url, masterKey } = await made()
+    chmodSync(masterKey, 0o644)
+    expect(await wrongOf(url)).toEqual([
+      ["permissions", expect.stringMatching(/has mode 644: others may read it -> chmod 600/u)],
+      ["master key", expect.stringContaining("others may read it")]
+    ])
+    renameSync(masterKey, `${masterKey}.away`)
+    expect(await wrongOf(url)).toEqual([["master key", expect.stringContaining("it is missing: set MILLRACE_MASTER_KEY")]])
+    const others = await wrongOf(url, { MILLRACE_MASTER_KEY: "42".repeat(32) })
+    expect(others).toEqual([["master key", expect.stringContaining("another master key")]])
+    expect(await wrongOf(url, { MILLRACE_MASTER_KEY: "short" })).toEqual([["master key", expect.stringContaining("64 hexadecimal digits")]])
+  })
+
+  it("is a file that is not whole, or not kept as it should be", async () => {
+    const spoilt = await made()
+    const bytes = readFileSync(spoilt.file)
+    writeFileSync(spoilt.file, bytes.fill(0xa5, 4_096, bytes.length))
+    expect(await wrongOf(spoilt.url)).toContainEqual(["sqlite", expect.stringContaining(spoilt.file)])
+    const rollback = await made()
+    const db = new Database(rollback.state)
+    db.exec("PRAGMA journal_mode = DELETE")
+    db.close()
+    expect(await wrongOf(rollback.url)).toEqual([["sqlite", expect.stringContaining("journal_mode delete")]])
+  })
+
+  it("is a clock that the log is ahead of", async () => {
+    const { url, file } = await made()
+    const db = new Database(file)
+    db.exec(`DROP TRIGGER events_are_never_changed;
+      UPDATE events SET metadata = replace(metadata, '"at":"20', '"at":"21') WHERE position = (SELECT max(position) FROM events)`)
+    db.close()
+    expect(await wrongOf(url)).toEqual([["clock", expect.stringMatching(/is \d+(?:\.\d+)? s ahead of this host's clock -> .*NTP/u)]])
+  })
+
+  it("is a provider's file that cannot be read, or a provider that is no address", async () => {
+    const { url } = await made()
+    expect(await wrongOf(url, { MILLRACE_DNS_SERVERS: "dns.example.com" })).toEqual([
+      ["upstreams", expect.stringContaining("MILLRACE_DNS_SERVERS names no name servers by their addresses: dns.example.com")]
+    ])
+    expect(await wrongOf(url, { MILLRACE_BIN_FILE: "/nowhere/bins.csv" })).toEqual([
+      ["upstreams", expect.stringContaining("/nowhere/bins.csv")]
+    ])
+  })
+
+  it("are keys in backups that are past their time, until they are deleted", async () => {
+    const { url, folder } = await made()
+    const backups = join(folder, "backups")
+    const examined = async () => {
+      const { stdout } = await millrace(["doctor", "--store", url, "--backups", backups])
+      const { checks } = Schema.decodeUnknownSync(Diagnosis)(JSON.parse(stdout))
+      return checks.find(({ name }) => name === "backups")
+    }
+    expect(await examined()).toMatchObject({ ok: false, detail: expect.stringContaining("cannot be read") })
+    for (const name of ["old", "new"]) expect((await millrace(["backup", "--store", url, "--to", join(backups, name)])).code).toBe(0)
+    expect(await examined()).toMatchObject({ ok: true })
+    const manifest = join(backups, "old", "manifest.json")
+    writeFileSync(manifest, readFileSync(manifest, "utf8").replace(/"deleteBy":"[^"]+"/u, '"deleteBy":"2026-01-01T00:00:00.000Z"'))
+    expect(await examined()).toMatchObject({ ok: false, detail: `keys are past their time: ${join(backups, "old", "keys")}` })
+    rmSync(join(backups, "old", "keys"), { recursive: true })
+    expect(await examined()).toMatchObject({ ok: true })
+  })
+
+  it("is a register that says nothing", async () => {
+    const { url, folder } = await made()
+    const register = join(folder, "erased.jsonl")
+    writeFileSync(register, "grace\n")
+    expect(await wrongOf(url, { MILLRACE_ERASURES: register })).toEqual([["erasures", expect.stringContaining("see its line 1")]])
+  })
+})
