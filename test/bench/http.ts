@@ -7,7 +7,7 @@ import type { AddressInfo } from "node:net"
 import { Worker } from "node:worker_threads"
 import { AuthThrottle, Bin, Credits, Decisions, Grammar, KeyRing, Ledger, Millrace, newLotId, Registration } from "@millrace/core"
 import { Api, Http, Readiness, Server, toNodeHandler, WebHandler } from "@millrace/http"
-import { CardTypeBinDirectory } from "@millrace/upstreams"
+import { BundledTopicLibrary, CardTypeBinDirectory, DnsClient, DnsEmailValidator } from "@millrace/upstreams"
 import { Context, Effect, Layer, Redacted, References, Schema } from "effect"
 import { HttpRouter, HttpServer } from "effect/http"
 import { HttpApi, HttpApiBuilder, HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
@@ -17,6 +17,15 @@ import * as Postgres from "./postgres.ts"
 
 /** Not asked for here. */
 const noGrammar = Layer.succeed(Grammar.GrammarChecker, { supports: () => false, check: () => Effect.succeed({ matches: [] }) })
+
+const upstreams = Layer.mergeAll(
+  CardTypeBinDirectory.layer,
+  noGrammar,
+  BundledTopicLibrary.layer,
+  Layer.provideMerge(DnsEmailValidator.layer, DnsClient.layer())
+)
+
+const api = Api.make(Api.standard)
 
 const CLIENTS = 64
 const BODY = JSON.stringify({ bin: "45717360", scheme: "visa", type: null, brand: "Visa", country: null, bank: null })
@@ -83,15 +92,10 @@ export const run = (options: { readonly rounds: number; readonly millis: number 
       return Object.entries(result).map(([name, { rate, ratio }]) => ({ name, "requests/s": rate, ratio }))
     }).pipe(
       Effect.provide(
-        Server.Server.layer(WebHandler.make(Http.layer(Api.make(Api.standard))), { port: 0 }).pipe(
+        Server.Server.layer(WebHandler.make(Http.layer(api)), { port: 0 }).pipe(
           Layer.provide(Layer.mergeAll(Readiness.Readiness.layer(), AuthThrottle.layer())),
-          Layer.provideMerge(
-            Millrace.layer({
-              operations: Object.values(Api.standard).flatMap(({ operations }) => [...operations]),
-              rateLimit: { limit: 1e9, window: 60 }
-            })
-          ),
-          Layer.provideMerge(Layer.mergeAll(CardTypeBinDirectory.layer, noGrammar)),
+          Layer.provideMerge(Millrace.layer({ operations: api.operations, groups: api.groups, rateLimit: { limit: 1e9, window: 60 } })),
+          Layer.provideMerge(upstreams),
           Layer.provideMerge(stores(folder))
         )
       ),

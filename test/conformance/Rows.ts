@@ -15,17 +15,6 @@ export const rows: ReadonlyArray<Row> = [...account, ...media, ...lookups, ...pr
  * listed and served, and for what is neither.
  */
 const NOT_YET_SERVED: ReadonlySet<string> = new Set([
-  "account.limits",
-  "catalog.read",
-  "catalog.capabilities",
-  "catalog.capability",
-  "catalog.config",
-  "catalog.groups",
-  "dns.resolve",
-  "topics.list",
-  "email.validate",
-  "email.validateBatch",
-
   "billing.invoices",
   "billing.subscribe",
   "billing.topUp",
