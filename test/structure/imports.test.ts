@@ -15,6 +15,8 @@ const root = fileURLToPath(new URL("../..", import.meta.url))
 const ORDER = [
   "@millrace/event-sourcing",
   "@millrace/event-store-sqlite",
+  "@millrace/event-store-postgres",
+  "@millrace/event-store-kurrentdb",
   "@millrace/core",
   "@millrace/audit",
   "@millrace/upstreams",
