@@ -1,5 +1,5 @@
 /** Validation of e-mail addresses: whether mail can be sent there, and how far that can be trusted. Nothing is sent, and no mail server is asked. */
-import { Context, Effect, Schema, Struct } from "effect"
+import { Array, Context, Effect, Result, Schema, Struct } from "effect"
 import * as Operation from "./Operation.ts"
 import type { UpstreamUnavailable } from "./OperationError.ts"
 
@@ -26,10 +26,12 @@ export const EmailReport = Schema.Struct({
 export type EmailReport = typeof EmailReport.Type
 
 export const EmailBatch = Schema.Struct({
-  /** How many results there are: as many as addresses were given. */
+  /** How many addresses were given. */
   total: Schema.Int,
   /** In the order of the addresses, also where one is given twice. */
-  results: Schema.Array(EmailReport.mapFields(Struct.pick(["email", "valid", "disposable", "score"])))
+  results: Schema.Array(EmailReport.mapFields(Struct.pick(["email", "valid", "disposable", "score"]))),
+  /** Addresses of domains that could not be asked about: nothing is said of them, and they cost nothing. */
+  unchecked: Schema.Array(Schema.String)
 })
 
 /**
@@ -40,11 +42,11 @@ export class EmailValidator extends Context.Service<
   EmailValidator,
   {
     readonly validate: (request: { readonly email: string; readonly consensus: boolean }) => Effect.Effect<EmailReport, UpstreamUnavailable>
-    /** A report on each, in order. What DNS says of a domain is asked once for all of its addresses; where it says nothing, all fails. */
+    /** A report on each, or why there is none, in order. What DNS says of a domain is asked once for all of its addresses. */
     readonly validateAll: (request: {
       readonly emails: ReadonlyArray<string>
       readonly consensus: boolean
-    }) => Effect.Effect<ReadonlyArray<EmailReport>, UpstreamUnavailable>
+    }) => Effect.Effect<ReadonlyArray<Result.Result<EmailReport, UpstreamUnavailable>>>
   }
 >()("@millrace/core/operations/Email/EmailValidator") {}
 
@@ -90,8 +92,8 @@ export const validate = Operation.make("email.validate", {
 export const validateBatch = Operation.make("email.validateBatch", {
   summary: "Validate up to 50 e-mail addresses at once",
   description:
-    "As for one address, without `consensus`. Each address counts, also where it is given twice. Where the name servers of one domain do " +
-    "not answer, the whole batch fails, and nothing is charged.",
+    "As for one address, without `consensus`. Each address counts, also where it is given twice. Addresses of domains whose name servers " +
+    "do not answer are in `unchecked`, and cost nothing; where that is true of all, the call fails.",
   route: {
     method: "POST",
     path: "/email/validate-batch",
@@ -102,17 +104,25 @@ export const validateBatch = Operation.make("email.validateBatch", {
   run: Effect.fnUntraced(function* ({ emails }) {
     const validator = yield* EmailValidator
     const reports = yield* validator.validateAll({ emails, consensus: false })
-    return { data: { total: reports.length, results: reports.map(Struct.pick(["email", "valid", "disposable", "score"])) } }
+    const results = Array.getSuccesses(reports)
+    const [failure] = Array.getFailures(reports)
+    if (failure !== undefined && results.length === 0) return yield* failure
+    const unchecked = Array.zip(emails, reports).flatMap(([email, report]) => (Result.isFailure(report) ? email : []))
+    return {
+      data: { total: emails.length, results: results.map(Struct.pick(["email", "valid", "disposable", "score"])), unchecked },
+      quantity: results.length
+    }
   }),
   example: {
-    input: { emails: ["grace.hopper@example.com", "info@example.com", "nobody@nowhere.invalid"] },
+    input: { emails: ["grace.hopper@example.com", "info@example.com", "nobody@nowhere.invalid", "ada@broken.example.com"] },
     data: {
-      total: 3,
+      total: 4,
       results: [
         { email: "grace.hopper@example.com", valid: true, disposable: false, score: 0.9 },
         { email: "info@example.com", valid: true, disposable: false, score: 0.75 },
         { email: "nobody@nowhere.invalid", valid: false, disposable: false, score: 0 }
-      ]
+      ],
+      unchecked: ["ada@broken.example.com"]
     }
   }
 })

@@ -1,4 +1,4 @@
-import { Effect, Schema, Struct } from "effect"
+import { Effect, Exit, Result, Schema, Struct } from "effect"
 import * as fc from "fast-check"
 import { describe, expect, test } from "vitest"
 import { inputOf } from "../../../testing/src/Arbitraries.ts"
@@ -19,16 +19,18 @@ const reportOn = (email: string, consensus: boolean): Email.EmailReport => ({
   score: email.length / 1000
 })
 
+const failure = new UpstreamUnavailable({ upstream: "dns", reason: "SERVFAIL" })
+
+/** Of an address with an exclamation mark nothing can be said. */
 const provide = Effect.provideService(Email.EmailValidator, {
   validate: ({ email, consensus }) => Effect.succeed(reportOn(email, consensus)),
-  validateAll: ({ emails, consensus }) => Effect.succeed(emails.map((email) => reportOn(email, consensus)))
+  validateAll: ({ emails, consensus }) =>
+    Effect.succeed(emails.map((email) => (email.includes("!") ? Result.fail(failure) : Result.succeed(reportOn(email, consensus)))))
 })
-
-const failure = new UpstreamUnavailable({ upstream: "dns", reason: "SERVFAIL" })
 
 const provideNone = Effect.provideService(Email.EmailValidator, {
   validate: () => Effect.fail(failure),
-  validateAll: () => Effect.fail(failure)
+  validateAll: ({ emails }) => Effect.succeed(emails.map(() => Result.fail(failure)))
 })
 
 const one = Schema.is(Schema.Struct(Email.validate.route.body))
@@ -68,12 +70,15 @@ describe("email.validateBatch", () => {
     expect(FIRST_PRICES[Email.validateBatch.key]).toBe(0.6)
   })
 
-  test("gives four fields on each address, in order, without a consensus", () =>
+  test("gives four fields on each address, in order, without a consensus, and charges for those that were checked", () =>
     checkAsync(
       fc.asyncProperty(inputOf(Email.validateBatch), async ({ emails }) => {
-        const outcome = await Effect.runPromise(provide(Email.validateBatch.run({ emails }, CALLER)))
-        const results = emails.map((email) => Struct.pick(reportOn(email, false), ["email", "valid", "disposable", "score"]))
-        expect(outcome).toEqual({ data: { total: emails.length, results } })
+        const exit = await Effect.runPromiseExit(provide(Email.validateBatch.run({ emails }, CALLER)))
+        const unchecked = emails.filter((email) => email.includes("!"))
+        const checked = emails.filter((email) => !email.includes("!"))
+        if (checked.length === 0) return expect(exit).toEqual(Exit.fail(failure))
+        const results = checked.map((email) => Struct.pick(reportOn(email, false), ["email", "valid", "disposable", "score"]))
+        expect(exit).toEqual(Exit.succeed({ data: { total: emails.length, results, unchecked }, quantity: checked.length }))
       })
     ))
 })
