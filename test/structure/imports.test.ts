@@ -20,6 +20,7 @@ const ORDER = [
   "@millrace/core",
   "@millrace/audit",
   "@millrace/upstreams",
+  "@millrace/upstream-espeak",
   "@millrace/http",
   "@millrace/testing",
   "millrace"
