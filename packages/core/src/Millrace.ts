@@ -14,14 +14,17 @@ import { RateLimit, type RateLimitPolicy } from "./billing/RateLimit.ts"
 import { Recovery } from "./billing/Recovery.ts"
 import { Replies } from "./billing/Replies.ts"
 import { Unanswered } from "./billing/Unanswered.ts"
+import { UsageBook } from "./billing/Usage.ts"
 import { Ledger, type LedgerOptions } from "./ledger/Ledger.ts"
-import { Catalog } from "./operations/Catalog.ts"
+import { Catalog, type Groups } from "./operations/Catalog.ts"
 import type * as Operation from "./operations/Operation.ts"
 import type { MasterKey } from "./vault/MasterKey.ts"
 import { Vault, type WrongMasterKey } from "./vault/Vault.ts"
 
 export interface MillraceOptions<Op extends Operation.Any> {
   readonly operations: ReadonlyArray<Op>
+  /** How the catalog groups them: by the area that their keys begin with, where this says nothing. */
+  readonly groups?: Groups
   /** Calls in a window, for each account: 60 in 60 seconds by default. */
   readonly rateLimit?: RateLimitPolicy
   readonly late?: ChargeOptions["late"]
@@ -60,17 +63,23 @@ export const administration = (
 export const layer = <Op extends Operation.Any>(options: MillraceOptions<Op>) =>
   Recovery.layer(options.operations, options.recovery).pipe(
     Layer.provideMerge(Charge.layer(options.late === undefined ? {} : { late: options.late })),
+    Layer.provideMerge(Catalog.layer(options.operations, catalogOptions(options))),
     Layer.provideMerge(
       Layer.mergeAll(
         Replies.layer,
         Unanswered.layer,
-        Catalog.layer(options.operations),
+        UsageBook.layer(),
         CircuitBreaker.layer(options.breaker),
         RateLimit.layer(options.rateLimit ?? RATE_LIMIT)
       )
     ),
     Layer.provideMerge(administration(options))
   )
+
+const catalogOptions = ({ groups, registration }: Pick<MillraceOptions<never>, "groups" | "registration">) => ({
+  ...(groups === undefined ? {} : { groups }),
+  ...(registration?.signUpCredits === undefined ? {} : { signUpCredits: registration.signUpCredits })
+})
 
 /** What {@link layer} needs. */
 export type Requirements<Op extends Operation.Any> = Stores | Operation.Services<Op>

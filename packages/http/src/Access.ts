@@ -8,6 +8,7 @@ import {
   RateLimit,
   type RateLimited,
   type RateLimitState,
+  rateKeyOfAccount,
   type TooManyFailures,
   type Unauthorized
 } from "@millrace/core"
@@ -50,7 +51,7 @@ export const make: Effect.Effect<Access, never, KeyRing | AuthThrottle | RateLim
 
   return {
     authenticate,
-    admit: (accountId) => rates.consume(`account:${accountId}`),
+    admit: (accountId) => rates.consume(rateKeyOfAccount(accountId)),
     admitClient: ({ remoteAddress }) =>
       Option.isNone(remoteAddress) ? Effect.undefined : rates.consume(`client:${clientOf(remoteAddress.value)}`)
   }

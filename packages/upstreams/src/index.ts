@@ -1,4 +1,7 @@
 export * as BinlistBinDirectory from "./bin/BinlistBinDirectory.ts"
 export * as CardTypeBinDirectory from "./bin/CardTypeBinDirectory.ts"
+export * as DnsClient from "./dns/DnsClient.ts"
+export * as DnsEmailValidator from "./email/DnsEmailValidator.ts"
 export * as HarperGrammarChecker from "./grammar/HarperGrammarChecker.ts"
 export * as LanguageToolGrammarChecker from "./grammar/LanguageToolGrammarChecker.ts"
+export * as BundledTopicLibrary from "./topics/BundledTopicLibrary.ts"

@@ -1,5 +1,6 @@
 /** A circuit breaker for each upstream: after a run of failures its calls are answered at once, until one was let through and came back. */
 import { Clock, Context, Effect, Layer } from "effect"
+import * as Metrics from "../observability/Metrics.ts"
 import { UpstreamUnavailable } from "../operations/OperationError.ts"
 
 export interface CircuitBreakerOptions {
@@ -17,6 +18,8 @@ export class CircuitBreaker extends Context.Service<
      * others wait for what it finds; where it ends without having found anything, refused for other reasons, the next may try.
      */
     readonly guard: <A, E, R>(upstream: string, call: Effect.Effect<A, E, R>) => Effect.Effect<A, E | UpstreamUnavailable, R>
+    /** Milliseconds for which its calls are answered at once: none while the circuit is closed, or when it is time to try. */
+    readonly openFor: (upstream: string) => Effect.Effect<number>
     /** What a call found. */
     readonly record: (upstream: string, result: "success" | "failure") => Effect.Effect<void>
   }
@@ -27,6 +30,7 @@ export class CircuitBreaker extends Context.Service<
       Effect.gen(function* () {
         const clock = yield* Clock.Clock
         const circuits = new Map<string, Circuit>()
+        const watch = yield* Metrics.circuits((upstream) => (circuits.get(upstream)?.failures ?? 0) >= failures)
         return CircuitBreaker.of({
           guard: <A, E, R>(upstream: string, call: Effect.Effect<A, E, R>) =>
             Effect.suspend((): Effect.Effect<A, E | UpstreamUnavailable, R> => {
@@ -44,8 +48,15 @@ export class CircuitBreaker extends Context.Service<
                 })
               )
             }),
+          openFor: (upstream) =>
+            Effect.sync(() => {
+              const circuit = circuits.get(upstream)
+              if (circuit === undefined || circuit.failures < failures) return 0
+              return Math.max(0, circuit.openUntil - clock.currentTimeMillisUnsafe())
+            }),
           record: (upstream, result) =>
             Effect.sync(() => {
+              watch(upstream)
               if (result === "success") return void circuits.delete(upstream)
               const circuit = circuits.get(upstream) ?? { failures: 0, openUntil: 0, trial: undefined }
               circuit.failures++

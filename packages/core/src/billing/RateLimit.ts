@@ -25,7 +25,13 @@ export class RateLimited extends Schema.TaggedError<RateLimited>()("RateLimited"
 
 export class RateLimit extends Context.Service<
   RateLimit,
-  { /** Counts one call. */ readonly consume: (key: string) => Effect.Effect<RateLimitState, RateLimited> }
+  {
+    readonly policy: RateLimitPolicy
+    /** Counts one call. */
+    readonly consume: (key: string) => Effect.Effect<RateLimitState, RateLimited>
+    /** What is left, without counting: all of a window that would begin now, where none runs. */
+    readonly peek: (key: string) => Effect.Effect<RateLimitState>
+  }
 >()("@millrace/core/billing/RateLimit") {
   static readonly layer = ({ limit, window }: RateLimitPolicy): Layer.Layer<RateLimit> =>
     Layer.effect(
@@ -37,32 +43,53 @@ export class RateLimit extends Context.Service<
         let older = new Map<string, Window>()
         let since = clock.currentTimeMillisUnsafe()
 
+        const runningAt = (key: string, now: number): Window | undefined => {
+          const known = recent.get(key) ?? older.get(key)
+          return known !== undefined && now < known.endsAt ? known : undefined
+        }
         const windowOf = (key: string, now: number): Window => {
           if (now - since >= length) {
             older = now - since < 2 * length ? recent : new Map()
             recent = new Map()
             since = now
           }
-          const known = recent.get(key) ?? older.get(key)
-          const current = known !== undefined && now < known.endsAt ? known : { calls: 0, endsAt: now + length }
+          const current = runningAt(key, now) ?? { calls: 0, endsAt: now + length }
           recent.set(key, current)
           return current
         }
 
+        const stateOf = ({ calls, endsAt }: Window, now: number): RateLimitState => ({
+          limit,
+          window,
+          remaining: limit - calls,
+          resetAfter: secondsUntil(endsAt, now)
+        })
+
         return RateLimit.of({
+          policy: { limit, window },
           consume: (key) =>
             Effect.suspend((): Effect.Effect<RateLimitState, RateLimited> => {
               const now = clock.currentTimeMillisUnsafe()
               const current = windowOf(key, now)
-              const resetAfter = Math.ceil((current.endsAt - now) / 1000)
-              if (current.calls >= limit) return Effect.fail(new RateLimited({ limit, window, resetAfter }))
+              if (current.calls >= limit)
+                return Effect.fail(new RateLimited({ limit, window, resetAfter: secondsUntil(current.endsAt, now) }))
               current.calls++
-              return Effect.succeed({ limit, window, remaining: limit - current.calls, resetAfter })
+              return Effect.succeed(stateOf(current, now))
+            }),
+          peek: (key) =>
+            Effect.sync(() => {
+              const now = clock.currentTimeMillisUnsafe()
+              return stateOf(runningAt(key, now) ?? { calls: 0, endsAt: now + length }, now)
             })
         })
       })
     )
 }
+
+const secondsUntil = (instant: number, now: number): number => Math.ceil((instant - now) / 1000)
+
+/** What the calls of an account are counted under. */
+export const ofAccount = (accountId: string): string => `account:${accountId}`
 
 interface Window {
   calls: number

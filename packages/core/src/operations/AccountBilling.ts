@@ -1,50 +1,120 @@
-/** What an account has to spend, and where it comes from. */
+/** What an account has to spend, where it comes from, and what it used this month. */
 import { Effect, Schema } from "effect"
-import { CreditsFromDecimal } from "../Credits.ts"
+import { type Usage, UsageBook } from "../billing/Usage.ts"
+import * as Credits from "../Credits.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import { LotSource } from "../ledger/Lots.ts"
 import { Timestamp } from "../Timestamp.ts"
 import * as Operation from "./Operation.ts"
 import { NotFound, UpstreamUnavailable } from "./OperationError.ts"
 
+const Used = {
+  /** That were charged. */
+  calls: Schema.Int,
+  /** What they were charged. */
+  credits: Credits.CreditsFromDecimal,
+  /** Of credits that had been charged, this month or before, what was given back this month. */
+  refunded: Credits.CreditsFromDecimal,
+  /** Calls that failed or were cancelled, and cost nothing. */
+  uncharged_calls: Schema.Int
+}
+
 /** Amounts in credits, with at most three decimals. */
 export const AccountBilling = Schema.Struct({
   /** Free to be spent: the sum of what remains of the lots. */
-  balance: CreditsFromDecimal,
+  balance: Credits.CreditsFromDecimal,
   /** Taken by calls that are running. */
-  held: CreditsFromDecimal,
+  held: Credits.CreditsFromDecimal,
   /** Owed since a payment was taken back; nothing priced runs until it is repaid. */
-  debt: CreditsFromDecimal,
+  debt: Credits.CreditsFromDecimal,
   /** In the order in which they are used. */
   lots: Schema.Array(
     Schema.Struct({
       lot_id: Schema.String,
       source: LotSource,
-      remaining: CreditsFromDecimal,
+      remaining: Credits.CreditsFromDecimal,
       /** Null: never. */
       expires_at: Schema.NullOr(Timestamp)
     })
-  )
+  ),
+  /** Of the current month, UTC. Calls that cost nothing are not counted. */
+  usage: Schema.Struct({
+    /** Such as `2026-11`. */
+    month: Schema.String,
+    /** What was done by then is counted. */
+    as_of: Timestamp,
+    ...Used,
+    /** Those that were called, by key. */
+    operations: Schema.Array(
+      Schema.Struct({
+        operation: Schema.String,
+        ...Used,
+        /** What its calls were charged for: calls, or such as addresses. */
+        units: Schema.Int
+      })
+    )
+  })
 })
 
+const unavailable = ({ _tag }: { readonly _tag: string }) => new UpstreamUnavailable({ upstream: "ledger", reason: _tag })
+
+const usageOf = ({ month, asOf, operations }: Usage): (typeof AccountBilling.Type)["usage"] => {
+  const used = operations.map(({ operation, calls, units, charged, refunded, uncharged }) => ({
+    operation,
+    calls,
+    units,
+    credits: charged,
+    refunded,
+    uncharged_calls: uncharged
+  }))
+  const sum = (count: (of: (typeof used)[number]) => number) => used.reduce((total, of) => total + count(of), 0)
+  return {
+    month,
+    as_of: asOf,
+    calls: sum(({ calls }) => calls),
+    credits: Credits.sum(used.map(({ credits }) => credits)),
+    refunded: Credits.sum(used.map(({ refunded }) => refunded)),
+    uncharged_calls: sum(({ uncharged_calls }) => uncharged_calls),
+    operations: used
+  }
+}
+
 export const read = Operation.make("account.billing", {
-  summary: "Balance, holds, debt and credit lots of the account",
+  summary: "Balance, holds, debt and credit lots of the account, and its use this month",
   route: { method: "GET", path: "/account/billing" },
   success: AccountBilling,
   run: Effect.fnUntraced(function* (_input, { accountId }) {
     const ledger = yield* Ledger
+    const book = yield* UsageBook
     const { available, held, debt, lots } = yield* Effect.mapError(ledger.balance(accountId), (error) =>
-      error._tag === "AccountNotFound"
-        ? new NotFound({ resource: "account" })
-        : new UpstreamUnavailable({ upstream: "ledger", reason: error._tag })
+      error._tag === "AccountNotFound" ? new NotFound({ resource: "account" }) : unavailable(error)
     )
+    const usage = yield* Effect.mapError(book.read(accountId), unavailable)
     return {
       data: {
         balance: available,
         held,
         debt,
-        lots: lots.map(({ lotId, source, left, expiresAt }) => ({ lot_id: lotId, source, remaining: left, expires_at: expiresAt }))
+        lots: lots.map(({ lotId, source, left, expiresAt }) => ({ lot_id: lotId, source, remaining: left, expires_at: expiresAt })),
+        usage: usageOf(usage)
       }
     }
-  })
+  }),
+  example: {
+    input: {},
+    data: {
+      balance: Credits.of(198_900),
+      held: Credits.zero,
+      debt: Credits.zero,
+      lots: [{ lot_id: "lot_01JAGVQG6ZJ5YH8W3N0T4RQX2K", source: "signup", remaining: Credits.of(198_900), expires_at: null }],
+      usage: usageOf({
+        month: "2026-11",
+        asOf: Date.UTC(2026, 10, 21, 12),
+        operations: [
+          { operation: "bin.lookup", calls: 2, units: 2, charged: Credits.of(1_000), refunded: Credits.of(500), uncharged: 1 },
+          { operation: "email.validateBatch", calls: 1, units: 1, charged: Credits.of(600), refunded: Credits.zero, uncharged: 0 }
+        ]
+      })
+    }
+  }
 })

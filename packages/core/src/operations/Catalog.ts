@@ -1,67 +1,267 @@
-/** The operations of this host, one by one: whatever there is to know about all of them derives from this list. */
-
+/**
+ * The operations of this host, one by one and by groups: whatever there is to know about all of them derives from their list. What
+ * never changes is worked out once; the price in force and whether an operation can be called are those of the moment.
+ */
 import type { Aggregate } from "@millrace/event-sourcing"
-import { Context, Effect, Layer, Schema } from "effect"
-import { type NotPriced, PriceBook } from "../billing/PricePlan.ts"
+import { Clock, Context, Effect, Layer, Schema } from "effect"
+import { SIGNUP_CREDITS } from "../accounts/Registration.ts"
+import { CircuitBreaker } from "../billing/CircuitBreaker.ts"
+import { inForce, PriceBook, type PriceList } from "../billing/PricePlan.ts"
+import { upstreamOf } from "../billing/Work.ts"
 import * as Credits from "../Credits.ts"
 import type * as Operation from "./Operation.ts"
 
+// what is told
+
+/** In force now. */
+export const Price = Schema.Struct({
+  /** For each unit. */
+  credits: Credits.CreditsFromDecimal,
+  /** What is counted: a call, or such as an address. */
+  unit: Schema.String,
+  /** Of the price plan. */
+  version: Schema.Int
+})
+
+export const Availability = Schema.Struct({
+  available: Schema.Boolean,
+  /** Why not, in words; null while it is available. */
+  reason: Schema.NullOr(Schema.String),
+  /** Seconds after which it may be available; null where nobody knows. */
+  retry_after: Schema.NullOr(Schema.Int)
+})
+export type Availability = typeof Availability.Type
+
+/** What names an operation, what it costs, and whether it can be called. */
+export const Summary = Schema.Struct({
+  key: Schema.String,
+  /** The key in words. */
+  name: Schema.String,
+  summary: Schema.String,
+  /** Null where none was published: then it cannot be called. */
+  price: Schema.NullOr(Price),
+  availability: Availability
+})
+export type Summary = typeof Summary.Type
+
 /** One operation as a caller may want to know it. */
 export const CatalogEntry = Schema.Struct({
-  key: Schema.String,
-  summary: Schema.String,
+  ...Summary.fields,
+  /** Key of the one group that it belongs to. */
+  group: Schema.String,
   method: Schema.String,
+  /** Below the address of the API; parameters in braces. */
   path: Schema.String,
-  /** Credits for each unit, in force now. */
-  price: Credits.CreditsFromDecimal,
-  priceVersion: Schema.Int,
   /** JSON Schema of what it takes, by the place where it is given. */
-  input: Schema.Struct({ params: Schema.Unknown, query: Schema.Unknown, body: Schema.Unknown })
+  bounds: Schema.Struct({ params: Schema.JsonObject, query: Schema.JsonObject, body: Schema.JsonObject })
 })
 export type CatalogEntry = typeof CatalogEntry.Type
+
+/** One operation and all that is known of it. */
+export const Capability = Schema.Struct({
+  ...CatalogEntry.fields,
+  /** Markdown. */
+  description: Schema.NullOr(Schema.String),
+  /** JSON Schema of what it answers. */
+  output: Schema.JsonObject,
+  example: Schema.NullOr(Schema.Struct({ input: Schema.JsonObject, data: Schema.Json }))
+})
+export type Capability = typeof Capability.Type
+
+/** Operations that belong together. */
+export const CatalogGroup = Schema.Struct({
+  key: Schema.String,
+  name: Schema.String,
+  summary: Schema.NullOr(Schema.String),
+  /** Available while any of its operations is. */
+  availability: Availability,
+  operations: Schema.Array(Summary)
+})
+export type CatalogGroup = typeof CatalogGroup.Type
+
+// the service
+
+/** Operations by the name of their group. What is not among them is in a group of its key's area: `dns.resolve` in `dns`. */
+export type Groups = Readonly<
+  Record<string, { readonly operations: ReadonlyArray<{ readonly key: string }>; readonly description?: string | undefined }>
+>
+
+/** What this host gives and asks, beside prices. */
+export interface Terms {
+  /** What an account gets when it is verified. */
+  readonly signUpCredits: Credits.Credits
+}
+
+export interface CatalogOptions {
+  readonly groups?: Groups
+  readonly signUpCredits?: Credits.Credits
+}
 
 export class Catalog extends Context.Service<
   Catalog,
   {
     readonly operations: ReadonlyArray<Operation.Any>
+    readonly terms: Terms
     readonly find: (key: string) => Operation.Any | undefined
-    /** Every operation with the price in force. */
-    readonly entries: Effect.Effect<ReadonlyArray<CatalogEntry>, NotPriced | Aggregate.Failure>
+    /** Every operation once, in the order in which the host names them. */
+    readonly entries: Effect.Effect<ReadonlyArray<CatalogEntry>, Aggregate.Failure>
+    readonly capability: (key: string) => Effect.Effect<Capability | undefined, Aggregate.Failure>
+    /** Every operation once, too, in the order of the groups. */
+    readonly groups: Effect.Effect<ReadonlyArray<CatalogGroup>, Aggregate.Failure>
   }
 >()("@millrace/core/operations/Catalog") {
-  /** Two operations of one key are a defect. */
-  static readonly layer = (operations: ReadonlyArray<Operation.Any>): Layer.Layer<Catalog, never, PriceBook> =>
-    Layer.effect(
-      Catalog,
-      Effect.gen(function* () {
-        const prices = yield* PriceBook
-        const byKey = new Map(operations.map((operation) => [operation.key, operation]))
-        if (byKey.size < operations.length) throw new Error("Two operations have the same key")
-        return Catalog.of({
-          operations,
-          find: (key) => byKey.get(key),
-          entries: Effect.forEach(operations, (operation) =>
-            Effect.map(prices.quote(operation.key), ({ version, unitPrice }) => describe(operation, version, unitPrice))
-          )
-        })
-      })
-    )
+  /** Two operations of one key are a defect; so is a group of what is no operation here, or is in another group already. */
+  static readonly layer = <Op extends Operation.Any>(
+    operations: ReadonlyArray<Op>,
+    options: CatalogOptions = {}
+  ): Layer.Layer<Catalog, never, PriceBook | CircuitBreaker | Exclude<Operation.Services<Op>, Catalog>> =>
+    Layer.effect(Catalog, make(operations, options))
 }
 
-const describe = ({ key, summary, route }: Operation.Any, priceVersion: number, price: Credits.Credits): CatalogEntry => ({
-  key,
-  summary,
-  method: route.method,
-  path: route.path,
-  price,
-  priceVersion,
-  input: { params: bounds(route.params), query: bounds(route.query), body: bounds(route.body) }
+const make = Effect.fnUntraced(function* <Op extends Operation.Any>(
+  operations: ReadonlyArray<Op>,
+  { groups = {}, signUpCredits = SIGNUP_CREDITS }: CatalogOptions
+) {
+  const prices = yield* PriceBook
+  const breaker = yield* CircuitBreaker
+  const clock = yield* Clock.Clock
+  // The catalog's own operations need no provider
+  // biome-ignore lint/suspicious/noExplicitAny: what any of the operations needs
+  const services: Context.Context<any> = yield* Effect.context<Exclude<Operation.Services<Op>, Catalog>>()
+  const byKey = new Map<string, Operation.Any>(operations.map((operation) => [operation.key, operation]))
+  if (byKey.size < operations.length) throw new Error("Two operations have the same key")
+  const members = membership(byKey, groups)
+  const described = new Map<string, Described>()
+  for (const [group, operations] of members) for (const operation of operations) described.set(operation.key, describe(operation, group))
+
+  const availability = (operation: Operation.Any, price: unknown): Effect.Effect<Availability> =>
+    Effect.gen(function* () {
+      const configured: Effect.Effect<boolean> = Effect.provideContext(Effect.isSuccess(operation.configured), services)
+      if (!(yield* configured)) return unavailable("No provider is set up for it at this host.")
+      if (price === null) return unavailable("It has no price yet.")
+      const openFor = yield* breaker.openFor(upstreamOf(operation.key))
+      return openFor === 0 ? AVAILABLE : unavailable("It is temporarily unavailable.", Math.ceil(openFor / 1_000))
+    })
+
+  const entryOf = ({ operation, entry }: Described, list: PriceList | undefined): Effect.Effect<CatalogEntry> => {
+    const credits = list?.prices[operation.key]
+    const price = list === undefined || credits === undefined ? null : { credits, unit: operation.unit, version: list.version }
+    return Effect.map(availability(operation, price), (availability) => ({ ...entry, price, availability }))
+  }
+
+  const list = Effect.map(prices.plan, (plan) => inForce(plan, clock.currentTimeMillisUnsafe()))
+  const entriesOf = (operations: ReadonlyArray<Operation.Any>, list: PriceList | undefined) =>
+    Effect.forEach(
+      operations.flatMap(({ key }) => described.get(key) ?? []),
+      (operation) => entryOf(operation, list)
+    )
+
+  return Catalog.of({
+    operations,
+    terms: { signUpCredits },
+    find: (key) => byKey.get(key),
+    entries: Effect.flatMap(list, (list) => entriesOf(operations, list)),
+    capability: (key) => {
+      const found = described.get(key)
+      if (found === undefined) return Effect.undefined
+      return Effect.flatMap(list, (list) => Effect.map(entryOf(found, list), (entry) => ({ ...entry, ...found.details })))
+    },
+    groups: Effect.flatMap(list, (list) =>
+      Effect.forEach(members, ([group, operations]) =>
+        Effect.map(entriesOf(operations, list), (entries) => groupOf(group, groups[group]?.description, entries))
+      )
+    )
+  })
 })
 
-/** By itself: what it refers to is among its own `$defs`. */
-const bounds = (fields: Schema.Struct.Fields): unknown => {
+/** The operations of each group, in the order of the groups; none is empty. */
+const membership = (operations: ReadonlyMap<string, Operation.Any>, groups: Groups): ReadonlyMap<string, ReadonlyArray<Operation.Any>> => {
+  const members = new Map<string, Array<Operation.Any>>()
+  const left = new Map(operations)
+  const join = (group: string, key: string) => {
+    const operation = left.get(key)
+    if (operation === undefined) throw new Error(`Group ${group} names ${key}, which is in another or is no operation here`)
+    left.delete(key)
+    members.set(group, [...(members.get(group) ?? []), operation])
+  }
+  for (const [group, { operations }] of Object.entries(groups)) for (const { key } of operations) join(group, key)
+  for (const key of [...left.keys()]) join(upstreamOf(key), key)
+  return members
+}
+
+const groupOf = (key: string, description: string | undefined, entries: ReadonlyArray<CatalogEntry>): CatalogGroup => ({
+  key,
+  name: wordsOf(key),
+  summary: description ?? null,
+  availability: availabilityOf(entries),
+  operations: entries.map(({ key, name, summary, price, availability }) => ({ key, name, summary, price, availability }))
+})
+
+// availability
+
+const AVAILABLE: Availability = { available: true, reason: null, retry_after: null }
+const unavailable = (reason: string, retryAfter: number | null = null): Availability => ({
+  available: false,
+  reason,
+  retry_after: retryAfter
+})
+
+/** Of a group: what the one of its operations says that may be available first. */
+const availabilityOf = (operations: ReadonlyArray<CatalogEntry>): Availability =>
+  operations.map(({ availability }) => availability).reduce((first, next) => (waitFor(next) < waitFor(first) ? next : first))
+
+const waitFor = ({ available, retry_after }: Availability): number => (available ? 0 : (retry_after ?? Number.POSITIVE_INFINITY))
+
+// what never changes
+
+interface Described {
+  readonly operation: Operation.Any
+  readonly entry: Omit<CatalogEntry, "price" | "availability">
+  readonly details: Omit<Capability, keyof CatalogEntry>
+}
+
+const describe = (operation: Operation.Any, group: string): Described => {
+  const { key, summary, description = null, route, success } = operation
+  return {
+    operation,
+    entry: {
+      key,
+      name: wordsOf(key),
+      summary,
+      group,
+      method: route.method,
+      path: route.path.replaceAll(/:(?<name>\w+)/gu, "{$<name>}"),
+      bounds: { params: boundsOf(route.params, "ignore"), query: boundsOf(route.query, "ignore"), body: boundsOf(route.body, "error") }
+    },
+    details: { description, output: schemaOf(success), example: exampleOf(operation) }
+  }
+}
+
+/** `email.validateBatch` is `email validate batch`. */
+const wordsOf = (key: string): string => key.replaceAll(/\.|(?<=[a-z0-9])(?=[A-Z])/gu, " ").toLowerCase()
+
+const jsonObject = Schema.decodeUnknownSync(Schema.JsonObject)
+
+/** `excess`: what becomes of a field that is not among these. */
+const boundsOf = (fields: Schema.Struct.Fields, excess: "ignore" | "error"): Schema.JsonObject => {
   // Effect's schema of no fields is that of anything at all
-  if (Object.keys(fields).length === 0) return { type: "object", properties: {} }
-  const { schema, definitions } = Schema.toJsonSchemaDocument(Schema.toType(Schema.Struct(fields)))
-  return Object.keys(definitions).length === 0 ? schema : { ...schema, $defs: definitions }
+  if (Object.keys(fields).length === 0) return { type: "object", properties: {}, additionalProperties: excess === "ignore" }
+  return schemaOf(Schema.Struct(fields), { onExcessProperty: excess })
+}
+
+/** As it is sent, and by itself: what it refers to is among its own `$defs`. */
+const schemaOf = (of: Schema.Top, options?: Schema.ToJsonSchemaOptions): Schema.JsonObject => {
+  const { schema, definitions } = Schema.toJsonSchemaDocument(of, options)
+  return jsonObject(Object.keys(definitions).length === 0 ? schema : { ...schema, $defs: definitions })
+}
+
+const exampleOf = ({ example, route, secret, success }: Operation.Any): Capability["example"] => {
+  if (example === undefined) return null
+  const fields: Readonly<Record<string, Schema.Codec<unknown, unknown>>> = { ...route.params, ...route.query, ...route.body }
+  const encode = Schema.encodeUnknownSync(Schema.toCodecJson(Schema.Struct(fields)))
+  const input = Object.entries(jsonObject(encode(example.input)))
+  return {
+    input: Object.fromEntries(input.map(([name, value]) => [name, secret.includes(name) ? "***" : value])),
+    data: Schema.encodeUnknownSync(Schema.toCodecJson(success))(example.data)
+  }
 }

@@ -101,6 +101,7 @@ export const validateBatch = Operation.make("email.validateBatch", {
   },
   success: EmailBatch,
   quantity: ({ emails }) => emails.length,
+  unit: "address",
   run: Effect.fnUntraced(function* ({ emails }) {
     const validator = yield* EmailValidator
     const reports = yield* validator.validateAll({ emails, consensus: false })

@@ -72,7 +72,9 @@ describe("a circuit", () => {
         const breaker = yield* CircuitBreaker
         const leaving = yield* Effect.forkChild(breaker.guard("a", Effect.never), { startImmediately: true })
         expect(yield* call()).toBe(false)
+        expect(yield* breaker.openFor("a")).toBe(1_000)
         yield* Fiber.interrupt(leaving)
+        expect(yield* breaker.openFor("a")).toBe(0)
         expect(yield* call("success")).toBe(true)
         expect(yield* call()).toBe(true)
       })
@@ -115,6 +117,9 @@ describe("a circuit", () => {
                 yield* TestClock.adjust(wait)
                 now += wait
                 const passes = inARow < failures || now >= failedAt + 1_000
+                const { openFor } = yield* CircuitBreaker
+                expect(yield* openFor("a")).toBe(passes ? 0 : failedAt + 1_000 - now)
+                expect(yield* openFor("b")).toBe(0)
                 expect(yield* call(found)).toBe(passes)
                 if (!passes || found === undefined) continue
                 inARow = found === "success" ? 0 : inARow + 1

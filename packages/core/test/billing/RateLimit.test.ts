@@ -36,6 +36,26 @@ describe("a rate limit", () => {
       })
     ))
 
+  test("can be looked at without a call being counted", () =>
+    testing(
+      { limit: 2, window: 60 },
+      Effect.gen(function* () {
+        const { consume, peek, policy } = yield* RateLimit
+        expect(policy).toEqual({ limit: 2, window: 60 })
+        const whole = { limit: 2, window: 60, remaining: 2, resetAfter: 60 }
+        for (const _ of range(3)) expect(yield* peek("a")).toEqual(whole)
+        yield* consume("a")
+        yield* TestClock.adjust(30_500)
+        for (const _ of range(3)) expect(yield* peek("a")).toEqual({ ...whole, remaining: 1, resetAfter: 30 })
+        yield* consume("a")
+        yield* Effect.flip(consume("a"))
+        expect(yield* peek("a")).toEqual({ ...whole, remaining: 0, resetAfter: 30 })
+        expect(yield* peek("b")).toEqual(whole)
+        yield* TestClock.adjust(29_500)
+        expect(yield* peek("a")).toEqual(whole)
+      })
+    ))
+
   test("counts 64 calls at once one by one", () =>
     testing(
       { limit: 10, window: 1 },

@@ -2,7 +2,7 @@ import { Effect, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { describe, expect, test } from "vitest"
 import { CircuitBreaker } from "../../src/billing/CircuitBreaker.ts"
-import { attempt } from "../../src/billing/Work.ts"
+import * as Work from "../../src/billing/Work.ts"
 import * as Operation from "../../src/operations/Operation.ts"
 import { NotFound, type OperationError, UpstreamNotConfigured, UpstreamUnavailable } from "../../src/operations/OperationError.ts"
 
@@ -12,13 +12,14 @@ const caller = { accountId: "acc_1", requestId: "request-1", reservationId: "res
 const isAskedAfter = (end: Effect.Effect<{ readonly data: string }, OperationError>) =>
   Effect.gen(function* () {
     const breaker = yield* CircuitBreaker
+    const attempt = yield* Work.make
     const operation = Operation.make("test.ask", {
       summary: "Ask",
       route: { method: "GET", path: "/ask" },
       success: Schema.String,
       run: () => end
     })
-    for (let n = 0; n < 10; n++) yield* Effect.exit(attempt(breaker, operation, {}, caller))
+    for (let n = 0; n < 10; n++) yield* Effect.exit(attempt(operation, {}, caller))
     return yield* breaker.guard("test", Effect.succeed(true)).pipe(Effect.catch(() => Effect.succeed(false)))
   }).pipe(Effect.provide(CircuitBreaker.layer({ failures: 5 })), Effect.provide(TestClock.layer()), Effect.runPromise)
 

@@ -1,60 +1,121 @@
 import { MemoryEventStore } from "@millrace/event-sourcing"
-import { Effect, Layer, Schema } from "effect"
+import { Context, Effect, Layer, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import * as fc from "fast-check"
 import { describe, expect, test } from "vitest"
+import { CircuitBreaker } from "../../src/billing/CircuitBreaker.ts"
 import { PriceBook } from "../../src/billing/PricePlan.ts"
 import * as Credits from "../../src/Credits.ts"
-import * as AccountBilling from "../../src/operations/AccountBilling.ts"
 import * as Bin from "../../src/operations/Bin.ts"
-import { Catalog, CatalogEntry } from "../../src/operations/Catalog.ts"
+import { Catalog, CatalogEntry, type CatalogOptions } from "../../src/operations/Catalog.ts"
 import * as Grammar from "../../src/operations/Grammar.ts"
 import * as Operation from "../../src/operations/Operation.ts"
+import { type OperationError, UpstreamNotConfigured, UpstreamUnavailable } from "../../src/operations/OperationError.ts"
 import { check } from "../vault/Property.ts"
 
-const OPERATIONS = [Grammar.check, Bin.lookup, AccountBilling.read]
+/** Whether a provider was set up, as a test wants it. */
+class Provider extends Context.Service<Provider, { isThere: boolean }>()("test/Provider") {}
 
-const NOTHING = { type: "object", properties: {} }
-const EMPTY = { params: NOTHING, query: NOTHING, body: NOTHING }
+const configured = Effect.flatMap(Provider, ({ isThere }) =>
+  isThere ? Effect.void : Effect.fail(new UpstreamNotConfigured({ upstream: "dns" }))
+)
 
-const testing = <A, E>(operations: ReadonlyArray<Operation.Any>, body: Effect.Effect<A, E, Catalog | PriceBook>): Promise<A> =>
+const named = <const Key extends string>(key: Key) =>
+  Operation.make(key, {
+    summary: `Summary of ${key}`,
+    route: { method: "GET", path: "/x" },
+    success: Schema.Struct({}),
+    configured,
+    run: () => Effect.succeed({ data: {} })
+  })
+
+const dns = named("dns.resolve")
+const billing = named("account.billing")
+const batch = Operation.make("email.validateBatch", {
+  summary: "Validate e-mail addresses",
+  description: "Up to fifty.",
+  route: { method: "POST", path: "/batch/:list/of/:kind", body: { emails: Schema.Array(Schema.String), token: Schema.String } },
+  unit: "address",
+  quantity: ({ emails }) => emails.length,
+  success: Schema.Struct({ price: Credits.CreditsFromDecimal }),
+  secret: ["token"],
+  run: () => Effect.succeed({ data: { price: Credits.of(500) } }),
+  example: { input: { emails: ["a@example.com"], token: "canary" }, data: { price: Credits.of(600) } }
+})
+const OPERATIONS = [Grammar.check, Bin.lookup, dns, batch, billing]
+
+const unavailable = (reason: string, retry_after: number | null = null) => ({ available: false, reason, retry_after })
+const AVAILABLE = { available: true, reason: null, retry_after: null }
+const NOT_SET_UP = unavailable("No provider is set up for it at this host.")
+
+const ANYTHING = { type: "object", properties: {}, additionalProperties: true }
+const NOTHING = { ...ANYTHING, additionalProperties: false }
+
+const upstreams = Layer.mergeAll(
+  Layer.succeed(Bin.BinDirectory, { lookup: () => Effect.fail(new UpstreamUnavailable({ upstream: "bin", reason: "a test" })) }),
+  Layer.succeed(Grammar.GrammarChecker, { supports: () => true, check: () => Effect.succeed({ matches: [] }) }),
+  Layer.sync(Provider, () => ({ isThere: true }))
+)
+type Upstreams = Layer.Success<typeof upstreams>
+// biome-ignore lint/suspicious/noExplicitAny: whatever it takes and gives
+type Offered = Operation.Operation<string, string, `/${string}`, any, any, any, Schema.Codec<any, any>, OperationError, Upstreams>
+
+const testing = <A, E>(
+  operations: ReadonlyArray<Offered>,
+  body: Effect.Effect<A, E, Catalog | PriceBook | CircuitBreaker | Provider>,
+  options?: CatalogOptions
+): Promise<A> =>
   Effect.runPromise(
     body.pipe(
-      Effect.provide(Catalog.layer(operations).pipe(Layer.provideMerge(PriceBook.layer), Layer.provide(MemoryEventStore.layer))),
+      Effect.provide(
+        Catalog.layer(operations, options).pipe(
+          Layer.provideMerge(
+            Layer.mergeAll(PriceBook.layer, CircuitBreaker.layer({ failures: 2, openFor: 10_000 }), Layer.fresh(upstreams))
+          ),
+          Layer.provide(MemoryEventStore.layer)
+        )
+      ),
       Effect.provide(TestClock.layer())
     )
   )
 
-const named = (key: string) =>
-  Operation.make(key, {
-    summary: key,
-    route: { method: "GET", path: "/x" },
-    success: Schema.Struct({}),
-    run: () => Effect.succeed({ data: {} })
-  })
-
 describe("the catalog", () => {
-  test("lists every operation in order, with its route, its price in force and what it takes", () =>
+  test("lists every operation once, in order, with its route, its price in force and what it takes", () =>
     testing(
       OPERATIONS,
       Effect.gen(function* () {
         const catalog = yield* Catalog
         const entries = yield* catalog.entries
         expect(entries).toMatchObject([
-          { key: "grammar.check", method: "POST", path: "/grammar/check", price: 1_000, priceVersion: 1 },
-          { key: "bin.lookup", method: "GET", path: "/bin/:bin", price: 500, priceVersion: 1 },
-          { key: "account.billing", method: "GET", path: "/account/billing", price: 0, priceVersion: 1 }
+          {
+            key: "grammar.check",
+            name: "grammar check",
+            method: "POST",
+            path: "/grammar/check",
+            price: { credits: 1_000, unit: "call", version: 1 }
+          },
+          { key: "bin.lookup", name: "bin lookup", method: "GET", path: "/bin/{bin}", price: { credits: 500, unit: "call", version: 1 } },
+          { key: "dns.resolve" },
+          {
+            key: "email.validateBatch",
+            name: "email validate batch",
+            path: "/batch/{list}/of/{kind}",
+            price: { credits: 600, unit: "address" }
+          },
+          { key: "account.billing", price: { credits: 0 } }
         ])
         expect(entries.map(({ summary }) => summary)).toEqual(OPERATIONS.map(({ summary }) => summary))
-        expect(entries[0]?.input.body).toMatchObject({
+        const [grammar, bin, , , free] = entries
+        expect(grammar?.bounds.body).toMatchObject({
           type: "object",
           required: ["text"],
+          additionalProperties: false,
           properties: { text: { type: "string" }, language: { type: "string" } }
         })
-        expect(JSON.stringify(entries[0]?.input.body)).toContain('"maxLength":50000')
-        expect(JSON.stringify(entries[1]?.input.params)).toContain("^[0-9]{6,8}$")
-        expect(entries[0]?.input.query).toEqual(NOTHING)
-        expect(entries[2]?.input).toEqual(EMPTY)
+        expect(JSON.stringify(grammar?.bounds.body)).toContain('"maxLength":50000')
+        expect(JSON.stringify(bin?.bounds.params)).toContain("^[0-9]{6,8}$")
+        expect(grammar?.bounds.query).toEqual(ANYTHING)
+        expect(free?.bounds).toEqual({ params: ANYTHING, query: ANYTHING, body: NOTHING })
       })
     ))
 
@@ -71,7 +132,7 @@ describe("the catalog", () => {
       Effect.gen(function* () {
         const catalog = yield* Catalog
         const [entry] = yield* catalog.entries
-        expect(entry?.input.query).toMatchObject({ properties: { at: { $ref: "#/$defs/Named" } }, $defs: { Named: { type: "string" } } })
+        expect(entry?.bounds.query).toMatchObject({ properties: { at: { $ref: "#/$defs/Named" } }, $defs: { Named: { type: "string" } } })
       })
     ))
 
@@ -80,9 +141,11 @@ describe("the catalog", () => {
       OPERATIONS,
       Effect.gen(function* () {
         const catalog = yield* Catalog
-        const shown = Schema.encodeSync(Schema.Array(CatalogEntry))(yield* catalog.entries)
-        expect(shown.map(({ price }) => price)).toEqual([1, 0.5, 0])
-        expect(JSON.parse(JSON.stringify(shown))).toEqual(shown)
+        const Entries = Schema.toCodecJson(Schema.Array(CatalogEntry))
+        const entries = yield* catalog.entries
+        const shown = Schema.encodeSync(Entries)(entries)
+        expect(shown).toMatchObject([1, 0.5, 0.5, 0.6, 0].map((credits) => ({ price: { credits } })))
+        expect(Schema.decodeUnknownSync(Entries)(JSON.parse(JSON.stringify(shown)))).toEqual(entries)
       })
     ))
 
@@ -92,26 +155,34 @@ describe("the catalog", () => {
       Effect.gen(function* () {
         const [catalog, book] = [yield* Catalog, yield* PriceBook]
         yield* book.publish({ "bin.lookup": Credits.of(700) }, 1_000)
-        expect((yield* catalog.entries).map(({ price, priceVersion }) => [price, priceVersion])).toEqual([
+        const shown = Effect.map(catalog.entries, (entries) => entries.slice(0, 2).map(({ price }) => [price?.credits, price?.version]))
+        expect(yield* shown).toEqual([
           [1_000, 1],
-          [500, 1],
-          [0, 1]
+          [500, 1]
         ])
         yield* TestClock.adjust(1_000)
-        expect((yield* catalog.entries).map(({ price, priceVersion }) => [price, priceVersion])).toEqual([
+        expect(yield* shown).toEqual([
           [1_000, 2],
-          [700, 2],
-          [0, 2]
+          [700, 2]
         ])
       })
     ))
 
-  test("names the operation that nobody priced", () =>
+  test("tells all that is known of one operation, but for secrets, and nothing of one that is not here", () =>
     testing(
-      [Grammar.check, named("nobody.priced")],
+      OPERATIONS,
       Effect.gen(function* () {
         const catalog = yield* Catalog
-        expect({ ...(yield* Effect.flip(catalog.entries)) }).toEqual({ _tag: "NotPriced", operation: "nobody.priced" })
+        const entries = yield* catalog.entries
+        const known = yield* catalog.capability("email.validateBatch")
+        expect(known).toEqual({
+          ...entries[3],
+          description: "Up to fifty.",
+          output: expect.objectContaining({ type: "object", required: ["price"] }),
+          example: { input: { emails: ["a@example.com"], token: "***" }, data: { price: 0.6 } }
+        })
+        expect(yield* catalog.capability("dns.resolve")).toMatchObject({ description: null, example: null })
+        for (const key of ["constructor", "", "dns", "email.validatebatch"]) expect(yield* catalog.capability(key)).toBeUndefined()
       })
     ))
 
@@ -131,6 +202,106 @@ describe("the catalog", () => {
     ))
 
   test("cannot be made of two operations with one key", async () => {
-    await expect(testing([named("a.b"), Grammar.check, named("a.b")], Catalog)).rejects.toThrow("Two operations have the same key")
+    await expect(testing([dns, Grammar.check, named("dns.resolve")], Catalog)).rejects.toThrow("Two operations have the same key")
+  })
+})
+
+/** What the catalog says of an operation. */
+const said = (key: string) => Effect.flatMap(Catalog, (catalog) => Effect.map(catalog.capability(key), (known) => known?.availability))
+
+describe("an operation", () => {
+  test("is unavailable where nobody priced it, and the others are not", () =>
+    testing(
+      [dns, named("nobody.priced")],
+      Effect.gen(function* () {
+        const catalog = yield* Catalog
+        expect(yield* catalog.entries).toMatchObject([
+          { price: { credits: 500 }, availability: AVAILABLE },
+          { price: null, availability: unavailable("It has no price yet.") }
+        ])
+        const book = yield* PriceBook
+        yield* book.publish({ "nobody.priced": Credits.zero })
+        expect(yield* said("nobody.priced")).toEqual(AVAILABLE)
+      })
+    ))
+
+  test("is unavailable while no provider is set up for it", () =>
+    testing(
+      OPERATIONS,
+      Effect.gen(function* () {
+        const provider = yield* Provider
+        provider.isThere = false
+        for (const { key } of OPERATIONS) {
+          expect(yield* said(key)).toEqual(key === "dns.resolve" || key === "account.billing" ? NOT_SET_UP : AVAILABLE)
+        }
+        provider.isThere = true
+        expect(yield* said("dns.resolve")).toEqual(AVAILABLE)
+      })
+    ))
+
+  test("is unavailable while the circuit of its upstream is open, and says for how long", () =>
+    testing(
+      [...OPERATIONS, named("dns.reverse")],
+      Effect.gen(function* () {
+        const breaker = yield* CircuitBreaker
+        const book = yield* PriceBook
+        yield* book.publish({ "dns.reverse": Credits.zero })
+        yield* breaker.record("dns", "failure")
+        expect(yield* said("dns.resolve")).toEqual(AVAILABLE)
+        yield* breaker.record("dns", "failure")
+        yield* TestClock.adjust(2_500)
+        for (const key of ["dns.resolve", "dns.reverse"]) expect(yield* said(key)).toEqual(unavailable("It is temporarily unavailable.", 8))
+        expect(yield* said("bin.lookup")).toEqual(AVAILABLE)
+        yield* TestClock.adjust(7_500)
+        expect(yield* said("dns.resolve")).toEqual(AVAILABLE)
+      })
+    ))
+})
+
+describe("groups", () => {
+  const groupsOf = Effect.flatMap(Catalog, ({ groups }) => groups)
+  const names = (groups: Effect.Success<typeof groupsOf>) =>
+    groups.map(({ key, operations }) => [key, operations.map(({ key }) => key)] as const)
+
+  test("are those of the host, and areas of keys for what is in none; every operation is in one", () =>
+    testing(
+      OPERATIONS,
+      Effect.gen(function* () {
+        const catalog = yield* Catalog
+        const groups = yield* catalog.groups
+        expect(names(groups)).toEqual([
+          ["lookups", ["dns.resolve", "bin.lookup"]],
+          ["grammar", ["grammar.check"]],
+          ["email", ["email.validateBatch"]],
+          ["account", ["account.billing"]]
+        ])
+        expect(groups.map(({ name, summary }) => [name, summary])).toContainEqual(["lookups", "Questions."])
+        for (const { group, key } of yield* catalog.entries)
+          expect(groups.find((one) => one.key === group)?.operations.map(({ key }) => key)).toContain(key)
+      }),
+      { groups: { lookups: { operations: [dns, Bin.lookup], description: "Questions." }, empty: { operations: [] } } }
+    ))
+
+  test("are available while any of their operations is, and else say what may help first", () =>
+    testing(
+      [dns, batch, named("dns.reverse")],
+      Effect.gen(function* () {
+        const ofGroup = (key: string) => Effect.map(groupsOf, (groups) => groups.find((group) => group.key === key)?.availability)
+        const [provider, breaker] = [yield* Provider, yield* CircuitBreaker]
+        expect(yield* ofGroup("both")).toEqual(AVAILABLE)
+        provider.isThere = false
+        expect(yield* ofGroup("both")).toEqual(AVAILABLE)
+        expect(yield* ofGroup("dns")).toEqual(NOT_SET_UP)
+        yield* breaker.record("email", "failure")
+        yield* breaker.record("email", "failure")
+        expect(yield* ofGroup("both")).toEqual(unavailable("It is temporarily unavailable.", 10))
+      }),
+      { groups: { both: { operations: [dns, batch] } } }
+    ))
+
+  test("name each operation of the host once, and no other", async () => {
+    const make = (groups: CatalogOptions["groups"] & {}) => testing([dns, batch], Catalog, { groups })
+    await expect(make({ a: { operations: [dns] }, b: { operations: [batch, dns] } })).rejects.toThrow("Group b names dns.resolve")
+    await expect(make({ a: { operations: [billing] } })).rejects.toThrow("Group a names account.billing")
   })
 })

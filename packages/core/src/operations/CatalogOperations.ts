@@ -1,0 +1,178 @@
+/** What there is to call here, what it costs and whether it works: for anybody, without a key. */
+import { Effect, Schema } from "effect"
+import { RateLimit } from "../billing/RateLimit.ts"
+import * as Credits from "../Credits.ts"
+import { TRIAL_SLOTS } from "../ledger/Account.ts"
+import { Availability, Capability, Catalog, CatalogEntry, CatalogGroup } from "./Catalog.ts"
+import { LIMITS, Limits } from "./Limits.ts"
+import * as Operation from "./Operation.ts"
+import { NotFound, UpstreamUnavailable } from "./OperationError.ts"
+
+/** The prices cannot be read at present. */
+const unavailable = ({ _tag }: { readonly _tag: string }) => new UpstreamUnavailable({ upstream: "catalog", reason: _tag })
+
+const AVAILABLE: Availability = { available: true, reason: null, retry_after: null }
+const NOTHING = { type: "object", properties: {} }
+const BOUNDS = {
+  type: "object",
+  properties: { bin: { type: "string", pattern: "^[0-9]{6,8}$" } },
+  required: ["bin"],
+  additionalProperties: true
+}
+const EXAMPLE: CatalogEntry = {
+  key: "bin.lookup",
+  name: "bin lookup",
+  summary: "Look up the scheme and issuer of a card number prefix",
+  price: { credits: Credits.of(500), unit: "call", version: 1 },
+  availability: AVAILABLE,
+  group: "lookups",
+  method: "GET",
+  path: "/bin/{bin}",
+  bounds: { params: BOUNDS, query: { ...NOTHING, additionalProperties: true }, body: { ...NOTHING, additionalProperties: false } }
+}
+
+export const read = Operation.make("catalog.read", {
+  summary: "List every operation with its price, bounds and availability",
+  route: { method: "GET", path: "/catalog" },
+  success: Schema.Struct({ operations: Schema.Array(CatalogEntry) }),
+  run: Effect.fnUntraced(function* () {
+    const catalog = yield* Catalog
+    return { data: { operations: yield* Effect.mapError(catalog.entries, unavailable) } }
+  }),
+  example: { input: {}, data: { operations: [EXAMPLE] } }
+})
+
+export const CapabilityListed = Schema.Struct({
+  key: Schema.String,
+  name: Schema.String,
+  summary: Schema.String,
+  group: Schema.String,
+  availability: Availability
+})
+
+export const capabilities = Operation.make("catalog.capabilities", {
+  summary: "List what can be called here, and what cannot at present",
+  route: { method: "GET", path: "/catalog/capabilities" },
+  success: Schema.Struct({ capabilities: Schema.Array(CapabilityListed) }),
+  run: Effect.fnUntraced(function* () {
+    const catalog = yield* Catalog
+    const entries = yield* Effect.mapError(catalog.entries, unavailable)
+    return {
+      data: {
+        capabilities: entries.map(({ key, name, summary, group, availability }) => ({ key, name, summary, group, availability }))
+      }
+    }
+  }),
+  example: {
+    input: {},
+    data: {
+      capabilities: [
+        { key: EXAMPLE.key, name: EXAMPLE.name, summary: EXAMPLE.summary, group: EXAMPLE.group, availability: AVAILABLE },
+        {
+          key: "grammar.check",
+          name: "grammar check",
+          summary: "Check the grammar and spelling of a text",
+          group: "lookups",
+          availability: { available: false, reason: "It is temporarily unavailable.", retry_after: 8 }
+        }
+      ]
+    }
+  },
+  links: [{ operation: "catalog.capability", parameters: { key: "/capabilities/0/key" } }]
+})
+
+export const capability = Operation.make("catalog.capability", {
+  summary: "Read all that is known of one operation",
+  route: {
+    method: "GET",
+    path: "/catalog/capabilities/:key",
+    params: { key: Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(100)) }
+  },
+  success: Capability,
+  run: Effect.fnUntraced(function* ({ key }) {
+    const catalog = yield* Catalog
+    const found = yield* Effect.mapError(catalog.capability(key), unavailable)
+    if (found === undefined) return yield* new NotFound({ resource: "capability" })
+    return { data: found }
+  }),
+  example: {
+    input: { key: "bin.lookup" },
+    data: {
+      ...EXAMPLE,
+      description: null,
+      output: { type: "object", properties: { bin: { type: "string" }, scheme: { type: "string" } }, required: ["bin", "scheme"] },
+      example: { input: { bin: "45717360" }, data: { bin: "45717360", scheme: "visa" } }
+    }
+  }
+})
+
+export const groups = Operation.make("catalog.groups", {
+  summary: "List the groups of operations, and whether they are available",
+  route: { method: "GET", path: "/catalog/groups" },
+  success: Schema.Struct({ groups: Schema.Array(CatalogGroup) }),
+  run: Effect.fnUntraced(function* () {
+    const catalog = yield* Catalog
+    return { data: { groups: yield* Effect.mapError(catalog.groups, unavailable) } }
+  }),
+  example: {
+    input: {},
+    data: {
+      groups: [
+        {
+          key: "lookups",
+          name: "lookups",
+          summary: "Questions with an answer.",
+          availability: AVAILABLE,
+          operations: [{ key: EXAMPLE.key, name: EXAMPLE.name, summary: EXAMPLE.summary, price: EXAMPLE.price, availability: AVAILABLE }]
+        }
+      ]
+    }
+  }
+})
+
+/** What a client needs to know of this host before it has an account. */
+export const Config = Schema.Struct({
+  credit: Schema.Struct({
+    usd: Schema.Finite,
+    /** Of an amount of credits. */
+    decimals: Schema.Int
+  }),
+  /** What an account is given once it is verified. */
+  registration: Schema.Struct({ credits: Credits.CreditsFromDecimal }),
+  /** Calls that an account may try before it is verified. */
+  free_trial: Schema.Struct({ calls: Schema.Int }),
+  /** Of an account, and of a client without one. */
+  rate_limit: Schema.Struct({
+    calls: Schema.Int,
+    /** Seconds. */
+    window: Schema.Finite
+  }),
+  ...Limits.fields
+})
+
+const CONSTANTS = {
+  credit: { usd: Credits.toDecimal(Credits.of(1)), decimals: 3 },
+  free_trial: { calls: TRIAL_SLOTS },
+  ...LIMITS
+}
+
+export const config = Operation.make("catalog.config", {
+  summary: "Read the value of a credit, what accounts are given, and limits",
+  route: { method: "GET", path: "/catalog/config" },
+  success: Config,
+  run: Effect.fnUntraced(function* () {
+    const { terms } = yield* Catalog
+    const { policy } = yield* RateLimit
+    return {
+      data: {
+        ...CONSTANTS,
+        registration: { credits: terms.signUpCredits },
+        rate_limit: { calls: policy.limit, window: policy.window }
+      }
+    }
+  }),
+  example: {
+    input: {},
+    data: { ...CONSTANTS, registration: { credits: Credits.of(200_000) }, rate_limit: { calls: 60, window: 60 } }
+  }
+})

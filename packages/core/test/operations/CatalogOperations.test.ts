@@ -1,0 +1,161 @@
+import { MemoryEventStore, MemoryStateStore } from "@millrace/event-sourcing"
+import { Effect, Layer, Schema } from "effect"
+import { TestClock } from "effect/testing"
+import { describe, expect, test } from "vitest"
+import { CircuitBreaker } from "../../src/billing/CircuitBreaker.ts"
+import * as Millrace from "../../src/Millrace.ts"
+import * as AccountBilling from "../../src/operations/AccountBilling.ts"
+import * as AccountLimits from "../../src/operations/AccountLimits.ts"
+import * as Bin from "../../src/operations/Bin.ts"
+import * as CatalogOperations from "../../src/operations/CatalogOperations.ts"
+import * as Grammar from "../../src/operations/Grammar.ts"
+import type * as Operation from "../../src/operations/Operation.ts"
+import { NotFound } from "../../src/operations/OperationError.ts"
+import { MasterKey } from "../../src/vault/MasterKey.ts"
+import { credits } from "../billing/Bench.ts"
+import { MASTER } from "../vault/Vaults.ts"
+
+const { read, capabilities, capability, config, groups } = CatalogOperations
+const CATALOG = [read, capabilities, capability, config, groups]
+const ACCOUNT = [AccountBilling.read, AccountLimits.read]
+const OPERATIONS = [Bin.lookup, Grammar.check, ...ACCOUNT, ...CATALOG]
+const KEYS = OPERATIONS.map(({ key }) => key)
+
+const PUBLIC = { accountId: "public", requestId: "req_1", reservationId: "res_1" }
+
+/** What an operation answers, as it is sent. */
+const answer = <Input, A, E, R>(
+  operation: {
+    readonly run: (input: Input, caller: Operation.Caller) => Effect.Effect<Operation.Outcome<A>, E, R>
+    readonly success: Schema.Codec<A, unknown>
+  },
+  input: Input
+) =>
+  Effect.map(operation.run(input, PUBLIC), ({ data }) =>
+    JSON.parse(JSON.stringify(Schema.encodeSync(Schema.toCodecJson(operation.success))(data)))
+  )
+
+const stores = Layer.mergeAll(MemoryEventStore.layer, MemoryStateStore.layer, MasterKey.layer(MASTER))
+const upstreams = Layer.mergeAll(
+  Layer.succeed(Bin.BinDirectory, { lookup: () => Effect.fail(new NotFound({ resource: "bin" })) }),
+  Layer.succeed(Grammar.GrammarChecker, { supports: () => true, check: () => Effect.succeed({ matches: [] }) })
+)
+const host = (options: Omit<Millrace.MillraceOptions<never>, "operations"> = {}) =>
+  Layer.fresh(Millrace.layer({ operations: OPERATIONS, ...options })).pipe(
+    Layer.provideMerge(Layer.mergeAll(upstreams, Layer.fresh(stores)))
+  )
+
+const testing = <E>(
+  name: string,
+  body: Effect.Effect<unknown, E, Layer.Success<ReturnType<typeof host>>>,
+  options?: Omit<Millrace.MillraceOptions<never>, "operations">
+): void => test(name, () => Effect.runPromise(Effect.asVoid(body).pipe(Effect.provide(host(options)), Effect.provide(TestClock.layer()))))
+
+const AVAILABLE = { available: true, reason: null, retry_after: null }
+
+describe("the catalog's operations", () => {
+  testing(
+    "cost nothing, and name every operation of the host once, themselves included",
+    Effect.gen(function* () {
+      const { operations } = yield* answer(read, {})
+      expect(operations.map(({ key }: { readonly key: string }) => key)).toEqual(KEYS)
+      for (const { key, price, availability } of operations) {
+        expect(availability).toEqual(AVAILABLE)
+        expect(price).toEqual({ credits: key === "bin.lookup" ? 0.5 : key === "grammar.check" ? 1 : 0, unit: "call", version: 1 })
+      }
+      const listed = yield* answer(capabilities, {})
+      expect(listed.capabilities.map(({ key }: { readonly key: string }) => key)).toEqual(KEYS)
+      expect(listed.capabilities[0]).toEqual({
+        key: "bin.lookup",
+        name: "bin lookup",
+        summary: Bin.lookup.summary,
+        group: "bin",
+        availability: AVAILABLE
+      })
+    })
+  )
+
+  testing(
+    "say of one what the list says of it, and more; nothing of one that is unknown",
+    Effect.gen(function* () {
+      const { operations } = yield* answer(read, {})
+      for (const [i, key] of KEYS.entries()) expect(yield* answer(capability, { key })).toMatchObject(operations[i])
+      expect(yield* answer(capability, { key: "bin.lookup" })).toMatchObject({
+        method: "GET",
+        path: "/bin/{bin}",
+        example: Bin.lookup.example,
+        output: { type: "object", properties: { bin: { type: "string" } } }
+      })
+      for (const key of ["bin", "toString", "Bin.lookup"])
+        expect({ ...(yield* Effect.flip(answer(capability, { key }))) }).toEqual({ _tag: "NotFound", resource: "capability" })
+    })
+  )
+
+  testing(
+    "show the groups that the host names, with what they cost and whether they work",
+    Effect.gen(function* () {
+      const breaker = yield* CircuitBreaker
+      for (const _ of [1, 2]) yield* breaker.record("bin", "failure")
+      const answered = yield* answer(groups, {})
+      expect(answered.groups).toMatchObject([
+        { key: "lookups", summary: "Questions with an answer.", availability: AVAILABLE },
+        { key: "account", name: "account", summary: null, availability: AVAILABLE },
+        { key: "catalog", operations: CATALOG.map(({ key }) => ({ key, price: { credits: 0 } })) }
+      ])
+      const closed = { available: false, reason: "It is temporarily unavailable.", retry_after: 10 }
+      expect(answered.groups[0].operations).toMatchObject([
+        { key: "grammar.check", availability: AVAILABLE },
+        { key: "bin.lookup", availability: closed }
+      ])
+    }),
+    {
+      breaker: { failures: 2, openFor: 10_000 },
+      groups: { lookups: { operations: [Grammar.check, Bin.lookup], description: "Questions with an answer." } }
+    }
+  )
+
+  const constants = {
+    credit: { usd: 0.001, decimals: 3 },
+    free_trial: { calls: 10 },
+    pages: { page: { minimum: 1, maximum: 10_000 }, per_page: { minimum: 1, maximum: 100, default: 25 } },
+    replies: { kept_for: 86_400, maximum_length: 1_048_576 }
+  }
+
+  testing(
+    "tell what a client needs to know",
+    Effect.gen(function* () {
+      expect(yield* answer(config, {})).toEqual({ ...constants, registration: { credits: 200 }, rate_limit: { calls: 60, window: 60 } })
+    })
+  )
+
+  testing(
+    "tell it as the host has it",
+    Effect.gen(function* () {
+      expect(yield* answer(config, {})).toEqual({ ...constants, registration: { credits: 12.5 }, rate_limit: { calls: 7, window: 30 } })
+    }),
+    { rateLimit: { limit: 7, window: 30 }, registration: { signUpCredits: credits(12_500) } }
+  )
+})
+
+/** Of all fields, but for those of JSON Schemas. */
+const namesIn = (json: unknown): ReadonlyArray<string> =>
+  typeof json === "object" && json !== null
+    ? Object.entries(json).flatMap(([name, value]) =>
+        name === "bounds" || name === "output" ? [name] : [...(Array.isArray(json) ? [] : [name]), ...namesIn(value)]
+      )
+    : []
+
+describe("the example of", () => {
+  for (const operation of [...ACCOUNT, ...CATALOG]) {
+    const { example, key, route, success } = operation
+    test(`${key} is what it may take and answer, there and back`, () => {
+      expect(example).toBeDefined()
+      const data = Schema.toCodecJson<Schema.Codec<unknown, unknown>>(success)
+      const input: Readonly<Record<string, Schema.Codec<unknown, unknown>>> = { ...route.params, ...route.query, ...route.body }
+      const sent = JSON.parse(JSON.stringify(Schema.encodeUnknownSync(data)(example?.data)))
+      expect(Schema.decodeUnknownSync(data)(sent)).toEqual(example?.data)
+      expect(Schema.decodeUnknownSync(Schema.Struct(input))(example?.input)).toEqual(example?.input)
+      expect(namesIn(sent).filter((name) => !/^[a-z_]+$/u.test(name))).toEqual([])
+    })
+  }
+})
