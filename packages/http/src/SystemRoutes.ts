@@ -3,7 +3,7 @@ import { Context, Effect, Layer } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { type HttpApi, type HttpApiGroup, HttpApiSwagger, OpenApi } from "effect/http-api"
 import * as Access from "./Access.ts"
-import { CurrentExchange } from "./Exchange.ts"
+import { CurrentExchange, type Exchange } from "./Exchange.ts"
 import { problemOf, responseOf } from "./Problem.ts"
 import { Readiness } from "./Readiness.ts"
 import { HEALTH, OPENAPI, READY } from "./System.ts"
@@ -14,37 +14,36 @@ export interface Options<Groups extends HttpApiGroup.Constraint> {
   readonly docs: `/${string}` | false
 }
 
+type Asked = HttpServerRequest.HttpServerRequest
+
 export const make = Effect.fnUntraced(function* <Groups extends HttpApiGroup.Constraint>({ contract, docs }: Options<Groups>) {
   const { report } = yield* Readiness
   const access = yield* Access.make
 
-  const told = (path: `/${string}`, response: Effect.Effect<HttpServerResponse.HttpServerResponse>) =>
+  const told = (path: `/${string}`, answer: (exchange: Exchange) => Effect.Effect<HttpServerResponse.HttpServerResponse, never, Asked>) =>
     HttpRouter.route(
       "GET",
       path,
       Effect.gen(function* () {
         const exchange = yield* CurrentExchange
         exchange.route = path
-        return yield* response
+        return yield* answer(exchange)
       })
     )
 
   /** What costs more to send than to ask for is limited like calls without a key. */
   const published = (path: `/${string}`, response: HttpServerResponse.HttpServerResponse) =>
-    HttpRouter.route(
-      "GET",
-      path,
-      Effect.gen(function* () {
-        const exchange = yield* CurrentExchange
-        exchange.route = path
-        return yield* Effect.match(access.admitClient(yield* HttpServerRequest.HttpServerRequest), {
+    told(path, (exchange) =>
+      HttpServerRequest.HttpServerRequest.pipe(
+        Effect.flatMap(access.admitClient),
+        Effect.match({
           onFailure: (limited) => responseOf(problemOf(limited), exchange.id),
           onSuccess: (rate) => {
             exchange.rate = rate
             return response
           }
         })
-      })
+      )
     )
 
   const health = HttpServerResponse.jsonUnsafe({ status: "alive" }, { headers: NEVER_KEPT })
@@ -53,9 +52,8 @@ export const make = Effect.fnUntraced(function* <Groups extends HttpApiGroup.Con
     headers: REVALIDATED
   })
   return [
-    told(HEALTH, Effect.succeed(health)),
-    told(
-      READY,
+    told(HEALTH, () => Effect.succeed(health)),
+    told(READY, () =>
       Effect.map(report, (ready) =>
         HttpServerResponse.jsonUnsafe(ready, { status: ready.status === "ready" ? 200 : 503, headers: NEVER_KEPT })
       )
