@@ -105,6 +105,8 @@ export const work = Operation.make("test.work", {
         throw new Error("a bug in an operation")
       case "not configured":
         return yield* new UpstreamNotConfigured({ upstream: "bench" })
+      case "pages":
+        return { data: { room: "x".repeat(1_048_576), times } }
       case "when told":
         yield* Effect.onInterrupt(Deferred.await(finish), () => Effect.sync(() => interrupted.push(room)))
     }
