@@ -1,14 +1,16 @@
 /**
  * The outermost step of every request, whatever becomes of it: it names it, turns what nobody answered into an error object, sets the
- * headers that all answers share, and writes one line into the log.
+ * headers that all answers share, and tells of it: one line in the log, its metrics, and its span where requests are traced.
  */
 
-import { Credits, Ids } from "@millrace/core"
-import { Cause, Clock, Context, Effect, type Types } from "effect"
+import { Credits, Ids, TraceContext } from "@millrace/core"
+import { Cause, Clock, Context, Effect, Tracer, type Types } from "effect"
 import { HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { CurrentExchange, Exchange } from "./Exchange.ts"
 import { BodyUnreadable, Defect, type Failure, MethodNotAllowed, problemOf, RouteNotFound, responseOf, ShuttingDown } from "./Problem.ts"
 import { rateLimitHeaders } from "./RateLimitHeaders.ts"
+import * as RequestMetrics from "./RequestMetrics.ts"
+import * as RequestSpan from "./RequestSpan.ts"
 
 /** Whether new calls are refused, because the process is about to end. */
 export const Closing = Context.Reference<() => boolean>("@millrace/http/Closing", { defaultValue: () => () => false })
@@ -36,7 +38,17 @@ export const make = <R>({ places, context }: Options<R>) =>
   Effect.gen(function* () {
     const ids = yield* Ids
     const clock = yield* Clock.Clock
-    const methodsAt = methodsByPath(places)
+    const measure = yield* RequestMetrics.make
+    const routesAt = routesByPath(places)
+    const methodsAt = (path: string) => [...new Set(routesAt(path).flatMap(({ methods }) => methods))].sort()
+    const routeOf = (request: HttpServerRequest.HttpServerRequest) => {
+      const method = request.method === "HEAD" ? "GET" : request.method
+      return routesAt(pathOf(request)).find(({ methods }) => methods.includes(method))?.path
+    }
+
+    /** By the tracer that it was built with, whatever its server knows. */
+    const traced = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+      TraceContext.isTraced(context) ? Effect.provideService(effect, Tracer.Tracer, Context.get(context, Tracer.Tracer)) : effect
 
     const tell = (line: Effect.Effect<void>, fields: Readonly<Record<string, unknown>>) =>
       Effect.provideContext(Effect.annotateLogs(line, fields), context)
@@ -67,7 +79,7 @@ export const make = <R>({ places, context }: Options<R>) =>
     const log = (exchange: Exchange, method: string, status: number) =>
       tell(Effect.logInfo("request"), {
         method,
-        route: exchange.route,
+        route: exchange.route ?? "unmatched",
         status,
         durationMs: clock.currentTimeMillisUnsafe() - exchange.startedAt,
         requestId: exchange.id,
@@ -83,6 +95,7 @@ export const make = <R>({ places, context }: Options<R>) =>
         const inbound = request.headers["x-request-id"]
         const correlationId = inbound !== undefined && CORRELATION_ID.test(inbound) ? inbound : undefined
         const exchange = new Exchange(ids.uuid(), clock.currentTimeMillisUnsafe(), correlationId)
+        const measured = measure(request)
         const answered = isClosing()
           ? Effect.succeed(responseOf(problemOf(new ShuttingDown()), exchange.id))
           : app.pipe(
@@ -91,12 +104,15 @@ export const make = <R>({ places, context }: Options<R>) =>
                 (cause): Effect.Effect<HttpServerResponse.HttpServerResponse, Types.unhandled> => recovered(cause, exchange, request)
               )
             )
-        const response = yield* answered
-        yield* log(exchange, request.method, response.status)
+        const told = Effect.tap(answered, ({ status }) => log(exchange, request.method, status))
+        const response = yield* traced(RequestSpan.around(told, request, exchange.id, () => routeOf(request)))
+        measured(exchange.route, response.status)
         return HttpServerResponse.setHeaders(response, {
           "x-request-id": exchange.id,
           "x-content-type-options": "nosniff",
           ...(exchange.rate === undefined ? {} : rateLimitHeaders(exchange.rate)),
+          // Else a client could hold on to a server that ends
+          ...(isClosing() ? { connection: "close" } : {}),
           ...response.headers
         })
       })
@@ -104,13 +120,15 @@ export const make = <R>({ places, context }: Options<R>) =>
 
 const pathOf = ({ url }: HttpServerRequest.HttpServerRequest): string => url.split(/[?#]/u, 1)[0] ?? url
 
-/** The methods that a path takes: none where there is nothing. */
-const methodsByPath = (places: ReadonlyArray<Place>): ((path: string) => ReadonlyArray<string>) => {
-  const byPattern = new Map<string, Set<string>>()
-  for (const { method, path } of places) {
-    const pattern = `^${path.replaceAll(/:\w+/gu, "[^/]+")}/?$`
-    byPattern.set(pattern, (byPattern.get(pattern) ?? new Set()).add(method))
-  }
-  const patterns = Array.from(byPattern, ([pattern, methods]) => ({ pattern: new RegExp(pattern, "u"), methods: [...methods].sort() }))
-  return (path) => patterns.flatMap(({ pattern, methods }) => (pattern.test(path) ? methods : []))
+/** The routes that a path may take, those with the fewest parameters first: none where there is nothing. */
+const routesByPath = (places: ReadonlyArray<Place>) => {
+  const methodsOf = new Map<string, Array<string>>()
+  for (const { method, path } of places) methodsOf.set(path, [...(methodsOf.get(path) ?? []), method])
+  const routes = Array.from(methodsOf, ([path, methods]) => ({
+    path,
+    methods,
+    pattern: new RegExp(`^${path.replaceAll(/:\w+/gu, "[^/]+")}/?$`, "u"),
+    parameters: path.split(":").length
+  })).sort((a, b) => a.parameters - b.parameters)
+  return (path: string) => routes.filter(({ pattern }) => pattern.test(path))
 }

@@ -11,7 +11,7 @@ export class Exchange {
   /** What the client calls it: for the log, and nothing else. */
   readonly correlationId: string | undefined
   /** The pattern of the path, never the path. */
-  route = "unmatched"
+  route: string | undefined
   accountId: string | undefined
   charged: Credits.Credits | undefined
   rate: RateLimitState | undefined

@@ -48,7 +48,16 @@ const crossOrigin = ({ origins, maxAge }: NonNullable<Options["cors"]>) =>
   HttpMiddleware.cors({
     allowedOrigins: origins,
     allowedMethods: ["GET", "POST", "PUT", "PATCH", "DELETE"],
-    allowedHeaders: ["Authorization", "Content-Type", "Idempotency-Key", "Prefer", "X-Max-Credits", "X-Request-Id"],
+    allowedHeaders: [
+      "Authorization",
+      "Content-Type",
+      "Idempotency-Key",
+      "Prefer",
+      "Traceparent",
+      "Tracestate",
+      "X-Max-Credits",
+      "X-Request-Id"
+    ],
     exposedHeaders: [
       "Idempotent-Replayed",
       "RateLimit",

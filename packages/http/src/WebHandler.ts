@@ -1,6 +1,6 @@
 /** The routes as one function from a web `Request` to a web `Response`, for whatever server a host has. */
 import { Context, type Duration, Effect, Exit, Fiber, Layer, Option, Scope } from "effect"
-import { HttpEffect, HttpRouter, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpEffect, HttpMiddleware, HttpRouter, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { Closing } from "./Edge.ts"
 
 /** What a `Request` does not say. */
@@ -50,7 +50,11 @@ export const make = <E, R>(
     const running = new Set<Fiber.Fiber<unknown, unknown>>()
     let isClosing = false
     let lastEnded = () => {}
-    const context = Context.add(yield* Effect.context<never>(), Closing, () => isClosing)
+    // Requests are traced at the edge: the spans of Effect's own server show whole addresses
+    const context = (yield* Effect.context<never>()).pipe(
+      Context.add(Closing, () => isClosing),
+      Context.add(HttpMiddleware.TracerDisabledWhen, () => true)
+    )
     const run = Effect.runForkWith(context)
 
     const answered = HttpEffect.toHandled(router.asHttpEffect(), (_, response) =>

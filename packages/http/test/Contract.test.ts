@@ -129,9 +129,23 @@ testing(
               .filter(({ body }) => body?.includes('"when told"') !== true)
               .map(async (request) => ({ request, answer: await send(agent, hosts.port, request) }))
           )
-          for (const { request, answer } of answers) check(request, answer)
+          for (const { request, answer } of answers) {
+            try {
+              check(request, answer)
+            } catch (cause) {
+              throw new Error(`Answered with ${answer.status}: ${JSON.stringify(request).slice(0, 1_000)}`, { cause })
+            }
+          }
         }),
-        { seed: 20_000, numRuns: REQUESTS / TOGETHER, endOnFailure: true }
+        {
+          seed: 20_000,
+          numRuns: REQUESTS / TOGETHER,
+          endOnFailure: true,
+          // Fifty requests at once are nothing to read: the one that failed is in the error
+          reporter: ({ errorInstance }) => {
+            if (errorInstance !== null) throw errorInstance
+          }
+        }
       )
       agent.destroy()
     })

@@ -119,7 +119,9 @@ const encode = (value: Json): string => encodeURIComponent(text(value).toWellFor
 
 const parameters = (operation: Json, place: "path" | "query", document: Json): fc.Arbitrary<Readonly<Record<string, Json>>> => {
   const own = operation.parameters.filter((parameter: Json) => parameter.in === place)
-  return fc.record(Object.fromEntries(own.map(({ name, schema }: Json) => [name, any(schema, document)])), {
+  // Where a part of a path is empty, it is another path
+  const values = (schema: Json) => (place === "path" ? any(schema, document).filter((value) => text(value) !== "") : any(schema, document))
+  return fc.record(Object.fromEntries(own.map(({ name, schema }: Json) => [name, values(schema)])), {
     requiredKeys: place === "path" ? own.map(({ name }: Json) => name) : []
   })
 }

@@ -1,5 +1,6 @@
 /** Log lines by pino, on stderr, behind Effect's own logger: allow-listed annotations and messages, one JSON line each. */
-import { Cause, Effect, Layer, Logger, References } from "effect"
+import { TraceContext } from "@millrace/core"
+import { Cause, type Context, Effect, Layer, Logger, References } from "effect"
 import { pino } from "pino"
 
 const LEVELS = { Trace: "trace", Debug: "debug", Info: "info", Warn: "warn", Error: "error", Fatal: "fatal" } as const
@@ -18,12 +19,19 @@ export const layer = (level: Level): Layer.Layer<never> =>
       const log = pino({ base: null, level: "trace", timestamp: pino.stdTimeFunctions.isoTime }, stderr)
       const logger = Logger.make(({ cause, fiber, logLevel, message }) => {
         const [first, ...rest] = Array.isArray(message) ? message : [message]
-        const fields = { ...fiber.getRef(References.CurrentLogAnnotations), ...detailsOf(rest, cause) }
+        const fields = { ...fiber.getRef(References.CurrentLogAnnotations), ...traceOf(fiber.context), ...detailsOf(rest, cause) }
         if (logLevel !== "All" && logLevel !== "None") log[LEVELS[logLevel]](fields, String(first))
       })
       return Layer.mergeAll(Logger.layer([logger]), Layer.succeed(References.MinimumLogLevel, EFFECT_LEVELS[level]))
     })
   )
+
+/** Where in which trace; without a tracer of our own, only the caller's trace. */
+const traceOf = (context: Context.Context<never>) => {
+  const span = TraceContext.current(context)
+  if (span === undefined) return {}
+  return { trace_id: span.traceId, ...(span._tag === "Span" ? { span_id: span.spanId } : {}) }
+}
 
 const detailsOf = (rest: ReadonlyArray<unknown>, cause: Cause.Cause<unknown>) => {
   const causes = [...rest.filter(Cause.isCause), ...(cause.reasons.length === 0 ? [] : [cause])]

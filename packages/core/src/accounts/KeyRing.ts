@@ -7,6 +7,7 @@ import { Clock, Context, Effect, HashMap, Layer, Option, type Redacted, Schema }
 import { Ids } from "../Ids.ts"
 import * as Decisions from "../ledger/Decisions.ts"
 import { Ledger } from "../ledger/Ledger.ts"
+import * as Metrics from "../observability/Metrics.ts"
 import type { Timestamp } from "../Timestamp.ts"
 import { RandomBytes } from "../vault/RandomBytes.ts"
 import { ofAccount, Vault, type VaultFailure } from "../vault/Vault.ts"
@@ -152,6 +153,7 @@ const make = Effect.gen(function* () {
   const clock = yield* Clock.Clock
   const keys = yield* Aggregate.make(ApiKey)
   const listing = yield* Projection.make(keysByAccount)
+  yield* Metrics.lag("keys", listing.status)
 
   const issue = Effect.fn("KeyRing.issue")(function* (
     accountId: string,

@@ -19,7 +19,7 @@ import { CircuitBreaker } from "./CircuitBreaker.ts"
 import { type NotPriced, PriceBook } from "./PricePlan.ts"
 import { Replies, type StoredReply } from "./Replies.ts"
 import { Unanswered, type UnansweredCall } from "./Unanswered.ts"
-import { attempt, type Done, encode, type Runnable, upstreamOf } from "./Work.ts"
+import { type Done, encode, make as makeAttempt, type Runnable, upstreamOf } from "./Work.ts"
 
 export type { Runnable } from "./Work.ts"
 
@@ -146,6 +146,16 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
   const breaker = yield* CircuitBreaker
   const clock = yield* Clock.Clock
   const scope: Scope.Scope = yield* Effect.scope
+  const attempt = yield* makeAttempt
+  const count = yield* Metrics.countCharges
+  const spanned = yield* Spans.spanner
+
+  /** Counted, and shown in its trace, by what became of it. */
+  const observed = <E, R>(operation: string, call: Effect.Effect<Reply, E, R>): Effect.Effect<Reply, E, R> =>
+    spanned(
+      Effect.onExitPrimitive(call, (exit) => void count(operation, exit)),
+      () => ({ name: `charge ${operation}`, attributes: { "millrace.operation": operation } })
+    )
 
   const run = <Input, A, E extends OperationError, R>(operation: Runnable<Input, A, E, R>, input: Input, caller: Caller) =>
     observed(
@@ -160,17 +170,21 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
     )
 
   const runPublic = <Input, A, E extends OperationError, R>(operation: Runnable<Input, A, E, R>, input: Input, requestId: string) =>
-    breaker.guard(
-      upstreamOf(operation.key),
-      Effect.gen(function* () {
-        const caller = { accountId: PUBLIC, requestId }
-        yield* operation.check(input, caller)
-        const { unitPrice } = yield* prices.quote(operation.key)
-        if (operation.quantity(input) * unitPrice > 0) return yield* Effect.die(new Error(`${operation.key} has a price: it needs an account`))
-        const { data } = yield* attempt(breaker, operation, input, { ...caller, reservationId: yield* newReservationId })
-        const reply: Reply = { requestId, data, replayed: false }
-        return reply
-      })
+    observed(
+      operation.key,
+      breaker.guard(
+        upstreamOf(operation.key),
+        Effect.gen(function* () {
+          const caller = { accountId: PUBLIC, requestId }
+          yield* operation.check(input, caller)
+          const { unitPrice } = yield* prices.quote(operation.key)
+          if (operation.quantity(input) * unitPrice > 0)
+            return yield* Effect.die(new Error(`${operation.key} has a price: it needs an account`))
+          const { data } = yield* attempt(operation, input, { ...caller, reservationId: yield* newReservationId })
+          const reply: Reply = { requestId, data, replayed: false }
+          return reply
+        })
+      )
     )
 
   const runNow = Effect.fnUntraced(function* <Input, A, E extends OperationError, R>(
@@ -185,7 +199,7 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
     const cost = Credits.of(quantity * unitPrice)
     if (caller.maxCost !== undefined && cost > caller.maxCost) return yield* new CostExceedsLimit({ cost, limit: caller.maxCost })
     const reservationId = yield* newReservationId
-    const work = attempt(breaker, operation, input, { accountId: caller.accountId, requestId: caller.requestId, reservationId })
+    const work = attempt(operation, input, { accountId: caller.accountId, requestId: caller.requestId, reservationId })
     if (cost === 0) return yield* free(caller, yield* work)
     const call: Decisions.Reserve = {
       reservationId,
@@ -481,10 +495,6 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
 
   return Charge.of({ run, runPublic, recover, giveBack })
 })
-
-/** Counted, and shown in its trace, by what became of it. */
-const observed = <E, R>(operation: string, call: Effect.Effect<Reply, E, R>): Effect.Effect<Reply, E, R> =>
-  Spans.around(Metrics.charge(operation, call), () => ({ name: `charge ${operation}`, attributes: { "millrace.operation": operation } }))
 
 const settleOf = (reservationId: string, { data, quantity }: Done): Decisions.Settle => ({
   reservationId,

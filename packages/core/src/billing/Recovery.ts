@@ -7,6 +7,7 @@
 import { Deadlines, type EventStore, Following, Lease, type StateStore, StreamName } from "@millrace/event-sourcing"
 import { Clock, Context, Duration, Effect, Layer, type Scope } from "effect"
 import { Account } from "../ledger/Account.ts"
+import * as Metrics from "../observability/Metrics.ts"
 import type * as Operation from "../operations/Operation.ts"
 import { Charge } from "./Charge.ts"
 import { Unanswered, type UnansweredCall } from "./Unanswered.ts"
@@ -94,6 +95,11 @@ const make = <Op extends Operation.Any>(
       },
       options
     )
+    yield* Metrics.lag(
+      "holds",
+      Effect.map(deadlines.status, ({ projection }) => projection)
+    )
+    yield* Metrics.recovery(Effect.map(deadlines.status, ({ failing }) => failing.length))
     let unanswered: Following.Trouble | undefined
     const told = (trouble: Following.Trouble | undefined) => {
       unanswered = trouble

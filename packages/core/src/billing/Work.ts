@@ -1,8 +1,10 @@
 /** The work of a call: run, bounded in time, its data encoded, and what it says of its upstream. */
 import { type Duration, Effect, Exit, Schema } from "effect"
+import * as Metrics from "../observability/Metrics.ts"
+import * as Spans from "../observability/Spans.ts"
 import type * as Operation from "../operations/Operation.ts"
 import { type OperationError, UpstreamUnavailable } from "../operations/OperationError.ts"
-import type { CircuitBreaker } from "./CircuitBreaker.ts"
+import { CircuitBreaker } from "./CircuitBreaker.ts"
 
 /** The part of an operation that a call needs. */
 export interface Runnable<Input, A, E extends OperationError, R> {
@@ -41,26 +43,37 @@ export const encode = <A>(
     catch: (error) => new UpstreamUnavailable({ upstream, reason: String(error) })
   })
 
-/** What fails here was not delivered. */
-export const attempt = <Input, A, E extends OperationError, R>(
-  breaker: CircuitBreaker["Service"],
+/** Does the work of a call. What fails here was not delivered. */
+export type Attempt = <Input, A, E extends OperationError, R>(
   operation: Runnable<Input, A, E, R>,
   input: Input,
   caller: Operation.Caller
-): Effect.Effect<Done, E | UpstreamUnavailable, R> => {
-  const upstream = upstreamOf(operation.key)
-  return operation.run(input, caller).pipe(
-    Effect.timeoutOrElse({
-      duration: operation.timeout,
-      orElse: () => Effect.fail(new UpstreamUnavailable({ upstream, reason: "it took too long" }))
-    }),
-    Effect.flatMap((outcome) => encode(operation, outcome, upstream)),
-    Effect.onExit((exit) => {
-      const found = foundBy(exit)
-      return found === undefined ? Effect.void : breaker.record(upstream, found)
+) => Effect.Effect<Done, E | UpstreamUnavailable, R>
+
+export const make: Effect.Effect<Attempt, never, CircuitBreaker> = Effect.gen(function* () {
+  const breaker = yield* CircuitBreaker
+  const time = yield* Metrics.timeUpstreams
+  const spanned = yield* Spans.spanner
+  return (operation, input, caller) => {
+    const upstream = upstreamOf(operation.key)
+    const work = Effect.suspend(() => {
+      const ended = time()
+      return operation.run(input, caller).pipe(
+        Effect.timeoutOrElse({
+          duration: operation.timeout,
+          orElse: () => Effect.fail(new UpstreamUnavailable({ upstream, reason: "it took too long" }))
+        }),
+        Effect.flatMap((outcome) => encode(operation, outcome, upstream)),
+        Effect.onExit((exit) => {
+          ended(upstream, exit)
+          const found = foundBy(exit)
+          return found === undefined ? Effect.void : breaker.record(upstream, found)
+        })
+      )
     })
-  )
-}
+    return spanned(work, () => ({ name: `upstream ${upstream}`, attributes: { "millrace.upstream": upstream } }))
+  }
+})
 
 /** Operations of one area share an upstream, and so a circuit: the key's text before its dot. */
 export const upstreamOf = (key: string): string => key.split(".", 1)[0] ?? key
@@ -70,7 +83,7 @@ const foundBy = (exit: Exit.Exit<unknown, OperationError>): "success" | "failure
   if (Exit.isSuccess(exit)) return "success"
   for (const reason of exit.cause.reasons) {
     if (reason._tag !== "Fail") continue
-    if (reason.error._tag === "UpstreamUnavailable") return "failure"
+    if (reason.error._tag === "UpstreamUnavailable") return reason.error.isolated === true ? undefined : "failure"
     if (reason.error._tag === "NotFound" || reason.error._tag === "InvalidInput") return "success"
   }
   return undefined

@@ -4,6 +4,8 @@ import type { Decide } from "@millrace/event-sourcing"
 import { Aggregate, EventCodec, EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
 import { Clock, Context, Duration, Effect, HashMap, Layer, Schema, Stream } from "effect"
 import type * as Credits from "../Credits.ts"
+import * as Metrics from "../observability/Metrics.ts"
+import * as Spans from "../observability/Spans.ts"
 import type { Timestamp } from "../Timestamp.ts"
 import { Account, debt, expiresByItself, initial } from "./Account.ts"
 import { type AccountEvent, AdjustmentLifetime, type EventOf, type RefundReason } from "./AccountEvent.ts"
@@ -92,7 +94,22 @@ const make = Effect.fnUntraced(function* ({ adjustmentLifetime: lifetime = Decis
   const adjustmentLifetime = lifetimeOf(Duration.toMillis(lifetime))
   const store = yield* EventStore.EventStore
   const clock = yield* Clock.Clock
-  const accounts = yield* Aggregate.make(Account, { ...options, snapshots: accountSnapshots })
+  const time = yield* Metrics.timeAppends
+  const count = yield* Metrics.countCredits
+  const spanned = yield* Spans.spanner
+  const append: typeof store.append = (stream, expected, events) =>
+    Effect.suspend(() => Effect.onExitPrimitive(store.append(stream, expected, events), time()))
+  const accounts = yield* Aggregate.make(Account, { ...options, snapshots: accountSnapshots }).pipe(
+    Effect.provideService(EventStore.EventStore, { ...store, append })
+  )
+  const execute: Ledger["Service"]["execute"] = (accountId, decide, metadata) =>
+    spanned(
+      Effect.map(accounts.execute(accountId, decide, metadata), (committed) => {
+        count(committed.events)
+        return committed
+      }),
+      () => ({ name: "ledger execute" })
+    )
 
   const history = (accountId: string, from?: EventStore.Revision) => {
     const stream = StreamName.make(Account.category, accountId)
@@ -141,7 +158,7 @@ const make = Effect.fnUntraced(function* ({ adjustmentLifetime: lifetime = Decis
     const { charged, lots } = settled
     const terms = lots.flatMap(({ lotId }) => grants.get(lotId) ?? [])
     const decide = Decisions.giveBack({ reservationId, charged, lots, terms }, reason, amount, adjustmentLifetime)
-    return yield* accounts.execute(accountId, decide, metadata)
+    return yield* execute(accountId, decide, metadata)
   })
 
   const ending = Effect.fnUntraced(function* (accountId: string, reservationId: string, from?: EventStore.Revision) {
@@ -157,7 +174,7 @@ const make = Effect.fnUntraced(function* ({ adjustmentLifetime: lifetime = Decis
     return (yield* Stream.runCollect(ends))[0]
   })
 
-  const { execute, read, refused } = accounts
+  const { read, refused } = accounts
   return Ledger.of({ execute, read, balance, giveBack, adjustmentLifetime, ending, refused })
 })
 

@@ -1,16 +1,19 @@
 /** The server: everything in one process, for as long as it is not told to end. */
 
 import { AuthThrottle, Millrace, type RateLimitPolicy } from "@millrace/core"
-import { Http, Readiness, Server, WebHandler } from "@millrace/http"
+import { Http, Metrics, Readiness, Server, WebHandler } from "@millrace/http"
+import { DnsClient } from "@millrace/upstreams"
 import { Effect, Layer, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import * as Administration from "../Administration.ts"
 import * as Demo from "../Demo.ts"
 import * as Logging from "../Logging.ts"
 import * as Output from "../Output.ts"
+import * as ProcessMetrics from "../ProcessMetrics.ts"
 import * as Setting from "../Setting.ts"
 import * as Signals from "../Signals.ts"
 import * as StoreUrl from "../StoreUrl.ts"
+import * as Telemetry from "../Telemetry.ts"
 import * as Upstreams from "../Upstreams.ts"
 
 const REQUESTS_PER_SECONDS = /^(?<limit>[1-9]\d{0,8})\/(?<window>[1-9]\d{0,5})$/u
@@ -21,6 +24,9 @@ const policyOf = (text: string): RateLimitPolicy | undefined => {
 }
 
 const portOf = (text: string): number | undefined => (/^\d{1,5}$/u.test(text) && Number(text) <= 65_535 ? Number(text) : undefined)
+
+/** Scheme, host and port, written as browsers do. */
+const isOrigin = (text: string): boolean => URL.canParse(text) && new URL(text).origin === text
 
 const flags = {
   host: Setting.make({
@@ -40,6 +46,23 @@ const flags = {
     fallback: "8787",
     parse: portOf,
     expected: "a port from 0 to 65535"
+  }),
+  metricsPort: Setting.optional({
+    flag: "metrics-port",
+    variable: "MILLRACE_METRICS_PORT",
+    description: "Port on which operators get metrics for Prometheus, at /metrics; none when left out",
+    metavar: "number",
+    parse: portOf,
+    expected: "a port from 0 to 65535"
+  }),
+  metricsHost: Setting.make({
+    flag: "metrics-host",
+    variable: "MILLRACE_METRICS_HOST",
+    description: "Address on which that is: whoever can reach it can read them",
+    metavar: "address",
+    fallback: "127.0.0.1",
+    parse: Setting.text,
+    expected: "an address of this machine"
   }),
   store: Setting.make({
     flag: "store",
@@ -76,6 +99,22 @@ const flags = {
     parse: Setting.text,
     expected: "a file"
   }),
+  dnsServers: Setting.optional({
+    flag: "dns-servers",
+    variable: "MILLRACE_DNS_SERVERS",
+    description: "Name servers for lookups, separated by commas; those of the system when left out",
+    metavar: "addresses",
+    parse: Setting.list(DnsClient.isServer),
+    expected: "IP addresses such as 192.0.2.1 or [2001:db8::1]:5353, separated by commas"
+  }),
+  corsOrigins: Setting.optional({
+    flag: "cors-origins",
+    variable: "MILLRACE_CORS_ORIGINS",
+    description: "Origins of web pages that may call from a browser, separated by commas; none when left out",
+    metavar: "origins",
+    parse: Setting.list(isOrigin),
+    expected: "origins such as https://app.example.com, separated by commas"
+  }),
   logLevel: Setting.optional({
     flag: "log-level",
     variable: "MILLRACE_LOG_LEVEL",
@@ -91,33 +130,50 @@ const flags = {
   json: Output.json
 }
 
-export const serve = Command.make("serve", flags, ({ host, port, store, rateLimit, late, binFile, logLevel, demo, json }) => {
-  const forPeople = Output.isForPeople(json)
-  const logging = Logging.layer(Option.getOrElse(logLevel, () => (forPeople ? "warn" : "info")))
-  const stores = Layer.unwrap(
-    Effect.map(Administration.masterKey, (masterKey) => StoreUrl.layer({ url: store, masterKey, mode: "create" }))
-  )
-  const millrace = Millrace.layer({ operations: Upstreams.operations, rateLimit, late }).pipe(
-    Layer.provideMerge(Upstreams.layer({ binFile: Option.getOrUndefined(binFile) })),
-    Layer.provideMerge(stores)
-  )
-  const handler = WebHandler.make(Http.layer(Upstreams.api))
-  const server = Server.Server.layer(handler, { host, port }).pipe(
-    Layer.provide(Layer.mergeAll(Readiness.Readiness.layer(), AuthThrottle.layer())),
-    Layer.provideMerge(millrace)
-  )
-  return Effect.gen(function* () {
-    const { url } = yield* Server.Server
-    const account = demo ? yield* Demo.open : undefined
-    const announcement = forPeople ? `Listening on ${url}` : JSON.stringify({ listening: url })
-    // It serves whether anybody reads this or not
-    yield* Effect.ignore(Output.line(account === undefined ? announcement : `${announcement}\n${Demo.invitation(url, account)}`))
-    return yield* Effect.never
-  }).pipe(Effect.provide(server), Effect.provide(logging), Signals.endsBySignal)
-}).pipe(
+export const serve = Command.make(
+  "serve",
+  flags,
+  ({ host, port, metricsPort, metricsHost, store, rateLimit, late, binFile, dnsServers, corsOrigins, logLevel, demo, json }) => {
+    const forPeople = Output.isForPeople(json)
+    const logging = Logging.layer(Option.getOrElse(logLevel, () => (forPeople ? "warn" : "info")))
+    const stores = Layer.unwrap(
+      Effect.map(Administration.masterKey, (masterKey) => StoreUrl.layer({ url: store, masterKey, mode: "create" }))
+    )
+    const { operations, groups } = Upstreams.api
+    const millrace = Millrace.layer({ operations, groups, rateLimit, late }).pipe(
+      Layer.provideMerge(Upstreams.layer({ binFile: Option.getOrUndefined(binFile), dnsServers: Option.getOrUndefined(dnsServers) })),
+      Layer.provideMerge(stores)
+    )
+    const handler = WebHandler.make(
+      Http.layer(Upstreams.api, Option.match(corsOrigins, { onNone: () => ({}), onSome: (origins) => ({ cors: { origins } }) }))
+    )
+    const server = Server.Server.layer(handler, { host, port }).pipe(
+      Layer.provide(Layer.mergeAll(Readiness.Readiness.layer(), AuthThrottle.layer())),
+      Layer.provideMerge(millrace),
+      // Beneath, so that it can still be asked while calls end
+      Layer.provideMerge(
+        Option.match(metricsPort, {
+          onNone: () => Layer.empty,
+          onSome: (port) => Layer.merge(Metrics.MetricsServer.layer({ host: metricsHost, port }), ProcessMetrics.layer)
+        })
+      )
+    )
+    return Effect.gen(function* () {
+      const { url } = yield* Server.Server
+      const metrics = Option.map(yield* Effect.serviceOption(Metrics.MetricsServer), ({ url }) => `${url}${Metrics.PATH}`)
+      const account = demo ? yield* Demo.open : undefined
+      const announcement = forPeople
+        ? `Listening on ${url}${Option.match(metrics, { onNone: () => "", onSome: (url) => `, metrics on ${url}` })}`
+        : JSON.stringify({ listening: url, ...(Option.isSome(metrics) ? { metrics: metrics.value } : {}) })
+      // It serves whether anybody reads this or not
+      yield* Effect.ignore(Output.line(account === undefined ? announcement : `${announcement}\n${Demo.invitation(url, account)}`))
+      return yield* Effect.never
+    }).pipe(Effect.provide(server), Effect.provide(Telemetry.layer), Effect.provide(logging), Signals.endsBySignal)
+  }
+).pipe(
   Command.withShortDescription("Serve the API over HTTP, until SIGTERM or SIGINT; running calls end first"),
   Command.withDescription(
-    "Serve the API over HTTP, until SIGTERM or SIGINT; running calls end first. Each setting is taken from its flag, else from the environment variable that is named beside it. One has no flag: MILLRACE_MASTER_KEY, the key to all that is sealed, 64 hexadecimal digits; else a file master.key beside the database, made with it, for its owner's eyes"
+    "Serve the API over HTTP, until SIGTERM or SIGINT; running calls end first. Each setting is taken from its flag, else from the environment variable that is named beside it. One has no flag: MILLRACE_MASTER_KEY, the key to all that is sealed, 64 hexadecimal digits; else a file master.key beside the database, made with it, for its owner's eyes. Traces, metrics and logs go to an OpenTelemetry collector where OTEL_EXPORTER_OTLP_ENDPOINT names one"
   ),
   Command.withExamples([
     { command: "millrace serve --demo", description: "On 127.0.0.1:8787, kept in ./data, with an account to try" },

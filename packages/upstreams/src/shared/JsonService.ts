@@ -1,7 +1,10 @@
-/** A JSON service over HTTP that is not trusted: its replies are bounded in bytes and time, and decoded; redirects are not followed. */
-import { UpstreamUnavailable } from "@millrace/core"
+/**
+ * A JSON service over HTTP that is not trusted: its replies are bounded in bytes and time, and decoded; redirects are not followed. The
+ * trace of a call goes on there.
+ */
+import { Spans, TraceContext, UpstreamUnavailable } from "@millrace/core"
 import { type Duration, Effect, Schema, SchemaIssue, Stream } from "effect"
-import { FetchHttpClient, HttpClient, type HttpClientError, type HttpClientRequest, type HttpClientResponse } from "effect/http"
+import { FetchHttpClient, HttpClient, type HttpClientError, HttpClientRequest, type HttpClientResponse } from "effect/http"
 
 /** How long a whole exchange may take, from the connection to the last byte, and how many bytes the body of a reply may have. */
 export interface Limits {
@@ -32,7 +35,8 @@ export const make = <A, E>(options: {
     const client = HttpClient.withScope(yield* HttpClient.HttpClient)
     const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(options.reply))
     const unavailable = (reason: string) => new UpstreamUnavailable({ upstream: options.upstream, reason })
-    const broken = (error: HttpClientError.HttpClientError) => unavailable(`${error.message}: ${rootOf(error.reason.cause)}`)
+    // Its message names the whole address
+    const broken = ({ reason }: HttpClientError.HttpClientError) => unavailable(`${reason._tag}: ${rootOf(reason.cause)}`)
 
     const text = Effect.fnUntraced(function* (response: HttpClientResponse.HttpClientResponse) {
       const decoder = new TextDecoder()
@@ -48,18 +52,36 @@ export const make = <A, E>(options: {
 
     return Effect.fnUntraced(
       function* (request: HttpClientRequest.HttpClientRequest) {
-        const response = yield* Effect.mapError(client.execute(request), broken)
+        const trace = yield* TraceContext.headers
+        const response = yield* Effect.mapError(client.execute(HttpClientRequest.setHeaders(request, trace)), broken)
+        yield* Effect.annotateCurrentSpan("http.response.status_code", response.status)
         if (response.status !== 200) return yield* Effect.fail(options.refusal(response.status))
         const body = yield* text(response)
         return yield* Effect.mapError(decode(body), (error) => unavailable(`its reply is malformed${places(error)}`))
       },
       Effect.timeoutOrElse({ duration: options.timeLimit, orElse: () => Effect.fail(unavailable("its reply exceeds the time limit")) }),
       Effect.provideService(FetchHttpClient.RequestInit, { redirect: "manual" }),
-      // Ids of traces are nobody's business outside.
-      Effect.provideService(HttpClient.TracerPropagationEnabled, false),
-      Effect.scoped
+      // Its spans show whole addresses, and what a caller asked may be in them
+      Effect.provideService(HttpClient.TracerDisabledWhen, () => true),
+      Effect.scoped,
+      (exchange, { method, url }) =>
+        Spans.around(exchange, () => ({
+          name: method,
+          kind: "client",
+          attributes: { "http.request.method": method, ...hostOf(url), "millrace.upstream": options.upstream }
+        }))
     )
   })
+
+/** Where it is; never the path, which may hold what was asked for. */
+const hostOf = (address: string): Readonly<Record<string, unknown>> => {
+  const { hostname, port, protocol } = new URL(address)
+  return {
+    "server.address": hostname,
+    "server.port": Number(port || (protocol === "https:" ? 443 : 80)),
+    "url.scheme": protocol.slice(0, -1)
+  }
+}
 
 /** What happened on the wire: fetch itself says no more than that it failed. */
 const rootOf = (cause: unknown): string => {

@@ -1,0 +1,200 @@
+/**
+ * What Millrace counts and measures of itself, as metrics of Effect's registry: whoever reads that, Prometheus or OpenTelemetry, finds
+ * them. Values of attributes come from small sets: no account, no id, no path. Names and units are OpenTelemetry's.
+ */
+import type { Projection } from "@millrace/event-sourcing"
+import { Clock, Context, Effect, Exit, Metric, type Scope } from "effect"
+import * as Credits from "../Credits.ts"
+import type { AccountEvent } from "../ledger/AccountEvent.ts"
+import * as Outcome from "./Outcome.ts"
+
+/** Seconds: the bounds that OpenTelemetry gives for HTTP. */
+export const SECONDS: ReadonlyArray<number> = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10]
+
+type Attributes = Readonly<Record<string, string>>
+
+/** One metric for each value of an attribute, made when it is first needed. No value, no attribute. */
+export const series = <M>(name: string, make: (attributes: Attributes) => M): ((value: string) => M) => {
+  const made = new Map<string, M>()
+  return (value) => {
+    let metric = made.get(value)
+    if (metric === undefined) {
+      metric = make(value === "" ? {} : { [name]: value })
+      made.set(value, metric)
+    }
+    return metric
+  }
+}
+
+/** One for each pair of values. */
+export const table = <M>(first: string, second: string, make: (attributes: Attributes) => M): ((a: string, b: string) => M) => {
+  const rows = series(first, (outer) => series(second, (inner) => make({ ...outer, ...inner })))
+  return (a, b) => rows(a)(b)
+}
+
+export const counter = (name: string, description: string) => (attributes: Attributes) =>
+  Metric.counter(name, { description, incremental: true, attributes })
+
+/** Of seconds. */
+export const histogram =
+  (name: string, description: string, boundaries = SECONDS) =>
+  (attributes: Attributes) =>
+    Metric.histogram(name, { description, boundaries, attributes: { ...attributes, unit: "s" } })
+
+export const gauge = (name: string, description: string) => (attributes: Attributes) => Metric.gauge(name, { description, attributes })
+
+/** Has metrics read when somebody looks at them, for as long as the scope is open. */
+const observer: Effect.Effect<Observer, never, Scope.Scope> = Effect.gen(function* () {
+  const context = yield* Effect.context<never>()
+  const registered: Array<Metric.Registration> = []
+  yield* Effect.addFinalizer(() => Effect.sync(() => registered.forEach((registration) => registration.remove())))
+  return (metric, read) => {
+    registered.push(Metric.registerUnsafe(metric, context, { get: read, update: () => {}, modify: () => {} }))
+  }
+})
+
+type Observer = <State>(metric: Metric.Metric<number, State>, read: () => State) => void
+
+/** A metric that is read when somebody looks at it, for as long as the scope is open. */
+export const observe = <State>(metric: Metric.Metric<number, State>, read: () => State): Effect.Effect<void, never, Scope.Scope> =>
+  Effect.map(observer, (observe) => observe(metric, read))
+
+/** Where metrics are counted: found once, when a layer is built, for finding it costs more than counting. */
+const registry: Effect.Effect<Context.Context<never>> = Effect.map(Effect.context<never>(), (context) =>
+  Context.make(Metric.MetricRegistry, Context.get(context, Metric.MetricRegistry)).pipe(
+    Context.add(Metric.CurrentMetricAttributes, Context.get(context, Metric.CurrentMetricAttributes))
+  )
+)
+
+/** Starts to measure; what it gives is called once, at the end. */
+const stopwatch = <Args extends ReadonlyArray<unknown>>(
+  histogram: (...args: Args) => Metric.Histogram<number>
+): Effect.Effect<() => (...args: Args) => undefined> =>
+  Effect.gen(function* () {
+    const context = yield* registry
+    const clock = yield* Clock.Clock
+    return () => {
+      const began = clock.monotonicTimeNanosUnsafe()
+      return (...args) => {
+        histogram(...args).updateUnsafe(Number(clock.monotonicTimeNanosUnsafe() - began) / 1e9, context)
+      }
+    }
+  })
+
+// calls
+
+const charges = table(
+  "operation",
+  "outcome",
+  counter("millrace.charges", "Calls of operations by outcome: charged, free, replayed, cancelled, defect, or the error they ended with")
+)
+
+/** Counts a call of an operation by what became of it. */
+export const countCharges: Effect.Effect<(operation: string, exit: Exit.Exit<Reply, unknown>) => void> = Effect.map(
+  registry,
+  (context) => (operation, exit) =>
+    charges(operation, Exit.isSuccess(exit) ? successOf(exit.value) : Outcome.ofCause(exit.cause)).updateUnsafe(1, context)
+)
+
+interface Reply {
+  readonly billed?: { readonly charged: Credits.Credits }
+  readonly replayed: boolean
+}
+
+const successOf = ({ billed, replayed }: Reply): string => {
+  if (replayed) return "replayed"
+  return billed === undefined || billed.charged === 0 ? "free" : "charged"
+}
+
+const upstreamDuration = table(
+  "upstream",
+  "outcome",
+  histogram("millrace.upstream.duration", "How long an upstream took for a call: success, or the error it ended with")
+)
+
+/** Measures what an upstream does for a call: at the end it takes the upstream and how the call ended. */
+export const timeUpstreams = stopwatch((upstream: string, exit: Exit.Exit<unknown, unknown>) =>
+  upstreamDuration(upstream, Outcome.of(exit))
+)
+
+const openCircuits = series(
+  "upstream",
+  gauge("millrace.upstream.circuit.open", "Whether calls of an upstream are answered without asking it, after a run of failures")
+)
+
+/** Tells of each upstream, from when it is first named, whether its circuit is open. */
+export const circuits = (isOpen: (upstream: string) => boolean): Effect.Effect<(upstream: string) => void, never, Scope.Scope> =>
+  Effect.map(observer, (observe) => {
+    const known = new Set<string>()
+    return (upstream) => {
+      if (known.has(upstream)) return
+      known.add(upstream)
+      observe(openCircuits(upstream), () => ({ value: isOpen(upstream) ? 1 : 0 }))
+    }
+  })
+
+// the ledger
+
+const charged = counter("millrace.credits.charged", "Credits that calls were charged")({})
+const refunded = series(
+  "stage",
+  counter("millrace.credits.refunded", "Credits given back, by whether they were reserved or already settled")
+)
+const granted = counter("millrace.credits.granted", "Credits granted to accounts")({})
+
+/** Counts the credits that a command moved, by the events that it led to. */
+export const countCredits: Effect.Effect<(events: ReadonlyArray<AccountEvent>) => void> = Effect.map(registry, (context) => (events) => {
+  for (const event of events) count(event, context)
+})
+
+const count = (event: AccountEvent, context: Context.Context<never>): void => {
+  switch (event._tag) {
+    case "OperationSucceeded":
+      return charged.updateUnsafe(Credits.toDecimal(event.charged), context)
+    case "Refunded":
+      return refunded(event.stage).updateUnsafe(Credits.toDecimal(event.amount), context)
+    case "CreditsGranted":
+      return granted.updateUnsafe(Credits.toDecimal(event.amount), context)
+  }
+}
+
+const appendDuration = series(
+  "outcome",
+  histogram(
+    "millrace.ledger.append.duration",
+    "How long the event store took to make events of an account durable: success, or the error it ended with",
+    [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
+  )
+)
+
+/** Measures an append: at the end it takes how that ended. */
+export const timeAppends = stopwatch((exit: Exit.Exit<unknown, unknown>) => appendDuration(Outcome.of(exit)))
+
+// what follows the log
+
+const projectionLag = series("projection", (attributes) =>
+  gauge(
+    "millrace.projection.lag",
+    "How long ago a projection was last seen to have caught up with the log: the most by which it is behind"
+  )({ ...attributes, unit: "s" })
+)
+
+/** Tells how far a projection is behind. What happens between two looks at it is taken for the worst. */
+export const lag = (projection: string, status: Effect.Effect<Projection.Status>): Effect.Effect<void, never, Scope.Scope> =>
+  Effect.flatMap(Clock.Clock, (clock) => {
+    let caughtUpAt = clock.monotonicTimeNanosUnsafe()
+    return observe(projectionLag(projection), () => {
+      const now = clock.monotonicTimeNanosUnsafe()
+      if (Effect.runSync(status).caughtUp) caughtUpAt = now
+      return { value: Number(now - caughtUpAt) / 1e9 }
+    })
+  })
+
+const failing = gauge(
+  "millrace.recovery.failing",
+  "Holds of calls that died, which could not be ended yet; at most a hundred are counted"
+)({})
+
+/** Tells how many holds recovery could not end. */
+export const recovery = (failures: Effect.Effect<number>): Effect.Effect<void, never, Scope.Scope> =>
+  observe(failing, () => ({ value: Effect.runSync(failures) }))

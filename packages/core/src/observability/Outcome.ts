@@ -1,0 +1,29 @@
+/** How something ended, in one word of a small set: fit to be an attribute of a metric or a span. */
+import { type Cause, Exit } from "effect"
+
+const words = new Map<unknown, string>()
+
+/** `InsufficientCredits` is `insufficient_credits`. */
+const wordOf = (tag: string): string => {
+  let word = words.get(tag)
+  if (word === undefined) {
+    word = tag.replaceAll(/(?<=[a-z0-9])(?=[A-Z])/gu, "_").toLowerCase()
+    words.set(tag, word)
+  }
+  return word
+}
+
+/** The name of the error, never what it says: that may quote what was asked. `cancelled` where nothing failed, `defect` for bugs. */
+export const ofCause = (cause: Cause.Cause<unknown>): string => {
+  let found = "cancelled"
+  for (const reason of cause.reasons) {
+    if (reason._tag === "Die") found = "defect"
+    if (reason._tag === "Fail") {
+      const { error } = reason
+      return typeof error === "object" && error !== null && "_tag" in error && typeof error._tag === "string" ? wordOf(error._tag) : "error"
+    }
+  }
+  return found
+}
+
+export const of = (exit: Exit.Exit<unknown, unknown>): string => (Exit.isSuccess(exit) ? "success" : ofCause(exit.cause))

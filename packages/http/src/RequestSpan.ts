@@ -1,0 +1,55 @@
+/**
+ * The span of a request: a child of the caller's, where its headers name one. It shows the route, never the path or the query, and no
+ * header: those are the caller's. Where nobody looks at spans, the caller's alone is known, to be given on.
+ */
+import { Spans, TraceContext } from "@millrace/core"
+import { Context, Effect, Layer, Option, Tracer } from "effect"
+import { HttpMiddleware, type HttpServerRequest, type HttpServerResponse } from "effect/http"
+import { errorOf, methodOf, schemeOf } from "./RequestMetrics.ts"
+
+/**
+ * For an Effect host that serves the routes by `HttpRouter.serve` or `HttpRouter.toWebHandler`: the spans of Effect's own server show
+ * whole paths and queries, so ours take their place.
+ */
+export const layer: Layer.Layer<never> = Layer.succeed(HttpMiddleware.TracerDisabledWhen, () => true)
+
+type Response = HttpServerResponse.HttpServerResponse
+
+/** `routeOf`: the route that will be taken, if there is one. */
+export const around = <E, R>(
+  answered: Effect.Effect<Response, E, R>,
+  request: HttpServerRequest.HttpServerRequest,
+  requestId: string,
+  routeOf: () => string | undefined
+): Effect.Effect<Response, E, R> =>
+  Effect.withFiber(({ context }) => {
+    const caller = TraceContext.fromHeaders(request.headers)
+    if (!TraceContext.isTraced(context)) return caller === undefined ? answered : within(answered, caller)
+    // By Effect's own server: one span is enough
+    if (isServed(context)) return answered
+    const describe = (): Spans.Description => {
+      const method = methodOf(request)
+      const route = routeOf()
+      return {
+        name: `${method === "_OTHER" ? "HTTP" : method}${route === undefined ? "" : ` ${route}`}`,
+        kind: "server",
+        ...(caller === undefined ? { root: true } : { parent: caller }),
+        attributes: {
+          "http.request.method": method,
+          "url.scheme": schemeOf(request),
+          ...(route === undefined ? {} : { "http.route": route }),
+          "millrace.request_id": requestId
+        }
+      }
+    }
+    const told = Effect.tap(answered, ({ status }) => Effect.annotateCurrentSpan("http.response.status_code", status))
+    return Spans.around(told, describe, ({ status }) => errorOf(status))
+  })
+
+const within = <A, E, R>(effect: Effect.Effect<A, E, R>, span: Tracer.AnySpan): Effect.Effect<A, E, R> =>
+  Effect.provideService(effect, Tracer.ParentSpan, span)
+
+const isServed = (context: Context.Context<never>): boolean => {
+  const span = Option.getOrUndefined(Context.getOption(context, Tracer.ParentSpan))
+  return span?._tag === "Span" && span.kind === "server" && span.status._tag === "Started"
+}

@@ -1,0 +1,57 @@
+/**
+ * Traces, metrics and log lines for an OpenTelemetry collector, set by the environment variables that OpenTelemetry itself defines:
+ * nothing is sent anywhere unless one of them names an endpoint.
+ */
+import { RequestSpan } from "@millrace/http"
+import { Cause, Config, ConfigProvider, Effect, Layer, Option } from "effect"
+import { FetchHttpClient } from "effect/http"
+import { Otlp, OtlpSerialization } from "effect/observability"
+import { CommandFailed } from "./Failure.ts"
+import * as ProcessMetrics from "./ProcessMetrics.ts"
+
+const ENDPOINTS = ["", "TRACES_", "METRICS_", "LOGS_"].map((signal) => `OTEL_EXPORTER_OTLP_${signal}ENDPOINT`)
+
+const SERIALIZATIONS = new Map([
+  ["http/json", OtlpSerialization.layerJson],
+  ["http/protobuf", OtlpSerialization.layerProtobuf]
+])
+
+/** All signals, as OpenTelemetry has it when nobody says which; it is Effect that would send none. */
+const DEFAULTS = { OTEL_TRACES_EXPORTER: "otlp", OTEL_METRICS_EXPORTER: "otlp", OTEL_LOGS_EXPORTER: "otlp" }
+
+/** Set to nothing is not set. */
+const variable = (name: string) =>
+  Config.String(name).pipe(
+    Config.option,
+    Config.map((value) => Option.getOrElse(value, () => "").trim())
+  )
+
+/** Sends until its scope closes, and then what is left. What cannot be sent is dropped: no call waits for a collector. */
+export const layer: Layer.Layer<never, CommandFailed | Config.ConfigError> = Layer.unwrap(
+  Effect.gen(function* () {
+    const endpoints = yield* Effect.forEach(ENDPOINTS, variable)
+    if (endpoints.every((endpoint) => endpoint === "")) return Layer.empty
+    const protocol = (yield* variable("OTEL_EXPORTER_OTLP_PROTOCOL")) || "http/json"
+    const serialization = SERIALIZATIONS.get(protocol)
+    if (serialization === undefined) {
+      return yield* Effect.fail(new CommandFailed(`OTEL_EXPORTER_OTLP_PROTOCOL is one of ${[...SERIALIZATIONS.keys()].join(", ")}`))
+    }
+    const isNamed =
+      (yield* variable("OTEL_SERVICE_NAME")) !== "" || /(?:^|,)\s*service\.name\s*=/u.test(yield* variable("OTEL_RESOURCE_ATTRIBUTES"))
+    const given = yield* ConfigProvider.ConfigProvider
+    const provider = ConfigProvider.orElse(
+      given,
+      ConfigProvider.fromEnv({ env: isNamed ? DEFAULTS : { ...DEFAULTS, OTEL_SERVICE_NAME: "millrace" } })
+    )
+    return Layer.mergeAll(Otlp.layerFromConfig(), RequestSpan.layer, ProcessMetrics.layer).pipe(
+      Layer.provide(Layer.mergeAll(serialization, FetchHttpClient.layer, ConfigProvider.layer(provider))),
+      // A setting that it cannot read, which it takes for a bug
+      Layer.catchCause((cause) => Layer.effectDiscard(Effect.fail(new CommandFailed(`OpenTelemetry cannot be set up: ${reasonOf(cause)}`))))
+    )
+  })
+)
+
+const reasonOf = (cause: Cause.Cause<unknown>): string => {
+  const error = Cause.squash(cause)
+  return error instanceof Error ? error.message : String(error)
+}

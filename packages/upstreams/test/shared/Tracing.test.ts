@@ -1,0 +1,122 @@
+/** The trace of a call at the services that it asks: passed on, shown by where they are, never by what they were asked. */
+import { Bin, TraceContext } from "@millrace/core"
+import { BinlistBinDirectory } from "@millrace/upstreams"
+import { Effect, Exit, Option, type Scope, Tracer } from "effect"
+import { TestClock } from "effect/testing"
+import { describe, expect, test } from "vitest"
+import { json, nobody, serve } from "./LocalService.ts"
+
+const TRACE = "0af7651916cd43dd8448eb211c80319c"
+const inbound = { traceparent: `00-${TRACE}-b7ad6b7169203331-01`, tracestate: "congo=t61rcWkgMzE" }
+
+const run = <A, E>(effect: Effect.Effect<A, E, Scope.Scope>): Promise<A> =>
+  Effect.runPromise(Effect.scoped(effect).pipe(Effect.provide(TestClock.layer())))
+
+const lookup = (baseUrl: URL) =>
+  Bin.BinDirectory.use((directory) => directory.lookup("45717360")).pipe(Effect.provide(BinlistBinDirectory.layer({ baseUrl })))
+
+/** Runs in the caller's trace. */
+const within = <A, E, R>(effect: Effect.Effect<A, E, R>) => {
+  const caller = TraceContext.fromHeaders(inbound)
+  return caller === undefined ? effect : Effect.provideService(effect, Tracer.ParentSpan, caller)
+}
+
+/** Records the spans that end. */
+const recorder = () => {
+  const spans: Array<Tracer.Span> = []
+  const tracer = Tracer.make({
+    span: (options) => {
+      const span = new Tracer.NativeSpan(options)
+      spans.push(span)
+      return span
+    }
+  })
+  return { spans, tracer }
+}
+
+const traceOf = ({ traceparent, tracestate }: Readonly<Record<string, unknown>>) => ({ traceparent, tracestate })
+
+describe("a service that is asked for a call", () => {
+  test("gets the caller's trace as it came, where nothing is traced here", () =>
+    run(
+      Effect.gen(function* () {
+        const service = yield* serve(json({ scheme: "visa" }))
+        yield* within(lookup(service.url))
+        const { headers } = yield* service.received
+        expect(traceOf(headers)).toEqual(inbound)
+        expect(headers).not.toHaveProperty("b3")
+      })
+    ))
+
+  test("gets no trace where there is none, though spans are made that nobody sees", () =>
+    run(
+      Effect.gen(function* () {
+        const service = yield* serve(json({ scheme: "visa" }))
+        yield* Effect.withSpan(lookup(service.url), "unseen")
+        expect(traceOf((yield* service.received).headers)).toEqual({})
+      })
+    ))
+
+  test("gets the span that asks it, and is shown without what it was asked", () =>
+    run(
+      Effect.gen(function* () {
+        const { spans, tracer } = recorder()
+        const service = yield* serve(json({ scheme: "visa" }))
+        yield* within(Effect.withSpan(lookup(service.url), "call")).pipe(Effect.provideService(Tracer.Tracer, tracer))
+        expect(spans.map(({ name }) => name)).toEqual(["call", "BinlistBinDirectory.lookup", "GET"])
+        const [, lookedUp, asked] = spans
+        expect([asked?.kind, asked?.parent]).toEqual(["client", Option.fromUndefinedOr(lookedUp)])
+        expect(Object.fromEntries(asked?.attributes ?? [])).toEqual({
+          "http.request.method": "GET",
+          "http.response.status_code": 200,
+          "millrace.upstream": "binlist",
+          "server.address": "127.0.0.1",
+          "server.port": Number(service.url.port),
+          "url.scheme": "http"
+        })
+        const { headers } = yield* service.received
+        expect(traceOf(headers)).toEqual({ traceparent: `00-${TRACE}-${asked?.spanId}-01`, tracestate: inbound.tracestate })
+      })
+    ))
+
+  test("is not told of a trace by whoever wants no spans", () =>
+    run(
+      Effect.gen(function* () {
+        const { spans, tracer } = recorder()
+        const service = yield* serve(json({ scheme: "visa" }))
+        yield* Effect.withSpan(lookup(service.url), "call").pipe(
+          Effect.withTracerEnabled(false),
+          Effect.provideService(Tracer.Tracer, tracer)
+        )
+        expect(spans).toEqual([])
+        expect(traceOf((yield* service.received).headers)).toEqual({})
+      })
+    ))
+
+  test.each([
+    ["refuses", 500, "upstream_unavailable"],
+    ["does not know", 404, "not_found"]
+  ])("that %s is shown as a failure, by its name", (_, status, error) =>
+    run(
+      Effect.gen(function* () {
+        const { spans, tracer } = recorder()
+        const service = yield* serve(json({}, status))
+        yield* Effect.exit(lookup(service.url)).pipe(Effect.provideService(Tracer.Tracer, tracer))
+        const asked = spans.find(({ kind }) => kind === "client")
+        expect(asked?.attributes.get("http.response.status_code")).toBe(status)
+        expect(asked?.attributes.get("error.type")).toBe(error)
+        expect(asked?.status).toMatchObject({ _tag: "Ended", exit: Exit.fail(error) })
+      })
+    )
+  )
+
+  test("that is not there is shown as a failure, too", () =>
+    run(
+      Effect.gen(function* () {
+        const { spans, tracer } = recorder()
+        const error = yield* Effect.flip(lookup(yield* nobody)).pipe(Effect.provideService(Tracer.Tracer, tracer))
+        expect(spans.find(({ kind }) => kind === "client")?.attributes.get("error.type")).toBe("upstream_unavailable")
+        expect(JSON.stringify(error)).not.toContain("45717360")
+      })
+    ))
+})
