@@ -1,0 +1,1 @@
+export * as EspeakSpeechSynthesizer from "./EspeakSpeechSynthesizer.ts"

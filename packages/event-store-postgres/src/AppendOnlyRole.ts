@@ -1,0 +1,19 @@
+/**
+ * The script that makes a role for the host: it can read and append events and do what else the stores do, and neither change nor remove
+ * an event, nor the trigger that would refuse it. Run it as the owner of the schema, after the stores were opened once as that owner.
+ */
+export const script = ({ schema = "millrace", role }: { readonly schema?: string; readonly role: string }): string => `\
+CREATE ROLE ${role} LOGIN;
+ALTER ROLE ${role} SET default_transaction_isolation = 'read committed';
+ALTER ROLE ${role} SET statement_timeout = '15s';
+GRANT USAGE ON SCHEMA ${schema} TO ${role};
+GRANT SELECT ON ${schema}.migrations TO ${role};
+GRANT SELECT, INSERT ON ${schema}.events, ${schema}.streams TO ${role};
+GRANT SELECT, INSERT, UPDATE ON ${schema}.snapshots TO ${role};
+DO $$ BEGIN
+  IF to_regclass('${schema}.entries') IS NOT NULL THEN
+    GRANT SELECT, INSERT, UPDATE, DELETE ON ${schema}.entries TO ${role};
+    GRANT USAGE ON SEQUENCE ${schema}.versions TO ${role};
+  END IF;
+END $$;
+`

@@ -1,0 +1,132 @@
+/**
+ * The log as tables, and the one function that writes to it.
+ *
+ * **The order of the log.** A sequence would give positions in the order of asking, while transactions become visible in the order of
+ * committing: a reader that has seen 7 would never look for a 6 that commits later. Here `append` takes one lock before it reads the
+ * last position, and holds it until its transaction is visible (PostgreSQL releases locks after that). So positions have no gaps, are
+ * given in the order of commits, and whoever sees one sees all before it. Writers take turns for the length of one function call: no
+ * statement of a client lies between the lock and the commit, so a client that stops cannot hold it. Nothing waits for other
+ * transactions of the database, however long they are. Where a writer still finds the lock taken (somebody calls `append` in a
+ * transaction by hand and pauses), it gives up after five seconds with nothing written.
+ *
+ * **No row is ever updated**, not even a counter: the last position and each stream's last revision are the ends of an index. So there
+ * is nothing to vacuum, and a long transaction elsewhere, which would keep every old version of a counter alive, costs nothing.
+ */
+import type { Tables } from "./Migrations.ts"
+import { GUARD, PLANNING, WRITING } from "./WritingFunctions.ts"
+
+const LAST = (schema: string, stream: string) =>
+  `(SELECT e.revision FROM ${schema}.events e WHERE e.stream = ${stream} ORDER BY e.revision DESC LIMIT 1)`
+
+export const EVENTS: Tables = {
+  name: "events",
+  migrations: [
+    (schema) => `
+CREATE TABLE ${schema}.streams(
+  id bigint PRIMARY KEY, name text COLLATE "C" NOT NULL UNIQUE);
+CREATE TABLE ${schema}.events(
+  position bigint PRIMARY KEY, stream bigint NOT NULL, revision bigint NOT NULL,
+  id uuid NOT NULL, type text NOT NULL, data text NOT NULL, metadata text NOT NULL,
+  CONSTRAINT one_event_a_revision UNIQUE (stream, revision));
+CREATE TABLE ${schema}.snapshots(
+  name text COLLATE "C" PRIMARY KEY, revision bigint NOT NULL, data text NOT NULL);
+
+CREATE FUNCTION ${schema}.refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  RAISE EXCEPTION '% are never changed or removed', TG_TABLE_NAME USING ERRCODE = 'restrict_violation';
+END $$;
+CREATE TRIGGER never_changed BEFORE UPDATE OR DELETE OR TRUNCATE ON ${schema}.events
+  FOR EACH STATEMENT EXECUTE FUNCTION ${schema}.refuse_change();
+CREATE TRIGGER never_changed BEFORE UPDATE OR DELETE OR TRUNCATE ON ${schema}.streams
+  FOR EACH STATEMENT EXECUTE FUNCTION ${schema}.refuse_change();
+ALTER TABLE ${schema}.events ENABLE ALWAYS TRIGGER never_changed;
+ALTER TABLE ${schema}.streams ENABLE ALWAYS TRIGGER never_changed;
+
+-- Appends, each for itself: all of one or none of it. The first of a stream in a call leads; others of it come after it.
+-- Answers the last position before, and of each that was not written now: its place in the call, where its stream ends, and, if it
+-- was written before, the position of its last event.
+CREATE FUNCTION ${schema}.append(
+  names text[], expected bigint[], leads boolean[], counts integer[],
+  owners integer[], ids uuid[], types text[], datas text[], metadatas text[],
+  OUT before bigint, OUT refused integer[], OUT actual bigint[], OUT there bigint[])
+LANGUAGE plpgsql ${PLANNING} ${WRITING} AS $$
+DECLARE
+  numbers bigint[];
+  heads bigint[];
+  begun boolean[];
+  taken boolean[];
+  shifts bigint[];
+  firsts bigint[];
+  starts integer[];
+  newest bigint;
+  written integer := 0;
+  seen integer := 0;
+BEGIN${GUARD}
+  PERFORM pg_advisory_xact_lock(hashtextextended('millrace log ${schema}', 0));
+  -- Each statement from here on sees all that was committed under the lock
+  SELECT coalesce(max(e.position), 0) INTO before FROM ${schema}.events e;
+  SELECT array_agg(coalesce(s.id, 0) ORDER BY a.i), array_agg(coalesce(${LAST(schema, "s.id")}, -1) ORDER BY a.i),
+      array_agg(false), array_agg(false), array_agg(0::bigint), array_agg(0::bigint), array_agg(0)
+    INTO numbers, heads, begun, taken, shifts, firsts, starts
+    FROM unnest(names) WITH ORDINALITY a(name, i) LEFT JOIN ${schema}.streams s ON s.name = a.name;
+  refused := '{}';
+  FOR i IN 1..cardinality(expected) LOOP
+    starts[i] := seen;
+    IF leads[i] AND heads[i] = expected[i] THEN
+      IF numbers[i] = 0 THEN
+        IF newest IS NULL THEN
+          SELECT coalesce(max(s.id), 0) INTO newest FROM ${schema}.streams s;
+        END IF;
+        newest := newest + 1;
+        numbers[i] := newest;
+        begun[i] := true;
+      END IF;
+      taken[i] := true;
+      shifts[i] := before + written - seen;
+      firsts[i] := expected[i] - seen;
+      written := written + counts[i];
+    ELSE
+      refused := refused || i;
+    END IF;
+    seen := seen + counts[i];
+  END LOOP;
+  IF newest IS NOT NULL THEN
+    INSERT INTO ${schema}.streams(id, name)
+      SELECT a.number, a.name FROM unnest(numbers, names, begun) a(number, name, is_begun) WHERE a.is_begun;
+  END IF;
+  IF written > 0 THEN
+    INSERT INTO ${schema}.events(position, stream, revision, id, type, data, metadata)
+      SELECT shifts[x.owner] + x.n, numbers[x.owner], firsts[x.owner] + x.n, x.id, x.type, x.data, x.metadata
+      FROM unnest(owners, ids, types, datas, metadatas) WITH ORDINALITY x(owner, id, type, data, metadata, n)
+      WHERE taken[x.owner];
+  END IF;
+  IF cardinality(refused) > 0 THEN
+    SELECT array_agg(coalesce(${LAST(schema, "s.id")}, -1) ORDER BY r.k), array_agg(m.last ORDER BY r.k)
+      INTO actual, there
+      FROM unnest(refused) WITH ORDINALITY r(i, k)
+      LEFT JOIN ${schema}.streams s ON s.name = names[r.i]
+      LEFT JOIN LATERAL (
+        SELECT CASE WHEN count(*) = counts[r.i] THEN max(e.position) END AS last
+        FROM unnest(ids[starts[r.i] + 1 : starts[r.i] + counts[r.i]]) WITH ORDINALITY w(id, n)
+        JOIN ${schema}.events e ON e.stream = s.id AND e.revision = expected[r.i] + w.n AND e.id = w.id) m ON true;
+    IF written = 0 AND cardinality(array_remove(there, NULL)) > 0 THEN
+      -- They may be visible without being on the standby yet, if somebody ended the wait for it. This transaction waits for it anew, but
+      -- only if it has written something
+      PERFORM pg_logical_emit_message(true, 'millrace', '');
+    END IF;
+  END IF;
+END $$;
+
+-- Where streams end; -1 for one that does not exist. A standby may be behind, so it only answers those who know
+CREATE FUNCTION ${schema}.tails(names text[], anywhere boolean, OUT revisions bigint[])
+LANGUAGE plpgsql STABLE ${PLANNING} AS $$
+BEGIN
+  IF pg_is_in_recovery() AND NOT anywhere THEN
+    RAISE EXCEPTION 'a standby may be behind' USING ERRCODE = 'MR002';
+  END IF;
+  SELECT array_agg(coalesce(${LAST(schema, "s.id")}, -1) ORDER BY a.i) INTO revisions
+    FROM unnest(names) WITH ORDINALITY a(name, i) LEFT JOIN ${schema}.streams s ON s.name = a.name;
+END $$;
+`
+  ]
+}

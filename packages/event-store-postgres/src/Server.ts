@@ -1,0 +1,51 @@
+/** What a server must be, before anything is trusted to it. */
+import { Effect } from "effect"
+import type { Connections } from "./Connections.ts"
+import { Fault } from "./Fault.ts"
+
+/** PostgreSQL 14, the oldest that its makers still maintain. */
+const OLDEST = 14
+
+interface Settings {
+  readonly version: number
+  readonly fsync: string
+  readonly full_page_writes: string
+  readonly synchronous_commit: string
+  readonly standbys: string
+  readonly encoding: string
+  readonly isolation: string
+  readonly standby: boolean
+}
+
+/** Refuses a server that would lose what it acknowledged, or keep it otherwise than it was given; warns of one that might. */
+export const check = (connections: Connections, readOnly: boolean): Effect.Effect<void, Fault> =>
+  Effect.gen(function* () {
+    const { where } = connections
+    const [settings] = yield* connections.read<Settings & Record<string, unknown>>(
+      `SELECT current_setting('server_version_num')::integer / 10000 AS version, current_setting('fsync') AS fsync,
+        current_setting('full_page_writes') AS full_page_writes, current_setting('synchronous_commit') AS synchronous_commit,
+        current_setting('synchronous_standby_names') AS standbys, current_setting('server_encoding') AS encoding,
+        current_setting('default_transaction_isolation') AS isolation, pg_is_in_recovery() AS standby`
+    )
+    if (settings === undefined) return yield* Effect.fail(new Fault("other", `${where} did not tell its settings`))
+    const refuse = (reason: string) => Effect.fail(new Fault("settings", `${where}: ${reason}`))
+    if (settings.version < OLDEST) return yield* refuse(`PostgreSQL ${settings.version} is too old: at least ${OLDEST}`)
+    if (settings.encoding !== "UTF8") return yield* refuse(`the database is encoded in ${settings.encoding}: it has to be UTF8`)
+    if (readOnly) return
+    if (settings.standby) return yield* Effect.fail(new Fault("readOnly", `${where} is a read-only standby: name the primary`))
+    if (settings.fsync === "off") return yield* refuse("fsync is off: what was acknowledged would be lost with the power; set it on")
+    if (settings.isolation !== "read committed")
+      return yield* refuse(
+        `default_transaction_isolation is ${settings.isolation}: ALTER ROLE … SET default_transaction_isolation = 'read committed'`
+      )
+    if (settings.synchronous_commit === "off")
+      yield* Effect.logWarning(`${where}: synchronous_commit is off: the last acknowledged charges are lost when it crashes`)
+    if (settings.synchronous_commit === "local" && settings.standbys !== "")
+      yield* Effect.logWarning(
+        `${where}: synchronous_commit is local: acknowledged charges may be on no standby, and are lost when one takes over`
+      )
+    if (settings.full_page_writes === "off")
+      yield* Effect.logWarning(
+        `${where}: full_page_writes is off: a crash can leave pages half written, unless the file system prevents it`
+      )
+  })

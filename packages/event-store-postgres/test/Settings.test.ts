@@ -1,0 +1,181 @@
+/** Servers that would lose what they acknowledged are refused; those that might are warned about. */
+import { EventStore } from "@millrace/event-sourcing"
+import { PostgresEventStore, PostgresStateStore } from "@millrace/event-store-postgres"
+import { Effect, Fiber, Logger, type Scope } from "effect"
+import { beforeAll, describe, expect, it } from "vitest"
+import { client, freshSchema, type Server, startServer } from "./Postgres.ts"
+import { event, idsOf, readAll, run, until } from "./Writing.ts"
+
+let server: Server
+
+beforeAll(async () => {
+  server = await startServer("fsync = off")
+})
+
+const test = (title: string, body: Effect.Effect<void, unknown, Scope.Scope>) => it(title, () => Effect.runPromise(Effect.scoped(body)))
+
+const reasonOf = <A, R>(effect: Effect.Effect<A, { readonly _tag: string; readonly reason?: string }, R>) =>
+  Effect.map(Effect.flip(effect), (error) => `${error._tag}: ${error.reason}`)
+
+const opening = (more = "") => Effect.scoped(PostgresEventStore.make({ url: `${server.url}${more}`, schema: freshSchema() }))
+
+/** What a store warns of while it is opened. */
+const warnings = (more: string) =>
+  Effect.suspend(() => {
+    const told: Array<string> = []
+    const logger = Logger.make(({ message, logLevel }) => void told.push(`${logLevel}: ${String(message)}`))
+    return Effect.as(Effect.provide(opening(more), Logger.layer([logger])), told)
+  })
+
+/** Sets what a server of its own would have in its file. */
+const set = (name: string, value: string) =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const db = yield* client(server.url)
+      yield* run(db, `ALTER SYSTEM SET ${name} = ${value}`)
+      yield* run(db, "SELECT pg_reload_conf()")
+      yield* until(
+        `${name} is ${value}`,
+        Effect.map(run(db, `SHOW ${name}`), ({ rows: [row] }) => row?.[name] === value)
+      )
+    })
+  )
+
+describe("a server", () => {
+  test(
+    "without fsync is refused, at the start as at any write",
+    Effect.gen(function* () {
+      expect(yield* reasonOf(opening())).toMatch(/^StoreUnavailable: .*fsync is off: what was acknowledged would be lost/)
+      expect(yield* reasonOf(Effect.scoped(PostgresStateStore.make({ url: server.url })))).toMatch(/^StateUnavailable: .*fsync is off/)
+      yield* set("fsync", "on")
+      const options = { url: server.url, schema: freshSchema() }
+      const [store, state] = [yield* PostgresEventStore.make(options), yield* PostgresStateStore.make(options)]
+      yield* store.append("a-1", "noStream", [event()])
+      yield* set("fsync", "off")
+      // Also on connections that were there before
+      yield* Effect.sleep(50)
+      expect(yield* reasonOf(store.append("a-1", 0, [event()]))).toMatch(/^StoreUnavailable: .*fsync is off/)
+      expect(yield* reasonOf(state.write([{ _tag: "remove", space: "s", key: "k" }]))).toMatch(/^StateUnavailable: .*fsync is off/)
+      yield* set("fsync", "on")
+      yield* Effect.sleep(50)
+      expect((yield* store.append("a-1", 0, [event()])).revision).toBe(1)
+    })
+  )
+
+  test(
+    "that may lose or tear what it acknowledged is warned about",
+    Effect.gen(function* () {
+      expect(yield* warnings("")).toEqual([])
+      expect(yield* warnings("?options=-c%20synchronous_commit%3Doff")).toEqual([expect.stringMatching(/^Warn.*synchronous_commit is off/)])
+      // Without a standby, local is all there is
+      expect(yield* warnings("?options=-c%20synchronous_commit%3Dlocal")).toEqual([])
+      yield* set("full_page_writes", "off")
+      expect(yield* warnings("")).toEqual([expect.stringMatching(/^Warn.*full_page_writes is off/)])
+      yield* set("full_page_writes", "on")
+      yield* set("synchronous_standby_names", "other")
+      expect(yield* warnings("?options=-c%20synchronous_commit%3Dlocal")).toEqual([
+        expect.stringMatching(/^Warn.*synchronous_commit is local: .* on no standby/)
+      ])
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const db = yield* client(`${server.url}?options=-c%20synchronous_commit%3Doff`)
+          yield* run(db, "ALTER SYSTEM RESET synchronous_standby_names")
+          yield* run(db, "SELECT pg_reload_conf()")
+        })
+      )
+    })
+  )
+
+  test(
+    "that waits for a standby in the midst of a commit shows nothing past it, and nothing out of order afterwards",
+    Effect.gen(function* () {
+      const options = { url: server.url, schema: freshSchema() }
+      const [store, other] = [yield* PostgresEventStore.make(options), yield* PostgresEventStore.make(options)]
+      const [first, second, third] = [event(), event(), event()]
+      yield* store.append("a-1", "noStream", [first])
+      const db = yield* client(server.url)
+      const waits = (kind: string) =>
+        until(
+          `one waits for ${kind}`,
+          Effect.map(run(db, `SELECT FROM pg_stat_activity WHERE wait_event = '${kind}'`), ({ rows }) => rows.length === 1)
+        )
+      yield* set("synchronous_standby_names", "other")
+      // On disk by now, but not committed for anybody to see
+      const committing = yield* Effect.forkScoped(store.append("a-1", 0, [second]))
+      yield* waits("SyncRep")
+      const waiting = yield* Effect.forkScoped(other.append("a-2", "noStream", [third]))
+      yield* waits("advisory")
+      for (const one of [store, other]) {
+        expect(idsOf(yield* readAll(one, EventStore.start))).toEqual(idsOf([first]))
+        expect(yield* one.lastRevision("a-1")).toBe(0)
+      }
+      yield* run(db, "ALTER SYSTEM RESET synchronous_standby_names")
+      yield* run(db, "SELECT pg_reload_conf()")
+      yield* Fiber.join(committing)
+      yield* Fiber.join(waiting)
+      expect(idsOf(yield* readAll(store, EventStore.start))).toEqual(idsOf([first, second, third]))
+    })
+  )
+
+  test(
+    "that shows what is on no standby does not acknowledge it when it is sent again, until it is",
+    Effect.gen(function* () {
+      const options = { url: server.url, schema: freshSchema() }
+      const store = yield* PostgresEventStore.make(options)
+      const db = yield* client(server.url)
+      const one = event()
+      yield* set("synchronous_standby_names", "other")
+      const given = yield* Effect.forkScoped(reasonOf(store.append("a-1", "noStream", [one])))
+      const waits = until(
+        "it waits for the standby",
+        Effect.map(run(db, "SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep'"), ({ rows }) => rows.length === 1)
+      )
+      yield* waits
+      // The server ends the wait, and lets everybody see what was written
+      yield* run(db, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+      expect(yield* Fiber.join(given)).toMatch(/^AppendInDoubt: /)
+      expect(yield* store.lastRevision("a-1")).toBe(0)
+      const again = yield* Effect.forkScoped(store.append("a-1", "noStream", [one]))
+      yield* waits
+      yield* run(db, "ALTER SYSTEM RESET synchronous_standby_names")
+      yield* run(db, "SELECT pg_reload_conf()")
+      expect(yield* Fiber.join(again)).toEqual({ revision: 0, position: "0000000000000001" })
+    })
+  )
+
+  test(
+    "whose transactions would be of another kind, or whose texts would not be kept, is refused",
+    Effect.gen(function* () {
+      const db = yield* client(server.url)
+      for (const level of ["serializable", "repeatable read"])
+        expect(yield* reasonOf(opening(`?options=-c%20default_transaction_isolation%3D${level.replace(" ", "%5C%20")}`))).toMatch(
+          new RegExp(`default_transaction_isolation is ${level}: ALTER ROLE`)
+        )
+      expect(yield* reasonOf(opening("?options=-c%20default_transaction_read_only%3Don"))).toMatch(/is read-only/)
+      yield* run(db, "CREATE DATABASE bytes ENCODING 'SQL_ASCII' TEMPLATE template0")
+      const other = server.url.replace(/postgres$/, "bytes")
+      expect(yield* reasonOf(Effect.scoped(PostgresEventStore.make({ url: other })))).toMatch(
+        /the database is encoded in SQL_ASCII: it has to be UTF8/
+      )
+    })
+  )
+
+  test(
+    "that is a standby is refused, but by those who only look; one that has become a standby takes nothing and tells no ends",
+    Effect.gen(function* () {
+      const options = { url: server.url, schema: freshSchema() }
+      const store = yield* PostgresEventStore.make(options)
+      const one = event()
+      yield* store.append("a-1", "noStream", [one])
+      yield* Effect.promise(server.stop)
+      yield* Effect.promise(server.startAsStandby)
+      expect(yield* reasonOf(store.append("a-1", 0, [event()]))).toMatch(/^StoreUnavailable: .*(read-only|standby)/)
+      expect(yield* reasonOf(store.lastRevision("a-1"))).toMatch(/^StoreUnavailable: .* is a standby: it may be behind/)
+      expect(yield* reasonOf(store.saveSnapshot("a-1", { revision: 0, data: "{}" }))).toMatch(/read-only/)
+      expect(yield* reasonOf(Effect.scoped(PostgresEventStore.make(options)))).toMatch(/is a read-only standby: name the primary/)
+      const reader = yield* PostgresEventStore.make({ ...options, readOnly: true })
+      expect(idsOf(yield* readAll(reader, EventStore.start))).toEqual([one.id])
+      expect(yield* reader.lastRevision("a-1")).toBe(0)
+    })
+  )
+})

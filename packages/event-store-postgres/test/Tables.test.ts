@@ -1,0 +1,282 @@
+/** The tables: how they come to be, who may do what to them, and that they keep every byte. */
+import { readFileSync } from "node:fs"
+import { EventStore, StateStore } from "@millrace/event-sourcing"
+import { AppendOnlyRole, PostgresEventStore, PostgresStateStore, PostgresStores } from "@millrace/event-store-postgres"
+import { Effect, Exit, type Scope, Stream } from "effect"
+import fc from "fast-check"
+import type pg from "pg"
+import { assert, describe, expect, it } from "vitest"
+import { client, freshSchema, schema } from "./Postgres.ts"
+import { event, idsOf, readAll, run } from "./Writing.ts"
+
+const test = (title: string, body: Effect.Effect<void, unknown, Scope.Scope>) => it(title, () => Effect.runPromise(Effect.scoped(body)))
+
+const reasonOf = <A, R>(effect: Effect.Effect<A, { readonly _tag: string; readonly reason?: string }, R>) =>
+  Effect.map(Effect.flip(effect), (error) => `${error._tag}: ${error.reason}`)
+
+const opened = Effect.gen(function* () {
+  const options = yield* schema
+  return { ...options, options, store: yield* PostgresEventStore.make(options), db: yield* client(options.url) }
+})
+
+/** What the server says to a statement: its code, or nothing. */
+const refused = (db: pg.Client, sql: string) =>
+  Effect.promise(() =>
+    db.query(sql).then(
+      () => undefined,
+      (error: unknown) => (typeof error === "object" && error !== null && "code" in error ? error.code : String(error))
+    )
+  )
+
+const CHANGES = (schema: string) => [
+  `UPDATE ${schema}.events SET data = '{}'`,
+  `UPDATE ${schema}.events SET position = position + 1 WHERE false`,
+  `DELETE FROM ${schema}.events WHERE position = 1`,
+  `TRUNCATE ${schema}.events`,
+  `TRUNCATE ${schema}.events, ${schema}.streams CASCADE`,
+  `UPDATE ${schema}.streams SET name = 'x-' || name`,
+  `DELETE FROM ${schema}.streams`,
+  `INSERT INTO ${schema}.events SELECT * FROM ${schema}.events ON CONFLICT (position) DO UPDATE SET data = '{}'`,
+  `MERGE INTO ${schema}.events e USING ${schema}.events o ON e.position = o.position WHEN MATCHED THEN DELETE`
+]
+
+describe("events", () => {
+  test(
+    "are never changed or removed, not even by the superuser, nor as a replica",
+    Effect.gen(function* () {
+      const { store, schema, db } = yield* opened
+      yield* store.append("a-1", "noStream", [event(), event()])
+      const before = yield* readAll(store, EventStore.start)
+      for (const role of ["origin", "replica", "local"]) {
+        yield* run(db, `SET session_replication_role = ${role}`)
+        for (const sql of CHANGES(schema)) expect(yield* refused(db, sql), sql).toBe("23001")
+      }
+      expect(yield* readAll(store, EventStore.start)).toEqual(before)
+    })
+  )
+
+  test(
+    "are one for each revision and each position, whoever inserts",
+    Effect.gen(function* () {
+      const { store, schema, db } = yield* opened
+      yield* store.append("a-1", "noStream", [event(), event()])
+      const copy = (columns: string) =>
+        refused(db, `INSERT INTO ${schema}.events SELECT ${columns}, id, type, data, metadata FROM ${schema}.events`)
+      expect(yield* copy("position, stream, revision + 2")).toBe("23505")
+      expect(yield* copy("position + 2, stream, revision")).toBe("23505")
+    })
+  )
+
+  test(
+    "are kept as the very bytes that were given",
+    Effect.gen(function* () {
+      const { store, schema, db } = yield* opened
+      let n = 0
+      yield* Effect.promise(() =>
+        fc.assert(
+          fc.asyncProperty(
+            fc
+              .tuple(fc.string({ unit: "binary", maxLength: 400 }), fc.string({ unit: "grapheme", maxLength: 4_000 }))
+              .filter((all) => all.every((text) => text.isWellFormed() && !text.includes("\0"))),
+            async ([data, metadata]) => {
+              const one = { ...event(), data, metadata, type: data.slice(0, 20).toWellFormed() }
+              await Effect.runPromise(store.append(`a-${n++}`, "noStream", [one]))
+              const { rows } = await db.query(
+                `SELECT convert_to(data, 'UTF8') AS data, convert_to(metadata, 'UTF8') AS metadata FROM ${schema}.events WHERE id = $1`,
+                [one.id]
+              )
+              expect(rows).toEqual([{ data: Buffer.from(data), metadata: Buffer.from(metadata) }])
+            }
+          ),
+          { numRuns: 100 }
+        )
+      )
+      const { rows } = yield* run(
+        db,
+        `SELECT data_type FROM information_schema.columns WHERE table_schema = '${schema}' AND table_name = 'events'`
+      )
+      expect(rows.map(({ data_type }) => data_type)).not.toContain("jsonb")
+    })
+  )
+
+  test(
+    "that are large are read in smaller pages, none left out",
+    Effect.gen(function* () {
+      const { store } = yield* opened
+      const large = Array.from({ length: 12 }, () => ({ ...event(), data: JSON.stringify("é".repeat(450_000)) }))
+      for (const [i, one] of large.entries()) yield* store.append("a-1", i === 0 ? "noStream" : i - 1, [one])
+      const ids = idsOf(large)
+      const read = (options?: EventStore.ReadStreamOptions) => Effect.map(Stream.runCollect(store.readStream("a-1", options)), idsOf)
+      expect(idsOf(yield* readAll(store, EventStore.start))).toEqual(ids)
+      expect(yield* read()).toEqual(ids)
+      expect(yield* read({ direction: "backwards" })).toEqual(ids.toReversed())
+      expect(yield* read({ from: 1, limit: 9 })).toEqual(ids.slice(1, 10))
+      expect(yield* read({ from: 10, direction: "backwards", limit: 8 })).toEqual(ids.toReversed().slice(1, 9))
+      const pages = yield* Stream.runCollect(Stream.takeUntil(store.subscribe(EventStore.start), ({ live }) => live))
+      expect(pages.map(({ events }) => events.length)).toEqual([5, 5, 2, 0])
+    })
+  )
+
+  test(
+    "that no text can hold, or no UUID names, are refused alone",
+    Effect.gen(function* () {
+      const { store } = yield* opened
+      const one = event()
+      const unfit = [
+        { ...event(), data: '"\0"' },
+        { ...event(), metadata: '"\ud800"' },
+        { ...event(), type: "\0" },
+        { ...event(), id: "1" },
+        { ...event(), id: event().id.toUpperCase() }
+      ]
+      const exits = yield* Effect.forEach([one, ...unfit], (given, i) => Effect.exit(store.append(`a-${i}`, "noStream", [given])), {
+        concurrency: "unbounded"
+      })
+      expect(exits.map(Exit.isSuccess)).toEqual([true, false, false, false, false, false])
+      for (const exit of exits.slice(1)) assert(Exit.hasDies(exit))
+      expect(idsOf(yield* readAll(store, EventStore.start))).toEqual([one.id])
+    })
+  )
+
+  test(
+    "that the server refuses do not stop their neighbours",
+    Effect.gen(function* () {
+      const { store, schema, db } = yield* opened
+      yield* run(db, `ALTER TABLE ${schema}.events ADD CHECK (type <> 'Refused')`)
+      const given = [event(), { ...event(), type: "Refused" }, event()]
+      const exits = yield* Effect.forEach(given, (one, i) => Effect.exit(store.append(`a-${i}`, "noStream", [one])), {
+        concurrency: "unbounded"
+      })
+      expect(exits.map(Exit.isSuccess)).toEqual([true, false, true])
+      expect(String(exits[1])).toMatch(/StoreUnavailable/)
+      expect(idsOf(yield* readAll(store, EventStore.start))).toEqual([given[0]?.id, given[2]?.id])
+    })
+  )
+})
+
+describe("the role of the script", () => {
+  test(
+    "does all that the stores do, and neither changes nor removes an event",
+    Effect.gen(function* () {
+      const { url, schema, options, db } = yield* opened
+      yield* PostgresStateStore.make(options)
+      const role = freshSchema()
+      yield* Effect.acquireRelease(run(db, AppendOnlyRole.script({ schema, role })), () =>
+        run(db, `DROP OWNED BY ${role}; DROP ROLE ${role}`)
+      )
+      yield* run(db, `ALTER ROLE ${role} PASSWORD 'secret'`)
+      const address = new URL(url)
+      address.username = role
+      address.password = "secret"
+      const made = PostgresStores.layer({ url: address.href, schema })
+      const stores = yield* Effect.provide(Effect.all([EventStore.EventStore, StateStore.StateStore]), made)
+      expect(stores).toHaveLength(2)
+      yield* Effect.gen(function* () {
+        const [store, state] = [yield* EventStore.EventStore, yield* StateStore.StateStore]
+        yield* store.append("a-1", "noStream", [event()])
+        const second = event()
+        yield* store.append("a-1", 0, [second])
+        yield* store.append("a-1", 0, [second])
+        yield* store.saveSnapshot("s-1", { revision: 1, data: "{}" })
+        yield* store.saveSnapshot("s-1", { revision: 2, data: "{}" })
+        expect(yield* store.lastRevision("a-1")).toBe(1)
+        expect(yield* readAll(store, EventStore.start)).toHaveLength(2)
+        yield* state.write([{ _tag: "put", space: "s", key: "k", value: new Uint8Array([1]) }])
+        yield* state.write([{ _tag: "remove", space: "s", key: "k", shred: true }])
+      }).pipe(Effect.provide(made))
+      const limited = yield* client(address.href)
+      for (const sql of CHANGES(schema)) expect(yield* refused(limited, sql), sql).toMatch(/42501|23001/)
+      for (const sql of [
+        `UPDATE ${schema}.events SET data = '{}'`,
+        `DELETE FROM ${schema}.events`,
+        `TRUNCATE ${schema}.events`,
+        `DROP TABLE ${schema}.events`,
+        `ALTER TABLE ${schema}.events DISABLE TRIGGER ALL`,
+        `DROP TRIGGER never_changed ON ${schema}.events`,
+        `CREATE TABLE ${schema}.mine(a int)`,
+        `UPDATE ${schema}.migrations SET version = 0`,
+        `SET session_replication_role = replica`
+      ])
+        expect(yield* refused(limited, sql), sql).toBe("42501")
+    })
+  )
+
+  it("is the one of the guide", () => {
+    const guide = readFileSync(new URL("../../../docs/postgresql.md", import.meta.url), "utf8")
+    expect(guide).toContain(`\`\`\`sql\n${AppendOnlyRole.script({ role: "millrace_host" })}\`\`\``)
+  })
+
+  test(
+    "cannot make the tables, and says so",
+    Effect.gen(function* () {
+      const { url, schema, db } = yield* opened
+      const role = freshSchema()
+      yield* Effect.acquireRelease(run(db, `CREATE ROLE ${role} LOGIN PASSWORD 'secret'`), () => run(db, `DROP ROLE ${role}`))
+      const address = new URL(url)
+      address.username = role
+      address.password = "secret"
+      expect(yield* reasonOf(Effect.scoped(PostgresEventStore.make({ url: address.href, schema: freshSchema() })))).toMatch(
+        /^StoreUnavailable: .* does not allow this user to do that/
+      )
+      expect(yield* reasonOf(Effect.scoped(PostgresEventStore.make({ url: address.href, schema })))).toMatch(
+        /does not allow this user to do that/
+      )
+    })
+  )
+})
+
+describe("migrations", () => {
+  test(
+    "are made once, though many start at once, and the host's tables are left alone",
+    Effect.gen(function* () {
+      const options = yield* schema
+      const db = yield* client(options.url)
+      const tables = run(db, "SELECT schemaname, tablename FROM pg_tables WHERE schemaname = 'public'")
+      const before = yield* tables
+      const [stores] = yield* Effect.all(
+        [
+          Effect.replicateEffect(PostgresEventStore.make(options), 4, { concurrency: "unbounded" }),
+          Effect.replicateEffect(PostgresStateStore.make(options), 4, { concurrency: "unbounded" })
+        ],
+        { concurrency: "unbounded" }
+      )
+      const { rows } = yield* run(db, `SELECT name, version FROM ${options.schema}.migrations ORDER BY name`)
+      expect(rows).toEqual([
+        { name: "events", version: 1 },
+        { name: "state", version: 1 }
+      ])
+      for (const [i, store] of stores.entries()) yield* store.append(`a-${i}`, "noStream", [event()])
+      expect((yield* tables).rows).toEqual(before.rows)
+    })
+  )
+
+  test(
+    "of a newer release are refused",
+    Effect.gen(function* () {
+      const { options, schema, db } = yield* opened
+      yield* run(db, `INSERT INTO ${schema}.migrations(name, version) VALUES ('events', 7)`)
+      expect(yield* reasonOf(Effect.scoped(PostgresEventStore.make(options)))).toMatch(
+        /was migrated by a newer release: its events are version 7, this release knows up to 1$/
+      )
+    })
+  )
+
+  test(
+    "are not made by who only looks, and the name of a schema is a plain one",
+    Effect.gen(function* () {
+      const { options, store } = yield* opened
+      const none = freshSchema()
+      expect(yield* reasonOf(Effect.scoped(PostgresEventStore.make({ ...options, schema: none, readOnly: true })))).toMatch(
+        new RegExp(`${none} is not there, or older: open it once without readOnly`)
+      )
+      for (const name of ["", "public; DROP TABLE x", "Millrace", "pg_own", "x".repeat(60), 'a"b'])
+        expect(yield* reasonOf(Effect.scoped(PostgresEventStore.make({ ...options, schema: name })))).toMatch(/Not the name of a schema/)
+      const reader = yield* PostgresEventStore.make({ ...options, readOnly: true })
+      yield* store.append("a-1", "noStream", [event()])
+      expect(yield* readAll(reader, EventStore.start)).toEqual(yield* readAll(store, EventStore.start))
+      expect(yield* reader.lastRevision("a-1")).toBe(0)
+      expect(yield* reasonOf(reader.append("a-1", 0, [event()]))).toMatch(/was opened read-only/)
+      expect(yield* reasonOf(reader.saveSnapshot("a-1", { revision: 0, data: "{}" }))).toMatch(/read-only/)
+    })
+  )
+})

@@ -1,0 +1,80 @@
+/**
+ * `SpeechSynthesizer` on espeak-ng and LAME, in this process and offline: in a worker thread that the first text starts (a third of a
+ * second, some 250 MB at work) and the end of the layer's scope ends.
+ */
+import { InvalidInput, Speech } from "@millrace/core"
+import * as WorkerThread from "@millrace/upstreams/worker"
+import { Duration, Effect, Layer, Stream } from "effect"
+import type { SpeechOrder } from "./EspeakWorker.ts"
+import { SpeechReply } from "./SpeechReply.ts"
+import { spokenTextOf } from "./SpokenText.ts"
+import { DEFAULT_VOICE, VOICES } from "./Voices.ts"
+
+/** Sources run as they are, a published package compiled: the worker beside this file has the same ending. */
+const SCRIPT = new URL(import.meta.url.endsWith(".ts") ? "./EspeakWorker.ts" : "./EspeakWorker.js", import.meta.url)
+
+export interface Options {
+  /** Texts waiting or being spoken; one more fails. 16 unless told. */
+  readonly queueLimit?: number
+  /** For the work on one text; one that exceeds it fails, and its thread is ended. A minute unless told. */
+  readonly timeLimit?: Duration.Input
+  /** A thread that spoke nothing for so long is ended, to be started anew when needed. A minute unless told. */
+  readonly idleLimit?: Duration.Input
+  /** Of what is spoken, at 6 kB a second; a text that takes longer to say is refused. Half an hour unless told. */
+  readonly durationLimit?: Duration.Input
+}
+
+/** Bytes. */
+const PIECE = 64 * 1024
+
+const piecesOf = function* (mp3: Uint8Array): Generator<Uint8Array> {
+  for (let at = 0; at < mp3.length; at += PIECE) yield mp3.subarray(at, at + PIECE)
+}
+
+const FILES: ReadonlyMap<string, string> = new Map(VOICES.map(({ id, file }) => [id, file]))
+
+const VOICE_LIST: Speech.VoiceList = { default_voice: DEFAULT_VOICE, voices: VOICES.map(({ file, ...voice }) => voice) }
+
+const invalid = (field: string, message: string) => new InvalidInput({ field, message })
+
+/**
+ * MP3 of 48 kbit/s, 22,050 Hz, one channel; the same text gives the same bytes. Texts are spoken one at a time, each whole before the
+ * first piece of it is given. A text whose thread died, hung or found the queue full fails with `UpstreamUnavailable`; an interrupted
+ * one ends its thread; in both cases the next text has a new one.
+ */
+export const layer = ({
+  queueLimit = 16,
+  timeLimit = "1 minute",
+  idleLimit = "1 minute",
+  durationLimit = "30 minutes"
+}: Options = {}): Layer.Layer<Speech.SpeechSynthesizer> =>
+  Layer.effect(
+    Speech.SpeechSynthesizer,
+    Effect.gen(function* () {
+      const espeak = yield* WorkerThread.make<SpeechOrder, typeof SpeechReply.Type>({
+        upstream: "espeak-ng",
+        script: SCRIPT,
+        reply: SpeechReply,
+        queueLimit,
+        timeLimit,
+        idleLimit
+      })
+      const longest = Duration.fromInputUnsafe(durationLimit)
+
+      const speak = Effect.fn("EspeakSpeechSynthesizer.synthesize")(function* ({ text, voice }: Speech.SpeechRequest) {
+        const file = FILES.get(voice)
+        if (file === undefined) return yield* invalid("voice", `voice ${JSON.stringify(voice)} is unknown`)
+        const reply = yield* espeak.ask({ text: spokenTextOf(text), voice: file, durationLimit: Duration.toSeconds(longest) })
+        return yield* SpeechReply.match(reply, {
+          Spoken: ({ mp3 }) => Effect.succeed(mp3),
+          Silent: () => Effect.fail(invalid("text", "there is nothing in the text to speak")),
+          TooLong: () => Effect.fail(invalid("text", `the text takes longer than ${Duration.format(longest)} to say`))
+        })
+      })
+
+      return {
+        voices: Effect.succeed(VOICE_LIST),
+        synthesize: (request) => Stream.unwrap(Effect.map(speak(request), (mp3) => Stream.fromIterable(piecesOf(mp3))))
+      }
+    })
+  )

@@ -1,0 +1,51 @@
+/** espeak-ng and LAME in a thread of their own: receives a `SpeechOrder`, posts a `SpeechReply`. Whatever goes wrong ends the thread. */
+import { parentPort } from "node:worker_threads"
+import { createMp3Encoder } from "wasm-media-encoders"
+import { SAMPLE_RATE, speak } from "./Engine.ts"
+import type { SpeechReply } from "./SpeechReply.ts"
+
+export interface SpeechOrder {
+  readonly text: string
+  /** A file of espeak-ng's. */
+  readonly voice: string
+  /** Seconds. */
+  readonly durationLimit: number
+}
+
+/** Kilobits a second, always: so a player knows the duration by the size. Speech of one channel has no use for more. */
+const BIT_RATE = 48
+
+const encoder = await createMp3Encoder()
+
+const answer = async ({ text, voice, durationLimit }: SpeechOrder): Promise<typeof SpeechReply.Type> => {
+  encoder.configure({ channels: 1, sampleRate: SAMPLE_RATE, outputSampleRate: SAMPLE_RATE, bitrate: BIT_RATE })
+  const pieces: Array<Uint8Array> = []
+  let size = 0
+  let sounded = false
+  // What it gives is in its memory, and soon something else
+  const keep = (piece: Uint8Array) => {
+    pieces.push(piece.slice())
+    size += piece.length
+  }
+  const whole = await speak({
+    text,
+    voice,
+    sampleLimit: durationLimit * SAMPLE_RATE,
+    onSamples: (samples) => {
+      sounded ||= samples.some((sample) => sample !== 0)
+      keep(encoder.encode([samples]))
+    }
+  })
+  if (!whole) return { _tag: "TooLong" }
+  if (!sounded) return { _tag: "Silent" }
+  keep(encoder.finalize())
+  const mp3 = new Uint8Array(size)
+  let at = 0
+  for (const piece of pieces) {
+    mp3.set(piece, at)
+    at += piece.length
+  }
+  return { _tag: "Spoken", mp3 }
+}
+
+parentPort?.on("message", async (order: SpeechOrder) => parentPort?.postMessage(await answer(order)))

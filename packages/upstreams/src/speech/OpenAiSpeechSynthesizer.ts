@@ -1,0 +1,179 @@
+/** `SpeechSynthesizer` on OpenAI's speech API or what speaks like it: `POST {base}/audio/speech`. */
+import { InvalidInput, MEDIA_TYPE_BYTES, mediaTypeOf, Spans, Speech, TraceContext, UpstreamUnavailable } from "@millrace/core"
+import { type Duration, Effect, Layer, type Redacted, Result, Schema, Stream } from "effect"
+import { FetchHttpClient, HttpClient, HttpClientRequest, type HttpClientResponse } from "effect/http"
+import { below } from "../shared/JsonService.ts"
+import * as Wire from "../shared/Wire.ts"
+
+const UPSTREAM = "openai speech"
+
+/** The part of an error that is read. Servers of others have shapes of their own, and are then taken at their status. */
+const ErrorReply = Schema.Struct({
+  error: Schema.Struct({
+    code: Schema.optionalKey(Schema.NullOr(Schema.Union([Schema.String, Schema.Finite]))),
+    param: Schema.optionalKey(Schema.NullOr(Schema.String))
+  })
+})
+
+/** What a refusal for its content is called, there and at Azure. */
+const REFUSALS: ReadonlySet<unknown> = new Set(["content_policy_violation", "moderation_blocked", "content_filter", "contentFilter"])
+
+/** Of an error's body, in UTF-16 code units; a longer one says nothing. */
+const ERROR_LENGTH = 64 * 1024
+
+const MEDIA_TYPES: ReadonlySet<string> = new Set([Speech.CONTENT_TYPE, "audio/mp3"])
+
+export interface Options {
+  /** Above `/audio/speech`, such as `https://api.openai.com/v1`. */
+  readonly baseUrl: URL
+  readonly apiKey?: Redacted.Redacted
+  /** `gpt-4o-mini-tts` unless told. */
+  readonly model?: string
+  /** What the model speaks with; the voices that OpenAI publishes unless told. By default, one speaks all languages. */
+  readonly voices?: ReadonlyArray<Pick<Speech.Voice, "id"> & Partial<Speech.Voice>>
+  /** Where a call names none; the first one unless told. */
+  readonly defaultVoice?: string
+  /** From the connection to the last byte, also where nobody takes the bytes; 2 minutes unless told. */
+  readonly timeLimit?: Duration.Input
+  /** Of the sound; 32 MiB unless told. */
+  readonly byteLimit?: number
+}
+
+/** Of `gpt-4o-mini-tts`; older models lack some of them. */
+const PUBLISHED = ["alloy", "ash", "ballad", "cedar", "coral", "echo", "fable", "marin", "nova", "onyx", "sage", "shimmer", "verse"]
+
+const capitalised = (id: string): string => id.slice(0, 1).toUpperCase() + id.slice(1)
+
+const voiceListOf = ({ voices = PUBLISHED.map((id) => ({ id, name: capitalised(id) })), defaultVoice }: Options): Speech.VoiceList => {
+  const list = voices.map(({ id, name = id, language = "mul", gender = null, category }): Speech.Voice => {
+    const [subtag = language] = language.toLowerCase().split("-", 1)
+    return { id, name, language, gender, category: category ?? subtag }
+  })
+  return { default_voice: defaultVoice ?? list[0]?.id ?? "", voices: list }
+}
+
+const unavailable = (reason: string) => new UpstreamUnavailable({ upstream: UPSTREAM, reason })
+
+/**
+ * Gives the sound as it comes. `InvalidInput` where the text or the voice is refused for what it is. `UpstreamUnavailable` on any other
+ * status but 200, where a 400 or 422 is this one text's, and on a reply that is no MP3, is cut off, or exceeds its limits. The idempotency
+ * key is sent as `Idempotency-Key`.
+ */
+export const layer = (options: Options): Layer.Layer<Speech.SpeechSynthesizer> => {
+  const { baseUrl, apiKey, model = "gpt-4o-mini-tts", timeLimit = "2 minutes", byteLimit = 32 * 1024 * 1024 } = options
+  const voices = Effect.succeed(voiceListOf(options))
+  const late = Effect.andThen(Effect.sleep(timeLimit), Effect.fail(unavailable("its reply exceeds the time limit")))
+
+  const requestOf = ({ text, voice, idempotencyKey }: Speech.SpeechRequest) =>
+    HttpClientRequest.post(below(baseUrl, "audio/speech")).pipe(
+      HttpClientRequest.accept(Speech.CONTENT_TYPE),
+      HttpClientRequest.setHeader("idempotency-key", idempotencyKey),
+      HttpClientRequest.bodyJsonUnsafe({ model, input: text.toWellFormed(), voice, response_format: "mp3" }),
+      (request) => (apiKey === undefined ? request : HttpClientRequest.bearerToken(request, apiKey))
+    )
+
+  /** The sound, once it begins like MP3 and as long as it is not too much. */
+  const mp3Of = (body: Stream.Stream<Uint8Array, UpstreamUnavailable>) =>
+    Stream.suspend(() => {
+      let size = 0
+      let head: Uint8Array = new Uint8Array()
+      let isMp3 = false
+      const judge = (piece: Uint8Array): Result.Result<Uint8Array, UpstreamUnavailable> => {
+        size += piece.length
+        if (size > byteLimit) return Result.fail(unavailable(`its reply exceeds ${byteLimit} bytes`))
+        if (isMp3) return Result.succeed(piece)
+        head = Buffer.concat([head, piece])
+        if (head.length < MEDIA_TYPE_BYTES) return Result.succeed(new Uint8Array())
+        isMp3 = mediaTypeOf(head) === Speech.CONTENT_TYPE
+        return isMp3 ? Result.succeed(head) : Result.fail(NO_MP3)
+      }
+      const end = Stream.suspend(() => (isMp3 ? Stream.empty : Stream.fail(NO_MP3)))
+      return Stream.mapEffect(body, (piece) => Effect.fromResult(judge(piece))).pipe(
+        Stream.filter((piece) => piece.length > 0),
+        Stream.concat(end)
+      )
+    })
+
+  return Layer.effect(
+    Speech.SpeechSynthesizer,
+    Effect.gen(function* () {
+      const client = HttpClient.withScope(yield* HttpClient.HttpClient)
+
+      const open = Effect.fnUntraced(
+        function* (request: HttpClientRequest.HttpClientRequest) {
+          const trace = yield* TraceContext.headers
+          const response = yield* client.execute(HttpClientRequest.setHeaders(request, trace))
+          yield* Effect.annotateCurrentSpan("http.response.status_code", response.status)
+          return response
+        },
+        Effect.mapError((error) => unavailable(Wire.reasonOf(error))),
+        Effect.provideService(FetchHttpClient.RequestInit, { redirect: "manual" }),
+        // Its spans show whole addresses
+        Effect.provideService(HttpClient.TracerDisabledWhen, () => true),
+        (exchange, request) =>
+          Spans.around(exchange, () => ({
+            name: request.method,
+            kind: "client",
+            attributes: { ...Wire.attributesOf(request), "millrace.upstream": UPSTREAM }
+          }))
+      )
+
+      const speak = Effect.fn("OpenAiSpeechSynthesizer.synthesize")(function* (request: Speech.SpeechRequest) {
+        const response = yield* open(requestOf(request))
+        if (response.status !== 200) return yield* refusalOf(response, request.voice)
+        if (!MEDIA_TYPES.has(mediaTypeIn(response.headers["content-type"]))) return yield* NO_MP3
+        if (mayEndAnywhere(response.headers)) return yield* unavailable("its reply does not say where it ends")
+        return mp3Of(bodyOf(response))
+      })
+
+      return {
+        voices,
+        synthesize: (request) => Stream.interruptWhen(Stream.unwrap(speak(request)), late)
+      }
+    })
+  ).pipe(Layer.provide(FetchHttpClient.layer))
+}
+
+const NO_MP3 = unavailable("its reply is no MP3")
+
+const mediaTypeIn = (contentType = ""): string => contentType.split(";", 1).join("").trim().toLowerCase()
+
+/** Without a length or chunks, a body ends where the connection does, and so one that was cut off looks whole (RFC 9112, 6.3). */
+const mayEndAnywhere = (headers: Readonly<Record<string, string | undefined>>): boolean =>
+  headers["connection"]?.toLowerCase() === "close" && headers["content-length"] === undefined && headers["transfer-encoding"] === undefined
+
+const bodyOf = ({ stream }: HttpClientResponse.HttpClientResponse): Stream.Stream<Uint8Array, UpstreamUnavailable> =>
+  Stream.mapError(stream, (error) => unavailable(Wire.reasonOf(error)))
+
+const decodeError = Schema.decodeUnknownEffect(Schema.fromJsonString(ErrorReply))
+
+/** What a reply that is no sound means. */
+const refusalOf = Effect.fnUntraced(function* (response: HttpClientResponse.HttpClientResponse, voice: string) {
+  const { status, headers } = response
+  if (status === 429) return yield* unavailable(`it answered with status 429${waitIn(headers["retry-after"])}`)
+  if (status !== 400 && status !== 422) return yield* unavailable(`it answered with status ${status}`)
+  const failed = new UpstreamUnavailable({ upstream: UPSTREAM, reason: `it answered with status ${status}`, isolated: true })
+  const { error } = yield* bodyText(response).pipe(
+    Effect.flatMap(decodeError),
+    Effect.mapError(() => failed)
+  )
+  if (error.param === "input" || REFUSALS.has(error.code))
+    return yield* new InvalidInput({ field: "text", message: "the provider refuses to speak this text" })
+  if (error.param === "voice")
+    return yield* new InvalidInput({ field: "voice", message: `the provider refuses voice ${JSON.stringify(voice)}` })
+  return yield* failed
+})
+
+const bodyText = Effect.fnUntraced(function* (response: HttpClientResponse.HttpClientResponse) {
+  const decoder = new TextDecoder()
+  let text = ""
+  yield* Stream.runForEachWhile(bodyOf(response), (piece) => {
+    text += decoder.decode(piece, { stream: true })
+    return Effect.succeed(text.length <= ERROR_LENGTH)
+  })
+  return text.length <= ERROR_LENGTH ? text : ""
+})
+
+/** Seconds or a date, as it was said. */
+const waitIn = (retryAfter: string | undefined): string =>
+  retryAfter !== undefined && /^[\w ,:]{1,40}$/u.test(retryAfter) ? `, and to wait: ${retryAfter}` : ""
