@@ -3,7 +3,7 @@
  * directory synced: so after a crash it is there whole or not at all, and what is left of it is swept later.
  */
 import { type FileHandle, mkdir, open, readdir, rename, rm, stat } from "node:fs/promises"
-import { join } from "node:path"
+import { dirname, join, resolve } from "node:path"
 import { Clock, Duration, Effect, Layer, Stream } from "effect"
 import { type Blob, BlobNotFound, BlobStore, BlobUnavailable, isId, make as over, type Shelf, type StoredBlob } from "./BlobStore.ts"
 import { RandomBytes } from "./RandomBytes.ts"
@@ -29,16 +29,29 @@ const ifThere = <A>(attempt: () => Promise<A>): Effect.Effect<A | undefined, Blo
 
 const opened = (file: FileHandle) => Effect.addFinalizer(() => Effect.ignore(io(() => file.close())))
 
-const shelf = (directory: string, random: RandomBytes): Shelf => {
-  const pathOf = (id: string) => join(directory, id)
-
-  const sync = Effect.scoped(
+const syncDirectory = (path: string) =>
+  Effect.scoped(
     Effect.gen(function* () {
-      const handle = yield* io(() => open(directory, "r"))
+      const handle = yield* io(() => open(path, "r"))
       yield* opened(handle)
       yield* io(() => handle.sync())
     })
   )
+
+/** Durably: what is in a directory that is lost itself is lost with it. */
+const makeDirectory = Effect.fnUntraced(function* (directory: string) {
+  const first = yield* io(() => mkdir(directory, { recursive: true, mode: 0o700 }))
+  if (first === undefined) return
+  const top = dirname(resolve(first))
+  for (let path = resolve(directory); path !== top; ) {
+    path = dirname(path)
+    yield* syncDirectory(path)
+  }
+})
+
+const shelf = (directory: string, random: RandomBytes): Shelf => {
+  const pathOf = (id: string) => join(directory, id)
+  const sync = syncDirectory(directory)
 
   const write: Shelf["write"] = <E, R>(
     fill: (append: (bytes: Uint8Array) => Effect.Effect<void, BlobUnavailable>) => Effect.Effect<Blob, E, R>
@@ -135,7 +148,7 @@ export const layer = (directory: string): Layer.Layer<BlobStore, BlobUnavailable
   Layer.effect(
     BlobStore,
     Effect.gen(function* () {
-      yield* io(() => mkdir(directory, { recursive: true, mode: 0o700 }))
+      yield* makeDirectory(directory)
       const files = shelf(directory, yield* RandomBytes)
       yield* files.tidy((yield* Clock.currentTimeMillis) - Duration.toMillis(DEAD))
       return yield* over(files)

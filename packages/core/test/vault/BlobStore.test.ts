@@ -2,15 +2,14 @@ import { mkdir, mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from "
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { MemoryStateStore } from "@millrace/event-sourcing"
-import { Deferred, Effect, Fiber, Layer, type Scope, Stream } from "effect"
-import * as fc from "fast-check"
+import { blobStoreSuite } from "@millrace/testing"
+import { Effect, Layer, type Scope, Stream } from "effect"
 import { describe, expect, test } from "vitest"
 import { BlobStore } from "../../src/vault/BlobStore.ts"
 import * as FileBlobStore from "../../src/vault/FileBlobStore.ts"
 import * as MemoryBlobStore from "../../src/vault/MemoryBlobStore.ts"
 import { CHUNK, type Range } from "../../src/vault/SealedBlob.ts"
 import { ofAccount, ofJob, Vault } from "../../src/vault/Vault.ts"
-import { checkAsync } from "./Property.ts"
 import { open as openVault, outcome } from "./Vaults.ts"
 
 const job = ofJob("job_1", "acc_1")
@@ -36,7 +35,7 @@ const directory = Effect.acquireRelease(
 const vault = Effect.flatMap(MemoryStateStore.make, (store) => openVault(store))
 
 /** A store over a vault, as another process would open it. */
-const over = (layer: typeof MemoryBlobStore.layer | ReturnType<typeof FileBlobStore.layer>, vault: Vault["Service"]) =>
+const over = (layer: ReturnType<typeof FileBlobStore.layer>, vault: Vault["Service"]) =>
   Effect.gen(function* () {
     return yield* BlobStore
   }).pipe(Effect.provide(Layer.provide(Layer.fresh(layer), Layer.succeed(Vault, vault))))
@@ -47,134 +46,17 @@ const inFiles = Effect.gen(function* () {
   return { path, vault: keys, blobs: yield* over(FileBlobStore.layer(path), keys) }
 })
 
-const inMemory = Effect.gen(function* () {
-  const keys = yield* vault
-  return { vault: keys, blobs: yield* over(MemoryBlobStore.layer, keys) }
-})
-
 const testing = (name: string, body: Effect.Effect<unknown, unknown, Scope.Scope>) =>
   test(name, () => Effect.runPromise(Effect.asVoid(Effect.scoped(body))))
 
-const sizes = [0, 1, 100, CHUNK - 1, CHUNK, CHUNK + 1, 3 * CHUNK, 3 * CHUNK + 77]
-const near = fc.oneof(fc.nat(4 * CHUNK), fc.constantFrom(...sizes))
-const ranges: fc.Arbitrary<Range> = fc.oneof(fc.record({ offset: near }), fc.record({ offset: near, length: near }))
+const runner = { describe, it: test }
 
-for (const [kind, make] of [
-  ["memory", inMemory],
-  ["files", inFiles]
-] as const) {
-  describe(`blobs in ${kind}`, () => {
-    testing(
-      "read back whole, and any range is that slice of them",
-      Effect.gen(function* () {
-        const { blobs } = yield* make
-        for (const size of sizes) {
-          const plaintext = content(size)
-          const blob = yield* blobs.put(job, plaintext)
-          expect(blob).toMatchObject({ size, id: expect.stringMatching(/^[0-9a-f]{64}$/u) })
-          const whole = yield* read(blobs, job, blob.id)
-          expect([size, whole.size, whole.bytes.equals(plaintext)]).toEqual([size, size, true])
-          yield* Effect.promise(() =>
-            checkAsync(
-              fc.asyncProperty(ranges, async (range) => {
-                const part = await Effect.runPromise(read(blobs, job, blob.id, range))
-                expect(part.size).toBe(size)
-                const end = range.length === undefined ? size : range.offset + range.length
-                expect(part.bytes.equals(plaintext.subarray(range.offset, end))).toBe(true)
-              }),
-              25
-            )
-          )
-        }
-      })
-    )
+blobStoreSuite("memory", () => MemoryBlobStore.layer, runner)
 
-    testing(
-      "are the same however they come in",
-      Effect.gen(function* () {
-        const { blobs } = yield* make
-        yield* Effect.promise(() =>
-          checkAsync(
-            fc.asyncProperty(fc.array(fc.oneof(fc.nat(50), fc.nat(100_000)), { maxLength: 6 }), async (lengths) => {
-              const plaintext = content(lengths.reduce((sum, length) => sum + length, 0))
-              let from = 0
-              const pieces = lengths.map((length) => {
-                from += length
-                return plaintext.subarray(from - length, from)
-              })
-              const blob = await Effect.runPromise(blobs.put(job, Stream.fromIterable(pieces)))
-              const whole = await Effect.runPromise(read(blobs, job, blob.id))
-              expect(blob.size).toBe(plaintext.length)
-              expect(whole.bytes.equals(plaintext)).toBe(true)
-            }),
-            20
-          )
-        )
-      })
-    )
+/** In a directory that goes with the layer. */
+const layerInFiles = () => Layer.unwrap(Effect.map(directory, FileBlobStore.layer))
 
-    testing(
-      "open for their own subject only, and for nobody once it is destroyed",
-      Effect.gen(function* () {
-        const { blobs, vault } = yield* make
-        const { id } = yield* blobs.put(job, content(10))
-        yield* blobs.put(ofAccount("acc_2"), content(10))
-        expect(yield* outcome(blobs.get(ofAccount("acc_2"), id))).toBe("Tampered")
-        expect(yield* outcome(blobs.get(ofAccount("acc_3"), id))).toBe("SubjectDestroyed")
-        yield* vault.destroy(ofAccount("acc_1"))
-        expect(yield* outcome(blobs.get(job, id))).toBe("SubjectDestroyed")
-        expect(yield* outcome(blobs.put(job, content(10)))).toBe("SubjectDestroyed")
-      })
-    )
-
-    testing(
-      "are listed, removed, and then not found",
-      Effect.gen(function* () {
-        const { blobs } = yield* make
-        const put = yield* Effect.forEach([1, 2, 3], (size) => blobs.put(job, content(size)))
-        const ids = put.map(({ id }) => id).sort()
-        expect((yield* Stream.runCollect(blobs.list)).map(({ id }) => id).sort()).toEqual(ids)
-        const [first = "", ...others] = ids
-        yield* blobs.remove(first)
-        yield* blobs.remove(first)
-        expect((yield* Stream.runCollect(blobs.list)).map(({ id }) => id).sort()).toEqual(others)
-        for (const id of [first, "0".repeat(64), "", "../../etc/passwd", `${others[0]}/..`])
-          expect(yield* outcome(blobs.get(job, id))).toBe("BlobNotFound")
-      })
-    )
-
-    testing(
-      "leave nothing behind when what should be put fails, or is interrupted, at any chunk",
-      Effect.gen(function* () {
-        const { blobs } = yield* make
-        for (let chunks = 0; chunks < 4; chunks++) {
-          const begun = Stream.fromIterable(Array.from({ length: chunks }, () => content(CHUNK)))
-          expect(yield* outcome(blobs.put(job, Stream.concat(begun, Stream.fail({ _tag: "Hangup" as const }))))).toBe("Hangup")
-          const reached = yield* Deferred.make<void>()
-          const stuck = Stream.fromEffect(Effect.andThen(Deferred.succeed(reached, undefined), Effect.never))
-          const putting = yield* Effect.forkChild(blobs.put(job, Stream.concat(begun, stuck)))
-          yield* Deferred.await(reached)
-          yield* Fiber.interrupt(putting)
-        }
-        expect(yield* Stream.runCollect(blobs.list)).toEqual([])
-        expect(yield* blobs.sweep(() => Effect.succeed(false), 0)).toEqual({ blobs: 0, leftovers: 0 })
-      })
-    )
-
-    testing(
-      "nobody needs are swept, young ones excepted",
-      Effect.gen(function* () {
-        const { blobs } = yield* make
-        const [needed, orphan] = yield* Effect.forEach([1, 2], (size) => blobs.put(job, content(size)))
-        const isNeeded = (id: string) => Effect.succeed(id === needed?.id)
-        expect(yield* blobs.sweep(isNeeded)).toEqual({ blobs: 0, leftovers: 0 })
-        expect(yield* blobs.sweep(isNeeded, "-1 hour")).toEqual({ blobs: 1, leftovers: 0 })
-        expect((yield* Stream.runCollect(blobs.list)).map(({ id }) => id)).toEqual([needed?.id])
-        expect(yield* outcome(blobs.get(job, orphan?.id ?? ""))).toBe("BlobNotFound")
-      })
-    )
-  })
-}
+blobStoreSuite("files", layerInFiles, runner, { bytes: 200 * 1024 * 1024, held: 8 * 1024 * 1024 })
 
 describe("a blob's file", () => {
   testing(

@@ -35,25 +35,50 @@ vi.mock(import("node:fs/promises"), async (original) => {
   }
 })
 
+/** Runs with a store in that directory. */
+const inDirectory = <A, E>(path: string, body: Effect.Effect<A, E, BlobStore>) =>
+  Effect.runPromise(
+    Effect.gen(function* () {
+      const vault = yield* Effect.flatMap(MemoryStateStore.make, (store) => openVault(store))
+      return yield* Effect.provide(body, Layer.provide(FileBlobStore.layer(path), Layer.succeed(Vault, vault)))
+    })
+  )
+
+test("a directory that is made is synced in the one above, and so is that", async () => {
+  const path = await mkdtemp(join(tmpdir(), "millrace-blobs-"))
+  try {
+    calls.length = 0
+    await inDirectory(
+      join(path, "one", "two"),
+      Effect.sync(() => expect(calls).toEqual(["sync one", `sync ${basename(path)}`]))
+    )
+    calls.length = 0
+    await inDirectory(
+      join(path, "one", "two"),
+      Effect.sync(() => expect(calls).toEqual([]))
+    )
+  } finally {
+    await rm(path, { recursive: true, force: true })
+  }
+})
+
 test("a blob is synced before it gets its name, and the directory before the put or the removal is answered", async () => {
   const path = await mkdtemp(join(tmpdir(), "millrace-blobs-"))
   const directory = basename(path)
   try {
-    await Effect.runPromise(
+    await inDirectory(
+      path,
       Effect.gen(function* () {
-        const vault = yield* Effect.flatMap(MemoryStateStore.make, (store) => openVault(store))
-        const layer = Layer.provide(FileBlobStore.layer(path), Layer.succeed(Vault, vault))
-        yield* Effect.gen(function* () {
-          const blobs = yield* BlobStore
-          const { id } = yield* blobs.put("account:acc_1", Buffer.from("x"))
-          const temporary = calls.find((call) => call.startsWith("write "))?.slice("write ".length)
-          const acknowledged = calls.filter((call) => !call.startsWith("write ") && !call.startsWith("rm "))
-          expect(acknowledged).toEqual([`sync ${temporary}`, `rename ${temporary} ${id}`, `sync ${directory}`])
-          expect(calls.findLastIndex((call) => call.startsWith("write "))).toBeLessThan(calls.indexOf(`sync ${temporary}`))
-          calls.length = 0
-          yield* blobs.remove(id)
-          expect(calls).toEqual([`rm ${id}`, `sync ${directory}`])
-        }).pipe(Effect.provide(layer))
+        const blobs = yield* BlobStore
+        calls.length = 0
+        const { id } = yield* blobs.put("account:acc_1", Buffer.from("x"))
+        const temporary = calls.find((call) => call.startsWith("write "))?.slice("write ".length)
+        const acknowledged = calls.filter((call) => !call.startsWith("write ") && !call.startsWith("rm "))
+        expect(acknowledged).toEqual([`sync ${temporary}`, `rename ${temporary} ${id}`, `sync ${directory}`])
+        expect(calls.findLastIndex((call) => call.startsWith("write "))).toBeLessThan(calls.indexOf(`sync ${temporary}`))
+        calls.length = 0
+        yield* blobs.remove(id)
+        expect(calls).toEqual([`rm ${id}`, `sync ${directory}`])
       })
     )
   } finally {

@@ -1,0 +1,24 @@
+/** What bytes are, told by how they begin and not by what somebody called them. */
+
+/** What artifacts may be. */
+export type MediaType = "image/png" | "image/jpeg" | "audio/mpeg"
+
+/** How many bytes of the beginning it takes to tell. */
+export const MEDIA_TYPE_BYTES = 8
+
+const PNG = Buffer.from("89504e470d0a1a0a", "hex")
+const JPEG = Buffer.from("ffd8ff", "hex")
+const ID3 = Buffer.from("ID3")
+
+const begins = (bytes: Uint8Array, magic: Uint8Array): boolean => magic.every((byte, i) => bytes[i] === byte)
+
+/** A frame header of MPEG audio, layer III (ISO 11172-3, 2.4.2.3): sync word, then a version, bit rate and sample rate that exist. */
+const isMp3Frame = ([first = 0, second = 0, third = 0]: Uint8Array): boolean =>
+  first === 0xff && (second & 0xe6) === 0xe2 && (second & 0x18) !== 0x08 && third >> 4 !== 0 && third >> 4 !== 15 && (third & 0x0c) !== 0x0c
+
+/** Undefined for anything else. MP3 with a tag in front (ID3v2) counts by the tag. */
+export const mediaTypeOf = (bytes: Uint8Array): MediaType | undefined => {
+  if (begins(bytes, PNG)) return "image/png"
+  if (begins(bytes, JPEG)) return "image/jpeg"
+  return begins(bytes, ID3) || isMp3Frame(bytes) ? "audio/mpeg" : undefined
+}

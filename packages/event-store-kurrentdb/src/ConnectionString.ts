@@ -1,0 +1,160 @@
+/**
+ * Where the nodes are and how to speak to them, in one line, by either name of the database:
+ * `kurrentdb://`, `kurrentdb+discover://`, `esdb://`, `esdb+discover://`.
+ */
+import { readFileSync } from "node:fs"
+import { Effect, Schema } from "effect"
+
+export interface Address {
+  readonly address: string
+  readonly port: number
+}
+
+export interface Connection {
+  /** One node; or, with several, seeds that are asked which nodes there are. */
+  readonly hosts: readonly [Address, ...Array<Address>]
+  /** The one host is a name whose addresses are the seeds. */
+  readonly discover: boolean
+  readonly user: { readonly username: string; readonly password: string } | undefined
+  readonly tls: Tls | undefined
+  /** Milliseconds between two pings of an idle connection, and for the answer to one. */
+  readonly keepAliveInterval: number
+  readonly keepAliveTimeout: number
+  /** Seconds that a seed has to answer; attempts at all seeds; milliseconds between two attempts. */
+  readonly gossipTimeout: number
+  readonly maxDiscoverAttempts: number
+  readonly discoveryInterval: number
+  /** How the node's statistics name this client. */
+  readonly connectionName: string | undefined
+  /** What a call may take, in milliseconds, unless the store is told otherwise. */
+  readonly defaultDeadline: number | undefined
+}
+
+export interface Tls {
+  /** PEM: of the authority, where it is not one of the system's. */
+  readonly authority: Buffer | undefined
+  /** PEM: who the client is, where it shows a certificate. */
+  readonly client: { readonly certificate: Buffer; readonly key: Buffer } | undefined
+  /** Whether the node's certificate has to be valid. */
+  readonly verify: boolean
+}
+
+/** What is wrong with it. The line itself is not repeated: it may hold a password. */
+export class InvalidConnectionString extends Schema.TaggedError<InvalidConnectionString>()("InvalidConnectionString", {
+  reason: Schema.String
+}) {}
+
+const invalid = (reason: string): never => {
+  throw new InvalidConnectionString({ reason })
+}
+
+const SHAPE = /^(?:kurrentdb|esdb)(\+discover)?:\/\/(?:([^:@/?]*):([^@/?]*)@)?([^/?@]+)\/?(?:\?(.*))?$/
+
+const OPTIONS = [
+  "tls",
+  "tlsVerifyCert",
+  "tlsCaFile",
+  "userCertFile",
+  "userKeyFile",
+  "keepAliveInterval",
+  "keepAliveTimeout",
+  "gossipTimeout",
+  "maxDiscoverAttempts",
+  "discoveryInterval",
+  "connectionName",
+  "defaultDeadline",
+  "nodePreference",
+  "throwOnAppendFailure"
+] as const
+
+type Option = (typeof OPTIONS)[number]
+
+const optionOf = (name: string): Option =>
+  OPTIONS.find((option) => option.toLowerCase() === name.toLowerCase()) ?? invalid(`It has no option ${JSON.stringify(name)}`)
+
+/** Reads the files that it names, too. */
+export const parse = (text: string): Effect.Effect<Connection, InvalidConnectionString> =>
+  Effect.suspend(() => {
+    try {
+      return Effect.succeed(read(text.trim()))
+    } catch (error) {
+      if (error instanceof InvalidConnectionString) return Effect.fail(error)
+      return Effect.fail(new InvalidConnectionString({ reason: error instanceof Error ? error.message : String(error) }))
+    }
+  })
+
+const read = (text: string): Connection => {
+  const match = SHAPE.exec(text) ?? invalid("Expected kurrentdb://[user:password@]host[:port][,host[:port]][?option=value], or esdb://")
+  const [, discover, username, password, hosts = "", query = ""] = match
+  const options = optionsOf(query)
+  const [first, ...others] = hosts.split(",").map(addressOf)
+  const preference = options.get("nodePreference") ?? "leader"
+  if (preference.toLowerCase() !== "leader")
+    invalid("nodePreference is always leader: an answer by any other node may be old, and a balance decided on it wrong")
+  if (options.get("throwOnAppendFailure") === "false") invalid("throwOnAppendFailure=false hides where a stream ends")
+  if (first === undefined) return invalid("It names no host")
+  if (discover !== undefined && others.length > 0) invalid("+discover takes one host: its addresses are the seeds")
+  const deadline = options.get("defaultDeadline")
+  return {
+    hosts: [first, ...others],
+    discover: discover !== undefined,
+    user:
+      username === undefined || password === undefined
+        ? undefined
+        : { username: decodeURIComponent(username), password: decodeURIComponent(password) },
+    tls: flag(options, "tls", true) ? tlsOf(options) : undefined,
+    keepAliveInterval: whole(options, "keepAliveInterval", 10_000),
+    keepAliveTimeout: whole(options, "keepAliveTimeout", 10_000),
+    gossipTimeout: whole(options, "gossipTimeout", 5),
+    maxDiscoverAttempts: whole(options, "maxDiscoverAttempts", 10),
+    discoveryInterval: whole(options, "discoveryInterval", 100),
+    connectionName: options.get("connectionName"),
+    defaultDeadline: deadline === undefined ? undefined : whole(options, "defaultDeadline", 0)
+  }
+}
+
+type Options = ReadonlyMap<Option, string>
+
+const optionsOf = (query: string): Options => {
+  const options = new Map<Option, string>()
+  for (const pair of query.split("&")) {
+    if (pair === "") continue
+    const [name = "", ...value] = pair.split("=")
+    options.set(optionOf(name), decodeURIComponent(value.join("=")))
+  }
+  return options
+}
+
+const DEFAULT_PORT = 2_113
+
+const addressOf = (host: string): Address => {
+  const [, address = "", port] =
+    /^(\[[0-9a-fA-F:.]+\]|[^:[\]]+)(?::(\d+))?$/.exec(host.trim()) ?? invalid("A host is name:port, or [IPv6]:port")
+  const number = port === undefined ? DEFAULT_PORT : Number(port)
+  return number > 0 && number < 65_536 ? { address, port: number } : invalid("A port is at most 65535")
+}
+
+const flag = (options: Options, name: Option, byDefault: boolean): boolean => {
+  const value = options.get(name)?.toLowerCase()
+  if (value === undefined) return byDefault
+  return value === "true" ? true : value === "false" ? false : invalid(`${name} is true or false`)
+}
+
+/** -1 turns off what is measured in it. */
+const whole = (options: Options, name: Option, byDefault: number): number => {
+  const value = options.get(name)
+  if (value === undefined) return byDefault
+  return /^(-1|\d{1,9})$/.test(value) ? Number(value) : invalid(`${name} is a whole number`)
+}
+
+const tlsOf = (options: Options): Tls => {
+  const certificate = options.get("userCertFile")
+  const key = options.get("userKeyFile")
+  const authority = options.get("tlsCaFile")
+  if ((certificate === undefined) !== (key === undefined)) invalid("userCertFile and userKeyFile come together")
+  return {
+    authority: authority === undefined ? undefined : readFileSync(authority),
+    client: certificate === undefined || key === undefined ? undefined : { certificate: readFileSync(certificate), key: readFileSync(key) },
+    verify: flag(options, "tlsVerifyCert", true)
+  }
+}

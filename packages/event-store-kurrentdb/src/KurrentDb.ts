@@ -1,0 +1,61 @@
+/** One cluster, or one node, as a host uses it: the clients, the log, and the one subscription that feeds all who follow. */
+import { EventStore } from "@millrace/event-sourcing"
+import { Context, Effect, Layer, type Scope } from "effect"
+import * as Clients from "./Clients.ts"
+import * as ConnectionString from "./ConnectionString.ts"
+import type { Fault } from "./Driver.ts"
+import * as Driver from "./eventstoredb/Driver.ts"
+import * as Feed from "./Feed.ts"
+import * as KurrentLog from "./KurrentLog.ts"
+import { filterOf } from "./Selecting.ts"
+
+export interface KurrentDbOptions {
+  /** `kurrentdb://` or `esdb://`, with `+discover` for a name whose addresses are the nodes. */
+  readonly connection: string
+  /** What a call may take before it counts as unanswered, in milliseconds: 10 seconds, or the `defaultDeadline` of the connection. */
+  readonly deadline?: number
+  /** All categories that the log has, where other programs keep streams on the same nodes: the server leaves out theirs. */
+  readonly categories?: ReadonlyArray<string>
+  /** How often the subscription is compared with the end of the log, in milliseconds: 5 seconds. */
+  readonly look?: number
+}
+
+const DEADLINE = 10_000
+const LOOK = 5_000
+
+export interface Status extends Feed.Status {
+  /** How often the client was replaced, because a call had no answer. */
+  readonly renewals: number
+}
+
+export class KurrentDb extends Context.Service<
+  KurrentDb,
+  {
+    readonly clients: Clients.Clients
+    readonly log: KurrentLog.KurrentLog
+    readonly feed: Feed.Feed
+    /** How far behind whoever follows the log is, and why: for `/ready`. */
+    readonly status: Effect.Effect<Status>
+  }
+>()("@millrace/event-store-kurrentdb/KurrentDb") {}
+
+/** Opens no connection before the first call: a node that is away is met then. */
+export const make = (
+  options: KurrentDbOptions
+): Effect.Effect<KurrentDb["Service"], ConnectionString.InvalidConnectionString, Scope.Scope> =>
+  Effect.gen(function* () {
+    const connection = yield* ConnectionString.parse(options.connection)
+    const deadline = options.deadline ?? connection.defaultDeadline ?? DEADLINE
+    const clients = yield* Clients.make(() => Driver.connect(connection, deadline), deadline)
+    const { categories, look = LOOK } = options
+    const log = KurrentLog.make(clients, categories)
+    const feed = yield* Feed.make(clients, log, filterOf(categories === undefined ? {} : { categories }), look)
+    const status = Effect.map(feed.status, (fed) => ({ ...fed, renewals: clients.renewals() }))
+    return KurrentDb.of({ clients, log, feed, status })
+  })
+
+export const layer = (options: KurrentDbOptions): Layer.Layer<KurrentDb, ConnectionString.InvalidConnectionString> =>
+  Layer.effect(KurrentDb, make(options))
+
+/** A failure of something that writes nothing, or that wrote nothing. */
+export const unavailable = (fault: Fault): EventStore.StoreUnavailable => new EventStore.StoreUnavailable({ reason: fault.message })

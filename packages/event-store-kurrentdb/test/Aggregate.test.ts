@@ -1,0 +1,41 @@
+/** The kernel on this store: for every append of a short script, each thing that can become of it. Whoever was told so, it is so. */
+import { Aggregate, EventStore } from "@millrace/event-sourcing"
+import type { AppendFault } from "@millrace/testing/kurrentdb"
+import { Effect } from "effect"
+import { describe, expect } from "vitest"
+import { pay, till } from "../../event-sourcing/test/Till.ts"
+import { fact, failsafe, type Store } from "./Store.ts"
+
+const FAULTS: ReadonlyArray<AppendFault> = ["lost", "unanswered", "dropBefore", "dropAfter", "late", { code: 14, details: "going down" }]
+const PAYMENTS = 5
+
+const over = (store: Store) => Effect.provideService(Aggregate.make(till), EventStore.EventStore, store)
+
+describe("an aggregate settles its doubts", () => {
+  for (const fault of FAULTS)
+    fact(
+      `when an append meets ${typeof fault === "string" ? fault : fault.details}`,
+      ({ node, store }) =>
+        Effect.forEach(
+          Array.from({ length: PAYMENTS }, (_, nth) => nth),
+          (nth) =>
+            Effect.gen(function* () {
+              const id = `${nth}`
+              let sent = 0
+              node.faults.append = ({ stream }) => (stream === `till-${id}` && sent++ === nth ? fault : undefined)
+              const aggregate = yield* over(store)
+              for (let i = 0; i < PAYMENTS; i++) {
+                const { state } = yield* failsafe(aggregate.execute(id, pay(`payment-${i}`, 1, 2)))
+                expect(state.total).toBe((i + 1) * 2)
+              }
+              node.faults.release()
+              expect(sent).toBeGreaterThan(PAYMENTS)
+              // Another one, which reads all of it and checks the chain
+              const { state } = yield* Effect.flatMap(over(store), (other) => other.read(id))
+              expect(state.keys).toEqual(Array.from({ length: PAYMENTS * 2 }, (_, i) => `payment-${Math.floor(i / 2)}`))
+            }),
+          { concurrency: 1 }
+        ),
+      { deadline: 400 }
+    )
+})

@@ -1,0 +1,239 @@
+/** One connection among others: a hundred calls at most, other clients of the same process, nodes that lead and nodes that do not. */
+import { execFile } from "node:child_process"
+import { readFileSync } from "node:fs"
+import { fileURLToPath } from "node:url"
+import { promisify } from "node:util"
+import { EventStoreDBClient, jsonEvent } from "@eventstore/db-client"
+import { EventStore } from "@millrace/event-sourcing"
+import { KurrentDbStandIn } from "@millrace/testing/kurrentdb"
+import { Effect, Fiber, Schema, type Scope, Stream } from "effect"
+import { describe, expect, it } from "vitest"
+import { address } from "./Node.ts"
+import { fact, failsafe, followed, freshEvents, freshStream, IMPATIENT, ids, openOn, readIds } from "./Store.ts"
+
+const Told = Schema.fromJsonString(
+  Schema.Struct({ written: Schema.Array(Schema.String), log: Schema.Array(Schema.String), ofOurs: Schema.Array(Schema.String) })
+)
+
+const test = (title: string, body: Effect.Effect<unknown, unknown, Scope.Scope>) =>
+  it(title, () => Effect.runPromise(Effect.asVoid(Effect.scoped(body))))
+
+describe("a hundred calls", () => {
+  fact("are never open at once: 500 appends and reads take their turns", ({ node, store }) =>
+    Effect.gen(function* () {
+      const streams = Array.from({ length: 500 }, freshStream)
+      const append = (stream: (typeof streams)[number]) => store.append(stream, "noStream", freshEvents(1))
+      const appended = yield* failsafe(Effect.forEach(streams, append, { concurrency: "unbounded" }))
+      expect(appended.every(({ revision }) => revision === 0)).toBe(true)
+      const read = yield* failsafe(Effect.forEach(streams, (stream) => readIds(store, stream), { concurrency: "unbounded" }))
+      expect(read.every(({ length }) => length === 1)).toBe(true)
+      expect(node.connections()).toBe(1)
+      expect(node.open("Read")).toBe(0)
+    })
+  )
+
+  fact("are not taken by 110 subscriptions: they share one", ({ node, store }) =>
+    Effect.gen(function* () {
+      const stream = freshStream()
+      const all = [freshEvents(1), freshEvents(3), freshEvents(2)] as const
+      yield* store.append(stream, "noStream", all[0])
+      const fibers = yield* Effect.replicateEffect(Effect.forkScoped(followed(store, EventStore.start, 6)), 110)
+      yield* store.append(stream, 0, all[1])
+      yield* store.append(stream, 3, all[2])
+      for (const fiber of fibers) expect(yield* failsafe(Fiber.join(fiber))).toEqual(ids(all.flat()))
+      expect(node.open("Subscribe")).toBe(1)
+      expect(node.open("Read")).toBe(0)
+    })
+  )
+
+  fact("are not used up by reads that are left early", ({ node, store }) =>
+    Effect.gen(function* () {
+      const stream = freshStream()
+      yield* store.append(stream, "noStream", freshEvents(600))
+      for (let i = 0; i < 120; i++) yield* Stream.runDrain(Stream.take(store.readStream(stream), 1))
+      expect(node.open("Read")).toBe(0)
+      expect((yield* store.append(stream, 599, freshEvents(1))).revision).toBe(600)
+    })
+  )
+
+  fact("that the host's own client has left open do not keep ours waiting", ({ node, store }) =>
+    Effect.gen(function* () {
+      const stream = freshStream()
+      yield* store.append(stream, "noStream", freshEvents(600))
+      const client = EventStoreDBClient.connectionString(node.url)
+      const leaked = Array.from({ length: 100 }, () => client.subscribeToAll())
+      yield* Effect.promise(() => Promise.all(leaked.map((one) => new Promise((resolve) => one.once("confirmation", resolve)))))
+      expect(node.open("Subscribe")).toBe(100)
+      // The 101st of that connection says nothing, for ever
+      const appended = client.appendToStream(freshStream(), jsonEvent({ type: "t", data: {} })).catch((error: unknown) => error)
+      const outcome = yield* Effect.promise(() => Promise.race([appended, new Promise((resolve) => setTimeout(resolve, 300, "silence"))]))
+      expect(outcome).toBe("silence")
+      expect((yield* failsafe(store.append(stream, 599, freshEvents(1)))).revision).toBe(600)
+      yield* Effect.promise(() => client.dispose())
+    })
+  )
+
+  fact("of which 24 may last, and one that feeds who follow: another is told so, and nothing hangs", ({ db, store }) =>
+    Effect.gen(function* () {
+      const hold = db.clients.hold("consumer", () => Effect.never)
+      for (let i = 0; i < 24; i++) yield* Effect.forkScoped(hold, { startImmediately: true })
+      const fault = yield* failsafe(Effect.flip(hold))
+      expect(fault.kind).toBe("unreachable")
+      const batch = freshEvents(2)
+      const following = yield* Effect.forkScoped(followed(store, EventStore.start, 2))
+      expect((yield* store.append(freshStream(), "noStream", batch)).revision).toBe(1)
+      expect(yield* failsafe(Fiber.join(following))).toEqual(ids(batch))
+    })
+  )
+})
+
+fact(
+  "a call that never ends is given up by our own clock, even where nobody may interrupt the caller",
+  ({ db }) =>
+    Effect.gen(function* () {
+      const fault = yield* failsafe(Effect.uninterruptible(Effect.flip(db.clients.call(() => Effect.never))))
+      expect(fault.kind).toBe("noAnswer")
+      const calls = Array.from({ length: 100 }, () => Effect.flip(db.clients.call(() => Effect.never)))
+      const faults = yield* failsafe(Effect.all(calls, { concurrency: "unbounded" }))
+      expect(new Set(faults.map(({ kind }) => kind))).toEqual(new Set(["noAnswer", "unreachable"]))
+    }),
+  IMPATIENT
+)
+
+describe("another client of the process", () => {
+  it("that is disposed under load breaks nothing of ours", () =>
+    Effect.gen(function* () {
+      const child = fileURLToPath(new URL("HostClient.ts", import.meta.url))
+      const connection = yield* address
+      const { stdout } = yield* failsafe(
+        Effect.promise(() => promisify(execFile)(process.execPath, ["--conditions=@millrace/source", child, connection]))
+      )
+      const told = Schema.decodeUnknownSync(Told)(stdout)
+      expect(told.ofOurs).toEqual([])
+      expect(told.written.length).toBeGreaterThan(100)
+      expect(told.log.toSorted()).toEqual(told.written.toSorted())
+    }).pipe(Effect.scoped, Effect.runPromise))
+})
+
+describe("a question about the server's features", () => {
+  fact("that failed, and that the client would keep as failed, is none of ours", ({ node, store }) =>
+    Effect.gen(function* () {
+      node.faults.features = () => ({ code: 2, details: "boom" })
+      const stream = freshStream()
+      expect((yield* store.append(stream, "noStream", freshEvents(1))).revision).toBe(0)
+      expect((yield* store.append(stream, 0, freshEvents(1))).revision).toBe(1)
+      expect(node.calls("GetSupportedMethods")).toBe(0)
+    })
+  )
+})
+
+describe("a cluster", () => {
+  test(
+    "is asked by its seeds who leads; a follower sends us there",
+    Effect.gen(function* () {
+      const leader = yield* KurrentDbStandIn.serve()
+      const followers = [yield* KurrentDbStandIn.serve({ leader }), yield* KurrentDbStandIn.serve({ leader })]
+      const seeds = [...followers, leader].map(({ host, port }) => `${host}:${port}`).join(",")
+      for (const connection of [
+        `kurrentdb://${seeds}?tls=false`,
+        `esdb+discover://127.0.0.1:${followers[0]?.port}?tls=false`,
+        `kurrentdb://127.0.0.1:${followers[1]?.port}?tls=false`
+      ]) {
+        const { store } = yield* openOn(connection)
+        const stream = freshStream()
+        expect((yield* failsafe(store.append(stream, "noStream", freshEvents(2)))).revision).toBe(1)
+        expect(yield* store.lastRevision(stream)).toBe(1)
+      }
+      expect(leader.calls("Append")).toBe(3)
+    })
+  )
+
+  test(
+    "goes on when its seeds are partly gone",
+    Effect.gen(function* () {
+      const leader = yield* KurrentDbStandIn.serve()
+      const gone = yield* KurrentDbStandIn.serve({ leader })
+      yield* gone.kill
+      const { store } = yield* openOn(`kurrentdb://127.0.0.1:${gone.port},127.0.0.1:${leader.port}?tls=false`)
+      expect((yield* failsafe(store.append(freshStream(), "noStream", freshEvents(1)))).revision).toBe(0)
+    })
+  )
+})
+
+describe("who calls", () => {
+  const file = (name: string) => fileURLToPath(new URL(`tls/${name}.pem`, import.meta.url))
+  const pem = (name: string) => readFileSync(file(name), "utf8")
+  const tls = { certificate: pem("node"), key: pem("node-key") }
+  const trusting = `tlsCaFile=${encodeURIComponent(file("authority"))}`
+
+  test(
+    "is known by user and password, over TLS",
+    Effect.gen(function* () {
+      const node = yield* KurrentDbStandIn.serve({ tls, users: { "m ill": "p@ss:w0rd" } })
+      const { store } = yield* openOn(`kurrentdb://m%20ill:p%40ss%3Aw0rd@localhost:${node.port}?${trusting}`)
+      expect((yield* failsafe(store.append(freshStream(), "noStream", freshEvents(1)))).revision).toBe(0)
+      const stranger = yield* openOn(`kurrentdb://m%20ill:wrong@localhost:${node.port}?${trusting}`)
+      const refused = yield* failsafe(Effect.flip(stranger.store.append(freshStream(), "noStream", freshEvents(1))))
+      expect(refused._tag).toBe("StoreUnavailable")
+    })
+  )
+
+  test(
+    "is known by a certificate",
+    Effect.gen(function* () {
+      const node = yield* KurrentDbStandIn.serve({ tls: { ...tls, clients: pem("authority") } })
+      const certificate = `userCertFile=${encodeURIComponent(file("user"))}&userKeyFile=${encodeURIComponent(file("user-key"))}`
+      const { store } = yield* openOn(`esdb://localhost:${node.port}?${trusting}&${certificate}`)
+      expect((yield* failsafe(store.append(freshStream(), "noStream", freshEvents(1)))).revision).toBe(0)
+      const stranger = yield* openOn(`esdb://localhost:${node.port}?${trusting}`)
+      const refused = yield* failsafe(Effect.exit(stranger.store.append(freshStream(), "noStream", freshEvents(1))))
+      expect(refused._tag).toBe("Failure")
+    })
+  )
+
+  test(
+    "does not talk to a node whose certificate it does not trust, unless told to",
+    Effect.gen(function* () {
+      const node = yield* KurrentDbStandIn.serve({ tls })
+      const wary = yield* openOn(`kurrentdb://localhost:${node.port}`)
+      expect((yield* failsafe(Effect.flip(wary.store.append(freshStream(), "noStream", freshEvents(1)))))._tag).toBe("StoreUnavailable")
+      const careless = yield* openOn(`kurrentdb://localhost:${node.port}?tlsVerifyCert=false`)
+      expect((yield* failsafe(careless.store.append(freshStream(), "noStream", freshEvents(1)))).revision).toBe(0)
+    })
+  )
+})
+
+describe("closing", () => {
+  test(
+    "answers what was sent first",
+    Effect.gen(function* () {
+      const node = yield* KurrentDbStandIn.serve()
+      const stream = freshStream()
+      const batch = freshEvents(1)
+      node.faults.append = () => "late"
+      const appending = yield* Effect.scoped(
+        Effect.gen(function* () {
+          const { store } = yield* openOn(node.url)
+          const fiber = yield* Effect.forkDetach(store.append(stream, "noStream", batch), { startImmediately: true })
+          yield* Effect.sleep(100)
+          yield* Effect.forkDetach(
+            Effect.delay(
+              Effect.sync(() => node.faults.release()),
+              100
+            )
+          )
+          return fiber
+        })
+      )
+      expect((yield* failsafe(Fiber.join(appending))).revision).toBe(0)
+      const gone = Effect.repeat(
+        Effect.delay(
+          Effect.sync(() => node.connections()),
+          5
+        ),
+        { until: (open) => open === 0 }
+      )
+      yield* failsafe(gone)
+    })
+  )
+})

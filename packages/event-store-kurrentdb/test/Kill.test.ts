@@ -1,0 +1,138 @@
+/**
+ * A node that is killed under load and started again, as a process of its own. Nothing that was acknowledged is lost, nothing is there
+ * twice, what was in doubt is settled, and whoever follows sees each event once. What the client library would reject with nobody
+ * listening fails these tests: vitest reports it.
+ */
+import { type ChildProcess, spawn } from "node:child_process"
+import { once } from "node:events"
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { createInterface } from "node:readline"
+import { fileURLToPath } from "node:url"
+import { EventStore, Following } from "@millrace/event-sourcing"
+import { Effect, Fiber, type Result, Stream } from "effect"
+import { expect, it } from "vitest"
+import { failsafe, freshEvents, freshStream, ids, openOn, readIds } from "./Store.ts"
+
+const script = fileURLToPath(new URL("NodeProcess.ts", import.meta.url))
+
+const CYCLES = 3
+const WRITERS = 16
+const APPENDS_A_CYCLE = 200
+
+interface Running {
+  readonly process: ChildProcess
+  readonly port: number
+}
+
+const start = (file: string, port: number): Effect.Effect<Running> =>
+  failsafe(
+    Effect.promise(async () => {
+      const child = spawn(process.execPath, ["--conditions=@millrace/source", script, file, `${port}`], {
+        stdio: ["ignore", "pipe", "inherit"]
+      })
+      const [line] = await once(createInterface(child.stdout), "line")
+      return { process: child, port: Number(line) }
+    })
+  )
+
+const kill = ({ process }: Running): Effect.Effect<void> =>
+  Effect.promise(async () => {
+    if (process.exitCode !== null || process.signalCode !== null) return
+    const exited = once(process, "exit")
+    process.kill("SIGKILL")
+    await exited
+  })
+
+it("kill -9 under load: 16 writers, batches in doubt, one who follows", () =>
+  Effect.gen(function* () {
+    const folder = yield* Effect.acquireRelease(
+      Effect.sync(() => mkdtempSync(join(tmpdir(), "millrace-kurrentdb-"))),
+      (made) => Effect.sync(() => rmSync(made, { recursive: true }))
+    )
+    const file = join(folder, "log.jsonl")
+    let node: Running = yield* start(file, 0)
+    yield* Effect.addFinalizer(() => Effect.suspend(() => kill(node)))
+    const { port } = node
+    const { store } = yield* openOn(`kurrentdb://127.0.0.1:${port}?tls=false`, { deadline: 1_000 })
+
+    let acknowledged = 0
+    let unanswered = 0
+    let isOver = false
+    const seen: Array<string> = []
+    let at = EventStore.start
+    const take = ({ events }: EventStore.Batch) =>
+      Effect.sync(() => {
+        seen.push(...ids(events))
+        at = events.at(-1)?.position ?? at
+      })
+    yield* Effect.forkScoped(
+      Following.follow(
+        () => at,
+        take,
+        () => {}
+      ).pipe(Effect.provideService(EventStore.EventStore, store))
+    )
+    /** What was acknowledged to one writer, in order. */
+    const write = Effect.gen(function* () {
+      const stream = freshStream()
+      const written: Array<string> = []
+      for (let last: EventStore.ExpectedRevision = "noStream"; !isOver; ) {
+        const batch = freshEvents(2)
+        for (;;) {
+          const answer: Result.Result<EventStore.Appended, { readonly _tag: string }> = yield* Effect.result(
+            store.append(stream, last, batch)
+          )
+          if (answer._tag === "Success") {
+            last = answer.success.revision
+            break
+          }
+          // Nobody else writes here
+          if (answer.failure._tag === "WrongRevision" || answer.failure._tag === "AppendTooLarge") return yield* Effect.fail(answer.failure)
+          unanswered++
+          yield* Effect.sleep(10)
+        }
+        acknowledged++
+        written.push(...ids(batch))
+      }
+      return { stream, written }
+    })
+    const writers = yield* Effect.replicateEffect(Effect.forkScoped(write), WRITERS)
+    const reach = (count: number) =>
+      failsafe(
+        Effect.repeat(
+          Effect.andThen(
+            Effect.sleep(5),
+            Effect.sync(() => acknowledged)
+          ),
+          { until: (now) => now >= count }
+        )
+      )
+
+    for (let cycle = 1; cycle <= CYCLES; cycle++) {
+      yield* reach(acknowledged + APPENDS_A_CYCLE)
+      yield* kill(node)
+      node = yield* start(file, port)
+    }
+    yield* reach(acknowledged + APPENDS_A_CYCLE)
+    isOver = true
+    const all = yield* Effect.forEach(writers, (writer) => failsafe(Fiber.join(writer)))
+
+    expect(unanswered).toBeGreaterThan(0)
+    for (const { stream, written } of all) expect(yield* readIds(store, stream)).toEqual(written)
+    const total = all.flatMap(({ written }) => written)
+    expect(total).toHaveLength(acknowledged * 2)
+    const log = yield* Stream.runCollect(store.readAll(EventStore.start))
+    expect(ids(log).toSorted()).toEqual(total.toSorted())
+    yield* failsafe(
+      Effect.repeat(
+        Effect.andThen(
+          Effect.sleep(5),
+          Effect.sync(() => seen.length)
+        ),
+        { until: (n) => n >= log.length }
+      )
+    )
+    expect(seen).toEqual(ids(log))
+  }).pipe(Effect.scoped, Effect.runPromise))

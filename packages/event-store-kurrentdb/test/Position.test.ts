@@ -1,0 +1,30 @@
+import { EventStore } from "@millrace/event-sourcing"
+import fc from "fast-check"
+import { expect, it } from "vitest"
+import { placeOf, textOf } from "../src/Position.ts"
+
+const commit = fc.bigInt({ min: 0n, max: 2n ** 64n - 1n })
+
+it("positions sort as text in the order of the log, after the start", () =>
+  fc.assert(
+    fc.property(commit, commit, (a, b) => {
+      const [one, two] = [textOf({ commit: a, prepare: a }), textOf({ commit: b, prepare: b })]
+      expect(one < two).toBe(a < b)
+      expect(one > EventStore.start).toBe(true)
+    })
+  ))
+
+it("a position is the same however the server tells where the event was prepared, and leads back to its place", () =>
+  fc.assert(
+    fc.property(commit, commit, (at, prepare) => {
+      const text = textOf({ commit: at, prepare })
+      expect(text).toBe(textOf({ commit: at, prepare: at }))
+      expect(placeOf(text)).toEqual({ commit: at, prepare: at })
+    })
+  ))
+
+it("what is no position of this log is refused", () => {
+  expect(placeOf(EventStore.start)).toBeUndefined()
+  for (const text of ["1", "0".repeat(16), "-".padStart(20, "0"), "0".repeat(21)])
+    expect(() => placeOf(EventStore.position(text))).toThrow("No position")
+})

@@ -1,0 +1,56 @@
+/** What can be made to go wrong at a stand-in. Everything is looked at when a call arrives; nothing goes wrong by itself. */
+import type { status as Code } from "@grpc/grpc-js"
+import type { Expected, Proposed } from "./Log.ts"
+
+export interface AppendCall {
+  readonly path: "unary" | "batch"
+  readonly stream: string
+  readonly expected: Expected
+  readonly events: ReadonlyArray<Proposed>
+}
+
+/**
+ * - `lost`: it is not written, and never answered
+ * - `unanswered`: it is written, and never answered
+ * - `dropBefore`, `dropAfter`: the connection breaks, before it is written or after
+ * - `notReady`: the node is still starting: it says so
+ * - `late`: it is written when {@link Faults.release} is called, and answered then
+ * - a status: it is not written, and answered so
+ */
+export type AppendFault = "lost" | "unanswered" | "dropBefore" | "dropAfter" | "notReady" | "late" | Refusal
+
+/** `silent`: no answer. `drop`: the connection breaks. */
+export type CallFault = "silent" | "drop" | "notReady" | Refusal
+
+export interface Refusal {
+  readonly code: Code
+  readonly details: string
+}
+
+export class Faults {
+  /** Asked for each append. */
+  append: (call: AppendCall) => AppendFault | undefined = () => undefined
+  /** Asked for each read that is no subscription. */
+  read: () => CallFault | undefined = () => undefined
+  /** Asked for each subscription, persistent ones too. */
+  subscribe: () => CallFault | undefined = () => undefined
+  /** Asked when a client wants to know what the server can do. */
+  features: () => CallFault | undefined = () => undefined
+  /** How far the server's clock is ahead of its clients', in milliseconds. */
+  clockAhead = 0
+  readonly #late: Array<() => void> = []
+
+  calm(): void {
+    this.append = this.read = this.subscribe = this.features = () => undefined
+    this.clockAhead = 0
+  }
+
+  keep(late: () => void): void {
+    this.#late.push(late)
+  }
+
+  /** Lets every append that is `late` happen, in the order in which they came. */
+  release(): void {
+    for (const happen of this.#late.splice(0)) happen()
+  }
+}

@@ -1,0 +1,182 @@
+/**
+ * A KurrentDB for tests: one node that speaks the published gRPC protocol over real sockets on the loopback interface, keeps its log in
+ * memory or in a file, and goes wrong as it is told. It is no database: it holds everything in memory and knows no projections.
+ */
+import { createServer, type Server as NetServer, type Socket } from "node:net"
+import { status as Code, Server, ServerCredentials } from "@grpc/grpc-js"
+import { Clock, Effect, Schedule, Schema, type Scope } from "effect"
+import * as Appends from "./Appends.ts"
+import { getSupportedMethods, readGossip } from "./Cluster.ts"
+import { Faults } from "./Faults.ts"
+import { Log } from "./Log.ts"
+import { failure } from "./Messages.ts"
+import { type Address, Node } from "./Node.ts"
+import * as PersistentSubscriptions from "./PersistentSubscriptions.ts"
+import { featuresService, gossipService, persistentService, streamsService } from "./Protocol.ts"
+import { read } from "./Reads.ts"
+
+export interface Options {
+  /** Any free one by default. */
+  readonly port?: number
+  /** Where the log is kept, so that a node started on it later goes on where this one was killed. */
+  readonly file?: string
+  /** Calls that a connection may have open. The next one waits, without a word, until one of them ends: 100 by default. */
+  readonly openCalls?: number
+  /** PEM; with `clients`, the authority whose certificates clients must show. */
+  readonly tls?: { readonly certificate: string; readonly key: string; readonly clients?: string }
+  /** Passwords by user: others are refused. */
+  readonly users?: Readonly<Record<string, string>>
+  /** A follower of that node: it has the same log, and sends those who need the leader there. */
+  readonly leader?: KurrentDbStandIn
+  /** Whether it says that it knows the call that all appends share. */
+  readonly batchAppend?: boolean
+  /** What it says it is. */
+  readonly version?: string
+}
+
+export interface KurrentDbStandIn extends Address {
+  readonly url: string
+  readonly log: Log
+  readonly faults: Faults
+  /** How often a method was called: `Append`, `BatchAppend`, `Read`, `Subscribe`, `Consume`, `GetSupportedMethods`, `Gossip`, ... */
+  readonly calls: (method: string) => number
+  /** Its calls that are open now. */
+  readonly open: (method: string) => number
+  /** Connections that are open now. */
+  readonly connections: () => number
+  /** Breaks every connection, and goes on serving. */
+  readonly disconnect: Effect.Effect<void>
+  /** Ends every subscription: by default as a node that begins to stop, which takes appends for a while yet. */
+  readonly endSubscriptions: (code?: Code, details?: string) => Effect.Effect<void>
+  /** The subscriptions that stand now say nothing any more, and do not end. */
+  readonly muteSubscriptions: Effect.Effect<void>
+  /** Where each subscription to the log began. */
+  readonly subscribedFrom: ReadonlyArray<bigint>
+  /** Position of the checkpoint that was sent last. */
+  readonly checkpointed: () => bigint
+  /** As `kill -9`: the connections break, the port is closed. */
+  readonly kill: Effect.Effect<void>
+  readonly follow: (member: Address) => void
+}
+
+export class NotServed extends Schema.TaggedError<NotServed>()("NotServed", { reason: Schema.String }) {}
+
+/** How often persistent subscriptions look at the time, in milliseconds. */
+const TICK = 50
+
+/** Serves until the scope closes, or it is killed. */
+export const serve = (options: Options = {}): Effect.Effect<KurrentDbStandIn, NotServed, Scope.Scope> =>
+  Effect.gen(function* () {
+    const clock = yield* Clock.Clock
+    const log = options.leader?.log ?? new Log(options.file)
+    const faults = new Faults()
+    const sockets = new Map<string, Socket>()
+    const followers: Array<Address> = []
+    const host = "127.0.0.1"
+    const { leader } = options
+    const node = new Node({
+      log,
+      faults,
+      now: () => clock.currentTimeMillisUnsafe(),
+      leader,
+      users: options.users,
+      drop: (peer) => sockets.get(peer)?.resetAndDestroy()
+    })
+    const groups = PersistentSubscriptions.restored(node)
+
+    const server = new Server({ "grpc.max_concurrent_streams": options.openCalls ?? 100, "grpc.max_receive_message_length": 17 << 20 })
+    server.addService(streamsService.StreamsService, {
+      append: Appends.append(node),
+      batchAppend: Appends.batchAppend(node),
+      read: read(node),
+      delete: Appends.deleteStream(node),
+      tombstone: Appends.tombstone(node)
+    })
+    server.addService(persistentService.PersistentSubscriptionsService, {
+      create: PersistentSubscriptions.create(node, groups),
+      delete: PersistentSubscriptions.remove(node, groups),
+      replayParked: PersistentSubscriptions.replayParked(node, groups),
+      getInfo: PersistentSubscriptions.getInfo(node, groups),
+      read: PersistentSubscriptions.consume(node, groups)
+    })
+    const { version = "23.10.6", batchAppend = true } = options
+    server.addService(featuresService.ServerFeaturesService, { getSupportedMethods: getSupportedMethods(node, version, batchAppend) })
+    const members = (): ReadonlyArray<Address> => (leader === undefined ? [self, ...followers] : [leader, self])
+    server.addService(gossipService.GossipService, { read: readGossip(node, members) })
+
+    const injector = server.createConnectionInjector(credentialsOf(options.tls))
+    const listener = createServer((socket) => {
+      const peer = `${socket.remoteAddress}:${socket.remotePort}`
+      sockets.set(peer, socket)
+      socket.on("close", () => sockets.delete(peer)).on("error", () => {})
+      injector.injectConnection(socket)
+    })
+    const { port } = yield* listen(listener, host, options.port ?? 0)
+    const self: Address = { host, port }
+    leader?.follow(self)
+
+    const disconnect = Effect.sync(() => {
+      for (const socket of [...sockets.values()]) socket.resetAndDestroy()
+    })
+    const kill = Effect.suspend(() => {
+      const closed = close(listener)
+      return Effect.andThen(disconnect, closed)
+    })
+    yield* Effect.addFinalizer(() =>
+      Effect.andThen(
+        kill,
+        Effect.sync(() => {
+          server.forceShutdown()
+          if (leader === undefined) log.close()
+        })
+      )
+    )
+    const tick = Effect.sync(() => {
+      for (const group of groups.values()) group.tick()
+    })
+    yield* Effect.forkScoped(Effect.repeat(tick, Schedule.spaced(TICK)))
+
+    return {
+      host,
+      port,
+      url: `esdb://${host}:${port}?tls=${options.tls !== undefined}`,
+      log,
+      faults,
+      calls: (method) => node.calls(method),
+      open: (method) => node.open(method),
+      connections: () => sockets.size,
+      disconnect,
+      endSubscriptions: (code = Code.INTERNAL, details = "Server is shutting down") =>
+        Effect.sync(() => node.endSubscriptions(failure(code, details))),
+      muteSubscriptions: Effect.sync(() => node.muteSubscriptions()),
+      subscribedFrom: node.subscribedFrom,
+      checkpointed: () => node.checkpointed,
+      kill,
+      follow: (member) => void followers.push(member)
+    }
+  })
+
+const credentialsOf = (tls: Options["tls"]): ServerCredentials => {
+  if (tls === undefined) return ServerCredentials.createInsecure()
+  const pair = { private_key: Buffer.from(tls.key), cert_chain: Buffer.from(tls.certificate) }
+  return ServerCredentials.createSsl(tls.clients === undefined ? null : Buffer.from(tls.clients), [pair], tls.clients !== undefined)
+}
+
+const listen = (listener: NetServer, host: string, port: number): Effect.Effect<{ readonly port: number }, NotServed> =>
+  Effect.callback((resume) => {
+    listener.once("error", (error) => resume(Effect.fail(new NotServed({ reason: error.message }))))
+    listener.listen(port, host, () => {
+      const address = listener.address()
+      resume(
+        typeof address === "object" && address !== null
+          ? Effect.succeed({ port: address.port })
+          : Effect.fail(new NotServed({ reason: "It has no port" }))
+      )
+    })
+  })
+
+const close = (listener: NetServer): Effect.Effect<void> =>
+  Effect.callback((resume) => {
+    if (!listener.listening) return resume(Effect.void)
+    listener.close(() => resume(Effect.void))
+  })

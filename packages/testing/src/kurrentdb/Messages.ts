@@ -1,0 +1,165 @@
+/** What the stand-in reads from requests and puts into answers. */
+import { status as Code, Metadata, type ServiceError } from "@grpc/grpc-js"
+import type { Expected, Proposed, Recorded } from "./Log.ts"
+import { shared, streams } from "./Protocol.ts"
+
+export const empty = () => new shared.Empty()
+
+export const nameOf = (identifier: { readonly getStreamName_asU8: () => Uint8Array } | undefined): string =>
+  Buffer.from(identifier?.getStreamName_asU8() ?? new Uint8Array()).toString()
+
+export const identifierOf = (name: string) => new shared.StreamIdentifier().setStreamName(new Uint8Array(Buffer.from(name)))
+
+export const uuidOf = (id: string) => new shared.UUID().setString(id)
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
+
+/** Undefined for what is no UUID. The server knows numbers, not letters, so letters come back small. */
+export const idOf = (uuid: InstanceType<typeof shared.UUID> | undefined): string | undefined => {
+  if (uuid === undefined) return undefined
+  if (uuid.hasString()) {
+    const id = uuid.getString().toLowerCase()
+    return UUID.test(id) ? id : undefined
+  }
+  const structured = uuid.getStructured()
+  if (structured === undefined) return undefined
+  const hex = (bits: string) => BigInt.asUintN(64, BigInt(bits)).toString(16).padStart(16, "0")
+  const digits = hex(structured.getMostSignificantBits()) + hex(structured.getLeastSignificantBits())
+  return digits.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5")
+}
+
+interface ProposedMessage {
+  readonly getId: () => InstanceType<typeof shared.UUID> | undefined
+  readonly getMetadataMap: () => { readonly get: (key: string) => string | undefined }
+  readonly getData_asU8: () => Uint8Array
+  readonly getCustomMetadata_asU8: () => Uint8Array
+}
+
+/** Undefined where the id is no UUID or the type is empty. */
+export const proposedOf = (message: ProposedMessage): Proposed | undefined => {
+  const id = idOf(message.getId())
+  const map = message.getMetadataMap()
+  const type = map.get("type")
+  if (id === undefined || !type) return undefined
+  return {
+    id,
+    type,
+    contentType: map.get("content-type") ?? "application/octet-stream",
+    data: message.getData_asU8(),
+    metadata: message.getCustomMetadata_asU8()
+  }
+}
+
+export interface ExpectedOptions {
+  readonly hasNoStream: () => boolean
+  readonly hasAny: () => boolean
+  readonly hasStreamExists: () => boolean
+}
+
+export const expectedOf = (options: ExpectedOptions, revision: () => string): Expected =>
+  options.hasNoStream() ? "noStream" : options.hasAny() ? "any" : options.hasStreamExists() ? "streamExists" : BigInt(revision())
+
+/** .NET counts in 100 nanoseconds. */
+const TICKS = 10_000n
+
+interface RecordedMessage {
+  readonly setId: (id: InstanceType<typeof shared.UUID>) => unknown
+  readonly setStreamIdentifier: (name: InstanceType<typeof shared.StreamIdentifier>) => unknown
+  readonly setStreamRevision: (revision: string) => unknown
+  readonly setCommitPosition: (position: string) => unknown
+  readonly setPreparePosition: (position: string) => unknown
+  readonly getMetadataMap: () => { readonly set: (key: string, value: string) => unknown }
+  readonly setData: (data: Uint8Array) => unknown
+  readonly setCustomMetadata: (metadata: Uint8Array) => unknown
+}
+
+/** Fills the message of a recorded event, of which the protocol has two. */
+export const record = <Message extends RecordedMessage>(message: Message, event: Recorded): Message => {
+  message.setId(uuidOf(event.id))
+  message.setStreamIdentifier(identifierOf(event.stream))
+  message.setStreamRevision(event.revision.toString())
+  message.setCommitPosition(event.position.toString())
+  message.setPreparePosition(event.position.toString())
+  const map = message.getMetadataMap()
+  map.set("type", event.type)
+  map.set("content-type", event.contentType)
+  map.set("created", (BigInt(event.created) * TICKS).toString())
+  message.setData(event.data)
+  message.setCustomMetadata(event.metadata)
+  return message
+}
+
+/** An event that was read; `link` when it was reached through one. */
+export const readEventOf = (event: Recorded | undefined, link?: Recorded) => {
+  const read = new streams.ReadResp.ReadEvent()
+  if (event !== undefined) read.setEvent(record(new streams.ReadResp.ReadEvent.RecordedEvent(), event))
+  if (link !== undefined) read.setLink(record(new streams.ReadResp.ReadEvent.RecordedEvent(), link))
+  const position = link?.position ?? event?.position
+  if (position !== undefined) read.setCommitPosition(position.toString())
+  return new streams.ReadResp().setEvent(read)
+}
+
+interface FilterOptions {
+  readonly hasStreamIdentifier: () => boolean
+  readonly getStreamIdentifier: () => Expression | undefined
+  readonly getEventType: () => Expression | undefined
+  readonly hasMax: () => boolean
+  readonly getMax: () => number
+  readonly getCheckpointintervalmultiplier: () => number
+}
+
+interface Expression {
+  readonly getRegex: () => string
+  readonly getPrefixList: () => ReadonlyArray<string>
+}
+
+export interface Filter {
+  readonly passes: (event: Recorded) => boolean
+  /** Events looked at between two checkpoints. */
+  readonly interval: number
+}
+
+export const filterOf = (options: FilterOptions): Filter => {
+  const byStream = options.hasStreamIdentifier()
+  const expression = byStream ? options.getStreamIdentifier() : options.getEventType()
+  const regex = expression?.getRegex()
+  const pattern = regex ? new RegExp(regex, "u") : undefined
+  const prefixes = expression?.getPrefixList() ?? []
+  const matches = (text: string) => pattern?.test(text) ?? prefixes.some((prefix) => text.startsWith(prefix))
+  return {
+    passes: (event) => matches(byStream ? event.stream : event.type),
+    interval: (options.hasMax() ? options.getMax() : 32) * Math.max(1, options.getCheckpointintervalmultiplier())
+  }
+}
+
+/** A failure as it goes over the wire: a status, and what the server calls the exception. */
+export const failure = (code: Code, details: string, exception: Readonly<Record<string, string>> = {}): ServiceError => {
+  const metadata = new Metadata()
+  for (const [key, value] of Object.entries(exception)) metadata.set(key, value)
+  return Object.assign(new Error(details), { code, details, metadata })
+}
+
+export const streamDeleted = (stream: string) =>
+  failure(Code.FAILED_PRECONDITION, `Event stream '${stream}' is deleted.`, { exception: "stream-deleted", "stream-name": stream })
+
+export const wrongVersion = (operation: string, stream: string, expected: string, actual: bigint) =>
+  failure(Code.FAILED_PRECONDITION, `${operation} failed due to WrongExpectedVersion.`, {
+    exception: "wrong-expected-version",
+    "stream-name": stream,
+    "expected-version": expected,
+    "actual-version": actual.toString()
+  })
+
+/** Payload of one append: bytes. */
+export const MAX_APPEND = 1_048_576
+
+export const tooLarge = () =>
+  failure(Code.INVALID_ARGUMENT, `Maximum Append Size of ${MAX_APPEND} Exceeded.`, {
+    exception: "maximum-append-size-exceeded",
+    "maximum-append-size": MAX_APPEND.toString()
+  })
+
+/** What .NET says when a handler threw. */
+export const handlerThrew = () => failure(Code.UNKNOWN, "Exception was thrown by handler.")
+
+export const notReady = () => failure(Code.UNAVAILABLE, "Server Is Not Ready")

@@ -1,0 +1,121 @@
+/** What the handlers of one stand-in share: its log, its faults, who may call, and which calls are open. */
+import { status as Code, type Metadata, type ServiceError } from "@grpc/grpc-js"
+import type { CallFault, Faults } from "./Faults.ts"
+import type { Log } from "./Log.ts"
+import { failure, notReady } from "./Messages.ts"
+
+export interface Address {
+  readonly host: string
+  readonly port: number
+}
+
+/** The part of any call of the server that is of use here. */
+export interface Call {
+  readonly metadata: Metadata
+  readonly getPeer: () => string
+}
+
+/** A call whose answers are a stream. */
+export interface StreamingCall extends Call {
+  readonly on: (event: "cancelled" | "close" | "finish" | "error", then: () => void) => unknown
+  readonly emit: (event: "error", error: ServiceError) => unknown
+}
+
+export class Node {
+  readonly log: Log
+  readonly faults: Faults
+  readonly now: () => number
+  /** Where calls that need the leader have to go; undefined at the leader. */
+  readonly leader: Address | undefined
+  /** Passwords by user; anybody may call where it is undefined. */
+  readonly users: Readonly<Record<string, string>> | undefined
+  /** Breaks the connection that a call came by. */
+  readonly drop: (peer: string) => void
+  readonly #calls = new Map<string, number>()
+  readonly #open = new Map<string, number>()
+  readonly #subscriptions = new Set<StreamingCall>()
+  readonly #mute = new WeakSet<object>()
+  /** Where each subscription to the log began. */
+  readonly subscribedFrom: Array<bigint> = []
+  /** Of the checkpoint that was sent last. */
+  checkpointed = 0n
+
+  constructor(options: Pick<Node, "log" | "faults" | "now" | "leader" | "users" | "drop">) {
+    this.log = options.log
+    this.faults = options.faults
+    this.now = options.now
+    this.leader = options.leader
+    this.users = options.users
+    this.drop = options.drop
+  }
+
+  /** Counts a call; what the server answers to a caller whom it does not serve. */
+  admit(method: string, call: Call): ServiceError | undefined {
+    this.#calls.set(method, this.calls(method) + 1)
+    if (this.users !== undefined && !this.#isKnown(call.metadata, this.users)) return failure(Code.UNAUTHENTICATED, "Access Denied")
+    if (this.leader === undefined || call.metadata.get("requires-leader").length === 0) return undefined
+    return failure(Code.NOT_FOUND, "Leader info available", {
+      exception: "not-leader",
+      "leader-endpoint-host": this.leader.host,
+      "leader-endpoint-port": this.leader.port.toString()
+    })
+  }
+
+  /** Counts an open call of streamed answers, until it ends. */
+  opened(method: string, call: StreamingCall): void {
+    this.#open.set(method, this.open(method) + 1)
+    let isOpen = true
+    const ended = () => {
+      if (isOpen) this.#open.set(method, this.open(method) - 1)
+      isOpen = false
+      this.#subscriptions.delete(call)
+    }
+    for (const end of ["cancelled", "close", "finish", "error"] as const) call.on(end, ended)
+  }
+
+  /** Remembers a subscription, so that {@link endSubscriptions} finds it. */
+  subscribed(call: StreamingCall): void {
+    this.#subscriptions.add(call)
+  }
+
+  /** Those that stand now say nothing any more, and do not end. */
+  muteSubscriptions(): void {
+    for (const call of this.#subscriptions) this.#mute.add(call)
+  }
+
+  isMute(call: StreamingCall): boolean {
+    return this.#mute.has(call)
+  }
+
+  endSubscriptions(error: ServiceError): void {
+    for (const call of [...this.#subscriptions]) call.emit("error", error)
+  }
+
+  /** What a fault makes of a call: an error to answer with, nothing at all, or business as usual. */
+  failing(call: Call, fault: CallFault | undefined): ServiceError | "silent" | undefined {
+    if (fault === undefined || fault === "silent") return fault
+    if (fault === "notReady") return notReady()
+    if (fault !== "drop") return failure(fault.code, fault.details)
+    this.drop(call.getPeer())
+    return "silent"
+  }
+
+  /** How often a method was called, such as `Append`, `BatchAppend`, `Read`, `GetSupportedMethods`. */
+  calls(method: string): number {
+    return this.#calls.get(method) ?? 0
+  }
+
+  /** Its calls that are open now. */
+  open(method: string): number {
+    return this.#open.get(method) ?? 0
+  }
+
+  #isKnown(metadata: Metadata, users: Readonly<Record<string, string>>): boolean {
+    const [authorization] = metadata.get("authorization")
+    if (typeof authorization !== "string") return false
+    const told = Buffer.from(authorization.replace(/^Basic /, ""), "base64").toString()
+    const colon = told.indexOf(":")
+    const user = told.slice(0, colon)
+    return Object.hasOwn(users, user) && users[user] === told.slice(colon + 1)
+  }
+}

@@ -1,0 +1,111 @@
+/** `ImageGenerator` on AUTOMATIC1111's web UI or what speaks like it (`--api`): `POST {base}/sdapi/v1/txt2img` and `img2img`. */
+import { Image, UpstreamUnavailable } from "@millrace/core"
+import { type Duration, Effect, Layer, Redacted, Schema, Semaphore } from "effect"
+import { FetchHttpClient, HttpClientRequest } from "effect/http"
+import * as ByteService from "../shared/ByteService.ts"
+import { below } from "../shared/JsonService.ts"
+import * as Pictures from "./Pictures.ts"
+
+const UPSTREAM = "automatic1111"
+
+const ImagesReply = Schema.Struct({ images: Schema.Array(Schema.String) })
+
+const ProgressReply = Schema.Struct({ current_task: Schema.optionalKey(Schema.NullOr(Schema.String)) })
+
+/** For being told to stop. */
+const STOP_LIMIT = "5 seconds"
+
+export interface Options {
+  /** Above `/sdapi`, such as `http://localhost:7860`. */
+  readonly baseUrl: URL
+  /** As given to `--api-auth`. */
+  readonly credentials?: { readonly username: string; readonly password: Redacted.Redacted }
+  /** More of a request, such as `steps`, `sampler_name`, `cfg_scale`, `negative_prompt` or `override_settings`. */
+  readonly parameters?: Readonly<Record<string, unknown>>
+  /** For each call, from when it is this call's turn; 5 minutes unless told. */
+  readonly timeLimit?: Duration.Input
+  /** Of a reply; 96 MiB unless told. */
+  readonly byteLimit?: number
+}
+
+/**
+ * It draws one call at a time and knows no refusals of its own. Calls wait here for their turn: so, one that is interrupted or too late
+ * can tell it to stop what it is drawing, and that is this call's and no other's. The idempotency key names the task there, and picks
+ * the seed. `UpstreamUnavailable` on any status but 200, and on a reply that is malformed, short of images, too large or too late.
+ */
+export const layer = ({
+  baseUrl,
+  credentials,
+  parameters = {},
+  timeLimit = "5 minutes",
+  byteLimit = 96 * 1024 * 1024
+}: Options): Layer.Layer<Image.ImageGenerator> => {
+  const signed = (request: HttpClientRequest.HttpClientRequest) =>
+    credentials === undefined ? request : HttpClientRequest.basicAuth(request, credentials.username, Redacted.value(credentials.password))
+  const path = (name: string) => below(baseUrl, `sdapi/v1/${name}`)
+
+  return Layer.effect(
+    Image.ImageGenerator,
+    Effect.gen(function* () {
+      const ask = yield* ByteService.make({ upstream: UPSTREAM, timeLimit, byteLimit })
+      const tell = yield* ByteService.make({ upstream: UPSTREAM, timeLimit: STOP_LIMIT, byteLimit: 1024 * 1024 })
+      const imagesOf = ByteService.decoder(UPSTREAM, ImagesReply)
+      const progressOf = ByteService.decoder(UPSTREAM, ProgressReply)
+      const turn = yield* Semaphore.make(1)
+
+      /** Only where it is drawing for this task; one of another client may be. Older ones do not say for which. */
+      const stop = Effect.fnUntraced(
+        function* (task: string) {
+          const progress = HttpClientRequest.get(path("progress"), { urlParams: { skip_current_image: "true" } })
+          const { current_task } = yield* progressOf(yield* tell(signed(progress)))
+          if (current_task === undefined || current_task === task) yield* tell(signed(HttpClientRequest.post(path("interrupt"))))
+        },
+        (telling) => Effect.ignore(telling)
+      )
+
+      const draw = Effect.fnUntraced(function* (name: string, task: string, body: Readonly<Record<string, unknown>>) {
+        const request = HttpClientRequest.bodyJsonUnsafe(HttpClientRequest.acceptJson(HttpClientRequest.post(path(name))), {
+          ...parameters,
+          ...body,
+          seed: Pictures.seedOf(task),
+          force_task_id: task,
+          batch_size: 1,
+          send_images: true,
+          save_images: false
+        })
+        const reply = yield* turn.withPermit(Effect.onError(ask(signed(request)), () => stop(task)))
+        if (reply.status !== 200) {
+          return yield* new UpstreamUnavailable({ upstream: UPSTREAM, reason: `it answered with status ${reply.status}` })
+        }
+        return yield* Pictures.allFromBase64(UPSTREAM, (yield* imagesOf(reply)).images)
+      })
+
+      const generate = Effect.fn("Automatic1111ImageGenerator.generate")(function* (request: Image.GenerateRequest) {
+        const files = yield* draw("txt2img", request.idempotencyKey, {
+          prompt: request.prompt,
+          n_iter: request.samples,
+          width: Pictures.byEight(request.width),
+          height: Pictures.byEight(request.height)
+        })
+        return yield* Pictures.finish(UPSTREAM, files, request)
+      })
+
+      const edit = Effect.fn("Automatic1111ImageGenerator.edit")(function* (request: Image.EditRequest) {
+        const { image, width, height } = yield* Pictures.begin(request)
+        const { prompt, strength, idempotencyKey } = request
+        if (image === undefined) return yield* generate({ prompt, width, height, samples: 1, idempotencyKey })
+        const files = yield* draw("img2img", idempotencyKey, {
+          prompt,
+          init_images: [Buffer.from(image.bytes).toString("base64")],
+          n_iter: 1,
+          width: Pictures.byEight(width),
+          height: Pictures.byEight(height),
+          ...(strength === undefined ? {} : { denoising_strength: strength })
+        })
+        return yield* Pictures.finish(UPSTREAM, files, { width, height, samples: 1 })
+      })
+
+      return { configured: Effect.void, generate, edit }
+    })
+  ).pipe(Layer.provide(FetchHttpClient.layer))
+}

@@ -1,0 +1,53 @@
+/** `Translator` on LibreTranslate or what speaks like it: `POST {base}/translate`. */
+import { Image, UpstreamUnavailable } from "@millrace/core"
+import { Effect, Layer, Redacted, Schema } from "effect"
+import { FetchHttpClient, HttpClientRequest } from "effect/http"
+import * as JsonService from "../shared/JsonService.ts"
+
+const UPSTREAM = "libretranslate"
+
+/** No translation of a prompt is longer, in UTF-16 code units. */
+const MAX_TRANSLATION = 4 * Image.MAX_PROMPT
+
+/** The part of a reply that is read. */
+const TranslateReply = Schema.Struct({
+  translatedText: Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(MAX_TRANSLATION))
+})
+
+export interface Options extends JsonService.Limits {
+  /** Above `/translate`, such as `https://libretranslate.com`. */
+  readonly baseUrl: URL
+  readonly apiKey?: Redacted.Redacted
+}
+
+/**
+ * `UpstreamUnavailable` on any status but 200 (isolated on 400, which says that it can do nothing with this text) and on a reply that is
+ * malformed, empty, too large (256 KiB unless told) or too late (20 seconds unless told).
+ */
+export const layer = ({ baseUrl, apiKey, timeLimit = "20 seconds", byteLimit = 256 * 1024 }: Options): Layer.Layer<Image.Translator> =>
+  Layer.effect(
+    Image.Translator,
+    Effect.gen(function* () {
+      const ask = yield* JsonService.make({
+        upstream: UPSTREAM,
+        reply: TranslateReply,
+        refusal: (status) =>
+          new UpstreamUnavailable({
+            upstream: UPSTREAM,
+            reason: `it answered with status ${status}`,
+            ...(status === 400 ? { isolated: true } : {})
+          }),
+        timeLimit,
+        byteLimit
+      })
+      const request = HttpClientRequest.post(JsonService.below(baseUrl, "translate")).pipe(HttpClientRequest.acceptJson)
+      const key = apiKey === undefined ? {} : { api_key: Redacted.value(apiKey) }
+      return {
+        configured: Effect.void,
+        translate: Effect.fn("LibreTranslateTranslator.translate")(function* (text) {
+          const body = { q: text, source: "auto", target: "en", format: "text", ...key }
+          return (yield* ask(HttpClientRequest.bodyJsonUnsafe(request, body))).translatedText
+        })
+      }
+    })
+  ).pipe(Layer.provide(FetchHttpClient.layer))

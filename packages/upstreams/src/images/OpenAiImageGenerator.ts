@@ -1,0 +1,129 @@
+/** `ImageGenerator` on OpenAI's images API or what speaks like it: `POST {base}/images/generations` and `POST {base}/images/edits`. */
+import { Image, UpstreamUnavailable } from "@millrace/core"
+import { type Duration, Effect, Layer, type Redacted, Schema } from "effect"
+import { FetchHttpClient, HttpClientRequest } from "effect/http"
+import * as ByteService from "../shared/ByteService.ts"
+import { below } from "../shared/JsonService.ts"
+import * as Pictures from "./Pictures.ts"
+
+const UPSTREAM = "openai images"
+
+const ImagesReply = Schema.Struct({ data: Schema.Array(Schema.Struct({ b64_json: Schema.String })) })
+
+const ErrorReply = Schema.Struct({
+  error: Schema.Struct({ code: Schema.optionalKey(Schema.NullOr(Schema.Union([Schema.String, Schema.Number]))) })
+})
+
+/** What a refusal for its content is called, here and at Azure. */
+const REFUSALS: ReadonlySet<unknown> = new Set(["content_policy_violation", "moderation_blocked", "content_filter", "contentFilter"])
+
+/** Those of the GPT image models. */
+const SIZES: ReadonlyArray<Image.Size> = [
+  { width: 1024, height: 1024 },
+  { width: 1536, height: 1024 },
+  { width: 1024, height: 1536 }
+]
+
+export interface Options {
+  /** Above `/images`, such as `https://api.openai.com/v1`. */
+  readonly baseUrl: URL
+  readonly apiKey?: Redacted.Redacted
+  /** `gpt-image-1` unless told. */
+  readonly model?: string
+  /** The sizes that the model draws; the one nearest in shape is asked for. Those of the GPT image models unless told, `any` for any. */
+  readonly sizes?: ReadonlyArray<Image.Size> | "any"
+  /** Pictures that the model draws in one call, such as 1 for `dall-e-3`; 4 unless told. */
+  readonly maxSamples?: number
+  /** For each call of the provider; 3 minutes unless told. */
+  readonly timeLimit?: Duration.Input
+  /** Of a reply; 96 MiB unless told. */
+  readonly byteLimit?: number
+}
+
+/** How much one shape differs from another, and then, by how little it is too small. */
+const distance = (wanted: Image.Size, { width, height }: Image.Size): number =>
+  Math.abs(Math.log((width / height) * (wanted.height / wanted.width))) + Math.max(0, Math.log(wanted.width / width)) / 100
+
+const nearest = (wanted: Image.Size, sizes: Options["sizes"]): Image.Size =>
+  sizes === "any" || sizes === undefined
+    ? wanted
+    : sizes.reduce((best, size) => (distance(wanted, size) < distance(wanted, best) ? size : best), sizes[0] ?? wanted)
+
+/**
+ * `strength` has no counterpart there. `InvalidInput` where the content is refused; `UpstreamUnavailable` on any other status but 200
+ * (isolated on 400, which says that it can do nothing with this prompt or picture), and on a reply that is malformed, short of images, too large or too late. The idempotency key is sent as `Idempotency-Key`, with the
+ * number of the call where it takes several.
+ */
+export const layer = ({
+  baseUrl,
+  apiKey,
+  model = "gpt-image-1",
+  sizes = SIZES,
+  maxSamples = Image.MAX_SAMPLES,
+  timeLimit = "3 minutes",
+  byteLimit = 96 * 1024 * 1024
+}: Options): Layer.Layer<Image.ImageGenerator> => {
+  const unavailable = (reason: string, isolated = false) =>
+    new UpstreamUnavailable({ upstream: UPSTREAM, reason, ...(isolated ? { isolated } : {}) })
+  const to = (path: string, idempotencyKey: string) =>
+    HttpClientRequest.post(below(baseUrl, path)).pipe(
+      HttpClientRequest.acceptJson,
+      HttpClientRequest.setHeader("idempotency-key", idempotencyKey),
+      (request) => (apiKey === undefined ? request : HttpClientRequest.bearerToken(request, apiKey))
+    )
+  // GPT image models answer so in any case, and refuse to be told
+  const format: Readonly<Record<string, string>> = /^(?:gpt|chatgpt)-image/u.test(model) ? {} : { response_format: "b64_json" }
+
+  return Layer.effect(
+    Image.ImageGenerator,
+    Effect.gen(function* () {
+      const ask = yield* ByteService.make({ upstream: UPSTREAM, timeLimit, byteLimit })
+      const imagesOf = ByteService.decoder(UPSTREAM, ImagesReply)
+      const errorOf = ByteService.decoder(UPSTREAM, ErrorReply)
+
+      const draw = Effect.fnUntraced(function* (request: HttpClientRequest.HttpClientRequest) {
+        const reply = yield* ask(request)
+        if (reply.status === 200) {
+          const { data } = yield* imagesOf(reply)
+          return yield* Pictures.allFromBase64(
+            UPSTREAM,
+            data.map(({ b64_json }) => b64_json)
+          )
+        }
+        const failed = unavailable(`it answered with status ${reply.status}`, reply.status === 400)
+        if (reply.status !== 400 && reply.status !== 403) return yield* failed
+        const { error } = yield* Effect.mapError(errorOf(reply), () => failed)
+        return yield* REFUSALS.has(error.code) ? Pictures.refused : failed
+      })
+
+      const generate = Effect.fn("OpenAiImageGenerator.generate")(function* (request: Image.GenerateRequest) {
+        const { width, height } = nearest(request, sizes)
+        const files: Array<Uint8Array> = []
+        for (let call = 0; files.length < request.samples; call++) {
+          const n = Math.min(maxSamples, request.samples - files.length)
+          const key = call === 0 ? request.idempotencyKey : `${request.idempotencyKey}-${call}`
+          const body = { model, prompt: request.prompt, n, size: `${width}x${height}`, ...format }
+          const drawn = yield* draw(HttpClientRequest.bodyJsonUnsafe(to("images/generations", key), body))
+          if (drawn.length === 0) return yield* unavailable("it gave no image")
+          files.push(...drawn)
+        }
+        return yield* Pictures.finish(UPSTREAM, files, request)
+      })
+
+      const edit = Effect.fn("OpenAiImageGenerator.edit")(function* (request: Image.EditRequest) {
+        const { image, width, height } = yield* Pictures.begin(request)
+        const { prompt, idempotencyKey } = request
+        if (image === undefined) return yield* generate({ prompt, width, height, samples: 1, idempotencyKey })
+        const size = nearest({ width, height }, sizes)
+        const form = new FormData()
+        const fields = { model, prompt, n: "1", size: `${size.width}x${size.height}`, ...format }
+        for (const [name, value] of Object.entries(fields)) form.append(name, value)
+        form.append("image", new Blob([Buffer.from(image.bytes)], { type: image.contentType }), "image.png")
+        const files = yield* draw(HttpClientRequest.bodyFormData(to("images/edits", idempotencyKey), form))
+        return yield* Pictures.finish(UPSTREAM, files, { width, height, samples: 1 })
+      })
+
+      return { configured: Effect.void, generate, edit }
+    })
+  ).pipe(Layer.provide(FetchHttpClient.layer))
+}

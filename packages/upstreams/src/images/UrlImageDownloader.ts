@@ -1,0 +1,28 @@
+/** `ImageDownloader` for addresses of the public internet, read as `SafeFetch` does and checked as `ImageFile` does. */
+import { Image } from "@millrace/core"
+import { type Duration, Effect, Layer } from "effect"
+import * as SafeFetch from "../shared/SafeFetch.ts"
+import * as ImageFile from "./ImageFile.ts"
+
+const FIELD = "image_url"
+
+export interface Options extends Pick<SafeFetch.Options, "ports" | "isAllowed" | "resolve" | "redirects"> {
+  /** 16 MiB unless told. */
+  readonly byteLimit?: number
+  /** 15 seconds unless told. */
+  readonly timeLimit?: Duration.Input
+}
+
+/** Downloads some at a time; each answers with PNG, of the size it has, brought into bounds. */
+export const layer = ({
+  byteLimit = Image.MAX_IMAGE,
+  timeLimit = "15 seconds",
+  ...options
+}: Options = {}): Layer.Layer<Image.ImageDownloader> => {
+  const read = SafeFetch.make({ ...options, field: FIELD, accept: "image/png, image/jpeg, image/webp", byteLimit, timeLimit })
+  return Layer.succeed(Image.ImageDownloader, {
+    download: Effect.fn("UrlImageDownloader.download")(function* (url) {
+      return yield* ImageFile.given(FIELD, yield* read(url))
+    })
+  })
+}

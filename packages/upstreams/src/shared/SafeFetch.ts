@@ -1,0 +1,165 @@
+/**
+ * Reads what lies at an address that a caller gave, which may be meant for what is behind this host. So the name is resolved once, each
+ * address it has must be public, and the connection goes to what was checked: a name that answers otherwise a moment later changes
+ * nothing. Each redirect is checked like the first.
+ */
+import { lookup } from "node:dns/promises"
+import type { LookupFunction } from "node:net"
+import { InvalidInput, UpstreamUnavailable } from "@millrace/core"
+import { type Duration, Effect } from "effect"
+import { Agent, request } from "undici"
+import { isPublic } from "./PublicAddress.ts"
+
+const UPSTREAM = "caller's address"
+
+export interface Address {
+  readonly address: string
+  readonly family: 4 | 6
+}
+
+export interface Options {
+  /** How the address is called where it was given, such as `image_url`. */
+  readonly field: string
+  /** The media types that are asked for. */
+  readonly accept: string
+  readonly byteLimit: number
+  /** For all of it, redirects too. */
+  readonly timeLimit: Duration.Input
+  /** Followed at most; 3 unless told. */
+  readonly redirects?: number
+  /** 80 and 443 unless told. */
+  readonly ports?: ReadonlyArray<number>
+  /** Which addresses may be connected to; those of the public internet unless told. */
+  readonly isAllowed?: (address: string) => boolean
+  /** All addresses of a name; the system's resolver unless told. */
+  readonly resolve?: (name: string) => Promise<ReadonlyArray<Address>>
+}
+
+const SCHEMES: ReadonlyMap<string, number> = new Map([
+  ["http:", 80],
+  ["https:", 443]
+])
+
+const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
+
+const system = async (name: string): Promise<ReadonlyArray<Address>> =>
+  (await lookup(name, { all: true })).map(({ address, family }) => ({ address, family: family === 6 ? 6 : 4 }))
+
+/** A name that nobody has is the caller's to correct; a resolver that fails is not. */
+const isUnknown = (cause: unknown): boolean => cause instanceof Error && "code" in cause && cause.code === "ENOTFOUND"
+
+type Failure = InvalidInput | UpstreamUnavailable
+
+/**
+ * `InvalidInput` on an address that is malformed, bears credentials, has another scheme or port, or leads to no public address, on any
+ * status but 200, on more redirects or bytes than allowed: in the same words wherever else it leads, so that nobody learns by it what
+ * is behind this host. `UpstreamUnavailable`, isolated, where the server or its name servers fail or take too long.
+ */
+export const make = ({
+  field,
+  accept,
+  byteLimit,
+  timeLimit,
+  redirects = 3,
+  ports = [...SCHEMES.values()],
+  isAllowed = isPublic,
+  resolve = system
+}: Options): ((address: string) => Effect.Effect<Uint8Array, Failure>) => {
+  const invalid = (message: string) => new InvalidInput({ field, message: `${field} ${message}` })
+  const unavailable = (reason: string) => new UpstreamUnavailable({ upstream: UPSTREAM, reason, isolated: true })
+
+  const parse = (address: string, base?: URL): Effect.Effect<URL, InvalidInput> => {
+    const url = URL.parse(address, base?.href)
+    const port = url === null ? undefined : url.port === "" ? SCHEMES.get(url.protocol) : Number(url.port)
+    if (url === null || port === undefined || !SCHEMES.has(url.protocol)) return Effect.fail(invalid("must be an http or https address"))
+    if (url.username !== "" || url.password !== "") return Effect.fail(invalid("must not bear credentials"))
+    return ports.includes(port) ? Effect.succeed(url) : Effect.fail(invalid(`must be at port ${ports.join(" or ")}`))
+  }
+
+  /** What the address leads to, all of it checked. A literal is its own answer, in whatever form it was written: `URL` writes it out. */
+  const checked = Effect.fnUntraced(function* ({ hostname }: URL) {
+    const literal = hostname.startsWith("[") ? hostname.slice(1, -1) : hostname
+    const addresses = isLiteral(hostname)
+      ? [{ address: literal, family: hostname.startsWith("[") ? (6 as const) : (4 as const) }]
+      : yield* Effect.tryPromise({
+          try: () => resolve(hostname),
+          catch: (cause) => (isUnknown(cause) ? invalid(NOT_PUBLIC) : unavailable("its name cannot be resolved now"))
+        })
+    if (addresses.length === 0 || !addresses.every(({ address }) => isAllowed(address))) return yield* invalid(NOT_PUBLIC)
+    return addresses
+  })
+
+  const read = Effect.fnUntraced(function* (url: URL) {
+    const addresses = yield* checked(url)
+    const answer = yield* Effect.tryPromise({
+      try: (signal) => exchange(url, addresses, { accept, byteLimit, signal }),
+      catch: (cause) => unavailable(cause instanceof Error ? cause.message : String(cause))
+    })
+    if (answer.status === 200) return answer.bytes === undefined ? yield* invalid(`leads to more than ${byteLimit} bytes`) : answer.bytes
+    if (REDIRECTS.has(answer.status) && answer.location !== undefined) return yield* parse(answer.location, url)
+    if (answer.status >= 500 || answer.status === 429) return yield* unavailable(`it answered with status ${answer.status}`)
+    return yield* invalid(`answers with status ${answer.status}`)
+  })
+
+  return (address) =>
+    Effect.gen(function* () {
+      let url = yield* parse(address)
+      for (let hop = 0; hop <= redirects; hop++) {
+        const found = yield* read(url)
+        if (!(found instanceof URL)) return found
+        url = found
+      }
+      return yield* invalid("redirects too often")
+    }).pipe(Effect.timeoutOrElse({ duration: timeLimit, orElse: () => Effect.fail(unavailable("it exceeds the time limit")) }))
+}
+
+const NOT_PUBLIC = "must lead to a public address"
+
+/** Hosts that end in a number are IPv4 to `URL`, which has written them with dots (WHATWG URL, 3.5). */
+const isLiteral = (hostname: string): boolean => hostname.startsWith("[") || /^\d+\.\d+\.\d+\.\d+$/u.test(hostname)
+
+interface Answer {
+  readonly status: number
+  readonly location: string | undefined
+  /** Of a 200 only; undefined when there are too many. */
+  readonly bytes: Uint8Array | undefined
+}
+
+/** One request over one connection of its own, which is closed whatever comes of it. */
+const exchange = async (
+  url: URL,
+  addresses: ReadonlyArray<Address>,
+  { accept, byteLimit, signal }: { readonly accept: string; readonly byteLimit: number; readonly signal: AbortSignal }
+): Promise<Answer> => {
+  // Asked for one address or for all, as whoever connects wants it
+  const pinned: LookupFunction = (_, { all }, callback) => {
+    const [first] = addresses
+    if (all === true || first === undefined) callback(null, [...addresses])
+    else callback(null, first.address, first.family)
+  }
+  const agent = new Agent({ pipelining: 0, connect: { lookup: pinned } })
+  try {
+    const { statusCode, headers, body } = await request(url, {
+      dispatcher: agent,
+      signal,
+      headers: { accept, "accept-encoding": "identity", "user-agent": "millrace" }
+    })
+    // Left unread, it ends with the agent, and that would be an error of nobody
+    body.on("error", () => undefined)
+    const location = typeof headers.location === "string" ? headers.location : undefined
+    return { status: statusCode, location, bytes: statusCode === 200 ? await bounded(body, byteLimit) : undefined }
+  } finally {
+    await agent.destroy()
+  }
+}
+
+const bounded = async (body: AsyncIterable<Uint8Array>, byteLimit: number): Promise<Uint8Array | undefined> => {
+  const pieces: Array<Uint8Array> = []
+  let size = 0
+  for await (const piece of body) {
+    size += piece.byteLength
+    if (size > byteLimit) return undefined
+    pieces.push(piece)
+  }
+  return Buffer.concat(pieces, size)
+}
