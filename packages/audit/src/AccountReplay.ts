@@ -1,5 +1,6 @@
 /** One account as the log tells it, event after event: its fold, and its balances as postings make them. */
 import { Account, type AccountEvent, Postings } from "@millrace/core"
+import type { JobBook } from "./JobBook.ts"
 import type { Prices } from "./Prices.ts"
 import { type Balances, balancesOf, booksAgree, postingsSumToZero } from "./rules/Books.ts"
 import { rulesFor } from "./rules/index.ts"
@@ -20,9 +21,9 @@ export class AccountReplay {
   }
 
   /** Asks every rule, then folds and posts the event. False when it does not fold: then the account is known no further. */
-  next(event: AccountEvent, at: number, prices: Prices, say: Say): boolean {
+  next(event: AccountEvent, at: number, prices: Prices, jobs: JobBook, say: Say): boolean {
     const before = this.state
-    const step: Step = { before, at, prices, hold: holdOf(before, event) }
+    const step: Step = { before, at, prices, jobs, hold: holdOf(before, event) }
     let broken = false
     try {
       for (const { name, broken: ask } of rulesFor(event._tag)) {

@@ -5,13 +5,14 @@
  * A stream is replayed up to its first event that is not what was written or cannot be read: on what follows no state can be built.
  * Its places, hashes and times are checked to the end all the same, and other streams go on.
  */
-import { Account } from "@millrace/core"
+import { Account, Job } from "@millrace/core"
 import { EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
 import { Clock, Effect, Stream } from "effect"
 import { accountCodec } from "./AccountCodec.ts"
 import { AccountReplay, type Say } from "./AccountReplay.ts"
 import { type Category, coreCategories, type Replay } from "./Categories.ts"
 import * as Head from "./Head.ts"
+import { JobBook } from "./JobBook.ts"
 import { Prices } from "./Prices.ts"
 import { type Place, Problems, type Report, WHOLE_LOG } from "./Report.ts"
 import { holdsAreCovered } from "./rules/Books.ts"
@@ -98,6 +99,7 @@ class Pass {
   readonly suspects = new Map<string, string>()
   /** The latest time in the log, ISO 8601. */
   latest = ""
+  readonly jobs = new JobBook((accountId, reservationId) => this.#holdOf(accountId, reservationId))
   readonly #prices = new Prices()
   readonly #categories: ReadonlyMap<string, Category>
   #awaited: Head.Head | undefined
@@ -114,7 +116,7 @@ class Pass {
   constructor({ against, categories = [], uniques }: Options) {
     this.#awaited = against
     this.uniques = new Uniques(uniques)
-    this.#categories = new Map([...coreCategories(this.#prices), ...categories].map((category) => [category.name, category]))
+    this.#categories = new Map([...coreCategories(this.#prices, this.jobs), ...categories].map((category) => [category.name, category]))
   }
 
   /** The stream of each of these events, and the accounts that are new among them. */
@@ -128,7 +130,7 @@ class Pass {
       if (known !== undefined) return known
       const category = StreamName.category(stream)
       const account = category === Account.Account.category ? new AccountReplay(StreamName.id(stream)) : undefined
-      const reading = new Reading(stream, account, this.#categories.get(category)?.begin())
+      const reading = new Reading(stream, account, this.#categories.get(category)?.begin(stream, this.#say))
       this.streams.set(stream, reading)
       if (account !== undefined) accounts.push(reading)
       return reading
@@ -179,7 +181,7 @@ class Pass {
 
     if (stream.sound) {
       stream.sound = gap === undefined && broken === undefined && !Number.isNaN(this.#millis) && this.#replay(stream, event, say)
-      if (!stream.sound) this.#categories.get(StreamName.category(stream.name))?.lost?.()
+      if (!stream.sound) this.#categories.get(StreamName.category(stream.name))?.lost?.(stream.name)
     }
     stream.revision = event.revision
     stream.hash = HashChain.hashOf(event)
@@ -195,19 +197,24 @@ class Pass {
     try {
       if (account === undefined) {
         if (other === undefined) say("stream-is-known", "no decider here knows streams of its category")
-        other?.(recorded.type, recorded.data, this.#millis)
+        other?.(recorded.type, recorded.data, this.#millis, recorded.position)
         return other !== undefined
       }
       const event = accountCodec.decode(recorded.type, recorded.data)
       const unique = uniqueName(recorded.stream, event)
       if (unique !== undefined && this.uniques.add(...unique.parts)) this.suspects.set(unique.parts.join(""), unique.rule)
-      if (!account.next(event, this.#millis, this.#prices, say)) return false
+      if (!account.next(event, this.#millis, this.#prices, this.jobs, say)) return false
       if (event._tag === "Refunded" && event.stage === "settled") this.lateRefunds.note(recorded, event)
       return true
     } catch (error) {
       say("event-is-readable", error instanceof Error ? error.message : String(error))
       return false
     }
+  }
+
+  #holdOf(accountId: string, reservationId: string): Account.Hold | "unknown" | undefined {
+    const stream = this.streams.get(StreamName.make(Account.Account.category, accountId))
+    return stream?.sound === false ? "unknown" : stream?.account && Account.get(stream.account.state.holds, reservationId)
   }
 
   #compareSnapshot({ account, hash }: Reading, { data, revision }: EventStore.StoredSnapshot, event: EventStore.RecordedEvent): void {
@@ -251,9 +258,14 @@ const checkSnapshotsAhead = Effect.fnUntraced(function* ({ problems, streams }: 
   }
 })
 
-const checkOverdue = Effect.fnUntraced(function* ({ latest, problems, streams }: Pass, at?: number) {
+/** How long after a job's end its account may follow, and after its deadline its end: milliseconds. What dies between is made up for. */
+const JOB_MARGIN = 5 * 60_000
+
+const checkOverdue = Effect.fnUntraced(function* ({ jobs, latest, problems, streams }: Pass, at?: number) {
   const now = at ?? (latest === "" ? 0 : Date.parse(latest))
-  const jobBegan = (jobId: string) => streams.has(`job-${jobId}`)
+  for (const { detail, jobId, position, rule } of jobs.overdue(now, JOB_MARGIN))
+    problems.add({ position, stream: StreamName.make(Job.Job.category, jobId) }, rule, detail)
+  const jobBegan = (jobId: string) => streams.has(StreamName.make(Job.Job.category, jobId))
   for (const { account, name, sound } of streams.values()) {
     if (account === undefined || !sound) continue
     const overdue = new Map(overdueHolds(account.state, now, jobBegan).map(({ reservationId, since }) => [reservationId, since]))

@@ -1,19 +1,21 @@
 /** How streams other than accounts are replayed: an event that its decider does not know or cannot fold is a problem. */
 
-import { ApiKey, EmailClaim, PricePlan } from "@millrace/core"
-import { type Decider, EventCodec } from "@millrace/event-sourcing"
+import { ApiKey, EmailClaim, Job, PricePlan } from "@millrace/core"
+import { type Decider, EventCodec, type StreamName } from "@millrace/event-sourcing"
+import type { Say } from "./AccountReplay.ts"
+import type { JobBook } from "./JobBook.ts"
 import type { Prices } from "./Prices.ts"
 
 /** The streams of one category. */
 export interface Category {
   readonly name: string
   /** A stream at its beginning: give it each event. Throws where it does not know or cannot fold one. */
-  readonly begin: () => Replay
+  readonly begin: (stream: StreamName.StreamName, say: Say) => Replay
   /** A stream of it was replayed no further: what it would have taught is not known. */
-  readonly lost?: () => void
+  readonly lost?: (stream: StreamName.StreamName) => void
 }
 
-export type Replay = (type: string, data: string, at: number) => void
+export type Replay = (type: string, data: string, at: number, position: string) => void
 
 /** Streams of a decider: of this library, or of a host that keeps its own in the same log. */
 export const category = <State, Event extends { readonly _tag: string }>(
@@ -34,8 +36,9 @@ export const category = <State, Event extends { readonly _tag: string }>(
   }
 }
 
-/** The library's own, of which price plans teach the prices that holds pin. */
-export const coreCategories = (prices: Prices): ReadonlyArray<Category> => [
+/** The library's own, of which price plans teach the prices that holds pin, and jobs how holds are to end. */
+export const coreCategories = (prices: Prices, jobs: JobBook): ReadonlyArray<Category> => [
+  { name: Job.Job.category, begin: (stream, say) => jobs.begin(stream, say), lost: (stream) => jobs.lost(stream) },
   { ...category(PricePlan.PricePlan, (published) => prices.learn(published)), lost: () => prices.doubt() },
   category(ApiKey.ApiKey),
   category(EmailClaim)

@@ -288,9 +288,16 @@ describe("a hold past its time", () => {
   it("waits for a job that was taken up, not for one that never was", async () => {
     const jobHold = { jobId: "job_1", acceptBy: "2026-01-01T00:00:30.000Z" }
     expect(await ask(logWith(jobHold, later))).toMatchObject([{ rule: "hold-is-not-overdue" }])
-    const accepted: Entry = ["job-job_1", at, { _tag: "JobAccepted" }]
-    const rules = (await ask(logWith(jobHold, accepted, later))).map(({ rule }) => rule)
-    expect(rules).toEqual(["stream-is-known"])
+    const accepted: Entry = [
+      "job-job_1",
+      at,
+      {
+        _tag: "JobAccepted",
+        ...{ accountId: "a", operation: "work", family: "work", requestId: "req", reservationId: "r", quantity: 1 },
+        ...{ input: { size: 1, hash: "input" }, attempts: 5, deadline: "2026-01-03T00:00:00.000Z", retention: 1_000 }
+      }
+    ]
+    expect(await ask(logWith({ ...jobHold, operation: "work", quantity: 1 }, accepted, later))).toEqual([])
   })
 })
 

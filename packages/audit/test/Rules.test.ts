@@ -51,12 +51,19 @@ const published: Entry = [
 ]
 
 /** All at `T0`, unless a time stands before an event: from then on. */
-type Script = ReadonlyArray<Tagged | string>
+interface Elsewhere {
+  readonly of: Entry[0]
+  readonly is: Tagged
+}
+const isElsewhere = (line: Tagged | Elsewhere): line is Elsewhere => !("_tag" in line)
+
+type Script = ReadonlyArray<Tagged | string | Elsewhere>
 const logOf = (script: Script): ReadonlyArray<Entry> => {
   let at = T0
   const entries: Array<Entry> = [published]
   for (const line of script) {
     if (typeof line === "string") at = line
+    else if (isElsewhere(line)) entries.push([line.of, at, line.is])
     else entries.push(["account-a", at, line])
   }
   return entries
@@ -72,6 +79,22 @@ const spent = [opened, paid("p", 100), reserved("r", 100, [part("p", 100)]), suc
 const lots = [part("l", 100)]
 const held = [opened, granted("l", 1_000), reserved("r", 100, lots)]
 const heldPaid = [opened, paid("p", 1_000), reserved("r", 100, [part("p", 100)])]
+
+// A job `j` of reservation `r`
+
+const job = (_tag: string, fields: object = {}) => ({ of: "job-j", is: event(_tag, fields) }) as const
+const accepted = (fields: object = {}) =>
+  job("JobAccepted", {
+    ...{ accountId: "a", operation: "grammar.check", family: "grammar", requestId: "req", reservationId: "r", quantity: 1 },
+    ...{ input: { size: 1, hash: "input" }, attempts: 5, deadline: T1, retention: 86_400_000 },
+    ...fields
+  })
+const started = job("JobStarted", { runner: "runner", attempt: 1, leaseUntil: T1 })
+const recorded = job("JobSucceeded", { attempt: 1, quantity: 1, result: { size: 1, hash: "hash" }, artifacts: [], retainUntil: T2 })
+const failed = (failure: string) => job("JobFailed", { attempt: 0, failure, mayPass: true, retainUntil: T2 })
+const cancelled = job("JobCancelled", { retainUntil: T0 })
+const refused = job("JobRefused", { accountId: "a", reservationId: "r" })
+const heldForJob = [opened, granted("l", 1_000), reserved("r", 100, lots, { expiresAt: undefined, jobId: "j", acceptBy: T1 })]
 
 /** What is wrong with the last event of each script; at `#`, with that event instead. */
 const broken: ReadonlyArray<readonly [rule: string, what: string, script: Script, position?: number]> = [
@@ -237,7 +260,29 @@ const broken: ReadonlyArray<readonly [rule: string, what: string, script: Script
     [...spent, clawedBack("p", { amount: 100, debt: 100 }), paid("q", 500), event("DebtRepaid", { lotId: "q", amount: 101 })]
   ],
   ["time-goes-on", "within a stream", [T1, opened, T0, granted("l", 1)]],
-  ["time-goes-on", "in one form", [opened, "2026-01-01 01:00:00.000+0", granted("l", 1)]]
+  ["time-goes-on", "in one form", [opened, "2026-01-01 01:00:00.000+0", granted("l", 1)]],
+  ["job-is-charged-for-its-result", "once there is one", [...heldForJob, accepted(), started, succeeded("r", 100, lots)]],
+  ["job-is-charged-for-its-result", "not when it failed", [...heldForJob, accepted(), failed("Defect"), succeeded("r", 100, lots)]],
+  [
+    "job-is-charged-for-its-result",
+    "that one",
+    [...heldForJob, accepted(), started, recorded, succeeded("r", 100, lots, { replyHash: "x" })]
+  ],
+  ["job-is-charged-for-its-result", "by what has begun", [...heldForJob, succeeded("r", 100, lots)]],
+  ["job-is-refunded-for-its-failure", "not while it runs", [...heldForJob, accepted(), started, released("r", 100, lots)]],
+  ["job-is-refunded-for-its-failure", "not what was delivered", [...heldForJob, accepted(), started, recorded, released("r", 100, lots)]],
+  ["job-is-refunded-for-its-failure", "as it ended", [...heldForJob, accepted(), cancelled, released("r", 100, lots)]],
+  ["job-is-accepted-under-its-hold", "an open one", [opened, accepted()]],
+  ["job-is-accepted-under-its-hold", "of its own", [...held, accepted()]],
+  ["job-is-accepted-under-its-hold", "for as much", [...heldForJob, accepted({ quantity: 2 })]],
+  ["job-is-settled", "when it succeeded", [...heldForJob, accepted(), started, recorded, T1, { of: "account-b", is: opened }], 6],
+  ["job-is-settled", "when it was refused", [...heldForJob, refused, T1, { of: "account-b", is: opened }], 4],
+  ["job-ends-by-its-deadline", "in any case", [...heldForJob, accepted(), started, T2, { of: "account-b", is: opened }], 5],
+  [
+    "event-is-readable",
+    "no result of an attempt that is over",
+    [...heldForJob, accepted(), started, job("JobStarted", { runner: "other", attempt: 2, leaseUntil: T1 }), recorded]
+  ]
 ]
 
 describe("a log that breaks a rule is found by it", () => {
@@ -279,6 +324,10 @@ describe("a log that breaks none is left alone", () => {
         succeeded("r", 100, [part("p", 100)], { owed: [part("p", 100)] })
       ]
     ],
+    ["a job that succeeded", [...heldForJob, accepted(), started, recorded, succeeded("r", 100, lots)]],
+    ["a job that was refused", [...heldForJob, refused, released("r", 100, lots, { reason: "abandoned" })]],
+    ["a job that came too late", [...heldForJob, accepted(), failed("TooLate"), released("r", 100, lots, { reason: "expired" })]],
+    ["a job that costs nothing", [opened, accepted({ reservationId: null }), started, recorded]],
     [
       "a debt repaid",
       [...spent, clawedBack("p", { amount: 100, debt: 100 }), paid("q", 500), event("DebtRepaid", { lotId: "q", amount: 100 })]

@@ -15,6 +15,9 @@ import { Recovery } from "./billing/Recovery.ts"
 import { Replies } from "./billing/Replies.ts"
 import { Unanswered } from "./billing/Unanswered.ts"
 import { UsageBook } from "./billing/Usage.ts"
+import { JobRunner, type RunnerOptions } from "./jobs/JobRunner.ts"
+import { Jobs, type JobsOptions } from "./jobs/Jobs.ts"
+import { JobUpkeep } from "./jobs/JobUpkeep.ts"
 import { Ledger, type LedgerOptions } from "./ledger/Ledger.ts"
 import { Catalog, type Groups } from "./operations/Catalog.ts"
 import type * as Operation from "./operations/Operation.ts"
@@ -30,6 +33,7 @@ export interface MillraceOptions<Op extends Operation.Any> {
   readonly late?: ChargeOptions["late"]
   readonly breaker?: CircuitBreakerOptions
   readonly recovery?: Deadlines.Options
+  readonly jobs?: JobOptions
   /**
    * How long credits live that our failure brings back into a lot that has expired: seven days by default. A hold keeps to what was set
    * when it was made.
@@ -37,6 +41,11 @@ export interface MillraceOptions<Op extends Operation.Any> {
   readonly adjustmentLifetime?: LedgerOptions["adjustmentLifetime"]
   readonly accounts?: Omit<LedgerOptions, "adjustmentLifetime">
   readonly registration?: RegistrationOptions
+}
+
+export interface JobOptions extends Pick<JobsOptions, "queueLimit" | "retention">, RunnerOptions {
+  /** Whether this process runs jobs, beside accepting them: it does by default. Another process on the same log may run them as well. */
+  readonly runner?: boolean
 }
 
 const RATE_LIMIT: RateLimitPolicy = { limit: 60, window: 60 }
@@ -61,7 +70,7 @@ export const administration = (
 
 /** Everything: administration, and the calls themselves with their recovery. */
 export const layer = <Op extends Operation.Any>(options: MillraceOptions<Op>) =>
-  Recovery.layer(options.operations, options.recovery).pipe(
+  Layer.mergeAll(Recovery.layer(options.operations, options.recovery), running(options)).pipe(
     Layer.provideMerge(Charge.layer(options.late === undefined ? {} : { late: options.late })),
     Layer.provideMerge(Catalog.layer(options.operations, catalogOptions(options))),
     Layer.provideMerge(
@@ -70,11 +79,26 @@ export const layer = <Op extends Operation.Any>(options: MillraceOptions<Op>) =>
         Unanswered.layer,
         UsageBook.layer(),
         CircuitBreaker.layer(options.breaker),
-        RateLimit.layer(options.rateLimit ?? RATE_LIMIT)
+        RateLimit.layer(options.rateLimit ?? RATE_LIMIT),
+        Jobs.layer(options.jobs)
       )
     ),
     Layer.provideMerge(administration(options))
   )
+
+/** What runs jobs here and sees to their ends, where any operation is one: `JobRunner` and `JobUpkeep` are there for who asks for them. */
+const running = <Op extends Operation.Any>({
+  jobs = {},
+  operations,
+  recovery
+}: MillraceOptions<Op>): Layer.Layer<never, never, Jobs | CircuitBreaker | Stores | Operation.Services<Op>> => {
+  const { runner = true, ...options } = jobs
+  const ofJobs = operations.filter(({ job }) => job !== undefined)
+  return Layer.mergeAll(
+    ofJobs.length > 0 ? JobUpkeep.layer(recovery) : Layer.empty,
+    ofJobs.length > 0 && runner ? JobRunner.layer(ofJobs, options) : Layer.empty
+  )
+}
 
 const catalogOptions = ({ groups, registration }: Pick<MillraceOptions<never>, "groups" | "registration">) => ({
   ...(groups === undefined ? {} : { groups }),

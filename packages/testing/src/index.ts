@@ -1,4 +1,5 @@
 export * as Arbitraries from "./Arbitraries.ts"
+export { blobStoreSuite } from "./BlobStoreSuite.ts"
 export { eventStorePeersSuite, eventStoreSuite, type Runner } from "./EventStoreSuite.ts"
 export * as FaultyEventStore from "./FaultyEventStore.ts"
 export { given } from "./GivenWhenThen.ts"

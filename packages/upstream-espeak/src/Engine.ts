@@ -1,4 +1,5 @@
 /** espeak-ng in WebAssembly: its command is run once for each text, in a memory of its own that is gone with it. */
+/// <reference path="./espeak-ng.d.ts" />
 import { readFile } from "node:fs/promises"
 import espeak from "espeak-ng"
 

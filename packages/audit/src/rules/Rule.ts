@@ -3,6 +3,7 @@
  * time and know nothing of each other; together with the fold, which refuses what cannot have happened, they say what a ledger is.
  */
 import type { Account, AccountEvent, EventOf } from "@millrace/core"
+import type { JobBook } from "../JobBook.ts"
 import type { Prices } from "../Prices.ts"
 
 export interface Step {
@@ -12,6 +13,8 @@ export interface Step {
   readonly at: number
   /** What was published so far. */
   readonly prices: Prices
+  /** As far as the log was read. */
+  readonly jobs: JobBook
   /** For what ends a reservation, or gives it back: its hold, while that is open. */
   readonly hold: Account.Hold | undefined
 }

@@ -3,6 +3,7 @@ import type { AccountEvent } from "@millrace/core"
 import * as Accounts from "./Accounts.ts"
 import * as Charges from "./Charges.ts"
 import * as Holds from "./Holds.ts"
+import * as Jobs from "./Jobs.ts"
 import * as Lots from "./Lots.ts"
 import * as Payments from "./Payments.ts"
 import type { Rule } from "./Rule.ts"
@@ -29,6 +30,8 @@ export const rules: ReadonlyArray<Rule> = [
   Holds.chargeIsPartOfItsHold,
   Holds.refundIsItsHold,
   Holds.clawbackTakesWhatIsReleased,
+  Jobs.jobIsChargedForItsResult,
+  Jobs.jobIsRefundedForItsFailure,
   Payments.clawbackIsOfAPaidLot,
   Payments.reversalIsOfAClawback,
   Payments.debtIsRepaidByPaidLots

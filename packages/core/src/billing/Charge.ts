@@ -4,9 +4,11 @@
  */
 import { hash } from "node:crypto"
 import type { Aggregate, StateStore } from "@millrace/event-sourcing"
-import { Cause, Clock, Context, Duration, Effect, Exit, HashMap, Layer, Schedule, Schema, type Scope } from "effect"
+import { Cause, Clock, Context, Duration, Effect, Exit, Fiber, HashMap, Layer, Schedule, Schema, type Scope } from "effect"
 import * as Credits from "../Credits.ts"
 import { newReservationId } from "../Ids.ts"
+import { type JobWasRefused, idOf as jobIdOf } from "../jobs/Job.ts"
+import type { JobCall, JobDefinition } from "../jobs/JobDefinition.ts"
 import { type Account, get, outcome } from "../ledger/Account.ts"
 import * as Decisions from "../ledger/Decisions.ts"
 import { type Committed, Ledger } from "../ledger/Ledger.ts"
@@ -42,6 +44,10 @@ export interface Reply {
   /** What the call cost, and what is available now. Absent where a free call was done, but the balance could not be read any more. */
   readonly billed?: { readonly charged: Credits.Credits; readonly balance: Credits.Credits }
   readonly replayed: boolean
+  /** The answer is not the last word: seconds after which to ask again. */
+  readonly retryAfter?: number
+  /** What the call became. It is charged once that has succeeded; until then its price is held. */
+  readonly job?: { readonly id: string }
 }
 
 // errors
@@ -118,6 +124,9 @@ const TRY_AGAIN = { schedule: Schedule.exponential("20 millis"), times: 5 } as c
 /** What the caller was not told in time is put right behind its back, for as long as it takes. */
 const PUT_RIGHT = Schedule.min([Schedule.exponential("100 millis"), Schedule.spaced("10 seconds")])
 
+/** How long after its hold a job can be accepted, milliseconds. */
+const ACCEPT_WITHIN = 30_000
+
 /** Who calls where no account does. */
 const PUBLIC = "public"
 
@@ -133,6 +142,11 @@ type SettleError =
   | Decisions.HoldExpired
   | Decisions.ChargeExceedsHold
   | Aggregate.Failure
+
+/** What a call becomes that is not done when it is answered. */
+interface Becomes<R> {
+  readonly statusOf: JobDefinition<never, unknown, never, R>["statusOf"]
+}
 
 /** The caller's idempotency key as the ledger knows it. */
 type Key = NonNullable<Decisions.Reserve["key"]>
@@ -162,10 +176,11 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
       operation.key,
       Effect.suspend((): Effect.Effect<Reply, E | ChargeError, R> => {
         const key = keyOf(caller)
-        const call = breaker.guard(upstreamOf(operation.key), runNow(operation, input, caller, key))
+        const now = runNow(operation, input, caller, key)
+        const call = operation.local === true ? now : breaker.guard(upstreamOf(operation.key), now)
         return key === undefined
           ? call
-          : Effect.flatMap(replayOf(caller.accountId, key), (replay) => (replay ? Effect.succeed(replay) : call))
+          : Effect.flatMap(replayOf(caller.accountId, key, operation.job), (replay) => (replay ? Effect.succeed(replay) : call))
       })
     )
 
@@ -199,6 +214,22 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
     const cost = Credits.of(quantity * unitPrice)
     if (caller.maxCost !== undefined && cost > caller.maxCost) return yield* new CostExceedsLimit({ cost, limit: caller.maxCost })
     const reservationId = yield* newReservationId
+    const { job } = operation
+    if (job !== undefined) {
+      const { accountId, requestId } = caller
+      const reserve: Decisions.Reserve = {
+        ...{ reservationId, requestId, operation: operation.key, quantity, priceVersion: version, unitPrice },
+        job: { jobId: jobIdOf(reservationId), acceptWithin: ACCEPT_WITHIN },
+        adjustmentLifetime: ledger.adjustmentLifetime,
+        ...(key === undefined ? {} : { key })
+      }
+      const call = { accountId, requestId, jobId: jobIdOf(reservationId), reservationId: cost === 0 ? null : reservationId, quantity }
+      const prepare = job.prepare(input, call)
+      const ready = Effect.flatMap(prepare, ({ accept, data }) =>
+        Effect.map(encode(operation, { data }, upstreamOf(operation.key)), (done) => ({ accept, done }))
+      )
+      return yield* Effect.uninterruptibleMask((restore) => accepted(job, call, reserve, restore(ready)))
+    }
     const work = attempt(operation, input, { accountId: caller.accountId, requestId: caller.requestId, reservationId })
     if (cost === 0) return yield* free(caller, yield* work)
     const call: Decisions.Reserve = {
@@ -218,11 +249,61 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
   })
 
   /** What costs nothing leaves no trace in the ledger. */
-  const free = ({ accountId, requestId }: Caller, { data }: Done): Effect.Effect<Reply> =>
-    Effect.match(ledger.read(accountId), {
-      onFailure: () => ({ requestId, data, replayed: false }),
-      onSuccess: (account) => ({ requestId, data, billed: { charged: Credits.zero, balance: available(account) }, replayed: false })
+  const free = ({ accountId, requestId }: Pick<Caller, "accountId" | "requestId">, { data, retryAfter }: Done): Effect.Effect<Reply> => {
+    const reply: Reply = { requestId, data, replayed: false, ...(retryAfter === undefined ? {} : { retryAfter }) }
+    return Effect.match(ledger.read(accountId), {
+      onFailure: () => reply,
+      onSuccess: (account) => ({ ...reply, billed: { charged: Credits.zero, balance: available(account) } })
     })
+  }
+
+  /**
+   * A call that becomes a job: hold, keep the input, keep the reply, accept, answer. From then on the job's stream says how its hold ends.
+   * Until then nothing runs, so whatever fails is refused there, and given back.
+   */
+  const accepted = Effect.fnUntraced(function* <Input, A, E extends OperationError, R, EReady>(
+    job: JobDefinition<Input, A, E, R>,
+    call: JobCall,
+    reserve: Decisions.Reserve,
+    ready: Effect.Effect<{ readonly done: Done; readonly accept: Effect.Effect<void, JobWasRefused | Aggregate.Failure> }, EReady, R>
+  ): Effect.fn.Return<Reply, E | EReady | ChargeError, R> {
+    const { accountId, jobId, requestId } = call
+    const services = yield* Effect.context<R>()
+    const { reservationId } = reserve
+    // Also behind the caller's back, for as long as it takes; and what was never accepted is refused when its time is over
+    const abandon = Effect.provideContext(job.abandon(call), services).pipe(
+      // It may have succeeded by then
+      Effect.andThen(call.reservationId === null ? Effect.void : giveBack({ accountId, reservationId, requestId })),
+      Effect.andThen(unanswered.remove(reservationId)),
+      Effect.retry({ while: isTransient, schedule: PUT_RIGHT }),
+      Effect.catchCause((cause) => Effect.logWarning("A job could not be given up", cause)),
+      Effect.forkIn(scope),
+      Effect.flatMap((fiber) => Effect.timeoutOption(Fiber.join(fiber), WRITTEN_WITHIN))
+    )
+    const hold = call.reservationId === null ? undefined : yield* held(accountId, reserve, job)
+    if (hold !== undefined && "data" in hold) return hold
+    const { accept, done } = yield* Effect.tapCause(ready, () => abandon)
+    const { key } = reserve
+    if (hold !== undefined && key !== undefined) yield* Effect.tapCause(keep(accountId, reserve, key, hold.revision, done), () => abandon)
+    yield* accept.pipe(
+      Effect.retry({ while: isTransient, ...TRY_AGAIN }),
+      // Whoever has no key cannot ask what became of it, and is promised that it costs nothing
+      Effect.tapError((error) =>
+        !isTransient(error)
+          ? abandon
+          : key === undefined
+            ? Effect.andThen(promise({ accountId, reservationId, requestId, operation: reserve.operation }), abandon)
+            : Effect.void
+      ),
+      Effect.mapError((error) =>
+        error._tag === "JobWasRefused" ? new ResultWithheld() : isTransient(error) ? new OutcomeUnknown() : error
+      )
+    )
+    const answer = { requestId, data: done.data, replayed: false, job: { id: jobId } }
+    return hold === undefined
+      ? { ...(yield* free(call, done)), ...answer }
+      : { ...answer, billed: { charged: Credits.zero, balance: available(hold) } }
+  })
 
   const billed = Effect.fnUntraced(function* <E, R>(
     accountId: string,
@@ -239,20 +320,25 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
 
   // 2: hold, unless the key turns out to have done its work
 
-  const held = (accountId: string, call: Decisions.Reserve): Effect.Effect<Committed | Reply, ChargeError> =>
+  const held = <R = never>(
+    accountId: string,
+    call: Decisions.Reserve,
+    job?: Becomes<R>
+  ): Effect.Effect<Committed | Reply, ChargeError, R> =>
     Effect.catch(
       ledger.execute(accountId, Decisions.reserve(call), { $correlationId: call.requestId }),
-      (error): Effect.Effect<Committed | Reply, ChargeError> => {
+      (error): Effect.Effect<Committed | Reply, ChargeError, R> => {
         switch (error._tag) {
           case "AlreadySucceeded":
-            return replayAgain(accountId, call)
+            return replayAgain(accountId, call, job)
           case "LookupStale":
-            return heldAfterAll(accountId, call)
+            return heldAfterAll(accountId, call, job)
           case "AlreadyEnded":
             // A reservation id is new for each attempt
             return Effect.die(error)
           case "AppendInDoubt":
-            return Effect.andThen(putRight(accountId, call), Effect.fail(error))
+            // A job's hold goes back by itself: nothing accepts it any more
+            return Effect.andThen(call.job === undefined ? putRight(accountId, call) : Effect.void, Effect.fail(error))
           default:
             return Effect.fail(error)
         }
@@ -260,33 +346,40 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
     )
 
   /** It waited for the account longer than an account remembers keys: the reply may have been kept since. */
-  const heldAfterAll = Effect.fnUntraced(function* (
+  const heldAfterAll = Effect.fnUntraced(function* <R>(
     accountId: string,
-    { key: before, ...call }: Decisions.Reserve
-  ): Effect.fn.Return<Committed | Reply, ChargeError> {
+    { key: before, ...call }: Decisions.Reserve,
+    job: Becomes<R> | undefined
+  ): Effect.fn.Return<Committed | Reply, ChargeError, R> {
     const key = before && lookedUpNow(before)
-    const replay = key && (yield* replayOf(accountId, key))
-    return replay ?? (yield* held(accountId, { ...call, ...(key && { key }) }))
+    const replay = key && (yield* replayOf(accountId, key, job))
+    return replay ?? (yield* held(accountId, { ...call, ...(key && { key }) }, job))
   })
 
   /** It succeeded between the lookup and the hold. */
-  const replayAgain = Effect.fnUntraced(function* (accountId: string, { key }: Decisions.Reserve) {
-    return (key && (yield* replayOf(accountId, key))) ?? (yield* new ReplyUnavailable())
+  const replayAgain = Effect.fnUntraced(function* <R>(accountId: string, { key }: Decisions.Reserve, job: Becomes<R> | undefined) {
+    return (key && (yield* replayOf(accountId, key, job))) ?? (yield* new ReplyUnavailable())
   })
 
-  /** The kept reply, if the account says that its call succeeded; nothing when the key is free for a new attempt. */
-  const replayOf = Effect.fnUntraced(function* (accountId: string, key: Key) {
+  /**
+   * The kept reply, if the account says that its call succeeded, or the job that it became; nothing when the key is free for a new
+   * attempt. A job that began has the key, however it ended.
+   */
+  const replayOf = Effect.fnUntraced(function* <R = never>(accountId: string, key: Key, job?: Becomes<R>) {
     const kept = yield* replies.find(accountId, key.hash)
     if (kept === undefined) return undefined
     const account = yield* ledger.read(accountId)
     const end = yield* endOf(accountId, account, kept)
-    if (end === "refunded") return undefined
     const { data, fingerprint, requestId, reservationId } = kept
+    const jobId = jobIdOf(reservationId)
+    const began = job !== undefined && (yield* job.statusOf(jobId)) === "begun"
+    if (end === "refunded" && !began) return undefined
     if (fingerprint !== key.fingerprint) return yield* new Decisions.KeyReused()
-    if (end === "open") return yield* new Decisions.InFlight({ reservationId })
+    if (end === "open" && !began) return yield* new Decisions.InFlight({ reservationId })
     if (data === null) return yield* new ReplyUnavailable()
-    const reply: Reply = { requestId, data, billed: { charged: end.charged, balance: available(account) }, replayed: true }
-    return reply
+    const charged = typeof end === "string" ? Credits.zero : end.charged
+    const reply: Reply = { requestId, data, billed: { charged, balance: available(account) }, replayed: true }
+    return began ? { ...reply, job: { id: jobId } } : reply
   })
 
   /** In the account's memory, and beyond it in its stream. */
@@ -388,10 +481,11 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
     Effect.mapError((error) => (error._tag === "OutcomeUnknown" ? error : new ResultWithheld()))
   )
 
-  const replyOf = ({ reservationId, requestId }: Decisions.Reserve, { data }: Done, committed: Committed): Reply => {
+  const replyOf = ({ reservationId, requestId }: Decisions.Reserve, { data, retryAfter }: Done, committed: Committed): Reply => {
     const known = outcome(committed.state, reservationId)
     const charged = known?._tag === "succeeded" ? known.charged : Credits.zero
-    return { requestId, data, billed: { charged, balance: available(committed) }, replayed: false }
+    const reply: Reply = { requestId, data, billed: { charged, balance: available(committed) }, replayed: false }
+    return retryAfter === undefined ? reply : { ...reply, retryAfter }
   }
 
   // Ends that are not successes
@@ -417,12 +511,11 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
   /** Tells the caller so, who without a key is promised that it costs nothing: first it is written down, if that can be done now. */
   const unknown = (accountId: string, call: Decisions.Reserve): Effect.Effect<never, OutcomeUnknown> => {
     const { key, requestId, reservationId } = call
-    const promised =
-      key === undefined
-        ? Effect.timeoutOption(Effect.exit(unanswered.add({ accountId, reservationId, requestId })), WRITTEN_WITHIN)
-        : Effect.void
+    const promised = key === undefined ? promise({ accountId, reservationId, requestId }) : Effect.void
     return promised.pipe(Effect.andThen(putRight(accountId, call)), Effect.andThen(Effect.fail(new OutcomeUnknown())))
   }
+
+  const promise = (call: Omit<UnansweredCall, "at">) => Effect.timeoutOption(Effect.exit(unanswered.add(call)), WRITTEN_WITHIN)
 
   /** The caller could not be told: without a key the call must cost nothing, with one a retry may still find it settled. */
   const putRight = (accountId: string, { reservationId, requestId, key }: Decisions.Reserve) => {

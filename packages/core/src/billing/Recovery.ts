@@ -6,6 +6,7 @@
 
 import { Deadlines, type EventStore, Following, Lease, type StateStore, StreamName } from "@millrace/event-sourcing"
 import { Clock, Context, Duration, Effect, Layer, type Scope } from "effect"
+import { idOf as jobIdOf } from "../jobs/Job.ts"
 import { Account } from "../ledger/Account.ts"
 import * as Metrics from "../observability/Metrics.ts"
 import type * as Operation from "../operations/Operation.ts"
@@ -45,11 +46,15 @@ interface Hold {
 /** What is not known of a call by then never happened: no append is on its way for an hour. */
 const ARRIVES_WITHIN = Duration.toMillis("1 hour")
 
-/** Gives back what the calls took that were never answered. What fails now is tried again in the next sweep. */
-const keepPromises = Effect.gen(function* () {
+/**
+ * Gives back what the calls took that were never answered. What fails now is tried again in the next sweep. `abandon` sees to it that one
+ * which was to become a job becomes none.
+ */
+const keepPromises = Effect.fnUntraced(function* <E, R>(abandon: (call: UnansweredCall) => Effect.Effect<void, E, R>) {
   const charge = yield* Charge
   const unanswered = yield* Unanswered
   const keep = Effect.fnUntraced(function* (call: UnansweredCall) {
+    yield* abandon(call)
     const known = yield* charge.giveBack(call)
     const now = yield* Clock.currentTimeMillis
     if (known || now - call.at > ARRIVES_WITHIN) yield* unanswered.remove(call.reservationId)
@@ -104,7 +109,11 @@ const make = <Op extends Operation.Any>(
     const told = (trouble: Following.Trouble | undefined) => {
       unanswered = trouble
     }
-    const sweep = Effect.andThen(Following.insist(keepPromises, told), Effect.sleep(options.sweepEvery ?? "30 seconds"))
+    const abandon = (call: UnansweredCall) => {
+      const job = call.operation === undefined ? undefined : byKey.get(call.operation)?.job
+      return job === undefined ? Effect.void : job.abandon({ ...call, jobId: jobIdOf(call.reservationId), quantity: 0 })
+    }
+    const sweep = Effect.andThen(Following.insist(keepPromises(abandon), told), Effect.sleep(options.sweepEvery ?? "30 seconds"))
     yield* Effect.forkScoped(Lease.keep("unanswered", options)(() => Effect.forever(sweep)))
 
     return Recovery.of({

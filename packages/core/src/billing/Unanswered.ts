@@ -10,6 +10,8 @@ export const UnansweredCall = Schema.Struct({
   accountId: Schema.String,
   reservationId: Schema.String,
   requestId: Schema.String,
+  /** Set where the call was to become a job: the key of its operation. */
+  operation: Schema.optionalKey(Schema.String),
   /** When its caller was told, milliseconds since 1970. */
   at: Schema.Int
 })

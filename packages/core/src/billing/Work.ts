@@ -1,5 +1,6 @@
 /** The work of a call: run, bounded in time, its data encoded, and what it says of its upstream. */
 import { type Duration, Effect, Exit, Schema } from "effect"
+import type { JobDefinition } from "../jobs/JobDefinition.ts"
 import * as Metrics from "../observability/Metrics.ts"
 import * as Spans from "../observability/Spans.ts"
 import type * as Operation from "../operations/Operation.ts"
@@ -14,6 +15,8 @@ export interface Runnable<Input, A, E extends OperationError, R> {
   readonly check: (input: Input, caller: Omit<Operation.Caller, "reservationId">) => Effect.Effect<void, E, R>
   readonly run: (input: Input, caller: Operation.Caller) => Effect.Effect<Operation.Outcome<A>, E, R>
   readonly recover?: (reservationId: string) => Effect.Effect<Operation.Outcome<A> | undefined, E, R>
+  readonly job?: JobDefinition<Input, A, E, R>
+  readonly local?: true
   readonly timeout: Duration.Input
 }
 
@@ -21,6 +24,7 @@ export interface Runnable<Input, A, E extends OperationError, R> {
 export interface Done {
   readonly data: string
   readonly quantity?: number
+  readonly retryAfter?: number
 }
 
 const encoders = new WeakMap<object, (data: unknown) => unknown>()
@@ -28,7 +32,7 @@ const encoders = new WeakMap<object, (data: unknown) => unknown>()
 /** An upstream's answer that its own schema refuses is no answer. */
 export const encode = <A>(
   { success }: { readonly success: Schema.Codec<A, unknown> },
-  { data, quantity }: Operation.Outcome<A>,
+  { data, quantity, retryAfter }: Operation.Outcome<A>,
   upstream: string
 ): Effect.Effect<Done, UpstreamUnavailable> =>
   Effect.try({
@@ -38,7 +42,11 @@ export const encode = <A>(
         encoder = Schema.encodeUnknownSync(Schema.toCodecJson(success))
         encoders.set(success, encoder)
       }
-      return { data: JSON.stringify(encoder(data)), ...(quantity === undefined ? {} : { quantity }) }
+      return {
+        data: JSON.stringify(encoder(data)),
+        ...(quantity === undefined ? {} : { quantity }),
+        ...(retryAfter === undefined ? {} : { retryAfter })
+      }
     },
     catch: (error) => new UpstreamUnavailable({ upstream, reason: String(error) })
   })
@@ -66,7 +74,7 @@ export const make: Effect.Effect<Attempt, never, CircuitBreaker> = Effect.gen(fu
         Effect.flatMap((outcome) => encode(operation, outcome, upstream)),
         Effect.onExit((exit) => {
           ended(upstream, exit)
-          const found = foundBy(exit)
+          const found = operation.local === true ? undefined : foundBy(exit)
           return found === undefined ? Effect.void : breaker.record(upstream, found)
         })
       )

@@ -2,8 +2,13 @@
  * One billable operation: its contract, how it is counted, what is checked before credits are held, and what runs while
  * they are. Everything else about it (endpoint, OpenAPI, catalog entry, client, generators) derives from this value.
  */
-import { type Duration, Effect, type Schema } from "effect"
-import type { OperationError, UpstreamNotConfigured } from "./OperationError.ts"
+import { type Duration, Effect, Schema, Struct } from "effect"
+import * as Download from "../jobs/Download.ts"
+import * as JobDefinition from "../jobs/JobDefinition.ts"
+import { Jobs } from "../jobs/Jobs.ts"
+import { type Family, isOpen, type JobView, RETRY_AFTER, type ReadError, unreadable, viewer } from "../jobs/JobView.ts"
+import { BlobStore } from "../vault/BlobStore.ts"
+import { NotFound, type OperationError, TooManyJobs, type UpstreamNotConfigured } from "./OperationError.ts"
 
 type Fields = Schema.Struct.Fields
 type Path = `/${string}`
@@ -31,6 +36,8 @@ export interface Caller {
 export interface Outcome<A> {
   readonly data: A
   readonly quantity?: number
+  /** The answer is not the last word: seconds after which to ask again. */
+  readonly retryAfter?: number
 }
 
 export interface Operation<
@@ -60,7 +67,15 @@ export interface Operation<
   readonly run: (input: Input<Params, Query, Body>, caller: Caller) => Effect.Effect<Outcome<Success["Type"]>, E, R>
   /** For operations that create or change something: what became of a call whose process died; nothing when it left no trace. */
   readonly recover?: (reservationId: string) => Effect.Effect<Outcome<Success["Type"]> | undefined, E, R>
-  /** The hold outlives this by at least thirty seconds. */
+  /** For an operation that becomes a job: the call only accepts it, and a runner does the work. */
+  readonly job?: JobDefinition.JobDefinition<Input<Params, Query, Body>, Success["Type"], E, R>
+  /** For one that gives a file: what the call answers describes it, this gives its bytes. */
+  readonly download?: (input: Input<Params, Query, Body>, caller: Omit<Caller, "reservationId">) => Effect.Effect<Download.Download, E, R>
+  /** Of the files that it gives. */
+  readonly contentTypes?: ReadonlyArray<string>
+  /** Asks no upstream, so no circuit is its concern. */
+  readonly local?: true
+  /** The hold outlives this by at least thirty seconds; a job's attempt is given up then. */
   readonly timeout: Duration.Input
   /** Fields of input or data that are never echoed, logged or written in clear. */
   readonly secret: ReadonlyArray<string>
@@ -80,13 +95,27 @@ export interface Link {
   readonly parameters: Readonly<Record<string, string>>
 }
 
+// biome-ignore-start lint/suspicious/noExplicitAny: inputs are contravariant, so only `any` admits every operation
+
+type Whole = Operation<string, string, Path, any, any, any, Schema.Codec<any, any>, OperationError, any>
+
 /** Any operation, for lists of them. */
-// biome-ignore lint/suspicious/noExplicitAny: inputs are contravariant, so only `any` admits every operation
-export type Any = Operation<string, string, Path, any, any, any, Schema.Codec<any, any>, OperationError, any>
+export interface Any extends Omit<Whole, "quantity" | "check" | "run" | "recover" | "job" | "download" | "example"> {
+  readonly quantity: (input: any) => number
+  readonly check: (input: any, caller: Omit<Caller, "reservationId">) => Effect.Effect<void, OperationError, any>
+  readonly run: (input: any, caller: Caller) => Effect.Effect<Outcome<any>, OperationError, any>
+  readonly recover?: (reservationId: string) => Effect.Effect<Outcome<any> | undefined, OperationError, any>
+  readonly job?: JobDefinition.JobDefinition<any, any, OperationError, any>
+  readonly download?: (input: any, caller: Omit<Caller, "reservationId">) => Effect.Effect<Download.Download, OperationError, any>
+  readonly example?: { readonly input: any; readonly data: any }
+}
 
 /** What an operation needs to run. */
-export type Services<Op extends Any> =
-  Op extends Operation<string, string, Path, infer _P, infer _Q, infer _B, infer _S, infer _E, infer R> ? R : never
+export type Services<Op extends Any> = Op extends { readonly run: (input: any, caller: Caller) => Effect.Effect<any, any, infer R> }
+  ? R
+  : never
+
+// biome-ignore-end lint/suspicious/noExplicitAny: as above
 
 export const make = <
   const Key extends string,
@@ -123,6 +152,7 @@ export const make = <
     readonly unit?: string
     readonly quantity?: (input: Input<Params, Query, Body>) => number
     readonly recover?: (reservationId: string) => Effect.Effect<Outcome<Success["Type"]> | undefined, ERecover, RRecover>
+    readonly local?: true
     readonly timeout?: Duration.Input
     readonly secret?: ReadonlyArray<string>
     readonly configured?: Effect.Effect<void, UpstreamNotConfigured, RConfigured>
@@ -147,9 +177,303 @@ export const make = <
   check: options.check ?? (() => Effect.void),
   run: options.run,
   ...(options.recover === undefined ? {} : { recover: options.recover }),
+  ...(options.local === undefined ? {} : { local: options.local }),
   timeout: options.timeout ?? "30 seconds",
   secret: options.secret ?? [],
   configured: options.configured ?? Effect.void,
   ...(options.example === undefined ? {} : { example: options.example }),
   ...(options.links === undefined ? {} : { links: options.links })
 })
+
+// jobs
+
+/**
+ * Jobs that are read alike, whichever operation made them: `result` is what they come to, `checkpoint` what they may record on the way,
+ * and `path` where one is read, with its id as the parameter `job`.
+ */
+export const family = <A, const P extends Path, Checkpoint = null>(
+  name: string,
+  {
+    checkpoint,
+    path,
+    resource,
+    result
+  }: {
+    /** A word such as `image`, for where there is none. */
+    readonly resource: string
+    readonly path: P
+    readonly result: Schema.Codec<A, unknown>
+    readonly checkpoint?: Schema.Codec<Checkpoint, unknown>
+  }
+): Family<A, Checkpoint, P> => ({
+  name,
+  resource,
+  path,
+  result,
+  // Without one nothing is ever recorded
+  checkpoint: checkpoint ?? (Schema.Null as unknown as Schema.Codec<Checkpoint, unknown>)
+})
+
+/** Room for the jobs of one operation: how many run at once, in all and of one account, and how many of one account may wait or run. */
+const LIMITS: JobDefinition.JobLimits = { atOnce: 16, atOnceOfAccount: 8, ofAccount: 10_000 }
+
+/**
+ * An operation that becomes a job: its call is answered by `created` as soon as the job is accepted, and a runner does the work, as often
+ * as `attempts` where it fails in a way that may pass. What is done is charged when it has succeeded; all else costs nothing.
+ */
+export const job = <
+  const Key extends string,
+  const Method extends string,
+  const P extends Path,
+  Success extends Schema.Codec<unknown, unknown>,
+  A,
+  Checkpoint,
+  ERun extends OperationError,
+  RRun,
+  Params extends Fields = {},
+  Query extends Fields = {},
+  Body extends Fields = {},
+  ECheck extends OperationError = never,
+  RCheck = never,
+  RConfigured = never
+>(
+  key: Key,
+  options: {
+    readonly summary: string
+    readonly description?: string
+    readonly route: {
+      readonly method: Method
+      readonly path: P
+      readonly params?: Params
+      readonly query?: Query
+      readonly body?: Body
+      readonly status?: 200 | 201 | 202
+    }
+    readonly family: Family<A, Checkpoint>
+    readonly success: Success
+    /** The call's answer, from the job as it is then: mostly just accepted, or later for a caller that waited. */
+    readonly created: (job: JobView<A, Checkpoint>) => NoInfer<Success["Type"]>
+    readonly run: (
+      input: Input<Params, Query, Body>,
+      job: JobDefinition.RunningJob<Checkpoint>
+    ) => Effect.Effect<JobDefinition.JobOutcome<A>, ERun, RRun>
+    readonly check?: (input: Input<Params, Query, Body>, caller: Omit<Caller, "reservationId">) => Effect.Effect<void, ECheck, RCheck>
+    /** `call` by default. */
+    readonly unit?: string
+    readonly quantity?: (input: Input<Params, Query, Body>) => number
+    /** Of one attempt: 5 minutes by default. */
+    readonly timeout?: Duration.Input
+    /** 5 by default; those that were handed back do not count. */
+    readonly attempts?: number
+    /** From its acceptance to its end: 6 hours by default. Then it has failed. */
+    readonly deadline?: Duration.Input
+    /** How long what it came to is kept: 24 hours by default. */
+    readonly retention?: Duration.Input
+    readonly limits?: Partial<JobDefinition.JobLimits>
+    readonly secret?: ReadonlyArray<string>
+    readonly configured?: Effect.Effect<void, UpstreamNotConfigured, RConfigured>
+    readonly example?: { readonly input: NoInfer<Input<Params, Query, Body>>; readonly data: NoInfer<Success["Type"]> }
+    readonly links?: ReadonlyArray<Link>
+  }
+): Operation<Key, Method, P, Params, Query, Body, Success, ERun | ECheck | TooManyJobs | ReadError, RRun | RCheck | RConfigured | Jobs> => {
+  const { attempts = 5, check, deadline = "6 hours", retention = "24 hours", timeout = "5 minutes" } = options
+  const limits = { ...LIMITS, ...options.limits }
+  const { run: _, ...described } = options
+  const operation = make<
+    Key,
+    Method,
+    P,
+    Success,
+    ERun | ReadError,
+    RRun | Jobs,
+    Params,
+    Query,
+    Body,
+    ECheck | TooManyJobs | ReadError,
+    RCheck | Jobs,
+    never,
+    never,
+    RConfigured
+  >(key, {
+    ...described,
+    timeout,
+    check: Effect.fnUntraced(function* (input, caller) {
+      if (check !== undefined) yield* check(input, caller)
+      const jobs = yield* Jobs
+      const room = jobs.admit({ accountId: caller.accountId, limit: limits.ofAccount })
+      yield* Effect.mapError(room, (error) => (error instanceof TooManyJobs ? error : unreadable(options.family.resource)(error)))
+    }),
+    run: () => Effect.die(new Error(`${key} is a job: it is accepted, not run`))
+  })
+  const { params, query, body } = operation.route
+  return {
+    ...operation,
+    job: JobDefinition.define({
+      ...options,
+      key,
+      // A struct of the three is what the call is given, which no type can tell of fields not known yet
+      input: Schema.Struct({ ...params, ...query, ...body }) as unknown as Schema.Codec<Input<Params, Query, Body>, unknown>,
+      attempts,
+      deadline,
+      retention,
+      limits
+    })
+  }
+}
+
+/** Where one job is meant: its id. What is no id at all is as good as one that is not there. */
+const JobParams = { job: Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(100)) }
+type JobParams = typeof JobParams
+
+interface Described {
+  readonly summary: string
+  readonly description?: string
+}
+
+/** Reads a family's jobs. What `view` makes of one may depend on the query, such as a page of its results. */
+export const readJob = <
+  const Key extends string,
+  A,
+  Checkpoint,
+  const P extends Path,
+  Success extends Schema.Top,
+  E extends ReadError,
+  R,
+  Query extends Fields = {}
+>(
+  key: Key,
+  of: Family<A, Checkpoint, P>,
+  options: Described & {
+    readonly query?: Query
+    readonly success: Success
+    readonly view: (job: JobView<A, Checkpoint>, input: Input<JobParams, Query, {}>) => Effect.Effect<Success["Type"], E, R>
+    readonly example?: { readonly input: NoInfer<Input<JobParams, Query, {}>>; readonly data: NoInfer<Success["Type"]> }
+    readonly links?: ReadonlyArray<Link>
+  }
+): Operation<Key, "GET", P, JobParams, Query, {}, Success, E | ReadError, R | Jobs> => {
+  const viewOf = viewer(of)
+  return make(key, {
+    ...Struct.omit(options, ["query", "view"]),
+    route: { method: "GET", path: of.path, params: JobParams, ...(options.query === undefined ? {} : { query: options.query }) },
+    local: true,
+    run: Effect.fnUntraced(function* (input: Input<JobParams, Query, {}>, { accountId }) {
+      const jobs = yield* Jobs
+      const jobId = String(input["job" as keyof typeof input])
+      const view = viewOf(jobs, jobId, yield* Effect.mapError(jobs.find(accountId, of, jobId), unreadable(of.resource)))
+      const data = yield* options.view(view, input)
+      return { data, ...(isOpen(view) ? { retryAfter: RETRY_AFTER } : {}) }
+    })
+  })
+}
+
+/** Ends one of a family's jobs, and destroys whatever is kept of it. One that has not ended yet costs nothing then. */
+export const cancelJob = <const Key extends string, const P extends Path>(
+  key: Key,
+  { path, ...of }: Family<unknown, unknown, P>,
+  options: Described & { readonly example?: { readonly input: { readonly job: string }; readonly data: typeof Cancelled.Type } }
+): Operation<Key, "DELETE", P, JobParams, {}, {}, typeof Cancelled, ReadError, Jobs> =>
+  make(key, {
+    ...options,
+    route: { method: "DELETE", path, params: JobParams },
+    success: Cancelled,
+    local: true,
+    run: Effect.fnUntraced(function* ({ job: jobId }, { accountId }) {
+      const jobs = yield* Jobs
+      const cancelled = yield* Effect.mapError(jobs.cancel(accountId, of, jobId), unreadable(of.resource))
+      return { data: { cancelled, job_id: jobId } }
+    })
+  })
+
+export const Cancelled = Schema.Struct({
+  /** Whether this ended it: then it costs nothing. Else it had ended before, and is purged now. */
+  cancelled: Schema.Boolean,
+  job_id: Schema.String
+})
+
+export const JobFile = Schema.Struct({
+  job_id: Schema.String,
+  content_type: Schema.String,
+  /** Bytes. */
+  size: Schema.Int,
+  /** Names these very bytes. */
+  tag: Schema.String
+})
+
+type Below<P extends Path, Last extends string> = P extends `/${infer Rest}` ? `/${Rest}/${Last}` : never
+
+/** Of several files, which: counted from 1. */
+const FileQuery = { part: Schema.optionalKey(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100 }))) }
+
+const EXAMPLE_TAG = "3f5a7c9b1d2e"
+
+/** Its answer is a file. */
+export type FileOperation<Key extends string, P extends Path> = Operation<
+  Key,
+  "GET",
+  P,
+  JobParams,
+  typeof FileQuery,
+  {},
+  typeof JobFile,
+  ReadError,
+  Jobs | BlobStore
+> & {
+  readonly contentTypes: ReadonlyArray<string>
+  readonly download: (
+    input: { readonly job: string; readonly part?: number },
+    caller: Omit<Caller, "reservationId">
+  ) => Effect.Effect<Download.Download, ReadError, Jobs | BlobStore>
+}
+
+/** Gives a file that one of a family's jobs made: its first, unless another `part` is asked for. What the call answers describes it. */
+export const downloadJob = <const Key extends string, const P extends Path>(
+  key: Key,
+  of: Family<unknown, unknown, P>,
+  options: Described & {
+    readonly contentTypes: ReadonlyArray<string>
+    /** What it is asked with. */
+    readonly example?: { readonly job: string; readonly part?: number }
+  }
+): FileOperation<Key, Below<P, "artifact">> => {
+  const { contentTypes, example, ...described } = options
+  const fileOf = Effect.fnUntraced(function* (
+    { job: jobId, part = 1 }: { readonly job: string; readonly part?: number },
+    accountId: string
+  ) {
+    const jobs = yield* Jobs
+    const { job } = yield* Effect.mapError(jobs.find(accountId, of, jobId), unreadable(of.resource))
+    const artifact = job.status === "succeeded" ? job.artifacts[part - 1] : undefined
+    if (artifact === undefined) return yield* new NotFound({ resource: of.resource })
+    return { artifact, place: { accountId, jobId, part, resource: of.resource } }
+  })
+  const operation = make(key, {
+    ...described,
+    ...(example === undefined
+      ? {}
+      : {
+          example: { input: example, data: { job_id: example.job, content_type: contentTypes[0] ?? "", size: 146_515, tag: EXAMPLE_TAG } }
+        }),
+    route: {
+      method: "GET",
+      path: `${of.path}/artifact` as Below<P, "artifact">,
+      params: JobParams,
+      query: FileQuery
+    },
+    success: JobFile,
+    local: true,
+    run: Effect.fnUntraced(function* (input, { accountId }) {
+      const { artifact } = yield* fileOf(input, accountId)
+      // So that a host without a place for files says so before anything else
+      yield* BlobStore
+      return { data: { job_id: input.job, content_type: artifact.contentType, size: artifact.size, tag: artifact.id } }
+    })
+  })
+  return {
+    ...operation,
+    contentTypes,
+    download: Effect.fnUntraced(function* (input, { accountId }) {
+      const { artifact, place } = yield* fileOf(input, accountId)
+      return Download.of(yield* BlobStore, artifact, place)
+    })
+  }
+}

@@ -29,4 +29,11 @@ export class UpstreamNotConfigured extends Schema.TaggedError<UpstreamNotConfigu
   upstream: Schema.String
 }) {}
 
-export type OperationError = InvalidInput | NotFound | UpstreamUnavailable | UpstreamNotConfigured
+/** So many jobs wait or run already: of this account, or of all at this host. Nothing was held. `retryAfter` in seconds. */
+export class TooManyJobs extends Schema.TaggedError<TooManyJobs>()("TooManyJobs", {
+  scope: Schema.Literals(["account", "host"]),
+  limit: Schema.Int,
+  retryAfter: Schema.Int
+}) {}
+
+export type OperationError = InvalidInput | NotFound | UpstreamUnavailable | UpstreamNotConfigured | TooManyJobs

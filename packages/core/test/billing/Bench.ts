@@ -145,7 +145,7 @@ const unreachable: StateStore.StateStore["Service"] = {
 }
 
 /** A way to the stores that can be changed while it is used. */
-const way = (to: Stores) => {
+export const way = (to: Stores) => {
   let { events, states } = to
   const each = <A, E>(call: (store: Stores) => Effect.Effect<A, E>) => Effect.suspend(() => call({ events, states }))
   const streamed = <A, E>(call: (store: Stores) => Stream.Stream<A, E>) => Stream.suspend(() => call({ events, states }))

@@ -54,7 +54,7 @@ export const dress = <R>(operation: Some<R>, services: Context.Context<R>, weath
   const { world, delivered } = weather
   const timeout = Duration.toMillis(operation.timeout)
   const encode = Schema.encodeUnknownSync(Schema.toCodecJson(operation.success))
-  const { recover, ...rest } = operation
+  const { recover, job: _, download: __, ...rest } = operation
 
   const run: Dressed["run"] = (input, caller) =>
     Effect.suspend((): Effect.Effect<Operation.Outcome<unknown>, OperationError> => {

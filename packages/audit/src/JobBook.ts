@@ -1,0 +1,91 @@
+/** The jobs of the log as far as it was read: what their accounts' money has to agree with. */
+import { type Account, Job } from "@millrace/core"
+import { EventCodec, StreamName } from "@millrace/event-sourcing"
+import type { Say } from "./AccountReplay.ts"
+import type { Replay } from "./Categories.ts"
+
+/** What one job came to, which is all that is remembered of it once its account has followed. */
+interface Known {
+  job: Job.Job
+  /** When its last event was decided, milliseconds since 1970. */
+  at: number
+  position: string
+}
+
+/** A hold as its account has it now; undefined where it is not open; `unknown` where the account was not replayed to here. */
+export type FindHold = (accountId: string, reservationId: string) => Account.Hold | "unknown" | undefined
+
+const codec = EventCodec.make(Job.Job)
+
+export class JobBook {
+  readonly #jobs = new Map<string, Known>()
+  readonly #doubtful = new Set<string>()
+  readonly #findHold: FindHold
+
+  constructor(findHold: FindHold) {
+    this.#findHold = findHold
+  }
+
+  /** Undefined where its stream could not be replayed. */
+  get(jobId: string): Job.Job | undefined {
+    return this.#doubtful.has(jobId) ? undefined : (this.#jobs.get(jobId)?.job ?? Job.Job.initial)
+  }
+
+  begin(stream: StreamName.StreamName, say: Say): Replay {
+    const jobId = StreamName.id(stream)
+    const known: Known = { job: Job.Job.initial, at: 0, position: "" }
+    this.#jobs.set(jobId, known)
+    return (type, data, at, position) => {
+      const event = codec.decode(type, data)
+      if (event._tag === "JobAccepted") {
+        const wrong = this.#unpaid(jobId, event)
+        if (wrong !== undefined) say("job-is-accepted-under-its-hold", wrong)
+      }
+      known.job = Job.Job.evolve(known.job, event, at)
+      known.at = at
+      known.position = position
+    }
+  }
+
+  lost(stream: StreamName.StreamName): void {
+    this.#doubtful.add(StreamName.id(stream))
+  }
+
+  #unpaid(jobId: string, { accountId, operation, quantity, reservationId }: Job.Accepted): string | undefined {
+    if (reservationId === null) return undefined
+    const hold = this.#findHold(accountId, reservationId)
+    if (hold === "unknown") return undefined
+    if (hold === undefined) return `reservation ${reservationId} was not open in account ${accountId}`
+    if (hold.jobId !== jobId)
+      return `reservation ${reservationId} was held for ${hold.jobId === undefined ? "no job" : `job ${hold.jobId}`}`
+    return hold.operation === operation && hold.quantity === quantity
+      ? undefined
+      : `${quantity} of ${operation} was accepted, ${hold.quantity} of ${hold.operation} held`
+  }
+
+  /** What is still open of jobs, `margin` milliseconds after it should not be. */
+  *overdue(
+    now: number,
+    margin: number
+  ): Iterable<{ readonly jobId: string; readonly position: string; readonly rule: string; readonly detail: string }> {
+    for (const [jobId, { at, job, position }] of this.#jobs) {
+      if (this.#doubtful.has(jobId) || job.status === "absent") continue
+      if (Job.isOpen(job)) {
+        const { deadline } = job.accepted
+        if (deadline + margin <= now)
+          yield {
+            jobId,
+            position,
+            rule: "job-ends-by-its-deadline",
+            detail: `it was to end by ${new Date(deadline).toISOString()} and is ${job.status}`
+          }
+        continue
+      }
+      const { accountId, reservationId } = job.status === "refused" ? job : job.accepted
+      const hold = reservationId === null ? undefined : this.#findHold(accountId, reservationId)
+      const since = job.status === "refused" ? at : job.endedAt
+      if (hold !== undefined && hold !== "unknown" && since + margin <= now)
+        yield { jobId, position, rule: "job-is-settled", detail: `it ${job.status}, and reservation ${reservationId} is still open` }
+    }
+  }
+}

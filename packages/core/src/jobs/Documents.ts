@@ -1,0 +1,70 @@
+/**
+ * What jobs are asked, where they stand and what they came to: sealed under a key of the job's own, in the state store. A document is named
+ * after what is stored, so none is ever overwritten: the log says which one counts.
+ */
+import { hash } from "node:crypto"
+import { StateStore } from "@millrace/event-sourcing"
+import { Array, Effect } from "effect"
+import { ofJob, Tampered, Vault, type VaultFailure } from "../vault/Vault.ts"
+import type { Document } from "./Job.ts"
+
+export type Purpose = "input" | "checkpoint" | "result" | "details"
+
+/** Whose documents: the job's, which end with the account's. */
+export interface Owner {
+  readonly jobId: string
+  readonly accountId: string
+}
+
+export interface Documents {
+  readonly keep: (owner: Owner, purpose: Purpose, text: string) => Effect.Effect<Document, VaultFailure>
+  /** `Tampered` also where it is not there. */
+  readonly open: (owner: Owner, purpose: Purpose, document: Document) => Effect.Effect<string, VaultFailure>
+  /** One that no longer counts. */
+  readonly drop: (owner: Owner, document: Document) => Effect.Effect<void, StateStore.StateUnavailable>
+  /** Destroys the job's key, and with it all its documents and artifacts; then clears away what nobody can read any more. */
+  readonly destroy: (owner: Owner) => Effect.Effect<void, StateStore.StateUnavailable>
+}
+
+const SPACE = "jobs"
+const PAGE = 100
+
+const purposeOf = (purpose: Purpose): string => `job-${purpose}`
+const keyOf = ({ jobId }: Owner, { hash }: Document): string => `${jobId}/${hash}`
+
+export const make: Effect.Effect<Documents, never, Vault | StateStore.StateStore> = Effect.gen(function* () {
+  const vault = yield* Vault
+  const states = yield* StateStore.StateStore
+  // Nothing is expected of an entry, so nothing conflicts
+  const write = (changes: Array.NonEmptyReadonlyArray<StateStore.Change>) =>
+    Effect.asVoid(Effect.catchTag(states.write(changes), "StateConflict", Effect.die))
+  const subjectOf = ({ accountId, jobId }: Owner) => ofJob(jobId, accountId)
+
+  return {
+    keep: Effect.fnUntraced(function* (owner, purpose, text) {
+      const sealed = Buffer.from(yield* vault.seal(subjectOf(owner), purposeOf(purpose), text))
+      const document: Document = { size: sealed.length, hash: hash("sha256", sealed, "base64url") }
+      yield* write([{ _tag: "put", space: SPACE, key: keyOf(owner, document), value: sealed }])
+      return document
+    }),
+    open: Effect.fnUntraced(function* (owner, purpose, document) {
+      const entry = yield* states.get(SPACE, keyOf(owner, document))
+      const sealed = entry === undefined ? "" : Buffer.from(entry.value).toString("latin1")
+      if (hash("sha256", sealed, "base64url") !== document.hash)
+        return yield* new Tampered({ subject: owner.jobId, purpose: purposeOf(purpose) })
+      return yield* vault.open(subjectOf(owner), purposeOf(purpose), sealed)
+    }),
+    drop: (owner, document) => write([{ _tag: "remove", space: SPACE, key: keyOf(owner, document) }]),
+    destroy: Effect.fnUntraced(function* (owner) {
+      yield* vault.destroy(subjectOf(owner))
+      for (;;) {
+        const entries = yield* states.list(SPACE, { after: `${owner.jobId}/`, limit: PAGE })
+        const removals = entries
+          .filter(({ key }) => key.startsWith(`${owner.jobId}/`))
+          .map(({ key }): StateStore.Change => ({ _tag: "remove", space: SPACE, key }))
+        if (!Array.isArrayNonEmpty(removals)) return
+        yield* write(removals)
+      }
+    })
+  }
+})

@@ -1,0 +1,329 @@
+/**
+ * A job: work that outlasts the call that asked for it. Its stream is the only judge of what became of it: whether it was accepted, which
+ * attempt holds it, how it ended. The account follows. Stream `job-{jobId}`.
+ *
+ * The number of an attempt is its fencing token: what an attempt says that is no longer the newest is refused, so of any number of runners
+ * at most one records a result.
+ */
+import type { Decider, Decision } from "@millrace/event-sourcing"
+import { Result, Schema } from "effect"
+import { bare } from "../ledger/Draft.ts"
+import { Timestamp } from "../Timestamp.ts"
+
+/** A job is named after the reservation that pays for it. */
+export const idOf = (reservationId: string): string => `job_${bare(reservationId)}`
+
+const ID = /^job_[0-9A-HJKMNP-TV-Z]{26}$/u
+
+/** Whether a text may be a job's id at all. */
+export const isId = (text: string): boolean => ID.test(text)
+
+// events
+
+/** What is kept sealed outside the log: its size in bytes and its SHA-256, base64url, both as it is stored. */
+export const Document = Schema.Struct({ size: Schema.Int, hash: Schema.String })
+export type Document = typeof Document.Type
+
+/** A file that a job made. `id`: SHA-256 of what is stored, by which it is found; `size` in bytes of the file itself. */
+export const Artifact = Schema.Struct({ id: Schema.String, size: Schema.Int, contentType: Schema.String })
+export type Artifact = typeof Artifact.Type
+
+/**
+ * Why an attempt, or a job, came to nothing: what the operation said; `Defect`, a bug; `Abandoned`, its runners died; `TooLate`, its
+ * deadline passed; `Unreadable`, what was asked cannot be read any more, as after its account was erased.
+ */
+export const Failure = Schema.Literals([
+  "InvalidInput",
+  "NotFound",
+  "UpstreamUnavailable",
+  "UpstreamNotConfigured",
+  "Defect",
+  "Abandoned",
+  "TooLate",
+  "Unreadable"
+])
+export type Failure = typeof Failure.Type
+
+export const JobEvent = Schema.TaggedUnion({
+  JobAccepted: {
+    accountId: Schema.String,
+    operation: Schema.String,
+    /** The operations that read it are those of this name. */
+    family: Schema.String,
+    requestId: Schema.String,
+    /** The hold that pays for it; null where it costs nothing. */
+    reservationId: Schema.NullOr(Schema.String),
+    /** Units that it is held for. */
+    quantity: Schema.Int,
+    input: Document,
+    /** How many attempts there may be, but for those handed back. */
+    attempts: Schema.Int,
+    /** From then on it has failed. */
+    deadline: Timestamp,
+    /** How long what it came to is kept after its end, milliseconds. */
+    retention: Schema.Int
+  },
+  /** Nobody accepted it in time: the first and only event. */
+  JobRefused: { accountId: Schema.String, reservationId: Schema.String },
+  JobStarted: { runner: Schema.String, attempt: Schema.Int, leaseUntil: Timestamp },
+  JobLeaseExtended: { attempt: Schema.Int, leaseUntil: Timestamp },
+  JobProgressed: {
+    attempt: Schema.Int,
+    /** 0 to 100; never less than before. */
+    percent: Schema.Int,
+    checkpoint: Schema.optionalKey(Document)
+  },
+  /** The attempt is over, the job is not: handed back, or failed in a way that may pass. */
+  JobReleased: {
+    attempt: Schema.Int,
+    /** The next attempt may start from then on. */
+    startFrom: Timestamp,
+    failure: Schema.optionalKey(Failure)
+  },
+  JobSucceeded: {
+    attempt: Schema.Int,
+    /** Units that were done. */
+    quantity: Schema.Int,
+    result: Document,
+    artifacts: Schema.Array(Artifact),
+    retainUntil: Timestamp
+  },
+  JobFailed: {
+    /** The newest attempt; 0 where none was made. */
+    attempt: Schema.Int,
+    failure: Failure,
+    /** Whether it might have passed, had there been another attempt. */
+    mayPass: Schema.Boolean,
+    /** What the caller can do about it. */
+    details: Schema.optionalKey(Document),
+    retainUntil: Timestamp
+  },
+  JobCancelled: { retainUntil: Timestamp },
+  /** What was sealed for it can be read by nobody any more. */
+  JobPurged: {}
+})
+export type JobEvent = typeof JobEvent.Type
+
+export type EventOf<Tag extends JobEvent["_tag"]> = Extract<JobEvent, { readonly _tag: Tag }>
+
+// state
+
+export type Accepted = Omit<EventOf<"JobAccepted">, "_tag">
+
+interface Common {
+  readonly accepted: Accepted
+  readonly acceptedAt: Timestamp
+  /** The newest attempt; 0 before the first. */
+  readonly attempt: number
+  /** Attempts that were not handed back. */
+  readonly tries: number
+  readonly percent: number
+  readonly checkpoint: Document | undefined
+}
+
+interface Ending {
+  readonly endedAt: Timestamp
+  readonly retainUntil: Timestamp
+  readonly purged: boolean
+}
+
+export type Queued = Common & { readonly status: "queued"; readonly startFrom: Timestamp }
+export type Running = Common & { readonly status: "running"; readonly runner: string; readonly leaseUntil: Timestamp }
+export type Succeeded = Common &
+  Ending & {
+    readonly status: "succeeded"
+    readonly quantity: number
+    readonly result: Document
+    readonly artifacts: ReadonlyArray<Artifact>
+  }
+export type Failed = Common & Ending & { readonly status: "failed"; readonly failure: Failure; readonly details: Document | undefined }
+export type Cancelled = Common & Ending & { readonly status: "cancelled" }
+
+export type Begun = Queued | Running | Succeeded | Failed | Cancelled
+export type Ended = Succeeded | Failed | Cancelled
+export type Job =
+  | { readonly status: "absent" }
+  | { readonly status: "refused"; readonly accountId: string; readonly reservationId: string }
+  | Begun
+
+export const isOpen = (job: Job): job is Queued | Running => job.status === "queued" || job.status === "running"
+export const isEnded = (job: Job): job is Ended => job.status === "succeeded" || job.status === "failed" || job.status === "cancelled"
+
+const evolve = (job: Job, event: JobEvent, at: Timestamp): Job => {
+  switch (event._tag) {
+    case "JobAccepted": {
+      const { _tag: _, ...accepted } = event
+      if (job.status !== "absent") throw new Error("A job is accepted first, and once")
+      return { status: "queued", accepted, acceptedAt: at, attempt: 0, tries: 0, percent: 0, checkpoint: undefined, startFrom: at }
+    }
+    case "JobRefused": {
+      const { accountId, reservationId } = event
+      if (job.status !== "absent") throw new Error("A job that began is not refused")
+      return { status: "refused", accountId, reservationId }
+    }
+    case "JobStarted": {
+      const { attempt, leaseUntil, runner } = event
+      if (!isOpen(job) || attempt !== job.attempt + 1) throw new Error(`Attempt ${attempt} does not follow`)
+      return { ...commonOf(job), status: "running", attempt, tries: job.tries + 1, runner, leaseUntil }
+    }
+    case "JobLeaseExtended":
+      return { ...current(job, event.attempt), leaseUntil: event.leaseUntil }
+    case "JobProgressed": {
+      const { attempt, checkpoint, percent } = event
+      const running = current(job, attempt)
+      return { ...running, percent, checkpoint: checkpoint ?? running.checkpoint }
+    }
+    case "JobReleased": {
+      const { attempt, failure, startFrom } = event
+      const running = current(job, attempt)
+      return { ...commonOf(running), status: "queued", tries: running.tries - (failure === undefined ? 1 : 0), startFrom }
+    }
+    case "JobSucceeded": {
+      const { artifacts, attempt, quantity, result, retainUntil } = event
+      const common = { ...commonOf(current(job, attempt)), percent: 100 }
+      return { ...common, status: "succeeded", quantity, result, artifacts, endedAt: at, retainUntil, purged: false }
+    }
+    case "JobFailed": {
+      const { details, failure, retainUntil } = event
+      return { ...commonOf(open(job)), status: "failed", failure, details, endedAt: at, retainUntil, purged: false }
+    }
+    case "JobCancelled":
+      return { ...commonOf(open(job)), status: "cancelled", endedAt: at, retainUntil: event.retainUntil, purged: false }
+    case "JobPurged":
+      if (!isEnded(job)) throw new Error("A job that has not ended is not purged")
+      return { ...job, purged: true }
+  }
+}
+
+const commonOf = ({ accepted, acceptedAt, attempt, tries, percent, checkpoint }: Begun): Common => ({
+  accepted,
+  acceptedAt,
+  attempt,
+  tries,
+  percent,
+  checkpoint
+})
+
+// That it is so is the deciders' promise: without it the log is not one this code wrote
+
+const open = (job: Job): Queued | Running => {
+  if (!isOpen(job)) throw new Error("The job is not open")
+  return job
+}
+
+const current = (job: Job, attempt: number): Running => {
+  if (job.status !== "running" || job.attempt !== attempt) throw new Error(`Attempt ${attempt} is over`)
+  return job
+}
+
+export const Job: Decider<Job, JobEvent> = { category: "job", events: JobEvent, initial: { status: "absent" }, evolve }
+
+// decisions
+
+type Decided<E = never> = Decision<JobEvent, E>
+
+/** Its hold was given back before it could be accepted. */
+export class JobWasRefused extends Schema.TaggedError<JobWasRefused>()("JobWasRefused", {}) {}
+/** Another attempt has begun, or the job has ended: what this one says does not count. */
+export class AttemptOver extends Schema.TaggedError<AttemptOver>()("AttemptOver", { attempt: Schema.Int }) {}
+
+const NOTHING: Decided = Result.succeed([])
+
+const one = (event: JobEvent): Decided => Result.succeed([event])
+
+/** `deadline` as milliseconds from now. */
+export interface Accept extends Omit<Accepted, "deadline"> {
+  readonly within: number
+}
+
+/** The same again changes nothing. */
+export const accept =
+  ({ within, ...accepted }: Accept) =>
+  (job: Job, now: Timestamp): Decided<JobWasRefused> => {
+    if (job.status === "refused") return Result.fail(new JobWasRefused())
+    return job.status === "absent" ? one({ _tag: "JobAccepted", ...accepted, deadline: now + within }) : NOTHING
+  }
+
+/** A job that began stays. */
+export const refuse =
+  (accountId: string, reservationId: string) =>
+  (job: Job): Decided =>
+    job.status === "absent" ? one({ _tag: "JobRefused", accountId, reservationId }) : NOTHING
+
+/**
+ * Claims the job for a runner, for `lease` milliseconds. Nothing where somebody else has it, it has to wait, or is over; one whose runners
+ * died too often, or whose deadline has passed, fails.
+ */
+export const start =
+  ({ runner, lease }: { readonly runner: string; readonly lease: number }) =>
+  (job: Job, now: Timestamp): Decided => {
+    if (!isOpen(job)) return NOTHING
+    if (now >= job.accepted.deadline) return one(failed(job, "TooLate", true, now))
+    if (now < (job.status === "queued" ? job.startFrom : job.leaseUntil)) return NOTHING
+    if (job.tries >= job.accepted.attempts) return one(failed(job, "Abandoned", true, now))
+    return one({ _tag: "JobStarted", runner, attempt: job.attempt + 1, leaseUntil: now + lease })
+  }
+
+/** A decision of an attempt, while it is the newest. */
+const during =
+  (attempt: number, decide: (job: Running, now: Timestamp) => JobEvent) =>
+  (job: Job, now: Timestamp): Decided<AttemptOver> =>
+    job.status === "running" && job.attempt === attempt ? one(decide(job, now)) : Result.fail(new AttemptOver({ attempt }))
+
+export const extendLease = (attempt: number, lease: number) =>
+  during(attempt, (_, now) => ({ _tag: "JobLeaseExtended", attempt, leaseUntil: now + lease }))
+
+export const progress = (attempt: number, percent: number, checkpoint?: Document) =>
+  during(attempt, (job) => ({
+    _tag: "JobProgressed",
+    attempt,
+    percent: Math.max(job.percent, Math.min(100, Math.floor(percent))),
+    ...(checkpoint === undefined ? {} : { checkpoint })
+  }))
+
+/** Hands the job back: another runner may start at once, and the attempt does not count. */
+export const release = (attempt: number) => during(attempt, (_, now) => ({ _tag: "JobReleased", attempt, startFrom: now }))
+
+/** More than was held for is a defect. */
+export const succeed = (
+  attempt: number,
+  { quantity, result, artifacts }: Pick<EventOf<"JobSucceeded">, "result" | "artifacts"> & { readonly quantity?: number | undefined }
+) =>
+  during(attempt, ({ accepted }, now) => {
+    const done = quantity ?? accepted.quantity
+    if (!(Number.isInteger(done) && done >= 0 && done <= accepted.quantity))
+      throw new Error(`${done} units were done of ${accepted.quantity} asked`)
+    return { _tag: "JobSucceeded", attempt, quantity: done, result, artifacts, retainUntil: now + accepted.retention }
+  })
+
+/** Tries again after `after` milliseconds what may pass, while there are attempts and time left. */
+export const fail = (
+  attempt: number,
+  { failure, mayPass, details, after }: { failure: Failure; mayPass: boolean; details?: Document | undefined; after: number }
+) =>
+  during(attempt, (job, now) => {
+    const again = mayPass && job.tries < job.accepted.attempts && now + after < job.accepted.deadline
+    return again ? { _tag: "JobReleased", attempt, startFrom: now + after, failure } : failed(job, failure, mayPass, now, details)
+  })
+
+const failed = (job: Queued | Running, failure: Failure, mayPass: boolean, now: Timestamp, details?: Document): EventOf<"JobFailed"> => ({
+  _tag: "JobFailed",
+  attempt: job.attempt,
+  failure,
+  mayPass,
+  ...(details === undefined ? {} : { details }),
+  retainUntil: now + job.accepted.retention
+})
+
+/** A job that has ended stays as it is. */
+export const cancel = (job: Job, now: Timestamp): Decided => (isOpen(job) ? one({ _tag: "JobCancelled", retainUntil: now }) : NOTHING)
+
+/** Fails what has outlived its deadline. */
+export const expire = (job: Job, now: Timestamp): Decided =>
+  isOpen(job) && now >= job.accepted.deadline ? one(failed(job, "TooLate", true, now)) : NOTHING
+
+export const purge = (job: Job): Decided => (isEnded(job) && !job.purged ? one({ _tag: "JobPurged" }) : NOTHING)
+
+/** Whether what the job came to can still be read. */
+export const isReadable = (job: Job, now: Timestamp): job is Queued | Running | Succeeded | Failed =>
+  isOpen(job) || ((job.status === "succeeded" || job.status === "failed") && !job.purged && now < job.retainUntil)

@@ -1,0 +1,175 @@
+/** Validation of up to a thousand e-mail addresses, as a job: its results can be read page by page while it runs. */
+import { Array, Effect, Result, Schema, Struct } from "effect"
+import { toIso } from "../Timestamp.ts"
+import { domainName } from "./Dns.ts"
+import { Address, EmailReport, EmailValidator } from "./Email.ts"
+import * as Operation from "./Operation.ts"
+import { UpstreamUnavailable } from "./OperationError.ts"
+
+const Verdict = EmailReport.mapFields(Struct.pick(["email", "valid", "disposable"]))
+
+/** What was found out so far, in the order in which it was: it only ever grows. */
+const Findings = Schema.Struct({
+  results: Schema.Array(Verdict),
+  /** Addresses of domains that could not be asked about. */
+  unchecked: Schema.Array(Schema.String)
+})
+type Findings = typeof Findings.Type
+
+const NOTHING: Findings = { results: [], unchecked: [] }
+
+export const validationJobs = Operation.family("email.validationJob", {
+  resource: "job",
+  path: "/email/validation-jobs/:job",
+  result: Findings,
+  checkpoint: Findings
+})
+
+const Status = Schema.Literals(["processing", "completed", "failed"])
+
+const statusOf = (status: "queued" | "running" | "succeeded" | "failed"): typeof Status.Type =>
+  status === "succeeded" ? "completed" : status === "failed" ? "failed" : "processing"
+
+/** Addresses that are looked into before it is recorded how far it is. All of a domain are looked into at once, so it is asked once. */
+const SLICE = 50
+
+/** The same for the same addresses, always: so that another attempt can go on where the last one was. */
+export const slicesOf = (emails: ReadonlyArray<string>): ReadonlyArray<ReadonlyArray<string>> => {
+  const slices: Array<Array<string>> = []
+  const ofDomain = Map.groupBy(emails, (email) => {
+    const domain = email.slice(email.lastIndexOf("@") + 1)
+    return domainName(domain) ?? domain
+  })
+  for (const group of ofDomain.values()) {
+    const last = slices.at(-1)
+    if (last === undefined || last.length >= SLICE) slices.push([...group])
+    else last.push(...group)
+  }
+  return slices
+}
+
+export const validationJob = Operation.job("email.validationJob", {
+  summary: "Validate up to 1,000 e-mail addresses in a job",
+  description:
+    "As for one address, in the background. Each address counts, also where it is given twice; every domain is asked once. Read the job for " +
+    "its progress and, page by page, for its results. Addresses of domains whose name servers do not answer are in `unchecked`, and cost " +
+    "nothing; where that is true of all, the job fails, and nothing is charged.",
+  route: {
+    method: "POST",
+    path: "/email/validation-jobs",
+    body: {
+      emails: Schema.Array(Address).check(Schema.isMinLength(1), Schema.isMaxLength(1_000)),
+      /** Asks a second engine, too. */
+      consensus: Schema.optionalKey(Schema.Boolean)
+    },
+    status: 201
+  },
+  family: validationJobs,
+  success: Schema.Struct({
+    job_id: Schema.String,
+    status: Status,
+    /** How many addresses were given. */
+    total_emails: Schema.Int,
+    /** ISO 8601, UTC. */
+    created_at: Schema.String
+  }),
+  created: ({ acceptedAt, id, quantity, status }) => ({
+    job_id: id,
+    status: statusOf(status),
+    total_emails: quantity,
+    created_at: toIso(acceptedAt)
+  }),
+  unit: "address",
+  quantity: ({ emails }) => emails.length,
+  timeout: "15 minutes",
+  run: Effect.fnUntraced(function* ({ consensus = false, emails }, job) {
+    const validator = yield* EmailValidator
+    let { results, unchecked } = job.checkpoint ?? NOTHING
+    let done = 0
+    for (const slice of slicesOf(emails)) {
+      done += slice.length
+      if (done <= results.length + unchecked.length) continue
+      const reports = yield* validator.validateAll({ emails: slice, consensus })
+      results = [...results, ...Array.getSuccesses(reports).map(Struct.pick(["email", "valid", "disposable"]))]
+      unchecked = [...unchecked, ...Array.zip(slice, reports).flatMap(([email, report]) => (Result.isFailure(report) ? email : []))]
+      if (done < emails.length) yield* job.progress((100 * done) / emails.length, { results, unchecked })
+    }
+    if (results.length === 0) {
+      // Another attempt may fare better, from the start
+      yield* job.progress(0, NOTHING)
+      return yield* new UpstreamUnavailable({ upstream: "email", reason: "No domain could be asked about", isolated: true })
+    }
+    return { data: { results, unchecked }, quantity: results.length }
+  }),
+  example: {
+    input: { emails: ["grace.hopper@example.com", "nobody@nowhere.invalid"], consensus: true },
+    data: { job_id: "job_01JD7X2M9G4YQ0V5Z8K3T6W1RB", status: "processing", total_emails: 2, created_at: "2026-11-21T09:30:00.000Z" }
+  },
+  links: [{ operation: "email.readValidationJob", parameters: { job: "/job_id" } }]
+})
+
+const MAX_PAGE = 10_000
+const PER_PAGE = 25
+const MAX_PER_PAGE = 100
+
+export const readValidationJob = Operation.readJob("email.readValidationJob", validationJobs, {
+  summary: "Read an e-mail validation job and its results",
+  description:
+    "`results` are in the order in which the addresses were checked, so a page that is full stays as it is. `progress` reaches 100 when " +
+    "`status` is `completed`. A job that `failed` cost nothing. What it came to is kept for 24 hours.",
+  query: {
+    page: Schema.optionalKey(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: MAX_PAGE }))),
+    /** 25 by default. */
+    per_page: Schema.optionalKey(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: MAX_PER_PAGE })))
+  },
+  success: Schema.Struct({
+    job_id: Schema.String,
+    status: Status,
+    /** Percent. */
+    progress: Schema.Int,
+    /** How many addresses were given. */
+    total: Schema.Int,
+    /** How many of them were checked so far: those that the pages are made of. */
+    checked: Schema.Int,
+    /** Of those checked so far. */
+    valid_count: Schema.Int,
+    /** Of those checked so far. */
+    disposable_count: Schema.Int,
+    /** Of this page. */
+    results: Schema.Array(Verdict),
+    /** Addresses of domains that could not be asked about: nothing is said of them, and they cost nothing. */
+    unchecked: Schema.Array(Schema.String)
+  }),
+  view: (job, { page = 1, per_page = PER_PAGE }) =>
+    Effect.gen(function* () {
+      const { results, unchecked } = (yield* job.result) ?? (yield* job.checkpoint) ?? NOTHING
+      return {
+        job_id: job.id,
+        status: statusOf(job.status),
+        progress: job.percent,
+        total: job.quantity,
+        checked: results.length,
+        valid_count: results.filter(({ valid }) => valid).length,
+        disposable_count: results.filter(({ disposable }) => disposable).length,
+        results: results.slice((page - 1) * per_page, page * per_page),
+        unchecked
+      }
+    }),
+  example: {
+    input: { job: "job_01JD7X2M9G4YQ0V5Z8K3T6W1RB" },
+    data: {
+      job_id: "job_01JD7X2M9G4YQ0V5Z8K3T6W1RB",
+      status: "completed",
+      progress: 100,
+      total: 2,
+      checked: 2,
+      valid_count: 1,
+      disposable_count: 0,
+      results: [
+        { email: "grace.hopper@example.com", valid: true, disposable: false },
+        { email: "nobody@nowhere.invalid", valid: false, disposable: false }
+      ],
+      unchecked: []
+    }
+  }
+})

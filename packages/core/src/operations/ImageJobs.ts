@@ -1,0 +1,200 @@
+/** Pictures made and edited after a prompt, as jobs. */
+import { Effect, Schema, Stream } from "effect"
+import type { RunningJob } from "../jobs/JobDefinition.ts"
+import { Jobs } from "../jobs/Jobs.ts"
+import { unreadable } from "../jobs/JobView.ts"
+import { BlobStore } from "../vault/BlobStore.ts"
+import { ofJob } from "../vault/Vault.ts"
+import * as Image from "./Image.ts"
+import { Created, created, EXAMPLE_JOB, exampleOf, MediaJob, view } from "./MediaJobs.ts"
+import * as Operation from "./Operation.ts"
+import { InvalidInput, NotFound, UpstreamUnavailable } from "./OperationError.ts"
+
+const PATH = "/ai/images/:job"
+
+export const imageJobs = Operation.family("image", { resource: "job", path: PATH, result: Schema.Struct({ samples: Schema.Int }) })
+
+const { maximum, minimum } = Image.SIDE
+const side = Schema.optionalKey(Schema.Int.check(Schema.isBetween({ minimum, maximum })))
+const prompt = Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(Image.MAX_PROMPT))
+
+const configured = Effect.flatMap(Image.ImageGenerator, ({ configured }) => configured)
+
+/** Whoever wants a translation needs a translator. */
+const translatable = (translate: boolean | undefined) =>
+  translate === true ? Effect.flatMap(Image.Translator, ({ configured }) => configured) : Effect.void
+
+const inEnglish = (prompt: string, translate: boolean | undefined) =>
+  translate === true ? Effect.flatMap(Image.Translator, (translator) => translator.translate(prompt)) : Effect.succeed(prompt)
+
+const kept = (pictures: ReadonlyArray<Image.Picture>, job: RunningJob<null>) =>
+  Effect.map(
+    Effect.forEach(pictures, ({ bytes, contentType }) => job.store(bytes, { contentType })),
+    (artifacts) => ({ data: { samples: artifacts.length }, artifacts })
+  )
+
+export const generate = Operation.job("image.generate", {
+  summary: "Make pictures after a prompt",
+  description:
+    "A job: read it for its status, and its artifact for the picture. Of several `samples`, each is read with `?part=`, counted from 1. " +
+    "With `translate` the prompt may be in any language. `Prefer: wait=20` waits so many seconds for the end.",
+  route: {
+    method: "POST",
+    path: "/ai/images",
+    body: {
+      prompt,
+      /** Pixels; 1024 by default, as is the height. */
+      width: side,
+      height: side,
+      translate: Schema.optionalKey(Schema.Boolean),
+      /** 1 by default. */
+      samples: Schema.optionalKey(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: Image.MAX_SAMPLES })))
+    }
+  },
+  family: imageJobs,
+  success: Created,
+  created,
+  configured,
+  check: ({ translate }) => Effect.andThen(configured, translatable(translate)),
+  run: Effect.fnUntraced(function* ({ height = Image.SIDE.default, prompt, samples = 1, translate, width = Image.SIDE.default }, job) {
+    const generator = yield* Image.ImageGenerator
+    const pictures = yield* generator.generate({
+      prompt: yield* inEnglish(prompt, translate),
+      width,
+      height,
+      samples,
+      idempotencyKey: job.id
+    })
+    return yield* kept(pictures, job)
+  }),
+  example: {
+    input: { prompt: "A water mill at dawn, oil on canvas", width: 1024, height: 768, samples: 1 },
+    data: { id: EXAMPLE_JOB, status: "processing" }
+  },
+  links: [
+    { operation: "image.read", parameters: { job: "/id" } },
+    { operation: "image.download", parameters: { job: "/id" } }
+  ]
+})
+
+/** Base64, with or without `data:image/png;base64,` before it. */
+const bytesOf = (image: string): Uint8Array | undefined => {
+  const text = image.replace(/^data:image\/[a-z]+;base64,/u, "")
+  return /^[A-Za-z0-9+/]+={0,2}$/u.test(text) ? Buffer.from(text, "base64") : undefined
+}
+
+interface Source {
+  readonly image_url?: string
+  readonly job_id?: string
+  readonly image?: string
+  readonly allow_prompt_only?: boolean
+}
+
+const checkSource = ({ allow_prompt_only = false, image, image_url, job_id }: Source) => {
+  const given = [image_url, job_id, image].filter((source) => source !== undefined).length
+  if (given > 1) return new InvalidInput({ field: "image", message: "only one of image_url, job_id and image can be edited" })
+  if (given === 0 && !allow_prompt_only)
+    return new InvalidInput({ field: "image", message: "one of image_url, job_id and image is required, unless allow_prompt_only is true" })
+  if (image !== undefined && bytesOf(image) === undefined)
+    return new InvalidInput({ field: "image", message: "expected base64, with or without data:image/png;base64, before it" })
+  return Effect.void
+}
+
+/** The first picture of an earlier job of the same account. */
+const earlier = Effect.fnUntraced(function* (accountId: string, jobId: string) {
+  const jobs = yield* Jobs
+  const { job } = yield* Effect.mapError(jobs.find(accountId, imageJobs, jobId), unreadable("job"))
+  const [artifact] = job.status === "succeeded" ? job.artifacts : []
+  return artifact ?? (yield* new NotFound({ resource: "job" }))
+})
+
+const pictureOf = Effect.fnUntraced(function* (accountId: string, { image, image_url, job_id }: Source) {
+  if (image !== undefined) return bytesOf(image)
+  if (image_url !== undefined) return (yield* (yield* Image.ImageDownloader).download(image_url)).bytes
+  if (job_id === undefined) return undefined
+  const { id } = yield* earlier(accountId, job_id)
+  const blobs = yield* BlobStore
+  const pieces = yield* blobs.get(ofJob(job_id, accountId), id).pipe(
+    Effect.flatMap(({ bytes }) => Stream.runCollect(bytes)),
+    Effect.mapError(({ _tag }) =>
+      _tag === "SubjectDestroyed" || _tag === "BlobNotFound"
+        ? new NotFound({ resource: "job" })
+        : new UpstreamUnavailable({ upstream: "blobs", reason: _tag, isolated: true })
+    )
+  )
+  return Buffer.concat(pieces)
+})
+
+export const edit = Operation.job("image.edit", {
+  summary: "Edit a picture after a prompt",
+  description:
+    "The picture is one at an address (`image_url`), that of an earlier job (`job_id`), or inline (`image`, base64). The prompt alone is drawn " +
+    "only with `allow_prompt_only`. `strength` goes from 0, hardly changed, to 1, hardly kept.",
+  route: {
+    method: "POST",
+    path: "/ai/images/edit",
+    body: {
+      prompt,
+      image_url: Schema.optionalKey(Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(2_048))),
+      job_id: Schema.optionalKey(Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(100))),
+      image: Schema.optionalKey(Schema.String.check(Schema.isMinLength(1))),
+      translate: Schema.optionalKey(Schema.Boolean),
+      allow_prompt_only: Schema.optionalKey(Schema.Boolean),
+      width: side,
+      height: side,
+      strength: Schema.optionalKey(Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 1 })))
+    }
+  },
+  family: imageJobs,
+  success: Created,
+  created,
+  configured,
+  secret: ["image"],
+  check: Effect.fnUntraced(function* (input, { accountId }) {
+    yield* configured
+    yield* checkSource(input)
+    yield* translatable(input.translate)
+    if (input.job_id !== undefined) yield* earlier(accountId, input.job_id)
+  }),
+  run: Effect.fnUntraced(function* (input, job) {
+    const { height, prompt, strength, translate, width } = input
+    const generator = yield* Image.ImageGenerator
+    const image = yield* pictureOf(job.accountId, input)
+    const pictures = yield* generator.edit({
+      prompt: yield* inEnglish(prompt, translate),
+      image,
+      idempotencyKey: job.id,
+      ...(width === undefined ? {} : { width }),
+      ...(height === undefined ? {} : { height }),
+      ...(strength === undefined ? {} : { strength })
+    })
+    return yield* kept(pictures, job)
+  }),
+  example: {
+    input: { prompt: "The same mill under snow", job_id: EXAMPLE_JOB, strength: 0.6 },
+    data: { id: "job_01JD7X3A0C8N5R2W7E9T4Y6U1K", status: "processing" }
+  },
+  links: [
+    { operation: "image.read", parameters: { job: "/id" } },
+    { operation: "image.download", parameters: { job: "/id" } }
+  ]
+})
+
+export const read = Operation.readJob("image.read", imageJobs, {
+  summary: "Read an image job",
+  success: MediaJob,
+  view: view(PATH),
+  example: exampleOf(PATH),
+  links: [{ operation: "image.download", parameters: { job: "/job_id" } }]
+})
+
+export const cancel = Operation.cancelJob("image.cancel", imageJobs, {
+  summary: "Cancel an image job, and delete what there is of it",
+  example: { input: { job: EXAMPLE_JOB }, data: { cancelled: true, job_id: EXAMPLE_JOB } }
+})
+
+export const download = Operation.downloadJob("image.download", imageJobs, {
+  summary: "Download a picture",
+  contentTypes: ["image/png", "image/jpeg"],
+  example: { job: EXAMPLE_JOB }
+})

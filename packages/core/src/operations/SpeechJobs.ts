@@ -1,0 +1,68 @@
+/** Texts read aloud, as jobs. */
+import { Effect, Schema } from "effect"
+import { Created, created, EXAMPLE_JOB, exampleOf, MediaJob, view } from "./MediaJobs.ts"
+import * as Operation from "./Operation.ts"
+import * as Speech from "./Speech.ts"
+
+const PATH = "/audio/tts/:job"
+
+export const speechJobs = Operation.family("speech.synthesize", {
+  resource: "job",
+  path: PATH,
+  result: Schema.Struct({ voice: Schema.String })
+})
+
+export const synthesize = Operation.job("speech.synthesize", {
+  summary: "Read a text aloud",
+  description:
+    "A job: read it for its status, and its artifact for the MP3. `voice` is one of `GET /audio/voices`; an unknown one is refused, and close " +
+    "ones are named. `Prefer: wait=20` waits so many seconds for the end.",
+  route: {
+    method: "POST",
+    path: "/audio/tts",
+    body: {
+      text: Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(Speech.MAX_TEXT)),
+      voice: Schema.optionalKey(Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(Speech.MAX_VOICE)))
+    }
+  },
+  family: speechJobs,
+  success: Created,
+  created,
+  configured: Speech.configured,
+  check: ({ voice }) => Effect.asVoid(Speech.voiceOf(voice)),
+  timeout: "5 minutes",
+  run: Effect.fnUntraced(function* ({ text, voice }, job) {
+    const { id } = yield* Speech.voiceOf(voice)
+    const synthesizer = yield* Speech.SpeechSynthesizer
+    const sound = synthesizer.synthesize({ text, voice: id, idempotencyKey: job.id })
+    const artifact = yield* job.store(sound, { contentType: Speech.CONTENT_TYPE })
+    return { data: { voice: id }, artifacts: [artifact] }
+  }),
+  example: {
+    input: { text: "A mill is a thousandth of a dollar.", voice: "en-us" },
+    data: { id: EXAMPLE_JOB, status: "processing" }
+  },
+  links: [
+    { operation: "speech.read", parameters: { job: "/id" } },
+    { operation: "speech.download", parameters: { job: "/id" } }
+  ]
+})
+
+export const read = Operation.readJob("speech.read", speechJobs, {
+  summary: "Read a text-to-speech job",
+  success: MediaJob,
+  view: view(PATH),
+  example: exampleOf(PATH),
+  links: [{ operation: "speech.download", parameters: { job: "/job_id" } }]
+})
+
+export const cancel = Operation.cancelJob("speech.cancel", speechJobs, {
+  summary: "Cancel a text-to-speech job, and delete what there is of it",
+  example: { input: { job: EXAMPLE_JOB }, data: { cancelled: true, job_id: EXAMPLE_JOB } }
+})
+
+export const download = Operation.downloadJob("speech.download", speechJobs, {
+  summary: "Download what was read aloud",
+  contentTypes: [Speech.CONTENT_TYPE],
+  example: { job: EXAMPLE_JOB }
+})

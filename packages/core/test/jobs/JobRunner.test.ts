@@ -1,0 +1,565 @@
+/** Jobs from their call to their end. */
+import { Deferred, Effect, Fiber, Option, Result, Stream } from "effect"
+import { describe, expect } from "vitest"
+import { JobUpkeep } from "../../src/jobs/JobUpkeep.ts"
+import { InvalidInput, UpstreamUnavailable } from "../../src/operations/OperationError.ts"
+import { ofAccount, ofJob, Vault } from "../../src/vault/Vault.ts"
+import { elapse, endsIn, hours, logText, minutes, patiently, quiet, range, seconds, testing, UNIT, until } from "../billing/Bench.ts"
+import {
+  type Bench,
+  type Host,
+  host,
+  idOf,
+  jobEvents,
+  LEASE,
+  makeBench,
+  mortalHost,
+  type Running,
+  type Shared,
+  setting,
+  shared,
+  story
+} from "./JobBench.ts"
+
+const FULL = { available: 10 * UNIT, held: 0 }
+const HELD = { available: 9 * UNIT, held: UNIT }
+const CHARGED = { available: 9 * UNIT, held: 0 }
+
+const ends = (here: Host, accountId: string, id: string, status: string, within = seconds(5)) =>
+  until(
+    Effect.map(here.read(accountId, id), (read) => read.status === status),
+    within
+  )
+
+const missing = <A, E extends { readonly _tag: string }>(call: Effect.Effect<A, E>) =>
+  Effect.map(Effect.result(call), (result) => (Result.isFailure(result) ? result.failure._tag : "there"))
+
+/** From now on work waits until it is let go, or interrupted. */
+const holding = (bench: Bench) =>
+  Effect.gen(function* () {
+    const { answer } = bench
+    const go = yield* Deferred.make<void>()
+    const interrupted: Array<string> = []
+    const started: Array<Running> = []
+    bench.answer = (input, job) =>
+      Effect.gen(function* () {
+        started.push(job)
+        yield* Effect.onInterrupt(Deferred.await(go), () => Effect.sync(() => interrupted.push(`${job.id} ${job.attempt}`)))
+        return yield* answer(input, job)
+      })
+    return { started, interrupted, go: Effect.andThen(Deferred.succeed(go, undefined), quiet) }
+  })
+
+describe("a job", () => {
+  testing(
+    "is held for, accepted, run and charged",
+    Effect.gen(function* () {
+      const { to, bench, here, accountId } = yield* setting()
+      const { go } = yield* holding(bench)
+      const reply = yield* here.create(accountId)
+      const id = idOf(reply)
+      expect(JSON.parse(reply.data)).toEqual({ id, status: "queued" })
+      expect(reply.billed).toEqual({ charged: 0, balance: 9 * UNIT })
+      yield* quiet
+      expect(yield* here.read(accountId, id)).toMatchObject({ status: "running", percent: 0, text: null, retryAfter: 1 })
+      expect(yield* here.balance(accountId)).toEqual(HELD)
+      yield* go
+      expect(yield* here.read(accountId, id)).toMatchObject({ status: "succeeded", percent: 100, text: "TEXT", retryAfter: undefined })
+      expect(bench.runs).toMatchObject([{ input: { text: "text" }, job: { id, accountId, attempt: 1 } }])
+      expect(yield* story(to)).toEqual(["JobAccepted", "JobStarted", "JobSucceeded"])
+      expect(yield* endsIn(to)).toEqual(["CreditReserved", "OperationSucceeded"])
+      expect(yield* here.balance(accountId)).toEqual(CHARGED)
+    })
+  )
+
+  testing(
+    "is charged for what was done of it",
+    Effect.gen(function* () {
+      const { bench, here, accountId } = yield* setting()
+      bench.answer = ({ text }) => Effect.succeed({ data: { text }, quantity: 2 })
+      const id = idOf(yield* here.create(accountId, { units: 5 }))
+      yield* ends(here, accountId, id, "succeeded")
+      expect(yield* here.balance(accountId)).toEqual({ available: 8 * UNIT, held: 0 })
+    })
+  )
+
+  testing(
+    "that claims to have done more than was asked has failed, and costs nothing",
+    Effect.gen(function* () {
+      const { bench, here, accountId } = yield* setting()
+      bench.answer = ({ text }) => Effect.succeed({ data: { text }, quantity: 2 })
+      const id = idOf(yield* here.create(accountId))
+      yield* ends(here, accountId, id, "failed")
+      expect(yield* here.read(accountId, id)).toMatchObject({ failure: "Defect" })
+      expect(yield* here.balance(accountId)).toEqual(FULL)
+    })
+  )
+
+  testing(
+    "is tried again, later and later, when its failure may pass, and given up after five attempts",
+    Effect.gen(function* () {
+      const { to, bench, here, accountId } = yield* setting()
+      bench.answer = () => Effect.fail(new UpstreamUnavailable({ upstream: "bench", reason: "away", isolated: true }))
+      const id = idOf(yield* here.create(accountId))
+      const startedAfter: Array<number> = []
+      for (let waited = 0; bench.runs.length < 5; waited += 100) {
+        if (bench.runs.length > startedAfter.length) startedAfter.push(waited)
+        yield* elapse(100)
+      }
+      yield* quiet
+      const pauses = startedAfter.slice(1).map((at, i) => at - (startedAfter[i] ?? 0))
+      pauses.forEach((pause, i) => {
+        expect(pause).toBeGreaterThanOrEqual(500 * 2 ** i - 100)
+        expect(pause).toBeLessThanOrEqual(1_000 * 2 ** i + 100)
+      })
+      expect(yield* here.read(accountId, id)).toMatchObject({ status: "failed", failure: "UpstreamUnavailable" })
+      expect(yield* story(to)).toEqual(["JobAccepted", ...range(4).flatMap(() => ["JobStarted", "JobReleased"]), "JobStarted", "JobFailed"])
+      expect(bench.runs.map(({ job }) => job.attempt)).toEqual([1, 2, 3, 4, 5])
+      expect(yield* here.balance(accountId)).toEqual(FULL)
+    })
+  )
+
+  testing(
+    "is not tried again when its failure will not pass, and says why",
+    Effect.gen(function* () {
+      const { to, bench, here, accountId } = yield* setting()
+      bench.answer = () => Effect.fail(new InvalidInput({ field: "text", message: "too secret to draw" }))
+      const id = idOf(yield* here.create(accountId))
+      yield* ends(here, accountId, id, "failed")
+      expect(yield* here.read(accountId, id)).toMatchObject({ failure: "InvalidInput", message: "too secret to draw" })
+      expect(bench.runs).toHaveLength(1)
+      expect(yield* endsIn(to)).toEqual(["CreditReserved", "Refunded service_error"])
+      expect(yield* logText(to)).not.toContain("too secret")
+    })
+  )
+
+  testing(
+    "that takes longer than its operation allows is tried again",
+    Effect.gen(function* () {
+      const { bench, here, accountId } = yield* setting({ timeout: minutes(4) })
+      const { interrupted } = yield* holding(bench)
+      const id = idOf(yield* here.create(accountId))
+      yield* ends(here, accountId, id, "failed", hours(1))
+      expect(interrupted).toEqual(range(5).map((i) => `${id} ${i + 1}`))
+      expect(yield* here.balance(accountId)).toEqual(FULL)
+    })
+  )
+
+  testing(
+    "that outlives its deadline fails, waiting or running, and is refunded as expired",
+    Effect.gen(function* () {
+      const { to, bench, here, accountId } = yield* setting({ timeout: hours(1), deadline: minutes(10), limits: { atOnce: 1 } })
+      const { interrupted } = yield* holding(bench)
+      const running = idOf(yield* here.create(accountId))
+      yield* quiet
+      const waiting = idOf(yield* here.create(accountId))
+      yield* elapse(minutes(10) - 1)
+      expect(yield* here.read(accountId, waiting)).toMatchObject({ status: "queued" })
+      yield* elapse(1)
+      for (const id of [running, waiting]) yield* ends(here, accountId, id, "failed")
+      expect(yield* here.read(accountId, waiting)).toMatchObject({ failure: "TooLate" })
+      expect(interrupted).toEqual([`${running} 1`])
+      expect((yield* endsIn(to)).slice(2)).toEqual(["Refunded expired", "Refunded expired"])
+      expect(yield* here.balance(accountId)).toEqual(FULL)
+    })
+  )
+
+  testing(
+    "leaves nothing of what it was asked or came to in the log",
+    Effect.gen(function* () {
+      const { to, here, accountId } = yield* setting()
+      const id = idOf(yield* here.create(accountId, { text: "canary" }))
+      yield* ends(here, accountId, id, "succeeded")
+      const written = (yield* logText(to)).toLowerCase()
+      expect(written).toContain(id.toLowerCase())
+      expect(written).not.toContain("canary")
+      const kept = yield* to.states.list("jobs")
+      expect(kept).toHaveLength(2)
+      for (const { value } of kept) expect(Buffer.from(value).toString().toLowerCase()).not.toContain("canary")
+    })
+  )
+
+  testing(
+    "is nobody else's, and not there before or after its time: always the same",
+    Effect.gen(function* () {
+      const { to, here, accountId } = yield* setting()
+      const other = yield* here.open("acc_2", UNIT)
+      const id = idOf(yield* here.create(accountId))
+      yield* ends(here, accountId, id, "succeeded")
+      for (const name of ["", "x", "job_01ARZ3NDEKTSV4RRFFQ69G5FAV"]) expect(yield* missing(here.read(accountId, name))).toBe("NotFound")
+      expect(yield* missing(here.read(other, id))).toBe("NotFound")
+      expect(yield* missing(here.cancel(other, id))).toBe("NotFound")
+      yield* elapse(hours(24) - seconds(10))
+      expect(yield* missing(here.read(accountId, id))).toBe("there")
+      yield* elapse(seconds(20))
+      expect(yield* missing(here.read(accountId, id))).toBe("NotFound")
+      expect(yield* story(to)).toEqual(["JobAccepted", "JobStarted", "JobSucceeded", "JobPurged"])
+      expect(yield* to.states.list("jobs")).toEqual([])
+    })
+  )
+
+  testing(
+    "whose account was erased fails, and tells nothing",
+    Effect.gen(function* () {
+      const { to, here, accountId } = yield* setting({ jobs: { runner: false } })
+      const id = idOf(yield* here.create(accountId))
+      yield* Effect.provideContext(
+        Effect.flatMap(Vault, (vault) => vault.destroy(ofAccount(accountId))),
+        here.context
+      )
+      const bench = makeBench()
+      const there = yield* host(to, bench)
+      yield* ends(there, accountId, id, "failed")
+      expect(yield* there.read(accountId, id)).toMatchObject({ failure: "Unreadable" })
+      expect(bench.runs).toEqual([])
+      expect(yield* there.balance(accountId)).toEqual(FULL)
+    })
+  )
+})
+
+describe("an idempotency key", () => {
+  testing(
+    "is the same job, while it runs, once it succeeded, and also when it failed",
+    Effect.gen(function* () {
+      const { bench, here, accountId } = yield* setting()
+      const { go } = yield* holding(bench)
+      const first = yield* here.create(accountId, { key: "key" })
+      yield* quiet
+      const again = yield* here.create(accountId, { key: "key" })
+      expect(again).toMatchObject({ data: first.data, requestId: first.requestId, replayed: true, job: first.job })
+      expect(yield* missing(here.create(accountId, { key: "key", text: "other" }))).toBe("KeyReused")
+      yield* go
+      expect(yield* here.create(accountId, { key: "key" })).toMatchObject({ data: first.data, replayed: true, billed: { charged: UNIT } })
+
+      bench.answer = () => Effect.fail(new InvalidInput({ field: "text", message: "no" }))
+      const failing = yield* here.create(accountId, { key: "another" })
+      yield* ends(here, accountId, idOf(failing), "failed")
+      yield* elapse(hours(1))
+      expect(yield* here.create(accountId, { key: "another" })).toMatchObject({ data: failing.data, replayed: true, job: failing.job })
+      expect(bench.runs).toHaveLength(2)
+      expect(yield* here.balance(accountId)).toEqual(CHARGED)
+    })
+  )
+})
+
+describe("waiting", () => {
+  testing(
+    "ends with the job, or when the time is over",
+    Effect.gen(function* () {
+      const { bench, here, accountId } = yield* setting()
+      const { go } = yield* holding(bench)
+      const id = idOf(yield* here.create(accountId))
+      const answer = here.operations.work.job?.answer
+      if (answer === undefined) throw new Error("It is a job")
+      const ask = (within: number) => Effect.provideContext(answer(accountId, id, within), here.context)
+      const early = yield* Effect.forkChild(ask(seconds(20)))
+      yield* elapse(seconds(19))
+      expect(early.pollUnsafe()).toBeUndefined()
+      yield* elapse(seconds(1))
+      expect(yield* Fiber.join(early)).toEqual({ data: JSON.stringify({ id, status: "running" }), ended: false })
+      const late = yield* Effect.forkChild(ask(seconds(20)))
+      yield* quiet
+      yield* go
+      expect(yield* Fiber.join(late)).toEqual({ data: JSON.stringify({ id, status: "succeeded" }), ended: true })
+      expect(yield* ask(seconds(20))).toMatchObject({ ended: true })
+    })
+  )
+})
+
+describe("cancelling", () => {
+  testing(
+    "interrupts what runs, purges it, and costs nothing",
+    Effect.gen(function* () {
+      const { to, bench, here, accountId } = yield* setting()
+      const { interrupted } = yield* holding(bench)
+      const id = idOf(yield* here.create(accountId))
+      yield* quiet
+      expect(yield* here.cancel(accountId, id)).toEqual({ cancelled: true, job_id: id })
+      yield* quiet
+      expect(interrupted).toEqual([`${id} 1`])
+      expect(yield* here.balance(accountId)).toEqual(FULL)
+      expect(yield* endsIn(to)).toEqual(["CreditReserved", "Refunded cancelled"])
+      expect(yield* to.states.list("jobs")).toEqual([])
+      expect(yield* missing(here.read(accountId, id))).toBe("NotFound")
+      expect(yield* missing(here.cancel(accountId, id))).toBe("NotFound")
+      yield* elapse(hours(1))
+      expect(yield* story(to)).toEqual(["JobAccepted", "JobStarted", "JobCancelled", "JobPurged"])
+    })
+  )
+
+  testing(
+    "interrupts it wherever it runs, told by the log",
+    Effect.gen(function* () {
+      const { to, bench, here, accountId } = yield* setting()
+      const { interrupted } = yield* holding(bench)
+      const there = yield* host(to, makeBench(), { jobs: { runner: false } })
+      const id = idOf(yield* there.create(accountId))
+      yield* quiet
+      expect(bench.runs).toMatchObject([{ host: here.name }])
+      expect(yield* there.cancel(accountId, id)).toEqual({ cancelled: true, job_id: id })
+      yield* quiet
+      expect(interrupted).toEqual([`${id} 1`])
+    })
+  )
+
+  testing(
+    "ends one that still waits",
+    Effect.gen(function* () {
+      const { to, bench, here, accountId } = yield* setting({ jobs: { runner: false } })
+      const id = idOf(yield* here.create(accountId))
+      expect(yield* here.cancel(accountId, id)).toEqual({ cancelled: true, job_id: id })
+      yield* host(to, bench)
+      yield* elapse(seconds(60))
+      expect(bench.runs).toEqual([])
+      expect(yield* here.balance(accountId)).toEqual(FULL)
+    })
+  )
+
+  testing(
+    "comes too late for one that succeeded: purged, and charged",
+    Effect.gen(function* () {
+      const { to, here, accountId } = yield* setting()
+      const id = idOf(yield* here.create(accountId))
+      yield* ends(here, accountId, id, "succeeded")
+      expect(yield* here.cancel(accountId, id)).toEqual({ cancelled: false, job_id: id })
+      expect(yield* missing(here.read(accountId, id))).toBe("NotFound")
+      expect(yield* missing(here.cancel(accountId, id))).toBe("NotFound")
+      expect(yield* here.balance(accountId)).toEqual(CHARGED)
+      expect(yield* to.states.list("jobs")).toEqual([])
+    })
+  )
+})
+
+describe("files", () => {
+  testing(
+    "are stored in pieces, given back in ranges, and gone with the job",
+    Effect.gen(function* () {
+      const { to, bench, here, accountId } = yield* setting()
+      const bytes = Buffer.from(range(200_000).map((i) => i % 251))
+      bench.answer = ({ text }, job) =>
+        Effect.gen(function* () {
+          const pieces = Stream.fromIterable(range(20).map((i) => bytes.subarray(i * 10_000, (i + 1) * 10_000)))
+          const artifact = yield* job.store(pieces, { contentType: "image/png" })
+          return { data: { text }, artifacts: [artifact] }
+        })
+      const id = idOf(yield* here.create(accountId))
+      yield* ends(here, accountId, id, "succeeded")
+      expect(yield* here.read(accountId, id)).toMatchObject({ files: 1 })
+      const { download } = here.operations
+      const caller = { accountId, requestId: "req" }
+      const called = yield* Effect.provideContext(here.charge.run(download, { job: id }, caller), here.context)
+      expect(JSON.parse(called.data)).toMatchObject({ job_id: id, content_type: "image/png", size: 200_000 })
+      const open = download.download
+      if (open === undefined) throw new Error("It gives a file")
+      const file = yield* Effect.provideContext(open({ job: id }, caller), here.context)
+      expect(file).toMatchObject({ contentType: "image/png", size: 200_000, filename: `${id}.png` })
+      const read = (part?: { readonly offset: number; readonly length?: number }) =>
+        Effect.map(Effect.flatMap(file.read(part), Stream.runCollect), (parts) => Buffer.concat(parts))
+      expect((yield* read()).equals(bytes)).toBe(true)
+      expect((yield* read({ offset: 150_000, length: 7 })).equals(bytes.subarray(150_000, 150_007))).toBe(true)
+      expect(yield* missing(Effect.provideContext(open({ job: id, part: 2 }, caller), here.context))).toBe("NotFound")
+
+      // What an attempt left that died is nobody's
+      const orphan = yield* to.blobs.put(ofJob(id, accountId), bytes)
+      const upkeep = yield* Effect.provideContext(Effect.serviceOption(JobUpkeep), here.context)
+      if (Option.isNone(upkeep)) throw new Error("There are jobs")
+      const { artifacts } = upkeep.value
+      const needed = yield* artifacts
+      yield* elapse(hours(23))
+      yield* to.blobs.sweep((blob) => Effect.succeed(needed.has(blob)), "1 hour")
+      expect((yield* Stream.runCollect(to.blobs.list)).map((blob) => blob.id)).toEqual([...needed])
+      expect(needed.has(orphan.id)).toBe(false)
+
+      expect(yield* here.cancel(accountId, id)).toEqual({ cancelled: false, job_id: id })
+      expect(yield* Stream.runCollect(to.blobs.list)).toEqual([])
+      expect(yield* missing(file.read())).toBe("NotFound")
+    })
+  )
+})
+
+describe("what is stored of the queue", () => {
+  testing(
+    "is found again by the next process, with its turns and its deadlines",
+    Effect.gen(function* () {
+      const to = yield* shared
+      const first = yield* mortalHost(to, makeBench(), { jobs: { runner: false } })
+      const accountId = yield* first.open("acc_1", 10 * UNIT)
+      for (const text of ["one", "two"]) yield* first.create(accountId, { text })
+      yield* quiet
+      yield* patiently(first.stop)
+      const kept = (yield* to.states.list("projections")).map(({ key }) => key)
+      expect(kept).toEqual(expect.arrayContaining(["jobs", "jobDeadlines"]))
+      const bench = makeBench()
+      const readAfter: Array<string> = []
+      const subscribe: Shared["events"]["subscribe"] = (after) => {
+        readAfter.push(after)
+        return to.events.subscribe(after)
+      }
+      const next = yield* host({ ...to, events: { ...to.events, subscribe } }, bench)
+      yield* elapse(seconds(1))
+      expect(bench.runs.map(({ input }) => input.text)).toEqual(["one", "two"])
+      expect(yield* next.balance(accountId)).toEqual({ available: 8 * UNIT, held: 0 })
+      // They do not read from the beginning
+      expect(readAfter.filter((after) => after !== "").length).toBeGreaterThanOrEqual(2)
+    })
+  )
+})
+
+describe("a runner", () => {
+  testing(
+    "extends its lease while it works, and stops in time when it cannot",
+    Effect.gen(function* () {
+      const { to, bench, accountId } = yield* setting({ jobs: { runner: false } })
+      const { interrupted, started } = yield* holding(bench)
+      const here = yield* host(to, bench)
+      const id = idOf(yield* here.create(accountId))
+      yield* elapse(LEASE * 4)
+      expect(started).toHaveLength(1)
+      const leases = (yield* jobEvents(to)).filter(({ event }) => event._tag === "JobLeaseExtended")
+      expect(leases.length).toBeGreaterThanOrEqual(11)
+      yield* here.cut
+      // Since the last extension, less than a third of it ago
+      yield* elapse((LEASE * 2) / 3)
+      expect(interrupted).toEqual([`${id} 1`])
+    })
+  )
+
+  testing(
+    "that died is taken over from when its lease is over, where it was",
+    Effect.gen(function* () {
+      const to = yield* shared
+      const bench = makeBench()
+      const mortal = yield* mortalHost(to, bench, { name: "mortal" })
+      const accountId = yield* mortal.open("acc_1", 10 * UNIT)
+      bench.answer = (_, job) => Effect.andThen(job.progress(40, { at: 7 }), Effect.never)
+      const id = idOf(yield* mortal.create(accountId))
+      yield* quiet
+      yield* patiently(mortal.die)
+      const { answer } = makeBench()
+      bench.answer = answer
+      const heir = yield* host(to, bench, { name: "heir" })
+      expect(yield* heir.read(accountId, id)).toMatchObject({ status: "running", percent: 40 })
+      yield* elapse(LEASE - 1)
+      expect(bench.runs).toHaveLength(1)
+      yield* elapse(1)
+      yield* ends(heir, accountId, id, "succeeded")
+      expect(bench.runs.map(({ host, job }) => [host, job.attempt, job.checkpoint])).toEqual([
+        ["mortal", 1, undefined],
+        ["heir", 2, { at: 7 }]
+      ])
+      expect(yield* heir.balance(accountId)).toEqual(CHARGED)
+    })
+  )
+
+  testing(
+    "that is stopped finishes what it can, and hands back the rest at once",
+    Effect.gen(function* () {
+      const to = yield* shared
+      const bench = makeBench()
+      const { started, interrupted } = yield* holding(bench)
+      const mortal = yield* mortalHost(to, bench, { name: "mortal", jobs: { drain: "10 seconds" } })
+      const accountId = yield* mortal.open("acc_1", 10 * UNIT)
+      const long = idOf(yield* mortal.create(accountId, { text: "long" }))
+      yield* quiet
+      bench.answer = ({ text }) => Effect.as(Effect.sleep("5 seconds"), { data: { text } })
+      const short = idOf(yield* mortal.create(accountId, { text: "short" }))
+      yield* quiet
+      const stopping = yield* Effect.forkChild(mortal.stop)
+      yield* elapse(seconds(5))
+      expect(stopping.pollUnsafe()).toBeUndefined()
+      yield* elapse(seconds(5))
+      yield* Fiber.join(stopping)
+      expect(started).toHaveLength(1)
+      expect(interrupted).toEqual([`${long} 1`])
+      const heir = yield* host(to, bench, { name: "heir" })
+      expect(yield* heir.read(accountId, short)).toMatchObject({ status: "succeeded" })
+      yield* elapse(seconds(6))
+      expect(yield* heir.read(accountId, long)).toMatchObject({ status: "succeeded" })
+      expect(bench.runs.map(({ host, job }) => [host, job.id, job.attempt])).toEqual([
+        ["mortal", long, 1],
+        ["mortal", short, 1],
+        ["heir", long, 2]
+      ])
+      expect(yield* heir.balance(accountId)).toEqual({ available: 8 * UNIT, held: 0 })
+    })
+  )
+
+  testing(
+    "that kills its process is not followed for ever",
+    Effect.gen(function* () {
+      const to = yield* shared
+      const bench = makeBench()
+      bench.answer = () => Effect.never
+      const first = yield* host(to, bench, { jobs: { runner: false } })
+      const accountId = yield* first.open("acc_1", 10 * UNIT)
+      const id = idOf(yield* first.create(accountId))
+      for (const _ of range(5)) {
+        const mortal = yield* mortalHost(to, bench)
+        yield* elapse(seconds(1))
+        yield* patiently(mortal.die)
+        yield* elapse(LEASE)
+      }
+      yield* host(to, bench)
+      yield* ends(first, accountId, id, "failed")
+      expect(yield* first.read(accountId, id)).toMatchObject({ failure: "Abandoned" })
+      expect(bench.runs).toHaveLength(5)
+      expect(yield* first.balance(accountId)).toEqual(FULL)
+    })
+  )
+
+  testing(
+    "keeps to what may run at once, of an operation and of an account",
+    Effect.gen(function* () {
+      const { bench, here } = yield* setting({ limits: { atOnce: 3, atOnceOfAccount: 2 } })
+      const { started, go } = yield* holding(bench)
+      const one = yield* here.open("acc_2", 10 * UNIT)
+      const two = yield* here.open("acc_3", 10 * UNIT)
+      for (const _ of range(5)) yield* here.create(one)
+      yield* quiet
+      expect(started.map(({ accountId }) => accountId)).toEqual([one, one])
+      for (const _ of range(5)) yield* here.create(two)
+      yield* quiet
+      expect(started.map(({ accountId }) => accountId)).toEqual([one, one, two])
+      yield* go
+      yield* elapse(seconds(1))
+      expect(bench.runs).toHaveLength(10)
+    })
+  )
+
+  testing(
+    "takes turns between accounts: many jobs of one delay another's by no more than what runs",
+    Effect.gen(function* () {
+      const { bench, here } = yield* setting({ jobs: { concurrency: 2 }, limits: { atOnce: 100, atOnceOfAccount: 100 } })
+      const order: Array<string> = []
+      bench.answer = ({ text }) =>
+        Effect.andThen(
+          Effect.sleep("1 second"),
+          Effect.sync(() => void order.push(text))
+        ).pipe(Effect.as({ data: { text } }))
+      const many = yield* here.open("acc_2", 100 * UNIT)
+      const few = yield* here.open("acc_3", 10 * UNIT)
+      for (const i of range(40)) yield* here.create(many, { text: `many ${i}` })
+      yield* elapse(seconds(5))
+      const before = bench.runs.length
+      yield* here.create(few, { text: "few" })
+      yield* elapse(seconds(2))
+      expect(bench.runs.findIndex(({ input }) => input.text === "few")).toBeLessThanOrEqual(before + 1)
+      expect(order).toContain("few")
+    })
+  )
+
+  testing(
+    "leaves no room for more jobs than there may be: nothing is held then",
+    Effect.gen(function* () {
+      const { to, here, accountId } = yield* setting({ jobs: { runner: false, queueLimit: 5 }, limits: { ofAccount: 3 } })
+      const other = yield* here.open("acc_2", 10 * UNIT)
+      for (const _ of range(3)) yield* here.create(accountId)
+      yield* quiet
+      expect(yield* Effect.flip(here.create(accountId))).toMatchObject({ _tag: "TooManyJobs", scope: "account", limit: 3 })
+      for (const _ of range(2)) yield* here.create(other)
+      yield* quiet
+      expect(yield* Effect.flip(here.create(other))).toMatchObject({ _tag: "TooManyJobs", scope: "host", limit: 5 })
+      expect(yield* endsIn(to)).toHaveLength(5)
+    })
+  )
+})

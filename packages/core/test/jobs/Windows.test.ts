@@ -1,0 +1,231 @@
+/** A process may stop between any two appends, and any append may fail: whatever happens, every job ends, and its hold with it, once. */
+import { EventStore, StateStore } from "@millrace/event-sourcing"
+import { Clock, Deferred, Effect, Fiber } from "effect"
+import { describe, expect } from "vitest"
+import * as Audit from "../../../audit/src/Audit.ts"
+import * as FaultyEventStore from "../../../testing/src/FaultyEventStore.ts"
+import { elapse, minutes, patiently, quiet, range, seconds, testing, told, UNIT, until } from "../billing/Bench.ts"
+import { type Bench, host, idOf, jobEvents, LEASE, makeBench, mortalHost, type Shared, shared } from "./JobBench.ts"
+
+/** Two units are asked for, one is done, in two steps. */
+const inSteps = (bench: Bench) => {
+  bench.answer = ({ text }, job) =>
+    Effect.gen(function* () {
+      if (job.checkpoint === undefined) yield* job.progress(50, { at: 1 })
+      return { data: { text }, quantity: 1 }
+    })
+}
+
+/** From the n-th append on nothing arrives any more; that one does, or does not, and nobody hears of it. */
+const stopping = (n: number, arrives: boolean) => {
+  let appends = 0
+  let stopped = false
+  const away = new EventStore.StoreUnavailable({ reason: "stopped" })
+  return {
+    reached: () => stopped,
+    way: (to: Pick<Shared, "events" | "states">) => ({
+      events: {
+        ...to.events,
+        append: (...of: Parameters<Shared["events"]["append"]>) =>
+          Effect.suspend((): ReturnType<Shared["events"]["append"]> => {
+            if (stopped) return Effect.fail(away)
+            if (++appends < n) return to.events.append(...of)
+            stopped = true
+            const doubt = Effect.fail(new EventStore.AppendInDoubt({ stream: of[0], reason: "stopped" }))
+            return arrives ? Effect.andThen(Effect.ignore(to.events.append(...of)), doubt) : doubt
+          }),
+        lastRevision: (...of: Parameters<Shared["events"]["lastRevision"]>) =>
+          Effect.suspend(() => (stopped ? Effect.fail(away) : to.events.lastRevision(...of)))
+      },
+      states: {
+        ...to.states,
+        write: (...of: Parameters<Shared["states"]["write"]>) =>
+          Effect.suspend(() => (stopped ? Effect.fail(new StateStore.StateUnavailable({ reason: "stopped" })) : to.states.write(...of)))
+      }
+    })
+  }
+}
+
+const sound = (to: Shared) =>
+  Effect.gen(function* () {
+    const at = yield* Clock.currentTimeMillis
+    const { problems } = yield* Audit.run({ at: at + minutes(10) }).pipe(Effect.provideService(EventStore.EventStore, to.events))
+    expect(problems).toEqual([])
+  })
+
+/** How often each job succeeded. */
+const results = (to: Shared) =>
+  Effect.map(jobEvents(to), (events) => {
+    const counts = new Map<string, number>()
+    for (const { event, jobId } of events) if (event._tag === "JobSucceeded") counts.set(jobId, (counts.get(jobId) ?? 0) + 1)
+    return [...counts.values()]
+  })
+
+describe("a process that stops at an append", () => {
+  for (const arrives of [true, false]) {
+    testing(
+      `which ${arrives ? "was" : "was not"} written: the heir brings all to its end once the lease is over`,
+      Effect.gen(function* () {
+        let reached = 0
+        for (const n of range(10)) {
+          const to = yield* shared
+          const bench = makeBench()
+          inSteps(bench)
+          const mortal = yield* mortalHost(to, bench, { name: "mortal" })
+          const accountId = yield* mortal.open("acc_1", 10 * UNIT)
+          const stop = stopping(n + 1, arrives)
+          yield* mortal.through((ways) => stop.way({ ...to, ...ways }))
+          const call = yield* Effect.forkChild(told(mortal.create(accountId, { key: "key", units: 2 })))
+          for (const _ of range(20)) yield* quiet
+          if (stop.reached()) reached++
+          const heir = yield* host(to, bench, { name: "heir" })
+          yield* patiently(Fiber.join(call))
+          yield* patiently(mortal.die)
+          yield* elapse(LEASE + seconds(35))
+          yield* elapse(seconds(35))
+          expect(yield* heir.balance(accountId)).toMatchObject({ held: 0 })
+          yield* sound(to)
+
+          // Whoever asks again under the key gets that job, or another where that was none: one is done, and charged
+          const reply = yield* heir.create(accountId, { key: "key", units: 2 })
+          yield* until(
+            Effect.map(heir.read(accountId, idOf(reply)), ({ status }) => status === "succeeded"),
+            seconds(10)
+          )
+          expect(yield* heir.balance(accountId)).toEqual({ available: 9 * UNIT, held: 0 })
+          expect(yield* results(to)).toEqual([1])
+          yield* sound(to)
+        }
+        // Hold, accept, start, progress, succeed, settle at the least
+        expect(reached).toBeGreaterThanOrEqual(6)
+      })
+    )
+  }
+
+  testing(
+    "of a cancellation leaves neither a job nor a hold",
+    Effect.gen(function* () {
+      for (const n of range(4)) {
+        const to = yield* shared
+        const bench = makeBench()
+        bench.answer = () => Effect.never
+        const mortal = yield* mortalHost(to, bench, { name: "mortal" })
+        const accountId = yield* mortal.open("acc_1", 10 * UNIT)
+        const id = idOf(yield* mortal.create(accountId))
+        yield* quiet
+        const stop = stopping(n + 1, n % 2 === 0)
+        yield* mortal.through((ways) => stop.way({ ...to, ...ways }))
+        const cancelling = yield* Effect.forkChild(Effect.exit(mortal.cancel(accountId, id)))
+        yield* quiet
+        const heir = yield* host(to, bench, { name: "heir" })
+        yield* patiently(Fiber.join(cancelling))
+        yield* patiently(mortal.die)
+        yield* elapse(LEASE + seconds(35))
+        yield* Effect.ignore(heir.cancel(accountId, id))
+        yield* elapse(seconds(35))
+        expect(yield* heir.balance(accountId)).toEqual({ available: 10 * UNIT, held: 0 })
+        expect(yield* to.states.list("jobs")).toEqual([])
+        yield* sound(to)
+      }
+    })
+  )
+})
+
+testing(
+  "a call that took too long to be accepted becomes no job, costs nothing, and runs nothing",
+  Effect.gen(function* () {
+    const to = yield* shared
+    const bench = makeBench()
+    const here = yield* host(to, bench)
+    const accountId = yield* here.open("acc_1", 10 * UNIT)
+    const proceed = yield* Deferred.make<void>()
+    yield* here.through(({ states }) => ({
+      states: {
+        ...states,
+        write: (changes) =>
+          Effect.andThen(changes.some(({ space }) => space === "jobs") ? Deferred.await(proceed) : Effect.void, states.write(changes))
+      }
+    }))
+    const call = yield* Effect.forkChild(told(here.create(accountId)))
+    yield* elapse(seconds(29))
+    expect(yield* here.balance(accountId)).toEqual({ available: 9 * UNIT, held: UNIT })
+    yield* elapse(seconds(2))
+    expect(yield* here.balance(accountId)).toEqual({ available: 10 * UNIT, held: 0 })
+    yield* Deferred.succeed(proceed, undefined)
+    expect(yield* patiently(Fiber.join(call))).toBe("ResultWithheld")
+    yield* elapse(LEASE)
+    expect(bench.runs).toEqual([])
+    expect((yield* jobEvents(to)).map(({ event }) => event._tag)).toEqual(["JobRefused"])
+    expect(yield* to.states.list("jobs")).toEqual([])
+    yield* sound(to)
+  })
+)
+
+describe("a caller without a key who was told that nobody knows", () => {
+  for (const survives of [true, false]) {
+    testing(
+      `pays nothing, whatever became of the job, ${survives ? "" : "and "}of the process${survives ? " that told" : ""}`,
+      Effect.gen(function* () {
+        for (const fault of ["after", "lost", "unanswered"] as const) {
+          const to = yield* shared
+          const bench = makeBench()
+          const mortal = yield* mortalHost(to, bench, { name: "mortal" })
+          const heir = yield* host(to, bench, { name: "heir" })
+          const accountId = yield* heir.open("acc_1", 10 * UNIT)
+          // Streams of jobs give no answer any more, whatever becomes of what is sent to them
+          const faulty = FaultyEventStore.make(to.events, { rates: { [fault]: 1 }, unavailable: 1, lateBy: 100 })
+          const isJob = (stream: string) => stream.startsWith("job-")
+          let asked = 0
+          yield* mortal.through(({ events }) => ({
+            events: {
+              ...events,
+              append: (stream, ...of) => (isJob(stream) ? faulty : events).append(stream, ...of),
+              // The first reads a stream that is not there yet
+              readStream: (stream, ...of) => (isJob(stream) && asked++ > 0 ? faulty : events).readStream(stream, ...of),
+              lastRevision: (stream) => (isJob(stream) ? faulty : events).lastRevision(stream)
+            }
+          }))
+          expect(yield* patiently(told(mortal.create(accountId)))).toBe("OutcomeUnknown")
+          if (survives) yield* mortal.heal
+          else yield* patiently(mortal.die)
+          for (const _ of range(4)) yield* elapse(LEASE)
+          expect(yield* heir.balance(accountId)).toEqual({ available: 10 * UNIT, held: 0 })
+          expect(yield* to.states.list("unanswered")).toEqual([])
+          yield* sound(to)
+        }
+      })
+    )
+  }
+})
+
+describe("every n-th append fails", () => {
+  for (const fault of ["before", "after", "lost"] as const) {
+    testing(
+      `${fault}: all jobs end, none has two results, and every account follows`,
+      Effect.gen(function* () {
+        for (const n of range(8)) {
+          const to = yield* shared
+          const bench = makeBench()
+          inSteps(bench)
+          const here = yield* host(to, bench)
+          const there = yield* host(to, bench)
+          const accounts = [yield* here.open("acc_1", 10 * UNIT), yield* here.open("acc_2", 10 * UNIT)]
+          const plan = { appends: Object.fromEntries(range(200).map((i) => [(i + 1) * (n + 2), fault])) }
+          yield* here.fail({ plan })
+          yield* there.fail({ plan })
+          for (const accountId of accounts) {
+            yield* patiently(told(here.create(accountId, { units: 2 })))
+            yield* patiently(told(there.create(accountId, { units: 2, key: "key" })))
+          }
+          yield* elapse(LEASE)
+          yield* here.heal
+          yield* there.heal
+          for (const _ of range(4)) yield* elapse(LEASE)
+          for (const accountId of accounts) expect(yield* here.balance(accountId)).toMatchObject({ held: 0 })
+          for (const count of yield* results(to)) expect(count).toBe(1)
+          yield* sound(to)
+        }
+      })
+    )
+  }
+})

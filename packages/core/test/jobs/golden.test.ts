@@ -1,0 +1,37 @@
+/** Jobs recorded by earlier releases, replayed: see `test/golden/addJob.ts`. */
+import { readdirSync, readFileSync } from "node:fs"
+import { fileURLToPath } from "node:url"
+import { Job } from "@millrace/core"
+import { describe, expect, test } from "vitest"
+import { readLog } from "../ledger/Golden.ts"
+import { codec, decodeLog, replay } from "./Golden.ts"
+
+const GOLDEN = new URL("../../../../test/golden/job/", import.meta.url)
+
+const goldens = readdirSync(fileURLToPath(GOLDEN)).map((name) => {
+  const read = (file: string) => readFileSync(new URL(`${name}/${file}`, GOLDEN), "utf8")
+  return { name, read, log: readLog(read("events.jsonl")) }
+})
+
+describe.each(goldens)("the golden job $name", ({ log, read }) => {
+  test("replays to the same state after every event", () => {
+    expect(replay(log)).toBe(read("states.jsonl"))
+  })
+
+  test("is written again as it was", () => {
+    for (const { line, event } of decodeLog(log)) expect(codec.encode(event)).toStrictEqual({ type: line.type, data: line.data })
+  })
+})
+
+test("the golden jobs hold every field of every event", () => {
+  const sampled = new Set(
+    goldens.flatMap(({ log }) =>
+      log.flatMap(({ type, data }) => [type, ...Object.keys(JSON.parse(data)).map((field) => `${type}.${field}`)])
+    )
+  )
+  const fields = Object.entries(Job.JobEvent.cases).flatMap(([type, { fields }]) => [
+    type,
+    ...Object.keys(fields).flatMap((field) => (field === "_tag" ? [] : [`${type}.${field}`]))
+  ])
+  expect(fields.filter((field) => !sampled.has(field))).toStrictEqual([])
+})
