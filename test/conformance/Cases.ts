@@ -36,7 +36,7 @@ const required = (row: Row): Input => {
   const parameters = parametersOf(row).filter(({ parameter }) => parameter.required)
   const lacking = parameters.filter(({ parameter }) => !hasSample(parameter)).map(({ name }) => name)
   if (lacking.length > 0) throw new Error(`${row.key} needs a sample of ${lacking.join(", ")} to be driven`)
-  return inputOf(parameters)
+  return { ...inputOf(parameters), ...row.beside }
 }
 
 export const least = (row: Row): Case => ({ name: "no more than is required", input: required(row) })
@@ -48,15 +48,21 @@ export const accepted = (row: Row): ReadonlyArray<Case> => {
   const each = known.flatMap(({ name, parameter }) =>
     good(parameter).map(([what, value]) => ({ name: `${name}: ${what}`, input: { ...base, [name]: value } }))
   )
-  return [least(row), ...each, { name: "all there is", input: inputOf(known) }]
+  return [least(row), ...each, { name: "all there is", input: { ...inputOf(known), ...row.beside } }]
 }
 
 /** What is beyond a bound, of another type, missing, or not known. */
 export const refused = (row: Row): ReadonlyArray<Refusal> => {
   const base = required(row)
   const each = parametersOf(row).flatMap(({ name, place, parameter }) => {
-    const values = [...bad(parameter), ...(place === "body" ? otherTypes(parameter) : otherTexts(parameter, place))]
-    const wrong = values.map(([what, value]) => ({ name: `${name}: ${what}`, field: name, input: { ...base, [name]: value } }))
+    const named =
+      (field: string) =>
+      ([what, value]: Example) => ({ name: `${name}: ${what}`, field, input: { ...base, [name]: value } })
+    const lacks = parameter.type === "boolean" ? (parameter.lacks ?? name) : name
+    const wrong = [
+      ...bad(parameter).map(named(lacks)),
+      ...(place === "body" ? otherTypes(parameter) : otherTexts(parameter, place)).map(named(name))
+    ]
     // A path without one of its parts is another path
     if (!parameter.required || place === "path") return wrong
     const { [name]: _, ...rest } = base

@@ -1,8 +1,28 @@
 /** The service as it comes, on a real socket: all of its operations on their real upstreams, of which the name server is a test's own. */
-import { AuthThrottle, Credits, Decisions, KeyRing, Ledger, MasterKey, Millrace, Registration } from "@millrace/core"
+import {
+  AuthThrottle,
+  Credits,
+  Decisions,
+  Image,
+  KeyRing,
+  Ledger,
+  MasterKey,
+  MemoryBlobStore,
+  Millrace,
+  Registration,
+  Vault
+} from "@millrace/core"
 import { MemoryEventStore, MemoryStateStore } from "@millrace/event-sourcing"
 import { Api, Http, Readiness, Server, WebHandler } from "@millrace/http"
-import { BundledTopicLibrary, CardTypeBinDirectory, DnsClient, DnsEmailValidator, HarperGrammarChecker } from "@millrace/upstreams"
+import { EspeakSpeechSynthesizer } from "@millrace/upstream-espeak"
+import {
+  BundledTopicLibrary,
+  CardTypeBinDirectory,
+  DnsClient,
+  DnsEmailValidator,
+  HarperGrammarChecker,
+  UrlImageDownloader
+} from "@millrace/upstreams"
 import { Effect, Layer, Logger, Redacted } from "effect"
 import * as NameServer from "../../packages/upstreams/test/dns/NameServer.ts"
 
@@ -26,6 +46,20 @@ const script = (query: NameServer.Query): NameServer.Reply => {
   return NameServer.zone({ [query.name]: query.type === "CNAME" ? ALIAS : RECORDS })(query)
 }
 
+/** A picture of one pixel: how pictures come about is no concern of the contract. */
+const PNG = Buffer.from("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNg+M/wHwAEAQH/7yMK/gAAAABJRU5ErkJggg==", "base64")
+const picture = { bytes: PNG, contentType: "image/png", width: 1, height: 1 } as const
+
+const images = Layer.mergeAll(
+  Layer.succeed(Image.ImageGenerator, {
+    configured: Effect.void,
+    generate: ({ samples }) => Effect.succeed(Array.from({ length: samples }, () => picture)),
+    edit: () => Effect.succeed([picture])
+  }),
+  Layer.succeed(Image.Translator, { configured: Effect.void, translate: Effect.succeed }),
+  UrlImageDownloader.layer()
+)
+
 const MASTER_KEY = "1f".repeat(32)
 /** So often as no test calls. */
 const UNLIMITED = 1_000_000
@@ -34,7 +68,15 @@ const services = (nameServer: string) =>
   Layer.mergeAll(Readiness.Readiness.layer(), AuthThrottle.layer({ failures: UNLIMITED })).pipe(
     Layer.provideMerge(Millrace.layer({ operations: api.operations, rateLimit: { limit: UNLIMITED, window: 60 } })),
     Layer.provideMerge(
-      Layer.mergeAll(HarperGrammarChecker.layer(), CardTypeBinDirectory.layer, BundledTopicLibrary.layer, DnsEmailValidator.layer)
+      Layer.mergeAll(
+        HarperGrammarChecker.layer(),
+        CardTypeBinDirectory.layer,
+        BundledTopicLibrary.layer,
+        DnsEmailValidator.layer,
+        EspeakSpeechSynthesizer.layer(),
+        images,
+        MemoryBlobStore.layer.pipe(Layer.provide(Vault.Vault.layer))
+      )
     ),
     Layer.provideMerge(
       Layer.mergeAll(

@@ -14,6 +14,7 @@ export const send = async (base: string, row: Row, input: Input, key?: string): 
   const target = new URL(base)
   target.pathname = row.path.replaceAll(/\{(\w+)\}/gu, (_, name: string) => encodeURIComponent(String(input[name])))
   const headers = new Headers(key === undefined ? {} : { authorization: `Bearer ${key}` })
+  if (row.makesJob) headers.set("prefer", "wait=30")
   const body: Record<string, unknown> = {}
   for (const [name, value] of Object.entries(input)) {
     if (Object.hasOwn(path, name)) continue

@@ -42,6 +42,8 @@ export interface Flag extends Common {
   readonly type: "boolean"
   /** What alone will do, where only one value does. */
   readonly only?: boolean
+  /** What is said to lack, where the other value is sent: the parameter itself by default. */
+  readonly lacks?: string
 }
 
 export interface List extends Common {
@@ -75,6 +77,12 @@ export interface Row {
   readonly authentication: "bearer" | "none"
   /** Raw bytes, a document by itself, or data in an envelope. */
   readonly answer: "envelope" | "bytes" | "document"
+  /** Whether a call is answered by a job, which is charged when it has succeeded. */
+  readonly makesJob: boolean
+  /** Key of the row whose call makes what the parameter `job` names. */
+  readonly madeBy: string | undefined
+  /** What has to be sent beside what is required, for a call to make sense. */
+  readonly beside: Readonly<Record<string, unknown>>
   /** What the specification leaves open: parameters, costs and answers that it calls "not shown". */
   readonly notShown: ReadonlyArray<string>
 }
@@ -112,8 +120,14 @@ export const text = (given: Optional<Text> = {}): Text => ({
   ...given
 })
 
+/** Text of which no sample can be given, but by somebody who knows the rest of the call. */
+export const source = (given: Optional<Text> = {}): Text => ({ type: "string", required: false, ofLength: null, malformed: [], ...given })
+
 /** Of something that another call makes. */
 export const id = (): Text => ({ type: "string", required: true, ofLength: null, malformed: [], unknown: "nothing_of_this_id" })
+
+/** Of a job that the test makes beforehand. */
+export const jobId = (): Text => ({ ...id(), sample: "the job" })
 
 export const choice = (oneOf: Choice["oneOf"], { required = false }: Partial<Common> = {}): Choice => ({
   type: oneOf.every((value) => typeof value === "number") ? "integer" : "string",
@@ -165,6 +179,9 @@ export interface Given extends Partial<Record<Place, Parameters>> {
   readonly status?: Row["status"]
   readonly authentication?: Row["authentication"]
   readonly answer?: Row["answer"]
+  readonly makesJob?: boolean
+  readonly madeBy?: string
+  readonly beside?: Row["beside"]
   readonly notShown?: Row["notShown"]
 }
 
@@ -172,7 +189,8 @@ const PREFIX = "/api/v1"
 
 /** `path` is below the prefix that all have. */
 export const row = (method: Method, path: string, key: string, given: Given = {}): Row => {
-  const { price, status = 200, authentication = "bearer", answer = "envelope", notShown = [], ...places } = given
+  const { price, status = 200, authentication = "bearer", answer = "envelope", makesJob = false, madeBy, beside = {}, ...rest } = given
+  const { notShown = [], ...places } = rest
   return {
     method,
     path: `${PREFIX}${path}`,
@@ -183,6 +201,9 @@ export const row = (method: Method, path: string, key: string, given: Given = {}
     errors: errorsOf(authentication, places.path !== undefined),
     authentication,
     answer,
+    makesJob,
+    madeBy,
+    beside,
     notShown: price === undefined ? ["cost", ...notShown] : notShown
   }
 }

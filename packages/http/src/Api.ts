@@ -3,7 +3,21 @@
  * to a group, and has a route, an OpenAPI entry and a client for it.
  */
 
-import { AccountBilling, AccountLimits, type ApiKey, Bin, CatalogOperations, Dns, Email, Grammar, Topics } from "@millrace/core"
+import {
+  AccountBilling,
+  AccountLimits,
+  type ApiKey,
+  Bin,
+  CatalogOperations,
+  Dns,
+  Email,
+  EmailJobs,
+  Grammar,
+  ImageJobs,
+  Speech,
+  SpeechJobs,
+  Topics
+} from "@millrace/core"
 import { Array } from "effect"
 import { HttpApi, HttpApiGroup, OpenApi } from "effect/http-api"
 import * as Endpoint from "./Endpoint.ts"
@@ -50,7 +64,15 @@ export const standard: Standard = {
   ),
   account: group([AccountBilling.read, AccountLimits.read], { scope: "read", description: "What an account has, used, and may." }),
   lookups: group([Grammar.check, Bin.lookup, Dns.resolve, Topics.list], { description: "Questions that are answered at once." }),
-  email: group([Email.validate, Email.validateBatch], { description: "Whether mail gets to an address, and how far to trust it." })
+  email: group([Email.validate, Email.validateBatch, EmailJobs.validationJob, EmailJobs.readValidationJob], {
+    description: "Whether mail gets to an address, and how far to trust it."
+  }),
+  images: group([ImageJobs.generate, ImageJobs.edit, ImageJobs.read, ImageJobs.cancel, ImageJobs.download], {
+    description: "Pictures after a prompt, as jobs."
+  }),
+  audio: group([SpeechJobs.synthesize, SpeechJobs.read, SpeechJobs.cancel, SpeechJobs.download, Speech.voices], {
+    description: "Texts read aloud, as jobs."
+  })
 }
 
 export type Standard = {
@@ -65,7 +87,21 @@ export type Standard = {
   >
   readonly account: Group<readonly [typeof AccountBilling.read, typeof AccountLimits.read]>
   readonly lookups: Group<readonly [typeof Grammar.check, typeof Bin.lookup, typeof Dns.resolve, typeof Topics.list]>
-  readonly email: Group<readonly [typeof Email.validate, typeof Email.validateBatch]>
+  readonly email: Group<
+    readonly [typeof Email.validate, typeof Email.validateBatch, typeof EmailJobs.validationJob, typeof EmailJobs.readValidationJob]
+  >
+  readonly images: Group<
+    readonly [typeof ImageJobs.generate, typeof ImageJobs.edit, typeof ImageJobs.read, typeof ImageJobs.cancel, typeof ImageJobs.download]
+  >
+  readonly audio: Group<
+    readonly [
+      typeof SpeechJobs.synthesize,
+      typeof SpeechJobs.read,
+      typeof SpeechJobs.cancel,
+      typeof SpeechJobs.download,
+      typeof Speech.voices
+    ]
+  >
 }
 
 export type Contract<G extends Groups> = HttpApi.HttpApi<

@@ -1,7 +1,7 @@
 /** An endpoint of the contract from an operation: what a client sends, what it gets, and every error there is. */
 
-import type { Charge, Operation, OperationError } from "@millrace/core"
-import { Schema } from "effect"
+import type { Charge, Download, Operation, OperationError } from "@millrace/core"
+import { type Effect, Schema } from "effect"
 import { HttpMethod } from "effect/http"
 import { HttpApiEndpoint, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Envelope } from "./Envelope.ts"
@@ -26,6 +26,9 @@ export interface Servable extends Charge.Runnable<any, any, OperationError, any>
   // biome-ignore lint/suspicious/noExplicitAny: as above
   readonly example?: { readonly input: any; readonly data: any }
   readonly links?: ReadonlyArray<Operation.Link>
+  readonly contentTypes?: ReadonlyArray<string>
+  // biome-ignore lint/suspicious/noExplicitAny: as above
+  readonly download?: (input: any, caller: Omit<Operation.Caller, "reservationId">) => Effect.Effect<Download, OperationError, any>
 }
 
 /** What an operation needs to run. */
@@ -43,7 +46,7 @@ export type EndpointOf<Op> =
         Text<Part<Query>>,
         M extends "GET" ? never : Json<Part<Body>>,
         never,
-        Json<ReturnType<typeof Envelope<Success>>>,
+        Op extends { readonly download: object } ? typeof File : Json<ReturnType<typeof Envelope<Success>>>,
         Json<typeof ErrorBody>
       >
     : never
@@ -57,14 +60,20 @@ const part = (fields: Fields) => (Object.keys(fields).length === 0 ? undefined :
 /** `grammar.check` is `GrammarCheck`. */
 const pascal = (key: string): string => key.replaceAll(/(?:^|[^A-Za-z0-9]+)([A-Za-z0-9])/gu, (_, letter: string) => letter.toUpperCase())
 
+/** The bytes themselves, in no envelope. */
+const File = Schema.Uint8Array.pipe(HttpApiSchema.asUint8Array())
+
 /** `isPublic`: no key is asked for. */
-export const make = <Op extends Servable>({ key, summary, success, route }: Op, isPublic: boolean): EndpointOf<Op> =>
+export const make = <Op extends Servable>({ key, summary, success, route, download }: Op, isPublic: boolean): EndpointOf<Op> =>
   HttpApiEndpoint.make(route.method)(key, `${PREFIX}${route.path}`, {
     params: part(route.params),
     query: part(route.query),
     payload: route.method === "GET" ? undefined : part(route.body),
-    success: Envelope(success)
-      .annotate({ identifier: `${pascal(key)}Reply` })
-      .pipe(HttpApiSchema.status(route.status)),
-    error: errorSchemas({ isPublic, hasBody: HttpMethod.hasBody(route.method) })
+    success:
+      download === undefined
+        ? Envelope(success)
+            .annotate({ identifier: `${pascal(key)}Reply` })
+            .pipe(HttpApiSchema.status(route.status))
+        : File,
+    error: errorSchemas({ isPublic, hasBody: HttpMethod.hasBody(route.method), isFile: download !== undefined })
   }).annotateMerge(OpenApi.annotations({ identifier: key, summary })) as EndpointOf<Op>

@@ -5,7 +5,7 @@
 import { Schema, Struct } from "effect"
 import { HttpApiSchema } from "effect/http-api"
 
-export type ErrorStatus = 400 | 401 | 402 | 403 | 404 | 405 | 408 | 409 | 413 | 415 | 422 | 429 | 431 | 500 | 503
+export type ErrorStatus = 400 | 401 | 402 | 403 | 404 | 405 | 408 | 409 | 413 | 415 | 416 | 422 | 429 | 431 | 500 | 503
 
 interface Terms {
   readonly status: ErrorStatus
@@ -39,6 +39,11 @@ const TERMS = {
   malformed_json: { status: 422, means: "The request body is not valid JSON.", retry: false },
   invalid_request: { status: 422, means: "A field or header is missing, unknown or out of bounds; the message names each.", retry: false },
   cost_exceeds_limit: { status: 422, means: "The call would cost more than X-Max-Credits allows.", retry: false },
+  range_not_satisfiable: { status: 416, means: "The range begins past the end of the file.", retry: false },
+
+  // jobs
+  too_many_jobs: { status: 429, means: "So many jobs of this account wait or run already.", retry: true, after: 5 },
+  queue_full: { status: 503, means: "Too many jobs wait at this service. Nothing was charged.", retry: true, after: 5 },
 
   // idempotency
   idempotency_key_in_use: { status: 409, means: "A call with this Idempotency-Key is still running.", retry: true, after: 1 },
@@ -112,13 +117,17 @@ export type ErrorBody = typeof ErrorBody.Type
 export interface Refusable {
   readonly isPublic: boolean
   readonly hasBody: boolean
+  /** Whether it gives a file. */
+  readonly isFile?: boolean
 }
 
-const STATUSES: ReadonlyArray<ErrorStatus> = [400, 401, 402, 403, 404, 405, 408, 409, 413, 415, 422, 429, 431, 500, 503]
+const STATUSES: ReadonlyArray<ErrorStatus> = [400, 401, 402, 403, 404, 405, 408, 409, 413, 415, 416, 422, 429, 431, 500, 503]
 
-/** What needs an account, or a body. */
-const isPossible = (status: ErrorStatus, { isPublic, hasBody }: Refusable): boolean =>
-  !(isPublic && (status === 401 || status === 402 || status === 403 || status === 409)) && (hasBody || status !== 415)
+/** What needs an account, a body, or a file. */
+const isPossible = (status: ErrorStatus, { isPublic, hasBody, isFile = false }: Refusable): boolean =>
+  !(isPublic && (status === 401 || status === 402 || status === 403 || status === 409)) &&
+  (hasBody || status !== 415) &&
+  (isFile || status !== 416)
 
 const schemas = new Map(
   STATUSES.map((status) => [

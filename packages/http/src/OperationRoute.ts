@@ -7,13 +7,18 @@ import { type ApiKey, Charge, Credits } from "@millrace/core"
 import { type Context, Effect, Result } from "effect"
 import { HttpMethod, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import * as Access from "./Access.ts"
+import * as Artifact from "./Artifact.ts"
 import * as Body from "./Body.ts"
 import * as CallHeaders from "./CallHeaders.ts"
 import { PREFIX, type Servable } from "./Endpoint.ts"
 import * as Envelope from "./Envelope.ts"
 import { CurrentExchange, type Exchange } from "./Exchange.ts"
 import * as Input from "./Input.ts"
+import * as Preference from "./Preference.ts"
 import { InsufficientScope, InvalidRequest, MethodNotAllowed, problemOf, responseOf } from "./Problem.ts"
+
+/** Seconds after which to ask for a job that was just accepted. */
+const POLL_AFTER = 1
 
 export interface Options<R> {
   /** Bytes. */
@@ -60,17 +65,35 @@ export const make = Effect.fnUntraced(function* <R>({ bodyLimit, services }: Opt
             ...(maxCost === undefined ? {} : { maxCost })
           })
       exchange.charged = reply.replayed ? Credits.zero : reply.billed?.charged
+      if (operation.download !== undefined && caller !== undefined) {
+        const { accountId } = caller
+        return yield* Artifact.respond(request, yield* operation.download(input.success.value, { accountId, requestId: exchange.id }))
+      }
+      const { data, isPending, waited } = yield* lastWord(reply, caller?.accountId, Preference.waitOf(request.headers["prefer"]))
       const echo = {
         id: reply.requestId,
         method: request.method,
         path: isPathSecret ? path : (request.url.split(/[?#;]/u, 1)[0] ?? request.url),
         input: input.success.echo
       }
-      return HttpServerResponse.text(Envelope.text("success", reply.data, echo), {
+      return HttpServerResponse.text(Envelope.text(isPending ? "pending" : "success", data, echo), {
         status: route.status,
         contentType: "application/json",
-        headers: headersOf(reply, exchange)
+        headers: {
+          ...headersOf(reply, exchange),
+          ...(isPending ? { "retry-after": String(reply.retryAfter ?? POLL_AFTER) } : {}),
+          ...(waited === undefined ? {} : { "preference-applied": `wait=${waited}` })
+        }
       })
+    })
+
+    /** Of a job that was accepted, what can be said once it has ended, for who wants to wait; a kept reply is given as it was. */
+    const lastWord = Effect.fnUntraced(function* (reply: Charge.Reply, accountId: string | undefined, wait: number | undefined) {
+      const isPending = reply.job !== undefined || reply.retryAfter !== undefined
+      if (operation.job === undefined || reply.job === undefined || reply.replayed || accountId === undefined || wait === undefined)
+        return { data: reply.data, isPending, waited: undefined }
+      const { data, ended } = yield* operation.job.answer(accountId, reply.job.id, `${wait} seconds`)
+      return { data, isPending: !ended, waited: wait }
     })
 
     const handler = Effect.gen(function* () {

@@ -25,6 +25,8 @@ export class BodyUnreadable extends Schema.TaggedError<BodyUnreadable>()("BodyUn
 export class InvalidRequest extends Schema.TaggedError<InvalidRequest>()("InvalidRequest", {
   issues: Schema.Array(Schema.Struct({ field: Schema.String, message: Schema.String }))
 }) {}
+/** There is no such part of the file, which has `size` bytes. */
+export class RangeNotSatisfiable extends Schema.TaggedError<RangeNotSatisfiable>()("RangeNotSatisfiable", { size: Schema.Int }) {}
 /** A bug: of ours, or of an operation. */
 export class Defect extends Schema.TaggedError<Defect>()("Defect", {}) {}
 /** This process takes no new calls, or ended this one. */
@@ -39,6 +41,7 @@ export type Refusal =
   | MalformedJson
   | BodyUnreadable
   | InvalidRequest
+  | RangeNotSatisfiable
   | Defect
   | ShuttingDown
 
@@ -138,6 +141,20 @@ export const problemOf = (failure: Failure): Problem => {
     }
     case "InvalidInput":
       return { code: "invalid_request", message: `${failure.field}: ${failure.message}` }
+
+    case "RangeNotSatisfiable":
+      return {
+        code: "range_not_satisfiable",
+        message: `The file has ${failure.size} bytes.`,
+        headers: { "content-range": `bytes */${failure.size}` }
+      }
+    case "TooManyJobs": {
+      const { limit, retryAfter, scope } = failure
+      const headers = { "retry-after": String(retryAfter) }
+      return scope === "account"
+        ? { code: "too_many_jobs", message: `${limit} jobs of this account wait or run already. Nothing was charged.`, headers }
+        : { code: "queue_full", message: "Too many jobs wait at this service. Nothing was charged.", headers }
+    }
 
     case "InFlight":
       return { code: "idempotency_key_in_use", message: "A call with this Idempotency-Key is still running." }

@@ -17,8 +17,11 @@ const callOf = ({ route, example }: Api.Api<Api.Groups>["operations"][number]) =
   return { path: `/api/v1${path}?${query}`, method: route.method, ...(body.length === 0 ? {} : { body: Object.fromEntries(body) }) }
 }
 
+/** Those that need no more than a key: a job, and what is asked of one, has tests of its own. */
 const keyed = Object.values(api.groups).flatMap(({ operations, scope }) =>
-  scope === undefined ? [] : operations.filter(({ example }) => example !== undefined)
+  scope === undefined
+    ? []
+    : operations.filter(({ example, job, route }) => example !== undefined && job === undefined && !("job" in route.params))
 )
 
 const requestIdOf = ({ json }: Answer): string =>

@@ -9,17 +9,22 @@ import {
   Decisions,
   Dns,
   Grammar,
+  Image,
+  InvalidInput,
   KeyRing,
   Ledger,
   MasterKey,
+  MemoryBlobStore,
   Millrace,
   NotFound,
   Operation,
   PricePlan,
   type RateLimitPolicy,
   Registration,
+  Speech,
   UpstreamNotConfigured,
-  UpstreamUnavailable
+  UpstreamUnavailable,
+  Vault
 } from "@millrace/core"
 import { EventStore, MemoryEventStore, MemoryStateStore } from "@millrace/event-sourcing"
 import { BundledTopicLibrary, DnsEmailValidator } from "@millrace/upstreams"
@@ -64,6 +69,22 @@ const names = Layer.succeed(Dns.DnsResolver, {
   }
 })
 
+/** Pictures of one colour: none of them is looked at. */
+const PNG = Buffer.from("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNg+M/wHwAEAQH/7yMK/gAAAABJRU5ErkJggg==", "base64")
+const picture = { bytes: PNG, contentType: "image/png", width: 1, height: 1 } as const
+
+const images = Layer.mergeAll(
+  Layer.succeed(Image.ImageGenerator, {
+    configured: Effect.void,
+    generate: ({ samples }) => Effect.succeed(Array.from({ length: samples }, () => picture)),
+    edit: () => Effect.succeed([picture])
+  }),
+  Layer.succeed(Image.ImageDownloader, { download: () => Effect.succeed(picture) }),
+  Image.Translator.unconfigured
+)
+
+const VOICE = { id: "en", name: "English", language: "en", gender: null, category: "en" }
+
 /** What the operation `test.work` does, so that a test decides when it ends, and sees what became of it. */
 export class Bench extends Context.Service<
   Bench,
@@ -74,6 +95,23 @@ export class Bench extends Context.Service<
     Effect.map(Deferred.make<void>(), (finish) => ({ started: [], interrupted: [], finish }))
   )
 }
+
+/** Speaks a text by its own bytes. A text that begins with "wait" waits to be told, as `test.work` does. */
+const speech = Layer.effect(
+  Speech.SpeechSynthesizer,
+  Effect.map(Bench, ({ started, interrupted, finish }) => ({
+    voices: Effect.succeed({ default_voice: "en", voices: [VOICE] }),
+    synthesize: ({ text }) =>
+      Stream.unwrap(
+        Effect.gen(function* () {
+          started.push(text)
+          if (text.startsWith("wait")) yield* Effect.onInterrupt(Deferred.await(finish), () => Effect.sync(() => interrupted.push(text)))
+          if (text.startsWith("refuse")) return Stream.fail(new InvalidInput({ field: "text", message: "cannot be said" }))
+          return Stream.succeed(new TextEncoder().encode(text))
+        })
+      )
+  }))
+)
 
 /** An operation of the host's own: one of every kind of field, and as many ways to end. */
 export const work = Operation.make("test.work", {
@@ -165,6 +203,7 @@ export interface Options extends Http.Options {
   readonly authFailures?: number
   readonly server?: Server.Options
   readonly drainWithin?: WebHandler.Options["drainWithin"]
+  readonly jobs?: Millrace.JobOptions
   /** Instead of the one in memory. */
   readonly events?: Layer.Layer<EventStore.EventStore>
 }
@@ -186,22 +225,25 @@ const prices = Layer.effectDiscard(
 export const services = ({
   rateLimit = { limit: 10_000, window: 60 },
   authFailures = 1_000,
-  events = MemoryEventStore.layer
+  events = MemoryEventStore.layer,
+  jobs
 }: Options = {}) =>
   Layer.mergeAll(Readiness.Readiness.layer(), prices, AuthThrottle.layer({ failures: authFailures })).pipe(
-    Layer.provideMerge(Millrace.layer({ operations: api.operations, groups: api.groups, rateLimit })),
+    Layer.provideMerge(
+      Millrace.layer({ operations: api.operations, groups: api.groups, rateLimit, ...(jobs === undefined ? {} : { jobs }) })
+    ),
     Layer.provideMerge(
       Layer.mergeAll(
-        events,
-        MemoryStateStore.layer,
-        Layer.orDie(MasterKey.layer(MASTER_KEY)),
         grammar,
         bins,
         BundledTopicLibrary.layer,
         Layer.provideMerge(DnsEmailValidator.layer, names),
-        Bench.layer
+        images,
+        Layer.provideMerge(speech, Bench.layer),
+        MemoryBlobStore.layer.pipe(Layer.provide(Vault.Vault.layer))
       )
-    )
+    ),
+    Layer.provideMerge(Layer.mergeAll(events, MemoryStateStore.layer, Layer.orDie(MasterKey.layer(MASTER_KEY))))
   )
 
 /** Every line of the log as a logger sees it: the message, the cause, and what it is annotated with. */

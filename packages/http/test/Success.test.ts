@@ -166,7 +166,7 @@ describe("the contract", () => {
         const { status } = yield* call(path.replaceAll(/\{\w+\}/gu, "123456"), { method })
         expect([method, path, status]).toEqual([method, path, keyless[path] ?? (path.startsWith("/api/v1/catalog") ? 200 : 401)])
         const other = yield* call(path.replaceAll(/\{\w+\}/gu, "123456"), { method: "PATCH" })
-        expect([other.status, other.headers["allow"]]).toEqual([405, method])
+        expect([other.status, other.headers["allow"]?.split(", ")]).toEqual([405, expect.arrayContaining([method])])
       }
       const operation = document.paths["/api/v1/bin/{bin}"]?.get
       expect(operation?.operationId).toBe("bin.lookup")

@@ -115,7 +115,7 @@ const send = async (root: string, outgoing: Exchange.Outgoing, sending: Sending)
 
 const attempt = async (
   root: string,
-  { method, target, headers, body }: Exchange.Outgoing,
+  { method, target, headers, body, isFile }: Exchange.Outgoing,
   { idempotencyKey, signal, around }: Sending,
   timeout: number
 ): Promise<Exchange.Reply<unknown> | Failure> => {
@@ -134,8 +134,9 @@ const attempt = async (
   try {
     const response = await around.fetch(request)
     const { status, headers } = response
-    const text = await response.text()
-    return Exchange.read({ status, header: (name) => headers.get(name) ?? undefined, text }, idempotencyKey, around.now())
+    const bytes = new Uint8Array(await response.arrayBuffer())
+    const header = (name: string) => headers.get(name) ?? undefined
+    return Exchange.read({ status, header, bytes }, { isFile, idempotencyKey }, around.now())
   } catch (cause) {
     signal.throwIfAborted()
     const message = late.signal.aborted ? "There was no answer in time." : "The connection failed."

@@ -30,7 +30,9 @@ export type Reply<Data> = Exchange.Reply<Data, Credits.Credits>
 /** Input that the operation does not take is a defect. */
 export type Method<Op> =
   Op extends Operation.Operation<infer _K, infer _M, infer _P, infer Params, infer Query, infer Body, infer Success, infer _E, infer _R>
-    ? (...args: Arguments<Schema.Struct.Type<Params & Query & Body>, CallOptions>) => Effect.Effect<Reply<Success["Type"]>, Failure>
+    ? (
+        ...args: Arguments<Schema.Struct.Type<Params & Query & Body>, CallOptions>
+      ) => Effect.Effect<Reply<Op extends { readonly download: object } ? Uint8Array<ArrayBuffer> : Success["Type"]>, Failure>
     : never
 
 export type Client<Op extends Servable> = Grouped<Op, { readonly [Key in Op["key"]]: Method<Extract<Op, { readonly key: Key }>> }>
@@ -48,12 +50,12 @@ export const make = <G extends Groups>(
     const policy = policyOf(retry)
     const routes: Readonly<Record<string, string>> = routesOf(api)
 
-    const attempt = Effect.fnUntraced(function* ({ method, target, headers, body }: Exchange.Outgoing, idempotencyKey: string) {
+    const attempt = Effect.fnUntraced(function* ({ method, target, headers, body, isFile }: Exchange.Outgoing, idempotencyKey: string) {
       const request = HttpClientRequest.make(isMethod(method) ? method : "GET")(`${root}${target}`, { headers })
       const response = yield* http.execute(body === undefined ? request : HttpClientRequest.bodyText(request, body, "application/json"))
-      const text = yield* response.text
-      const answer = { status: response.status, header: (name: string) => response.headers[name], text }
-      return Exchange.read(answer, idempotencyKey, yield* Clock.currentTimeMillis)
+      const bytes = new Uint8Array(yield* response.arrayBuffer)
+      const answer = { status: response.status, header: (name: string) => response.headers[name], bytes }
+      return Exchange.read(answer, { isFile, idempotencyKey }, yield* Clock.currentTimeMillis)
     })
 
     /** Sends until there is a reply, or none to be hoped for. */
@@ -85,7 +87,7 @@ export const make = <G extends Groups>(
     const methodOf = ({ key: name, route, success }: Servable) => {
       const place = parse(routes[name] ?? "")
       const encode = Schema.encodeUnknownEffect(Schema.toCodecJson(Schema.Struct({ ...route.params, ...route.query, ...route.body })))
-      const decode = Schema.decodeUnknownEffect(Schema.toCodecJson(success))
+      const decode = place.isFile ? Effect.succeed : Schema.decodeUnknownEffect(Schema.toCodecJson(success))
       return Effect.fn(`millrace.${name}`)(function* (input: object = {}, { idempotencyKey = ids.uuid(), maxCost }: CallOptions = {}) {
         const fields = yield* Effect.orDie(encode(input))
         const options = { idempotencyKey, ...(maxCost === undefined ? {} : { maxCredits: Credits.toDecimal(maxCost) }) }

@@ -10,6 +10,8 @@ export interface CallOptions {
   readonly idempotencyKey?: string
   /** Credits: a dearer call is refused before anything is charged. */
   readonly maxCredits?: number
+  /** Seconds that the answer may wait for the end of the job that the call makes. */
+  readonly wait?: number
 }
 
 /** A success. */
@@ -22,6 +24,8 @@ export interface Reply<Data, Amount = number> {
   readonly requestId: string
   /** Whether this is the kept answer to an earlier call under the same idempotency key. */
   readonly replayed: boolean
+  /** Whether there is more to come: the call made a job, or read one, that has not ended yet. */
+  readonly pending: boolean
 }
 
 // out
@@ -33,13 +37,15 @@ export interface Outgoing {
   readonly headers: Readonly<Record<string, string>>
   /** JSON text. */
   readonly body: string | undefined
+  /** Whether a file is asked for. */
+  readonly isFile: boolean
 }
 
 /** A path parameter that is missing, or that no path can hold, is a `TypeError`. */
 export const request = (
-  { method, path, query }: Route,
+  { method, path, query, isFile }: Route,
   input: Fields,
-  { idempotencyKey, maxCredits }: CallOptions & { readonly idempotencyKey: string },
+  { idempotencyKey, maxCredits, wait }: CallOptions & { readonly idempotencyKey: string },
   apiKey: string | undefined
 ): Outgoing => {
   const rest = new Map(Object.entries(input).filter(([, value]) => value !== undefined))
@@ -59,13 +65,15 @@ export const request = (
     method,
     target: `${PREFIX}${place}${search.size === 0 ? "" : `?${search}`}`,
     headers: {
-      accept: "application/json",
+      accept: isFile ? "*/*" : "application/json",
       "idempotency-key": quoted(idempotencyKey),
       ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }),
       ...(maxCredits === undefined ? {} : { "x-max-credits": String(maxCredits) }),
+      ...(wait === undefined ? {} : { prefer: `wait=${wait}` }),
       ...(body === undefined ? {} : { "content-type": "application/json" })
     },
-    body
+    body,
+    isFile
   }
 }
 
@@ -84,13 +92,20 @@ const quoted = (key: string): string => `"${key.replaceAll(/["\\]/gu, "\\$&")}"`
 export interface Incoming {
   readonly status: number
   readonly header: (name: string) => string | undefined
-  readonly text: string
+  readonly bytes: Uint8Array<ArrayBuffer>
 }
 
 /** The reply, or why there is none. `now` in milliseconds since 1970. */
-export const read = (answer: Incoming, idempotencyKey: string, now: number): Reply<unknown> | Failure => {
-  const { status, header } = answer
-  const body = json(answer.text)
+export const read = (
+  { status, header, bytes }: Incoming,
+  { isFile, idempotencyKey }: { readonly isFile: boolean; readonly idempotencyKey: string },
+  now: number
+): Reply<unknown> | Failure => {
+  if (isFile && status === 200) {
+    const requestId = header("x-request-id") ?? ""
+    return { data: bytes, charged: 0, balance: undefined, requestId, replayed: false, pending: false }
+  }
+  const body = json(new TextDecoder().decode(bytes))
   if (status >= 200 && status < 300 && isObject(body) && "data" in body) {
     const { request } = body
     return {
@@ -98,7 +113,8 @@ export const read = (answer: Incoming, idempotencyKey: string, now: number): Rep
       charged: amount(header("x-credits-charged")) ?? 0,
       balance: amount(header("x-credits-balance")),
       requestId: isObject(request) ? String(request["id"]) : "",
-      replayed: header("idempotent-replayed") === "true"
+      replayed: header("idempotent-replayed") === "true",
+      pending: body["status"] === "pending"
     }
   }
   const error = isObject(body) ? body["error"] : undefined

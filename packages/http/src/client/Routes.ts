@@ -12,10 +12,16 @@ export const PREFIX: typeof ServedAt = "/api/v1"
 export interface Described {
   readonly key: string
   readonly route: { readonly method: string; readonly path: string; readonly query: object }
+  readonly download?: unknown
 }
 
-/** The line of an operation. Where there is a body, the fields that stand in the query are named: `POST /work/:room?times&tag`. */
-export type Line<Op> =
+/**
+ * The line of an operation. Where there is a body, the fields that stand in the query are named: `POST /work/:room?times&tag`. One that is
+ * answered by a file says so: `GET /work/:job/artifact as file`.
+ */
+export type Line<Op> = Op extends { readonly download: object } ? `${Plain<Op>} as file` : Plain<Op>
+
+type Plain<Op> =
   Op extends Operation.Operation<infer _K, infer M, infer P, infer _P, infer Query, infer _B, infer _S, infer _E, infer _R>
     ? M extends "GET"
       ? `${M} ${P}`
@@ -29,12 +35,14 @@ export type Routes<Op extends Described> = { readonly [Key in Op["key"]]: Line<E
 
 /** The lines of an API, as JSON: for a page that cannot import the operations themselves. */
 export const routesOf = <Op extends Described>({ operations }: { readonly operations: ReadonlyArray<Op> }): Routes<Op> =>
-  Object.fromEntries(operations.map(({ key, route }) => [key, lineOf(route)])) as Routes<Op>
+  Object.fromEntries(operations.map((operation) => [operation.key, lineOf(operation)])) as Routes<Op>
 
-const lineOf = ({ method, path, query }: Described["route"]): string => {
+const lineOf = ({ download, route: { method, path, query } }: Described): string => {
   const names = method === "GET" ? [] : Object.keys(query)
-  return `${method} ${path}${names.length === 0 ? "" : `?${names.join("&")}`}`
+  return `${method} ${path}${names.length === 0 ? "" : `?${names.join("&")}`}${download === undefined ? "" : FILE}`
 }
+
+const FILE = " as file"
 
 export interface Route {
   readonly method: string
@@ -42,12 +50,14 @@ export interface Route {
   readonly path: string
   /** Names of the fields that stand in the query, beside a body. */
   readonly query: ReadonlyArray<string>
+  /** Whether it is answered by a file, and not by JSON. */
+  readonly isFile: boolean
 }
 
-const LINE = /^(?<method>[A-Z]+) (?<path>\/[^?]*)(?:\?(?<query>.+))?$/u
+const LINE = /^(?<method>[A-Z]+) (?<path>\/[^? ]*)(?:\?(?<query>\S+))?(?<file> as file)?$/u
 
 export const parse = (line: string): Route => {
-  const { method, path, query } = LINE.exec(line)?.groups ?? {}
+  const { method, path, query, file } = LINE.exec(line)?.groups ?? {}
   if (method === undefined || path === undefined) throw new TypeError(`Not a route: ${line}`)
-  return { method, path, query: query?.split("&") ?? [] }
+  return { method, path, query: query?.split("&") ?? [], isFile: file !== undefined }
 }

@@ -110,7 +110,9 @@ const ofOperation = (
   const { route, summary, description = `${summary}.`, success, example } = operation
   const input = example === undefined ? undefined : encodedInput(route, example.input)
   const data = example === undefined ? undefined : Schema.encodeUnknownSync(Schema.toCodecJson(success))(example.data)
-  const names = Headers.requestHeaders(isPublic)
+  const isJob = operation.job !== undefined
+  const isFile = operation.download !== undefined
+  const names = Headers.requestHeaders({ isPublic, isJob, isFile })
   for (const name of names) uses.add(name)
   return {
     ...endpoint,
@@ -124,24 +126,43 @@ const ofOperation = (
     ...(endpoint.requestBody === undefined
       ? {}
       : { requestBody: requestBody(endpoint.requestBody, Object.keys(route.body), input, operation) }),
-    responses: mapValues(endpoint.responses, (response: Json, status) =>
+    responses: mapValues(isFile ? { ...FILE, ...endpoint.responses } : endpoint.responses, (response: Json, status) =>
       Number(status) >= 400
         ? errorReference(Number(status))
-        : {
-            ...open(response),
-            description: summary,
-            headers: headersOf(Headers.successHeaders(isPublic)),
-            content: {
-              "application/json": {
-                schema: lenient(response.content["application/json"].schema),
-                ...(data === undefined ? {} : { example: envelope(operation, data, input) })
-              }
-            },
-            ...linksOf(operation, operations)
-          }
+        : isFile
+          ? fileResponse(operation, Number(status))
+          : {
+              ...open(response),
+              description: summary,
+              headers: headersOf([...Headers.successHeaders(isPublic), ...(isJob ? Headers.jobHeaders : [])]),
+              content: {
+                "application/json": {
+                  schema: lenient(response.content["application/json"].schema),
+                  ...(data === undefined ? {} : { example: envelope(operation, data, input) })
+                }
+              },
+              ...linksOf(operation, operations)
+            }
     )
   }
 }
+
+/** What comes beside the whole file. */
+const FILE = { 200: {}, 206: {}, 304: {} }
+
+const FILE_STATUS: Readonly<Record<number, string>> = {
+  200: "The file.",
+  206: "The part of the file that was asked for.",
+  304: "The caller has the file already."
+}
+
+const fileResponse = ({ contentTypes = ["application/octet-stream"] }: Servable, status: number): Json => ({
+  description: FILE_STATUS[status],
+  headers: headersOf([...Headers.fileHeaders, ...(status === 206 ? (["Content-Range"] as const) : [])]),
+  ...(status === 304
+    ? {}
+    : { content: Object.fromEntries(contentTypes.map((type) => [type, { schema: { type: "string", format: "binary" } }])) })
+})
 
 const requestBody = (body: Json, names: ReadonlyArray<string>, input: Json, { summary }: Servable): Json => {
   const { schema } = body.content["application/json"]

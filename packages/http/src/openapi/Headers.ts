@@ -44,6 +44,19 @@ export const RESPONSE_HEADERS = {
   "Retry-After": { description: "Seconds to wait before the next attempt.", schema: { type: "integer", minimum: 1 }, example: 5 },
   "WWW-Authenticate": { description: "RFC 6750.", schema: { type: "string" }, example: "Bearer" },
   Allow: { description: "The methods that the path takes.", schema: { type: "string" }, example: "GET" },
+  "Preference-Applied": {
+    description: "That the answer waited for the end of the job, and for how many seconds at the most.",
+    schema: { type: "string" },
+    example: "wait=20"
+  },
+  ETag: { description: "Names these very bytes.", schema: { type: "string" }, example: '"3f5a7c9b1d2e"' },
+  "Accept-Ranges": { description: "Parts of the file may be asked for.", schema: { type: "string", const: "bytes" }, example: "bytes" },
+  "Content-Disposition": {
+    description: "A file, to be kept under this name.",
+    schema: { type: "string" },
+    example: 'attachment; filename="job_01JD7X2M9G4YQ0V5Z8K3T6W1RB.mp3"'
+  },
+  "Content-Range": { description: "Which part of the file this is.", schema: { type: "string" }, example: "bytes 0-1023/146515" },
   "X-Credits-Required": credits("Credits that the call needs. Beside `insufficient_credits` only, as are the two others.", 5),
   "X-Credits-Available": credits("Credits that the account has.", 1.5),
   "X-Credits-Shortfall": credits("Credits that are missing.", 3.5)
@@ -70,9 +83,16 @@ const BY_STATUS: Readonly<Record<number, ReadonlyArray<ResponseHeader>>> = {
   403: ["WWW-Authenticate"],
   405: ["Allow"],
   409: ["Retry-After"],
+  416: ["Content-Range"],
   429: ["Retry-After", ...RATE],
   503: ["Retry-After"]
 }
+
+/** Of the answer that made a job, or that reads one. */
+export const jobHeaders: ReadonlyArray<ResponseHeader> = ["Retry-After", "Preference-Applied"]
+
+/** Of a file. */
+export const fileHeaders: ReadonlyArray<ResponseHeader> = [...ALWAYS, ...RATE, "ETag", "Accept-Ranges", "Content-Disposition"]
 
 /** Of an error. */
 export const errorHeaders = (status: number): ReadonlyArray<ResponseHeader> => [...ALWAYS, "X-Should-Retry", ...(BY_STATUS[status] ?? [])]
@@ -96,6 +116,30 @@ export const REQUEST_HEADERS = {
     schema: { type: "number", minimum: 0 },
     example: 10
   },
+  Prefer: {
+    name: "Prefer",
+    in: "header",
+    required: false,
+    description: "`wait=20`: the answer may wait so many seconds for the end of the job, 150 at the most. RFC 7240.",
+    schema: { type: "string" },
+    example: "wait=20"
+  },
+  Range: {
+    name: "Range",
+    in: "header",
+    required: false,
+    description: "One part of the file. RFC 9110, section 14.",
+    schema: { type: "string" },
+    example: "bytes=0-1023"
+  },
+  IfNoneMatch: {
+    name: "If-None-Match",
+    in: "header",
+    required: false,
+    description: "The ETag of what is there already.",
+    schema: { type: "string" },
+    example: '"3f5a7c9b1d2e"'
+  },
   RequestId: {
     name: "X-Request-Id",
     in: "header",
@@ -116,8 +160,17 @@ export const REQUEST_HEADERS = {
 
 export type RequestHeader = keyof typeof REQUEST_HEADERS
 
-export const requestHeaders = (isPublic: boolean): ReadonlyArray<RequestHeader> => [
-  ...(isPublic ? [] : (["IdempotencyKey", "MaxCredits"] as const)),
+/** What an operation is: for whom, and whether it makes a job or gives a file. */
+export interface Nature {
+  readonly isPublic: boolean
+  readonly isJob: boolean
+  readonly isFile: boolean
+}
+
+export const requestHeaders = ({ isPublic, isJob, isFile }: Nature): ReadonlyArray<RequestHeader> => [
+  ...(isPublic || isFile ? [] : (["IdempotencyKey", "MaxCredits"] as const)),
+  ...(isJob ? (["Prefer"] as const) : []),
+  ...(isFile ? (["Range", "IfNoneMatch"] as const) : []),
   "RequestId",
   "TraceParent"
 ]

@@ -29,6 +29,7 @@ const globals = () => ({
   Response,
   setTimeout,
   URL,
+  TextDecoder,
   URLSearchParams
 })
 

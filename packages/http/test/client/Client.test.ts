@@ -44,7 +44,8 @@ describe("a call", () => {
         charged: 0.5,
         balance: 199.5,
         requestId: JSON.parse(lines.at(-1) ?? "").requestId,
-        replayed: false
+        replayed: false,
+        pending: false
       })
       // Path, query and body
       const worked = yield* Effect.promise(() => millrace.test.work({ room: "a/b ü", times: 3, tag: ["x", "y"], how: "at once" }))

@@ -104,7 +104,14 @@ describe("an answer", () => {
         [200, {}, success]
       ])
       const reply = yield* Effect.promise(() => millrace.grammar.check({ text: "a" }))
-      expect(reply).toEqual({ data: { matches: [], more: 1 }, charged: 0, balance: undefined, requestId: "req", replayed: false })
+      expect(reply).toEqual({
+        data: { matches: [], more: 1 },
+        charged: 0,
+        balance: undefined,
+        requestId: "req",
+        replayed: false,
+        pending: false
+      })
       expect(waits).toEqual([7_125, 60_000 - 7_125 + 250, 500, 1_000])
       expect(asked).toEqual(Array.from({ length: 5 }, () => ({ key: '"key-1"', body: '{"text":"a"}' })))
     })

@@ -110,7 +110,14 @@ describe("what is no answer", () => {
       expect(yield* Effect.flip(call)).toMatchObject({ _tag: "UnexpectedAnswer", status: 502 })
       expect(asked).toHaveLength(2)
       expect(yield* Effect.flip(call)).toMatchObject({ _tag: "UnexpectedAnswer", status: 200, message: /not the shape/u, retryable: false })
-      expect(yield* call).toEqual({ data: { matches: [] }, charged: 0, balance: undefined, requestId: "req", replayed: false })
+      expect(yield* call).toEqual({
+        data: { matches: [] },
+        charged: 0,
+        balance: undefined,
+        requestId: "req",
+        replayed: false,
+        pending: false
+      })
       expect(new Set(asked.map(({ key }) => key)).size).toBe(3)
       // Nothing listens at port 1 of this machine
       const nobody = yield* client("http://127.0.0.1:1")

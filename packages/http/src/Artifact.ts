@@ -1,0 +1,61 @@
+/** A file as an answer: streamed, whole or one range of it, and not at all to who has it already. RFC 9110, sections 13 and 14. */
+import type { Download, OperationError } from "@millrace/core"
+import { Effect, Stream } from "effect"
+import { type HttpServerRequest, HttpServerResponse } from "effect/http"
+import { RangeNotSatisfiable } from "./Problem.ts"
+
+/** Of bytes, both ends included. */
+export interface Span {
+  readonly first: number
+  readonly last: number
+}
+
+const RANGE = /^bytes=(?<first>\d*)-(?<last>\d*)$/u
+
+/**
+ * The one range that is asked for; undefined where none is, or where what is asked for is not understood, which is as good as nothing;
+ * "unsatisfiable" where it begins past the end. Several ranges at once are answered with the whole.
+ */
+export const spanOf = (header: string | undefined, size: number): Span | undefined | "unsatisfiable" => {
+  const { first = "", last = "" } = RANGE.exec(header?.trim() ?? "")?.groups ?? {}
+  if (first === "" && last === "") return undefined
+  if (first === "") {
+    const length = Math.min(Number(last), size)
+    return length === 0 ? "unsatisfiable" : { first: size - length, last: size - 1 }
+  }
+  if (last !== "" && Number(last) < Number(first)) return undefined
+  if (Number(first) >= size) return "unsatisfiable"
+  return { first: Number(first), last: last === "" ? size - 1 : Math.min(Number(last), size - 1) }
+}
+
+/** Whether a list of entity tags has this one: weak ones are compared by what they name. */
+const names = (header: string | undefined, tag: string): boolean =>
+  (header ?? "").split(",").some((item) => item.trim() === "*" || item.trim().replace(/^W\//u, "") === tag)
+
+export const respond = Effect.fnUntraced(function* (
+  { headers: sent }: HttpServerRequest.HttpServerRequest,
+  { contentType, filename, read, size, tag }: Download
+): Effect.fn.Return<HttpServerResponse.HttpServerResponse, RangeNotSatisfiable | OperationError> {
+  const etag = `"${tag}"`
+  const headers = {
+    etag,
+    "accept-ranges": "bytes",
+    "cache-control": "private, no-store",
+    "content-disposition": `attachment; filename="${filename}"`
+  }
+  if (names(sent["if-none-match"], etag)) return HttpServerResponse.empty({ status: 304, headers })
+  // A range of what has changed since would not fit what the caller has
+  const isStale = sent["if-range"] !== undefined && sent["if-range"].trim() !== etag
+  const span = isStale ? undefined : spanOf(sent["range"], size)
+  if (span === "unsatisfiable") return yield* new RangeNotSatisfiable({ size })
+  const bytes = yield* read(span === undefined ? undefined : { offset: span.first, length: span.last - span.first + 1 })
+  return HttpServerResponse.stream(Stream.orDie(bytes), {
+    status: span === undefined ? 200 : 206,
+    contentType,
+    headers: {
+      ...headers,
+      "content-length": String(span === undefined ? size : span.last - span.first + 1),
+      ...(span === undefined ? {} : { "content-range": `bytes ${span.first}-${span.last}/${size}` })
+    }
+  })
+})
