@@ -5,9 +5,9 @@
 import { createServer, type Server as NodeServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { Worker } from "node:worker_threads"
-import { AuthThrottle, Bin, Credits, Decisions, Grammar, KeyRing, Ledger, Millrace, newLotId, Registration } from "@millrace/core"
+import { AuthThrottle, Bin, Credits, Decisions, KeyRing, Ledger, Millrace, newLotId, Registration } from "@millrace/core"
 import { Api, Http, Readiness, Server, toNodeHandler, WebHandler } from "@millrace/http"
-import { BundledTopicLibrary, CardTypeBinDirectory, DnsClient, DnsEmailValidator } from "@millrace/upstreams"
+import { CardTypeBinDirectory } from "@millrace/upstreams"
 import { Context, Effect, Layer, Redacted, References, Schema } from "effect"
 import { HttpRouter, HttpServer } from "effect/http"
 import { HttpApi, HttpApiBuilder, HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
@@ -15,17 +15,7 @@ import { stores } from "./host.ts"
 import { compare, withFolder } from "./measure.ts"
 import * as Postgres from "./postgres.ts"
 
-/** Not asked for here. */
-const noGrammar = Layer.succeed(Grammar.GrammarChecker, { supports: () => false, check: () => Effect.succeed({ matches: [] }) })
-
-const upstreams = Layer.mergeAll(
-  CardTypeBinDirectory.layer,
-  noGrammar,
-  BundledTopicLibrary.layer,
-  Layer.provideMerge(DnsEmailValidator.layer, DnsClient.layer())
-)
-
-const api = Api.make(Api.standard)
+const api = Api.make({ lookups: Api.group([Bin.lookup]) })
 
 const CLIENTS = 64
 const BODY = JSON.stringify({ bin: "45717360", scheme: "visa", type: null, brand: "Visa", country: null, bank: null })
@@ -95,7 +85,7 @@ export const run = (options: { readonly rounds: number; readonly millis: number 
         Server.Server.layer(WebHandler.make(Http.layer(api)), { port: 0 }).pipe(
           Layer.provide(Layer.mergeAll(Readiness.Readiness.layer(), AuthThrottle.layer())),
           Layer.provideMerge(Millrace.layer({ operations: api.operations, groups: api.groups, rateLimit: { limit: 1e9, window: 60 } })),
-          Layer.provideMerge(upstreams),
+          Layer.provideMerge(CardTypeBinDirectory.layer),
           Layer.provideMerge(stores(folder))
         )
       ),

@@ -11,9 +11,11 @@ import { DnsClient } from "@millrace/upstreams"
 import { Cause, Clock, Config, ConfigProvider, Effect, Layer, Option, Stream } from "effect"
 import * as Administration from "./Administration.ts"
 import * as BackupFolder from "./BackupFolder.ts"
+import * as Blobs from "./Blobs.ts"
 import * as ErasureRegister from "./ErasureRegister.ts"
 import { CommandFailed, describe } from "./Failure.ts"
 import * as MasterKeyFile from "./MasterKeyFile.ts"
+import * as Providers from "./Providers.ts"
 import * as Setting from "./Setting.ts"
 import * as StoreUrl from "./StoreUrl.ts"
 import * as Upstreams from "./Upstreams.ts"
@@ -97,7 +99,8 @@ const upstreams = check(
     if (servers !== undefined && dnsServers === undefined)
       return yield* Effect.fail(new CommandFailed(`MILLRACE_DNS_SERVERS names no name servers by their addresses: ${servers}`))
     const host = Millrace.layer({ operations: Upstreams.api.operations }).pipe(
-      Layer.provideMerge(Upstreams.layer({ binFile, dnsServers })),
+      Layer.provideMerge(Upstreams.layer({ binFile, dnsServers, providers: yield* Providers.byEnvironment })),
+      Layer.provideMerge(Blobs.layer(StoreUrl.MEMORY, Option.none())),
       Layer.provideMerge(StoreUrl.layer({ url: StoreUrl.MEMORY, masterKey: undefined, mode: "create" }))
     )
     const missing = yield* Effect.filter(Upstreams.api.operations, isNotConfigured).pipe(Effect.provide(host))

@@ -1,8 +1,11 @@
-/** Where everything is kept: `sqlite:./data/millrace.db`, or `memory:` for as long as a server runs. */
+/**
+ * Where everything is kept: `sqlite:./data/millrace.db`, `postgres://user@host/database`, or `memory:` for as long as a server runs.
+ */
 import { closeSync, existsSync, mkdirSync, openSync, statSync } from "node:fs"
 import { dirname, join, resolve } from "node:path"
 import { generateMasterKey, MasterKey } from "@millrace/core"
 import { EventStore, MemoryEventStore, MemoryStateStore, type StateStore } from "@millrace/event-sourcing"
+import { PostgresEventStore, PostgresStores } from "@millrace/event-store-postgres"
 import { SqliteEventStore, SqliteStateStore } from "@millrace/event-store-sqlite"
 import { Effect, Layer, type Redacted } from "effect"
 import { CommandFailed } from "./Failure.ts"
@@ -12,6 +15,9 @@ export const DEFAULT = "sqlite:./data/millrace.db"
 
 /** A store that keeps nothing. */
 export const MEMORY = "memory:"
+
+/** A store that several hosts share. */
+export const isPostgres = (url: string): boolean => /^postgres(?:ql)?:\/\//u.test(url)
 
 export interface StoreOptions {
   readonly url: string
@@ -31,6 +37,10 @@ export const layer = ({ url, masterKey, mode }: StoreOptions) =>
         const key = masterKey ?? (yield* generateMasterKey)
         return Layer.mergeAll(MemoryEventStore.layer, MemoryStateStore.layer, MasterKey.layer(key))
       }
+      if (isPostgres(url)) {
+        if (masterKey === undefined) return yield* Effect.fail(new CommandFailed(NO_KEY))
+        return Layer.mergeAll(PostgresStores.layer({ url }), MasterKey.layer(masterKey))
+      }
       const files = yield* filesOf(url)
       const isNew = yield* isMissing(files)
       if (isNew && mode === "open") return yield* Effect.fail(noStore(files.log))
@@ -43,10 +53,14 @@ export const layer = ({ url, masterKey, mode }: StoreOptions) =>
     })
   )
 
+const NO_KEY =
+  "a store on PostgreSQL needs MILLRACE_MASTER_KEY, the same for every host: 64 hexadecimal digits, such as openssl rand -hex 32 gives"
+
 /** Only the log, for whoever only reads it. */
 export const logLayer = (url: string) =>
   Layer.unwrap(
     Effect.gen(function* () {
+      if (isPostgres(url)) return PostgresEventStore.layer({ url, readOnly: true })
       const { log } = yield* filesOf(url)
       if (!existsSync(log)) return yield* Effect.fail(noStore(log))
       return SqliteEventStore.layer({ filename: log, readOnly: true })
@@ -69,10 +83,16 @@ const URL = /^sqlite:(?:\/\/(?=\/))?(?!\/\/)(?<path>.+)$/u
 
 /** Where the files of a store are, or would be. */
 export const filesOf = (url: string): Effect.Effect<Files, CommandFailed> => {
+  if (isPostgres(url))
+    return Effect.fail(new CommandFailed("this is for a store in files; PostgreSQL has means of its own, see docs/postgresql.md"))
   if (url === MEMORY) return Effect.fail(new CommandFailed("memory: lasts as long as the server that keeps it: name another store"))
   const path = URL.exec(url)?.groups?.["path"]
   if (path === undefined || path.startsWith(":")) {
-    return Effect.fail(new CommandFailed(`unknown store ${JSON.stringify(url)}: sqlite:PATH, such as ${DEFAULT}, or memory: for serve`))
+    return Effect.fail(
+      new CommandFailed(
+        `unknown store ${JSON.stringify(url)}: sqlite:PATH, such as ${DEFAULT}, postgres://USER@HOST/DATABASE, or memory: for serve`
+      )
+    )
   }
   const log = resolve(path)
   return Effect.succeed({

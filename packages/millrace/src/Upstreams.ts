@@ -1,8 +1,16 @@
 /** The operations that the server comes with, and what really does them. */
 
 import { Api } from "@millrace/http"
-import { BundledTopicLibrary, CardTypeBinDirectory, DnsClient, DnsEmailValidator, HarperGrammarChecker } from "@millrace/upstreams"
+import {
+  BundledTopicLibrary,
+  CardTypeBinDirectory,
+  DnsClient,
+  DnsEmailValidator,
+  HarperGrammarChecker,
+  UrlImageDownloader
+} from "@millrace/upstreams"
 import { Layer } from "effect"
+import * as Providers from "./Providers.ts"
 
 export const api = Api.make(Api.standard)
 
@@ -11,10 +19,13 @@ export interface UpstreamOptions {
   readonly binFile: string | undefined
   /** Name servers to ask, such as `9.9.9.9` or `127.0.0.1:5353`; those of the system when there is none. */
   readonly dnsServers: ReadonlyArray<string> | undefined
+  readonly providers: Providers.Choice
 }
 
-export const layer = ({ binFile, dnsServers }: UpstreamOptions) =>
+export const layer = ({ binFile, dnsServers, providers }: UpstreamOptions) =>
   Layer.mergeAll(
+    Providers.layer(providers),
+    UrlImageDownloader.layer(),
     HarperGrammarChecker.layer(),
     binFile === undefined ? CardTypeBinDirectory.layer : CardTypeBinDirectory.layerFile(binFile),
     BundledTopicLibrary.layer,

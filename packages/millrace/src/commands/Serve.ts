@@ -6,10 +6,12 @@ import { DnsClient } from "@millrace/upstreams"
 import { Effect, Layer, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import * as Administration from "../Administration.ts"
+import * as Blobs from "../Blobs.ts"
 import * as Demo from "../Demo.ts"
 import * as Logging from "../Logging.ts"
 import * as Output from "../Output.ts"
 import * as ProcessMetrics from "../ProcessMetrics.ts"
+import * as Providers from "../Providers.ts"
 import * as Setting from "../Setting.ts"
 import * as Signals from "../Signals.ts"
 import * as StoreUrl from "../StoreUrl.ts"
@@ -107,6 +109,8 @@ const flags = {
     parse: Setting.list(DnsClient.isServer),
     expected: "IP addresses such as 192.0.2.1 or [2001:db8::1]:5353, separated by commas"
   }),
+  ...Providers.flags,
+  blobs: Blobs.blobs,
   corsOrigins: Setting.optional({
     flag: "cors-origins",
     variable: "MILLRACE_CORS_ORIGINS",
@@ -133,7 +137,25 @@ const flags = {
 export const serve = Command.make(
   "serve",
   flags,
-  ({ host, port, metricsPort, metricsHost, store, rateLimit, late, binFile, dnsServers, corsOrigins, logLevel, demo, json }) => {
+  ({
+    host,
+    port,
+    metricsPort,
+    metricsHost,
+    store,
+    rateLimit,
+    late,
+    binFile,
+    dnsServers,
+    speech,
+    images,
+    translate,
+    blobs,
+    corsOrigins,
+    logLevel,
+    demo,
+    json
+  }) => {
     const forPeople = Output.isForPeople(json)
     const logging = Logging.layer(Option.getOrElse(logLevel, () => (forPeople ? "warn" : "info")))
     const stores = Layer.unwrap(
@@ -141,7 +163,14 @@ export const serve = Command.make(
     )
     const { operations, groups } = Upstreams.api
     const millrace = Millrace.layer({ operations, groups, rateLimit, late }).pipe(
-      Layer.provideMerge(Upstreams.layer({ binFile: Option.getOrUndefined(binFile), dnsServers: Option.getOrUndefined(dnsServers) })),
+      Layer.provideMerge(
+        Upstreams.layer({
+          binFile: Option.getOrUndefined(binFile),
+          dnsServers: Option.getOrUndefined(dnsServers),
+          providers: { speech, images, translate }
+        })
+      ),
+      Layer.provideMerge(Blobs.layer(store, blobs)),
       Layer.provideMerge(stores)
     )
     const handler = WebHandler.make(

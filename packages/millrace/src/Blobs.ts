@@ -1,0 +1,46 @@
+/** Where files that jobs make are kept: in a folder, in a bucket, or in memory for a store that is there. All of them are sealed. */
+import { type BlobStore, FileBlobStore, MemoryBlobStore, Vault } from "@millrace/core"
+import { S3BlobStore } from "@millrace/upstreams"
+import { Config, Effect, Layer, Option } from "effect"
+import { CommandFailed } from "./Failure.ts"
+import * as Setting from "./Setting.ts"
+import * as StoreUrl from "./StoreUrl.ts"
+
+export const blobs = Setting.optional({
+  flag: "blobs",
+  variable: "MILLRACE_BLOBS",
+  description:
+    "Where files that jobs make are kept: a folder, or s3:URL of a bucket, with MILLRACE_BLOBS_KEY, MILLRACE_BLOBS_SECRET and MILLRACE_BLOBS_REGION; beside the database when left out",
+  metavar: "folder|s3:url",
+  parse: Setting.text,
+  expected: "a folder, or s3:URL"
+})
+
+/** Where no other place was named. */
+const beside = (store: string) =>
+  StoreUrl.isPostgres(store) ? Effect.succeed("./data/blobs") : Effect.map(StoreUrl.filesOf(store), ({ blobs }) => blobs)
+
+const bucket = (url: string) =>
+  Effect.gen(function* () {
+    if (!URL.canParse(url)) return yield* Effect.fail(new CommandFailed(`s3:${url} names no bucket: s3:https://HOST/BUCKET`))
+    const accessKeyId = yield* Config.String("MILLRACE_BLOBS_KEY").pipe(Config.option)
+    const secretAccessKey = yield* Config.Redacted("MILLRACE_BLOBS_SECRET").pipe(Config.option)
+    const region = yield* Config.String("MILLRACE_BLOBS_REGION").pipe(Config.option)
+    if (Option.isNone(accessKeyId) || Option.isNone(secretAccessKey))
+      return yield* Effect.fail(new CommandFailed("a bucket needs MILLRACE_BLOBS_KEY and MILLRACE_BLOBS_SECRET"))
+    return S3BlobStore.layer({
+      bucketUrl: new URL(url),
+      accessKeyId: accessKeyId.value,
+      secretAccessKey: secretAccessKey.value,
+      ...(Option.isSome(region) ? { region: region.value } : {})
+    })
+  })
+
+export const layer = (store: string, place: Option.Option<string>) =>
+  Layer.unwrap(
+    Effect.gen(function* () {
+      if (store === StoreUrl.MEMORY && Option.isNone(place)) return MemoryBlobStore.layer
+      const where = Option.getOrElse(place, () => undefined) ?? (yield* beside(store))
+      return where.startsWith("s3:") ? yield* bucket(where.slice("s3:".length)) : FileBlobStore.layer(where)
+    })
+  ).pipe((blobs: Layer.Layer<BlobStore.BlobStore, unknown, Vault.Vault>) => blobs, Layer.provide(Vault.Vault.layer))

@@ -1,0 +1,126 @@
+/** Upstreams that need a provider: which of them, and where, by settings. Without one, an operation answers that it is not set up. */
+import { Image, Speech } from "@millrace/core"
+import {
+  Automatic1111ImageGenerator,
+  ComfyUiImageGenerator,
+  LibreTranslateTranslator,
+  OpenAiImageGenerator,
+  OpenAiSpeechSynthesizer
+} from "@millrace/upstreams"
+import { Config, Effect, Layer, Option } from "effect"
+import { CommandFailed } from "./Failure.ts"
+import * as Setting from "./Setting.ts"
+
+/** `openai:https://api.openai.com/v1`: who, and where. */
+interface Provider<Kind extends string> {
+  readonly kind: Kind
+  readonly url: URL
+}
+
+const provider =
+  <const Kind extends string>(kinds: ReadonlyArray<Kind>) =>
+  (text: string): Provider<Kind> | undefined => {
+    const kind = kinds.find((kind) => text.startsWith(`${kind}:`))
+    const url = kind === undefined ? "" : text.slice(kind.length + 1)
+    return kind === undefined || !/^https?:/u.test(url) || !URL.canParse(url) ? undefined : { kind, url: new URL(url) }
+  }
+
+const ESPEAK = "espeak"
+
+const speechOf = (text: string) => (text === ESPEAK ? ESPEAK : provider(["openai"])(text))
+const imagesOf = provider(["openai", "automatic1111", "comfyui"])
+const translatorOf = (text: string) => (/^https?:/u.test(text) && URL.canParse(text) ? new URL(text) : undefined)
+
+export const flags = {
+  speech: Setting.optional({
+    flag: "speech",
+    variable: "MILLRACE_SPEECH",
+    description:
+      "Who reads texts aloud: espeak, offline, of the package @millrace/upstream-espeak (GPL), or openai:URL, with MILLRACE_SPEECH_KEY",
+    metavar: "espeak|openai:url",
+    parse: speechOf,
+    expected: "espeak, or such as openai:https://api.openai.com/v1"
+  }),
+  images: Setting.optional({
+    flag: "images",
+    variable: "MILLRACE_IMAGES",
+    description:
+      "Who makes pictures: openai:URL, with MILLRACE_IMAGES_KEY, automatic1111:URL, or comfyui:URL#CHECKPOINT, such as comfyui:http://localhost:8188#sd_xl_base_1.0.safetensors",
+    metavar: "who:url",
+    parse: imagesOf,
+    expected: "such as openai:https://api.openai.com/v1"
+  }),
+  translate: Setting.optional({
+    flag: "translate",
+    variable: "MILLRACE_TRANSLATE",
+    description: "Who translates prompts: the address of a LibreTranslate server, with MILLRACE_TRANSLATE_KEY where it wants one",
+    metavar: "url",
+    parse: translatorOf,
+    expected: "such as https://libretranslate.com"
+  })
+}
+
+export interface Choice {
+  readonly speech: Option.Option<typeof ESPEAK | Provider<"openai">>
+  readonly images: Option.Option<Provider<"openai" | "automatic1111" | "comfyui">>
+  readonly translate: Option.Option<URL>
+}
+
+const byVariable = <A>(variable: string, parse: (text: string) => A | undefined) =>
+  Effect.flatMap(
+    Config.String(variable).pipe(Config.option),
+    Option.match({
+      onNone: () => Effect.succeed(Option.none<A>()),
+      onSome: (text) => {
+        const parsed = parse(text)
+        return parsed === undefined
+          ? Effect.fail(new CommandFailed(`${variable} names no provider: ${text}`))
+          : Effect.succeed(Option.some(parsed))
+      }
+    })
+  )
+
+/** What the environment says, for who has no flags. */
+export const byEnvironment = Effect.all({
+  speech: byVariable("MILLRACE_SPEECH", speechOf),
+  images: byVariable("MILLRACE_IMAGES", imagesOf),
+  translate: byVariable("MILLRACE_TRANSLATE", translatorOf)
+})
+
+const keyOf = (variable: string) =>
+  Effect.map(Config.Redacted(variable).pipe(Config.option), (key) => (Option.isNone(key) ? {} : { apiKey: key.value }))
+
+const espeak = Effect.tryPromise({
+  try: async () => (await import("@millrace/upstream-espeak")).EspeakSpeechSynthesizer.layer(),
+  catch: () => new CommandFailed("espeak is not installed: npm install @millrace/upstream-espeak")
+})
+
+const speech = Effect.fnUntraced(function* (choice: Choice["speech"]) {
+  if (Option.isNone(choice)) return Speech.SpeechSynthesizer.unconfigured
+  if (choice.value === ESPEAK) return yield* espeak
+  return OpenAiSpeechSynthesizer.layer({ baseUrl: choice.value.url, ...(yield* keyOf("MILLRACE_SPEECH_KEY")) })
+})
+
+const images = Effect.fnUntraced(function* (choice: Choice["images"]) {
+  if (Option.isNone(choice)) return Image.ImageGenerator.unconfigured
+  const { kind, url } = choice.value
+  switch (kind) {
+    case "openai":
+      return OpenAiImageGenerator.layer({ baseUrl: url, ...(yield* keyOf("MILLRACE_IMAGES_KEY")) })
+    case "automatic1111":
+      return Automatic1111ImageGenerator.layer({ baseUrl: url })
+    case "comfyui": {
+      const checkpoint = decodeURIComponent(url.hash.slice(1))
+      if (checkpoint === "") return yield* Effect.fail(new CommandFailed("comfyui needs a checkpoint: comfyui:URL#CHECKPOINT"))
+      return ComfyUiImageGenerator.layer({ baseUrl: new URL(url.origin + url.pathname), workflow: { checkpoint } })
+    }
+  }
+})
+
+const translator = Effect.fnUntraced(function* (choice: Choice["translate"]) {
+  if (Option.isNone(choice)) return Image.Translator.unconfigured
+  return LibreTranslateTranslator.layer({ baseUrl: choice.value, ...(yield* keyOf("MILLRACE_TRANSLATE_KEY")) })
+})
+
+export const layer = (choice: Choice) =>
+  Layer.mergeAll(Layer.unwrap(speech(choice.speech)), Layer.unwrap(images(choice.images)), Layer.unwrap(translator(choice.translate)))

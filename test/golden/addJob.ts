@@ -1,0 +1,41 @@
+/**
+ * Adds a golden job: a recorded stream, and what this release makes of it, which every later release must make of it too.
+ *
+ *     node --conditions=@millrace/source test/golden/addJob.ts <name> < events.jsonl
+ *
+ * reads the events of one job, as `add.ts` reads those of an account, and writes `test/golden/job/<name>/`:
+ *
+ * - `events.jsonl`, the events with their exact text;
+ * - `states.jsonl`, the job after each.
+ *
+ * Nothing is ever overwritten.
+ */
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { replay } from "../../packages/core/test/jobs/Golden.ts"
+import { readLog } from "../../packages/core/test/ledger/Golden.ts"
+
+const [name = ""] = process.argv.slice(2)
+if (!/^[a-z0-9-]+$/u.test(name)) throw new Error(`A name of small letters, digits and hyphens, not ${JSON.stringify(name)}`)
+const folder = join(fileURLToPath(new URL("job", import.meta.url)), name)
+
+const textOf = (value: unknown): string => (typeof value === "string" ? value : JSON.stringify(value))
+const events = readFileSync(0, "utf8")
+  .split("\n")
+  .filter((line) => line !== "")
+  .map((line) => {
+    const { stream, revision, id, type, data, metadata } = JSON.parse(line)
+    return `${JSON.stringify({ stream, revision, id, type, data: textOf(data), metadata: textOf(metadata) })}\n`
+  })
+  .join("")
+// Before anything is written: what cannot be read or does not fit its chain is no golden
+const states = replay(readLog(events))
+mkdirSync(folder, { recursive: true })
+for (const [file, text] of [
+  ["events.jsonl", events],
+  ["states.jsonl", states]
+] as const) {
+  writeFileSync(join(folder, file), text, { flag: "wx" })
+  console.log(join(folder, file))
+}
