@@ -67,6 +67,7 @@ const crossOrigin = ({ origins, maxAge }: NonNullable<Options["cors"]>) =>
       "Content-Range",
       "ETag",
       "Idempotent-Replayed",
+      "Link",
       "Preference-Applied",
       "RateLimit",
       "RateLimit-Policy",

@@ -14,6 +14,7 @@ import { PREFIX, type Servable } from "./Endpoint.ts"
 import * as Envelope from "./Envelope.ts"
 import { CurrentExchange, type Exchange } from "./Exchange.ts"
 import * as Input from "./Input.ts"
+import * as Pages from "./Pages.ts"
 import * as Preference from "./Preference.ts"
 import { InsufficientScope, InvalidRequest, MethodNotAllowed, problemOf, responseOf } from "./Problem.ts"
 
@@ -82,6 +83,7 @@ export const make = Effect.fnUntraced(function* <R>({ bodyLimit, services }: Opt
         headers: {
           ...headersOf(reply, exchange),
           ...(isPending ? { "retry-after": String(reply.retryAfter ?? POLL_AFTER) } : {}),
+          ...(reply.page === undefined ? {} : { link: Pages.linkOf(request.url, reply.page) }),
           ...(waited === undefined ? {} : { "preference-applied": `wait=${waited}` })
         }
       })

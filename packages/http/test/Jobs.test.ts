@@ -281,3 +281,33 @@ describe("a file", () => {
     })
   )
 })
+
+describe("pages", () => {
+  testing(
+    "are linked to each other",
+    Effect.gen(function* () {
+      const hosts = yield* host()
+      const { call, account } = hosts
+      const { bearer } = yield* account()
+      const emails = Array.from({ length: 60 }, (_, n) => `ada${n}@example.org`)
+      const made = yield* call("/api/v1/email/validation-jobs", { method: "POST", headers: bearer, body: { emails } })
+      expect([made.status, made.json]).toMatchObject([201, { status: "pending", data: { status: "processing", total_emails: 60 } }])
+      const { job_id } = Schema.decodeUnknownSync(Schema.Struct({ data: Schema.Struct({ job_id: Schema.String }) }))(made.json).data
+      const path = `/api/v1/email/validation-jobs/${job_id}`
+      const first = yield* ended(hosts, path, bearer)
+      expect(first.json).toMatchObject({ data: { status: "completed", progress: 100, total: 60, checked: 60, valid_count: 60 } })
+      const linked = (page: number, rel: string) => `<${path}?page=${page}&per_page=25>; rel="${rel}"`
+      expect(first.headers["link"]).toBe([linked(1, "first"), linked(2, "next"), linked(3, "last")].join(", "))
+      const middle = yield* call(`${path}?page=2`, { headers: bearer })
+      expect(middle.headers["link"]).toBe([linked(1, "first"), linked(1, "prev"), linked(3, "next"), linked(3, "last")].join(", "))
+      const last = yield* call(`${path}?page=3&per_page=25`, { headers: bearer })
+      expect(last.headers["link"]).toBe([linked(1, "first"), linked(2, "prev"), linked(3, "last")].join(", "))
+      const all = [first, middle, last].flatMap(
+        ({ json }) =>
+          Schema.decodeUnknownSync(Schema.Struct({ data: Schema.Struct({ results: Schema.Array(Schema.Unknown) }) }))(json).data.results
+      )
+      expect(all).toHaveLength(60)
+      expect((yield* call(`${path}?page=9`, { headers: bearer })).json).toMatchObject({ data: { results: [] } })
+    })
+  )
+})

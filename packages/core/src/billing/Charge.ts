@@ -15,6 +15,7 @@ import { type Committed, Ledger } from "../ledger/Ledger.ts"
 import * as Lots from "../ledger/Lots.ts"
 import * as Metrics from "../observability/Metrics.ts"
 import * as Spans from "../observability/Spans.ts"
+import type { Page } from "../operations/Operation.ts"
 import type { OperationError, UpstreamUnavailable } from "../operations/OperationError.ts"
 import { Vault, type VaultFailure } from "../vault/Vault.ts"
 import { CircuitBreaker } from "./CircuitBreaker.ts"
@@ -46,6 +47,8 @@ export interface Reply {
   readonly replayed: boolean
   /** The answer is not the last word: seconds after which to ask again. */
   readonly retryAfter?: number
+  /** Where the answer is one page of many. */
+  readonly page?: Page
   /** What the call became. It is charged once that has succeeded; until then its price is held. */
   readonly job?: { readonly id: string }
 }
@@ -249,8 +252,17 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
   })
 
   /** What costs nothing leaves no trace in the ledger. */
-  const free = ({ accountId, requestId }: Pick<Caller, "accountId" | "requestId">, { data, retryAfter }: Done): Effect.Effect<Reply> => {
-    const reply: Reply = { requestId, data, replayed: false, ...(retryAfter === undefined ? {} : { retryAfter }) }
+  const free = (
+    { accountId, requestId }: Pick<Caller, "accountId" | "requestId">,
+    { data, page, retryAfter }: Done
+  ): Effect.Effect<Reply> => {
+    const reply: Reply = {
+      requestId,
+      data,
+      replayed: false,
+      ...(retryAfter === undefined ? {} : { retryAfter }),
+      ...(page === undefined ? {} : { page })
+    }
     return Effect.match(ledger.read(accountId), {
       onFailure: () => reply,
       onSuccess: (account) => ({ ...reply, billed: { charged: Credits.zero, balance: available(account) } })

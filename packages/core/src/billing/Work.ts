@@ -25,6 +25,7 @@ export interface Done {
   readonly data: string
   readonly quantity?: number
   readonly retryAfter?: number
+  readonly page?: Operation.Page
 }
 
 const encoders = new WeakMap<object, (data: unknown) => unknown>()
@@ -32,7 +33,7 @@ const encoders = new WeakMap<object, (data: unknown) => unknown>()
 /** An upstream's answer that its own schema refuses is no answer. */
 export const encode = <A>(
   { success }: { readonly success: Schema.Codec<A, unknown> },
-  { data, quantity, retryAfter }: Operation.Outcome<A>,
+  { data, page, quantity, retryAfter }: Operation.Outcome<A>,
   upstream: string
 ): Effect.Effect<Done, UpstreamUnavailable> =>
   Effect.try({
@@ -45,7 +46,8 @@ export const encode = <A>(
       return {
         data: JSON.stringify(encoder(data)),
         ...(quantity === undefined ? {} : { quantity }),
-        ...(retryAfter === undefined ? {} : { retryAfter })
+        ...(retryAfter === undefined ? {} : { retryAfter }),
+        ...(page === undefined ? {} : { page })
       }
     },
     catch: (error) => new UpstreamUnavailable({ upstream, reason: String(error) })

@@ -155,6 +155,7 @@ export const readValidationJob = Operation.readJob("email.readValidationJob", va
         unchecked
       }
     }),
+  page: ({ checked }, { page = 1, per_page = PER_PAGE }) => ({ number: page, size: per_page, total: checked }),
   example: {
     input: { job: "job_01JD7X2M9G4YQ0V5Z8K3T6W1RB" },
     data: {

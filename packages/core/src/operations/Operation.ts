@@ -38,6 +38,17 @@ export interface Outcome<A> {
   readonly quantity?: number
   /** The answer is not the last word: seconds after which to ask again. */
   readonly retryAfter?: number
+  /** Where the answer is one page of many. */
+  readonly page?: Page
+}
+
+export interface Page {
+  /** From 1. */
+  readonly number: number
+  /** How many things a page has at the most. */
+  readonly size: number
+  /** How many there are on all pages together. */
+  readonly total: number
 }
 
 export interface Operation<
@@ -347,13 +358,15 @@ export const readJob = <
     readonly query?: Query
     readonly success: Success
     readonly view: (job: JobView<A, Checkpoint>, input: Input<JobParams, Query, {}>) => Effect.Effect<Success["Type"], E, R>
+    /** Where what is viewed is one page of many. */
+    readonly page?: (data: NoInfer<Success["Type"]>, input: Input<JobParams, Query, {}>) => Page
     readonly example?: { readonly input: NoInfer<Input<JobParams, Query, {}>>; readonly data: NoInfer<Success["Type"]> }
     readonly links?: ReadonlyArray<Link>
   }
 ): Operation<Key, "GET", P, JobParams, Query, {}, Success, E | ReadError, R | Jobs> => {
   const viewOf = viewer(of)
   return make(key, {
-    ...Struct.omit(options, ["query", "view"]),
+    ...Struct.omit(options, ["page", "query", "view"]),
     route: { method: "GET", path: of.path, params: JobParams, ...(options.query === undefined ? {} : { query: options.query }) },
     local: true,
     run: Effect.fnUntraced(function* (input: Input<JobParams, Query, {}>, { accountId }) {
@@ -361,7 +374,11 @@ export const readJob = <
       const jobId = String(input["job" as keyof typeof input])
       const view = viewOf(jobs, jobId, yield* Effect.mapError(jobs.find(accountId, of, jobId), unreadable(of.resource)))
       const data = yield* options.view(view, input)
-      return { data, ...(isOpen(view) ? { retryAfter: RETRY_AFTER } : {}) }
+      return {
+        data,
+        ...(isOpen(view) ? { retryAfter: RETRY_AFTER } : {}),
+        ...(options.page === undefined ? {} : { page: options.page(data, input) })
+      }
     })
   })
 }
