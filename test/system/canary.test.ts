@@ -50,7 +50,9 @@ const nameServer = async (): Promise<string> => {
 }
 
 const filesOf = (folder: string): ReadonlyArray<readonly [string, Buffer]> =>
-  readdirSync(folder).map((file) => [file, readFileSync(join(folder, file))])
+  readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map(({ name, parentPath }) => [name, readFileSync(join(parentPath, name))])
 
 test("no key, address, label, idempotency key or text that is sent is written anywhere", { timeout: 60_000 }, async () => {
   const { folder, url: store } = newStore()
@@ -78,7 +80,12 @@ test("no key, address, label, idempotency key or text that is sent is written an
   const servers: Array<Process> = []
   const texts: Array<string> = []
   const calls = async () => {
-    const server = await serve(["--store", store, "--log-level", "trace", "--dns-servers", dns, "--metrics-port", "0"], { env: UNLIMITED })
+    const server = await serve(
+      ["--store", store, "--log-level", "trace", "--dns-servers", dns, "--metrics-port", "0", "--speech", "espeak"],
+      {
+        env: UNLIMITED
+      }
+    )
     servers.push(server)
     const answers: Array<Answer> = []
     const send = async (path: string, options: Call = {}) => {
@@ -123,13 +130,42 @@ test("no key, address, label, idempotency key or text that is sent is written an
     for (const path of ["", "/capabilities", "/config", "/groups"])
       expect((await send(`/api/v1/catalog${path}?${has("wrong")}`, { headers: { traceparent: has("wrong") } })).status).toBe(200)
     expect((await send(`/api/v1/catalog/capabilities/${has("wrong")}`)).status).toBe(404)
+
+    // Jobs: what is asked for, and what comes of it, is kept to be read, sealed
+    const jobOf = ({ body }: Answer): string => JSON.parse(body).data.id ?? JSON.parse(body).data.job_id
+    const waiting = { headers: { prefer: "wait=60" } }
+    const job = (await send("/api/v1/audio/tts", { ...json({ text: `${has("text")}.` }), ...waiting })).body
+    const speech = `/api/v1/audio/tts/${JSON.parse(job).data.id}`
+    expect(JSON.parse(job).data.status).toBe("succeeded")
+    expect((await send(`${speech}?${has("wrong")}`)).status).toBe(200)
+    expect((await send(`${speech}/artifact`, { headers: { "if-none-match": has("wrong"), range: has("wrong") } })).status).toBe(200)
+    const deleted = jobOf(await send("/api/v1/audio/tts", json({ text: `${has("text")}.` })))
+    expect((await send(`/api/v1/audio/tts/${deleted}`, { method: "DELETE" })).status).toBe(200)
+    expect((await send("/api/v1/audio/tts", json({ text: has("text"), voice: has("wrong").slice(0, 20) }))).status).toBe(422)
+    expect((await send(`/api/v1/audio/voices?${has("wrong")}`)).status).toBe(200)
+    expect((await send("/api/v1/ai/images", json({ prompt: has("text") }))).status).toBe(503)
+    expect((await send("/api/v1/ai/images/edit", json({ prompt: has("text"), allow_prompt_only: true }))).status).toBe(503)
+    const image = `/api/v1/ai/images/${has("wrong")}`
+    for (const [path, method] of [
+      [image, "GET"],
+      [image, "DELETE"],
+      [`${image}/artifact`, "GET"]
+    ] as const)
+      expect((await send(path, { method })).status).toBe(404)
+    const emails = [`${asked}@example.com`, `${asked}@broken.${asked}.example.com`]
+    const validation = await send("/api/v1/email/validation-jobs", { ...json({ emails }), ...waiting })
+    expect(validation.status).toBe(201)
+    const validated = `/api/v1/email/validation-jobs/${jobOf(validation)}`
+    expect((await send(`${validated}?per_page=1`)).status).toBe(200)
+    expect((await send(`${validated}?page=${has("wrong")}`)).status).toBe(422)
+
     const document = await send(`/api/v1/openapi.json?${has("wrong")}`)
     expect((await send(`/docs?${has("wrong")}`)).status).toBe(200)
     // Every route was one of them
     const paths: ReadonlyArray<string> = Object.keys(JSON.parse(document.body).paths)
     const routes = paths.map((path) => path.replaceAll(/\{(\w+)\}/gu, ":$1"))
     for (const path of ["/health", "/ready"]) expect((await send(`${path}?${has("wrong")}`)).status).toBe(200)
-    // Errors never show what was sent, but for a language that is not known: it is what the caller asks about
+    // Errors never show what was sent, but for a language or a voice that is not known: it is what the caller asks about
     for (const answer of answers.filter(({ status }) => status >= 400)) {
       const { message } = problemOf(answer)
       for (const [name, secret] of Object.entries(secrets)) expect(message.includes(secret) ? name : "").toBe("")

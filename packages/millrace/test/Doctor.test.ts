@@ -74,7 +74,8 @@ describe("what is wrong", () => {
       ["store", expect.stringMatching(new RegExp(`there is no store at ${file} -> millrace serve makes one`, "u"))]
     ])
     expect(readdirSync(folder)).toEqual([])
-    expect(await wrongOf("postgres://host/db")).toEqual([["store", expect.stringContaining("unknown store")]])
+    expect(await wrongOf("mysql://host/db")).toEqual([["store", expect.stringContaining("unknown store")]])
+    expect(await wrongOf("postgres://host/db")).toEqual([["store", expect.stringContaining("docs/postgresql.md")]])
     const half = await made()
     renameSync(half.state, `${half.state}.away`)
     expect(await wrongOf(half.url)).toEqual([["store", expect.stringContaining("millrace.state.db is missing")]])

@@ -26,7 +26,8 @@ const clientFor = (script: (query: Server.Query) => Server.Reply, options?: DnsC
 
 const notFound = new NotFound({ resource: "domain" })
 
-const unavailable = (...reasons: ReadonlyArray<string>) => new UpstreamUnavailable({ upstream: "dns", reason: reasons.join("; ") })
+const unavailable = (...reasons: ReadonlyArray<string>) =>
+  new UpstreamUnavailable({ upstream: "dns", reason: reasons.join("; "), isolated: true })
 
 const host = Server.zone({ "example.test": [Server.a("192.0.2.1")] })
 const truth: Server.Reply = (query) => host(query)(query)
