@@ -1,8 +1,8 @@
 /** Whether this process can serve, and why not. Reasons are ours: what a store says about itself is logged, never shown. */
 
-import { KeyRing, Ledger, Recovery } from "@millrace/core"
+import { JobRunner, Jobs, JobUpkeep, KeyRing, Ledger, Recovery } from "@millrace/core"
 import { type Aggregate, EventStore, type Projection, StateStore } from "@millrace/event-sourcing"
-import { Context, Effect, Layer, Schema } from "effect"
+import { Context, Effect, Layer, Option, Schema } from "effect"
 
 export const Health = Schema.Struct({ status: Schema.Literal("alive") })
 
@@ -19,7 +19,19 @@ export const Ready = Schema.Struct({
     caught_up: Schema.Boolean,
     /** Holds that could not be ended yet. */
     failing: Schema.Int
-  })
+  }),
+  /** Of a host whose operations are jobs, too. */
+  jobs: Schema.optionalKey(
+    Schema.Struct({
+      /** How many this process works at. */
+      running: Schema.Int,
+      /** Whether it is this process that settles, ends and purges them. */
+      leader: Schema.Boolean,
+      caught_up: Schema.Boolean,
+      /** Settlements and deadlines that could not be seen to yet. */
+      failing: Schema.Int
+    })
+  )
 })
 export type Ready = typeof Ready.Type
 
@@ -55,24 +67,57 @@ const make = Effect.fnUntraced(function* (checks: ReadonlyArray<Check>) {
     answers(state.get("readiness", "probe"), "the state store does not answer")
   ]
 
+  const jobs = yield* jobsStatus
+
   const report = Effect.gen(function* () {
+    const ofJobs = yield* jobs
     const { leader, failing, trouble, projection } = yield* recovery.status
     const asked = yield* Effect.forEach([...stores, ...checks], (check) => check, { concurrency: "unbounded" })
     const reasons = [
       ...asked,
       projectionTrouble("the recovery of holds", projection),
       projectionTrouble("the list of keys", yield* keys.listStatus),
-      trouble === undefined ? undefined : "the recovery of holds does not get through to its stores"
+      trouble === undefined ? undefined : "the recovery of holds does not get through to its stores",
+      ...ofJobs.reasons
     ].filter((reason) => reason !== undefined)
     const ready: Ready = {
       status: reasons.length === 0 ? "ready" : "not_ready",
       reasons,
       refused: [...ledger.refused(), ...keys.refused()].map(({ stream }: Aggregate.StreamRefused) => stream),
-      recovery: { leader, caught_up: projection.caughtUp, failing: failing.length }
+      recovery: { leader, caught_up: projection.caughtUp, failing: failing.length },
+      ...(ofJobs.jobs === undefined ? {} : { jobs: ofJobs.jobs })
     }
     return ready
   })
   return Readiness.of({ report })
+})
+
+/** What there is to say about jobs, where any operation is one. */
+const jobsStatus = Effect.gen(function* () {
+  const board = yield* Effect.serviceOption(Jobs)
+  const upkeep = yield* Effect.serviceOption(JobUpkeep)
+  const runner = yield* Effect.serviceOption(JobRunner)
+  return Effect.gen(function* () {
+    if (Option.isNone(board) || Option.isNone(upkeep)) return { jobs: undefined, reasons: [] }
+    const { deadlines, settlements } = yield* upkeep.value.status
+    const working = Option.isSome(runner) ? yield* runner.value.status : undefined
+    return {
+      jobs: {
+        running: working?.running.length ?? 0,
+        leader: settlements.leader,
+        caught_up: deadlines.projection.caughtUp,
+        failing: deadlines.failing.length + (settlements.failing === undefined ? 0 : 1)
+      },
+      reasons: [
+        projectionTrouble("the list of jobs", yield* board.value.board.status),
+        projectionTrouble("the deadlines of jobs", deadlines.projection),
+        deadlines.trouble === undefined && settlements.trouble === undefined
+          ? undefined
+          : "the upkeep of jobs does not get through to its stores",
+        working?.trouble === undefined ? undefined : "the runner of jobs does not get through to its stores"
+      ]
+    }
+  })
 })
 
 const projectionTrouble = (name: string, { stopped, behind, caughtUp }: Projection.Status): string | undefined => {

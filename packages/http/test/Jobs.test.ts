@@ -50,6 +50,7 @@ describe("a job", () => {
       expect(running.headers).toMatchObject({ "retry-after": "1", "x-credits-charged": "0" })
       expect((yield* call(`${path}/artifact`, { headers: bearer })).status).toBe(404)
       expect(yield* balance(accountId)).toMatchObject({ available: 15_000, held: 5_000 })
+      expect((yield* call("/ready")).json).toMatchObject({ jobs: { running: 1, leader: true, caught_up: true, failing: 0 } })
 
       yield* Deferred.succeed(bench.finish, undefined)
       const done = yield* ended(hosts, path, bearer)
