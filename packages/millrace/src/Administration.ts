@@ -10,7 +10,7 @@ import * as StoreUrl from "./StoreUrl.ts"
 export const store = Setting.make({
   flag: "store",
   variable: "MILLRACE_STORE",
-  description: "Where everything is kept: sqlite:PATH",
+  description: "Where everything is kept: sqlite:PATH, postgres:URL, or kurrentdb:URL with --state",
   metavar: "url",
   fallback: StoreUrl.DEFAULT,
   parse: (text) => text,

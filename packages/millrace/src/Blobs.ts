@@ -18,7 +18,7 @@ export const blobs = Setting.optional({
 
 /** Where no other place was named. */
 const beside = (store: string) =>
-  StoreUrl.isPostgres(store) ? Effect.succeed("./data/blobs") : Effect.map(StoreUrl.filesOf(store), ({ blobs }) => blobs)
+  StoreUrl.isRemote(store) ? Effect.succeed("./data/blobs") : Effect.map(StoreUrl.filesOf(store), ({ blobs }) => blobs)
 
 const bucket = (url: string) =>
   Effect.gen(function* () {

@@ -101,7 +101,7 @@ const upstreams = check(
     const host = Millrace.layer({ operations: Upstreams.api.operations }).pipe(
       Layer.provideMerge(Upstreams.layer({ binFile, dnsServers, providers: yield* Providers.byEnvironment })),
       Layer.provideMerge(Blobs.layer(StoreUrl.MEMORY, Option.none())),
-      Layer.provideMerge(StoreUrl.layer({ url: StoreUrl.MEMORY, masterKey: undefined, mode: "create" }))
+      Layer.provideMerge(StoreUrl.memoryLayer())
     )
     const missing = yield* Effect.filter(Upstreams.api.operations, isNotConfigured).pipe(Effect.provide(host))
     const detail = `${Upstreams.api.operations.length - missing.length} of ${Upstreams.api.operations.length} operations have their provider`

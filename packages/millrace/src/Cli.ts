@@ -14,9 +14,11 @@ import { holds } from "./commands/Holds.ts"
 import { journal } from "./commands/Journal.ts"
 import { keys } from "./commands/Keys.ts"
 import { prices } from "./commands/Prices.ts"
+import { reactions } from "./commands/Reactions.ts"
 import { restore } from "./commands/Restore.ts"
 import { serve } from "./commands/Serve.ts"
 import * as Failure from "./Failure.ts"
+import * as StateUrl from "./StateUrl.ts"
 import * as Usage from "./Usage.ts"
 import { VERSION } from "./Version.ts"
 
@@ -34,10 +36,12 @@ const millrace = Command.make("millrace").pipe(
     events,
     audit,
     journal,
+    reactions,
     backup,
     restore,
     doctor
   ]),
+  Command.withGlobalFlags([StateUrl.State]),
   Command.withExamples([
     { command: "millrace serve --demo", description: "Serve on 127.0.0.1:8787, with an account to try" },
     { command: "millrace audit", description: "Replay what was kept, from another terminal" }

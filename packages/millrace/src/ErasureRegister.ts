@@ -10,7 +10,7 @@ import { Clock, Effect, Option, Schema } from "effect"
 import * as DiskFiles from "./DiskFiles.ts"
 import { CommandFailed } from "./Failure.ts"
 import * as Setting from "./Setting.ts"
-import type * as StoreUrl from "./StoreUrl.ts"
+import * as StoreUrl from "./StoreUrl.ts"
 
 export const register = Setting.optional({
   flag: "register",
@@ -24,6 +24,14 @@ export const register = Setting.optional({
 /** The register of a store, where no other was named. */
 export const fileOf = ({ log }: StoreUrl.Files, given: Option.Option<string>): string =>
   Option.getOrElse(given, () => join(dirname(log), "erasures.jsonl"))
+
+/** Where to write an erasure down: a store on other machines has no folder to put the register in. */
+export const needed = (store: string, given: Option.Option<string>): Effect.Effect<string, CommandFailed> => {
+  if (Option.isSome(given)) return Effect.succeed(given.value)
+  return StoreUrl.isRemote(store)
+    ? Effect.fail(new CommandFailed("name the file where erasures are written down, by --register or MILLRACE_ERASURES"))
+    : Effect.map(StoreUrl.filesOf(store), (files) => fileOf(files, given))
+}
 
 const Entry = Schema.fromJsonString(Schema.Struct({ subject: Schema.String, at: Timestamp }))
 

@@ -32,6 +32,7 @@ const WORDS: Readonly<Record<string, (failure: never) => string>> = {
   ReservationNotFound: ({ reservationId }: { readonly reservationId: string }) => `no reservation ${reservationId} was settled`,
   RefundExceedsCharge: ({ refundable }: { readonly refundable: number }) => `at most ${refundable / 1000} credits can be given back`,
   StoreUnavailable: ({ reason }: { readonly reason: string }) => reason,
+  InvalidConnectionString: ({ reason }: { readonly reason: string }) => reason,
   StateUnavailable: ({ reason }: { readonly reason: string }) => reason,
   AppendInDoubt: ({ reason }: { readonly reason: string }) => `whether it was written is not known, look before trying again: ${reason}`,
   WrongMasterKey: ({ reason }: { readonly reason: string }) => reason,
@@ -40,6 +41,7 @@ const WORDS: Readonly<Record<string, (failure: never) => string>> = {
     `stream ${stream} cannot be read at revision ${revision}: ${reason}`,
   UnreadableLog: ({ position, stream, reason }: { readonly position: string; readonly stream: string; readonly reason: string }) =>
     `the event at ${position} in ${stream} cannot be read: ${reason}`,
+  NoSuchReaction: ({ name }: { readonly name: string }) => `no host has reacted under the name ${name} yet`,
   Busy: ({ stream }: { readonly stream: string }) => `stream ${stream} is busy, try again`,
   SubjectDestroyed: () => "what this account had sealed was erased",
   Tampered: () => "what is sealed for this account does not open: it was changed, or belongs elsewhere"

@@ -1,15 +1,18 @@
 /**
- * Where everything is kept: `sqlite:./data/millrace.db`, `postgres://user@host/database`, or `memory:` for as long as a server runs.
+ * Where everything is kept: `sqlite:./data/millrace.db`, `postgres://user@host/database`, `kurrentdb://node1,node2,node3` with a state
+ * elsewhere, or `memory:` for as long as a server runs.
  */
 import { closeSync, existsSync, mkdirSync, openSync, statSync } from "node:fs"
 import { dirname, join, resolve } from "node:path"
 import { generateMasterKey, MasterKey } from "@millrace/core"
 import { EventStore, MemoryEventStore, MemoryStateStore, type StateStore } from "@millrace/event-sourcing"
-import { PostgresEventStore, PostgresStores } from "@millrace/event-store-postgres"
+import { KurrentDbEventStore } from "@millrace/event-store-kurrentdb"
+import { PostgresEventStore, PostgresStateStore, PostgresStores } from "@millrace/event-store-postgres"
 import { SqliteEventStore, SqliteStateStore } from "@millrace/event-store-sqlite"
 import { Effect, Layer, type Redacted } from "effect"
 import { CommandFailed } from "./Failure.ts"
 import * as MasterKeyFile from "./MasterKeyFile.ts"
+import * as StateUrl from "./StateUrl.ts"
 
 export const DEFAULT = "sqlite:./data/millrace.db"
 
@@ -18,6 +21,12 @@ export const MEMORY = "memory:"
 
 /** A store that several hosts share. */
 export const isPostgres = (url: string): boolean => /^postgres(?:ql)?:\/\//u.test(url)
+
+/** A log by either name of its database; the state is elsewhere. */
+export const isKurrentDb = (url: string): boolean => /^(?:kurrentdb|esdb)(?:\+discover)?:\/\//u.test(url)
+
+/** What is kept on other machines has no folder of its own on this one. */
+export const isRemote = (url: string): boolean => isPostgres(url) || isKurrentDb(url)
 
 export interface StoreOptions {
   readonly url: string
@@ -33,10 +42,13 @@ export type Stores = EventStore.EventStore | StateStore.StateStore | MasterKey
 export const layer = ({ url, masterKey, mode }: StoreOptions) =>
   Layer.unwrap(
     Effect.gen(function* () {
-      if (url === MEMORY && mode === "create") {
-        const key = masterKey ?? (yield* generateMasterKey)
-        return Layer.mergeAll(MemoryEventStore.layer, MemoryStateStore.layer, MasterKey.layer(key))
+      if (url === MEMORY && mode === "create") return memoryLayer(masterKey)
+      if (isKurrentDb(url)) {
+        const state = yield* StateUrl.needed
+        if (masterKey === undefined) return yield* Effect.fail(new CommandFailed(NO_KEY))
+        return Layer.mergeAll(stateLayer(state, mode).pipe(Layer.provideMerge(nodesLayer(url))), MasterKey.layer(masterKey))
       }
+      yield* StateUrl.refused
       if (isPostgres(url)) {
         if (masterKey === undefined) return yield* Effect.fail(new CommandFailed(NO_KEY))
         return Layer.mergeAll(PostgresStores.layer({ url }), MasterKey.layer(masterKey))
@@ -44,7 +56,7 @@ export const layer = ({ url, masterKey, mode }: StoreOptions) =>
       const files = yield* filesOf(url)
       const isNew = yield* isMissing(files)
       if (isNew && mode === "open") return yield* Effect.fail(noStore(files.log))
-      if (isNew) yield* prepare(files)
+      if (isNew) yield* prepare(files.state)
       // The key first: a store without its key is lost, a key without its store is not
       return SqliteStateStore.layer({ filename: files.state }).pipe(
         Layer.provideMerge(SqliteEventStore.layer({ filename: files.log })),
@@ -53,23 +65,63 @@ export const layer = ({ url, masterKey, mode }: StoreOptions) =>
     })
   )
 
+/** Nothing outlives it. */
+export const memoryLayer = (masterKey?: Redacted.Redacted<string>) =>
+  Layer.unwrap(
+    Effect.map(masterKey === undefined ? generateMasterKey : Effect.succeed(masterKey), (key) =>
+      Layer.mergeAll(MemoryEventStore.layer, MemoryStateStore.layer, MasterKey.layer(key))
+    )
+  )
+
+/** Nodes that answer: without them nothing begins. */
+const nodesLayer = (connection: string) =>
+  Layer.effectDiscard(
+    Effect.mapError(
+      EventStore.EventStore.use(({ head }) => head),
+      ({ reason }) => new EventStore.StoreUnavailable({ reason: `KurrentDB does not answer: ${reason}` })
+    )
+  ).pipe(Layer.provideMerge(KurrentDbEventStore.layer({ connection })))
+
+const stateLayer = (state: StateUrl.StateUrl, mode: StoreOptions["mode"]) =>
+  Layer.unwrap(
+    Effect.gen(function* () {
+      if (state._tag === "Postgres") return PostgresStateStore.layer({ url: state.url })
+      const { filename } = state
+      if (!existsSync(filename)) {
+        // A state that is begun anew beside a log loses what was sealed, and what had been seen already, without a word
+        const head = yield* EventStore.EventStore.use(({ head }) => head)
+        if (mode === "open" || head !== EventStore.start) return yield* Effect.fail(noState(filename))
+        yield* prepare(filename)
+      }
+      return SqliteStateStore.layer({ filename })
+    })
+  )
+
+const noState = (filename: string) =>
+  new CommandFailed(
+    `there is no state at ${filename}, which has the keys to what the log holds sealed: put it back, or an empty file to do without`
+  )
+
 const NO_KEY =
-  "a store on PostgreSQL needs MILLRACE_MASTER_KEY, the same for every host: 64 hexadecimal digits, such as openssl rand -hex 32 gives"
+  "a store on PostgreSQL or KurrentDB needs MILLRACE_MASTER_KEY, the same for every host: 64 hexadecimal digits, such as openssl rand -hex 32 gives"
 
 /** Only the log, for whoever only reads it. */
 export const logLayer = (url: string) =>
   Layer.unwrap(
     Effect.gen(function* () {
       if (isPostgres(url)) return PostgresEventStore.layer({ url, readOnly: true })
+      if (isKurrentDb(url)) return nodesLayer(url)
       const { log } = yield* filesOf(url)
       if (!existsSync(log)) return yield* Effect.fail(noStore(log))
       return SqliteEventStore.layer({ filename: log, readOnly: true })
     })
   )
 
-/** A position as events show it; its leading zeros may be left out. Undefined for what is none. */
-export const positionOf = (text: string): EventStore.Position | undefined =>
-  /^\d{1,16}$/u.test(text) ? EventStore.position(text.padStart(16, "0")) : undefined
+/** A position as events of a store show it; its leading zeros may be left out. Undefined for what is none. */
+export const positionOf = (text: string, url: string = DEFAULT): EventStore.Position | undefined => {
+  const digits = isKurrentDb(url) ? 20 : 16
+  return /^\d+$/u.test(text) && text.length <= digits ? EventStore.position(text.padStart(digits, "0")) : undefined
+}
 
 /** A store's files, by their absolute paths; the blobs are a folder. */
 export interface Files {
@@ -85,12 +137,14 @@ const URL = /^sqlite:(?:\/\/(?=\/))?(?!\/\/)(?<path>.+)$/u
 export const filesOf = (url: string): Effect.Effect<Files, CommandFailed> => {
   if (isPostgres(url))
     return Effect.fail(new CommandFailed("this is for a store in files; PostgreSQL has means of its own, see docs/postgresql.md"))
+  if (isKurrentDb(url))
+    return Effect.fail(new CommandFailed("this is for a store in files; KurrentDB has means of its own, see docs/kurrentdb.md"))
   if (url === MEMORY) return Effect.fail(new CommandFailed("memory: lasts as long as the server that keeps it: name another store"))
   const path = URL.exec(url)?.groups?.["path"]
   if (path === undefined || path.startsWith(":")) {
     return Effect.fail(
       new CommandFailed(
-        `unknown store ${JSON.stringify(url)}: sqlite:PATH, such as ${DEFAULT}, postgres://USER@HOST/DATABASE, or memory: for serve`
+        `unknown store ${JSON.stringify(url)}: sqlite:PATH, such as ${DEFAULT}, postgres://USER@HOST/DATABASE, kurrentdb://HOST, or memory: for serve`
       )
     )
   }
@@ -133,14 +187,14 @@ const isMissing = ({ log, state }: Files): Effect.Effect<boolean, CommandFailed>
 }
 
 /** The folder, and an empty state: whatever stops the making of the rest, it can go on from there. */
-const prepare = ({ log, state }: Files): Effect.Effect<void, CommandFailed> =>
+const prepare = (state: string): Effect.Effect<void, CommandFailed> =>
   Effect.try({
     try: () => {
-      makeFolder(dirname(log))
+      makeFolder(dirname(state))
       closeSync(openSync(state, "a"))
     },
     catch: (error) =>
-      new CommandFailed(`a store cannot be made in ${dirname(log)}: ${error instanceof Error ? error.message : String(error)}`)
+      new CommandFailed(`a store cannot be made in ${dirname(state)}: ${error instanceof Error ? error.message : String(error)}`)
   })
 
 /** With those above it. One by one: told to do it alone, Node never comes back where a folder cannot be made, as under `/proc`. */

@@ -67,7 +67,10 @@ it("destroys the key, revokes what opens the account, leaves amounts, and is wri
   const keyOf = db.prepare<[string], Buffer>("SELECT value FROM entries WHERE space = 'vaultKeys' AND key = ?").pluck()
   const [secret = Buffer.of(), othersSecret = Buffer.of()] = [account, other.account].map((id) => keyOf.get(`account:${id}`))
   db.close()
-  const isAnywhere = (bytes: Buffer) => readdirSync(folder).some((name) => readFileSync(join(folder, name)).includes(bytes))
+  const isAnywhere = (bytes: Buffer) =>
+    readdirSync(folder, { recursive: true, withFileTypes: true }).some(
+      (entry) => entry.isFile() && readFileSync(join(entry.parentPath, entry.name)).includes(bytes)
+    )
   expect([secret.length > 40, isAnywhere(secret), isAnywhere(othersSecret)]).toEqual([true, true, true])
 
   const erased = await ask(Erased, erase(url, account, "--by", "ada", "--reason", "article 17"))

@@ -35,6 +35,9 @@ const COMMANDS = [
   "events",
   "audit",
   "journal",
+  "reactions",
+  "reactions parked",
+  "reactions replay",
   "backup",
   "restore",
   "doctor"

@@ -7,7 +7,6 @@ import * as Administration from "../Administration.ts"
 import * as ErasureRegister from "../ErasureRegister.ts"
 import { CommandFailed } from "../Failure.ts"
 import * as Output from "../Output.ts"
-import * as StoreUrl from "../StoreUrl.ts"
 
 const { account, by, reason, store } = Administration
 const { json } = Output
@@ -105,7 +104,7 @@ const erase = Command.make(
       const registration = yield* Registration
       yield* ledger.balance(account)
       const metadata = Administration.metadata("accounts erase", flags)
-      const file = ErasureRegister.fileOf(yield* StoreUrl.filesOf(store), register)
+      const file = yield* ErasureRegister.needed(store, register)
       const subject = Vault.ofAccount(account)
       // Before it is done: a backup that is restored meanwhile is told rather too early than too late
       yield* ErasureRegister.add(file, subject)

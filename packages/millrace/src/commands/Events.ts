@@ -37,6 +37,8 @@ const plainLine = (event: EventStore.RecordedEvent): string => {
   return Output.printable([position, HashChain.atOf(event), `${stream}@${revision}`, type, data].join("  "))
 }
 
+const POSITION = "a position as an event has it, such as 0000000000000042"
+
 export const events = Command.make(
   "events",
   {
@@ -44,11 +46,11 @@ export const events = Command.make(
     stream: Flag.String("stream").pipe(Flag.withDescription("Only this stream: account-acc_..."), Flag.optional),
     from: Flag.String("from").pipe(
       Flag.withDescription("Only what comes after this position"),
-      Flag.filterMap(
-        (text) => Option.fromUndefinedOr(StoreUrl.positionOf(text)),
-        () => "a position as an event has it, such as 0000000000000042"
+      Flag.filter(
+        (text) => /^\d{1,20}$/u.test(text),
+        () => POSITION
       ),
-      Flag.withDefault(EventStore.start)
+      Flag.optional
     ),
     follow: Flag.Boolean("follow").pipe(
       Flag.withDescription("Go on with what is written from now on, until SIGTERM or SIGINT"),
@@ -56,8 +58,10 @@ export const events = Command.make(
     ),
     json: Output.json
   },
-  ({ store, stream, from, follow, json }) =>
+  ({ store, stream, from: given, follow, json }) =>
     Effect.gen(function* () {
+      const from = Option.match(given, { onNone: () => EventStore.start, onSome: (text) => StoreUrl.positionOf(text, store) })
+      if (from === undefined) return yield* Effect.fail(new CommandFailed(`--from takes ${POSITION}`))
       const log = yield* EventStore.EventStore
       const only = Option.getOrUndefined(stream)
       if (only !== undefined && !StreamName.isStreamName(only)) {

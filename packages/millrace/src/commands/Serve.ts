@@ -6,6 +6,7 @@ import { DnsClient } from "@millrace/upstreams"
 import { Effect, Layer, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import * as Administration from "../Administration.ts"
+import * as Behind from "../Behind.ts"
 import * as Blobs from "../Blobs.ts"
 import * as Demo from "../Demo.ts"
 import * as Logging from "../Logging.ts"
@@ -69,7 +70,7 @@ const flags = {
   store: Setting.make({
     flag: "store",
     variable: "MILLRACE_STORE",
-    description: "Where everything is kept: sqlite:PATH, made if it is not there, or memory:",
+    description: "Where everything is kept: sqlite:PATH, made if it is not there, postgres:URL, kurrentdb:URL with --state, or memory:",
     metavar: "url",
     fallback: StoreUrl.DEFAULT,
     parse: (text) => text,
@@ -177,7 +178,7 @@ export const serve = Command.make(
       Http.layer(Upstreams.api, Option.match(corsOrigins, { onNone: () => ({}), onSome: (origins) => ({ cors: { origins } }) }))
     )
     const server = Server.Server.layer(handler, { host, port }).pipe(
-      Layer.provide(Layer.mergeAll(Readiness.Readiness.layer(), AuthThrottle.layer())),
+      Layer.provide(Layer.mergeAll(Layer.unwrap(Effect.map(Behind.checks, Readiness.Readiness.layer)), AuthThrottle.layer())),
       Layer.provideMerge(millrace),
       // Beneath, so that it can still be asked while calls end
       Layer.provideMerge(
@@ -202,11 +203,15 @@ export const serve = Command.make(
 ).pipe(
   Command.withShortDescription("Serve the API over HTTP, until SIGTERM or SIGINT; running calls end first"),
   Command.withDescription(
-    "Serve the API over HTTP, until SIGTERM or SIGINT; running calls end first. Each setting is taken from its flag, else from the environment variable that is named beside it. One has no flag: MILLRACE_MASTER_KEY, the key to all that is sealed, 64 hexadecimal digits; else a file master.key beside the database, made with it, for its owner's eyes. Traces, metrics and logs go to an OpenTelemetry collector where OTEL_EXPORTER_OTLP_ENDPOINT names one"
+    "Serve the API over HTTP, until SIGTERM or SIGINT; running calls end first. Each setting is taken from its flag, else from the environment variable that is named beside it. One has no flag: MILLRACE_MASTER_KEY, the key to all that is sealed, 64 hexadecimal digits; else a file master.key beside the database, made with it, for its owner's eyes; on PostgreSQL and KurrentDB it must be set. Traces, metrics and logs go to an OpenTelemetry collector where OTEL_EXPORTER_OTLP_ENDPOINT names one"
   ),
   Command.withExamples([
     { command: "millrace serve --demo", description: "On 127.0.0.1:8787, kept in ./data, with an account to try" },
     { command: "millrace serve --store memory: --port 0 --demo", description: "Keeps nothing, on any free port" },
+    {
+      command: "millrace serve --store kurrentdb://node1,node2,node3 --state postgres://millrace@db/millrace",
+      description: "One of several hosts on one log"
+    },
     {
       command: "MILLRACE_RATE_LIMIT=600/60 millrace serve --store sqlite:/var/lib/millrace/millrace.db",
       description: "Settings by environment"

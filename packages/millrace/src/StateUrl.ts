@@ -1,0 +1,53 @@
+/**
+ * Where the state is kept of a store whose log is all that it keeps: `--state`, else `MILLRACE_STATE`. Every command takes it, as it
+ * takes the store.
+ */
+import { resolve } from "node:path"
+import { Effect, Option } from "effect"
+import { GlobalFlag } from "effect/cli"
+import { CommandFailed } from "./Failure.ts"
+import * as Setting from "./Setting.ts"
+
+/** As it was given: only who needs it looks what it says. */
+export const State = GlobalFlag.Setting("state")({
+  flag: Setting.optional({
+    flag: "state",
+    variable: "MILLRACE_STATE",
+    description:
+      "Where keys, replies and leases are kept, for a log on KurrentDB: postgres://USER@HOST/DATABASE, or sqlite:PATH for one host",
+    metavar: "url",
+    parse: (text) => text,
+    expected: "a state"
+  })
+})
+
+const given = Effect.map(State, (state) => Option.getOrElse(state, () => ""))
+
+/** A database that several hosts share, or the file of one, by its absolute path. */
+export type StateUrl = { readonly _tag: "Postgres"; readonly url: string } | { readonly _tag: "Sqlite"; readonly filename: string }
+
+const KINDS = "postgres://USER@HOST/DATABASE, or sqlite:PATH while there is one host"
+const SQLITE = /^sqlite:(?:\/\/(?=\/))?(?!\/\/)(?<path>[^:].*)$/u
+
+/** For a store that needs it. */
+export const needed = Effect.gen(function* () {
+  const url = yield* given
+  if (url === "") {
+    return yield* Effect.fail(
+      new CommandFailed(`a log on KurrentDB needs a place for what must be deletable: --state, or MILLRACE_STATE, ${KINDS}`)
+    )
+  }
+  if (/^postgres(?:ql)?:\/\//u.test(url)) return { _tag: "Postgres", url } satisfies StateUrl
+  const path = SQLITE.exec(url)?.groups?.["path"]
+  // What was given is not repeated: it may hold a password
+  return path === undefined
+    ? yield* Effect.fail(new CommandFailed(`unknown kind of state, by --state or MILLRACE_STATE: ${KINDS}`))
+    : ({ _tag: "Sqlite", filename: resolve(path) } satisfies StateUrl)
+})
+
+/** For a store that keeps its state itself: one elsewhere would be left unused without a word. */
+export const refused = Effect.flatMap(given, (url) =>
+  url === ""
+    ? Effect.void
+    : Effect.fail(new CommandFailed("--state, or MILLRACE_STATE, is for a log on KurrentDB: this store keeps its state itself"))
+)
