@@ -1,7 +1,7 @@
 /** Charges a second through `Charge`, durable, beside the bare ceiling. */
-import { Effect, ManagedRuntime } from "effect"
+import { ManagedRuntime } from "effect"
 import * as bare from "./bare.ts"
-import { charge, host, openAccounts } from "./host.ts"
+import { chargesASecond, host, openAccounts } from "./host.ts"
 import { compare, withFolder } from "./measure.ts"
 
 const LOADS = [
@@ -24,23 +24,12 @@ const measured = async (
   const millrace = ManagedRuntime.make(host(folder))
   const ids = await millrace.runPromise(openAccounts(accounts))
 
-  const charges = (millis: number) =>
-    Effect.gen(function* () {
-      let done = 0
-      const began = performance.now()
-      const client = Effect.gen(function* () {
-        while (performance.now() - began < millis) {
-          yield* charge(ids[(Math.random() * ids.length) | 0] ?? "")
-          done++
-        }
-      })
-      yield* Effect.forEach(Array.from({ length: clients }), () => client, { concurrency: "unbounded", discard: true })
-      return (done / (performance.now() - began)) * 1000
-    })
-
   try {
     return await compare(
-      { bare: (millis) => ceiling.charge(clients, millis), millrace: (millis) => millrace.runPromise(charges(millis)) },
+      {
+        bare: (millis) => ceiling.charge(clients, millis),
+        millrace: (millis) => millrace.runPromise(chargesASecond(ids, clients, millis))
+      },
       options
     )
   } finally {

@@ -1,4 +1,4 @@
-/** Millrace as a host runs it, over SQLite, with one operation that does nothing. */
+/** Millrace as a host runs it, with one operation that does nothing. */
 
 import { join } from "node:path"
 import {
@@ -14,6 +14,7 @@ import {
   Operation,
   PricePlan
 } from "@millrace/core"
+import { PostgresStores } from "@millrace/event-store-postgres"
 import { SqliteEventStore, SqliteStateStore } from "@millrace/event-store-sqlite"
 import { Effect, Layer, Redacted, Schema } from "effect"
 
@@ -33,14 +34,18 @@ export const stores = (folder: string) =>
     masterKey
   )
 
+export const postgresStores = (url: string) => Layer.mergeAll(PostgresStores.layer({ url }), masterKey)
+
 export const host = (folder: string) => Millrace.layer({ operations: [noop] }).pipe(Layer.provideMerge(stores(folder)))
 
+export const postgresHost = (url: string) => Millrace.layer({ operations: [noop] }).pipe(Layer.provideMerge(postgresStores(url)))
+
 /** Accounts with more credits than a benchmark can spend. */
-export const openAccounts = (count: number) =>
+export const openAccounts = (count: number, operation: string = noop.key) =>
   Effect.gen(function* () {
     const ledger = yield* Ledger
     const prices = yield* PricePlan.PriceBook
-    yield* prices.publish({ [noop.key]: Credits.of(500) })
+    yield* prices.publish({ [operation]: Credits.of(500) })
     return yield* Effect.forEach(
       Array.from({ length: count }),
       () =>
@@ -60,3 +65,18 @@ export const charge = Effect.fnUntraced(function* (accountId: string) {
   const requestId = yield* newRequestId
   yield* charges.run(noop, {}, { accountId, requestId })
 })
+
+/** Charges a second of `clients`, each at accounts at random, one after another. */
+export const chargesASecond = (ids: ReadonlyArray<string>, clients: number, millis: number) =>
+  Effect.gen(function* () {
+    let done = 0
+    const began = performance.now()
+    const client = Effect.gen(function* () {
+      while (performance.now() - began < millis) {
+        yield* charge(ids[(Math.random() * ids.length) | 0] ?? "")
+        done++
+      }
+    })
+    yield* Effect.forEach(Array.from({ length: clients }), () => client, { concurrency: "unbounded", discard: true })
+    return (done / (performance.now() - began)) * 1000
+  })

@@ -11,9 +11,10 @@ import { CardTypeBinDirectory } from "@millrace/upstreams"
 import { Context, Effect, Layer, Redacted, References, Schema } from "effect"
 import { HttpRouter, HttpServer } from "effect/http"
 import { HttpApi, HttpApiBuilder, HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
+import * as ByHand from "./by-hand.ts"
 import { stores } from "./host.ts"
 import { compare, withFolder } from "./measure.ts"
-import * as Postgres from "./postgres.ts"
+import { withPostgres } from "./postgres.ts"
 
 const api = Api.make({ lookups: Api.group([Bin.lookup]) })
 
@@ -63,22 +64,26 @@ export const run = (options: { readonly rounds: number; readonly millis: number 
       yield* ledger.execute(account, Decisions.grant({ lotId: yield* newLotId, amount: Credits.of(1e12), source: "promotion" }))
       const [hello, httpApi] = [bare(), withoutLedger()]
       const [helloPort, httpApiPort] = yield* Effect.promise(() => Promise.all([listen(hello), listen(httpApi)]))
-      const postgres = yield* Effect.promise(() => Postgres.serve(key, BODY))
       const path = "/api/v1/bin/45717360"
-      const result = yield* Effect.promise(() =>
-        compare(
-          {
-            "node:http hello": (millis) => load(helloPort, path, key, millis),
-            "HttpApi, no ledger": (millis) => load(httpApiPort, path, key, millis),
-            "Fastify and PostgreSQL": (millis) => load(postgres.port, path, key, millis),
-            "billed BIN lookup": (millis) => load(port, path, key, millis)
-          },
-          options
-        )
-      )
+      const measured = async (url: string) => {
+        const byHand = await ByHand.serve(url, key, BODY)
+        try {
+          return await compare(
+            {
+              "node:http hello": (millis) => load(helloPort, path, key, millis),
+              "HttpApi, no ledger": (millis) => load(httpApiPort, path, key, millis),
+              "Fastify and PostgreSQL": (millis) => load(byHand.port, path, key, millis),
+              "billed BIN lookup": (millis) => load(port, path, key, millis)
+            },
+            options
+          )
+        } finally {
+          await byHand.close()
+        }
+      }
+      const result = yield* Effect.promise(() => withPostgres(measured))
       hello.close()
       httpApi.close()
-      yield* Effect.promise(postgres.close)
       return Object.entries(result).map(([name, { rate, ratio }]) => ({ name, "requests/s": rate, ratio }))
     }).pipe(
       Effect.provide(

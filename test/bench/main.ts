@@ -7,6 +7,8 @@ import { parseArgs } from "node:util"
 
 const benchmarks = {
   charges: () => import("./charges.ts"),
+  stores: () => import("./stores.ts"),
+  jobs: () => import("./jobs.ts"),
   http: () => import("./http.ts"),
   replay: () => import("./replay.ts"),
   memory: () => import("./memory.ts"),

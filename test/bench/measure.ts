@@ -40,9 +40,13 @@ export const compare = async (
 /** A folder on disk for the time of `use`. */
 export const withFolder = async <A>(use: (folder: string) => Promise<A>): Promise<A> => {
   const folder = mkdtempSync(join(process.env["MILLRACE_BENCH_DIR"] ?? tmpdir(), "millrace-bench-"))
+  const remove = () => rmSync(folder, { recursive: true, force: true })
+  // Also where something ends the process before its time
+  process.once("exit", remove)
   try {
     return await use(folder)
   } finally {
-    rmSync(folder, { recursive: true, force: true })
+    process.off("exit", remove)
+    remove()
   }
 }
