@@ -6,7 +6,7 @@
  * Nothing is answered from memory alone: a batch that appends nothing is answered after the store confirmed where the stream
  * ends, so what another process wrote counts at once.
  */
-import { Array, Cause, Clock, type Duration, Effect, Exit, Result, Schedule, Scheduler, Schema, Stream } from "effect"
+import { Array, Cause, Clock, type Duration, Effect, Exit, Random, Result, Schedule, Scheduler, Schema, Stream } from "effect"
 import type { Decide, Decider } from "./Decider.ts"
 import * as EventCodec from "./EventCodec.ts"
 import { EventIds } from "./EventIds.ts"
@@ -101,6 +101,9 @@ export interface Aggregate<State, Event> {
 
 /** Conflicts in a row after which a stream is too busy: someone else makes progress each time. */
 const CONFLICTS = 50
+/** After the third in a row up to 2 milliseconds, then 4 and so on up to 32: writers that keep meeting go in turn, each with more to write. */
+const stepAside = (conflicts: number): Effect.Effect<void> =>
+  Effect.flatMap(Random.next, (random) => Effect.sleep(Math.ceil(random * Math.min(2 ** (conflicts - 2), 32))))
 /** An append in doubt is sent again after this many milliseconds, then after twice as many, and so on: some five seconds in all. */
 const RESEND_AFTER = 10
 const RESENDS = 9
@@ -327,7 +330,8 @@ export const make = Effect.fnUntraced(function* <State, Event extends { readonly
 
   const conflict = (stream: Live<State, Event>, durable: Durable<State>, batch: Batch<State, Event>): void => {
     if (++stream.conflicts > CONFLICTS) return refuse(stream, batch.commands, Cause.fail(new Busy({ stream: stream.name })))
-    attempt(stream, advance(stream.name, durable), batch.commands, (newer) => {
+    const newest = advance(stream.name, durable)
+    attempt(stream, stream.conflicts < 3 ? newest : Effect.andThen(stepAside(stream.conflicts), newest), batch.commands, (newer) => {
       stream.durable = newer
       stream.waiting.unshift(...batch.commands)
       rest(stream)

@@ -91,8 +91,19 @@ export class AppendTooLarge extends Schema.TaggedError<AppendTooLarge>()("Append
   bytes: Schema.Int
 }) {}
 
-/** The store cannot serve now; when it was asked to append, nothing was written. */
-export class StoreUnavailable extends Schema.TaggedError<StoreUnavailable>()("StoreUnavailable", { reason: Schema.String }) {}
+/** The store cannot serve now, or this host may not write, because its `clock` is wrong; when it was asked to append, nothing was written. */
+export class StoreUnavailable extends Schema.TaggedError<StoreUnavailable>()("StoreUnavailable", {
+  reason: Schema.String,
+  why: Schema.optionalKey(Schema.Literal("clock"))
+}) {}
+
+/** This host's clock, beside the store's. */
+export interface ClockStatus {
+  /** Milliseconds by which this host's is ahead; undefined before the store told its time. */
+  readonly ahead: number | undefined
+  /** Why nothing is appended, where that is too much. */
+  readonly trouble: string | undefined
+}
 
 export class EventStore extends Context.Service<
   EventStore,
@@ -120,5 +131,7 @@ export class EventStore extends Context.Service<
     readonly loadSnapshot: (name: StreamName) => Effect.Effect<StoredSnapshot | undefined, StoreUnavailable>
     /** Replaces the snapshot of that name unless a newer one is there. */
     readonly saveSnapshot: (name: StreamName, snapshot: StoredSnapshot) => Effect.Effect<void, StoreUnavailable>
+    /** Where the store has a clock of its own: no append of a host is taken whose clock is too far from it. */
+    readonly clock?: { readonly status: Effect.Effect<ClockStatus> }
   }
 >()("@millrace/event-sourcing/EventStore") {}

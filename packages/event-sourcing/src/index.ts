@@ -1,4 +1,5 @@
 export * as Aggregate from "./Aggregate.ts"
+export * as ClockGuard from "./ClockGuard.ts"
 export * as Deadlines from "./Deadlines.ts"
 export type { Decide, Decider, Decision } from "./Decider.ts"
 export * as EventCodec from "./EventCodec.ts"

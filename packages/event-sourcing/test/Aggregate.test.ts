@@ -7,6 +7,7 @@ import { appendBytes, EventStore, MAX_APPEND_BYTES, type RecordedEvent, StoreUna
 import * as HashChain from "../src/HashChain.ts"
 import * as MemoryEventStore from "../src/MemoryEventStore.ts"
 import { audit, decode, forgetful, logOf, run, skewed } from "./Schedule.ts"
+import { pass } from "./Simulated.ts"
 import { empty, Full, pay, Till, type TillEvent, till } from "./Till.ts"
 
 /** `MILLRACE_SOAK` runs so many times as many. */
@@ -366,7 +367,12 @@ describe("a caller", () => {
       const rival = FaultyEventStore.rival(() => ({ type: "Paid", data: `{"key":"rival","amount":0}` }))
       const store = FaultyEventStore.make(yield* EventStore, { rates: { conflict: 1 }, rival })
       const host = yield* over(store)
-      expect(yield* Effect.flip(host.execute("x", pay("1", 1)))).toEqual(new Aggregate.Busy({ stream: "till-x" }))
+      const refused = yield* Effect.forkChild(Effect.flip(host.execute("x", pay("1", 1))))
+      // It steps aside for longer and longer, two seconds in all at the most
+      yield* pass(20)
+      expect(refused.pollUnsafe()).toBeUndefined()
+      for (let i = 0; i < 100; i++) yield* pass(20)
+      expect(yield* Fiber.join(refused)).toEqual(new Aggregate.Busy({ stream: "till-x" }))
       const rivals = (yield* logOf(store, "x")).length
       expect(rivals).toBeGreaterThanOrEqual(50)
       store.calm()
