@@ -4,7 +4,7 @@
  */
 import { createDecipheriv, hkdfSync } from "node:crypto"
 import { readdirSync, readFileSync } from "node:fs"
-import { join } from "node:path"
+import { join, relative } from "node:path"
 import { MasterKey, Millrace, Registration } from "@millrace/core"
 import { SqliteEventStore, SqliteStateStore } from "@millrace/event-store-sqlite"
 import { Effect, Layer, Redacted } from "effect"
@@ -39,7 +39,9 @@ interface Files {
 }
 
 const filesOf = (folder: string): Files => {
-  const names = readdirSync(folder)
+  const names = readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => relative(folder, join(entry.parentPath, entry.name)))
   return { names, bytes: names.map((name) => readFileSync(join(folder, name))) }
 }
 

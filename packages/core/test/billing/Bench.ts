@@ -341,8 +341,8 @@ export const logText = ({ events }: Stores) =>
 // time
 
 /** As long as this takes, time passes: tries again, waits, and background work all come to their end. */
-export const patiently = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-  Effect.raceFirst(effect, Effect.forever(Effect.andThen(TestClock.adjust(50), Effect.yieldNow)))
+export const patiently = <A, E, R>(effect: Effect.Effect<A, E, R>, milliseconds = 50): Effect.Effect<A, E, R> =>
+  Effect.raceFirst(effect, Effect.forever(Effect.andThen(TestClock.adjust(milliseconds), Effect.yieldNow)))
 
 /** Lets all that can go on go on, without time. */
 export const quiet = Effect.promise(async () => {

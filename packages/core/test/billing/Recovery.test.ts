@@ -15,6 +15,7 @@ import {
   minutes,
   mortalHost,
   opened,
+  patiently,
   paused,
   quiet,
   range,
@@ -102,7 +103,10 @@ describe("a hold of a process that is gone", () => {
       const { shared, bench, accountId } = yield* crashed("work")
       const hosts = yield* Effect.forEach(range(3), () => host(shared, bench, { recovery }))
       yield* elapse(LIFETIME)
-      yield* Effect.forEach(hosts, ({ call }) => told(call(accountId)), { concurrency: "unbounded" })
+      yield* patiently(
+        Effect.forEach(hosts, ({ call }) => told(call(accountId)), { concurrency: "unbounded" }),
+        1
+      )
       yield* elapse(minutes(2))
       const ends = yield* endsIn(shared)
       expect(ends.filter((end) => end === "Refunded abandoned")).toHaveLength(1)
@@ -276,7 +280,7 @@ describe("a call that created something, of a process that is gone", () => {
       yield* second.fail({ rates: { before: 1 } })
       expect(Exit.isFailure(yield* recover(second))).toBe(true)
       expect(yield* endsIn(shared)).toEqual(["CreditReserved"])
-      const exits = yield* Effect.forEach(others, recover, { concurrency: "unbounded" })
+      const exits = yield* patiently(Effect.forEach(others, recover, { concurrency: "unbounded" }), 1)
       expect(exits.every(Exit.isSuccess)).toBe(true)
       expect(yield* recover(second)).toEqual(Exit.void)
       expect(yield* endsIn(shared)).toEqual(["CreditReserved", "OperationSucceeded"])
