@@ -14,7 +14,8 @@ import {
   Operation,
   PricePlan
 } from "@millrace/core"
-import { PostgresStores } from "@millrace/event-store-postgres"
+import { KurrentDbEventStore } from "@millrace/event-store-kurrentdb"
+import { PostgresStateStore, PostgresStores } from "@millrace/event-store-postgres"
 import { SqliteEventStore, SqliteStateStore } from "@millrace/event-store-sqlite"
 import { Effect, Layer, Redacted, Schema } from "effect"
 
@@ -36,9 +37,16 @@ export const stores = (folder: string) =>
 
 export const postgresStores = (url: string) => Layer.mergeAll(PostgresStores.layer({ url }), masterKey)
 
+/** A log in KurrentDB, and the state beside it in PostgreSQL, which several hosts share. */
+export const kurrentDbStores = (connection: string, stateUrl: string) =>
+  Layer.mergeAll(KurrentDbEventStore.layer({ connection }), PostgresStateStore.layer({ url: stateUrl }), masterKey)
+
 export const host = (folder: string) => Millrace.layer({ operations: [noop] }).pipe(Layer.provideMerge(stores(folder)))
 
 export const postgresHost = (url: string) => Millrace.layer({ operations: [noop] }).pipe(Layer.provideMerge(postgresStores(url)))
+
+export const kurrentDbHost = (connection: string, stateUrl: string) =>
+  Millrace.layer({ operations: [noop] }).pipe(Layer.provideMerge(kurrentDbStores(connection, stateUrl)))
 
 /** Accounts with more credits than a benchmark can spend. */
 export const openAccounts = (count: number, operation: string = noop.key) =>

@@ -3,12 +3,13 @@ import "effect/schema/SchemaJITCompiler/enable"
 import { randomUUID } from "node:crypto"
 import { ManagedRuntime, Schema } from "effect"
 import * as ByHand from "./by-hand.ts"
-import { chargesASecond, host, openAccounts, postgresHost } from "./host.ts"
+import { chargesASecond, host, kurrentDbHost, openAccounts, postgresHost } from "./host.ts"
 
 /** Where it keeps its accounts, and how. */
 export const Place = Schema.Union([
   Schema.TaggedStruct("SQLite", { folder: Schema.String }),
   Schema.TaggedStruct("PostgreSQL", { url: Schema.String }),
+  Schema.TaggedStruct("KurrentDB", { connection: Schema.String, stateUrl: Schema.String }),
   Schema.TaggedStruct("ByHand", { url: Schema.String })
 ])
 export type Place = typeof Place.Type
@@ -57,7 +58,7 @@ const byHand = (url: string): Host => {
   }
 }
 
-const millrace = (layer: ReturnType<typeof host> | ReturnType<typeof postgresHost>): Host => {
+const millrace = (layer: ReturnType<typeof host | typeof postgresHost | typeof kurrentDbHost>): Host => {
   const runtime = ManagedRuntime.make(layer)
   return {
     open: (count) => runtime.runPromise(openAccounts(count)),
@@ -72,6 +73,8 @@ const hostAt = (place: Place): Host => {
       return millrace(host(place.folder))
     case "PostgreSQL":
       return millrace(postgresHost(place.url))
+    case "KurrentDB":
+      return millrace(kurrentDbHost(place.connection, place.stateUrl))
     case "ByHand":
       return byHand(place.url)
   }

@@ -1,15 +1,17 @@
 /**
  * Charges a second by hosts in processes of their own, durable: what teams write by hand on PostgreSQL, beside Millrace on that same
- * PostgreSQL and on SQLite.
+ * PostgreSQL, on SQLite, and on the KurrentDB that KURRENTDB_URL names, with its state in that PostgreSQL.
  */
 import { fork } from "node:child_process"
 import { once } from "node:events"
 import { fileURLToPath } from "node:url"
 import { Schema } from "effect"
-import { compare, withFolder } from "./measure.ts"
+import { type Contender, compare, withFolder } from "./measure.ts"
 import { withPostgres } from "./postgres.ts"
 import { Answer, type Place, type Told } from "./store-host.ts"
 
+/** A node that is there already; its log gets the benchmark's events, and keeps them. */
+const KURRENTDB = process.env["KURRENTDB_URL"]
 /** Of all hosts together. */
 const CLIENTS = 64
 /** By hosts: how many accounts, and whether each is charged at one host only, as where a proxy routes by account. */
@@ -95,37 +97,52 @@ const charges = async (hosts: ReadonlyArray<Host>, accounts: number, routed: boo
   }
 }
 
-const measured = (url: string, folder: string, count: number, options: { readonly rounds: number; readonly millis: number }) =>
-  withHosts({ _tag: "ByHand", url }, count, options.millis, (byHand) =>
-    withHosts({ _tag: "PostgreSQL", url }, count, options.millis, (postgres) =>
-      withHosts({ _tag: "SQLite", folder }, count, options.millis, async (sqlite) => {
-        const rows = []
-        for (const { accounts, routed } of LOADS.get(count) ?? []) {
-          const contenders = {
-            "by hand": await charges(byHand, accounts, routed),
-            PostgreSQL: await charges(postgres, accounts, routed),
-            SQLite: await charges(sqlite, accounts, routed)
-          }
-          const { "by hand": hand, PostgreSQL, SQLite } = await compare(contenders, options)
-          rows.push({
-            hosts: count,
-            accounts,
-            "each at": count === 1 || routed ? "one host" : "any host",
-            "by hand": hand?.rate,
-            PostgreSQL: PostgreSQL?.rate,
-            "its ratio": PostgreSQL?.ratio,
-            SQLite: SQLite?.rate,
-            "SQLite's ratio": SQLite?.ratio
-          })
-        }
-        return rows
+/** Where the contenders keep their accounts, the one that others are compared with first. */
+const placesOf = (url: string, folder: string): ReadonlyArray<Place> => [
+  { _tag: "ByHand", url },
+  { _tag: "PostgreSQL", url },
+  { _tag: "SQLite", folder },
+  ...(KURRENTDB === undefined ? [] : [{ _tag: "KurrentDB", connection: KURRENTDB, stateUrl: url } as const])
+]
+
+type Contenders = ReadonlyMap<Place["_tag"], ReadonlyArray<Host>>
+
+/** The hosts of all contenders, for the time of `use`. */
+const withContenders = <A>(
+  [place, ...others]: ReadonlyArray<Place>,
+  count: number,
+  millis: number,
+  use: (contenders: Contenders) => Promise<A>
+): Promise<A> =>
+  place === undefined
+    ? use(new Map())
+    : withHosts(place, count, millis, (hosts) =>
+        withContenders(others, count, millis, (contenders) => use(new Map([[place._tag, hosts], ...contenders])))
+      )
+
+const measured = (places: ReadonlyArray<Place>, count: number, options: { readonly rounds: number; readonly millis: number }) =>
+  withContenders(places, count, options.millis, async (contenders) => {
+    const rows = []
+    for (const { accounts, routed } of LOADS.get(count) ?? []) {
+      const charging: Record<string, Contender> = {}
+      for (const [name, hosts] of contenders) charging[name] = await charges(hosts, accounts, routed)
+      const { ByHand: hand, ...stores } = await compare(charging, options)
+      rows.push({
+        hosts: count,
+        accounts,
+        "each at": count === 1 || routed ? "one host" : "any host",
+        "by hand": hand?.rate,
+        ...Object.fromEntries(
+          Object.entries(stores).flatMap(([name, { rate, ratio }]) => [[name, rate] as const, [`${name} ratio`, ratio] as const])
+        )
       })
-    )
-  )
+    }
+    return rows
+  })
 
 export const run = (options: { readonly rounds: number; readonly millis: number }) =>
   withPostgres(async (url) => {
     const rows = []
-    for (const count of LOADS.keys()) rows.push(...(await withFolder((folder) => measured(url, folder, count, options))))
+    for (const count of LOADS.keys()) rows.push(...(await withFolder((folder) => measured(placesOf(url, folder), count, options))))
     return rows
   })
