@@ -38,19 +38,21 @@ export const follow = <E>(
   page: (after: Position) => Effect.Effect<ReadonlyArray<RecordedEvent>, E>
 ): Stream.Stream<Batch, E> => {
   type Seen = { readonly position: Position; readonly live: boolean }
-  const next = (seen: Seen): Effect.Effect<readonly [Batch, Seen], E> =>
-    Effect.flatMap(page(seen.position), (events): Effect.Effect<readonly [Batch, Seen], E> => {
+  const next = (seen: Seen): Effect.Effect<readonly [Batch, Seen], E> => {
+    const newer = seen.live ? Effect.andThen(head.past(seen.position), page(seen.position)) : page(seen.position)
+    return Effect.flatMap(newer, (events): Effect.Effect<readonly [Batch, Seen], E> => {
       const last = events.at(-1)
       if (last !== undefined)
         return Effect.succeed([
           { events, live: seen.live },
           { position: last.position, live: seen.live }
         ])
-      if (seen.live) return Effect.andThen(head.past(seen.position), next(seen))
+      if (seen.live) return next(seen)
       return Effect.succeed([
         { events, live: true },
         { position: seen.position, live: true }
       ])
     })
+  }
   return Stream.unfold({ position: after, live: false } as Seen, next)
 }

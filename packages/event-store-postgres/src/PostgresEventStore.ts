@@ -8,6 +8,7 @@ import type { Fault } from "./Fault.ts"
 import * as GroupCommit from "./GroupCommit.ts"
 import { DEFAULT_SCHEMA, migrate } from "./Migrations.ts"
 import * as PostgresLog from "./PostgresLog.ts"
+import { Recent } from "./Recent.ts"
 import * as Server from "./Server.ts"
 import * as Wake from "./Wake.ts"
 
@@ -62,6 +63,7 @@ export const makeOn = Effect.fnUntraced(function* (
     size: ({ data }: PostgresLog.NamedSnapshot) => data.length
   })
   const tails = yield* GroupCommit.make({ send: log.tails, lanes: LANES, count: QUESTIONS })
+  const recent = new Recent()
   // Those who follow mostly stand at the same place: one query for all of them
   const pages = yield* GroupCommit.make({
     send: (places: ReadonlyArray<EventStore.Position>) =>
@@ -94,8 +96,11 @@ export const makeOn = Effect.fnUntraced(function* (
         Effect.fail(fault.inDoubt ? new EventStore.AppendInDoubt({ stream, reason: fault.message }) : unavailable(fault)),
       onSuccess: (outcome): Effect.Effect<EventStore.Appended, EventStore.WrongRevision> => {
         if ("actual" in outcome) return Effect.fail(new EventStore.WrongRevision({ stream, actual: outcome.actual }))
-        wake.appended(outcome.position)
-        return Effect.succeed(outcome)
+        const { revision, position, isNew } = outcome
+        // What was found there has the same ids, and whatever bytes it was written with
+        if (isNew) recent.wrote({ stream, before, events }, PostgresLog.placeOf(position))
+        wake.appended(position)
+        return Effect.succeed({ revision, position })
       }
     })
   }
@@ -130,7 +135,13 @@ export const makeOn = Effect.fnUntraced(function* (
         })
       ),
     subscribe: (after) =>
-      follow(after, wake.head, (seen) => Effect.mapBoth(pages(seen), { onFailure: unavailable, onSuccess: ({ events }) => events })),
+      follow(after, wake.head, (seen) =>
+        Effect.suspend(() => {
+          const events = recent.between(PostgresLog.placeOf(seen), PostgresLog.placeOf(wake.head.position))
+          if (events !== undefined) return Effect.succeed(events)
+          return Effect.mapBoth(pages(seen), { onFailure: unavailable, onSuccess: ({ events }) => events })
+        })
+      ),
     head: Effect.mapBoth(log.last, { onFailure: unavailable, onSuccess: PostgresLog.positionOf }),
     loadSnapshot: (name) => Effect.mapError(log.loadSnapshot(name), unavailable),
     saveSnapshot: (name, snapshot) => (readOnly ? Effect.fail(lookingOnly) : Effect.mapError(snapshots({ name, ...snapshot }), unavailable))

@@ -34,8 +34,8 @@ export interface NamedSnapshot extends EventStore.StoredSnapshot {
   readonly name: StreamName.StreamName
 }
 
-/** Where an append ended, or what stood in its way. */
-export type Outcome = EventStore.Appended | { readonly actual: EventStore.ExpectedRevision }
+/** Where an append ended, and whether it was written now or found there, as whoever sends it again finds it; or what stood in its way. */
+export type Outcome = (EventStore.Appended & { readonly isNew: boolean }) | { readonly actual: EventStore.ExpectedRevision }
 
 export interface Page {
   readonly events: ReadonlyArray<EventStore.RecordedEvent>
@@ -131,12 +131,12 @@ export const make = (connections: Connections, schema: string, isStandbyEnough: 
                 const revision = one.before + one.events.length
                 if (k === undefined) {
                   place += one.events.length
-                  return { revision, position: positionOf(place) }
+                  return { revision, position: positionOf(place), isNew: true }
                 }
                 const there = answer.there?.[k] ?? undefined
                 return there === undefined
                   ? { actual: expectedOf(Number(answer.actual?.[k])) }
-                  : { revision, position: positionOf(Number(there)) }
+                  : { revision, position: positionOf(Number(there)), isNew: false }
               })
             )
           }

@@ -18,7 +18,7 @@ const POLL = 50
 /** Looks that are left out while they are heard. */
 const TRUSTED = 20
 /** Between two notifications of this process, in milliseconds: what is appended meanwhile shares the next. */
-const NOTIFY = 5
+const NOTIFY = 25
 /** Between two questions whether the listening connection still lives, in milliseconds. */
 const PULSE = 10_000
 /** Before listening again, in milliseconds: meanwhile somebody looks. */
