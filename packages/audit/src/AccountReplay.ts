@@ -2,12 +2,10 @@
 import { Account, type AccountEvent, Postings } from "@millrace/core"
 import type { JobBook } from "./JobBook.ts"
 import type { Prices } from "./Prices.ts"
+import type { Say } from "./Replay.ts"
 import { type Balances, balancesOf, booksAgree, postingsSumToZero } from "./rules/Books.ts"
 import { rulesFor } from "./rules/index.ts"
 import type { Step } from "./rules/Rule.ts"
-
-/** What is wrong, under the name of a rule. */
-export type Say = (rule: string, detail: string) => void
 
 export class AccountReplay {
   readonly accountId: string

@@ -2,9 +2,9 @@
 
 import { ApiKey, EmailClaim, Job, PricePlan } from "@millrace/core"
 import { type Decider, EventCodec, type StreamName } from "@millrace/event-sourcing"
-import type { Say } from "./AccountReplay.ts"
 import type { JobBook } from "./JobBook.ts"
 import type { Prices } from "./Prices.ts"
+import type { Replay, Say } from "./Replay.ts"
 
 /** The streams of one category. */
 export interface Category {
@@ -14,8 +14,6 @@ export interface Category {
   /** A stream of it was replayed no further: what it would have taught is not known. */
   readonly lost?: (stream: StreamName.StreamName) => void
 }
-
-export type Replay = (type: string, data: string, at: number, position: string) => void
 
 /** Streams of a decider: of this library, or of a host that keeps its own in the same log. */
 export const category = <State, Event extends { readonly _tag: string }>(

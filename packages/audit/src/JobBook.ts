@@ -1,8 +1,7 @@
 /** The jobs of the log as far as it was read: what their accounts' money has to agree with. */
 import { type Account, Job } from "@millrace/core"
 import { EventCodec, StreamName } from "@millrace/event-sourcing"
-import type { Say } from "./AccountReplay.ts"
-import type { Replay } from "./Categories.ts"
+import type { Replay, Say } from "./Replay.ts"
 
 /** What one job came to, which is all that is remembered of it once its account has followed. */
 interface Known {

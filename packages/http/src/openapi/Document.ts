@@ -3,9 +3,9 @@
  * headers, examples, links, and what each error means.
  */
 import { Schema } from "effect"
-import type { Groups } from "../Api.ts"
 import { type Fields, PREFIX, type Servable } from "../Endpoint.ts"
 import { codesOf, type ErrorBody, type ErrorStatus, termsOf } from "../ErrorCode.ts"
+import type { Groups } from "../Group.ts"
 import * as Headers from "./Headers.ts"
 
 /** JSON. */
