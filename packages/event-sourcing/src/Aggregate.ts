@@ -354,7 +354,9 @@ export const make = Effect.fnUntraced(function* <State, Event extends { readonly
     stream.conflicts = 0
     stream.durable = undefined
     for (const reason of cause.reasons) {
-      if (reason._tag === "Fail" && reason.error instanceof StreamRefused) refusals.set(stream.name, reason.error)
+      if (reason._tag !== "Fail" || !(reason.error instanceof StreamRefused)) continue
+      if (!refusals.has(stream.name)) run(tellOf(reason.error))
+      refusals.set(stream.name, reason.error)
     }
     for (const command of commands.splice(0)) command.resume(Exit.failCause(cause))
     rest(stream)
@@ -478,6 +480,10 @@ export const snapshotCategory = (category: string, version: number): string => `
 export const savedSchema = <State>(state: Schema.Codec<State, unknown>) => Schema.Struct({ hash: Schema.String, at: Schema.Int, state })
 
 const readOnly = () => NOTHING
+
+/** Which event it is, and not what is in it. */
+const tellOf = ({ stream, revision, reason }: StreamRefused): Effect.Effect<void> =>
+  Effect.logError(`${stream} is refused at this host, for its event ${revision} cannot be read: ${reason.split(":", 1)[0]}`)
 
 /** A stream's newest durable state; `at` and `hash` are those of its last event. */
 interface Durable<State> extends Current<State> {

@@ -4,7 +4,7 @@
  * while this host is apart from it by more than {@link BOUND}, every append is refused. In between, a clock that is set, or that slept,
  * shows by the monotonic one beside it, at the very next append. All comes back by itself once the clocks agree.
  */
-import { Cause, Clock, Duration, Effect, Latch, type Scope } from "effect"
+import { Clock, Duration, Effect, Latch, type Scope, Semaphore } from "effect"
 import { type ClockStatus, type EventStore, StoreUnavailable } from "./EventStore.ts"
 
 /** Milliseconds by which the clocks of hosts and their store may differ. */
@@ -69,9 +69,7 @@ export const make = <Answer, E>(
       measured = { ahead: now - doubt - time, doubt, between: now - at, at }
     }).pipe(
       Effect.timeout(PATIENCE),
-      Effect.catchCause((cause) =>
-        Cause.hasInterruptsOnly(cause) ? Effect.interrupt : Effect.logDebug("A store did not tell its time", cause)
-      ),
+      Effect.catchCause((cause) => Effect.logDebug("A store did not tell its time", cause)),
       Effect.andThen(
         Effect.suspend(() => {
           const reason = trouble()
@@ -82,7 +80,11 @@ export const make = <Answer, E>(
         })
       )
     )
-    const first = yield* Effect.cached(measure)
+    const permit = yield* Semaphore.make(1)
+    let isAsked = false
+    const first = permit.withPermit(
+      Effect.suspend(() => (isAsked ? Effect.void : Effect.tap(measure, () => Effect.sync(() => (isAsked = true)))))
+    )
 
     const next = Effect.suspend(() => {
       if (isWrong) return Effect.sleep(every / 10)
@@ -92,21 +94,20 @@ export const make = <Answer, E>(
     yield* next.pipe(Effect.andThen(Effect.sync(() => due.closeUnsafe())), Effect.andThen(measure), Effect.forever, Effect.forkScoped)
 
     const refused = (reason: string) => Effect.fail(new StoreUnavailable({ reason, why: "clock" }))
-    const append: EventStore["Service"]["append"] = (stream, expected, events) =>
+    const checked: EventStore["Service"]["append"] = (stream, expected, events) =>
       Effect.suspend(() => {
-        if (measured === undefined && onlyForAppends)
-          return Effect.andThen(
-            first,
-            Effect.suspend(() => checked(stream, expected, events))
-          )
-        return checked(stream, expected, events)
+        const reason = trouble()
+        const isOld = measured === undefined || elapsed() - measured.at > every
+        // A clock that jumped is compared at once: it may have been put right
+        if (isOld || (reason !== undefined && !isWrong)) due.openUnsafe()
+        return reason === undefined ? store.append(stream, expected, events) : refused(reason)
       })
-    const checked: EventStore["Service"]["append"] = (stream, expected, events) => {
-      const reason = trouble()
-      // A clock that jumped is measured at once: it may have been put right
-      if ((reason !== undefined && !isWrong) || (measured !== undefined && elapsed() - measured.at > every)) due.openUnsafe()
-      return reason === undefined ? store.append(stream, expected, events) : refused(reason)
-    }
+    const append: EventStore["Service"]["append"] = onlyForAppends
+      ? (stream, expected, events) => {
+          const now = checked(stream, expected, events)
+          return isAsked ? now : Effect.andThen(first, now)
+        }
+      : checked
 
     const status = Effect.sync((): ClockStatus => ({ ahead: measured && aheadNow(measured), trouble: trouble() }))
     return { ...store, append, clock: { status } }

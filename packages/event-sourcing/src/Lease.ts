@@ -1,7 +1,7 @@
 /**
  * A lease: leave to be the only one that works at something, among all processes on one state store. It is a row that its holder
  * renews; whoever saw it unrenewed for the lease's whole time takes it over. No two clocks are ever compared: each side measures
- * with its own, monotonic one.
+ * with its own, monotonic one. A host whose clock is wrong, and that therefore writes no events, leaves it to others.
  *
  * A lease makes work rarely done twice, not never: a holder that was paused, or whose work cannot be interrupted, may still act
  * while the next one has begun. So work under a lease must be idempotent. What is written to the state store through
@@ -9,6 +9,7 @@
  */
 import { type Array, Brand, Clock, Duration, Effect, Option, Random, Schema, Semaphore } from "effect"
 import { EventIds } from "./EventIds.ts"
+import { EventStore } from "./EventStore.ts"
 import { type Change, type Entry, StateConflict, StateStore, type StateUnavailable } from "./StateStore.ts"
 
 /** Greater for each later holder of a lease. */
@@ -79,6 +80,9 @@ export const hold =
       /** Nothing when it failed, or is not heard of for too long. */
       const answered = <A, E>(call: Effect.Effect<A, E>): Effect.Effect<Option.Option<A>> => Effect.option(Effect.timeout(call, ttl / 3))
 
+      const clock = Option.getOrUndefined(yield* Effect.serviceOption(EventStore))?.clock
+      const mayWrite = clock === undefined ? Effect.succeed(true) : Effect.map(clock.status, ({ trouble }) => trouble === undefined)
+
       let version = 0
       let renewedAt = 0
 
@@ -95,14 +99,14 @@ export const hold =
             if (entry !== undefined && entry.version !== seen?.version) seen = { version: entry.version, at: now }
             const row = entry === undefined ? undefined : Option.getOrElse(rowOf(entry), () => ({ holder: "unknown", ttl }))
             const left = row === undefined || row.holder === null || row.holder === holder ? 0 : row.ttl - (now - (seen?.at ?? now))
-            if (left <= 0) {
+            if (left <= 0 && (yield* mayWrite)) {
               const written = yield* answered(store.write([put(holder, entry?.version ?? "absent")]))
               if (Option.isSome(written)) {
                 version = written.value
                 renewedAt = now
                 return
               }
-            } else wait = Math.min(wait, left)
+            } else if (left > 0) wait = Math.min(wait, left)
           }
           yield* Effect.sleep(Math.ceil(wait))
         }
@@ -136,6 +140,7 @@ export const hold =
 
       const heartbeat = Effect.gen(function* () {
         for (;;) {
+          if (!(yield* mayWrite)) return yield* lost
           const now = yield* elapsed
           const due = renewedAt + ttl / 3 - now
           if (due > 0) {

@@ -1,10 +1,10 @@
 /** The event store on PostgreSQL: appends of many streams share a transaction, synced by the server before any of them is answered. */
-import { EventStore, follow } from "@millrace/event-sourcing"
+import { ClockGuard, EventStore, follow } from "@millrace/event-sourcing"
 import { Effect, Layer, Option, Stream } from "effect"
 import { isText } from "./BinaryArrays.ts"
 import * as Connections from "./Connections.ts"
 import { EVENTS } from "./EventTables.ts"
-import type { Fault } from "./Fault.ts"
+import { Fault } from "./Fault.ts"
 import * as GroupCommit from "./GroupCommit.ts"
 import { DEFAULT_SCHEMA, migrate } from "./Migrations.ts"
 import * as PostgresLog from "./PostgresLog.ts"
@@ -30,6 +30,8 @@ const GROUP = 1_000
 const LANES = 2
 /** Snapshots saved together. */
 const SNAPSHOTS = 100
+/** How often the server is asked for its time. */
+const ASK_TIME = "10 seconds"
 /** Questions asked together. */
 const QUESTIONS = 1_000
 
@@ -120,7 +122,7 @@ export const makeOn = Effect.fnUntraced(function* (
           })
     )
 
-  return EventStore.EventStore.of({
+  const store = EventStore.EventStore.of({
     append,
     readStream,
     lastRevision: (stream) => Effect.mapError(tails(stream), unavailable),
@@ -145,6 +147,13 @@ export const makeOn = Effect.fnUntraced(function* (
     head: Effect.mapBoth(log.last, { onFailure: unavailable, onSuccess: PostgresLog.positionOf }),
     loadSnapshot: (name) => Effect.mapError(log.loadSnapshot(name), unavailable),
     saveSnapshot: (name, snapshot) => (readOnly ? Effect.fail(lookingOnly) : Effect.mapError(snapshots({ name, ...snapshot }), unavailable))
+  })
+  if (readOnly) return store
+  return yield* ClockGuard.make(store, {
+    ask: connections.read<{ readonly now: number }>("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now"),
+    timeOf: ([row]) =>
+      row === undefined ? Effect.fail(new Fault("other", `${connections.where} did not tell its time`)) : Effect.succeed(row.now),
+    every: ASK_TIME
   })
 })
 

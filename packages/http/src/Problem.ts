@@ -62,6 +62,8 @@ const credits = (amount: Credits.Credits): string => `${Credits.toDecimal(amount
 const RETRY_WITH_KEY =
   "If you sent an Idempotency-Key, send the same request again to learn what became of it; without one it costs nothing."
 
+const UNREACHABLE: Problem = { code: "store_unavailable", message: "The service cannot reach its store. Nothing was charged." }
+
 export const problemOf = (failure: Failure): Problem => {
   switch (failure._tag) {
     // Closed and missing accounts have no keys: the same as none
@@ -175,8 +177,11 @@ export const problemOf = (failure: Failure): Problem => {
     case "Busy":
       return { code: "busy", message: "Too many calls wait for this account. Nothing was charged." }
     case "StoreUnavailable":
+      return failure.why === "clock"
+        ? { code: "store_unavailable", message: "The clock of this server is wrong, so it writes nothing. Nothing was charged." }
+        : UNREACHABLE
     case "StateUnavailable":
-      return { code: "store_unavailable", message: "The service cannot reach its store. Nothing was charged." }
+      return UNREACHABLE
     case "AppendInDoubt":
     case "OutcomeUnknown":
       return { code: "outcome_unknown", message: `The store did not answer in time. ${RETRY_WITH_KEY}` }

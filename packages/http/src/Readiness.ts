@@ -1,7 +1,7 @@
 /** Whether this process can serve, and why not. Reasons are ours: what a store says about itself is logged, never shown. */
 
-import { JobRunner, Jobs, JobUpkeep, KeyRing, Ledger, Recovery } from "@millrace/core"
-import { type Aggregate, EventStore, type Projection, StateStore } from "@millrace/event-sourcing"
+import { JobRunner, Jobs, JobUpkeep, KeyRing, Ledger, Metrics, Recovery, Registration } from "@millrace/core"
+import { EventStore, type Projection, StateStore } from "@millrace/event-sourcing"
 import { Context, Effect, Layer, Option, Schema } from "effect"
 
 export const Health = Schema.Struct({ status: Schema.Literal("alive") })
@@ -64,8 +64,20 @@ const make = Effect.fnUntraced(function* (checks: ReadonlyArray<Check>) {
     )
   const stores: ReadonlyArray<Check> = [
     answers(events.head, "the event store does not answer"),
-    answers(state.get("readiness", "probe"), "the state store does not answer")
+    answers(state.get("readiness", "probe"), "the state store does not answer"),
+    events.clock === undefined ? Effect.undefined : Effect.map(events.clock.status, ({ trouble }) => trouble)
   ]
+
+  const registration = yield* Effect.serviceOption(Registration)
+  const board = yield* Effect.serviceOption(Jobs)
+  const refused = (): ReadonlyArray<string> =>
+    [
+      ...ledger.refused(),
+      ...keys.refused(),
+      ...(Option.isSome(registration) ? registration.value.refused() : []),
+      ...(Option.isSome(board) ? board.value.refused() : [])
+    ].map(({ stream }) => stream)
+  yield* Metrics.refusedStreams(() => refused().length)
 
   const jobs = yield* jobsStatus
 
@@ -83,7 +95,7 @@ const make = Effect.fnUntraced(function* (checks: ReadonlyArray<Check>) {
     const ready: Ready = {
       status: reasons.length === 0 ? "ready" : "not_ready",
       reasons,
-      refused: [...ledger.refused(), ...keys.refused()].map(({ stream }: Aggregate.StreamRefused) => stream),
+      refused: refused(),
       recovery: { leader, caught_up: projection.caughtUp, failing: failing.length },
       ...(ofJobs.jobs === undefined ? {} : { jobs: ofJobs.jobs })
     }

@@ -1,19 +1,24 @@
 /**
- * How often an account, or a client without a key, may call: a fixed window for each, at this process. Effect's own limiter keeps
- * every key it ever saw, which an attacker chooses; this one forgets what a window ago was not asked for.
+ * How often an account, or a client without a key, may call: so often in each window, counted in memory, and shared with other hosts
+ * behind the back of the calls. Effect's own limiter keeps every key it ever saw, which an attacker chooses, and asks its store at each
+ * call; this one forgets what a window ago was not asked for, and answers at once.
  */
+import type { StateStore } from "@millrace/event-sourcing"
 import { Clock, Context, Effect, Layer, Schema } from "effect"
+import type { Vault } from "../vault/Vault.ts"
+import * as RateCounts from "./RateCounts.ts"
+import * as RateSharing from "./RateSharing.ts"
 
 export interface RateLimitPolicy {
   /** Calls in a window. */
   readonly limit: number
-  /** Seconds. */
+  /** Seconds. Windows follow each other from 1970 on: those of a minute begin with the minute. */
   readonly window: number
 }
 
 export interface RateLimitState extends RateLimitPolicy {
   readonly remaining: number
-  /** Seconds until the window ends, rounded up. */
+  /** Seconds until the window ends, or until a call is let through again, rounded up. */
   readonly resetAfter: number
 }
 
@@ -29,69 +34,85 @@ export class RateLimit extends Context.Service<
     readonly policy: RateLimitPolicy
     /** Counts one call. */
     readonly consume: (key: string) => Effect.Effect<RateLimitState, RateLimited>
-    /** What is left, without counting: all of a window that would begin now, where none runs. */
+    /** What is left, without counting. */
     readonly peek: (key: string) => Effect.Effect<RateLimitState>
   }
 >()("@millrace/core/billing/RateLimit") {
-  static readonly layer = ({ limit, window }: RateLimitPolicy): Layer.Layer<RateLimit> =>
+  /** Counted in this process alone. */
+  static readonly layer = (policy: RateLimitPolicy): Layer.Layer<RateLimit> =>
+    Layer.effect(
+      RateLimit,
+      Effect.map(counting(policy), ({ counts, clock }) => serviceOf(policy, counts, clock, () => {}))
+    )
+
+  /**
+   * Counted by all hosts on one state store together, without a call that waits for it. Of *n* hosts, one window of a key lets through
+   * at most `limit + (n - 1) × u` calls, and never more than `limit × n`: *u* is what one host admits before the others have heard of
+   * it, `floor(limit / 20) + 1 + c` calls, where *c* is how many calls of the key come to it within `every` (100 ms) and two looks at
+   * the store. A single host counts exactly, and nothing is refused that is within the limit. What was too many is owed: it counts in
+   * the windows after, so over time no more than `floor(limit / 20)` for each other host and window comes on top of the limit.
+   *
+   * A window is a number, so clocks that are apart move the windows of hosts against each other, and let no more through in any. A host
+   * that is gone counts in the window of its last calls, and no longer. While the store does not serve a host, that host counts by
+   * itself and by what it had heard: then *u* is up to `limit`. So it is for keys beyond the first 2,000 that are called often.
+   */
+  static readonly shared = (
+    policy: RateLimitPolicy,
+    options: RateSharing.Options = {}
+  ): Layer.Layer<RateLimit, never, StateStore.StateStore | Vault> =>
     Layer.effect(
       RateLimit,
       Effect.gen(function* () {
-        const clock = yield* Clock.Clock
-        const length = window * 1000
-        let recent = new Map<string, Window>()
-        let older = new Map<string, Window>()
-        let since = clock.currentTimeMillisUnsafe()
-
-        const runningAt = (key: string, now: number): Window | undefined => {
-          const known = recent.get(key) ?? older.get(key)
-          return known !== undefined && now < known.endsAt ? known : undefined
-        }
-        const windowOf = (key: string, now: number): Window => {
-          if (now - since >= length) {
-            older = now - since < 2 * length ? recent : new Map()
-            recent = new Map()
-            since = now
-          }
-          const current = runningAt(key, now) ?? { calls: 0, endsAt: now + length }
-          recent.set(key, current)
-          return current
-        }
-
-        const stateOf = ({ calls, endsAt }: Window, now: number): RateLimitState => ({
-          limit,
-          window,
-          remaining: limit - calls,
-          resetAfter: secondsUntil(endsAt, now)
-        })
-
-        return RateLimit.of({
-          policy: { limit, window },
-          consume: (key) =>
-            Effect.suspend((): Effect.Effect<RateLimitState, RateLimited> => {
-              const now = clock.currentTimeMillisUnsafe()
-              const current = windowOf(key, now)
-              if (current.calls >= limit)
-                return Effect.fail(new RateLimited({ limit, window, resetAfter: secondsUntil(current.endsAt, now) }))
-              current.calls++
-              return Effect.succeed(stateOf(current, now))
-            }),
-          peek: (key) =>
-            Effect.sync(() => {
-              const now = clock.currentTimeMillisUnsafe()
-              return stateOf(runningAt(key, now) ?? { calls: 0, endsAt: now + length }, now)
-            })
-        })
+        const { counts, clock, limit, quiet } = yield* counting(policy)
+        return serviceOf(policy, counts, clock, yield* RateSharing.make(counts, { limit, quiet }, options))
       })
     )
+}
+
+/** The part of a limit that one host may admit without a word to the others. */
+const QUIET = 20
+
+const counting = ({ limit, window }: RateLimitPolicy) =>
+  Effect.map(Clock.Clock, (clock) => {
+    const options = { limit, length: window * 1000, quiet: Math.floor(limit / QUIET) }
+    return { ...options, clock, counts: RateCounts.make(options, clock.currentTimeMillisUnsafe()) }
+  })
+
+const serviceOf = (
+  { limit, window }: RateLimitPolicy,
+  { find, freeAt, remember, startOf, total, windowAt }: RateCounts.Counts,
+  clock: Clock.Clock,
+  admitted: (tally: RateCounts.Tally) => void
+): RateLimit["Service"] => {
+  const stateOf = (tally: RateCounts.Tally, now: number): RateLimitState => ({
+    limit,
+    window,
+    remaining: Math.max(0, limit - total(tally)),
+    resetAfter: secondsUntil(freeAt(tally), now)
+  })
+  return {
+    policy: { limit, window },
+    consume: (key) =>
+      Effect.suspend((): Effect.Effect<RateLimitState, RateLimited> => {
+        const now = clock.currentTimeMillisUnsafe()
+        const tally = remember(key, now)
+        if (total(tally) >= limit) return Effect.fail(new RateLimited({ limit, window, resetAfter: secondsUntil(freeAt(tally), now) }))
+        RateCounts.admit(tally)
+        admitted(tally)
+        return Effect.succeed(stateOf(tally, now))
+      }),
+    peek: (key) =>
+      Effect.sync(() => {
+        const now = clock.currentTimeMillisUnsafe()
+        const tally = find(key, now)
+        return tally === undefined
+          ? { limit, window, remaining: limit, resetAfter: secondsUntil(startOf(windowAt(now) + 1), now) }
+          : stateOf(tally, now)
+      })
+  }
 }
 
 const secondsUntil = (instant: number, now: number): number => Math.ceil((instant - now) / 1000)
 
 /** What the calls of an account are counted under. */
 export const ofAccount = (accountId: string): string => `account:${accountId}`
-
-interface Window {
-  calls: number
-  readonly endsAt: number
-}

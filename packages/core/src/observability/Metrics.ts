@@ -198,3 +198,25 @@ const failing = gauge(
 /** Tells how many holds recovery could not end. */
 export const recovery = (failures: Effect.Effect<number>): Effect.Effect<void, never, Scope.Scope> =>
   observe(failing, () => ({ value: Effect.runSync(failures) }))
+
+const refused = gauge(
+  "millrace.streams.refused",
+  "Streams that this host cannot read at present, such as those with an event of a newer release: it answers 503 for them"
+)({})
+
+/** Tells how many streams a host refuses. */
+export const refusedStreams = (count: () => number): Effect.Effect<void, never, Scope.Scope> => observe(refused, () => ({ value: count() }))
+
+const rateSyncs = series(
+  "outcome",
+  counter(
+    "millrace.rate_limit.syncs",
+    "Looks at the state store for the calls that other hosts admitted: success, or the error they ended with"
+  )
+)
+
+/** Counts how hosts got through to each other with what they admitted. */
+export const countRateSyncs: Effect.Effect<(exit: Exit.Exit<unknown, unknown>) => void> = Effect.map(
+  registry,
+  (context) => (exit) => rateSyncs(Outcome.of(exit)).updateUnsafe(1, context)
+)

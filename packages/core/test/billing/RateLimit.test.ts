@@ -1,13 +1,24 @@
-import { Effect } from "effect"
+import { MemoryStateStore } from "@millrace/event-sourcing"
+import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import * as fc from "fast-check"
 import { describe, expect, test } from "vitest"
 import { RateLimit, type RateLimitPolicy } from "../../src/billing/RateLimit.ts"
+import { MasterKey } from "../../src/vault/MasterKey.ts"
+import { Vault } from "../../src/vault/Vault.ts"
 import { checkAsync } from "../vault/Property.ts"
+import { MASTER } from "../vault/Vaults.ts"
 import { range } from "./Bench.ts"
 
-const testing = (policy: RateLimitPolicy, body: Effect.Effect<unknown, unknown, RateLimit>) =>
-  Effect.runPromise(Effect.asVoid(body).pipe(Effect.provide(RateLimit.layer(policy)), Effect.provide(TestClock.layer())))
+/** Shared with nobody else, it counts as one that is not shared. */
+const layers = {
+  "a rate limit": RateLimit.layer,
+  "a rate limit that could be shared": (policy: RateLimitPolicy) =>
+    RateLimit.shared(policy).pipe(
+      Layer.provide(Vault.layer),
+      Layer.provide(Layer.fresh(Layer.mergeAll(MemoryStateStore.layer, MasterKey.layer(MASTER))))
+    )
+}
 
 /** What is left after a call, or how long to wait. */
 const consume = (key: string) =>
@@ -16,20 +27,23 @@ const consume = (key: string) =>
     Effect.catch(({ resetAfter }) => Effect.succeed({ remaining: -1, resetAfter }))
   )
 
-describe("a rate limit", () => {
-  test("lets so many calls through in a window that begins with the first, and says when it ends", () =>
+describe.each(Object.entries(layers))("%s", (_name, layer) => {
+  const testing = (policy: RateLimitPolicy, body: Effect.Effect<unknown, unknown, RateLimit>) =>
+    Effect.runPromise(Effect.asVoid(body).pipe(Effect.provide(layer(policy)), Effect.provide(TestClock.layer())))
+
+  test("lets so many calls through in a window, and says when it ends", () =>
     testing(
       { limit: 3, window: 60 },
       Effect.gen(function* () {
         yield* TestClock.adjust(25_000)
-        expect(yield* consume("a")).toEqual({ remaining: 2, resetAfter: 60 })
+        expect(yield* consume("a")).toEqual({ remaining: 2, resetAfter: 35 })
         yield* TestClock.adjust(30_500)
-        expect(yield* consume("a")).toEqual({ remaining: 1, resetAfter: 30 })
-        expect(yield* consume("a")).toEqual({ remaining: 0, resetAfter: 30 })
+        expect(yield* consume("a")).toEqual({ remaining: 1, resetAfter: 5 })
+        expect(yield* consume("a")).toEqual({ remaining: 0, resetAfter: 5 })
         const { consume: raw } = yield* RateLimit
-        expect({ ...(yield* Effect.flip(raw("a"))) }).toEqual({ _tag: "RateLimited", limit: 3, window: 60, resetAfter: 30 })
-        expect(yield* consume("b")).toEqual({ remaining: 2, resetAfter: 60 })
-        yield* TestClock.adjust(29_499)
+        expect({ ...(yield* Effect.flip(raw("a"))) }).toEqual({ _tag: "RateLimited", limit: 3, window: 60, resetAfter: 5 })
+        expect(yield* consume("b")).toEqual({ remaining: 2, resetAfter: 5 })
+        yield* TestClock.adjust(4_499)
         expect(yield* consume("a")).toEqual({ remaining: -1, resetAfter: 1 })
         yield* TestClock.adjust(1)
         expect(yield* consume("a")).toEqual({ remaining: 2, resetAfter: 60 })
@@ -50,9 +64,25 @@ describe("a rate limit", () => {
         yield* consume("a")
         yield* Effect.flip(consume("a"))
         expect(yield* peek("a")).toEqual({ ...whole, remaining: 0, resetAfter: 30 })
-        expect(yield* peek("b")).toEqual(whole)
+        expect(yield* peek("b")).toEqual({ ...whole, resetAfter: 30 })
         yield* TestClock.adjust(29_500)
         expect(yield* peek("a")).toEqual(whole)
+      })
+    ))
+
+  test("goes on when the clock is set back", () =>
+    testing(
+      { limit: 2, window: 60 },
+      Effect.gen(function* () {
+        yield* TestClock.setTime(3_600_000)
+        for (const _ of range(3)) yield* consume("a")
+        // By less than a window no window is shortened, nor is one begun twice
+        yield* TestClock.setTime(3_599_000)
+        expect(yield* consume("a")).toEqual({ remaining: -1, resetAfter: 61 })
+        yield* TestClock.setTime(1_000)
+        expect(yield* consume("a")).toEqual({ remaining: 1, resetAfter: 59 })
+        yield* TestClock.setTime(61_000)
+        expect(yield* consume("a")).toEqual({ remaining: 1, resetAfter: 59 })
       })
     ))
 
@@ -77,16 +107,16 @@ describe("a rate limit", () => {
           testing(
             { limit, window },
             Effect.gen(function* () {
-              const windows = new Map<string, { calls: number; readonly endsAt: number }>()
+              const windows = new Map<string, number>()
               let now = 0
               for (const { key, wait } of calls) {
                 yield* TestClock.adjust(wait)
                 now += wait
-                const known = windows.get(key)
-                const current = known !== undefined && now < known.endsAt ? known : { calls: 0, endsAt: now + window * 1000 }
-                windows.set(key, current)
-                const remaining = current.calls < limit ? limit - ++current.calls : -1
-                expect(yield* consume(key)).toEqual({ remaining, resetAfter: Math.ceil((current.endsAt - now) / 1000) })
+                const number = Math.floor(now / (window * 1000))
+                const calls = windows.get(`${key} ${number}`) ?? 0
+                windows.set(`${key} ${number}`, Math.min(limit, calls + 1))
+                const remaining = calls < limit ? limit - calls - 1 : -1
+                expect(yield* consume(key)).toEqual({ remaining, resetAfter: Math.ceil((number + 1) * window - now / 1000) })
               }
             })
           )

@@ -1,0 +1,162 @@
+/**
+ * How hosts tell each other of the calls that they admitted. Each keeps one row in the state store: of every key that is called often,
+ * how many calls there were in a window. A host that has admitted more calls of a key than others need not know of writes its row, then
+ * reads theirs; in between it decides by what it heard last, so no call waits for the store. Keys are named by a keyed hash alone.
+ */
+import { EventIds, StateStore } from "@millrace/event-sourcing"
+import { type Cause, Clock, Duration, Effect, Latch, type Scope } from "effect"
+import * as Metrics from "../observability/Metrics.ts"
+import { Vault } from "../vault/Vault.ts"
+import { type Counts, type Share, type Tally, untold } from "./RateCounts.ts"
+
+export interface Options {
+  /** The least time between two looks at the store: 100 milliseconds by default. */
+  readonly every?: Duration.Input
+  /** How long the store may take for one: two seconds by default. */
+  readonly patience?: Duration.Input
+}
+
+const SPACE = "rates"
+
+/** Keys in a row; others are counted here alone meanwhile. */
+const KEYS = 2_000
+/** Rows that are read: as many hosts. */
+const HOSTS = 1_000
+
+/** After a failure the store is left alone for this long, then for twice as long, and so on: milliseconds. */
+const RETRY_AFTER = 1_000
+const RETRY_AT_MOST = 30_000
+
+/** A row: the number of the window, then of each key its name, its calls in the window, in the one before, and what it owes. */
+const WINDOW = 6
+const NAME = 16
+const COUNT = 4
+const SIZE = NAME + 3 * COUNT
+
+const encode = (window: number, told: ReadonlyArray<readonly [string, Tally]>): Buffer => {
+  const row = Buffer.alloc(WINDOW + told.length * SIZE)
+  let at = row.writeUIntBE(window, 0, WINDOW)
+  for (const [name, { calls, before, debt }] of told) {
+    at += row.write(name, at, NAME, "latin1")
+    for (const count of [calls, before, debt]) at = row.writeUIntBE(Math.min(count, 2 ** 32 - 1), at, COUNT)
+  }
+  return row
+}
+
+/** What is not whole is left out. */
+const decode = (value: Uint8Array, take: (name: string, share: Share) => void): void => {
+  const row = Buffer.from(value.buffer, value.byteOffset, value.byteLength)
+  if (row.length < WINDOW) return
+  const window = row.readUIntBE(0, WINDOW)
+  for (let at = WINDOW; at + SIZE <= row.length; at += SIZE) {
+    const [calls = 0, before = 0, debt = 0] = [0, 1, 2].map((i) => row.readUIntBE(at + NAME + i * COUNT, COUNT))
+    take(row.toString("latin1", at, at + NAME), { window, calls, before, debt })
+  }
+}
+
+/** Tells and hears behind the back of the calls. What it gives is told of each call: whose key it was. */
+export const make = Effect.fnUntraced(function* (
+  counts: Counts,
+  { limit, quiet }: { readonly limit: number; readonly quiet: number },
+  { every = "100 millis", patience = "2 seconds" }: Options
+): Effect.fn.Return<(tally: Tally) => void, never, StateStore.StateStore | Vault | Scope.Scope> {
+  const store = yield* StateStore.StateStore
+  const vault = yield* Vault
+  const clock = yield* Clock.Clock
+  const newId = yield* EventIds
+  const count = yield* Metrics.countRateSyncs
+  const host = newId(clock.currentTimeMillisUnsafe())
+  const due = Latch.makeUnsafe(false)
+  let failures = 0
+  /** Keys that are called often, and their names. */
+  const shared = new Map<Tally, string>()
+
+  const nameOf = (key: string) => Buffer.from(vault.hmac("rate-limit", key), "base64url").toString("latin1", 0, NAME)
+  const isBusy = (tally: Tally) => untold(tally) > quiet
+
+  /** The keys of which others should know, as of now. */
+  const toTell = (now: number) => {
+    for (const tally of shared.keys()) {
+      counts.settle(tally, now)
+      if (tally.calls + tally.before + tally.debt === 0) shared.delete(tally)
+    }
+    return [...shared].map(([tally, name]) => [name, tally] as const)
+  }
+
+  const sync = Effect.gen(function* () {
+    const now = clock.currentTimeMillisUnsafe()
+    const window = counts.windowAt(now)
+    const told = toTell(now)
+    if (told.length === 0) return
+    const admitted = told.map(([_, tally]) => tally.admitted)
+    // Told before heard: of two hosts that do this at once, at least one hears of the other
+    const value = encode(window, told)
+    yield* store.write([{ _tag: "put", space: SPACE, key: host, value, expiresAt: Math.ceil(counts.startOf(window + 2)) }])
+    const rows = yield* store.list(SPACE, { limit: HOSTS })
+    const heard = new Map<string, Array<Share>>(told.map(([name]) => [name, []]))
+    for (const { key, value } of rows)
+      if (key !== host)
+        decode(value, (name, { window, calls, before, debt }) =>
+          // No host admits more, whatever it says
+          heard.get(name)?.push({
+            window,
+            calls: Math.min(calls, limit),
+            before: Math.min(before, limit),
+            debt: Math.min(debt, limit * (rows.length - 1))
+          })
+        )
+    const heardAt = clock.currentTimeMillisUnsafe()
+    for (const [i, [name, tally]] of told.entries()) {
+      counts.hear(tally, heard.get(name) ?? [], heardAt)
+      const isNew = tally.told < (admitted[i] ?? 0)
+      tally.told = Math.max(tally.told, admitted[i] ?? 0)
+      // Who looked a moment before has not heard of what others told since
+      if (isNew || isBusy(tally)) due.openUnsafe()
+    }
+  })
+
+  const failed = (cause: Cause.Cause<unknown>) =>
+    Effect.suspend(() => {
+      const pause = Math.min(RETRY_AFTER * 2 ** failures, RETRY_AT_MOST)
+      due.openUnsafe()
+      return failures++ > 0
+        ? Effect.succeed(pause)
+        : Effect.as(Effect.logWarning("Rate limits are counted by this host alone: the state store does not serve", cause), pause)
+    })
+  const succeeded = Effect.suspend(() => {
+    const isBack = failures > 0
+    failures = 0
+    return isBack ? Effect.logInfo("Rate limits are shared with other hosts again") : Effect.void
+  })
+
+  const pause = Duration.toMillis(every)
+  const round = Effect.suspend(() => {
+    due.closeUnsafe()
+    return sync.pipe(
+      Effect.timeout(patience),
+      Effect.onExit((exit) => Effect.sync(() => count(exit))),
+      Effect.matchCauseEffect({
+        onFailure: failed,
+        onSuccess: () => Effect.as(succeeded, pause)
+      }),
+      Effect.flatMap((wait) => Effect.sleep(wait))
+    )
+  })
+
+  /** Calls that others should know of, or a new window in which something is owed. */
+  const next = Effect.suspend(() => {
+    const owing = [...shared.keys()].filter((tally) => counts.total(tally) > limit)
+    if (owing.length === 0) return due.await
+    const now = clock.currentTimeMillisUnsafe()
+    return Effect.raceFirst(due.await, Effect.sleep(Math.max(0, Math.ceil(counts.startOf(counts.windowAt(now) + 1) - now))))
+  })
+  // Apart from the call that it is woken by
+  yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.andThen(next, Effect.yieldNow), round)))
+
+  return (tally) => {
+    if (!isBusy(tally)) return
+    // There may be room by the next call
+    if (!shared.has(tally) && shared.size < KEYS) shared.set(tally, nameOf(tally.key))
+    due.openUnsafe()
+  }
+})
