@@ -17,7 +17,7 @@ import { Unanswered } from "./billing/Unanswered.ts"
 import { UsageBook } from "./billing/Usage.ts"
 import { JobRunner, type RunnerOptions } from "./jobs/JobRunner.ts"
 import { Jobs, type JobsOptions } from "./jobs/Jobs.ts"
-import { JobUpkeep } from "./jobs/JobUpkeep.ts"
+import { JobUpkeep, type UpkeepOptions } from "./jobs/JobUpkeep.ts"
 import { Ledger, type LedgerOptions } from "./ledger/Ledger.ts"
 import { Catalog, type Groups } from "./operations/Catalog.ts"
 import type * as Operation from "./operations/Operation.ts"
@@ -28,7 +28,7 @@ export interface MillraceOptions<Op extends Operation.Any> {
   readonly operations: ReadonlyArray<Op>
   /** How the catalog groups them: by the area that their keys begin with, where this says nothing. */
   readonly groups?: Groups
-  /** Calls in a window, for each account: 60 in 60 seconds by default. */
+  /** Calls in a window, for each account, at all hosts of the store together: 60 in 60 seconds by default. */
   readonly rateLimit?: RateLimitPolicy
   readonly late?: ChargeOptions["late"]
   readonly breaker?: CircuitBreakerOptions
@@ -43,7 +43,7 @@ export interface MillraceOptions<Op extends Operation.Any> {
   readonly registration?: RegistrationOptions
 }
 
-export interface JobOptions extends Pick<JobsOptions, "queueLimit" | "retention">, RunnerOptions {
+export interface JobOptions extends Pick<JobsOptions, "queueLimit" | "retention">, Pick<UpkeepOptions, "sweepFilesEvery">, RunnerOptions {
   /** Whether this process runs jobs, beside accepting them: it does by default. Another process on the same log may run them as well. */
   readonly runner?: boolean
 }
@@ -79,7 +79,7 @@ export const layer = <Op extends Operation.Any>(options: MillraceOptions<Op>) =>
         Unanswered.layer,
         UsageBook.layer(),
         CircuitBreaker.layer(options.breaker),
-        RateLimit.layer(options.rateLimit ?? RATE_LIMIT),
+        RateLimit.shared(options.rateLimit ?? RATE_LIMIT),
         Jobs.layer(options.jobs)
       )
     ),
@@ -95,10 +95,12 @@ const running = <Op extends Operation.Any>({
   const { runner = true, ...options } = jobs
   const ofJobs = operations.filter(({ job }) => job !== undefined)
   return Layer.mergeAll(
-    ofJobs.length > 0 ? JobUpkeep.layer(recovery) : Layer.empty,
+    ofJobs.length > 0 ? JobUpkeep.layer({ ...recovery, ...sweepOf(jobs) }) : Layer.empty,
     ofJobs.length > 0 && runner ? JobRunner.layer(ofJobs, options) : Layer.empty
   )
 }
+
+const sweepOf = ({ sweepFilesEvery }: JobOptions): UpkeepOptions => (sweepFilesEvery === undefined ? {} : { sweepFilesEvery })
 
 const catalogOptions = ({ groups, registration }: Pick<MillraceOptions<never>, "groups" | "registration">) => ({
   ...(groups === undefined ? {} : { groups }),

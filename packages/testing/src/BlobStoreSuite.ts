@@ -176,6 +176,28 @@ export const blobStoreSuite = (
         )
       }))
 
+    test("are told their name before they are there, and are not there when that fails", (blobs) =>
+      Effect.gen(function* () {
+        const { job } = yield* freshSubjects
+        const told: Array<string> = []
+        const named = ({ id }: BlobStore.Blob) =>
+          Effect.flatMap(outcome(blobs.get(job, id)), (found) => Effect.sync(() => void told.push(`${id} ${found}`)))
+        const put = yield* Effect.forEach([100, 3 * CHUNK], (size) => blobs.put(job, content(size), named))
+        assert.deepEqual(
+          told,
+          put.map(({ id }) => `${id} BlobNotFound`)
+        )
+        let refused = ""
+        const refuse = ({ id }: BlobStore.Blob) =>
+          Effect.andThen(
+            Effect.sync(() => (refused = id)),
+            Effect.fail({ _tag: "Refused" as const })
+          )
+        assert.equal(yield* outcome(blobs.put(job, content(100), refuse)), "Refused")
+        assert.equal(yield* outcome(blobs.get(job, refused)), "BlobNotFound")
+        assert.deepEqual(yield* listed(blobs, [refused]), [])
+      }))
+
     test("nobody needs are swept, young ones excepted", (blobs) =>
       Effect.gen(function* () {
         const { job } = yield* freshSubjects

@@ -169,6 +169,7 @@ export const define = <Input, A, Checkpoint, Success, E, R>({
     ),
 
     perform: Effect.fnUntraced(function* ({ accountId, attempt, checkpoint, input, jobId, progress }) {
+      const { files } = yield* Jobs
       return yield* run(yield* decodeInput(input), {
         id: jobId,
         accountId,
@@ -176,7 +177,7 @@ export const define = <Input, A, Checkpoint, Success, E, R>({
         checkpoint: checkpoint === undefined ? undefined : yield* decodeCheckpoint(checkpoint),
         progress: (percent, reached) => progress(percent, reached === undefined ? undefined : encodeCheckpoint(reached)),
         store: (content, { contentType }) =>
-          Effect.flatMap(BlobStore, (blobs) => blobs.put(ofJob(jobId, accountId), content)).pipe(
+          Effect.flatMap(BlobStore, (blobs) => blobs.put(ofJob(jobId, accountId), content, ({ id }) => files.note({ jobId, id }))).pipe(
             Effect.map(({ id, size }) => ({ id, size, contentType })),
             Effect.mapError((error) => (isOfTheStore(error) ? unstored(error) : error))
           )

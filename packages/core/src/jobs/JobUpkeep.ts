@@ -1,31 +1,61 @@
 /**
  * Sees to it that nothing of a job is left undone, whichever process died when: a hold whose job was not accepted in time goes back, a job
- * that outlives its deadline fails, every end reaches its account, and what was kept is destroyed when its time is over.
+ * that outlives its deadline fails, every end reaches its account, and what was kept is destroyed when its time is over, files included
+ * that no job names.
  */
-import { Deadlines, EventCodec, EventStore, type Projection, Reaction, type StateStore, StreamName } from "@millrace/event-sourcing"
-import { Context, Effect, Layer, type Scope } from "effect"
+import {
+  Deadlines,
+  EventCodec,
+  EventStore,
+  Following,
+  Lease,
+  type Projection,
+  Reaction,
+  type StateStore,
+  StreamName
+} from "@millrace/event-sourcing"
+import { Clock, Context, Duration, Effect, Layer, Option, type Scope, Stream } from "effect"
 import { Account } from "../ledger/Account.ts"
+import { BlobStore } from "../vault/BlobStore.ts"
 import * as Job from "./Job.ts"
 import { Jobs } from "./Jobs.ts"
+
+export interface UpkeepOptions extends Deadlines.Options {
+  /** How often files are looked for that no job needs and that are a day old, at one of the hosts that have a `BlobStore`: each 6 hours by default. */
+  readonly sweepFilesEvery?: Duration.Input
+}
+
+/** What looks after the files of jobs. */
+export interface FilesStatus {
+  /** Whether this process is the one that does; never where there is no `BlobStore`. */
+  readonly leader: boolean
+  /** When it last had looked at them all, milliseconds since 1970; nothing while it never had. */
+  readonly sweptAt: number | undefined
+  /** How many it removed that no job needed, and what was left of puts that never ended. */
+  readonly removed: { readonly files: number; readonly leftovers: number }
+  /** A store does not do its part. It is tried again. */
+  readonly trouble: Following.Trouble | undefined
+}
 
 export class JobUpkeep extends Context.Service<
   JobUpkeep,
   {
     /** Jobs that were to be accepted, to end, or to be purged by `now`. Milliseconds since 1970. */
     readonly overdue: Deadlines.Deadlines["overdue"]
-    /**
-     * The names of all blobs that jobs still need, for a sweep of the `BlobStore` with its grace of a day: an attempt that died may have
-     * stored others.
-     */
+    /** The names of all blobs that jobs still give out. An attempt that runs, or that died, may have stored others. */
     readonly artifacts: Effect.Effect<
       ReadonlySet<string>,
       Projection.ProjectionBehind | Projection.ProjectionStopped | EventStore.StoreUnavailable
     >
-    readonly status: Effect.Effect<{ readonly deadlines: Deadlines.Status; readonly settlements: Reaction.Status }>
+    readonly status: Effect.Effect<{
+      readonly deadlines: Deadlines.Status
+      readonly settlements: Reaction.Status
+      readonly files: FilesStatus
+    }>
   }
 >()("@millrace/core/jobs/JobUpkeep") {
   static readonly layer = (
-    options: Deadlines.Options = {}
+    options: UpkeepOptions = {}
   ): Layer.Layer<JobUpkeep, never, Jobs | EventStore.EventStore | StateStore.StateStore> => Layer.effect(JobUpkeep, make(options))
 }
 
@@ -47,6 +77,10 @@ const decode = (payload: string): Payload => (payload === "" ? {} : JSON.parse(p
 
 /** Settlements that may come again after a crash: they are all idempotent. */
 const CHECKPOINT_EVERY = 100
+
+const SWEEP_FILES_EVERY = "6 hours"
+/** For so long after it was stored a file stays, whatever became of its job: an attempt may be at it that does not know yet. */
+const GRACE = Duration.toMillis("1 day")
 
 const codec = EventCodec.make(Job.Job)
 
@@ -79,7 +113,7 @@ const schedule = (recorded: EventStore.RecordedEvent): ReadonlyArray<Deadlines.C
 }
 
 const make = (
-  options: Deadlines.Options
+  options: UpkeepOptions
 ): Effect.Effect<JobUpkeep["Service"], never, Jobs | EventStore.EventStore | StateStore.StateStore | Scope.Scope> =>
   Effect.gen(function* () {
     const jobs = yield* Jobs
@@ -123,12 +157,77 @@ const make = (
       { ...options, checkpointEvery: CHECKPOINT_EVERY }
     )
 
+    const artifacts = Effect.gen(function* () {
+      const all = yield* deadlines.list({ atLeast: yield* events.head })
+      return new Set(all.flatMap(({ payload }) => decode(payload).artifacts ?? []))
+    })
+
+    // files
+
+    let leader = false
+    let sweptAt: number | undefined
+    let removed: FilesStatus["removed"] = { files: 0, leftovers: 0 }
+    let trouble: Following.Trouble | undefined
+    const told = (now: Following.Trouble | undefined) => {
+      trouble = now
+    }
+
+    /** An open job may name it yet, in this attempt or, from its checkpoint, in the next. One that cannot be read may, too. */
+    const isNeeded = (jobId: string, id: string) =>
+      Effect.map(Effect.option(jobs.read(jobId)), (found) => {
+        if (Option.isNone(found)) return true
+        const { state: job } = found.value
+        return Job.isOpen(job) || (job.status === "succeeded" && !job.purged && job.artifacts.some((artifact) => artifact.id === id))
+      })
+
+    const sweep = Effect.fn("JobUpkeep.sweepFiles")(function* (blobs: BlobStore["Service"], lease: Lease.Held) {
+      const needed = yield* artifacts
+      const before = (yield* Clock.currentTimeMillis) - GRACE
+      let files = 0
+      yield* Stream.runForEach(
+        jobs.files.notedBy(before),
+        Effect.fnUntraced(function* ({ id, jobId }) {
+          if (needed.has(id) || (yield* isNeeded(jobId, id))) return
+          yield* blobs.remove(id)
+          // A deposed leader stops here: what it removed, nobody would ever have needed
+          yield* lease.write([jobs.files.forgotten({ jobId, id })])
+          files++
+          removed = { ...removed, files: removed.files + 1 }
+        })
+      )
+      // Whatever else has a name may be somebody else's
+      const { leftovers } = yield* blobs.sweep(() => Effect.succeed(true), GRACE)
+      removed = { ...removed, leftovers: removed.leftovers + leftovers }
+      sweptAt = yield* Clock.currentTimeMillis
+      if (files + leftovers > 0) yield* Effect.logInfo("Removed files that no job needs", { files, leftovers })
+    })
+
+    const lead = (blobs: BlobStore["Service"]) => (lease: Lease.Held) =>
+      Effect.gen(function* () {
+        leader = true
+        const swept = sweep(blobs, lease).pipe(
+          Effect.as(Effect.void),
+          Effect.catchTag("LeaseLost", (lost) => Effect.succeed(Effect.fail(lost)))
+        )
+        const once = Effect.flatten(Following.insist(swept, told))
+        return yield* Effect.forever(Effect.andThen(once, Effect.sleep(options.sweepFilesEvery ?? SWEEP_FILES_EVERY)))
+      }).pipe(
+        Effect.ensuring(
+          Effect.sync(() => {
+            leader = false
+          })
+        )
+      )
+    const blobs = yield* Effect.serviceOption(BlobStore)
+    if (Option.isSome(blobs)) yield* Effect.forkScoped(Lease.keep("jobFiles", options)(lead(blobs.value)))
+
     return JobUpkeep.of({
       overdue: deadlines.overdue,
-      artifacts: Effect.gen(function* () {
-        const all = yield* deadlines.list({ atLeast: yield* events.head })
-        return new Set(all.flatMap(({ payload }) => decode(payload).artifacts ?? []))
-      }),
-      status: Effect.all({ deadlines: deadlines.status, settlements: settlements.status })
+      artifacts,
+      status: Effect.all({
+        deadlines: deadlines.status,
+        settlements: settlements.status,
+        files: Effect.sync(() => ({ leader, sweptAt, removed, trouble }))
+      })
     })
   })

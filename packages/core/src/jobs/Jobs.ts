@@ -13,6 +13,7 @@ import { BlobStore, type BlobUnavailable } from "../vault/BlobStore.ts"
 import type { Vault } from "../vault/Vault.ts"
 import * as Board from "./Board.ts"
 import * as Documents from "./Documents.ts"
+import * as Files from "./Files.ts"
 import * as Job from "./Job.ts"
 
 export interface JobsOptions extends Omit<Aggregate.Options<Job.Job>, "snapshots" | "queueLimit"> {
@@ -47,9 +48,12 @@ export class Jobs extends Context.Service<
       metadata?: Aggregate.Metadata
     ) => Effect.Effect<Committed, E | Aggregate.Failure>
     readonly read: (jobId: string) => Effect.Effect<Aggregate.Current<Job.Job>, Aggregate.Failure>
+    /** Jobs that this host refuses to read at present. */
+    readonly refused: () => ReadonlyArray<Aggregate.StreamRefused>
     /** The jobs that have not ended. */
     readonly board: Board.Board
     readonly documents: Documents.Documents
+    readonly files: Files.Files
     /** Set by the host, for all operations. */
     readonly retention: Duration.Input | undefined
     /** Whether there is room: counted as the log was a moment ago. */
@@ -105,7 +109,8 @@ const make = Effect.fnUntraced(function* ({ board: boardOptions, queueLimit = QU
   const ledger = yield* Ledger
   const blobs = yield* Effect.serviceOption(BlobStore)
   const documents = yield* Documents.make
-  const { execute, read } = yield* Aggregate.make(Job.Job, options)
+  const files = yield* Files.make
+  const { execute, read, refused } = yield* Aggregate.make(Job.Job, options)
   const board = yield* Board.make(boardOptions)
 
   const admit: Jobs["Service"]["admit"] = ({ accountId, limit }) =>
@@ -162,7 +167,8 @@ const make = Effect.fnUntraced(function* ({ board: boardOptions, queueLimit = QU
     if (job.status === "refused") return yield* documents.destroy({ jobId, accountId: job.accountId })
     if (!Job.isEnded(job) || job.purged) return
     yield* documents.destroy({ jobId, accountId: job.accepted.accountId })
-    if (job.status === "succeeded" && Option.isSome(blobs)) for (const { id } of job.artifacts) yield* blobs.value.remove(id)
+    if (job.status === "succeeded" && Option.isSome(blobs))
+      for (const { id } of job.artifacts) yield* Effect.andThen(blobs.value.remove(id), files.forget({ jobId, id }))
     yield* execute(jobId, Job.purge)
   })
 
@@ -189,18 +195,15 @@ const make = Effect.fnUntraced(function* ({ board: boardOptions, queueLimit = QU
 
   const wait: Jobs["Service"]["wait"] = (jobId, within) => {
     const ended = Effect.acquireUseRelease(
-      Effect.sync(() => {
-        const one = Deferred.makeUnsafe<void>()
-        const waiting = awaited.get(jobId) ?? new Set()
-        awaited.set(jobId, waiting.add(one))
-        return one
-      }),
+      Effect.sync(() => Deferred.makeUnsafe<void>()),
       Effect.fnUntraced(function* (one) {
         const { position, state: job } = yield* read(jobId)
         if (!Job.isOpen(job)) return
-        // Whatever ends it after this is told
         const { state } = yield* board.read({ atLeast: position, within })
-        if (state.get(jobId) !== undefined) yield* Deferred.await(one)
+        if (state.get(jobId) === undefined) return
+        // Not before: a board that does not know the job yet would seem to say that it has ended. Whatever ends it after this is told
+        awaited.set(jobId, (awaited.get(jobId) ?? new Set()).add(one))
+        yield* Deferred.await(one)
       }),
       (one) =>
         Effect.sync(() => {
@@ -212,7 +215,7 @@ const make = Effect.fnUntraced(function* ({ board: boardOptions, queueLimit = QU
     return Effect.asVoid(Effect.timeoutOption(ended, within))
   }
 
-  return Jobs.of({ execute, read, board, documents, retention, admit, find, cancel, wait, settle, purge, abandon })
+  return Jobs.of({ execute, read, refused, board, documents, files, retention, admit, find, cancel, wait, settle, purge, abandon })
 })
 
 /** Who pays for a job that has ended, and by which reservation; undefined while it has not, or where nobody does. */

@@ -39,11 +39,15 @@ export interface Swept {
 export class BlobStore extends Context.Service<
   BlobStore,
   {
-    /** Once it answers, the blob is there for good; when it fails or is interrupted, what may be left of it is swept later. */
-    readonly put: <E = never, R = never>(
+    /**
+     * Once it answers, the blob is there for good; when it fails or is interrupted, what may be left of it is swept later. `named` is told
+     * what it is called before there is anything of that name.
+     */
+    readonly put: <E = never, R = never, E2 = never, R2 = never>(
       subject: Subject,
-      content: Uint8Array | Stream.Stream<Uint8Array, E, R>
-    ) => Effect.Effect<Blob, E | BlobUnavailable | VaultFailure, R>
+      content: Uint8Array | Stream.Stream<Uint8Array, E, R>,
+      named?: (blob: Blob) => Effect.Effect<void, E2, R2>
+    ) => Effect.Effect<Blob, E | E2 | BlobUnavailable | VaultFailure, R | R2>
     /** The size of the whole, and the bytes of the range: all by default. Each chunk is checked before any byte of it is given out. */
     readonly get: (
       subject: Subject,
@@ -97,7 +101,11 @@ export const make = Effect.fnUntraced(function* (shelf: Shelf) {
   const random = yield* RandomBytes
   const tampered = (subject: Subject) => new Tampered({ subject: typeof subject === "string" ? subject : subject.name, purpose: PURPOSE })
 
-  const put: BlobStore["Service"]["put"] = <E, R>(subject: Subject, content: Uint8Array | Stream.Stream<Uint8Array, E, R>) =>
+  const put: BlobStore["Service"]["put"] = <E, R, E2, R2>(
+    subject: Subject,
+    content: Uint8Array | Stream.Stream<Uint8Array, E, R>,
+    named?: (blob: Blob) => Effect.Effect<void, E2, R2>
+  ) =>
     shelf.write((append) =>
       Effect.gen(function* () {
         const sealer = new SealedBlob.Sealer(random(KEY))
@@ -114,7 +122,9 @@ export const make = Effect.fnUntraced(function* (shelf: Shelf) {
         const [last, secret] = sealer.end()
         yield* add(last)
         yield* add(SealedBlob.trailer(yield* vault.seal(subject, PURPOSE, secret)))
-        return { id: hash.digest("hex"), size }
+        const blob = { id: hash.digest("hex"), size }
+        if (named !== undefined) yield* named(blob)
+        return blob
       })
     )
 

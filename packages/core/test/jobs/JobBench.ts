@@ -2,7 +2,7 @@
  * A job operation whose upstream does as a test says, and hosts that accept and run its jobs: each a process of its own over shared stores,
  * whose way to them can fail at any moment.
  */
-import { EventCodec, EventStore, StateStore, StreamName } from "@millrace/event-sourcing"
+import { type Deadlines, EventCodec, EventStore, StateStore, StreamName } from "@millrace/event-sourcing"
 import { Effect, Exit, Layer, Schema, Scope, Stream } from "effect"
 import { Charge } from "../../src/billing/Charge.ts"
 import { PriceBook } from "../../src/billing/PricePlan.ts"
@@ -104,6 +104,7 @@ export const LEASE = seconds(30)
 export interface HostOptions extends OperationOptions {
   readonly name?: string
   readonly jobs?: Millrace.JobOptions
+  readonly recovery?: Deadlines.Options
 }
 
 /** Shared stores, with a place for blobs. */
@@ -123,7 +124,7 @@ export const shared = Effect.gen(function* () {
 let hosts = 0
 
 /** Opens a process. It ends with the scope. */
-export const host = (to: Shared, bench: Bench, { name = `host${++hosts}`, jobs, ...options }: HostOptions = {}) =>
+export const host = (to: Shared, bench: Bench, { name = `host${++hosts}`, jobs, recovery = {}, ...options }: HostOptions = {}) =>
   Effect.gen(function* () {
     const { events, states, ...faults } = way(to)
     const operations = operationsOf(bench, name, options)
@@ -134,7 +135,7 @@ export const host = (to: Shared, bench: Bench, { name = `host${++hosts}`, jobs, 
       master
     )
     // Else every test would have to let time pass before it ends
-    const layer = Millrace.layer({ operations: Object.values(operations), jobs: { drain: 0, ...jobs } })
+    const layer = Millrace.layer({ operations: Object.values(operations), jobs: { drain: 0, ...jobs }, recovery })
     const context = yield* Layer.build(Layer.fresh(Layer.provideMerge(layer, base)))
     const services = Effect.all({ charge: Charge, ledger: Ledger, prices: PriceBook, jobs: Jobs })
     const { charge, ledger, prices, jobs: service } = yield* Effect.provideContext(services, context)

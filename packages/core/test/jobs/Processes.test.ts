@@ -1,15 +1,15 @@
-/** Real processes on one SQLite file: one is killed half way, one is stopped for longer than its lease; every job ends, once. */
-import { type ChildProcess, spawn } from "node:child_process"
-import { once } from "node:events"
+/** Real processes on one log: one is killed half way, one is stopped for longer than its lease; every job ends, once. */
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { EventCodec, EventStore, StreamName } from "@millrace/event-sourcing"
-import { Effect, Stream } from "effect"
-import { afterEach, beforeEach, expect, test } from "vitest"
+import Database from "better-sqlite3"
+import { Effect, Schema, type Scope, Stream } from "effect"
+import { expect, test } from "vitest"
 import * as Audit from "../../../audit/src/Audit.ts"
-import { Charge } from "../../src/billing/Charge.ts"
+import { schema } from "../../../event-store-postgres/test/Postgres.ts"
+import { start } from "../../../event-store-sqlite/test/Processes.ts"
 import { PriceBook } from "../../src/billing/PricePlan.ts"
 import * as Credits from "../../src/Credits.ts"
 import * as Job from "../../src/jobs/Job.ts"
@@ -17,89 +17,221 @@ import { Jobs } from "../../src/jobs/Jobs.ts"
 import * as Decisions from "../../src/ledger/Decisions.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { range } from "../billing/Bench.ts"
-import { host, LEASE, work } from "./Worker.ts"
+import { host, jobOf, LEASE, Result, type Store, work } from "./Worker.ts"
 
-const JOBS = 150
+const JOBS = 2_000
+/** Jobs that all processes together run at once. */
+const AT_ONCE = 24
+const PRICE = 1_000
+const GRANTED = 2_000 * PRICE
 
-let folder = ""
-const workers: Array<ChildProcess> = []
+const script = fileURLToPath(new URL("Worker.ts", import.meta.url))
 
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "millrace-processes-"))
-})
-afterEach(async () => {
-  for (const worker of workers.splice(0)) {
-    if (worker.exitCode !== null || worker.signalCode !== null) continue
-    const ended = once(worker, "exit")
-    worker.kill("SIGKILL")
-    await ended
-  }
-  rmSync(folder, { recursive: true, force: true })
-})
-
-const worker = async (): Promise<ChildProcess> => {
-  const file = fileURLToPath(new URL("Worker.ts", import.meta.url))
-  const child = spawn(process.execPath, ["--conditions=@millrace/source", file, folder], { stdio: ["ignore", "pipe", "inherit"] })
-  workers.push(child)
-  const { stdout } = child
-  if (stdout === null) throw new Error("It has no output")
-  await once(stdout, "data")
-  return child
-}
+/** A process and its share of the jobs; killed with the scope. */
+const worker = (store: Store, from: number, to: number, concurrency: number) =>
+  Effect.acquireRelease(
+    Effect.sync(() =>
+      start(process.execPath, ["--conditions=@millrace/source", script, JSON.stringify(store), ...[from, to, concurrency].map(String)])
+    ),
+    ({ child, ended }) =>
+      Effect.promise(() => {
+        child.kill("SIGKILL")
+        return ended
+      })
+  )
 
 const codec = EventCodec.make(Job.Job)
 
-const jobEvents = Effect.gen(function* () {
+/** What the log says of its jobs, as it grows. */
+class View {
+  position: EventStore.Position = EventStore.start
+  readonly ended = new Set<string>()
+  readonly #holders = new Map<string, string>()
+
+  take(events: ReadonlyArray<EventStore.RecordedEvent>): void {
+    for (const { data, position, stream, type } of events) {
+      this.position = position
+      if (StreamName.category(stream) !== Job.Job.category) continue
+      const jobId = StreamName.id(stream)
+      const event = codec.decode(type, data)
+      if (event._tag === "JobStarted") this.#holders.set(jobId, event.runner)
+      else if (event._tag === "JobReleased") this.#holders.delete(jobId)
+      else if (event._tag === "JobSucceeded" || event._tag === "JobFailed") {
+        this.#holders.delete(jobId)
+        this.ended.add(jobId)
+      }
+    }
+  }
+
+  /** Jobs that are a runner's, and have not ended. */
+  inHand(runner: string): number {
+    return [...this.#holders.values()].filter((holder) => holder === runner).length
+  }
+}
+
+const follow = Effect.gen(function* () {
   const events = yield* EventStore.EventStore
-  const log = yield* Stream.runCollect(events.readAll(EventStore.start))
-  return log.flatMap(({ data, stream, type }) =>
-    StreamName.category(stream) === Job.Job.category ? { jobId: StreamName.id(stream), event: codec.decode(type, data) } : []
+  const view = new View()
+  yield* Effect.forkScoped(
+    Stream.runForEach(events.subscribe(EventStore.start), (batch) => Effect.sync(() => view.take(batch.events))).pipe(Effect.orDie)
   )
+  const all = Effect.gen(function* () {
+    const head = yield* events.head
+    yield* until(() => view.position >= head)
+  })
+  return { view, all }
 })
 
-const ended = Effect.map(jobEvents, (events) => events.filter(({ event }) => event._tag === "JobSucceeded").length)
-
-/** Failsafe: what takes longer than a minute will not come. */
-const until = <E, R>(question: Effect.Effect<boolean, E, R>) =>
+/** Failsafe: what takes longer than two minutes will not come. */
+const until = <E = never, R = never>(isSo: () => boolean | Effect.Effect<boolean, E, R>) =>
   Effect.gen(function* () {
-    while (!(yield* question)) yield* Effect.sleep(50)
-  }).pipe(Effect.timeout("1 minute"))
+    for (;;) {
+      const now = isSo()
+      if (typeof now === "boolean" ? now : yield* now) return
+      yield* Effect.sleep(10)
+    }
+  }).pipe(Effect.timeout("2 minutes"))
 
-test("share the jobs of one log, whichever of them is killed or stopped", { timeout: 120_000 }, async () => {
-  await Effect.runPromise(
-    Effect.gen(function* () {
-      const charge = yield* Charge
-      const ledger = yield* Ledger
-      const jobs = yield* Jobs
-      yield* (yield* PriceBook).publish({ [work.key]: Credits.of(1_000) })
-      yield* ledger.execute("acc_1", Decisions.open({ sealedEmail: "", emailHash: "" }))
-      yield* ledger.execute(
-        "acc_1",
-        Decisions.grant({ lotId: "lot_1", amount: Credits.of(JOBS * 1_000), source: "promotion", expiresAt: null })
-      )
-      yield* Effect.forEach(
-        range(JOBS),
-        (i) => charge.run(work, { milliseconds: 50 + (i % 5) * 50 }, { accountId: "acc_1", requestId: `req_${i}` }),
-        { concurrency: 16 }
-      )
-      const [killed, stopped] = yield* Effect.promise(() => Promise.all([worker(), worker()]))
-      yield* until(Effect.map(ended, (n) => n > 20))
-      killed.kill("SIGKILL")
-      stopped.kill("SIGSTOP")
-      yield* Effect.promise(worker)
-      // The stopped one wakes with work in hand that others have taken over meanwhile
-      yield* Effect.sleep(LEASE * 1.5)
-      stopped.kill("SIGCONT")
-      yield* until(Effect.map(jobs.board.read(), ({ state }) => state.size === 0))
-      yield* until(Effect.map(ledger.balance("acc_1"), ({ held }) => held === 0))
+/** Whether some process keeps everybody else from writing: one that was stopped within a transaction does. */
+const isLocked = (store: Store): boolean =>
+  store.kind === "sqlite" &&
+  ["events.db", "state.db"].some((name) => {
+    const db = new Database(join(store.folder, name), { timeout: LEASE })
+    try {
+      db.exec("BEGIN IMMEDIATE; ROLLBACK")
+      return false
+    } catch {
+      return true
+    } finally {
+      db.close()
+    }
+  })
 
-      const results = (yield* jobEvents).flatMap(({ event, jobId }) => (event._tag === "JobSucceeded" ? jobId : []))
-      expect(results).toHaveLength(JOBS)
-      expect(new Set(results).size).toBe(JOBS)
-      const takeovers = (yield* jobEvents).filter(({ event }) => event._tag === "JobStarted" && event.attempt > 1)
-      expect(takeovers.length).toBeGreaterThan(0)
-      expect(yield* ledger.balance("acc_1")).toMatchObject({ available: 0, held: 0 })
-      expect((yield* Audit.run()).problems).toEqual([])
-    }).pipe(Effect.provide(host(folder, false)))
+const share = (store: Store, processes: number) =>
+  Effect.gen(function* () {
+    const ledger = yield* Ledger
+    const jobs = yield* Jobs
+    yield* (yield* PriceBook).publish({ [work.key]: Credits.of(PRICE) })
+    const accounts = [...new Set(range(JOBS).map((i) => jobOf(i).accountId))]
+    for (const account of accounts) {
+      yield* ledger.execute(account, Decisions.open({ sealedEmail: "", emailHash: account }))
+      const lot = { lotId: `lot_${account}`, amount: Credits.of(GRANTED), source: "promotion", expiresAt: null } as const
+      yield* ledger.execute(account, Decisions.grant(lot))
+    }
+    const part = JOBS / processes
+    const workers = yield* Effect.forEach(range(processes), (i) => worker(store, i * part, (i + 1) * part, AT_ONCE / processes))
+    yield* Effect.promise(() => Promise.all(workers.map(({ printed }) => printed("accepted", 1))))
+    const { all, view } = yield* follow
+    const run = ({ child, lines, printed, send }: (typeof workers)[number]) => {
+      send("run")
+      return Effect.map(
+        Effect.promise(() => printed("running", 1)),
+        () => ({ child, id: lines.at(-1)?.replace("running ", "") ?? "" })
+      )
+    }
+    const [one, other] = yield* Effect.forEach(workers, run, { concurrency: "unbounded" })
+    if (one === undefined || other === undefined) throw new Error("There are two at least")
+
+    /** In the middle of its work, as the log tells it, but not in the middle of writing. */
+    const stopped = Effect.fnUntraced(function* (runner: typeof one) {
+      for (;;) {
+        yield* until(() => view.inHand(runner.id) > 0)
+        runner.child.kill("SIGSTOP")
+        if (!isLocked(store)) {
+          yield* all
+          if (view.inHand(runner.id) > 0) return
+        }
+        runner.child.kill("SIGCONT")
+      }
+    })
+
+    yield* until(() => view.ended.size >= JOBS / 2)
+    yield* stopped(other)
+    const left = view.inHand(other.id)
+    expect(view.ended.size + left).toBeLessThan(JOBS)
+    other.child.kill("SIGKILL")
+    // Where no other is left, it is started again
+    if (processes === 2) yield* Effect.flatMap(worker(store, 0, 0, AT_ONCE / processes), run)
+
+    yield* until(() => view.ended.size >= JOBS * 0.8)
+    yield* stopped(one)
+    yield* until(() => view.inHand(one.id) === 0)
+    // It wakes with work in hand that is not its any more
+    one.child.kill("SIGCONT")
+
+    yield* until(() => view.ended.size === JOBS)
+    const balances = Effect.forEach(accounts, (account) => ledger.balance(account))
+    yield* until(() => Effect.map(balances, (all) => all.every(({ held }) => held === 0)))
+    yield* all
+
+    const log = yield* Effect.flatMap(EventStore.EventStore, ({ readAll }) => Stream.runCollect(readAll(EventStore.start)))
+    const accepted = new Map<string, string>()
+    const results = new Map<string, Array<Job.EventOf<"JobSucceeded">>>()
+    const charges = new Map<string, number>()
+    let overtakings = 0
+    for (const { data, stream, type } of log) {
+      if (type === "OperationSucceeded") charges.set(StreamName.id(stream), (charges.get(StreamName.id(stream)) ?? 0) + 1)
+      if (StreamName.category(stream) !== Job.Job.category) continue
+      const jobId = StreamName.id(stream)
+      const event = codec.decode(type, data)
+      expect(["JobFailed", "JobCancelled", "JobRefused"]).not.toContain(event._tag)
+      if (event._tag === "JobAccepted") accepted.set(jobId, event.accountId)
+      if (event._tag === "JobStarted" && event.attempt > 1) overtakings++
+      if (event._tag === "JobSucceeded") results.set(jobId, [...(results.get(jobId) ?? []), event])
+    }
+    expect(accepted.size).toBe(JOBS)
+    expect(overtakings).toBeGreaterThanOrEqual(left)
+    // One result for each, and it is the one of what was asked
+    const found = yield* Effect.forEach(
+      accepted,
+      ([jobId, accountId]) => {
+        const [only, ...more] = results.get(jobId) ?? []
+        if (only === undefined || more.length > 0) throw new Error(`${jobId} has ${more.length + (only === undefined ? 0 : 1)} results`)
+        return Effect.map(jobs.documents.open({ jobId, accountId }, "result", only.result), (text) => ({
+          accountId,
+          quantity: only.quantity,
+          of: Schema.decodeUnknownSync(Schema.fromJsonString(Result))(text).of
+        }))
+      },
+      { concurrency: 16 }
+    )
+    expect(found.map(({ of }) => of).sort((a, b) => a - b)).toEqual(range(JOBS))
+    for (const { accountId, of, quantity } of found) expect([of, accountId, quantity]).toEqual([of, jobOf(of).accountId, jobOf(of).done])
+
+    for (const account of accounts) {
+      const own = range(JOBS)
+        .map(jobOf)
+        .filter(({ accountId }) => accountId === account)
+      const spent = own.reduce((sum, { done }) => sum + done * PRICE, 0)
+      expect(yield* ledger.balance(account)).toMatchObject({ available: GRANTED - spent, held: 0 })
+      expect(charges.get(account)).toBe(own.length)
+    }
+    const { events, problems } = yield* Audit.run()
+    expect(problems).toEqual([])
+    expect(events).toBe(log.length)
+  }).pipe(Effect.provide(host(store)))
+
+const run = (body: Effect.Effect<void, unknown, Scope.Scope>, signal: AbortSignal) => Effect.runPromise(Effect.scoped(body), { signal })
+
+test(
+  "two processes share the jobs of one SQLite file, while one is killed and started again, and one is stopped",
+  { timeout: 240_000 },
+  ({ signal }) =>
+    run(
+      Effect.gen(function* () {
+        const folder = yield* Effect.acquireRelease(
+          Effect.sync(() => mkdtempSync(join(tmpdir(), "millrace-processes-"))),
+          (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
+        )
+        yield* share({ kind: "sqlite", folder }, 2)
+      }),
+      signal
+    )
+)
+
+test("four processes share the jobs of one PostgreSQL, while one is killed and one is stopped", { timeout: 240_000 }, ({ signal }) =>
+  run(
+    Effect.flatMap(schema, ({ schema, url }) => share({ kind: "postgres", url, schema }, 4)),
+    signal
   )
-})
+)
