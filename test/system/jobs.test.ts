@@ -68,7 +68,7 @@ test("kill -9 half way: jobs go on from where they were, and one that is cancell
   const { url: store } = newStore()
   const { account, key } = await openAccount(store, GRANTED)
   const names = await nameServer()
-  const start = () => serve(["--store", store, "--speech", "espeak", "--dns-servers", names], { env: UNLIMITED })
+  const start = () => serve(["--store", store, "--speech", "espeak", "--dns-servers", names, "--job-lease", "10"], { env: UNLIMITED })
   let server = await start()
   const send = (path: string, options: Call = {}) => call(`${server.url}${path}`, { key, ...options })
   const post = (path: string, body: unknown) => send(path, { method: "POST", body: JSON.stringify(body) })
@@ -155,4 +155,27 @@ test("kill -9 half way: jobs go on from where they were, and one that is cancell
   const spent = ADDRESSES * ADDRESS_PRICE + (spoken.length + more.length) * SPEECH_PRICE
   expect(await balanceOf(store, account)).toMatchObject({ available: GRANTED - spent, held: 0, holds: [] })
   expect(await auditOf(store)).toMatchObject({ ok: true, problems: [] })
+})
+
+test("a server that works at no jobs accepts them for one that does, and they are kept for as long as it was told", {
+  timeout: 120_000
+}, async () => {
+  const { url: store } = newStore()
+  const { key } = await openAccount(store, GRANTED)
+  const front = await serve(["--store", store, "--jobs", "0", "--job-retention", "48"], {
+    env: { ...UNLIMITED, MILLRACE_SPEECH: "espeak" }
+  })
+  const answer = await call(`${front.url}${SPEECH}`, { key, method: "POST", body: JSON.stringify({ text: "One mill." }) })
+  const { id } = decoded(Created, answer)
+  const typesOf = async () => (await readLog(store)).filter(({ stream }) => stream === `job-${id}`).map(({ type }) => type)
+  // Another job, which the same server was asked for later, has been accepted as well: it had the time to begin the first
+  await call(`${front.url}${SPEECH}`, { key, method: "POST", body: JSON.stringify({ text: "Two mills." }) })
+  expect(await typesOf()).toEqual(["JobAccepted"])
+
+  const worker = await serve(["--store", store, "--speech", "espeak", "--port", "0"], { env: UNLIMITED })
+  while (!(await typesOf()).includes("JobSucceeded")) await new Promise((resolve) => setTimeout(resolve, 100))
+  await Promise.all([front.stop(), worker.stop()])
+  const [ended] = (await readLog(store)).filter(({ stream, type }) => stream === `job-${id}` && type === "JobSucceeded")
+  const hours = (Date.parse(String(ended?.data["retainUntil"])) - Date.parse(ended?.at ?? "")) / 3_600_000
+  expect(Math.round(hours)).toBe(48)
 })

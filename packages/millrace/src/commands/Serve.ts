@@ -3,7 +3,7 @@
 import { AuthThrottle, Millrace, type RateLimitPolicy } from "@millrace/core"
 import { Http, Metrics, Readiness, Server, WebHandler } from "@millrace/http"
 import { DnsClient } from "@millrace/upstreams"
-import { Effect, Layer, Option } from "effect"
+import { Duration, Effect, Layer, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import * as Administration from "../Administration.ts"
 import * as Behind from "../Behind.ts"
@@ -27,6 +27,11 @@ const policyOf = (text: string): RateLimitPolicy | undefined => {
 }
 
 const portOf = (text: string): number | undefined => (/^\d{1,5}$/u.test(text) && Number(text) <= 65_535 ? Number(text) : undefined)
+
+const wholeNumber =
+  (least: number, most: number) =>
+  (text: string): number | undefined =>
+    /^\d{1,7}$/u.test(text) && Number(text) >= least && Number(text) <= most ? Number(text) : undefined
 
 /** Scheme, host and port, written as browsers do. */
 const isOrigin = (text: string): boolean => URL.canParse(text) && new URL(text).origin === text
@@ -94,6 +99,32 @@ const flags = {
     parse: Setting.oneOf(["withhold", "charge"]),
     expected: "withhold or charge"
   }),
+  jobs: Setting.make({
+    flag: "jobs",
+    variable: "MILLRACE_JOBS",
+    description: "Jobs that this process works at, at once; with 0 it accepts them for others on the same store",
+    metavar: "number",
+    fallback: "16",
+    parse: wholeNumber(0, 10_000),
+    expected: "a number from 0 to 10000"
+  }),
+  jobLease: Setting.make({
+    flag: "job-lease",
+    variable: "MILLRACE_JOB_LEASE",
+    description: "After how long another process takes over the jobs of one that died; the same at all of them",
+    metavar: "seconds",
+    fallback: "30",
+    parse: wholeNumber(5, 3_600),
+    expected: "seconds from 5 to 3600"
+  }),
+  jobRetention: Setting.optional({
+    flag: "job-retention",
+    variable: "MILLRACE_JOB_RETENTION",
+    description: "For how long a job, its result and its files are kept once it has ended; 24 hours when left out",
+    metavar: "hours",
+    parse: wholeNumber(1, 87_600),
+    expected: "hours from 1 to 87600"
+  }),
   binFile: Setting.optional({
     flag: "bin-file",
     variable: "MILLRACE_BIN_FILE",
@@ -146,6 +177,9 @@ export const serve = Command.make(
     store,
     rateLimit,
     late,
+    jobs,
+    jobLease,
+    jobRetention,
     binFile,
     dnsServers,
     speech,
@@ -163,7 +197,17 @@ export const serve = Command.make(
       Effect.map(Administration.masterKey, (masterKey) => StoreUrl.layer({ url: store, masterKey, mode: "create" }))
     )
     const { operations, groups } = Upstreams.api
-    const millrace = Millrace.layer({ operations, groups, rateLimit, late }).pipe(
+    const millrace = Millrace.layer({
+      operations,
+      groups,
+      rateLimit,
+      late,
+      jobs: {
+        ...(jobs === 0 ? { runner: false } : { concurrency: jobs }),
+        lease: Duration.seconds(jobLease),
+        ...Option.match(jobRetention, { onNone: () => ({}), onSome: (hours) => ({ retention: Duration.hours(hours) }) })
+      }
+    }).pipe(
       Layer.provideMerge(
         Upstreams.layer({
           binFile: Option.getOrUndefined(binFile),
