@@ -20,6 +20,8 @@ export interface Recorded {
   readonly revision: EventStore.Revision
   /** Servers before 22.6 do not tell it when a stream is read. */
   readonly position: LogPosition | undefined
+  /** When the server wrote it, by its own clock: milliseconds since 1970. */
+  readonly created: number
   readonly type: string
   readonly contentType: string
   readonly data: Uint8Array

@@ -2,14 +2,15 @@
  * The distributed event store, on KurrentDB (EventStoreDB). Every append is at an exact revision and has a deadline; one without an
  * answer is in doubt, and the identical batch, sent again, is answered by what became of it, however long ago.
  */
-import { EventIds, EventStore, follow, StreamName } from "@millrace/event-sourcing"
-import { Effect, Layer, Option, Schedule, Stream } from "effect"
+import { ClockGuard, EventIds, EventStore, follow, StreamName } from "@millrace/event-sourcing"
+import { Effect, Layer, Option, Schedule, type Scope, Stream } from "effect"
 import type { InvalidConnectionString } from "./ConnectionString.ts"
 import { Fault } from "./Driver.ts"
 import * as Db from "./KurrentDb.ts"
 import { FIRST_PAGE, PAGE } from "./KurrentLog.ts"
 import { textOf } from "./Position.ts"
 import { isSystem } from "./Selecting.ts"
+import * as ServerTime from "./ServerTime.ts"
 import * as Snapshots from "./Snapshots.ts"
 import * as Turns from "./Turns.ts"
 
@@ -19,6 +20,7 @@ type Service = EventStore.EventStore["Service"]
 const REDIRECTS = 5
 const REDIRECTED_AFTER = 20
 
+/** The store by itself, whatever this host's clock says. */
 export const make: Effect.Effect<Service, never, Db.KurrentDb> = Effect.gen(function* () {
   const { clients, log, feed } = yield* Db.KurrentDb
   const snapshots = Snapshots.make(clients, yield* EventIds)
@@ -99,6 +101,16 @@ export const make: Effect.Effect<Service, never, Db.KurrentDb> = Effect.gen(func
   })
 })
 
+/** How often the server is asked for its time, while anything is appended. */
+const ASK_TIME = "1 minute"
+
+/** The store, for a host whose clock is right. */
+const guarded: Effect.Effect<Service, never, Db.KurrentDb | Scope.Scope> = Effect.gen(function* () {
+  const { clients } = yield* Db.KurrentDb
+  const { ask, timeOf } = ServerTime.make(clients, yield* EventIds)
+  return yield* ClockGuard.make(yield* make, { ask: redirected(ask), timeOf, every: ASK_TIME, onlyForAppends: true })
+})
+
 /** Where a reader of a stream is: the next event, how many are wanted yet, and how many at a time. */
 interface Place {
   readonly from: EventStore.Revision | undefined
@@ -124,7 +136,7 @@ const requireStorable = (stream: string, events: ReadonlyArray<EventStore.EventD
 }
 
 /** The store on a cluster that others use as well, such as {@link Db.KurrentDb} reactions. */
-export const layerOn: Layer.Layer<EventStore.EventStore, never, Db.KurrentDb> = Layer.effect(EventStore.EventStore, make)
+export const layerOn: Layer.Layer<EventStore.EventStore, never, Db.KurrentDb> = Layer.effect(EventStore.EventStore, guarded)
 
 export const layer = (options: Db.KurrentDbOptions): Layer.Layer<EventStore.EventStore | Db.KurrentDb, InvalidConnectionString> =>
   Layer.provideMerge(layerOn, Db.layer(options))

@@ -8,6 +8,9 @@ const SYSTEM = "$"
 /** The type of the one event in a stream of snapshots: what is not for readers of the log begins so, and is left out by the server. */
 export const SNAPSHOT = "$snapshot"
 
+/** The type of the one event in the stream that the server dates to tell its time. */
+export const CLOCK = "$clock"
+
 export const isSystem = (type: string): boolean => type.startsWith(SYSTEM)
 
 /** The server takes one condition: by category where there is one, for it leaves out more. The reader checks the rest. */

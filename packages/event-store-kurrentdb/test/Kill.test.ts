@@ -1,7 +1,7 @@
 /**
- * A node that is killed under load and started again, as a process of its own. Nothing that was acknowledged is lost, nothing is there
- * twice, what was in doubt is settled, and whoever follows sees each event once. What the client library would reject with nobody
- * listening fails these tests: vitest reports it.
+ * A node that is killed under load and started again, as a process of its own, while two hosts go on. Nothing that was acknowledged is
+ * lost, nothing is there twice, what was in doubt is settled, and whoever follows at either host sees each event once. What the client
+ * library would reject with nobody listening fails this test: vitest reports it.
  */
 import { type ChildProcess, spawn } from "node:child_process"
 import { once } from "node:events"
@@ -12,14 +12,17 @@ import { createInterface } from "node:readline"
 import { fileURLToPath } from "node:url"
 import { EventStore, Following } from "@millrace/event-sourcing"
 import { Effect, Fiber, type Result, Stream } from "effect"
-import { expect, it } from "vitest"
-import { failsafe, freshEvents, freshStream, ids, openOn, readIds } from "./Store.ts"
+import { expect, it, vi } from "vitest"
+import { failsafe, freshEvents, freshStream, ids, openOn, readIds, type Store } from "./Store.ts"
 
 const script = fileURLToPath(new URL("NodeProcess.ts", import.meta.url))
 
+const SNAPSHOT = "factsSnapshot.v1-1"
 const CYCLES = 3
-const WRITERS = 16
-const APPENDS_A_CYCLE = 200
+const HOSTS = 2
+/** At each host. */
+const WRITERS = 8
+const APPENDS_A_CYCLE = 150
 
 interface Running {
   readonly process: ChildProcess
@@ -45,7 +48,9 @@ const kill = ({ process }: Running): Effect.Effect<void> =>
     await exited
   })
 
-it("kill -9 under load: 16 writers, batches in doubt, one who follows", () =>
+vi.setConfig({ testTimeout: 120_000 })
+
+it("kill -9 under load: two hosts, 16 writers, batches in doubt, a snapshot, and one at each host who follows", () =>
   Effect.gen(function* () {
     const folder = yield* Effect.acquireRelease(
       Effect.sync(() => mkdtempSync(join(tmpdir(), "millrace-kurrentdb-"))),
@@ -55,27 +60,43 @@ it("kill -9 under load: 16 writers, batches in doubt, one who follows", () =>
     let node: Running = yield* start(file, 0)
     yield* Effect.addFinalizer(() => Effect.suspend(() => kill(node)))
     const { port } = node
-    const { store } = yield* openOn(`kurrentdb://127.0.0.1:${port}?tls=false`, { deadline: 1_000 })
+    const host = Effect.map(openOn(`kurrentdb://127.0.0.1:${port}?tls=false`, { deadline: 1_000 }), ({ store }) => store)
+    const stores = yield* Effect.replicateEffect(host, HOSTS)
 
     let acknowledged = 0
     let unanswered = 0
     let isOver = false
-    const seen: Array<string> = []
-    let at = EventStore.start
-    const take = ({ events }: EventStore.Batch) =>
-      Effect.sync(() => {
-        seen.push(...ids(events))
-        at = events.at(-1)?.position ?? at
+    const followers = yield* Effect.forEach(stores, (store) =>
+      Effect.gen(function* () {
+        const seen: Array<string> = []
+        let at = EventStore.start
+        const take = ({ events }: EventStore.Batch) =>
+          Effect.sync(() => {
+            seen.push(...ids(events))
+            at = events.at(-1)?.position ?? at
+          })
+        yield* Effect.forkScoped(
+          Following.follow(
+            () => at,
+            take,
+            () => {}
+          ).pipe(Effect.provideService(EventStore.EventStore, store))
+        )
+        return seen
       })
-    yield* Effect.forkScoped(
-      Following.follow(
-        () => at,
-        take,
-        () => {}
-      ).pipe(Effect.provideService(EventStore.EventStore, store))
     )
+    let saved = 0
+    const save = (store: Store): Effect.Effect<number> =>
+      Effect.suspend(() => {
+        if (isOver) return Effect.succeed(saved)
+        const revision = ++saved
+        return Effect.andThen(
+          Effect.ignore(store.saveSnapshot(SNAPSHOT, { revision, data: `[${revision}]` })),
+          Effect.delay(save(store), 20)
+        )
+      })
     /** What was acknowledged to one writer, in order. */
-    const write = Effect.gen(function* () {
+    const write = Effect.fnUntraced(function* (store: Store) {
       const stream = freshStream()
       const written: Array<string> = []
       for (let last: EventStore.ExpectedRevision = "noStream"; !isOver; ) {
@@ -98,7 +119,8 @@ it("kill -9 under load: 16 writers, batches in doubt, one who follows", () =>
       }
       return { stream, written }
     })
-    const writers = yield* Effect.replicateEffect(Effect.forkScoped(write), WRITERS)
+    const writers = (yield* Effect.forEach(stores, (store) => Effect.replicateEffect(Effect.forkScoped(write(store)), WRITERS))).flat()
+    const savers = yield* Effect.forEach(stores, (store) => Effect.forkScoped(save(store)))
     const reach = (count: number) =>
       failsafe(
         Effect.repeat(
@@ -119,20 +141,23 @@ it("kill -9 under load: 16 writers, batches in doubt, one who follows", () =>
     isOver = true
     const all = yield* Effect.forEach(writers, (writer) => failsafe(Fiber.join(writer)))
 
+    for (const saver of savers) yield* failsafe(Fiber.join(saver))
+
     expect(unanswered).toBeGreaterThan(0)
+    const [store, other] = stores
+    if (store === undefined || other === undefined) return
     for (const { stream, written } of all) expect(yield* readIds(store, stream)).toEqual(written)
     const total = all.flatMap(({ written }) => written)
     expect(total).toHaveLength(acknowledged * 2)
     const log = yield* Stream.runCollect(store.readAll(EventStore.start))
     expect(ids(log).toSorted()).toEqual(total.toSorted())
-    yield* failsafe(
-      Effect.repeat(
-        Effect.andThen(
-          Effect.sleep(5),
-          Effect.sync(() => seen.length)
-        ),
-        { until: (n) => n >= log.length }
-      )
-    )
-    expect(seen).toEqual(ids(log))
+    for (const seen of followers) {
+      yield* failsafe(Effect.repeat(Effect.sleep(5), { until: () => Effect.sync(() => seen.length >= log.length) }))
+      expect(seen).toEqual(ids(log))
+    }
+    // Newest or not, it is one that was saved, and whole; and a newer one is taken
+    const snapshot = yield* other.loadSnapshot(SNAPSHOT)
+    expect(snapshot?.data).toBe(`[${snapshot?.revision}]`)
+    yield* other.saveSnapshot(SNAPSHOT, { revision: saved + 1, data: "[]" })
+    expect(yield* store.loadSnapshot(SNAPSHOT)).toEqual({ revision: saved + 1, data: "[]" })
   }).pipe(Effect.scoped, Effect.runPromise))

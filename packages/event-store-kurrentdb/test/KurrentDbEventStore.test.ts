@@ -1,8 +1,11 @@
 import { KurrentDb, KurrentDbEventStore } from "@millrace/event-store-kurrentdb"
 import { Effect, Layer } from "effect"
-import { describe, it } from "vitest"
+import { describe, it, vi } from "vitest"
 import { eventStorePeersSuite, eventStoreSuite } from "../../testing/src/EventStoreSuite.ts"
 import { address } from "./Node.ts"
+
+// A thousand who append to one stream go one after another, each by two calls, however busy the machine is
+vi.setConfig({ testTimeout: 120_000 })
 
 eventStoreSuite("kurrentdb", () => Layer.unwrap(Effect.map(address, (connection) => KurrentDbEventStore.layer({ connection }))), {
   describe,

@@ -3,7 +3,7 @@ import assert from "node:assert/strict"
 import { randomUUID } from "node:crypto"
 import type { EventStore, StreamName } from "@millrace/event-sourcing"
 import { KurrentDb, KurrentDbEventStore } from "@millrace/event-store-kurrentdb"
-import { KurrentDbStandIn } from "@millrace/testing/kurrentdb"
+import { type AppendCall, KurrentDbStandIn } from "@millrace/testing/kurrentdb"
 import { Effect, Exit, type Scope, Stream } from "effect"
 import { it } from "vitest"
 
@@ -17,6 +17,19 @@ export const freshEvents = (count: number): Events => {
 }
 
 export const freshStream = (): StreamName.StreamName => `facts-${randomUUID()}`
+
+/** Not what the store writes for itself, such as to be told the time. */
+export const isOfFacts = ({ stream }: { readonly stream: string }): boolean => stream.startsWith("facts-")
+
+/** The appends of facts that a node was sent, from now on. */
+export const sentTo = (node: Node): ReadonlyArray<AppendCall> => {
+  const sent: Array<AppendCall> = []
+  node.faults.append = (call) => {
+    if (isOfFacts(call)) sent.push(call)
+    return undefined
+  }
+  return sent
+}
 
 export interface Opened {
   readonly node: Node
@@ -53,7 +66,7 @@ export const fact = (
 
 /** Fails when `effect` takes longer than anything should. */
 export const failsafe = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-  Effect.timeoutOrElse(effect, { duration: "10 seconds", orElse: () => Effect.die(new Error("Left hanging")) })
+  Effect.timeoutOrElse(effect, { duration: "25 seconds", orElse: () => Effect.die(new Error("Left hanging")) })
 
 /** Sends the identical batch again until the store says what became of it, as the kernel does. */
 export const settle = (

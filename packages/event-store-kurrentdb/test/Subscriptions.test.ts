@@ -1,5 +1,5 @@
 /** Following the log, whatever becomes of the subscription: each event once, in order, and none left out. */
-import { EventStoreDBClient, jsonEvent } from "@eventstore/db-client"
+import { binaryEvent, EventStoreDBClient, jsonEvent } from "@eventstore/db-client"
 import { EventStore } from "@millrace/event-sourcing"
 import { Effect, Fiber, Stream } from "effect"
 import { describe, expect } from "vitest"
@@ -148,16 +148,35 @@ fact(
   ({ node, store }) =>
     Effect.gen(function* () {
       const client = EventStoreDBClient.connectionString(node.url)
-      const [first, second] = [freshEvents(1), freshEvents(1)]
+      const [first, second, third] = [freshEvents(1), freshEvents(1), freshEvents(1)]
       yield* store.append("facts-1", "noStream", first)
-      const fiber = yield* Effect.forkScoped(followed(store, EventStore.start, 2))
-      yield* Effect.promise(() => client.appendToStream("orders-1", jsonEvent({ type: "Ordered", data: {} })))
-      yield* store.append("facts-1", 0, second)
-      expect(yield* failsafe(Fiber.join(fiber))).toEqual(ids([...first, ...second]))
-      expect(yield* Effect.map(Stream.runCollect(store.readAll(EventStore.start)), ids)).toEqual(ids([...first, ...second]))
+      const fiber = yield* Effect.forkScoped(followed(store, EventStore.start, 3))
+      // A category ends at the first hyphen
+      for (const stream of ["orders-1", "factsheets-1", "facts"])
+        yield* Effect.promise(() => client.appendToStream(stream, jsonEvent({ type: "Ordered", data: {} })))
+      yield* store.append("facts-1-2", "noStream", second)
+      yield* store.append("facts-1", 0, third)
+      const all = ids([...first, ...second, ...third])
+      expect(yield* failsafe(Fiber.join(fiber))).toEqual(all)
+      expect(yield* Effect.map(Stream.runCollect(store.readAll(EventStore.start)), ids)).toEqual(all)
       yield* Effect.promise(() => client.dispose())
     }),
   { categories: ["facts"] }
+)
+
+fact("what the server's projections would write is left out, links to our events too", ({ node, store }) =>
+  Effect.gen(function* () {
+    const batch = freshEvents(2)
+    const client = EventStoreDBClient.connectionString(node.url)
+    const fiber = yield* Effect.forkScoped(followed(store, EventStore.start, 2))
+    yield* store.append("facts-1", "noStream", [batch[0]])
+    for (const stream of ["$ce-facts", "$et-Happened", "$category-facts", "$streams"])
+      yield* Effect.promise(() => client.appendToStream(stream, binaryEvent({ type: "$>", data: Buffer.from("0@facts-1") })))
+    yield* store.append("facts-1", 0, [batch[1] ?? batch[0]])
+    expect(yield* failsafe(Fiber.join(fiber))).toEqual(ids(batch))
+    expect(yield* Effect.map(Stream.runCollect(store.readAll(EventStore.start)), ids)).toEqual(ids(batch))
+    yield* Effect.promise(() => client.dispose())
+  })
 )
 
 fact("what is no text in one of our streams is told, not passed over", ({ node, store }) =>

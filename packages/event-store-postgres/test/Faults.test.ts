@@ -4,8 +4,8 @@ import { PostgresEventStore, PostgresStateStore } from "@millrace/event-store-po
 import { Effect, Exit, Fiber, type Scope, Stream } from "effect"
 import pg from "pg"
 import { afterAll, assert, beforeAll, describe, expect, it } from "vitest"
+import * as FaultProxy from "../../testing/src/FaultProxy.ts"
 import { faultOfConnecting, faultOfStatement } from "../src/Fault.ts"
-import { type FaultProxy, faultProxy } from "./FaultProxy.ts"
 import { client, freshSchema, type Server, startServer } from "./Postgres.ts"
 import { appendByHand, event, idsOf, persist, readAll, run, type Store, until } from "./Writing.ts"
 
@@ -105,13 +105,13 @@ describe("a server that does not let us in", () => {
 const through = Effect.gen(function* () {
   const schema = freshSchema()
   const direct = yield* PostgresEventStore.make({ url: server.url, schema })
-  const proxy = yield* faultProxy(server.port)
+  const proxy = yield* FaultProxy.make(server.port)
   const options = { url: server.url.replace(/:\d+\//, `:${proxy.port}/`), schema, listenUrl: false as const, deadline: 1_500 }
   return { schema, direct, proxy, options, store: yield* PostgresEventStore.make(options) }
 })
 
 describe("an append whose answer is lost", () => {
-  const lose = (fault: Parameters<FaultProxy["set"]>[0], isWritten: boolean) =>
+  const lose = (faults: FaultProxy.Faults, isWritten: boolean) =>
     Effect.gen(function* () {
       const { store, direct, proxy } = yield* through
       const streams = [0, 1, 2].map((i): StreamName.StreamName => `a-${i}`)
@@ -121,9 +121,9 @@ describe("an append whose answer is lost", () => {
       })
       // A connection that is open already, so that what is lost is the append
       expect(yield* store.lastRevision("a-0")).toBe("noStream")
-      proxy.set(fault)
+      proxy.set(faults)
       const lost = yield* send
-      proxy.set(undefined)
+      proxy.set()
       expect(proxy.struck()).toBeGreaterThan(0)
       for (const exit of lost) {
         assert(Exit.isFailure(exit))
@@ -138,10 +138,10 @@ describe("an append whose answer is lost", () => {
       expect(settled.map((exit) => Exit.isSuccess(exit) && exit.value.position)).toEqual([1, 3, 5].map((i) => all[i]?.position))
     })
 
-  test("before it arrived, is in doubt until it is sent again", lose("cutBefore", false))
-  test("after it was written, is in doubt until it is sent again", lose("cutAfter", true))
-  test("in silence, before it arrived, is in doubt at its deadline", lose("silentBefore", false))
-  test("in silence, after it was written, is in doubt at its deadline", lose("silentAfter", true))
+  test("before it arrived, is in doubt until it is sent again", lose({ up: { _tag: "reset" } }, false))
+  test("after it was written, is in doubt until it is sent again", lose({ down: { _tag: "reset" } }, true))
+  test("in silence, before it arrived, is in doubt at its deadline", lose({ up: { _tag: "blackHole" } }, false))
+  test("in silence, after it was written, is in doubt at its deadline", lose({ down: { _tag: "blackHole" } }, true))
 })
 
 describe("a server that cannot be reached for a while", () => {
@@ -152,8 +152,8 @@ describe("a server that cannot be reached for a while", () => {
       const state = yield* PostgresStateStore.make(options)
       yield* store.append("a-1", "noStream", [event()])
       const seen: Array<EventStore.RecordedEvent> = []
-      for (const fault of ["cutBefore", "silentBefore"] as const) {
-        proxy.set(fault)
+      for (const _tag of ["reset", "blackHole"] as const) {
+        proxy.set({ up: { _tag } })
         const told = yield* Effect.all(
           [
             reasonOf(store.lastRevision("a-1")),
@@ -171,8 +171,8 @@ describe("a server that cannot be reached for a while", () => {
         )
         for (const reason of told)
           expect(reason).toMatch(/^St(ore|ate)Unavailable: .*(was lost|did not answer within 1.5 s|gave no connection in time)/)
-        proxy.set(undefined)
-        proxy.cut()
+        proxy.set()
+        proxy.reset()
         expect(yield* store.lastRevision("a-1")).toBe(0)
         expect(yield* state.get("s", "k")).toBeUndefined()
       }
@@ -187,7 +187,7 @@ describe("a server that cannot be reached for a while", () => {
         Effect.gen(function* () {
           const store = yield* PostgresEventStore.make(options)
           yield* store.append("a-1", "noStream", [event()])
-          proxy.set("silentBefore")
+          proxy.set({ up: { _tag: "blackHole" } })
           const fiber = yield* Effect.forkChild(Effect.flip(store.append("a-2", "noStream", [event()])), { startImmediately: true })
           yield* until(
             "it was sent",

@@ -102,7 +102,7 @@ describe("events", () => {
   test(
     "that are large are read in smaller pages, none left out",
     Effect.gen(function* () {
-      const { store } = yield* opened
+      const { store, options } = yield* opened
       const large = Array.from({ length: 12 }, () => ({ ...event(), data: JSON.stringify("é".repeat(450_000)) }))
       for (const [i, one] of large.entries()) yield* store.append("a-1", i === 0 ? "noStream" : i - 1, [one])
       const ids = idsOf(large)
@@ -112,7 +112,9 @@ describe("events", () => {
       expect(yield* read({ direction: "backwards" })).toEqual(ids.toReversed())
       expect(yield* read({ from: 1, limit: 9 })).toEqual(ids.slice(1, 10))
       expect(yield* read({ from: 10, direction: "backwards", limit: 8 })).toEqual(ids.toReversed().slice(1, 9))
-      const pages = yield* Stream.runCollect(Stream.takeUntil(store.subscribe(EventStore.start), ({ live }) => live))
+      // Who wrote them may have them in memory yet, and need not read them
+      const other = yield* PostgresEventStore.make(options)
+      const pages = yield* Stream.runCollect(Stream.takeUntil(other.subscribe(EventStore.start), ({ live }) => live))
       expect(pages.map(({ events }) => events.length)).toEqual([5, 5, 2, 0])
     })
   )

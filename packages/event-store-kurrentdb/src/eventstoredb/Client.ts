@@ -1,94 +1,258 @@
 /**
- * The library's client, for what it does well: it finds the node, follows the leader, connects again and shows who calls. The calls
- * themselves are made through the parts that it keeps for those who extend it: its own ones lose bytes of metadata, leave calls open,
- * keep a question that failed once as failed for ever, and reject promises that nobody holds (docs/adr/0011-kurrentdb.md).
+ * A client of one node or cluster: it finds the leader, goes where it is sent, shows who calls, and leaves nothing open. It is gRPC's,
+ * with the messages of the library. The library's own client would not do, nor would its calls (docs/adr/0011-kurrentdb.md).
  */
-import { type ChannelCredentialOptions, EventStoreDBClient } from "@eventstore/db-client"
-import persistentService from "@eventstore/db-client/generated/persistent_grpc_pb.js"
-import streamsService from "@eventstore/db-client/generated/streams_grpc_pb.js"
-import type { Connection } from "../ConnectionString.ts"
+import gossipService from "@eventstore/db-client/generated/gossip_grpc_pb.js"
+import gossip from "@eventstore/db-client/generated/gossip_pb.js"
+import shared from "@eventstore/db-client/generated/shared_pb.js"
+import {
+  CallCredentials,
+  type CallOptions,
+  ChannelCredentials,
+  type ClientDuplexStream,
+  type ClientReadableStream,
+  type ClientUnaryCall,
+  type ClientWritableStream,
+  Client as Grpc,
+  Metadata
+} from "@grpc/grpc-js"
+import type { Address, Connection } from "../ConnectionString.ts"
+import { leaderOf } from "./Fault.ts"
+import { Sockets } from "./Sockets.ts"
 
-export type Streams = InstanceType<typeof streamsService.StreamsClient>
-export type PersistentSubscriptions = InstanceType<typeof persistentService.PersistentSubscriptionsClient>
-
-interface Closable {
-  readonly close: () => void
+/** A call of the protocol. */
+export interface Method<Question, Answer> {
+  readonly path: string
+  readonly requestSerialize: (question: Question) => Buffer
+  readonly responseDeserialize: (bytes: Buffer) => Answer
 }
 
-export class Client extends EventStoreDBClient {
-  readonly #channels = new Set<Closable>()
-  #isClosed = false
+export type Tell<Answer> = (error: Error | null, answer?: Answer) => void
 
-  /** It looks at errors in the background: where it cannot make sense of one, that is no failure of anybody's. */
-  contained(): this {
-    const { handleError } = this
-    this.handleError = (client, error) => handleError(client, error).catch(() => {})
-    return this
+/** Calls that the leader has to answer: within the deadline, but for those that are meant to last. */
+export class Calls {
+  readonly #grpc: Grpc
+  readonly #name: string
+  readonly #credentials: CallCredentials | undefined
+  readonly #deadline: number
+
+  constructor(grpc: Grpc, name: string, credentials: CallCredentials | undefined, deadline: number) {
+    this.#grpc = grpc
+    this.#name = name
+    this.#credentials = credentials
+    this.#deadline = deadline
   }
 
-  streams<A>(body: (client: Streams) => Promise<A>): Promise<A> {
-    return this.execute(streamsService.StreamsClient, "millrace", (client) => this.#on(client, body))
+  ask<Question, Answer>(method: Method<Question, Answer>, question: Question, tell: Tell<Answer>): ClientUnaryCall {
+    const { path, requestSerialize, responseDeserialize } = method
+    return this.#grpc.makeUnaryRequest(path, requestSerialize, responseDeserialize, question, this.#metadata(), this.#options(), tell)
   }
 
-  persistentSubscriptions<A>(body: (client: PersistentSubscriptions) => Promise<A>): Promise<A> {
-    return this.execute(persistentService.PersistentSubscriptionsClient, "millrace", (client) => this.#on(client, body))
+  send<Question, Answer>(method: Method<Question, Answer>, tell: Tell<Answer>): ClientWritableStream<Question> {
+    const { path, requestSerialize, responseDeserialize } = method
+    return this.#grpc.makeClientStreamRequest(path, requestSerialize, responseDeserialize, this.#metadata(), this.#options(), tell)
   }
 
-  /** What goes along with a call that the leader has to answer: within `deadline` milliseconds, or as long as it takes. */
-  along(deadline?: number) {
-    return deadline === undefined
-      ? this.callArguments({ requiresLeader: true }, { deadline: Number.POSITIVE_INFINITY })
-      : this.callArguments({ requiresLeader: true, deadline })
+  read<Question, Answer>(method: Method<Question, Answer>, question: Question): ClientReadableStream<Answer> {
+    const { path, requestSerialize, responseDeserialize } = method
+    return this.#grpc.makeServerStreamRequest(path, requestSerialize, responseDeserialize, question, this.#metadata(), this.#options())
   }
 
-  /** Breaks off what is under way. The library's own `dispose` leaves the connection open. */
+  /** As {@link read}, for ever. */
+  follow<Question, Answer>(method: Method<Question, Answer>, question: Question): ClientReadableStream<Answer> {
+    const { path, requestSerialize, responseDeserialize } = method
+    return this.#grpc.makeServerStreamRequest(path, requestSerialize, responseDeserialize, question, this.#metadata(), this.#shown())
+  }
+
+  /** To and fro, for ever. */
+  converse<Question, Answer>(method: Method<Question, Answer>): ClientDuplexStream<Question, Answer> {
+    const { path, requestSerialize, responseDeserialize } = method
+    return this.#grpc.makeBidiStreamRequest(path, requestSerialize, responseDeserialize, this.#metadata(), this.#shown())
+  }
+
+  /** What is under way ends in its own time. */
+  retire(): void {
+    this.#grpc.close()
+  }
+
+  #metadata(): Metadata {
+    const metadata = new Metadata()
+    metadata.set("connection-name", this.#name)
+    metadata.set("requires-leader", "true")
+    return metadata
+  }
+
+  #shown(): CallOptions {
+    return this.#credentials === undefined ? {} : { credentials: this.#credentials }
+  }
+
+  #options(): CallOptions {
+    return { ...this.#shown(), deadline: after(this.#deadline) }
+  }
+}
+
+/** gRPC counts its deadlines by the machine's clock, whatever else this process counts by. */
+const after = (millis: number): Date => new Date(Date.now() + millis)
+
+/** The largest message: servers take events of 16 MB by other ways than this. */
+const LARGEST = 17 << 20
+
+export class Client {
+  readonly #connection: Connection
+  readonly #deadline: number
+  readonly #credentials: ChannelCredentials
+  readonly #user: CallCredentials | undefined
+  readonly #sockets: Sockets
+  readonly #closing = new AbortController()
+  #calls: Promise<Calls> | undefined
+
+  /** `deadline`: milliseconds for each call that is not meant to last. Opens no connection before the first call. */
+  constructor(connection: Connection, deadline: number) {
+    this.#connection = connection
+    this.#deadline = deadline
+    this.#credentials = credentialsOf(connection.tls)
+    // Without TLS everybody could read them
+    this.#user = connection.tls === undefined ? undefined : userOf(connection.user)
+    this.#sockets = new Sockets(this.#credentials)
+  }
+
+  async on<A>(body: (calls: Calls) => Promise<A>): Promise<A> {
+    const calls = await this.#connected()
+    try {
+      return await body(calls)
+    } catch (error) {
+      const leader = leaderOf(error)
+      if (leader !== undefined) await this.#redirect(calls, leader)
+      throw error
+    }
+  }
+
+  /** Breaks off what is under way. */
   close(): void {
-    this.#isClosed = true
-    for (const channel of this.#channels) channel.close()
-    this.#channels.clear()
+    this.#closing.abort()
+    this.#calls?.then(
+      (calls) => calls.retire(),
+      () => {}
+    )
+    this.#sockets.close()
   }
 
-  #on<C extends { readonly getChannel: () => Closable }, A>(client: C, body: (client: C) => Promise<A>): Promise<A> {
-    if (this.#isClosed) return Promise.reject(new Error("Closed before it was sent: ECONNREFUSED"))
-    this.#channels.add(client.getChannel())
-    return body(client)
+  async #connected(): Promise<Calls> {
+    this.#requireOpen()
+    this.#calls ??= this.#find().then((address) => this.#connect(address))
+    const calls = this.#calls
+    try {
+      const connected = await calls
+      this.#requireOpen()
+      return connected
+    } catch (error) {
+      if (this.#calls === calls) this.#calls = undefined
+      throw error
+    }
+  }
+
+  #requireOpen(): void {
+    if (this.#closing.signal.aborted) throw new Error("Closed before it was sent: ECONNREFUSED")
+  }
+
+  #connect({ address, port }: Address): Calls {
+    const { connectionName = "millrace" } = this.#connection
+    const grpc = new Grpc(`${address}:${port}`, this.#sockets, this.#channel())
+    return new Calls(grpc, connectionName, this.#user, this.#deadline)
+  }
+
+  /** Whoever else was sent there by the same node finds it done. */
+  async #redirect(from: Calls, leader: Address): Promise<void> {
+    const current = this.#calls
+    if (current === undefined || this.#closing.signal.aborted || (await current) !== from || this.#calls !== current) return
+    this.#calls = Promise.resolve(this.#connect(leader))
+    from.retire()
+  }
+
+  #channel() {
+    const { keepAliveInterval, keepAliveTimeout } = this.#connection
+    return {
+      "grpc.keepalive_time_ms": keepAliveInterval < 0 ? Number.MAX_VALUE : keepAliveInterval,
+      "grpc.keepalive_timeout_ms": keepAliveTimeout < 0 ? Number.MAX_VALUE : keepAliveTimeout,
+      "grpc.max_receive_message_length": LARGEST
+    }
+  }
+
+  /** The one node; or, of several seeds, the first answer that names a leader: so one that is silent keeps nobody waiting. */
+  async #find(): Promise<Address> {
+    const { hosts, discover, maxDiscoverAttempts, discoveryInterval } = this.#connection
+    const [first, ...others] = hosts
+    if (!discover && others.length === 0) return first
+    for (let attempt = 0; attempt < maxDiscoverAttempts; attempt++) {
+      this.#requireOpen()
+      const found = new AbortController()
+      const either = AbortSignal.any([found.signal, this.#closing.signal])
+      try {
+        return await Promise.any(hosts.map((seed) => this.#askForLeader(seed, either)))
+      } catch {
+        await new Promise((resolve) => setTimeout(resolve, discoveryInterval))
+      } finally {
+        found.abort()
+      }
+    }
+    throw new Error(`Failed to discover a leader in ${maxDiscoverAttempts} attempts`)
+  }
+
+  #askForLeader({ address, port }: Address, signal: AbortSignal): Promise<Address> {
+    const sockets = new Sockets(this.#credentials)
+    const grpc = new Grpc(`${address}:${port}`, sockets, this.#channel())
+    const { path, requestSerialize, responseDeserialize } = gossipService.GossipService.read
+    const deadline = after(this.#connection.gossipTimeout * 1_000)
+    const asked = new Promise<Address>((resolve, reject) => {
+      const tell: Tell<gossip.ClusterInfo> = (error, info) => {
+        const leader = info === undefined ? undefined : leaderAmong(info)
+        if (leader === undefined) reject(error ?? new Error("It knows no leader"))
+        else resolve(leader)
+      }
+      const call = grpc.makeUnaryRequest(
+        path,
+        requestSerialize,
+        responseDeserialize,
+        new shared.Empty(),
+        new Metadata(),
+        { deadline },
+        tell
+      )
+      cancelledWith(signal, call)
+    })
+    return asked.finally(() => {
+      grpc.close()
+      sockets.close()
+    })
   }
 }
 
-/**
- * gRPC lets clients of one process share a connection where their options are alike. One more millisecond keeps this client apart, from
- * those of the host, which may leave calls open or break them off, and from its own predecessor.
- */
-let serial = 0
-const SERIALS = 1_000
-
-export const open = (connection: Connection, deadline: number): Client => {
-  const { hosts, discover, user, tls, keepAliveInterval, keepAliveTimeout, connectionName } = connection
-  const { gossipTimeout, maxDiscoverAttempts, discoveryInterval } = connection
-  serial = (serial + 1) % SERIALS
-  const client = {
-    keepAliveInterval: keepAliveInterval < 0 ? keepAliveInterval : keepAliveInterval + serial,
-    keepAliveTimeout,
-    defaultDeadline: deadline,
-    ...(connectionName === undefined ? {} : { connectionName })
-  }
-  const discovery = { gossipTimeout, maxDiscoverAttempts, discoveryInterval }
-  const [first, ...others] = hosts
-  const credentials = credentialsOf(tls)
-  const opened = discover
-    ? new Client({ ...client, ...discovery, discover: first }, credentials, user)
-    : others.length > 0
-      ? new Client({ ...client, ...discovery, endpoints: [...hosts] }, credentials, user)
-      : new Client({ ...client, endpoint: first }, credentials, user)
-  return opened.contained()
+export const cancelledWith = (signal: AbortSignal, call: { readonly cancel: () => void }): void => {
+  if (signal.aborted) call.cancel()
+  else signal.addEventListener("abort", () => call.cancel(), { once: true })
 }
 
-const credentialsOf = (tls: Connection["tls"]): ChannelCredentialOptions => {
-  if (tls === undefined) return { insecure: true }
-  const { authority, client, verify } = tls
-  return {
-    ...(authority === undefined ? {} : { rootCertificate: authority }),
-    ...(client === undefined ? {} : { userCertFile: client.certificate, userKeyFile: client.key }),
-    ...(verify ? {} : { verifyOptions: { rejectUnauthorized: false } })
-  }
+const { LEADER } = gossip.MemberInfo.VNodeState
+
+const leaderAmong = (info: gossip.ClusterInfo): Address | undefined => {
+  const leader = info.getMembersList().find((member) => member.getIsAlive() && member.getState() === LEADER)
+  const place = leader?.getHttpEndPoint()
+  return place && { address: place.getAddress(), port: place.getPort() }
+}
+
+const credentialsOf = (tls: Connection["tls"]): ChannelCredentials => {
+  if (tls === undefined) return ChannelCredentials.createInsecure()
+  const { authority = null, client, verify } = tls
+  const { certificate = null, key = null } = client ?? {}
+  return ChannelCredentials.createSsl(authority, key, certificate, verify ? {} : { rejectUnauthorized: false })
+}
+
+const userOf = (user: Connection["user"]): CallCredentials | undefined => {
+  if (user === undefined) return undefined
+  const authorization = `Basic ${Buffer.from(`${user.username}:${user.password}`).toString("base64")}`
+  return CallCredentials.createFromMetadataGenerator((_, tell) => {
+    const metadata = new Metadata()
+    metadata.set("authorization", authorization)
+    tell(null, metadata)
+  })
 }

@@ -1,11 +1,13 @@
-/** The driver on `@eventstore/db-client`: every call of the protocol that the store makes, each cancelled when nobody waits any more. */
+/** The driver on the messages of `@eventstore/db-client`: every call of the protocol that the store makes, each cancelled when nobody waits any more. */
 import type { Readable } from "node:stream"
+import persistentService from "@eventstore/db-client/generated/persistent_grpc_pb.js"
 import type persistent from "@eventstore/db-client/generated/persistent_pb.js"
+import streamsService from "@eventstore/db-client/generated/streams_grpc_pb.js"
 import type streams from "@eventstore/db-client/generated/streams_pb.js"
 import { Effect } from "effect"
 import type { Connection } from "../ConnectionString.ts"
 import { type Appended, type Driver, Fault } from "../Driver.ts"
-import { open } from "./Client.ts"
+import { Client, cancelledWith, type Tell } from "./Client.ts"
 import { faultOf } from "./Fault.ts"
 import * as Messages from "./Messages.ts"
 
@@ -13,35 +15,34 @@ interface Call {
   readonly cancel: () => void
 }
 
-const cancelledWith = (signal: AbortSignal, call: Call): void => {
-  if (signal.aborted) call.cancel()
-  else signal.addEventListener("abort", () => call.cancel(), { once: true })
-}
+const { StreamsService } = streamsService
+const { PersistentSubscriptionsService } = persistentService
 
 const ended = new Fault({ kind: "noAnswer", message: "The subscription ended" })
 
 /** `deadline`: milliseconds for each call that is not meant to last. */
 export const connect = (connection: Connection, deadline: number): Driver => {
-  const client = open(connection, deadline)
+  const client = new Client(connection, deadline)
 
   const calling = <A>(start: (signal: AbortSignal) => Promise<A>): Effect.Effect<A, Fault> =>
     Effect.tryPromise({ try: start, catch: faultOf })
 
   /** One answer to one question. */
-  const asking = <Response>(start: (answer: (error: Error | null, response: Response) => void) => Call, signal: AbortSignal) =>
+  const asking = <Response>(start: (tell: Tell<Response>) => Call, signal: AbortSignal) =>
     new Promise<Response>((resolve, reject) => {
-      cancelledWith(
-        signal,
-        start((error, response) => (error === null ? resolve(response) : reject(error)))
-      )
+      const tell: Tell<Response> = (error, response) => {
+        if (response === undefined) reject(error ?? new Error("An answer without a message"))
+        else resolve(response)
+      }
+      cancelledWith(signal, start(tell))
     })
 
   const append: Driver["append"] = (stream, expected, events) =>
     Effect.flatMap(
       calling((signal) =>
-        client.streams((service) =>
-          asking<streams.AppendResp>((answer) => {
-            const call = service.append(...client.along(deadline), answer)
+        client.on((calls) =>
+          asking<streams.AppendResp>((tell) => {
+            const call = calls.send(StreamsService.append, tell)
             // Told to the one who asked already
             call.on("error", () => {})
             const messages = [Messages.appendHeader(stream, expected), ...events.map(Messages.appendEvent)]
@@ -72,10 +73,10 @@ export const connect = (connection: Connection, deadline: number): Driver => {
   const reading = (request: streams.ReadReq) =>
     Effect.map(
       calling((signal) =>
-        client.streams(
-          (service) =>
+        client.on(
+          (calls) =>
             new Promise<ReadonlyArray<streams.ReadResp>>((resolve, reject) => {
-              const call = service.read(request, ...client.along(deadline))
+              const call = calls.read(StreamsService.read, request)
               const all: Array<streams.ReadResp> = []
               call.on("data", (response: streams.ReadResp) => all.push(response))
               call.on("error", reject)
@@ -101,8 +102,8 @@ export const connect = (connection: Connection, deadline: number): Driver => {
 
   const follow: Driver["follow"] = (after, filter, take) =>
     calling((signal) =>
-      client.streams((service) => {
-        const call = service.read(Messages.follow(after, filter), ...client.along())
+      client.on((calls) => {
+        const call = calls.follow(StreamsService.read, Messages.follow(after, filter))
         call.on("data", (response: streams.ReadResp) => {
           if (signal.aborted) return
           const event = response.getEvent()
@@ -119,8 +120,8 @@ export const connect = (connection: Connection, deadline: number): Driver => {
 
   const consume: Driver["consume"] = (group, atOnce, take) =>
     calling((signal) =>
-      client.persistentSubscriptions((service) => {
-        const call = service.read(...client.along())
+      client.on((calls) => {
+        const call = calls.converse(PersistentSubscriptionsService.read)
         let isOver = false
         const over = () => {
           isOver = true
@@ -157,9 +158,9 @@ export const connect = (connection: Connection, deadline: number): Driver => {
     createGroup: (group, settings) =>
       Effect.asVoid(
         calling((signal) =>
-          client.persistentSubscriptions((service) =>
+          client.on((calls) =>
             asking<persistent.CreateResp>(
-              (answer) => service.create(Messages.createGroup(group, settings), ...client.along(deadline), answer),
+              (tell) => calls.ask(PersistentSubscriptionsService.create, Messages.createGroup(group, settings), tell),
               signal
             )
           )
@@ -168,9 +169,9 @@ export const connect = (connection: Connection, deadline: number): Driver => {
     groupInfo: (group) =>
       Effect.map(
         calling((signal) =>
-          client.persistentSubscriptions((service) =>
+          client.on((calls) =>
             asking<persistent.GetInfoResp>(
-              (answer) => service.getInfo(Messages.groupInfo(group), ...client.along(deadline), answer),
+              (tell) => calls.ask(PersistentSubscriptionsService.getInfo, Messages.groupInfo(group), tell),
               signal
             )
           )
@@ -183,9 +184,9 @@ export const connect = (connection: Connection, deadline: number): Driver => {
     replayParked: (group) =>
       Effect.asVoid(
         calling((signal) =>
-          client.persistentSubscriptions((service) =>
+          client.on((calls) =>
             asking<persistent.ReplayParkedResp>(
-              (answer) => service.replayParked(Messages.replayParked(group), ...client.along(deadline), answer),
+              (tell) => calls.ask(PersistentSubscriptionsService.replayParked, Messages.replayParked(group), tell),
               signal
             )
           )

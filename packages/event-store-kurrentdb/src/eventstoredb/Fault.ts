@@ -7,6 +7,7 @@ import {
   PersistentSubscriptionExistsError,
   WrongExpectedVersionError
 } from "@eventstore/db-client"
+import type { Address } from "../ConnectionString.ts"
 import { Fault, type Kind } from "../Driver.ts"
 
 export const faultOf = (error: unknown): Fault => {
@@ -18,6 +19,12 @@ export const faultOf = (error: unknown): Fault => {
     return new Fault({ kind: "wrongRevision", message, actual: typeof actualVersion === "bigint" ? Number(actualVersion) : "noStream" })
   }
   return new Fault({ kind: kindOf(told, message), message })
+}
+
+/** Where the leader is, as a node tells that is none. */
+export const leaderOf = (error: unknown): Address | undefined => {
+  const told = typed(error)
+  return told instanceof NotLeaderError ? told.leader : undefined
 }
 
 /** The library chokes on some errors that carry a code and nothing else. */

@@ -101,6 +101,9 @@ interface Positioned {
   readonly getPreparePosition: () => string
 }
 
+/** Of the server's clock, in a millisecond. */
+const TICKS = 10_000
+
 /** What servers say that do not know it. */
 const UNKNOWN = 0xffff_ffff_ffff_ffffn
 
@@ -134,6 +137,7 @@ export const recordedOf = (read: ReadMessage): Recorded | undefined => {
     stream: Buffer.from(event.getStreamIdentifier()?.getStreamName_asU8() ?? new Uint8Array()).toString(),
     revision: Number(event.getStreamRevision()),
     position: positionOf(event) ?? committedOf(read),
+    created: Number(map.get("created")) / TICKS,
     type: map.get("type") ?? "",
     contentType: map.get("content-type") ?? "",
     data: event.getData_asU8(),

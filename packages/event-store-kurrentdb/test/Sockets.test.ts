@@ -1,0 +1,224 @@
+/** Nodes that take connections and say nothing, or fall silent later: what is open is bounded, and gone when the store is closed. */
+import { subscribe, unsubscribe } from "node:diagnostics_channel"
+import { once } from "node:events"
+import { connect, createServer, Socket } from "node:net"
+import { ChannelCredentials } from "@grpc/grpc-js"
+import { EventStore } from "@millrace/event-sourcing"
+import { KurrentDbStandIn } from "@millrace/testing/kurrentdb"
+import { Effect, type Scope, Stream } from "effect"
+import { describe, expect, it } from "vitest"
+import * as FaultProxy from "../../testing/src/FaultProxy.ts"
+import { Sockets } from "../src/eventstoredb/Sockets.ts"
+import { failsafe, freshEvents, freshStream, ids, openOn, readIds, settle } from "./Store.ts"
+
+const test = (title: string, body: Effect.Effect<unknown, unknown, Scope.Scope>) =>
+  it(title, () => Effect.runPromise(Effect.asVoid(Effect.scoped(body))))
+
+const DEADLINE = 250
+
+/** Clients that may stand beside each other: the one in use, and those before it whose calls have not ended yet. */
+const CLIENTS = 3
+
+interface Counted {
+  readonly open: () => number
+  readonly most: () => number
+  readonly made: () => number
+}
+
+/** The sockets of this process to a port, from now on. */
+const socketsTo = (port: number): Effect.Effect<Counted, never, Scope.Scope> =>
+  Effect.map(
+    Effect.acquireRelease(
+      Effect.sync(() => {
+        const open = new Set<Socket>()
+        let made = 0
+        let most = 0
+        const hear = (message: unknown) => {
+          if (typeof message !== "object" || message === null || !("socket" in message) || !(message.socket instanceof Socket)) return
+          const { socket } = message
+          socket.once("connect", () => {
+            if (socket.remotePort !== port || socket.destroyed) return
+            made++
+            open.add(socket)
+            most = Math.max(most, open.size)
+            socket.once("close", () => open.delete(socket))
+          })
+        }
+        subscribe("net.client.socket", hear)
+        return { hear, open: () => open.size, made: () => made, most: () => most }
+      }),
+      ({ hear }) => Effect.sync(() => unsubscribe("net.client.socket", hear))
+    ),
+    ({ open, made, most }) => ({ open, made, most })
+  )
+
+/** It hears everything, and never answers. */
+const silent = Effect.gen(function* () {
+  const accepted = new Set<Socket>()
+  const server = createServer((socket) => {
+    accepted.add(socket.resume())
+    socket.on("close", () => accepted.delete(socket)).on("error", () => {})
+  })
+  yield* Effect.acquireRelease(
+    Effect.promise(() => once(server.listen(0, "127.0.0.1"), "listening")),
+    () =>
+      Effect.sync(() => {
+        for (const socket of accepted) socket.destroy()
+        server.close()
+      })
+  )
+  const address = server.address()
+  return { port: typeof address === "object" && address !== null ? address.port : 0, accepted: () => accepted.size }
+})
+
+const becomes = (count: () => number, wanted: number) =>
+  failsafe(Effect.repeat(Effect.andThen(Effect.sleep(5), Effect.sync(count)), { until: (now) => now === wanted }))
+
+/** Whatever a host may ask, over and over, of a node that does not answer: how each time ends. */
+const askInVain = (connection: string, rounds: number) =>
+  Effect.gen(function* () {
+    const { store } = yield* openOn(connection, { deadline: DEADLINE })
+    const stream = freshStream()
+    const told: Array<string> = []
+    for (let round = 0; round < rounds; round++) {
+      const asked = [
+        store.append(stream, "noStream", freshEvents(1)),
+        store.lastRevision(stream),
+        Stream.runDrain(store.readAll(EventStore.start)),
+        Stream.runDrain(store.subscribe(EventStore.start))
+      ]
+      for (const { _tag } of yield* failsafe(Effect.all(asked.map(Effect.flip), { concurrency: "unbounded" }))) told.push(_tag)
+    }
+    return told
+  })
+
+describe("a node that takes connections and says nothing", () => {
+  for (const [what, options] of [
+    ["without TLS", "?tls=false"],
+    ["with TLS", "?tlsVerifyCert=false"]
+  ] as const)
+    test(
+      `${what}: each client has one socket at most, and none stays open when the store is closed`,
+      Effect.gen(function* () {
+        const node = yield* silent
+        const sockets = yield* socketsTo(node.port)
+        const told = yield* Effect.scoped(askInVain(`kurrentdb://localhost:${node.port}${options}`, 5))
+        expect(new Set(told)).toEqual(new Set(["AppendInDoubt", "StoreUnavailable"]))
+        expect(sockets.made()).toBeGreaterThan(CLIENTS)
+        expect(sockets.most()).toBeLessThanOrEqual(CLIENTS)
+        yield* becomes(sockets.open, 0)
+        yield* becomes(node.accepted, 0)
+      })
+    )
+
+  test(
+    "that is a seed among others: they name the leader, nobody waits for it, and it is left",
+    Effect.gen(function* () {
+      const node = yield* silent
+      const leader = yield* KurrentDbStandIn.serve()
+      const sockets = yield* socketsTo(node.port)
+      const connection = `kurrentdb://127.0.0.1:${node.port},127.0.0.1:${leader.port}?tls=false&gossipTimeout=60`
+      const { store } = yield* openOn(connection, { deadline: 2_000 })
+      expect((yield* store.append(freshStream(), "noStream", freshEvents(1))).revision).toBe(0)
+      expect(sockets.made()).toBe(1)
+      yield* becomes(node.accepted, 0)
+      yield* becomes(sockets.open, 0)
+    })
+  )
+
+  test(
+    "where all seeds are such: none is asked any more when the store is closed",
+    Effect.gen(function* () {
+      const nodes = [yield* silent, yield* silent] as const
+      const sockets = [yield* socketsTo(nodes[0].port), yield* socketsTo(nodes[1].port)]
+      const connection = `kurrentdb://127.0.0.1:${nodes[0].port},127.0.0.1:${nodes[1].port}?tls=false&gossipTimeout=1&discoveryInterval=10`
+      yield* Effect.scoped(askInVain(connection, 5))
+      // Longer than between two attempts
+      yield* Effect.sleep(100)
+      for (const { made, most, open } of sockets) {
+        expect(made()).toBeGreaterThan(0)
+        expect(most()).toBeLessThanOrEqual(CLIENTS)
+        yield* becomes(open, 0)
+      }
+      for (const { accepted } of nodes) yield* becomes(accepted, 0)
+    })
+  )
+})
+
+test(
+  "a socket that comes when its client is closed goes at once",
+  Effect.gen(function* () {
+    const node = yield* silent
+    const sockets = new Sockets(ChannelCredentials.createInsecure())
+    const connector = sockets._createSecureConnector({ path: `127.0.0.1:${node.port}` }, {})
+    sockets.close()
+    const late = connect(node.port, "127.0.0.1")
+    yield* Effect.promise(() => once(late, "connect"))
+    yield* Effect.promise(() => connector.connect(late))
+    expect(late.destroyed).toBe(true)
+    yield* becomes(node.accepted, 0)
+  })
+)
+
+describe("a connection that fell silent after it stood", () => {
+  for (const [what, faults] of [
+    ["either way", { up: { _tag: "blackHole" }, down: { _tag: "blackHole" } }],
+    ["towards the node", { up: { _tag: "blackHole" } }],
+    ["from the node", { down: { _tag: "blackHole" } }],
+    ["and is half open", { up: { _tag: "halfOpen" } }]
+  ] as const)
+    test(
+      `${what}: is left for a fresh one, nothing is lost or doubled, and no socket stays open`,
+      Effect.gen(function* () {
+        const node = yield* KurrentDbStandIn.serve()
+        const proxy = yield* FaultProxy.make(node.port)
+        const sockets = yield* socketsTo(proxy.port)
+        const stream = freshStream()
+        const [first, second, third] = [freshEvents(1), freshEvents(2), freshEvents(1)]
+        const written = yield* Effect.scoped(
+          Effect.gen(function* () {
+            const { store } = yield* openOn(`kurrentdb://127.0.0.1:${proxy.port}?tls=false`, { deadline: DEADLINE })
+            const following: Array<string> = []
+            yield* Effect.forkScoped(
+              Stream.runForEach(store.subscribe(EventStore.start), ({ events }) => Effect.sync(() => following.push(...ids(events))))
+            )
+            yield* store.append(stream, "noStream", first)
+            yield* becomes(() => following.length, 1)
+            proxy.set(faults)
+            expect((yield* failsafe(Effect.flip(store.append(stream, 0, second))))._tag).toBe("AppendInDoubt")
+            proxy.set()
+            expect((yield* failsafe(settle(store, stream, 0, second))).revision).toBe(2)
+            expect((yield* failsafe(settle(store, stream, 2, third))).revision).toBe(3)
+            expect(yield* readIds(store, stream)).toEqual(ids([...first, ...second, ...third]))
+            return ids([...first, ...second, ...third])
+          })
+        )
+        expect(node.log.visible(stream).map(({ id }) => id)).toEqual(written)
+        expect(sockets.made()).toBeGreaterThan(1)
+        expect(sockets.most()).toBeLessThanOrEqual(CLIENTS)
+        yield* becomes(sockets.open, 0)
+      })
+    )
+})
+
+test(
+  "closing is soon over, and final, where a node never answers what was sent",
+  Effect.gen(function* () {
+    const node = yield* silent
+    const sockets = yield* socketsTo(node.port)
+    const began = performance.now()
+    const late = yield* Effect.scoped(
+      Effect.gen(function* () {
+        const { store } = yield* openOn(`kurrentdb://127.0.0.1:${node.port}?tls=false`, { deadline: DEADLINE })
+        yield* Effect.forkDetach(Effect.exit(store.append(freshStream(), "noStream", freshEvents(1))), { startImmediately: true })
+        yield* becomes(node.accepted, 1)
+        return store.append(freshStream(), "noStream", freshEvents(1))
+      })
+    )
+    expect(performance.now() - began).toBeLessThan(5_000)
+    yield* becomes(sockets.open, 0)
+    expect((yield* Effect.flip(late))._tag).toBe("StoreUnavailable")
+    expect(sockets.made()).toBe(1)
+    yield* becomes(node.accepted, 0)
+  })
+)
