@@ -20,7 +20,7 @@ export type { JobAnswer, JobDefinition, JobLimits, JobOutcome, RunningJob } from
 export { JobRunner, type RunnerOptions, type RunnerStatus } from "./jobs/JobRunner.ts"
 export { Jobs, type JobsOptions } from "./jobs/Jobs.ts"
 export { type FilesStatus, JobUpkeep, type UpkeepOptions } from "./jobs/JobUpkeep.ts"
-export type { Family as JobFamily, JobView } from "./jobs/JobView.ts"
+export type { Family as JobFamily, JobView, ReadError as JobReadError } from "./jobs/JobView.ts"
 export * as Schedule from "./jobs/Schedule.ts"
 export * as Account from "./ledger/Account.ts"
 export { AccountEvent, type EventOf, RefundReason } from "./ledger/AccountEvent.ts"

@@ -109,7 +109,7 @@ export const make = (store: Service, options: Options = {}): FaultyEventStore =>
           Effect.tap(send, () => tell(`${arrived}ok`)),
           ({ _tag }) => tell(arrived + _tag)
         )
-      const inDoubt = Effect.fail(new EventStore.AppendInDoubt({ stream, reason: fault ?? "" }))
+      const inDoubt = Effect.suspend(() => Effect.fail(new EventStore.AppendInDoubt({ stream, reason: fault ?? "" })))
       const happens = Effect.suspend((): ReturnType<Service["append"]> => {
         switch (fault) {
           case undefined:

@@ -1,16 +1,17 @@
 /**
- * What is true of every account's events, always, whatever led to them. Bookkeeping of its own, kept from the events alone, except
+ * What is true of every account's and every job's events, always, whatever led to them. Bookkeeping of its own, kept from the events alone, except
  * for the rules `postings` and `fold`, which hold the real fold and the real postings against each other.
  */
-import { Account, type AccountEvent, type EventOf, Lots, Postings } from "@millrace/core"
+import { Account, type AccountEvent, type EventOf, Job, Lots, Postings } from "@millrace/core"
 import { StreamName } from "@millrace/event-sourcing"
+import { JobBooks, type JobRule } from "./JobBooks.ts"
 
-/** An account event as it stands in a log. */
+/** An event of an account or a job as it stands in a log. */
 export interface Recorded {
   readonly stream: string
   /** Its place in the stream, by default counted from 0. */
   readonly revision?: number
-  readonly event: AccountEvent
+  readonly event: AccountEvent | Job.JobEvent
   /** When it was decided: milliseconds since 1970. */
   readonly at: number
 }
@@ -40,18 +41,42 @@ export type Rule =
   | "nothing is held while suspended or closed"
   | "postings sum to zero and equal the fold"
   | "the fold can be made"
+  | JobRule
 
-/** All violations, in the order of the log; of events of many accounts or of one. It never throws. */
+const JOB = `${Job.Job.category}-`
+
+/** Events of jobs belong to streams of theirs. */
+const isOfJob = (recorded: Recorded): recorded is Recorded & { readonly event: Job.JobEvent } => recorded.stream.startsWith(JOB)
+const isOfAccount = (recorded: Recorded): recorded is Recorded & { readonly event: AccountEvent } => !isOfJob(recorded)
+
+/**
+ * All violations, in the order of the log; of events of many accounts or of one, of jobs, or of both: then also of what they have to do
+ * with each other. It never throws.
+ */
 export const invariants = (events: Iterable<Recorded>): ReadonlyArray<Violation> => {
   const violations: Array<Violation> = []
   const accounts = new Map<string, Books>()
-  for (const { stream, revision, event, at } of events) {
+  const all = [...events]
+  const jobs = new JobBooks({ accounts: all.some(isOfAccount), jobs: all.some(isOfJob) })
+  const revisions = new Map<string, number>()
+  for (const recorded of all) {
+    if (isOfJob(recorded)) {
+      const { at, event, stream } = recorded
+      const revision = recorded.revision ?? (revisions.get(stream) ?? -1) + 1
+      revisions.set(stream, revision)
+      jobs.enter(stream.slice(JOB.length), event, at, (rule, detail) =>
+        violations.push({ stream, revision, rule, detail: `${event._tag}: ${detail}` })
+      )
+    }
+    if (!isOfAccount(recorded)) continue
+    const { stream, revision, event, at } = recorded
     const books = accounts.get(stream) ?? new Books(StreamName.isStreamName(stream) ? StreamName.id(stream) : stream)
     accounts.set(stream, books)
     books.revision = revision ?? books.revision + 1
     const report = (rule: Rule, detail: string) =>
       violations.push({ stream, revision: books.revision, rule, detail: `${event._tag}: ${detail}` })
     books.enter(event, at, report)
+    jobs.follow(event, report)
   }
   return violations
 }
@@ -97,7 +122,9 @@ class Books {
   readonly #made = new Set<string>()
   readonly #charges = new Map<string, Charge>()
   readonly #debts = new Map<string, number>()
+  /** When the key of a success was used last: by a call as it succeeded, by a job as it was held for. */
   readonly #successes = new Map<string, number>()
+  readonly #heldAt = new Map<string, number>()
   /** Until when credits live that a hold's end brought back into expired lots, by its name. */
   readonly #renewals = new Map<string, number>()
   readonly #trials = new Map<string, number>()
@@ -248,6 +275,7 @@ class Books {
     if (this.#status !== "open") report("nothing is held while suspended or closed", this.#status)
     if (this.#owed() > 0) report("debt is repaid by paid lots, and nothing is held in debt", `${this.#owed()} is owed`)
     this.#made.add(reservationId)
+    this.#heldAt.set(reservationId, this.#at)
     this.#holds.set(reservationId, event)
     for (const { lotId, amount } of parts) {
       const lot = this.#lot(lotId, report)
@@ -283,8 +311,9 @@ class Books {
     this.#charges.set(reservationId, { charged, parts, givenBack: [] })
     if (hold.keyHash === undefined) return
     const before = this.#successes.get(hold.keyHash)
-    if (before !== undefined && at - before < DAY) report("one success for each idempotency key and day", reservationId)
-    this.#successes.set(hold.keyHash, at)
+    const since = hold.jobId === undefined ? at : (this.#heldAt.get(reservationId) ?? at)
+    if (before !== undefined && since - before < DAY) report("one success for each idempotency key and day", reservationId)
+    this.#successes.set(hold.keyHash, since)
   }
 
   #released(event: EventOf<"Refunded">, at: number, report: Report): void {

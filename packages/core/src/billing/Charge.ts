@@ -398,12 +398,14 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
   const endOf = Effect.fnUntraced(function* (
     accountId: string,
     { state, at }: Aggregate.Current<Account>,
-    { reservationId, revision }: StoredReply
+    { job, reservationId, revision }: StoredReply
   ) {
     const account = Decisions.asOf(state, at)
     if (HashMap.has(account.holds, reservationId)) return "open"
     const end = outcome(account, reservationId) ?? (yield* ledger.ending(accountId, reservationId, revision))
-    return end !== undefined && "charged" in end ? end : "refunded"
+    if (end !== undefined && "charged" in end) return end
+    // A job that began has its key, whatever operation is called under it next; one that did not was abandoned
+    return job === true && end?.reason !== "abandoned" ? "ended" : "refunded"
   })
 
   // 3, the work itself, is in Work.ts. 4 and 5: keep the reply, settle
@@ -455,8 +457,17 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
     )
   }
 
-  const keep = (accountId: string, { reservationId, requestId }: Decisions.Reserve, key: Key, revision: number, { data }: Done) =>
-    replies.keep(accountId, key.hash, { reservationId, requestId, fingerprint: key.fingerprint, revision, data }, isOver(accountId))
+  const keep = (accountId: string, { job, reservationId, requestId }: Decisions.Reserve, key: Key, revision: number, { data }: Done) => {
+    const reply = {
+      reservationId,
+      requestId,
+      fingerprint: key.fingerprint,
+      revision,
+      data,
+      ...(job === undefined ? {} : { job: true as const })
+    }
+    return replies.keep(accountId, key.hash, reply, isOver(accountId))
+  }
 
   /** Another attempt's reply that will never be replayed. */
   const isOver = (accountId: string) => (there: StoredReply) =>

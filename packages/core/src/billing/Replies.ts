@@ -14,7 +14,9 @@ export const StoredReply = Schema.Struct({
   /** Revision of the hold in its account's stream: where to look for its end. */
   revision: Schema.Int,
   /** The reply's data as JSON text; null when it was too large to keep. */
-  data: Schema.NullOr(Schema.String)
+  data: Schema.NullOr(Schema.String),
+  /** That of a job. */
+  job: Schema.optionalKey(Schema.Literal(true))
 })
 export type StoredReply = typeof StoredReply.Type
 

@@ -1,10 +1,11 @@
 /** Those who run the place: they grant and take back, suspend and reinstate, refund out of goodwill, change prices, and look. */
-import { Credits, Decisions, Ledger, type Lots, type Operation, PricePlan, Registration } from "@millrace/core"
-import { Effect, Equal, Exit, type HashMap } from "effect"
+import { Credits, Decisions, Ledger, Lots, type Operation, PricePlan, Registration } from "@millrace/core"
+import { Effect, Equal, Exit, HashMap } from "effect"
 import type * as SeededRandom from "../SeededRandom.ts"
-import { type Call, type Town, tagOf } from "./Callers.ts"
+import { type Call, tagOf } from "./Callers.ts"
 import type { Host, Services } from "./Host.ts"
-import type { Witness } from "./Witness.ts"
+import type { Bureau } from "./JobCallers.ts"
+import type { Attempted } from "./JobUpstream.ts"
 
 /** A grant that was asked for. */
 export interface Grant {
@@ -15,12 +16,11 @@ export interface Grant {
   readonly told: string
 }
 
-export interface Office<Op extends Operation.Any> extends Town<Op> {
-  readonly witness: Witness
-  readonly accounts: ReadonlyArray<string>
+export interface Office<Op extends Operation.Any> extends Bureau<Op> {
+  /** At jobs, in the order in which they began. */
+  readonly attempts: ReadonlyArray<Attempted>
   readonly operations: ReadonlyArray<string>
   readonly grants: Array<Grant>
-  readonly violated: (what: string) => void
 }
 
 const REASON = { actor: "administrator", reason: "simulated" }
@@ -33,7 +33,9 @@ export const act = <Op extends Operation.Any>(office: Office<Op>, random: Seeded
     const up = hosts.filter((host) => host.isUp)
     const host = up[random.below(Math.max(1, up.length))]
     if (host === undefined) return Effect.void
-    const lots = [...namesIn(witness.states(accountId).at(-1)?.paidLots)]
+    const paidLots = witness.states(accountId).at(-1)?.paidLots
+    const lots = namesIn(paidLots)
+    const clawedBack = paidLots === undefined ? [] : namesIn(HashMap.filter(paidLots, (lot) => lot.clawedBack > 0))
     const lotId = lots[random.below(Math.max(1, lots.length))] ?? "lot_none"
     const some = random.chance(0.5) ? undefined : Credits.of(1 + random.below(30_000))
     const ledger = <A, E>(use: (ledger: Ledger["Service"]) => Effect.Effect<A, E>) => Effect.flatMap(Ledger, use)
@@ -67,13 +69,15 @@ export const act = <Op extends Operation.Any>(office: Office<Op>, random: Seeded
           )
         )
       case 12:
-      case 13:
+      case 13: {
+        const clawed = clawedBack[random.below(Math.max(1, clawedBack.length))] ?? lotId
         return Effect.asVoid(
           ask(
-            `reverses ${lotId}`,
-            ledger(({ execute }) => execute(accountId, Decisions.reverseClawback(lotId, some), REASON))
+            `reverses ${clawed}`,
+            ledger(({ execute }) => execute(accountId, Decisions.reverseClawback(clawed, some), REASON))
           )
         )
+      }
       case 14:
       case 15:
       case 16: {
@@ -134,7 +138,10 @@ const grant = <Op extends Operation.Any>(office: Office<Op>, accountId: string, 
     const amount = before?.amount ?? 1_000 * (1 + random.below(20))
     const lives = random.pick([null, 2_000, 45_000, 600_000, 86_400_000])
     const source = random.pick<Lots.LotSource>(["topup", "topup", "subscription", "promotion"])
-    const terms = { lotId, amount: Credits.of(amount), source, expiresAt: lives === null ? null : world.now + lives } as const
+    const terms = {
+      ...{ lotId, amount: Credits.of(amount), source, expiresAt: lives === null ? null : world.now + lives },
+      ...(Lots.isPaid(source) ? { paymentRef: `payment of ${lotId}` } : {})
+    }
     const place = grants.push({ accountId: to, lotId, amount, told: "Disconnected" }) - 1
     const exit = yield* ask(
       `grants ${lotId} of ${amount} (${source})`,
@@ -145,7 +152,7 @@ const grant = <Op extends Operation.Any>(office: Office<Op>, accountId: string, 
 
 /** Looks at an account, which must be shown as it was at some instant since it was asked for. */
 export const look = <Op extends Operation.Any>(
-  { violated, witness, world }: Office<Op>,
+  { violated, witness, world }: Pick<Office<Op>, "violated" | "witness" | "world">,
   accountId: string,
   host: Host<Op>
 ): Effect.Effect<void> =>

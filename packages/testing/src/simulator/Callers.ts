@@ -108,8 +108,12 @@ export const place = <Op extends Operation.Any>(
 /** Errors that no retry mends. */
 const FINAL = new Set(["KeyReused", "CostExceedsLimit", "InvalidInput", "NotFound"])
 
-/** Wants something until it has it, or has had enough. */
-export const insist = <Op extends Operation.Any>(town: Town<Op>, intent: Intent, random: SeededRandom.SeededRandom): Effect.Effect<void> =>
+/** Wants something until it has it, or has had enough; answers the call that had it. */
+export const insist = <Op extends Operation.Any>(
+  town: Town<Op>,
+  intent: Intent,
+  random: SeededRandom.SeededRandom
+): Effect.Effect<Call | undefined> =>
   Effect.gen(function* () {
     const attempts = 1 + (intent.key === undefined ? random.below(6) >> 2 : random.below(6))
     for (let i = 0; i < attempts; i++) {
@@ -118,8 +122,9 @@ export const insist = <Op extends Operation.Any>(town: Town<Op>, intent: Intent,
       const host = up[own.below(Math.max(1, up.length))]
       const call = host && (yield* place(town, host, intent, own))
       const answer = call?.told?.answer
-      if (answer !== undefined && (Exit.isSuccess(answer) || FINAL.has(tagOf(answer) ?? ""))) return
-      if (town.over()) return
+      if (answer !== undefined && (Exit.isSuccess(answer) || FINAL.has(tagOf(answer) ?? ""))) return call
+      if (town.over()) return undefined
       yield* Effect.sleep(own.below(own.pick([100, 2_000, 10_000, 90_000])))
     }
+    return undefined
   })

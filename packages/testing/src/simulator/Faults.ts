@@ -1,6 +1,7 @@
 /** How bad a day it is: drawn from the seed, each kind of fault often not at all, for what never fails hides what rarely does. */
 import type * as FaultyEventStore from "../FaultyEventStore.ts"
 import type * as SeededRandom from "../SeededRandom.ts"
+import type { Stage } from "./Network.ts"
 
 /** Probabilities, where nothing else is said. */
 export interface Faults {
@@ -16,6 +17,8 @@ export interface Faults {
   readonly hangUps: number
   /** For each step: a host crashes, is restarted, stands still for a while, or hears nothing of its event store. */
   readonly hosts: number
+  /** For each step: a host's clock is set, forwards or back, within `skew`. */
+  readonly clocks: number
   /** For each step: the whole world sleeps for minutes, hours or days. */
   readonly leaps: number
   /** The longest way to a store and back, milliseconds. */
@@ -32,6 +35,8 @@ export interface Faults {
   readonly late: "withhold" | "charge"
   /** What happens to the appends of all hosts together, counted from 1 when faults begin, besides what chance does. */
   readonly appends?: Readonly<Record<number, FaultyEventStore.Fault>>
+  /** A host crashes at this stage of the so many-th write of all hosts together, counted from 1, and is started again a little later. */
+  readonly crash?: { readonly write: number; readonly stage: Stage }
 }
 
 export const none: Faults = {
@@ -41,6 +46,7 @@ export const none: Faults = {
   upstreams: 0,
   hangUps: 0,
   hosts: 0,
+  clocks: 0,
   leaps: 0,
   delay: 5,
   lateBy: 1_000,
@@ -68,6 +74,7 @@ export const draw = (random: SeededRandom.SeededRandom): Faults => {
     skew: random.pick([0, 20, 2_000]),
     disorder: random.pick([0, 0.1, 1]),
     yieldEvery: random.pick([2_048, 2_048, 64, 9]),
-    late: random.pick(["withhold", "charge"])
+    late: random.pick(["withhold", "charge"]),
+    clocks: rate(0.1)
   }
 }

@@ -1,10 +1,11 @@
 /** What happens at each step: callers and administrators do something, and now and then a host is disturbed. */
-import { Credits, type Operation } from "@millrace/core"
+import { Credits, Job, type Operation } from "@millrace/core"
 import { Effect } from "effect"
 import type * as SeededRandom from "../SeededRandom.ts"
 import { act, type Office } from "./Administrators.ts"
 import { type Intent, insist } from "./Callers.ts"
 import type { Host } from "./Host.ts"
+import { follow, jobOf, known, wait } from "./JobCallers.ts"
 import type { Stage } from "./Network.ts"
 import type { Workload } from "./Workload.ts"
 
@@ -26,7 +27,8 @@ export const happening = <Op extends Operation.Any>(
     const what = random.below(20)
     const wanted = (): Intent => {
       const { operation, input } = random.pick(offers)
-      const asked = input(random)
+      const jobs = office.witness.jobs.size === 0 ? [] : known(office).map(({ jobId }) => jobId)
+      const asked = input(random, jobs)
       const intent: Intent = {
         accountId: random.pick(nonEmpty(accounts)),
         operation: operation.key,
@@ -39,10 +41,15 @@ export const happening = <Op extends Operation.Any>(
       return intent
     }
     const again = (): Intent => intents[random.below(Math.max(1, intents.length))] ?? wanted()
+    const pursued = (intent: Intent, random: SeededRandom.SeededRandom) =>
+      Effect.flatMap(insist(office, intent, random), (call) => {
+        const job = call && jobOf(call, office.familyOf)
+        return job === undefined ? Effect.void : follow(office, job, random.fork("follow"))
+      })
     const crowd = (intents: ReadonlyArray<Intent>) =>
-      Effect.forEach(intents, (intent, i) => insist(office, intent, random.fork(`${i}`)), { concurrency: "unbounded", discard: true })
-    if (what < 9) return insist(office, wanted(), random)
-    if (what < 12) return insist(office, again(), random)
+      Effect.forEach(intents, (intent, i) => pursued(intent, random.fork(`${i}`)), { concurrency: "unbounded", discard: true })
+    if (what < 9) return pursued(wanted(), random)
+    if (what < 12) return pursued(again(), random)
     if (what < 15) {
       const intent = random.chance(0.5) ? wanted() : again()
       return crowd(Array.from({ length: 2 + random.below(3) }, () => intent))
@@ -55,11 +62,25 @@ export const happening = <Op extends Operation.Any>(
     return act(office, random)
   })
 
+/** Stops a host in order. Where nothing keeps it from it, none of its jobs is left to wait for the end of a lease. */
+const stopped = <Op extends Operation.Any>({ attempts, violated, witness, world }: Office<Op>, host: Host<Op>) =>
+  Effect.gen(function* () {
+    const { process } = host
+    const since = { at: world.now, faults: host.faults }
+    if (!(yield* host.stop)) return violated(`${host.name} does not stop`)
+    if (process === undefined || process.crashed || !host.isServed(since)) return
+    for (const attempt of attempts) {
+      const state = witness.job(attempt.jobId).states.at(-1)
+      if (attempt.process === process && !attempt.isDeaf && state?.status === "running" && state.attempt === attempt.attempt)
+        violated(`${process.name} stopped, and did not hand ${attempt.jobId} back`)
+    }
+  })
+
 /** A host crashes, now or at a write to come; is restarted; stands still; or is cut off. Those that went come again. */
 export const disturbed = <Op extends Operation.Any>(
+  office: Office<Op>,
   host: Host<Op>,
-  random: SeededRandom.SeededRandom,
-  violated: (what: string) => void
+  random: SeededRandom.SeededRandom
 ): Effect.Effect<void> =>
   Effect.gen(function* () {
     switch (random.below(7)) {
@@ -76,10 +97,14 @@ export const disturbed = <Op extends Operation.Any>(
         return host.pause(random.below(random.pick([2_000, 120_000])))
       case 4:
       case 5:
-        return host.cutOff(random.below(12), random.below(random.pick([4_000, 20_000, 240_000])))
+        return host.cutOff(random.below(12), random.below(random.pick([4_000, 20_000, 240_000])), random.pick(["whole", "oneWay"]))
       default:
-        if (!(yield* host.stop)) violated(`${host.name} does not stop`)
+        yield* stopped(office, host)
     }
     yield* Effect.sleep(random.below(random.pick([10, 3_000, 60_000])))
     yield* host.start
+    // Whoever waits for a job may come to it before it knows of anything
+    const open = known(office).filter(({ jobId }) => Job.isOpen(office.witness.job(jobId).states.at(-1) ?? Job.Job.initial))
+    const job = open[random.fork("waits").below(Math.max(1, open.length))]
+    if (job !== undefined) yield* wait(office, host, job, 60_000)
   })

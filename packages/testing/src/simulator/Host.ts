@@ -1,6 +1,7 @@
 /** A host of the simulated world: all of Millrace in one process, which starts, is asked, stands still, stops in order, or dies. */
 import { createHash } from "node:crypto"
 import {
+  BlobStore,
   Charge,
   Ids,
   type Ledger,
@@ -10,23 +11,34 @@ import {
   type OperationError,
   type PricePlan,
   RandomBytes,
-  type Registration
+  type Registration,
+  Vault
 } from "@millrace/core"
 import { type Aggregate, EventIds, EventStore, StateStore } from "@millrace/event-sourcing"
-import { Cause, Context, Data, Effect, Exit, Layer, Logger, Random, Scope } from "effect"
+import { Cause, Context, Data, type Duration, Effect, Exit, Layer, Logger, Random, Scope, Stream } from "effect"
 import type * as FaultyEventStore from "../FaultyEventStore.ts"
 import type * as SeededRandom from "../SeededRandom.ts"
+import * as Desk from "./Desk.ts"
 import type { Faults } from "./Faults.ts"
 import * as Network from "./Network.ts"
-import { type Dressed, dress, type Input, type Weather } from "./Upstream.ts"
-import type { Workload } from "./Workload.ts"
+import { type Dressed, dress, type Input, undressed } from "./Upstream.ts"
+import type { Climate } from "./Weather.ts"
+import type { OfHost, Workload } from "./Workload.ts"
 import type { Process, World } from "./World.ts"
 
 /** The host went away before it answered. */
 export class Disconnected extends Data.TaggedError("Disconnected")<{}> {}
 
+/** Whatever a host fails with. */
+export interface Failure {
+  readonly _tag: string
+}
+
 /** What callers and administrators use of a host. */
-export type Services = Charge.Charge | Ledger | PricePlan.PriceBook | Registration
+export type Services = Charge.Charge | Ledger | PricePlan.PriceBook | Registration | OfHost
+
+/** Files as jobs stored them: SHA-256 in hex, by their names in the store. */
+export type Files = Map<string, string>
 
 /** What all hosts have in common. */
 export interface Site<Op extends Operation.Any> {
@@ -35,9 +47,14 @@ export interface Site<Op extends Operation.Any> {
   readonly states: StateStore.StateStore["Service"]
   readonly faults: Faults
   readonly workload: Workload<Op>
-  readonly weather: Weather
+  readonly weather: Climate
   readonly random: SeededRandom.SeededRandom
   readonly accounts: Pick<Aggregate.Options<never>, "queueLimit" | "batchLimit" | "idleAfter">
+  readonly jobs: Millrace.JobOptions
+  readonly blobs: Network.Blobs
+  readonly files: Files
+  /** Writes so far of hosts that may crash by plan, at each stage. */
+  readonly writes: Record<Network.Stage, number>
   /** Told of what a host logs as a warning or worse. */
   readonly complained: (host: string, message: string) => void
 }
@@ -68,7 +85,8 @@ export class Host<Op extends Operation.Any> {
   #fuse: { stage: Network.Stage; writes: number; blows: () => void } | undefined
   /** Traces of the event store's faults, already told. */
   #told = 0
-  #cut: ((millis: number) => Effect.Effect<void>) | undefined
+  #cutUntil = 0
+  #cut: ReturnType<typeof Network.faultyEvents>["cut"] | undefined
   #faulty: FaultyEventStore.FaultyEventStore | undefined
 
   constructor(name: string, site: Site<Op>) {
@@ -83,6 +101,18 @@ export class Host<Op extends Operation.Any> {
   /** Whatever fails here now has ended with this process. */
   get process(): Process | undefined {
     return this.#life?.process
+  }
+
+  /** Whether since then, in this life, the event store served it, and it was not kept from asking. */
+  isServed(since: { readonly at: number; readonly faults: number }): boolean {
+    const { faults, world } = this.#site
+    const { resumedAt = 0 } = this.#process ?? {}
+    return faults.appends === undefined && this.faults === since.faults && Math.max(this.#cutUntil, resumedAt, world.leptTo) < since.at
+  }
+
+  /** How often the event store failed it in this life. */
+  get faults(): number {
+    return (this.#faulty?.trace ?? []).filter(({ outcome }) => outcome !== "ok").length
   }
 
   /** From now on its stores serve it without faults, in every life, and it does not crash by itself. */
@@ -105,7 +135,7 @@ export class Host<Op extends Operation.Any> {
   })
 
   readonly #starts: Effect.Effect<void> = Effect.suspend(() => {
-    const { world, faults, random, workload, weather, accounts, complained } = this.#site
+    const { world, faults, random, workload, weather, accounts, complained, jobs, blobs, files } = this.#site
     const name = `${this.name}.${this.#lives++}`
     const own = random.fork(name)
     const process = world.process(
@@ -127,13 +157,17 @@ export class Host<Op extends Operation.Any> {
       Layer.succeed(StateStore.StateStore, Network.states(line, states)),
       Layer.orDie(MasterKey.layer(MASTER))
     )
+    const offered: ReadonlyArray<Operation.Any> = workload.offers.map(({ operation }) => operation)
+    const desk = Desk.make(offered)
+    const shelf = Network.shelf(line, blobs, faults, own.fork("blobs"), () => this.#calm)
+    const base = Layer.provideMerge(desk.length === 0 ? noFiles : fileStore(shelf, files), stores)
     let operations: ReadonlyArray<Dressed> = []
     const layer = Layer.unwrap(
       Effect.map(Layer.build(workload.services), (services) => {
-        operations = workload.offers.map(({ operation }) => dress(operation, services, weather))
-        return Millrace.layer({ operations, late: faults.late, recovery: RECOVERY, accounts })
+        operations = [...offered.map((operation) => dress(operation, services, { ...weather, process })), ...desk.map(undressed)]
+        return Millrace.layer({ operations, late: faults.late, recovery: RECOVERY, accounts, jobs })
       })
-    ).pipe(Layer.provide(stores))
+    ).pipe(Layer.provideMerge(base))
     const scope = Scope.makeUnsafe()
     const built = Layer.buildWithMemoMap(layer, Layer.makeMemoMapUnsafe(), scope)
     world.say(name, "starts")
@@ -154,7 +188,7 @@ export class Host<Op extends Operation.Any> {
   /** Asks it something; `Disconnected` when it is down, or dies before it answers. */
   request<A, E>(effect: Effect.Effect<A, E, Services>): Effect.Effect<A, E | Disconnected> {
     return Effect.suspend((): Effect.Effect<A, E | Disconnected> => {
-      const gone = Effect.fail(new Disconnected())
+      const gone = Effect.suspend(() => Effect.fail(new Disconnected()))
       if (this.#life === undefined) return gone
       const { process, services } = this.#life
       return process.ask(this.#site.world.outside, effect, services, gone)
@@ -174,6 +208,46 @@ export class Host<Op extends Operation.Any> {
     return this.request(Effect.onExit(run, () => Effect.sync(ended)))
   }
 
+  /** Waits for a job as the call that made it may, and is answered as that would be then. */
+  answer(
+    operation: string,
+    accountId: string,
+    jobId: string,
+    within: Duration.Input
+  ): Effect.Effect<{ readonly data: string; readonly ended: boolean }, Failure> {
+    const job = this.#life?.operations.find(({ key }) => key === operation)?.job
+    if (job === undefined) return Effect.fail(new Disconnected())
+    return this.request(job.answer(accountId, jobId, within))
+  }
+
+  /** A whole file: SHA-256 of its bytes in hex. */
+  download(
+    operation: string,
+    accountId: string,
+    jobId: string,
+    requestId: string
+  ): Effect.Effect<{ readonly tag: string; readonly hash: string }, Failure> {
+    const file = this.#life?.operations.find(({ key }) => key === operation)?.download
+    if (file === undefined) return Effect.fail(new Disconnected())
+    return this.request(
+      Effect.gen(function* () {
+        const { read, tag } = yield* file({ job: jobId }, { accountId, requestId })
+        const sha = createHash("sha256")
+        yield* Stream.runForEach(yield* read(), (bytes) => Effect.sync(() => void sha.update(bytes)))
+        return { tag, hash: sha.digest("hex") }
+      })
+    )
+  }
+
+  /** Its clock is set, forwards or back, by no more than clocks may be apart. */
+  setClock(random: SeededRandom.SeededRandom): void {
+    const { faults, world } = this.#site
+    if (this.#life === undefined) return
+    const skew = random.below(faults.skew + 1)
+    world.say(this.#life.process.name, `has its clock ${skew} ms ahead`)
+    this.#life.process.setClock(skew)
+  }
+
   /** Ends it at once, in the middle of everything. */
   crash(why: string): void {
     const process = this.#process
@@ -182,6 +256,7 @@ export class Host<Op extends Operation.Any> {
     this.tellFaults()
     this.#life = undefined
     this.#fuse = undefined
+    process.crashed = true
     process.kill()
   }
 
@@ -190,12 +265,13 @@ export class Host<Op extends Operation.Any> {
     this.#light(stage, writes, () => this.crash(`when a write is ${stage}`))
   }
 
-  /** After so many writes from now it hears nothing certain of the event store for a while, whatever becomes of what it writes. */
-  cutOff(writes: number, millis: number): void {
+  /** After so many writes from now it hears nothing certain of the event store for a while; `oneWay`: some of what it writes arrives. */
+  cutOff(writes: number, millis: number, how: "whole" | "oneWay"): void {
     this.#light("arrived", writes, () => {
       const { world } = this.#site
       world.say(this.name, `has no event store for ${millis} ms`)
-      if (this.#cut !== undefined) world.outside.fork(this.#cut(millis), Context.empty())
+      this.#cutUntil = world.now + millis
+      if (this.#cut !== undefined) world.outside.fork(this.#cut(millis, how), Context.empty())
     })
   }
 
@@ -237,12 +313,38 @@ export class Host<Op extends Operation.Any> {
 
   #burn(process: Process, stage: Network.Stage): void {
     this.tellFaults()
+    const { faults, world, writes } = this.#site
+    if (!this.#calm && faults.crash?.stage === stage && ++writes[stage] === faults.crash.write) {
+      this.crash(`by plan, when a write is ${stage}`)
+      world.outside.fork(Effect.delay(this.start, 5_000), Context.empty())
+      return
+    }
     const fuse = this.#fuse
     if (fuse?.stage !== stage || process !== this.#process || fuse.writes-- > 0) return
     this.#fuse = undefined
     fuse.blows()
   }
 }
+
+/** A place for files whose own documents are those of all hosts, and a note of what was put there. */
+const fileStore = (shelf: BlobStore.Shelf, files: Files) =>
+  Layer.effect(
+    BlobStore.BlobStore,
+    Effect.map(BlobStore.make(shelf), (store) =>
+      BlobStore.BlobStore.of({
+        ...store,
+        put: (subject, content, named) =>
+          Effect.tap(store.put(subject, content, named), ({ id }) =>
+            Effect.sync(() => {
+              if (!Stream.isStream(content)) files.set(id, createHash("sha256").update(content).digest("hex"))
+            })
+          )
+      })
+    )
+  ).pipe(Layer.provide(Vault.Vault.layer))
+
+/** Where nothing is a job, nothing is stored. */
+const noFiles = Layer.mock(BlobStore.BlobStore, {})
 
 const tagOf = (cause: Cause.Cause<unknown>): string => {
   const error = Cause.squash(cause)

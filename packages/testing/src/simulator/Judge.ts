@@ -1,13 +1,17 @@
 /** Holds what everybody was told against what is in the log. */
 import { hash } from "node:crypto"
 import { type Account, type Charge, Decisions, type EventOf, Lots, PricePlan } from "@millrace/core"
-import { EventCodec, type EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
+import { EventCodec, type EventStore, StreamName } from "@millrace/event-sourcing"
 import { Cause, Exit, HashMap, Option } from "effect"
 import { invariants } from "../Invariants.ts"
 import type { Grant } from "./Administrators.ts"
 import { type Call, tagOf } from "./Callers.ts"
+import * as Desk from "./Desk.ts"
 import type { Faults } from "./Faults.ts"
-import { BUG, type Delivery } from "./Upstream.ts"
+import type { Told } from "./JobCallers.ts"
+import { judgeAccepted, judgeActs, judgeJobs, judgeTidings } from "./JobJudge.ts"
+import type { Attempted } from "./JobUpstream.ts"
+import { BUG, type Delivery } from "./Weather.ts"
 import type { Arrival, Witness } from "./Witness.ts"
 import type { Process } from "./World.ts"
 
@@ -23,6 +27,14 @@ export interface Evidence {
   readonly promised: ReadonlySet<string>
   /** The whole log. */
   readonly log: ReadonlyArray<EventStore.RecordedEvent>
+  readonly attempts: ReadonlyArray<Attempted>
+  readonly tidings: ReadonlyArray<Told>
+  /** When faults ended, and how many events were in the log then; undefined until then. */
+  readonly calm: { readonly at: number; readonly place: number } | undefined
+  /** When all is looked at. */
+  readonly end: number
+  /** Whose documents can still be opened. */
+  readonly keys: ReadonlySet<string>
 }
 
 type Report = (what: string) => void
@@ -79,8 +91,7 @@ export const verdict = (evidence: Evidence): ReadonlyArray<string> => {
   const found: Array<string> = []
   const report: Report = (what) => void found.push(what)
   const { witness, calls, grants, log } = evidence
-  for (const { stream, revision, rule, detail } of invariants(witness.arrivals)) report(`${stream} ${revision}: ${rule}: ${detail}`)
-  chains(log, report)
+  for (const { stream, revision, rule, detail } of invariants(witness.all)) report(`${stream} ${revision}: ${rule}: ${detail}`)
   const ledgers = new Ledgers(witness.arrivals)
   for (const { hold, end, stream } of ledgers.byId.values())
     if (end === undefined) report(`${stream}: the hold ${hold.reservationId} of ${hold.requestId} has no end, due at ${hold.expiresAt}`)
@@ -88,16 +99,9 @@ export const verdict = (evidence: Evidence): ReadonlyArray<string> => {
   for (const call of calls) judge(call, evidence, ledgers, plan, report)
   keys(calls, ledgers, report)
   minted(witness.arrivals, grants, report)
+  judgeJobs(evidence, ledgers, report)
+  judgeTidings(evidence, ledgers, report)
   return found
-}
-
-const chains = (log: ReadonlyArray<EventStore.RecordedEvent>, report: Report): void => {
-  const hashes = new Map<string, string>()
-  for (const event of log) {
-    if (!HashChain.verify(hashes.get(event.stream) ?? HashChain.start(event.stream), event))
-      report(`${event.stream}: the chain breaks at ${event.revision}`)
-    hashes.set(event.stream, HashChain.hashOf(event))
-  }
 }
 
 /** Errors after which a call may have been charged: a retry under its key tells. */
@@ -119,7 +123,10 @@ const judge = (call: Call, evidence: Evidence, ledgers: Ledgers, plan: Plan, rep
     return
   }
   const { answer } = told
+  if (Desk.actOf(intent.operation) !== undefined) judgeActs(call, evidence, ledgers, wrong)
   if (Exit.isSuccess(answer)) {
+    if (answer.value.job !== undefined) return judgeAccepted(call, evidence, ledgers, wrong)
+    if (Desk.actOf(intent.operation) !== undefined) return
     const reply = answer.value
     const original = reply.replayed ? ledgers.of(reply.requestId) : own
     const [charge] = original.filter(({ success }) => success !== undefined)
@@ -158,7 +165,7 @@ const judge = (call: Call, evidence: Evidence, ledgers: Ledgers, plan: Plan, rep
       if (!isKnownBug(answer.cause)) wrong(`died: ${Cause.pretty(answer.cause)}`)
       break
     case "ReplyUnavailable":
-      wrong("is told that a reply is gone, which was kept")
+      if (!isForgotten(call, evidence, ledgers)) wrong("is told that a reply is gone, which was kept")
       break
     case "KeyReused": {
       const other = evidence.calls.some(
@@ -183,12 +190,36 @@ const judge = (call: Call, evidence: Evidence, ledgers: Ledgers, plan: Plan, rep
 }
 
 /** While the store serves, a call does not end before its hold has: nobody waits for an expiry to have his credits back. */
-const prompt = ({ ended }: Call, own: ReadonlyArray<Reservation>, { faults }: Evidence, wrong: Report): void => {
-  if (ended === undefined || faults.events > 0 || faults.hosts > 0 || faults.appends !== undefined) return
-  for (const { hold, end } of own)
-    if (ended.at + faults.skew < (hold.expiresAt ?? 0) && (end === undefined || end.place > ended.ceiling))
-      wrong(`leaves ${hold.reservationId} held`)
+const prompt = ({ ended }: Call, own: ReadonlyArray<Reservation>, { faults, witness }: Evidence, wrong: Report): void => {
+  if (ended === undefined || faults.events > 0 || faults.hosts > 0 || faults.appends !== undefined || faults.crash !== undefined) return
+  const isFast = faults.delay <= 5 && faults.slow === 0
+  for (const { hold, end } of own) {
+    // A job goes on; one that was not accepted is given up, which may take as long as its host waits for that
+    const isJob = hold.jobId !== undefined && (!isFast || witness.job(hold.jobId).arrivals[0]?.event._tag === "JobAccepted")
+    const due = isJob ? 0 : (hold.expiresAt ?? hold.acceptBy ?? 0)
+    if (ended.at + faults.skew < due && (end === undefined || end.place > ended.ceiling)) wrong(`leaves ${hold.reservationId} held`)
+  }
 }
+
+/** A job under this key lasted so long that its reply is not kept any more, and has just been charged. */
+const isForgotten = ({ intent: { accountId, key }, told }: Call, { calls, faults }: Evidence, ledgers: Ledgers): boolean =>
+  calls.some(
+    ({ intent, requestId }) =>
+      intent.accountId === accountId &&
+      intent.key === key &&
+      ledgers
+        .of(requestId)
+        .some(
+          ({ at, end, hold, success }) =>
+            hold.jobId !== undefined &&
+            success !== undefined &&
+            (end?.at ?? 0) - at > REPLY_LIFETIME - faults.skew &&
+            (end?.place ?? 0) <= (told?.ceiling ?? 0)
+        )
+  )
+
+/** How long a reply can be replayed, milliseconds. */
+const REPLY_LIFETIME = 24 * 3_600_000
 
 /** Nothing is held for what costs nothing. */
 const isFree = ({ billed, requestId }: Charge.Reply, ledgers: Ledgers): boolean =>

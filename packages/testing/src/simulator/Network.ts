@@ -2,8 +2,9 @@
  * The stores as a host sees them: far away. What it asks runs outside of it, so that a request which was sent arrives though its
  * sender died, and an answer that comes to a dead host is heard by nobody.
  */
+import { BlobStore } from "@millrace/core"
 import { EventStore, StateStore } from "@millrace/event-sourcing"
-import { Context, Effect, Stream } from "effect"
+import { Clock, Context, Effect, Stream } from "effect"
 import * as FaultyEventStore from "../FaultyEventStore.ts"
 import type * as SeededRandom from "../SeededRandom.ts"
 import type { Faults } from "./Faults.ts"
@@ -57,10 +58,13 @@ export const states = (line: Line, store: States): States => ({
   write: (changes) => written(line, store.write(changes))
 })
 
-/** The event store on a bad day, and what cuts it off for a while: then nothing can be read, and no append is answered, though it may arrive. */
+/** The event store on a bad day, and what cuts it off for a while: then nothing can be read, and no append is answered, though some may arrive. */
 export const faultyEvents = (store: Events, { events, delay, lateBy }: Faults, random: SeededRandom.SeededRandom) => {
   const usual = { before: events / 4, after: events / 4, lost: events / 4, unanswered: events / 4 }
-  const outage = { before: 0, after: 0.4, lost: 0.4, unanswered: 0.2 }
+  const outages = {
+    whole: { before: 0, after: 0, lost: 1, unanswered: 0 },
+    oneWay: { before: 0, after: 0.4, lost: 0.4, unanswered: 0.2 }
+  }
   const rates = { ...usual }
   let isCut = false
   const reads = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E | EventStore.StoreUnavailable> =>
@@ -81,7 +85,8 @@ export const faultyEvents = (store: Events, { events, delay, lateBy }: Faults, r
       Object.assign(rates, to)
       isCut = cut
     })
-  const cut = (millis: number) => change(outage, true).pipe(Effect.andThen(Effect.sleep(millis)), Effect.andThen(change(usual, false)))
+  const cut = (millis: number, how: keyof typeof outages) =>
+    change(outages[how], true).pipe(Effect.andThen(Effect.sleep(millis)), Effect.andThen(change(usual, false)))
   const calm = () => {
     isCut = false
     faulty.calm()
@@ -112,7 +117,7 @@ export const faultyStates = (
       const fault = calm ? undefined : drawn < states / 2 ? "before" : drawn < states ? "after" : undefined
       if (isSlow) note(`${name} takes ${wait} ms`)
       if (fault !== undefined) note(`${name} fails ${fault}`)
-      const unavailable = Effect.fail(new StateStore.StateUnavailable({ reason: name }))
+      const unavailable = Effect.suspend(() => Effect.fail(new StateStore.StateUnavailable({ reason: name })))
       const outcome: Effect.Effect<A, E | StateStore.StateUnavailable> =
         fault === undefined ? effect : fault === "before" ? unavailable : Effect.andThen(Effect.exit(effect), unavailable)
       return wait === 0 ? outcome : Effect.delay(outcome, wait)
@@ -124,5 +129,56 @@ export const faultyStates = (
     calm: () => {
       calm = true
     }
+  }
+}
+
+/** What is on the shelf of all hosts, by name. */
+export type Blobs = Map<string, { readonly bytes: Uint8Array; readonly at: number }>
+
+/** The common shelf, from a host that is far away from it: it fails and is slow as the state store is. */
+export const shelf = (
+  line: Line,
+  blobs: Blobs,
+  { states, delay }: Faults,
+  random: SeededRandom.SeededRandom,
+  isCalm: () => boolean
+): BlobStore.Shelf => {
+  const call = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E | BlobStore.BlobUnavailable> =>
+    Effect.suspend((): Effect.Effect<A, E | BlobStore.BlobUnavailable> => {
+      const drawn = random.next()
+      const wait = random.below(delay + 1)
+      const unavailable = Effect.suspend(() => Effect.fail(new BlobStore.BlobUnavailable({ reason: "drawn" })))
+      const fails = !isCalm() && drawn < states
+      const outcome: Effect.Effect<A, E | BlobStore.BlobUnavailable> = !fails
+        ? effect
+        : drawn < states / 2
+          ? unavailable
+          : Effect.andThen(Effect.exit(effect), unavailable)
+      return wait === 0 ? outcome : Effect.delay(outcome, wait)
+    })
+  return {
+    write: (fill) =>
+      Effect.gen(function* () {
+        const pieces: Array<Uint8Array> = []
+        const blob = yield* fill((bytes) => Effect.sync(() => void pieces.push(bytes)))
+        const put = Effect.map(Clock.currentTimeMillis, (at) => void blobs.set(blob.id, { bytes: Buffer.concat(pieces), at }))
+        yield* written(line, call(put))
+        return blob
+      }),
+    read: (id) =>
+      across(
+        line,
+        call(
+          Effect.suspend((): Effect.Effect<BlobStore.Source, BlobStore.BlobNotFound> => {
+            const bytes = blobs.get(id)?.bytes
+            if (bytes === undefined) return Effect.fail(new BlobStore.BlobNotFound({ id }))
+            const read = (position: number, length: number) => Effect.sync(() => bytes.subarray(position, position + length))
+            return Effect.succeed({ storedBytes: bytes.length, read })
+          })
+        )
+      ),
+    remove: (id) => written(line, call(Effect.sync(() => void blobs.delete(id)))),
+    list: Stream.suspend(() => Stream.fromIterable([...blobs].map(([id, { at, bytes }]) => ({ id, at, storedBytes: bytes.length })))),
+    tidy: () => Effect.succeed(0)
   }
 }

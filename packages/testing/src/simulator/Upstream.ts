@@ -1,38 +1,18 @@
 /** What an operation's upstream does to it: it answers, or fails, hangs, dies, takes too long, or lies. */
 import { InvalidInput, NotFound, type Operation, type OperationError, UpstreamNotConfigured, UpstreamUnavailable } from "@millrace/core"
 import { type Context, Duration, Effect, Schema } from "effect"
-import type * as SeededRandom from "../SeededRandom.ts"
-import type { World } from "./World.ts"
+import { dressJob } from "./JobUpstream.ts"
+import { BUG, type Weather, within } from "./Weather.ts"
+import type { OfHost } from "./Workload.ts"
 
 type Fields = Schema.Struct.Fields
 
 type Some<R> = Operation.Operation<string, string, `/${string}`, Fields, Fields, Fields, Schema.Codec<unknown, unknown>, OperationError, R>
 
-/** An operation with its services, under the simulator's weather. */
-export type Dressed = Some<never>
+/** An operation with its services but those of its host, under the simulator's weather. */
+export type Dressed = Some<OfHost>
 
 export type Input = Parameters<Dressed["run"]>[0]
-
-/** Work that an upstream truly delivered. */
-export interface Delivery {
-  readonly requestId: string
-  readonly reservationId: string
-  readonly data: string
-  /** Undefined: all that was asked for. */
-  readonly quantity: number | undefined
-}
-
-export interface Weather {
-  readonly world: World
-  readonly random: SeededRandom.SeededRandom
-  /** Probability that anything is wrong with a run; nothing ever, when it is calm. */
-  readonly rate: () => number
-  /** Told of what was delivered: of a reservation, at most once. */
-  readonly delivered: (delivery: Delivery) => void
-}
-
-/** A fault that is a bug of the upstream's client: it dies of it. */
-export const BUG = "the upstream's client has a bug"
 
 const fates = [
   "invalid",
@@ -50,20 +30,20 @@ const fates = [
   "less"
 ] as const
 
-export const dress = <R>(operation: Some<R>, services: Context.Context<R>, weather: Weather): Dressed => {
+export const dress = <R>(operation: Some<R | OfHost>, services: Context.Context<R>, weather: Weather): Dressed => {
   const { world, delivered } = weather
   const timeout = Duration.toMillis(operation.timeout)
   const encode = Schema.encodeUnknownSync(Schema.toCodecJson(operation.success))
-  const { recover, job: _, download: __, ...rest } = operation
+  const { recover, job, download: _, ...rest } = operation
 
   const run: Dressed["run"] = (input, caller) =>
-    Effect.suspend((): Effect.Effect<Operation.Outcome<unknown>, OperationError> => {
+    Effect.suspend((): Effect.Effect<Operation.Outcome<unknown>, OperationError, OfHost> => {
       const random = weather.random.fork(caller.requestId)
       const fate = random.chance(weather.rate()) ? random.pick(fates) : "fine"
       const upstream = operation.key
       const takes = random.chance(0.2) ? random.below(timeout) : random.below(40)
       world.say(upstream, `runs ${caller.requestId}: ${fate}`)
-      const work: Effect.Effect<Operation.Outcome<unknown>, OperationError> = Effect.provideContext(operation.run(input, caller), services)
+      const work = within(operation.run(input, caller), services)
       const { requestId, reservationId } = caller
       const delivering = Effect.tap(Effect.delay(work, takes), ({ data, quantity }) =>
         Effect.sync(() => delivered({ requestId, reservationId, data: JSON.stringify(encode(data)), quantity }))
@@ -106,22 +86,26 @@ export const dress = <R>(operation: Some<R>, services: Context.Context<R>, weath
   let asked = 0
   const dressed: Dressed = {
     ...rest,
-    check: (input, caller) => Effect.provideContext(operation.check(input, caller), services),
-    configured: Effect.provideContext(operation.configured, services),
-    run
+    check: (input, caller) => within(operation.check(input, caller), services),
+    configured: within(operation.configured, services),
+    run,
+    ...(job === undefined ? {} : { job: dressJob({ key: operation.key, timeout, job }, services, weather) })
   }
   if (recover === undefined) return dressed
   return {
     ...dressed,
     recover: (reservationId) =>
-      Effect.suspend((): Effect.Effect<Operation.Outcome<unknown> | undefined, OperationError> => {
+      Effect.suspend((): Effect.Effect<Operation.Outcome<unknown> | undefined, OperationError, OfHost> => {
         const random = weather.random.fork(`${reservationId} ${asked++}`)
         const fails = random.chance(weather.rate() / 2)
         const hangs = random.chance(0.3)
         world.say(operation.key, `is asked what became of ${reservationId}${fails ? (hangs ? ": hangs" : ": down") : ""}`)
         if (fails && hangs) return Effect.never
         if (fails) return Effect.fail(new UpstreamUnavailable({ upstream: operation.key, reason: "down" }))
-        return Effect.delay(Effect.provideContext(recover(reservationId), services), random.below(100))
+        return Effect.delay(within(recover(reservationId), services), random.below(100))
       })
   }
 }
+
+/** An operation that asks no upstream, and so meets no weather. */
+export const undressed = (operation: Some<OfHost>): Dressed => operation

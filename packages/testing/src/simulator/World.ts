@@ -32,6 +32,8 @@ interface Sleeper {
 export class World {
   /** Milliseconds since 1970. */
   now: number
+  /** When nobody lived through the time before: the end of the last leap. */
+  leptTo = 0
   /** Tasks run so far. */
   turns = 0
   readonly trace: Array<string> = []
@@ -79,6 +81,7 @@ export class World {
   /** Time that nobody lives through, as when a machine sleeps: whatever falls into it is late at once. */
   leap(millis: number): void {
     this.now += millis
+    this.leptTo = this.now
   }
 
   schedule(process: Process, run: () => void): void {
@@ -118,9 +121,15 @@ export class World {
 export class Process {
   readonly name: string
   alive = true
+  /** When it went on after it had stood still last. */
+  resumedAt = 0
+  /** Whether it was killed, and did not end by itself. */
+  crashed = false
   /** Its own time: Effect's services, for every fiber of it. */
   readonly context: Context.Context<never>
   readonly #world: World
+  /** How far its clock is ahead of the world's, milliseconds. */
+  #skew: number
   /** What would run if it were not paused. */
   #parked: Array<() => void> | undefined
 
@@ -129,7 +138,8 @@ export class Process {
   constructor(world: World, name: string, services: Context.Context<never>, yieldEvery: number, skew: number) {
     this.#world = world
     this.name = name
-    const millis = () => world.now + skew
+    this.#skew = skew
+    const millis = () => world.now + this.#skew
     const nanos = () => BigInt(millis()) * 1_000_000n
     const monotonic = () => BigInt(world.now) * 1_000_000n
     const clock: Clock.Clock = {
@@ -165,6 +175,11 @@ export class Process {
     else this.#parked.push(task)
   }
 
+  /** Its clock is set, forwards or back; what measures by a monotonic one is not moved. */
+  setClock(skew: number): void {
+    this.#skew = skew
+  }
+
   /** Ends it in the middle of whatever it does: no fiber of it takes another step, no finalizer runs. */
   kill(): void {
     this.alive = false
@@ -179,6 +194,7 @@ export class Process {
     this.#parked = parked
     this.#world.sleep(this.#world.outside, millis, () => {
       this.#parked = undefined
+      this.resumedAt = this.#world.now
       for (const task of parked) this.#world.schedule(this, task)
     })
   }
