@@ -12,6 +12,8 @@ export default defineConfig({
     // Processes, not threads: native addons and signals belong to a process; the conditions let child processes run the sources.
     reporters: ["default", fileURLToPath(new URL("reporter.ts", import.meta.url))],
     pool: "forks",
+    // One for each of two cores: by default one core is left to the runner, which hardly needs it
+    maxWorkers: 2,
     execArgv: ["--conditions=@millrace/source"],
     testTimeout: 30_000,
     hookTimeout: 30_000
