@@ -100,10 +100,10 @@ export interface Aggregate<State, Event> {
 }
 
 /** Conflicts in a row after which a stream is too busy: someone else makes progress each time. */
-const CONFLICTS = 50
-/** After the third in a row up to 2 milliseconds, then 4 and so on up to 32: writers that keep meeting go in turn, each with more to write. */
+const CONFLICTS = 200
+/** After the third in a row up to 2 milliseconds, then 4 and so on up to 16: writers that keep meeting go in turn, each with more to write. */
 const stepAside = (conflicts: number): Effect.Effect<void> =>
-  Effect.flatMap(Random.next, (random) => Effect.sleep(Math.ceil(random * Math.min(2 ** (conflicts - 2), 32))))
+  Effect.flatMap(Random.next, (random) => Effect.sleep(Math.ceil(random * Math.min(2 ** (conflicts - 2), 16))))
 /** An append in doubt is sent again after this many milliseconds, then after twice as many, and so on: some five seconds in all. */
 const RESEND_AFTER = 10
 const RESENDS = 9
