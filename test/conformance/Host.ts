@@ -4,15 +4,17 @@ import {
   Credits,
   Decisions,
   Image,
+  Jobs,
   KeyRing,
   Ledger,
   MasterKey,
   MemoryBlobStore,
   Millrace,
+  type RateLimitPolicy,
   Registration,
   Vault
 } from "@millrace/core"
-import { MemoryEventStore, MemoryStateStore } from "@millrace/event-sourcing"
+import { EventStore, MemoryEventStore, MemoryStateStore } from "@millrace/event-sourcing"
 import { Api, Http, Readiness, Server, WebHandler } from "@millrace/http"
 import { EspeakSpeechSynthesizer } from "@millrace/upstream-espeak"
 import {
@@ -23,7 +25,7 @@ import {
   HarperGrammarChecker,
   UrlImageDownloader
 } from "@millrace/upstreams"
-import { Effect, Layer, Logger, Redacted } from "effect"
+import { Effect, Layer, Logger, Redacted, Stream } from "effect"
 import * as NameServer from "../../packages/upstreams/test/dns/NameServer.ts"
 
 const api = Api.make(Api.standard)
@@ -64,9 +66,33 @@ const MASTER_KEY = "1f".repeat(32)
 /** So often as no test calls. */
 const UNLIMITED = 1_000_000
 
-const services = (nameServer: string) =>
+export interface Options {
+  readonly rateLimit?: RateLimitPolicy
+  /** Whether the event store is out of reach at the moment: always there by default. */
+  readonly isDown?: () => boolean
+}
+
+const away = new EventStore.StoreUnavailable({ reason: "out of reach" })
+
+/** Out of reach at times. Whoever follows the log goes on, as if he had heard before. */
+const reachable = (isDown: () => boolean) =>
+  Layer.effect(
+    EventStore.EventStore,
+    Effect.map(EventStore.EventStore, (store) => {
+      const whileUp = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E | EventStore.StoreUnavailable> =>
+        Effect.suspend((): Effect.Effect<A, E | EventStore.StoreUnavailable> => (isDown() ? Effect.fail(away) : effect))
+      return {
+        ...store,
+        append: (...of) => whileUp(store.append(...of)),
+        lastRevision: (...of) => whileUp(store.lastRevision(...of)),
+        readStream: (...of) => Stream.unwrap(Effect.sync(() => (isDown() ? Stream.fail(away) : store.readStream(...of))))
+      }
+    })
+  ).pipe(Layer.provide(MemoryEventStore.layer))
+
+const services = (nameServer: string, { isDown = () => false, rateLimit = { limit: UNLIMITED, window: 60 } }: Options) =>
   Layer.mergeAll(Readiness.Readiness.layer(), AuthThrottle.layer({ failures: UNLIMITED })).pipe(
-    Layer.provideMerge(Millrace.layer({ operations: api.operations, rateLimit: { limit: UNLIMITED, window: 60 } })),
+    Layer.provideMerge(Millrace.layer({ operations: api.operations, rateLimit })),
     Layer.provideMerge(
       Layer.mergeAll(
         HarperGrammarChecker.layer(),
@@ -80,7 +106,7 @@ const services = (nameServer: string) =>
     ),
     Layer.provideMerge(
       Layer.mergeAll(
-        MemoryEventStore.layer,
+        reachable(isDown),
         MemoryStateStore.layer,
         Layer.orDie(MasterKey.layer(MASTER_KEY)),
         DnsClient.layer({ servers: [nameServer] }),
@@ -90,9 +116,9 @@ const services = (nameServer: string) =>
   )
 
 /** Serves for as long as the scope is open. */
-export const host = Effect.gen(function* () {
+export const hostWith = Effect.fnUntraced(function* (options: Options) {
   const { address } = yield* NameServer.serve(script)
-  const context = yield* Layer.build(services(address))
+  const context = yield* Layer.build(services(address, options))
   const run = Effect.provideContext(context)
   const handler = yield* run(WebHandler.make(Http.layer(api)))
   const { url } = yield* run(Server.listen(handler))
@@ -113,6 +139,10 @@ export const host = Effect.gen(function* () {
     url,
     open: (credits: number) => run(open(credits)),
     /** In thousandths of a credit. */
-    balance: (accountId: string) => run(Effect.flatMap(Ledger, (ledger) => ledger.balance(accountId)))
+    balance: (accountId: string) => run(Effect.flatMap(Ledger, (ledger) => ledger.balance(accountId))),
+    /** What becomes of a job when its retention is over. */
+    purge: (jobId: string) => run(Effect.flatMap(Jobs, (jobs) => jobs.purge(jobId)))
   }
 })
+
+export const host = hostWith({})

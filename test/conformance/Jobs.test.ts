@@ -1,0 +1,95 @@
+/** The rows of jobs once more, for what the specification says of them all: whose they are, how often, and what while the store is away. */
+import { Effect, type Scope } from "effect"
+import { describe, expect, test } from "vitest"
+import { least } from "./Cases.ts"
+import { host, hostWith } from "./Host.ts"
+import type { Answer } from "./Requests.ts"
+import * as Requests from "./Requests.ts"
+import type { Row } from "./Row.ts"
+import { rows, served } from "./Rows.ts"
+
+const CREDITS = 1_000
+
+const ofJobs = served.filter(({ key, madeBy, makesJob }) => makesJob || madeBy !== undefined || key === "speech.voices")
+const read = ofJobs.filter(({ madeBy }) => madeBy !== undefined)
+
+const testing = (name: string, body: Effect.Effect<unknown, unknown, Scope.Scope>): void =>
+  test(name, { timeout: 60_000 }, () => Effect.runPromise(Effect.asVoid(Effect.scoped(body))))
+
+const send = (url: string, row: Row, key: string, job?: string) =>
+  Effect.promise(() => Requests.send(url, row, job === undefined ? least(row).input : { ...least(row).input, job }, key))
+
+/** Makes the job that the row is about, if it is about one. */
+const made = Effect.fnUntraced(function* (url: string, row: Row, key: string) {
+  const maker = rows.find(({ key }) => key === row.madeBy)
+  if (maker === undefined) return undefined
+  const { data } = JSON.parse((yield* send(url, maker, key)).body)
+  return String(data.id ?? data.job_id)
+})
+
+const told = ({ body, headers, status }: Answer) => [status, JSON.parse(body).error.code, headers.has("x-credits-charged")]
+
+/** What two answers must not differ in, if nobody is to tell one from the other. */
+const anonymous = ({ body, headers, status }: Answer) => ({
+  status,
+  body: body.replace(/"request_id":"[^"]*"/u, ""),
+  headers: [...headers.keys()].sort()
+})
+
+test("they are the twelve of images, speech and validation jobs", () => {
+  expect(ofJobs).toHaveLength(12)
+})
+
+describe.each(read)("$method $path", (row) => {
+  testing(
+    "answers alike for a job that there never was, that is another's, and that is purged",
+    Effect.gen(function* () {
+      const { url, open, purge } = yield* host
+      const [own, other] = [yield* open(CREDITS), yield* open(CREDITS)]
+      const job = (yield* made(url, row, own.key)) ?? ""
+      const never = yield* send(url, row, own.key, "job_01M7ZQTERXJYEB32AVSJ0C2T39")
+      expect(told(never)).toEqual([404, "not_found", false])
+      expect(anonymous(yield* send(url, row, other.key, job))).toEqual(anonymous(never))
+      yield* purge(job)
+      expect(anonymous(yield* send(url, row, own.key, job))).toEqual(anonymous(never))
+    })
+  )
+})
+
+describe.each(ofJobs)("$method $path", (row) => {
+  testing(
+    "is refused when the rate is used up, whatever it is about, and charges nothing",
+    Effect.gen(function* () {
+      // A window of thirty years
+      const { url, open, balance } = yield* hostWith({ rateLimit: { limit: 2, window: 1e9 } })
+      const { accountId, key } = yield* open(CREDITS)
+      const job = row.madeBy === undefined ? undefined : "job_01M7ZQTERXJYEB32AVSJ0C2T39"
+      const billing = served.find(({ key }) => key === "account.billing")
+      if (billing === undefined) throw new Error("Nothing to ask for")
+      for (const _ of [1, 2]) expect((yield* send(url, billing, key)).status).toBe(200)
+      const answer = yield* send(url, row, key, job)
+      expect(told(answer)).toEqual([429, "rate_limited", false])
+      expect(Number(answer.headers.get("retry-after"))).toBeGreaterThan(0)
+      expect(yield* balance(accountId)).toMatchObject({ available: CREDITS * 1000, held: 0 })
+    })
+  )
+
+  testing(
+    "says when the store is out of reach, charges nothing, and answers once it is back",
+    Effect.gen(function* () {
+      let isDown = false
+      const { url, open, balance } = yield* hostWith({ isDown: () => isDown })
+      const { accountId, key } = yield* open(CREDITS)
+      const job = yield* made(url, row, key)
+      isDown = true
+      const answer = yield* send(url, row, key, job)
+      expect(told(answer)).toEqual([503, "store_unavailable", false])
+      isDown = false
+      const { available, held } = yield* balance(accountId)
+      expect((yield* send(url, row, key, job)).status).toBe(row.status)
+      // Of the call before nothing was charged or held
+      expect(available + held).toBeLessThanOrEqual(CREDITS * 1000)
+      if (row.madeBy === undefined) expect([available, held]).toEqual([CREDITS * 1000, 0])
+    })
+  )
+})
