@@ -12,6 +12,7 @@ import {
   Millrace,
   type RateLimitPolicy,
   Registration,
+  Speech,
   Vault
 } from "@millrace/core"
 import { EventStore, MemoryEventStore, MemoryStateStore } from "@millrace/event-sourcing"
@@ -62,6 +63,13 @@ const images = Layer.mergeAll(
   UrlImageDownloader.layer()
 )
 
+const nobody = Layer.mergeAll(
+  Image.ImageGenerator.unconfigured,
+  Image.Translator.unconfigured,
+  Speech.SpeechSynthesizer.unconfigured,
+  UrlImageDownloader.layer()
+)
+
 const MASTER_KEY = "1f".repeat(32)
 /** So often as no test calls. */
 const UNLIMITED = 1_000_000
@@ -70,6 +78,8 @@ export interface Options {
   readonly rateLimit?: RateLimitPolicy
   /** Whether the event store is out of reach at the moment: always there by default. */
   readonly isDown?: () => boolean
+  /** Whether somebody makes pictures and speech: by default. */
+  readonly isConfigured?: boolean
 }
 
 const away = new EventStore.StoreUnavailable({ reason: "out of reach" })
@@ -90,7 +100,10 @@ const reachable = (isDown: () => boolean) =>
     })
   ).pipe(Layer.provide(MemoryEventStore.layer))
 
-const services = (nameServer: string, { isDown = () => false, rateLimit = { limit: UNLIMITED, window: 60 } }: Options) =>
+const services = (
+  nameServer: string,
+  { isConfigured = true, isDown = () => false, rateLimit = { limit: UNLIMITED, window: 60 } }: Options
+) =>
   Layer.mergeAll(Readiness.Readiness.layer(), AuthThrottle.layer({ failures: UNLIMITED })).pipe(
     Layer.provideMerge(Millrace.layer({ operations: api.operations, rateLimit })),
     Layer.provideMerge(
@@ -99,8 +112,7 @@ const services = (nameServer: string, { isDown = () => false, rateLimit = { limi
         CardTypeBinDirectory.layer,
         BundledTopicLibrary.layer,
         DnsEmailValidator.layer,
-        EspeakSpeechSynthesizer.layer(),
-        images,
+        isConfigured ? Layer.merge(EspeakSpeechSynthesizer.layer(), images) : nobody,
         MemoryBlobStore.layer.pipe(Layer.provide(Vault.Vault.layer))
       )
     ),

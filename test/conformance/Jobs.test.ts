@@ -93,3 +93,22 @@ describe.each(ofJobs)("$method $path", (row) => {
     })
   )
 })
+
+describe.each(ofJobs.filter(({ key, makesJob }) => key === "speech.voices" || (makesJob && !key.startsWith("email."))))(
+  "$method $path",
+  (row) => {
+    testing(
+      "says that nobody is configured for it, as the catalog does, and charges nothing",
+      Effect.gen(function* () {
+        const { url, open, balance } = yield* hostWith({ isConfigured: false })
+        const { accountId, key } = yield* open(CREDITS)
+        expect(told(yield* send(url, row, key))).toEqual([503, "upstream_not_configured", false])
+        expect(yield* balance(accountId)).toMatchObject({ available: CREDITS * 1000, held: 0 })
+        const catalog = yield* Effect.promise(() => fetch(`${url}/api/v1/catalog/capabilities/${row.key}`).then((answer) => answer.json()))
+        expect(catalog).toMatchObject({
+          data: { availability: { available: false, reason: "No provider is set up for it at this host." } }
+        })
+      })
+    )
+  }
+)
