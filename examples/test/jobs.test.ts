@@ -1,10 +1,12 @@
 import { execFileSync } from "node:child_process"
-import { readFileSync } from "node:fs"
+import { mkdtempSync, readFileSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { Catalog } from "@millrace/core"
 import { createClient, InvalidRequest, NotFound } from "@millrace/http/client"
 import { Effect, Layer, Logger, ManagedRuntime } from "effect"
-import { afterAll, beforeAll, expect, test } from "vitest"
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest"
 import { api, count } from "../custom-job.ts"
 import { layer, prepare } from "../serve-custom-job.ts"
 
@@ -51,7 +53,11 @@ test("its routes are in the OpenAPI document, and it is in the catalog with its 
 })
 
 test("the same job runs without HTTP, and says what it was charged", () => {
-  const printed = execFileSync(process.execPath, ["--conditions=@millrace/source", path("jobs.ts")], { encoding: "utf8" })
+  // It keeps its log in a folder of its own
+  const folder = mkdtempSync(join(tmpdir(), "millrace-example-"))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const env = { ...process.env, TMPDIR: folder }
+  const printed = execFileSync(process.execPath, ["--conditions=@millrace/source", path("jobs.ts")], { encoding: "utf8", env })
   expect(printed.trim().split("\n")).toEqual([
     "accepted: { charged: 0, balance: 199000 }",
     `{"status":"succeeded","percent":100,"words":12} charged: 1 left: 199`
