@@ -128,6 +128,39 @@ export type Services<Op extends Any> = Op extends { readonly run: (input: any, c
 
 // biome-ignore-end lint/suspicious/noExplicitAny: as above
 
+/** What a call says of itself, whether it is answered by its work or by a job. */
+interface Described<
+  Method extends string,
+  P extends Path,
+  Params extends Fields,
+  Query extends Fields,
+  Body extends Fields,
+  Success extends Schema.Top,
+  ECheck,
+  RCheck,
+  RConfigured
+> {
+  readonly summary: string
+  readonly description?: string
+  readonly route: {
+    readonly method: Method
+    readonly path: P
+    readonly params?: Params
+    readonly query?: Query
+    readonly body?: Body
+    readonly status?: 200 | 201 | 202
+  }
+  readonly success: Success
+  readonly check?: (input: Input<Params, Query, Body>, caller: Omit<Caller, "reservationId">) => Effect.Effect<void, ECheck, RCheck>
+  /** `call` by default. */
+  readonly unit?: string
+  readonly quantity?: (input: Input<Params, Query, Body>) => number
+  readonly secret?: ReadonlyArray<string>
+  readonly configured?: Effect.Effect<void, UpstreamNotConfigured, RConfigured>
+  readonly example?: { readonly input: NoInfer<Input<Params, Query, Body>>; readonly data: NoInfer<Success["Type"]> }
+  readonly links?: ReadonlyArray<Link>
+}
+
 export const make = <
   const Key extends string,
   const Method extends string,
@@ -145,30 +178,11 @@ export const make = <
   RConfigured = never
 >(
   key: Key,
-  options: {
-    readonly summary: string
-    readonly description?: string
-    readonly route: {
-      readonly method: Method
-      readonly path: P
-      readonly params?: Params
-      readonly query?: Query
-      readonly body?: Body
-      readonly status?: 200 | 201 | 202
-    }
-    readonly success: Success
+  options: Described<Method, P, Params, Query, Body, Success, ECheck, RCheck, RConfigured> & {
     readonly run: (input: Input<Params, Query, Body>, caller: Caller) => Effect.Effect<Outcome<Success["Type"]>, ERun, RRun>
-    readonly check?: (input: Input<Params, Query, Body>, caller: Omit<Caller, "reservationId">) => Effect.Effect<void, ECheck, RCheck>
-    /** `call` by default. */
-    readonly unit?: string
-    readonly quantity?: (input: Input<Params, Query, Body>) => number
     readonly recover?: (reservationId: string) => Effect.Effect<Outcome<Success["Type"]> | undefined, ERecover, RRecover>
     readonly local?: true
     readonly timeout?: Duration.Input
-    readonly secret?: ReadonlyArray<string>
-    readonly configured?: Effect.Effect<void, UpstreamNotConfigured, RConfigured>
-    readonly example?: { readonly input: NoInfer<Input<Params, Query, Body>>; readonly data: NoInfer<Success["Type"]> }
-    readonly links?: ReadonlyArray<Link>
   }
 ): Operation<Key, Method, P, Params, Query, Body, Success, ERun | ECheck | ERecover, RRun | RCheck | RRecover | RConfigured> => ({
   key,
@@ -249,29 +263,14 @@ export const job = <
   RConfigured = never
 >(
   key: Key,
-  options: {
-    readonly summary: string
-    readonly description?: string
-    readonly route: {
-      readonly method: Method
-      readonly path: P
-      readonly params?: Params
-      readonly query?: Query
-      readonly body?: Body
-      readonly status?: 200 | 201 | 202
-    }
+  options: Described<Method, P, Params, Query, Body, Success, ECheck, RCheck, RConfigured> & {
     readonly family: Family<A, Checkpoint>
-    readonly success: Success
     /** The call's answer, from the job as it is then: mostly just accepted, or later for a caller that waited. */
     readonly created: (job: JobView<A, Checkpoint>) => NoInfer<Success["Type"]>
     readonly run: (
       input: Input<Params, Query, Body>,
       job: JobDefinition.RunningJob<Checkpoint>
     ) => Effect.Effect<JobDefinition.JobOutcome<A>, ERun, RRun>
-    readonly check?: (input: Input<Params, Query, Body>, caller: Omit<Caller, "reservationId">) => Effect.Effect<void, ECheck, RCheck>
-    /** `call` by default. */
-    readonly unit?: string
-    readonly quantity?: (input: Input<Params, Query, Body>) => number
     /** Of one attempt: 5 minutes by default. */
     readonly timeout?: Duration.Input
     /** 5 by default; those that were handed back do not count. */
@@ -281,10 +280,6 @@ export const job = <
     /** How long what it came to is kept: 24 hours by default. */
     readonly retention?: Duration.Input
     readonly limits?: Partial<JobDefinition.JobLimits>
-    readonly secret?: ReadonlyArray<string>
-    readonly configured?: Effect.Effect<void, UpstreamNotConfigured, RConfigured>
-    readonly example?: { readonly input: NoInfer<Input<Params, Query, Body>>; readonly data: NoInfer<Success["Type"]> }
-    readonly links?: ReadonlyArray<Link>
   }
 ): Operation<Key, Method, P, Params, Query, Body, Success, ERun | ECheck | TooManyJobs | ReadError, RRun | RCheck | RConfigured | Jobs> => {
   const { attempts = 5, check, deadline = "6 hours", retention = "24 hours", timeout = "5 minutes" } = options
@@ -336,7 +331,7 @@ export const job = <
 const JobParams = { job: Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(100)) }
 type JobParams = typeof JobParams
 
-interface Described {
+interface Documented {
   readonly summary: string
   readonly description?: string
 }
@@ -354,7 +349,7 @@ export const readJob = <
 >(
   key: Key,
   of: Family<A, Checkpoint, P>,
-  options: Described & {
+  options: Documented & {
     readonly query?: Query
     readonly success: Success
     readonly view: (job: JobView<A, Checkpoint>, input: Input<JobParams, Query, {}>) => Effect.Effect<Success["Type"], E, R>
@@ -387,7 +382,7 @@ export const readJob = <
 export const cancelJob = <const Key extends string, const P extends Path>(
   key: Key,
   { path, ...of }: Family<unknown, unknown, P>,
-  options: Described & { readonly example?: { readonly input: { readonly job: string }; readonly data: typeof Cancelled.Type } }
+  options: Documented & { readonly example?: { readonly input: { readonly job: string }; readonly data: typeof Cancelled.Type } }
 ): Operation<Key, "DELETE", P, JobParams, {}, {}, typeof Cancelled, ReadError, Jobs> =>
   make(key, {
     ...options,
@@ -446,7 +441,7 @@ export type FileOperation<Key extends string, P extends Path> = Operation<
 export const downloadJob = <const Key extends string, const P extends Path>(
   key: Key,
   of: Family<unknown, unknown, P>,
-  options: Described & {
+  options: Documented & {
     readonly contentTypes: ReadonlyArray<string>
     /** What it is asked with. */
     readonly example?: { readonly job: string; readonly part?: number }
