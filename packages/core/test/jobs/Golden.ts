@@ -1,24 +1,11 @@
 /** Recorded jobs, and what they come to: text that must stay the same on every release. See `test/golden/addJob.ts`. */
 import { Job } from "@millrace/core"
-import { EventCodec, EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
-import type { RecordedLine } from "../ledger/Golden.ts"
+import { EventCodec } from "@millrace/event-sourcing"
+import { decodeWith, type RecordedLine } from "../ledger/Golden.ts"
 
 export const codec = EventCodec.make(Job.Job)
 
-/** Verifies each event's link and decodes it. */
-export const decodeLog = (log: ReadonlyArray<RecordedLine>) => {
-  const first = log[0]
-  if (first === undefined || !StreamName.isStreamName(first.stream)) throw new Error("No event of a stream")
-  const { stream } = first
-  let hash = HashChain.start(stream)
-  return log.map((line, i) => {
-    if (line.stream !== stream || line.revision !== i) throw new Error(`Revision ${i} of ${stream} is missing`)
-    if (!HashChain.verify(hash, { ...line, stream, position: EventStore.start }))
-      throw new Error(`Revision ${i} does not fit the hash chain`)
-    hash = HashChain.hashOf(line)
-    return { line, at: Date.parse(HashChain.atOf(line)), event: codec.decode(line.type, line.data) }
-  })
-}
+export const decodeLog = (log: ReadonlyArray<RecordedLine>) => decodeWith(codec, log)
 
 /** The job after each of its events, one JSON text a line. */
 export const replay = (log: ReadonlyArray<RecordedLine>): string => {

@@ -57,6 +57,17 @@ export interface OperationOptions {
   readonly limits?: { readonly atOnce?: number; readonly atOnceOfAccount?: number; readonly ofAccount?: number }
 }
 
+/** What a job is read as. */
+const Reading = Schema.Struct({
+  job_id: Schema.String,
+  status: Schema.String,
+  percent: Schema.Int,
+  text: Schema.NullOr(Schema.String),
+  failure: Schema.NullOr(Schema.String),
+  message: Schema.NullOr(Schema.String),
+  files: Schema.Int
+})
+
 const operationsOf = (bench: Bench, host: string, options: OperationOptions) => ({
   work: Operation.job("bench.work", {
     summary: "Work",
@@ -75,15 +86,7 @@ const operationsOf = (bench: Bench, host: string, options: OperationOptions) => 
   }),
   read: Operation.readJob("bench.read", jobs, {
     summary: "Read",
-    success: Schema.Struct({
-      job_id: Schema.String,
-      status: Schema.String,
-      percent: Schema.Int,
-      text: Schema.NullOr(Schema.String),
-      failure: Schema.NullOr(Schema.String),
-      message: Schema.NullOr(Schema.String),
-      files: Schema.Int
-    }),
+    success: Reading,
     view: ({ artifacts, details, failure, id, percent, result, status }) =>
       Effect.gen(function* () {
         const text = (yield* result)?.text ?? null
@@ -187,19 +190,7 @@ export const host = (to: Shared, bench: Bench, { name = `host${++hosts}`, jobs, 
   })
 export type Host = Effect.Success<ReturnType<typeof host>>
 
-const decodeRead = Schema.decodeUnknownSync(
-  Schema.fromJsonString(
-    Schema.Struct({
-      job_id: Schema.String,
-      status: Schema.String,
-      percent: Schema.Int,
-      text: Schema.NullOr(Schema.String),
-      failure: Schema.NullOr(Schema.String),
-      message: Schema.NullOr(Schema.String),
-      files: Schema.Int
-    })
-  )
-)
+const decodeRead = Schema.decodeUnknownSync(Schema.fromJsonString(Reading))
 const decodeCancel = Schema.decodeUnknownSync(Schema.fromJsonString(Operation.Cancelled))
 
 /** A process that can be killed: then nothing of it arrives any more. Stopped, it ends as it should. */

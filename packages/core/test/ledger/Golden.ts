@@ -23,8 +23,8 @@ export const readLog = (lines: string): ReadonlyArray<RecordedLine> =>
     .filter((line) => line !== "")
     .map((line) => Schema.decodeUnknownSync(RecordedLine)(JSON.parse(line)))
 
-/** Verifies each event's link and decodes it. */
-export const decodeLog = (log: ReadonlyArray<RecordedLine>) => {
+/** Verifies each event's link and decodes it, whatever the stream is of. */
+export const decodeWith = <Event>(codec: EventCodec.EventCodec<Event>, log: ReadonlyArray<RecordedLine>) => {
   const first = log[0]
   if (first === undefined || !StreamName.isStreamName(first.stream)) throw new Error("No event of a stream")
   const { stream } = first
@@ -34,9 +34,11 @@ export const decodeLog = (log: ReadonlyArray<RecordedLine>) => {
     if (!HashChain.verify(hash, { ...line, stream, position: EventStore.start }))
       throw new Error(`Revision ${i} does not fit the hash chain`)
     hash = HashChain.hashOf(line)
-    return { accountId: StreamName.id(stream), line, at: Date.parse(HashChain.atOf(line)), event: codec.decode(line.type, line.data) }
+    return { id: StreamName.id(stream), line, at: Date.parse(HashChain.atOf(line)), event: codec.decode(line.type, line.data) }
   })
 }
+
+export const decodeLog = (log: ReadonlyArray<RecordedLine>) => decodeWith(codec, log)
 
 /** The text of what a log comes to. `state` belongs to the version of the fold, the others to no version. */
 export const replay = (
@@ -45,7 +47,7 @@ export const replay = (
   const postings: Array<string> = []
   const balances: Array<string> = []
   let account = Account.initial
-  for (const { accountId, line, at, event } of decodeLog(log)) {
+  for (const { id: accountId, line, at, event } of decodeLog(log)) {
     const entries = Postings.postings(accountId, account, event)
     if (entries.length > 0) postings.push(JSON.stringify({ revision: line.revision, type: line.type, postings: entries }))
     account = Account.Account.evolve(account, event, at)
