@@ -2,19 +2,16 @@
  * Every row that is served, driven over HTTP: each bound from both sides, each type, each price to the thousandth. What is refused
  * names its field and costs nothing.
  */
-import { Effect, Schedule, type Scope } from "effect"
-import { describe, expect, test } from "vitest"
+import { Effect, Schedule } from "effect"
+import { describe, expect } from "vitest"
 import { absent, accepted, type Case, type Input, least, refused } from "./Cases.ts"
-import { host } from "./Host.ts"
+import { host, testing } from "./Host.ts"
 import type { Answer } from "./Requests.ts"
 import * as Requests from "./Requests.ts"
 import type { Row } from "./Row.ts"
 import { notYetServed, rows, served } from "./Rows.ts"
 
 const CREDITS = 10_000
-
-const testing = (name: string, body: Effect.Effect<unknown, unknown, Scope.Scope>): void =>
-  test(name, { timeout: 60_000 }, () => Effect.runPromise(Effect.asVoid(Effect.scoped(body))))
 
 /** What a call costs by the row, in thousandths of a credit. */
 const costOf = ({ price }: Row, { emails }: Input): number => {

@@ -26,7 +26,8 @@ import {
   HarperGrammarChecker,
   UrlImageDownloader
 } from "@millrace/upstreams"
-import { Effect, Layer, Logger, Redacted, Stream } from "effect"
+import { Effect, Layer, Logger, Redacted, type Scope, Stream } from "effect"
+import { test } from "vitest"
 import * as NameServer from "../../packages/upstreams/test/dns/NameServer.ts"
 
 const api = Api.make(Api.standard)
@@ -126,6 +127,10 @@ const services = (
       )
     )
   )
+
+/** A test that is one effect, over real sockets. */
+export const testing = (name: string, body: Effect.Effect<unknown, unknown, Scope.Scope>): void =>
+  test(name, { timeout: 60_000 }, () => Effect.runPromise(Effect.asVoid(Effect.scoped(body))))
 
 /** Serves for as long as the scope is open. */
 export const hostWith = Effect.fnUntraced(function* (options: Options) {
