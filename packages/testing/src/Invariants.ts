@@ -4,7 +4,7 @@
  */
 import { Account, type AccountEvent, type EventOf, Job, Lots, Postings } from "@millrace/core"
 import { StreamName } from "@millrace/event-sourcing"
-import { JobBooks, type JobRule } from "./JobBooks.ts"
+import { JobInvariants, type JobRule } from "./JobInvariants.ts"
 
 /** An event of an account or a job as it stands in a log. */
 export interface Recorded {
@@ -57,7 +57,7 @@ export const invariants = (events: Iterable<Recorded>): ReadonlyArray<Violation>
   const violations: Array<Violation> = []
   const accounts = new Map<string, Books>()
   const all = [...events]
-  const jobs = new JobBooks({ accounts: all.some(isOfAccount), jobs: all.some(isOfJob) })
+  const jobs = new JobInvariants({ accounts: all.some(isOfAccount), jobs: all.some(isOfJob) })
   const revisions = new Map<string, number>()
   for (const recorded of all) {
     if (isOfJob(recorded)) {

@@ -30,7 +30,7 @@ const LEASE = "a job is taken over when its lease is over, and tried again when 
 const DEADLINE = "a job is not begun after its deadline"
 const HOLD = "a job's hold is made before it and ends after it, as it ended"
 
-export class JobBooks {
+export class JobInvariants {
   readonly #jobs = new Map<string, Entry>()
   /** Holds of jobs, by reservation: whose they are, and whether they have ended. */
   readonly #holds = new Map<string, { readonly jobId: string; readonly hold: EventOf<"CreditReserved">; hasEnded: boolean }>()
