@@ -78,6 +78,14 @@ export const makeOn = Effect.fnUntraced(function* (
     count: 8
   })
 
+  const pageAfter = (seen: EventStore.Position): Effect.Effect<ReadonlyArray<EventStore.RecordedEvent>, EventStore.StoreUnavailable> =>
+    Effect.suspend(() => {
+      const written = recent.between(PostgresLog.placeOf(seen), PostgresLog.placeOf(wake.head.position))
+      return written === undefined
+        ? Effect.mapBoth(pages(seen), { onFailure: unavailable, onSuccess: ({ events }) => events })
+        : Effect.succeed(written)
+    })
+
   const lookingOnly = new EventStore.StoreUnavailable({ reason: `${connections.where} was opened read-only` })
 
   const append: EventStore.EventStore["Service"]["append"] = (stream, expected, events) => {
@@ -136,14 +144,7 @@ export const makeOn = Effect.fnUntraced(function* (
           }
         })
       ),
-    subscribe: (after) =>
-      follow(after, wake.head, (seen) =>
-        Effect.suspend(() => {
-          const events = recent.between(PostgresLog.placeOf(seen), PostgresLog.placeOf(wake.head.position))
-          if (events !== undefined) return Effect.succeed(events)
-          return Effect.mapBoth(pages(seen), { onFailure: unavailable, onSuccess: ({ events }) => events })
-        })
-      ),
+    subscribe: (after) => follow(after, wake.head, pageAfter),
     head: Effect.mapBoth(log.last, { onFailure: unavailable, onSuccess: PostgresLog.positionOf }),
     loadSnapshot: (name) => Effect.mapError(log.loadSnapshot(name), unavailable),
     saveSnapshot: (name, snapshot) => (readOnly ? Effect.fail(lookingOnly) : Effect.mapError(snapshots({ name, ...snapshot }), unavailable))
