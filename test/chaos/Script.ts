@@ -9,6 +9,7 @@ import {
   CircuitBreaker,
   Credits,
   Decisions,
+  Jobs,
   Ledger,
   MasterKey,
   PricePlan,
@@ -111,7 +112,7 @@ const calls = Effect.gen(function* () {
     return Decisions.reserve({ reservationId, requestId, operation, quantity: 1, priceVersion: version, unitPrice, lifetime: LIFETIME })
   }
   const settle = Decisions.settle({ reservationId: "res_1", replyHash: "reply" })
-  const refund = Decisions.refund("res_2", "service_error")
+  const release = Decisions.release("res_2", "service_error")
   yield* ledger.execute(account, Decisions.open({ sealedEmail: "sealed", emailHash: "hash" }))
   yield* ledger.execute(account, Decisions.verify(Credits.of(SIGN_UP), "lot_signup"))
   yield* ledger.execute(
@@ -121,9 +122,9 @@ const calls = Effect.gen(function* () {
   yield* ledger.execute(account, reserve("res_1"))
   yield* ledger.execute(account, settle)
   yield* ledger.execute(account, reserve("res_2"))
-  yield* ledger.execute(account, refund)
+  yield* ledger.execute(account, release)
   // Whoever got no answer asks again, and nothing more is decided
-  for (const again of [settle, refund]) assert.deepEqual((yield* ledger.execute(account, again)).events, [])
+  for (const again of [settle, release]) assert.deepEqual((yield* ledger.execute(account, again)).events, [])
   yield* ledger.execute(account, reserve("res_3"))
   return unitPrice
 })
@@ -138,7 +139,7 @@ const patiently = <A, E, R>(look: Effect.Effect<A, E, R>, is: (found: A) => bool
 const sweep = (store: Store, direct: Store) => {
   const billing = Recovery.layer([]).pipe(
     Layer.provide(Charge.Charge.layer()),
-    Layer.provide(Layer.mergeAll(Replies.layer, Unanswered.layer, CircuitBreaker.layer())),
+    Layer.provide(Layer.mergeAll(Replies.layer, Unanswered.layer, CircuitBreaker.layer(), Jobs.layer())),
     Layer.provide(Layer.orDie(Vault.Vault.layer)),
     // The ledger alone meets the one fault there is
     Layer.provide([Layer.succeed(EventStore.EventStore, direct), MemoryStateStore.layer, Layer.orDie(MasterKey.layer("5a".repeat(32)))]),

@@ -8,7 +8,6 @@ import { Layer } from "effect"
 import { KeyRing } from "./accounts/KeyRing.ts"
 import { Registration, type Options as RegistrationOptions } from "./accounts/Registration.ts"
 import { Charge, type ChargeOptions } from "./billing/Charge.ts"
-import { CircuitBreaker, type CircuitBreakerOptions } from "./billing/CircuitBreaker.ts"
 import { type EffectiveTooEarly, PriceBook } from "./billing/PricePlan.ts"
 import { RateLimit, type RateLimitPolicy } from "./billing/RateLimit.ts"
 import { Recovery } from "./billing/Recovery.ts"
@@ -20,9 +19,10 @@ import { Jobs, type JobsOptions } from "./jobs/Jobs.ts"
 import { JobUpkeep, type UpkeepOptions } from "./jobs/JobUpkeep.ts"
 import { Ledger, type LedgerOptions } from "./ledger/Ledger.ts"
 import { Catalog, type Groups } from "./operations/Catalog.ts"
-import type * as Operation from "./operations/Operation.ts"
 import type { MasterKey } from "./vault/MasterKey.ts"
 import { Vault, type WrongMasterKey } from "./vault/Vault.ts"
+import { CircuitBreaker, type CircuitBreakerOptions } from "./work/CircuitBreaker.ts"
+import type * as Operation from "./work/Operation.ts"
 
 export interface MillraceOptions<Op extends Operation.Any> {
   readonly operations: ReadonlyArray<Op>
@@ -93,7 +93,7 @@ const running = <Op extends Operation.Any>({
   recovery
 }: MillraceOptions<Op>): Layer.Layer<never, never, Jobs | CircuitBreaker | Stores | Operation.Services<Op>> => {
   const { runner = true, ...options } = jobs
-  const ofJobs = operations.filter(({ job }) => job !== undefined)
+  const ofJobs = operations.filter(({ _tag }) => _tag === "Job")
   return Layer.mergeAll(
     ofJobs.length > 0 ? JobUpkeep.layer({ ...recovery, ...sweepOf(jobs) }) : Layer.empty,
     ofJobs.length > 0 && runner ? JobRunner.layer(ofJobs, options) : Layer.empty

@@ -4,7 +4,6 @@ export { EmailClaim } from "./accounts/EmailClaim.ts"
 export { type Authenticated, type IssueOptions, KeyRing, type ListedKey, type NewKey, Unauthorized } from "./accounts/KeyRing.ts"
 export { EmailTaken, InvalidEmail, Registration } from "./accounts/Registration.ts"
 export * as Charge from "./billing/Charge.ts"
-export { CircuitBreaker, type CircuitBreakerOptions } from "./billing/CircuitBreaker.ts"
 export { FIRST_PRICES } from "./billing/FirstPrices.ts"
 export * as PricePlan from "./billing/PricePlan.ts"
 export { ofAccount as rateKeyOfAccount, RateLimit, RateLimited, type RateLimitPolicy, type RateLimitState } from "./billing/RateLimit.ts"
@@ -14,13 +13,10 @@ export { Unanswered, UnansweredCall } from "./billing/Unanswered.ts"
 export * as Usage from "./billing/Usage.ts"
 export * as Credits from "./Credits.ts"
 export { AccountId, Ids, lotIdOfPayment, newAccountId, newLotId, newRequestId, newReservationId, ReservationId } from "./Ids.ts"
-export type { Download } from "./jobs/Download.ts"
 export * as Job from "./jobs/Job.ts"
-export type { JobAnswer, JobDefinition, JobLimits, JobOutcome, RunningJob } from "./jobs/JobDefinition.ts"
 export { JobRunner, type RunnerOptions, type RunnerStatus } from "./jobs/JobRunner.ts"
 export { Jobs, type JobsOptions } from "./jobs/Jobs.ts"
 export { type FilesStatus, JobUpkeep, type UpkeepOptions } from "./jobs/JobUpkeep.ts"
-export type { Family as JobFamily, JobView, ReadError as JobReadError } from "./jobs/JobView.ts"
 export * as Schedule from "./jobs/Schedule.ts"
 export * as Account from "./ledger/Account.ts"
 export { AccountEvent, type EventOf, RefundReason } from "./ledger/AccountEvent.ts"
@@ -31,6 +27,7 @@ export { type Balance, balanceOf, type Committed, Ledger, overdue } from "./ledg
 export * as Lots from "./ledger/Lots.ts"
 export * as Postings from "./ledger/Postings.ts"
 export * as Millrace from "./Millrace.ts"
+export * as Operation from "./Operation.ts"
 export * as Metrics from "./observability/Metrics.ts"
 export * as Spans from "./observability/Spans.ts"
 export * as TraceContext from "./observability/TraceContext.ts"
@@ -46,15 +43,6 @@ export * as Grammar from "./operations/Grammar.ts"
 export * as Image from "./operations/Image.ts"
 export * as ImageJobs from "./operations/ImageJobs.ts"
 export * as Limits from "./operations/Limits.ts"
-export * as Operation from "./operations/Operation.ts"
-export {
-  InvalidInput,
-  NotFound,
-  type OperationError,
-  TooManyJobs,
-  UpstreamNotConfigured,
-  UpstreamUnavailable
-} from "./operations/OperationError.ts"
 export * as Speech from "./operations/Speech.ts"
 export * as SpeechJobs from "./operations/SpeechJobs.ts"
 export * as Topics from "./operations/Topics.ts"
@@ -66,3 +54,13 @@ export { MEDIA_TYPE_BYTES, type MediaType, mediaTypeOf } from "./vault/MediaType
 export * as MemoryBlobStore from "./vault/MemoryBlobStore.ts"
 export { RandomBytes } from "./vault/RandomBytes.ts"
 export * as Vault from "./vault/Vault.ts"
+export { CircuitBreaker, type CircuitBreakerOptions } from "./work/CircuitBreaker.ts"
+export {
+  InvalidInput,
+  NotFound,
+  type OperationError,
+  OperationFailed,
+  TooManyJobs,
+  UpstreamNotConfigured,
+  UpstreamUnavailable
+} from "./work/OperationError.ts"

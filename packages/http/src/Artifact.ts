@@ -1,5 +1,5 @@
 /** A file as an answer: streamed, whole or one range of it, and not at all to who has it already. RFC 9110, sections 13 and 14. */
-import type { Download, OperationError } from "@millrace/core"
+import type { Operation, OperationError } from "@millrace/core"
 import { Effect, Stream } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { RangeNotSatisfiable } from "./Problem.ts"
@@ -34,7 +34,7 @@ const names = (header: string | undefined, tag: string): boolean =>
 
 export const respond = Effect.fnUntraced(function* (
   { headers: sent }: HttpServerRequest.HttpServerRequest,
-  { contentType, filename, read, size, tag }: Download
+  { contentType, filename, read, size, tag }: Operation.Download
 ): Effect.fn.Return<HttpServerResponse.HttpServerResponse, RangeNotSatisfiable | OperationError> {
   const etag = `"${tag}"`
   const headers = {

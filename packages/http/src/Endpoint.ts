@@ -1,7 +1,7 @@
 /** An endpoint of the contract from an operation: what a client sends, what it gets, and every error there is. */
 
-import type { Charge, Download, Operation, OperationError } from "@millrace/core"
-import { type Effect, Schema } from "effect"
+import type { Operation } from "@millrace/core"
+import { Schema } from "effect"
 import { HttpMethod } from "effect/http"
 import { HttpApiEndpoint, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Envelope } from "./Envelope.ts"
@@ -17,23 +17,10 @@ export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE"
 export type Fields = Readonly<Record<string, Schema.Codec<any, any>>>
 
 /** Any operation that can be served. */
-// biome-ignore lint/suspicious/noExplicitAny: inputs are contravariant, so only `any` admits every operation
-export interface Servable extends Charge.Runnable<any, any, OperationError, any> {
-  readonly summary: string
-  readonly description?: string
-  readonly route: Operation.Route<Method, `/${string}`, Fields, Fields, Fields>
-  readonly secret: ReadonlyArray<string>
-  // biome-ignore lint/suspicious/noExplicitAny: as above
-  readonly example?: { readonly input: any; readonly data: any }
-  readonly links?: ReadonlyArray<Operation.Link>
-  readonly contentTypes?: ReadonlyArray<string>
-  // biome-ignore lint/suspicious/noExplicitAny: as above
-  readonly download?: (input: any, caller: Omit<Operation.Caller, "reservationId">) => Effect.Effect<Download, OperationError, any>
-}
+export type Servable = Operation.Any & { readonly route: Operation.Route<Method, `/${string}`, Fields, Fields, Fields> }
 
 /** What an operation needs to run. */
-// biome-ignore lint/suspicious/noExplicitAny: whatever it takes and gives
-export type Services<Op extends Servable> = Op extends Charge.Runnable<any, any, OperationError, infer R> ? R : never
+export type Services<Op extends Servable> = Operation.Services<Op>
 
 /** The endpoint of an operation, as a client's types know it. Places without fields are not asked for. */
 export type EndpointOf<Op> =
@@ -46,7 +33,7 @@ export type EndpointOf<Op> =
         Text<Part<Query>>,
         M extends "GET" ? never : Json<Part<Body>>,
         never,
-        Op extends { readonly download: object } ? typeof File : Json<ReturnType<typeof Envelope<Success>>>,
+        Op extends { readonly _tag: "File" } ? typeof File : Json<ReturnType<typeof Envelope<Success>>>,
         Json<typeof ErrorBody>
       >
     : never
@@ -64,16 +51,16 @@ const pascal = (key: string): string => key.replaceAll(/(?:^|[^A-Za-z0-9]+)([A-Z
 const File = Schema.Uint8Array.pipe(HttpApiSchema.asUint8Array())
 
 /** `isPublic`: no key is asked for. */
-export const make = <Op extends Servable>({ key, summary, success, route, download }: Op, isPublic: boolean): EndpointOf<Op> =>
+export const make = <Op extends Servable>({ _tag, key, summary, success, route }: Op, isPublic: boolean): EndpointOf<Op> =>
   HttpApiEndpoint.make(route.method)(key, `${PREFIX}${route.path}`, {
     params: part(route.params),
     query: part(route.query),
     payload: route.method === "GET" ? undefined : part(route.body),
     success:
-      download === undefined
-        ? Envelope(success)
+      _tag === "File"
+        ? File
+        : Envelope(success)
             .annotate({ identifier: `${pascal(key)}Reply` })
-            .pipe(HttpApiSchema.status(route.status))
-        : File,
-    error: errorSchemas({ isPublic, hasBody: HttpMethod.hasBody(route.method), isFile: download !== undefined })
+            .pipe(HttpApiSchema.status(route.status)),
+    error: errorSchemas({ isPublic, hasBody: HttpMethod.hasBody(route.method), isFile: _tag === "File" })
   }).annotateMerge(OpenApi.annotations({ identifier: key, summary })) as EndpointOf<Op>

@@ -56,6 +56,7 @@ const TERMS = {
 
   // what is our fault, or our upstreams': always uncharged
   internal_error: { status: 500, means: "A fault of ours. Nothing was charged.", retry: false },
+  operation_failed: { status: 500, means: "The operation has a bug: its result breaks its contract. Nothing was charged.", retry: false },
   upstream_unavailable: { status: 503, means: "The service behind the operation failed. Nothing was charged.", retry: true, after: 5 },
   upstream_not_configured: {
     status: 503,

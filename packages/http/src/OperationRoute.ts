@@ -65,23 +65,20 @@ export const make = Effect.fnUntraced(function* <R>({ bodyLimit, services }: Opt
               : { idempotency: { key: idempotencyKey, request: `${request.method} ${request.url}\n${body?.text ?? ""}` } }),
             ...(maxCost === undefined ? {} : { maxCost })
           })
-      exchange.charged = reply.replayed ? Credits.zero : reply.billed?.charged
-      if (operation.download !== undefined && caller !== undefined) {
-        const { accountId } = caller
-        return yield* Artifact.respond(request, yield* operation.download(input.success.value, { accountId, requestId: exchange.id }))
-      }
-      const { data, isPending, waited } = yield* lastWord(reply, caller?.accountId, Preference.waitOf(request.headers["prefer"]))
+      if (reply.file !== undefined) return yield* Artifact.respond(request, reply.file)
+      const { ended, isPending, waited } = yield* awaited(reply, caller?.accountId, Preference.waitOf(request.headers["prefer"]))
+      exchange.charged = ended.replayed ? Credits.zero : ended.billed?.charged
       const echo = {
         id: reply.requestId,
         method: request.method,
         path: isPathSecret ? path : (request.url.split(/[?#;]/u, 1)[0] ?? request.url),
         input: input.success.echo
       }
-      return HttpServerResponse.text(Envelope.text(isPending ? "pending" : "success", data, echo), {
+      return HttpServerResponse.text(Envelope.text(isPending ? "pending" : "success", ended.data, echo), {
         status: route.status,
         contentType: "application/json",
         headers: {
-          ...headersOf(reply, exchange),
+          ...headersOf(ended, exchange),
           ...(isPending ? { "retry-after": String(reply.retryAfter ?? POLL_AFTER) } : {}),
           ...(reply.page === undefined ? {} : { link: Pages.linkOf(request.url, reply.page) }),
           ...(waited === undefined ? {} : { "preference-applied": `wait=${waited}` })
@@ -89,13 +86,14 @@ export const make = Effect.fnUntraced(function* <R>({ bodyLimit, services }: Opt
       })
     })
 
-    /** Of a job that was accepted, what can be said once it has ended, for who wants to wait; a kept reply is given as it was. */
-    const lastWord = Effect.fnUntraced(function* (reply: Charge.Reply, accountId: string | undefined, wait: number | undefined) {
-      const isPending = reply.job !== undefined || reply.retryAfter !== undefined
-      if (operation.job === undefined || reply.job === undefined || reply.replayed || accountId === undefined || wait === undefined)
-        return { data: reply.data, isPending, waited: undefined }
-      const { data, ended } = yield* operation.job.answer(accountId, reply.job.id, `${wait} seconds`)
-      return { data, isPending: !ended, waited: wait }
+    /** Of a job that was accepted, the answer once it has ended, where the caller prefers to wait. A replay is answered as it was. */
+    const awaited = Effect.fnUntraced(function* (reply: Charge.Reply, accountId: string | undefined, wait: number | undefined) {
+      const { job, replayed, retryAfter } = reply
+      const isPending = job !== undefined || retryAfter !== undefined
+      if (operation._tag !== "Job" || job === undefined || replayed || accountId === undefined || wait === undefined)
+        return { ended: reply, isPending, waited: undefined }
+      const waited = yield* charge.awaitJob(operation, accountId, { ...reply, job }, `${wait} seconds`)
+      return { ended: waited.reply, isPending: !waited.ended, waited: wait }
     })
 
     const handler = Effect.gen(function* () {

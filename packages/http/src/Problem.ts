@@ -189,6 +189,11 @@ export const problemOf = (failure: Failure): Problem => {
       return { code: "result_withheld", message: "The call took longer than its credits were held for. Nothing was charged." }
     case "ShuttingDown":
       return { code: "shutting_down", message: "This server is shutting down. Nothing was charged." }
+    case "OperationFailed":
+      return {
+        code: "operation_failed",
+        message: `The operation ${failure.operation} failed because of a bug in it. Nothing was charged.`
+      }
     // A batch that no store takes is of our own making
     case "AppendTooLarge":
     case "Defect":

@@ -6,7 +6,7 @@ import { type Answer, api, type Host, host, testing } from "./Host.ts"
 
 /** An operation as its own example calls it. */
 const callOf = ({ route, example }: Api.Api<Api.Groups>["operations"][number]) => {
-  const fields = { ...route.params, ...route.query, ...route.body }
+  const fields: Readonly<Record<string, Schema.Codec<unknown, unknown>>> = { ...route.params, ...route.query, ...route.body }
   const encode = Schema.encodeUnknownSync(Schema.toCodecJson(Schema.Struct(fields)))
   const sent = Object.entries(Object.keys(fields).length === 0 ? {} : Object(encode(example?.input)))
   const pick = (part: object): ReadonlyArray<readonly [string, unknown]> => sent.filter(([name]) => name in part)
@@ -21,7 +21,7 @@ const callOf = ({ route, example }: Api.Api<Api.Groups>["operations"][number]) =
 const keyed = Object.values(api.groups).flatMap(({ operations, scope }) =>
   scope === undefined
     ? []
-    : operations.filter(({ example, job, route }) => example !== undefined && job === undefined && !("job" in route.params))
+    : operations.filter(({ _tag, example, route }) => example !== undefined && _tag !== "Job" && !("job" in route.params))
 )
 
 const requestIdOf = ({ json }: Answer): string =>

@@ -233,7 +233,7 @@ const live = <Op extends Operation.Any>(
       operations: workload.offers.map(({ operation }) => operation.key),
       tidings,
       files,
-      familyOf: (key) => workload.offers.find(({ operation }) => operation.key === key)?.operation.job?.family.name,
+      familyOf: (key) => familyOf(workload.offers.find(({ operation }) => operation.key === key)?.operation),
       delivered: awaited.wait,
       place: () => witness.length,
       hangUps: () => (calm ? 0 : faults.hangUps),
@@ -322,12 +322,15 @@ const rested = (witness: Witness, states: StateStore.StateStore["Service"], long
     }
   })
 
+const familyOf = (operation: Operation.Any | undefined): string | undefined =>
+  operation?._tag === "Job" ? operation.family.name : undefined
+
 /** Jobs that are made when nothing fails are waited for, succeed, and are charged; and whatever was accepted before has ended. */
 const worked = <Op extends Operation.Any>(office: Office<Op>, { offers }: Workload<Op>, random: SeededRandom.SeededRandom) =>
   Effect.gen(function* () {
     const { accounts, familyOf, hosts, violated, witness } = office
     for (const { operation, input } of offers) {
-      if (operation.job === undefined) continue
+      if (operation._tag !== "Job") continue
       const own = random.fork(operation.key)
       const accountId = own.pick(nonEmpty(accounts))
       const asked = input(

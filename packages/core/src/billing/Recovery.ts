@@ -7,9 +7,10 @@
 import { Deadlines, type EventStore, Following, Lease, type StateStore, StreamName } from "@millrace/event-sourcing"
 import { Clock, Context, Duration, Effect, Layer, type Scope } from "effect"
 import { idOf as jobIdOf } from "../jobs/Job.ts"
+import { Jobs } from "../jobs/Jobs.ts"
 import { Account } from "../ledger/Account.ts"
 import * as Metrics from "../observability/Metrics.ts"
-import type * as Operation from "../operations/Operation.ts"
+import type * as Operation from "../work/Operation.ts"
 import { Charge } from "./Charge.ts"
 import { Unanswered, type UnansweredCall } from "./Unanswered.ts"
 
@@ -26,7 +27,7 @@ export class Recovery extends Context.Service<
   static readonly layer = <Op extends Operation.Any>(
     operations: ReadonlyArray<Op>,
     options: Deadlines.Options = {}
-  ): Layer.Layer<Recovery, never, Charge | Unanswered | EventStore.EventStore | StateStore.StateStore | Operation.Services<Op>> =>
+  ): Layer.Layer<Recovery, never, Charge | Jobs | Unanswered | EventStore.EventStore | StateStore.StateStore | Operation.Services<Op>> =>
     Layer.effect(Recovery, make(operations, options))
 }
 
@@ -55,7 +56,7 @@ const keepPromises = Effect.fnUntraced(function* <E, R>(abandon: (call: Unanswer
   const unanswered = yield* Unanswered
   const keep = Effect.fnUntraced(function* (call: UnansweredCall) {
     yield* abandon(call)
-    const known = yield* charge.giveBack(call)
+    const known = yield* charge.makeFree(call)
     const now = yield* Clock.currentTimeMillis
     if (known || now - call.at > ARRIVES_WITHIN) yield* unanswered.remove(call.reservationId)
   })
@@ -73,10 +74,11 @@ const make = <Op extends Operation.Any>(
 ): Effect.Effect<
   Recovery["Service"],
   never,
-  Charge | Unanswered | EventStore.EventStore | StateStore.StateStore | Operation.Services<Op> | Scope.Scope
+  Charge | Jobs | Unanswered | EventStore.EventStore | StateStore.StateStore | Operation.Services<Op> | Scope.Scope
 > =>
   Effect.gen(function* () {
     const charge = yield* Charge
+    const jobs = yield* Jobs
     const services = yield* Effect.context<Operation.Services<Op>>()
     const byKey = new Map(operations.map((operation) => [operation.key, operation]))
 
@@ -110,8 +112,7 @@ const make = <Op extends Operation.Any>(
       unanswered = trouble
     }
     const abandon = (call: UnansweredCall) => {
-      const job = call.operation === undefined ? undefined : byKey.get(call.operation)?.job
-      return job === undefined ? Effect.void : job.abandon({ ...call, jobId: jobIdOf(call.reservationId), quantity: 0 })
+      return call.operation === undefined ? Effect.void : jobs.abandon({ ...call, jobId: jobIdOf(call.reservationId) })
     }
     const sweep = Effect.andThen(Following.insist(keepPromises(abandon), told), Effect.sleep(options.sweepEvery ?? "30 seconds"))
     yield* Effect.forkScoped(Lease.keep("unanswered", options)(() => Effect.forever(sweep)))

@@ -1,6 +1,6 @@
 /**
- * Replies kept for callers who come again with the same idempotency key: sealed under their account's key, for a day. A reply is
- * stored before its call is settled, so finding one says nothing yet: the account says whether it was.
+ * Replies kept for a day for callers who send a call again with the same idempotency key, sealed under their account's key. A reply is
+ * stored before its call is settled, so finding one says nothing yet: the account says whether the call was settled.
  */
 
 import { StateStore } from "@millrace/event-sourcing"
@@ -15,8 +15,10 @@ export const StoredReply = Schema.Struct({
   revision: Schema.Int,
   /** The reply's data as JSON text; null when it was too large to keep. */
   data: Schema.NullOr(Schema.String),
-  /** That of a job. */
-  job: Schema.optionalKey(Schema.Literal(true))
+  /** Of a call that became a job. */
+  job: Schema.optionalKey(Schema.Literal(true)),
+  /** Of a call that costs nothing, and so has no hold: whether it still runs. */
+  free: Schema.optionalKey(Schema.Literals(["running", "done"]))
 })
 export type StoredReply = typeof StoredReply.Type
 
@@ -24,6 +26,11 @@ export type StoredReply = typeof StoredReply.Type
 export const REPLY_LIFETIME = 24 * 3_600_000
 /** Replies longer than this, in UTF-16 code units, are not kept; that there was one is. */
 export const MAX_REPLY = 1024 * 1024
+
+/** Attempts under one key that overtake each other so often in a row have kept replies of their own. */
+const CONFLICTS = { times: 100 }
+
+const isConflict = (error: unknown): error is StateStore.StateConflict => error instanceof StateStore.StateConflict
 
 const SPACE = "replies"
 const PURPOSE = "reply"
@@ -36,8 +43,8 @@ export class Replies extends Context.Service<
       keyHash: string
     ) => Effect.Effect<StoredReply | undefined, StateStore.StateUnavailable | VaultFailure>
     /**
-     * Keeps a reply in place of another that is over: of a hold that nothing came of, as `isOver` may find out, or else of an earlier
-     * one. Any other stays, for whoever was overtaken has nothing to replay.
+     * Keeps a reply in place of another that is over: of a call that came to nothing, as `isOver` may find out, or else of an earlier one.
+     * Any other reply stays: the attempt that was overtaken has nothing to replay.
      */
     readonly keep: <E = never>(
       accountId: string,
@@ -45,6 +52,20 @@ export class Replies extends Context.Service<
       reply: StoredReply,
       isOver?: (there: StoredReply) => Effect.Effect<boolean, E>
     ) => Effect.Effect<void, E | StateStore.StateUnavailable | VaultFailure>
+    /** The same for a call that is about to run, for `lifetime` milliseconds. False where another reply stands under the key. */
+    readonly claim: <E>(
+      accountId: string,
+      keyHash: string,
+      reply: StoredReply,
+      lifetime: number,
+      isOver: (there: StoredReply) => Effect.Effect<boolean, E>
+    ) => Effect.Effect<boolean, E | StateStore.StateUnavailable | VaultFailure>
+    /** Frees a key that a reservation claimed. Where another one has it by now, nothing. */
+    readonly unclaim: (
+      accountId: string,
+      keyHash: string,
+      reservationId: string
+    ) => Effect.Effect<void, StateStore.StateUnavailable | VaultFailure>
   }
 >()("@millrace/core/billing/Replies") {
   static readonly layer: Layer.Layer<Replies, never, StateStore.StateStore | Vault> = Layer.effect(
@@ -65,27 +86,39 @@ export class Replies extends Context.Service<
         return { version: entry.version, reply: decode(opened) }
       })
 
-      const keep = Effect.fnUntraced(function* <E>(
-        accountId: string,
-        keyHash: string,
-        reply: StoredReply,
-        isOver: (there: StoredReply) => Effect.Effect<boolean, E>
-      ) {
-        const there = yield* entryOf(accountId, keyHash)
-        if (there !== undefined && there.reply.reservationId !== reply.reservationId && !(yield* isOver(there.reply))) return
-        const kept = reply.data !== null && reply.data.length > MAX_REPLY ? { ...reply, data: null } : reply
-        const sealed = yield* vault.seal(ofAccount(accountId), PURPOSE, encode(kept))
-        const put = { _tag: "put", space: SPACE, key: keyOf(accountId, keyHash), value: Buffer.from(sealed) } as const
-        yield* state.write([{ ...put, expiresAt: clock.currentTimeMillisUnsafe() + REPLY_LIFETIME, expected: there?.version ?? "absent" }])
-      })
+      /** False where another reply stands. */
+      const put = Effect.fnUntraced(
+        function* <E>(
+          accountId: string,
+          keyHash: string,
+          reply: StoredReply,
+          lifetime: number,
+          isOver: (there: StoredReply) => Effect.Effect<boolean, E>
+        ) {
+          const there = yield* entryOf(accountId, keyHash)
+          if (there !== undefined && there.reply.reservationId !== reply.reservationId && !(yield* isOver(there.reply))) return false
+          const kept = reply.data !== null && reply.data.length > MAX_REPLY ? { ...reply, data: null } : reply
+          const sealed = yield* vault.seal(ofAccount(accountId), PURPOSE, encode(kept))
+          const change = { _tag: "put", space: SPACE, key: keyOf(accountId, keyHash), value: Buffer.from(sealed) } as const
+          yield* state.write([{ ...change, expiresAt: clock.currentTimeMillisUnsafe() + lifetime, expected: there?.version ?? "absent" }])
+          return true
+        },
+        // Another attempt was first: it may be the later one
+        Effect.retry({ while: isConflict, ...CONFLICTS }),
+        Effect.catchIf(isConflict, () => Effect.succeed(false))
+      )
 
       return Replies.of({
         find: (accountId, keyHash) => Effect.map(entryOf(accountId, keyHash), (entry) => entry?.reply),
         keep: (accountId, keyHash, reply, isOver = ({ revision }) => Effect.succeed(revision <= reply.revision)) =>
-          // Another attempt was first: it may be the later one
-          Effect.retry(keep(accountId, keyHash, reply, isOver), {
-            while: (error): error is StateStore.StateConflict => error instanceof StateStore.StateConflict
-          })
+          Effect.asVoid(put(accountId, keyHash, reply, REPLY_LIFETIME, isOver)),
+        claim: put,
+        unclaim: Effect.fnUntraced(function* (accountId, keyHash, reservationId) {
+          const there = yield* entryOf(accountId, keyHash)
+          if (there?.reply.reservationId !== reservationId) return
+          const change = { _tag: "remove", space: SPACE, key: keyOf(accountId, keyHash), expected: there.version } as const
+          yield* Effect.catchIf(state.write([change]), isConflict, () => Effect.void)
+        })
       })
     })
   )

@@ -9,6 +9,9 @@ import type { Decider, Decision } from "@millrace/event-sourcing"
 import { Result, Schema } from "effect"
 import { bare } from "../ledger/Draft.ts"
 import { Timestamp } from "../Timestamp.ts"
+import { Artifact, JobFailure as Failure } from "../work/JobOperation.ts"
+
+export { Artifact, JobFailure as Failure } from "../work/JobOperation.ts"
 
 /** A job is named after the reservation that pays for it. */
 export const idOf = (reservationId: string): string => `job_${bare(reservationId)}`
@@ -23,26 +26,6 @@ export const isId = (text: string): boolean => ID.test(text)
 /** What is kept sealed outside the log: its size in bytes and its SHA-256, base64url, both as it is stored. */
 export const Document = Schema.Struct({ size: Schema.Int, hash: Schema.String })
 export type Document = typeof Document.Type
-
-/** A file that a job made. `id`: SHA-256 of what is stored, by which it is found; `size` in bytes of the file itself. */
-export const Artifact = Schema.Struct({ id: Schema.String, size: Schema.Int, contentType: Schema.String })
-export type Artifact = typeof Artifact.Type
-
-/**
- * Why an attempt, or a job, came to nothing: what the operation said; `Defect`, a bug; `Abandoned`, its runners died; `TooLate`, its
- * deadline passed; `Unreadable`, what was asked cannot be read any more, as after its account was erased.
- */
-export const Failure = Schema.Literals([
-  "InvalidInput",
-  "NotFound",
-  "UpstreamUnavailable",
-  "UpstreamNotConfigured",
-  "Defect",
-  "Abandoned",
-  "TooLate",
-  "Unreadable"
-])
-export type Failure = typeof Failure.Type
 
 export const JobEvent = Schema.TaggedUnion({
   JobAccepted: {
@@ -243,6 +226,13 @@ export const accept =
     if (job.status === "refused") return Result.fail(new JobWasRefused())
     return job.status === "absent" ? one({ _tag: "JobAccepted", ...accepted, deadline: now + within }) : NOTHING
   }
+
+/** The job as it is right after it was accepted. */
+export const accepted = ({ within, ...accept }: Accept, now: Timestamp): Queued => {
+  const job = evolve(Job.initial, { _tag: "JobAccepted", ...accept, deadline: now + within }, now)
+  if (job.status !== "queued") throw new Error("A job that was just accepted is queued")
+  return job
+}
 
 /** A job that began stays. */
 export const refuse =

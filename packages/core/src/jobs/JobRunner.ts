@@ -1,21 +1,22 @@
 /**
  * Runs jobs: takes them from the log, in turns between accounts, claims each by an append at an exact revision, and keeps its lease while it
- * works. Any number of runners may share a log. One that dies is taken over from when its lease is over; one that cannot extend its lease
- * stops in time; one that is stopped finishes or hands back.
+ * works. Any number of runners may share a log. When a runner dies, others take its jobs over once their leases have run out. A runner that
+ * cannot extend a lease stops that job in time. A runner that is stopped finishes its jobs or hands them back.
  */
-import { type EventStore, Following } from "@millrace/event-sourcing"
+import { Following } from "@millrace/event-sourcing"
 import { Clock, Context, Deferred, Duration, Effect, Exit, FiberMap, FiberSet, Layer, Random, type Scope } from "effect"
-import type { CircuitBreaker } from "../billing/CircuitBreaker.ts"
 import { Ids } from "../Ids.ts"
-import type * as Operation from "../operations/Operation.ts"
+import type { CircuitBreaker } from "../work/CircuitBreaker.ts"
+import type * as Operation from "../work/Operation.ts"
 import * as Attempt from "./Attempt.ts"
+import { backOffOf } from "./AttemptEnd.ts"
 import { Jobs } from "./Jobs.ts"
-import type { Schedule } from "./Schedule.ts"
+import type { Entry, Schedule } from "./Schedule.ts"
 
 export interface RunnerOptions {
   /** Jobs that this runner works at, at once: 16 by default. */
   readonly concurrency?: number
-  /** After how long without an extension another runner may take a job over: 30 seconds by default. It is extended each third of it. */
+  /** Another runner may take a job over when its lease was not extended for this long: 30 seconds by default. Extended each third of it. */
   readonly lease?: Duration.Input
   /** How long jobs may go on when the runner is stopped, before they are handed back: 10 seconds by default. */
   readonly drain?: Duration.Input
@@ -47,11 +48,60 @@ const LEASE = "30 seconds"
 const DRAIN = "10 seconds"
 const BACK_OFF = { first: "1 second", longest: "1 minute" } as const
 
-/** Where several runners reach for the same jobs, each chooses among that many of an account's oldest at the most. */
+/** Where several runners compete for the same jobs, each chooses among at most this many of an account's oldest. */
 const MAX_SPREAD = 64
-const NOTHING_LEFT: Attempt.Left = { claimed: false, position: undefined }
-/** What is not known of an attempt now, the log tells by then. */
+const NOT_CLAIMED: Attempt.AttemptResult = { claimed: false, position: undefined }
+/** By then the log shows what became of an attempt whose position is not known. */
 const FORGET_AFTER = "1 second"
+
+type RunJob = (operation: Operation.AnyJob, jobId: string) => Effect.Effect<Attempt.AttemptResult>
+
+/** The jobs that this runner has taken: how many it works at, and when to look for more. */
+class Shift {
+  /** Taken jobs, until the log shows that or shows that they are free again. */
+  readonly taken = new Set<string>()
+  busy = 0
+  /** Among how many of an account's oldest jobs it chooses. */
+  spread = 1
+  trouble: Following.Trouble | undefined
+  #idle = Deferred.makeUnsafe<void>()
+  #woken = Deferred.makeUnsafe<void>()
+
+  take(jobId: string): void {
+    this.taken.add(jobId)
+    this.busy++
+  }
+
+  /** An attempt is over. A claim that was lost to another runner spreads the next choices. */
+  end({ claimed }: Attempt.AttemptResult): void {
+    this.busy--
+    if (this.busy === 0) Deferred.doneUnsafe(this.#idle, Effect.void)
+    this.spread = claimed ? Math.max(1, this.spread * 0.9) : Math.min(MAX_SPREAD, this.spread * 2)
+    this.wake()
+  }
+
+  /** The log shows what became of the job. */
+  forget(jobId: string): void {
+    this.taken.delete(jobId)
+    this.wake()
+  }
+
+  wake(): void {
+    Deferred.doneUnsafe(this.#woken, Effect.void)
+  }
+
+  /** From now on {@link woken} waits for the next wake. */
+  rest(): void {
+    this.#woken = Deferred.makeUnsafe()
+  }
+
+  readonly woken = Effect.suspend(() => Deferred.await(this.#woken))
+
+  readonly idle = Effect.suspend(() => {
+    this.#idle = Deferred.makeUnsafe()
+    return this.busy === 0 ? Effect.void : Deferred.await(this.#idle)
+  })
+}
 
 const make = <Op extends Operation.Any>(
   operations: ReadonlyArray<Op>,
@@ -61,109 +111,100 @@ const make = <Op extends Operation.Any>(
     const jobs = yield* Jobs
     const clock = yield* Clock.Clock
     const services = yield* Effect.context<Operation.Services<Op>>()
-    const ids = yield* Ids
-    const runner = `runner_${ids.ulid(clock.currentTimeMillisUnsafe())}`
-    const attempt = yield* Attempt.make({ runner, lease: Duration.toMillis(lease), backOff: Attempt.backOffOf(backOff) })
-    const runnable = new Map(
-      operations.flatMap(({ job, key, timeout }) => (job === undefined ? [] : [[key, { job, key, timeout }] as const]))
-    )
-    const limits = (operation: string) => runnable.get(operation)?.job.limits
-
-    /** Jobs that were taken, until the log says so or says that they are free again. */
-    const taken = new Set<string>()
-    const running = yield* FiberMap.make<string, Attempt.Left>()
-    const fork = yield* FiberSet.makeRuntime<never>()
-    let busy = 0
-    let spread = 1
-    let trouble: Following.Trouble | undefined
-    let idle = Deferred.makeUnsafe<void>()
-    let woken = Deferred.makeUnsafe<void>()
-    const wake = () => Deferred.doneUnsafe(woken, Effect.void)
-
-    yield* Effect.addFinalizer(() =>
-      Effect.timeoutOption(
-        Effect.suspend(() => {
-          idle = Deferred.makeUnsafe()
-          return busy === 0 ? Effect.void : Deferred.await(idle)
-        }),
-        drain
-      )
-    )
-
-    const run = (operation: Attempt.Runnable<Operation.Services<Op>>, jobId: string): Effect.Effect<Attempt.Left> =>
-      attempt(operation, jobId).pipe(
-        Effect.catch((error) => Effect.as(Effect.logWarning("A job could not be claimed", error), NOTHING_LEFT)),
-        Effect.catchDefect((defect) => Effect.as(Effect.logError(`Job ${jobId}:`, defect), NOTHING_LEFT)),
+    const id = `runner_${(yield* Ids).ulid(clock.currentTimeMillisUnsafe())}`
+    const attempt = yield* Attempt.make({ runner: id, lease: Duration.toMillis(lease), backOff: backOffOf(backOff) })
+    const run: RunJob = (operation, jobId) =>
+      attempt<Operation.Services<Op>>(operation, jobId).pipe(
+        Effect.catch((error) => Effect.as(Effect.logWarning("A job could not be claimed", { jobId }, error), NOT_CLAIMED)),
+        Effect.catchDefect((defect) => Effect.as(Effect.logError(`Job ${jobId}:`, defect), NOT_CLAIMED)),
         Effect.provideContext(services)
       )
+    const all: ReadonlyArray<Operation.Any> = operations
+    const byKey = new Map(all.flatMap((operation) => (operation._tag === "Job" ? [[operation.key, operation] as const] : [])))
 
-    const done = (jobId: string, { claimed, position }: Attempt.Left): void => {
-      busy--
-      if (busy === 0) Deferred.doneUnsafe(idle, Effect.void)
-      spread = claimed ? Math.max(1, spread * 0.9) : Math.min(MAX_SPREAD, spread * 2)
-      wake()
-      const told = position === undefined ? Effect.sleep(FORGET_AFTER) : Effect.exit(jobs.board.read({ atLeast: position }))
-      fork(
-        Effect.andThen(
-          told,
-          Effect.sync(() => {
-            taken.delete(jobId)
-            wake()
-          })
-        )
-      )
+    const running = yield* FiberMap.make<string, Attempt.AttemptResult>()
+    const fork = yield* FiberSet.makeRuntime<never>()
+    const shift = new Shift()
+    yield* Effect.addFinalizer(() => Effect.timeoutOption(shift.idle, drain))
+    const round = lookForJobs({ id, jobs, clock, byKey, concurrency, shift, running, run, fork })
+    const tell = (trouble: Following.Trouble | undefined) => {
+      shift.trouble = trouble
     }
+    yield* Effect.forkScoped(Following.insist(Effect.forever(round), tell))
 
-    /** Takes as many as there is room for, and lets go of those that are somebody else's or nobody's any more. */
-    const look = Effect.gen(function* () {
-      // One look for all that happens in a tick
-      yield* Effect.yieldNow
-      woken = Deferred.makeUnsafe()
-      const drawn = yield* Random.next
-      const { position, state } = yield* jobs.board.read()
-      return yield* Effect.uninterruptible(take(position, state, drawn))
-    })
-
-    const take = Effect.fnUntraced(function* (position: EventStore.Position, state: Schedule, drawn: number) {
-      const now = clock.currentTimeMillisUnsafe()
-      const among = Math.floor(spread)
-      const found: Array<{ readonly operation: Attempt.Runnable; readonly jobId: string }> = []
-      const request = { now, limits, taken, among, pick: (choices: number) => Math.floor(drawn * choices) }
-      while (busy < concurrency) {
-        const entry = state.next(request)
-        const operation = entry && runnable.get(entry.operation)
-        if (entry === undefined || operation === undefined) break
-        taken.add(entry.jobId)
-        busy++
-        found.push({ operation, jobId: entry.jobId })
-      }
-      const over: Array<string> = []
-      for (const [jobId] of running) {
-        const entry = state.get(jobId)
-        if (entry === undefined || (entry.runner !== null && entry.runner !== runner)) over.push(jobId)
-      }
-      const next = state.nextTime(now)
-      // From here on the state is not looked at any more
-      for (const { jobId, operation } of found) {
-        const fiber = yield* FiberMap.run(running, jobId, run(operation, jobId))
-        fiber.addObserver((exit) => done(jobId, Exit.isSuccess(exit) ? exit.value : NOTHING_LEFT))
-      }
-      for (const jobId of over) fork(FiberMap.remove(running, jobId))
-      return { position, wait: next - now }
-    })
-
-    const rounds = Effect.gen(function* () {
-      for (;;) {
-        const { position, wait } = yield* look
-        trouble = undefined
-        const events = Effect.raceFirst(jobs.board.past(position), Deferred.await(woken))
-        yield* Number.isFinite(wait) ? Effect.raceFirst(events, Effect.sleep(Math.max(1, Math.ceil(wait)))) : events
-      }
-    })
-    const told = (now: Following.Trouble | undefined) => {
-      trouble = now
-    }
-    yield* Effect.forkScoped(Following.insist(rounds, told))
-
-    return JobRunner.of({ status: Effect.sync(() => ({ id: runner, running: [...running].map(([jobId]) => jobId), trouble })) })
+    return JobRunner.of({ status: Effect.sync(() => ({ id, running: [...running].map(([jobId]) => jobId), trouble: shift.trouble })) })
   })
+
+interface Runner {
+  readonly id: string
+  readonly jobs: Jobs["Service"]
+  readonly clock: Clock.Clock
+  readonly byKey: ReadonlyMap<string, Operation.AnyJob>
+  readonly concurrency: number
+  readonly shift: Shift
+  readonly running: FiberMap.FiberMap<string, Attempt.AttemptResult>
+  readonly run: RunJob
+  readonly fork: (effect: Effect.Effect<void>) => unknown
+}
+
+/** Takes jobs once, then waits until there may be more: for an event, the end of an attempt, or the time of a job that waits. */
+const lookForJobs = Effect.fnUntraced(function* (runner: Runner) {
+  const { clock, jobs, shift } = runner
+  // One look for all that happens in a tick
+  yield* Effect.yieldNow
+  shift.rest()
+  const drawn = yield* Random.next
+  const { position, state } = yield* jobs.board.read()
+  const now = clock.currentTimeMillisUnsafe()
+  const wait = yield* Effect.uninterruptible(takeJobs(runner, state, now, drawn))
+  shift.trouble = undefined
+  const changed = Effect.raceFirst(jobs.board.past(position), shift.woken)
+  yield* Number.isFinite(wait) ? Effect.raceFirst(changed, Effect.sleep(Math.max(1, Math.ceil(wait)))) : changed
+})
+
+/** Starts as many jobs as there is room for, and stops those that another runner has or that have ended. Answers how long to wait. */
+const takeJobs = Effect.fnUntraced(function* (runner: Runner, state: Schedule, now: number, drawn: number) {
+  const { byKey, fork, id, running } = runner
+  const chosen = choose(runner, state, now, drawn)
+  const over: Array<string> = []
+  for (const [jobId] of running) {
+    const entry = state.get(jobId)
+    if (entry === undefined || (entry.runner !== null && entry.runner !== id)) over.push(jobId)
+  }
+  const wait = state.nextTime(now) - now
+  // From here on the state is not read any more: it changes in place
+  for (const { jobId, operation } of chosen) {
+    const job = byKey.get(operation)
+    if (job === undefined) continue
+    const fiber = yield* FiberMap.run(running, jobId, runner.run(job, jobId))
+    fiber.addObserver((exit) => ended(runner, jobId, Exit.isSuccess(exit) ? exit.value : NOT_CLAIMED))
+  }
+  for (const jobId of over) fork(FiberMap.remove(running, jobId))
+  return wait
+})
+
+const choose = ({ byKey, concurrency, shift }: Runner, state: Schedule, now: number, drawn: number): ReadonlyArray<Entry> => {
+  const limits = (operation: string) => byKey.get(operation)?.limits
+  const pick = (choices: number) => Math.floor(drawn * choices)
+  const request = { now, limits, taken: shift.taken, among: Math.floor(shift.spread), pick }
+  const chosen: Array<Entry> = []
+  while (shift.busy < concurrency) {
+    const entry = state.next(request)
+    if (entry === undefined) break
+    shift.take(entry.jobId)
+    chosen.push(entry)
+  }
+  return chosen
+}
+
+const ended = ({ fork, jobs, shift }: Runner, jobId: string, result: Attempt.AttemptResult): void => {
+  shift.end(result)
+  const { position } = result
+  const shown = position === undefined ? Effect.sleep(FORGET_AFTER) : Effect.exit(jobs.board.read({ atLeast: position }))
+  fork(
+    Effect.andThen(
+      shown,
+      Effect.sync(() => shift.forget(jobId))
+    )
+  )
+}

@@ -1,51 +1,17 @@
-/** A job as those see it who asked for it. */
+/** Makes the view that a job's owner gets: what is sealed is opened when it is asked for. */
 import { Effect, Schema } from "effect"
-import { NotFound, UpstreamUnavailable } from "../operations/OperationError.ts"
-import type { Timestamp } from "../Timestamp.ts"
+import { Details, type JobFamily, type JobView, type ReadError } from "../work/JobOperation.ts"
+import { NotFound, UpstreamUnavailable } from "../work/OperationError.ts"
+import type { Purpose } from "./Documents.ts"
 import type * as Job from "./Job.ts"
-import type { Jobs, Family as NamedFamily, Readable } from "./Jobs.ts"
-
-/** Jobs that are read alike: what they come to, where they may go on from, and where they are read. */
-export interface Family<A, Checkpoint, P extends `/${string}` = `/${string}`> extends NamedFamily {
-  /** Where one is read; the parameter `job` is its id. */
-  readonly path: P
-  readonly result: Schema.Codec<A, unknown>
-  readonly checkpoint: Schema.Codec<Checkpoint, unknown>
-}
-
-/** What is wrong with what was asked, for a job that failed with `InvalidInput`. */
-export const Details = Schema.Struct({ field: Schema.String, message: Schema.String })
-export type Details = typeof Details.Type
-
-export type ReadError = NotFound | UpstreamUnavailable
-
-export interface JobView<A, Checkpoint> {
-  readonly id: string
-  /** Its key. */
-  readonly operation: string
-  readonly status: "queued" | "running" | "succeeded" | "failed"
-  /** 0 to 100. */
-  readonly percent: number
-  /** Units that it was asked for. */
-  readonly quantity: number
-  readonly acceptedAt: Timestamp
-  readonly endedAt: Timestamp | undefined
-  readonly failure: Job.Failure | undefined
-  /** None unless it succeeded. */
-  readonly artifacts: ReadonlyArray<Job.Artifact>
-  /** What it came to, once it succeeded. */
-  readonly result: Effect.Effect<A | undefined, ReadError>
-  /** What it recorded last, also after its end; undefined where it never did. */
-  readonly checkpoint: Effect.Effect<Checkpoint | undefined, ReadError>
-  readonly details: Effect.Effect<Details | undefined, ReadError>
-}
+import type { Jobs, Readable } from "./Jobs.ts"
 
 /** Seconds after which to ask again for a job that has not ended. */
 export const RETRY_AFTER = 1
 
 export const isOpen = ({ status }: Pick<JobView<never, never>, "status">): boolean => status === "queued" || status === "running"
 
-/** What fails beneath a job that is read. The caller may try again; what was purged meanwhile is not there. */
+/** What a failure beneath a job means for its reader: what was purged meanwhile is not there; all else may work later. */
 export const unreadable =
   (resource: string) =>
   (error: { readonly _tag: string }): ReadError =>
@@ -58,24 +24,22 @@ export const unreadable =
 /** A schema's values as JSON text. */
 export const jsonText = <A>(schema: Schema.Codec<A, unknown>): Schema.Codec<A, string> => Schema.fromJsonString(Schema.toCodecJson(schema))
 
-const details = jsonText(Details)
+const decodeDetails = Schema.decodeUnknownEffect(jsonText(Details))
 
 /** Makes views of a family's jobs. */
-export const viewer = <A, Checkpoint>(family: Family<A, Checkpoint>) => {
-  const result = Schema.decodeUnknownEffect(jsonText(family.result))
-  const checkpoint = Schema.decodeUnknownEffect(jsonText(family.checkpoint))
-  const detailed = Schema.decodeUnknownEffect(details)
+export const viewer = <A, Checkpoint>(family: JobFamily<A, Checkpoint>) => {
+  const decodeResult = Schema.decodeUnknownEffect(jsonText(family.result))
+  const decodeCheckpoint = Schema.decodeUnknownEffect(jsonText(family.checkpoint))
   return (jobs: Jobs["Service"], jobId: string, { job }: Readable): JobView<A, Checkpoint> => {
     const owner = { jobId, accountId: job.accepted.accountId }
     const opened = <T>(
-      purpose: "result" | "checkpoint" | "details",
+      purpose: Purpose,
       document: Job.Document | undefined,
       decode: (text: string) => Effect.Effect<T, Schema.SchemaError>
     ): Effect.Effect<T | undefined, ReadError> =>
       document === undefined
         ? Effect.undefined
         : Effect.mapError(Effect.flatMap(jobs.documents.open(owner, purpose, document), decode), unreadable(family.resource))
-    const ended = "endedAt" in job ? job : undefined
     return {
       id: jobId,
       operation: job.accepted.operation,
@@ -83,12 +47,12 @@ export const viewer = <A, Checkpoint>(family: Family<A, Checkpoint>) => {
       percent: job.percent,
       quantity: job.accepted.quantity,
       acceptedAt: job.acceptedAt,
-      endedAt: ended?.endedAt,
+      endedAt: "endedAt" in job ? job.endedAt : undefined,
       failure: job.status === "failed" ? job.failure : undefined,
       artifacts: job.status === "succeeded" ? job.artifacts : [],
-      result: opened("result", job.status === "succeeded" ? job.result : undefined, result),
-      checkpoint: opened("checkpoint", job.checkpoint, checkpoint),
-      details: opened("details", job.status === "failed" ? job.details : undefined, detailed)
+      result: opened("result", job.status === "succeeded" ? job.result : undefined, decodeResult),
+      checkpoint: opened("checkpoint", job.checkpoint, decodeCheckpoint),
+      details: opened("details", job.status === "failed" ? job.details : undefined, decodeDetails)
     }
   }
 }

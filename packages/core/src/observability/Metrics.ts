@@ -5,7 +5,6 @@
 import type { Projection } from "@millrace/event-sourcing"
 import { Clock, Context, Effect, Exit, Metric, type Scope } from "effect"
 import * as Credits from "../Credits.ts"
-import type { AccountEvent } from "../ledger/AccountEvent.ts"
 import * as Outcome from "./Outcome.ts"
 
 /** Seconds: the bounds that OpenTelemetry gives for HTTP. */
@@ -142,21 +141,18 @@ const refunded = series(
 )
 const granted = counter("millrace.credits.granted", "Credits granted to accounts")({})
 
-/** Counts the credits that a command moved, by the events that it led to. */
-export const countCredits: Effect.Effect<(events: ReadonlyArray<AccountEvent>) => void> = Effect.map(registry, (context) => (events) => {
-  for (const event of events) count(event, context)
-})
-
-const count = (event: AccountEvent, context: Context.Context<never>): void => {
-  switch (event._tag) {
-    case "OperationSucceeded":
-      return charged.updateUnsafe(Credits.toDecimal(event.charged), context)
-    case "Refunded":
-      return refunded(event.stage).updateUnsafe(Credits.toDecimal(event.amount), context)
-    case "CreditsGranted":
-      return granted.updateUnsafe(Credits.toDecimal(event.amount), context)
-  }
+export interface CreditCounters {
+  readonly charged: (amount: Credits.Credits) => void
+  readonly refunded: (stage: "reserved" | "settled", amount: Credits.Credits) => void
+  readonly granted: (amount: Credits.Credits) => void
 }
+
+/** Counts the credits that events move. */
+export const countCredits: Effect.Effect<CreditCounters> = Effect.map(registry, (context) => ({
+  charged: (amount) => charged.updateUnsafe(Credits.toDecimal(amount), context),
+  refunded: (stage, amount) => refunded(stage).updateUnsafe(Credits.toDecimal(amount), context),
+  granted: (amount) => granted.updateUnsafe(Credits.toDecimal(amount), context)
+}))
 
 const appendDuration = series(
   "outcome",

@@ -5,8 +5,8 @@ import * as Credits from "../Credits.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import { LotSource } from "../ledger/Lots.ts"
 import { Timestamp } from "../Timestamp.ts"
-import * as Operation from "./Operation.ts"
-import { NotFound, UpstreamUnavailable } from "./OperationError.ts"
+import * as Operation from "../work/Operation.ts"
+import { NotFound, UpstreamUnavailable } from "../work/OperationError.ts"
 
 const Used = {
   /** That were charged. */

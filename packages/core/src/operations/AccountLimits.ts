@@ -4,10 +4,10 @@ import { ofAccount, RateLimit } from "../billing/RateLimit.ts"
 import { TRIAL_SLOTS } from "../ledger/Account.ts"
 import * as Decisions from "../ledger/Decisions.ts"
 import { Ledger } from "../ledger/Ledger.ts"
+import * as Operation from "../work/Operation.ts"
+import { NotFound, UpstreamUnavailable } from "../work/OperationError.ts"
 import * as CatalogOperations from "./CatalogOperations.ts"
 import { LIMITS, Limits } from "./Limits.ts"
-import * as Operation from "./Operation.ts"
-import { NotFound, UpstreamUnavailable } from "./OperationError.ts"
 
 const CATALOG = CatalogOperations.read.route.path
 

@@ -1,7 +1,7 @@
 /** Bank identification numbers: the first six to eight digits of a card number. */
 import { Context, Effect, Schema } from "effect"
-import * as Operation from "./Operation.ts"
-import type { NotFound, UpstreamUnavailable } from "./OperationError.ts"
+import * as Operation from "../work/Operation.ts"
+import type { NotFound, UpstreamUnavailable } from "../work/OperationError.ts"
 
 export const BinRecord = Schema.Struct({
   bin: Schema.String,

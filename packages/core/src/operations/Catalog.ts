@@ -5,11 +5,11 @@
 import type { Aggregate } from "@millrace/event-sourcing"
 import { Clock, Context, Effect, Layer, Schema } from "effect"
 import { SIGNUP_CREDITS } from "../accounts/Registration.ts"
-import { CircuitBreaker } from "../billing/CircuitBreaker.ts"
 import { inForce, PriceBook, type PriceList } from "../billing/PricePlan.ts"
-import { upstreamOf } from "../billing/Work.ts"
 import * as Credits from "../Credits.ts"
-import type * as Operation from "./Operation.ts"
+import { CircuitBreaker } from "../work/CircuitBreaker.ts"
+import type * as Operation from "../work/Operation.ts"
+import { upstreamOf } from "../work/Perform.ts"
 
 // what is told
 

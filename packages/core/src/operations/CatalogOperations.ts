@@ -3,10 +3,10 @@ import { Effect, Schema } from "effect"
 import { RateLimit } from "../billing/RateLimit.ts"
 import * as Credits from "../Credits.ts"
 import { TRIAL_SLOTS } from "../ledger/Account.ts"
+import * as Operation from "../work/Operation.ts"
+import { NotFound, UpstreamUnavailable } from "../work/OperationError.ts"
 import { Availability, Capability, Catalog, CatalogEntry, CatalogGroup } from "./Catalog.ts"
 import { LIMITS, Limits } from "./Limits.ts"
-import * as Operation from "./Operation.ts"
-import { NotFound, UpstreamUnavailable } from "./OperationError.ts"
 
 /** The prices cannot be read at present. */
 const unavailable = ({ _tag }: { readonly _tag: string }) => new UpstreamUnavailable({ upstream: "catalog", reason: _tag })

@@ -1,7 +1,7 @@
 /** DNS lookups. */
 import { Context, Effect, Schema } from "effect"
-import * as Operation from "./Operation.ts"
-import { InvalidInput, type NotFound, type UpstreamUnavailable } from "./OperationError.ts"
+import * as Operation from "../work/Operation.ts"
+import { InvalidInput, type NotFound, type UpstreamUnavailable } from "../work/OperationError.ts"
 
 /** What can be asked for; `ANY` is all of the others, merged. */
 export const RecordType = Schema.Literals(["ANY", "A", "AAAA", "MX", "TXT", "NS", "CNAME", "SOA"])

@@ -1,7 +1,7 @@
 /** Validation of e-mail addresses: whether mail can be sent there, and how far that can be trusted. Nothing is sent, and no mail server is asked. */
 import { Array, Context, Effect, Result, Schema, Struct } from "effect"
-import * as Operation from "./Operation.ts"
-import type { UpstreamUnavailable } from "./OperationError.ts"
+import * as Operation from "../work/Operation.ts"
+import type { UpstreamUnavailable } from "../work/OperationError.ts"
 
 export const EmailReport = Schema.Struct({
   /** As it was given. */

@@ -1,10 +1,11 @@
 /** Validation of up to a thousand e-mail addresses, as a job: its results can be read page by page while it runs. */
 import { Array, Effect, Result, Schema, Struct } from "effect"
+import * as JobOperations from "../jobs/JobOperations.ts"
 import { toIso } from "../Timestamp.ts"
+import * as Operation from "../work/Operation.ts"
+import { UpstreamUnavailable } from "../work/OperationError.ts"
 import { domainName } from "./Dns.ts"
 import { Address, EmailReport, EmailValidator } from "./Email.ts"
-import * as Operation from "./Operation.ts"
-import { UpstreamUnavailable } from "./OperationError.ts"
 
 const Verdict = EmailReport.mapFields(Struct.pick(["email", "valid", "disposable"]))
 
@@ -112,7 +113,7 @@ const MAX_PAGE = 10_000
 const PER_PAGE = 25
 const MAX_PER_PAGE = 100
 
-export const readValidationJob = Operation.readJob("email.readValidationJob", validationJobs, {
+export const readValidationJob = JobOperations.readJob("email.readValidationJob", validationJobs, {
   summary: "Read an e-mail validation job and its results",
   description:
     "`results` are in the order in which the addresses were checked, so a page that is full stays as it is. `progress` reaches 100 when " +

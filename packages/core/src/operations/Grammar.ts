@@ -1,7 +1,7 @@
 /** Grammar and spelling. */
 import { Context, Effect, Schema } from "effect"
-import * as Operation from "./Operation.ts"
-import { InvalidInput, type UpstreamUnavailable } from "./OperationError.ts"
+import * as Operation from "../work/Operation.ts"
+import { InvalidInput, type UpstreamUnavailable } from "../work/OperationError.ts"
 
 export const GrammarReport = Schema.Struct({
   matches: Schema.Array(

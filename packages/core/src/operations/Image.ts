@@ -1,6 +1,6 @@
 /** Pictures made and edited after a prompt: what has to be done elsewhere, and what it takes. */
 import { Context, Effect, Layer } from "effect"
-import { type InvalidInput, UpstreamNotConfigured, type UpstreamUnavailable } from "./OperationError.ts"
+import { type InvalidInput, UpstreamNotConfigured, type UpstreamUnavailable } from "../work/OperationError.ts"
 
 /** Pixels, of either side. */
 export const SIDE = { minimum: 256, maximum: 2048, default: 1024 } as const

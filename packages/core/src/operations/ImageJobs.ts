@@ -1,14 +1,15 @@
 /** Pictures made and edited after a prompt, as jobs. */
 import { Effect, Schema, Stream } from "effect"
-import type { RunningJob } from "../jobs/JobDefinition.ts"
+import * as JobOperations from "../jobs/JobOperations.ts"
 import { Jobs } from "../jobs/Jobs.ts"
 import { unreadable } from "../jobs/JobView.ts"
 import { BlobStore } from "../vault/BlobStore.ts"
 import { ofJob } from "../vault/Vault.ts"
+import type { RunningJob } from "../work/JobOperation.ts"
+import * as Operation from "../work/Operation.ts"
+import { InvalidInput, NotFound, UpstreamUnavailable } from "../work/OperationError.ts"
 import * as Image from "./Image.ts"
 import { Created, created, EXAMPLE_JOB, exampleOf, MediaJob, view } from "./MediaJobs.ts"
-import * as Operation from "./Operation.ts"
-import { InvalidInput, NotFound, UpstreamUnavailable } from "./OperationError.ts"
 
 const PATH = "/ai/images/:job"
 
@@ -180,7 +181,7 @@ export const edit = Operation.job("image.edit", {
   ]
 })
 
-export const read = Operation.readJob("image.read", imageJobs, {
+export const read = JobOperations.readJob("image.read", imageJobs, {
   summary: "Read an image job",
   success: MediaJob,
   view: view(PATH),
@@ -188,12 +189,12 @@ export const read = Operation.readJob("image.read", imageJobs, {
   links: [{ operation: "image.download", parameters: { job: "/job_id" } }]
 })
 
-export const cancel = Operation.cancelJob("image.cancel", imageJobs, {
+export const cancel = JobOperations.cancelJob("image.cancel", imageJobs, {
   summary: "Cancel an image job, and delete what there is of it",
   example: { input: { job: EXAMPLE_JOB }, data: { cancelled: true, job_id: EXAMPLE_JOB } }
 })
 
-export const download = Operation.downloadJob("image.download", imageJobs, {
+export const download = JobOperations.downloadJob("image.download", imageJobs, {
   summary: "Download a picture",
   contentTypes: ["image/png", "image/jpeg"],
   example: { job: EXAMPLE_JOB }

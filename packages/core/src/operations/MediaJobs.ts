@@ -1,6 +1,6 @@
 /** What jobs that make files have in common: how they are told to who asked for them. */
 import { Effect, Schema } from "effect"
-import type { JobView, ReadError } from "../jobs/JobView.ts"
+import type { JobView, ReadError } from "../work/JobOperation.ts"
 
 /** Of the answer that made the job. */
 export const Created = Schema.Struct({

@@ -1,7 +1,7 @@
 /** Speech: texts read aloud, and the voices that can. */
 import { Context, Effect, Layer, Schema, Stream } from "effect"
-import * as Operation from "./Operation.ts"
-import { InvalidInput, UpstreamNotConfigured, type UpstreamUnavailable } from "./OperationError.ts"
+import * as Operation from "../work/Operation.ts"
+import { InvalidInput, UpstreamNotConfigured, type UpstreamUnavailable } from "../work/OperationError.ts"
 
 /** UTF-16 code units. */
 export const MAX_TEXT = 2_000

@@ -1,7 +1,8 @@
 /** Texts read aloud, as jobs. */
 import { Effect, Schema } from "effect"
+import * as JobOperations from "../jobs/JobOperations.ts"
+import * as Operation from "../work/Operation.ts"
 import { Created, created, EXAMPLE_JOB, exampleOf, MediaJob, view } from "./MediaJobs.ts"
-import * as Operation from "./Operation.ts"
 import * as Speech from "./Speech.ts"
 
 const PATH = "/audio/tts/:job"
@@ -48,7 +49,7 @@ export const synthesize = Operation.job("speech.synthesize", {
   ]
 })
 
-export const read = Operation.readJob("speech.read", speechJobs, {
+export const read = JobOperations.readJob("speech.read", speechJobs, {
   summary: "Read a text-to-speech job",
   success: MediaJob,
   view: view(PATH),
@@ -56,12 +57,12 @@ export const read = Operation.readJob("speech.read", speechJobs, {
   links: [{ operation: "speech.download", parameters: { job: "/job_id" } }]
 })
 
-export const cancel = Operation.cancelJob("speech.cancel", speechJobs, {
+export const cancel = JobOperations.cancelJob("speech.cancel", speechJobs, {
   summary: "Cancel a text-to-speech job, and delete what there is of it",
   example: { input: { job: EXAMPLE_JOB }, data: { cancelled: true, job_id: EXAMPLE_JOB } }
 })
 
-export const download = Operation.downloadJob("speech.download", speechJobs, {
+export const download = JobOperations.downloadJob("speech.download", speechJobs, {
   summary: "Download what was read aloud",
   contentTypes: [Speech.CONTENT_TYPE],
   example: { job: EXAMPLE_JOB }

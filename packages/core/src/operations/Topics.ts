@@ -1,7 +1,7 @@
 /** Ideas for prompts: templates by category. */
 import { Context, Effect, Schema } from "effect"
-import * as Operation from "./Operation.ts"
-import type { UpstreamUnavailable } from "./OperationError.ts"
+import * as Operation from "../work/Operation.ts"
+import type { UpstreamUnavailable } from "../work/OperationError.ts"
 
 export const Topics = Schema.Struct({
   topics: Schema.Array(

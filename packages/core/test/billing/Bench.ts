@@ -10,21 +10,22 @@ import * as FaultyEventStore from "../../../testing/src/FaultyEventStore.ts"
 import { invariants } from "../../../testing/src/Invariants.ts"
 import { Registration } from "../../src/accounts/Registration.ts"
 import { Charge } from "../../src/billing/Charge.ts"
-import { CircuitBreaker } from "../../src/billing/CircuitBreaker.ts"
 import { PriceBook } from "../../src/billing/PricePlan.ts"
 import { Recovery } from "../../src/billing/Recovery.ts"
 import { Replies } from "../../src/billing/Replies.ts"
 import { Unanswered } from "../../src/billing/Unanswered.ts"
 import * as Credits from "../../src/Credits.ts"
+import { Jobs } from "../../src/jobs/Jobs.ts"
 import { Account } from "../../src/ledger/Account.ts"
 import * as Decisions from "../../src/ledger/Decisions.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import type { LotSource } from "../../src/ledger/Lots.ts"
 import * as Millrace from "../../src/Millrace.ts"
-import * as Operation from "../../src/operations/Operation.ts"
-import type { OperationError } from "../../src/operations/OperationError.ts"
 import { MasterKey } from "../../src/vault/MasterKey.ts"
 import { Vault } from "../../src/vault/Vault.ts"
+import { CircuitBreaker } from "../../src/work/CircuitBreaker.ts"
+import * as Operation from "../../src/work/Operation.ts"
+import type { OperationError } from "../../src/work/OperationError.ts"
 import { MASTER } from "../vault/Vaults.ts"
 
 export const credits = Credits.of
@@ -207,7 +208,7 @@ export const host = (shared: Stores, bench: Bench, options: HostOptions = {}) =>
       Layer.orDie(MasterKey.layer(MASTER))
     )
     const calls = Charge.layer(options.late === undefined ? {} : { late: options.late }).pipe(
-      Layer.provideMerge(Layer.mergeAll(Replies.layer, Unanswered.layer, CircuitBreaker.layer(options.breaker))),
+      Layer.provideMerge(Layer.mergeAll(Replies.layer, Unanswered.layer, CircuitBreaker.layer(options.breaker), Jobs.layer(options.jobs))),
       Layer.provideMerge(Millrace.administration())
     )
     const context = yield* Layer.build(Layer.fresh(Layer.provide(calls, base)))

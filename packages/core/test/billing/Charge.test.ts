@@ -2,7 +2,7 @@ import { Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import { describe, expect } from "vitest"
 import * as Decisions from "../../src/ledger/Decisions.ts"
-import { InvalidInput, NotFound, UpstreamNotConfigured, UpstreamUnavailable } from "../../src/operations/OperationError.ts"
+import { InvalidInput, NotFound, UpstreamNotConfigured, UpstreamUnavailable } from "../../src/work/OperationError.ts"
 import {
   ACCOUNT,
   credits,
@@ -87,7 +87,7 @@ describe("a call that succeeds", () => {
     Effect.gen(function* () {
       const { shared, bench, here, accountId } = yield* setting()
       bench.answer = () => Effect.as(Effect.orDie(here.grant(accountId, 5 * UNIT, "lot_2")), { data: { text: "topped up", count: 1 } })
-      const reply = yield* here.call(accountId, { operation: "free", key: "key", requestId: "req_a" })
+      const reply = yield* here.call(accountId, { operation: "free", requestId: "req_a" })
       expect(reply).toEqual({
         requestId: "req_a",
         data: '{"text":"topped up","count":1}',
@@ -250,7 +250,11 @@ describe("a call that is refused writes nothing and runs nothing:", () => {
     Effect.gen(function* () {
       const { shared, bench, here, accountId } = yield* setting()
       for (const units of [-1, 0.0001, Number.NaN, Number.POSITIVE_INFINITY])
-        expect(yield* told(here.call(accountId, { units }))).toBe("defect")
+        expect(yield* Effect.flip(here.call(accountId, { units }))).toMatchObject({
+          _tag: "OperationFailed",
+          operation: "bench.work",
+          message: `The operation bench.work is faulty: its quantity is ${units}; it must be a whole number of at least 0`
+        })
       expect(yield* eventsIn(shared)).toEqual([])
       expect(bench.runs).toEqual([])
     })
@@ -339,12 +343,12 @@ describe("a call that fails is refunded in full:", () => {
   )
 
   testing(
-    "its data is not what its schema says: no answer of its upstream",
+    "its data is not what its schema says: a bug of the operation",
     Effect.gen(function* () {
       const { shared, bench, here, accountId } = yield* setting()
       bench.answer = () => Effect.succeed({ data: { text: "half", count: 0.5 } })
       const error = yield* Effect.flip(here.call(accountId, { key: "key" }))
-      expect(error).toMatchObject({ _tag: "UpstreamUnavailable", upstream: "bench" })
+      expect(error).toMatchObject({ _tag: "OperationFailed", operation: "bench.work", reason: expect.stringContaining("count") })
       expect(yield* endsIn(shared)).toEqual(REFUNDED)
       expect(yield* shared.states.list("replies")).toEqual([])
     })
@@ -364,7 +368,7 @@ describe("a call that fails is refunded in full:", () => {
       expect({ ...(yield* Fiber.join(running)) }).toMatchObject({
         _tag: "UpstreamUnavailable",
         upstream: "bench",
-        reason: "it took too long"
+        reason: "it took longer than 30000 ms"
       })
       expect(interrupted).toBe(1)
       expect(yield* endsIn(shared)).toEqual(REFUNDED)

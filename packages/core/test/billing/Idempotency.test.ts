@@ -3,8 +3,8 @@ import { Effect, Fiber, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { describe, expect } from "vitest"
 import { MAX_REPLY } from "../../src/billing/Replies.ts"
-import { NotFound } from "../../src/operations/OperationError.ts"
 import { ofAccount } from "../../src/vault/Vault.ts"
+import { NotFound } from "../../src/work/OperationError.ts"
 import {
   all,
   count,

@@ -2,7 +2,7 @@ import { StateStore } from "@millrace/event-sourcing"
 import { Effect, Exit, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { describe, expect } from "vitest"
-import { UpstreamUnavailable } from "../../src/operations/OperationError.ts"
+import { UpstreamUnavailable } from "../../src/work/OperationError.ts"
 import {
   type Bench,
   elapse,

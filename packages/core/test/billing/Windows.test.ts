@@ -5,7 +5,7 @@ import { TestClock } from "effect/testing"
 import { describe, expect } from "vitest"
 import type * as FaultyEventStore from "../../../testing/src/FaultyEventStore.ts"
 import * as Decisions from "../../src/ledger/Decisions.ts"
-import { UpstreamUnavailable } from "../../src/operations/OperationError.ts"
+import { UpstreamUnavailable } from "../../src/work/OperationError.ts"
 import {
   elapse,
   endsIn,

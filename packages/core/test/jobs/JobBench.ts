@@ -8,17 +8,16 @@ import { Charge } from "../../src/billing/Charge.ts"
 import { PriceBook } from "../../src/billing/PricePlan.ts"
 import * as Credits from "../../src/Credits.ts"
 import * as Job from "../../src/jobs/Job.ts"
-import type { JobOutcome, RunningJob } from "../../src/jobs/JobDefinition.ts"
 import { Jobs } from "../../src/jobs/Jobs.ts"
 import * as Decisions from "../../src/ledger/Decisions.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import * as Millrace from "../../src/Millrace.ts"
-import * as Operation from "../../src/operations/Operation.ts"
-import type { OperationError } from "../../src/operations/OperationError.ts"
+import * as Operation from "../../src/Operation.ts"
 import { BlobStore } from "../../src/vault/BlobStore.ts"
 import { MasterKey } from "../../src/vault/MasterKey.ts"
 import * as MemoryBlobStore from "../../src/vault/MemoryBlobStore.ts"
 import { Vault } from "../../src/vault/Vault.ts"
+import type { OperationError } from "../../src/work/OperationError.ts"
 import { type Stores, seconds, stores, UNIT, way } from "../billing/Bench.ts"
 import { MASTER } from "../vault/Vaults.ts"
 
@@ -26,8 +25,8 @@ import { MASTER } from "../vault/Vaults.ts"
 
 export const Data = Schema.Struct({ text: Schema.String })
 export const Checkpoint = Schema.Struct({ at: Schema.Int })
-export type Running = RunningJob<typeof Checkpoint.Type>
-export type Outcome = JobOutcome<typeof Data.Type>
+export type Running = Operation.RunningJob<typeof Checkpoint.Type>
+export type Outcome = Operation.JobOutcome<typeof Data.Type>
 
 export interface Input {
   readonly text: string
@@ -171,10 +170,11 @@ export const host = (to: Shared, bench: Bench, { name = `host${++hosts}`, jobs, 
           ...decodeRead(data),
           retryAfter
         })),
-      cancel: (accountId: string, job: string) =>
-        Effect.map(Effect.provideContext(charge.run(operations.cancel, { job }, caller(accountId)), context), ({ data }) =>
-          decodeCancel(data)
-        ),
+      cancel: (accountId: string, job: string, key?: string) => {
+        const keyed = key === undefined ? {} : { idempotency: { key, request: `cancel ${job}` } }
+        const called = charge.run(operations.cancel, { job }, { ...caller(accountId), ...keyed })
+        return Effect.map(Effect.provideContext(called, context), ({ data }) => decodeCancel(data))
+      },
       open: (accountId: string, amount: number) =>
         Effect.gen(function* () {
           yield* ledger.execute(accountId, Decisions.open({ sealedEmail: "sealed", emailHash: accountId }))

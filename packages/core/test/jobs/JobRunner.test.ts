@@ -2,8 +2,8 @@
 import { Deferred, Effect, Fiber, Option, Result, Stream } from "effect"
 import { describe, expect } from "vitest"
 import { JobUpkeep } from "../../src/jobs/JobUpkeep.ts"
-import { InvalidInput, UpstreamUnavailable } from "../../src/operations/OperationError.ts"
 import { ofAccount, ofJob, Vault } from "../../src/vault/Vault.ts"
+import { InvalidInput, UpstreamUnavailable } from "../../src/work/OperationError.ts"
 import { elapse, endsIn, hours, logText, minutes, patiently, quiet, range, seconds, testing, UNIT, until } from "../billing/Bench.ts"
 import {
   type Bench,
@@ -249,9 +249,9 @@ describe("waiting", () => {
       const { bench, here, accountId } = yield* setting()
       const { go } = yield* holding(bench)
       const id = idOf(yield* here.create(accountId))
-      const answer = here.operations.work.job?.answer
-      if (answer === undefined) throw new Error("It is a job")
-      const ask = (within: number) => Effect.provideContext(answer(accountId, id, within), here.context)
+      const reply = { requestId: "req", data: "", replayed: false, job: { id } }
+      const ask = (within: number) =>
+        Effect.map(here.charge.awaitJob(here.operations.work, accountId, reply, within), ({ ended, reply: { data } }) => ({ data, ended }))
       const early = yield* Effect.forkChild(ask(seconds(20)))
       yield* elapse(seconds(19))
       expect(early.pollUnsafe()).toBeUndefined()
@@ -264,9 +264,64 @@ describe("waiting", () => {
       expect(yield* ask(seconds(20))).toMatchObject({ ended: true })
     })
   )
+
+  testing(
+    "is answered with what the job was charged, so that the replies add up to the balance",
+    Effect.gen(function* () {
+      const { bench, here, accountId } = yield* setting()
+      const answers = [{ data: { text: "all" } }, { data: { text: "some" }, quantity: 1 }, { data: { text: "none" }, quantity: 0 }]
+      let charged = 0
+      for (const outcome of answers) {
+        bench.answer = () => Effect.succeed(outcome)
+        const created = yield* here.create(accountId, { units: 2 })
+        const waited = here.charge.awaitJob(here.operations.work, accountId, { ...created, job: { id: idOf(created) } }, seconds(20))
+        const { ended, reply } = yield* waited
+        expect(ended).toBe(true)
+        charged += (created.billed?.charged ?? 0) + (reply.billed?.charged ?? 0)
+        expect(reply.billed?.balance).toBe(10 * UNIT - charged)
+      }
+      expect(charged).toBe(3 * UNIT)
+      bench.answer = () => Effect.fail(new InvalidInput({ field: "text", message: "no" }))
+      const failed = yield* here.create(accountId)
+      const waited = yield* here.charge.awaitJob(here.operations.work, accountId, { ...failed, job: { id: idOf(failed) } }, seconds(20))
+      expect(waited.reply.billed).toEqual({ charged: 0, balance: 7 * UNIT })
+    })
+  )
 })
 
 describe("cancelling", () => {
+  testing(
+    "succeeds for one of six at once, from two hosts: the others find nothing",
+    Effect.gen(function* () {
+      for (const status of ["running", "succeeded"] as const) {
+        const { to, bench, here, accountId } = yield* setting()
+        const { go } = yield* holding(bench)
+        const there = yield* host(to, makeBench(), { jobs: { runner: false } })
+        const id = idOf(yield* here.create(accountId))
+        yield* quiet
+        if (status === "succeeded") yield* go
+        const six = range(6).map((i) => missing((i % 2 === 0 ? here : there).cancel(accountId, id)))
+        const told = yield* Effect.all(six, { concurrency: "unbounded" })
+        expect(told.toSorted()).toEqual([...range(5).map(() => "NotFound"), "there"])
+        yield* quiet
+        expect(yield* here.balance(accountId)).toEqual(status === "succeeded" ? CHARGED : FULL)
+      }
+    })
+  )
+
+  testing(
+    "under a key is answered again as it was",
+    Effect.gen(function* () {
+      const { bench, here, accountId } = yield* setting()
+      yield* holding(bench)
+      const id = idOf(yield* here.create(accountId))
+      yield* quiet
+      expect(yield* here.cancel(accountId, id, "key")).toEqual({ cancelled: true, job_id: id })
+      expect(yield* here.cancel(accountId, id, "key")).toEqual({ cancelled: true, job_id: id })
+      expect(yield* missing(here.cancel(accountId, id, "another"))).toBe("NotFound")
+    })
+  )
+
   testing(
     "interrupts what runs, purges it, and costs nothing",
     Effect.gen(function* () {
@@ -348,16 +403,15 @@ describe("files", () => {
       const { download } = here.operations
       const caller = { accountId, requestId: "req" }
       const called = yield* Effect.provideContext(here.charge.run(download, { job: id }, caller), here.context)
-      expect(JSON.parse(called.data)).toMatchObject({ job_id: id, content_type: "image/png", size: 200_000 })
-      const open = download.download
-      if (open === undefined) throw new Error("It gives a file")
-      const file = yield* Effect.provideContext(open({ job: id }, caller), here.context)
+      expect(JSON.parse(called.data)).toMatchObject({ content_type: "image/png", size: 200_000 })
+      const { file } = called
+      if (file === undefined) throw new Error("It gives a file")
       expect(file).toMatchObject({ contentType: "image/png", size: 200_000, filename: `${id}.png` })
       const read = (part?: { readonly offset: number; readonly length?: number }) =>
         Effect.map(Effect.flatMap(file.read(part), Stream.runCollect), (parts) => Buffer.concat(parts))
       expect((yield* read()).equals(bytes)).toBe(true)
       expect((yield* read({ offset: 150_000, length: 7 })).equals(bytes.subarray(150_000, 150_007))).toBe(true)
-      expect(yield* missing(Effect.provideContext(open({ job: id, part: 2 }, caller), here.context))).toBe("NotFound")
+      expect(yield* missing(Effect.provideContext(here.charge.run(download, { job: id, part: 2 }, caller), here.context))).toBe("NotFound")
 
       // What an attempt left that died is nobody's
       const orphan = yield* to.blobs.put(ofJob(id, accountId), bytes)

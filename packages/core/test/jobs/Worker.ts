@@ -10,8 +10,8 @@ import { Effect, Layer, Logger, Schema } from "effect"
 import { Charge } from "../../src/billing/Charge.ts"
 import { JobRunner } from "../../src/jobs/JobRunner.ts"
 import * as Millrace from "../../src/Millrace.ts"
-import * as Operation from "../../src/operations/Operation.ts"
 import { MasterKey } from "../../src/vault/MasterKey.ts"
+import * as Operation from "../../src/work/Operation.ts"
 
 /** Milliseconds. */
 export const LEASE = 1_500

@@ -6,7 +6,7 @@ import { type Context, Effect, Layer, Schema, type Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { describe, expect, test } from "vitest"
 import { Registration } from "../../src/accounts/Registration.ts"
-import { Charge, type Runnable } from "../../src/billing/Charge.ts"
+import { Charge } from "../../src/billing/Charge.ts"
 import { ofAccount, RateLimit } from "../../src/billing/RateLimit.ts"
 import * as Decisions from "../../src/ledger/Decisions.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
@@ -14,9 +14,9 @@ import * as Millrace from "../../src/Millrace.ts"
 import * as AccountBilling from "../../src/operations/AccountBilling.ts"
 import * as AccountLimits from "../../src/operations/AccountLimits.ts"
 import { LIMITS } from "../../src/operations/Limits.ts"
-import * as Operation from "../../src/operations/Operation.ts"
-import { type OperationError, UpstreamUnavailable } from "../../src/operations/OperationError.ts"
 import { MasterKey } from "../../src/vault/MasterKey.ts"
+import * as Operation from "../../src/work/Operation.ts"
+import { UpstreamUnavailable } from "../../src/work/OperationError.ts"
 import { credits } from "../billing/Bench.ts"
 import { MASTER } from "../vault/Vaults.ts"
 
@@ -59,7 +59,7 @@ const host = (folder: string) => {
 type Host = Effect.Success<ReturnType<typeof host>>
 
 /** The data of a reply, as it is sent. */
-const call = <Input, A, E extends OperationError, R>(accountId: string, operation: Runnable<Input, A, E, R>, input: Input) =>
+const call = <Op extends Operation.Any>(accountId: string, operation: Op, input: Operation.InputOf<Op>) =>
   Effect.gen(function* () {
     const charge = yield* Charge
     const { data } = yield* charge.run(operation, input, { accountId, requestId: "req" })
@@ -114,7 +114,7 @@ describe("account.billing", () => {
           const hold = { reservationId: "res_1", requestId: "req", operation: "bin.lookup", quantity: 1, priceVersion: 1 }
           yield* ledger.execute(accountId, Decisions.reserve({ ...hold, unitPrice: credits(500), lifetime: 60_000 }))
           yield* ledger.execute(accountId, Decisions.settle({ reservationId: "res_1", replyHash: "hash" }))
-          yield* ledger.giveBack(accountId, "res_1", { reason: "goodwill" })
+          yield* ledger.refund(accountId, "res_1", { reason: "goodwill" })
         })
       )
       for (const process of [there, here])

@@ -3,14 +3,14 @@ import { Context, Effect, Layer, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import * as fc from "fast-check"
 import { describe, expect, test } from "vitest"
-import { CircuitBreaker } from "../../src/billing/CircuitBreaker.ts"
 import { PriceBook } from "../../src/billing/PricePlan.ts"
 import * as Credits from "../../src/Credits.ts"
 import * as Bin from "../../src/operations/Bin.ts"
 import { Catalog, CatalogEntry, type CatalogOptions } from "../../src/operations/Catalog.ts"
 import * as Grammar from "../../src/operations/Grammar.ts"
-import * as Operation from "../../src/operations/Operation.ts"
-import { type OperationError, UpstreamNotConfigured, UpstreamUnavailable } from "../../src/operations/OperationError.ts"
+import { CircuitBreaker } from "../../src/work/CircuitBreaker.ts"
+import * as Operation from "../../src/work/Operation.ts"
+import { type OperationError, UpstreamNotConfigured, UpstreamUnavailable } from "../../src/work/OperationError.ts"
 import { check } from "../vault/Property.ts"
 
 /** Whether a provider was set up, as a test wants it. */
@@ -57,8 +57,7 @@ const upstreams = Layer.mergeAll(
   Layer.sync(Provider, () => ({ isThere: true }))
 )
 type Upstreams = Layer.Success<typeof upstreams>
-// biome-ignore lint/suspicious/noExplicitAny: whatever it takes and gives
-type Offered = Operation.Operation<string, string, `/${string}`, any, any, any, Schema.Codec<any, any>, OperationError, Upstreams>
+type Offered = Operation.AnyCall<OperationError, Upstreams>
 
 const testing = <A, E>(
   operations: ReadonlyArray<Offered>,

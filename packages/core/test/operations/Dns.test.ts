@@ -2,7 +2,7 @@ import { Effect, Schema } from "effect"
 import * as fc from "fast-check"
 import { describe, expect, test } from "vitest"
 import * as Dns from "../../src/operations/Dns.ts"
-import { InvalidInput } from "../../src/operations/OperationError.ts"
+import { InvalidInput } from "../../src/work/OperationError.ts"
 import { check } from "../vault/Property.ts"
 
 const CALLER = { accountId: "acc_1", requestId: "req_1" }

@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest"
 import { inputOf } from "../../../testing/src/Arbitraries.ts"
 import { FIRST_PRICES } from "../../src/billing/FirstPrices.ts"
 import * as Email from "../../src/operations/Email.ts"
-import { UpstreamUnavailable } from "../../src/operations/OperationError.ts"
+import { UpstreamUnavailable } from "../../src/work/OperationError.ts"
 import { check, checkAsync } from "../vault/Property.ts"
 
 const CALLER = { accountId: "acc_1", requestId: "req_1", reservationId: "res_1" }

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { describe, expect, test } from "vitest"
 import { ImageGenerator, Translator } from "../../src/operations/Image.ts"
-import { UpstreamNotConfigured } from "../../src/operations/OperationError.ts"
+import { UpstreamNotConfigured } from "../../src/work/OperationError.ts"
 
 const request = { prompt: "a mill", width: 256, height: 256, samples: 1, idempotencyKey: "job_1" }
 

@@ -4,8 +4,8 @@ import { describe, expect, test } from "vitest"
 import { inputOf } from "../../../testing/src/Arbitraries.ts"
 import * as Bin from "../../src/operations/Bin.ts"
 import * as Grammar from "../../src/operations/Grammar.ts"
-import * as Operation from "../../src/operations/Operation.ts"
-import { NotFound } from "../../src/operations/OperationError.ts"
+import * as Operation from "../../src/work/Operation.ts"
+import { NotFound } from "../../src/work/OperationError.ts"
 import { check, checkAsync } from "../vault/Property.ts"
 
 const CALLER = { accountId: "acc_1", requestId: "req_1", reservationId: "res_1" }

@@ -2,8 +2,8 @@ import { Effect, Exit, Result, Schema, Stream } from "effect"
 import * as fc from "fast-check"
 import { describe, expect, test } from "vitest"
 import { FIRST_PRICES } from "../../src/billing/FirstPrices.ts"
-import { InvalidInput, UpstreamNotConfigured } from "../../src/operations/OperationError.ts"
 import * as Speech from "../../src/operations/Speech.ts"
+import { InvalidInput, UpstreamNotConfigured } from "../../src/work/OperationError.ts"
 import { check } from "../vault/Property.ts"
 
 const CALLER = { accountId: "acc_1", requestId: "req_1", reservationId: "res_1" }

@@ -32,7 +32,7 @@ export type Method<Op> =
   Op extends Operation.Operation<infer _K, infer _M, infer _P, infer Params, infer Query, infer Body, infer Success, infer _E, infer _R>
     ? (
         ...args: Arguments<Schema.Struct.Type<Params & Query & Body>, CallOptions>
-      ) => Effect.Effect<Reply<Op extends { readonly download: object } ? Uint8Array<ArrayBuffer> : Success["Type"]>, Failure>
+      ) => Effect.Effect<Reply<Op extends { readonly _tag: "File" } ? Uint8Array<ArrayBuffer> : Success["Type"]>, Failure>
     : never
 
 export type Client<Op extends Servable> = Grouped<Op, { readonly [Key in Op["key"]]: Method<Extract<Op, { readonly key: Key }>> }>

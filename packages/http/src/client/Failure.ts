@@ -181,6 +181,7 @@ const BY_CODE: Readonly<Record<ErrorCode, Class>> = {
   idempotency_key_reused: Conflict,
   reply_unavailable: Conflict,
   internal_error: Unavailable,
+  operation_failed: Unavailable,
   upstream_unavailable: Unavailable,
   upstream_not_configured: Unavailable,
   operation_not_priced: Unavailable,

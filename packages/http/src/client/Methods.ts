@@ -22,7 +22,7 @@ export type InputOf<Op> =
     : never
 
 /** The `data` of an operation's answer, as its documentation shows it; the bytes of one that is answered by a file. */
-export type DataOf<Op> = Op extends { readonly download: object } ? Uint8Array<ArrayBuffer> : JsonOf<Op>
+export type DataOf<Op> = Op extends { readonly _tag: "File" } ? Uint8Array<ArrayBuffer> : JsonOf<Op>
 
 type JsonOf<Op> =
   Op extends Operation.Operation<infer _K, infer _M, infer _P, infer _Pa, infer _Q, infer _B, infer Success, infer _E, infer _R>

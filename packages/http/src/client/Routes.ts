@@ -12,14 +12,14 @@ export const PREFIX: typeof ServedAt = "/api/v1"
 export interface Described {
   readonly key: string
   readonly route: { readonly method: string; readonly path: string; readonly query: object }
-  readonly download?: unknown
+  readonly _tag: string
 }
 
 /**
  * The line of an operation. Where there is a body, the fields that stand in the query are named: `POST /work/:room?times&tag`. One that is
  * answered by a file says so: `GET /work/:job/artifact as file`.
  */
-export type Line<Op> = Op extends { readonly download: object } ? `${Plain<Op>} as file` : Plain<Op>
+export type Line<Op> = Op extends { readonly _tag: "File" } ? `${Plain<Op>} as file` : Plain<Op>
 
 type Plain<Op> =
   Op extends Operation.Operation<infer _K, infer M, infer P, infer _P, infer Query, infer _B, infer _S, infer _E, infer _R>
@@ -37,9 +37,9 @@ export type Routes<Op extends Described> = { readonly [Key in Op["key"]]: Line<E
 export const routesOf = <Op extends Described>({ operations }: { readonly operations: ReadonlyArray<Op> }): Routes<Op> =>
   Object.fromEntries(operations.map((operation) => [operation.key, lineOf(operation)])) as Routes<Op>
 
-const lineOf = ({ download, route: { method, path, query } }: Described): string => {
+const lineOf = ({ _tag, route: { method, path, query } }: Described): string => {
   const names = method === "GET" ? [] : Object.keys(query)
-  return `${method} ${path}${names.length === 0 ? "" : `?${names.join("&")}`}${download === undefined ? "" : FILE}`
+  return `${method} ${path}${names.length === 0 ? "" : `?${names.join("&")}`}${_tag === "File" ? FILE : ""}`
 }
 
 const FILE = " as file"

@@ -110,8 +110,9 @@ const ofOperation = (
   const { route, summary, description = `${summary}.`, success, example } = operation
   const input = example === undefined ? undefined : encodedInput(route, example.input)
   const data = example === undefined ? undefined : Schema.encodeUnknownSync(Schema.toCodecJson(success))(example.data)
-  const isJob = operation.job !== undefined
-  const isFile = operation.download !== undefined
+  const isJob = operation._tag === "Job"
+  const isFile = operation._tag === "File"
+  const contentTypes = isFile ? operation.contentTypes : []
   const names = Headers.requestHeaders({ isPublic, isJob, isFile })
   for (const name of names) uses.add(name)
   return {
@@ -130,7 +131,7 @@ const ofOperation = (
       Number(status) >= 400
         ? errorReference(Number(status))
         : isFile
-          ? fileResponse(operation, Number(status))
+          ? fileResponse(contentTypes, Number(status))
           : {
               ...open(response),
               description: summary,
@@ -156,7 +157,7 @@ const FILE_STATUS: Readonly<Record<number, string>> = {
   304: "The caller has the file already."
 }
 
-const fileResponse = ({ contentTypes = ["application/octet-stream"] }: Servable, status: number): Json => ({
+const fileResponse = (contentTypes: ReadonlyArray<string>, status: number): Json => ({
   description: FILE_STATUS[status],
   headers: headersOf([...Headers.fileHeaders, ...(status === 206 ? (["Content-Range"] as const) : [])]),
   ...(status === 304

@@ -1,8 +1,8 @@
 /** Where callers of any workload read, cancel and download their jobs: operations for each family among what is offered. */
-import { type JobFamily, Operation } from "@millrace/core"
+import { Operation } from "@millrace/core"
 import { Effect, Schema } from "effect"
 
-type Family = JobFamily<unknown, unknown>
+type Family = Operation.JobFamily<unknown, unknown>
 
 /** What a reader is shown of a job: all of it. */
 export const Shown = Schema.Struct({
@@ -63,6 +63,8 @@ const ofFamily = (family: Family) => {
 
 /** The operations of the desk, all free. */
 export const make = (operations: ReadonlyArray<Operation.Any>): ReadonlyArray<Operation.Any> => {
-  const families = new Map(operations.flatMap(({ job }) => (job === undefined ? [] : [[job.family.name, job.family] as const])))
+  const families = new Map(
+    operations.flatMap((operation) => (operation._tag === "Job" ? [[operation.family.name, operation.family] as const] : []))
+  )
   return [...families.values()].flatMap(ofFamily)
 }

@@ -21,7 +21,7 @@ import type * as SeededRandom from "../SeededRandom.ts"
 import * as Desk from "./Desk.ts"
 import type { Faults } from "./Faults.ts"
 import * as Network from "./Network.ts"
-import { type Dressed, dress, type Input, undressed } from "./Upstream.ts"
+import { type Dressed, dress, type Input } from "./Upstream.ts"
 import type { Climate } from "./Weather.ts"
 import type { OfHost, Workload } from "./Workload.ts"
 import type { Process, World } from "./World.ts"
@@ -164,7 +164,7 @@ export class Host<Op extends Operation.Any> {
     let operations: ReadonlyArray<Dressed> = []
     const layer = Layer.unwrap(
       Effect.map(Layer.build(workload.services), (services) => {
-        operations = [...offered.map((operation) => dress(operation, services, { ...weather, process })), ...desk.map(undressed)]
+        operations = [...offered.map((operation) => dress(operation, services, { ...weather, process })), ...desk]
         return Millrace.layer({ operations, late: faults.late, recovery: RECOVERY, accounts, jobs })
       })
     ).pipe(Layer.provideMerge(base))
@@ -215,9 +215,11 @@ export class Host<Op extends Operation.Any> {
     jobId: string,
     within: Duration.Input
   ): Effect.Effect<{ readonly data: string; readonly ended: boolean }, Failure> {
-    const job = this.#life?.operations.find(({ key }) => key === operation)?.job
-    if (job === undefined) return Effect.fail(new Disconnected())
-    return this.request(job.answer(accountId, jobId, within))
+    const found = this.#life?.operations.find(({ key }) => key === operation)
+    if (found?._tag !== "Job") return Effect.fail(new Disconnected())
+    const reply = { requestId: "", data: "", replayed: false, job: { id: jobId } }
+    const waited = Effect.flatMap(Charge.Charge, (charge) => charge.awaitJob(found, accountId, reply, within))
+    return this.request(Effect.map(waited, ({ reply: { data }, ended }) => ({ data, ended })))
   }
 
   /** A whole file: SHA-256 of its bytes in hex. */
@@ -227,11 +229,11 @@ export class Host<Op extends Operation.Any> {
     jobId: string,
     requestId: string
   ): Effect.Effect<{ readonly tag: string; readonly hash: string }, Failure> {
-    const file = this.#life?.operations.find(({ key }) => key === operation)?.download
-    if (file === undefined) return Effect.fail(new Disconnected())
+    const found = this.#life?.operations.find(({ key }) => key === operation)
+    if (found?._tag !== "File") return Effect.fail(new Disconnected())
     return this.request(
       Effect.gen(function* () {
-        const { read, tag } = yield* file({ job: jobId }, { accountId, requestId })
+        const { read, tag }: Operation.Download = yield* found.open({ job: jobId }, { accountId, requestId, reservationId: requestId })
         const sha = createHash("sha256")
         yield* Stream.runForEach(yield* read(), (bytes) => Effect.sync(() => void sha.update(bytes)))
         return { tag, hash: sha.digest("hex") }

@@ -1,6 +1,6 @@
 /** What the upstream of a job does to an attempt at it, and a note of all that the attempt was given, recorded and came to. */
-import { InvalidInput, type JobDefinition, NotFound, type OperationError, UpstreamNotConfigured, UpstreamUnavailable } from "@millrace/core"
-import { Cause, type Context, Effect, Exit, Option, Schema } from "effect"
+import { InvalidInput, NotFound, Operation, type OperationError, UpstreamNotConfigured, UpstreamUnavailable } from "@millrace/core"
+import { Cause, type Context, Duration, Effect, Exit, Option, Schema } from "effect"
 import { BUG, type Weather, within } from "./Weather.ts"
 import type { OfHost } from "./Workload.ts"
 import type { Process } from "./World.ts"
@@ -35,7 +35,7 @@ export interface Attempted {
   /** Where it was made. */
   readonly process: Process
   /** Its data is refused by its schema, or it counted what cannot be: the work comes to nothing, whatever was delivered. */
-  spoilt?: "UpstreamUnavailable" | "Defect"
+  spoilt?: "Defect"
 }
 
 const FATES = [
@@ -43,27 +43,25 @@ const FATES = [
   ...["down", "down", "down", "half", "half", "part", "part", "hang", "slow", "deaf"]
 ] as const
 
-type Whole<Input, Success, R> = JobDefinition<Input, Success, OperationError, R>
+type Run<R> = Operation.AnyJob<OperationError, R>["run"]
 
-interface Dressable<Input, Success, R> {
-  readonly key: string
-  /** Milliseconds. */
-  readonly timeout: number
-  readonly job: Whole<Input, Success, R>
-}
-
-export const dressJob = <Input, Success, R>(
-  { key, timeout, job }: Dressable<Input, Success, R | OfHost>,
+export const dressJob = <R>(
+  operation: Operation.AnyJob<OperationError, R | OfHost>,
   services: Context.Context<R>,
   weather: Weather
-): Whole<Input, Success, OfHost> => {
+): Run<OfHost> => {
   const { process, world } = weather
-  const encode = Schema.encodeUnknownSync(Schema.toCodecJson(job.family.result))
-  const textOf = (data: unknown) => JSON.stringify(encode(data))
+  const { family, key, route } = operation
+  const timeout = Duration.toMillis(operation.timeout)
+  const textOf = textBy(family.result)
+  const inputText = textBy(Operation.inputOf(route))
+  const checkpointText = textBy(family.checkpoint)
 
-  const perform: Whole<Input, Success, OfHost>["perform"] = (attempt) =>
+  return (asked, job) =>
     Effect.suspend(() => {
-      const { accountId, attempt: number, checkpoint, input, jobId } = attempt
+      const { accountId, attempt: number, id: jobId } = job
+      const input = inputText(asked)
+      const checkpoint = job.checkpoint === undefined ? undefined : checkpointText(job.checkpoint)
       const random = weather.random.fork(`${jobId} ${number}`)
       const fate = random.chance(weather.rate()) ? random.pick(["down", ...FATES]) : "fine"
       const takes = random.chance(0.2) ? random.below(timeout) : random.below(random.pick([40, 4_000]))
@@ -84,11 +82,11 @@ export const dressJob = <Input, Success, R>(
       weather.attempted(seen)
       const failed = new UpstreamUnavailable({ upstream: key, reason: fate })
 
-      const progress: typeof attempt.progress = (percent, text) =>
+      const progress: typeof job.progress = (percent, reached) =>
         Effect.suspend(() => {
-          const mark: Mark = { percent, text, answered: false }
+          const mark: Mark = { percent, text: reached === undefined ? undefined : checkpointText(reached), answered: false }
           seen.marks.push(mark)
-          const recorded = Effect.tap(attempt.progress(percent, text), () =>
+          const recorded = Effect.tap(job.progress(percent, reached), () =>
             Effect.sync(() => {
               mark.answered = true
             })
@@ -97,7 +95,7 @@ export const dressJob = <Input, Success, R>(
           // However deaf the upstream, the operation itself is not
           return fate === "deaf" ? Effect.interruptible(recorded) : recorded
         })
-      const work = within(job.perform({ ...attempt, progress }), services)
+      const work = within(operation.run(asked, { ...job, progress }), services)
       const delivering = Effect.tap(Effect.delay(work, takes), ({ artifacts = [], data, quantity }) =>
         Effect.sync(() => {
           seen.delivered = { data: textOf(data), quantity, artifacts: artifacts.map(({ id }) => id) }
@@ -105,13 +103,10 @@ export const dressJob = <Input, Success, R>(
           weather.done(jobId)
         })
       )
-      const spoilt = (
-        by: "UpstreamUnavailable" | "Defect",
-        data: (from: { readonly data: unknown; readonly quantity?: number }) => object
-      ) =>
+      const spoilt = (data: object) =>
         Effect.map(delivering, (outcome) => {
-          seen.spoilt = by
-          return { data: outcome.data, ...data(outcome) }
+          seen.spoilt = "Defect"
+          return { data: outcome.data, ...data }
         })
       const later = <E>(error: E) => Effect.delay(Effect.fail(error), takes)
       const happens = (): typeof delivering => {
@@ -137,13 +132,13 @@ export const dressJob = <Input, Success, R>(
           case "bug":
             return Effect.delay(Effect.die(new Error(BUG)), takes)
           case "refused":
-            return spoilt("UpstreamUnavailable", () => ({ data: undefined }))
+            return spoilt({ data: undefined })
           case "more":
-            return spoilt("Defect", () => ({ quantity: 1_000_000 }))
+            return spoilt({ quantity: 1_000_000 })
           case "fraction":
-            return spoilt("Defect", () => ({ quantity: 0.5 }))
+            return spoilt({ quantity: 0.5 })
           case "less":
-            return spoilt("Defect", () => ({ quantity: -1 }))
+            return spoilt({ quantity: -1 })
           default:
             return delivering
         }
@@ -155,16 +150,12 @@ export const dressJob = <Input, Success, R>(
         })
       )
     })
+}
 
-  return {
-    family: job.family,
-    limits: job.limits,
-    prepare: (input, call) => within(job.prepare(input, call), services),
-    statusOf: (jobId) => within(job.statusOf(jobId), services),
-    abandon: (call) => within(job.abandon(call), services),
-    answer: (accountId, jobId, wait) => within(job.answer(accountId, jobId, wait), services),
-    perform
-  }
+/** A schema's values as JSON text. */
+const textBy = (schema: Schema.Codec<unknown, unknown>) => {
+  const encode = Schema.encodeUnknownSync(Schema.toCodecJson(schema))
+  return (value: unknown): string => JSON.stringify(encode(value))
 }
 
 const cameOf = (exit: Exit.Exit<unknown, { readonly _tag: string }>): string => {

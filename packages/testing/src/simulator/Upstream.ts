@@ -5,14 +5,11 @@ import { dressJob } from "./JobUpstream.ts"
 import { BUG, type Weather, within } from "./Weather.ts"
 import type { OfHost } from "./Workload.ts"
 
-type Fields = Schema.Struct.Fields
-
-type Some<R> = Operation.Operation<string, string, `/${string}`, Fields, Fields, Fields, Schema.Codec<unknown, unknown>, OperationError, R>
-
 /** An operation with its services but those of its host, under the simulator's weather. */
-export type Dressed = Some<OfHost>
+export type Dressed = Operation.Any<OperationError, OfHost>
 
-export type Input = Parameters<Dressed["run"]>[0]
+// biome-ignore lint/suspicious/noExplicitAny: whatever the operation takes
+export type Input = any
 
 const fates = [
   "invalid",
@@ -30,13 +27,34 @@ const fates = [
   "less"
 ] as const
 
-export const dress = <R>(operation: Some<R | OfHost>, services: Context.Context<R>, weather: Weather): Dressed => {
+export const dress = <R>(operation: Operation.Any<OperationError, R | OfHost>, services: Context.Context<R>, weather: Weather): Dressed => {
+  const checked = {
+    check: (input: Input, requester: Operation.Requester) => within(operation.check(input, requester), services),
+    configured: within(operation.configured, services)
+  }
+  switch (operation._tag) {
+    case "Call": {
+      const { recover: _, ...rest } = operation
+      return { ...rest, ...checked, ...dressCall(operation, services, weather) }
+    }
+    case "Job":
+      return { ...operation, ...checked, run: dressJob(operation, services, weather) }
+    case "File":
+      return { ...operation, ...checked, open: (input, caller) => within(operation.open(input, caller), services) }
+  }
+}
+
+const dressCall = <R>(
+  operation: Operation.AnyCall<OperationError, R | OfHost>,
+  services: Context.Context<R>,
+  weather: Weather
+): Pick<Operation.AnyCall<OperationError, OfHost>, "run" | "recover"> => {
   const { world, delivered } = weather
   const timeout = Duration.toMillis(operation.timeout)
   const encode = Schema.encodeUnknownSync(Schema.toCodecJson(operation.success))
-  const { recover, job, download: _, ...rest } = operation
+  const { recover } = operation
 
-  const run: Dressed["run"] = (input, caller) =>
+  const run: Operation.AnyCall<OperationError, OfHost>["run"] = (input, caller) =>
     Effect.suspend((): Effect.Effect<Operation.Outcome<unknown>, OperationError, OfHost> => {
       const random = weather.random.fork(caller.requestId)
       const fate = random.chance(weather.rate()) ? random.pick(fates) : "fine"
@@ -84,16 +102,9 @@ export const dress = <R>(operation: Some<R | OfHost>, services: Context.Context<
     })
 
   let asked = 0
-  const dressed: Dressed = {
-    ...rest,
-    check: (input, caller) => within(operation.check(input, caller), services),
-    configured: within(operation.configured, services),
-    run,
-    ...(job === undefined ? {} : { job: dressJob({ key: operation.key, timeout, job }, services, weather) })
-  }
-  if (recover === undefined) return dressed
+  if (recover === undefined) return { run }
   return {
-    ...dressed,
+    run,
     recover: (reservationId) =>
       Effect.suspend((): Effect.Effect<Operation.Outcome<unknown> | undefined, OperationError, OfHost> => {
         const random = weather.random.fork(`${reservationId} ${asked++}`)
@@ -106,6 +117,3 @@ export const dress = <R>(operation: Some<R | OfHost>, services: Context.Context<
       })
   }
 }
-
-/** An operation that asks no upstream, and so meets no weather. */
-export const undressed = (operation: Some<OfHost>): Dressed => operation

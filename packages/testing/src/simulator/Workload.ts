@@ -11,7 +11,7 @@ export type Offer<Op extends Operation.Any> = Op extends Operation.Any
   ? {
       readonly operation: Op
       /** What callers ask for. `jobs`: ids of jobs that were made, the oldest first, by whomever: for operations that are about one. */
-      readonly input: (random: SeededRandom.SeededRandom, jobs: ReadonlyArray<string>) => Parameters<Op["run"]>[0]
+      readonly input: (random: SeededRandom.SeededRandom, jobs: ReadonlyArray<string>) => Operation.InputOf<Op>
       /** Thousandths of a credit for each unit, to begin with: administrators publish others. */
       readonly price: number
     }

@@ -1,25 +1,17 @@
 import { Effect, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { describe, expect, test } from "vitest"
-import { CircuitBreaker } from "../../src/billing/CircuitBreaker.ts"
-import * as Work from "../../src/billing/Work.ts"
-import * as Operation from "../../src/operations/Operation.ts"
-import { NotFound, type OperationError, UpstreamNotConfigured, UpstreamUnavailable } from "../../src/operations/OperationError.ts"
-
-const caller = { accountId: "acc_1", requestId: "request-1", reservationId: "res_1" }
+import { CircuitBreaker } from "../../src/work/CircuitBreaker.ts"
+import { NotFound, type OperationError, UpstreamNotConfigured, UpstreamUnavailable } from "../../src/work/OperationError.ts"
+import * as Perform from "../../src/work/Perform.ts"
 
 /** Whether an upstream is still asked after ten calls have ended so. */
 const isAskedAfter = (end: Effect.Effect<{ readonly data: string }, OperationError>) =>
   Effect.gen(function* () {
     const breaker = yield* CircuitBreaker
-    const attempt = yield* Work.make
-    const operation = Operation.make("test.ask", {
-      summary: "Ask",
-      route: { method: "GET", path: "/ask" },
-      success: Schema.String,
-      run: () => end
-    })
-    for (let n = 0; n < 10; n++) yield* Effect.exit(attempt(operation, {}, caller))
+    const perform = yield* Perform.make
+    const task = { key: "test.ask", timeout: "30 seconds", success: Schema.String, work: end } as const
+    for (let n = 0; n < 10; n++) yield* Effect.exit(perform(task))
     return yield* breaker.guard("test", Effect.succeed(true)).pipe(Effect.catch(() => Effect.succeed(false)))
   }).pipe(Effect.provide(CircuitBreaker.layer({ failures: 5 })), Effect.provide(TestClock.layer()), Effect.runPromise)
 

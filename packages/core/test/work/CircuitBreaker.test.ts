@@ -2,9 +2,9 @@ import { Deferred, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import * as fc from "fast-check"
 import { describe, expect, test } from "vitest"
-import { CircuitBreaker, type CircuitBreakerOptions } from "../../src/billing/CircuitBreaker.ts"
+import { CircuitBreaker, type CircuitBreakerOptions } from "../../src/work/CircuitBreaker.ts"
+import { range } from "../billing/Bench.ts"
 import { checkAsync } from "../vault/Property.ts"
-import { range } from "./Bench.ts"
 
 const testing = (options: CircuitBreakerOptions, body: Effect.Effect<unknown, unknown, CircuitBreaker>) =>
   Effect.runPromise(Effect.asVoid(body).pipe(Effect.provide(CircuitBreaker.layer(options)), Effect.provide(TestClock.layer())))

@@ -1,7 +1,10 @@
-/** A circuit breaker for each upstream: after a run of failures its calls are answered at once, until one was let through and came back. */
+/** A circuit breaker for each upstream: after a run of failures its calls fail at once, until one that was let through has succeeded. */
 import { Clock, Context, Effect, Layer } from "effect"
 import * as Metrics from "../observability/Metrics.ts"
-import { UpstreamUnavailable } from "../operations/OperationError.ts"
+import { UpstreamUnavailable } from "./OperationError.ts"
+
+/** Why a call fails that was not let through. */
+export const CIRCUIT_OPEN = "its circuit is open"
 
 export interface CircuitBreakerOptions {
   /** Failures in a row that open it. */
@@ -14,16 +17,16 @@ export class CircuitBreaker extends Context.Service<
   CircuitBreaker,
   {
     /**
-     * A call of this upstream: it fails at once while the circuit is open. When it is time to try, one call is let through and the
-     * others wait for what it finds; where it ends without having found anything, refused for other reasons, the next may try.
+     * Fails at once while the circuit of this upstream is open. When it is time to try, one call is let through; the others still fail
+     * until it shows something. Where it ends without having asked the upstream, the next call may try.
      */
     readonly guard: <A, E, R>(upstream: string, call: Effect.Effect<A, E, R>) => Effect.Effect<A, E | UpstreamUnavailable, R>
-    /** Milliseconds for which its calls are answered at once: none while the circuit is closed, or when it is time to try. */
+    /** Milliseconds for which its calls still fail at once: 0 while the circuit is closed, or when it is time to try. */
     readonly openFor: (upstream: string) => Effect.Effect<number>
-    /** What a call found. */
+    /** What a call showed. */
     readonly record: (upstream: string, result: "success" | "failure") => Effect.Effect<void>
   }
->()("@millrace/core/billing/CircuitBreaker") {
+>()("@millrace/core/work/CircuitBreaker") {
   static readonly layer = ({ failures = 5, openFor = 10_000 }: CircuitBreakerOptions = {}): Layer.Layer<CircuitBreaker> =>
     Layer.effect(
       CircuitBreaker,
@@ -37,7 +40,7 @@ export class CircuitBreaker extends Context.Service<
               const circuit = circuits.get(upstream)
               if (circuit === undefined || circuit.failures < failures) return call
               const now = clock.currentTimeMillisUnsafe()
-              if (now < circuit.openUntil) return Effect.fail(new UpstreamUnavailable({ upstream, reason: "its circuit is open" }))
+              if (now < circuit.openUntil) return Effect.fail(new UpstreamUnavailable({ upstream, reason: CIRCUIT_OPEN }))
               const trial = {}
               circuit.trial = trial
               circuit.openUntil = now + openFor
@@ -73,6 +76,6 @@ interface Circuit {
   /** In a row. */
   failures: number
   openUntil: number
-  /** The call that tries, until it has found something. */
+  /** The call that was let through, until it has shown something. */
   trial: object | undefined
 }

@@ -1,5 +1,5 @@
 /**
- * What an operation may answer instead of a success. Each is refunded in full; found in `check`, before a hold, it writes nothing.
+ * What an operation may answer instead of a success. Each error is refunded in full; one found in `check`, before a hold, writes nothing.
  */
 import { Schema } from "effect"
 
@@ -9,7 +9,7 @@ export class InvalidInput extends Schema.TaggedError<InvalidInput>()("InvalidInp
   message: Schema.String
 }) {}
 
-/** What was asked for does not exist, or not for this caller. `resource` is a word such as `bin` or `domain`. */
+/** The resource does not exist, or not for this caller. `resource` is a word such as `bin` or `domain`. */
 export class NotFound extends Schema.TaggedError<NotFound>()("NotFound", { resource: Schema.String }) {}
 
 /** The upstream failed, refused, hung, or answered something that is no answer. */
@@ -19,17 +19,17 @@ export class UpstreamUnavailable extends Schema.TaggedError<UpstreamUnavailable>
   reason: Schema.String,
   /**
    * Only this question failed, as where somebody else's server had to be asked: it says nothing of the upstream, and opens no circuit.
-   * Else five questions that one caller picked would close the door to all.
+   * Otherwise one caller could pick five questions that fail, and the operation would be closed to all.
    */
   isolated: Schema.optionalKey(Schema.Boolean)
 }) {}
 
-/** No provider was configured for this operation at this host. */
+/** This host has no provider for the operation. */
 export class UpstreamNotConfigured extends Schema.TaggedError<UpstreamNotConfigured>()("UpstreamNotConfigured", {
   upstream: Schema.String
 }) {}
 
-/** So many jobs wait or run already: of this account, or of all at this host. Nothing was held. `retryAfter` in seconds. */
+/** Too many jobs wait or run already: of this account, or of all at this host. Nothing was held. `retryAfter` in seconds. */
 export class TooManyJobs extends Schema.TaggedError<TooManyJobs>()("TooManyJobs", {
   scope: Schema.Literals(["account", "host"]),
   limit: Schema.Int,
@@ -37,3 +37,16 @@ export class TooManyJobs extends Schema.TaggedError<TooManyJobs>()("TooManyJobs"
 }) {}
 
 export type OperationError = InvalidInput | NotFound | UpstreamUnavailable | UpstreamNotConfigured | TooManyJobs
+
+/**
+ * The operation has a bug: its result breaks its own schema, it returned no Effect, or it counted a quantity that cannot be. It is not
+ * the upstream's failure, so it does not count against the circuit. `reason` is for operators.
+ */
+export class OperationFailed extends Schema.TaggedError<OperationFailed>()("OperationFailed", {
+  operation: Schema.String,
+  reason: Schema.String
+}) {
+  override get message(): string {
+    return `The operation ${this.operation} is faulty: ${this.reason}`
+  }
+}

@@ -1,0 +1,107 @@
+/**
+ * What goes wrong: holds that are released, charges that are refunded, and calls whose callers could not be told how they ended. Step by
+ * step: release the hold now; if the store does not answer, go on in the background; at the latest the hold's expiry releases it.
+ */
+import type { Aggregate } from "@millrace/event-sourcing"
+import { Cause, Effect, Exit, Schedule } from "effect"
+import * as Decisions from "../../ledger/Decisions.ts"
+import { isTransient } from "../../work/Transient.ts"
+import type { UnansweredCall } from "../Unanswered.ts"
+import { type Call, type Held, isRecoverable, OutcomeUnknown } from "./Call.ts"
+import * as Reason from "./Reason.ts"
+import { type Services, TRY_AGAIN } from "./Services.ts"
+
+export type Needs = Pick<Services, "ledger" | "unanswered" | "vault" | "scope">
+
+/** How long in the background: as long as it takes. */
+export const IN_BACKGROUND = Schedule.min([Schedule.exponential("100 millis"), Schedule.spaced("10 seconds")])
+/** How long a caller waits for the promise that the call is free to be written. */
+export const WRITTEN_WITHIN = "1 second"
+
+// releasing a hold
+
+/** Releases the hold where the work fails, or its caller leaves. */
+export const onFailure = <A, E, R>(needs: Needs, { call }: Held, work: Effect.Effect<A, E, R>): Effect.Effect<A, E | OutcomeUnknown, R> =>
+  Effect.flatMap(Effect.exit(work), (exit): Effect.Effect<A, E | OutcomeUnknown> => {
+    if (Exit.isSuccess(exit)) return exit
+    const failed = Effect.failCause(exit.cause)
+    if (Cause.hasInterruptsOnly(exit.cause)) return Effect.andThen(release(needs, call, "cancelled"), failed)
+    const sealed = Reason.seal(needs, call.accountId, Reason.of(exit.cause, call.input))
+    return Effect.andThen(
+      Effect.flatMap(sealed, (failure) => release(needs, call, "service_error", failure)),
+      failed
+    )
+  })
+
+/**
+ * Releases a hold now, if the store answers; otherwise in the background. Where recovery may still charge the call at its expiry, because
+ * the work may stand, nobody can be told that it was not charged. `failure`: why, sealed.
+ */
+export const release = (
+  needs: Needs,
+  call: Call,
+  reason: "cancelled" | "service_error",
+  failure?: string
+): Effect.Effect<void, OutcomeUnknown> => {
+  const metadata = { $correlationId: call.requestId, ...(failure === undefined ? {} : { failure }) }
+  const released = needs.ledger.execute(call.accountId, Decisions.release(call.reservationId, reason), metadata)
+  return released.pipe(
+    // The store works; only other commands are first
+    Effect.catchTag("Busy", () => Effect.retry(released, { while: ({ _tag }) => _tag === "Busy", ...TRY_AGAIN })),
+    Effect.asVoid,
+    Effect.catch(() => (isRecoverable(call.operation) ? outcomeUnknown(needs, call) : putRight(needs, call)))
+  )
+}
+
+// calls whose callers do not know how they ended
+
+/** Tells the caller so. A caller without an idempotency key cannot retry safely, so the call is made free: that is written down first. */
+export const outcomeUnknown = (needs: Needs, call: Call): Effect.Effect<never, OutcomeUnknown> => {
+  const { accountId, key, requestId, reservationId } = call
+  const promised = key === undefined ? promise(needs, { accountId, requestId, reservationId }) : Effect.void
+  return promised.pipe(Effect.andThen(putRight(needs, call)), Effect.andThen(Effect.fail(new OutcomeUnknown())))
+}
+
+/** Writes down that the call shall cost nothing, so that another process refunds it if this one dies. */
+export const promise = ({ unanswered }: Pick<Needs, "unanswered">, call: Omit<UnansweredCall, "at">): Effect.Effect<void> =>
+  Effect.asVoid(Effect.timeoutOption(Effect.exit(unanswered.add(call)), WRITTEN_WITHIN))
+
+/** In the background: without a key the call is made free; with one its hold is released, unless it was settled and can be replayed. */
+export const putRight = (needs: Needs, { accountId, key, requestId, reservationId }: Call): Effect.Effect<void> => {
+  const { ledger, scope, unanswered } = needs
+  const call = { accountId, requestId, reservationId }
+  const end =
+    key === undefined
+      ? Effect.flatMap(makeFree(needs, call), (known) => (known ? unanswered.remove(reservationId) : Effect.void))
+      : endedAnyway(ledger.execute(accountId, Decisions.release(reservationId, "service_error"), { $correlationId: requestId }))
+  return end.pipe(
+    Effect.retry({ while: isTransient, schedule: IN_BACKGROUND }),
+    Effect.catchCause((cause) => Effect.logWarning("A call could not be put right", { requestId }, cause)),
+    Effect.forkIn(scope),
+    Effect.asVoid
+  )
+}
+
+/** Releases or refunds whatever was held or charged. False where the account knows nothing of the call, or not yet. */
+export const makeFree = (
+  { ledger }: Pick<Needs, "ledger">,
+  { accountId, requestId, reservationId }: Omit<UnansweredCall, "at">
+): Effect.Effect<boolean, Aggregate.Failure> => {
+  const metadata = { $correlationId: requestId }
+  return ledger.execute(accountId, Decisions.release(reservationId, "service_error"), metadata).pipe(
+    Effect.catchTag(["AlreadyEnded", "ReservationNotFound"], () =>
+      ledger.refund(accountId, reservationId, { reason: "service_error" }, metadata)
+    ),
+    Effect.as(true),
+    // It was never held, is not held yet, or was released long ago
+    Effect.catchTag("ReservationNotFound", () => Effect.succeed(false)),
+    // The whole charge is refunded, so it cannot be exceeded
+    Effect.catchTag("RefundExceedsCharge", Effect.die)
+  )
+}
+
+/** Where another host already ended the hold, there is nothing left to do. */
+export const endedAnyway = (
+  end: Effect.Effect<unknown, Decisions.AlreadyEnded | Decisions.ReservationNotFound | Decisions.HoldExpired | Aggregate.Failure>
+): Effect.Effect<void, Aggregate.Failure> =>
+  Effect.asVoid(Effect.catchTag(end, ["AlreadyEnded", "ReservationNotFound", "HoldExpired"], () => Effect.void))

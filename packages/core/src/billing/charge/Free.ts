@@ -1,0 +1,53 @@
+/** A call that costs nothing: it leaves no trace in the ledger. */
+import { Effect } from "effect"
+import * as Credits from "../../Credits.ts"
+import type { AnyCall, AnyFile } from "../../work/Operation.ts"
+import type { OperationError } from "../../work/OperationError.ts"
+import { available, type Call, type ChargeError, type Held, type Reply } from "./Call.ts"
+import * as Replay from "./Replay.ts"
+import type { Services } from "./Services.ts"
+import { answered } from "./Settle.ts"
+import { type Delivered, work } from "./Work.ts"
+
+type Needs = Replay.Needs & Pick<Services, "perform">
+
+/** Does the work. A call with a key that may change something runs once: its key is claimed first. */
+export const call = <E extends OperationError, R>(
+  needs: Needs,
+  free: Call<E, R>,
+  operation: AnyCall<E, R> | AnyFile<E, R>
+): Effect.Effect<Reply, E | ChargeError, R> => {
+  const done = work(needs, operation, free.input, free)
+  return Effect.flatMap(isClaimed(free) ? once(needs, free, done) : done, (delivered) => reply(needs, free, delivered))
+}
+
+/** Reading twice does no harm; so the key of a call that only reads is not claimed. */
+const isClaimed = ({ key, operation }: Call): boolean => key !== undefined && operation.route.method !== "GET"
+
+const once = <E, R>(needs: Needs, free: Call, work: Effect.Effect<Delivered, E, R>): Effect.Effect<Delivered, E | ChargeError, R> =>
+  Effect.uninterruptibleMask((restore) =>
+    Effect.gen(function* () {
+      yield* claim(needs, free)
+      const done = yield* Effect.tapCause(restore(work), () => unclaim(needs, free))
+      yield* Effect.tapCause(Replay.keep(needs, heldFor(free), done), () => unclaim(needs, free))
+      return done
+    })
+  )
+
+/** Nothing is held for it. */
+export const heldFor = <E extends OperationError, R>(free: Call<E, R>): Held<E, R> => ({ _tag: "Held", call: free, hold: undefined })
+
+/** Claims the key of a call that costs nothing, if it has one. */
+export const claim = (needs: Replay.Needs, free: Call): Effect.Effect<void, ChargeError> =>
+  free.key === undefined ? Effect.void : Replay.claim(needs, free, free.key)
+
+/** Frees the key. Where the store does not answer, the claim runs out. */
+export const unclaim = ({ replies }: Replay.Needs, { accountId, key, reservationId }: Call): Effect.Effect<void> =>
+  key === undefined ? Effect.void : Effect.ignore(replies.unclaim(accountId, key.hash, reservationId))
+
+/** With the balance, where it can be read. */
+export const reply = ({ ledger }: Pick<Services, "ledger">, { accountId, requestId }: Call, done: Delivered): Effect.Effect<Reply> =>
+  Effect.match(ledger.read(accountId), {
+    onFailure: () => answered({ requestId }, done),
+    onSuccess: (account) => answered({ requestId }, done, { charged: Credits.zero, balance: available(account) })
+  })

@@ -1,0 +1,38 @@
+/** Why a call failed, for operators: what the upstream said, without what the caller asked. */
+import { type Cause, Effect } from "effect"
+import { ofAccount } from "../../vault/Vault.ts"
+import { redact } from "../../work/Redaction.ts"
+import type { Services } from "./Services.ts"
+
+/** In one line; undefined where the call failed for a reason that its caller was told, or was interrupted. */
+export const of = (cause: Cause.Cause<unknown>, input: unknown): string | undefined => {
+  for (const reason of cause.reasons) {
+    if (reason._tag === "Die") return redact(`a bug: ${messageOf(reason.defect)}`, input)
+    if (reason._tag === "Fail" && isUntold(reason.error)) return redact(reason.error.reason, input)
+  }
+  return undefined
+}
+
+interface Untold {
+  readonly _tag: "UpstreamUnavailable" | "OperationFailed"
+  readonly reason: string
+}
+
+/** Errors whose reason is never shown to a caller. */
+export const isUntold = (error: unknown): error is Untold =>
+  typeof error === "object" &&
+  error !== null &&
+  "_tag" in error &&
+  (error._tag === "UpstreamUnavailable" || error._tag === "OperationFailed")
+
+const messageOf = (defect: unknown): string => (defect instanceof Error ? `${defect.name}: ${defect.message}` : String(defect))
+
+const PURPOSE = "failure"
+
+/** Sealed under the account's key, to stand beside an event. Undefined where there is none, or it cannot be sealed now. */
+export const seal = (
+  { vault }: Pick<Services, "vault">,
+  accountId: string,
+  reason: string | undefined
+): Effect.Effect<string | undefined> =>
+  reason === undefined ? Effect.undefined : Effect.catch(vault.seal(ofAccount(accountId), PURPOSE, reason), () => Effect.undefined)

@@ -1,0 +1,161 @@
+/**
+ * Replies for callers who send a call again with the same idempotency key. A reply is stored before its call is settled, so finding one
+ * says nothing yet: the account, or the job that the call became, says whether it counts.
+ */
+import type { Aggregate } from "@millrace/event-sourcing"
+import { Duration, Effect, HashMap } from "effect"
+import * as Credits from "../../Credits.ts"
+import { idOf as jobIdOf } from "../../jobs/Job.ts"
+import { type Account, outcome } from "../../ledger/Account.ts"
+import * as Decisions from "../../ledger/Decisions.ts"
+import type { Any } from "../../work/Operation.ts"
+import type { OperationError } from "../../work/OperationError.ts"
+import type { Done } from "../../work/Perform.ts"
+import type { StoredReply } from "../Replies.ts"
+import {
+  available,
+  type Call,
+  type Caller,
+  type ChargeError,
+  type Held,
+  HOLD_MARGIN,
+  type Key,
+  type Replayed,
+  type Reply,
+  ReplyUnavailable
+} from "./Call.ts"
+import type { Services } from "./Services.ts"
+
+export type Needs = Pick<Services, "ledger" | "replies" | "jobs" | "vault" | "clock">
+
+// the key
+
+/** The key of a call, to be looked up now. */
+export const keyOf = (
+  needs: Needs,
+  { accountId }: Pick<Caller, "accountId">,
+  { key, request }: NonNullable<Caller["idempotency"]>
+): Effect.Effect<Key> => {
+  const hash = needs.vault.hmac("idempotency-key", `${accountId}\n${key}`)
+  const fingerprint = needs.vault.hmac("request-fingerprint", request)
+  return marked(needs, accountId, { hash, fingerprint })
+}
+
+/** The key, to be looked up anew. */
+export const marked = ({ clock }: Needs, _accountId: string, key: Pick<Key, "hash" | "fingerprint">): Effect.Effect<Key> =>
+  Effect.sync(() => ({ ...key, lookedUpAt: clock.currentTimeMillisUnsafe() }))
+
+// finding
+
+/** A call as far as a replay is concerned. */
+export interface Sought<E extends OperationError, R> extends Pick<Call, "accountId" | "requestId" | "input"> {
+  readonly operation: Any<E, R>
+}
+
+/** The reply that was kept under the key; undefined when the key is free for a new attempt. */
+export const find = Effect.fnUntraced(function* <E extends OperationError, R>(
+  services: Needs,
+  { accountId, input, operation, requestId }: Sought<E, R>,
+  key: Key
+): Effect.fn.Return<Replayed | undefined, E | ChargeError, R> {
+  const kept = yield* services.replies.find(accountId, key.hash)
+  if (kept === undefined) return undefined
+  const account = yield* services.ledger.read(accountId)
+  const end = yield* endOf(services, accountId, account, kept)
+  if (end._tag === "Over") return undefined
+  if (kept.fingerprint !== key.fingerprint) return yield* new Decisions.KeyReused()
+  if (end._tag === "Open") return yield* new Decisions.InFlight({ reservationId: kept.reservationId })
+  if (kept.data === null) return yield* new ReplyUnavailable()
+  const reply: Reply = {
+    requestId: kept.requestId,
+    data: kept.data,
+    billed: { charged: end.charged, balance: available(account) },
+    replayed: true
+  }
+  if (end.began) return { _tag: "Replayed", reply: { ...reply, job: { id: jobIdOf(kept.reservationId) } } }
+  if (operation._tag !== "File") return { _tag: "Replayed", reply }
+  const file = yield* operation.open(input, { accountId, requestId, reservationId: kept.reservationId })
+  return { _tag: "Replayed", reply: { ...reply, file } }
+})
+
+/** Whether another attempt's reply stands under the key. */
+export const isKept = Effect.fnUntraced(function* (services: Needs, accountId: string, key: Key) {
+  const kept = yield* services.replies.find(accountId, key.hash)
+  return kept !== undefined && !(yield* isOver(services, accountId)(kept))
+})
+
+/** What a stored reply is worth. `Over`: its call came to nothing, so the key is free. */
+type End =
+  | { readonly _tag: "Over" }
+  | { readonly _tag: "Open" }
+  | { readonly _tag: "Counts"; readonly charged: Credits.Credits; readonly began: boolean }
+
+const OVER: End = { _tag: "Over" }
+const OPEN: End = { _tag: "Open" }
+
+const counts = (charged: Credits.Credits, began = false): End => ({ _tag: "Counts", charged, began })
+
+const endOf = Effect.fnUntraced(function* (
+  services: Pick<Needs, "ledger" | "jobs">,
+  accountId: string,
+  account: Aggregate.Current<Account>,
+  kept: StoredReply
+): Effect.fn.Return<End, Aggregate.Failure> {
+  const ended = kept.free === undefined ? yield* reservationEnd(services, accountId, account, kept) : OVER
+  // A job that began has its key, however it ended
+  if (kept.job === true && (yield* hasBegun(services, kept.reservationId)))
+    return counts(ended._tag === "Counts" ? ended.charged : Credits.zero, true)
+  if (kept.free === undefined) return ended
+  if (kept.free === "running") return OPEN
+  return kept.job === true ? OVER : counts(Credits.zero)
+})
+
+/** In the account's memory, and beyond it in its stream. */
+const reservationEnd = Effect.fnUntraced(function* (
+  { ledger }: Pick<Needs, "ledger">,
+  accountId: string,
+  { at, state }: Aggregate.Current<Account>,
+  { reservationId, revision }: StoredReply
+): Effect.fn.Return<End, Aggregate.Failure> {
+  const account = Decisions.asOf(state, at)
+  if (HashMap.has(account.holds, reservationId)) return OPEN
+  const end = outcome(account, reservationId) ?? (yield* ledger.ending(accountId, reservationId, revision))
+  return end !== undefined && "charged" in end ? counts(end.charged) : OVER
+})
+
+const hasBegun = ({ jobs }: Pick<Needs, "jobs">, reservationId: string) =>
+  Effect.map(jobs.read(jobIdOf(reservationId)), ({ state: { status } }) => status !== "absent" && status !== "refused")
+
+// keeping
+
+/** Step 4: keeps the reply of a call that has a key, in place of any that is over. */
+export const keep = (services: Needs, { call, hold }: Held, { data }: Pick<Done, "data">): Effect.Effect<void, ChargeError> => {
+  const { accountId, key } = call
+  if (key === undefined) return Effect.void
+  const reply: StoredReply = { ...storedOf(call, key, hold?.revision), data, ...(hold === undefined ? { free: "done" } : {}) }
+  return services.replies.keep(accountId, key.hash, reply, isOver(services, accountId))
+}
+
+/**
+ * Claims the key of a call that costs nothing, for as long as its work may take: with no hold in the account, the stored entry is what
+ * keeps a second call from running beside it.
+ */
+export const claim = Effect.fnUntraced(function* (services: Needs, call: Call, key: Key): Effect.fn.Return<void, ChargeError> {
+  const { accountId, operation, reservationId } = call
+  const reply: StoredReply = { ...storedOf(call, key, undefined), data: null, free: "running" }
+  const lifetime = Duration.toMillis(operation.timeout) + HOLD_MARGIN
+  const claimed = yield* services.replies.claim(accountId, key.hash, reply, lifetime, isOver(services, accountId))
+  if (!claimed) return yield* new Decisions.InFlight({ reservationId })
+})
+
+const storedOf = ({ operation, requestId, reservationId }: Call, { fingerprint }: Key, revision = -1) => ({
+  ...{ reservationId, requestId, fingerprint, revision },
+  ...(operation._tag === "Job" ? { job: true as const } : {})
+})
+
+/** Whether another attempt's reply will never be replayed. */
+const isOver = (services: Pick<Needs, "ledger" | "jobs">, accountId: string) => (there: StoredReply) =>
+  Effect.map(
+    Effect.flatMap(services.ledger.read(accountId), (account) => endOf(services, accountId, account, there)),
+    ({ _tag }) => _tag === "Over"
+  )

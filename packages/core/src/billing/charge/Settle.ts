@@ -1,0 +1,129 @@
+/** Step 5: charges what was done, and makes the reply. What follows when the store does not answer is here as well. */
+import { hash } from "node:crypto"
+import type { Aggregate } from "@millrace/event-sourcing"
+import { type Cause, Effect } from "effect"
+import * as Credits from "../../Credits.ts"
+import { newReservationId } from "../../Ids.ts"
+import { idOf as jobIdOf } from "../../jobs/Job.ts"
+import { outcome } from "../../ledger/Account.ts"
+import * as Decisions from "../../ledger/Decisions.ts"
+import type { Committed } from "../../ledger/Ledger.ts"
+import type { Done } from "../../work/Perform.ts"
+import { isTransient } from "../../work/Transient.ts"
+import * as Amends from "./Amends.ts"
+import { available, type Call, type ChargeError, type Held, type OutcomeUnknown, type Reply, ResultWithheld, reserveOf } from "./Call.ts"
+import * as Replay from "./Replay.ts"
+import { type Services, TRY_AGAIN } from "./Services.ts"
+import type { Delivered } from "./Work.ts"
+
+export type Needs = Replay.Needs & Amends.Needs & Pick<Services, "late">
+
+type SettleError =
+  | Decisions.AlreadyEnded
+  | Decisions.ReservationNotFound
+  | Decisions.HoldExpired
+  | Decisions.ChargeExceedsHold
+  | Aggregate.Failure
+
+/** The command that charges what was done of a reservation. */
+export const settleOf = (reservationId: string, { data, quantity }: Done): Decisions.Settle => ({
+  reservationId,
+  ...(quantity === undefined ? {} : { quantity }),
+  replyHash: hash("sha256", data, "base64url")
+})
+
+export const charge = (needs: Needs, held: Held, done: Delivered): Effect.Effect<Reply, ChargeError> => {
+  const { accountId, requestId, reservationId } = held.call
+  const settle = needs.ledger.execute(accountId, Decisions.settle(settleOf(reservationId, done)), { $correlationId: requestId })
+  return Effect.matchCauseEffect(settle, {
+    onSuccess: (committed) => Effect.succeed(replyOf(held.call, done, committed)),
+    onFailure: (cause) => settleAgain(needs, held, done, settle, cause)
+  })
+}
+
+/** Apart, so that a call that is settled at once does not prepare for it. */
+const settleAgain = (
+  needs: Needs,
+  held: Held,
+  done: Delivered,
+  settle: Effect.Effect<Committed, SettleError>,
+  first: Cause.Cause<SettleError>
+): Effect.Effect<Reply, ChargeError> => {
+  let attempt: Effect.Effect<Committed, SettleError> = Effect.failCause(first)
+  const next = Effect.suspend(() => {
+    const now = attempt
+    attempt = settle
+    return now
+  })
+  return next.pipe(
+    Effect.map((committed) => replyOf(held.call, done, committed)),
+    // So much has ended since that the account forgot it, while the store did not answer: its stream knows
+    Effect.catchTag("ReservationNotFound", () => readEnd(needs, held, done)),
+    Effect.retry({ while: isTransient, ...TRY_AGAIN }),
+    Effect.catch((error): Effect.Effect<Reply, ResultWithheld | OutcomeUnknown> => {
+      switch (error._tag) {
+        case "ChargeExceedsHold":
+          // The operation counted more than it was held for: a bug, not the caller's debt
+          return Effect.andThen(Amends.release(needs, held.call, "service_error"), Effect.die(error))
+        case "HoldExpired":
+        case "AlreadyEnded":
+          return needs.late === "charge" ? chargeLate(needs, held, done) : Effect.fail(new ResultWithheld())
+        default:
+          return Amends.outcomeUnknown(needs, held.call)
+      }
+    })
+  )
+}
+
+const readEnd = Effect.fnUntraced(function* ({ ledger }: Needs, { call, hold }: Held, done: Delivered) {
+  const { accountId, reservationId } = call
+  const end = yield* ledger.ending(accountId, reservationId, hold?.revision)
+  if (end?._tag !== "OperationSucceeded") return yield* new Decisions.HoldExpired({ reservationId })
+  return answered(call, done, { charged: end.charged, balance: available(yield* ledger.read(accountId)) })
+})
+
+/**
+ * Charges a result under a new reservation, where the host chose so. Its key is looked up anew, for another attempt may have used it
+ * since.
+ */
+const chargeLate = Effect.fnUntraced(
+  function* (needs: Needs, { call: before, hold }: Held, done: Delivered) {
+    const { accountId, requestId } = before
+    const key = before.key && (yield* Replay.marked(needs, accountId, before.key))
+    if (key !== undefined && (yield* Replay.isKept(needs, accountId, key))) return yield* new ResultWithheld()
+    const call: Call = { ...before, key, reservationId: yield* newReservationId }
+    const held: Held = { _tag: "Held", call, hold }
+    yield* Replay.keep(needs, held, done)
+    const reserve = reserveOf(call, needs.ledger.adjustmentLifetime, jobIdOf(call.reservationId))
+    const settle = Decisions.settleLate(reserve, settleOf(before.reservationId, done))
+    const committed = yield* needs.ledger.execute(accountId, settle, { $correlationId: requestId }).pipe(
+      Effect.retry({ while: isTransient, ...TRY_AGAIN }),
+      Effect.catchIf(isTransient, () => Amends.outcomeUnknown(needs, call))
+    )
+    // Another attempt may have kept its own reply meanwhile, and then failed
+    yield* Effect.ignore(Replay.keep(needs, held, done))
+    return replyOf(call, done, committed)
+  },
+  Effect.mapError((error) => (error._tag === "OutcomeUnknown" ? error : new ResultWithheld()))
+)
+
+const replyOf = (call: Call, done: Delivered, committed: Committed): Reply => {
+  const end = outcome(committed.state, call.reservationId)
+  const charged = end?._tag === "succeeded" ? end.charged : Credits.zero
+  return answered(call, done, { charged, balance: available(committed) })
+}
+
+/** A reply of work that was done now. */
+export const answered = (
+  { requestId }: Pick<Call, "requestId">,
+  { data, file, page, retryAfter }: Delivered,
+  billed?: NonNullable<Reply["billed"]>
+): Reply => ({
+  requestId,
+  data,
+  ...(billed === undefined ? {} : { billed }),
+  replayed: false,
+  ...(retryAfter === undefined ? {} : { retryAfter }),
+  ...(page === undefined ? {} : { page }),
+  ...(file === undefined ? {} : { file })
+})

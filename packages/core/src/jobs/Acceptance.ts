@@ -1,0 +1,73 @@
+/** How a call becomes a job, and how it is answered: by the job as it is then. */
+import type { Aggregate } from "@millrace/event-sourcing"
+import { Clock, Duration, Effect, Schema } from "effect"
+import type { VaultFailure } from "../vault/Vault.ts"
+import { inputOf } from "../work/Contract.ts"
+import type { ReadError } from "../work/JobOperation.ts"
+import type { AnyJob, InputOf } from "../work/Operation.ts"
+import type { OperationFailed } from "../work/OperationError.ts"
+import { type Done, encode } from "../work/Perform.ts"
+import * as Job from "./Job.ts"
+import type { JobCall, Jobs } from "./Jobs.ts"
+import { isOpen, jsonText, unreadable, viewer } from "./JobView.ts"
+
+/** A job that only has to be accepted: its input is stored. */
+export interface Prepared {
+  /** What the caller is answered once `accept` has succeeded. */
+  readonly done: Done
+  /** Appends `JobAccepted`. The same again changes nothing. */
+  readonly accept: Effect.Effect<void, Job.JobWasRefused | Aggregate.Failure>
+}
+
+const encoders = new WeakMap<object, (input: unknown) => string>()
+
+const encodeInput = (operation: AnyJob, input: unknown): string => {
+  let encoder = encoders.get(operation)
+  if (encoder === undefined) {
+    encoder = Schema.encodeUnknownSync(jsonText(inputOf(operation.route)))
+    encoders.set(operation, encoder)
+  }
+  return encoder(input)
+}
+
+/** Stores the input, sealed, and makes the answer of a job that is accepted now. */
+export const prepare = <Op extends AnyJob>(
+  jobs: Jobs["Service"],
+  operation: Op,
+  input: InputOf<Op>,
+  { accountId, jobId, quantity, requestId, reservationId }: JobCall
+): Effect.Effect<Prepared, VaultFailure | OperationFailed> =>
+  Effect.gen(function* () {
+    const now = yield* Clock.currentTimeMillis
+    const accept: Job.Accept = {
+      accountId,
+      operation: operation.key,
+      family: operation.family.name,
+      requestId,
+      reservationId,
+      quantity,
+      input: yield* jobs.documents.keep({ jobId, accountId }, "input", encodeInput(operation, input)),
+      attempts: operation.attempts,
+      within: Duration.toMillis(operation.deadline),
+      retention: Duration.toMillis(jobs.retention ?? operation.retention)
+    }
+    const view = viewer(operation.family)(jobs, jobId, { job: Job.accepted(accept, now), at: now })
+    return {
+      done: yield* encode(operation, { data: operation.created(view) }),
+      accept: Effect.asVoid(jobs.execute(jobId, Job.accept(accept), { $correlationId: requestId }))
+    }
+  })
+
+/** Waits for the job's end, at most `within`, and answers as its creation would then. `ended`: whether that is final. */
+export const answer = (
+  jobs: Jobs["Service"],
+  operation: AnyJob,
+  { accountId, jobId }: Pick<JobCall, "accountId" | "jobId">,
+  within?: Duration.Input
+): Effect.Effect<{ readonly data: string; readonly ended: boolean }, ReadError | OperationFailed> =>
+  Effect.gen(function* () {
+    if (within !== undefined) yield* jobs.wait(jobId, within)
+    const view = viewer(operation.family)(jobs, jobId, yield* jobs.find(accountId, operation.family, jobId))
+    const { data } = yield* encode(operation, { data: operation.created(view) })
+    return { data, ended: !isOpen(view) }
+  }).pipe(Effect.catch((error) => Effect.fail(error._tag === "OperationFailed" ? error : unreadable(operation.family.resource)(error))))

@@ -1,0 +1,121 @@
+/** Records how an attempt ended: the job's result, its failure, or that it was handed back. */
+import type { EventStore } from "@millrace/event-sourcing"
+import { Cause, Duration, Effect, Exit, Random, Schema } from "effect"
+import type { VaultFailure } from "../vault/Vault.ts"
+import { Details } from "../work/JobOperation.ts"
+import type { OperationError, OperationFailed } from "../work/OperationError.ts"
+import { isTransient } from "../work/Transient.ts"
+import { RETRY_STORE, Unreadable, type Worked } from "./AttemptWork.ts"
+import type { LeaseLost } from "./Heartbeat.ts"
+import * as Job from "./Job.ts"
+import type { Jobs } from "./Jobs.ts"
+import { jsonText } from "./JobView.ts"
+
+export type AttemptError = OperationError | OperationFailed | VaultFailure | LeaseLost
+
+/** Before the second attempt, and the longest between two: milliseconds. */
+export interface BackOff {
+  readonly first: number
+  readonly longest: number
+}
+
+export const backOffOf = ({ first, longest }: { readonly first: Duration.Input; readonly longest: Duration.Input }): BackOff => ({
+  first: Duration.toMillis(first),
+  longest: Duration.toMillis(longest)
+})
+
+/** How long a runner that stops waits to hand a job back. */
+const HAND_BACK_WITHIN = "5 seconds"
+
+/** Returns the position up to which the log shows the end; undefined where that is not known, or another attempt has the job. */
+export const record = (
+  jobs: Jobs["Service"],
+  jobId: string,
+  job: Job.Running,
+  exit: Exit.Exit<Worked, AttemptError>,
+  backOff: BackOff
+): Effect.Effect<EventStore.Position | undefined> =>
+  Effect.gen(function* () {
+    const { attempt } = job
+    if (Exit.isFailure(exit)) {
+      if (Cause.hasInterruptsOnly(exit.cause)) {
+        const handedBack = Effect.exit(jobs.execute(jobId, Job.release(attempt)))
+        return yield* Effect.andThen(Effect.timeoutOption(handedBack, HAND_BACK_WITHIN), Effect.undefined)
+      }
+      if (exit.cause.reasons.some((reason) => reason._tag === "Fail" && reason.error._tag === "LeaseLost")) {
+        yield* Effect.logWarning("A job's lease was lost", { jobId, attempt })
+        return undefined
+      }
+    }
+    const end = Exit.isSuccess(exit) ? succeeded(jobs, jobId, job, exit.value, backOff) : failed(jobs, jobId, job, exit.cause, backOff)
+    return yield* end.pipe(
+      Effect.retry({ while: isTransient, ...RETRY_STORE }),
+      Effect.tap((committed) => (Job.isEnded(committed.state) ? Effect.ignore(jobs.settle(jobId)) : Effect.void)),
+      Effect.map(({ position }) => position),
+      Effect.catch((error) =>
+        error._tag === "AttemptOver"
+          ? Effect.undefined
+          : Effect.as(Effect.logWarning("The end of a job was not recorded", error), undefined)
+      )
+    )
+  })
+
+const succeeded = (jobs: Jobs["Service"], jobId: string, job: Job.Running, { artifacts, done }: Worked, backOff: BackOff) =>
+  jobs.documents.keep({ jobId, accountId: job.accepted.accountId }, "result", done.data).pipe(
+    Effect.flatMap((result) => jobs.execute(jobId, Job.succeed(job.attempt, { quantity: done.quantity, result, artifacts }))),
+    Effect.catchDefect((defect) => failed(jobs, jobId, job, Cause.die(defect), backOff))
+  )
+
+const encodeDetails = Schema.encodeSync(jsonText(Details))
+
+const failed = Effect.fnUntraced(function* (
+  jobs: Jobs["Service"],
+  jobId: string,
+  { accepted, attempt, tries }: Job.Running,
+  cause: Cause.Cause<AttemptError>,
+  backOff: BackOff
+) {
+  const { details, failure, mayPass } = failureOf(cause)
+  const { accountId, requestId } = accepted
+  const told = { jobId, attempt, requestId, operation: accepted.operation }
+  if (failure === "Defect" || failure === "Unreadable") yield* Effect.logError("A job failed because of a bug", told, cause)
+  else yield* Effect.logWarning(`An attempt at a job failed: ${failure}`, told)
+  // The job fails also where the details cannot be stored
+  const kept = details && (yield* Effect.option(jobs.documents.keep({ jobId, accountId }, "details", encodeDetails(details))))
+  const random = yield* Random.next
+  const after = Math.ceil(Math.min(backOff.longest, backOff.first * 2 ** (tries - 1)) * (1 - random / 2))
+  return yield* jobs.execute(jobId, Job.fail(attempt, { failure, mayPass, after, details: kept?._tag === "Some" ? kept.value : undefined }))
+})
+
+interface AttemptFailure {
+  readonly failure: Job.Failure
+  /** Whether another attempt may succeed. */
+  readonly mayPass: boolean
+  readonly details?: Details
+}
+
+const failureOf = (cause: Cause.Cause<AttemptError>): AttemptFailure => {
+  for (const reason of cause.reasons) {
+    if (reason._tag === "Die" && reason.defect instanceof Unreadable) return { failure: "Unreadable", mayPass: false }
+    if (reason._tag !== "Fail") continue
+    const { error } = reason
+    switch (error._tag) {
+      case "InvalidInput":
+        return { failure: "InvalidInput", mayPass: false, details: { field: error.field, message: error.message } }
+      case "NotFound":
+      case "UpstreamNotConfigured":
+        return { failure: error._tag, mayPass: false }
+      case "UpstreamUnavailable":
+      case "StateUnavailable":
+      case "TooManyJobs":
+        return { failure: "UpstreamUnavailable", mayPass: true }
+      case "SubjectDestroyed":
+      case "Tampered":
+        return { failure: "Unreadable", mayPass: false }
+      case "OperationFailed":
+      case "LeaseLost":
+        break
+    }
+  }
+  return { failure: "Defect", mayPass: false }
+}

@@ -1,0 +1,115 @@
+/** The operations that every family of jobs can have: one that reads a job, one that cancels it, one that downloads its files. */
+import { Effect, Schema, Struct } from "effect"
+import { BlobStore } from "../vault/BlobStore.ts"
+import { type Call, make } from "../work/CallOperation.ts"
+import type { Fields, Input, Link, Page, Path } from "../work/Contract.ts"
+import { type File, file } from "../work/FileOperation.ts"
+import type { JobFamily, JobView, ReadError } from "../work/JobOperation.ts"
+import { NotFound } from "../work/OperationError.ts"
+import * as ArtifactDownload from "./ArtifactDownload.ts"
+import { Jobs } from "./Jobs.ts"
+import { isOpen, RETRY_AFTER, unreadable, viewer } from "./JobView.ts"
+
+/** A text that is no job id at all is answered like the id of a job that is not there. */
+const JobParams = { job: Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(100)) }
+type JobParams = typeof JobParams
+
+interface Documented {
+  readonly summary: string
+  readonly description?: string
+}
+
+/** Reads a family's jobs. `view` makes the answer; it may depend on the query, such as a page of the results. */
+export const readJob = <
+  const Key extends string,
+  A,
+  Checkpoint,
+  const P extends Path,
+  Success extends Schema.Top,
+  E extends ReadError,
+  R,
+  Query extends Fields = {}
+>(
+  key: Key,
+  family: JobFamily<A, Checkpoint, P>,
+  options: Documented & {
+    readonly query?: Query
+    readonly success: Success
+    readonly view: (job: JobView<A, Checkpoint>, input: Input<JobParams, Query, {}>) => Effect.Effect<Success["Type"], E, R>
+    /** Where the answer is one page of many. */
+    readonly page?: (data: NoInfer<Success["Type"]>, input: Input<JobParams, Query, {}>) => Page
+    readonly example?: { readonly input: NoInfer<Input<JobParams, Query, {}>>; readonly data: NoInfer<Success["Type"]> }
+    readonly links?: ReadonlyArray<Link>
+  }
+): Call<Key, "GET", P, JobParams, Query, {}, Success, E | ReadError, R | Jobs> => {
+  const viewOf = viewer(family)
+  return make<Key, "GET", P, Success, E | ReadError, R | Jobs, JobParams, Query>(key, {
+    ...Struct.omit(options, ["page", "query", "view"]),
+    route: { method: "GET", path: family.path, params: JobParams, ...(options.query === undefined ? {} : { query: options.query }) },
+    local: true,
+    run: Effect.fnUntraced(function* (input: Input<JobParams, Query, {}>, { accountId }) {
+      const jobs = yield* Jobs
+      const jobId = String(input["job" as keyof typeof input])
+      const view = viewOf(jobs, jobId, yield* Effect.mapError(jobs.find(accountId, family, jobId), unreadable(family.resource)))
+      const data = yield* options.view(view, input)
+      return {
+        data,
+        ...(isOpen(view) ? { retryAfter: RETRY_AFTER } : {}),
+        ...(options.page === undefined ? {} : { page: options.page(data, input) })
+      }
+    })
+  })
+}
+
+export const Cancelled = Schema.Struct({
+  /** Whether this call ended the job: then it costs nothing. Otherwise it had ended before, and is purged now. */
+  cancelled: Schema.Boolean,
+  job_id: Schema.String
+})
+
+/** Ends one of a family's jobs, and destroys whatever is kept of it. A job that had not ended yet costs nothing. */
+export const cancelJob = <const Key extends string, const P extends Path>(
+  key: Key,
+  family: JobFamily<unknown, unknown, P>,
+  options: Documented & { readonly example?: { readonly input: { readonly job: string }; readonly data: typeof Cancelled.Type } }
+): Call<Key, "DELETE", P, JobParams, {}, {}, typeof Cancelled, ReadError, Jobs> =>
+  make(key, {
+    ...options,
+    route: { method: "DELETE", path: family.path, params: JobParams },
+    success: Cancelled,
+    local: true,
+    run: Effect.fnUntraced(function* ({ job: jobId }, { accountId }) {
+      const jobs = yield* Jobs
+      const cancelled = yield* Effect.mapError(jobs.cancel(accountId, family, jobId), unreadable(family.resource))
+      return { data: { cancelled, job_id: jobId } }
+    })
+  })
+
+type Below<P extends Path, Last extends string> = P extends `/${infer Rest}` ? `/${Rest}/${Last}` : never
+
+/** Of several files, which: counted from 1. */
+const FileQuery = { part: Schema.optionalKey(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100 }))) }
+
+/** Gives a file that one of a family's jobs made: its first, unless another `part` is asked for. */
+export const downloadJob = <const Key extends string, const P extends Path>(
+  key: Key,
+  { path, ...family }: JobFamily<unknown, unknown, P>,
+  options: Documented & {
+    readonly contentTypes: ReadonlyArray<string>
+    /** An input, for readers of the documentation. */
+    readonly example?: { readonly job: string; readonly part?: number }
+  }
+): File<Key, Below<P, "artifact">, JobParams, typeof FileQuery, ReadError, Jobs | BlobStore> =>
+  file(key, {
+    ...options,
+    route: { path: `${path}/artifact` as Below<P, "artifact">, params: JobParams, query: FileQuery },
+    local: true,
+    open: Effect.fnUntraced(function* ({ job: jobId, part = 1 }, { accountId }) {
+      const { resource } = family
+      const jobs = yield* Jobs
+      const { job } = yield* Effect.mapError(jobs.find(accountId, family, jobId), unreadable(resource))
+      const artifact = job.status === "succeeded" ? job.artifacts[part - 1] : undefined
+      if (artifact === undefined) return yield* new NotFound({ resource })
+      return ArtifactDownload.of(yield* BlobStore, artifact, { accountId, jobId, part, resource })
+    })
+  })

@@ -1,0 +1,81 @@
+/** One billable operation: a call, a job, or a file. What the three share is their `Contract`. */
+import type { Effect, Schema } from "effect"
+import type { Call, Outcome } from "./CallOperation.ts"
+import type { Caller, Path, Requester } from "./Contract.ts"
+import type { File } from "./FileOperation.ts"
+import type { Job, JobOutcome, RunningJob } from "./JobOperation.ts"
+import type { OperationError } from "./OperationError.ts"
+
+export { type Call, make, type Outcome } from "./CallOperation.ts"
+export {
+  type Caller,
+  type Contract,
+  type Contract as Operation,
+  inputOf,
+  type Link,
+  type Page,
+  type Requester,
+  type Route
+} from "./Contract.ts"
+export { type Download, type File, FileInfo, file } from "./FileOperation.ts"
+export {
+  Artifact,
+  family,
+  type Job,
+  type JobFamily,
+  type JobLimits,
+  type JobOutcome,
+  type JobView,
+  job,
+  type ReadError,
+  type RunningJob
+} from "./JobOperation.ts"
+
+// biome-ignore-start lint/suspicious/noExplicitAny: inputs are contravariant, so only `any` admits every operation
+
+type AnySchema = Schema.Codec<any, any>
+type AnyCheck<E, R> = (input: any, requester: Requester) => Effect.Effect<void, E, R>
+
+/** Of contracts, whatever their input: for lists of operations that need `R`. */
+interface Widened<E, R> {
+  readonly quantity: (input: any) => number
+  readonly check: AnyCheck<E, R>
+  readonly example?: { readonly input: any; readonly data: any }
+}
+type Widen<Op, E, R, Own> = Omit<Op, keyof Widened<E, R> | keyof Own> & Widened<E, R> & Own
+
+/** Any call. */
+export type AnyCall<E extends OperationError = OperationError, R = any> = Widen<
+  Call<string, string, Path, any, any, any, AnySchema, E, R>,
+  E,
+  R,
+  {
+    readonly run: (input: any, caller: Caller) => Effect.Effect<Outcome<any>, E, R>
+    readonly recover?: (reservationId: string) => Effect.Effect<Outcome<any> | undefined, E, R>
+  }
+>
+/** Any operation that becomes a job. */
+export type AnyJob<E extends OperationError = OperationError, R = any> = Widen<
+  Job<string, string, Path, any, any, any, AnySchema, E, R, any, any>,
+  E,
+  R,
+  { readonly run: (input: any, job: RunningJob<any>) => Effect.Effect<JobOutcome<any>, E, R> }
+>
+/** Any operation that gives a file. */
+export type AnyFile<E extends OperationError = OperationError, R = any> = Widen<
+  File<string, Path, any, any, E, R>,
+  E,
+  R,
+  { readonly open: (input: any, caller: Caller) => Effect.Effect<any, E, R> }
+>
+/** Any operation. */
+export type Any<E extends OperationError = OperationError, R = any> = AnyCall<E, R> | AnyJob<E, R> | AnyFile<E, R>
+
+/** What an operation is called with. */
+export type InputOf<Op extends { readonly check: (input: any, requester: Requester) => unknown }> = Parameters<Op["check"]>[0]
+/** What an operation fails with. */
+export type ErrorOf<Op> = Op extends { readonly check: AnyCheck<infer E extends OperationError, any> } ? E : never
+/** What an operation needs to run. */
+export type Services<Op> = Op extends { readonly check: AnyCheck<any, infer R> } ? R : never
+
+// biome-ignore-end lint/suspicious/noExplicitAny: as above

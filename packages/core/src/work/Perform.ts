@@ -1,0 +1,110 @@
+/** Does the work of an operation: bounds its time, encodes its result, and tells the circuit breaker what it shows of the upstream. */
+import { Duration, Effect, type Exit, Schema } from "effect"
+import * as Metrics from "../observability/Metrics.ts"
+import * as Spans from "../observability/Spans.ts"
+import type { Outcome } from "./CallOperation.ts"
+import { CircuitBreaker } from "./CircuitBreaker.ts"
+import { type OperationError, OperationFailed, UpstreamUnavailable } from "./OperationError.ts"
+
+/** What is to be done: `work` is the operation's own. */
+export interface Task<A, E, R> {
+  readonly key: string
+  readonly timeout: Duration.Input
+  readonly local?: true
+  /** Of what the work returns. */
+  readonly success: Schema.Codec<A, unknown>
+  readonly work: Effect.Effect<Outcome<A>, E, R>
+}
+
+/** Work that was done: its data as JSON text, and how much of what was held for. */
+export interface Done extends Omit<Outcome<unknown>, "data"> {
+  readonly data: string
+}
+
+export type Perform = <A, E extends OperationError | OperationFailed, R>(
+  task: Task<A, E, R>
+) => Effect.Effect<Done, E | UpstreamUnavailable | OperationFailed, R>
+
+export const make: Effect.Effect<Perform, never, CircuitBreaker> = Effect.gen(function* () {
+  const breaker = yield* CircuitBreaker
+  const time = yield* Metrics.timeUpstreams
+  const spanned = yield* Spans.spanner
+  return (task) => {
+    const upstream = upstreamOf(task.key)
+    const work = Effect.suspend(() => {
+      const ended = time()
+      return task.work.pipe(
+        Effect.timeoutOrElse({ duration: task.timeout, orElse: () => Effect.fail(tookTooLong(upstream, task.timeout)) }),
+        Effect.flatMap((outcome) => encode(task, outcome)),
+        Effect.onExit((exit) => {
+          ended(upstream, exit)
+          const shown = task.local === true ? undefined : shownBy(exit)
+          return shown === undefined ? Effect.void : breaker.record(upstream, shown)
+        })
+      )
+    })
+    return spanned(work, () => ({ name: `upstream ${upstream}`, attributes: { "millrace.upstream": upstream } }))
+  }
+})
+
+/** Operations of one area share an upstream, and so a circuit: the key's text before its dot. */
+export const upstreamOf = (key: string): string => key.split(".", 1)[0] ?? key
+
+/** Calls a function of an operation, which has to return an Effect. A host in JavaScript may return anything. */
+export const called = <A, E, R>(
+  operation: { readonly key: string },
+  name: "check" | "run" | "open" | "recover",
+  call: () => Effect.Effect<A, E, R>
+): Effect.Effect<A, E | OperationFailed, R> =>
+  Effect.suspend((): Effect.Effect<A, E | OperationFailed, R> => {
+    const returned: unknown = call()
+    if (Effect.isEffect(returned)) return returned as Effect.Effect<A, E, R>
+    const found = returned instanceof Promise ? "a Promise" : returned === null ? "null" : `a value of type ${typeof returned}`
+    return Effect.fail(new OperationFailed({ operation: operation.key, reason: `${name} returned ${found}; it must return an Effect` }))
+  })
+
+const tookTooLong = (upstream: string, timeout: Duration.Input) =>
+  new UpstreamUnavailable({ upstream, reason: `it took longer than ${Duration.toMillis(timeout)} ms` })
+
+const encoders = new WeakMap<object, (data: unknown) => unknown>()
+
+const encoderOf = <A>(schema: Schema.Codec<A, unknown>): ((data: unknown) => unknown) => {
+  let encoder = encoders.get(schema)
+  if (encoder === undefined) {
+    encoder = Schema.encodeUnknownSync(Schema.toCodecJson(schema))
+    encoders.set(schema, encoder)
+  }
+  return encoder
+}
+
+/** The result as it is answered, kept and hashed. A result that its own schema refuses is a bug of the operation. */
+export const encode = <A>(
+  { key, success }: { readonly key: string; readonly success: Schema.Codec<A, unknown> },
+  outcome: Outcome<A>
+): Effect.Effect<Done, OperationFailed> =>
+  Effect.try({
+    try: () => {
+      const { data, page, quantity, retryAfter } = outcome
+      return {
+        data: JSON.stringify(encoderOf(success)(data)),
+        ...(quantity === undefined ? {} : { quantity }),
+        ...(retryAfter === undefined ? {} : { retryAfter }),
+        ...(page === undefined ? {} : { page })
+      }
+    },
+    catch: (error) => new OperationFailed({ operation: key, reason: `its result breaks its own schema: ${String(error)}` })
+  })
+
+/**
+ * What a call shows of its upstream: "not found" shows that it is there. A bug of the operation shows nothing, nor does a caller who
+ * left.
+ */
+const shownBy = (exit: Exit.Exit<unknown, OperationError | OperationFailed>): "success" | "failure" | undefined => {
+  if (exit._tag === "Success") return "success"
+  for (const reason of exit.cause.reasons) {
+    if (reason._tag !== "Fail") continue
+    if (reason.error._tag === "UpstreamUnavailable") return reason.error.isolated === true ? undefined : "failure"
+    if (reason.error._tag === "NotFound" || reason.error._tag === "InvalidInput") return "success"
+  }
+  return undefined
+}
