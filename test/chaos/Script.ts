@@ -111,7 +111,7 @@ const calls = Effect.gen(function* () {
     return Decisions.reserve({ reservationId, requestId, operation, quantity: 1, priceVersion: version, unitPrice, lifetime: LIFETIME })
   }
   const settle = Decisions.settle({ reservationId: "res_1", replyHash: "reply" })
-  const refund = Decisions.refund("res_2", "service_error")
+  const release = Decisions.release("res_2", "service_error")
   yield* ledger.execute(account, Decisions.open({ sealedEmail: "sealed", emailHash: "hash" }))
   yield* ledger.execute(account, Decisions.verify(Credits.of(SIGN_UP), "lot_signup"))
   yield* ledger.execute(
@@ -121,9 +121,9 @@ const calls = Effect.gen(function* () {
   yield* ledger.execute(account, reserve("res_1"))
   yield* ledger.execute(account, settle)
   yield* ledger.execute(account, reserve("res_2"))
-  yield* ledger.execute(account, refund)
+  yield* ledger.execute(account, release)
   // Whoever got no answer asks again, and nothing more is decided
-  for (const again of [settle, refund]) assert.deepEqual((yield* ledger.execute(account, again)).events, [])
+  for (const again of [settle, release]) assert.deepEqual((yield* ledger.execute(account, again)).events, [])
   yield* ledger.execute(account, reserve("res_3"))
   return unitPrice
 })

@@ -158,12 +158,12 @@ const command = Effect.fnUntraced(function* (random: Dice, id: string, step: num
       return yield* ledger.execute(id, Decisions.reverseClawback(paid(), random.chance(0.5) ? amount() : undefined))
     case 3:
     case 4:
-      return yield* ledger.giveBack(id, settled(), {
+      return yield* ledger.refund(id, settled(), {
         reason: random.pick("goodwill", "service_error", "cancelled"),
         ...(random.chance(0.5) ? { amount: Credits.of(random.pick(1, 500)) } : {})
       })
     case 5:
-      return yield* ledger.execute(id, Decisions.refund(open(), random.pick("service_error", "cancelled")))
+      return yield* ledger.execute(id, Decisions.release(open(), random.pick("service_error", "cancelled")))
     case 6:
       return yield* ledger.execute(id, Decisions.settleLate(yield* reserve(), { reservationId: lapsed(), replyHash: "late" }))
     case 7:

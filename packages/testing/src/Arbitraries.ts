@@ -202,13 +202,13 @@ const intent: fc.Arbitrary<Intent> = fc.oneof(
   { weight: 12, arbitrary: about("res", quantity, (reservationId, quantity): Command => ({ _tag: "Settle", reservationId, quantity })) },
   { weight: 7, arbitrary: dispute },
   { weight: 4, arbitrary: settleLate },
-  { weight: 8, arbitrary: about("res", reason, (reservationId, reason): Command => ({ _tag: "Refund", reservationId, reason })) },
+  { weight: 8, arbitrary: about("res", reason, (reservationId, reason): Command => ({ _tag: "Release", reservationId, reason })) },
   {
     weight: 10,
     arbitrary: about(
       "res",
       fc.record({ reason: fc.oneof(reason, fc.constant("goodwill" as const)), amount: some, adjustmentLifetime }),
-      (reservationId, refund): Command => ({ _tag: "GiveBack", reservationId, ...refund })
+      (reservationId, refund): Command => ({ _tag: "Refund", reservationId, ...refund })
     )
   },
   { weight: 5, arbitrary: about("lot", some, (lotId, amount): Command => ({ _tag: "ClawBack", lotId, amount })) },

@@ -45,9 +45,9 @@ export type Command =
   | { readonly _tag: "Reserve"; readonly call: Call }
   | { readonly _tag: "Settle"; readonly reservationId: string; readonly quantity: number | undefined }
   | { readonly _tag: "SettleLate"; readonly lateOf: string; readonly call: Call; readonly quantity: number | undefined }
-  | { readonly _tag: "Refund"; readonly reservationId: string; readonly reason: Exclude<Reason, "goodwill"> }
+  | { readonly _tag: "Release"; readonly reservationId: string; readonly reason: Exclude<Reason, "goodwill"> }
   | {
-      readonly _tag: "GiveBack"
+      readonly _tag: "Refund"
       readonly reservationId: string
       readonly reason: Reason
       readonly amount: number | undefined
@@ -383,7 +383,7 @@ export const make = (): OracleLedger => {
         hold(call, now)
         return capture(call.reservationId, quantity, now)
       }
-      case "Refund": {
+      case "Release": {
         const open = holds.find((hold) => hold.reservationId === command.reservationId)
         if (open !== undefined) {
           end(open, command.reason, [], now)
@@ -392,7 +392,7 @@ export const make = (): OracleLedger => {
         const ending = endings.get(command.reservationId)
         return ending === undefined ? ["ReservationNotFound"] : ending.how === "succeeded" ? ["AlreadyEnded"] : []
       }
-      case "GiveBack": {
+      case "Refund": {
         const ending = endings.get(command.reservationId)
         if (ending?.how !== "succeeded") return ["ReservationNotFound"]
         const total = sum(ending.charged.map(({ amount }) => amount))

@@ -522,7 +522,7 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
     call: Decisions.Reserve,
     reason: "cancelled" | "service_error"
   ): Effect.Effect<void, OutcomeUnknown> => {
-    const refund = ledger.execute(accountId, Decisions.refund(call.reservationId, reason), { $correlationId: call.requestId })
+    const refund = ledger.execute(accountId, Decisions.release(call.reservationId, reason), { $correlationId: call.requestId })
     return refund.pipe(
       // The store serves, only others are first
       Effect.catchTag("Busy", () => Effect.retry(refund, { while: ({ _tag }) => _tag === "Busy", ...TRY_AGAIN })),
@@ -546,7 +546,7 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
     const end =
       key === undefined
         ? Effect.flatMap(giveBack(call), (known) => (known ? unanswered.remove(reservationId) : Effect.void))
-        : endAnyway(ledger.execute(accountId, Decisions.refund(reservationId, "service_error"), { $correlationId: requestId }))
+        : endAnyway(ledger.execute(accountId, Decisions.release(reservationId, "service_error"), { $correlationId: requestId }))
     return end.pipe(
       Effect.retry({ while: isTransient, schedule: PUT_RIGHT }),
       Effect.catchCause((cause) => Effect.logWarning("A call could not be put right", cause)),
@@ -557,9 +557,9 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
 
   const giveBack = ({ accountId, reservationId, requestId }: Omit<UnansweredCall, "at">) => {
     const metadata = { $correlationId: requestId }
-    return ledger.execute(accountId, Decisions.refund(reservationId, "service_error"), metadata).pipe(
+    return ledger.execute(accountId, Decisions.release(reservationId, "service_error"), metadata).pipe(
       Effect.catchTag(["AlreadyEnded", "ReservationNotFound"], () =>
-        ledger.giveBack(accountId, reservationId, { reason: "service_error" }, metadata)
+        ledger.refund(accountId, reservationId, { reason: "service_error" }, metadata)
       ),
       Effect.as(true),
       // It never was, is not yet, or was refunded long ago
@@ -586,7 +586,7 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
       const { keyHash, fingerprint, requestId } = hold
       const metadata = { $correlationId: requestId }
       const refund = (reason: "abandoned" | "service_error") =>
-        endAnyway(ledger.execute(accountId, Decisions.refund(reservationId, reason), metadata))
+        endAnyway(ledger.execute(accountId, Decisions.release(reservationId, reason), metadata))
       // As in a call: what was answered is no answer, so it is not charged, and whoever operates this host is told
       const refundAndDie = (error: unknown) => Effect.andThen(refund("service_error"), Effect.die(error))
 

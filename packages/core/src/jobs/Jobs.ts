@@ -232,11 +232,11 @@ const ending = (reservationId: string, job: Job.Job) => {
     case "succeeded":
       return Decisions.settle({ reservationId, quantity: job.quantity, replyHash: job.result.hash })
     case "failed":
-      return Decisions.refund(reservationId, job.failure === "TooLate" ? "expired" : "service_error")
+      return Decisions.release(reservationId, job.failure === "TooLate" ? "expired" : "service_error")
     case "cancelled":
-      return Decisions.refund(reservationId, "cancelled")
+      return Decisions.release(reservationId, "cancelled")
     case "refused":
-      return Decisions.refund(reservationId, "abandoned")
+      return Decisions.release(reservationId, "abandoned")
     default:
       return undefined
   }

@@ -354,7 +354,7 @@ export const settleLate =
   }
 
 /** Gives all that is held back; again after it was refunded decides nothing. */
-export const refund =
+export const release =
   (reservationId: string, reason: Exclude<RefundReason, "goodwill">) =>
   (account: Account, now: Timestamp): Decision<AccountEvent, ReservationNotFound | AlreadyEnded> => {
     if (!HashMap.has(account.holds, reservationId)) return ended(reservationId, outcome(account, reservationId)?._tag, "refunded")
@@ -387,7 +387,7 @@ export interface Charge {
  * charged. What was charged on a lot that is owed for reduces that debt first; what was charged on one that has expired lives anew for
  * `adjustmentLifetime` milliseconds.
  */
-export const giveBack =
+export const refund =
   (charge: Charge, reason: RefundReason, amount?: Credits.Credits, adjustmentLifetime: number = ADJUSTMENT_LIFETIME) =>
   (account: Account, now: Timestamp): Decision<AccountEvent, RefundExceedsCharge> => {
     const { reservationId } = charge

@@ -46,7 +46,7 @@ export class Ledger extends Context.Service<
     /** What an account has now, or had at an instant that is past. */
     readonly balance: (accountId: string, at?: Timestamp) => Effect.Effect<Balance, Decisions.AccountNotFound | Aggregate.Failure>
     /** Gives back what a settled call was charged, or some of it. The charge is read from its own events. */
-    readonly giveBack: (
+    readonly refund: (
       accountId: string,
       reservationId: string,
       refund: { readonly reason: RefundReason; readonly amount?: Credits.Credits },
@@ -137,7 +137,7 @@ const make = Effect.fnUntraced(function* ({ adjustmentLifetime: lifetime = Decis
     return balanceOf(accountId, account, at ?? now)
   })
 
-  const giveBack = Effect.fn("Ledger.giveBack")(function* (
+  const refund = Effect.fn("Ledger.refund")(function* (
     accountId: string,
     reservationId: string,
     { reason, amount }: { readonly reason: RefundReason; readonly amount?: Credits.Credits },
@@ -157,7 +157,7 @@ const make = Effect.fnUntraced(function* ({ adjustmentLifetime: lifetime = Decis
     if (settled === undefined) return yield* new Decisions.ReservationNotFound({ reservationId })
     const { charged, lots } = settled
     const terms = lots.flatMap(({ lotId }) => grants.get(lotId) ?? [])
-    const decide = Decisions.giveBack({ reservationId, charged, lots, terms }, reason, amount, adjustmentLifetime)
+    const decide = Decisions.refund({ reservationId, charged, lots, terms }, reason, amount, adjustmentLifetime)
     return yield* execute(accountId, decide, metadata)
   })
 
@@ -175,7 +175,7 @@ const make = Effect.fnUntraced(function* ({ adjustmentLifetime: lifetime = Decis
   })
 
   const { read, refused } = accounts
-  return Ledger.of({ execute, read, balance, giveBack, adjustmentLifetime, ending, refused })
+  return Ledger.of({ execute, read, balance, refund, adjustmentLifetime, ending, refused })
 })
 
 /** Holds that the ledger does not end by itself though they are past their time: recovery's work, or an audit's finding. */

@@ -145,13 +145,13 @@ export const decisionOf = (
       return Decisions.settle(settleOf(command.reservationId, command.quantity))
     case "SettleLate":
       return Decisions.settleLate(reserveOf(command.call), settleOf(command.lateOf, command.quantity))
-    case "Refund":
-      return Decisions.refund(command.reservationId, command.reason)
-    case "GiveBack": {
+    case "Release":
+      return Decisions.release(command.reservationId, command.reason)
+    case "Refund": {
       const charge = chargeOf(log, command.reservationId)
       return charge === undefined
         ? () => Result.fail(new Decisions.ReservationNotFound({ reservationId: command.reservationId }))
-        : Decisions.giveBack(charge, command.reason, credits(command.amount), command.adjustmentLifetime)
+        : Decisions.refund(charge, command.reason, credits(command.amount), command.adjustmentLifetime)
     }
     case "ReserveTrial": {
       const { reservationId, lifetime } = command

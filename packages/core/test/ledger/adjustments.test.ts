@@ -102,7 +102,7 @@ describe("credits given back by command into an expired lot", () => {
         yield* ledger.execute("acc_2", Decisions.clawBack("lot_acc_2"))
 
         yield* TestClock.setTime(START + DAY)
-        yield* ledger.giveBack("acc_1", "res_1", { reason: "goodwill" })
+        yield* ledger.refund("acc_1", "res_1", { reason: "goodwill" })
         yield* ledger.execute("acc_2", Decisions.reverseClawback("lot_acc_2", undefined, ledger.adjustmentLifetime))
         for (const accountId of ["acc_1", "acc_2"]) {
           const { lots } = yield* ledger.balance(accountId)

@@ -103,7 +103,7 @@ describe("an account", () => {
         .when(settle("res_1"))
         .then([succeeded("res_1", { a: 3 })])
       account(...events)
-        .when(Decisions.refund("res_1", "cancelled"))
+        .when(Decisions.release("res_1", "cancelled"))
         .then([refunded("res_1", { a: 3 }, { reason: "cancelled" })])
     }
   })
@@ -170,7 +170,7 @@ describe("a hold", () => {
       .when(settle("res_1"), 5_000)
       .then([succeeded("res_1", { a: 3 })])
     account(granted("a", 3), hold)
-      .when(Decisions.refund("res_1", "abandoned"), 5_000)
+      .when(Decisions.release("res_1", "abandoned"), 5_000)
       .then([refunded("res_1", { a: 3 }, { reason: "abandoned" })])
   })
 
@@ -300,7 +300,7 @@ describe("a settle", () => {
 describe("a refund", () => {
   test("gives a hold back to exactly its lots", () => {
     account(granted("a", 4), granted("b", 9), reserved("res_1", { a: 4, b: 5 }))
-      .when(Decisions.refund("res_1", "service_error"))
+      .when(Decisions.release("res_1", "service_error"))
       .then([refunded("res_1", { a: 4, b: 5 })])
       .thenState((state) =>
         expect(state.lots.map(({ lotId, left, held }) => [lotId, left, held])).toStrictEqual([
@@ -313,7 +313,7 @@ describe("a refund", () => {
   test("into an expired lot becomes an adjustment for a week where we failed", () => {
     for (const reason of ["service_error", "abandoned", "expired"] as const) {
       account(granted("a", 3, { expiresAt: 1_000, priority: 7 }), reserved("res_1", { a: 3 }))
-        .when(Decisions.refund("res_1", reason), 2_000)
+        .when(Decisions.release("res_1", reason), 2_000)
         .then([
           refunded("res_1", { a: 3 }, { reason }),
           expired("a", 3, 1_000),
@@ -324,7 +324,7 @@ describe("a refund", () => {
 
   test("into an expired lot expires at once where the caller cancelled", () => {
     account(granted("a", 3, { expiresAt: 1_000 }), reserved("res_1", { a: 3 }))
-      .when(Decisions.refund("res_1", "cancelled"), 2_000)
+      .when(Decisions.release("res_1", "cancelled"), 2_000)
       .then([refunded("res_1", { a: 3 }, { reason: "cancelled" }), expired("a", 3, 1_000)])
       .thenState(available(0, 2_000))
   })
@@ -338,13 +338,13 @@ describe("a refund", () => {
       refunded("res_1", { a: 2 }, { stage: "settled" })
     ]
     account(...events)
-      .when(Decisions.giveBack(charge, "goodwill"))
+      .when(Decisions.refund(charge, "goodwill"))
       .then([refunded("res_1", { a: 3 }, { stage: "settled", reason: "goodwill" })])
     account(...events)
-      .when(Decisions.giveBack(charge, "goodwill", credits(4)))
+      .when(Decisions.refund(charge, "goodwill", credits(4)))
       .thenRefused(new Decisions.RefundExceedsCharge({ reservationId: "res_1", refundable: credits(3) }))
     account(...events, refunded("res_1", { a: 3 }, { stage: "settled" }))
-      .when(Decisions.giveBack(charge, "goodwill"))
+      .when(Decisions.refund(charge, "goodwill"))
       .then([])
   })
 
@@ -352,7 +352,7 @@ describe("a refund", () => {
     const charge = { reservationId: "res_1", charged: credits(9), lots: parts({ a: 4, b: 5 }), terms: [] }
     const events = [granted("a", 5), granted("b", 9), reserved("res_1", { a: 4, b: 5 }), succeeded("res_1", { a: 4, b: 5 })]
     account(...events)
-      .when(Decisions.giveBack(charge, "goodwill", credits(7)))
+      .when(Decisions.refund(charge, "goodwill", credits(7)))
       .then([refunded("res_1", { b: 5, a: 2 }, { stage: "settled", reason: "goodwill" })])
   })
 
@@ -360,7 +360,7 @@ describe("a refund", () => {
     const terms = { source: "promotion", priority: 10, expiresAt: 9_000 } as const
     const charge = { reservationId: "res_1", charged: credits(5), lots: parts({ a: 5 }), terms: [{ lotId: "a", grantedAt: 7, ...terms }] }
     account(at(7, granted("a", 5, terms)), reserved("res_1", { a: 5 }), succeeded("res_1", { a: 5 }))
-      .when(Decisions.giveBack(charge, "goodwill", credits(2)), 8_000)
+      .when(Decisions.refund(charge, "goodwill", credits(2)), 8_000)
       .then([refunded("res_1", { a: 2 }, { stage: "settled", reason: "goodwill", revived: charge.terms })])
       .thenState((state) => expect(state.lots).toStrictEqual([{ lotId: "a", ...terms, grantedAt: 7, left: 2, held: 0, claimed: 0 }]))
   })
@@ -369,7 +369,7 @@ describe("a refund", () => {
     const terms = { source: "promotion", priority: 10, expiresAt: 9_000 } as const
     const charge = { reservationId: "res_1", charged: credits(5), lots: parts({ a: 5 }), terms: [{ lotId: "a", grantedAt: 0, ...terms }] }
     account(granted("a", 5, terms), reserved("res_1", { a: 5 }), succeeded("res_1", { a: 5 }))
-      .when(Decisions.giveBack(charge, "goodwill"), 9_000)
+      .when(Decisions.refund(charge, "goodwill"), 9_000)
       .then([
         refunded("res_1", { a: 5 }, { stage: "settled", reason: "goodwill", revived: charge.terms }),
         expired("a", 5, 9_000),
@@ -397,10 +397,10 @@ describe("at a host that grants anew for thirty days", () => {
 
   test("what a hold brings back into an expired lot lives thirty days, unless the caller cancelled", () => {
     account(lot, hold())
-      .when(Decisions.refund("res_1", "service_error"), 2_000)
+      .when(Decisions.release("res_1", "service_error"), 2_000)
       .then([refunded("res_1", { a: 3 }), expired("a", 3, 1_000), renewed("lot_1_0", 3, 2_000 + MONTH)])
     account(lot, hold())
-      .when(Decisions.refund("res_1", "cancelled"), 2_000)
+      .when(Decisions.release("res_1", "cancelled"), 2_000)
       .then([refunded("res_1", { a: 3 }, { reason: "cancelled" }), expired("a", 3, 1_000)])
     account(lot, hold({ quantity: 3 }))
       .when(settle("res_1", 1), 2_000)
@@ -445,7 +445,7 @@ describe("at a host that grants anew for thirty days", () => {
     const terms = [{ lotId: "a", grantedAt: 0, source: "topup" as const, priority: 7, expiresAt: 1_000 }]
     const charge = { reservationId: "res_1", charged: credits(3), lots: parts({ a: 3 }), terms }
     account(lot, reserved("res_1", { a: 3 }), succeeded("res_1", { a: 3 }))
-      .when(Decisions.giveBack(charge, "goodwill", undefined, MONTH), 2_000)
+      .when(Decisions.refund(charge, "goodwill", undefined, MONTH), 2_000)
       .then([
         refunded("res_1", { a: 3 }, { stage: "settled", reason: "goodwill", revived: terms }),
         expired("a", 3, 1_000),
@@ -624,7 +624,7 @@ describe("a clawback", () => {
   test("of what is held is taken when it is released, and becomes debt when it is captured", () => {
     const events = [granted("a", 10), reserved("res_1", { a: 4 }), clawedBack("a", { fromAvailable: 6, fromHeld: 4 })]
     account(...events)
-      .when(Decisions.refund("res_1", "service_error"))
+      .when(Decisions.release("res_1", "service_error"))
       .then([refunded("res_1", { a: 4 }, { claimed: parts({ a: 4 }) })])
       .thenState(available(0, 0))
     account(...events)
@@ -725,11 +725,11 @@ describe("debt", () => {
   test("is less by what is given back of charges on the lot", () => {
     const charge = { reservationId: "res_1", charged: credits(5), lots: parts({ a: 5 }), terms: [] }
     account(...inDebt)
-      .when(Decisions.giveBack(charge, "goodwill", credits(2)))
+      .when(Decisions.refund(charge, "goodwill", credits(2)))
       .then([refunded("res_1", { a: 2 }, { stage: "settled", reason: "goodwill", claimed: parts({ a: 2 }) })])
       .thenState((state) => expect([Account.debt(state), Lots.left(state.lots)]).toStrictEqual([3, 0]))
     account(...inDebt, granted("b", 4), repaid("b", 4))
-      .when(Decisions.giveBack(charge, "goodwill"))
+      .when(Decisions.refund(charge, "goodwill"))
       .thenState((state) => expect([Account.debt(state), Lots.left(state.lots)]).toStrictEqual([0, 4]))
   })
 
@@ -850,7 +850,7 @@ describe("what happened elsewhere cannot happen here", () => {
   test("a sweep of old holds and a late settle refund once", () => {
     const swept = [...hold, at(1_000, refunded("res_1", { a: 3 }, { reason: "abandoned", dueAt: 1_000 }))]
     account(...swept)
-      .when(Decisions.refund("res_1", "abandoned"), 1_000)
+      .when(Decisions.release("res_1", "abandoned"), 1_000)
       .then([])
     account(...swept)
       .when(Decisions.applyDue, 1_000)
@@ -869,7 +869,7 @@ describe("what happened elsewhere cannot happen here", () => {
       .when(settle("res_1", 1), 5_000)
       .then([])
     account(...settled)
-      .when(Decisions.refund("res_1", "service_error"))
+      .when(Decisions.release("res_1", "service_error"))
       .thenRefused(new Decisions.AlreadyEnded({ reservationId: "res_1", outcome: "succeeded" }))
     account(...settled)
       .when(Decisions.applyDue, WEEK)
@@ -911,7 +911,7 @@ describe("what happened elsewhere cannot happen here", () => {
 
   test("a refund knows which bucket paid", () => {
     account(granted("free", 2, { source: "promotion" }), granted("paid", 9), reserved("res_1", { free: 2, paid: 1 }))
-      .when(Decisions.refund("res_1", "service_error"))
+      .when(Decisions.release("res_1", "service_error"))
       .thenState((state) =>
         expect(state.lots.map(({ lotId, left }) => [lotId, left])).toStrictEqual([
           ["free", 2],

@@ -35,9 +35,9 @@ const busy = (): Book => {
     } as const
     book.tell({ _tag: "Reserve", call: { reservationId: `res_${ulid(i)}`, ...call } }, now)
     const past = `res_${ulid(i - 30)}`
-    if (i % 9 === 0) book.tell({ _tag: "Refund", reservationId: past, reason: "service_error" }, now)
+    if (i % 9 === 0) book.tell({ _tag: "Release", reservationId: past, reason: "service_error" }, now)
     else book.tell({ _tag: "Settle", reservationId: past, quantity: 9 }, now)
-    if (i % 360 === 2) book.tell({ _tag: "GiveBack", reservationId: `res_${ulid(i - 40)}`, reason: "goodwill", amount: 600 }, now)
+    if (i % 360 === 2) book.tell({ _tag: "Refund", reservationId: `res_${ulid(i - 40)}`, reason: "goodwill", amount: 600 }, now)
   }
   return book
 }

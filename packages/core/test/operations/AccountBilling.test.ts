@@ -114,7 +114,7 @@ describe("account.billing", () => {
           const hold = { reservationId: "res_1", requestId: "req", operation: "bin.lookup", quantity: 1, priceVersion: 1 }
           yield* ledger.execute(accountId, Decisions.reserve({ ...hold, unitPrice: credits(500), lifetime: 60_000 }))
           yield* ledger.execute(accountId, Decisions.settle({ reservationId: "res_1", replyHash: "hash" }))
-          yield* ledger.giveBack(accountId, "res_1", { reason: "goodwill" })
+          yield* ledger.refund(accountId, "res_1", { reason: "goodwill" })
         })
       )
       for (const process of [there, here])

@@ -72,7 +72,7 @@ const refund = Command.make(
       const ledger = yield* Ledger
       const [history] = yield* History.reservations({ reservationId: reservation })
       if (history === undefined) return yield* new Decisions.ReservationNotFound({ reservationId: reservation })
-      const { events, state, at } = yield* ledger.giveBack(
+      const { events, state, at } = yield* ledger.refund(
         history.accountId,
         reservation,
         { reason: "goodwill", ...(Option.isSome(amount) ? { amount: amount.value } : {}) },

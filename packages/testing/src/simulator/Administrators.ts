@@ -85,11 +85,11 @@ export const act = <Op extends Operation.Any>(office: Office<Op>, random: Seeded
         const chosen = charged[random.below(Math.max(1, charged.length))]
         if (chosen === undefined) return Effect.void
         const amount = random.chance(0.5) ? undefined : Credits.of(1 + random.below(1_500))
-        const refund = { reason: "goodwill" as const, ...(amount === undefined ? {} : { amount }) }
+        const goodwill = { reason: "goodwill" as const, ...(amount === undefined ? {} : { amount }) }
         return Effect.asVoid(
           ask(
             `refunds ${chosen.reservationId}`,
-            ledger(({ giveBack }) => giveBack(chosen.accountId, chosen.reservationId, refund, REASON))
+            ledger(({ refund }) => refund(chosen.accountId, chosen.reservationId, goodwill, REASON))
           )
         )
       }
