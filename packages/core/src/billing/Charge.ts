@@ -3,13 +3,13 @@
  * stops, its hold ends once: captured or refunded. The windows between the steps are those of the ledger's guide.
  */
 import { hash } from "node:crypto"
-import type { Aggregate, StateStore } from "@millrace/event-sourcing"
-import { Cause, Clock, Context, Duration, Effect, Exit, Fiber, HashMap, Layer, Schedule, Schema, type Scope } from "effect"
+import { Aggregate, type StateStore, StreamName } from "@millrace/event-sourcing"
+import { Cause, Context, Duration, Effect, Exit, Fiber, Layer, Schedule, Schema, type Scope } from "effect"
 import * as Credits from "../Credits.ts"
 import { newReservationId } from "../Ids.ts"
 import { type JobWasRefused, idOf as jobIdOf } from "../jobs/Job.ts"
 import type { JobCall, JobDefinition } from "../jobs/JobDefinition.ts"
-import { type Account, get, outcome } from "../ledger/Account.ts"
+import { Account as AccountDecider, type Account, hold as openHold, outcome } from "../ledger/Account.ts"
 import * as Decisions from "../ledger/Decisions.ts"
 import { type Committed, Ledger } from "../ledger/Ledger.ts"
 import * as Lots from "../ledger/Lots.ts"
@@ -130,6 +130,9 @@ const PUT_RIGHT = Schedule.min([Schedule.exponential("100 millis"), Schedule.spa
 /** How long after its hold a job can be accepted, milliseconds. */
 const ACCEPT_WITHIN = 30_000
 
+/** Lookups for a kept reply before the account is too busy: each time more calls ended than an account remembers. */
+const LOOKUPS = 5
+
 /** Who calls where no account does. */
 const PUBLIC = "public"
 
@@ -161,7 +164,6 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
   const unanswered = yield* Unanswered
   const vault = yield* Vault
   const breaker = yield* CircuitBreaker
-  const clock = yield* Clock.Clock
   const scope: Scope.Scope = yield* Effect.scope
   const attempt = yield* makeAttempt
   const count = yield* Metrics.countCharges
@@ -178,12 +180,15 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
     observed(
       operation.key,
       Effect.suspend((): Effect.Effect<Reply, E | ChargeError, R> => {
-        const key = keyOf(caller)
-        const now = runNow(operation, input, caller, key)
-        const call = operation.local === true ? now : breaker.guard(upstreamOf(operation.key), now)
-        return key === undefined
-          ? call
-          : Effect.flatMap(replayOf(caller.accountId, key, operation.job), (replay) => (replay ? Effect.succeed(replay) : call))
+        const begin = (key: Key | undefined) => {
+          const now = runNow(operation, input, caller, key)
+          return operation.local === true ? now : breaker.guard(upstreamOf(operation.key), now)
+        }
+        const { accountId, idempotency } = caller
+        if (idempotency === undefined) return begin(undefined)
+        return Effect.flatMap(lookUp(accountId, hashesOf(accountId, idempotency), operation.job), ({ key, replay }) =>
+          replay === undefined ? begin(key) : Effect.succeed(replay)
+        )
       })
     )
 
@@ -335,7 +340,8 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
   const held = <R = never>(
     accountId: string,
     call: Decisions.Reserve,
-    job?: Becomes<R>
+    job?: Becomes<R>,
+    lookups = 1
   ): Effect.Effect<Committed | Reply, ChargeError, R> =>
     Effect.catch(
       ledger.execute(accountId, Decisions.reserve(call), { $correlationId: call.requestId }),
@@ -344,7 +350,7 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
           case "AlreadySucceeded":
             return replayAgain(accountId, call, job)
           case "LookupStale":
-            return heldAfterAll(accountId, call, job)
+            return heldAfterAll(accountId, call, job, lookups)
           case "AlreadyEnded":
             // A reservation id is new for each attempt
             return Effect.die(error)
@@ -357,15 +363,17 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
       }
     )
 
-  /** It waited for the account longer than an account remembers keys: the reply may have been kept since. */
+  /** While the call waited, the account forgot a success that the reply may have been kept for since. */
   const heldAfterAll = Effect.fnUntraced(function* <R>(
     accountId: string,
     { key: before, ...call }: Decisions.Reserve,
-    job: Becomes<R> | undefined
+    job: Becomes<R> | undefined,
+    lookups: number
   ): Effect.fn.Return<Committed | Reply, ChargeError, R> {
-    const key = before && lookedUpNow(before)
-    const replay = key && (yield* replayOf(accountId, key, job))
-    return replay ?? (yield* held(accountId, { ...call, ...(key && { key }) }, job))
+    if (before === undefined) return yield* Effect.die(new Error("Only a call with a key can be stale"))
+    if (lookups >= LOOKUPS) return yield* new Aggregate.Busy({ stream: StreamName.make(AccountDecider.category, accountId) })
+    const { key, replay } = yield* lookUp(accountId, before, job)
+    return replay ?? (yield* held(accountId, { ...call, key }, job, lookups + 1))
   })
 
   /** It succeeded between the lookup and the hold. */
@@ -401,7 +409,7 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
     { job, reservationId, revision }: StoredReply
   ) {
     const account = Decisions.asOf(state, at)
-    if (HashMap.has(account.holds, reservationId)) return "open"
+    if (openHold(account, reservationId) !== undefined) return "open"
     const end = outcome(account, reservationId) ?? (yield* ledger.ending(accountId, reservationId, revision))
     if (end !== undefined && "charged" in end) return end
     // A job that began has its key, whatever operation is called under it next; one that did not was abandoned
@@ -488,8 +496,9 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
   /** A reservation of its own: so its key is looked up again, for another attempt may have used it since. */
   const chargedLate = Effect.fnUntraced(
     function* (accountId: string, { key: before, ...late }: Decisions.Reserve, hold: Committed, done: Done) {
-      const key = before && lookedUpNow(before)
-      if (key !== undefined && (yield* replayOf(accountId, key)) !== undefined) return yield* new ResultWithheld()
+      const found = before && (yield* lookUp(accountId, before))
+      if (found?.replay !== undefined) return yield* new ResultWithheld()
+      const key = found?.key
       const call: Decisions.Reserve = { ...late, reservationId: yield* newReservationId, ...(key && { key }) }
       if (key !== undefined) yield* keep(accountId, call, key, hold.revision, done)
       const settle = settleOf(late.reservationId, done)
@@ -576,7 +585,7 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
   ) =>
     Effect.gen(function* () {
       const { state, revision, at } = yield* ledger.read(accountId)
-      const hold = get(state.holds, reservationId)
+      const hold = openHold(state, reservationId)
       if (hold?.recoverable !== true) return yield* Effect.asVoid(ledger.execute(accountId, Decisions.applyDue))
       // It may still run, here or at another host
       if (hold.expiresAt !== undefined && hold.expiresAt > at) return
@@ -600,14 +609,16 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
       yield* endAnyway(Effect.catchTag(settle, "ChargeExceedsHold", refundAndDie))
     })
 
-  const lookedUpNow = (key: Omit<Key, "lookedUpAt">): Key => ({ ...key, lookedUpAt: clock.currentTimeMillisUnsafe() })
+  /** Looks for a reply that was kept under a key. What the account has recorded is taken first, so the ledger can tell whether it knows the rest. */
+  const lookUp = Effect.fnUntraced(function* <R = never>(accountId: string, { hash, fingerprint }: Omit<Key, "since">, job?: Becomes<R>) {
+    const key: Key = { hash, fingerprint, since: ledger.recorded(accountId) }
+    return { key, replay: yield* replayOf(accountId, key, job) }
+  })
 
-  const keyOf = ({ accountId, idempotency }: Caller): Key | undefined =>
-    idempotency &&
-    lookedUpNow({
-      hash: vault.hmac("idempotency-key", `${accountId}\n${idempotency.key}`),
-      fingerprint: vault.hmac("request-fingerprint", idempotency.request)
-    })
+  const hashesOf = (accountId: string, { key, request }: NonNullable<Caller["idempotency"]>) => ({
+    hash: vault.hmac("idempotency-key", `${accountId}\n${key}`),
+    fingerprint: vault.hmac("request-fingerprint", request)
+  })
 
   return Charge.of({ run, runPublic, recover, giveBack })
 })
@@ -625,6 +636,6 @@ const endAnyway = (
   Effect.asVoid(Effect.catchTag(end, ["AlreadyEnded", "ReservationNotFound", "HoldExpired"], () => Effect.void))
 
 /** What can be spent: what is due by then is over, whether or not it was written. */
-const available = ({ state, at }: Aggregate.Current<Account>): Credits.Credits => Lots.available(Decisions.asOf(state, at).lots, at)
+const available = ({ state, at }: Aggregate.Current<Account>): Credits.Credits => Lots.available(Decisions.asOf(state, at).purse.lots, at)
 
 const hashOf = (data: string): string => hash("sha256", data, "base64url")

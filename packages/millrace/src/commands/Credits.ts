@@ -45,7 +45,7 @@ const grant = Command.make(
       }
       const terms = { lotId, amount, source, expiresAt: Option.getOrNull(expiresAt), paymentRef: Option.getOrNull(paymentRef) }
       const { state, at } = yield* ledger.execute(account, Decisions.grant(terms), Administration.metadata("credits grant", flags))
-      yield* Output.print(json, { lot: lotId, balance: Credits.toDecimal(Lots.available(state.lots, at)) })
+      yield* Output.print(json, { lot: lotId, balance: Credits.toDecimal(Lots.available(state.purse.lots, at)) })
     }).pipe(Effect.provide(Administration.layer(store)))
 ).pipe(
   Command.withDescription("Grant credits: they count with the account's next call"),
@@ -83,7 +83,7 @@ const refund = Command.make(
         reservation,
         account: history.accountId,
         refunded: given?._tag === "Refunded" ? Credits.toDecimal(given.amount) : 0,
-        balance: Credits.toDecimal(Lots.available(state.lots, at))
+        balance: Credits.toDecimal(Lots.available(state.purse.lots, at))
       })
     }).pipe(Effect.provide(Administration.layer(store)))
 ).pipe(
@@ -117,7 +117,7 @@ const clawBack = Command.make(
         lot,
         account: accountId,
         clawedBack: taken?._tag === "CreditsClawedBack" ? Credits.toDecimal(taken.amount) : 0,
-        balance: Credits.toDecimal(Lots.available(state.lots, at))
+        balance: Credits.toDecimal(Lots.available(state.purse.lots, at))
       })
     }).pipe(Effect.provide(Administration.layer(store)))
 ).pipe(
