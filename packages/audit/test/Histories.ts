@@ -115,8 +115,11 @@ const command = Effect.fnUntraced(function* (random: Dice, id: string, step: num
         .map(([reservationId]) => reservationId)
     ) ?? "res_none"
   const lapsed = () =>
-    some([...account.memory.outcomes.newer].filter(([, outcome]) => outcome._tag === "refunded" && outcome.reason === "abandoned").map(([id]) => id)) ??
-    "res_none"
+    some(
+      [...account.memory.outcomes.newer]
+        .filter(([, outcome]) => outcome._tag === "refunded" && outcome.reason === "abandoned")
+        .map(([id]) => id)
+    ) ?? "res_none"
   const held = () => account.purse.lots.find((lot) => lot.held > lot.claimed && Lots.isPaid(lot.source))?.lotId
   const paid = () => (random.chance(0.6) ? held() : undefined) ?? some(HashMap.keys(account.purse.paidLots)) ?? "lot_none"
   const amount = () => Credits.of(random.pick(1, 500, 3_000, 40_000))
