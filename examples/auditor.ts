@@ -40,7 +40,9 @@ const balances = Effect.gen(function* () {
     })
   )
   const now = Date.now()
-  return new Map([...accounts].map(([id, account]) => [id, Credits.toDecimal(Lots.available(Decisions.asOf(account, now).lots, now))]))
+  return new Map(
+    [...accounts].map(([id, account]) => [id, Credits.toDecimal(Lots.available(Decisions.asOf(account, now).purse.lots, now))])
+  )
 })
 
 if (import.meta.main) {

@@ -7,7 +7,7 @@ import { registerHooks } from "node:module"
 type Change = readonly [file: string, from: string, to: string]
 
 const often: ReadonlyArray<Change> = [
-  ["ledger/AccountSnapshot.ts", "state: Schema.toCodecJson(AccountState)", "state: Schema.toCodecJson(AccountState), every: 4"]
+  ["ledger/AccountSnapshot.ts", "version: VERSION, state: AccountState", "version: VERSION, state: AccountState, every: 4"]
 ]
 
 const next: ReadonlyArray<Change> = [
@@ -22,7 +22,7 @@ const next: ReadonlyArray<Change> = [
     'switch (event._tag) {\n    case "AccountOpened":',
     'switch (event._tag) {\n    case "AccountTierSet": return { ...account, tier: event.tier }\n    case "AccountOpened":'
   ],
-  ["ledger/AccountSnapshot.ts", "VERSION = 2", "VERSION = 3"],
+  ["ledger/AccountSnapshot.ts", "VERSION = 3", "VERSION = 4"],
   ["ledger/AccountSnapshot.ts", "= Schema.Struct({\n  status:", "= Schema.Struct({\n  tier: Schema.String,\n  status:"]
 ]
 

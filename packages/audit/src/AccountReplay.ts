@@ -33,7 +33,7 @@ export class AccountReplay {
       const postings = Postings.postings(this.#own, before, event)
       this.state = Account.Account.evolve(before, event, at)
       // What posts nothing must move nothing
-      if (postings.length > 0 || this.state.lots !== before.lots || this.state.debts !== before.debts) this.#post(postings, say)
+      if (postings.length > 0 || this.state.purse !== before.purse) this.#post(postings, say)
       return true
     } catch (error) {
       // A rule has said it better
@@ -61,4 +61,4 @@ export class AccountReplay {
 }
 
 const holdOf = (before: Account.Account, event: AccountEvent): Account.Hold | undefined =>
-  event._tag === "OperationSucceeded" || event._tag === "Refunded" ? Account.get(before.holds, event.reservationId) : undefined
+  event._tag === "OperationSucceeded" || event._tag === "Refunded" ? Account.hold(before, event.reservationId) : undefined

@@ -215,7 +215,7 @@ class Pass {
 
   #holdOf(accountId: string, reservationId: string): Account.Hold | "unknown" | undefined {
     const stream = this.streams.get(StreamName.make(Account.Account.category, accountId))
-    return stream?.sound === false ? "unknown" : stream?.account && Account.get(stream.account.state.holds, reservationId)
+    return stream?.sound === false ? "unknown" : stream?.account && Account.hold(stream.account.state, reservationId)
   }
 
   #compareSnapshot({ account, hash }: Reading, { data, revision }: EventStore.StoredSnapshot, event: EventStore.RecordedEvent): void {

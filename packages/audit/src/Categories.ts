@@ -1,6 +1,6 @@
 /** How streams other than accounts are replayed: an event that its decider does not know or cannot fold is a problem. */
 
-import { ApiKey, EmailClaim, Job, PricePlan } from "@millrace/core"
+import { ApiKey, EmailClaim, Job, PaymentClaim, PricePlan } from "@millrace/core"
 import { type Decider, EventCodec, type StreamName } from "@millrace/event-sourcing"
 import type { JobBook } from "./JobBook.ts"
 import type { Prices } from "./Prices.ts"
@@ -39,5 +39,6 @@ export const coreCategories = (prices: Prices, jobs: JobBook): ReadonlyArray<Cat
   { name: Job.Job.category, begin: (stream, say) => jobs.begin(stream, say), lost: (stream) => jobs.lost(stream) },
   { ...category(PricePlan.PricePlan, (published) => prices.learn(published)), lost: () => prices.doubt() },
   category(ApiKey.ApiKey),
-  category(EmailClaim)
+  category(EmailClaim),
+  category(PaymentClaim)
 ]

@@ -1,5 +1,5 @@
 /** Random histories of accounts: everything that may happen to them, decided by the ledger itself, the same for the same seed. */
-import { type Account, AccountSnapshot, Credits, Decisions, Ledger, Lots, PricePlan } from "@millrace/core"
+import { type Account, AccountSnapshot, Credits, Decisions, Generations, Ledger, Lots, PricePlan } from "@millrace/core"
 import { EventIds, EventStore, MemoryEventStore } from "@millrace/event-sourcing"
 import { Clock, Context, Effect, HashMap, Layer, Stream } from "effect"
 
@@ -107,18 +107,21 @@ const command = Effect.fnUntraced(function* (random: Dice, id: string, step: num
     const list = [...all]
     return list[random.below(list.length)]
   }
-  const open = () => some(HashMap.keys(account.holds)) ?? "res_none"
+  const open = () => some(HashMap.keys(account.purse.holds)) ?? "res_none"
   const settled = () =>
     some(
-      [...account.ended, ...account.endedBefore]
+      [...Generations.toMap(account.memory.outcomes)]
         .filter(([, outcome]) => outcome._tag === "succeeded")
         .map(([reservationId]) => reservationId)
     ) ?? "res_none"
   const lapsed = () =>
-    some([...account.ended].filter(([, outcome]) => outcome._tag === "refunded" && outcome.reason === "abandoned").map(([id]) => id)) ??
-    "res_none"
-  const held = () => account.lots.find((lot) => lot.held > lot.claimed && Lots.isPaid(lot.source))?.lotId
-  const paid = () => (random.chance(0.6) ? held() : undefined) ?? some(HashMap.keys(account.paidLots)) ?? "lot_none"
+    some(
+      [...account.memory.outcomes.newer]
+        .filter(([, outcome]) => outcome._tag === "refunded" && outcome.reason === "abandoned")
+        .map(([id]) => id)
+    ) ?? "res_none"
+  const held = () => account.purse.lots.find((lot) => lot.held > lot.claimed && Lots.isPaid(lot.source))?.lotId
+  const paid = () => (random.chance(0.6) ? held() : undefined) ?? some(HashMap.keys(account.purse.paidLots)) ?? "lot_none"
   const amount = () => Credits.of(random.pick(1, 500, 3_000, 40_000))
 
   const reserve = Effect.fnUntraced(function* () {
@@ -132,7 +135,7 @@ const command = Effect.fnUntraced(function* (random: Dice, id: string, step: num
       priceVersion: version,
       unitPrice,
       lifetime: random.pick(45_000, HOUR, 20 * HOUR),
-      ...(random.chance(0.3) ? { key: { hash: `key_${random.below(6)}`, fingerprint: "same", lookedUpAt: now } } : {})
+      ...(random.chance(0.3) ? { key: { hash: `key_${random.below(6)}`, fingerprint: "same", since: account.memory.recorded } } : {})
     }
     return call
   })
@@ -173,7 +176,7 @@ const command = Effect.fnUntraced(function* (random: Dice, id: string, step: num
     case 10:
     case 11: {
       const reservationId = open()
-      const hold = [...account.holds].find(([id]) => id === reservationId)?.[1]
+      const hold = [...account.purse.holds].find(([id]) => id === reservationId)?.[1]
       const quantity = random.chance(0.4) && hold !== undefined ? { quantity: random.below(hold.quantity + 1) } : {}
       return yield* ledger.execute(id, Decisions.settle({ reservationId, replyHash: "hash", ...quantity }))
     }

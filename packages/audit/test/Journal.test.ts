@@ -30,9 +30,9 @@ const folded = ({ events }: Log): Record<string, number> => {
   }
   const balances: Record<string, number> = {}
   for (const [id, account] of states) {
-    balances[`liabilities:credits:${id}:available`] = 0 - Lots.left(account.lots)
-    balances[`liabilities:credits:${id}:reserved`] = 0 - Lots.held(account.lots)
-    balances[`assets:receivable:${id}`] = Account.debt(account) + account.lots.reduce((sum, lot) => sum + lot.claimed, 0)
+    balances[`liabilities:credits:${id}:available`] = 0 - Lots.left(account.purse.lots)
+    balances[`liabilities:credits:${id}:reserved`] = 0 - Lots.held(account.purse.lots)
+    balances[`assets:receivable:${id}`] = Account.debt(account) + account.purse.lots.reduce((sum, lot) => sum + lot.claimed, 0)
   }
   return balances
 }

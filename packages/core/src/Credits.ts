@@ -8,7 +8,7 @@ import { type Brand, Effect, Schema, SchemaGetter, SchemaIssue } from "effect"
 export type Credits = number & Brand.Brand<"Credits">
 
 /** The largest amount that can be written down: a billion dollars, below where doubles stop being exact. */
-const MAXIMUM = 1_000_000_000_000_000
+export const MAXIMUM = 1_000_000_000_000_000
 
 /** Thousandths, as events hold them. */
 export const Credits: Schema.Codec<Credits, number> = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: MAXIMUM })).pipe(

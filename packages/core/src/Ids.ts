@@ -54,4 +54,18 @@ export const newLotId = prefixed<string>("lot_")
 /** The lot that a payment buys: the same payment, the same lot, so that a notice that comes again grants nothing. */
 export const lotIdOfPayment = (paymentRef: string): string => `lot_${hash("sha256", paymentRef, "hex").slice(0, 26)}`
 
+/** A job is named after the reservation that pays for it. */
+export const jobIdOf = (reservationId: string): string => `job_${bare(reservationId)}`
+
+const JOB_ID = new RegExp(`^job_${ULID}$`, "u")
+
+/** Whether a text may be a job's id at all. */
+export const isJobId = (text: string): boolean => JOB_ID.test(text)
+
+/** An account has one lot of sign-up credits. */
+export const signUpLotIdOf = (accountId: string): string => `lot_${bare(accountId)}`
+
+/** An id without its prefix. */
+export const bare = (id: string): string => id.slice(id.indexOf("_") + 1)
+
 export const newRequestId: Effect.Effect<string> = Effect.map(Ids, (ids) => ids.uuid())

@@ -6,6 +6,7 @@
 import type { Aggregate, Deadlines, EventStore, StateStore } from "@millrace/event-sourcing"
 import { Layer } from "effect"
 import { KeyRing } from "./accounts/KeyRing.ts"
+import { Payments } from "./accounts/Payments.ts"
 import { Registration, type Options as RegistrationOptions } from "./accounts/Registration.ts"
 import { Charge, type ChargeOptions } from "./billing/Charge.ts"
 import { type EffectiveTooEarly, PriceBook } from "./billing/PricePlan.ts"
@@ -51,7 +52,7 @@ export interface JobOptions extends Pick<JobsOptions, "queueLimit" | "retention"
 const RATE_LIMIT: RateLimitPolicy = { limit: 60, window: 60 }
 
 /** What an administrator uses. */
-export type Administration = Ledger | PriceBook | KeyRing | Registration | Vault
+export type Administration = Ledger | PriceBook | KeyRing | Payments | Registration | Vault
 /** Why it does not start. */
 export type StartError = WrongMasterKey | EffectiveTooEarly | Aggregate.Failure | StateStore.StateUnavailable
 
@@ -63,7 +64,7 @@ export const administration = (
 ): Layer.Layer<Administration, StartError, Stores> => {
   const { accounts, adjustmentLifetime, registration } = options
   const ledger = Ledger.layer({ ...accounts, ...(adjustmentLifetime === undefined ? {} : { adjustmentLifetime }) })
-  return Layer.mergeAll(KeyRing.layer, Registration.layer(registration)).pipe(
+  return Layer.mergeAll(KeyRing.layer, Payments.layer, Registration.layer(registration)).pipe(
     Layer.provideMerge(Layer.mergeAll(ledger, PriceBook.layer, Vault.layer))
   )
 }

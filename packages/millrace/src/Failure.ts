@@ -22,7 +22,10 @@ export class ReaderGone extends Error {
 const WORDS: Readonly<Record<string, (failure: never) => string>> = {
   AccountNotFound: () => "there is no such account",
   AccountClosed: () => "the account is closed",
+  PaymentUsed: ({ accountId }: { readonly accountId: string }) => `that payment bought credits for ${accountId} already`,
   BalanceTooLarge: ({ limit }: { readonly limit: number }) => `an account may have at most ${limit / 1000} credits`,
+  PriceTooHigh: ({ operation, limit }: { readonly operation: string; readonly limit: number }) =>
+    `the price of ${operation} may be at most ${limit / 1000} credits for each unit`,
   EmailTaken: () => "the address has an account already",
   InvalidEmail: () => "that is no e-mail address",
   ApiKeyNotFound: ({ keyId }: { readonly keyId: string }) => `the account has no key ${keyId}`,
@@ -30,7 +33,7 @@ const WORDS: Readonly<Record<string, (failure: never) => string>> = {
   LotNotFound: ({ lotId }: { readonly lotId: string }) => `there is no lot ${lotId}`,
   LotNotPaid: ({ lotId }: { readonly lotId: string }) => `nobody paid for lot ${lotId}, so there is no payment to take back`,
   ReservationNotFound: ({ reservationId }: { readonly reservationId: string }) => `no reservation ${reservationId} was settled`,
-  RefundExceedsCharge: ({ refundable }: { readonly refundable: number }) => `at most ${refundable / 1000} credits can be given back`,
+  RefundExceedsCharge: ({ refundable }: { readonly refundable: number }) => `at most ${refundable / 1000} credits can be refunded`,
   StoreUnavailable: ({ reason }: { readonly reason: string }) => reason,
   InvalidConnectionString: ({ reason }: { readonly reason: string }) => reason,
   StateUnavailable: ({ reason }: { readonly reason: string }) => reason,

@@ -41,7 +41,7 @@ const openIn = (now: number) =>
     const works = (key: ApiKey.ApiKey) =>
       key.status === "issued" && (key.expiresAt === null || key.expiresAt > now) && !isClosed(key.accountId)
     return {
-      holds: [...accounts.values()].reduce((count, { holds }) => count + HashMap.size(holds), 0),
+      holds: [...accounts.values()].reduce((count, { purse }) => count + HashMap.size(purse.holds), 0),
       keys: [...keys.values()].filter(works).length
     }
   })

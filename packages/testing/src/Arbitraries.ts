@@ -137,7 +137,8 @@ const call = fc
       fc.record({
         hash: fc.constantFrom("key_a", "key_b"),
         fingerprint: either([5, "one request"], [1, "another request"]),
-        lookedUpAgo: either([8, 0], [2, SECOND], [1, 10 * MINUTE - 1], [1, 10 * MINUTE])
+        lookedUpAgo: either([8, 0], [2, SECOND], [1, 10 * MINUTE]),
+        knownAgo: either([6, 0], [2, SECOND], [2, Number.POSITIVE_INFINITY])
       }),
       { nil: undefined, freq: 2 }
     )
@@ -149,7 +150,14 @@ const call = fc
       ...rest,
       end: end === "job" ? { _tag: end, acceptWithin: milliseconds } : { _tag: end, lifetime: milliseconds },
       ...(lives === undefined ? {} : { adjustmentLifetime: lives }),
-      ...(key && { key: { hash: key.hash, fingerprint: key.fingerprint, lookedUpAt: now - key.lookedUpAgo } })
+      ...(key && {
+        key: {
+          hash: key.hash,
+          fingerprint: key.fingerprint,
+          lookedUpAt: now - key.lookedUpAgo,
+          knownAt: now - key.lookedUpAgo - key.knownAgo
+        }
+      })
     }
   })
 

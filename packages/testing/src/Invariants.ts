@@ -411,7 +411,7 @@ class Books {
       this.#account = Account.Account.evolve(this.#account, event, at)
       const lots = [...this.#lots.values()]
       const amountOf = (amount: (lot: Lot) => number) => lots.reduce((sum, lot) => sum + amount(lot), 0)
-      const { lots: folded } = this.#account
+      const { lots: folded } = this.#account.purse
       const claims = folded.reduce((sum, lot) => sum + lot.claimed, 0)
       const accounts = [
         [Postings.available(this.#accountId), -Lots.left(folded), -amountOf((lot) => lot.left)],

@@ -20,7 +20,8 @@ export interface Call {
     | { readonly _tag: "job"; readonly acceptWithin: number }
   /** How long credits live anew that come back into an expired lot; a week when left out. */
   readonly adjustmentLifetime?: number
-  readonly key?: { readonly hash: string; readonly fingerprint: string; readonly lookedUpAt: number }
+  /** `lookedUpAt`: when the reply store was asked. `knownAt`: how old the state is from which the successes were counted before. */
+  readonly key?: { readonly hash: string; readonly fingerprint: string; readonly lookedUpAt: number; readonly knownAt: number }
 }
 
 /** What may be asked of an account: one for each decision. */
@@ -146,6 +147,11 @@ export const make = (): OracleLedger => {
   const trialsUsed: Array<string> = []
   const trialsReleased: Array<string> = []
   let renewals = 0
+  /** When successes under keys were recorded; how many of them are forgotten; and the two generations that are not. */
+  const keyed: Array<number> = []
+  let forgotten = 0
+  let began = Number.NEGATIVE_INFINITY
+  let newer = 0
 
   const paid = (lot: Lot) => lot.source === "topup" || lot.source === "subscription"
   const lotOf = (lotId: string) => lots.find((lot) => lot.lotId === lotId)
@@ -196,10 +202,21 @@ export const make = (): OracleLedger => {
     }
   }
 
+  /** Two generations are remembered; one is over after ten minutes, when the next success comes. */
+  const recordKey = (at: number) => {
+    if (at - began >= MEMORY) {
+      forgotten = at - began >= 2 * MEMORY ? keyed.length : newer
+      newer = keyed.length
+      began = at
+    }
+    keyed.push(at)
+  }
+
   /** Ends a hold: the parts in `charged` are used, the rest goes back. */
   const end = (hold: Hold, how: Ending["how"], charged: ReadonlyArray<Part>, at: number) => {
     remove(holds, hold)
     endings.set(hold.reservationId, { how, at, key: hold.key, charged, givenBack: 0 })
+    if (how === "succeeded" && hold.key !== undefined) recordKey(at)
     for (const { lotId, amount } of hold.parts) {
       const lot = lotOf(lotId)
       if (lot === undefined) continue
@@ -246,13 +263,13 @@ export const make = (): OracleLedger => {
     const reused = (fingerprint: string | undefined, otherwise: string) => (fingerprint === key.fingerprint ? otherwise : "KeyReused")
     const running = holds.find((hold) => hold.key?.hash === key.hash)
     if (running !== undefined) return [reused(running.key?.fingerprint, "InFlight")]
-    const stale = now - key.lookedUpAt >= MEMORY
-    const success = [...endings.values()].findLast((ending) => ending.how === "succeeded" && ending.key?.hash === key.hash)
-    if (success === undefined) return stale ? ["LookupStale"] : []
-    const replay = reused(success.key?.fingerprint, "AlreadySucceeded")
-    // Ten minutes at least: it may remember longer, but then the reply store was asked long ago, or shows the reply
-    if (now - success.at < MEMORY) return [replay]
-    return stale ? ["LookupStale", replay] : []
+    const since = keyed.filter((at) => at <= key.knownAt).length
+    const successes = [...endings.values()].filter((ending) => ending.how === "succeeded" && ending.key !== undefined)
+    const number = successes.findLastIndex((ending) => ending.key?.hash === key.hash) + 1
+    const success = successes[number - 1]
+    // What came after the count is the account's to know; what came before it was in the reply store
+    const counts = success !== undefined && number > forgotten && (number > since || now - success.at < MEMORY)
+    return counts ? [reused(success.key?.fingerprint, "AlreadySucceeded")] : forgotten > since ? ["LookupStale"] : []
   }
 
   /** What a call would take, lot by lot; undefined when there is not that much. */

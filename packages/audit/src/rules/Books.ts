@@ -12,8 +12,8 @@ export interface Balances {
 export const balancesOf = (account: Account.Account): Balances => {
   let available = 0
   let reserved = 0
-  let receivable: number = account.debts.length === 0 ? 0 : Account.debt(account)
-  for (const lot of account.lots) {
+  let receivable: number = account.purse.debts.length === 0 ? 0 : Account.debt(account)
+  for (const lot of account.purse.lots) {
     available += lot.left
     reserved += lot.held
     receivable += lot.claimed
@@ -40,7 +40,7 @@ const differs = (name: keyof Balances, byPostings: number, byFold: number): stri
 /** What is held of lots is held by open holds, to the same amount. Checked where an account ends. */
 export const holdsAreCovered = (account: Account.Account): string | undefined => {
   let open = 0
-  for (const [, { amount }] of account.holds) open += amount
-  const held = Lots.held(account.lots)
+  for (const [, { amount }] of account.purse.holds) open += amount
+  const held = Lots.held(account.purse.lots)
   return open === held ? undefined : `open holds come to ${open / 1000}, what is held of lots to ${held / 1000}`
 }

@@ -11,7 +11,7 @@ export const overdueHolds = (
   jobBegan: (jobId: string) => boolean
 ): ReadonlyArray<{ readonly reservationId: string; readonly since: number }> => {
   const overdue: Array<{ reservationId: string; since: number }> = []
-  for (const [reservationId, hold] of account.holds) {
+  for (const [reservationId, hold] of account.purse.holds) {
     if (Account.expiresByItself(hold) || (hold.jobId !== undefined && jobBegan(hold.jobId))) continue
     const since = hold.expiresAt ?? hold.acceptBy
     if (since !== undefined && since <= now) overdue.push({ reservationId, since })

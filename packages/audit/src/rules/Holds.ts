@@ -1,5 +1,5 @@
 /** Holds: each takes what it costs from lots that were there, has a deadline, and ends exactly once. */
-import { Account, Lots } from "@millrace/core"
+import { Account, Lots, Memory } from "@millrace/core"
 import { amountOf, credits, differ, notThisMuch, type Parts, rule } from "./Rule.ts"
 
 /** What is held is what the lots of the hold come to. */
@@ -8,7 +8,7 @@ export const holdIsItsLots = rule("hold-is-its-lots", ["CreditReserved"], ({ lot
 /** A hold takes from lots granted before it, not expired, what was free of them: no credit is spent twice, none before it is there. */
 export const holdTakesWhatIsFree = rule("hold-takes-what-is-free", ["CreditReserved"], ({ lots }, { before, at }) => {
   for (const { lotId, amount } of lots) {
-    const lot = Lots.find(before.lots, lotId)
+    const lot = Lots.find(before.purse.lots, lotId)
     if (lot === undefined) return `there was nothing of lot ${lotId}`
     if (Lots.isExpired(lot, at)) return `lot ${lotId} had expired`
     if (lot.left < amount) return `of lot ${lotId} was ${credits(lot.left)} free, less than ${credits(amount)}`
@@ -20,7 +20,7 @@ export const holdTakesWhatIsFree = rule("hold-takes-what-is-free", ["CreditReser
 export const holdTakesLotsInOrder = rule("hold-takes-lots-in-order", ["CreditReserved"], ({ lots }, { before, at }) => {
   let taken = 0
   let spared: string | undefined
-  for (const lot of before.lots) {
+  for (const lot of before.purse.lots) {
     if (taken === lots.length) return undefined
     const part = amountOf(lots, lot.lotId)
     if (part > 0) {
@@ -37,14 +37,13 @@ export const holdHasADeadline = rule("hold-has-a-deadline", ["CreditReserved"], 
   expiresAt !== undefined || (jobId !== undefined && acceptBy !== undefined) || lateOf !== undefined ? undefined : "nothing ends this hold"
 )
 
-/** No two attempts run under one idempotency key, and none after a success, as long as the account has to remember it. */
+/** No two attempts run under one idempotency key at once, and none within ten minutes after a success. */
 export const keyRunsOnce = rule("key-runs-once", ["CreditReserved"], ({ keyHash }, { before, at }) => {
   if (keyHash === undefined) return undefined
-  const running = Account.get(before.openKeys, keyHash)
-  if (running !== undefined) return `reservation ${running} was open under the same key`
-  if (at - before.keysSince >= 2 * Account.KEY_MEMORY) return undefined
-  const known = Account.keyedOutcome(before, keyHash)
-  return known?.outcome._tag === "succeeded" ? `reservation ${known.reservationId} had succeeded under the same key` : undefined
+  // What the caller's lookup may have missed is not in the log: only what no lookup may excuse is judged
+  const attempt = Memory.attempt(before.memory, { hash: keyHash, since: Number.MAX_SAFE_INTEGER }, at)
+  if (attempt?._tag === "running") return `reservation ${attempt.reservationId} was open under the same key`
+  return attempt?._tag === "succeeded" ? `reservation ${attempt.reservationId} had succeeded under the same key` : undefined
 })
 
 /** Charged late is only a call whose hold was given back as abandoned. */
@@ -91,18 +90,18 @@ export const clawbackTakesWhatIsReleased = rule(
     if (event._tag === "Refunded" && event.stage === "settled") {
       return differ(
         claimed,
-        partsOf(event.lots, ({ lotId, amount }) => Math.min(amount, amountOf(before.debts, lotId))),
+        partsOf(event.lots, ({ lotId, amount }) => Math.min(amount, amountOf(before.purse.debts, lotId))),
         "what repays the debt of"
       )
     }
     if (hold === undefined) return undefined
     const charged = event._tag === "OperationSucceeded" ? event.lots : []
     const owed = event._tag === "OperationSucceeded" ? (event.owed ?? []) : []
-    if (claimed.length === 0 && owed.length === 0 && !before.lots.some((lot) => lot.claimed > 0)) return undefined
+    if (claimed.length === 0 && owed.length === 0 && !before.purse.lots.some((lot) => lot.claimed > 0)) return undefined
     const taken = (lotId: string, amount: number) =>
-      Math.min(amount - amountOf(charged, lotId), Lots.find(before.lots, lotId)?.claimed ?? 0)
+      Math.min(amount - amountOf(charged, lotId), Lots.find(before.purse.lots, lotId)?.claimed ?? 0)
     const lost = (lotId: string, amount: number) => {
-      const lot = Lots.find(before.lots, lotId)
+      const lot = Lots.find(before.purse.lots, lotId)
       return lot === undefined ? 0 : Math.max(0, lot.claimed - taken(lotId, amount) - (lot.held - amount))
     }
     return (

@@ -5,7 +5,9 @@ import { credits, rule } from "./Rule.ts"
 
 /** No lot is granted again while anything of it is left, and a paid one never. */
 export const lotIsGrantedOnce = rule("lot-is-granted-once", ["CreditsGranted"], ({ lotId }, { before }) =>
-  Lots.find(before.lots, lotId) !== undefined || HashMap.has(before.paidLots, lotId) ? `lot ${lotId} had been granted` : undefined
+  Lots.find(before.purse.lots, lotId) !== undefined || HashMap.has(before.purse.paidLots, lotId)
+    ? `lot ${lotId} had been granted`
+    : undefined
 )
 
 /** Who paid for credits can be told: a paid lot names its payment. That no payment grants twice is checked over the whole log. */
@@ -15,7 +17,7 @@ export const paidLotNamesItsPayment = rule("paid-lot-names-its-payment", ["Credi
 
 /** What expires is all that is free of a lot, when its time has come, not before. */
 export const lotExpiresAtItsTime = rule("lot-expires-at-its-time", ["LotExpired"], ({ lotId, amount, dueAt }, { before, at }) => {
-  const lot = Lots.find(before.lots, lotId)
+  const lot = Lots.find(before.purse.lots, lotId)
   if (lot === undefined) return `there was nothing of lot ${lotId}`
   if (lot.expiresAt !== dueAt) return `lot ${lotId} was not to expire at ${iso(dueAt)}`
   if (dueAt > at) return `lot ${lotId} expired before ${iso(dueAt)}`

@@ -1,4 +1,4 @@
-/** A snapshot is no evidence: it is left aside by the replay, then must be what the replay comes to at its revision. */
+/** A snapshot is no evidence. The replay ignores it; then it must be what the replay would have saved at its revision. */
 import { isDeepStrictEqual } from "node:util"
 import { Account, AccountSnapshot } from "@millrace/core"
 import { Aggregate, type HashChain, type StreamName } from "@millrace/event-sourcing"
@@ -10,7 +10,7 @@ const decode = Schema.decodeUnknownOption(Schema.fromJsonString(Aggregate.savedS
 export const snapshotOf = (accountId: string): StreamName.StreamName =>
   `${Aggregate.snapshotCategory(Account.Account.category, AccountSnapshot.VERSION)}-${accountId}`
 
-/** What a stored snapshot says, field by field, is what the events say. */
+/** Compares a stored snapshot, field by field, with what the events say. Snapshots are bounded, so both are compared as they are saved. */
 export const snapshotAgrees = (
   stored: string,
   replayed: { readonly state: Account.Account; readonly hash: HashChain.Hash; readonly at: number }
@@ -19,11 +19,23 @@ export const snapshotAgrees = (
   if (saved._tag === "None") return "the snapshot cannot be read"
   const { hash, at, state } = saved.value
   if (hash !== replayed.hash) return "the snapshot is of another history: its hash differs"
-  const wrong: Array<string> = at === replayed.at ? [] : ["at"]
-  const then: Readonly<Record<string, unknown>> = { ...replayed.state }
-  for (const [field, value] of Object.entries(state)) if (!same(value, then[field])) wrong.push(field)
+  const wrong = at === replayed.at ? [] : ["at"]
+  wrong.push(...differences(AccountSnapshot.save(state), AccountSnapshot.save(replayed.state)))
   return wrong.length === 0 ? undefined : `the snapshot differs from the events in ${wrong.join(", ")}`
 }
+
+/** The fields that differ, those of parts by their own names. */
+const differences = (saved: object, replayed: object): ReadonlyArray<string> => {
+  const then: Readonly<Record<string, unknown>> = { ...replayed }
+  return Object.entries(saved).flatMap(([field, value]) => {
+    const other = then[field]
+    if (isPart(value) && isPart(other)) return differences(value, other)
+    return same(value, other) ? [] : [field]
+  })
+}
+
+const isPart = (value: unknown): value is object =>
+  typeof value === "object" && value !== null && !Array.isArray(value) && !HashMap.isHashMap(value)
 
 /** Maps entry by entry: `Equal` would hash every outcome an account remembers. */
 const same = (a: unknown, b: unknown): boolean => {

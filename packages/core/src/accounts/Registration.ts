@@ -7,7 +7,7 @@
 import { Aggregate, type EventStore, type StateStore } from "@millrace/event-sourcing"
 import { Context, Effect, Layer, Schema } from "effect"
 import * as Credits from "../Credits.ts"
-import { type AccountId, newAccountId } from "../Ids.ts"
+import { type AccountId, newAccountId, signUpLotIdOf } from "../Ids.ts"
 import * as Decisions from "../ledger/Decisions.ts"
 import { type Committed, Ledger } from "../ledger/Ledger.ts"
 import { ofAccount, Vault, type VaultFailure } from "../vault/Vault.ts"
@@ -66,9 +66,6 @@ export class Registration extends Context.Service<
     Layer.effect(Registration, make(options))
 }
 
-/** The one sign-up lot of an account. */
-const lotOf = (accountId: string): string => `lot_${accountId.slice(accountId.indexOf("_") + 1)}`
-
 const make = Effect.fnUntraced(function* ({ signUpCredits = SIGNUP_CREDITS }: Options) {
   const ledger = yield* Ledger
   const vault = yield* Vault
@@ -112,7 +109,7 @@ const make = Effect.fnUntraced(function* ({ signUpCredits = SIGNUP_CREDITS }: Op
     open,
     find,
     email,
-    verify: (accountId, metadata) => ledger.execute(accountId, Decisions.verify(signUpCredits, lotOf(accountId)), metadata),
+    verify: (accountId, metadata) => ledger.execute(accountId, Decisions.verify(signUpCredits, signUpLotIdOf(accountId)), metadata),
     suspend: (accountId, metadata) => ledger.execute(accountId, Decisions.suspend, metadata),
     reinstate: (accountId, metadata) => ledger.execute(accountId, Decisions.reinstate, metadata),
     close,

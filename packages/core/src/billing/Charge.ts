@@ -114,10 +114,9 @@ const run = <E extends OperationError, R>(
 ): Effect.Effect<Reply, E | ChargeError, R> =>
   Effect.suspend(() => {
     if (caller.idempotency === undefined) return runNew(services, operation, input, caller, undefined)
-    return Effect.flatMap(Replay.keyOf(services, caller, caller.idempotency), (key) =>
-      Effect.flatMap(Replay.find(services, { operation, input, ...caller }, key), (replayed) =>
-        replayed === undefined ? runNew(services, operation, input, caller, key) : Effect.succeed(replayed.reply)
-      )
+    const key = Replay.keyOf(services, caller, caller.idempotency)
+    return Effect.flatMap(Replay.find(services, { operation, input, ...caller }, key), (replayed) =>
+      replayed === undefined ? runNew(services, operation, input, caller, key) : Effect.succeed(replayed.reply)
     )
   })
 

@@ -1,6 +1,6 @@
 /**
- * What operations cost: versions of a price list, published ahead of the time from which they hold. A hold pins the version, so
- * an auditor can recompute every charge. Stream `pricePlan-{planId}`; amounts in thousandths of a credit for each unit.
+ * What operations cost: versions of a price list, each published before it comes into force. A hold names its version, so an auditor can
+ * recompute every charge. Stream `pricePlan-{planId}`; amounts in thousandths of a credit for each unit.
  */
 
 import { Aggregate, type Decider, type Decision, type EventStore } from "@millrace/event-sourcing"
@@ -19,7 +19,7 @@ export const PricePlanEvent = Schema.TaggedUnion({
     /** From 1, by one. */
     version: Schema.Int,
     effectiveAt: Timestamp,
-    /** Every price there is from then on, by operation key. */
+    /** All prices from then on, by operation key. */
     prices: Prices
   }
 })
@@ -43,18 +43,31 @@ export const PricePlan: Decider<PricePlan, PricePlanEvent> = {
   evolve: (plan, { version, effectiveAt, prices }) => [...plan, { version, effectiveAt, prices }]
 }
 
-/** The newest version that holds at an instant. */
+/** The newest version that is in force at an instant. */
 export const inForce = (plan: PricePlan, now: Timestamp): PriceList | undefined => plan.findLast(({ effectiveAt }) => effectiveAt <= now)
 
 // decisions
 
-/** A version may not hold from before it was published, nor from before the one that it follows. */
+/** A version may not come into force before it is published, nor before the version that it follows. */
 export class EffectiveTooEarly extends Schema.TaggedError<EffectiveTooEarly>()("EffectiveTooEarly", { earliest: Timestamp }) {}
+
+/** At this price, a call of many units would cost more than an amount can be. */
+export class PriceTooHigh extends Schema.TaggedError<PriceTooHigh>()("PriceTooHigh", {
+  operation: Schema.String,
+  limit: Credits.Credits
+}) {}
+
+/** The units that one call may have with the highest price: more than any operation takes. */
+export const MAX_QUANTITY = 1_000_000
+/** The highest price of a unit: {@link MAX_QUANTITY} of them are the largest amount. A million credits, or $1,000. */
+export const MAX_UNIT_PRICE = Credits.of(Credits.MAXIMUM / MAX_QUANTITY)
 
 /** Publishes the prices that change; those not named stay as they are. Prices that all stand already decide nothing. */
 export const publish =
   (changes: Prices, effectiveAt?: Timestamp) =>
-  (plan: PricePlan, now: Timestamp): Decision<PricePlanEvent, EffectiveTooEarly> => {
+  (plan: PricePlan, now: Timestamp): Decision<PricePlanEvent, EffectiveTooEarly | PriceTooHigh> => {
+    const tooHigh = Object.entries(changes).find(([, price]) => price > MAX_UNIT_PRICE)
+    if (tooHigh !== undefined) return Result.fail(new PriceTooHigh({ operation: tooHigh[0], limit: MAX_UNIT_PRICE }))
     const last = plan.at(-1)
     const earliest = Math.max(now, last?.effectiveAt ?? 0)
     const from = effectiveAt ?? earliest
@@ -66,7 +79,7 @@ export const publish =
   }
 
 /** Version 1, where nothing was published yet. */
-export const publishFirst = (plan: PricePlan, now: Timestamp): Decision<PricePlanEvent, EffectiveTooEarly> =>
+export const publishFirst = (plan: PricePlan, now: Timestamp): Decision<PricePlanEvent, EffectiveTooEarly | PriceTooHigh> =>
   plan.length > 0 ? Result.succeed([]) : publish(firstPrices())(plan, now)
 
 /** {@link FIRST_PRICES} in thousandths. */
@@ -75,7 +88,7 @@ export const firstPrices = (): Prices =>
 
 // service
 
-/** No version in force names a price for this operation: its host has to publish one before it can be called. */
+/** No version in force has a price for this operation. Publish one before the operation is called. */
 export class NotPriced extends Schema.TaggedError<NotPriced>()("NotPriced", { operation: Schema.String }) {}
 
 export interface Price {
@@ -83,7 +96,7 @@ export interface Price {
   readonly unitPrice: Credits.Credits
 }
 
-/** The plan that holds when no other is named. */
+/** The only plan so far. */
 const PLAN_ID = "standard"
 
 export class PriceBook extends Context.Service<
@@ -96,7 +109,7 @@ export class PriceBook extends Context.Service<
       changes: Prices,
       effectiveAt?: Timestamp,
       metadata?: Aggregate.Metadata
-    ) => Effect.Effect<PricePlan, EffectiveTooEarly | Aggregate.Failure>
+    ) => Effect.Effect<PricePlan, EffectiveTooEarly | PriceTooHigh | Aggregate.Failure>
   }
 >()("@millrace/core/billing/PricePlan/PriceBook") {
   /** Publishes {@link FIRST_PRICES} where nothing was published yet. */
@@ -105,7 +118,9 @@ export class PriceBook extends Context.Service<
     Effect.gen(function* () {
       const clock = yield* Clock.Clock
       const plans = yield* Aggregate.make(PricePlan)
-      yield* plans.execute(PLAN_ID, publishFirst, { actor: "millrace", reason: "first prices" })
+      // The first prices are constants of this library, far below the limit
+      const published = plans.execute(PLAN_ID, publishFirst, { actor: "millrace", reason: "first prices" })
+      yield* Effect.catchTag(published, "PriceTooHigh", Effect.die)
 
       const plan = Effect.map(plans.read(PLAN_ID), ({ state }) => state)
       return PriceBook.of({

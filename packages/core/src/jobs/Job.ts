@@ -7,19 +7,11 @@
  */
 import type { Decider, Decision } from "@millrace/event-sourcing"
 import { Result, Schema } from "effect"
-import { bare } from "../ledger/Draft.ts"
 import { Timestamp } from "../Timestamp.ts"
 import { Artifact, JobFailure as Failure } from "../work/JobOperation.ts"
 
+export { isJobId as isId, jobIdOf as idOf } from "../Ids.ts"
 export { Artifact, JobFailure as Failure } from "../work/JobOperation.ts"
-
-/** A job is named after the reservation that pays for it. */
-export const idOf = (reservationId: string): string => `job_${bare(reservationId)}`
-
-const ID = /^job_[0-9A-HJKMNP-TV-Z]{26}$/u
-
-/** Whether a text may be a job's id at all. */
-export const isId = (text: string): boolean => ID.test(text)
 
 // events
 

@@ -1,6 +1,6 @@
 /**
- * Looking back across accounts: what became of a request or a reservation, and whose a lot is. Reads the whole log, without an
- * index, passing over what does not so much as mention what is sought: for operators and auditors, not for calls.
+ * Looks back across accounts: what became of a request or a reservation, and which account a lot was granted to. Reads the log from its
+ * start, without an index: for operators and auditors, not for calls. Only events that mention what is sought are decoded.
  */
 
 import { EventCodec, EventStore, StreamName } from "@millrace/event-sourcing"
@@ -17,11 +17,14 @@ export interface ReservationHistory {
 
 const codec = EventCodec.make(Account)
 
-const mentions = (text: string) =>
+/** The events of accounts that mention a text; `before`: only those before the first event of that category. */
+const mentions = (text: string, before?: string) =>
   Effect.gen(function* () {
     const store = yield* EventStore.EventStore
     const found: Array<EventStore.RecordedEvent> = []
-    yield* Stream.runForEachArray(store.readAll(EventStore.start), (events) =>
+    const log = store.readAll(EventStore.start)
+    const part = before === undefined ? log : Stream.takeWhile(log, ({ stream }) => StreamName.category(stream) !== before)
+    yield* Stream.runForEachArray(part, (events) =>
       Effect.sync(() => {
         for (const event of events) {
           if (event.data.includes(text) && StreamName.category(event.stream) === Account.category) found.push(event)
@@ -51,9 +54,12 @@ export const reservations = (
     return first?.event._tag === "CreditReserved" ? [{ accountId: StreamName.id(first.recorded.stream), hold: first.event, events }] : []
   })
 
-/** The account that a lot was granted to. */
-export const accountOfLot = (lotId: string): Effect.Effect<string | undefined, EventStore.StoreUnavailable, EventStore.EventStore> =>
-  Effect.map(mentions(JSON.stringify(lotId)), (events) => {
+/** The account that a lot was granted to; `before`: as the log was before its first event of that category. */
+export const accountOfLot = (
+  lotId: string,
+  { before }: { readonly before?: string } = {}
+): Effect.Effect<string | undefined, EventStore.StoreUnavailable, EventStore.EventStore> =>
+  Effect.map(mentions(JSON.stringify(lotId), before), (events) => {
     const grant = events.find(({ type, data }) => {
       if (type !== "CreditsGranted") return false
       const event = codec.decode(type, data)

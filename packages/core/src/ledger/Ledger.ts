@@ -1,8 +1,8 @@
-/** The ledger: accounts as they are decided on, asked for, and looked back at. */
+/** The ledger as a service: decides on accounts, reads them, and looks back into their streams. */
 
 import type { Decide } from "@millrace/event-sourcing"
 import { Aggregate, EventCodec, EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
-import { Clock, Context, Duration, Effect, HashMap, Layer, Schema, Stream } from "effect"
+import { Context, Duration, Effect, HashMap, Layer, Schema, Stream } from "effect"
 import type * as Credits from "../Credits.ts"
 import * as Metrics from "../observability/Metrics.ts"
 import * as Spans from "../observability/Spans.ts"
@@ -43,16 +43,21 @@ export class Ledger extends Context.Service<
     ) => Effect.Effect<Committed, E | Aggregate.Failure>
     /** An account as it is now, by whomever it was written. */
     readonly read: (accountId: string) => Effect.Effect<Aggregate.Current<Account>, Aggregate.Failure>
-    /** What an account has now, or had at an instant that is past. */
+    /**
+     * How many successes under idempotency keys the account has recorded, as far as this host remembers: 0 where the account is not in
+     * memory. Take it before you look into the reply store, and reserve with it: see `Memory.ts`.
+     */
+    readonly recorded: (accountId: string) => number
+    /** What an account has now, or had at an earlier instant, milliseconds since 1970. */
     readonly balance: (accountId: string, at?: Timestamp) => Effect.Effect<Balance, Decisions.AccountNotFound | Aggregate.Failure>
-    /** Gives back what a settled call was charged, or some of it. The charge is read from its own events. */
+    /** Refunds what a settled call was charged, or some of it. The charge is read from its own events. */
     readonly refund: (
       accountId: string,
       reservationId: string,
       refund: { readonly reason: RefundReason; readonly amount?: Credits.Credits },
       metadata?: Aggregate.Metadata
     ) => Effect.Effect<Committed, Decisions.ReservationNotFound | Decisions.RefundExceedsCharge | Aggregate.Failure>
-    /** As this host has it, for decisions that may give back into an expired lot. Milliseconds. */
+    /** This host's setting, for decisions that may return credits to an expired lot. Milliseconds. */
     readonly adjustmentLifetime: number
     /** How a reservation ended, by its own events; undefined while it is open or when it is not known. */
     readonly ending: (
@@ -64,25 +69,25 @@ export class Ledger extends Context.Service<
     readonly refused: () => ReadonlyArray<Aggregate.StreamRefused>
   }
 >()("@millrace/core/ledger/Ledger") {
-  /** An `adjustmentLifetime` that is none, or longer than a century, is a defect. */
+  /** An `adjustmentLifetime` below a millisecond or above a century is a defect. */
   static readonly layer = (options: LedgerOptions = {}): Layer.Layer<Ledger, never, EventStore.EventStore> =>
     Layer.effect(Ledger, make(options))
 }
 
 const codec = EventCodec.make(Account)
 
-/** The account, at an instant. */
+/** The balance of an account as of an instant. */
 export const balanceOf = (accountId: string, account: Account, at: Timestamp): Balance => {
   const now = Decisions.asOf(account, at)
   return {
     accountId,
     status: now.status,
-    available: Lots.available(now.lots, at),
-    held: Lots.held(now.lots),
+    available: Lots.available(now.purse.lots, at),
+    held: Lots.held(now.purse.lots),
     debt: debt(now),
     at,
-    lots: now.lots,
-    holds: [...now.holds]
+    lots: now.purse.lots,
+    holds: [...now.purse.holds]
       .map(([reservationId, { reservedAt: _, ...hold }]) => ({ _tag: "CreditReserved" as const, reservationId, ...hold }))
       .sort((a, b) => (a.reservationId < b.reservationId ? -1 : 1))
   }
@@ -93,91 +98,111 @@ const lifetimeOf = Schema.decodeSync(AdjustmentLifetime)
 const make = Effect.fnUntraced(function* ({ adjustmentLifetime: lifetime = Decisions.ADJUSTMENT_LIFETIME, ...options }: LedgerOptions) {
   const adjustmentLifetime = lifetimeOf(Duration.toMillis(lifetime))
   const store = yield* EventStore.EventStore
-  const clock = yield* Clock.Clock
   const time = yield* Metrics.timeAppends
   const count = yield* Metrics.countCredits
   const spanned = yield* Spans.spanner
   const append: typeof store.append = (stream, expected, events) =>
     Effect.suspend(() => Effect.onExitPrimitive(store.append(stream, expected, events), time()))
-  const accounts = yield* Aggregate.make(Account, { ...options, snapshots: accountSnapshots }).pipe(
+  const {
+    execute: decide,
+    known,
+    read,
+    refused
+  } = yield* Aggregate.make(Account, { ...options, snapshots: accountSnapshots }).pipe(
     Effect.provideService(EventStore.EventStore, { ...store, append })
   )
-  const execute: Ledger["Service"]["execute"] = (accountId, decide, metadata) =>
+  const execute: Ledger["Service"]["execute"] = (accountId, decision, metadata) =>
     spanned(
-      Effect.map(accounts.execute(accountId, decide, metadata), (committed) => {
+      Effect.map(decide(accountId, decision, metadata), (committed) => {
         for (const event of committed.events) countMoved(count, event)
         return committed
       }),
       () => ({ name: "ledger execute" })
     )
+  return Ledger.of({
+    execute,
+    read,
+    recorded: (accountId) => known(accountId)?.memory.recorded ?? 0,
+    balance: balanceAt(store, read),
+    refund: Effect.fn("Ledger.refund")(function* (accountId, reservationId, { reason, amount }, metadata) {
+      const charge = yield* chargeOf(store, accountId, reservationId)
+      return yield* execute(accountId, Decisions.refund(charge, reason, amount, adjustmentLifetime), metadata)
+    }),
+    adjustmentLifetime,
+    ending: (accountId, reservationId, from) => endingOf(store, accountId, reservationId, from),
+    refused
+  })
+})
 
-  const history = (accountId: string, from?: EventStore.Revision) => {
-    const stream = StreamName.make(Account.category, accountId)
-    return store.readStream(stream, from === undefined ? {} : { from }).pipe(
-      Stream.mapEffect((event) =>
-        Effect.try({
-          try: () => ({ at: Date.parse(HashChain.atOf(event)), event: codec.decode(event.type, event.data) }),
-          catch: (error) => new Aggregate.StreamRefused({ stream, revision: event.revision, reason: String(error) })
-        })
-      )
+type Store = EventStore.EventStore["Service"]
+
+/** The events of an account with their times, from a revision on. */
+const history = (store: Store, accountId: string, from?: EventStore.Revision) => {
+  const stream = StreamName.make(Account.category, accountId)
+  return store.readStream(stream, from === undefined ? {} : { from }).pipe(
+    Stream.mapEffect((event) =>
+      Effect.try({
+        try: () => ({ at: Date.parse(HashChain.atOf(event)), event: codec.decode(event.type, event.data) }),
+        catch: (error) => new Aggregate.StreamRefused({ stream, revision: event.revision, reason: String(error) })
+      })
     )
-  }
+  )
+}
 
-  const balance = Effect.fn("Ledger.balance")(function* (accountId: string, at?: Timestamp) {
-    const now = clock.currentTimeMillisUnsafe()
+const balanceAt = (store: Store, read: Ledger["Service"]["read"]) =>
+  Effect.fn("Ledger.balance")(function* (accountId: string, at?: Timestamp) {
+    // Its time may be ahead of this host's clock: then an instant between the two is past
+    const current = yield* read(accountId)
     const account =
-      at === undefined || at >= now
-        ? (yield* accounts.read(accountId)).state
+      at === undefined || at >= current.at
+        ? current.state
         : yield* Stream.runFold(
-            Stream.takeWhile(history(accountId), (past) => past.at <= at),
+            Stream.takeWhile(history(store, accountId), (past) => past.at <= at),
             () => initial,
             (state, { event, at }) => Account.evolve(state, event, at)
           )
     if (account.status === "absent") return yield* new Decisions.AccountNotFound()
-    return balanceOf(accountId, account, at ?? now)
+    return balanceOf(accountId, account, at ?? current.at)
   })
 
-  const refund = Effect.fn("Ledger.refund")(function* (
-    accountId: string,
-    reservationId: string,
-    { reason, amount }: { readonly reason: RefundReason; readonly amount?: Credits.Credits },
-    metadata?: Aggregate.Metadata
-  ) {
-    const grants = new Map<string, Decisions.Charge["terms"][number]>()
-    let settled: EventOf<"OperationSucceeded"> | undefined
-    yield* Stream.runForEach(history(accountId), ({ event, at }) =>
-      Effect.sync(() => {
-        if (event._tag === "CreditsGranted") {
-          const { lotId, source, priority, expiresAt } = event
-          grants.set(lotId, { lotId, source, priority, expiresAt, grantedAt: at })
-        }
-        if (event._tag === "OperationSucceeded" && event.reservationId === reservationId) settled = event
-      })
-    )
-    if (settled === undefined) return yield* new Decisions.ReservationNotFound({ reservationId })
-    const { charged, lots } = settled
-    const terms = lots.flatMap(({ lotId }) => grants.get(lotId) ?? [])
-    const decide = Decisions.refund({ reservationId, charged, lots, terms }, reason, amount, adjustmentLifetime)
-    return yield* execute(accountId, decide, metadata)
-  })
-
-  const ending = Effect.fnUntraced(function* (accountId: string, reservationId: string, from?: EventStore.Revision) {
-    const ends = history(accountId, from).pipe(
-      Stream.map(({ event }) => event),
-      Stream.filter(
-        (event): event is EventOf<"OperationSucceeded"> | EventOf<"Refunded"> =>
-          (event._tag === "OperationSucceeded" || (event._tag === "Refunded" && event.stage === "reserved")) &&
-          event.reservationId === reservationId
-      ),
-      Stream.take(1)
-    )
-    return (yield* Stream.runCollect(ends))[0]
-  })
-
-  const { read, refused } = accounts
-  return Ledger.of({ execute, read, balance, refund, adjustmentLifetime, ending, refused })
+/** What a settled call was charged, and the terms of the lots that paid for it. */
+const chargeOf = Effect.fnUntraced(function* (store: Store, accountId: string, reservationId: string) {
+  const grants = new Map<string, Decisions.Charge["terms"][number]>()
+  let settled: EventOf<"OperationSucceeded"> | undefined
+  yield* Stream.runForEach(history(store, accountId), ({ event, at }) =>
+    Effect.sync(() => {
+      if (event._tag === "CreditsGranted") {
+        const { lotId, source, priority, expiresAt } = event
+        grants.set(lotId, { lotId, source, priority, expiresAt, grantedAt: at })
+      }
+      if (event._tag === "OperationSucceeded" && event.reservationId === reservationId) settled = event
+    })
+  )
+  if (settled === undefined) return yield* new Decisions.ReservationNotFound({ reservationId })
+  const { charged, lots } = settled
+  const charge: Decisions.Charge = { reservationId, charged, lots, terms: lots.flatMap(({ lotId }) => grants.get(lotId) ?? []) }
+  return charge
 })
 
+/** The event that ended a reservation. */
+const endingOf = Effect.fnUntraced(function* (store: Store, accountId: string, reservationId: string, from?: EventStore.Revision) {
+  const ends = history(store, accountId, from).pipe(
+    Stream.map(({ event }) => event),
+    Stream.filter(
+      (event): event is EventOf<"OperationSucceeded"> | EventOf<"Refunded"> =>
+        (event._tag === "OperationSucceeded" || (event._tag === "Refunded" && event.stage === "reserved")) &&
+        event.reservationId === reservationId
+    ),
+    Stream.take(1)
+  )
+  return (yield* Stream.runCollect(ends))[0]
+})
+
+/** Open holds that are past their time and that the ledger does not end by itself: recovery has to. */
+export const overdue = (account: Account, now: Timestamp): ReadonlyArray<string> =>
+  [...HashMap.entries(account.purse.holds)]
+    .filter(([, hold]) => !expiresByItself(hold) && (hold.expiresAt ?? hold.acceptBy ?? Number.POSITIVE_INFINITY) <= now)
+    .map(([reservationId]) => reservationId)
 const countMoved = (count: Metrics.CreditCounters, event: AccountEvent): void => {
   switch (event._tag) {
     case "OperationSucceeded":
@@ -188,9 +213,3 @@ const countMoved = (count: Metrics.CreditCounters, event: AccountEvent): void =>
       return count.granted(event.amount)
   }
 }
-
-/** Holds that the ledger does not end by itself though they are past their time: recovery's work, or an audit's finding. */
-export const overdue = (account: Account, now: Timestamp): ReadonlyArray<string> =>
-  [...HashMap.entries(account.holds)]
-    .filter(([, hold]) => !expiresByItself(hold) && (hold.expiresAt ?? hold.acceptBy ?? Number.POSITIVE_INFINITY) <= now)
-    .map(([reservationId]) => reservationId)

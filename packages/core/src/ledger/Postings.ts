@@ -3,7 +3,7 @@
  * `available` and `reserved` of an account equal the fold after every event.
  */
 import * as Credits from "../Credits.ts"
-import { type Account, get } from "./Account.ts"
+import { type Account, hold as openHold } from "./Account.ts"
 import type { AccountEvent } from "./AccountEvent.ts"
 import * as Lots from "./Lots.ts"
 
@@ -48,7 +48,7 @@ export const postings = (of: string | OwnAccounts, before: Account, event: Accou
     case "CreditReserved":
       return entry(debit(own.available, event.amount), credit(own.reserved, event.amount))
     case "OperationSucceeded": {
-      const hold = get(before.holds, event.reservationId)
+      const hold = openHold(before, event.reservationId)
       if (hold === undefined) throw new Error(`Reservation ${event.reservationId} is not open`)
       const claimed = claimedOf(event)
       return entry(
@@ -67,7 +67,7 @@ export const postings = (of: string | OwnAccounts, before: Account, event: Accou
       )
     }
     case "LotExpired": {
-      const lot = Lots.find(before.lots, event.lotId)
+      const lot = Lots.find(before.purse.lots, event.lotId)
       if (lot === undefined) throw new Error(`Lot ${event.lotId} is not known`)
       return entry(debit(own.available, event.amount), credit(Lots.isPaid(lot.source) ? BREAKAGE : PROMOTIONS, event.amount))
     }

@@ -42,11 +42,8 @@ export class InFlight extends Schema.TaggedError<InFlight>()("InFlight", { reser
 /** This idempotency key was used for another request. */
 export class KeyReused extends Schema.TaggedError<KeyReused>()("KeyReused", {}) {}
 /** An attempt under this idempotency key succeeded: its reply is the answer. */
-export class AlreadySucceeded extends Schema.TaggedError<AlreadySucceeded>()("AlreadySucceeded", {
-  reservationId: Schema.String,
-  requestId: Schema.String
-}) {}
-/** The reply store was asked too long ago for this account to be sure: ask it again, then reserve again. */
+export class AlreadySucceeded extends Schema.TaggedError<AlreadySucceeded>()("AlreadySucceeded", { reservationId: Schema.String }) {}
+/** Since the caller looked into the reply store, the account has forgotten a success: look again, then reserve again. */
 export class LookupStale extends Schema.TaggedError<LookupStale>()("LookupStale", {}) {}
 
 /** With these credits the account would have more than an amount can be. */

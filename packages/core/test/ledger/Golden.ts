@@ -51,7 +51,8 @@ export const replay = (
     const entries = Postings.postings(accountId, account, event)
     if (entries.length > 0) postings.push(JSON.stringify({ revision: line.revision, type: line.type, postings: entries }))
     account = Account.Account.evolve(account, event, at)
-    const { lots, debts, holds, status } = Decisions.asOf(account, at)
+    const { purse, status } = Decisions.asOf(account, at)
+    const { debts, holds, lots } = purse
     const left = Object.fromEntries(lots.map(({ lotId, left, held, claimed }) => [lotId, [left, held, claimed]]))
     const sums = { available: Lots.available(lots, at), held: Lots.held(lots), debt: Lots.total(debts) }
     const open = [...holds].map(([reservationId]) => reservationId).sort()

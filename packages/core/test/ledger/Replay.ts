@@ -46,12 +46,13 @@ const GRANTED = /^lot_(?:[0-9]{3}|signup)$/u
 
 /** The account at an instant, as an oracle shows it. */
 export const viewOf = (account: Account.Account, now: number): View => {
-  const { status, lots, trial, ...rest } = Decisions.asOf(account, now)
+  const { status, trial, purse } = Decisions.asOf(account, now)
+  const { debts, lots } = purse
   return {
     status,
     available: Lots.available(lots, now),
     held: Lots.held(lots),
-    debt: Lots.total(rest.debts),
+    debt: Lots.total(debts),
     lots: lots.map(({ lotId, source, priority, expiresAt, left, held, claimed }) => ({
       lotId: GRANTED.test(lotId) ? lotId : RENEWED,
       source,
@@ -67,7 +68,10 @@ export const viewOf = (account: Account.Account, now: number): View => {
 
 const credits = (amount: number | undefined) => (amount === undefined ? undefined : Credits.of(amount))
 
-const reserveOf = ({ reservationId, quantity, unitPrice, end, adjustmentLifetime, key }: Call): Decisions.Reserve => ({
+const reserveOf = (
+  { reservationId, quantity, unitPrice, end, adjustmentLifetime, key }: Call,
+  log: ReadonlyArray<Logged>
+): Decisions.Reserve => ({
   reservationId,
   requestId: `request of ${reservationId}`,
   operation: "grammar.check",
@@ -78,8 +82,20 @@ const reserveOf = ({ reservationId, quantity, unitPrice, end, adjustmentLifetime
     ? { job: { jobId: `job of ${reservationId}`, acceptWithin: end.acceptWithin } }
     : { lifetime: end.lifetime, recoverable: end._tag === "recovery" }),
   ...(adjustmentLifetime === undefined ? {} : { adjustmentLifetime }),
-  ...(key && { key })
+  ...(key && { key: { hash: key.hash, fingerprint: key.fingerprint, since: successesUntil(log, key.knownAt) } })
 })
+
+/** Successes under keys that were recorded by then. */
+const successesUntil = (log: ReadonlyArray<Logged>, until: number): number => {
+  const keyed = new Set<string>()
+  let successes = 0
+  for (const { at, event } of log) {
+    if (at > until) break
+    if (event._tag === "CreditReserved" && event.keyHash !== undefined) keyed.add(event.reservationId)
+    if (event._tag === "OperationSucceeded" && keyed.has(event.reservationId)) successes++
+  }
+  return successes
+}
 
 const settleOf = (reservationId: string, quantity: number | undefined): Decisions.Settle => ({
   reservationId,
@@ -140,11 +156,11 @@ export const decisionOf = (
     case "ReverseClawback":
       return Decisions.reverseClawback(command.lotId, credits(command.amount), command.adjustmentLifetime)
     case "Reserve":
-      return Decisions.reserve(reserveOf(command.call))
+      return Decisions.reserve(reserveOf(command.call, log))
     case "Settle":
       return Decisions.settle(settleOf(command.reservationId, command.quantity))
     case "SettleLate":
-      return Decisions.settleLate(reserveOf(command.call), settleOf(command.lateOf, command.quantity))
+      return Decisions.settleLate(reserveOf(command.call, log), settleOf(command.lateOf, command.quantity))
     case "Release":
       return Decisions.release(command.reservationId, command.reason)
     case "Refund": {

@@ -1,5 +1,5 @@
 /** What may happen to an account, example by example. Properties of all of it together are in `model.test.ts`. */
-import { Account, type AccountEvent, Decisions, Lots } from "@millrace/core"
+import { Account, type AccountEvent, Decisions, Lots, Memory } from "@millrace/core"
 import { EventCodec } from "@millrace/event-sourcing"
 import { HashMap } from "effect"
 import { describe, expect, test } from "vitest"
@@ -46,11 +46,11 @@ const call = (...of: Parameters<typeof endless>): Decisions.Reserve => ({ ...end
 const settle = (reservationId: string, quantity?: number) =>
   Decisions.settle({ reservationId, replyHash: "reply", ...(quantity === undefined ? {} : { quantity }) })
 
-const key = (fingerprint = "same", lookedUpAt = 0) => ({ hash: "key", fingerprint, lookedUpAt })
+const key = (fingerprint = "same", since = 0) => ({ hash: "key", fingerprint, since })
 const keyed = { keyHash: "key", fingerprint: "same" }
 
 const available = (expected: number, now: number) => (state: Account.Account) =>
-  expect(Lots.available(Decisions.asOf(state, now).lots, now)).toBe(expected)
+  expect(Lots.available(Decisions.asOf(state, now).purse.lots, now)).toBe(expected)
 
 describe("an account", () => {
   test("gets its sign-up credits when it is verified, and only once", () => {
@@ -120,7 +120,7 @@ describe("an account", () => {
     const grant = (amount: number) => Decisions.grant({ lotId: "more", amount: credits(amount), source: "promotion" })
     account(granted("lot", most - 1))
       .when(grant(1))
-      .thenState(({ lots }) => expect(Lots.left(lots)).toBe(most))
+      .thenState(({ purse }) => expect(Lots.left(purse.lots)).toBe(most))
     account(granted("lot", most - 1))
       .when(grant(2))
       .thenRefused(new Decisions.BalanceTooLarge({ limit: most }))
@@ -144,7 +144,7 @@ describe("a hold", () => {
     )
       .when(Decisions.reserve(call("res_1", 24)), 100)
       .thenState((state) =>
-        expect(Account.get(state.holds, "res_1")?.lots).toStrictEqual(
+        expect(Account.get(state.purse.holds, "res_1")?.lots).toStrictEqual(
           parts({ "soon first": 5, "soon second": 5, "soon second, younger": 5, later: 5, never: 4 })
         )
       )
@@ -219,7 +219,7 @@ describe("a settle", () => {
     account(granted("a", 4), granted("b", 9), reserved("res_1", { a: 4, b: 5 }, { quantity: 3 }))
       .when(settle("res_1", 2))
       .then([succeeded("res_1", { a: 4, b: 2 }, { quantity: 2 })])
-      .thenState((state) => expect(state.lots.map(({ lotId, left, held }) => [lotId, left, held])).toStrictEqual([["b", 7, 0]]))
+      .thenState((state) => expect(state.purse.lots.map(({ lotId, left, held }) => [lotId, left, held])).toStrictEqual([["b", 7, 0]]))
   })
 
   test("of nothing done charges nothing", () => {
@@ -303,7 +303,7 @@ describe("a refund", () => {
       .when(Decisions.release("res_1", "service_error"))
       .then([refunded("res_1", { a: 4, b: 5 })])
       .thenState((state) =>
-        expect(state.lots.map(({ lotId, left, held }) => [lotId, left, held])).toStrictEqual([
+        expect(state.purse.lots.map(({ lotId, left, held }) => [lotId, left, held])).toStrictEqual([
           ["a", 4, 0],
           ["b", 9, 0]
         ])
@@ -362,7 +362,7 @@ describe("a refund", () => {
     account(at(7, granted("a", 5, terms)), reserved("res_1", { a: 5 }), succeeded("res_1", { a: 5 }))
       .when(Decisions.refund(charge, "goodwill", credits(2)), 8_000)
       .then([refunded("res_1", { a: 2 }, { stage: "settled", reason: "goodwill", revived: charge.terms })])
-      .thenState((state) => expect(state.lots).toStrictEqual([{ lotId: "a", ...terms, grantedAt: 7, left: 2, held: 0, claimed: 0 }]))
+      .thenState((state) => expect(state.purse.lots).toStrictEqual([{ lotId: "a", ...terms, grantedAt: 7, left: 2, held: 0, claimed: 0 }]))
   })
 
   test("into a used up and expired lot is written off and granted anew", () => {
@@ -423,7 +423,7 @@ describe("at a host that grants anew for thirty days", () => {
     account(lot, granted("b", 2, { expiresAt: 1_200, priority: 7 }), hold({ expiresAt: 1_500 }), other)
       .when(Decisions.applyDue, 2_000)
       .thenState((state) =>
-        expect(state.lots.map(({ lotId, expiresAt }) => [lotId, expiresAt])).toStrictEqual([
+        expect(state.purse.lots.map(({ lotId, expiresAt }) => [lotId, expiresAt])).toStrictEqual([
           ["lot_2_0", 1_500 + HOUR],
           ["lot_1_0", 1_500 + MONTH]
         ])
@@ -485,7 +485,7 @@ describe("an idempotency key", () => {
   test("replays its success", () => {
     account(...open, succeeded("res_1", { a: 3 }))
       .when(Decisions.reserve(call("res_2", 3, { key: key() })))
-      .thenRefused(new Decisions.AlreadySucceeded({ reservationId: "res_1", requestId: "req" }))
+      .thenRefused(new Decisions.AlreadySucceeded({ reservationId: "res_1" }))
   })
 
   test("is free for a new attempt after a refund: only a success binds it", () => {
@@ -503,34 +503,58 @@ describe("an idempotency key", () => {
       .thenRefused(new Decisions.KeyReused())
   })
 
-  test("is remembered for ten minutes, and a lookup as old as that is asked for again", () => {
+  test("has run where it succeeded after its caller's lookup, however long ago; before it, for ten minutes", () => {
     const ended = [...open, at(1_000, succeeded("res_1", { a: 3 }))]
-    const again = (lookedUpAt: number) => Decisions.reserve(call("res_2", 3, { key: key("same", lookedUpAt) }))
-    const succeededBefore = new Decisions.AlreadySucceeded({ reservationId: "res_1", requestId: "req" })
+    const again = (since: number) => Decisions.reserve(call("res_2", 3, { key: key("same", since) }))
+    const succeededBefore = new Decisions.AlreadySucceeded({ reservationId: "res_1" })
+    const year = 365 * 24 * 60 * MINUTE
     account(...ended)
-      .when(again(0), 1_000 + Account.KEY_MEMORY - 1)
+      .when(again(0), year)
       .thenRefused(succeededBefore)
-    account(granted("a", 9))
-      .when(again(0), Account.KEY_MEMORY - 1)
-      .thenState(available(6, Account.KEY_MEMORY - 1))
-    account(granted("a", 9)).when(again(0), Account.KEY_MEMORY).thenRefused(new Decisions.LookupStale())
+    account(...ended)
+      .when(again(1), 1_000 + Memory.KEY_MEMORY - 1)
+      .thenRefused(succeededBefore)
+    account(...ended)
+      .when(again(1), 1_000 + Memory.KEY_MEMORY)
+      .thenState(available(3, 1_000 + Memory.KEY_MEMORY))
   })
 
-  test("outlives the endings of other keys, then is forgotten", () => {
-    const other = (id: string, hash: string, now: number) => [
-      at(now, reserved(id, { a: 1 }, { keyHash: hash, fingerprint: "f" })),
-      at(now, succeeded(id, { a: 1 }))
-    ]
-    const period = Account.KEY_MEMORY
-    const log = [...open, at(0, succeeded("res_1", { a: 3 })), ...other("res_2", "k2", period), ...other("res_3", "k3", 2 * period)]
-    expect(Account.keyedOutcome(fold(opened, ...log.slice(0, -2)), "key")).toBeDefined()
-    expect(Account.keyedOutcome(fold(opened, ...log), "key")).toBeUndefined()
-    expect(Account.keyedOutcome(fold(opened, ...log), "k2")).toBeDefined()
+  const success = (id: string, hash: string, now: number) => [
+    at(now, reserved(id, { a: 0 }, { keyHash: hash, fingerprint: "same" })),
+    at(now, succeeded(id, { a: 0 }))
+  ]
+  const under = (log: ReadonlyArray<AccountEvent | Dated<AccountEvent>>, hash: string, since: number, now: number) =>
+    Memory.attempt(fold(opened, granted("a", 9), ...log).memory, { hash, since }, now)
+
+  test("is forgotten by age, and says so to a caller whose lookup came before", () => {
+    const period = Memory.KEY_MEMORY
+    const log = [...success("res_1", "key", 0), ...success("res_2", "k2", period)]
+    expect(under(log, "key", 0, period)).toMatchObject({ _tag: "succeeded", reservationId: "res_1" })
+    const later = [...log, ...success("res_3", "k3", 2 * period)]
+    expect(under(later, "key", 0, 2 * period)).toEqual({ _tag: "stale" })
+    expect(under(later, "key", 1, 2 * period)).toBeUndefined()
+    expect(under(later, "k2", 1, 2 * period)).toMatchObject({ _tag: "succeeded", reservationId: "res_2" })
+    // After a pause longer than two generations nothing is left of them
+    const anew = [...log, ...success("res_3", "k3", 3 * period)]
+    expect(under(anew, "k2", 1, 3 * period)).toEqual({ _tag: "stale" })
+    expect(under(anew, "k2", 2, 3 * period)).toBeUndefined()
+  })
+
+  test("is forgotten by count, where time stands still: at most two generations are remembered, and none is missed", () => {
+    const many = 3 * Memory.SUCCESSES + 1
+    const log = Array.from({ length: many }, (_, i) => success(`res_${i}`, `key_${i}`, 0)).flat()
+    const { memory } = fold(opened, granted("a", 9), ...log)
+    expect([memory.recorded, memory.forgotten]).toEqual([many, 2 * Memory.SUCCESSES])
+    for (let i = 0; i < many; i++) {
+      const [before, after] = [i, i + 1].map((since) => Memory.attempt(memory, { hash: `key_${i}`, since }, 0)?._tag)
+      expect([before, after]).toEqual(i < memory.forgotten ? ["stale", after] : ["succeeded", "succeeded"])
+      if (i < memory.forgotten) expect(after).toBe(i + 1 < memory.forgotten ? "stale" : undefined)
+    }
   })
 
   test("is free again on a quiet account once the reply store has forgotten it too", () => {
     account(...open, succeeded("res_1", { a: 3 }))
-      .when(Decisions.reserve(call("res_2", 3, { key: key("another", 24 * 60 * MINUTE) })), 24 * 60 * MINUTE)
+      .when(Decisions.reserve(call("res_2", 3, { key: key("another", 1) })), 24 * 60 * MINUTE)
       .thenState(available(3, 24 * 60 * MINUTE))
   })
 })
@@ -584,8 +608,8 @@ describe("time", () => {
     account(granted("a", many), ...holds)
       .when(Decisions.applyDue, many)
       .thenState((state) => {
-        expect(HashMap.size(state.holds)).toBe(0)
-        expect(Lots.left(state.lots)).toBe(many)
+        expect(HashMap.size(state.purse.holds)).toBe(0)
+        expect(Lots.left(state.purse.lots)).toBe(many)
         expect(state.nothingDueBefore).toBe(Number.MAX_SAFE_INTEGER)
       })
   })
@@ -727,10 +751,10 @@ describe("debt", () => {
     account(...inDebt)
       .when(Decisions.refund(charge, "goodwill", credits(2)))
       .then([refunded("res_1", { a: 2 }, { stage: "settled", reason: "goodwill", claimed: parts({ a: 2 }) })])
-      .thenState((state) => expect([Account.debt(state), Lots.left(state.lots)]).toStrictEqual([3, 0]))
+      .thenState((state) => expect([Account.debt(state), Lots.left(state.purse.lots)]).toStrictEqual([3, 0]))
     account(...inDebt, granted("b", 4), repaid("b", 4))
       .when(Decisions.refund(charge, "goodwill"))
-      .thenState((state) => expect([Account.debt(state), Lots.left(state.lots)]).toStrictEqual([0, 4]))
+      .thenState((state) => expect([Account.debt(state), Lots.left(state.purse.lots)]).toStrictEqual([0, 4]))
   })
 
   test("is repaid by a hold that fell back to a paid lot at that instant, though the lot has expired since", () => {
@@ -882,7 +906,7 @@ describe("what happened elsewhere cannot happen here", () => {
     expect(leak).not.toHaveProperty("lifetime")
     account(...hold)
       .when(Decisions.applyDue, 1_000)
-      .thenState((state) => expect(HashMap.size(state.holds)).toBe(0))
+      .thenState((state) => expect(HashMap.size(state.purse.holds)).toBe(0))
   })
 
   test("a burst spends no credit twice: check and hold are one decision", () => {
@@ -913,7 +937,7 @@ describe("what happened elsewhere cannot happen here", () => {
     account(granted("free", 2, { source: "promotion" }), granted("paid", 9), reserved("res_1", { free: 2, paid: 1 }))
       .when(Decisions.release("res_1", "service_error"))
       .thenState((state) =>
-        expect(state.lots.map(({ lotId, left }) => [lotId, left])).toStrictEqual([
+        expect(state.purse.lots.map(({ lotId, left }) => [lotId, left])).toStrictEqual([
           ["free", 2],
           ["paid", 9]
         ])

@@ -1,6 +1,6 @@
 /** The ledger beside its oracle, over thousands of scripts. `MILLRACE_SOAK` multiplies the runs. */
 import assert from "node:assert/strict"
-import { Account, AccountEvent, AccountSnapshot, Decisions } from "@millrace/core"
+import { Account, AccountEvent, AccountSnapshot, Decisions, Lots } from "@millrace/core"
 import { Equal, Schema } from "effect"
 import fc from "fast-check"
 import { describe, expect, test } from "vitest"
@@ -25,6 +25,12 @@ const snapshots = AccountSnapshot.accountSnapshots.state
 const encode = Schema.encodeSync(snapshots)
 const decode = Schema.decodeUnknownSync(snapshots)
 const restored = (account: Account.Account): Account.Account => decode(JSON.parse(JSON.stringify(encode(account))))
+
+/** The same account, but for successes that one of them may have forgotten: it says so, and both come to the same snapshot. */
+const agree = (some: Account.Account, all: Account.Account): boolean =>
+  Equal.equals({ ...some, memory: 0 }, { ...all, memory: 0 }) &&
+  some.memory.forgotten >= all.memory.forgotten &&
+  Equal.equals(AccountSnapshot.save(some), AccountSnapshot.save(all))
 
 const recorded = (book: Book) => book.log.map((logged) => ({ stream: "account-1", ...logged }))
 
@@ -141,11 +147,12 @@ describe("the state of an account", () => {
           const book = new Book()
           for (const { at, command } of steps) book.tell(command, at)
           const cut = where % (book.log.length + 1)
-          const snapshot = restored(fold(book.log.slice(0, cut)))
-          assert.ok(Equal.equals(snapshot, fold(book.log.slice(0, cut))))
+          const there = fold(book.log.slice(0, cut))
+          const snapshot = restored(there)
+          assert.ok(agree(snapshot, there))
           const resumed = book.log.slice(cut).reduce((account, { at, event }) => Account.Account.evolve(account, event, at), snapshot)
-          assert.ok(Equal.equals(resumed, book.account))
-          assert.ok(Equal.equals(restored(book.account), book.account))
+          assert.ok(agree(resumed, book.account))
+          assert.ok(agree(restored(book.account), book.account))
         }),
         runs(300)
       )
@@ -211,7 +218,7 @@ describe("the invariants", () => {
             fc.pre(entry.event._tag === "CreditReserved")
             log[i] = {
               ...entry,
-              event: { ...entry.event, amount: Account.debt({ ...Account.initial, debts: [...entry.event.lots, ...entry.event.lots] }) }
+              event: { ...entry.event, amount: Lots.total([...entry.event.lots, ...entry.event.lots]) }
             }
             break
           case "earlier":

@@ -30,10 +30,10 @@ describe("postings", () => {
           expect(entries.every(({ amount }) => amount !== 0)).toBe(true)
           for (const { account, amount } of entries) balances.set(account, (balances.get(account) ?? 0) + amount)
           account = Account.Account.evolve(account, event, at)
-          const owed = account.lots.reduce<number>((sum, lot) => sum + lot.claimed, Account.debt(account))
+          const owed = account.purse.lots.reduce<number>((sum, lot) => sum + lot.claimed, Account.debt(account))
           expect([balances.get(available) ?? 0, balances.get(held) ?? 0, balances.get(receivable) ?? 0]).toEqual([
-            0 - account.lots.reduce((sum, lot) => sum + lot.left, 0),
-            0 - account.lots.reduce((sum, lot) => sum + lot.held, 0),
+            0 - account.purse.lots.reduce((sum, lot) => sum + lot.left, 0),
+            0 - account.purse.lots.reduce((sum, lot) => sum + lot.held, 0),
             owed
           ])
         }

@@ -1,6 +1,7 @@
 /** Credits of an account: granted, refunded, clawed back. */
 
-import { Credits, Decisions, History, Ledger, Lots, lotIdOfPayment, newLotId } from "@millrace/core"
+import { Credits, Decisions, History, Ledger, Lots, lotIdOfPayment, newLotId, type PaidGrant, Payments } from "@millrace/core"
+import type { Aggregate } from "@millrace/event-sourcing"
 import { Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import * as Administration from "../Administration.ts"
@@ -9,6 +10,32 @@ import * as Output from "../Output.ts"
 
 const { account, by, reason, store } = Administration
 const { json } = Output
+
+const grantPaid = Effect.fnUntraced(function* (
+  account: string,
+  terms: Omit<PaidGrant, "paymentRef">,
+  given: Option.Option<string>,
+  metadata: Aggregate.Metadata
+) {
+  if (Option.isNone(given)) {
+    return yield* Effect.fail(new CommandFailed(`--source ${terms.source} needs --payment-ref: the payment it was bought with`))
+  }
+  const paymentRef = given.value
+  const granted = yield* Payments.use((payments) => payments.grant(account, { ...terms, paymentRef }, metadata))
+  return { lotId: lotIdOfPayment(paymentRef), granted }
+})
+
+const grantUnpaid = Effect.fnUntraced(function* (
+  account: string,
+  terms: Omit<Decisions.Grant, "lotId">,
+  paymentRef: Option.Option<string>,
+  metadata: Aggregate.Metadata
+) {
+  if (Option.isSome(paymentRef)) return yield* Effect.fail(new CommandFailed("--payment-ref goes with --source topup or subscription"))
+  const ledger = yield* Ledger
+  const lotId = yield* newLotId
+  return { lotId, granted: yield* ledger.execute(account, Decisions.grant({ ...terms, lotId }), metadata) }
+})
 
 const grant = Command.make(
   "grant",
@@ -28,24 +55,13 @@ const grant = Command.make(
   },
   ({ account, amount, source, expiresAt, paymentRef, store, json, ...flags }) =>
     Effect.gen(function* () {
-      if (Lots.isPaid(source) !== Option.isSome(paymentRef)) {
-        return yield* Effect.fail(
-          new CommandFailed(
-            Lots.isPaid(source)
-              ? `--source ${source} needs --payment-ref: the payment it was bought with`
-              : "--payment-ref goes with --source topup or subscription"
-          )
-        )
-      }
-      const ledger = yield* Ledger
-      const lotId = Option.isSome(paymentRef) ? lotIdOfPayment(paymentRef.value) : yield* newLotId
-      const owner = Option.isSome(paymentRef) ? yield* History.accountOfLot(lotId) : undefined
-      if (owner !== undefined && owner !== account) {
-        return yield* Effect.fail(new CommandFailed(`that payment bought credits for ${owner} already`))
-      }
-      const terms = { lotId, amount, source, expiresAt: Option.getOrNull(expiresAt), paymentRef: Option.getOrNull(paymentRef) }
-      const { state, at } = yield* ledger.execute(account, Decisions.grant(terms), Administration.metadata("credits grant", flags))
-      yield* Output.print(json, { lot: lotId, balance: Credits.toDecimal(Lots.available(state.lots, at)) })
+      const metadata = Administration.metadata("credits grant", flags)
+      const terms = { amount, expiresAt: Option.getOrNull(expiresAt) }
+      const { lotId, granted } =
+        source === "topup" || source === "subscription"
+          ? yield* grantPaid(account, { ...terms, source }, paymentRef, metadata)
+          : yield* grantUnpaid(account, { ...terms, source }, paymentRef, metadata)
+      yield* Output.print(json, { lot: lotId, balance: Credits.toDecimal(Lots.available(granted.state.purse.lots, granted.at)) })
     }).pipe(Effect.provide(Administration.layer(store)))
 ).pipe(
   Command.withDescription("Grant credits: they count with the account's next call"),
@@ -83,11 +99,11 @@ const refund = Command.make(
         reservation,
         account: history.accountId,
         refunded: given?._tag === "Refunded" ? Credits.toDecimal(given.amount) : 0,
-        balance: Credits.toDecimal(Lots.available(state.lots, at))
+        balance: Credits.toDecimal(Lots.available(state.purse.lots, at))
       })
     }).pipe(Effect.provide(Administration.layer(store)))
 ).pipe(
-  Command.withDescription("Give back what a call was charged, or some of it, as goodwill"),
+  Command.withDescription("Refund what a call was charged, or some of it, as goodwill"),
   Command.withExamples([
     { command: "millrace credits refund --reservation res_01M7YKD46JCP6VGMKADN3JSPJP --amount 0.5", description: "Half a credit of it" }
   ])
@@ -117,7 +133,7 @@ const clawBack = Command.make(
         lot,
         account: accountId,
         clawedBack: taken?._tag === "CreditsClawedBack" ? Credits.toDecimal(taken.amount) : 0,
-        balance: Credits.toDecimal(Lots.available(state.lots, at))
+        balance: Credits.toDecimal(Lots.available(state.purse.lots, at))
       })
     }).pipe(Effect.provide(Administration.layer(store)))
 ).pipe(

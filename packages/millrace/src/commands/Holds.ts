@@ -25,8 +25,8 @@ const list = Command.make("list", { store: Administration.store, json: Output.js
         }
       })
     )
-    const holds = [...accounts].flatMap(([account, { holds }]) =>
-      [...HashMap.entries(holds)].map(([reservation, hold]) => {
+    const holds = [...accounts].flatMap(([account, { purse }]) =>
+      [...HashMap.entries(purse.holds)].map(([reservation, hold]) => {
         const due = hold.expiresAt ?? hold.acceptBy
         return {
           reservation,

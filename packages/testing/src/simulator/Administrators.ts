@@ -33,7 +33,7 @@ export const act = <Op extends Operation.Any>(office: Office<Op>, random: Seeded
     const up = hosts.filter((host) => host.isUp)
     const host = up[random.below(Math.max(1, up.length))]
     if (host === undefined) return Effect.void
-    const paidLots = witness.states(accountId).at(-1)?.paidLots
+    const paidLots = witness.states(accountId).at(-1)?.purse.paidLots
     const lots = namesIn(paidLots)
     const clawedBack = paidLots === undefined ? [] : namesIn(HashMap.filter(paidLots, (lot) => lot.clawedBack > 0))
     const lotId = lots[random.below(Math.max(1, lots.length))] ?? "lot_none"

@@ -250,7 +250,10 @@ const insufficient = ({ intent: { accountId }, told, startedAt, floor }: Call, {
   const end = told.at + faults.skew
   for (let revision = first; revision <= last; revision++) {
     const state = witness.stateAt(accountId, revision)
-    const due = [...state.lots.map(({ expiresAt }) => expiresAt), ...[...HashMap.values(state.holds)].map(({ expiresAt }) => expiresAt)]
+    const due = [
+      ...state.purse.lots.map(({ expiresAt }) => expiresAt),
+      ...[...HashMap.values(state.purse.holds)].map(({ expiresAt }) => expiresAt)
+    ]
     const instants = [startedAt, end, ...due.filter((at) => typeof at === "number" && at >= startedAt && at <= end)]
     // The ledger's clock never runs back behind its last event
     if (instants.some((at) => typeof at === "number" && availableAt(state, Math.max(at, places[revision]?.at ?? 0)) === error.available))
@@ -259,7 +262,7 @@ const insufficient = ({ intent: { accountId }, told, startedAt, floor }: Call, {
   wrong(`is told that there are ${error.available}, which there never were`)
 }
 
-const availableAt = (state: Account.Account, at: number): number => Lots.available(Decisions.asOf(state, at).lots, at)
+const availableAt = (state: Account.Account, at: number): number => Lots.available(Decisions.asOf(state, at).purse.lots, at)
 
 /** Under one key, what is answered within a day is one success, to the byte. */
 const keys = (calls: ReadonlyArray<Call>, ledgers: Ledgers, report: Report): void => {

@@ -123,4 +123,4 @@ export const isRecoverable = (operation: Any): boolean => operation._tag === "Ca
 
 /** What can be spent: credits that are due to expire by now are gone, whether or not that was written. */
 export const available = ({ state, at }: Aggregate.Current<Account> | Committed): Credits.Credits =>
-  Lots.available(Decisions.asOf(state, at).lots, at)
+  Lots.available(Decisions.asOf(state, at).purse.lots, at)

@@ -1,7 +1,7 @@
 /** Ends a hold that is due, for a call whose process died or whose release the store did not take. */
 import type { Aggregate, StateStore } from "@millrace/event-sourcing"
 import { Effect } from "effect"
-import { get } from "../../ledger/Account.ts"
+import { hold as openHold } from "../../ledger/Account.ts"
 import * as Decisions from "../../ledger/Decisions.ts"
 import type { VaultFailure } from "../../vault/Vault.ts"
 import type { Any } from "../../work/Operation.ts"
@@ -19,7 +19,7 @@ export const recover = Effect.fnUntraced(function* <E extends OperationError, R>
   reservationId: string
 ): Effect.fn.Return<void, E | Aggregate.Failure | StateStore.StateUnavailable | VaultFailure, R> {
   const { state, revision, at } = yield* ledger.read(accountId)
-  const hold = get(state.holds, reservationId)
+  const hold = openHold(state, reservationId)
   if (hold?.recoverable !== true) return yield* Effect.asVoid(ledger.execute(accountId, Decisions.applyDue))
   // The call may still run, here or at another host
   if (hold.expiresAt !== undefined && hold.expiresAt > at) return

@@ -3,10 +3,10 @@
  * says nothing yet: the account, or the job that the call became, says whether it counts.
  */
 import type { Aggregate } from "@millrace/event-sourcing"
-import { Duration, Effect, HashMap } from "effect"
+import { Duration, Effect } from "effect"
 import * as Credits from "../../Credits.ts"
 import { idOf as jobIdOf } from "../../jobs/Job.ts"
-import { type Account, outcome } from "../../ledger/Account.ts"
+import { type Account, hold as openHold, outcome } from "../../ledger/Account.ts"
 import * as Decisions from "../../ledger/Decisions.ts"
 import type { Any } from "../../work/Operation.ts"
 import type { OperationError } from "../../work/OperationError.ts"
@@ -26,24 +26,30 @@ import {
 } from "./Call.ts"
 import type { Services } from "./Services.ts"
 
-export type Needs = Pick<Services, "ledger" | "replies" | "jobs" | "vault" | "clock">
+export type Needs = Pick<Services, "ledger" | "replies" | "jobs" | "vault">
 
 // the key
 
 /** The key of a call, to be looked up now. */
 export const keyOf = (
-  needs: Needs,
+  needs: Pick<Needs, "ledger" | "vault">,
   { accountId }: Pick<Caller, "accountId">,
   { key, request }: NonNullable<Caller["idempotency"]>
-): Effect.Effect<Key> => {
-  const hash = needs.vault.hmac("idempotency-key", `${accountId}\n${key}`)
-  const fingerprint = needs.vault.hmac("request-fingerprint", request)
-  return marked(needs, accountId, { hash, fingerprint })
-}
+): Key =>
+  marked(needs, accountId, {
+    hash: needs.vault.hmac("idempotency-key", `${accountId}\n${key}`),
+    fingerprint: needs.vault.hmac("request-fingerprint", request)
+  })
 
-/** The key, to be looked up anew. */
-export const marked = ({ clock }: Needs, _accountId: string, key: Pick<Key, "hash" | "fingerprint">): Effect.Effect<Key> =>
-  Effect.sync(() => ({ ...key, lookedUpAt: clock.currentTimeMillisUnsafe() }))
+/**
+ * The key, to be looked up anew. What the account has recorded is taken before the lookup, so that the hold can tell whether the account
+ * knows all that came after it: see `Memory.ts`.
+ */
+export const marked = ({ ledger }: Pick<Needs, "ledger">, accountId: string, { fingerprint, hash }: Omit<Key, "since">): Key => ({
+  hash,
+  fingerprint,
+  since: ledger.recorded(accountId)
+})
 
 // finding
 
@@ -118,7 +124,7 @@ const reservationEnd = Effect.fnUntraced(function* (
   { reservationId, revision }: StoredReply
 ): Effect.fn.Return<End, Aggregate.Failure> {
   const account = Decisions.asOf(state, at)
-  if (HashMap.has(account.holds, reservationId)) return OPEN
+  if (openHold(account, reservationId) !== undefined) return OPEN
   const end = outcome(account, reservationId) ?? (yield* ledger.ending(accountId, reservationId, revision))
   return end !== undefined && "charged" in end ? counts(end.charged) : OVER
 })

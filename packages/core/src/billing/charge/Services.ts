@@ -1,5 +1,5 @@
 /** What the steps of a charge use. Each step takes the part that it needs. */
-import { Clock, Effect, Schedule, type Scope } from "effect"
+import { Effect, Schedule, type Scope } from "effect"
 import { Jobs } from "../../jobs/Jobs.ts"
 import { Ledger } from "../../ledger/Ledger.ts"
 import { Vault } from "../../vault/Vault.ts"
@@ -18,7 +18,6 @@ export interface Services {
   readonly jobs: Jobs["Service"]
   readonly breaker: CircuitBreaker["Service"]
   readonly perform: Perform.Perform
-  readonly clock: Clock.Clock
   /** Of the layer: work in the background lives as long. */
   readonly scope: Scope.Scope
   /** What happens to a success whose hold has ended: its result is withheld, or charged under a new reservation. */
@@ -35,7 +34,6 @@ export const make = Effect.fnUntraced(function* (late: Services["late"]) {
     jobs: yield* Jobs,
     breaker: yield* CircuitBreaker,
     perform: yield* Perform.make,
-    clock: yield* Clock.Clock,
     scope: yield* Effect.scope,
     late
   }

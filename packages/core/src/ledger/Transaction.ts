@@ -1,32 +1,33 @@
 /**
- * What every decision shares: it first applies what is due by now, and ends by what follows of itself: credits that came back into
- * expired lots, debt that paid lots can repay.
+ * The events of one decision, as they add up. A transaction first expires what is due by now. It ends with what follows of itself:
+ * credits that came back into expired lots are written off or granted anew, and paid lots repay debt.
  */
 import { Result } from "effect"
 import * as Credits from "../Credits.ts"
+import { bare } from "../Ids.ts"
 import type { Timestamp } from "../Timestamp.ts"
 import { Account, debt, expiresByItself, type Hold } from "./Account.ts"
 import type { AccountEvent, RefundReason } from "./AccountEvent.ts"
 import * as Lots from "./Lots.ts"
 
 /**
- * Credits that come back into an expired lot through our failure become a lot that lives this long, milliseconds, unless their hold
- * says another. Never to be changed: it is what every hold means that says nothing.
+ * How long credits live, in milliseconds, that our failure brings back into an expired lot: they become a new lot. A hold may name another
+ * lifetime. This constant must never change, because it applies to every recorded hold that names none.
  */
 export const ADJUSTMENT_LIFETIME = 7 * 24 * 3_600_000
 
-/** Events as they are decided, and the account as if they had happened. */
-export class Draft {
+/** The events decided so far, and the account as if they had happened. */
+export class Transaction {
   readonly events: Array<AccountEvent> = []
   readonly now: Timestamp
   #account: Account
-  /** How many of the events are in `#account`: most decisions make one, and never ask what it led to. */
+  /** How many of the events `#account` includes. Most decisions add one event and do not ask for the account again. */
   #folded = 0
   #mayOwe: boolean
 
   constructor(account: Account, now: Timestamp) {
     this.#account = account
-    this.#mayOwe = account.debts.length > 0
+    this.#mayOwe = account.purse.debts.length > 0
     this.now = now
     if (now >= account.nothingDueBefore) this.#applyDue()
   }
@@ -42,12 +43,13 @@ export class Draft {
     if (event._tag === "CreditsClawedBack" || (event._tag === "OperationSucceeded" && event.owed !== undefined)) this.#mayOwe = true
   }
 
-  done(): Result.Result<ReadonlyArray<AccountEvent>> {
+  /** The events, for the log. */
+  commit(): Result.Result<ReadonlyArray<AccountEvent>> {
     this.#repayDebt(this.now)
     return Result.succeed(this.events)
   }
 
-  /** In order of due time; at one instant lots before holds, so that what is held is not lost to an expiry that comes with it. */
+  /** In order of due time. At one instant lots expire before holds, so a hold that ends with its lot counts as returned to an expired lot. */
   #applyDue(): void {
     for (const { at, reservationId, hold } of lapsed(this.account, this.now)) {
       this.#expireLots(at)
@@ -57,17 +59,17 @@ export class Draft {
     this.#expireLots(this.now)
   }
 
-  /** Also of lots that came back, or into being, with a hold before. */
+  /** Includes lots that an earlier hold's end refilled or created. */
   #expireLots(until: Timestamp): void {
     for (;;) {
       // Sorted by expiry
-      const lot = this.account.lots.find(({ left }) => left > 0)
+      const lot = this.account.purse.lots.find(({ left }) => left > 0)
       if (lot === undefined || lot.expiresAt === null || lot.expiresAt > until) return
       this.add({ _tag: "LotExpired", lotId: lot.lotId, amount: lot.left, dueAt: lot.expiresAt })
     }
   }
 
-  /** Gives a whole hold back. */
+  /** Returns a whole hold to its lots. `dueAt`: the instant of its expiry, where it expired. */
   release(reservationId: string, hold: Hold, reason: RefundReason, dueAt?: Timestamp): void {
     const claimed = this.#claimedOf(hold.lots)
     this.add({
@@ -82,11 +84,11 @@ export class Draft {
     })
     const at = dueAt ?? this.now
     this.expireReturned(Lots.without(hold.lots, claimed), bare(reservationId), renewal(reason, hold.adjustmentLifetime), at)
-    // At its own instant: by now the lot may have expired, and the debt would stay
+    // At the instant of the release: by now the lot may have expired, and could not repay the debt
     this.#repayDebt(at)
   }
 
-  /** Charges the first `charged` of a hold and gives the rest back. */
+  /** Charges the first `charged` of a hold and returns the rest to its lots. */
   capture(reservationId: string, hold: Hold, charged: Credits.Credits, quantity: number, replyHash: string): void {
     const [lots, rest] = Lots.split(hold.lots, charged)
     const claimed = this.#claimedOf(rest)
@@ -101,20 +103,23 @@ export class Draft {
       ...(claimed.length === 0 ? {} : { claimed }),
       ...(owed.length === 0 ? {} : { owed })
     })
-    // Less was done than was asked: our failure
+    // Less was done than was asked, which counts as our failure
     this.expireReturned(Lots.without(rest, claimed), bare(reservationId), hold.adjustmentLifetime ?? ADJUSTMENT_LIFETIME, this.now)
   }
 
-  /** What came back into a lot that has expired is written off, and granted anew for `lifetime` if there is one: once for each `name`. */
+  /**
+   * Writes off credits that came back into an expired lot, and grants them anew for `lifetime` milliseconds if that is given. The new lots
+   * are named after `name`, which says what brought the credits back.
+   */
   expireReturned(parts: Lots.LotParts, name: string, lifetime: number | undefined, at: Timestamp): void {
     parts.forEach(({ lotId, amount }, i) => {
-      const lot = Lots.find(this.account.lots, lotId)
+      const lot = Lots.find(this.account.purse.lots, lotId)
       if (lot === undefined || lot.expiresAt === null || lot.expiresAt > at) return
       this.add({ _tag: "LotExpired", lotId, amount, dueAt: lot.expiresAt })
       if (lifetime === undefined) return
       this.add({
         _tag: "CreditsGranted",
-        lotId: `lot_${name}_${i}`,
+        lotId: this.#unusedLotId(`lot_${name}`, i),
         amount,
         source: "adjustment",
         priority: lot.priority,
@@ -124,12 +129,20 @@ export class Draft {
     })
   }
 
+  /** The first id that no live lot has: where the account's time stands still, one name may come again. */
+  #unusedLotId(prefix: string, from: number): string {
+    for (let i = from; ; i++) {
+      const lotId = `${prefix}_${i}`
+      if (Lots.find(this.account.purse.lots, lotId) === undefined) return lotId
+    }
+  }
+
   /** Of credits released now, what a clawback has claimed of their lots. */
   #claimedOf(released: Lots.LotParts): Lots.LotParts {
     return this.#mapLots(released, (lot, amount) => Math.min(amount, lot.claimed))
   }
 
-  /** Of what is captured, what a clawback had claimed and can no longer hope to see released. */
+  /** Of what is captured, what a clawback had claimed and no other hold on the lot can still release. */
   #owedOf(hold: Lots.LotParts, rest: Lots.LotParts): Lots.LotParts {
     return this.#mapLots(hold, (lot, amount) => {
       const claimed = lot.claimed - Math.min(Lots.amountOf(rest, lot.lotId), lot.claimed)
@@ -140,7 +153,7 @@ export class Draft {
   #mapLots(parts: Lots.LotParts, amountOf: (lot: Lots.Lot, amount: Credits.Credits) => number): Lots.LotParts {
     const found: Array<Lots.LotPart> = []
     for (const { lotId, amount } of parts) {
-      const lot = Lots.find(this.account.lots, lotId)
+      const lot = Lots.find(this.account.purse.lots, lotId)
       if (lot === undefined || lot.claimed === 0) continue
       const part = amountOf(lot, amount)
       if (part > 0) found.push({ lotId, amount: Credits.of(part) })
@@ -148,9 +161,9 @@ export class Draft {
     return found
   }
 
-  /** Debt is repaid by paid lots, in the order in which they would be used. */
+  /** Paid lots repay debt, in the order in which they would be used. */
   #repayDebt(at: Timestamp): void {
-    for (const lot of this.#mayOwe ? this.account.lots : []) {
+    for (const lot of this.#mayOwe ? this.account.purse.lots : []) {
       const owed = debt(this.account)
       if (owed === 0) return
       if (!Lots.isPaid(lot.source) || lot.left === 0 || Lots.isExpired(lot, at)) continue
@@ -159,14 +172,11 @@ export class Draft {
   }
 }
 
-/** An id without its prefix. */
-export const bare = (id: string): string => id.slice(id.indexOf("_") + 1)
-
-/** How long credits live anew that come back into an expired lot: not at all where the caller gave them up. */
+/** How long credits live that come back into an expired lot, milliseconds. Undefined where the caller cancelled: then they expire. */
 export const renewal = (reason: RefundReason, lifetime: number = ADJUSTMENT_LIFETIME): number | undefined =>
   reason === "cancelled" ? undefined : lifetime
 
-/** A hold that is over, or without one a trial. */
+/** An expired hold, or without `hold` an expired trial slot. */
 interface Lapsed {
   readonly at: Timestamp
   readonly reservationId: string
@@ -176,7 +186,7 @@ interface Lapsed {
 /** In order of due time; at one instant holds before trials. */
 const lapsed = (account: Account, now: Timestamp): ReadonlyArray<Lapsed> => {
   const all: Array<Lapsed> = []
-  for (const [reservationId, hold] of account.holds)
+  for (const [reservationId, hold] of account.purse.holds)
     if (expiresByItself(hold) && hold.expiresAt <= now) all.push({ at: hold.expiresAt, reservationId, hold })
   for (const [reservationId, at] of account.trial.open) if (at <= now) all.push({ at, reservationId })
   return all.sort(byTime)
@@ -185,13 +195,13 @@ const lapsed = (account: Account, now: Timestamp): ReadonlyArray<Lapsed> => {
 const byTime = (a: Lapsed, b: Lapsed): number =>
   a.at - b.at || Number(a.hold === undefined) - Number(b.hold === undefined) || (a.reservationId < b.reservationId ? -1 : 1)
 
-/** What is due at `now` and not yet written: the same pure step that opens every decision, for balances as of an instant. */
+/** The events that are due at `now` and not yet written. Every decision begins with them. */
 export const expireDue = (account: Account, now: Timestamp): ReadonlyArray<AccountEvent> => {
-  const draft = new Draft(account, now)
-  draft.done()
-  return draft.events
+  const transaction = new Transaction(account, now)
+  transaction.commit()
+  return transaction.events
 }
 
-/** The account as it truly is at `now`, whether or not what is due was written. */
+/** The account as of `now`: with what is due by then, written or not. */
 export const asOf = (account: Account, now: Timestamp): Account =>
   now < account.nothingDueBefore ? account : expireDue(account, now).reduce((state, event) => Account.evolve(state, event, now), account)

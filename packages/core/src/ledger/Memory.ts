@@ -1,0 +1,179 @@
+/**
+ * What an account remembers of calls that ended, so that a command sent again finds its outcome and an idempotency key runs once.
+ *
+ * Two stores together know every success under an idempotency key. The reply store has each reply before the account records the success,
+ * and keeps it for a day. The account remembers the newest successes. The rule between them uses counts and no clock:
+ *
+ * 1. A caller takes `recorded`, the number of successes that the account has recorded, from any state of the account that it knows.
+ * 2. Then it looks into the reply store. Every success up to that number has a reply there, so the caller finds it.
+ * 3. Then it reserves, with that number as `since`. The account knows every success after that number, unless it has forgotten one of
+ *    them (`forgotten > since`). Then the lookup is stale, and the caller starts again.
+ *
+ * So the account may forget at any time, by count and by age, and no key runs twice: it only answers more often that a lookup is stale.
+ */
+import { HashMap } from "effect"
+import type * as Credits from "../Credits.ts"
+import type { Timestamp } from "../Timestamp.ts"
+import type { AccountEvent, EventOf, RefundReason } from "./AccountEvent.ts"
+import * as Generations from "./Generations.ts"
+import { get } from "./Get.ts"
+
+/** How a reservation ended. */
+export type Outcome =
+  | { readonly _tag: "succeeded"; readonly charged: Credits.Credits }
+  | { readonly _tag: "refunded"; readonly reason: RefundReason }
+
+/** A success under an idempotency key. */
+export interface KeyedSuccess {
+  /** Its place among the successes that the account recorded, from 1. */
+  readonly number: number
+  readonly reservationId: string
+  readonly fingerprint: string
+  readonly at: Timestamp
+}
+
+export interface Memory {
+  /** How the newest reservations ended: by reservation. */
+  readonly outcomes: Generations.Generations<Outcome>
+  /** Open holds by idempotency key. */
+  readonly openKeys: HashMap.HashMap<string, string>
+  /** The newest successes by idempotency key. */
+  readonly successes: Generations.Generations<KeyedSuccess>
+  /** How many successes under an idempotency key the account has recorded. */
+  readonly recorded: number
+  /** How many of these, counted from the first, it may have forgotten. */
+  readonly forgotten: number
+  /** When the newer generation of successes began, and how many successes were recorded before it. */
+  readonly generation: { readonly since: Timestamp; readonly recorded: number }
+}
+
+/** Outcomes in a generation. */
+export const OUTCOMES = 100
+/**
+ * Successes in a generation. While 1,024 callers wait for an account, some thousands of calls may end between a caller's lookup and its
+ * reservation: with fewer here, lookups would often be stale.
+ */
+export const SUCCESSES = 2_048
+/** A generation of successes also ends at this age, milliseconds. */
+export const KEY_MEMORY = 10 * 60_000
+/** The newest successes that a snapshot holds: 64 of 150 characters each are 10 kB. */
+export const SAVED_SUCCESSES = 64
+
+export const initial: Memory = {
+  outcomes: Generations.empty(),
+  openKeys: HashMap.empty(),
+  successes: Generations.empty(),
+  recorded: 0,
+  forgotten: 0,
+  generation: { since: 0, recorded: 0 }
+}
+
+// questions
+
+/** How a reservation ended; undefined when it is open, unknown or forgotten. */
+export const outcome = ({ outcomes }: Memory, reservationId: string): Outcome | undefined => Generations.get(outcomes, reservationId)
+
+export interface Key {
+  readonly hash: string
+  /** Differs whenever the request does. */
+  readonly fingerprint: string
+  /** What {@link Memory.recorded} was before the caller looked into the reply store. */
+  readonly since: number
+}
+
+/** What became of earlier attempts under a key: undefined when a new attempt may run. */
+export type Attempt =
+  | { readonly _tag: "running"; readonly reservationId: string }
+  | ({ readonly _tag: "succeeded" } & KeyedSuccess)
+  | { readonly _tag: "stale" }
+
+/**
+ * Earlier attempts under a key. A success that the caller's lookup must have shown frees the key when its reply is gone, for replies are
+ * kept for a day; but not in its first ten minutes, in case that the reply store lost it.
+ */
+export const attempt = (memory: Memory, { hash, since }: Omit<Key, "fingerprint">, now: Timestamp): Attempt | undefined => {
+  const running = get(memory.openKeys, hash)
+  if (running !== undefined) return { _tag: "running", reservationId: running }
+  const success = Generations.get(memory.successes, hash)
+  if (success !== undefined && (success.number > since || now - success.at < KEY_MEMORY)) return { _tag: "succeeded", ...success }
+  return memory.forgotten > since ? { _tag: "stale" } : undefined
+}
+
+// evolve
+
+/** The hold that an event ends, as far as it matters here. */
+interface KeyedHold {
+  readonly keyHash?: string
+  readonly fingerprint?: string
+}
+
+/** The memory after an event. `hold` is the one that the event ends. */
+export const evolve = (memory: Memory, event: AccountEvent, hold: KeyedHold | undefined, at: Timestamp): Memory => {
+  switch (event._tag) {
+    case "CreditReserved": {
+      const { keyHash, reservationId } = event
+      return keyHash === undefined ? memory : { ...memory, openKeys: HashMap.set(memory.openKeys, keyHash, reservationId) }
+    }
+    case "OperationSucceeded":
+      return recordSuccess(ended(memory, event.reservationId, hold, { _tag: "succeeded", charged: event.charged }), event, hold, at)
+    case "Refunded":
+      return event.stage === "settled" ? memory : ended(memory, event.reservationId, hold, { _tag: "refunded", reason: event.reason })
+    default:
+      return memory
+  }
+}
+
+const ended = (memory: Memory, reservationId: string, hold: KeyedHold | undefined, outcome: Outcome): Memory => ({
+  ...memory,
+  outcomes: Generations.addWithin(OUTCOMES, memory.outcomes, reservationId, outcome),
+  openKeys: hold?.keyHash === undefined ? memory.openKeys : HashMap.remove(memory.openKeys, hold.keyHash)
+})
+
+const recordSuccess = (memory: Memory, event: EventOf<"OperationSucceeded">, hold: KeyedHold | undefined, at: Timestamp): Memory => {
+  if (hold?.keyHash === undefined) return memory
+  const { fingerprint = "", keyHash } = hold
+  const before = isOver(memory, at) ? forgetOlder(memory, at) : memory
+  const number = memory.recorded + 1
+  const success: KeyedSuccess = { number, reservationId: event.reservationId, fingerprint, at }
+  return { ...before, successes: Generations.add(before.successes, keyHash, success), recorded: number }
+}
+
+const isOver = ({ generation, successes }: Memory, at: Timestamp): boolean =>
+  HashMap.size(successes.newer) >= SUCCESSES || at - generation.since >= KEY_MEMORY
+
+const forgetOlder = ({ generation, recorded, successes, ...rest }: Memory, at: Timestamp): Memory => {
+  const begun = { since: at, recorded }
+  return at - generation.since < 2 * KEY_MEMORY
+    ? { ...rest, successes: Generations.turn(successes), recorded, forgotten: generation.recorded, generation: begun }
+    : { ...rest, successes: Generations.empty(), recorded, forgotten: recorded, generation: begun }
+}
+
+// snapshots
+
+/** What a snapshot holds of a memory. */
+export interface Saved extends Pick<Memory, "outcomes" | "openKeys" | "recorded" | "forgotten"> {
+  /** In the order in which they were recorded. */
+  readonly successes: ReadonlyArray<readonly [keyHash: string, success: KeyedSuccess]>
+}
+
+/**
+ * What a snapshot holds of a memory: of the successes the newest {@link SAVED_SUCCESSES}, as far as they are from the last ten minutes
+ * before the newest. It depends on the events alone, not on where generations began, so all hosts and the audit save the same.
+ */
+export const save = ({ outcomes, openKeys, recorded, successes }: Memory): Saved => {
+  const newest: Array<readonly [string, KeyedSuccess]> = []
+  let last = 0
+  for (const entry of Generations.toMap(successes)) {
+    if (entry[1].number > recorded - SAVED_SUCCESSES) newest.push(entry)
+    last = Math.max(last, entry[1].at)
+  }
+  const saved = newest.filter(([, { at }]) => last - at < KEY_MEMORY).sort(([, a], [, b]) => a.number - b.number)
+  return { outcomes, openKeys, recorded, forgotten: (saved[0]?.[1].number ?? recorded + 1) - 1, successes: saved }
+}
+
+/** The memory that a snapshot holds. */
+export const restore = ({ successes, ...saved }: Saved): Memory => ({
+  ...saved,
+  successes: { newer: HashMap.fromIterable(successes), older: HashMap.empty() },
+  generation: { since: successes[0]?.[1].at ?? 0, recorded: saved.forgotten }
+})

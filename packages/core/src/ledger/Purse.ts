@@ -1,0 +1,200 @@
+/**
+ * The credits of an account: lots, what calls hold of them, and what is owed. Amounts in thousandths of a credit.
+ *
+ * Bounded by what is live: lots with anything left or held, open holds, debts. Two things stay for ever, each a few characters: the
+ * terms of every paid lot, so that a repeated payment notice grants nothing and a chargeback finds its lot; and the amount refunded of a
+ * charge, so that no charge is refunded twice.
+ */
+import { HashMap } from "effect"
+import * as Credits from "../Credits.ts"
+import type { Timestamp } from "../Timestamp.ts"
+import type { AccountEvent, EventOf } from "./AccountEvent.ts"
+import { get } from "./Get.ts"
+import * as Lots from "./Lots.ts"
+
+export interface Hold extends Omit<EventOf<"CreditReserved">, "_tag" | "reservationId"> {
+  readonly reservedAt: Timestamp
+}
+
+/** A lot that was paid for, whether or not anything of it is left. */
+export interface PaidLot extends Lots.LotTerms {
+  readonly granted: Credits.Credits
+  readonly clawedBack: Credits.Credits
+  readonly grantedAt: Timestamp
+  readonly paymentRef: string | null
+}
+
+export interface Purse {
+  /** In the order in which they are used. */
+  readonly lots: ReadonlyArray<Lots.Lot>
+  /** Open holds by reservation. */
+  readonly holds: HashMap.HashMap<string, Hold>
+  readonly paidLots: HashMap.HashMap<string, PaidLot>
+  /** Clawed back and not repaid, by the lot it was clawed back from, oldest first. */
+  readonly debts: Lots.LotParts
+  /** What was refunded of settled charges, by reservation. */
+  readonly refunds: HashMap.HashMap<string, Credits.Credits>
+}
+
+export const initial: Purse = {
+  lots: [],
+  holds: HashMap.empty(),
+  paidLots: HashMap.empty(),
+  debts: [],
+  refunds: HashMap.empty()
+}
+
+// questions
+
+/** Credits owed: more than zero stops every priced call. */
+export const debt = ({ debts }: Pick<Purse, "debts">): Credits.Credits => Lots.total(debts)
+
+/** Whether the ledger itself ends this hold at its expiry; others are ended by recovery or by their job. */
+export const expiresByItself = (hold: Hold): hold is Hold & { readonly expiresAt: Timestamp } =>
+  hold.expiresAt !== undefined && hold.recoverable === undefined
+
+/** When the first lot expires that has anything left; undefined when none does. */
+export const nextLotExpiry = ({ lots }: Purse): Timestamp | undefined => {
+  // Sorted by expiry
+  for (const lot of lots) if (lot.left > 0) return lot.expiresAt ?? undefined
+  return undefined
+}
+
+// evolve
+
+export const evolve = (purse: Purse, event: AccountEvent, at: Timestamp): Purse => {
+  switch (event._tag) {
+    case "CreditsGranted":
+      return granted(purse, event, at)
+    case "CreditReserved":
+      return reserved(purse, event, at)
+    case "OperationSucceeded":
+      return captured(purse, event)
+    case "Refunded":
+      return event.stage === "reserved" ? released(purse, event) : refunded(purse, event)
+    case "LotExpired":
+      return { ...purse, lots: Lots.adjust(purse.lots, event.lotId, { left: -event.amount }) }
+    case "CreditsClawedBack":
+      return clawedBack(purse, event)
+    case "DebtRepaid":
+      return {
+        ...purse,
+        lots: Lots.adjust(purse.lots, event.lotId, { left: -event.amount }),
+        debts: Lots.split(purse.debts, event.amount)[1]
+      }
+    case "ClawbackReversed":
+      return clawbackReversed(purse, event)
+    default:
+      return purse
+  }
+}
+
+const granted = (purse: Purse, event: EventOf<"CreditsGranted">, at: Timestamp): Purse => {
+  const { lotId, amount, source, priority, expiresAt, paymentRef } = event
+  const lot = { lotId, source, priority, expiresAt, grantedAt: at, left: amount, held: Credits.zero, claimed: Credits.zero }
+  const lots = Lots.insert(purse.lots, lot)
+  if (!Lots.isPaid(source)) return { ...purse, lots }
+  const paid: PaidLot = { granted: amount, clawedBack: Credits.zero, source, priority, expiresAt, grantedAt: at, paymentRef }
+  return { ...purse, lots, paidLots: HashMap.set(purse.paidLots, lotId, paid) }
+}
+
+const reserved = (purse: Purse, event: EventOf<"CreditReserved">, at: Timestamp): Purse => {
+  const { _tag, reservationId, ...call } = event
+  let lots = purse.lots
+  for (const { lotId, amount } of event.lots) lots = Lots.adjust(lots, lotId, { left: -amount, held: amount })
+  return { ...purse, lots, holds: HashMap.set(purse.holds, reservationId, { ...call, reservedAt: at }) }
+}
+
+/** A hold was charged, in part or in whole; the rest goes back to its lots. */
+const captured = (purse: Purse, event: EventOf<"OperationSucceeded">): Purse => {
+  const { reservationId, claimed = [], owed = [] } = event
+  let lots = purse.lots
+  for (const { lotId, amount } of holdOf(purse, reservationId).lots) {
+    const taken = Lots.amountOf(claimed, lotId)
+    const back = amount - Lots.amountOf(event.lots, lotId) - taken
+    lots = Lots.adjust(lots, lotId, { held: -amount, left: back, claimed: -taken - Lots.amountOf(owed, lotId) })
+  }
+  return { ...purse, lots, holds: HashMap.remove(purse.holds, reservationId), debts: owe(purse.debts, owed) }
+}
+
+/** A hold went back to its lots. */
+const released = (purse: Purse, event: EventOf<"Refunded">): Purse => {
+  const { reservationId, claimed = [] } = event
+  holdOf(purse, reservationId)
+  let lots = purse.lots
+  for (const { lotId, amount } of event.lots) {
+    const taken = Lots.amountOf(claimed, lotId)
+    lots = Lots.adjust(lots, lotId, { held: -amount, left: amount - taken, claimed: -taken })
+  }
+  return { ...purse, lots, holds: HashMap.remove(purse.holds, reservationId) }
+}
+
+/** A charge went back to its lots. */
+const refunded = (purse: Purse, event: EventOf<"Refunded">): Purse => {
+  const { reservationId, amount, claimed = [] } = event
+  let { lots, debts } = purse
+  for (const { lotId, amount } of Lots.without(event.lots, claimed)) {
+    const terms = event.revived?.find((lot) => lot.lotId === lotId) ?? get(purse.paidLots, lotId)
+    lots = returnTo(lots, lotId, amount, terms)
+  }
+  for (const part of claimed) debts = Lots.without(debts, [part])
+  const before = get(purse.refunds, reservationId) ?? Credits.zero
+  return { ...purse, lots, debts, refunds: HashMap.set(purse.refunds, reservationId, Credits.of(before + amount)) }
+}
+
+const clawedBack = (purse: Purse, event: EventOf<"CreditsClawedBack">): Purse => {
+  const { lotId, amount, fromAvailable, fromHeld, debt } = event
+  return {
+    ...purse,
+    lots: Lots.adjust(purse.lots, lotId, { left: -fromAvailable, claimed: fromHeld }),
+    paidLots: changeClawedBack(purse, lotId, amount),
+    debts: owe(purse.debts, [{ lotId, amount: debt }])
+  }
+}
+
+const clawbackReversed = (purse: Purse, event: EventOf<"ClawbackReversed">): Purse => {
+  const { lotId, amount, toHeld, toDebt, toAvailable } = event
+  const lots = Lots.adjust(purse.lots, lotId, { claimed: -toHeld })
+  return {
+    ...purse,
+    lots: toAvailable > 0 ? returnTo(lots, lotId, toAvailable, get(purse.paidLots, lotId)) : lots,
+    paidLots: changeClawedBack(purse, lotId, -amount),
+    debts: Lots.without(purse.debts, [{ lotId, amount: toDebt }])
+  }
+}
+
+/** Returns credits to a lot. A lot that was used up is there again, under the terms of its grant. */
+const returnTo = (
+  lots: ReadonlyArray<Lots.Lot>,
+  lotId: string,
+  amount: Credits.Credits,
+  terms: (Lots.LotTerms & { readonly grantedAt: Timestamp }) | undefined
+): ReadonlyArray<Lots.Lot> => {
+  if (Lots.find(lots, lotId) !== undefined) return Lots.adjust(lots, lotId, { left: amount })
+  if (terms === undefined) throw new Error(`Lot ${lotId} is not known`)
+  const { source, priority, expiresAt, grantedAt } = terms
+  return Lots.insert(lots, { lotId, source, priority, expiresAt, grantedAt, left: amount, held: Credits.zero, claimed: Credits.zero })
+}
+
+const changeClawedBack = (purse: Purse, lotId: string, by: number): Purse["paidLots"] =>
+  HashMap.modify(purse.paidLots, lotId, (lot) => ({ ...lot, clawedBack: Credits.of(lot.clawedBack + by) }))
+
+const owe = (debts: Lots.LotParts, more: Lots.LotParts): Lots.LotParts => {
+  let sum = debts
+  for (const { lotId, amount } of more) {
+    if (amount === 0) continue
+    const before = Lots.amountOf(sum, lotId)
+    sum =
+      before === 0
+        ? [...sum, { lotId, amount }]
+        : sum.map((part) => (part.lotId === lotId ? { lotId, amount: Credits.of(before + amount) } : part))
+  }
+  return sum
+}
+
+/** The hold that an event ends. Decisions end only open holds, so a log without it was not written by this code. */
+const holdOf = (purse: Purse, reservationId: string): Hold => {
+  const hold = get(purse.holds, reservationId)
+  if (hold === undefined) throw new Error(`Reservation ${reservationId} is not open`)
+  return hold
+}
