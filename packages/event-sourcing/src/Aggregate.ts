@@ -93,6 +93,11 @@ export interface Aggregate<State, Event> {
   ) => Effect.Effect<Committed<State, Event>, E | Failure>
   /** The stream as it is now, by whomever it was written. */
   readonly read: (id: string) => Effect.Effect<Current<State>, Failure>
+  /**
+   * The newest durable state in memory, which may be older than what the store holds. Undefined when the stream is not in memory.
+   * Synchronous, and does not keep the stream in memory: for hints and measurements, never for a decision.
+   */
+  readonly known: (id: string) => State | undefined
   /** The streams that this host refuses at present, for `/ready`. */
   readonly refused: () => ReadonlyArray<StreamRefused>
   /** Streams in memory. */
@@ -467,6 +472,7 @@ export const make = Effect.fnUntraced(function* <State, Event extends { readonly
   const aggregate: Aggregate<State, Event> = {
     execute,
     read,
+    known: (id) => (recent.get(id) ?? older.get(id))?.durable?.state,
     refused: () => [...refusals.values()],
     live: () => new Set([...recent.keys(), ...older.keys()]).size
   }

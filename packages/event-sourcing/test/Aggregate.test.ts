@@ -413,6 +413,37 @@ describe("a stream in memory", () => {
   )
 
   testing(
+    "is known without a question to the store, as it was when this host last saw it",
+    Effect.gen(function* () {
+      const store = FaultyEventStore.make(yield* EventStore)
+      const [host, other] = [yield* over(store, { idleAfter: "1 minute" }), yield* over(store)]
+      expect(host.known("x")).toBeUndefined()
+      yield* host.execute("x", pay("1", 1))
+      yield* other.execute("x", pay("2", 2))
+      const calls = store.trace.length
+      expect([host.known("x")?.total, other.known("x")?.total, host.known("y")]).toEqual([1, 3, undefined])
+      expect([store.trace.length, host.live()]).toEqual([calls, 1])
+      yield* host.read("x")
+      expect(host.known("x")?.total).toBe(3)
+      yield* TestClock.adjust("3 minutes")
+      expect(host.known("x")).toBeUndefined()
+    })
+  )
+
+  testing(
+    "is known without what the store has not confirmed yet",
+    Effect.gen(function* () {
+      const host = yield* over(slow(yield* EventStore, 1_000))
+      const paying = yield* Effect.forkChild(host.execute("x", pay("1", 1)))
+      yield* pass(500)
+      expect(host.known("x")?.total).toBe(0)
+      yield* pass(500)
+      yield* Fiber.join(paying)
+      expect(host.known("x")?.total).toBe(1)
+    })
+  )
+
+  testing(
     "stays while a command is on its way, however long that takes",
     Effect.gen(function* () {
       const memory = yield* EventStore
