@@ -8,7 +8,6 @@
  */
 import { Array, Cause, Clock, type Duration, Effect, Exit, Random, Result, Schedule, Scheduler, Schema, Stream } from "effect"
 import type { Decide, Decider } from "./Decider.ts"
-import * as EventCodec from "./EventCodec.ts"
 import { EventIds } from "./EventIds.ts"
 import {
   type Appended,
@@ -133,7 +132,7 @@ export const make = Effect.fnUntraced(function* <State, Event extends { readonly
   const clock = yield* Clock.Clock
   const tick = (yield* Scheduler.Scheduler).makeDispatcher()
   const run = Effect.runForkWith(yield* Effect.context<never>())
-  const codec = EventCodec.make(decider)
+  const { codec } = decider
   const refusals = new Map<string, StreamRefused>()
   let closed = false
 

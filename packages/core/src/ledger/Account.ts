@@ -5,7 +5,7 @@
  * Bounded: it keeps open holds, lots with anything left, the terms of paid lots, late refunds, and outcomes for retries.
  */
 
-import type { Decider } from "@millrace/event-sourcing"
+import { type Decider, EventCodec } from "@millrace/event-sourcing"
 import { HashMap, Option } from "effect"
 import * as Credits from "../Credits.ts"
 import type { Timestamp } from "../Timestamp.ts"
@@ -361,4 +361,9 @@ const rememberKey = (account: Account, keyHash: string, reservationId: string, h
   }
 }
 
-export const Account: Decider<Account, AccountEvent> = { category: "account", events: AccountEvent, initial, evolve }
+export const Account: Decider<Account, AccountEvent> = {
+  category: "account",
+  codec: EventCodec.make(AccountEvent),
+  initial,
+  evolve
+}

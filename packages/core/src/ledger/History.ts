@@ -3,7 +3,7 @@
  * index, passing over what does not so much as mention what is sought: for operators and auditors, not for calls.
  */
 
-import { EventCodec, EventStore, StreamName } from "@millrace/event-sourcing"
+import { EventStore, StreamName } from "@millrace/event-sourcing"
 import { Effect, Stream } from "effect"
 import { Account } from "./Account.ts"
 import type { AccountEvent, EventOf } from "./AccountEvent.ts"
@@ -15,7 +15,7 @@ export interface ReservationHistory {
   readonly events: ReadonlyArray<{ readonly recorded: EventStore.RecordedEvent; readonly event: AccountEvent }>
 }
 
-const codec = EventCodec.make(Account)
+const { codec } = Account
 
 const mentions = (text: string) =>
   Effect.gen(function* () {
@@ -51,11 +51,13 @@ export const reservations = (
     return first?.event._tag === "CreditReserved" ? [{ accountId: StreamName.id(first.recorded.stream), hold: first.event, events }] : []
   })
 
+const GRANTS = codec.typesOf(["CreditsGranted"])
+
 /** The account that a lot was granted to. */
 export const accountOfLot = (lotId: string): Effect.Effect<string | undefined, EventStore.StoreUnavailable, EventStore.EventStore> =>
   Effect.map(mentions(JSON.stringify(lotId)), (events) => {
     const grant = events.find(({ type, data }) => {
-      if (type !== "CreditsGranted") return false
+      if (!GRANTS.has(type)) return false
       const event = codec.decode(type, data)
       return event._tag === "CreditsGranted" && event.lotId === lotId
     })

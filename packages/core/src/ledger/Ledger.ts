@@ -1,7 +1,7 @@
 /** The ledger: accounts as they are decided on, asked for, and looked back at. */
 
 import type { Decide } from "@millrace/event-sourcing"
-import { Aggregate, EventCodec, EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
+import { Aggregate, EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
 import { Clock, Context, Duration, Effect, HashMap, Layer, Schema, Stream } from "effect"
 import type * as Credits from "../Credits.ts"
 import * as Metrics from "../observability/Metrics.ts"
@@ -69,7 +69,7 @@ export class Ledger extends Context.Service<
     Layer.effect(Ledger, make(options))
 }
 
-const codec = EventCodec.make(Account)
+const { codec } = Account
 
 /** The account, at an instant. */
 export const balanceOf = (accountId: string, account: Account, at: Timestamp): Balance => {
