@@ -189,20 +189,24 @@ export class Snapshots<State> {
     snapshot.triedAt = revision
     const { savedAt } = snapshot
     let chars: number | undefined
-    const note = (reason: string) => {
-      this.unsaved.set(name, { stream: name, revision, savedAt, chars, reason })
-    }
+    const note = (reason: string) =>
+      Effect.suspend(() => {
+        const isKnown = this.unsaved.has(name)
+        this.unsaved.set(name, { stream: name, revision, savedAt, chars, reason })
+        return isKnown ? Effect.void : Effect.logWarning(`No snapshot of ${name} was stored at its event ${revision}: ${reason}`)
+      })
     return Effect.suspend(() => {
       const data = this.#encode({ state, hash, at })
       chars = data.length
       const factor = Math.ceil(chars / SNAPSHOT_CHARS)
-      if (factor > MAX_SNAPSHOT_FACTOR) return Effect.sync(() => note("too large"))
+      if (factor > MAX_SNAPSHOT_FACTOR)
+        return note(`its state has ${chars} characters, at most ${MAX_SNAPSHOT_FACTOR * SNAPSHOT_CHARS} are stored`)
       if ((revision - savedAt) / this.#every < factor) return Effect.void
       return Effect.map(this.#store.saveSnapshot(this.#nameOf(name), { revision, data }), () => {
         snapshot.savedAt = Math.max(snapshot.savedAt, revision)
         this.unsaved.delete(name)
       })
-    }).pipe(Effect.catchCause((cause) => Effect.sync(() => note(chars === undefined ? "the state cannot be encoded" : reasonOf(cause)))))
+    }).pipe(Effect.catchCause((cause) => note(chars === undefined ? "its state cannot be encoded" : reasonOf(cause))))
   }
 
   #nameOf(name: StreamName.StreamName): StreamName.StreamName {

@@ -62,6 +62,8 @@ export class Ledger extends Context.Service<
     ) => Effect.Effect<EventOf<"OperationSucceeded"> | EventOf<"Refunded"> | undefined, Aggregate.Failure>
     /** Accounts that this host refuses at present. */
     readonly refused: () => ReadonlyArray<Aggregate.StreamRefused>
+    /** Accounts in memory whose newest snapshot could not be stored. */
+    readonly unsaved: () => ReadonlyArray<Aggregate.Unsaved>
   }
 >()("@millrace/core/ledger/Ledger") {
   /** An `adjustmentLifetime` that is none, or longer than a century, is a defect. */
@@ -174,8 +176,9 @@ const make = Effect.fnUntraced(function* ({ adjustmentLifetime: lifetime = Decis
     return (yield* Stream.runCollect(ends))[0]
   })
 
-  const { read, refused } = accounts
-  return Ledger.of({ execute, read, balance, giveBack, adjustmentLifetime, ending, refused })
+  const { read, refused, unsaved } = accounts
+  yield* Metrics.unsavedStreams(() => unsaved().length)
+  return Ledger.of({ execute, read, balance, giveBack, adjustmentLifetime, ending, refused, unsaved })
 })
 
 /** Holds that the ledger does not end by itself though they are past their time: recovery's work, or an audit's finding. */
