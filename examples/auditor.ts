@@ -7,7 +7,7 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { Audit, Head, type Report } from "@millrace/audit"
 import { Account, Credits, Decisions, Lots } from "@millrace/core"
-import { EventCodec, EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
+import { EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
 import { SqliteEventStore } from "@millrace/event-store-sqlite"
 import { Effect, Schema, Stream } from "effect"
 
@@ -29,7 +29,7 @@ export const visit = (filename: string, headFile: string): Promise<Findings> =>
 /** Each account's fold, and then what is due by now: no table of balances is asked, for there is none. */
 const balances = Effect.gen(function* () {
   const log = yield* EventStore.EventStore
-  const codec = EventCodec.make(Account.Account)
+  const { codec } = Account.Account
   const accounts = new Map<string, Account.Account>()
   yield* Stream.runForEach(log.readAll(EventStore.start), (event) =>
     Effect.sync(() => {

@@ -1,13 +1,13 @@
 /** Long logs, made fast: what charges would have written, sealed and appended in large batches. */
 import { Account, type AccountEvent, Credits, newAccountId } from "@millrace/core"
-import { EventCodec, EventStore, HashChain, StreamName, uuidv7 } from "@millrace/event-sourcing"
+import { EventStore, HashChain, StreamName, uuidv7 } from "@millrace/event-sourcing"
 import { Array, Effect } from "effect"
 
 /** About `events` events of settled charges over `accounts` accounts, each charge half a credit. */
 export const write = (events: number, accounts: number) =>
   Effect.gen(function* () {
     const store = yield* EventStore.EventStore
-    const codec = EventCodec.make(Account.Account)
+    const { codec } = Account.Account
     const nextId = uuidv7()
     const now = Date.now()
     const at = new Date(now).toISOString()

@@ -5,7 +5,7 @@
  */
 import { fileURLToPath } from "node:url"
 import { Account, AccountEvent, AccountSnapshot, Credits, Decisions, Lots } from "@millrace/core"
-import { Aggregate, EventStore, HashChain, MemoryEventStore, StreamName } from "@millrace/event-sourcing"
+import { Aggregate, EventCodec, EventStore, HashChain, MemoryEventStore, StreamName } from "@millrace/event-sourcing"
 import { PostgresEventStore } from "@millrace/event-store-postgres"
 import { Context, Effect, Exit, Fiber, Layer, Logger, Result, Schema, SchemaGetter, type Scope, Stream } from "effect"
 import * as fc from "fast-check"
@@ -28,7 +28,7 @@ type Next = Account.Account & { readonly tier: string }
 
 const Next = {
   category: Account.Account.category,
-  events: NextEvent,
+  codec: EventCodec.make(NextEvent),
   initial: { ...Account.initial, tier: "standard" },
   evolve: (state: Next, event: NextEvent, at: number): Next =>
     event._tag === "AccountTierSet" ? { ...state, tier: event.tier } : { ...Account.Account.evolve(state, event, at), tier: state.tier }

@@ -8,7 +8,6 @@
 import { Account, Job } from "@millrace/core"
 import { EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
 import { Clock, Effect, Stream } from "effect"
-import { accountCodec } from "./AccountCodec.ts"
 import { AccountReplay } from "./AccountReplay.ts"
 import { type Category, coreCategories } from "./Categories.ts"
 import * as Head from "./Head.ts"
@@ -201,7 +200,7 @@ class Pass {
         other?.(recorded.type, recorded.data, this.#millis, recorded.position)
         return other !== undefined
       }
-      const event = accountCodec.decode(recorded.type, recorded.data)
+      const event = Account.Account.codec.decode(recorded.type, recorded.data)
       const unique = uniqueName(recorded.stream, event)
       if (unique !== undefined && this.uniques.add(...unique.parts)) this.suspects.set(unique.parts.join(""), unique.rule)
       if (!account.next(event, this.#millis, this.#prices, this.jobs, say)) return false
@@ -285,6 +284,8 @@ const checkOverdue = Effect.fnUntraced(function* ({ jobs, latest, problems, stre
   }
 })
 
+const RESERVED = Account.Account.codec.typesOf(["CreditReserved"])
+
 /** Where reservations were made: states do not remember positions. */
 const placesOf = Effect.fnUntraced(function* (stream: StreamName.StreamName, reservationIds: { readonly has: (id: string) => boolean }) {
   const store = yield* EventStore.EventStore
@@ -293,9 +294,10 @@ const placesOf = Effect.fnUntraced(function* (stream: StreamName.StreamName, res
     Stream.runForEachArray((events) =>
       Effect.sync(() => {
         for (const event of events) {
-          if (event.type !== "CreditReserved") continue
-          const { reservationId } = JSON.parse(event.data)
-          if (reservationIds.has(reservationId)) places.set(reservationId, { position: event.position, stream })
+          if (!RESERVED.has(event.type)) continue
+          const decoded = Account.Account.codec.decode(event.type, event.data)
+          if (decoded._tag === "CreditReserved" && reservationIds.has(decoded.reservationId))
+            places.set(decoded.reservationId, { position: event.position, stream })
         }
       })
     )

@@ -1,7 +1,7 @@
 /** How streams other than accounts are replayed: an event that its decider does not know or cannot fold is a problem. */
 
 import { ApiKey, EmailClaim, Job, PaymentClaim, PricePlan } from "@millrace/core"
-import { type Decider, EventCodec, type StreamName } from "@millrace/event-sourcing"
+import type { Decider, StreamName } from "@millrace/event-sourcing"
 import type { JobBook } from "./JobBook.ts"
 import type { Prices } from "./Prices.ts"
 import type { Replay, Say } from "./Replay.ts"
@@ -20,7 +20,7 @@ export const category = <State, Event extends { readonly _tag: string }>(
   decider: Decider<State, Event>,
   learn?: (event: Event) => void
 ): Category => {
-  const codec = EventCodec.make(decider)
+  const { codec } = decider
   return {
     name: decider.category,
     begin: () => {

@@ -1,6 +1,6 @@
 /** The jobs of the log as far as it was read: what their accounts' money has to agree with. */
 import { type Account, Job } from "@millrace/core"
-import { EventCodec, StreamName } from "@millrace/event-sourcing"
+import { StreamName } from "@millrace/event-sourcing"
 import type { Replay, Say } from "./Replay.ts"
 
 /** What one job came to, which is all that is remembered of it once its account has followed. */
@@ -14,7 +14,7 @@ interface Known {
 /** A hold as its account has it now; undefined where it is not open; `unknown` where the account was not replayed to here. */
 export type FindHold = (accountId: string, reservationId: string) => Account.Hold | "unknown" | undefined
 
-const codec = EventCodec.make(Job.Job)
+const { codec } = Job.Job
 
 export class JobBook {
   readonly #jobs = new Map<string, Known>()

@@ -5,7 +5,6 @@
 import { Account, Postings } from "@millrace/core"
 import { EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
 import { Array, Effect, Schema, Stream } from "effect"
-import { accountCodec } from "./AccountCodec.ts"
 import { beancount } from "./journal/Beancount.ts"
 import { csv } from "./journal/Csv.ts"
 import type { Balance, Format, Line, Transaction } from "./journal/Format.ts"
@@ -81,7 +80,7 @@ class Writer {
     const own = this.#accounts.get(recorded.stream)
     const before = own?.state ?? Account.initial
     const at = HashChain.atOf(recorded)
-    const event = accountCodec.decode(recorded.type, recorded.data)
+    const event = Account.Account.codec.decode(recorded.type, recorded.data)
     const postings = Postings.postings(accountId, before, event)
     const state = Account.Account.evolve(before, event, Date.parse(at))
     const date = postings.length === 0 ? (own?.date ?? "") : at.slice(0, 10)

@@ -1,6 +1,6 @@
 /** What an audit says of logs that nobody touched, and of those that hold what this release cannot read. */
 import { AccountEvent, AccountSnapshot, Credits, Decisions, Ledger } from "@millrace/core"
-import type { Decider, EventStore } from "@millrace/event-sourcing"
+import { type Decider, EventCodec, type EventStore } from "@millrace/event-sourcing"
 import { Effect, Schema } from "effect"
 import { describe, expect, it } from "vitest"
 import { type Audit, category, Head, MAX_PROBLEMS_OF_STREAM, Report, WHOLE_LOG } from "../src/index.ts"
@@ -57,7 +57,12 @@ describe("an untouched log", () => {
 
 describe("streams that are not accounts", () => {
   const Noted = Schema.TaggedUnion({ Noted: { text: Schema.String } })
-  const notes: Decider<string, typeof Noted.Type> = { category: "note", events: Noted, initial: "", evolve: (all, { text }) => all + text }
+  const notes: Decider<string, typeof Noted.Type> = {
+    category: "note",
+    codec: EventCodec.make(Noted),
+    initial: "",
+    evolve: (all, { text }) => all + text
+  }
   const events = written([
     ["note-1", "2026-01-01T00:00:00.000Z", { _tag: "Noted", text: "a" }],
     ["note-1", "2026-01-01T00:00:00.000Z", { _tag: "Noted" }],

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { promisify } from "node:util"
 import { Account, Lots } from "@millrace/core"
-import { EventCodec, HashChain, StreamName } from "@millrace/event-sourcing"
+import { HashChain, StreamName } from "@millrace/event-sourcing"
 import { Effect, Stream } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { Journal } from "../src/index.ts"
@@ -20,7 +20,7 @@ const journalOf = (log: Log, format: Journal.FormatName) =>
 
 /** Balances of customers' accounts by the fold alone, in thousandths, debit positive; of those that ever had any credits. */
 const folded = ({ events }: Log): Record<string, number> => {
-  const codec = EventCodec.make(Account.Account)
+  const { codec } = Account.Account
   const states = new Map<string, Account.Account>()
   for (const event of events) {
     if (StreamName.category(event.stream) !== "account") continue

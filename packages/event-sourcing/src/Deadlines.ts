@@ -4,6 +4,9 @@
  * crash: it is acted on again.
  */
 import { Clock, Duration, Effect, Exit, FiberSet, Schema, SchemaTransformation, type Scope, Semaphore } from "effect"
+import type { Decider } from "./Decider.ts"
+import type { Tagged } from "./EventCodec.ts"
+import * as EventHandlers from "./EventHandlers.ts"
 import type { EventStore, RecordedEvent } from "./EventStore.ts"
 import * as Following from "./Following.ts"
 import * as Lease from "./Lease.ts"
@@ -36,6 +39,25 @@ export interface Definition<E = never, R = never> extends Following.Selection {
    */
   readonly onDue: (deadline: Deadline) => Effect.Effect<void, E, R>
 }
+
+export type Schedule = Required<Following.Selection> & Pick<Definition, "schedule">
+
+/** Typed handlers of a decider's events: each returns what its event changes. Spread the result into a {@link Definition}. */
+export const of = <Event extends Tagged>(
+  decider: Pick<Decider<never, Event>, "category" | "codec">,
+  handlers: EventHandlers.Handlers<Event, [], ReadonlyArray<Change>>,
+  options?: EventHandlers.Options<Event>
+): Schedule => {
+  const { categories, dispatch, types } = EventHandlers.of(decider, handlers, options)
+  return { categories, types, schedule: (event) => dispatch(event) ?? [] }
+}
+
+/** The handlers of several deciders as one. */
+export const all = (...schedules: ReadonlyArray<Schedule>): Schedule => ({
+  categories: schedules.flatMap(({ categories }) => categories),
+  types: schedules.flatMap(({ types }) => types),
+  schedule: (event) => schedules.flatMap(({ schedule }) => schedule(event))
+})
 
 export interface Options extends Projection.Options, Lease.Options {
   /** The longest time between two sweeps while anything is open: 30 seconds by default. What falls due in between is not kept waiting. */

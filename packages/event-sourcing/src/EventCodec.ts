@@ -1,25 +1,44 @@
-/** Events to JSON text and back, every version ever written. */
+/** Encodes the events of one stream category as JSON text, and decodes every version that a release ever wrote. */
 import { Schema } from "effect"
-import type { Decider } from "./Decider.ts"
 import * as FieldDecoder from "./FieldDecoder.ts"
 
-/** What the log holds is not known to this release, or is not what its type promises. */
+export interface Tagged {
+  readonly _tag: string
+}
+
+/** The event of this tag in a union of events. */
+export type EventOf<Event extends Tagged, Tag extends Event["_tag"]> = Extract<Event, { readonly _tag: Tag }>
+
+/**
+ * Upcasts by the event type that an earlier release wrote to the log. Each turns the parsed JSON of that type into the encoded form of
+ * a current event. It runs before the current schema decodes the result, so it cannot produce an event that the schema refuses.
+ * A type may keep its name: then the upcast is called for old and new data alike and must tell them apart.
+ */
+export type Upcasts = Readonly<Record<string, (data: Readonly<Record<string, unknown>>) => Tagged>>
+
+/** The event type is unknown to this release, or the data does not fit the type's schema. */
 export class UnreadableEvent extends Error {
   override readonly name = "UnreadableEvent"
 }
 
-export interface EventCodec<Event> {
+export interface EventCodec<Event extends Tagged> {
   readonly encode: (event: Event) => { readonly type: string; readonly data: string }
   /** @throws UnreadableEvent */
   readonly decode: (type: string, data: string) => Event
+  /** The types under which the log may hold events of these tags: the tags themselves and every type that has an upcast. */
+  readonly typesOf: (tags: Iterable<Event["_tag"]>) => ReadonlySet<string>
+  /** The types that an upcast reads. */
+  readonly upcastTypes: ReadonlySet<string>
 }
 
-export const make = <Event extends { readonly _tag: string }>(
-  decider: Pick<Decider<never, Event>, "events" | "versions">
-): EventCodec<Event> => {
-  // Decoding by the flipped schema is encoding
-  const encodeSchema = FieldDecoder.make(Schema.flip(decider.events))
-  const decodeSchema = FieldDecoder.make(decider.events)
+/**
+ * The codec of a category's events. A type that neither `events` nor `upcasts` knows cannot be decoded: its stream is refused, never
+ * skipped.
+ */
+export const make = <Event extends Tagged>(events: Schema.Codec<Event, Tagged>, upcasts: Upcasts = {}): EventCodec<Event> => {
+  const encodeSchema = FieldDecoder.make(Schema.flip(events)) // decoding the flipped schema is encoding
+  const decodeSchema = FieldDecoder.make(events)
+  const upcastTypes = new Set(Object.keys(upcasts))
   return {
     encode: (event) => {
       const { _tag, ...data } = encodeSchema(event)
@@ -28,13 +47,15 @@ export const make = <Event extends { readonly _tag: string }>(
     decode: (type, data) => {
       try {
         const fields = JSON.parse(data)
-        const upcast = decider.versions !== undefined && Object.hasOwn(decider.versions, type) ? decider.versions[type] : undefined
+        const upcast = upcastTypes.has(type) ? upcasts[type] : undefined
         if (upcast !== undefined) return decodeSchema(upcast(fields))
         fields._tag = type
         return decodeSchema(fields)
       } catch (cause) {
         throw new UnreadableEvent(`${type}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause })
       }
-    }
+    },
+    typesOf: (tags) => new Set([...tags, ...upcastTypes]),
+    upcastTypes
   }
 }

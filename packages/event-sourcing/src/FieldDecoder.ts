@@ -5,6 +5,7 @@
  * decoded otherwise than it says, and refusals are its own.
  */
 import { Schema, SchemaAST } from "effect"
+import * as SchemaJITCompiler from "effect/schema/SchemaJITCompiler"
 
 interface Tagged {
   readonly _tag: string
@@ -16,7 +17,10 @@ type Fields = ReadonlyArray<readonly [name: string, decode: (value: unknown) => 
 /** What `Schema.decodeUnknownSync` is, for structs with a tag; of other schemas no more than that. */
 export const make = <Event extends Tagged>(schema: Schema.Codec<Event, Tagged>): ((encoded: Tagged) => Event) => {
   const decode = Schema.decodeUnknownSync(schema)
-  const check = Schema.decodeUnknownSync(Schema.toType(schema))
+  const type = Schema.toType(schema)
+  SchemaJITCompiler.enable(schema.ast)
+  SchemaJITCompiler.enable(type.ast)
+  const check = Schema.decodeUnknownSync(type)
   const fieldsOf = changingFields(schema.ast)
   return (encoded) => {
     const fields = fieldsOf.get(encoded._tag)

@@ -4,6 +4,9 @@
  * it is thrown away whenever it does not fit.
  */
 import { type Duration, Effect, Option, Schema, type Scope, Semaphore, Stream } from "effect"
+import type { Decider } from "./Decider.ts"
+import type { Tagged } from "./EventCodec.ts"
+import * as EventHandlers from "./EventHandlers.ts"
 import { type Batch, EventStore, type Position, type RecordedEvent, type StoreUnavailable, start } from "./EventStore.ts"
 import { follow, insist, type Selection, selects, type Trouble } from "./Following.ts"
 import type { StateStore, StateUnavailable } from "./StateStore.ts"
@@ -20,6 +23,18 @@ export interface Definition<State> extends Selection {
   readonly initial: () => State
   /** Must not throw: if it does, the projection stops at that event. */
   readonly evolve: (state: State, event: RecordedEvent) => State
+}
+
+/**
+ * Typed handlers of a decider's events: each folds its event into the state. Spread the result into a {@link Definition}; events
+ * without a handler leave the state as it is.
+ */
+export const of = <State, Event extends Tagged>(
+  decider: Pick<Decider<never, Event>, "category" | "codec">,
+  handlers: EventHandlers.Handlers<Event, [state: State], State>
+): Required<Selection> & Pick<Definition<State>, "evolve"> => {
+  const { categories, dispatch, types } = EventHandlers.of(decider, handlers)
+  return { categories, types, evolve: (state, event) => dispatch(event, state) ?? state }
 }
 
 export interface Options {

@@ -3,6 +3,9 @@
  * checkpoint, one event at a time, at one host at a time, and never steps over an event: what fails is tried until it is done.
  */
 import { Effect, Schema, type Scope } from "effect"
+import type { Decider } from "./Decider.ts"
+import type { Tagged } from "./EventCodec.ts"
+import * as EventHandlers from "./EventHandlers.ts"
 import { type Batch, start as beginning, EventStore, type Position, position as positionOf, type RecordedEvent } from "./EventStore.ts"
 import { backOff, follow, insist, reasonOf, type Selection, selects, type Trouble } from "./Following.ts"
 import * as Lease from "./Lease.ts"
@@ -18,6 +21,15 @@ export interface Definition<E = never, R = never> extends Selection {
   readonly react: (event: RecordedEvent) => Effect.Effect<void, E, R>
   /** Where it begins when it has no checkpoint yet: with the first event, with the next one, or after a position. */
   readonly start: "beginning" | "now" | Position
+}
+
+/** Typed handlers of a decider's events. Spread the result into a {@link Definition}. */
+export const of = <Event extends Tagged, E = never, R = never>(
+  decider: Pick<Decider<never, Event>, "category" | "codec">,
+  handlers: EventHandlers.Handlers<Event, [], Effect.Effect<void, E, R>>
+): Required<Selection> & Pick<Definition<E, R>, "react"> => {
+  const { categories, dispatch, types } = EventHandlers.of(decider, handlers)
+  return { categories, types, react: (event) => Effect.suspend(() => dispatch(event) ?? Effect.void) }
 }
 
 export interface Options extends Lease.Options {

@@ -7,7 +7,7 @@ import { appendBytes, EventStore, MAX_APPEND_BYTES, type RecordedEvent, StoreUna
 import * as HashChain from "../src/HashChain.ts"
 import * as MemoryEventStore from "../src/MemoryEventStore.ts"
 import { audit, decode, forgetful, logOf, run, skewed } from "./Schedule.ts"
-import { pass } from "./Simulated.ts"
+import { pass, settle } from "./Simulated.ts"
 import { empty, Full, pay, Till, type TillEvent, till } from "./Till.ts"
 
 /** `MILLRACE_SOAK` runs so many times as many. */
@@ -538,21 +538,89 @@ describe("a snapshot", () => {
   )
 
   testing(
-    "that cannot be made or saved keeps nobody waiting",
+    "that cannot be made or saved keeps nobody waiting, and is told of until it is saved",
     Effect.gen(function* () {
       const store = yield* EventStore
-      const failing: Store = { ...store, saveSnapshot: () => Effect.fail(new StoreUnavailable({ reason: "no snapshots" })) }
-      const unsaved = yield* over(failing, { snapshots: { ...snapshots, every: 1 } })
-      yield* unsaved.execute("x", pay("1", 1))
-      yield* unsaved.execute("x", pay("2", 1))
-      const large = yield* over(store, { snapshots: { ...snapshots, every: 1 } })
-      yield* large.execute("x", pay("l".repeat(70_000), 1))
-      expect(yield* store.loadSnapshot(name)).toBeUndefined()
+      let isDown = true
+      const failing: Store = {
+        ...store,
+        saveSnapshot: (...snapshot) =>
+          Effect.suspend(() => (isDown ? Effect.fail(new StoreUnavailable({ reason: "no snapshots" })) : store.saveSnapshot(...snapshot)))
+      }
+      const host = yield* over(failing, { snapshots: { ...snapshots, every: 2 } })
+      yield* host.execute("x", pay("1", 1))
+      expect(host.unsaved()).toEqual([])
+      yield* host.execute("x", pay("2", 1))
+      yield* settle
+      expect(host.unsaved()).toEqual([{ stream: "till-x", revision: 1, savedAt: -1, chars: expect.any(Number), reason: "no snapshots" }])
+      yield* host.execute("y", pay("1", 1, 2))
+      yield* settle
+      expect(host.unsaved().map(({ stream }) => stream)).toEqual(["till-x", "till-y"])
+      isDown = false
+      yield* host.execute("x", pay("3", 1, 2))
+      yield* settle
+      expect(host.unsaved().map(({ stream }) => stream)).toEqual(["till-y"])
+      expect((yield* store.loadSnapshot(name))?.revision).toBe(3)
+      yield* TestClock.adjust("3 minutes")
+      expect([host.live(), host.unsaved()]).toEqual([0, []])
+    })
+  )
+
+  testing(
+    "that cannot be encoded is told of",
+    Effect.gen(function* () {
+      const store = yield* EventStore
       const strict = Till.check(Schema.makeFilter(({ total }) => total < 5))
-      const unmade = yield* over(store, { snapshots: { version: 2, state: strict, every: 1 } })
-      yield* unmade.execute("y", pay("1", 9))
-      expect((yield* unmade.execute("y", pay("2", 1))).state.total).toBe(10)
+      const host = yield* over(store, { snapshots: { version: 2, state: strict, every: 1 } })
+      yield* host.execute("y", pay("1", 9))
+      expect((yield* host.execute("y", pay("2", 1))).state.total).toBe(10)
+      yield* settle
+      expect(host.unsaved()).toEqual([
+        { stream: "till-y", revision: 1, savedAt: -1, chars: undefined, reason: "its state cannot be encoded" }
+      ])
       expect(yield* store.loadSnapshot("tillSnapshot.v2-y")).toBeUndefined()
+    })
+  )
+
+  /** Pays once for so many characters, then `payments` times; the revisions of the snapshots that are saved meanwhile. */
+  const savedOf = (chars: number, payments: number) =>
+    Effect.gen(function* () {
+      const store = yield* EventStore
+      const saved: Array<number> = []
+      const spy: Store = {
+        ...store,
+        saveSnapshot: (name, snapshot) =>
+          Effect.tap(store.saveSnapshot(name, snapshot), () => Effect.sync(() => saved.push(snapshot.revision)))
+      }
+      const host = yield* over(spy, { snapshots })
+      yield* host.execute("x", pay("l".repeat(chars), 1))
+      for (let i = 0; i < payments; i++) yield* Effect.andThen(host.execute("x", pay(`${i}`, 1)), settle)
+      return { host, saved, store: spy }
+    })
+
+  testing(
+    "of a state that is n times as large as usual is saved after n times as many events: a replay reads no more",
+    Effect.gen(function* () {
+      const { host, saved, store } = yield* savedOf(2.5 * Aggregate.SNAPSHOT_CHARS, 30)
+      expect(saved).toEqual([8, 17, 26])
+      expect(host.unsaved()).toEqual([])
+      const read: Array<number | undefined> = []
+      const readStream: Store["readStream"] = (name, options) => {
+        read.push(options?.from)
+        return store.readStream(name, options)
+      }
+      expect((yield* (yield* over({ ...store, readStream }, { snapshots })).read("x")).state).toMatchObject({ total: 31, count: 31 })
+      expect(read).toEqual([26, 27])
+    })
+  )
+
+  testing(
+    "of a state that is too large for any store is not saved, and told of with its size",
+    Effect.gen(function* () {
+      const { host, saved } = yield* savedOf(Aggregate.MAX_SNAPSHOT_FACTOR * Aggregate.SNAPSHOT_CHARS, 60)
+      expect(saved).toEqual([])
+      expect(host.unsaved()).toMatchObject([{ stream: "till-x", revision: 59, savedAt: -1, reason: expect.stringContaining("983040") }])
+      expect(host.unsaved()[0]?.chars).toBeGreaterThan(983_040)
     })
   )
 })

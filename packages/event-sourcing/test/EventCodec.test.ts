@@ -10,16 +10,14 @@ const Event = Schema.Union([
 ])
 type Event = typeof Event.Type
 
-const codec = EventCodec.make<Event>({
-  events: Event,
-  versions: {
-    // Before there were currencies
-    PaidEuros: ({ euros, on }) => ({ _tag: "Paid", amount: Number(euros) * 100, currency: "EUR", on }),
-    // The type was renamed
-    Shut: () => ({ _tag: "Closed" }),
-    Broken: () => ({ _tag: "Paid", amount: "not a number" })
-  }
-})
+const upcasts: EventCodec.Upcasts = {
+  // Before there were currencies
+  PaidEuros: ({ euros, on }) => ({ _tag: "Paid", amount: Number(euros) * 100, currency: "EUR", on }),
+  // The type was renamed
+  Shut: () => ({ _tag: "Closed" }),
+  Broken: () => ({ _tag: "Paid", amount: "not a number" })
+}
+const codec = EventCodec.make(Event, upcasts)
 
 const events = fc.oneof(
   fc.record({

@@ -9,7 +9,6 @@ import { TestClock } from "effect/testing"
 import * as FaultyEventStore from "../../testing/src/FaultyEventStore.ts"
 import * as SeededRandom from "../../testing/src/SeededRandom.ts"
 import * as Aggregate from "../src/Aggregate.ts"
-import * as EventCodec from "../src/EventCodec.ts"
 import { EventIds } from "../src/EventIds.ts"
 import { EventStore, type RecordedEvent, type StoreUnavailable, WrongRevision } from "../src/EventStore.ts"
 import * as HashChain from "../src/HashChain.ts"
@@ -19,7 +18,7 @@ import { empty, Full, LIMIT, pay, Till, type TillEvent, till } from "./Till.ts"
 
 type Store = EventStore["Service"]
 
-const codec = EventCodec.make(till)
+const { codec } = till
 export const decode = ({ type, data }: { readonly type: string; readonly data: string }): TillEvent => codec.decode(type, data)
 
 /** Everything in a stream. */

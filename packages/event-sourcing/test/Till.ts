@@ -1,6 +1,7 @@
 /** A small decider for the tests of the kernel: a till that holds so much and no more. Its stream is `till-{id}`. */
 import { Result, Schema } from "effect"
 import type { Decide, Decider } from "../src/Decider.ts"
+import * as EventCodec from "../src/EventCodec.ts"
 
 export const TillEvent = Schema.Union([
   Schema.TaggedStruct("Paid", { key: Schema.String, amount: Schema.Int }),
@@ -18,7 +19,7 @@ export class Full extends Schema.TaggedError<Full>()("Full", { total: Schema.Int
 
 export const till: Decider<Till, TillEvent> = {
   category: "till",
-  events: TillEvent,
+  codec: EventCodec.make(TillEvent),
   initial: { total: 0, keys: [], count: 0, lastAt: 0 },
   evolve: ({ total, keys, count }, event, at) =>
     event._tag === "Emptied"

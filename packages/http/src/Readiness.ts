@@ -12,6 +12,11 @@ export const Ready = Schema.Struct({
   reasons: Schema.Array(Schema.String),
   /** Streams that this process cannot read: calls that need them get 503, all others are served. */
   refused: Schema.Array(Schema.String),
+  /**
+   * Streams in memory whose newest snapshot could not be stored. A warning only: they are served, but reading them anew takes longer,
+   * which taking this host out of service would not mend.
+   */
+  unsaved: Schema.Array(Schema.String),
   /** Ends the holds of calls that died. */
   recovery: Schema.Struct({
     /** Whether it is this process that does it. */
@@ -96,6 +101,7 @@ const make = Effect.fnUntraced(function* (checks: ReadonlyArray<Check>) {
       status: reasons.length === 0 ? "ready" : "not_ready",
       reasons,
       refused: refused(),
+      unsaved: ledger.unsaved().map(({ stream }) => stream),
       recovery: { leader, caught_up: projection.caughtUp, failing: failing.length },
       ...(ofJobs.jobs === undefined ? {} : { jobs: ofJobs.jobs })
     }

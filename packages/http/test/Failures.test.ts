@@ -1,7 +1,7 @@
 /** Failures that take a store which misbehaves, or a reply that is too long: what the caller is told, and what it costs. */
-import { Account } from "@millrace/core"
+import { Account, Ledger } from "@millrace/core"
 import { EventStore, MemoryEventStore, StreamName } from "@millrace/event-sourcing"
-import { Effect, Fiber, Layer, Stream } from "effect"
+import { Effect, Fiber, Layer, Metric, Result, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { expect } from "vitest"
 import { type Answer, eventually, host, testing } from "./Host.ts"
@@ -33,6 +33,29 @@ testing(
     expect((yield* hosts.call("/api/v1/bin/457173", { headers: whole.bearer })).status).toBe(200)
     const { status, json } = yield* hosts.call("/ready")
     expect([status, json]).toMatchObject([200, { refused: [`account-${broken.accountId}`] }])
+  })
+)
+
+testing(
+  "an account of which no snapshot can be stored is told of, counted, and served",
+  Effect.gen(function* () {
+    const events = Layer.effect(
+      EventStore.EventStore,
+      Effect.map(MemoryEventStore.make, (store) =>
+        EventStore.EventStore.of({ ...store, saveSnapshot: () => Effect.fail(new EventStore.StoreUnavailable({ reason: "disk full" })) })
+      )
+    )
+    const { account, call, run } = yield* host({ events })
+    const { accountId, bearer } = yield* account()
+    const before = yield* call("/ready")
+    expect([before.status, before.json]).toMatchObject([200, { status: "ready", unsaved: [] }])
+    const suspensions = Array.from({ length: 500 }, () => [{ _tag: "AccountSuspended" }, { _tag: "AccountReinstated" }] as const).flat()
+    yield* run(Effect.flatMap(Ledger, (ledger) => ledger.execute(accountId, () => Result.succeed(suspensions))))
+    const after = yield* eventually(call("/ready"), ({ body }) => body.includes(accountId))
+    expect([after.status, after.json]).toMatchObject([200, { status: "ready", reasons: [], unsaved: [`account-${accountId}`] }])
+    const gauges = yield* run(Effect.map(Metric.snapshot, (metrics) => metrics.filter(({ id }) => id === "millrace.streams.unsaved")))
+    expect(gauges).toMatchObject([{ state: { value: 1 } }])
+    expect((yield* call("/api/v1/bin/457173", { headers: bearer })).status).toBe(200)
   })
 )
 

@@ -3,7 +3,7 @@
  * but it can say of what kind that was, and how much there is to look through.
  */
 import { Account, ApiKey, toIso, Unanswered } from "@millrace/core"
-import { EventCodec, EventStore, HashChain, type StateStore, StreamName } from "@millrace/event-sourcing"
+import { EventStore, HashChain, type StateStore, StreamName } from "@millrace/event-sourcing"
 import { Effect, HashMap, Stream } from "effect"
 import type { Manifest } from "./BackupFolder.ts"
 
@@ -14,8 +14,8 @@ export interface Item {
   readonly advice: string
 }
 
-const accountCodec = EventCodec.make(Account.Account)
-const keyCodec = EventCodec.make(ApiKey.ApiKey)
+const accountCodec = Account.Account.codec
+const keyCodec = ApiKey.ApiKey.codec
 
 /** Holds that are open, and keys that are neither revoked nor expired. */
 const openIn = (now: number) =>

@@ -12,7 +12,7 @@
  */
 import assert, { AssertionError } from "node:assert/strict"
 import { inspect } from "node:util"
-import { type Decide, type Decider, EventCodec } from "@millrace/event-sourcing"
+import type { Decide, Decider } from "@millrace/event-sourcing"
 import { Equal, Result } from "effect"
 
 /** An event, and when it was decided: milliseconds since 1970. */
@@ -48,7 +48,7 @@ export const given = <State, Event extends { readonly _tag: string }>(
   decider: Decider<State, Event>,
   events: ReadonlyArray<Event | Dated<Event>>
 ): Given<State, Event> => {
-  const codec = EventCodec.make(decider)
+  const { codec } = decider
   const logged = (event: Event): Event => {
     const { type, data } = codec.encode(event)
     return codec.decode(type, data)

@@ -3,10 +3,9 @@
  * lives again has the terms under which it was granted. An account does not keep what was settled, so these are looked up in its
  * stream once the log was read.
  */
-import type { EventOf, Lots } from "@millrace/core"
+import { Account, type EventOf, type Lots } from "@millrace/core"
 import { EventStore, HashChain, type StreamName } from "@millrace/event-sourcing"
 import { Effect, Stream } from "effect"
-import { accountCodec } from "../AccountCodec.ts"
 import type { Problems } from "../Report.ts"
 import { credits } from "./Rule.ts"
 
@@ -44,6 +43,8 @@ const checkStream = Effect.fnUntraced(function* (
   yield* store.readStream(stream, { limit: last + 1 }).pipe(Stream.runForEachArray((events) => Effect.sync(() => events.forEach(see))))
 })
 
+const TYPES = Account.Account.codec.typesOf(["OperationSucceeded", "CreditsGranted"])
+
 /** What the refunds of one stream are judged by: charges they are about, and the grants of lots. */
 class Past {
   readonly #about: ReadonlySet<string>
@@ -56,8 +57,8 @@ class Past {
   }
 
   learn(recorded: EventStore.RecordedEvent): void {
-    if (recorded.type !== "OperationSucceeded" && recorded.type !== "CreditsGranted") return
-    const event = accountCodec.decode(recorded.type, recorded.data)
+    if (!TYPES.has(recorded.type)) return
+    const event = Account.Account.codec.decode(recorded.type, recorded.data)
     if (event._tag === "CreditsGranted") {
       this.#grants.set(event.lotId, { ...event, grantedAt: Date.parse(HashChain.atOf(recorded)) })
     } else if (event._tag === "OperationSucceeded" && this.#about.has(event.reservationId)) {

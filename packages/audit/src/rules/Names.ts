@@ -4,7 +4,6 @@
  */
 import { Account, type AccountEvent, Lots } from "@millrace/core"
 import { type EventStore, StreamName } from "@millrace/event-sourcing"
-import { accountCodec } from "../AccountCodec.ts"
 
 /** No event is in the log twice, under whatever stream. */
 export const EVENT_ID = "event-id-is-unique"
@@ -35,11 +34,13 @@ export const uniqueName = (stream: string, event: AccountEvent): UniqueName | un
   }
 }
 
+const TYPES = Account.Account.codec.typesOf(["CreditReserved", "CreditsGranted"])
+
 /** The same, of an event as it was recorded. */
 export const readUniqueName = ({ data, stream, type }: EventStore.RecordedEvent): UniqueName | undefined => {
-  const mayHaveOne = (type === "CreditReserved" || type === "CreditsGranted") && StreamName.category(stream) === Account.Account.category
+  const mayHaveOne = TYPES.has(type) && StreamName.category(stream) === Account.Account.category
   try {
-    return mayHaveOne ? uniqueName(stream, accountCodec.decode(type, data)) : undefined
+    return mayHaveOne ? uniqueName(stream, Account.Account.codec.decode(type, data)) : undefined
   } catch {
     // That this event cannot be read is another rule's
     return undefined

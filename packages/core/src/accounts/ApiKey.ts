@@ -7,7 +7,7 @@
  */
 import { hash as digest, timingSafeEqual } from "node:crypto"
 import { crc32 } from "node:zlib"
-import type { Decider, Decision } from "@millrace/event-sourcing"
+import { type Decider, type Decision, EventCodec } from "@millrace/event-sourcing"
 import { Redacted, Result, Schema } from "effect"
 import { Timestamp } from "../Timestamp.ts"
 import type { RandomBytes } from "../vault/RandomBytes.ts"
@@ -108,7 +108,12 @@ const evolve = (key: ApiKey, event: ApiKeyEvent): ApiKey => {
   }
 }
 
-export const ApiKey: Decider<ApiKey, ApiKeyEvent> = { category: "apiKey", events: ApiKeyEvent, initial: { status: "absent" }, evolve }
+export const ApiKey: Decider<ApiKey, ApiKeyEvent> = {
+  category: "apiKey",
+  codec: EventCodec.make(ApiKeyEvent),
+  initial: { status: "absent" },
+  evolve
+}
 
 /** The key as it was issued, when this secret opens it now: neither revoked nor expired. */
 export const admits = (key: ApiKey, secret: string, now: Timestamp): key is { readonly status: "issued" } & Issued => {

@@ -1,5 +1,5 @@
 /** Who an address belongs to: claimed once, for ever, so that one address is one account. Stream `email-{HMAC of the address}`. */
-import type { Decider, Decision } from "@millrace/event-sourcing"
+import { type Decider, type Decision, EventCodec } from "@millrace/event-sourcing"
 import { Result, Schema } from "effect"
 import { AccountId } from "../Ids.ts"
 
@@ -16,7 +16,7 @@ export interface EmailClaim {
 
 export const EmailClaim: Decider<EmailClaim, EmailClaimEvent> = {
   category: "email",
-  events: EmailClaimEvent,
+  codec: EventCodec.make(EmailClaimEvent),
   initial: { accountId: undefined },
   // The first counts
   evolve: (claim, event) => (claim.accountId === undefined ? { accountId: event.accountId } : claim)

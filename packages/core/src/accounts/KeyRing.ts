@@ -2,7 +2,7 @@
  * The keys of all accounts. A key is judged by its own stream, whose end is confirmed at the store for each call: so one that another
  * process issued or revoked a moment ago counts at once.
  */
-import { Aggregate, EventCodec, type EventStore, HashChain, Projection, type StateStore, StreamName } from "@millrace/event-sourcing"
+import { Aggregate, type EventStore, Projection, type StateStore } from "@millrace/event-sourcing"
 import { Clock, Context, Effect, HashMap, Layer, Option, type Redacted, Schema } from "effect"
 import { Ids } from "../Ids.ts"
 import * as Decisions from "../ledger/Decisions.ts"
@@ -13,6 +13,7 @@ import { RandomBytes } from "../vault/RandomBytes.ts"
 import { ofAccount, Vault, type VaultFailure } from "../vault/Vault.ts"
 import {
   ApiKey,
+  type ApiKeyEvent,
   ApiKeyNotFound,
   admits,
   DEFAULT_SCOPES,
@@ -115,30 +116,21 @@ const Keys = Schema.Struct({
 })
 type Keys = typeof Keys.Type
 
-const codec = EventCodec.make(ApiKey)
-
 export const keysByAccount: Projection.Definition<Keys> = {
   name: "keysByAccount",
   version: 1,
-  categories: [ApiKey.category],
   state: Keys,
   initial: () => ({ keys: HashMap.empty(), accounts: HashMap.empty() }),
-  evolve: ({ keys, accounts }, recorded) => {
-    const keyId = StreamName.id(recorded.stream)
-    const at = Date.parse(HashChain.atOf(recorded))
-    const event = codec.decode(recorded.type, recorded.data)
-    switch (event._tag) {
-      case "ApiKeyIssued": {
-        const { accountId, scopes, expiresAt, sealedLabel } = event
-        return {
-          keys: HashMap.set(keys, keyId, { scopes, issuedAt: at, expiresAt, revokedAt: null, sealedLabel }),
-          accounts: HashMap.modifyAt(accounts, accountId, (ids) => Option.some([...Option.getOrElse(ids, () => []), keyId]))
-        }
-      }
-      case "ApiKeyRevoked":
-        return { keys: HashMap.modify(keys, keyId, (key) => ({ ...key, revokedAt: at })), accounts }
-    }
-  }
+  ...Projection.of<Keys, ApiKeyEvent>(ApiKey, {
+    ApiKeyIssued: ({ accountId, scopes, expiresAt, sealedLabel }, { at, id: keyId }, { accounts, keys }) => ({
+      keys: HashMap.set(keys, keyId, { scopes, issuedAt: at, expiresAt, revokedAt: null, sealedLabel }),
+      accounts: HashMap.modifyAt(accounts, accountId, (ids) => Option.some([...Option.getOrElse(ids, () => []), keyId]))
+    }),
+    ApiKeyRevoked: (_, { at, id: keyId }, { accounts, keys }) => ({
+      keys: HashMap.modify(keys, keyId, (key) => ({ ...key, revokedAt: at })),
+      accounts
+    })
+  })
 }
 
 const PURPOSE = "apiKey.label"

@@ -1,5 +1,5 @@
 /** Which account a payment bought credits for: claimed once, for ever. Stream `payment-{hash of the payment's reference}`. */
-import type { Decider, Decision } from "@millrace/event-sourcing"
+import { type Decider, type Decision, EventCodec } from "@millrace/event-sourcing"
 import { Result, Schema } from "effect"
 import { bare, lotIdOfPayment } from "../Ids.ts"
 
@@ -19,7 +19,7 @@ export interface PaymentClaim {
 
 export const PaymentClaim: Decider<PaymentClaim, PaymentClaimEvent> = {
   category: "payment",
-  events: PaymentClaimEvent,
+  codec: EventCodec.make(PaymentClaimEvent),
   initial: { accountId: undefined },
   // The first claim counts
   evolve: (claim, { accountId }) => (claim.accountId === undefined ? { accountId } : claim)

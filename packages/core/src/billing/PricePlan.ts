@@ -3,7 +3,7 @@
  * recompute every charge. Stream `pricePlan-{planId}`; amounts in thousandths of a credit for each unit.
  */
 
-import { Aggregate, type Decider, type Decision, type EventStore } from "@millrace/event-sourcing"
+import { Aggregate, type Decider, type Decision, EventCodec, type EventStore } from "@millrace/event-sourcing"
 import { Clock, Context, Effect, Layer, Result, Schema } from "effect"
 import * as Credits from "../Credits.ts"
 import { Timestamp } from "../Timestamp.ts"
@@ -38,7 +38,7 @@ export type PricePlan = ReadonlyArray<PriceList>
 
 export const PricePlan: Decider<PricePlan, PricePlanEvent> = {
   category: "pricePlan",
-  events: PricePlanEvent,
+  codec: EventCodec.make(PricePlanEvent),
   initial: [],
   evolve: (plan, { version, effectiveAt, prices }) => [...plan, { version, effectiveAt, prices }]
 }

@@ -4,7 +4,7 @@
  * died: that a call costs nothing whose caller was told that nobody knows how it ended.
  */
 
-import { Deadlines, type EventStore, Following, Lease, type StateStore, StreamName } from "@millrace/event-sourcing"
+import { Deadlines, type EventStore, Following, Lease, type StateStore } from "@millrace/event-sourcing"
 import { Clock, Context, Duration, Effect, Layer, type Scope } from "effect"
 import { idOf as jobIdOf } from "../jobs/Job.ts"
 import { Jobs } from "../jobs/Jobs.ts"
@@ -31,14 +31,7 @@ export class Recovery extends Context.Service<
     Layer.effect(Recovery, make(operations, options))
 }
 
-/** What it takes of an event as it is recorded: every charge at this host passes here, so nothing more is decoded. */
-interface HoldFields {
-  readonly reservationId: string
-  readonly operation: string
-  readonly expiresAt?: string
-  readonly stage?: "reserved" | "settled"
-}
-
+/** What a deadline remembers of its hold, as JSON. */
 interface Hold {
   readonly accountId: string
   readonly operation: string
@@ -68,6 +61,17 @@ const keepPromises = Effect.fnUntraced(function* <E, R>(abandon: (call: Unanswer
   }
 })
 
+/** A hold falls due at its expiry; its end clears it. */
+const schedule = Deadlines.of(Account, {
+  CreditReserved: ({ expiresAt, operation, reservationId: key }, { id: accountId }) => {
+    if (expiresAt === undefined) return []
+    const hold: Hold = { accountId, operation }
+    return [{ _tag: "set", key, dueAt: expiresAt, payload: JSON.stringify(hold) }]
+  },
+  OperationSucceeded: ({ reservationId: key }) => [{ _tag: "clear", key }],
+  Refunded: ({ reservationId: key, stage }) => (stage === "reserved" ? [{ _tag: "clear", key }] : [])
+})
+
 const make = <Op extends Operation.Any>(
   operations: ReadonlyArray<Op>,
   options: Deadlines.Options
@@ -86,15 +90,7 @@ const make = <Op extends Operation.Any>(
       {
         name: "holds",
         version: 1,
-        categories: [Account.category],
-        types: ["CreditReserved", "OperationSucceeded", "Refunded"],
-        schedule: ({ data, stream, type }) => {
-          const { expiresAt, operation, reservationId: key, stage }: HoldFields = JSON.parse(data)
-          if (type !== "CreditReserved") return stage === "settled" ? [] : [{ _tag: "clear", key }]
-          if (expiresAt === undefined) return []
-          const hold: Hold = { accountId: StreamName.id(stream), operation }
-          return [{ _tag: "set", key, dueAt: Date.parse(expiresAt), payload: JSON.stringify(hold) }]
-        },
+        ...schedule,
         onDue: ({ key, payload }) => {
           const { accountId, operation }: Hold = JSON.parse(payload)
           return Effect.provideContext(charge.recover(byKey.get(operation), accountId, key), services)

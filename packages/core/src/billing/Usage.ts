@@ -5,7 +5,7 @@
  *
  * What is kept is derived: it is folded anew when it is of another version, or of a log that has another past than it had.
  */
-import { Aggregate, EventCodec, EventStore, HashChain, StateStore, StreamName } from "@millrace/event-sourcing"
+import { Aggregate, EventStore, HashChain, StateStore, StreamName } from "@millrace/event-sourcing"
 import { Clock, Context, Duration, Effect, Layer, Option, PartitionedSemaphore, Schema, Stream } from "effect"
 import * as Credits from "../Credits.ts"
 import { Account } from "../ledger/Account.ts"
@@ -117,8 +117,9 @@ const PAGE = 500
 /** Of all that are asked for at once, so many are folded at a time. */
 const FOLDING = 4
 
-const codec = EventCodec.make(Account)
-const TYPES = new Set(["CreditReserved", "OperationSucceeded", "Refunded"])
+const { codec } = Account
+const RESERVED = codec.typesOf(["CreditReserved"])
+const COUNTED = codec.typesOf(["CreditReserved", "OperationSucceeded", "Refunded"])
 
 /** An account's stream never goes back in time. */
 const monthOfEvent = (event: EventStore.RecordedEvent): Month => HashChain.atOf(event).slice(0, 7)
@@ -161,7 +162,7 @@ const make = Effect.fnUntraced(function* ({ storeEvery = 500, within = "2 second
     const found = new Map<string, string>()
     if (reservations.size === 0 || before === 0) return found
     yield* Stream.runForEachWhile(events.readStream(stream, { from: before - 1, direction: "backwards" }), (recorded) =>
-      recorded.type !== "CreditReserved"
+      !RESERVED.has(recorded.type)
         ? Effect.succeed(true)
         : Effect.map(decode(recorded), (event) => {
             if (event._tag === "CreditReserved" && reservations.has(event.reservationId)) found.set(event.reservationId, event.operation)
@@ -182,7 +183,7 @@ const make = Effect.fnUntraced(function* ({ storeEvery = 500, within = "2 second
     const unknown = new Set<string>()
     let before = 0
     for (const recorded of page) {
-      if (!TYPES.has(recorded.type)) continue
+      if (!COUNTED.has(recorded.type)) continue
       const event = yield* decode(recorded)
       if (event._tag === "CreditReserved") holds.set(event.reservationId, event.operation)
       if (event._tag !== "OperationSucceeded" && event._tag !== "Refunded") continue

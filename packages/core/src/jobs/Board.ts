@@ -1,7 +1,7 @@
 /** The jobs that have not ended, as a projection of their streams. */
-import { EventCodec, type EventStore, Projection, type StateStore, StreamName } from "@millrace/event-sourcing"
+import { type EventHandlers, type EventStore, Projection, type StateStore } from "@millrace/event-sourcing"
 import { type Effect, Schema, SchemaTransformation, type Scope } from "effect"
-import { Job } from "./Job.ts"
+import { Job, type JobEvent } from "./Job.ts"
 import { Entry, Schedule } from "./Schedule.ts"
 
 export type Board = Projection.Projection<Schedule>
@@ -20,43 +20,17 @@ const Stored = Schema.Array(Entry).pipe(
   )
 )
 
-const codec = EventCodec.make(Job)
-
-/** Ready at once, whatever the clocks of those who accept jobs and those who run them say. */
+/** `startFrom` of a job that waits for nothing: earlier than any host's clock says. */
 const AT_ONCE = 0
 
-const evolve = (schedule: Schedule, { data, stream, type }: EventStore.RecordedEvent): Schedule => {
-  const jobId = StreamName.id(stream)
-  const event = codec.decode(type, data)
-  const change = (next: (entry: Entry) => Entry) => {
-    const entry = schedule.get(jobId)
-    if (entry !== undefined) schedule.set(next(entry))
-  }
-  switch (event._tag) {
-    case "JobAccepted": {
-      const { accountId, operation } = event
-      schedule.set({ jobId, accountId, operation, attempt: 0, runner: null, startFrom: AT_ONCE })
-      break
-    }
-    case "JobStarted":
-      change((entry) => ({ ...entry, attempt: event.attempt, runner: event.runner, startFrom: event.leaseUntil }))
-      break
-    case "JobLeaseExtended":
-      change((entry) => ({ ...entry, startFrom: event.leaseUntil }))
-      break
-    case "JobReleased":
-      change((entry) => ({ ...entry, runner: null, startFrom: event.failure === undefined ? AT_ONCE : event.startFrom }))
-      break
-    case "JobSucceeded":
-    case "JobFailed":
-    case "JobCancelled":
-      schedule.remove(jobId)
-      break
-    case "JobProgressed":
-    case "JobRefused":
-    case "JobPurged":
-      break
-  }
+const change = (schedule: Schedule, jobId: string, next: (entry: Entry) => Entry): Schedule => {
+  const entry = schedule.get(jobId)
+  if (entry !== undefined) schedule.set(next(entry))
+  return schedule
+}
+
+const end = (_: unknown, { id }: EventHandlers.Origin, schedule: Schedule): Schedule => {
+  schedule.remove(id)
   return schedule
 }
 
@@ -67,11 +41,22 @@ export const make = (
     {
       name: "jobs",
       version: 1,
-      categories: [Job.category],
-      types: ["JobAccepted", "JobStarted", "JobLeaseExtended", "JobReleased", "JobSucceeded", "JobFailed", "JobCancelled"],
       state: Stored,
       initial: () => new Schedule(),
-      evolve
+      ...Projection.of<Schedule, JobEvent>(Job, {
+        JobAccepted: ({ accountId, operation }, { id: jobId }, schedule) => {
+          schedule.set({ jobId, accountId, operation, attempt: 0, runner: null, startFrom: AT_ONCE })
+          return schedule
+        },
+        JobStarted: ({ attempt, leaseUntil, runner }, { id }, schedule) =>
+          change(schedule, id, (entry) => ({ ...entry, attempt, runner, startFrom: leaseUntil })),
+        JobLeaseExtended: ({ leaseUntil }, { id }, schedule) => change(schedule, id, (entry) => ({ ...entry, startFrom: leaseUntil })),
+        JobReleased: ({ failure, startFrom }, { id }, schedule) =>
+          change(schedule, id, (entry) => ({ ...entry, runner: null, startFrom: failure === undefined ? AT_ONCE : startFrom })),
+        JobSucceeded: end,
+        JobFailed: end,
+        JobCancelled: end
+      })
     },
     options
   )

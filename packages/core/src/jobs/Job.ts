@@ -5,7 +5,7 @@
  * The number of an attempt is its fencing token: what an attempt says that is no longer the newest is refused, so of any number of runners
  * at most one records a result.
  */
-import type { Decider, Decision } from "@millrace/event-sourcing"
+import { type Decider, type Decision, EventCodec } from "@millrace/event-sourcing"
 import { Result, Schema } from "effect"
 import { Timestamp } from "../Timestamp.ts"
 import { Artifact, JobFailure as Failure } from "../work/JobOperation.ts"
@@ -191,7 +191,12 @@ const current = (job: Job, attempt: number): Running => {
   return job
 }
 
-export const Job: Decider<Job, JobEvent> = { category: "job", events: JobEvent, initial: { status: "absent" }, evolve }
+export const Job: Decider<Job, JobEvent> = {
+  category: "job",
+  codec: EventCodec.make(JobEvent),
+  initial: { status: "absent" },
+  evolve
+}
 
 // decisions
 

@@ -5,17 +5,17 @@
  */
 import {
   Deadlines,
-  EventCodec,
+  type EventHandlers,
   EventStore,
   Following,
   Lease,
   type Projection,
   Reaction,
-  type StateStore,
-  StreamName
+  type StateStore
 } from "@millrace/event-sourcing"
 import { Clock, Context, Duration, Effect, Layer, Option, type Scope, Stream } from "effect"
 import { Account } from "../ledger/Account.ts"
+import type { Timestamp } from "../Timestamp.ts"
 import { BlobStore } from "../vault/BlobStore.ts"
 import * as Job from "./Job.ts"
 import { Jobs } from "./Jobs.ts"
@@ -59,13 +59,6 @@ export class JobUpkeep extends Context.Service<
   ): Layer.Layer<JobUpkeep, never, Jobs | EventStore.EventStore | StateStore.StateStore> => Layer.effect(JobUpkeep, make(options))
 }
 
-/** A hold that waits for its job, as the account's event tells it. */
-interface Hold {
-  readonly jobId?: string
-  readonly acceptBy?: string
-  readonly reservationId: string
-}
-
 /** What is to be known when a deadline is due: who pays for a job that was to be accepted, what is kept of one that has ended. */
 interface Payload {
   readonly payer?: { readonly accountId: string; readonly reservationId: string }
@@ -82,35 +75,36 @@ const SWEEP_FILES_EVERY = "6 hours"
 /** For so long after it was stored a file stays, whatever became of its job: an attempt may be at it that does not know yet. */
 const GRACE = Duration.toMillis("1 day")
 
-const codec = EventCodec.make(Job.Job)
+/** A hold waits for its job to be accepted. */
+const holds = Deadlines.of(
+  Account,
+  {
+    CreditReserved: ({ acceptBy, jobId, reservationId }, { id: accountId }) =>
+      jobId === undefined || acceptBy === undefined
+        ? []
+        : [{ _tag: "set", key: jobId, dueAt: acceptBy, payload: encode({ payer: { accountId, reservationId } }) }]
+  },
+  { onlyWith: { CreditReserved: "jobId" } }
+)
 
-/** Every call that is held passes here, so only those of jobs are taken apart. */
-const holdOf = ({ data, stream }: EventStore.RecordedEvent): ReadonlyArray<Deadlines.Change> => {
-  if (!data.includes('"jobId"')) return []
-  const { acceptBy, jobId, reservationId }: Hold = JSON.parse(data)
-  if (jobId === undefined || acceptBy === undefined) return []
-  const payload = encode({ payer: { accountId: StreamName.id(stream), reservationId } })
-  return [{ _tag: "set", key: jobId, dueAt: Date.parse(acceptBy), payload }]
-}
+const retain = (
+  { retainUntil }: { readonly retainUntil: Timestamp },
+  { id: key }: EventHandlers.Origin
+): ReadonlyArray<Deadlines.Change> => [{ _tag: "set", key, dueAt: retainUntil }]
+const clear = (_: unknown, { id: key }: EventHandlers.Origin): ReadonlyArray<Deadlines.Change> => [{ _tag: "clear", key }]
 
-const schedule = (recorded: EventStore.RecordedEvent): ReadonlyArray<Deadlines.Change> => {
-  if (recorded.type === "CreditReserved") return holdOf(recorded)
-  const key = StreamName.id(recorded.stream)
-  const event = codec.decode(recorded.type, recorded.data)
-  switch (event._tag) {
-    case "JobAccepted":
-      return [{ _tag: "set", key, dueAt: event.deadline }]
-    case "JobSucceeded": {
-      const payload = event.artifacts.length === 0 ? "" : encode({ artifacts: event.artifacts.map(({ id }) => id) })
-      return [{ _tag: "set", key, dueAt: event.retainUntil, payload }]
-    }
-    case "JobFailed":
-    case "JobCancelled":
-      return [{ _tag: "set", key, dueAt: event.retainUntil }]
-    default:
-      return [{ _tag: "clear", key }]
-  }
-}
+/** A job is to end by its deadline, and is purged once it was kept long enough. */
+const lives = Deadlines.of(Job.Job, {
+  JobAccepted: ({ deadline }, { id: key }) => [{ _tag: "set", key, dueAt: deadline }],
+  JobRefused: clear,
+  JobSucceeded: ({ artifacts, retainUntil }, { id: key }) => {
+    const payload = artifacts.length === 0 ? "" : encode({ artifacts: artifacts.map(({ id }) => id) })
+    return [{ _tag: "set", key, dueAt: retainUntil, payload }]
+  },
+  JobFailed: retain,
+  JobCancelled: retain,
+  JobPurged: clear
+})
 
 const make = (
   options: UpkeepOptions
@@ -123,9 +117,7 @@ const make = (
       {
         name: "jobDeadlines",
         version: 1,
-        categories: [Account.category, Job.Job.category],
-        types: ["CreditReserved", "JobAccepted", "JobRefused", "JobSucceeded", "JobFailed", "JobCancelled", "JobPurged"],
-        schedule,
+        ...Deadlines.all(holds, lives),
         onDue: Effect.fnUntraced(function* ({ key: jobId, payload }) {
           const { payer } = decode(payload)
           if (payer === undefined) {
@@ -142,17 +134,18 @@ const make = (
       options
     )
 
+    const settle = (_: unknown, { id }: EventHandlers.Origin) => jobs.settle(id)
+    const settleAndPurge = (_: unknown, { id }: EventHandlers.Origin) => Effect.andThen(jobs.settle(id), jobs.purge(id))
     const settlements = yield* Reaction.make(
       {
         name: "jobSettlements",
-        categories: [Job.Job.category],
-        types: ["JobRefused", "JobSucceeded", "JobFailed", "JobCancelled"],
         start: "beginning",
-        react: ({ stream, type }) => {
-          const jobId = StreamName.id(stream)
-          const isPurgedAtOnce = type === "JobRefused" || type === "JobCancelled"
-          return Effect.andThen(jobs.settle(jobId), isPurgedAtOnce ? jobs.purge(jobId) : Effect.void)
-        }
+        ...Reaction.of<Job.JobEvent, Effect.Error<ReturnType<typeof settleAndPurge>>>(Job.Job, {
+          JobRefused: settleAndPurge,
+          JobSucceeded: settle,
+          JobFailed: settle,
+          JobCancelled: settleAndPurge
+        })
       },
       { ...options, checkpointEvery: CHECKPOINT_EVERY }
     )

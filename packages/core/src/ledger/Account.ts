@@ -3,7 +3,7 @@
  * mean; `Decisions.ts` says what may happen next. Stream `account-{accountId}`.
  */
 
-import type { Decider } from "@millrace/event-sourcing"
+import { type Decider, EventCodec } from "@millrace/event-sourcing"
 import { HashMap } from "effect"
 import type { Timestamp } from "../Timestamp.ts"
 import { AccountEvent } from "./AccountEvent.ts"
@@ -109,4 +109,9 @@ function* deadlines({ purse, trial }: Account): Iterable<Timestamp> {
   yield* HashMap.values(trial.open)
 }
 
-export const Account: Decider<Account, AccountEvent> = { category: "account", events: AccountEvent, initial, evolve }
+export const Account: Decider<Account, AccountEvent> = {
+  category: "account",
+  codec: EventCodec.make(AccountEvent),
+  initial,
+  evolve
+}

@@ -3,7 +3,7 @@
  * start, without an index: for operators and auditors, not for calls. Only events that mention what is sought are decoded.
  */
 
-import { EventCodec, EventStore, StreamName } from "@millrace/event-sourcing"
+import { EventStore, StreamName } from "@millrace/event-sourcing"
 import { Effect, Stream } from "effect"
 import { Account } from "./Account.ts"
 import type { AccountEvent, EventOf } from "./AccountEvent.ts"
@@ -15,7 +15,7 @@ export interface ReservationHistory {
   readonly events: ReadonlyArray<{ readonly recorded: EventStore.RecordedEvent; readonly event: AccountEvent }>
 }
 
-const codec = EventCodec.make(Account)
+const { codec } = Account
 
 /** The events of accounts that mention a text; `before`: only those before the first event of that category. */
 const mentions = (text: string, before?: string) =>
@@ -54,6 +54,8 @@ export const reservations = (
     return first?.event._tag === "CreditReserved" ? [{ accountId: StreamName.id(first.recorded.stream), hold: first.event, events }] : []
   })
 
+const GRANTS = codec.typesOf(["CreditsGranted"])
+
 /** The account that a lot was granted to; `before`: as the log was before its first event of that category. */
 export const accountOfLot = (
   lotId: string,
@@ -61,7 +63,7 @@ export const accountOfLot = (
 ): Effect.Effect<string | undefined, EventStore.StoreUnavailable, EventStore.EventStore> =>
   Effect.map(mentions(JSON.stringify(lotId), before), (events) => {
     const grant = events.find(({ type, data }) => {
-      if (type !== "CreditsGranted") return false
+      if (!GRANTS.has(type)) return false
       const event = codec.decode(type, data)
       return event._tag === "CreditsGranted" && event.lotId === lotId
     })

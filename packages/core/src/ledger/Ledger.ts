@@ -1,7 +1,7 @@
 /** The ledger as a service: decides on accounts, reads them, and looks back into their streams. */
 
 import type { Decide } from "@millrace/event-sourcing"
-import { Aggregate, EventCodec, EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
+import { Aggregate, EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
 import { Context, Duration, Effect, HashMap, Layer, Schema, Stream } from "effect"
 import type * as Credits from "../Credits.ts"
 import * as Metrics from "../observability/Metrics.ts"
@@ -67,6 +67,8 @@ export class Ledger extends Context.Service<
     ) => Effect.Effect<EventOf<"OperationSucceeded"> | EventOf<"Refunded"> | undefined, Aggregate.Failure>
     /** Accounts that this host refuses at present. */
     readonly refused: () => ReadonlyArray<Aggregate.StreamRefused>
+    /** Accounts in memory whose newest snapshot could not be stored. */
+    readonly unsaved: () => ReadonlyArray<Aggregate.Unsaved>
   }
 >()("@millrace/core/ledger/Ledger") {
   /** An `adjustmentLifetime` below a millisecond or above a century is a defect. */
@@ -74,7 +76,7 @@ export class Ledger extends Context.Service<
     Layer.effect(Ledger, make(options))
 }
 
-const codec = EventCodec.make(Account)
+const { codec } = Account
 
 /** The balance of an account as of an instant. */
 export const balanceOf = (accountId: string, account: Account, at: Timestamp): Balance => {
@@ -107,7 +109,8 @@ const make = Effect.fnUntraced(function* ({ adjustmentLifetime: lifetime = Decis
     execute: decide,
     known,
     read,
-    refused
+    refused,
+    unsaved
   } = yield* Aggregate.make(Account, { ...options, snapshots: accountSnapshots }).pipe(
     Effect.provideService(EventStore.EventStore, { ...store, append })
   )
@@ -119,6 +122,7 @@ const make = Effect.fnUntraced(function* ({ adjustmentLifetime: lifetime = Decis
       }),
       () => ({ name: "ledger execute" })
     )
+  yield* Metrics.unsavedStreams(() => unsaved().length)
   return Ledger.of({
     execute,
     read,
@@ -130,7 +134,8 @@ const make = Effect.fnUntraced(function* ({ adjustmentLifetime: lifetime = Decis
     }),
     adjustmentLifetime,
     ending: (accountId, reservationId, from) => endingOf(store, accountId, reservationId, from),
-    refused
+    refused,
+    unsaved
   })
 })
 

@@ -203,6 +203,14 @@ const refused = gauge(
 /** Tells how many streams a host refuses. */
 export const refusedStreams = (count: () => number): Effect.Effect<void, never, Scope.Scope> => observe(refused, () => ({ value: count() }))
 
+const unsaved = gauge(
+  "millrace.streams.unsaved",
+  "Streams in memory whose newest snapshot could not be stored: the next host that needs one of them reads more events than it should"
+)({})
+
+/** Reports how many streams have no current snapshot. */
+export const unsavedStreams = (count: () => number): Effect.Effect<void, never, Scope.Scope> => observe(unsaved, () => ({ value: count() }))
+
 const rateSyncs = series(
   "outcome",
   counter(

@@ -2,7 +2,7 @@
  * An operation whose upstream does as a test says, and hosts to call it at: each a process of its own over shared stores, whose
  * way to them can fail at any moment. Whatever a test does, the log must keep the ledger's invariants.
  */
-import { EventCodec, EventStore, HashChain, MemoryEventStore, MemoryStateStore, StateStore, StreamName } from "@millrace/event-sourcing"
+import { EventStore, HashChain, MemoryEventStore, MemoryStateStore, StateStore, StreamName } from "@millrace/event-sourcing"
 import { Context, Deferred, Effect, Exit, Layer, Logger, Schema, Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { expect, test } from "vitest"
@@ -311,7 +311,7 @@ export const setting = (options: HostOptions = {}) =>
 
 // what stands in the log
 
-const codec = EventCodec.make(Account)
+const { codec } = Account
 
 const recordedOf = ({ events }: Stores) =>
   Effect.map(Stream.runCollect(events.readAll(EventStore.start)), (log) =>

@@ -1,4 +1,4 @@
-import { EventCodec, EventStore, HashChain, MemoryEventStore, MemoryStateStore, StateStore, StreamName } from "@millrace/event-sourcing"
+import { EventStore, HashChain, MemoryEventStore, MemoryStateStore, StateStore, StreamName } from "@millrace/event-sourcing"
 import { Deferred, Effect, Fiber, Layer, type Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import * as fc from "fast-check"
@@ -22,7 +22,7 @@ const NOVEMBER = Date.UTC(2026, 10, 1)
 const KEY = `${ACCOUNT}/2026-11`
 const OPERATIONS = ["bin.lookup", "dns.resolve", "email.validateBatch"]
 
-const codec = EventCodec.make(Account)
+const { codec } = Account
 const stores: Effect.Effect<Stores> = Effect.all({ events: MemoryEventStore.make, states: MemoryStateStore.make })
 
 /** A process of its own. */

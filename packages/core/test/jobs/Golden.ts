@@ -1,9 +1,8 @@
 /** Recorded jobs, and what they come to: text that must stay the same on every release. See `test/golden/addJob.ts`. */
 import { Job } from "@millrace/core"
-import { EventCodec } from "@millrace/event-sourcing"
 import { decodeWith, type RecordedLine } from "../ledger/Golden.ts"
 
-export const codec = EventCodec.make(Job.Job)
+export const { codec } = Job.Job
 
 export const decodeLog = (log: ReadonlyArray<RecordedLine>) => decodeWith(codec, log)
 

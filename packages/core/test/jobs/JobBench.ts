@@ -2,7 +2,7 @@
  * A job operation whose upstream does as a test says, and hosts that accept and run its jobs: each a process of its own over shared stores,
  * whose way to them can fail at any moment.
  */
-import { type Deadlines, EventCodec, EventStore, StateStore, StreamName } from "@millrace/event-sourcing"
+import { type Deadlines, EventStore, StateStore, StreamName } from "@millrace/event-sourcing"
 import { Effect, Exit, Layer, Schema, Scope, Stream } from "effect"
 import { Charge } from "../../src/billing/Charge.ts"
 import { PriceBook } from "../../src/billing/PricePlan.ts"
@@ -218,7 +218,7 @@ export const idOf = ({ job }: { readonly job?: { readonly id: string } }): strin
 
 // what stands in the log
 
-const codec = EventCodec.make(Job.Job)
+const { codec } = Job.Job
 
 /** The events of all jobs, in order. */
 export const jobEvents = ({ events }: Stores) =>

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
-import { EventCodec, EventStore, StreamName } from "@millrace/event-sourcing"
+import { EventStore, StreamName } from "@millrace/event-sourcing"
 import Database from "better-sqlite3"
 import { Effect, Schema, type Scope, Stream } from "effect"
 import { expect, test } from "vitest"
@@ -40,7 +40,7 @@ const worker = (store: Store, from: number, to: number, concurrency: number) =>
       })
   )
 
-const codec = EventCodec.make(Job.Job)
+const { codec } = Job.Job
 
 /** What the log says of its jobs, as it grows. */
 class View {

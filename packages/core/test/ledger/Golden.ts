@@ -1,6 +1,6 @@
 /** Recorded accounts, and what they come to: text that must stay the same on every release. See `test/golden/add.ts`. */
 import { Account, AccountSnapshot, Decisions, Lots, Postings, toIso } from "@millrace/core"
-import { EventCodec, EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
+import { type EventCodec, EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
 import { Schema } from "effect"
 
 /** An event as a log holds it: `data` and `metadata` are its exact text. */
@@ -14,7 +14,7 @@ export const RecordedLine = Schema.Struct({
 })
 export type RecordedLine = typeof RecordedLine.Type
 
-const codec = EventCodec.make(Account.Account)
+const { codec } = Account.Account
 const encodeState = Schema.encodeSync(AccountSnapshot.accountSnapshots.state)
 
 export const readLog = (lines: string): ReadonlyArray<RecordedLine> =>
@@ -24,7 +24,7 @@ export const readLog = (lines: string): ReadonlyArray<RecordedLine> =>
     .map((line) => Schema.decodeUnknownSync(RecordedLine)(JSON.parse(line)))
 
 /** Verifies each event's link and decodes it, whatever the stream is of. */
-export const decodeWith = <Event>(codec: EventCodec.EventCodec<Event>, log: ReadonlyArray<RecordedLine>) => {
+export const decodeWith = <Event extends EventCodec.Tagged>(codec: EventCodec.EventCodec<Event>, log: ReadonlyArray<RecordedLine>) => {
   const first = log[0]
   if (first === undefined || !StreamName.isStreamName(first.stream)) throw new Error("No event of a stream")
   const { stream } = first

@@ -1,6 +1,6 @@
 /** Scripts as the real ledger lives them: commands as decisions, events through their codec, states as the oracle shows them. */
 import { Account, type AccountEvent, Credits, Decisions, Lots } from "@millrace/core"
-import { type Decide, EventCodec } from "@millrace/event-sourcing"
+import type { Decide } from "@millrace/event-sourcing"
 import { HashMap, Result } from "effect"
 import type { Call, Command, View } from "../../../testing/src/OracleLedger.ts"
 import { RENEWED } from "../../../testing/src/OracleLedger.ts"
@@ -10,7 +10,7 @@ export interface Logged {
   readonly event: AccountEvent
 }
 
-const codec = EventCodec.make(Account.Account)
+const { codec } = Account.Account
 
 /** As it is read back from the log. */
 export const logged = (event: AccountEvent): AccountEvent => {

@@ -1,6 +1,5 @@
 /** Whether what is generated is what the schemas admit. */
 import { Account, AccountEvent, AccountId, Bin, Credits, Grammar, Timestamp } from "@millrace/core"
-import { EventCodec } from "@millrace/event-sourcing"
 import { Schema } from "effect"
 import fc from "fast-check"
 import { describe, expect, test } from "vitest"
@@ -49,7 +48,7 @@ describe("arbitrary values of a schema", () => {
 
 describe("arbitrary account events", () => {
   test("are written and read again as they were", () => {
-    const codec = EventCodec.make(Account.Account)
+    const { codec } = Account.Account
     fc.assert(
       fc.property(accountEvent, (event) => {
         const { type, data } = codec.encode(event)

@@ -1,6 +1,5 @@
 /** What may happen to an account, example by example. Properties of all of it together are in `model.test.ts`. */
 import { Account, type AccountEvent, Decisions, Lots, Memory } from "@millrace/core"
-import { EventCodec } from "@millrace/event-sourcing"
 import { HashMap } from "effect"
 import { describe, expect, test } from "vitest"
 import { at, type Dated, given } from "../../../testing/src/GivenWhenThen.ts"
@@ -457,7 +456,7 @@ describe("at a host that grants anew for thirty days", () => {
   })
 
   test("no hold says what could not be written down", () => {
-    const codec = EventCodec.make(Account.Account)
+    const { codec } = Account.Account
     for (const adjustmentLifetime of [0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53]) {
       expect(() => codec.encode(hold({ adjustmentLifetime }))).toThrow()
     }

@@ -124,7 +124,7 @@ describe("an account with 5,000 top-ups", () => {
     }
     const text = save(account)
     expect(Buffer.byteLength(text)).toBeLessThan(5_000 * 70)
-    expect(Buffer.byteLength(text)).toBeLessThan(Aggregate.SNAPSHOT_BYTES)
+    expect(Buffer.byteLength(text)).toBeLessThan(Aggregate.MAX_SNAPSHOT_FACTOR * Aggregate.SNAPSHOT_CHARS)
     expect(Equal.equals(load(text).purse, account.purse)).toBe(true)
   })
 })

@@ -1,7 +1,7 @@
 /** What became of a request: its hold, its price, its lots, its end, each with the event that says so. */
 
 import { Account, Credits, type EventOf, History, PricePlan, toIso } from "@millrace/core"
-import { EventCodec, EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
+import { EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
 import { Effect, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
 import * as Administration from "../Administration.ts"
@@ -28,8 +28,8 @@ const first = <A>(stream: StreamName.StreamName, tell: (event: EventStore.Record
     return (yield* Stream.runCollect(told))[0]
   })
 
-const accounts = EventCodec.make(Account.Account)
-const pricePlans = EventCodec.make(PricePlan.PricePlan)
+const accounts = Account.Account.codec
+const pricePlans = PricePlan.PricePlan.codec
 const PRICES = StreamName.make(PricePlan.PricePlan.category, "standard")
 
 /** The version that a hold pinned, as it was published. */
@@ -42,10 +42,12 @@ const priceOf = ({ operation, priceVersion }: EventOf<"CreditReserved">) =>
       : undefined
   })
 
+const GRANTS = accounts.typesOf(["CreditsGranted"])
+
 /** The grant that made a lot. */
 const grantOf = (account: string, lotId: string) =>
   first(StreamName.make(Account.Account.category, account), (recorded) => {
-    if (recorded.type !== "CreditsGranted") return undefined
+    if (!GRANTS.has(recorded.type)) return undefined
     const event = accounts.decode(recorded.type, recorded.data)
     return event._tag === "CreditsGranted" && event.lotId === lotId
       ? { source: event.source, granted: Credits.toDecimal(event.amount), ...said(recorded) }

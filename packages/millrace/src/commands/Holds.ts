@@ -1,14 +1,14 @@
 /** Holds that are open, across accounts. */
 
 import { Account, Credits } from "@millrace/core"
-import { EventCodec, EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
+import { EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
 import { Clock, Effect, HashMap, Stream } from "effect"
 import { Command } from "effect/cli"
 import * as Administration from "../Administration.ts"
 import * as Output from "../Output.ts"
 import * as StoreUrl from "../StoreUrl.ts"
 
-const codec = EventCodec.make(Account.Account)
+const { codec } = Account.Account
 
 const list = Command.make("list", { store: Administration.store, json: Output.json }, ({ store, json }) =>
   Effect.gen(function* () {

@@ -1,7 +1,7 @@
 /** The price plan: its versions, and new ones. */
 import { readFileSync } from "node:fs"
 import { Credits, PricePlan, toIso } from "@millrace/core"
-import { EventCodec, EventStore, StreamName } from "@millrace/event-sourcing"
+import { EventStore, StreamName } from "@millrace/event-sourcing"
 import { Clock, Effect, Option, Schema, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
 import * as Administration from "../Administration.ts"
@@ -14,7 +14,7 @@ import * as Upstreams from "../Upstreams.ts"
 const { by, reason, store } = Administration
 const { json } = Output
 
-const codec = EventCodec.make(PricePlan.PricePlan)
+const { codec } = PricePlan.PricePlan
 
 const planOf = Effect.gen(function* () {
   const log = yield* EventStore.EventStore

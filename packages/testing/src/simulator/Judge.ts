@@ -1,7 +1,7 @@
 /** Holds what everybody was told against what is in the log. */
 import { hash } from "node:crypto"
 import { type Account, type Charge, Decisions, type EventOf, Lots, PricePlan } from "@millrace/core"
-import { EventCodec, type EventStore, StreamName } from "@millrace/event-sourcing"
+import { type EventStore, StreamName } from "@millrace/event-sourcing"
 import { Cause, Exit, HashMap, Option } from "effect"
 import { invariants } from "../Invariants.ts"
 import type { Grant } from "./Administrators.ts"
@@ -76,7 +76,7 @@ export class Ledgers {
   }
 }
 
-const planCodec = EventCodec.make(PricePlan.PricePlan)
+const planCodec = PricePlan.PricePlan.codec
 
 /** Each version of the prices, and its place in the log. */
 type Plan = ReadonlyArray<PricePlan.PricePlanEvent & { readonly place: number }>

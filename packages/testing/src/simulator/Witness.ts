@@ -1,6 +1,6 @@
 /** Stands at the store itself and sees each event arrive: what truly was, whatever anybody is told. */
 import { Account, type AccountEvent, type Balance, balanceOf, Job } from "@millrace/core"
-import { EventCodec, type EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
+import { type EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
 import { Effect } from "effect"
 import type { World } from "./World.ts"
 
@@ -28,8 +28,8 @@ export interface SeenJob {
   readonly states: Array<Job.Job>
 }
 
-const codec = EventCodec.make(Account.Account)
-const jobCodec = EventCodec.make(Job.Job)
+const { codec } = Account.Account
+const jobCodec = Job.Job.codec
 
 export class Witness {
   /** Events in the log. */

@@ -1,0 +1,218 @@
+/** The state of a stream: replayed from its events, with a snapshot as a shortcut. */
+import { Effect, Option, Schema, Stream } from "effect"
+import type { Decider } from "./Decider.ts"
+import type { Tagged } from "./EventCodec.ts"
+import { type EventStore, type Position, type RecordedEvent, type Revision, type StoreUnavailable, start } from "./EventStore.ts"
+import { reasonOf } from "./Following.ts"
+import * as HashChain from "./HashChain.ts"
+import * as StreamName from "./StreamName.ts"
+
+/** This host cannot read an event of the stream: its type or data is unknown, or the hash chain is broken. No command is decided on it. */
+export class StreamRefused extends Schema.TaggedError<StreamRefused>()("StreamRefused", {
+  stream: Schema.String,
+  revision: Schema.Int,
+  reason: Schema.String
+}) {}
+
+/** A stream at the time of the answer. `state` is an immutable value. */
+export interface Current<State> {
+  readonly state: State
+  /** -1 while the stream has no event. */
+  readonly revision: Revision
+  readonly position: Position
+  /** The time of the answer, never before the stream's last event: milliseconds since 1970. */
+  readonly at: number
+}
+
+/** The newest state of a stream that the store has confirmed. `at` and `hash` are those of its last event. */
+export interface Durable<State> extends Current<State> {
+  readonly hash: HashChain.Hash
+  readonly snapshot: SnapshotProgress
+}
+
+/** How far a stream in memory has got with its snapshots; one mutable object for all its states. */
+export interface SnapshotProgress {
+  /** The revision of the newest stored snapshot, as far as this host knows; -1 for none. */
+  savedAt: Revision
+  /** The revision of the last attempt to store one. */
+  triedAt: Revision
+}
+
+/** Times after this one have no ISO 8601 text of 24 characters, so the next event could not be sealed. */
+const LAST_TIME = Date.parse("9999-12-31T23:59:59.999Z")
+
+/** Reads streams. */
+export class StreamReader<State, Event extends Tagged> {
+  readonly #store: EventStore["Service"]
+  readonly #decider: Decider<State, Event>
+  readonly #snapshots: Snapshots<State> | undefined
+
+  constructor(store: EventStore["Service"], decider: Decider<State, Event>, snapshots: Snapshots<State> | undefined) {
+    this.#store = store
+    this.#decider = decider
+    this.#snapshots = snapshots
+  }
+
+  /** The stream as the store has it now. */
+  load(name: StreamName.StreamName): Effect.Effect<Durable<State>, StoreUnavailable | StreamRefused> {
+    if (this.#snapshots === undefined) return this.advance(name, this.#empty(name))
+    return Effect.flatMap(this.#snapshots.load(name), (snapshot) => this.advance(name, snapshot ?? this.#empty(name)))
+  }
+
+  /** The state after the events that the store has beyond `from`, whoever appended them. */
+  advance(name: StreamName.StreamName, from: Durable<State>): Effect.Effect<Durable<State>, StoreUnavailable | StreamRefused> {
+    let current = from
+    return this.#store.readStream(name, { from: from.revision + 1 }).pipe(
+      Stream.runForEachArray((events) => {
+        for (const event of events) {
+          const next = this.#fold(current, event)
+          if (next instanceof StreamRefused) return Effect.fail(next)
+          current = next
+        }
+        return Effect.void
+      }),
+      Effect.map(() => current)
+    )
+  }
+
+  #empty(name: StreamName.StreamName): Durable<State> {
+    return {
+      state: this.#decider.initial,
+      revision: -1,
+      position: start,
+      hash: HashChain.start(name),
+      at: 0,
+      snapshot: { savedAt: -1, triedAt: -1 }
+    }
+  }
+
+  #fold({ state, revision, hash, snapshot }: Durable<State>, event: RecordedEvent): Durable<State> | StreamRefused {
+    const refusal = (reason: string) => new StreamRefused({ stream: event.stream, revision: event.revision, reason })
+    if (event.revision !== revision + 1 || !HashChain.verify(hash, event)) return refusal("the hash chain is broken")
+    const at = Date.parse(HashChain.atOf(event))
+    if (!(at <= LAST_TIME)) return refusal("the time it was decided cannot be read")
+    try {
+      return {
+        state: this.#decider.evolve(state, this.#decider.codec.decode(event.type, event.data), at),
+        revision: event.revision,
+        position: event.position,
+        hash: HashChain.hashOf(event),
+        at,
+        snapshot
+      }
+    } catch (error) {
+      return refusal(error instanceof Error ? error.message : String(error))
+    }
+  }
+}
+
+export interface SnapshotOptions<State> {
+  /** Version of the fold: change it whenever `evolve` would lead elsewhere. Names `{category}Snapshot.v{version}-{id}`. */
+  readonly version: number
+  /**
+   * How a state is stored. It may leave out what need not survive, as long as decoding gives a state that decides the same: a bounded
+   * text keeps every replay short.
+   */
+  readonly state: Schema.Codec<State, unknown>
+  /** Events between two snapshots: 1,000 by default. */
+  readonly every?: number
+}
+
+/**
+ * UTF-16 code units of a snapshot that is stored every `every` events. A state of up to n times this size is stored after n times
+ * `every` events, so the bytes written for each event stay bounded, and a replay reads at most n times `every` events.
+ */
+export const SNAPSHOT_CHARS = 64 * 1024
+/**
+ * No store is given a larger snapshot than this many times {@link SNAPSHOT_CHARS}: 983,040, below the 1 MiB that the smallest store takes at
+ * once. A larger state is not stored: its replay has no bound.
+ */
+export const MAX_SNAPSHOT_FACTOR = 15
+
+/** A stream in memory whose newest snapshot could not be stored, so that reading it again takes longer and longer. */
+export interface Unsaved {
+  readonly stream: StreamName.StreamName
+  /** Of the state that was not stored. */
+  readonly revision: Revision
+  /** Of the newest snapshot that is stored, where a replay begins; -1 for none. */
+  readonly savedAt: Revision
+  /** UTF-16 code units of the state; undefined where it could not be encoded. */
+  readonly chars: number | undefined
+  readonly reason: string
+}
+
+/** The category of the streams that hold the snapshots of one fold version. */
+export const snapshotCategory = (category: string, version: number): string => `${category}Snapshot.v${version}`
+
+/** The content of a snapshot: the state after an event, and that event's hash and time. */
+export const savedSchema = <State>(state: Schema.Codec<State, unknown>) => Schema.Struct({ hash: Schema.String, at: Schema.Int, state })
+
+type Saved<State> = Pick<Durable<State>, "hash" | "at" | "state">
+
+/** Loads and stores snapshots. They are derived data: without one, the events are replayed from the beginning. */
+export class Snapshots<State> {
+  /** By stream. */
+  readonly unsaved = new Map<StreamName.StreamName, Unsaved>()
+  readonly #store: EventStore["Service"]
+  readonly #category: string
+  readonly #every: number
+  readonly #encode: (saved: Saved<State>) => string
+  readonly #decode: (data: string) => Option.Option<Saved<State>>
+
+  constructor(store: EventStore["Service"], category: string, { version, state, every = 1_000 }: SnapshotOptions<State>) {
+    const schema = Schema.fromJsonString(savedSchema(state))
+    this.#store = store
+    this.#category = snapshotCategory(category, version)
+    this.#every = every
+    this.#encode = Schema.encodeSync(schema)
+    this.#decode = Schema.decodeUnknownOption(schema)
+  }
+
+  /** Undefined when there is none, it cannot be read, or it does not belong to the stream that the store has. */
+  load(name: StreamName.StreamName): Effect.Effect<Durable<State> | undefined, StoreUnavailable> {
+    return Effect.flatMap(this.#store.loadSnapshot(this.#nameOf(name)), (stored) => {
+      const saved = stored && Option.getOrUndefined(this.#decode(stored.data))
+      if (stored === undefined || saved === undefined) return Effect.undefined
+      const { revision } = stored
+      return Effect.map(Stream.runHead(this.#store.readStream(name, { from: revision, limit: 1 })), (event) => {
+        if (event._tag === "None" || HashChain.hashOf(event.value) !== saved.hash) return undefined
+        if (saved.at !== Date.parse(HashChain.atOf(event.value))) return undefined
+        const snapshot = { savedAt: revision, triedAt: revision }
+        return { ...saved, revision, position: event.value.position, snapshot } satisfies Durable<State>
+      })
+    })
+  }
+
+  isDue({ revision, snapshot }: Durable<State>): boolean {
+    return revision - snapshot.triedAt >= this.#every
+  }
+
+  /** Stores the state. Where that is not possible, {@link unsaved} says so until a later attempt succeeds. */
+  save(name: StreamName.StreamName, { state, hash, at, revision, snapshot }: Durable<State>): Effect.Effect<void> {
+    snapshot.triedAt = revision
+    const { savedAt } = snapshot
+    let chars: number | undefined
+    const note = (reason: string) =>
+      Effect.suspend(() => {
+        const isKnown = this.unsaved.has(name)
+        this.unsaved.set(name, { stream: name, revision, savedAt, chars, reason })
+        return isKnown ? Effect.void : Effect.logWarning(`No snapshot of ${name} was stored at its event ${revision}: ${reason}`)
+      })
+    return Effect.suspend(() => {
+      const data = this.#encode({ state, hash, at })
+      chars = data.length
+      const factor = Math.ceil(chars / SNAPSHOT_CHARS)
+      if (factor > MAX_SNAPSHOT_FACTOR)
+        return note(`its state has ${chars} characters, at most ${MAX_SNAPSHOT_FACTOR * SNAPSHOT_CHARS} are stored`)
+      if ((revision - savedAt) / this.#every < factor) return Effect.void
+      return Effect.map(this.#store.saveSnapshot(this.#nameOf(name), { revision, data }), () => {
+        snapshot.savedAt = Math.max(snapshot.savedAt, revision)
+        this.unsaved.delete(name)
+      })
+    }).pipe(Effect.catchCause((cause) => note(chars === undefined ? "its state cannot be encoded" : reasonOf(cause))))
+  }
+
+  #nameOf(name: StreamName.StreamName): StreamName.StreamName {
+    return StreamName.make(this.#category, StreamName.id(name))
+  }
+}
