@@ -129,9 +129,9 @@ describe("a host's own operations", () => {
   }
 
   test("are called with their services, and billed as they are priced", async () => {
-    const { told, events } = await Effect.runPromise(Simulator.run({ seed: 1, steps: 60, workload, faults: Simulator.none }))
+    const { calls, events } = await Effect.runPromise(Simulator.run({ seed: 1, steps: 60, workload, faults: Simulator.none }))
     const answers = (key: string) =>
-      new Set(told.flatMap(({ operation, answer }) => (operation === key ? [answer.split(/[ ,]/u, 1)[0]] : [])))
+      new Set(calls.flatMap(({ operation, answer }) => (operation === key ? [answer.split(/[ ,]/u, 1)[0]] : [])))
     expect(answers("bin.lookup")).toContain("done")
     expect(answers("grammar.check")).toContain("InvalidInput")
     const first = events.find(({ type, data }) => type === "CreditReserved" && data.includes("bin.lookup"))

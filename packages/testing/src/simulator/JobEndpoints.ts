@@ -1,11 +1,9 @@
-/** Where callers of any workload read, cancel and download their jobs: operations for each family among what is offered. */
+/** Operations that let callers read, cancel and download the jobs of any workload: three for each family of jobs. */
 import { type JobFamily, Operation } from "@millrace/core"
 import { Effect, Schema } from "effect"
 
-type Family = JobFamily<unknown, unknown>
-
-/** What a reader is shown of a job: all of it. */
-export const Shown = Schema.Struct({
+/** What a caller reads of a job: everything there is. */
+export const JobView = Schema.Struct({
   id: Schema.String,
   operation: Schema.String,
   status: Schema.Literals(["queued", "running", "succeeded", "failed"]),
@@ -18,32 +16,33 @@ export const Shown = Schema.Struct({
   checkpoint: Schema.NullOr(Schema.String),
   message: Schema.NullOr(Schema.String)
 })
-export type Shown = typeof Shown.Type
+export type JobView = typeof JobView.Type
 
-export type Act = "read" | "cancel" | "download"
+export type JobAction = "read" | "cancel" | "download"
 
 const PREFIX = "simulator"
 
-export const keyOf = (act: Act, family: string): string => `${PREFIX}.${act}.${family}`
+/** The key of the operation that does this to the jobs of a family. */
+export const keyOf = (action: JobAction, family: string): string => `${PREFIX}.${action}.${family}`
 
-/** What a key of the desk means; undefined for the workload's own operations. */
-export const actOf = (key: string): Act | undefined => {
-  const [prefix, act] = key.split(".")
-  return prefix === PREFIX && (act === "read" || act === "cancel" || act === "download") ? act : undefined
+/** The action that an operation's key stands for; undefined for the workload's own operations. */
+export const actionOf = (key: string): JobAction | undefined => {
+  const [prefix, action] = key.split(".")
+  return prefix === PREFIX && (action === "read" || action === "cancel" || action === "download") ? action : undefined
 }
 
-const textOf = (schema: Schema.Codec<unknown, unknown>) => {
+const encoderOf = (schema: Schema.Codec<unknown, unknown>) => {
   const encode = Schema.encodeUnknownSync(Schema.toCodecJson(schema))
   return (value: unknown): string | null => (value === undefined ? null : JSON.stringify(encode(value)))
 }
 
-const ofFamily = (family: Family) => {
-  const result = textOf(family.result)
-  const checkpoint = textOf(family.checkpoint)
+const endpointsOf = (family: JobFamily<unknown, unknown>) => {
+  const result = encoderOf(family.result)
+  const checkpoint = encoderOf(family.checkpoint)
   return [
     Operation.readJob(keyOf("read", family.name), family, {
-      summary: "All there is to read",
-      success: Shown,
+      summary: "Read a job",
+      success: JobView,
       view: (job) =>
         Effect.gen(function* () {
           const { artifacts, failure = null, id, operation, percent, quantity, status } = job
@@ -56,13 +55,13 @@ const ofFamily = (family: Family) => {
           }
         })
     }),
-    Operation.cancelJob(keyOf("cancel", family.name), family, { summary: "Not wanted any more" }),
-    Operation.downloadJob(keyOf("download", family.name), family, { summary: "A file", contentTypes: [] })
+    Operation.cancelJob(keyOf("cancel", family.name), family, { summary: "Cancel a job" }),
+    Operation.downloadJob(keyOf("download", family.name), family, { summary: "Download a job's file", contentTypes: [] })
   ] as const
 }
 
-/** The operations of the desk, all free. */
+/** The endpoints for every family among these operations. They are all free. */
 export const make = (operations: ReadonlyArray<Operation.Any>): ReadonlyArray<Operation.Any> => {
   const families = new Map(operations.flatMap(({ job }) => (job === undefined ? [] : [[job.family.name, job.family] as const])))
-  return [...families.values()].flatMap(ofFamily)
+  return [...families.values()].flatMap(endpointsOf)
 }

@@ -1,0 +1,117 @@
+/** A job of the workload with faults injected into its upstream. Every attempt is recorded: its input, its checkpoints, its outcome. */
+import { type Operation, UpstreamUnavailable } from "@millrace/core"
+import { Cause, type Context, Effect, Exit, Option, Schema } from "effect"
+import type { AttemptRecord, CheckpointRecord } from "./Records.ts"
+import { type FaultInjector, inject, provideAllButHost, type UpstreamFault } from "./UpstreamFaults.ts"
+import type { SimulatedOperation } from "./Workload.ts"
+import type { Process } from "./World.ts"
+
+/** As of calls; `part`: it fails after a checkpoint was recorded. */
+type JobFault = UpstreamFault | "part"
+
+/** Passing failures are the most frequent, for only they are retried. */
+const FAULTS: readonly [JobFault, ...ReadonlyArray<JobFault>] = [
+  ...(["down", "invalid", "missing", "absent", "bug", "refused", "more", "fraction", "less"] as const),
+  ...(["down", "down", "down", "half", "half", "part", "part", "hang", "slow", "deaf"] as const)
+]
+
+/** The faults whose result the runner must reject, with the failure that it must record. */
+const REJECTED: Readonly<Partial<Record<JobFault, AttemptRecord["rejectedAs"] & string>>> = {
+  refused: "UpstreamUnavailable",
+  more: "Defect",
+  fraction: "Defect",
+  less: "Defect"
+}
+
+type Job = NonNullable<SimulatedOperation["job"]>
+type Attempt = Parameters<Job["perform"]>[0]
+
+interface JobOperation {
+  readonly key: string
+  /** Milliseconds. */
+  readonly timeout: number
+  readonly job: NonNullable<Operation.Any["job"]>
+}
+
+/** `process`: the host that runs it. */
+export const faultyJob = (operation: JobOperation, services: Context.Context<never>, injector: FaultInjector, process: Process): Job => {
+  const { job } = operation
+  return {
+    family: job.family,
+    limits: job.limits,
+    prepare: (input, call) => provideAllButHost(job.prepare(input, call), services),
+    statusOf: (jobId) => provideAllButHost(job.statusOf(jobId), services),
+    abandon: (call) => provideAllButHost(job.abandon(call), services),
+    answer: (accountId, jobId, wait) => provideAllButHost(job.answer(accountId, jobId, wait), services),
+    perform: faultyPerform(operation, services, injector, process)
+  }
+}
+
+const faultyPerform = (
+  { job, key, timeout }: JobOperation,
+  services: Context.Context<never>,
+  injector: FaultInjector,
+  process: Process
+): Job["perform"] => {
+  const { attempted, jobDelivered, length, random: randoms, rate, world } = injector
+  const encode = Schema.encodeUnknownSync(Schema.toCodecJson(job.family.result))
+  return (attempt) =>
+    Effect.suspend(() => {
+      const { accountId, attempt: number, checkpoint, input, jobId } = attempt
+      const random = randoms.fork(`${jobId} ${number}`)
+      const fault: JobFault | "fine" = random.chance(rate()) ? random.pick(FAULTS) : "fine"
+      const takes = random.chance(0.2) ? random.below(timeout) : random.below(random.pick([40, 4_000]))
+      world.note(key, `attempt ${number} at ${jobId}: ${fault}`)
+      const record: AttemptRecord = {
+        ...{ jobId, accountId, attempt: number, operation: key, input, checkpoint, process },
+        lengthBefore: length(),
+        checkpoints: [],
+        isUninterruptible: fault === "deaf"
+      }
+      attempted(record)
+      const progress = faultyProgress(attempt, fault, record)
+      const work = provideAllButHost(job.perform({ ...attempt, progress }), services)
+      const deliver = Effect.tap(Effect.delay(work, takes), ({ artifacts = [], data, quantity }) =>
+        Effect.sync(() => {
+          record.delivered = { data: JSON.stringify(encode(data)), quantity, artifacts: artifacts.map(({ id }) => id) }
+          if (fault !== "fine" && REJECTED[fault] !== undefined) record.rejectedAs = REJECTED[fault]
+          world.note(key, `delivers ${jobId}`)
+          jobDelivered(jobId)
+        })
+      )
+      const ignores = () => random.below(timeout + 90_000)
+      const outcome =
+        fault === "fine" || fault === "part"
+          ? deliver
+          : inject(fault, { upstream: key, deliver, random, takes, timeout, ignores, tooMany: 1_000_000 })
+      return Effect.onExit(outcome, (exit) =>
+        Effect.sync(() => {
+          record.outcome = outcomeOf(exit)
+          record.stopped = { at: world.now, unhinderedSince: Math.max(process.resumedAt, world.skippedTo) }
+        })
+      )
+    })
+}
+
+/** Records each checkpoint that the attempt asks for. */
+const faultyProgress =
+  (attempt: Attempt, fault: JobFault | "fine", { checkpoints, operation }: AttemptRecord): Attempt["progress"] =>
+  (percent, text) =>
+    Effect.suspend(() => {
+      const checkpoint: CheckpointRecord = { percent, text, confirmed: false }
+      checkpoints.push(checkpoint)
+      const recorded = Effect.tap(attempt.progress(percent, text), () =>
+        Effect.sync(() => {
+          checkpoint.confirmed = true
+        })
+      )
+      if (fault === "part") return Effect.andThen(recorded, Effect.fail(new UpstreamUnavailable({ upstream: operation, reason: fault })))
+      // The upstream ignores interruption, the operation does not
+      return fault === "deaf" ? Effect.interruptible(recorded) : recorded
+    })
+
+const outcomeOf = (exit: Exit.Exit<unknown, { readonly _tag: string }>): string => {
+  if (Exit.isSuccess(exit)) return "done"
+  if (Cause.hasInterruptsOnly(exit.cause)) return "interrupted"
+  return Option.match(Exit.findErrorOption(exit), { onNone: () => "Defect", onSome: ({ _tag }) => _tag })
+}
