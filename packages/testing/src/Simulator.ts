@@ -31,6 +31,8 @@ export interface Options<Op extends Operation.Any> {
   readonly steps?: number
   /** 1 to 3 by default, by the seed. */
   readonly hosts?: number
+  /** Probability that a caller uses an idempotency key: 0.7 by default. */
+  readonly keys?: number
   /** What callers call: {@link standard} by default. */
   readonly workload?: Workload<Op>
   /** Faults that are not given are drawn from the seed; {@link none} has none. */
@@ -48,6 +50,7 @@ export class SimulationFailed extends Schema.TaggedError<SimulationFailed>()("Si
 /** When every simulation begins: milliseconds since 1970. */
 const START = Date.UTC(2030, 0, 1)
 const STEPS = 40
+const KEYS = 0.7
 /** Lines of the trace that a failure shows. */
 const TAIL = 60
 /** Tasks between two yields to the real event loop. */
@@ -66,7 +69,7 @@ type Settings = Omit<Options<never>, "workload">
 
 const runWorkload = (options: Settings, workload: AnyWorkload): Effect.Effect<Outcome, SimulationFailed> =>
   Effect.suspend(() => {
-    const { hosts, seed, steps = STEPS } = options
+    const { hosts, keys = KEYS, seed, steps = STEPS } = options
     const random = SeededRandom.make(seed)
     const faults: Faults.Faults = { ...Faults.draw(random.fork("faults")), ...options.faults }
     const { disorder, yieldEvery } = faults
@@ -78,7 +81,7 @@ const runWorkload = (options: Settings, workload: AnyWorkload): Effect.Effect<Ou
       world.note("judge", violation)
     }
     const goOn = () => violations.length === 0
-    const fiber = world.outside.fork(simulate({ world, steps, hosts, workload, faults, random, report, goOn }), Context.empty())
+    const fiber = world.outside.fork(simulate({ world, steps, hosts, keys, workload, faults, random, report, goOn }), Context.empty())
     const failed = (...more: ReadonlyArray<string>) => failure(options, [...violations, ...more], world.trace)
 
     return Effect.gen(function* () {
@@ -97,11 +100,11 @@ const runWorkload = (options: Settings, workload: AnyWorkload): Effect.Effect<Ou
   })
 
 const failure = (
-  { seed, steps, hosts, faults }: Settings,
+  { seed, steps, hosts, keys, faults }: Settings,
   violations: ReadonlyArray<string>,
   trace: ReadonlyArray<string>
 ): SimulationFailed => {
-  const repeat = JSON.stringify({ seed, steps, hosts, faults })
+  const repeat = JSON.stringify({ seed, steps, hosts, keys, faults })
   const shown = trace.slice(-TAIL)
   const message = [
     `Simulation of seed ${seed}: ${violations.length} violations`,

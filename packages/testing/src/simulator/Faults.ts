@@ -39,6 +39,11 @@ export interface Faults {
   readonly appends?: Readonly<Record<number, FaultyEventStore.Fault>>
   /** Planned crash: a host crashes at this stage of the n-th write of all hosts, counted from 1, and restarts a little later. */
   readonly crash?: { readonly write: number; readonly stage: WriteStage }
+  /**
+   * Planned outage: from the n-th write of all hosts on, counted from 1, its host reads nothing from the event store for so many
+   * milliseconds. Its appends are written, but not confirmed.
+   */
+  readonly outage?: { readonly write: number; readonly millis: number }
 }
 
 /** No faults at all. */
@@ -83,6 +88,12 @@ export const draw = (random: SeededRandom.SeededRandom): Faults => {
   }
 }
 
+/** Whether a fault is planned for a certain write. */
+export const isPlanned = ({ appends, crash, outage }: Faults): boolean =>
+  appends !== undefined || crash !== undefined || outage !== undefined
+
 /** Whether nothing can keep a host from its stores: no faults of stores or hosts, and no skipped time. */
-export const areHostsUndisturbed = ({ appends, crash, events, hosts, leaps, slow, states }: Faults): boolean =>
-  events + states + slow + hosts + leaps === 0 && appends === undefined && crash === undefined
+export const areHostsUndisturbed = (faults: Faults): boolean => {
+  const { events, hosts, leaps, slow, states } = faults
+  return events + states + slow + hosts + leaps === 0 && !isPlanned(faults)
+}

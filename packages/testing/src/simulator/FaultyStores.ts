@@ -9,12 +9,13 @@ import type { Faults } from "./Faults.ts"
 type Events = EventStore.EventStore["Service"]
 type States = StateStore.StateStore["Service"]
 
-/** During an outage nothing can be read and no append is confirmed; `oneWay`: some of the appends are written all the same. */
-export type Outage = "whole" | "oneWay"
+/** During an outage nothing can be read and no append is confirmed. Appends are lost, some are written, or all (`unconfirmed`) are. */
+export type Outage = "whole" | "oneWay" | "unconfirmed"
 
 const OUTAGES = {
   whole: { before: 0, after: 0, lost: 1, unanswered: 0 },
-  oneWay: { before: 0, after: 0.4, lost: 0.4, unanswered: 0.2 }
+  oneWay: { before: 0, after: 0.4, lost: 0.4, unanswered: 0.2 },
+  unconfirmed: { before: 0, after: 1, lost: 0, unanswered: 0 }
 } as const
 
 export interface FaultyEvents {

@@ -2,7 +2,7 @@
  * The final phase: faults have ended, recovery completes, and then hosts must answer. Every key is called once more, new jobs must succeed,
  * and every account, job and file must be readable at every host.
  */
-import { Ledger } from "@millrace/core"
+import { Job, Ledger } from "@millrace/core"
 import type { StateStore } from "@millrace/event-sourcing"
 import { Effect, Exit } from "effect"
 import type * as SeededRandom from "../SeededRandom.ts"
@@ -141,3 +141,28 @@ export const checkJobs = (simulation: Simulation, host: Host, random: SeededRand
       if (Exit.isFailure(file)) report(`the file of ${job.jobId} cannot be downloaded at ${host.name}: ${tagOf(file)}`)
     }
   })
+
+/** A file that no job needs is kept for a day, for an attempt may still be using it; then a sweep removes it. */
+const KEPT = 25 * 60 * MINUTE
+const SWEPT_WITHIN = 45 * MINUTE
+
+/** A day later only files of jobs that can still be downloaded are left. */
+export const checkFilesAreSwept = ({ blobs, records, report, world }: Simulation) =>
+  Effect.gen(function* () {
+    if (blobs.size === 0) return
+    world.note("world", `sleeps for ${KEPT} ms`)
+    world.skip(KEPT)
+    const leftovers = () => {
+      const needed = new Set([...records.recorder.jobs.values()].flatMap((job) => filesOf(stateOf(job))))
+      return [...blobs.keys()].filter((id) => !needed.has(id))
+    }
+    const isBusy = () => leftovers().length > 0 || [...records.recorder.jobs.values()].some((job) => isDue(stateOf(job), world.now))
+    for (let waited = 0; waited < SWEPT_WITHIN && isBusy(); waited += MINUTE) yield* Effect.sleep(MINUTE)
+    for (const id of leftovers()) report(`the file ${id} was not removed, but no job needs it`)
+  })
+
+const filesOf = (job: Job.Job): ReadonlyArray<string> =>
+  job.status === "succeeded" && !job.purged ? job.artifacts.map(({ id }) => id) : []
+
+/** Whether the job is to be purged by now. */
+const isDue = (job: Job.Job, now: number): boolean => Job.isEnded(job) && !job.purged && job.retainUntil <= now

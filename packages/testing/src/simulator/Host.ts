@@ -204,13 +204,7 @@ export class Host {
 
   /** Cuts it off from its event store for a while, after so many writes. */
   cutOffAfterWrites(writes: number, millis: number, outage: Outage): void {
-    const fire = () => {
-      const { world } = this.#deployment
-      world.note(this.name, `has no event store for ${millis} ms`)
-      this.#cutUntil = world.now + millis
-      if (this.#stores !== undefined) world.outside.fork(this.#stores.events.cut(millis, outage), Context.empty())
-    }
-    this.#arm({ stage: "arrived", writes, fire })
+    this.#arm({ stage: "arrived", writes, fire: () => this.#cutOff(millis, outage) })
   }
 
   pause(millis: number): void {
@@ -248,14 +242,27 @@ export class Host {
     this.#noted = trace.length
   }
 
+  #cutOff(millis: number, outage: Outage): void {
+    const { world } = this.#deployment
+    world.note(this.name, `has no event store for ${millis} ms`)
+    this.#cutUntil = world.now + millis
+    if (this.#stores !== undefined) world.outside.fork(this.#stores.events.cut(millis, outage), Context.empty())
+  }
+
   #arm(trigger: Trigger): void {
     if (!this.#isCalm) this.#trigger = trigger
   }
 
   #wrote(process: Process, stage: WriteStage): void {
     this.#noteFaults()
-    const { faults, world, writes } = this.#deployment
-    if (!this.#isCalm && faults.crash?.stage === stage && ++writes[stage] === faults.crash.write) {
+    const {
+      faults: { crash, outage },
+      world,
+      writes
+    } = this.#deployment
+    if (!this.#isCalm && outage !== undefined && stage === "sent" && ++writes.outage === outage.write)
+      this.#cutOff(outage.millis, "unconfirmed")
+    if (!this.#isCalm && crash?.stage === stage && ++writes.crash === crash.write) {
       this.crash(`by plan, when a write is ${stage}`)
       world.outside.fork(Effect.delay(this.start, 5_000), Context.empty())
       return

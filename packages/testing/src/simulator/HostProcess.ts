@@ -43,8 +43,8 @@ export interface Deployment {
   readonly jobs: Millrace.JobOptions
   readonly blobs: FaultyStores.Blobs
   readonly files: Files
-  /** Writes of all hosts so far, by stage: they count towards a planned crash. */
-  readonly writes: Record<WriteStage, number>
+  /** Writes of all hosts so far: at the stage of the planned crash, and those sent if an outage is planned. */
+  readonly writes: { crash: number; outage: number }
   /** Gets every warning and error that a host logs. */
   readonly onWarning: (host: string, message: string) => void
 }

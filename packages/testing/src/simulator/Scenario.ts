@@ -28,6 +28,8 @@ export interface ScenarioOptions {
   readonly steps: number
   /** Drawn if undefined. */
   readonly hosts: number | undefined
+  /** Probability that a caller uses an idempotency key. */
+  readonly keys: number
   readonly workload: AnyWorkload
   readonly faults: Faults.Faults
   readonly random: SeededRandom.SeededRandom
@@ -63,6 +65,7 @@ export const simulate = (options: ScenarioOptions): Effect.Effect<Outcome> =>
       yield* FinalPhase.checkAccounts(simulation, host, faultsEnded.at)
       yield* FinalPhase.checkJobs(simulation, host, random.fork(`readable ${host.name}`))
     }
+    yield* FinalPhase.checkFilesAreSwept(simulation)
     const survivors = new Set(hosts.flatMap(({ process }) => process ?? []))
     for (const host of all) if (!(yield* host.stop)) report(`${host.name} does not stop`)
     const evidence = yield* gather(options, scene, faultsEnded, survivors)
@@ -119,7 +122,7 @@ const build = (options: ScenarioOptions): Effect.Effect<Scene> =>
       jobs: { lease: runners.pick([30_000, 12_000]), concurrency: runners.pick([16, 2]), drain: runners.pick([10_000, 0]) },
       blobs: new Map(),
       files: new Map(),
-      writes: { before: 0, sent: 0, arrived: 0 },
+      writes: { crash: 0, outage: 0 },
       onWarning: (host, message) => {
         const { attempts } = records
         if (!isExpectedWarning(message, { faults, faultsEnded, attempts, now: world.now })) report(`${host} logs: ${message}`)
@@ -129,7 +132,8 @@ const build = (options: ScenarioOptions): Effect.Effect<Scene> =>
     const accounts = yield* found(founder, workload, 1 + shape.below(3), report)
     const hosts = hostsOf(deployment, options.hosts ?? 1 + shape.below(3), runners)
     const simulation: Simulation = {
-      ...{ world, hosts, accounts, workload, records, files: deployment.files, isOver, report },
+      ...{ world, hosts, accounts, workload, records, keys: options.keys, isOver, report },
+      ...{ blobs: deployment.blobs, files: deployment.files },
       awaitDelivery: (jobId) => signals.wait(jobId),
       hangUps: () => (isOver() ? 0 : faults.hangUps)
     }

@@ -1,6 +1,7 @@
 import type { Effect } from "effect"
 import type * as SeededRandom from "../SeededRandom.ts"
 import type { Records, Report } from "./Evidence.ts"
+import type { Blobs } from "./FaultyStores.ts"
 import type { Host } from "./Host.ts"
 import type { Files } from "./HostProcess.ts"
 import type { AnyWorkload } from "./Workload.ts"
@@ -12,9 +13,13 @@ export interface Simulation {
   readonly accounts: ReadonlyArray<string>
   readonly workload: AnyWorkload
   readonly records: Records
+  /** What all hosts stored, and the hashes of the files in it. */
+  readonly blobs: Blobs
   readonly files: Files
   /** Waits until an attempt at the job has delivered its work. */
   readonly awaitDelivery: (jobId: string) => Effect.Effect<void>
+  /** Probability that a caller uses an idempotency key. */
+  readonly keys: number
   /** Probability that a caller hangs up; 0 once faults have ended. */
   readonly hangUps: () => number
   /** Whether faults have ended: then callers stop retrying. */

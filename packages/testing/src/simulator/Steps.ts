@@ -87,7 +87,7 @@ const act = (simulation: Simulation, intents: Array<Intent>, random: SeededRando
   })
 
 const newIntent = (simulation: Simulation, intents: Array<Intent>, random: SeededRandom.SeededRandom): Intent => {
-  const { accounts, records, workload } = simulation
+  const { accounts, keys, records, workload } = simulation
   const { operation, input: draw } = random.pick(workload.offers)
   const jobs = records.recorder.jobs.size === 0 ? [] : knownJobs(simulation).map(({ jobId }) => jobId)
   const input = draw(random, jobs)
@@ -96,7 +96,7 @@ const newIntent = (simulation: Simulation, intents: Array<Intent>, random: Seede
     operation: operation.key,
     input,
     request: requestOf(operation.key, input),
-    ...(random.chance(0.7) ? { key: `k${intents.length}` } : {}),
+    ...(random.chance(keys) ? { key: `k${intents.length}` } : {}),
     ...(random.chance(0.1) ? { maxCost: Credits.of(random.below(6_000)) } : {})
   }
   intents.push(intent)

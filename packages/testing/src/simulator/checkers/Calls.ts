@@ -4,6 +4,7 @@ import { type Account, type Charge, Decisions, type EventOf, Lots } from "@millr
 import { StreamName } from "@millrace/event-sourcing"
 import { Cause, Exit, HashMap, Option } from "effect"
 import type { Evidence, Report, Reservation } from "../Evidence.ts"
+import { isPlanned } from "../Faults.ts"
 import * as JobEndpoints from "../JobEndpoints.ts"
 import { type Call, tagOf } from "../Records.ts"
 import { BUG } from "../UpstreamFaults.ts"
@@ -63,7 +64,7 @@ const checkPrice = (
 
 /** While stores and hosts work, a call ends its hold before it ends itself. Its caller need not wait for the hold to expire. */
 const checkHoldsEnd = ({ ended }: Call, own: ReadonlyArray<Reservation>, { faults, recorder }: Evidence, report: Report): void => {
-  if (ended === undefined || faults.events > 0 || faults.hosts > 0 || faults.appends !== undefined || faults.crash !== undefined) return
+  if (ended === undefined || faults.events > 0 || faults.hosts > 0 || isPlanned(faults)) return
   const isFast = faults.delay <= 5 && faults.slow === 0
   for (const { hold, end } of own) {
     // An accepted job goes on; giving up a job that was not accepted may take longer than its caller waits
@@ -73,14 +74,16 @@ const checkHoldsEnd = ({ ended }: Call, own: ReadonlyArray<Reservation>, { fault
   }
 }
 
-/** An upstream may ignore interruption for so long after its timeout, and stores take their time: milliseconds. */
-const LATENCY_MARGIN = 150_000
+/** An upstream may ignore interruption for so long after the timeout, and retries of stores take their time: milliseconds. */
+const UNINTERRUPTIBLE = 150_000
+const RETRIES = 10_000
 
 /** While nothing keeps a host from its stores, a call ends soon after its timeout. */
-const checkLatency = ({ ended, startedAt }: Call, { longestTimeout, undisturbedSince }: Evidence, report: Report): void => {
+const checkLatency = ({ ended, startedAt }: Call, { faults, longestTimeout, undisturbedSince }: Evidence, report: Report): void => {
   if (ended === undefined || startedAt < undisturbedSince) return
   const took = ended.at - startedAt
-  if (took > longestTimeout + LATENCY_MARGIN) report(`took ${took} ms, and no operation may take longer than ${longestTimeout} ms`)
+  if (took > longestTimeout + (faults.upstreams > 0 ? UNINTERRUPTIBLE : RETRIES))
+    report(`took ${took} ms, but no operation may take longer than ${longestTimeout} ms`)
 }
 
 const checkSuccess = (call: Call, reply: Charge.Reply, lengthAfter: number, evidence: Evidence, report: Report): void => {

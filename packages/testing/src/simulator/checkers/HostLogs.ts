@@ -1,6 +1,6 @@
 /** Decides which warnings of a host's log are expected under its faults. */
 import { AFTERMATH, type FaultsEnded } from "../Evidence.ts"
-import type { Faults } from "../Faults.ts"
+import { areHostsUndisturbed, type Faults } from "../Faults.ts"
 import type { AttemptRecord } from "../Records.ts"
 
 interface Circumstances {
@@ -12,8 +12,7 @@ interface Circumstances {
 
 /** A runner may warn of a lost lease, of a store that does not answer, and of an operation with a defect. */
 export const isExpectedWarning = (message: string, { attempts, faults, faultsEnded, now }: Circumstances): boolean => {
-  const { appends, clocks, crash, delay, events, hosts, leaps, slow, states } = faults
-  const haveStoresFaults = events > 0 || states > 0 || slow > 0 || hosts > 0 || leaps > 0 || appends !== undefined || crash !== undefined
+  const { clocks, delay } = faults
   const isOver = faultsEnded !== undefined && now - faultsEnded.at > AFTERMATH
   const failed = /^Job (?<jobId>job_\w+) failed/u.exec(message)?.groups?.["jobId"]
   if (failed !== undefined)
@@ -21,6 +20,6 @@ export const isExpectedWarning = (message: string, { attempts, faults, faultsEnd
   // The job was cancelled, and its key destroyed, while it succeeded
   if (/^What became of a job was not recorded SubjectDestroyed/u.test(message)) return true
   if (/^(?:A job's lease was lost|A job could not be claimed|What became of a job was not recorded)/u.test(message))
-    return !isOver && (haveStoresFaults || (clocks > 0 && delay > 0))
+    return !isOver && (!areHostsUndisturbed(faults) || (clocks > 0 && delay > 0))
   return false
 }
