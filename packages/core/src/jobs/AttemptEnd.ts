@@ -75,11 +75,13 @@ const failed = Effect.fnUntraced(function* (
   cause: Cause.Cause<AttemptError>,
   backOff: BackOff
 ) {
-  const { details, failure, mayPass } = failureOf(cause)
-  const { accountId, requestId } = accepted
-  const told = { jobId, attempt, requestId, operation: accepted.operation }
-  if (failure === "Defect" || failure === "Unreadable") yield* Effect.logError("A job failed because of a bug", told, cause)
-  else yield* Effect.logWarning(`An attempt at a job failed: ${failure}`, told)
+  const found = failureOf(cause)
+  const { details, failure, mayPass } = found
+  const { accountId, operation, requestId } = accepted
+  const { reason } = found
+  const facts = { requestId, accountId, operation, attempt, ...(reason === undefined ? {} : { reason }) }
+  if (failure === "Defect" || failure === "Unreadable") yield* Effect.logError(`Job ${jobId} failed because of a bug`, facts, cause)
+  else if (reason !== undefined) yield* Effect.logWarning("An attempt at a job failed", { jobId, ...facts })
   // The job fails also where the details cannot be stored
   const kept = details && (yield* Effect.option(jobs.documents.keep({ jobId, accountId }, "details", encodeDetails(details))))
   const random = yield* Random.next
@@ -92,6 +94,8 @@ interface AttemptFailure {
   /** Whether another attempt may succeed. */
   readonly mayPass: boolean
   readonly details?: Details
+  /** Why, for operators. */
+  readonly reason?: string
 }
 
 const failureOf = (cause: Cause.Cause<AttemptError>): AttemptFailure => {
@@ -107,12 +111,14 @@ const failureOf = (cause: Cause.Cause<AttemptError>): AttemptFailure => {
         return { failure: error._tag, mayPass: false }
       case "UpstreamUnavailable":
       case "StateUnavailable":
+        return { failure: "UpstreamUnavailable", mayPass: true, reason: error.reason }
       case "TooManyJobs":
         return { failure: "UpstreamUnavailable", mayPass: true }
       case "SubjectDestroyed":
       case "Tampered":
         return { failure: "Unreadable", mayPass: false }
       case "OperationFailed":
+        return { failure: "Defect", mayPass: false, reason: error.reason }
       case "LeaseLost":
         break
     }

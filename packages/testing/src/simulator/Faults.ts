@@ -1,44 +1,52 @@
-/** How bad a day it is: drawn from the seed, each kind of fault often not at all, for what never fails hides what rarely does. */
+/** The fault model of one simulation. Each kind of fault is often left out, because frequent faults hide the effects of rare ones. */
 import type * as FaultyEventStore from "../FaultyEventStore.ts"
 import type * as SeededRandom from "../SeededRandom.ts"
-import type { Stage } from "./Network.ts"
 
-/** Probabilities, where nothing else is said. */
+/** Where a host may crash while it writes: before it sends the request, once it has sent it, or when the store has handled it. */
+export type WriteStage = "before" | "sent" | "arrived"
+
+/** Probabilities, unless stated otherwise. */
 export interface Faults {
-  /** An append is refused, lost, or its answer is; half of that: another call to the event store is refused. */
+  /** An append is refused or lost, or its answer is. Other calls to the event store are refused half as often. */
   readonly events: number
-  /** A call to the state store is refused, or what it wrote is not confirmed. */
+  /** A call to the state store is refused, or its answer is lost. */
   readonly states: number
   /** A call to the state store takes up to a minute. */
   readonly slow: number
-  /** The upstream of a call fails, hangs, takes too long, lies. */
+  /** The upstream of a call fails, hangs, takes too long, or answers nonsense. */
   readonly upstreams: number
   /** A caller hangs up. */
   readonly hangUps: number
-  /** For each step: a host crashes, is restarted, stands still for a while, or hears nothing of its event store. */
+  /** In each step: a host crashes, restarts, pauses, or is cut off from its event store. */
   readonly hosts: number
-  /** For each step: a host's clock is set, forwards or back, within `skew`. */
+  /** In each step: a host's clock is stepped, forwards or back, within `skew`. */
   readonly clocks: number
-  /** For each step: the whole world sleeps for minutes, hours or days. */
+  /** In each step: time skips by minutes, hours or days while nothing runs. */
   readonly leaps: number
   /** The longest way to a store and back, milliseconds. */
   readonly delay: number
-  /** How long after its sender gave it up an append may still arrive, milliseconds. */
+  /** The longest time that an append may arrive after its sender gave it up, milliseconds. */
   readonly lateBy: number
-  /** How far the clocks of two hosts are apart at the most, milliseconds. */
+  /** The largest difference between the clocks of two hosts, milliseconds. */
   readonly skew: number
-  /** The next fiber to run is not the one that waits longest. */
+  /** The scheduler runs any ready task instead of the oldest. */
   readonly disorder: number
-  /** Steps of a fiber after which others run. */
+  /** Steps after which a fiber yields to others. */
   readonly yieldEvery: number
-  /** The host's policy for work that is done after its hold has ended. */
+  /** What hosts do with work that is done after its hold has ended. */
   readonly late: "withhold" | "charge"
-  /** What happens to the appends of all hosts together, counted from 1 when faults begin, besides what chance does. */
+  /** Planned faults of single appends, counted over all hosts from 1 once faults begin. They come on top of the random ones. */
   readonly appends?: Readonly<Record<number, FaultyEventStore.Fault>>
-  /** A host crashes at this stage of the so many-th write of all hosts together, counted from 1, and is started again a little later. */
-  readonly crash?: { readonly write: number; readonly stage: Stage }
+  /** Planned crash: a host crashes at this stage of the n-th write of all hosts, counted from 1, and restarts a little later. */
+  readonly crash?: { readonly write: number; readonly stage: WriteStage }
+  /**
+   * Planned outage: from the n-th write of all hosts on, counted from 1, its host reads nothing from the event store for so many
+   * milliseconds. Its appends are written, but not confirmed.
+   */
+  readonly outage?: { readonly write: number; readonly millis: number }
 }
 
+/** No faults at all. */
 export const none: Faults = {
   events: 0,
   states: 0,
@@ -56,6 +64,7 @@ export const none: Faults = {
   late: "withhold"
 }
 
+/** Draws a fault model. */
 export const draw = (random: SeededRandom.SeededRandom): Faults => {
   const rate = (upTo: number) => {
     const drawn = random.next() * upTo
@@ -77,4 +86,14 @@ export const draw = (random: SeededRandom.SeededRandom): Faults => {
     late: random.pick(["withhold", "charge"]),
     clocks: rate(0.1)
   }
+}
+
+/** Whether a fault is planned for a certain write. */
+export const isPlanned = ({ appends, crash, outage }: Faults): boolean =>
+  appends !== undefined || crash !== undefined || outage !== undefined
+
+/** Whether nothing can keep a host from its stores: no faults of stores or hosts, and no skipped time. */
+export const areHostsUndisturbed = (faults: Faults): boolean => {
+  const { events, hosts, leaps, slow, states } = faults
+  return events + states + slow + hosts + leaps === 0 && !isPlanned(faults)
 }

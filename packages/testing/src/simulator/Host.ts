@@ -1,409 +1,277 @@
-/** A host of the simulated world: all of Millrace in one process, which starts, is asked, stands still, stops in order, or dies. */
+/** A host of the simulated world. It starts, answers calls, is paused or cut off from its stores, stops in order, or crashes. */
 import { createHash } from "node:crypto"
-import {
-  BlobStore,
-  Charge,
-  Ids,
-  type Ledger,
-  MasterKey,
-  Millrace,
-  type Operation,
-  type OperationError,
-  type PricePlan,
-  RandomBytes,
-  type Registration,
-  Vault
-} from "@millrace/core"
-import { type Aggregate, EventIds, EventStore, StateStore } from "@millrace/event-sourcing"
-import { Cause, Context, Data, type Duration, Effect, Exit, Layer, Logger, Random, Scope, Stream } from "effect"
-import type * as FaultyEventStore from "../FaultyEventStore.ts"
+import { Charge, type Operation, type OperationError } from "@millrace/core"
+import { Context, type Duration, Effect, Exit, Scope, Stream } from "effect"
 import type * as SeededRandom from "../SeededRandom.ts"
-import * as Desk from "./Desk.ts"
-import type { Faults } from "./Faults.ts"
-import * as Network from "./Network.ts"
-import { type Dressed, dress, type Input } from "./Upstream.ts"
-import type { Climate } from "./Weather.ts"
-import type { OfHost, Workload } from "./Workload.ts"
-import type { Process, World } from "./World.ts"
+import type { WriteStage } from "./Faults.ts"
+import type { Outage } from "./FaultyStores.ts"
+import { type Deployment, type Prepared, prepare, type Running, type Services } from "./HostProcess.ts"
+import { Disconnected } from "./Records.ts"
+import * as SeededServices from "./SeededServices.ts"
+import type { Input } from "./Workload.ts"
+import type { Process } from "./World.ts"
 
-/** The host went away before it answered. */
-export class Disconnected extends Data.TaggedError("Disconnected")<{}> {}
-
-/** Whatever a host fails with. */
+/** Any error of a host. */
 export interface Failure {
   readonly _tag: string
 }
 
-/** What callers and administrators use of a host. */
-export type Services = Charge.Charge | Ledger | PricePlan.PriceBook | Registration | OfHost
-
-/** Files as jobs stored them: SHA-256 in hex, by their names in the store. */
-export type Files = Map<string, string>
-
-/** What all hosts have in common. */
-export interface Site<Op extends Operation.Any> {
-  readonly world: World
-  readonly events: EventStore.EventStore["Service"]
-  readonly states: StateStore.StateStore["Service"]
-  readonly faults: Faults
-  readonly workload: Workload<Op>
-  readonly weather: Climate
-  readonly random: SeededRandom.SeededRandom
-  readonly accounts: Pick<Aggregate.Options<never>, "queueLimit" | "batchLimit" | "idleAfter">
-  readonly jobs: Millrace.JobOptions
-  readonly blobs: Network.Blobs
-  readonly files: Files
-  /** Writes so far of hosts that may crash by plan, at each stage. */
-  readonly writes: Record<Network.Stage, number>
-  /** Told of what a host logs as a warning or worse. */
-  readonly complained: (host: string, message: string) => void
+/** A file as a caller downloaded it. `hash`: the SHA-256 of its bytes in hex. */
+export interface Download {
+  readonly tag: string
+  readonly hash: string
 }
 
-/** How recovery is set up: rarely enough that simulated hours cost little. */
-export const RECOVERY = { ttl: "1 minute", poll: "10 seconds", sweepEvery: "30 seconds" } as const
-
-const MASTER = new Uint8Array(32).fill(7)
 /** How long a host may take to stop, seconds. */
-const STOP = 300
+const STOP_WITHIN = 300
 
-interface Life {
-  readonly process: Process
-  readonly services: Context.Context<Services>
-  readonly operations: ReadonlyArray<Dressed>
-  readonly scope: Scope.Closeable
+/** Something that happens to a host after so many more writes of this stage. */
+interface Trigger {
+  readonly stage: WriteStage
+  writes: number
+  readonly fire: () => void
 }
 
-export class Host<Op extends Operation.Any> {
+export class Host {
   readonly name: string
-  #lives = 0
-  readonly #site: Site<Op>
-  #life: Life | undefined
-  #starting = false
+  readonly #deployment: Deployment
+  /** How often it was started. */
+  #starts = 0
+  #isStarting = false
+  #running: Running | undefined
+  /** The process and the stores of the newest start. */
   #process: Process | undefined
-  #calm = false
-  #calming: Array<() => void> = []
-  #fuse: { stage: Network.Stage; writes: number; blows: () => void } | undefined
-  /** Traces of the event store's faults, already told. */
-  #told = 0
+  #stores: Pick<Prepared, "events" | "states"> | undefined
+  /** Entries of the event store's trace that the world's trace has already. */
+  #noted = 0
+  #isCalm = false
+  #trigger: Trigger | undefined
+  /** The end of the newest outage: milliseconds since 1970. */
   #cutUntil = 0
-  #cut: ReturnType<typeof Network.faultyEvents>["cut"] | undefined
-  #faulty: FaultyEventStore.FaultyEventStore | undefined
 
-  constructor(name: string, site: Site<Op>) {
+  constructor(name: string, deployment: Deployment) {
     this.name = name
-    this.#site = site
+    this.#deployment = deployment
   }
 
   get isUp(): boolean {
-    return this.#life !== undefined
+    return this.#running !== undefined
   }
 
-  /** Whatever fails here now has ended with this process. */
+  /** The process that answers calls now. */
   get process(): Process | undefined {
-    return this.#life?.process
+    return this.#running?.process
   }
 
-  /** Whether since then, in this life, the event store served it, and it was not kept from asking. */
-  isServed(since: { readonly at: number; readonly faults: number }): boolean {
-    const { faults, world } = this.#site
-    const { resumedAt = 0 } = this.#process ?? {}
-    return faults.appends === undefined && this.faults === since.faults && Math.max(this.#cutUntil, resumedAt, world.leptTo) < since.at
-  }
-
-  /** How often the event store failed it in this life. */
+  /** Faults of its event store since it started. */
   get faults(): number {
-    return (this.#faulty?.trace ?? []).filter(({ outcome }) => outcome !== "ok").length
+    return (this.#stores?.events.store.trace ?? []).filter(({ outcome }) => outcome !== "ok").length
   }
 
-  /** From now on its stores serve it without faults, in every life, and it does not crash by itself. */
+  /** Whether it has run and reached its event store without a fault since then. `faults`: {@link faults} at that time. */
+  isUndisturbedSince({ at, faults }: { readonly at: number; readonly faults: number }): boolean {
+    const { faults: plan, world } = this.#deployment
+    const { resumedAt = 0 } = this.#process ?? {}
+    return plan.appends === undefined && this.faults === faults && Math.max(this.#cutUntil, resumedAt, world.skippedTo) < at
+  }
+
+  /** Ends all faults of its stores, and planned crashes, in this life and every later one. */
   calm(): void {
-    this.#calm = true
-    this.#fuse = undefined
-    for (const calm of this.#calming) calm()
+    this.#isCalm = true
+    this.#trigger = undefined
+    this.#stores?.events.calm()
+    this.#stores?.states.calm()
   }
 
-  /** Starts it, again and again until it stands, unless it does already. */
+  /** Starts it, and tries again until it is up. Does nothing if it is up already. */
   readonly start: Effect.Effect<void> = Effect.suspend(() => {
-    if (this.#starting || this.isUp) return Effect.void
-    this.#starting = true
+    if (this.#isStarting || this.isUp) return Effect.void
+    this.#isStarting = true
     return Effect.ensuring(
-      this.#starts,
+      this.#startUntilUp,
       Effect.sync(() => {
-        this.#starting = false
+        this.#isStarting = false
       })
     )
   })
 
-  readonly #starts: Effect.Effect<void> = Effect.suspend(() => {
-    const { world, faults, random, workload, weather, accounts, complained, jobs, blobs, files } = this.#site
-    const name = `${this.name}.${this.#lives++}`
+  readonly #startUntilUp: Effect.Effect<void> = Effect.suspend(() => {
+    const { faults, random, onWarning, world } = this.#deployment
+    const name = `${this.name}.${this.#starts++}`
     const own = random.fork(name)
-    const process = world.process(
-      name,
-      references(own, (message) => complained(name, message)),
-      own.below(faults.skew + 1)
+    const services = SeededServices.make(own, (message) => onWarning(name, message))
+    const process = world.process(name, services, own.below(faults.skew + 1))
+    const { running, start, ...stores } = prepare(
+      this.#deployment,
+      process,
+      own,
+      () => this.#isCalm,
+      (stage) => this.#wrote(process, stage)
     )
     this.#process = process
-    const line: Network.Line = { world, process, writes: (stage) => this.#burn(process, stage) }
-    const { faulty, cut, calm } = Network.faultyEvents(this.#site.events, faults, own.fork("events"))
-    this.#cut = cut
-    const states = Network.faultyStates(this.#site.states, faults, own.fork("states"), (what) => world.say(name, what))
-    this.#faulty = faulty
-    this.#told = 0
-    this.#calming = [calm, states.calm]
-    if (this.#calm) this.calm()
-    const stores = Layer.mergeAll(
-      Layer.succeed(EventStore.EventStore, Network.events(line, faulty)),
-      Layer.succeed(StateStore.StateStore, Network.states(line, states)),
-      Layer.orDie(MasterKey.layer(MASTER))
-    )
-    const offered: ReadonlyArray<Operation.Any> = workload.offers.map(({ operation }) => operation)
-    const desk = Desk.make(offered)
-    const shelf = Network.shelf(line, blobs, faults, own.fork("blobs"), () => this.#calm)
-    const base = Layer.provideMerge(desk.length === 0 ? noFiles : fileStore(shelf, files), stores)
-    let operations: ReadonlyArray<Dressed> = []
-    const layer = Layer.unwrap(
-      Effect.map(Layer.build(workload.services), (services) => {
-        operations = [...offered.map((operation) => dress(operation, services, { ...weather, process })), ...desk]
-        return Millrace.layer({ operations, late: faults.late, recovery: RECOVERY, accounts, jobs })
-      })
-    ).pipe(Layer.provideMerge(base))
-    const scope = Scope.makeUnsafe()
-    const built = Layer.buildWithMemoMap(layer, Layer.makeMemoMapUnsafe(), scope)
-    world.say(name, "starts")
-    return Effect.exit(process.ask(world.outside, built, Context.empty(), Effect.fail(new Disconnected()))).pipe(
+    this.#stores = stores
+    this.#noted = 0
+    if (this.#isCalm) this.calm()
+    world.note(name, "starts")
+    return Effect.exit(start).pipe(
       Effect.flatMap((exit) => {
         if (Exit.isSuccess(exit) && process.alive) {
-          world.say(name, "is up")
-          this.#life = { process, services: exit.value, operations, scope }
+          world.note(name, "is up")
+          this.#running = running(exit.value)
           return Effect.void
         }
-        world.say(name, `did not start: ${Exit.isSuccess(exit) ? "dead" : tagOf(exit.cause)}`)
+        world.note(name, `did not start: ${Exit.isSuccess(exit) ? "dead" : SeededServices.errorOf(exit.cause)}`)
         process.kill()
-        return Effect.andThen(Effect.sleep(500), this.#starts)
+        return Effect.andThen(Effect.sleep(500), this.#startUntilUp)
       })
     )
   })
 
-  /** Asks it something; `Disconnected` when it is down, or dies before it answers. */
+  /** Runs an effect with its services. Fails with `Disconnected` if it is down, or dies before it answers. */
   request<A, E>(effect: Effect.Effect<A, E, Services>): Effect.Effect<A, E | Disconnected> {
     return Effect.suspend((): Effect.Effect<A, E | Disconnected> => {
-      const gone = Effect.suspend(() => Effect.fail(new Disconnected()))
-      if (this.#life === undefined) return gone
-      const { process, services } = this.#life
-      return process.ask(this.#site.world.outside, effect, services, gone)
+      const disconnected = Effect.suspend(() => Effect.fail(new Disconnected()))
+      if (this.#running === undefined) return disconnected
+      const { process, services } = this.#running
+      return process.ask(this.#deployment.world.outside, effect, services, disconnected)
     })
   }
 
-  /** A billed call. `ended` is told when the host is done with it, whether or not anybody waits for that. */
+  /** Makes a billed call. `onEnd` runs when the host has finished it, whether or not the caller still waits. */
   call(
-    operation: string,
+    key: string,
     input: Input,
     caller: Charge.Caller,
-    ended: () => void
+    onEnd: () => void
   ): Effect.Effect<Charge.Reply, Charge.ChargeError | OperationError | Disconnected> {
-    const called = this.#life?.operations.find(({ key }) => key === operation)
-    if (called === undefined) return Effect.fail(new Disconnected())
-    const run = Effect.flatMap(Charge.Charge, (charge) => charge.run(called, input, caller))
-    return this.request(Effect.onExit(run, () => Effect.sync(ended)))
+    const operation = this.#operation(key)
+    if (operation === undefined) return Effect.fail(new Disconnected())
+    const run = Effect.flatMap(Charge.Charge, (charge) => charge.run(operation, input, caller))
+    return this.request(Effect.onExit(run, () => Effect.sync(onEnd)))
   }
 
-  /** Waits for a job as the call that made it may, and is answered as that would be then. */
+  /** Waits for a job as the call that created it may, and answers as that call would. */
   answer(
-    operation: string,
+    key: string,
     accountId: string,
     jobId: string,
     within: Duration.Input
   ): Effect.Effect<{ readonly data: string; readonly ended: boolean }, Failure> {
-    const found = this.#life?.operations.find(({ key }) => key === operation)
-    if (found?._tag !== "Job") return Effect.fail(new Disconnected())
+    const job = this.#operation(key)
+    if (job?._tag !== "Job") return Effect.fail(new Disconnected())
     const reply = { requestId: "", data: "", replayed: false, job: { id: jobId } }
-    const waited = Effect.flatMap(Charge.Charge, (charge) => charge.awaitJob(found, accountId, reply, within))
-    return this.request(Effect.map(waited, ({ reply: { data }, ended }) => ({ data, ended })))
+    const waited = Effect.flatMap(Charge.Charge, (charge) => charge.awaitJob(job, accountId, reply, within))
+    return this.request(Effect.map(waited, ({ ended, reply: { data } }) => ({ data, ended })))
   }
 
-  /** A whole file: SHA-256 of its bytes in hex. */
-  download(
-    operation: string,
-    accountId: string,
-    jobId: string,
-    requestId: string
-  ): Effect.Effect<{ readonly tag: string; readonly hash: string }, Failure> {
-    const found = this.#life?.operations.find(({ key }) => key === operation)
-    if (found?._tag !== "File") return Effect.fail(new Disconnected())
+  /** Downloads a job's file. */
+  download(key: string, accountId: string, jobId: string, requestId: string): Effect.Effect<Download, Failure> {
+    const file = this.#operation(key)
+    if (file?._tag !== "File") return Effect.fail(new Disconnected())
     return this.request(
       Effect.gen(function* () {
-        const { read, tag }: Operation.Download = yield* found.open({ job: jobId }, { accountId, requestId, reservationId: requestId })
+        const download: Operation.Download = yield* file.open({ job: jobId }, { accountId, requestId, reservationId: requestId })
         const sha = createHash("sha256")
-        yield* Stream.runForEach(yield* read(), (bytes) => Effect.sync(() => void sha.update(bytes)))
-        return { tag, hash: sha.digest("hex") }
+        yield* Stream.runForEach(yield* download.read(), (bytes) => Effect.sync(() => void sha.update(bytes)))
+        return { tag: download.tag, hash: sha.digest("hex") }
       })
     )
   }
 
-  /** Its clock is set, forwards or back, by no more than clocks may be apart. */
-  setClock(random: SeededRandom.SeededRandom): void {
-    const { faults, world } = this.#site
-    if (this.#life === undefined) return
+  /** Steps its clock, forwards or back, within the skew of the fault model. */
+  stepClock(random: SeededRandom.SeededRandom): void {
+    const { faults, world } = this.#deployment
+    if (this.#running === undefined) return
     const skew = random.below(faults.skew + 1)
-    world.say(this.#life.process.name, `has its clock ${skew} ms ahead`)
-    this.#life.process.setClock(skew)
+    world.note(this.#running.process.name, `has its clock ${skew} ms ahead`)
+    this.#running.process.setClock(skew)
   }
 
-  /** Ends it at once, in the middle of everything. */
+  /** Kills it at once, whatever it does. */
   crash(why: string): void {
     const process = this.#process
     if (process === undefined || !process.alive) return
-    this.#site.world.say(process.name, `crashes ${why}`)
-    this.tellFaults()
-    this.#life = undefined
-    this.#fuse = undefined
+    this.#deployment.world.note(process.name, `crashes ${why}`)
+    this.#noteFaults()
+    this.#running = undefined
+    this.#trigger = undefined
     process.crashed = true
     process.kill()
   }
 
-  /** It will crash at this stage of its so many-th write from now. */
-  lightFuse(stage: Network.Stage, writes: number): void {
-    this.#light(stage, writes, () => this.crash(`when a write is ${stage}`))
+  /** Crashes it at this stage of a write, after so many others. */
+  crashAtWrite(stage: WriteStage, writes: number): void {
+    this.#arm({ stage, writes, fire: () => this.crash(`when a write is ${stage}`) })
   }
 
-  /** After so many writes from now it hears nothing certain of the event store for a while; `oneWay`: some of what it writes arrives. */
-  cutOff(writes: number, millis: number, how: "whole" | "oneWay"): void {
-    this.#light("arrived", writes, () => {
-      const { world } = this.#site
-      world.say(this.name, `has no event store for ${millis} ms`)
-      this.#cutUntil = world.now + millis
-      if (this.#cut !== undefined) world.outside.fork(this.#cut(millis, how), Context.empty())
-    })
+  /** Cuts it off from its event store for a while, after so many writes. */
+  cutOffAfterWrites(writes: number, millis: number, outage: Outage): void {
+    this.#arm({ stage: "arrived", writes, fire: () => this.#cutOff(millis, outage) })
   }
 
   pause(millis: number): void {
-    if (this.#life === undefined) return
-    this.#site.world.say(this.#life.process.name, `stands still for ${millis} ms`)
-    this.#life.process.pause(millis)
+    if (this.#running === undefined) return
+    this.#deployment.world.note(this.#running.process.name, `stands still for ${millis} ms`)
+    this.#running.process.pause(millis)
   }
 
-  /** Ends it in order. False when it does not end. */
+  /** Stops it in order. False if it does not stop in time. */
   readonly stop: Effect.Effect<boolean> = Effect.suspend(() => {
-    if (this.#life === undefined) return Effect.succeed(true)
-    const { process, scope } = this.#life
-    const { world } = this.#site
-    this.#life = undefined
-    world.say(process.name, "stops")
+    if (this.#running === undefined) return Effect.succeed(true)
+    const { process, scope } = this.#running
+    const { world } = this.#deployment
+    this.#running = undefined
+    world.note(process.name, "stops")
     const closed = Effect.as(
       Effect.exit(process.ask(world.outside, Scope.close(scope, Exit.void), Context.empty(), Effect.interrupt)),
       true
     )
-    // Second by second: one that the world sleeps through counts as one
-    const tooLong = Effect.as(Effect.replicateEffect(Effect.sleep(1_000), STOP, { discard: true }), false)
+    // Second by second, so that skipped time counts as one second
+    const tooLong = Effect.as(Effect.replicateEffect(Effect.sleep(1_000), STOP_WITHIN, { discard: true }), false)
     return Effect.tap(Effect.raceFirst(closed, tooLong), () => Effect.sync(() => process.kill()))
   })
 
-  /** Puts what the event store did to it into the trace. */
-  tellFaults(): void {
-    const { world } = this.#site
-    const trace = this.#faulty?.trace ?? []
-    for (; this.#told < trace.length; this.#told++) {
-      const entry = trace[this.#told]
-      if (entry !== undefined && entry.outcome !== "ok") world.say(this.name, `${entry.call} ${entry.stream} ${entry.outcome}`)
-    }
+  #operation(key: string) {
+    return this.#running?.operations.find((operation) => operation.key === key)
   }
 
-  #light(stage: Network.Stage, writes: number, blows: () => void): void {
-    if (!this.#calm) this.#fuse = { stage, writes, blows }
+  /** Adds the new faults of its event store to the trace. */
+  #noteFaults(): void {
+    const { world } = this.#deployment
+    const trace = this.#stores?.events.store.trace ?? []
+    for (const { call, outcome, stream } of trace.slice(this.#noted))
+      if (outcome !== "ok") world.note(this.name, `${call} ${stream} ${outcome}`)
+    this.#noted = trace.length
   }
 
-  #burn(process: Process, stage: Network.Stage): void {
-    this.tellFaults()
-    const { faults, world, writes } = this.#site
-    if (!this.#calm && faults.crash?.stage === stage && ++writes[stage] === faults.crash.write) {
+  #cutOff(millis: number, outage: Outage): void {
+    const { world } = this.#deployment
+    world.note(this.name, `has no event store for ${millis} ms`)
+    this.#cutUntil = world.now + millis
+    if (this.#stores !== undefined) world.outside.fork(this.#stores.events.cut(millis, outage), Context.empty())
+  }
+
+  #arm(trigger: Trigger): void {
+    if (!this.#isCalm) this.#trigger = trigger
+  }
+
+  #wrote(process: Process, stage: WriteStage): void {
+    this.#noteFaults()
+    const {
+      faults: { crash, outage },
+      world,
+      writes
+    } = this.#deployment
+    if (!this.#isCalm && outage !== undefined && stage === "sent" && ++writes.outage === outage.write)
+      this.#cutOff(outage.millis, "unconfirmed")
+    if (!this.#isCalm && crash?.stage === stage && ++writes.crash === crash.write) {
       this.crash(`by plan, when a write is ${stage}`)
       world.outside.fork(Effect.delay(this.start, 5_000), Context.empty())
       return
     }
-    const fuse = this.#fuse
-    if (fuse?.stage !== stage || process !== this.#process || fuse.writes-- > 0) return
-    this.#fuse = undefined
-    fuse.blows()
+    const trigger = this.#trigger
+    if (trigger?.stage !== stage || process !== this.#process || trigger.writes-- > 0) return
+    this.#trigger = undefined
+    trigger.fire()
   }
-}
-
-/** A place for files whose own documents are those of all hosts, and a note of what was put there. */
-const fileStore = (shelf: BlobStore.Shelf, files: Files) =>
-  Layer.effect(
-    BlobStore.BlobStore,
-    Effect.map(BlobStore.make(shelf), (store) =>
-      BlobStore.BlobStore.of({
-        ...store,
-        put: (subject, content, named) =>
-          Effect.tap(store.put(subject, content, named), ({ id }) =>
-            Effect.sync(() => {
-              if (!Stream.isStream(content)) files.set(id, createHash("sha256").update(content).digest("hex"))
-            })
-          )
-      })
-    )
-  ).pipe(Layer.provide(Vault.Vault.layer))
-
-/** Where nothing is a job, nothing is stored. */
-const noFiles = Layer.mock(BlobStore.BlobStore, {})
-
-const tagOf = (cause: Cause.Cause<unknown>): string => {
-  const error = Cause.squash(cause)
-  return typeof error === "object" && error !== null && "_tag" in error ? String(error._tag) : String(error)
-}
-
-/** All chance of a process, from the seed. */
-const references = (random: SeededRandom.SeededRandom, complained: (message: string) => void): Context.Context<never> => {
-  const { next } = random.fork("random")
-  const bytes = random.fork("bytes")
-  return Context.make(EventIds, random.fork("events ids").eventIds()).pipe(
-    Context.add(Ids, ids(random.fork("ids"))),
-    Context.add(RandomBytes, (size: number) => bytes.bytes(size)),
-    Context.add(Random.Random, { nextDoubleUnsafe: next, nextIntUnsafe: () => Math.floor((next() - 0.5) * Number.MAX_SAFE_INTEGER) }),
-    Context.add(
-      Logger.CurrentLoggers,
-      new Set([
-        Logger.make(({ logLevel, message, cause }) => {
-          if (logLevel === "Warn" || logLevel === "Error" || logLevel === "Fatal") complained(`${describe(message)} ${describe(cause)}`)
-        })
-      ])
-    )
-  )
-}
-
-const describe = (said: unknown): string =>
-  Cause.isCause(said)
-    ? said.reasons.map((reason) => (reason._tag === "Interrupt" ? "interrupted" : tagOf(Cause.fromReasons([reason])))).join(", ")
-    : Array.isArray(said)
-      ? said.map(describe).join(" ")
-      : typeof said === "string"
-        ? said
-        : typeof said === "object" && said !== null && "_tag" in said
-          ? String(said._tag)
-          : String(said)
-
-const DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-
-/** Ids that repeat with the seed: ULIDs, greater from one to the next, and UUIDs. */
-export const ids = (random: SeededRandom.SeededRandom): Ids => {
-  const tail = Array.from({ length: 10 }, () => DIGITS[random.below(32)]).join("")
-  let at = 0
-  let count = 0
-  return {
-    ulid: (now) => {
-      at = Math.max(at, now)
-      return base32(at, 10) + base32(++count, 6) + tail
-    },
-    uuid: () => {
-      const hex = createHash("sha256").update(`${tail}${++count}`).digest("hex")
-      return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`
-    }
-  }
-}
-
-const base32 = (value: number, digits: number): string => {
-  let text = ""
-  for (let left = value; text.length < digits; left = Math.floor(left / 32)) text = (DIGITS[left % 32] ?? "0") + text
-  return text
 }

@@ -1,8 +1,8 @@
 /**
- * Time and order of a simulated world. Every fiber of every process runs here, one task at a time, and the seed says which is next;
- * when none is ready, time passes to the next sleeper. No timer, no thread, nothing that the seed does not decide.
+ * The scheduler of a simulation. Every fiber of every process runs here, one task at a time, and the seed picks the next one. When no task
+ * is ready, virtual time passes to the next sleeper. There are no timers and no threads, so the seed decides everything.
  *
- * Effect's own test clock waits for real time to see whether a fiber has come to rest. Here that is known: nothing is ready.
+ * Effect's own test clock waits for real time to see whether a fiber has come to rest. This scheduler knows: no task is ready.
  */
 import { Clock, Context, Duration, Effect, type Fiber, Scheduler } from "effect"
 import type * as SeededRandom from "../SeededRandom.ts"
@@ -11,9 +11,9 @@ export interface WorldOptions {
   readonly random: SeededRandom.SeededRandom
   /** Milliseconds since 1970. */
   readonly start: number
-  /** Probability that the next task is any that is ready, not the oldest. */
+  /** Probability that the next task is any ready one instead of the oldest. */
   readonly disorder: number
-  /** Steps of a fiber after which it makes room for others. */
+  /** Steps after which a fiber yields to others. */
   readonly yieldEvery: number
 }
 
@@ -26,24 +26,24 @@ interface Sleeper {
   readonly at: number
   readonly process: Process
   readonly wake: () => void
-  gone: boolean
+  cancelled: boolean
 }
 
 export class World {
-  /** Milliseconds since 1970. */
+  /** Virtual time: milliseconds since 1970. */
   now: number
-  /** When nobody lived through the time before: the end of the last leap. */
-  leptTo = 0
+  /** The end of the last {@link skip}: nothing ran in the time before it. */
+  skippedTo = 0
   /** Tasks run so far. */
-  turns = 0
+  tasks = 0
   readonly trace: Array<string> = []
+  /** The process of everything outside the hosts: callers, administrators, the network. */
+  readonly outside: Process
   readonly #random: SeededRandom.SeededRandom
   readonly #options: WorldOptions
   #ready: Array<Task> = []
-  /** The next one last. */
+  /** Sorted by wake time, the next one last. */
   readonly #sleepers: Array<Sleeper> = []
-  /** The world outside of all hosts: callers, administrators, the network. */
-  readonly outside: Process
 
   constructor(options: WorldOptions) {
     this.#options = options
@@ -52,36 +52,37 @@ export class World {
     this.outside = this.process("world", Context.empty())
   }
 
-  /** A process of its own with its own services, its clock ahead of the world's by `skew` milliseconds. */
+  /** Creates a process with its own services. `skew`: milliseconds by which its clock is ahead. */
   process(name: string, services: Context.Context<never>, skew = 0): Process {
     return new Process(this, name, services, this.#options.yieldEvery, skew)
   }
 
-  say(who: string, what: string): void {
+  /** Adds a line to the trace. */
+  note(who: string, what: string): void {
     this.trace.push(`${this.now - this.#options.start} ${who}: ${what}`)
   }
 
-  /** Runs a task, or lets time pass until there is one. False when nothing will ever happen again. */
-  turn(): boolean {
+  /** Runs the next task; lets time pass until there is one. False when no task is left and nobody sleeps. */
+  runNext(): boolean {
     this.#wakeDue()
     while (this.#ready.length === 0) {
       const next = this.#sleepers.at(-1)
       if (next === undefined) return false
-      // Whoever does not wait any more moves no clock
-      if (next.gone || !next.process.alive) this.#sleepers.pop()
+      // Time does not pass for a sleeper that was cancelled or killed
+      if (next.cancelled || !next.process.alive) this.#sleepers.pop()
       else this.now = Math.max(this.now, next.at)
       this.#wakeDue()
     }
     const task = this.#take()
-    this.turns++
+    this.tasks++
     if (task.process.alive) task.process.perform(task.run)
     return true
   }
 
-  /** Time that nobody lives through, as when a machine sleeps: whatever falls into it is late at once. */
-  leap(millis: number): void {
+  /** Advances time while nothing runs, as when a machine is suspended: all that falls due meanwhile runs late. Milliseconds. */
+  skip(millis: number): void {
     this.now += millis
-    this.leptTo = this.now
+    this.skippedTo = this.now
   }
 
   schedule(process: Process, run: () => void): void {
@@ -89,7 +90,7 @@ export class World {
   }
 
   sleep(process: Process, millis: number, wake: () => void): Sleeper {
-    const sleeper: Sleeper = { at: Math.ceil(this.now + Math.max(0, millis)), process, wake, gone: false }
+    const sleeper: Sleeper = { at: Math.ceil(this.now + Math.max(0, millis)), process, wake, cancelled: false }
     let low = 0
     let high = this.#sleepers.length
     while (low < high) {
@@ -104,70 +105,41 @@ export class World {
   #wakeDue(): void {
     for (let next = this.#sleepers.at(-1); next !== undefined && next.at <= this.now; next = this.#sleepers.at(-1)) {
       this.#sleepers.pop()
-      if (!next.gone && next.process.alive) this.schedule(next.process, next.wake)
+      if (!next.cancelled && next.process.alive) this.schedule(next.process, next.wake)
     }
   }
 
   #take(): Task {
-    const any = this.#random.chance(this.#options.disorder)
-    const place = any ? this.#random.below(this.#ready.length) : 0
-    const [task] = this.#ready.splice(place, 1)
-    if (task === undefined) throw new Error("Nothing is ready")
+    const isAny = this.#random.chance(this.#options.disorder)
+    const index = isAny ? this.#random.below(this.#ready.length) : 0
+    const [task] = this.#ready.splice(index, 1)
+    if (task === undefined) throw new Error("No task is ready")
     return task
   }
 }
 
-/** What lives and dies together: the fibers of one host, or the world outside. */
+/** A group of fibers that live and die together: one host, or everything outside the hosts. */
 export class Process {
   readonly name: string
   alive = true
-  /** When it went on after it had stood still last. */
+  /** When the last pause ended: milliseconds since 1970. */
   resumedAt = 0
-  /** Whether it was killed, and did not end by itself. */
+  /** Whether it was killed instead of stopping by itself. */
   crashed = false
-  /** Its own time: Effect's services, for every fiber of it. */
+  /** The services of every fiber: a clock and a scheduler of its own, and those that it was created with. */
   readonly context: Context.Context<never>
   readonly #world: World
-  /** How far its clock is ahead of the world's, milliseconds. */
+  /** Milliseconds by which its clock is ahead of the world's. */
   #skew: number
-  /** What would run if it were not paused. */
+  /** Tasks that wait for the end of a pause; undefined while there is none. */
   #parked: Array<() => void> | undefined
-
-  readonly #mourners = new Set<() => void>()
+  readonly #exitListeners = new Set<() => void>()
 
   constructor(world: World, name: string, services: Context.Context<never>, yieldEvery: number, skew: number) {
     this.#world = world
     this.name = name
     this.#skew = skew
-    const millis = () => world.now + this.#skew
-    const nanos = () => BigInt(millis()) * 1_000_000n
-    const monotonic = () => BigInt(world.now) * 1_000_000n
-    const clock: Clock.Clock = {
-      currentTimeMillisUnsafe: millis,
-      currentTimeMillis: Effect.sync(millis),
-      currentTimeNanosUnsafe: nanos,
-      currentTimeNanos: Effect.sync(nanos),
-      monotonicTimeNanosUnsafe: monotonic,
-      monotonicTimeNanos: Effect.sync(monotonic),
-      sleep: (duration) =>
-        Effect.callback((resume) => {
-          const lasts = Duration.toMillis(duration)
-          if (lasts === Number.POSITIVE_INFINITY) return
-          const sleeper = world.sleep(this, lasts, () => {
-            if (!sleeper.gone) resume(Effect.void)
-          })
-          return Effect.sync(() => {
-            sleeper.gone = true
-          })
-        })
-    }
-    const dispatcher: Scheduler.SchedulerDispatcher = { scheduleTask: (task) => world.schedule(this, task), flush: () => {} }
-    const scheduler: Scheduler.Scheduler = {
-      executionMode: "async",
-      shouldYield: (fiber) => fiber.currentOpCount >= yieldEvery,
-      makeDispatcher: () => dispatcher
-    }
-    this.context = services.pipe(Context.add(Clock.Clock, clock), Context.add(Scheduler.Scheduler, scheduler))
+    this.context = services.pipe(Context.add(Clock.Clock, this.#clock()), Context.add(Scheduler.Scheduler, this.#scheduler(yieldEvery)))
   }
 
   perform(task: () => void): void {
@@ -175,19 +147,19 @@ export class Process {
     else this.#parked.push(task)
   }
 
-  /** Its clock is set, forwards or back; what measures by a monotonic one is not moved. */
+  /** Steps its wall clock to this skew. Its monotonic clock and its timers are not affected. */
   setClock(skew: number): void {
     this.#skew = skew
   }
 
-  /** Ends it in the middle of whatever it does: no fiber of it takes another step, no finalizer runs. */
+  /** Ends it at once: no fiber takes another step, and no finalizer runs. */
   kill(): void {
     this.alive = false
     this.#parked = undefined
-    for (const mourn of [...this.#mourners]) mourn()
+    for (const listener of [...this.#exitListeners]) listener()
   }
 
-  /** It stands still for so long, and knows nothing of it. Milliseconds. */
+  /** Suspends it, as a long garbage collection does. Milliseconds. */
   pause(millis: number): void {
     if (this.#parked !== undefined || !this.alive) return
     const parked: Array<() => void> = []
@@ -199,14 +171,14 @@ export class Process {
     })
   }
 
-  /** Begins an effect as one of its fibers. */
+  /** Starts a fiber of this process. */
   fork<A, E, R>(effect: Effect.Effect<A, E, R>, services: Context.Context<R>): Fiber.Fiber<A, E> {
     return Effect.runForkWith(Context.merge(services, this.context))(effect)
   }
 
   /**
-   * Asks this process from another: the effect runs here, its answer is heard there. Whoever is interrupted while waiting hangs up,
-   * which interrupts it here; when this process ends first, the answer is `gone`, or none.
+   * Runs an effect here for a fiber of another process, which gets the result. Interrupting the waiting fiber interrupts the effect. If this
+   * process ends first, the result is `gone`, or never comes.
    */
   ask<A, E, R, G = never>(
     asking: Process,
@@ -216,25 +188,60 @@ export class Process {
   ): Effect.Effect<A, E | G> {
     return Effect.callback((resume) => {
       let fiber: Fiber.Fiber<A, E> | undefined
-      let hungUp = false
-      const tell = (answer: Effect.Effect<A, E | G>) => this.#world.schedule(asking, () => resume(answer))
-      const mourn = () => {
-        if (this.#mourners.delete(mourn) && gone !== undefined) tell(gone)
+      let isInterrupted = false
+      const answer = (result: Effect.Effect<A, E | G>) => this.#world.schedule(asking, () => resume(result))
+      const listener = () => {
+        if (this.#exitListeners.delete(listener) && gone !== undefined) answer(gone)
       }
-      if (!this.alive) return gone === undefined ? undefined : tell(gone)
-      this.#mourners.add(mourn)
+      if (!this.alive) return gone === undefined ? undefined : answer(gone)
+      this.#exitListeners.add(listener)
       this.#world.schedule(this, () => {
-        if (hungUp) return
+        if (isInterrupted) return
         fiber = this.fork(effect, services)
         fiber.addObserver((exit) => {
-          if (this.#mourners.delete(mourn)) tell(exit)
+          if (this.#exitListeners.delete(listener)) answer(exit)
         })
       })
       return Effect.sync(() => {
-        hungUp = true
-        this.#mourners.delete(mourn)
+        isInterrupted = true
+        this.#exitListeners.delete(listener)
         this.#world.schedule(this, () => fiber?.interruptUnsafe())
       })
     })
+  }
+
+  #clock(): Clock.Clock {
+    const world = this.#world
+    const millis = () => world.now + this.#skew
+    const nanos = () => BigInt(millis()) * 1_000_000n
+    const monotonic = () => BigInt(world.now) * 1_000_000n
+    return {
+      currentTimeMillisUnsafe: millis,
+      currentTimeMillis: Effect.sync(millis),
+      currentTimeNanosUnsafe: nanos,
+      currentTimeNanos: Effect.sync(nanos),
+      monotonicTimeNanosUnsafe: monotonic,
+      monotonicTimeNanos: Effect.sync(monotonic),
+      sleep: (duration) =>
+        Effect.callback((resume) => {
+          const lasts = Duration.toMillis(duration)
+          if (lasts === Number.POSITIVE_INFINITY) return
+          const sleeper = world.sleep(this, lasts, () => {
+            if (!sleeper.cancelled) resume(Effect.void)
+          })
+          return Effect.sync(() => {
+            sleeper.cancelled = true
+          })
+        })
+    }
+  }
+
+  #scheduler(yieldEvery: number): Scheduler.Scheduler {
+    const dispatcher: Scheduler.SchedulerDispatcher = { scheduleTask: (task) => this.#world.schedule(this, task), flush: () => {} }
+    return {
+      executionMode: "async",
+      shouldYield: (fiber) => fiber.currentOpCount >= yieldEvery,
+      makeDispatcher: () => dispatcher
+    }
   }
 }

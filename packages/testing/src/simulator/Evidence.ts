@@ -1,0 +1,188 @@
+/**
+ * The evidence of one simulation, which every checker reads: what callers were answered, what the log says, and what upstreams did. Also
+ * indexes of it: the reservations, the published prices, and the calls and attempts of each job.
+ */
+import { type EventOf, Job, PricePlan } from "@millrace/core"
+import { type EventStore, StreamName } from "@millrace/event-sourcing"
+import { areHostsUndisturbed, type Faults } from "./Faults.ts"
+import * as JobEndpoints from "./JobEndpoints.ts"
+import { type JobHistory, type LogRecorder, type RecordedAccountEvent, type RecordedJobEvent, stateOf } from "./LogRecorder.ts"
+import type { AttemptRecord, Call, Delivery, Grant, JobObservation } from "./Records.ts"
+import type { Process } from "./World.ts"
+
+/** What is recorded while the simulation runs. */
+export interface Records {
+  readonly recorder: LogRecorder
+  readonly calls: Array<Call>
+  readonly grants: Array<Grant>
+  readonly deliveries: Array<Delivery>
+  /** In the order in which they began. */
+  readonly attempts: Array<AttemptRecord>
+  readonly observations: Array<JobObservation>
+  /** Reservations of calls without a key whose outcome is unknown, and which the host has recorded to make free. */
+  readonly promised: Set<string>
+}
+
+/** When faults ended: milliseconds since 1970, and the number of events in the log. */
+export interface FaultsEnded {
+  readonly at: number
+  readonly length: number
+}
+
+/** What is known once the simulation has ended. */
+export interface Final {
+  readonly faults: Faults
+  readonly faultsEnded: FaultsEnded
+  /** The longest timeout of an operation that callers call: milliseconds. */
+  readonly longestTimeout: number
+  /** When the hosts stopped: milliseconds since 1970. */
+  readonly end: number
+  readonly log: ReadonlyArray<EventStore.RecordedEvent>
+  /** Hosts that were up when the simulation ended. */
+  readonly survivors: ReadonlySet<Process>
+  /** The keys that the vault still holds. */
+  readonly vaultKeys: ReadonlySet<string>
+}
+
+/** Gets a description of each violation. */
+export type Report = (violation: string) => void
+
+/** A hold with all that followed from it. */
+export interface Reservation {
+  readonly stream: string
+  readonly hold: EventOf<"CreditReserved">
+  /** Its place in the log, and when it was decided. */
+  readonly index: number
+  readonly at: number
+  end?: RecordedAccountEvent
+  success?: EventOf<"OperationSucceeded">
+  /** What was charged and not refunded; goodwill is not deducted. */
+  net: number
+}
+
+export class Reservations {
+  readonly byId = new Map<string, Reservation>()
+  readonly #byRequest = new Map<string, Array<Reservation>>()
+
+  constructor(events: ReadonlyArray<RecordedAccountEvent>) {
+    for (const recorded of events) {
+      const { event, at, index, stream } = recorded
+      if (event._tag === "CreditReserved") {
+        const reservation: Reservation = { stream, hold: event, index, at, net: 0 }
+        this.byId.set(event.reservationId, reservation)
+        this.#byRequest.set(event.requestId, [...this.of(event.requestId), reservation])
+      }
+      const known = "reservationId" in event ? this.byId.get(event.reservationId) : undefined
+      if (known === undefined) continue
+      if (event._tag === "OperationSucceeded") Object.assign(known, { end: recorded, success: event, net: event.charged })
+      if (event._tag === "Refunded" && event.stage === "reserved") known.end = recorded
+      if (event._tag === "Refunded" && event.stage === "settled" && event.reason !== "goodwill") known.net -= event.amount
+    }
+  }
+
+  of(requestId: string): ReadonlyArray<Reservation> {
+    return this.#byRequest.get(requestId) ?? []
+  }
+}
+
+/** Every version of the prices, oldest first, with its place in the log. */
+export type Prices = ReadonlyArray<PricePlan.PricePlanEvent & { readonly index: number }>
+
+const planCodec = PricePlan.PricePlan.codec
+
+const pricesIn = (log: ReadonlyArray<EventStore.RecordedEvent>): Prices =>
+  log.flatMap(({ stream, type, data }, i) =>
+    StreamName.category(stream) === PricePlan.PricePlan.category ? [{ ...planCodec.decode(type, data), index: i + 1 }] : []
+  )
+
+/** A call that reads, cancels or downloads a job. */
+export interface JobActionCall {
+  readonly action: JobEndpoints.JobAction
+  readonly call: Call
+}
+
+/** The job that a call of a job endpoint is about. */
+export const jobIdOf = ({ intent: { input } }: Call): string => String("job" in input ? input["job"] : "")
+
+const actionsIn = (calls: ReadonlyArray<Call>): ReadonlyMap<string, ReadonlyArray<JobActionCall>> =>
+  Map.groupBy(
+    calls.flatMap((call) => {
+      const action = JobEndpoints.actionOf(call.intent.operation)
+      return action === undefined ? [] : [{ action, call }]
+    }),
+    ({ call }) => jobIdOf(call)
+  )
+
+/** Time after which a fault has no effects: a paused host has resumed, and an attempt that hung is over. Milliseconds. */
+export const AFTERMATH = 5 * 60_000
+
+export class Evidence implements Final {
+  readonly records: Records
+  readonly faults: Faults
+  readonly faultsEnded: FaultsEnded
+  readonly longestTimeout: number
+  readonly end: number
+  readonly log: ReadonlyArray<EventStore.RecordedEvent>
+  readonly survivors: ReadonlySet<Process>
+  readonly vaultKeys: ReadonlySet<string>
+  readonly reservations: Reservations
+  readonly prices: Prices
+  readonly #callsById: ReadonlyMap<string, Call>
+  readonly #actions: ReadonlyMap<string, ReadonlyArray<JobActionCall>>
+  readonly #attempts: ReadonlyMap<string, ReadonlyArray<AttemptRecord>>
+
+  constructor(records: Records, final: Final) {
+    this.records = records
+    this.faults = final.faults
+    this.faultsEnded = final.faultsEnded
+    this.longestTimeout = final.longestTimeout
+    this.end = final.end
+    this.log = final.log
+    this.survivors = final.survivors
+    this.vaultKeys = final.vaultKeys
+    this.reservations = new Reservations(records.recorder.accountEvents)
+    this.prices = pricesIn(final.log)
+    this.#callsById = new Map(records.calls.map((call) => [call.requestId, call]))
+    this.#actions = actionsIn(records.calls)
+    this.#attempts = Map.groupBy(records.attempts, ({ jobId }) => jobId)
+  }
+
+  get recorder(): LogRecorder {
+    return this.records.recorder
+  }
+
+  get calls(): ReadonlyArray<Call> {
+    return this.records.calls
+  }
+
+  call(requestId: string): Call | undefined {
+    return this.#callsById.get(requestId)
+  }
+
+  /** Calls that read, cancelled or downloaded this job, in the order in which they began. */
+  actionsOn(jobId: string): ReadonlyArray<JobActionCall> {
+    return this.#actions.get(jobId) ?? []
+  }
+
+  attemptsAt(jobId: string): ReadonlyArray<AttemptRecord> {
+    return this.#attempts.get(jobId) ?? []
+  }
+
+  /** From then on nothing kept a host from doing its work: milliseconds since 1970. */
+  get undisturbedSince(): number {
+    return areHostsUndisturbed(this.faults) ? 0 : this.faultsEnded.at + AFTERMATH
+  }
+}
+
+/** Whether it ends a job that was accepted. */
+export const isEnd = ({ event: { _tag } }: RecordedJobEvent): boolean =>
+  _tag === "JobSucceeded" || _tag === "JobFailed" || _tag === "JobCancelled"
+
+/** The states of a job that a reader may have been shown: those from the first to the last of these lengths of the log. */
+export const statesBetween = ({ events, states }: JobHistory, lengthBefore: number, lengthAfter: number): ReadonlyArray<Job.Job> => {
+  const first = events.filter(({ index }) => index <= lengthBefore).length - 1
+  const last = events.filter(({ index }) => index <= lengthAfter).length - 1
+  return [...(first < 0 ? [Job.Job.initial] : []), ...states.slice(Math.max(0, first), last + 1)]
+}
+
+export { stateOf }

@@ -1,0 +1,168 @@
+/**
+ * The final phase: faults have ended, recovery completes, and then hosts must answer. Every key is called once more, new jobs must succeed,
+ * and every account, job and file must be readable at every host.
+ */
+import { Job, Ledger } from "@millrace/core"
+import type { StateStore } from "@millrace/event-sourcing"
+import { Effect, Exit } from "effect"
+import type * as SeededRandom from "../SeededRandom.ts"
+import { readAccount } from "./AdminActor.ts"
+import { call, requestOf } from "./Callers.ts"
+import { Reservations } from "./Evidence.ts"
+import type { Host } from "./Host.ts"
+import { act, download, jobOf, knownJobs, wait } from "./JobCallers.ts"
+import { type LogRecorder, stateOf } from "./LogRecorder.ts"
+import { type Call, type Intent, summaryOf, tagOf } from "./Records.ts"
+import { nonEmpty, type Simulation } from "./Simulation.ts"
+import type { AnyOffer } from "./Workload.ts"
+
+const MINUTE = 60_000
+/** Recovery has retried everything by then: after its longest pause, a lease, and its sweeps. Milliseconds. */
+const RECOVERED_WITHIN = 25 * MINUTE
+/** Before that hosts may be paused, stores slow, and appends on their way. Milliseconds. */
+const AFTERMATH = 6 * MINUTE
+/** A job that is created now ends within so long: an attempt, after the others of its account. Milliseconds. */
+const ENDED_WITHIN = 15 * MINUTE
+/** A caller that waits for a job learns of its end within so long, milliseconds. */
+const TOLD_WITHIN = 3_000
+/** A reply is certainly replayed for so long, milliseconds. */
+const REPLAYED = 23 * 60 * MINUTE
+
+/** Waits until no hold, job or promise is open; `long`: for the longest time that may take, so that late mistakes show as well. */
+export const untilRecovered = (recorder: LogRecorder, states: StateStore.StateStore["Service"], long: boolean) =>
+  Effect.gen(function* () {
+    for (let waited = 0; waited < RECOVERED_WITHIN; waited += MINUTE) {
+      yield* Effect.sleep(MINUTE)
+      if (long || waited < AFTERMATH || recorder.openHolds.size > 0 || recorder.openJobs().length > 0) continue
+      if ((yield* Effect.orDie(states.list("unanswered", { limit: 1 }))).length === 0) return
+    }
+  })
+
+/** Errors that a call may meet without faults; a workload's operations may have reasons of their own. */
+const REFUSALS = new Set([
+  ...["AccountSuspended", "AccountInDebt", "InsufficientCredits", "CostExceedsLimit", "KeyReused", "ReplyUnavailable"],
+  ...["InvalidInput", "NotFound", "UpstreamNotConfigured", "TooManyJobs"]
+])
+
+/** Calls once more under every key: a success is replayed, and any other call may run now. */
+export const retryEveryKey = (simulation: Simulation, intents: ReadonlyArray<Intent>, random: SeededRandom.SeededRandom) =>
+  Effect.gen(function* () {
+    const { hosts, records, report, world } = simulation
+    const reservations = new Reservations(records.recorder.accountEvents)
+    for (const intent of new Set(intents.filter(({ key }) => key !== undefined))) {
+      const host = random.pick(nonEmpty(hosts))
+      const success = successUnder(intent, records.calls, reservations, records.recorder, world.now)
+      const record = yield* call(simulation, host, success?.intent ?? intent, random)
+      const answer = record?.response?.answer
+      if (answer === undefined) report(`${intent.key} is not answered after faults have ended`)
+      else if (success !== undefined && !(Exit.isSuccess(answer) && answer.value.replayed))
+        report(`${record?.requestId}: ${intent.key} succeeded with ${success.requestId}, but is answered ${summaryOf(answer)}`)
+      else if (Exit.isFailure(answer) && !REFUSALS.has(tagOf(answer) ?? ""))
+        report(`${record?.requestId} fails after faults have ended: ${summaryOf(answer)}`)
+    }
+  })
+
+/** The call that succeeded under this key and must be replayed. A job takes its key as soon as it is accepted, however it ends. */
+const successUnder = (
+  { accountId, key }: Intent,
+  calls: ReadonlyArray<Call>,
+  reservations: Reservations,
+  recorder: LogRecorder,
+  now: number
+): { readonly intent: Intent; readonly requestId: string } | undefined => {
+  for (const { intent, requestId } of calls) {
+    if (intent.accountId !== accountId || intent.key !== key) continue
+    const isReplayed = reservations
+      .of(requestId)
+      .some(({ at, end, hold: { jobId }, success }) =>
+        jobId === undefined
+          ? success !== undefined && now - (end?.at ?? 0) < REPLAYED
+          : "accepted" in stateOf(recorder.job(jobId)) && now - at < REPLAYED
+      )
+    if (isReplayed) return { intent, requestId }
+  }
+  return undefined
+}
+
+/** Creates each kind of job once and waits for it. Then every job that was accepted before must have ended as well. */
+export const runEveryJob = (simulation: Simulation, random: SeededRandom.SeededRandom) =>
+  Effect.gen(function* () {
+    const { records, report, workload } = simulation
+    for (const offer of workload.offers)
+      if (offer.operation._tag === "Job") yield* runJob(simulation, offer, random.fork(offer.operation.key))
+    for (let waited = 0; waited < ENDED_WITHIN && records.recorder.openJobs().length > 0; waited += MINUTE) yield* Effect.sleep(MINUTE)
+    for (const { jobId } of records.recorder.openJobs()) report(`${jobId} does not end`)
+  })
+
+const runJob = (simulation: Simulation, { input: draw, operation }: AnyOffer, random: SeededRandom.SeededRandom) =>
+  Effect.gen(function* () {
+    const { accounts, hosts, records, report, world } = simulation
+    const accountId = random.pick(nonEmpty(accounts))
+    const input = draw(
+      random,
+      knownJobs(simulation).map(({ jobId }) => jobId)
+    )
+    const intent: Intent = { accountId, operation: operation.key, input, request: requestOf(operation.key, input) }
+    const record = yield* call(simulation, random.pick(nonEmpty(hosts)), intent, random)
+    const job = record && jobOf(simulation, record)
+    if (job === undefined) return
+    const waited = yield* wait(simulation, random.pick(nonEmpty(hosts)), job, ENDED_WITHIN)
+    if (Exit.isFailure(waited) || !waited.value.ended) report(`${job.jobId} does not end after faults have ended`)
+    const late = world.now - (records.recorder.job(job.jobId).events.at(-1)?.at ?? 0)
+    if (late > TOLD_WITHIN) report(`a caller that waited for ${job.jobId} learned of its end ${late} ms late`)
+  })
+
+/** A host shows every account as the log has it, now and as of `past`. */
+export const checkAccounts = (simulation: Simulation, host: Host, past: number) =>
+  Effect.gen(function* () {
+    const { accounts, records, report } = simulation
+    for (const accountId of accounts) {
+      yield* readAccount(simulation, accountId, host)
+      const exit = yield* Effect.exit(host.request(Effect.flatMap(Ledger, ({ balance }) => balance(accountId, past))))
+      const known = records.recorder.balanceAt(accountId, past)
+      if (Exit.isFailure(exit)) report(`${host.name} cannot read the balance of ${accountId}: ${tagOf(exit)}`)
+      else if (exit.value.available !== known.available || exit.value.held !== known.held || exit.value.debt !== known.debt)
+        report(`${host.name} says that ${accountId} has ${exit.value.available}, but it has ${known.available}`)
+    }
+  })
+
+/** A host shows every job, and gives out the files of those that have any. */
+export const checkJobs = (simulation: Simulation, host: Host, random: SeededRandom.SeededRandom) =>
+  Effect.gen(function* () {
+    const { records, report } = simulation
+    for (const job of knownJobs(simulation)) {
+      const record = yield* act(simulation, host, "read", job, random)
+      const answer = record?.response?.answer
+      if (answer === undefined || (Exit.isFailure(answer) && tagOf(answer) !== "NotFound"))
+        report(`${job.jobId} cannot be read at ${host.name}: ${answer && summaryOf(answer)}`)
+      const state = stateOf(records.recorder.job(job.jobId))
+      if (state.status !== "succeeded" || state.artifacts.length === 0 || answer === undefined || Exit.isFailure(answer)) continue
+      const file = yield* download(simulation, host, job)
+      if (Exit.isFailure(file)) report(`the file of ${job.jobId} cannot be downloaded at ${host.name}: ${tagOf(file)}`)
+    }
+  })
+
+/** A file that no job needs is kept for a day, for an attempt may still be using it; then a sweep removes it. */
+const KEPT = 25 * 60 * MINUTE
+const SWEPT_WITHIN = 45 * MINUTE
+
+/** A day later only files of jobs that can still be downloaded are left. */
+export const checkFilesAreSwept = ({ blobs, records, report, world }: Simulation) =>
+  Effect.gen(function* () {
+    if (blobs.size === 0) return
+    world.note("world", `sleeps for ${KEPT} ms`)
+    world.skip(KEPT)
+    const leftovers = () => {
+      const needed = new Set([...records.recorder.jobs.values()].flatMap((job) => filesOf(stateOf(job))))
+      return [...blobs.keys()].filter((id) => !needed.has(id))
+    }
+    const isBusy = () => leftovers().length > 0 || [...records.recorder.jobs.values()].some((job) => isDue(stateOf(job), world.now))
+    for (let waited = 0; waited < SWEPT_WITHIN && isBusy(); waited += MINUTE) yield* Effect.sleep(MINUTE)
+    for (const id of leftovers()) report(`the file ${id} was not removed, but no job needs it`)
+  })
+
+const filesOf = (job: Job.Job): ReadonlyArray<string> =>
+  job.status === "succeeded" && !job.purged ? job.artifacts.map(({ id }) => id) : []
+
+/** Whether the job is to be purged by now. */
+const isDue = (job: Job.Job, now: number): boolean => Job.isEnded(job) && !job.purged && job.retainUntil <= now

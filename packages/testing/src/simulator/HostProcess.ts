@@ -1,0 +1,124 @@
+/** One life of a host: all of Millrace as one process, over stores with faults. */
+import { createHash } from "node:crypto"
+import {
+  BlobStore,
+  type Charge,
+  type Ledger,
+  MasterKey,
+  Millrace,
+  type Operation,
+  type PricePlan,
+  type Registration,
+  Vault
+} from "@millrace/core"
+import { type Aggregate, EventStore, StateStore } from "@millrace/event-sourcing"
+import { Context, Effect, Layer, Scope, Stream } from "effect"
+import type * as SeededRandom from "../SeededRandom.ts"
+import type { Faults, WriteStage } from "./Faults.ts"
+import * as FaultyOperation from "./FaultyOperation.ts"
+import * as FaultyStores from "./FaultyStores.ts"
+import * as JobEndpoints from "./JobEndpoints.ts"
+import * as Network from "./Network.ts"
+import { Disconnected } from "./Records.ts"
+import type { FaultInjector } from "./UpstreamFaults.ts"
+import type { AnyWorkload, HostServices, SimulatedOperation } from "./Workload.ts"
+import type { Process, World } from "./World.ts"
+
+/** The services of a host that callers and administrators use. */
+export type Services = Charge.Charge | Ledger | PricePlan.PriceBook | Registration | HostServices
+
+/** The files that jobs stored: the SHA-256 of each in hex, by its id in the blob store. */
+export type Files = Map<string, string>
+
+/** What all hosts share. */
+export interface Deployment {
+  readonly world: World
+  readonly events: EventStore.EventStore["Service"]
+  readonly states: StateStore.StateStore["Service"]
+  readonly faults: Faults
+  readonly workload: AnyWorkload
+  readonly injector: FaultInjector
+  readonly random: SeededRandom.SeededRandom
+  readonly accounts: Pick<Aggregate.Options<never>, "queueLimit" | "batchLimit" | "idleAfter">
+  readonly jobs: Millrace.JobOptions
+  readonly blobs: FaultyStores.Blobs
+  readonly files: Files
+  /** Writes of all hosts so far: at the stage of the planned crash, and those sent if an outage is planned. */
+  readonly writes: { crash: number; outage: number }
+  /** Gets every warning and error that a host logs. */
+  readonly onWarning: (host: string, message: string) => void
+}
+
+/** Recovery runs rarely enough that simulated hours cost little. */
+const RECOVERY = { ttl: "1 minute", poll: "10 seconds", sweepEvery: "30 seconds" } as const
+
+const MASTER_KEY = new Uint8Array(32).fill(7)
+
+/** A host that has started. */
+export interface Running {
+  readonly process: Process
+  readonly services: Context.Context<Services>
+  readonly operations: ReadonlyArray<SimulatedOperation>
+  readonly scope: Scope.Closeable
+}
+
+/** A host that has not started yet, and its stores. */
+export interface Prepared {
+  readonly events: FaultyStores.FaultyEvents
+  readonly states: FaultyStores.FaultyStateStore
+  /** Starts it. Fails with what kept it from starting, or with `Disconnected` if its process ends first. */
+  readonly start: Effect.Effect<Context.Context<Services>, unknown>
+  readonly running: (services: Context.Context<Services>) => Running
+}
+
+export const prepare = (
+  deployment: Deployment,
+  process: Process,
+  random: SeededRandom.SeededRandom,
+  isCalm: () => boolean,
+  onWrite: (stage: WriteStage) => void
+): Prepared => {
+  const { accounts, blobs, faults, files, injector, jobs, workload, world } = deployment
+  const connection: Network.Connection = { world, process, onWrite }
+  const events = FaultyStores.faultyEvents(deployment.events, faults, random.fork("events"))
+  const states = FaultyStores.faultyStates(deployment.states, faults, random.fork("states"), (what) => world.note(process.name, what))
+  const shelf = Network.shelf(connection, blobs, faults, random.fork("blobs"), isCalm)
+  const offered: ReadonlyArray<Operation.Any> = workload.offers.map(({ operation }) => operation)
+  const endpoints: ReadonlyArray<SimulatedOperation> = JobEndpoints.make(offered)
+  const stores = Layer.mergeAll(
+    Layer.succeed(EventStore.EventStore, Network.events(connection, events.store)),
+    Layer.succeed(StateStore.StateStore, Network.states(connection, states)),
+    Layer.orDie(MasterKey.layer(MASTER_KEY))
+  )
+  let operations: ReadonlyArray<SimulatedOperation> = []
+  const layer = Layer.unwrap(
+    Effect.map(Layer.build(workload.services), (services) => {
+      operations = [...offered.map((operation) => FaultyOperation.make(operation, services, injector, process)), ...endpoints]
+      return Millrace.layer({ operations, late: faults.late, recovery: RECOVERY, accounts, jobs })
+    })
+  ).pipe(Layer.provideMerge(Layer.provideMerge(endpoints.length === 0 ? noFiles : fileStore(shelf, files), stores)))
+  const scope = Scope.makeUnsafe()
+  const built = Layer.buildWithMemoMap(layer, Layer.makeMemoMapUnsafe(), scope)
+  const start = process.ask(world.outside, built, Context.empty(), Effect.fail(new Disconnected()))
+  return { events, states, start, running: (services) => ({ process, services, operations, scope }) }
+}
+
+/** The blob store of a host. It notes the hash of every file in `files`. */
+const fileStore = (shelf: BlobStore.Shelf, files: Files) =>
+  Layer.effect(
+    BlobStore.BlobStore,
+    Effect.map(BlobStore.make(shelf), (store) =>
+      BlobStore.BlobStore.of({
+        ...store,
+        put: (subject, content, named) =>
+          Effect.tap(store.put(subject, content, named), ({ id }) =>
+            Effect.sync(() => {
+              if (!Stream.isStream(content)) files.set(id, createHash("sha256").update(content).digest("hex"))
+            })
+          )
+      })
+    )
+  ).pipe(Layer.provide(Vault.Vault.layer))
+
+/** Without jobs nothing is stored. */
+const noFiles = Layer.mock(BlobStore.BlobStore, {})

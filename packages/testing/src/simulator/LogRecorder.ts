@@ -1,0 +1,145 @@
+/** Records every event as it reaches the store, with the states that follow from it. This is what truly happened, whatever hosts answer. */
+import { Account, type AccountEvent, type Balance, balanceOf, Job } from "@millrace/core"
+import { type EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
+import { Effect } from "effect"
+import type { World } from "./World.ts"
+
+type Events = EventStore.EventStore["Service"]
+
+/** One event in the log. */
+interface Recorded<Event> {
+  /** Its place in the log, from 1: also the number of events in the log once it had arrived. */
+  readonly index: number
+  readonly stream: string
+  readonly revision: number
+  readonly event: Event
+  /** When it was decided: milliseconds since 1970. */
+  readonly at: number
+  readonly metadata: Readonly<Record<string, unknown>>
+}
+
+export type RecordedAccountEvent = Recorded<AccountEvent>
+export type RecordedJobEvent = Recorded<Job.JobEvent>
+
+/** All events of one job, and its state after each of them. */
+export interface JobHistory {
+  readonly jobId: string
+  readonly events: Array<RecordedJobEvent>
+  readonly states: Array<Job.Job>
+}
+
+const codec = Account.Account.codec
+const jobCodec = Job.Job.codec
+
+/** The job's newest state. */
+export const stateOf = ({ states }: JobHistory): Job.Job => states.at(-1) ?? Job.Job.initial
+
+export class LogRecorder {
+  /** Events in the log. */
+  length = 0
+  readonly accountEvents: Array<RecordedAccountEvent> = []
+  /** Events of accounts and jobs, in the order of the log. */
+  readonly all: Array<RecordedAccountEvent | RecordedJobEvent> = []
+  readonly jobs = new Map<string, JobHistory>()
+  /** Reservations that have not ended. */
+  readonly openHolds = new Set<string>()
+  /** The store, with every append recorded. */
+  readonly store: Events
+  readonly #states = new Map<string, Array<Account.Account>>()
+  /** Appends that are in the log after one that is not recorded yet, by the length of the log before them. */
+  readonly #unrecorded = new Map<number, () => void>()
+
+  constructor(world: World, store: Events) {
+    this.store = {
+      ...store,
+      append: (stream, expected, events) =>
+        Effect.tap(store.append(stream, expected, events), ({ position }) =>
+          Effect.sync(() => this.#appended(world, stream, expected, events, Number(position)))
+        )
+    }
+  }
+
+  /** The account's state after each of its events. */
+  states(accountId: string): ReadonlyArray<Account.Account> {
+    return this.#states.get(accountId) ?? []
+  }
+
+  /** The account's state after the event of this revision; the initial state before the first. */
+  stateAt(accountId: string, revision: number): Account.Account {
+    return this.states(accountId)[revision] ?? Account.initial
+  }
+
+  /** The balance that follows from the events decided up to `at`, milliseconds since 1970. */
+  balanceAt(accountId: string, at: number): Balance {
+    const before = this.accountEvents.filter((recorded) => recorded.stream.endsWith(`-${accountId}`) && recorded.at <= at)
+    return balanceOf(accountId, this.stateAt(accountId, before.length - 1), at)
+  }
+
+  /** The job's history; an empty one if there is no such job. */
+  job(jobId: string): JobHistory {
+    return this.jobs.get(jobId) ?? { jobId, events: [], states: [] }
+  }
+
+  /** Jobs that were accepted and have not ended. */
+  openJobs(): ReadonlyArray<JobHistory> {
+    return [...this.jobs.values()].filter((job) => Job.isOpen(stateOf(job)))
+  }
+
+  #appended(
+    world: World,
+    stream: StreamName.StreamName,
+    expected: EventStore.ExpectedRevision,
+    events: ReadonlyArray<EventStore.EventData>,
+    last: number
+  ): void {
+    // A repeated append is in the log already
+    if (last <= this.length) return
+    // Another append may have been recorded between this append and here
+    this.#unrecorded.set(last - events.length, () => {
+      const first = expected === "noStream" ? 0 : expected + 1
+      world.note("log", `${stream} ${first}: ${events.map(({ type }) => type).join(", ")}`)
+      events.forEach((event, i) => this.#record(stream, first + i, event))
+    })
+    for (let record = this.#unrecorded.get(this.length); record !== undefined; record = this.#unrecorded.get(this.length)) {
+      this.#unrecorded.delete(this.length)
+      record()
+    }
+  }
+
+  #record(stream: StreamName.StreamName, revision: number, { type, data, metadata }: EventStore.EventData): void {
+    const index = ++this.length
+    const category = StreamName.category(stream)
+    if (category !== Account.Account.category && category !== Job.Job.category) return
+    const at = Date.parse(HashChain.atOf({ type, data, metadata, id: "" }))
+    const common = { index, stream, revision, at, metadata: JSON.parse(metadata) }
+    if (category === Account.Account.category) this.#recordAccount({ ...common, event: codec.decode(type, data) })
+    else this.#recordJob({ ...common, event: jobCodec.decode(type, data) })
+  }
+
+  #recordJob(recorded: RecordedJobEvent): void {
+    const job = this.job(recorded.stream.slice("job-".length))
+    const before = stateOf(job)
+    this.jobs.set(job.jobId, job)
+    job.events.push(recorded)
+    this.all.push(recorded)
+    try {
+      job.states.push(Job.Job.evolve(before, recorded.event, recorded.at))
+    } catch {
+      // The invariants report an event that does not fold
+      job.states.push(before)
+    }
+  }
+
+  #recordAccount(recorded: RecordedAccountEvent): void {
+    const { at, event, stream } = recorded
+    const accountId = stream.slice("account-".length)
+    const states = this.#states.get(accountId) ?? []
+    this.#states.set(accountId, states)
+    states.push(Account.Account.evolve(states.at(-1) ?? Account.initial, event, at))
+    this.accountEvents.push(recorded)
+    this.all.push(recorded)
+    if (event._tag === "CreditReserved") this.openHolds.add(event.reservationId)
+    if (event._tag === "OperationSucceeded" || (event._tag === "Refunded" && event.stage === "reserved"))
+      this.openHolds.delete(event.reservationId)
+  }
+}

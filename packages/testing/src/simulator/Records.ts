@@ -1,0 +1,118 @@
+/**
+ * What the actors of a simulation record: every call, grant and observation of a caller or administrator, and everything that upstreams
+ * did. Together with the log these records are the evidence that the checkers read.
+ */
+import { hash } from "node:crypto"
+import type { Charge, Credits, OperationError } from "@millrace/core"
+import { Cause, Data, Exit, Option } from "effect"
+import type { Input } from "./Workload.ts"
+import type { Process } from "./World.ts"
+
+/** The host went away before it answered. */
+export class Disconnected extends Data.TaggedError("Disconnected")<{}> {}
+
+/** What a caller wants. Retries under one key repeat the same intent. */
+export interface Intent {
+  readonly accountId: string
+  readonly operation: string
+  readonly input: Input
+  readonly key?: string
+  /** A text that differs whenever the request does. */
+  readonly request: string
+  readonly maxCost?: Credits.Credits
+}
+
+export type Answer = Exit.Exit<Charge.Reply, Charge.ChargeError | OperationError | Disconnected>
+
+/** One call, as its caller and its host saw it. Times are milliseconds since 1970, lengths count the events in the log. */
+export interface Call {
+  readonly intent: Intent
+  readonly requestId: string
+  readonly process: Process
+  readonly startedAt: number
+  readonly lengthBefore: number
+  /** What the caller was answered; absent if it hung up, or still waits. */
+  response?: { readonly answer: Answer; readonly at: number; readonly lengthAfter: number }
+  hungUp: boolean
+  /** When the host finished the call, whether or not its caller still waited. */
+  ended?: { readonly at: number; readonly lengthAfter: number }
+}
+
+/** A grant that an administrator asked for. */
+export interface Grant {
+  readonly accountId: string
+  readonly lotId: string
+  readonly amount: number
+  /** `ok`, or the tag of the error. */
+  readonly answer: string
+}
+
+/** A caller's wait for the end of a job, or its download of a file. */
+export interface JobObservation {
+  readonly kind: "waits" | "fetches"
+  readonly jobId: string
+  readonly accountId: string
+  readonly process: Process
+  readonly lengthBefore: number
+  readonly lengthAfter: number
+  readonly at: number
+  /** `ended`, `open`, the tag of the file, or the tag of the error. */
+  readonly answer: string
+  readonly failed: boolean
+}
+
+/** Work that an upstream delivered for a call. */
+export interface Delivery {
+  readonly requestId: string
+  readonly reservationId: string
+  readonly data: string
+  /** Absent: all units that the call asked for. */
+  readonly quantity: number | undefined
+}
+
+/** A checkpoint that an attempt at a job asked to record. */
+export interface CheckpointRecord {
+  readonly percent: number
+  readonly text: string | undefined
+  /** Whether the attempt was answered that it is recorded. */
+  confirmed: boolean
+}
+
+/** One attempt at a job, as its upstream and its operation saw it. */
+export interface AttemptRecord {
+  readonly jobId: string
+  readonly accountId: string
+  readonly attempt: number
+  readonly operation: string
+  readonly input: string
+  /** The checkpoint it resumed from, as JSON text. */
+  readonly checkpoint: string | undefined
+  /** Events in the log when it began. */
+  readonly lengthBefore: number
+  readonly checkpoints: Array<CheckpointRecord>
+  /** The work that was delivered: its data as JSON text. */
+  delivered?: { readonly data: string; readonly quantity: number | undefined; readonly artifacts: ReadonlyArray<string> }
+  /** What the operation ended with: `done`, the tag of its error, `Defect`, or `interrupted`. */
+  outcome?: string
+  /** When it ended, and since when its host had been able to end it: milliseconds since 1970. */
+  stopped?: { readonly at: number; readonly unhinderedSince: number }
+  /** The upstream ignores interruption. */
+  readonly isUninterruptible: boolean
+  readonly process: Process
+  /** The runner must reject the result: its schema refuses the data, or the counted quantity is impossible. */
+  rejectedAs?: "UpstreamUnavailable" | "Defect"
+}
+
+/** The tag of the error; undefined for a success, a defect, or an interruption. */
+export const tagOf = (answer: Exit.Exit<unknown, { readonly _tag: string }>): string | undefined =>
+  Exit.isSuccess(answer) ? undefined : Option.getOrUndefined(Option.map(Exit.findErrorOption(answer), ({ _tag }) => _tag))
+
+/** The answer in a few words, for traces and statistics. */
+export const summaryOf = (answer: Answer): string => {
+  if (Exit.isSuccess(answer)) {
+    const { billed, data, replayed } = answer.value
+    const cost = billed === undefined ? "free" : `charged ${billed.charged}, ${billed.balance} left`
+    return `${replayed ? "replayed" : "done"} ${hash("sha256", data, "base64url").slice(0, 8)}, ${cost}`
+  }
+  return tagOf(answer) ?? (Cause.hasInterruptsOnly(answer.cause) ? "interrupted" : `died: ${Cause.squash(answer.cause)}`)
+}

@@ -1,0 +1,217 @@
+/** The course of one simulation: hosts start, the steps run under faults, faults end, and in the final phase everything is checked. */
+import { Audit } from "@millrace/audit"
+import { Credits, PricePlan, Registration } from "@millrace/core"
+import { EventStore, MemoryEventStore, MemoryStateStore, type StateStore } from "@millrace/event-sourcing"
+import { Duration, Effect, Fiber, Stream } from "effect"
+import * as FaultyEventStore from "../FaultyEventStore.ts"
+import type * as SeededRandom from "../SeededRandom.ts"
+import { isExpectedWarning } from "./checkers/HostLogs.ts"
+import { check } from "./checkers/index.ts"
+import { Evidence, type FaultsEnded, type Records, type Report } from "./Evidence.ts"
+import * as Faults from "./Faults.ts"
+import * as FinalPhase from "./FinalPhase.ts"
+import { Host } from "./Host.ts"
+import type { Deployment } from "./HostProcess.ts"
+import * as JobEndpoints from "./JobEndpoints.ts"
+import { JobSignals } from "./JobSignals.ts"
+import { LogRecorder } from "./LogRecorder.ts"
+import { type Outcome, outcomeOf } from "./Outcome.ts"
+import type { Intent } from "./Records.ts"
+import type { Simulation } from "./Simulation.ts"
+import * as Steps from "./Steps.ts"
+import type { FaultInjector } from "./UpstreamFaults.ts"
+import type { AnyWorkload } from "./Workload.ts"
+import type { World } from "./World.ts"
+
+export interface ScenarioOptions {
+  readonly world: World
+  readonly steps: number
+  /** Drawn if undefined. */
+  readonly hosts: number | undefined
+  /** Probability that a caller uses an idempotency key. */
+  readonly keys: number
+  readonly workload: AnyWorkload
+  readonly faults: Faults.Faults
+  readonly random: SeededRandom.SeededRandom
+  readonly report: Report
+  /** False once something was reported. */
+  readonly goOn: () => boolean
+}
+
+const MINUTE = 60_000
+
+export const simulate = (options: ScenarioOptions): Effect.Effect<Outcome> =>
+  Effect.gen(function* () {
+    const { faults, goOn, random, report, steps, world } = options
+    const scene = yield* build(options)
+    const { hosts, simulation } = scene
+    const intents: Array<Intent> = []
+    yield* Effect.forEach(hosts, (host) => host.start, { concurrency: "unbounded", discard: true })
+    const actors = yield* Steps.run(simulation, { steps, faults, random, goOn }, intents)
+
+    world.note("world", "is calm from now on")
+    const faultsEnded = scene.endFaults()
+    const answered = yield* Effect.timeoutOption(Fiber.awaitAll(actors), Steps.ANSWERED_WITHIN)
+    if (answered._tag === "None") report("a caller was never answered")
+    yield* Effect.forEach(hosts, (host) => host.start, { discard: true })
+    yield* FinalPhase.untilRecovered(simulation.records.recorder, scene.states, random.fork("rest").chance(0.3))
+    yield* FinalPhase.retryEveryKey(simulation, intents, random.fork("retries"))
+    yield* Effect.sleep(MINUTE)
+    yield* FinalPhase.runEveryJob(simulation, random.fork("jobs in the calm"))
+    const all = [...hosts, scene.fresh]
+    scene.fresh.calm()
+    yield* scene.fresh.start
+    for (const host of all) {
+      yield* FinalPhase.checkAccounts(simulation, host, faultsEnded.at)
+      yield* FinalPhase.checkJobs(simulation, host, random.fork(`readable ${host.name}`))
+    }
+    yield* FinalPhase.checkFilesAreSwept(simulation)
+    const survivors = new Set(hosts.flatMap(({ process }) => process ?? []))
+    for (const host of all) if (!(yield* host.stop)) report(`${host.name} does not stop`)
+    const evidence = yield* gather(options, scene, faultsEnded, survivors)
+    check(evidence, report)
+    yield* audit(simulation.records.recorder.store, world.now, report)
+    return outcomeOf(evidence, world)
+  })
+
+/** The parts of one simulation. */
+interface Scene {
+  readonly simulation: Simulation
+  readonly hosts: ReadonlyArray<Host>
+  /** A host that has never run: it starts in the final phase. */
+  readonly fresh: Host
+  /** The state store, without faults. */
+  readonly states: StateStore.StateStore["Service"]
+  readonly endFaults: () => FaultsEnded
+}
+
+const build = (options: ScenarioOptions): Effect.Effect<Scene> =>
+  Effect.gen(function* () {
+    const { faults, random, report, workload, world } = options
+    const records = recordsOf(new LogRecorder(world, yield* MemoryEventStore.make))
+    const { promised, recorder } = records
+    const states = withPromises(yield* MemoryStateStore.make, promised)
+    const { lateBy, appends } = faults
+    const events = FaultyEventStore.make(recorder.store, {
+      random: random.fork("planned"),
+      lateBy,
+      ...(appends === undefined ? {} : { plan: { appends } })
+    })
+    const signals = new JobSignals()
+    let faultsEnded: FaultsEnded | undefined
+    const isOver = () => faultsEnded !== undefined
+    const injector: FaultInjector = {
+      world,
+      random: random.fork("weather"),
+      length: () => recorder.length,
+      rate: () => (isOver() ? 0 : faults.upstreams),
+      delivered: (delivery) => void records.deliveries.push(delivery),
+      attempted: (attempt) => void records.attempts.push(attempt),
+      jobDelivered: (jobId) => signals.signal(jobId)
+    }
+    const shape = random.fork("shape")
+    const runners = random.fork("runners")
+    const deployment: Deployment = {
+      ...{ world, events, states, faults, workload, injector },
+      random: random.fork("hosts"),
+      accounts: {
+        queueLimit: shape.pick([10_000, 10_000, 6]),
+        batchLimit: shape.pick([500, 500, 2]),
+        idleAfter: shape.pick([60_000, 3_000])
+      },
+      jobs: { lease: runners.pick([30_000, 12_000]), concurrency: runners.pick([16, 2]), drain: runners.pick([10_000, 0]) },
+      blobs: new Map(),
+      files: new Map(),
+      writes: { crash: 0, outage: 0 },
+      onWarning: (host, message) => {
+        const { attempts } = records
+        if (!isExpectedWarning(message, { faults, faultsEnded, attempts, now: world.now })) report(`${host} logs: ${message}`)
+      }
+    }
+    const founder = new Host("founder", { ...deployment, events: recorder.store, faults: Faults.none, jobs: { runner: false } })
+    const accounts = yield* found(founder, workload, 1 + shape.below(3), report)
+    const hosts = hostsOf(deployment, options.hosts ?? 1 + shape.below(3), runners)
+    const simulation: Simulation = {
+      ...{ world, hosts, accounts, workload, records, keys: options.keys, isOver, report },
+      ...{ blobs: deployment.blobs, files: deployment.files },
+      awaitDelivery: (jobId) => signals.wait(jobId),
+      hangUps: () => (isOver() ? 0 : faults.hangUps)
+    }
+    const endFaults = () => {
+      faultsEnded = { at: world.now, length: recorder.length }
+      events.calm()
+      for (const host of hosts) host.calm()
+      return faultsEnded
+    }
+    return { simulation, hosts, fresh: new Host("fresh", deployment), states, endFaults }
+  })
+
+const recordsOf = (recorder: LogRecorder): Records => ({
+  recorder,
+  calls: [],
+  grants: [],
+  deliveries: [],
+  attempts: [],
+  observations: [],
+  promised: new Set()
+})
+
+/** Adds every reservation that a host promises to make free to `promised`. */
+const withPromises = (states: StateStore.StateStore["Service"], promised: Set<string>): StateStore.StateStore["Service"] => ({
+  ...states,
+  write: (changes) =>
+    Effect.tap(states.write(changes), () =>
+      Effect.sync(() => {
+        for (const change of changes) if (change._tag === "put" && change.space === "unanswered") promised.add(change.key)
+      })
+    )
+})
+
+/** Some hosts only accept jobs; the last one always runs them, too. */
+const hostsOf = (deployment: Deployment, count: number, random: SeededRandom.SeededRandom): ReadonlyArray<Host> => {
+  const isRunner = Array.from({ length: count }, (_, i) => random.chance(0.7) || i === count - 1)
+  return isRunner.map((runner, i) => new Host(`h${i}`, { ...deployment, jobs: { ...deployment.jobs, runner } }))
+}
+
+/** Publishes the first prices and opens verified accounts. Returns their ids. */
+const found = (founder: Host, { offers }: AnyWorkload, count: number, report: Report): Effect.Effect<ReadonlyArray<string>> =>
+  Effect.gen(function* () {
+    yield* founder.start
+    const endpoints = JobEndpoints.make(offers.map(({ operation }) => operation)).map(({ key }) => [key, Credits.zero] as const)
+    const prices = Object.fromEntries([...offers.map(({ operation, price }) => [operation.key, Credits.of(price)] as const), ...endpoints])
+    const open = Effect.gen(function* () {
+      const registration = yield* Registration
+      yield* (yield* PricePlan.PriceBook).publish(prices)
+      const accounts: Array<string> = []
+      for (let i = 0; i < count; i++) {
+        const accountId = yield* registration.open(`caller${i}@example.com`)
+        yield* registration.verify(accountId)
+        accounts.push(accountId)
+      }
+      return accounts
+    })
+    const accounts = yield* Effect.orDie(founder.request(open))
+    if (!(yield* founder.stop)) report("the founder does not stop")
+    return accounts
+  })
+
+const gather = (
+  { faults, workload, world }: ScenarioOptions,
+  { simulation: { records }, states }: Scene,
+  faultsEnded: FaultsEnded,
+  survivors: Evidence["survivors"]
+) =>
+  Effect.gen(function* () {
+    const log = yield* Effect.orDie(Stream.runCollect(records.recorder.store.readAll(EventStore.start)))
+    const keys = yield* Effect.orDie(states.list("vaultKeys", { limit: 100_000 }))
+    const longestTimeout = Math.max(...workload.offers.map(({ operation }) => Duration.toMillis(operation.timeout)))
+    const vaultKeys = new Set(keys.map(({ key }) => key))
+    return new Evidence(records, { faults, faultsEnded, longestTimeout, end: world.now, log, survivors, vaultKeys })
+  })
+
+/** The audit must find nothing in the log. */
+const audit = (store: EventStore.EventStore["Service"], at: number, report: Report) =>
+  Effect.gen(function* () {
+    const { problems } = yield* Effect.orDie(Effect.provideService(Audit.run({ at }), EventStore.EventStore, store))
+    for (const { detail, position, rule, stream } of problems) report(`audit: ${stream} at ${position}: ${rule}: ${detail}`)
+  })

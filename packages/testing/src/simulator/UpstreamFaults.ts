@@ -1,0 +1,103 @@
+/** The faults of upstreams: which there are, and what each does to the work of a call or of an attempt at a job. */
+import { InvalidInput, NotFound, type OperationError, UpstreamNotConfigured, UpstreamUnavailable } from "@millrace/core"
+import { type Context, Effect } from "effect"
+import type * as SeededRandom from "../SeededRandom.ts"
+import type { AttemptRecord, Delivery } from "./Records.ts"
+import type { HostServices } from "./Workload.ts"
+import type { World } from "./World.ts"
+
+/**
+ * - `invalid`, `missing`, `down`, `absent`: it fails with `InvalidInput`, `NotFound`, `UpstreamUnavailable`, `UpstreamNotConfigured`
+ * - `half`: it does the work, but the answer is lost
+ * - `hang`: it never answers
+ * - `slow`: it answers after the timeout
+ * - `deaf`: it ignores interruption
+ * - `bug`: its client dies of a defect
+ * - `refused`: it answers data that the schema refuses
+ * - `more`, `fraction`, `less`: it counts more units than were requested, half a unit, or a negative number
+ */
+export const callFaults = [
+  ...(["invalid", "missing", "down", "absent", "half", "hang", "slow"] as const),
+  ...(["deaf", "bug", "refused", "more", "fraction", "less"] as const)
+] as const
+
+export type UpstreamFault = (typeof callFaults)[number]
+
+/** What fault injection shares between all hosts. */
+export interface FaultInjector {
+  readonly world: World
+  readonly random: SeededRandom.SeededRandom
+  /** Events in the log. */
+  readonly length: () => number
+  /** Probability of a fault now; 0 once faults have ended. */
+  readonly rate: () => number
+  /** Records work that was delivered for a call: at most once for each reservation. */
+  readonly delivered: (delivery: Delivery) => void
+  /** Records an attempt at a job as it begins. */
+  readonly attempted: (attempt: AttemptRecord) => void
+  /** Signals that the work of a job was delivered. */
+  readonly jobDelivered: (jobId: string) => void
+}
+
+/** The message of the defect that the fault `bug` dies with. */
+export const BUG = "the upstream's client has a bug"
+
+interface Outcome {
+  readonly data: unknown
+  readonly quantity?: number
+}
+
+interface Work<A extends Outcome, E, R> {
+  readonly upstream: string
+  /** The work itself. */
+  readonly deliver: Effect.Effect<A, E, R>
+  readonly random: SeededRandom.SeededRandom
+  /** Milliseconds until a failure is answered, until the call times out, and for which `deaf` ignores interruption. */
+  readonly takes: number
+  readonly timeout: number
+  readonly ignores: () => number
+  /** A quantity beyond what was requested. */
+  readonly tooMany: number
+}
+
+/** Work with a fault. */
+export const inject = <A extends Outcome, E, R>(
+  fault: UpstreamFault,
+  work: Work<A, E, R>
+): Effect.Effect<A | Outcome, E | OperationError, R> => {
+  const { deliver, ignores, random, takes, timeout, tooMany, upstream } = work
+  const later = <E>(error: E) => Effect.delay(Effect.fail(error), takes)
+  const unavailable = new UpstreamUnavailable({ upstream, reason: fault })
+  switch (fault) {
+    case "invalid":
+      return later(new InvalidInput({ field: "n", message: fault }))
+    case "missing":
+      return later(new NotFound({ resource: "thing" }))
+    case "down":
+      return later(unavailable)
+    case "absent":
+      return later(new UpstreamNotConfigured({ upstream }))
+    case "half":
+      return Effect.andThen(deliver, Effect.fail(unavailable))
+    case "hang":
+      return Effect.never
+    case "slow":
+      return Effect.delay(deliver, timeout + random.below(60_000) - 5)
+    case "deaf":
+      return Effect.uninterruptible(Effect.delay(deliver, ignores()))
+    case "bug":
+      return Effect.delay(Effect.die(new Error(BUG)), takes)
+    case "refused":
+      return Effect.map(deliver, () => ({ data: undefined }))
+    case "more":
+      return Effect.map(deliver, ({ data }) => ({ data, quantity: tooMany }))
+    case "fraction":
+      return Effect.map(deliver, ({ data }) => ({ data, quantity: 0.5 }))
+    case "less":
+      return Effect.map(deliver, ({ data }) => ({ data, quantity: -1 }))
+  }
+}
+
+/** Provides everything but the services of the host. */
+export const provideAllButHost = <A, E>(effect: Effect.Effect<A, E, unknown>, services: Context.Context<never>) =>
+  Effect.provideContext(effect, services) as Effect.Effect<A, E, HostServices>

@@ -1,0 +1,220 @@
+/** Checks every call: what its caller was answered against what the log says was held, charged and refunded for it. */
+import { hash } from "node:crypto"
+import { type Account, type Charge, Decisions, type EventOf, Lots } from "@millrace/core"
+import { StreamName } from "@millrace/event-sourcing"
+import { Cause, Exit, HashMap, Option } from "effect"
+import type { Evidence, Report, Reservation } from "../Evidence.ts"
+import { isPlanned } from "../Faults.ts"
+import * as JobEndpoints from "../JobEndpoints.ts"
+import { type Call, tagOf } from "../Records.ts"
+import { BUG } from "../UpstreamFaults.ts"
+import { checkAcceptance, checkJobAction } from "./JobAnswers.ts"
+
+export const checkCalls = (evidence: Evidence, report: Report): void => {
+  for (const call of evidence.calls) checkCall(call, evidence, (violation) => report(`${call.requestId}: ${violation}`))
+}
+
+const checkCall = (call: Call, evidence: Evidence, report: Report): void => {
+  const { hungUp, intent, process, response } = call
+  checkHolds(call, evidence, report)
+  checkLatency(call, evidence, report)
+  if (response === undefined) {
+    if (evidence.survivors.has(process) && !hungUp) report("was never answered")
+    return
+  }
+  const { answer } = response
+  const isAction = JobEndpoints.actionOf(intent.operation) !== undefined
+  if (isAction) checkJobAction(call, evidence, report)
+  if (Exit.isFailure(answer)) return checkFailure(call, answer.cause, evidence, report)
+  if (answer.value.job !== undefined) return checkAcceptance(call, evidence, report)
+  if (!isAction) checkSuccess(call, answer.value, response.lengthAfter, evidence, report)
+}
+
+/** What was charged for the call and not refunded. */
+const netOf = ({ requestId }: Call, { reservations }: Evidence): number => reservations.of(requestId).reduce((sum, { net }) => sum + net, 0)
+
+const checkHolds = (call: Call, evidence: Evidence, report: Report): void => {
+  const own = evidence.reservations.of(call.requestId)
+  const successes = own.filter(({ success }) => success !== undefined)
+  if (successes.length > 1) report(`was charged ${successes.length} times`)
+  for (const { at, hold } of own) {
+    if (hold.lateOf !== undefined && evidence.faults.late !== "charge") report("was charged late, but the host withholds late results")
+    checkPrice(call, hold, at, evidence, report)
+  }
+  checkHoldsEnd(call, own, evidence, report)
+}
+
+/** A hold is quantity times a price in force when it was made, as far as that price had been published when the call began. */
+const checkPrice = (
+  { lengthBefore, startedAt }: Call,
+  hold: EventOf<"CreditReserved">,
+  at: number,
+  { faults: { skew }, prices }: Evidence,
+  report: Report
+): void => {
+  const list = prices[hold.priceVersion - 1]
+  const price = list?.prices[hold.operation]
+  if (list === undefined || price === undefined || price * hold.quantity !== hold.amount)
+    return report(`holds ${hold.amount} for ${hold.quantity} units at ${price}`)
+  const isOutdated = prices
+    .slice(hold.priceVersion)
+    .some(({ effectiveAt, index }) => index <= lengthBefore && effectiveAt < startedAt - skew)
+  if (list.effectiveAt > at + skew || isOutdated) report(`holds at price version ${hold.priceVersion}, which is not in force`)
+}
+
+/** While stores and hosts work, a call ends its hold before it ends itself. Its caller need not wait for the hold to expire. */
+const checkHoldsEnd = ({ ended }: Call, own: ReadonlyArray<Reservation>, { faults, recorder }: Evidence, report: Report): void => {
+  if (ended === undefined || faults.events > 0 || faults.hosts > 0 || isPlanned(faults)) return
+  const isFast = faults.delay <= 5 && faults.slow === 0
+  for (const { hold, end } of own) {
+    // An accepted job goes on; giving up a job that was not accepted may take longer than its caller waits
+    const goesOn = hold.jobId !== undefined && (!isFast || recorder.job(hold.jobId).events[0]?.event._tag === "JobAccepted")
+    const due = goesOn ? 0 : (hold.expiresAt ?? hold.acceptBy ?? 0)
+    if (ended.at + faults.skew < due && (end === undefined || end.index > ended.lengthAfter)) report(`leaves ${hold.reservationId} held`)
+  }
+}
+
+/** An upstream may ignore interruption for so long after the timeout, and retries of stores take their time: milliseconds. */
+const UNINTERRUPTIBLE = 150_000
+const RETRIES = 10_000
+
+/** While nothing keeps a host from its stores, a call ends soon after its timeout. */
+const checkLatency = ({ ended, startedAt }: Call, { faults, longestTimeout, undisturbedSince }: Evidence, report: Report): void => {
+  if (ended === undefined || startedAt < undisturbedSince) return
+  const took = ended.at - startedAt
+  if (took > longestTimeout + (faults.upstreams > 0 ? UNINTERRUPTIBLE : RETRIES))
+    report(`took ${took} ms, but no operation may take longer than ${longestTimeout} ms`)
+}
+
+const checkSuccess = (call: Call, reply: Charge.Reply, lengthAfter: number, evidence: Evidence, report: Report): void => {
+  const { intent, requestId } = call
+  const { calls, records, reservations } = evidence
+  const own = reservations.of(requestId)
+  const [charge] = (reply.replayed ? reservations.of(reply.requestId) : own).filter(({ success }) => success !== undefined)
+  if (reply.replayed && (netOf(call, evidence) !== 0 || own.some(({ success }) => success !== undefined)))
+    report(`was answered the reply of ${reply.requestId}, and charged as well`)
+  const asked = calls.find((other) => other.requestId === reply.requestId)?.intent
+  if (asked?.accountId !== intent.accountId || asked.request !== intent.request)
+    report(`was answered the reply of ${reply.requestId}, which is another request`)
+  if (!reply.replayed && reply.requestId !== requestId) report(`was answered the reply of ${reply.requestId} as a new one`)
+  const delivered = records.deliveries.filter(({ data, requestId }) => requestId === reply.requestId && data === reply.data)
+  if (delivered.length === 0) report("was answered data that no upstream delivered for it")
+  if (isFree(reply, evidence)) return
+  if (reply.billed === undefined) return report("was not told its cost")
+  if (charge?.success === undefined) return report("was answered a success that is not in the ledger")
+  const { end, hold, net, success } = charge
+  if ((end?.index ?? 0) > lengthAfter) report("was answered a success before it was written")
+  if (success.charged !== reply.billed.charged) report(`was told a cost of ${reply.billed.charged}, but charged ${success.charged}`)
+  if (net !== success.charged) report(`was answered a success, but refunded ${success.charged - net}`)
+  if (success.replyHash !== hash("sha256", reply.data, "base64url")) report("was answered another reply than the ledger has")
+  if (!delivered.some(({ quantity }) => success.quantity === (quantity ?? hold.quantity)))
+    report(`was charged for ${success.quantity} units that no upstream delivered`)
+  if (intent.maxCost !== undefined && !reply.replayed && hold.amount > intent.maxCost)
+    report(`held ${hold.amount}, more than its limit of ${intent.maxCost}`)
+}
+
+/** Whether the call cost nothing and held nothing. */
+export const isFree = ({ billed, requestId }: Charge.Reply, { reservations }: Evidence): boolean =>
+  (billed?.charged ?? 0) === 0 && reservations.of(requestId).length === 0
+
+const checkFailure = (call: Call, cause: Cause.Cause<{ readonly _tag: string }>, evidence: Evidence, report: Report): void => {
+  const { hungUp, intent, process, requestId } = call
+  const survived = evidence.survivors.has(process)
+  const net = netOf(call, evidence)
+  const tag = tagOf(Exit.failCause(cause))
+  switch (tag) {
+    case "Disconnected":
+      return
+    case "OutcomeUnknown": {
+      // Its host makes it free; if the host dies, another does, provided that the promise was recorded
+      const isPromised = evidence.reservations.of(requestId).some(({ hold }) => evidence.records.promised.has(hold.reservationId))
+      if (intent.key === undefined && net !== 0 && (survived || isPromised))
+        report(`has an unknown outcome and no key, but is charged ${net}`)
+      return
+    }
+    case undefined:
+      if (Cause.hasInterruptsOnly(cause)) return hungUp || !survived ? undefined : report("was interrupted, but its caller did not hang up")
+      if (!isInjectedDefect(cause)) report(`died: ${Cause.pretty(cause)}`)
+      break
+    case "ReplyUnavailable":
+      if (!isReplyExpired(call, evidence)) report("was answered that its reply is gone, but it must be kept")
+      break
+    case "KeyReused":
+      if (!isKeyReused(call, evidence)) report("was answered that its key belongs to another request, but there is none")
+      break
+    case "InFlight":
+      if (!isInFlight(call, evidence)) report("was answered that another call runs under its key, but none did")
+      break
+    case "InsufficientCredits":
+      checkInsufficient(call, evidence, report)
+      break
+  }
+  if (net !== 0) report(`failed with ${tag ?? "a defect"}, but is charged ${net}`)
+}
+
+const isInjectedDefect = (cause: Cause.Cause<unknown>): boolean => {
+  const error = Cause.squash(cause)
+  return error instanceof Decisions.ChargeExceedsHold || (error instanceof Error && error.message === BUG)
+}
+
+/** How long a reply can be replayed, milliseconds. */
+const REPLY_LIFETIME = 24 * 3_600_000
+
+/** A job under this key took longer than its reply is kept, and was charged by then. */
+const isReplyExpired = ({ intent: { accountId, key }, response }: Call, { calls, faults, reservations }: Evidence): boolean =>
+  calls.some(
+    ({ intent, requestId }) =>
+      intent.accountId === accountId &&
+      intent.key === key &&
+      reservations
+        .of(requestId)
+        .some(
+          ({ at, end, hold, success }) =>
+            hold.jobId !== undefined &&
+            success !== undefined &&
+            (end?.at ?? 0) - at > REPLY_LIFETIME - faults.skew &&
+            (end?.index ?? 0) <= (response?.lengthAfter ?? 0)
+        )
+  )
+
+const isKeyReused = ({ intent, response }: Call, { calls }: Evidence): boolean =>
+  calls.some(
+    ({ intent: { accountId, key, request }, startedAt }) =>
+      accountId === intent.accountId && key === intent.key && request !== intent.request && startedAt <= (response?.at ?? 0)
+  )
+
+const isInFlight = ({ lengthBefore, response }: Call, { reservations }: Evidence): boolean => {
+  if (response === undefined) return false
+  const error = Option.getOrUndefined(Exit.findErrorOption(response.answer))
+  const running = error?._tag === "InFlight" ? reservations.byId.get(error.reservationId) : undefined
+  return running !== undefined && running.index <= response.lengthAfter && (running.end === undefined || running.end.index > lengthBefore)
+}
+
+/** The balance that a refusal names was the balance at some instant between question and answer. */
+const checkInsufficient = (
+  { intent: { accountId }, lengthBefore, response, startedAt }: Call,
+  evidence: Evidence,
+  report: Report
+): void => {
+  const { faults, recorder } = evidence
+  const error = response && Option.getOrUndefined(Exit.findErrorOption(response.answer))
+  if (response === undefined || error?._tag !== "InsufficientCredits") return
+  const events = recorder.accountEvents.filter(({ stream }) => StreamName.isStreamName(stream) && StreamName.id(stream) === accountId)
+  const first = events.filter(({ index }) => index <= lengthBefore).length - 1
+  const last = events.filter(({ index }) => index <= response.lengthAfter).length - 1
+  const end = response.at + faults.skew
+  for (let revision = first; revision <= last; revision++) {
+    const state = recorder.stateAt(accountId, revision)
+    const due = [
+      ...state.purse.lots.map(({ expiresAt }) => expiresAt),
+      ...[...HashMap.values(state.purse.holds)].map(({ expiresAt }) => expiresAt)
+    ]
+    const instants = [startedAt, end, ...due.filter((at) => typeof at === "number" && at >= startedAt && at <= end)]
+    // The ledger never decides at a time before its last event
+    const decidedAt = events[revision]?.at ?? 0
+    if (instants.some((at) => typeof at === "number" && availableAt(state, Math.max(at, decidedAt)) === error.available)) return
+  }
+  report(`was answered that ${error.available} are available, which was never so`)
+}
+
+const availableAt = (state: Account.Account, at: number): number => Lots.available(Decisions.asOf(state, at).purse.lots, at)

@@ -1,0 +1,26 @@
+/** Decides which warnings of a host's log are expected under its faults. */
+import { AFTERMATH, type FaultsEnded } from "../Evidence.ts"
+import { areHostsUndisturbed, type Faults } from "../Faults.ts"
+import type { AttemptRecord } from "../Records.ts"
+
+interface Circumstances {
+  readonly faults: Faults
+  readonly faultsEnded: FaultsEnded | undefined
+  readonly attempts: ReadonlyArray<AttemptRecord>
+  readonly now: number
+}
+
+/** A host may warn of an upstream that fails, a lost lease, a store that does not answer, and an operation with a defect. */
+export const isExpectedWarning = (message: string, { attempts, faults, faultsEnded, now }: Circumstances): boolean => {
+  const { clocks, delay } = faults
+  const isOver = faultsEnded !== undefined && now - faultsEnded.at > AFTERMATH
+  const failed = /^Job (?<jobId>job_\w+) failed/u.exec(message)?.groups?.["jobId"]
+  if (failed !== undefined)
+    return attempts.some(({ jobId, outcome, rejectedAs }) => jobId === failed && (outcome === "Defect" || rejectedAs === "Defect"))
+  if (/^(?:An upstream failed|An operation is faulty|An attempt at a job failed)/u.test(message)) return !isOver
+  // The job was cancelled, and its key destroyed, while it succeeded
+  if (/^The end of a job was not recorded SubjectDestroyed/u.test(message)) return true
+  if (/^(?:A job's lease was lost|A job could not be claimed|The end of a job was not recorded)/u.test(message))
+    return !isOver && (!areHostsUndisturbed(faults) || (clocks > 0 && delay > 0))
+  return false
+}

@@ -1,0 +1,26 @@
+/** All checks of the evidence at the end of a simulation. */
+import { invariants } from "../../Invariants.ts"
+import type { Evidence, Report } from "../Evidence.ts"
+import type { LogRecorder } from "../LogRecorder.ts"
+import { checkCalls } from "./Calls.ts"
+import { checkGrants } from "./Grants.ts"
+import { checkObservations } from "./JobAnswers.ts"
+import { checkJobs } from "./Jobs.ts"
+import { checkKeys } from "./Keys.ts"
+
+/** Reports every violation. */
+export const check = (evidence: Evidence, report: Report): void => {
+  checkInvariants(evidence.recorder, report)
+  for (const { end, hold, stream } of evidence.reservations.byId.values())
+    if (end === undefined) report(`${stream}: the hold ${hold.reservationId} of ${hold.requestId} has no end, due at ${hold.expiresAt}`)
+  checkCalls(evidence, report)
+  checkKeys(evidence, report)
+  checkGrants(evidence, report)
+  checkJobs(evidence, report)
+  checkObservations(evidence, report)
+}
+
+/** What is true of any log so far. */
+export const checkInvariants = ({ all }: LogRecorder, report: Report): void => {
+  for (const { stream, revision, rule, detail } of invariants(all)) report(`${stream} ${revision}: ${rule}: ${detail}`)
+}
