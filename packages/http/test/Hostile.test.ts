@@ -66,7 +66,7 @@ describe("on the wire", () => {
       const [slow] = answersIn(yield* it.raw(["GET /health HTTP/1.1\r\nX: "]))
       expect(slow?.status).toBe(408)
       expect(JSON.parse(slow?.body ?? "")).toMatchObject({ error: { code: "request_timeout", request_id: slow?.id } })
-      const head = `POST /api/v1/grammar/check HTTP/1.1\r\nAuthorization: ${bearer.authorization}\r\nContent-Length: 100\r\n\r\n`
+      const head = `POST /api/v1/grammar/check HTTP/1.1\r\nHost: x\r\nAuthorization: ${bearer.authorization}\r\nContent-Length: 100\r\n\r\n`
       const [half] = answersIn(yield* it.raw([head, `{"text":`]))
       expect(half?.status).toBe(408)
       expect((yield* it.log).length).toBe(before)
@@ -100,7 +100,7 @@ describe("on the wire", () => {
       const { bearer } = yield* it.account()
       const ask = (...headers: ReadonlyArray<string>) =>
         Effect.map(
-          it.raw([`GET /api/v1/bin/457173 HTTP/1.1\r\nConnection: close\r\n${headers.join("\r\n")}\r\n\r\n`]),
+          it.raw([`GET /api/v1/bin/457173 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${headers.join("\r\n")}\r\n\r\n`]),
           (text) => answersIn(text)[0]?.status
         )
       const good = `Authorization: ${bearer.authorization}`
@@ -122,7 +122,12 @@ describe("in the path", () => {
       const { bearer } = yield* it.account()
       const ask = (target: string) =>
         Effect.map(
-          it.raw([Buffer.from(`GET ${target} HTTP/1.1\r\nConnection: close\r\nAuthorization: ${bearer.authorization}\r\n\r\n`, "latin1")]),
+          it.raw([
+            Buffer.from(
+              `GET ${target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: ${bearer.authorization}\r\n\r\n`,
+              "latin1"
+            )
+          ]),
           (text) => answersIn(text)[0]?.status
         )
       const expected: Record<string, number> = {
