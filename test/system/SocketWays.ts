@@ -126,7 +126,7 @@ export const ways = (key: string): Readonly<Record<string, Way>> => {
     "the end within the headers": { sent: [get().slice(0, -2)], ending: "end", ...refused },
     "the end within a chunk": { sent: [`${chunked()}d\r\n{"te`], ending: "end" },
     "the end after a call": { sent: [get()], ending: "end", unseen: BIN_PRICE },
-    "the end after garbage": { sent: [`${get()}garbage\r\n\r\n`], ending: "end", statuses: [200, 400] },
+    "the end after garbage": { sent: [`${get()}garbage\r\n\r\n`], ending: "end", unseen: BIN_PRICE },
 
     // slow clients
     "a byte at a time": { sent: [...whole()], statuses: [200] },
