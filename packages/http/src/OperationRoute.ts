@@ -7,6 +7,7 @@ import { type ApiKey, Charge, Credits } from "@millrace/core"
 import { type Context, Effect, Result } from "effect"
 import { HttpMethod, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import * as Access from "./Access.ts"
+import * as ApiPaths from "./ApiPaths.ts"
 import * as Artifact from "./Artifact.ts"
 import * as Body from "./Body.ts"
 import * as CallHeaders from "./CallHeaders.ts"
@@ -37,6 +38,7 @@ export const make = Effect.fnUntraced(function* <R>({ bodyLimit, services }: Opt
     const { route, secret } = operation
     const path = `${PREFIX}${route.path}` as const
     const decode = Input.make(operation)
+    const paths = ApiPaths.of(operation)
     const isPathSecret = Object.keys(route.params).some((name) => secret.includes(name))
 
     const answer = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest, exchange: Exchange) {
@@ -77,7 +79,7 @@ export const make = Effect.fnUntraced(function* <R>({ bodyLimit, services }: Opt
         path: isPathSecret ? path : (request.url.split(/[?#;]/u, 1)[0] ?? request.url),
         input: input.success.echo
       }
-      return HttpServerResponse.text(Envelope.text(isPending ? "pending" : "success", data, echo), {
+      return HttpServerResponse.text(Envelope.text(isPending ? "pending" : "success", paths.inText(data), echo), {
         status: route.status,
         contentType: "application/json",
         headers: {
