@@ -67,7 +67,7 @@ export const make = Effect.fnUntraced(function* <R>({ bodyLimit, services }: Opt
               : { idempotency: { key: idempotencyKey, request: `${request.method} ${request.url}\n${body?.text ?? ""}` } }),
             ...(maxCost === undefined ? {} : { maxCost })
           })
-      exchange.charged = reply.replayed ? Credits.zero : reply.billed?.charged
+      exchange.charged = chargedOf(reply)
       if (operation.download !== undefined && caller !== undefined) {
         const { accountId } = caller
         return yield* Artifact.respond(request, yield* operation.download(input.success.value, { accountId, requestId: exchange.id }))
@@ -111,12 +111,19 @@ export const make = Effect.fnUntraced(function* <R>({ bodyLimit, services }: Opt
   }
 })
 
-const headersOf = ({ billed, replayed, requestId }: Charge.Reply, { id }: Exchange): Readonly<Record<string, string>> => ({
-  "cache-control": "private, no-store",
-  ...(billed === undefined
+/** What this very request cost: a replay costs nothing, so that the charges of all answers add up to what was paid. */
+const chargedOf = ({ billed, replayed }: Charge.Reply): Credits.Credits | undefined =>
+  billed === undefined ? undefined : replayed ? Credits.zero : billed.charged
+
+const creditHeaders = ({ billed }: Charge.Reply, charged: Credits.Credits | undefined): Readonly<Record<string, string>> =>
+  billed === undefined || charged === undefined
     ? {}
-    : { "x-credits-charged": String(Credits.toDecimal(billed.charged)), "x-credits-balance": String(Credits.toDecimal(billed.balance)) }),
-  ...(replayed ? { "x-request-id": requestId, "idempotent-replayed": "true", "x-replay-request-id": id } : {})
+    : { "x-credits-charged": String(Credits.toDecimal(charged)), "x-credits-balance": String(Credits.toDecimal(billed.balance)) }
+
+const headersOf = (reply: Charge.Reply, { charged, id }: Exchange): Readonly<Record<string, string>> => ({
+  "cache-control": "private, no-store",
+  ...creditHeaders(reply, charged),
+  ...(reply.replayed ? { "x-request-id": reply.requestId, "idempotent-replayed": "true", "x-replay-request-id": id } : {})
 })
 
 const issuesOf = <A>(result: Result.Result<A, ReadonlyArray<Input.Issue>>) => (Result.isFailure(result) ? result.failure : [])
