@@ -42,6 +42,22 @@ describe("on the wire", () => {
   )
 
   testing(
+    "what HTTP/1.1 needs is exactly one host",
+    Effect.gen(function* () {
+      const it = yield* host()
+      const ask = (line: string, ...hosts: ReadonlyArray<string>) =>
+        Effect.map(it.raw([[line, ...hosts, "Connection: close", "", ""].join("\r\n")]), (text) => answersIn(text)[0])
+      for (const hosts of [[], ["Host: a", "Host: a"], ["Host: a", "host: b"]]) {
+        const answer = yield* ask("GET /health HTTP/1.1", ...hosts)
+        expect([hosts, answer?.status]).toEqual([hosts, 400])
+        expect(JSON.parse(answer?.body ?? "")).toMatchObject({ error: { code: "bad_request", request_id: answer?.id } })
+      }
+      expect((yield* ask("GET /health HTTP/1.1", "Host: a"))?.status).toBe(200)
+      expect((yield* ask("GET /health HTTP/1.0"))?.status).toBe(200)
+    })
+  )
+
+  testing(
     "headers are bounded",
     Effect.gen(function* () {
       const it = yield* host()
@@ -146,6 +162,13 @@ describe("in the path", () => {
         "/api/v1/bin/١٢٣٤٥٦": 422,
         [`/api/v1/bin/${"1".repeat(8_000)}`]: 422,
         [`/api/v1/bin/${"1".repeat(9_000)}`]: 404,
+        // A backslash is no slash
+        "/api/v1\\bin/457173": 404,
+        "/api/v1/bin\\457173": 404,
+        "\\api\\v1\\bin\\457173": 400,
+        "/api/v1/bin/45717\\3": 422,
+        "http://evil.example/api/v1\\bin/457173": 404,
+        "/api/v1/bin/457173?\\": 200,
         "//evil.example/health": 404,
         "http://evil.example/health": 200,
         "http://evil.example:99999/health": 404,
