@@ -7,10 +7,10 @@ import type { AuthThrottle, Charge, KeyRing, RateLimit } from "@millrace/core"
 import { type Array, Context, Effect, Layer, type Predicate, Scope, Tracer } from "effect"
 import { HttpMiddleware, HttpRouter } from "effect/http"
 import type { Api, Groups, OperationsOf } from "./Api.ts"
-import * as Edge from "./Edge.ts"
 import type { Services } from "./Endpoint.ts"
 import * as OperationRoute from "./OperationRoute.ts"
 import type { Readiness } from "./Readiness.ts"
+import * as Edge from "./RequestMiddleware.ts"
 import * as SystemRoutes from "./SystemRoutes.ts"
 
 export interface Options {

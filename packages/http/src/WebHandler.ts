@@ -1,7 +1,7 @@
 /** The routes as one function from a web `Request` to a web `Response`, for whatever server a host has. */
 import { Context, type Duration, Effect, Exit, Layer, Option, Scope } from "effect"
 import { HttpEffect, HttpMiddleware, HttpRouter, HttpServerRequest, type HttpServerResponse } from "effect/http"
-import { Closing } from "./Edge.ts"
+import { Closing } from "./RequestMiddleware.ts"
 import * as RunningRequests from "./RunningRequests.ts"
 
 /** What a `Request` does not say. */
