@@ -71,7 +71,7 @@ export const listen = ({ handle, drain }: WebHandler, options: Options = {}): Ef
       requireHostHeader: false
     })
     server.timeout = Duration.toMillis(options.idleTimeout ?? "3 minutes")
-    MalformedRequests.serve(server, toNodeHandler(handle, address === undefined ? {} : { address }), ids.uuid)
+    MalformedRequests.serve(server, toNodeHandler(handle, address === undefined ? {} : { address }), () => ids.uuid())
     yield* Effect.acquireRelease(open(server, host, port), () => close(server, drain))
     const actual = portOf(server.address())
     return { host, port: actual, url: `http://${host.includes(":") ? `[${host}]` : host}:${actual}` }
