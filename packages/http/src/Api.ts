@@ -22,7 +22,7 @@ import { HttpApi, HttpApiGroup, OpenApi } from "effect/http-api"
 import * as Endpoint from "./Endpoint.ts"
 import { type Group, type Groups, group, type OperationsOf, publicGroup } from "./Group.ts"
 import * as Document from "./openapi/Document.ts"
-import { system } from "./System.ts"
+import { system } from "./SystemEndpoints.ts"
 
 export { type Group, type Groups, group, type OperationsOf, publicGroup } from "./Group.ts"
 

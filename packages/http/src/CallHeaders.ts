@@ -3,7 +3,7 @@
 import { Credits } from "@millrace/core"
 import { Result } from "effect"
 import type { Headers } from "effect/http"
-import type { Issue } from "./Input.ts"
+import type { Issue } from "./OperationInput.ts"
 
 export interface CallHeaders {
   readonly idempotencyKey: string | undefined

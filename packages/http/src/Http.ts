@@ -7,10 +7,10 @@ import type { AuthThrottle, Charge, KeyRing, RateLimit } from "@millrace/core"
 import { type Array, Context, Effect, Layer, type Predicate, Scope, Tracer } from "effect"
 import { HttpMiddleware, HttpRouter } from "effect/http"
 import type { Api, Groups, OperationsOf } from "./Api.ts"
-import * as Edge from "./Edge.ts"
 import type { Services } from "./Endpoint.ts"
 import * as OperationRoute from "./OperationRoute.ts"
 import type { Readiness } from "./Readiness.ts"
+import * as RequestMiddleware from "./RequestMiddleware.ts"
 import * as SystemRoutes from "./SystemRoutes.ts"
 
 export interface Options {
@@ -38,7 +38,7 @@ export const layer = <G extends Groups>(
       const routeOf = yield* OperationRoute.make({ bodyLimit, services })
       const served = Object.values(groups).flatMap(({ operations, scope }) => operations.map((operation) => routeOf(operation, scope)))
       const routes = [...served, ...(yield* SystemRoutes.make({ contract, docs }))]
-      yield* router.addGlobalMiddleware(yield* Edge.make({ places: routes, context: services }))
+      yield* router.addGlobalMiddleware(yield* RequestMiddleware.make({ places: routes, context: services }))
       if (cors !== undefined) yield* router.addGlobalMiddleware(crossOrigin(cors))
       yield* router.addAll(routes)
     })

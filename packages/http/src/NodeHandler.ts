@@ -1,7 +1,12 @@
-/** A web handler behind `node:http`, and so behind Express and Fastify: a request listener that lets nothing of Node's through. */
-import type { IncomingMessage, ServerResponse } from "node:http"
-import { Cookies, HttpServerResponse } from "effect/http"
-import type { Handle } from "./WebHandler.ts"
+/**
+ * Millrace behind `node:http`, and so behind Express and Fastify: a request listener. The work between Node's messages and Effect is done
+ * by `@effect/platform-node`; this file adds what frameworks and clients do to requests before.
+ */
+import { IncomingMessage, type ServerResponse } from "node:http"
+import { NodeHttpServer, NodeHttpServerRequest } from "@effect/platform-node"
+import { Effect, Exit, Option, Scope } from "effect"
+import { HttpServerRequest, HttpServerResponse } from "effect/http"
+import type { App, Handle } from "./WebHandler.ts"
 
 /** `Received` is what a framework makes of a request, such as Express's. */
 export interface Options<Received extends IncomingMessage = IncomingMessage> {
@@ -12,139 +17,101 @@ export interface Options<Received extends IncomingMessage = IncomingMessage> {
 /** What frameworks add to a request: the whole path where they mount by cutting it, and a body that an earlier parser has read. */
 type Incoming = IncomingMessage & { readonly originalUrl?: unknown; readonly body?: unknown }
 
-/** A client that disconnects before the answer is out aborts its request, and with it the call. */
+/** A client that disconnects before the answer is out interrupts its request, and with it the call. */
 export const toNodeHandler = <Received extends IncomingMessage = IncomingMessage>(
   handle: Handle,
   { address = ({ socket }) => socket.remoteAddress }: Options<Received> = {}
 ): ((incoming: Received, outgoing: ServerResponse) => void) => {
-  const serve = async (incoming: Received, outgoing: ServerResponse): Promise<void> => {
-    const abort = new AbortController()
-    outgoing.once("close", () => {
-      if (!outgoing.writableFinished) abort.abort()
-    })
-    const peer = { address: address(incoming), signal: abort.signal }
-    // A signal of the request's own is what a handler of somebody else's looks at
-    if (handle.answer === undefined) return send(await handle(requestOf(incoming, abort.signal), peer), outgoing)
-    const answer = await handle.answer(requestOf(incoming), peer)
-    if (!isWhole(answer))
-      return send(HttpServerResponse.toWeb(answer, { withoutBody: incoming.method === "HEAD", signal: abort.signal }), outgoing)
-    outgoing.writeHead(answer.status, answer.headers)
-    outgoing.end(answer.body._tag === "Uint8Array" ? answer.body.body : undefined)
-  }
-  return (incoming, outgoing) => {
-    // Whatever is left to fail here is the connection
-    serve(incoming, outgoing).catch(() => outgoing.destroy())
-  }
-}
-
-/** Whether it is all there, and says all of itself in its headers. */
-const isWhole = ({ body, cookies }: HttpServerResponse.HttpServerResponse): boolean =>
-  (body._tag === "Uint8Array" || body._tag === "Empty") && Cookies.isEmpty(cookies)
-
-// in
-
-type Payload = NonNullable<RequestInit["body"]>
-
-const requestOf = (incoming: Incoming, signal?: AbortSignal): Request => {
-  const { url = "/", originalUrl } = incoming
-  const target = typeof originalUrl === "string" ? originalUrl : url
-  const method = methodOf(incoming)
-  const body = method === "GET" || method === "HEAD" ? undefined : bodyOf(incoming)
-  return new Request(urlOf(target), {
-    method,
-    headers: headersOf(incoming),
-    ...(body === undefined ? {} : { body, duplex: "half" }),
-    ...(signal === undefined ? {} : { signal })
+  const app = Effect.updateService(handle.app ?? appOf(handle), HttpServerRequest.HttpServerRequest, (request) => {
+    const message = NodeHttpServerRequest.toIncomingMessage(request)
+    const received = (message instanceof ReplayedMessage ? message.original : message) as Received
+    return request.modify({ url: urlOf(received), remoteAddress: Option.fromNullishOr(address(received)) })
   })
-}
-
-/** A web request cannot be a TRACE. No path takes one, so any name will do that no path takes. */
-const methodOf = ({ method = "GET" }: IncomingMessage): string => (method === "TRACE" ? "X-TRACE" : method)
-
-/** Only the path and the query count: whatever host is named, this is the one that was asked. */
-const urlOf = (target: string): string => {
-  if (target.startsWith("/")) return `http://localhost${target}`
-  return URL.canParse(target) ? target : "http://localhost/"
-}
-
-/** As Node joined them: of headers that may be there once, the first; of others, a list. */
-const headersOf = ({ headers, httpVersionMajor }: IncomingMessage): Record<string, string> => {
-  const sent: Record<string, string> = {}
-  for (const name in headers) {
-    const value = headers[name]
-    if (value === undefined || (httpVersionMajor > 1 && name.startsWith(":"))) continue
-    sent[name] = typeof value === "string" ? value : value.join(", ")
+  // Requests end by themselves, or when the handler drains
+  const listener = Effect.runSync(NodeHttpServer.makeHandler(app, { scope: Scope.makeUnsafe() }))
+  return (incoming, outgoing) => {
+    // An `error` event without a listener would end the process. The connection is gone by then; there is nothing left to do
+    outgoing.on("error", () => {})
+    closeWithConnection(incoming, outgoing)
+    listener(withBody(incoming), outgoing)
   }
-  return sent
 }
 
-/** The body still to come, or what an earlier parser made of it. */
-const bodyOf = (incoming: Incoming): Payload | undefined => {
-  const { body, readableEnded, readableDidRead, headers } = incoming
-  if (readableEnded || readableDidRead) return body === undefined || body === null ? undefined : parsed(body)
-  return headers["transfer-encoding"] === undefined && headers["content-length"] === undefined ? undefined : streamOf(incoming)
-}
-
-const parsed = (body: unknown): Payload => (typeof body === "string" || body instanceof Uint8Array ? body : JSON.stringify(body))
-
-/** Read no faster than it is asked for. Giving it up leaves the connection whole, so that the answer gets out. */
-const streamOf = (incoming: IncomingMessage): ReadableStream<Uint8Array> =>
-  new ReadableStream<Uint8Array>(
-    {
-      start: (controller) => {
-        let isOver = false
-        const end = (then: () => void) => () => {
-          if (!isOver) then()
-          isOver = true
-        }
-        incoming.pause()
-        incoming.on("data", (chunk: Buffer) => {
-          if (isOver) return
-          incoming.pause()
-          controller.enqueue(chunk)
-        })
-        incoming.once(
-          "end",
-          end(() => controller.close())
-        )
-        incoming.once(
-          "error",
-          end(() => controller.error(new Error("The connection failed")))
-        )
-        incoming.once(
-          "close",
-          end(() => controller.error(new Error("The connection closed")))
-        )
-      },
-      pull: () => void incoming.resume(),
-      cancel: () => {
-        incoming.removeAllListeners("data")
-        incoming.resume()
-      }
-    },
-    { highWaterMark: 0 }
-  )
-
-// out
-
-const send = async (response: Response, outgoing: ServerResponse): Promise<void> => {
-  if (outgoing.destroyed) return response.body?.cancel()
-  outgoing.statusCode = response.status
-  for (const [name, value] of response.headers) outgoing.appendHeader(name, value)
-  if (response.body === null) return void outgoing.end()
-  if (response.headers.has("content-length")) return void outgoing.end(new Uint8Array(await response.arrayBuffer()))
-  for await (const chunk of response.body) {
-    if (outgoing.destroyed) return
-    if (!outgoing.write(chunk)) await drained(outgoing)
+/**
+ * Closes an answer that waits behind those to earlier requests of its connection when the connection closes. Node closes only the answer
+ * that is being written, and the others' requests would run for nobody, and keep what they hold.
+ */
+const closeWithConnection = ({ socket }: IncomingMessage, outgoing: ServerResponse): void => {
+  if (outgoing.socket !== null) return
+  const close = () => {
+    outgoing.destroy()
+    outgoing.emit("close")
   }
-  outgoing.end()
+  socket.once("close", close)
+  outgoing.once("close", () => socket.off("close", close))
 }
 
-const drained = (outgoing: ServerResponse): Promise<void> =>
-  new Promise((resolve) => {
-    const done = () => {
-      outgoing.off("drain", done).off("close", done)
-      resolve()
-    }
-    outgoing.once("drain", done).once("close", done)
+/**
+ * The path and query of a request as the URL standard writes them: dot segments resolved, other characters percent-encoded. The host is
+ * left out: whatever host is named, this is the one that was asked.
+ */
+const urlOf = ({ url = "/", originalUrl }: Incoming): string => {
+  const target = typeof originalUrl === "string" ? originalUrl : url
+  const base = target.startsWith("/") ? "http://localhost" : ""
+  const normal = withoutBackslashes(`${base}${target}`)
+  if (!URL.canParse(normal)) return "/"
+  const { hash, pathname, search } = new URL(normal)
+  return `${pathname}${search}${hash}`
+}
+
+/** The URL standard takes a backslash for a slash. A path with one is another path, so it is encoded before. */
+const withoutBackslashes = (target: string): string => {
+  const [path = "", ...query] = target.split("?")
+  return path.includes("\\") ? [path.replaceAll("\\", "%5C"), ...query].join("?") : target
+}
+
+// bodies that were read before
+
+/** A request whose body was read by an earlier body parser: the same request with what the parser made of the body. */
+class ReplayedMessage extends IncomingMessage {
+  readonly original: IncomingMessage
+
+  constructor(original: Incoming) {
+    super(original.socket)
+    this.original = original
+    this.method = original.method ?? "GET"
+    this.url = original.url ?? "/"
+    this.httpVersion = original.httpVersion
+    this.httpVersionMajor = original.httpVersionMajor
+    this.httpVersionMinor = original.httpVersionMinor
+    this.headers = original.headers
+    this.rawHeaders = original.rawHeaders
+    this.complete = true
+    const { body } = original
+    if (body !== undefined && body !== null) this.push(bytesOf(body))
+    this.push(null)
+  }
+}
+
+const withBody = (incoming: Incoming): IncomingMessage =>
+  incoming.readableEnded || incoming.readableDidRead ? new ReplayedMessage(incoming) : incoming
+
+const bytesOf = (body: unknown): Uint8Array =>
+  body instanceof Uint8Array ? body : Buffer.from(typeof body === "string" ? body : JSON.stringify(body))
+
+// other web handlers
+
+/** A web handler that is not one of ours, such as one that a host wrapped around ours. */
+const appOf = (handle: Handle): App =>
+  Effect.gen(function* () {
+    const request = yield* HttpServerRequest.HttpServerRequest
+    const abort = yield* Effect.acquireRelease(
+      Effect.sync(() => new AbortController()),
+      (abort, exit) => Effect.sync(() => Exit.isFailure(exit) && abort.abort())
+    )
+    // A web request cannot have every method and every host that a Node request has
+    const received = yield* Effect.exit(HttpServerRequest.toWeb(request, { signal: abort.signal }))
+    if (Exit.isFailure(received)) return HttpServerResponse.empty({ status: 400 })
+    const peer = { address: Option.getOrUndefined(request.remoteAddress), signal: abort.signal }
+    return HttpServerResponse.fromWeb(yield* Effect.interruptible(Effect.promise(() => handle(received.value, peer))))
   })

@@ -1,118 +1,189 @@
 /**
- * The route of an operation. The order is the same for all: size, key, rate, input, scope, and then the billed call. Whatever fails
- * before the call holds nothing and writes nothing.
+ * The route of an operation. Every call takes the same steps: size, key, rate, input, scope, and then the billed call. A failure before
+ * the billed call holds no credits and writes nothing.
  */
 
 import { type ApiKey, Charge, Credits } from "@millrace/core"
 import { type Context, Effect, Result } from "effect"
 import { HttpMethod, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import * as Access from "./Access.ts"
-import * as Artifact from "./Artifact.ts"
-import * as Body from "./Body.ts"
+import * as ApiPaths from "./ApiPaths.ts"
 import * as CallHeaders from "./CallHeaders.ts"
 import { PREFIX, type Servable } from "./Endpoint.ts"
 import * as Envelope from "./Envelope.ts"
 import { CurrentExchange, type Exchange } from "./Exchange.ts"
-import * as Input from "./Input.ts"
-import * as Pages from "./Pages.ts"
-import * as Preference from "./Preference.ts"
-import { InsufficientScope, InvalidRequest, MethodNotAllowed, problemOf, responseOf } from "./Problem.ts"
+import * as FileResponse from "./FileResponse.ts"
+import * as Input from "./OperationInput.ts"
+import * as PageLinks from "./PageLinks.ts"
+import * as Preference from "./PreferHeader.ts"
+import { problemOf, responseOf } from "./Problem.ts"
+import { InsufficientScope, InvalidRequest, MethodNotAllowed } from "./Refusal.ts"
+import * as Body from "./RequestBody.ts"
 
-/** Seconds after which to ask for a job that was just accepted. */
+/** Seconds after which a client may ask for a job that was just accepted. */
 const POLL_AFTER = 1
 
 export interface Options<R> {
   /** Bytes. */
   readonly bodyLimit: number
-  /** What the operations need. */
+  /** The services of the operations. */
   readonly services: Context.Context<R>
 }
 
 export const make = Effect.fnUntraced(function* <R>({ bodyLimit, services }: Options<R>) {
-  const charge = yield* Charge.Charge
-  const access = yield* Access.make
+  const dependencies: Dependencies = { bodyLimit, charge: yield* Charge.Charge, access: yield* Access.make }
 
-  /** `scope` undefined: no key is asked for. */
+  /** `scope` is undefined where callers need no key. */
   return (operation: Servable, scope: ApiKey.Scope | undefined): HttpRouter.Route<never, never> => {
-    const { route, secret } = operation
-    const path = `${PREFIX}${route.path}` as const
-    const decode = Input.make(operation)
-    const isPathSecret = Object.keys(route.params).some((name) => secret.includes(name))
-
-    const answer = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest, exchange: Exchange) {
-      // A look at the headers of a billed call would be charged like the call
-      if (request.method !== route.method) return yield* new MethodNotAllowed({ allow: [route.method] })
-      yield* Body.checkLength(request, bodyLimit)
-      const caller = scope === undefined ? undefined : yield* access.authenticate(request)
-      exchange.accountId = caller?.accountId
-      exchange.rate = yield* caller === undefined ? access.admitClient(request) : access.admit(caller.accountId)
-      const body = HttpMethod.hasBody(route.method) ? yield* Body.read(request, bodyLimit) : undefined
-      const { params } = yield* HttpRouter.RouteContext
-      const query = yield* HttpServerRequest.ParsedSearchParams
-      const input = decode({ params, query, body: body?.json })
-      const headers = CallHeaders.parse(request.headers)
-      if (Result.isFailure(input) || Result.isFailure(headers))
-        return yield* new InvalidRequest({ issues: [...issuesOf(input), ...issuesOf(headers)] })
-      if (caller !== undefined && scope !== undefined && !caller.scopes.includes(scope)) return yield* new InsufficientScope({ scope })
-      const { idempotencyKey, maxCost } = headers.success
-      const reply = yield* caller === undefined
-        ? charge.runPublic(operation, input.success.value, exchange.id)
-        : charge.run(operation, input.success.value, {
-            accountId: caller.accountId,
-            requestId: exchange.id,
-            ...(idempotencyKey === undefined
-              ? {}
-              : { idempotency: { key: idempotencyKey, request: `${request.method} ${request.url}\n${body?.text ?? ""}` } }),
-            ...(maxCost === undefined ? {} : { maxCost })
-          })
-      if (reply.file !== undefined) return yield* Artifact.respond(request, reply.file)
-      const { ended, isPending, waited } = yield* awaited(reply, caller?.accountId, Preference.waitOf(request.headers["prefer"]))
-      exchange.charged = ended.replayed ? Credits.zero : ended.billed?.charged
-      const echo = {
-        id: reply.requestId,
-        method: request.method,
-        path: isPathSecret ? path : (request.url.split(/[?#;]/u, 1)[0] ?? request.url),
-        input: input.success.echo
-      }
-      return HttpServerResponse.text(Envelope.text(isPending ? "pending" : "success", ended.data, echo), {
-        status: route.status,
-        contentType: "application/json",
-        headers: {
-          ...headersOf(ended, exchange),
-          ...(isPending ? { "retry-after": String(reply.retryAfter ?? POLL_AFTER) } : {}),
-          ...(reply.page === undefined ? {} : { link: Pages.linkOf(request.url, reply.page) }),
-          ...(waited === undefined ? {} : { "preference-applied": `wait=${waited}` })
-        }
-      })
-    })
-
-    /** Of a job that was accepted, the answer once it has ended, where the caller prefers to wait. A replay is answered as it was. */
-    const awaited = Effect.fnUntraced(function* (reply: Charge.Reply, accountId: string | undefined, wait: number | undefined) {
-      const { job, replayed, retryAfter } = reply
-      const isPending = job !== undefined || retryAfter !== undefined
-      if (operation._tag !== "Job" || job === undefined || replayed || accountId === undefined || wait === undefined)
-        return { ended: reply, isPending, waited: undefined }
-      const waited = yield* charge.awaitJob(operation, accountId, { ...reply, job }, `${wait} seconds`)
-      return { ended: waited.reply, isPending: !waited.ended, waited: wait }
-    })
-
+    const served = describe(operation, scope)
     const handler = Effect.gen(function* () {
       const exchange = yield* CurrentExchange
-      exchange.route = path
-      return yield* Effect.catch(answer(yield* HttpServerRequest.HttpServerRequest, exchange), (failure) =>
+      exchange.route = served.path
+      const request = yield* HttpServerRequest.HttpServerRequest
+      return yield* Effect.catch(answer(dependencies, served, request, exchange), (failure) =>
         Effect.succeed(responseOf(problemOf(failure), exchange.id))
       )
     })
-    return HttpRouter.route(route.method, path, Effect.provideContext(handler, services))
+    return HttpRouter.route(operation.route.method, served.path, Effect.provideContext(handler, services))
   }
 })
 
-const headersOf = ({ billed, replayed, requestId }: Charge.Reply, { id }: Exchange): Readonly<Record<string, string>> => ({
-  "cache-control": "private, no-store",
-  ...(billed === undefined
+interface Dependencies {
+  readonly bodyLimit: number
+  readonly charge: Charge.Charge["Service"]
+  readonly access: Access.Access
+}
+
+/** An operation, and what is worked out once for all its calls. */
+interface Served {
+  readonly operation: Servable
+  readonly scope: ApiKey.Scope | undefined
+  readonly path: `/${string}`
+  readonly isPathSecret: boolean
+  readonly decode: ReturnType<typeof Input.make>
+  readonly paths: ApiPaths.ApiPaths
+}
+
+const describe = (operation: Servable, scope: ApiKey.Scope | undefined): Served => ({
+  operation,
+  scope,
+  path: `${PREFIX}${operation.route.path}`,
+  isPathSecret: Object.keys(operation.route.params).some((name) => operation.secret.includes(name)),
+  decode: Input.make(operation),
+  paths: ApiPaths.of(operation)
+})
+
+type Request = HttpServerRequest.HttpServerRequest
+
+const answer = Effect.fnUntraced(function* (dependencies: Dependencies, served: Served, request: Request, exchange: Exchange) {
+  const { operation, scope } = served
+  // HEAD would be charged like the call
+  if (request.method !== operation.route.method) return yield* new MethodNotAllowed({ allow: [operation.route.method] })
+  yield* Body.checkLength(request, dependencies.bodyLimit)
+  const caller = yield* admit(dependencies.access, scope, request, exchange)
+  const { headers, input, text } = yield* inputOf(served, request, dependencies.bodyLimit)
+  if (caller !== undefined && scope !== undefined && !caller.scopes.includes(scope)) return yield* new InsufficientScope({ scope })
+  const { idempotencyKey, maxCost } = headers
+  const reply = yield* caller === undefined
+    ? dependencies.charge.runPublic(operation, input.value, exchange.id)
+    : dependencies.charge.run(operation, input.value, {
+        accountId: caller.accountId,
+        requestId: exchange.id,
+        ...(idempotencyKey === undefined
+          ? {}
+          : { idempotency: { key: idempotencyKey, request: `${request.method} ${request.url}\n${text}` } }),
+        ...(maxCost === undefined ? {} : { maxCost })
+      })
+  if (reply.file !== undefined) {
+    exchange.charged = chargedOf(reply)
+    return yield* FileResponse.respond(request, reply.file)
+  }
+  const answered = yield* awaitJob(dependencies.charge, operation, reply, caller?.accountId, Preference.waitOf(request.headers["prefer"]))
+  exchange.charged = chargedOf(answered.reply)
+  return success(served, request, exchange, input.echo, answered)
+})
+
+/** Authenticates the caller, where the operation needs one, and counts the call against its rate. */
+const admit = Effect.fnUntraced(function* (access: Access.Access, scope: ApiKey.Scope | undefined, request: Request, exchange: Exchange) {
+  const caller = scope === undefined ? undefined : yield* access.authenticate(request)
+  exchange.accountId = caller?.accountId
+  exchange.rate = yield* caller === undefined ? access.admitClient(request) : access.admit(caller.accountId)
+  return caller
+})
+
+/** The input of a call and the headers about it, with all that is wrong with either in one failure. `text` is the body. */
+const inputOf = Effect.fnUntraced(function* ({ decode, operation }: Served, request: Request, bodyLimit: number) {
+  const body = HttpMethod.hasBody(operation.route.method) ? yield* Body.read(request, bodyLimit) : undefined
+  const { params } = yield* HttpRouter.RouteContext
+  const query = yield* HttpServerRequest.ParsedSearchParams
+  const input = decode({ params, query, body: body?.json })
+  const headers = CallHeaders.parse(request.headers)
+  if (Result.isFailure(input) || Result.isFailure(headers))
+    return yield* new InvalidRequest({ issues: [...issuesOf(input), ...issuesOf(headers)] })
+  return { input: input.success, headers: headers.success, text: body?.text ?? "" }
+})
+
+interface Answered {
+  readonly reply: Charge.Reply
+  readonly isPending: boolean
+  /** The seconds that the answer could wait for the end of a job; undefined where it did not wait. */
+  readonly waited: number | undefined
+}
+
+/** The reply to answer. A caller that prefers to wait gets the job's reply once the job has ended. A replay is answered as it was. */
+const awaitJob = Effect.fnUntraced(function* (
+  charge: Charge.Charge["Service"],
+  operation: Servable,
+  reply: Charge.Reply,
+  accountId: string | undefined,
+  wait: number | undefined
+) {
+  const { job, replayed, retryAfter } = reply
+  const isPending = job !== undefined || retryAfter !== undefined
+  if (operation._tag !== "Job" || job === undefined || replayed || accountId === undefined || wait === undefined)
+    return { reply, isPending, waited: undefined }
+  const waited = yield* charge.awaitJob(operation, accountId, { ...reply, job }, `${wait} seconds`)
+  return { reply: waited.reply, isPending: !waited.ended, waited: wait }
+})
+
+const success = (
+  { isPathSecret, operation, path, paths }: Served,
+  request: Request,
+  exchange: Exchange,
+  echo: Input.Input["echo"],
+  { isPending, reply, waited }: Answered
+): HttpServerResponse.HttpServerResponse => {
+  const sent = {
+    id: reply.requestId,
+    method: request.method,
+    path: isPathSecret ? path : (request.url.split(/[?#;]/u, 1)[0] ?? request.url),
+    input: echo
+  }
+  return HttpServerResponse.text(Envelope.text(isPending ? "pending" : "success", paths.inText(reply.data), sent), {
+    status: operation.route.status,
+    contentType: "application/json",
+    headers: {
+      ...headersOf(reply, exchange),
+      ...(isPending ? { "retry-after": String(reply.retryAfter ?? POLL_AFTER) } : {}),
+      ...(reply.page === undefined ? {} : { link: PageLinks.linkOf(request.url, reply.page) }),
+      ...(waited === undefined ? {} : { "preference-applied": `wait=${waited}` })
+    }
+  })
+}
+
+/** What this very request cost: a replay costs nothing, so that the charges of all answers add up to what was paid. */
+const chargedOf = ({ billed, replayed }: Charge.Reply): Credits.Credits | undefined =>
+  billed === undefined ? undefined : replayed ? Credits.zero : billed.charged
+
+const creditHeaders = ({ billed }: Charge.Reply, charged: Credits.Credits | undefined): Readonly<Record<string, string>> =>
+  billed === undefined || charged === undefined
     ? {}
-    : { "x-credits-charged": String(Credits.toDecimal(billed.charged)), "x-credits-balance": String(Credits.toDecimal(billed.balance)) }),
-  ...(replayed ? { "x-request-id": requestId, "idempotent-replayed": "true", "x-replay-request-id": id } : {})
+    : { "x-credits-charged": String(Credits.toDecimal(charged)), "x-credits-balance": String(Credits.toDecimal(billed.balance)) }
+
+const headersOf = (reply: Charge.Reply, { charged, id }: Exchange): Readonly<Record<string, string>> => ({
+  "cache-control": "private, no-store",
+  ...creditHeaders(reply, charged),
+  ...(reply.replayed ? { "x-request-id": reply.requestId, "idempotent-replayed": "true", "x-replay-request-id": id } : {})
 })
 
 const issuesOf = <A>(result: Result.Result<A, ReadonlyArray<Input.Issue>>) => (Result.isFailure(result) ? result.failure : [])

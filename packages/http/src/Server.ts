@@ -1,10 +1,9 @@
 /** A server of its own on `node:http`, for hosts that have none: it listens for as long as its scope is open. */
-import { createServer, type IncomingMessage, type Server as NodeServer, type ServerResponse } from "node:http"
+import { createServer, type IncomingMessage, type Server as NodeServer } from "node:http"
 import type { AddressInfo } from "node:net"
-import type { Duplex } from "node:stream"
 import { Ids } from "@millrace/core"
 import { Context, Duration, Effect, Layer, Schema, type Scope } from "effect"
-import { type ErrorCode, termsOf } from "./ErrorCode.ts"
+import * as MalformedRequests from "./MalformedRequests.ts"
 import { toNodeHandler } from "./NodeHandler.ts"
 import type { WebHandler } from "./WebHandler.ts"
 
@@ -38,8 +37,6 @@ export interface Options {
   readonly keepAliveTimeout?: Duration.Input
 }
 
-/** Bytes of all headers of a request. */
-const MAX_HEADERS = 16 * 1024
 /** How long answers may take to reach their clients once all calls have ended. */
 const LINGER = "1 second"
 
@@ -58,6 +55,7 @@ export class Server extends Context.Service<Server, { readonly host: string; rea
     )
 }
 
+/** Listens for as long as the scope is open. Requests without a `Host` are refused here, with an error object, and not by Node. */
 export const listen = ({ handle, drain }: WebHandler, options: Options = {}): Effect.Effect<Server["Service"], CannotListen, Scope.Scope> =>
   Effect.gen(function* () {
     const { host = "127.0.0.1", port = 0, address } = options
@@ -65,30 +63,15 @@ export const listen = ({ handle, drain }: WebHandler, options: Options = {}): Ef
     const headersTimeout = Duration.toMillis(options.headersTimeout ?? "10 seconds")
     const requestTimeout = Duration.toMillis(options.requestTimeout ?? "1 minute")
     const server = createServer({
-      maxHeaderSize: MAX_HEADERS,
+      maxHeaderSize: MalformedRequests.MAX_HEADERS,
       headersTimeout: Math.min(headersTimeout, requestTimeout),
       requestTimeout,
       connectionsCheckingInterval: Math.max(100, Math.min(headersTimeout, requestTimeout) / 4),
       keepAliveTimeout: Duration.toMillis(options.keepAliveTimeout ?? "65 seconds"),
-      // What is wrong with a request is told by the handler
       requireHostHeader: false
     })
     server.timeout = Duration.toMillis(options.idleTimeout ?? "3 minutes")
-    /** The last answer that each connection began. */
-    const answers = new WeakMap<Duplex, ServerResponse>()
-    const serve = toNodeHandler(handle, address === undefined ? {} : { address })
-    const listener = (incoming: IncomingMessage, outgoing: ServerResponse) => {
-      answers.set(incoming.socket, outgoing)
-      serve(incoming, outgoing)
-    }
-    server.on("request", listener)
-    server.on("checkExpectation", listener)
-    server.on("clientError", (error, socket) => {
-      const answer = answers.get(socket)
-      // Nothing may come between the parts of an answer that is on its way
-      if (answer?.headersSent === true && !answer.writableFinished) socket.destroy()
-      else refuse(error, socket, ids.uuid())
-    })
+    MalformedRequests.serve(server, toNodeHandler(handle, address === undefined ? {} : { address }), () => ids.uuid())
     yield* Effect.acquireRelease(open(server, host, port), () => close(server, drain))
     const actual = portOf(server.address())
     return { host, port: actual, url: `http://${host.includes(":") ? `[${host}]` : host}:${actual}` }
@@ -118,37 +101,3 @@ const close = (server: NodeServer, drain: Effect.Effect<void>): Effect.Effect<vo
   })
 
 const portOf = (address: AddressInfo | string | null): number => (typeof address === "object" && address !== null ? address.port : 0)
-
-/** What never became a request is answered like one, and its connection closed. */
-const refuse = (error: NodeJS.ErrnoException, socket: Duplex, requestId: string): void => {
-  if (!socket.writable || error.code === "ECONNRESET") return void socket.destroy()
-  const { code, phrase, message } = refusalOf(error.code)
-  const { status, retry } = termsOf(code)
-  const body = JSON.stringify({ error: { code, message, request_id: requestId } })
-  const head = [
-    `HTTP/1.1 ${status} ${phrase}`,
-    "Content-Type: application/json",
-    `Content-Length: ${Buffer.byteLength(body)}`,
-    `X-Request-Id: ${requestId}`,
-    "X-Content-Type-Options: nosniff",
-    `X-Should-Retry: ${retry}`,
-    "Cache-Control: private, no-store",
-    "Connection: close"
-  ]
-  socket.end(`${head.join("\r\n")}\r\n\r\n${body}`)
-}
-
-const refusalOf = (code: string | undefined): { readonly code: ErrorCode; readonly phrase: string; readonly message: string } => {
-  switch (code) {
-    case "HPE_HEADER_OVERFLOW":
-      return {
-        code: "headers_too_large",
-        phrase: "Request Header Fields Too Large",
-        message: `The headers are larger than ${MAX_HEADERS} bytes.`
-      }
-    case "ERR_HTTP_REQUEST_TIMEOUT":
-      return { code: "request_timeout", phrase: "Request Timeout", message: "The request did not arrive in time." }
-    default:
-      return { code: "bad_request", phrase: "Bad Request", message: "This is no HTTP request." }
-  }
-}

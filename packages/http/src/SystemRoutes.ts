@@ -6,7 +6,7 @@ import * as Access from "./Access.ts"
 import { CurrentExchange, type Exchange } from "./Exchange.ts"
 import { problemOf, responseOf } from "./Problem.ts"
 import { Readiness } from "./Readiness.ts"
-import { HEALTH, OPENAPI, READY } from "./System.ts"
+import { HEALTH, OPENAPI, READY } from "./SystemEndpoints.ts"
 
 export interface Options<Groups extends HttpApiGroup.Constraint> {
   readonly contract: HttpApi.HttpApi<string, Groups>

@@ -42,6 +42,22 @@ describe("on the wire", () => {
   )
 
   testing(
+    "what HTTP/1.1 needs is exactly one host",
+    Effect.gen(function* () {
+      const it = yield* host()
+      const ask = (line: string, ...hosts: ReadonlyArray<string>) =>
+        Effect.map(it.raw([[line, ...hosts, "Connection: close", "", ""].join("\r\n")]), (text) => answersIn(text)[0])
+      for (const hosts of [[], ["Host: a", "Host: a"], ["Host: a", "host: b"]]) {
+        const answer = yield* ask("GET /health HTTP/1.1", ...hosts)
+        expect([hosts, answer?.status]).toEqual([hosts, 400])
+        expect(JSON.parse(answer?.body ?? "")).toMatchObject({ error: { code: "bad_request", request_id: answer?.id } })
+      }
+      expect((yield* ask("GET /health HTTP/1.1", "Host: a"))?.status).toBe(200)
+      expect((yield* ask("GET /health HTTP/1.0"))?.status).toBe(200)
+    })
+  )
+
+  testing(
     "headers are bounded",
     Effect.gen(function* () {
       const it = yield* host()
@@ -66,7 +82,7 @@ describe("on the wire", () => {
       const [slow] = answersIn(yield* it.raw(["GET /health HTTP/1.1\r\nX: "]))
       expect(slow?.status).toBe(408)
       expect(JSON.parse(slow?.body ?? "")).toMatchObject({ error: { code: "request_timeout", request_id: slow?.id } })
-      const head = `POST /api/v1/grammar/check HTTP/1.1\r\nAuthorization: ${bearer.authorization}\r\nContent-Length: 100\r\n\r\n`
+      const head = `POST /api/v1/grammar/check HTTP/1.1\r\nHost: x\r\nAuthorization: ${bearer.authorization}\r\nContent-Length: 100\r\n\r\n`
       const [half] = answersIn(yield* it.raw([head, `{"text":`]))
       expect(half?.status).toBe(408)
       expect((yield* it.log).length).toBe(before)
@@ -100,7 +116,7 @@ describe("on the wire", () => {
       const { bearer } = yield* it.account()
       const ask = (...headers: ReadonlyArray<string>) =>
         Effect.map(
-          it.raw([`GET /api/v1/bin/457173 HTTP/1.1\r\nConnection: close\r\n${headers.join("\r\n")}\r\n\r\n`]),
+          it.raw([`GET /api/v1/bin/457173 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${headers.join("\r\n")}\r\n\r\n`]),
           (text) => answersIn(text)[0]?.status
         )
       const good = `Authorization: ${bearer.authorization}`
@@ -122,7 +138,12 @@ describe("in the path", () => {
       const { bearer } = yield* it.account()
       const ask = (target: string) =>
         Effect.map(
-          it.raw([Buffer.from(`GET ${target} HTTP/1.1\r\nConnection: close\r\nAuthorization: ${bearer.authorization}\r\n\r\n`, "latin1")]),
+          it.raw([
+            Buffer.from(
+              `GET ${target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: ${bearer.authorization}\r\n\r\n`,
+              "latin1"
+            )
+          ]),
           (text) => answersIn(text)[0]?.status
         )
       const expected: Record<string, number> = {
@@ -141,6 +162,13 @@ describe("in the path", () => {
         "/api/v1/bin/١٢٣٤٥٦": 422,
         [`/api/v1/bin/${"1".repeat(8_000)}`]: 422,
         [`/api/v1/bin/${"1".repeat(9_000)}`]: 404,
+        // A backslash is no slash
+        "/api/v1\\bin/457173": 404,
+        "/api/v1/bin\\457173": 404,
+        "\\api\\v1\\bin\\457173": 400,
+        "/api/v1/bin/45717\\3": 422,
+        "http://evil.example/api/v1\\bin/457173": 404,
+        "/api/v1/bin/457173?\\": 200,
         "//evil.example/health": 404,
         "http://evil.example/health": 200,
         "http://evil.example:99999/health": 404,

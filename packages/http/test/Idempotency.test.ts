@@ -1,5 +1,6 @@
 /** One key, one call: replays, races, reuse, and what counts as the same key. */
 import { Deferred, Effect, Fiber } from "effect"
+import fc from "fast-check"
 import { describe, expect } from "vitest"
 import { eventually, host, testing } from "./Host.ts"
 
@@ -24,7 +25,7 @@ describe("a call under a key", () => {
       expect(again.headers).toMatchObject({
         "x-request-id": first.headers["x-request-id"],
         "idempotent-replayed": "true",
-        "x-credits-charged": "4",
+        "x-credits-charged": "0",
         "x-credits-balance": "195.5",
         "cache-control": "private, no-store"
       })
@@ -141,6 +142,31 @@ describe("the key", () => {
         expect(json).toMatchObject({ error: { message: "Idempotency-Key: expected one key of 1 to 255 visible ASCII characters" } })
       }
       expect(bench.started).toHaveLength(4)
+    })
+  )
+})
+
+describe("what answers say they cost", () => {
+  testing(
+    "adds up to what the account paid, whichever calls are made and sent again, and each balance is what is left then",
+    Effect.gen(function* () {
+      const { account, balance, call } = yield* host()
+      const step = fc.record({
+        key: fc.constantFrom(undefined, "a", "b", "c"),
+        path: fc.constantFrom(PATH, `${PATH}?times=3`, "/api/v1/bin/457173", "/api/v1/bin/000000", "/api/v1/account/billing")
+      })
+      for (const steps of fc.sample(fc.array(step, { minLength: 5, maxLength: 20 }), { seed: 1, numRuns: 20 })) {
+        const { accountId, bearer } = yield* account()
+        let paid = 0
+        for (const { key, path } of steps) {
+          const post = path.startsWith(PATH) ? { method: "POST", body: { how: "at once" } } : {}
+          const headers = { ...bearer, ...(key === undefined ? {} : { "idempotency-key": key }) }
+          const answer = yield* call(path, { ...post, headers })
+          paid += Number(answer.headers["x-credits-charged"] ?? 0)
+          if (answer.status < 300) expect([steps, answer.headers["x-credits-balance"]]).toEqual([steps, String(200 - paid)])
+        }
+        expect([steps, (yield* balance(accountId)).available]).toEqual([steps, (200 - paid) * 1_000])
+      }
     })
   )
 })

@@ -9,7 +9,7 @@ import { Effect } from "effect"
 import openapiTypescript, { astToString } from "openapi-typescript"
 import ts from "typescript"
 import { expect } from "vitest"
-import { OPENAPI } from "../src/System.ts"
+import { OPENAPI } from "../src/SystemEndpoints.ts"
 import { host, testing } from "./Host.ts"
 
 const modules = fileURLToPath(new URL("../../../node_modules", import.meta.url))

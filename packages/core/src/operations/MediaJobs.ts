@@ -1,8 +1,9 @@
-/** What jobs that make files have in common: how they are told to who asked for them. */
+/** What jobs that make files have in common: the answers that create and read them. */
 import { Effect, Schema } from "effect"
 import type { JobView, ReadError } from "../work/JobOperation.ts"
+import * as ApiPath from "./ApiPath.ts"
 
-/** Of the answer that made the job. */
+/** The answer to the call that creates a job. */
 export const Created = Schema.Struct({
   /** For every later call about the job. */
   id: Schema.String,
@@ -17,23 +18,25 @@ export const created = ({ id, status }: JobView<unknown, unknown>): typeof Creat
 export const MediaJob = Schema.Struct({
   job_id: Schema.String,
   status: Schema.Literals(["processing", "completed", "failed"]),
-  /** Where the file is; null until there is one. */
-  download_url: Schema.NullOr(Schema.String),
-  /** How many files there are: the first is read at `download_url`, each of them there with `?part=`, counted from 1. */
+  /** The path of the file; null until there is one. */
+  download_url: ApiPath.mark(Schema.NullOr(Schema.String)),
+  /** The number of files. The first is downloaded at `download_url`, each of them there with `?part=`, counted from 1. */
   parts: Schema.Int,
   /** Why it failed, in words; null otherwise. A job that failed cost nothing. */
   error: Schema.NullOr(Schema.String)
 })
 export type MediaJob = typeof MediaJob.Type
 
-/** `path`: where the job is read, with `:job`. */
+const artifactPath = (path: string, jobId: string): string => `${path.replace(":job", jobId)}/artifact`
+
+/** Describes a job to its caller. `path` is the path at which the job is read, with `:job` for its id. */
 export const view =
   (path: string) =>
   (job: JobView<unknown, unknown>): Effect.Effect<MediaJob, ReadError> =>
     Effect.map(job.details, (details) => ({
       job_id: job.id,
       status: job.status === "succeeded" ? "completed" : job.status === "failed" ? "failed" : "processing",
-      download_url: job.artifacts.length === 0 ? null : `/api/v1${path.replace(":job", job.id)}/artifact`,
+      download_url: job.artifacts.length === 0 ? null : artifactPath(path, job.id),
       parts: job.artifacts.length,
       error:
         job.status !== "failed"
@@ -45,12 +48,13 @@ export const view =
 
 export const EXAMPLE_JOB = "job_01JD7X2M9G4YQ0V5Z8K3T6W1RB"
 
+/** A finished job for the documentation. */
 export const exampleOf = (path: string) => ({
   input: { job: EXAMPLE_JOB },
   data: {
     job_id: EXAMPLE_JOB,
     status: "completed" as const,
-    download_url: `/api/v1${path.replace(":job", EXAMPLE_JOB)}/artifact`,
+    download_url: artifactPath(path, EXAMPLE_JOB),
     parts: 1,
     error: null
   }

@@ -43,77 +43,98 @@ export const make = <G extends Groups>(
   { baseUrl, apiKey, retry }: Options
 ): Effect.Effect<Client<OperationsOf<G>>, never, HttpClient.HttpClient> =>
   Effect.gen(function* () {
-    const http = yield* HttpClient.HttpClient
-    const ids = yield* Ids
-    const root = baseUrl.replace(/\/+$/u, "")
-    const key = Redacted.isRedacted(apiKey) ? Redacted.value(apiKey) : apiKey
-    const policy = policyOf(retry)
-    const routes: Readonly<Record<string, string>> = routesOf(api)
-
-    const attempt = Effect.fnUntraced(function* ({ method, target, headers, body, isFile }: Exchange.Outgoing, idempotencyKey: string) {
-      const request = HttpClientRequest.make(isMethod(method) ? method : "GET")(`${root}${target}`, { headers })
-      const response = yield* http.execute(body === undefined ? request : HttpClientRequest.bodyText(request, body, "application/json"))
-      const bytes = new Uint8Array(yield* response.arrayBuffer)
-      const answer = { status: response.status, header: (name: string) => response.headers[name], bytes }
-      return Exchange.read(answer, { isFile, idempotencyKey }, yield* Clock.currentTimeMillis)
-    })
-
-    /** Sends until there is a reply, or none to be hoped for. */
-    const send = (
-      outgoing: Exchange.Outgoing,
-      idempotencyKey: string,
-      startedAt: number,
-      attempts: number
-    ): Effect.Effect<Exchange.Reply<unknown>, Failure> =>
-      Effect.gen(function* () {
-        const spent = (yield* Clock.currentTimeMillis) - startedAt
-        const outcome = yield* attempt(outgoing, idempotencyKey).pipe(
-          Effect.timeout(timeoutOfNext(policy, spent)),
-          Effect.catch((cause) => {
-            // What cannot be sent is a bug
-            if (cause._tag === "HttpClientError" && UNSENDABLE.has(cause.reason._tag)) return Effect.die(cause)
-            const message = cause._tag === "TimeoutError" ? "There was no answer in time." : "The connection failed."
-            return Effect.succeed(new NoAnswer(message, { idempotencyKey, retryable: true, retryAfter: undefined }, { cause }))
-          })
-        )
-        if (!isFailure(outcome)) return outcome
-        const now = yield* Clock.currentTimeMillis
-        const wait = waitBeforeNext(policy, outcome, { attempts, spent: now - startedAt }, yield* Random.next)
-        if (wait === undefined) return yield* Effect.fail(outcome)
-        yield* Effect.sleep(wait)
-        return yield* send(outgoing, idempotencyKey, startedAt, attempts + 1)
-      })
-
-    const methodOf = ({ key: name, route, success }: Servable) => {
-      const place = parse(routes[name] ?? "")
-      const encode = Schema.encodeUnknownEffect(Schema.toCodecJson(Schema.Struct({ ...route.params, ...route.query, ...route.body })))
-      const decode = place.isFile ? Effect.succeed : Schema.decodeUnknownEffect(Schema.toCodecJson(success))
-      return Effect.fn(`millrace.${name}`)(function* (input: object = {}, { idempotencyKey = ids.uuid(), maxCost }: CallOptions = {}) {
-        const fields = yield* Effect.orDie(encode(input))
-        const options = { idempotencyKey, ...(maxCost === undefined ? {} : { maxCredits: Credits.toDecimal(maxCost) }) }
-        const outgoing = Exchange.request(place, Object.fromEntries(Object.entries(fields ?? {})), options, key)
-        const reply = yield* send(outgoing, idempotencyKey, yield* Clock.currentTimeMillis, 1)
-        const data = yield* Effect.mapError(
-          decode(reply.data),
-          (cause) =>
-            new UnexpectedAnswer(
-              "The answer has not the shape that the operation promises.",
-              route.status,
-              { idempotencyKey, retryable: false, retryAfter: undefined },
-              { cause }
-            )
-        )
-        return {
-          ...reply,
-          data,
-          charged: creditsOf(reply.charged),
-          balance: reply.balance === undefined ? undefined : creditsOf(reply.balance)
-        }
-      })
+    const connection: Connection = {
+      http: yield* HttpClient.HttpClient,
+      root: baseUrl.replace(/\/+$/u, ""),
+      key: Redacted.isRedacted(apiKey) ? Redacted.value(apiKey) : apiKey,
+      policy: policyOf(retry)
     }
-    // What the methods are follows from the same operations, in types as in values
-    return grouped(api.operations.map((operation) => [operation.key, methodOf(operation)])) as Client<OperationsOf<G>>
+    const ids = yield* Ids
+    const routes: Readonly<Record<string, string>> = routesOf(api)
+    const methods = api.operations.map((operation) => [operation.key, methodOf(connection, () => ids.uuid(), operation, routes)] as const)
+    // The methods follow from the same operations, in types as in values
+    return grouped(methods) as Client<OperationsOf<G>>
   })
+
+/** Where calls go, and how often they are tried. */
+interface Connection {
+  readonly http: HttpClient.HttpClient
+  readonly root: string
+  readonly key: string | undefined
+  readonly policy: ReturnType<typeof policyOf>
+}
+
+const methodOf = (
+  connection: Connection,
+  newKey: () => string,
+  { key, route, success }: Servable,
+  routes: Readonly<Record<string, string>>
+) => {
+  const place = parse(routes[key] ?? "")
+  const encode = Schema.encodeUnknownEffect(Schema.toCodecJson(Schema.Struct({ ...route.params, ...route.query, ...route.body })))
+  const decode = place.isFile ? Effect.succeed : Schema.decodeUnknownEffect(Schema.toCodecJson(success))
+  return Effect.fn(`millrace.${key}`)(function* (input: object = {}, { idempotencyKey = newKey(), maxCost }: CallOptions = {}) {
+    const fields = yield* Effect.orDie(encode(input))
+    const options = { idempotencyKey, ...(maxCost === undefined ? {} : { maxCredits: Credits.toDecimal(maxCost) }) }
+    const outgoing = Exchange.request(place, Object.fromEntries(Object.entries(fields ?? {})), options, connection.key)
+    const reply = yield* send(connection, outgoing, idempotencyKey, yield* Clock.currentTimeMillis, 1)
+    const data = yield* Effect.mapError(
+      decode(reply.data),
+      (cause) =>
+        new UnexpectedAnswer(
+          "The answer has not the shape that the operation promises.",
+          route.status,
+          { idempotencyKey, retryable: false, retryAfter: undefined },
+          { cause }
+        )
+    )
+    return {
+      ...reply,
+      data,
+      charged: creditsOf(reply.charged),
+      balance: reply.balance === undefined ? undefined : creditsOf(reply.balance)
+    }
+  })
+}
+
+/** Sends a request until it is answered, or its retry policy gives up. `startedAt` in milliseconds since 1970; `attempts` from 1. */
+const send = (
+  connection: Connection,
+  outgoing: Exchange.Outgoing,
+  idempotencyKey: string,
+  startedAt: number,
+  attempts: number
+): Effect.Effect<Exchange.Reply<unknown>, Failure> =>
+  Effect.gen(function* () {
+    const spent = (yield* Clock.currentTimeMillis) - startedAt
+    const outcome = yield* attempt(connection, outgoing, idempotencyKey).pipe(
+      Effect.timeout(timeoutOfNext(connection.policy, spent)),
+      Effect.catch((cause) => {
+        // A request that cannot be sent is a bug
+        if (cause._tag === "HttpClientError" && UNSENDABLE.has(cause.reason._tag)) return Effect.die(cause)
+        const message = cause._tag === "TimeoutError" ? "There was no answer in time." : "The connection failed."
+        return Effect.succeed(new NoAnswer(message, { idempotencyKey, retryable: true, retryAfter: undefined }, { cause }))
+      })
+    )
+    if (!isFailure(outcome)) return outcome
+    const now = yield* Clock.currentTimeMillis
+    const wait = waitBeforeNext(connection.policy, outcome, { attempts, spent: now - startedAt }, yield* Random.next)
+    if (wait === undefined) return yield* Effect.fail(outcome)
+    yield* Effect.sleep(wait)
+    return yield* send(connection, outgoing, idempotencyKey, startedAt, attempts + 1)
+  })
+
+const attempt = Effect.fnUntraced(function* (
+  { http, root }: Connection,
+  { method, target, headers, body, isFile }: Exchange.Outgoing,
+  idempotencyKey: string
+) {
+  const request = HttpClientRequest.make(isMethod(method) ? method : "GET")(`${root}${target}`, { headers })
+  const response = yield* http.execute(body === undefined ? request : HttpClientRequest.bodyText(request, body, "application/json"))
+  const bytes = new Uint8Array(yield* response.arrayBuffer)
+  const answer = { status: response.status, header: (name: string) => response.headers[name], bytes }
+  return Exchange.read(answer, { isFile, idempotencyKey }, yield* Clock.currentTimeMillis)
+})
 
 const UNSENDABLE: ReadonlySet<string> = new Set(["EncodeError", "InvalidUrlError"])
 

@@ -17,7 +17,7 @@ export interface CallOptions {
 /** A success. */
 export interface Reply<Data, Amount = number> {
   readonly data: Data
-  /** Credits that the call cost, once. */
+  /** Credits that this request cost: 0 for a replay, since the first request under the key was charged. */
   readonly charged: Amount
   /** Credits that are left; undefined where the server could not tell. */
   readonly balance: Amount | undefined

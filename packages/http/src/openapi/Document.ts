@@ -3,6 +3,7 @@
  * headers, examples, links, and what each error means.
  */
 import { Schema } from "effect"
+import * as ApiPaths from "../ApiPaths.ts"
 import { type Fields, PREFIX, type Servable } from "../Endpoint.ts"
 import { codesOf, type ErrorBody, type ErrorStatus, termsOf } from "../ErrorCode.ts"
 import type { Groups } from "../Group.ts"
@@ -109,7 +110,8 @@ const ofOperation = (
 ): Json => {
   const { route, summary, description = `${summary}.`, success, example } = operation
   const input = example === undefined ? undefined : encodedInput(route, example.input)
-  const data = example === undefined ? undefined : Schema.encodeUnknownSync(Schema.toCodecJson(success))(example.data)
+  const data =
+    example === undefined ? undefined : ApiPaths.of(operation).inValue(Schema.encodeUnknownSync(Schema.toCodecJson(success))(example.data))
   const isJob = operation._tag === "Job"
   const isFile = operation._tag === "File"
   const contentTypes = isFile ? operation.contentTypes : []

@@ -18,7 +18,7 @@ export const RESPONSE_HEADERS = {
     example: EXAMPLE_ID
   },
   "Cache-Control": { description: "Answers are for their caller alone.", schema: { type: "string" }, example: "private, no-store" },
-  "X-Credits-Charged": credits("Credits that this call cost; 0 for a replay.", 0.5),
+  "X-Credits-Charged": credits("Credits that this request cost; 0 for a replay, whose first request was charged.", 0.5),
   "X-Credits-Balance": credits("Credits that are free to be spent now.", 199.5),
   "Idempotent-Replayed": {
     description: "`true` where the answer is that of an earlier call under the same Idempotency-Key.",

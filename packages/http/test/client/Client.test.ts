@@ -64,7 +64,7 @@ describe("a call", () => {
       const { millrace, bench, available } = yield* opened()
       const call = () => millrace.test.work({ room: "a", how: "at once" }, { idempotencyKey: 'order "1" \\' })
       const [first, again] = [yield* Effect.promise(call), yield* Effect.promise(call)]
-      expect([first.replayed, again]).toEqual([false, { ...first, replayed: true }])
+      expect([first.replayed, again]).toEqual([false, { ...first, charged: 0, replayed: true }])
       expect(bench.started).toEqual(["a"])
       expect(yield* available).toEqual([198_000, 0])
       const other = yield* rejection(millrace.test.work({ room: "b", how: "at once" }, { idempotencyKey: 'order "1" \\' }))

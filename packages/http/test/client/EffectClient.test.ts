@@ -85,7 +85,7 @@ describe("a call", () => {
       yield* Deferred.succeed(bench.finish, undefined)
       const call = millrace.test.work({ room: "a", how: "when told" }, { idempotencyKey: "order-1" })
       const first = yield* call
-      expect(yield* call).toEqual({ ...first, replayed: true })
+      expect(yield* call).toEqual({ ...first, charged: Credits.zero, replayed: true })
       expect(bench.started).toEqual(["a"])
     })
   )

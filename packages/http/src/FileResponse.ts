@@ -2,7 +2,7 @@
 import type { Operation, OperationError } from "@millrace/core"
 import { Effect, Stream } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
-import { RangeNotSatisfiable } from "./Problem.ts"
+import { RangeNotSatisfiable } from "./Refusal.ts"
 
 /** Of bytes, both ends included. */
 export interface Span {

@@ -1,7 +1,7 @@
 /** Request bodies: bounded while they arrive, JSON in UTF-8, never nested beyond measure. */
 import { ByteSize, Effect } from "effect"
 import { HttpServerRequest } from "effect/http"
-import { BodyUnreadable, MalformedJson, PayloadTooLarge, UnsupportedMediaType } from "./Problem.ts"
+import { BodyUnreadable, MalformedJson, PayloadTooLarge, UnsupportedMediaType } from "./Refusal.ts"
 
 /** A body as it came, and as it was meant. */
 export interface Body {
