@@ -2,7 +2,7 @@
 
 import type { Decide } from "@millrace/event-sourcing"
 import { Aggregate, EventCodec, EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
-import { Clock, Context, Duration, Effect, HashMap, Layer, Schema, Stream } from "effect"
+import { type Cause, Clock, Context, Duration, Effect, Exit, HashMap, Layer, Schema, Stream } from "effect"
 import type * as Credits from "../Credits.ts"
 import * as Metrics from "../observability/Metrics.ts"
 import * as Spans from "../observability/Spans.ts"
@@ -62,6 +62,8 @@ export class Ledger extends Context.Service<
     ) => Effect.Effect<EventOf<"OperationSucceeded"> | EventOf<"Refunded"> | undefined, Aggregate.Failure>
     /** Accounts that this host refuses at present. */
     readonly refused: () => ReadonlyArray<Aggregate.StreamRefused>
+    /** When the store last failed to take an append, if it has taken none since: milliseconds since 1970, for `/ready`. */
+    readonly appendFailedAt: () => Timestamp | undefined
   }
 >()("@millrace/core/ledger/Ledger") {
   /** An `adjustmentLifetime` that is none, or longer than a century, is a defect. */
@@ -97,8 +99,16 @@ const make = Effect.fnUntraced(function* ({ adjustmentLifetime: lifetime = Decis
   const time = yield* Metrics.timeAppends
   const count = yield* Metrics.countCredits
   const spanned = yield* Spans.spanner
+  let failedAt: Timestamp | undefined
   const append: typeof store.append = (stream, expected, events) =>
-    Effect.suspend(() => Effect.onExitPrimitive(store.append(stream, expected, events), time()))
+    Effect.suspend(() => {
+      const measured = time()
+      return Effect.onExitPrimitive(store.append(stream, expected, events), (exit) => {
+        if (Exit.isSuccess(exit)) failedAt = undefined
+        else if (isOfTheStore(exit.cause)) failedAt = clock.currentTimeMillisUnsafe()
+        return measured(exit)
+      })
+    })
   const accounts = yield* Aggregate.make(Account, { ...options, snapshots: accountSnapshots }).pipe(
     Effect.provideService(EventStore.EventStore, { ...store, append })
   )
@@ -175,8 +185,18 @@ const make = Effect.fnUntraced(function* ({ adjustmentLifetime: lifetime = Decis
   })
 
   const { read, refused } = accounts
-  return Ledger.of({ execute, read, balance, giveBack, adjustmentLifetime, ending, refused })
+  return Ledger.of({ execute, read, balance, giveBack, adjustmentLifetime, ending, refused, appendFailedAt: () => failedAt })
 })
+
+/** The store could not write. A wrong clock is this host's own fault, and another writer's success is none. */
+const isOfTheStore = (
+  cause: Cause.Cause<EventStore.WrongRevision | EventStore.AppendInDoubt | EventStore.AppendTooLarge | EventStore.StoreUnavailable>
+): boolean =>
+  cause.reasons.some(
+    (reason) =>
+      reason._tag === "Fail" &&
+      (reason.error._tag === "AppendInDoubt" || (reason.error._tag === "StoreUnavailable" && reason.error.why === undefined))
+  )
 
 /** Holds that the ledger does not end by itself though they are past their time: recovery's work, or an audit's finding. */
 export const overdue = (account: Account, now: Timestamp): ReadonlyArray<string> =>
