@@ -45,6 +45,8 @@ export interface Metadata {
   readonly $causationId?: string
   readonly actor?: string
   readonly reason?: string
+  /** Why an upstream failed, sealed. */
+  readonly failure?: string
 }
 
 /** A stream as it stood when the answer was given: `state` is a value. */
@@ -157,6 +159,11 @@ export const make = Effect.fnUntraced(function* <State, Event extends { readonly
     }
     return found
   }
+  const forget = ({ name }: Live<State, Event>): void => {
+    const id = StreamName.id(name)
+    recent.delete(id)
+    older.delete(id)
+  }
   const forgetIdle = Effect.sync(() => {
     for (const [id, stream] of older) if (stream.awake) recent.set(id, stream)
     older = recent
@@ -194,6 +201,8 @@ export const make = Effect.fnUntraced(function* <State, Event extends { readonly
   const rest = (stream: Live<State, Event>): void => {
     if (stream.waiting.length > 0) return wake(stream)
     stream.awake = false
+    // Callers make up names, such as those of keys that were never issued: a stream without events must not stay in memory
+    if (stream.durable === undefined || stream.durable.revision < 0) forget(stream)
     if (--writers === 0) lastRests()
   }
 
