@@ -2,7 +2,7 @@
 import { userInfo } from "node:os"
 import { Credits, Millrace, toIso } from "@millrace/core"
 import type { Aggregate } from "@millrace/event-sourcing"
-import { Config, Effect, Layer, Option } from "effect"
+import { Layer, Option } from "effect"
 import { Flag } from "effect/cli"
 import * as Setting from "./Setting.ts"
 import * as StoreUrl from "./StoreUrl.ts"
@@ -17,13 +17,9 @@ export const store = Setting.make({
   expected: "a store"
 })
 
-export const masterKey = Config.Redacted("MILLRACE_MASTER_KEY").pipe(Config.option, Config.map(Option.getOrUndefined))
-
-/** Everything but the calls themselves, on a store that is there; with `create`, on one that is made if it is not. */
+/** Everything but the calls themselves, on an existing store; with `create`, on a new one where there is none. */
 export const layer = (url: string, mode: StoreUrl.StoreOptions["mode"] = "open") =>
-  Layer.unwrap(
-    Effect.map(masterKey, (masterKey) => Millrace.administration().pipe(Layer.provideMerge(StoreUrl.layer({ url, masterKey, mode }))))
-  )
+  Millrace.administration().pipe(Layer.provideMerge(StoreUrl.layer({ url, mode })))
 
 export const account = Flag.String("account").pipe(Flag.withDescription("Id of the account: acc_..."))
 

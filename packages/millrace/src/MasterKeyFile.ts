@@ -1,8 +1,11 @@
 /** The master key: from the environment, else from a file beside the database that only its owner may read. */
 import { existsSync, linkSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { generateMasterKey, MasterKey } from "@millrace/core"
-import { Effect, Layer, Redacted } from "effect"
+import { Config, Effect, Layer, Option, Redacted } from "effect"
 import { CommandFailed } from "./Failure.ts"
+
+/** `MILLRACE_MASTER_KEY`, where it is set. */
+export const byEnvironment = Config.Redacted("MILLRACE_MASTER_KEY").pipe(Config.option, Config.map(Option.getOrUndefined))
 
 interface Options {
   readonly given: Redacted.Redacted<string> | undefined

@@ -30,8 +30,6 @@ export const isRemote = (url: string): boolean => isPostgres(url) || isKurrentDb
 
 export interface StoreOptions {
   readonly url: string
-  /** `MILLRACE_MASTER_KEY`, where it is set. */
-  readonly masterKey: Redacted.Redacted<string> | undefined
   /** `create` makes what is not there; `open` takes only what is. */
   readonly mode: "create" | "open"
 }
@@ -39,9 +37,10 @@ export interface StoreOptions {
 /** The log, what is beside it, and the key to both. */
 export type Stores = EventStore.EventStore | StateStore.StateStore | MasterKey
 
-export const layer = ({ url, masterKey, mode }: StoreOptions) =>
+export const layer = ({ url, mode }: StoreOptions) =>
   Layer.unwrap(
     Effect.gen(function* () {
+      const masterKey = yield* MasterKeyFile.byEnvironment
       if (url === MEMORY && mode === "create") return memoryLayer(masterKey)
       if (isKurrentDb(url)) {
         const state = yield* StateUrl.needed
@@ -114,6 +113,27 @@ export const logLayer = (url: string) =>
       const { log } = yield* filesOf(url)
       if (!existsSync(log)) return yield* Effect.fail(noStore(log))
       return SqliteEventStore.layer({ filename: log, readOnly: true })
+    })
+  )
+
+/** The state and the master key of a store, for a command that only reads what is sealed. */
+export const secretsLayer = (url: string) =>
+  Layer.unwrap(
+    Effect.gen(function* () {
+      const given = yield* MasterKeyFile.byEnvironment
+      if (!isRemote(url)) {
+        const { state, masterKey: file } = yield* filesOf(url)
+        const key = given ?? (yield* MasterKeyFile.read(file))
+        return Layer.mergeAll(SqliteStateStore.layer({ filename: state, readOnly: true }), MasterKey.layer(key))
+      }
+      if (given === undefined) return yield* Effect.fail(new CommandFailed(NO_KEY))
+      const state: StateUrl.StateUrl = isPostgres(url) ? { _tag: "Postgres", url } : yield* StateUrl.needed
+      return Layer.mergeAll(
+        state._tag === "Postgres"
+          ? PostgresStateStore.layer({ url: state.url, readOnly: true })
+          : SqliteStateStore.layer({ filename: state.filename, readOnly: true }),
+        MasterKey.layer(given)
+      )
     })
   )
 

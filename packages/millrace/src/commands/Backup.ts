@@ -36,7 +36,7 @@ const keysLifetime = Flag.String("keys-lifetime").pipe(
 /** As it is set for this process, else as it lies beside the database. */
 const masterKeyOf = ({ masterKey: file }: StoreUrl.Files) =>
   Effect.gen(function* () {
-    const given = yield* Administration.masterKey
+    const given = yield* MasterKeyFile.byEnvironment
     if (given !== undefined) return given
     if (!existsSync(file))
       return yield* Effect.fail(new CommandFailed(`there is no master key to include: neither MILLRACE_MASTER_KEY nor ${file}`))

@@ -29,7 +29,7 @@ const erased = Flag.String("erased").pipe(
  */
 const findKey = (store: StoreUrl.Files, backup: BackupFolder.Paths, given: Option.Option<string>) =>
   Effect.gen(function* () {
-    const byEnvironment = yield* Administration.masterKey
+    const byEnvironment = yield* MasterKeyFile.byEnvironment
     if (byEnvironment !== undefined) return { key: byEnvironment, isNew: false }
     if (existsSync(store.masterKey)) return { key: yield* MasterKeyFile.read(store.masterKey), isNew: false }
     const file = Option.getOrElse(given, () => backup.masterKey)

@@ -5,7 +5,6 @@ import { Http, Metrics, Readiness, Server, WebHandler } from "@millrace/http"
 import { DnsClient } from "@millrace/upstreams"
 import { Duration, Effect, Layer, Option } from "effect"
 import { Command, Flag } from "effect/cli"
-import * as Administration from "../Administration.ts"
 import * as Behind from "../Behind.ts"
 import * as Blobs from "../Blobs.ts"
 import * as Demo from "../Demo.ts"
@@ -193,9 +192,6 @@ export const serve = Command.make(
   }) => {
     const forPeople = Output.isForPeople(json)
     const logging = Logging.layer(Option.getOrElse(logLevel, () => (forPeople ? "warn" : "info")))
-    const stores = Layer.unwrap(
-      Effect.map(Administration.masterKey, (masterKey) => StoreUrl.layer({ url: store, masterKey, mode: "create" }))
-    )
     const { operations, groups } = Upstreams.api
     const millrace = Millrace.layer({
       operations,
@@ -216,7 +212,7 @@ export const serve = Command.make(
         })
       ),
       Layer.provideMerge(Blobs.layer(store, blobs)),
-      Layer.provideMerge(stores)
+      Layer.provideMerge(StoreUrl.layer({ url: store, mode: "create" }))
     )
     const handler = WebHandler.make(
       Http.layer(Upstreams.api, Option.match(corsOrigins, { onNone: () => ({}), onSome: (origins) => ({ cors: { origins } }) }))
