@@ -21,7 +21,19 @@ export const store = Setting.make({
 export const layer = (url: string, mode: StoreUrl.StoreOptions["mode"] = "open") =>
   Millrace.administration().pipe(Layer.provideMerge(StoreUrl.layer({ url, mode })))
 
-export const account = Flag.String("account").pipe(Flag.withDescription("Id of the account: acc_..."))
+const ID = /^[^\s\p{Cc}]{1,200}$/u
+
+/** The id of something, as commands and answers show it. */
+export const id = (name: string, description: string) =>
+  Flag.String(name).pipe(
+    Flag.withDescription(description),
+    Flag.filter(
+      (text) => ID.test(text) && text.isWellFormed(),
+      () => "an id: 1 to 200 characters without spaces"
+    )
+  )
+
+export const account = id("account", "Id of the account: acc_...")
 
 /** Recorded with every event of an administrative act. */
 export const by = Flag.String("by").pipe(Flag.withDescription("Who acts; recorded (the user of this process)"), Flag.optional)

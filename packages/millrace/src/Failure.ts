@@ -33,6 +33,8 @@ const WORDS: Readonly<Record<string, (failure: never) => string>> = {
   RefundExceedsCharge: ({ refundable }: { readonly refundable: number }) => `at most ${refundable / 1000} credits can be given back`,
   StoreUnavailable: ({ reason }: { readonly reason: string }) => reason,
   InvalidConnectionString: ({ reason }: { readonly reason: string }) => reason,
+  BlobUnavailable: ({ reason }: { readonly reason: string }) => `files of jobs cannot be kept: ${reason}`,
+  BinFileError: ({ message }: { readonly message: string }) => `the file of BIN ranges cannot be used: ${message}`,
   StateUnavailable: ({ reason }: { readonly reason: string }) => reason,
   AppendInDoubt: ({ reason }: { readonly reason: string }) => `whether it was written is not known, look before trying again: ${reason}`,
   WrongMasterKey: ({ reason }: { readonly reason: string }) => reason,

@@ -111,7 +111,10 @@ export const logLayer = (url: string) =>
       if (isPostgres(url)) return PostgresEventStore.layer({ url, readOnly: true })
       if (isKurrentDb(url)) return nodesLayer(url)
       const { log } = yield* filesOf(url)
-      if (!existsSync(log)) return yield* Effect.fail(noStore(log))
+      const file = statSync(log, { throwIfNoEntry: false })
+      if (file === undefined) return yield* Effect.fail(noStore(log))
+      if (file.isDirectory()) return yield* Effect.fail(noFile(log))
+      if (file.size === 0) return yield* Effect.fail(new CommandFailed(`${log} is empty: it holds no store`))
       return SqliteEventStore.layer({ filename: log, readOnly: true })
     })
   )
@@ -184,6 +187,8 @@ export const existing = (url: string): Effect.Effect<Files, CommandFailed> =>
     return (yield* isMissing(files)) ? yield* Effect.fail(noStore(files.log)) : files
   })
 
+const noFile = (log: string) => new CommandFailed(`${log} is a folder: name a file in it`)
+
 const noStore = (log: string) => new CommandFailed(`there is no store at ${log}`)
 
 /**
@@ -192,8 +197,7 @@ const noStore = (log: string) => new CommandFailed(`there is no store at ${log}`
  */
 const isMissing = ({ log, state }: Files): Effect.Effect<boolean, CommandFailed> => {
   const stateFile = statSync(state, { throwIfNoEntry: false })
-  if (statSync(log, { throwIfNoEntry: false })?.isDirectory() === true)
-    return Effect.fail(new CommandFailed(`${log} is a folder: name a file in it`))
+  if (statSync(log, { throwIfNoEntry: false })?.isDirectory() === true) return Effect.fail(noFile(log))
   if (existsSync(log)) {
     return stateFile === undefined
       ? Effect.fail(

@@ -22,11 +22,14 @@ export interface UpstreamOptions {
   readonly providers: Providers.Choice
 }
 
+/** The thread of the grammar checker takes some 350 MB. After this time without a text it ends; the next text starts it again, in a second. */
+const GRAMMAR_IDLE = "5 minutes"
+
 export const layer = ({ binFile, dnsServers, providers }: UpstreamOptions) =>
   Layer.mergeAll(
     Providers.layer(providers),
     UrlImageDownloader.layer(),
-    HarperGrammarChecker.layer(),
+    HarperGrammarChecker.layer({ idleLimit: GRAMMAR_IDLE }),
     binFile === undefined ? CardTypeBinDirectory.layer : CardTypeBinDirectory.layerFile(binFile),
     BundledTopicLibrary.layer,
     DnsEmailValidator.layer.pipe(Layer.provideMerge(DnsClient.layer(dnsServers === undefined ? {} : { servers: dnsServers })))

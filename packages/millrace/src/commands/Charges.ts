@@ -3,7 +3,7 @@
 import { Account, Credits, type EventOf, History, PricePlan, toIso, Vault } from "@millrace/core"
 import { EventCodec, EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
 import { Effect, Layer, Option, Schema, Stream } from "effect"
-import { Command, Flag } from "effect/cli"
+import { Command } from "effect/cli"
 import * as Administration from "../Administration.ts"
 import { CommandFailed } from "../Failure.ts"
 import * as Output from "../Output.ts"
@@ -112,7 +112,7 @@ const show = Command.make(
   "show",
   {
     store: Administration.store,
-    request: Flag.String("request").pipe(Flag.withDescription("Id of the request: X-Request-Id of its reply")),
+    request: Administration.id("request", "Id of the request: X-Request-Id of its reply"),
     json: Output.json
   },
   ({ request, store, json }) =>

@@ -1,7 +1,7 @@
 /** Credits of an account: granted, refunded, clawed back. */
 
 import { Credits, Decisions, History, Ledger, Lots, lotIdOfPayment, newLotId } from "@millrace/core"
-import { Effect, Option } from "effect"
+import { Clock, Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import * as Administration from "../Administration.ts"
 import { CommandFailed } from "../Failure.ts"
@@ -18,10 +18,7 @@ const grant = Command.make(
     amount: Administration.amount,
     source: Flag.Literals("source", Lots.LotSource.literals).pipe(Flag.withDescription("Why they are granted")),
     expiresAt: Administration.time("expires-at", "When what is left of them expires; never, when left out"),
-    paymentRef: Flag.String("payment-ref").pipe(
-      Flag.withDescription("The payment that they were bought with; the same payment grants once"),
-      Flag.optional
-    ),
+    paymentRef: Administration.id("payment-ref", "Id of the payment that bought them; the same payment grants once").pipe(Flag.optional),
     by,
     reason,
     json
@@ -36,6 +33,9 @@ const grant = Command.make(
               : "--payment-ref goes with --source topup or subscription"
           )
         )
+      }
+      if (Option.isSome(expiresAt) && expiresAt.value <= (yield* Clock.currentTimeMillis)) {
+        return yield* Effect.fail(new CommandFailed("the expiry lies in the past"))
       }
       const ledger = yield* Ledger
       const lotId = Option.isSome(paymentRef) ? lotIdOfPayment(paymentRef.value) : yield* newLotId
@@ -61,7 +61,7 @@ const refund = Command.make(
   "refund",
   {
     store,
-    reservation: Flag.String("reservation").pipe(Flag.withDescription("Id of the reservation: res_...")),
+    reservation: Administration.id("reservation", "Id of the reservation: res_..."),
     amount: Flag.optional(Administration.amount),
     by,
     reason,
@@ -97,7 +97,7 @@ const clawBack = Command.make(
   "claw-back",
   {
     store,
-    lot: Flag.String("lot").pipe(Flag.withDescription("Id of the lot that the payment bought: lot_...")),
+    lot: Administration.id("lot", "Id of the lot that the payment bought: lot_..."),
     by,
     reason,
     json
