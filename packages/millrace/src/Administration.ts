@@ -1,4 +1,4 @@
-/** What administrative commands share: the store they work on, who acts and why, and how they write amounts and times. */
+/** What operator commands share: flags for the store, ids, amounts and times, and who acts and why. */
 import { userInfo } from "node:os"
 import { Credits, Millrace, toIso } from "@millrace/core"
 import type { Aggregate } from "@millrace/event-sourcing"
@@ -10,7 +10,7 @@ import * as StoreUrl from "./StoreUrl.ts"
 export const store = Setting.make({
   flag: "store",
   variable: "MILLRACE_STORE",
-  description: "Where everything is kept: sqlite:PATH, postgres:URL, or kurrentdb:URL with --state",
+  description: "The store: sqlite:PATH, postgres:URL, or kurrentdb:URL with --state",
   metavar: "url",
   fallback: StoreUrl.DEFAULT,
   parse: (text) => text,
@@ -35,8 +35,8 @@ export const id = (name: string, description: string) =>
 
 export const account = id("account", "Id of the account: acc_...")
 
-/** Recorded with every event of an administrative act. */
-export const by = Flag.String("by").pipe(Flag.withDescription("Who acts; recorded (the user of this process)"), Flag.optional)
+/** Recorded with every event of an operator command. */
+export const by = Flag.String("by").pipe(Flag.withDescription("Who acts; recorded (default: the user of this process)"), Flag.optional)
 export const reason = Flag.String("reason").pipe(Flag.withDescription("Why; recorded"), Flag.optional)
 
 export const metadata = (
@@ -51,12 +51,12 @@ const userName = (): string => {
   try {
     return userInfo().username
   } catch {
-    // A process may run as a user without a name
+    // The process runs as a user without a name
     return String(process.getuid?.() ?? "unknown")
   }
 }
 
-/** Decimal credits, more than none, with at most three decimals. */
+/** Decimal credits, more than 0, with at most three decimals. */
 export const amount = Flag.String("amount").pipe(
   Flag.withDescription("Credits, with at most three decimals"),
   Flag.filterMap(
@@ -78,7 +78,7 @@ export const time = (name: string, description: string) =>
 
 const ISO = /^(?<day>\d{4}-\d\d-\d\d)(?:T\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d))?$/u
 
-/** Undefined for what is no instant; a 30th of February is none, though JavaScript takes it for a day in March. */
+/** Milliseconds since 1970; undefined for what is not a time. JavaScript reads 30 February as a day in March; this does not. */
 const instantOf = (text: string): number | undefined => {
   const day = Date.parse(ISO.exec(text)?.groups?.["day"] ?? "")
   if (Number.isNaN(day) || !text.startsWith(new Date(day).toISOString().slice(0, 10))) return undefined

@@ -10,7 +10,7 @@ import { KurrentDbEventStore } from "@millrace/event-store-kurrentdb"
 import { PostgresEventStore, PostgresStateStore, PostgresStores } from "@millrace/event-store-postgres"
 import { SqliteEventStore, SqliteStateStore } from "@millrace/event-store-sqlite"
 import { Effect, Layer, type Redacted } from "effect"
-import { CommandFailed } from "./Failure.ts"
+import { CommandFailed, textOf } from "./Failure.ts"
 import * as MasterKeyFile from "./MasterKeyFile.ts"
 import * as StateUrl from "./StateUrl.ts"
 
@@ -217,8 +217,7 @@ const prepare = (state: string): Effect.Effect<void, CommandFailed> =>
       makeFolder(dirname(state))
       closeSync(openSync(state, "a"))
     },
-    catch: (error) =>
-      new CommandFailed(`a store cannot be made in ${dirname(state)}: ${error instanceof Error ? error.message : String(error)}`)
+    catch: (error) => new CommandFailed(`a store cannot be made in ${dirname(state)}: ${textOf(error)}`)
   })
 
 /** With those above it. One by one: told to do it alone, Node never comes back where a folder cannot be made, as under `/proc`. */

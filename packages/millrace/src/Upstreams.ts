@@ -1,5 +1,4 @@
-/** The operations that the server comes with, and what really does them. */
-
+/** The operations of the server, and the upstreams that do their work. */
 import { Api } from "@millrace/http"
 import {
   BundledTopicLibrary,
@@ -15,9 +14,9 @@ import * as Providers from "./Providers.ts"
 export const api = Api.make(Api.standard)
 
 export interface UpstreamOptions {
-  /** An operator's file of BIN ranges; without one only scheme and brand are known. */
+  /** A file of BIN ranges. Without one, a lookup tells only scheme and brand. */
   readonly binFile: string | undefined
-  /** Name servers to ask, such as `9.9.9.9` or `127.0.0.1:5353`; those of the system when there is none. */
+  /** Name servers, such as `9.9.9.9` or `127.0.0.1:5353`; the system's by default. */
   readonly dnsServers: ReadonlyArray<string> | undefined
   readonly providers: Providers.Choice
 }

@@ -79,11 +79,7 @@ export const backup = Command.make(
         keys: { path: "keys/millrace.state.db", ...state, masterKey: withMasterKey, deleteBy },
         blobs
       })
-      if (found > 0) {
-        yield* Effect.sync(() => {
-          process.exitCode = 1
-        })
-      }
+      yield* Output.exitCode(found === 0)
       yield* Output.print(json, {
         backup: folder,
         ok: found === 0,

@@ -173,11 +173,7 @@ export const restore = Command.make(
         stores(made, key)
       )
       yield* place(made, target, isNew ? key : undefined, blobs.count > 0)
-      if (!report.ok) {
-        yield* Effect.sync(() => {
-          process.exitCode = 1
-        })
-      }
+      yield* Output.exitCode(report.ok)
       yield* Output.print(json, { restored: target.log, from: backup.folder, madeAt: toIso(manifest.madeAt), ...report })
     }).pipe(Effect.scoped)
 ).pipe(

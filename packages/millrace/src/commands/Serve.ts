@@ -5,7 +5,6 @@ import { Http, Metrics, Readiness, Server, WebHandler } from "@millrace/http"
 import { DnsClient } from "@millrace/upstreams"
 import { Duration, Effect, Layer, Option } from "effect"
 import { Command, Flag } from "effect/cli"
-import * as Behind from "../Behind.ts"
 import * as Blobs from "../Blobs.ts"
 import * as Demo from "../Demo.ts"
 import * as Logging from "../Logging.ts"
@@ -15,6 +14,7 @@ import * as Providers from "../Providers.ts"
 import * as Setting from "../Setting.ts"
 import * as Signals from "../Signals.ts"
 import * as StoreUrl from "../StoreUrl.ts"
+import * as SubscriptionCheck from "../SubscriptionCheck.ts"
 import * as Telemetry from "../Telemetry.ts"
 import * as Upstreams from "../Upstreams.ts"
 
@@ -218,7 +218,7 @@ export const serve = Command.make(
       Http.layer(Upstreams.api, Option.match(corsOrigins, { onNone: () => ({}), onSome: (origins) => ({ cors: { origins } }) }))
     )
     const server = Server.Server.layer(handler, { host, port }).pipe(
-      Layer.provide(Layer.mergeAll(Layer.unwrap(Effect.map(Behind.checks, Readiness.Readiness.layer)), AuthThrottle.layer())),
+      Layer.provide(Layer.mergeAll(Layer.unwrap(Effect.map(SubscriptionCheck.checks, Readiness.Readiness.layer)), AuthThrottle.layer())),
       Layer.provideMerge(millrace),
       // Beneath, so that it can still be asked while calls end
       Layer.provideMerge(
