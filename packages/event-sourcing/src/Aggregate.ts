@@ -101,6 +101,13 @@ class LiveStreams<State, Event> {
     return found
   }
 
+  forget(stream: LiveStream<State, Event>): void {
+    const id = StreamName.id(stream.name)
+    this.#recent.delete(id)
+    this.#older.delete(id)
+    this.#onForget(stream)
+  }
+
   /** Begins a period: forgets the streams that were not used in the last one. */
   turn(): void {
     for (const [id, stream] of this.#older) {
@@ -127,8 +134,9 @@ export const make = Effect.fnUntraced(function* <State, Event extends Tagged>(
   const run = Effect.runForkWith(yield* Effect.context<never>())
   const snapshots = options.snapshots && new Snapshots(store, decider.category, options.snapshots)
   const reader = new StreamReader(store, decider, snapshots)
-  const writer = new StreamWriter({ decider, store, reader, snapshots, newId, clock, dispatcher, run, batchLimit })
   const streams = new LiveStreams<State, Event>(decider.category, ({ name }) => snapshots?.unsaved.delete(name))
+  const onEmpty = (stream: LiveStream<State, Event>) => streams.forget(stream)
+  const writer = new StreamWriter({ decider, store, reader, snapshots, newId, clock, dispatcher, run, batchLimit, onEmpty })
   let closed = false
 
   yield* Effect.forkScoped(

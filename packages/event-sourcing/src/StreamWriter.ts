@@ -140,6 +140,8 @@ export interface Services<State, Event extends Tagged> {
   readonly run: ReturnType<typeof Effect.runForkWith<never>>
   /** Commands decided for one append. */
   readonly batchLimit: number
+  /** Gets each stream that rests without events. */
+  readonly onEmpty: (stream: LiveStream<State, Event>) => void
 }
 
 /** Decides the waiting commands of any number of streams, each stream by itself. */
@@ -179,6 +181,8 @@ export class StreamWriter<State, Event extends Tagged> {
   #rest(stream: LiveStream<State, Event>): void {
     if (stream.waiting.length > 0) return this.wake(stream)
     stream.awake = false
+    // Callers make up names, such as those of keys that were never issued: a stream without events must not stay in memory
+    if (stream.durable === undefined || stream.durable.revision < 0) this.#services.onEmpty(stream)
     if (--this.#awake === 0) this.#onAllResting()
   }
 

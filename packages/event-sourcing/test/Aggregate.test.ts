@@ -444,6 +444,35 @@ describe("a stream in memory", () => {
   )
 
   testing(
+    "is none without events, and none after a failure to read it: names that callers make up cost nothing",
+    Effect.gen(function* () {
+      const memory = yield* EventStore
+      let isDown = false
+      const host = yield* over({
+        ...memory,
+        readStream: (...asked) => (isDown ? Stream.fail(new StoreUnavailable({ reason: "down" })) : memory.readStream(...asked))
+      })
+      for (let i = 0; i < 100; i++) {
+        expect(yield* host.read(`read ${i}`)).toMatchObject({ revision: -1, state: { count: 0 } })
+        expect(tagOf(yield* Effect.exit(host.execute(`refused ${i}`, pay("1", 1_000))))).toBe("Full")
+      }
+      // A caller is answered before the writer comes to rest
+      yield* Effect.yieldNow
+      expect(host.live()).toBe(0)
+      isDown = true
+      expect(tagOf(yield* Effect.exit(host.read("unread")))).toBe("StoreUnavailable")
+      yield* Effect.yieldNow
+      expect(host.live()).toBe(0)
+      isDown = false
+      // Commands that come together before its first event find it all the same
+      const exits = yield* together(host.execute("x", pay("1", 1)), host.read("x"), host.execute("x", pay("1", 1)))
+      expect(exits.map(tagOf)).toEqual(["ok", "ok", "ok"])
+      expect(host.live()).toBe(1)
+      expect(yield* host.read("x")).toMatchObject({ revision: 0, state: { total: 1 } })
+    })
+  )
+
+  testing(
     "stays while a command is on its way, however long that takes",
     Effect.gen(function* () {
       const memory = yield* EventStore

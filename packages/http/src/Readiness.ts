@@ -2,7 +2,8 @@
 
 import { JobRunner, Jobs, JobUpkeep, KeyRing, Ledger, Metrics, Recovery, Registration } from "@millrace/core"
 import { EventStore, type Projection, StateStore } from "@millrace/event-sourcing"
-import { Context, Effect, Layer, Option, Schema } from "effect"
+import { Clock, Context, Duration, Effect, Layer, Option, Schema } from "effect"
+import * as WriteProbe from "./WriteProbe.ts"
 
 export const Health = Schema.Struct({ status: Schema.Literal("alive") })
 
@@ -51,27 +52,17 @@ export class Readiness extends Context.Service<Readiness, { readonly report: Eff
     Layer.effect(Readiness, make(checks))
 }
 
-/** A store that takes longer to say where it is cannot serve. */
+/** A store that needs longer to answer cannot serve. */
 const PATIENCE = "2 seconds"
 
+/** For how long a failed append keeps a host from being ready, where no append has succeeded since. */
+const FAILURE_COUNTS = Duration.toMillis("5 seconds")
+
 const make = Effect.fnUntraced(function* (checks: ReadonlyArray<Check>) {
-  const events = yield* EventStore.EventStore
-  const state = yield* StateStore.StateStore
   const ledger = yield* Ledger
   const keys = yield* KeyRing
   const recovery = yield* Recovery
-
-  const answers = <E>(question: Effect.Effect<unknown, E>, reason: string): Check =>
-    question.pipe(
-      Effect.timeout(PATIENCE),
-      Effect.as(undefined),
-      Effect.catchCause((cause) => Effect.as(Effect.logWarning(`Not ready: ${reason}`, cause), reason))
-    )
-  const stores: ReadonlyArray<Check> = [
-    answers(events.head, "the event store does not answer"),
-    answers(state.get("readiness", "probe"), "the state store does not answer"),
-    events.clock === undefined ? Effect.undefined : Effect.map(events.clock.status, ({ trouble }) => trouble)
-  ]
+  const stores = yield* storeChecks
 
   const registration = yield* Effect.serviceOption(Registration)
   const board = yield* Effect.serviceOption(Jobs)
@@ -108,6 +99,44 @@ const make = Effect.fnUntraced(function* (checks: ReadonlyArray<Check>) {
     return ready
   })
   return Readiness.of({ report })
+})
+
+/** Whether each store answers reads, then whether it takes writes; and whether this host's clock is right. */
+const storeChecks = Effect.gen(function* () {
+  const events = yield* EventStore.EventStore
+  const state = yield* StateStore.StateStore
+  const ledger = yield* Ledger
+  const clock = yield* Clock.Clock
+
+  const succeeds = <E>(attempt: Effect.Effect<unknown, E>, reason: string): Effect.Effect<boolean> =>
+    attempt.pipe(
+      Effect.timeout(PATIENCE),
+      Effect.as(true),
+      Effect.catchCause((cause) => Effect.as(Effect.logWarning(`Not ready: ${reason}`, cause), false))
+    )
+  const check = (name: string, read: Effect.Effect<unknown, unknown>, write: Effect.Effect<unknown, unknown>) => {
+    const silent = `the ${name} does not answer`
+    const unwritable = `the ${name} takes no writes: is its disk full, or read-only?`
+    return Effect.map(
+      WriteProbe.make(succeeds(write, unwritable)),
+      (takesWrites): Check =>
+        Effect.gen(function* () {
+          if (!(yield* succeeds(read, silent))) return silent
+          return (yield* takesWrites) ? undefined : unwritable
+        })
+    )
+  }
+  const appends = Effect.sync(() => {
+    const failedAt = ledger.appendFailedAt()
+    const counts = failedAt !== undefined && clock.currentTimeMillisUnsafe() - failedAt < FAILURE_COUNTS
+    return counts ? "the event store failed to take the newest events" : undefined
+  })
+  return [
+    yield* check("event store", events.head, WriteProbe.ofEvents(events)),
+    yield* check("state store", state.get("readiness", "probe"), WriteProbe.ofState(state)),
+    appends,
+    events.clock === undefined ? Effect.undefined : Effect.map(events.clock.status, ({ trouble }) => trouble)
+  ]
 })
 
 /** What there is to say about jobs, where any operation is one. */

@@ -1,8 +1,8 @@
-/** What administrative commands share: the store they work on, who acts and why, and how they write amounts and times. */
+/** What operator commands share: flags for the store, ids, amounts and times, and who acts and why. */
 import { userInfo } from "node:os"
 import { Credits, Millrace, toIso } from "@millrace/core"
 import type { Aggregate } from "@millrace/event-sourcing"
-import { Config, Effect, Layer, Option } from "effect"
+import { Layer, Option } from "effect"
 import { Flag } from "effect/cli"
 import * as Setting from "./Setting.ts"
 import * as StoreUrl from "./StoreUrl.ts"
@@ -10,25 +10,33 @@ import * as StoreUrl from "./StoreUrl.ts"
 export const store = Setting.make({
   flag: "store",
   variable: "MILLRACE_STORE",
-  description: "Where everything is kept: sqlite:PATH, postgres:URL, or kurrentdb:URL with --state",
+  description: "The store: sqlite:PATH, postgres:URL, or kurrentdb:URL with --state",
   metavar: "url",
   fallback: StoreUrl.DEFAULT,
   parse: (text) => text,
   expected: "a store"
 })
 
-export const masterKey = Config.Redacted("MILLRACE_MASTER_KEY").pipe(Config.option, Config.map(Option.getOrUndefined))
-
-/** Everything but the calls themselves, on a store that is there; with `create`, on one that is made if it is not. */
+/** Everything but the calls themselves, on an existing store; with `create`, on a new one where there is none. */
 export const layer = (url: string, mode: StoreUrl.StoreOptions["mode"] = "open") =>
-  Layer.unwrap(
-    Effect.map(masterKey, (masterKey) => Millrace.administration().pipe(Layer.provideMerge(StoreUrl.layer({ url, masterKey, mode }))))
+  Millrace.administration().pipe(Layer.provideMerge(StoreUrl.layer({ url, mode })))
+
+const ID = /^[^\s\p{Cc}]{1,200}$/u
+
+/** The id of something, as commands and answers show it. */
+export const id = (name: string, description: string) =>
+  Flag.String(name).pipe(
+    Flag.withDescription(description),
+    Flag.filter(
+      (text) => ID.test(text) && text.isWellFormed(),
+      () => "an id: 1 to 200 characters without spaces"
+    )
   )
 
-export const account = Flag.String("account").pipe(Flag.withDescription("Id of the account: acc_..."))
+export const account = id("account", "Id of the account: acc_...")
 
-/** Recorded with every event of an administrative act. */
-export const by = Flag.String("by").pipe(Flag.withDescription("Who acts; recorded (the user of this process)"), Flag.optional)
+/** Recorded with every event of an operator command. */
+export const by = Flag.String("by").pipe(Flag.withDescription("Who acts; recorded (default: the user of this process)"), Flag.optional)
 export const reason = Flag.String("reason").pipe(Flag.withDescription("Why; recorded"), Flag.optional)
 
 export const metadata = (
@@ -43,12 +51,12 @@ const userName = (): string => {
   try {
     return userInfo().username
   } catch {
-    // A process may run as a user without a name
+    // The process runs as a user without a name
     return String(process.getuid?.() ?? "unknown")
   }
 }
 
-/** Decimal credits, more than none, with at most three decimals. */
+/** Decimal credits, more than 0, with at most three decimals. */
 export const amount = Flag.String("amount").pipe(
   Flag.withDescription("Credits, with at most three decimals"),
   Flag.filterMap(
@@ -70,7 +78,7 @@ export const time = (name: string, description: string) =>
 
 const ISO = /^(?<day>\d{4}-\d\d-\d\d)(?:T\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d))?$/u
 
-/** Undefined for what is no instant; a 30th of February is none, though JavaScript takes it for a day in March. */
+/** Milliseconds since 1970; undefined for what is not a time. JavaScript reads 30 February as a day in March; this does not. */
 const instantOf = (text: string): number | undefined => {
   const day = Date.parse(ISO.exec(text)?.groups?.["day"] ?? "")
   if (Number.isNaN(day) || !text.startsWith(new Date(day).toISOString().slice(0, 10))) return undefined

@@ -17,7 +17,7 @@ import { Head } from "@millrace/audit"
 import { Timestamp } from "@millrace/core"
 import { Effect, Schema } from "effect"
 import * as DiskFiles from "./DiskFiles.ts"
-import { CommandFailed } from "./Failure.ts"
+import { CommandFailed, textOf } from "./Failure.ts"
 import * as StoreUrl from "./StoreUrl.ts"
 
 const LOG = "log/millrace.db"
@@ -114,7 +114,7 @@ export const read = (folder: string): Effect.Effect<{ readonly paths: Paths; rea
   }
   return Effect.try({
     try: () => ({ paths, manifest: Schema.decodeUnknownSync(ManifestText)(readFileSync(paths.manifest, "utf8")) }),
-    catch: (error) => new CommandFailed(`${paths.manifest} cannot be read: ${error instanceof Error ? error.message : String(error)}`)
+    catch: (error) => new CommandFailed(`${paths.manifest} cannot be read: ${textOf(error)}`)
   })
 }
 

@@ -1,4 +1,4 @@
-/** Where files that jobs make are kept: in a folder, in a bucket, or in memory for a store that is there. All of them are sealed. */
+/** The store of files that jobs make: a folder, a bucket, or memory for a store in memory. All files are sealed. */
 import { type BlobStore, FileBlobStore, MemoryBlobStore, Vault } from "@millrace/core"
 import { S3BlobStore } from "@millrace/upstreams"
 import { Config, Effect, Layer, Option } from "effect"
@@ -16,7 +16,7 @@ export const blobs = Setting.optional({
   expected: "a folder, or s3:URL"
 })
 
-/** Where no other place was named. */
+/** The folder by default. */
 const beside = (store: string) =>
   StoreUrl.isRemote(store) ? Effect.succeed("./data/blobs") : Effect.map(StoreUrl.filesOf(store), ({ blobs }) => blobs)
 

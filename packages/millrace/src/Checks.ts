@@ -9,7 +9,6 @@ import { EventStore, HashChain } from "@millrace/event-sourcing"
 import { SqliteCheck, SqliteEventStore, SqliteStateStore } from "@millrace/event-store-sqlite"
 import { DnsClient } from "@millrace/upstreams"
 import { Cause, Clock, Config, ConfigProvider, Effect, Layer, Option, Stream } from "effect"
-import * as Administration from "./Administration.ts"
 import * as BackupFolder from "./BackupFolder.ts"
 import * as Blobs from "./Blobs.ts"
 import * as ErasureRegister from "./ErasureRegister.ts"
@@ -194,7 +193,7 @@ const vault = ({ state, masterKey }: StoreUrl.Files) =>
   check(
     "master key",
     Effect.gen(function* () {
-      const given = yield* Administration.masterKey
+      const given = yield* MasterKeyFile.byEnvironment
       const source = given === undefined ? masterKey : "MILLRACE_MASTER_KEY"
       if (given === undefined && !existsSync(masterKey))
         return yield* Effect.fail(new CommandFailed(`it is missing: set MILLRACE_MASTER_KEY, or put the file back at ${masterKey}`))

@@ -1,4 +1,4 @@
-/** The command line, whole. */
+/** The command line: every command. */
 import { NodeServices } from "@effect/platform-node"
 import { Effect } from "effect"
 import { Command } from "effect/cli"
@@ -19,7 +19,7 @@ import { restore } from "./commands/Restore.ts"
 import { serve } from "./commands/Serve.ts"
 import * as Failure from "./Failure.ts"
 import * as StateUrl from "./StateUrl.ts"
-import * as Usage from "./Usage.ts"
+import * as UsageErrors from "./UsageErrors.ts"
 import { VERSION } from "./Version.ts"
 
 const millrace = Command.make("millrace").pipe(
@@ -43,15 +43,15 @@ const millrace = Command.make("millrace").pipe(
   ]),
   Command.withGlobalFlags([StateUrl.State]),
   Command.withExamples([
-    { command: "millrace serve --demo", description: "Serve on 127.0.0.1:8787, with an account to try" },
-    { command: "millrace audit", description: "Replay what was kept, from another terminal" }
+    { command: "millrace serve --demo", description: "Serve on 127.0.0.1:8787, with a demo account" },
+    { command: "millrace audit", description: "Replay the log, from another terminal" }
   ])
 )
 
-/** Runs a command; fails with whatever it failed with. */
+/** Runs a command and fails as it fails. */
 export const run = (args: ReadonlyArray<string>) =>
-  Effect.suspend(() => Command.runWith(millrace, { version: VERSION })(args)).pipe(Effect.provide(Usage.layer))
+  Effect.suspend(() => Command.runWith(millrace, { version: VERSION })(args)).pipe(Effect.provide(UsageErrors.layer))
 
-/** Runs a command to its end, as a process does: what goes wrong is told, and is the exit code. */
+/** Runs a command as a process does: prints a failure and sets the exit code. */
 export const main = (args: ReadonlyArray<string>): Effect.Effect<void> =>
   run(args).pipe(Effect.provide(NodeServices.layer), Effect.catchCause(Failure.report))

@@ -1,4 +1,4 @@
-/** The demo account: opened once with the sign-up credits; each start issues a new key for it and revokes the former ones. */
+/** The demo account: opened once with the sign-up credits. Each start issues a new key and revokes the earlier ones. */
 
 import { Credits, KeyRing, Ledger, Registration } from "@millrace/core"
 import { Effect, Redacted } from "effect"

@@ -1,23 +1,23 @@
-/** Files as backups need them: copied and hashed in one reading, and on the disk before anybody relies on them. */
+/** Files for backups: copied and hashed in one pass, and synced to the disk before anything relies on them. */
 import { createHash } from "node:crypto"
 import { open } from "node:fs/promises"
 import { Effect } from "effect"
-import { CommandFailed } from "./Failure.ts"
+import { CommandFailed, textOf } from "./Failure.ts"
 
-/** What a file holds. `sha256` in hexadecimal, as `sha256sum` prints it. */
+/** Size and hash of a file. `sha256` in hexadecimal, as `sha256sum` prints it. */
 export interface Content {
   readonly bytes: number
   readonly sha256: string
 }
 
-/** Bytes that are read at once. */
+/** Bytes read at once. */
 const CHUNK = 1024 * 1024
 
-/** Whatever the file system refuses, in its words, after `what`. */
+/** Fails with `what` and the file system's own message. */
 export const attempt = <A>(what: string, act: (signal: AbortSignal) => A | PromiseLike<A>): Effect.Effect<A, CommandFailed> =>
   Effect.tryPromise({
     try: async (signal) => act(signal),
-    catch: (error) => new CommandFailed(`${what}: ${error instanceof Error ? error.message : String(error)}`)
+    catch: (error) => new CommandFailed(`${what}: ${textOf(error)}`)
   })
 
 const read = async (file: string, signal: AbortSignal, write: (chunk: Buffer) => Promise<unknown>): Promise<Content> => {
@@ -39,7 +39,7 @@ const read = async (file: string, signal: AbortSignal, write: (chunk: Buffer) =>
 export const contentOf = (file: string): Effect.Effect<Content, CommandFailed> =>
   attempt(`${file} cannot be read`, (signal) => read(file, signal, async () => {}))
 
-/** Copies to a file that is not there yet, for its owner's eyes; says what it holds. */
+/** Copies to a new file that only its owner may read; answers its size and hash. */
 export const copy = (from: string, to: string): Effect.Effect<Content, CommandFailed> =>
   attempt(`${from} cannot be copied`, async (signal) => {
     const target = await open(to, "wx", 0o600)
@@ -52,7 +52,7 @@ export const copy = (from: string, to: string): Effect.Effect<Content, CommandFa
     }
   })
 
-/** Writes a file that is not there yet, for its owner's eyes. */
+/** Writes a new file that only its owner may read. */
 export const write = (file: string, text: string): Effect.Effect<void, CommandFailed> =>
   attempt(`${file} cannot be written`, async () => {
     const target = await open(file, "wx", 0o600)
@@ -64,7 +64,7 @@ export const write = (file: string, text: string): Effect.Effect<void, CommandFa
     }
   })
 
-/** Has what was written to a file, or the names in a folder, on the disk. */
+/** Syncs a file, or the names in a folder, to the disk. */
 export const sync = (path: string): Effect.Effect<void, CommandFailed> =>
   attempt(`${path} cannot be synced`, async () => {
     const handle = await open(path, "r")

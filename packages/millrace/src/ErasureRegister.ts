@@ -1,6 +1,6 @@
 /**
- * Who was erased, and when: a file of JSON lines that `accounts erase` adds to, kept apart from the store, so that a restored backup,
- * which still has their keys, can be told. It holds ids and times, nothing personal.
+ * The register of erasures: a file of JSON lines, one for each erased account, with its id and the time. `accounts erase` adds to it and
+ * `restore` reads it, since a backup still has the keys of accounts that were erased after it.
  */
 import { closeSync, existsSync, fsyncSync, openSync, readFileSync, readSync, writeSync } from "node:fs"
 import { dirname, join } from "node:path"
@@ -15,17 +15,17 @@ import * as StoreUrl from "./StoreUrl.ts"
 export const register = Setting.optional({
   flag: "register",
   variable: "MILLRACE_ERASURES",
-  description: "File where erasures are written down, best on another disk; erasures.jsonl beside the store, when left out",
+  description: "File for the register of erasures, best on another disk (default: erasures.jsonl beside the store)",
   metavar: "file",
   parse: Setting.text,
   expected: "a file"
 })
 
-/** The register of a store, where no other was named. */
+/** The register of a store: the given file, else the default. */
 export const fileOf = ({ log }: StoreUrl.Files, given: Option.Option<string>): string =>
   Option.getOrElse(given, () => join(dirname(log), "erasures.jsonl"))
 
-/** Where to write an erasure down: a store on other machines has no folder to put the register in. */
+/** The register to write to. A store on other machines has no folder for a default. */
 export const needed = (store: string, given: Option.Option<string>): Effect.Effect<string, CommandFailed> => {
   if (Option.isSome(given)) return Effect.succeed(given.value)
   return StoreUrl.isRemote(store)
@@ -35,7 +35,7 @@ export const needed = (store: string, given: Option.Option<string>): Effect.Effe
 
 const Entry = Schema.fromJsonString(Schema.Struct({ subject: Schema.String, at: Timestamp }))
 
-/** Adds a subject; on the disk when it answers. */
+/** Adds a subject and syncs the file to the disk. */
 export const add = (file: string, subject: string): Effect.Effect<void, CommandFailed> =>
   Effect.gen(function* () {
     const entry = Schema.encodeSync(Entry)({ subject, at: yield* Clock.currentTimeMillis })
@@ -43,7 +43,7 @@ export const add = (file: string, subject: string): Effect.Effect<void, CommandF
       const isNew = !existsSync(file)
       const register = openSync(file, "a+", 0o600)
       try {
-        // A line that was cut off stays one of its own, to be told
+        // A line that was cut off stays on its own, so that `read` reports it
         writeSync(register, `${endsItsLine(file) ? "" : "\n"}${entry}\n`)
         fsyncSync(register)
       } finally {
@@ -60,7 +60,7 @@ const endsItsLine = (file: string): boolean => {
 
 const SQLITE = Buffer.from("SQLite format 3\0")
 
-/** All subjects that a register names, or that a state database remembers as destroyed. */
+/** The subjects in a register, or those that a state database marks as destroyed. */
 export const read = (file: string): Effect.Effect<ReadonlyArray<string>, CommandFailed> =>
   Effect.gen(function* () {
     const start = yield* DiskFiles.attempt(`${file} cannot be read`, () => firstBytes(file))

@@ -1,4 +1,4 @@
-/** What went wrong, in words: one line on stderr, as JSON where nobody reads along. The exit code is 1. */
+/** How a failed command ends: with one line on stderr, as JSON where stderr is not a terminal, and exit code 1. */
 import { EventCodec } from "@millrace/event-sourcing"
 import { Cause, Effect } from "effect"
 import { CliError } from "effect/cli"
@@ -9,12 +9,15 @@ interface Failure {
   readonly message?: string
 }
 
-/** Fails a command for a reason that it found itself. */
+/** What was thrown, as text. */
+export const textOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
+
+/** A command refuses its arguments, or cannot do what it was told, for the reason in `message`. */
 export class CommandFailed extends Error {
   readonly _tag = "CommandFailed"
 }
 
-/** Whoever read the output, as `head` does, has had enough: no failure, but there is nothing left to do. */
+/** The reader of the output closed it, as `head` does. The command ends without a failure. */
 export class ReaderGone extends Error {
   readonly _tag = "ReaderGone"
 }
@@ -36,6 +39,8 @@ const WORDS: Readonly<Record<string, (failure: never) => string>> = {
   RefundExceedsCharge: ({ refundable }: { readonly refundable: number }) => `at most ${refundable / 1000} credits can be refunded`,
   StoreUnavailable: ({ reason }: { readonly reason: string }) => reason,
   InvalidConnectionString: ({ reason }: { readonly reason: string }) => reason,
+  BlobUnavailable: ({ reason }: { readonly reason: string }) => `files of jobs cannot be kept: ${reason}`,
+  BinFileError: ({ message }: { readonly message: string }) => `the file of BIN ranges cannot be used: ${message}`,
   StateUnavailable: ({ reason }: { readonly reason: string }) => reason,
   AppendInDoubt: ({ reason }: { readonly reason: string }) => `whether it was written is not known, look before trying again: ${reason}`,
   WrongMasterKey: ({ reason }: { readonly reason: string }) => reason,
@@ -50,34 +55,34 @@ const WORDS: Readonly<Record<string, (failure: never) => string>> = {
   Tampered: () => "what is sealed for this account does not open: it was changed, or belongs elsewhere"
 }
 
-/** A failure in words that name what to do about it, without a stack. */
+/** A failure as one sentence that says what to do about it, without a stack. */
 export const describe = (failure: Failure): string => {
   const words = WORDS[failure._tag]
   return words === undefined ? failure.message || failure._tag : words(failure as never)
 }
 
-/** One line, whatever is in it. */
+/** Prints a failure as one line, whatever the message contains. */
 export const tell = ({ code, message }: { readonly code: string; readonly message: string }): Effect.Effect<void> =>
   Effect.sync(() => {
     const line = message.replaceAll(/\s*\n\s*/gu, " ")
     process.stderr.write(process.stderr.isTTY ? `millrace: ${line}\n` : `${JSON.stringify({ error: { code, message: line } })}\n`)
   })
 
-/** Prints a failure and has the process exit with 1. Interruption, by a signal, is none. */
+/** Prints a failure and sets exit code 1. An interruption by a signal is no failure. */
 export const report = (cause: Cause.Cause<unknown>): Effect.Effect<void> =>
   Effect.suspend(() => {
     if (Cause.hasInterruptsOnly(cause)) return Effect.void
     const error = Cause.squash(cause)
     if (error instanceof ReaderGone) return Effect.void
     process.exitCode = 1
-    // The command line has said already what is wrong with its words
+    // Effect's command line has already printed what is wrong with the arguments
     if (CliError.isCliError(error)) return Effect.void
     if (error instanceof EventCodec.UnreadableEvent) {
       return tell({ code: "UnreadableEvent", message: `an event of the log cannot be read, millrace audit says which: ${error.message}` })
     }
     return isFailure(error)
       ? tell({ code: error._tag, message: describe(error) })
-      : tell({ code: "InternalError", message: `a fault of millrace itself: ${error instanceof Error ? error.message : String(error)}` })
+      : tell({ code: "InternalError", message: `a bug in millrace: ${textOf(error)}` })
   })
 
 const isFailure = (error: unknown): error is Failure =>

@@ -6,7 +6,7 @@ import { pino } from "pino"
 const LEVELS = { Trace: "trace", Debug: "debug", Info: "info", Warn: "warn", Error: "error", Fatal: "fatal" } as const
 const EFFECT_LEVELS = { trace: "Trace", debug: "Debug", info: "Info", warn: "Warn", error: "Error", fatal: "Fatal" } as const
 
-/** The levels, from the least to the most that is told. */
+/** The levels, from the fewest to the most lines. */
 export const levels = ["fatal", "error", "warn", "info", "debug", "trace"] as const
 export type Level = (typeof levels)[number]
 
@@ -14,7 +14,7 @@ export const layer = (level: Level): Layer.Layer<never> =>
   Layer.unwrap(
     Effect.gen(function* () {
       const stderr = pino.destination({ fd: 2, sync: true })
-      // A server goes on when nobody reads its log any more
+      // The server goes on when the reader of its log is gone
       stderr.on("error", () => {})
       const log = pino({ base: null, level: "trace", timestamp: pino.stdTimeFunctions.isoTime }, stderr)
       const logger = Logger.make(({ cause, fiber, logLevel, message }) => {
@@ -26,7 +26,7 @@ export const layer = (level: Level): Layer.Layer<never> =>
     })
   )
 
-/** Where in which trace; without a tracer of our own, only the caller's trace. */
+/** The trace and span of a line; without a tracer in this process, only the caller's trace. */
 const traceOf = (context: Context.Context<never>) => {
   const span = TraceContext.current(context)
   if (span === undefined) return {}

@@ -1,13 +1,16 @@
 /** The master key: from the environment, else from a file beside the database that only its owner may read. */
 import { existsSync, linkSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { generateMasterKey, MasterKey } from "@millrace/core"
-import { Effect, Layer, Redacted } from "effect"
-import { CommandFailed } from "./Failure.ts"
+import { Config, Effect, Layer, Option, Redacted } from "effect"
+import { CommandFailed, textOf } from "./Failure.ts"
+
+/** `MILLRACE_MASTER_KEY`, where it is set. */
+export const byEnvironment = Config.Redacted("MILLRACE_MASTER_KEY").pipe(Config.option, Config.map(Option.getOrUndefined))
 
 interface Options {
   readonly given: Redacted.Redacted<string> | undefined
   readonly file: string
-  /** Nothing is sealed yet, so a key may be made. */
+  /** Whether the store is new: nothing is sealed yet, so a key may be made. */
   readonly isNew: boolean
 }
 
@@ -21,22 +24,22 @@ export const layer = ({ given, file, isNew }: Options) =>
       }
       const key = yield* generateMasterKey
       yield* write(file, key)
-      // Another process may have been first: what stands there is the key
+      // Another process may have been first: its key counts
       return MasterKey.layer(yield* read(file))
     })
   )
 
-/** The key in a file that its owner alone may read. */
+/** Reads the key; fails where others than its owner may read the file. */
 export const read = (file: string) =>
   Effect.try({
     try: () => {
       if ((statSync(file).mode & 0o077) !== 0) throw new Error(`others may read it: chmod 600 ${file}`)
       return Redacted.make(readFileSync(file, "utf8").trim())
     },
-    catch: (error) => new CommandFailed(`the master key file cannot be used: ${error instanceof Error ? error.message : String(error)}`)
+    catch: (error) => new CommandFailed(`the master key file cannot be used: ${textOf(error)}`)
   })
 
-/** Whole or not at all, and never over another's: written aside, then linked to its name. */
+/** Writes the key whole or not at all, and never over another: to a temporary file, which is then linked to its name. */
 export const write = (file: string, key: Redacted.Redacted<string>) =>
   Effect.try({
     try: () => {
@@ -50,5 +53,5 @@ export const write = (file: string, key: Redacted.Redacted<string>) =>
         rmSync(aside, { force: true })
       }
     },
-    catch: (error) => new CommandFailed(`the master key file cannot be written: ${error instanceof Error ? error.message : String(error)}`)
+    catch: (error) => new CommandFailed(`the master key file cannot be written: ${textOf(error)}`)
   })

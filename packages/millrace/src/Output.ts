@@ -1,14 +1,14 @@
-/** Answers: for people on a terminal, as JSON for programs or where it was asked for. */
+/** Prints answers: as text on a terminal, as JSON elsewhere or with `--json`. */
 import { Effect } from "effect"
 import { Flag } from "effect/cli"
 import { ReaderGone } from "./Failure.ts"
 
 export const json = Flag.Boolean("json").pipe(
-  Flag.withDescription("Print JSON, as is done wherever the output is not a terminal"),
+  Flag.withDescription("Print JSON; the default where the output is not a terminal"),
   Flag.withDefault(false)
 )
 
-/** Whether a person reads along. */
+/** Whether to print text for people. */
 export const isForPeople = (json: boolean): boolean => !json && process.stdout.isTTY === true
 
 const write = (text: string): Effect.Effect<void, ReaderGone> =>
@@ -20,6 +20,12 @@ const write = (text: string): Effect.Effect<void, ReaderGone> =>
 export const print = (json: boolean, answer: unknown): Effect.Effect<void, ReaderGone> =>
   write(isForPeople(json) ? `${format(answer)}\n` : `${JSON.stringify(answer)}\n`)
 
+/** Has the process exit with 1 where something is wrong, though the command itself succeeds. */
+export const exitCode = (isWell: boolean): Effect.Effect<void> =>
+  Effect.sync(() => {
+    if (!isWell) process.exitCode = 1
+  })
+
 /** One line of many. */
 export const line = (text: string): Effect.Effect<void, ReaderGone> => write(`${text}\n`)
 
@@ -27,7 +33,7 @@ export const text = write
 
 const isScalar = (value: unknown): boolean => typeof value !== "object" || value === null
 
-/** What could move the cursor or turn the text around is shown, not done: labels are their owners' words. */
+/** Characters that could move the cursor or reverse the text. Labels are written by their owners. */
 const UNPRINTABLE = /[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu
 
 export const printable = (text: string): string =>

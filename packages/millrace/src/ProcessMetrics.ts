@@ -1,11 +1,11 @@
-/** How the process is doing, under OpenTelemetry's names. For a server of its own: in a process of somebody else's, that is theirs to say. */
+/** Metrics of the process, under OpenTelemetry's names. Only for `serve`: a host that embeds Millrace measures its own process. */
 import { monitorEventLoopDelay } from "node:perf_hooks"
 import { Metrics } from "@millrace/core"
 import { Effect, Layer } from "effect"
 
 /** Milliseconds. */
 const RESOLUTION = 20
-/** What was slow once is not slow for ever. */
+/** The delays are counted anew after this time. */
 const WINDOW = "1 minute"
 
 const SECONDS = { unit: "s" }
@@ -13,8 +13,8 @@ const SECONDS = { unit: "s" }
 const memory = Metrics.gauge("process.memory.usage", "Memory of the process that is in RAM")({ unit: "By" })
 const uptime = Metrics.gauge("process.uptime", "How long the process has run")(SECONDS)
 const cpu = Metrics.series("cpu.mode", (mode) => Metrics.counter("process.cpu.time", "Time of processors spent")({ ...mode, ...SECONDS }))
-const p99 = Metrics.gauge("nodejs.eventloop.delay.p99", "How late the process comes to what is due, but for a hundredth of it")(SECONDS)
-const max = Metrics.gauge("nodejs.eventloop.delay.max", "The latest that it came to what was due, in the last minute")(SECONDS)
+const p99 = Metrics.gauge("nodejs.eventloop.delay.p99", "99th percentile of the delay of the event loop, in the last minute")(SECONDS)
+const max = Metrics.gauge("nodejs.eventloop.delay.max", "Longest delay of the event loop, in the last minute")(SECONDS)
 
 export const layer: Layer.Layer<never> = Layer.effectDiscard(
   Effect.gen(function* () {
@@ -34,7 +34,7 @@ export const layer: Layer.Layer<never> = Layer.effectDiscard(
         )
       )
     )
-    // It measures from timer to timer, so what comes in time is as late as they are apart. Nothing yet is none
+    // Node measures the time between two timers, so the resolution is subtracted. No count yet is no delay
     const late = (nanos: number) => ({ value: delay.count === 0 ? 0 : Math.max(0, nanos / 1e9 - RESOLUTION / 1000) })
     yield* Metrics.observe(p99, () => late(delay.percentile(99)))
     yield* Metrics.observe(max, () => late(delay.max))

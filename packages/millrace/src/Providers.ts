@@ -101,6 +101,15 @@ const speech = Effect.fnUntraced(function* (choice: Choice["speech"]) {
   return OpenAiSpeechSynthesizer.layer({ baseUrl: choice.value.url, ...(yield* keyOf("MILLRACE_SPEECH_KEY")) })
 })
 
+/** Undefined for what is not well-formed. */
+const decoded = (text: string): string | undefined => {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return undefined
+  }
+}
+
 const images = Effect.fnUntraced(function* (choice: Choice["images"]) {
   if (Option.isNone(choice)) return Image.ImageGenerator.unconfigured
   const { kind, url } = choice.value
@@ -110,8 +119,9 @@ const images = Effect.fnUntraced(function* (choice: Choice["images"]) {
     case "automatic1111":
       return Automatic1111ImageGenerator.layer({ baseUrl: url })
     case "comfyui": {
-      const checkpoint = decodeURIComponent(url.hash.slice(1))
-      if (checkpoint === "") return yield* Effect.fail(new CommandFailed("comfyui needs a checkpoint: comfyui:URL#CHECKPOINT"))
+      const checkpoint = decoded(url.hash.slice(1))
+      if (checkpoint === undefined || checkpoint === "")
+        return yield* Effect.fail(new CommandFailed("comfyui needs a checkpoint: comfyui:URL#CHECKPOINT"))
       return ComfyUiImageGenerator.layer({ baseUrl: new URL(url.origin + url.pathname), workflow: { checkpoint } })
     }
   }

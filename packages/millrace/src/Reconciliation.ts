@@ -1,13 +1,13 @@
 /**
- * What a restored store no longer knows, or knows again, and what an operator does about it: a backup cannot say what came after it,
- * but it can say of what kind that was, and how much there is to look through.
+ * What an operator reconciles after a restore. A backup does not know what came after it; this lists the kinds of facts that may be
+ * missing or outdated, how many there are where that is known, and what to do about each.
  */
 import { Account, ApiKey, toIso, Unanswered } from "@millrace/core"
 import { EventStore, HashChain, type StateStore, StreamName } from "@millrace/event-sourcing"
 import { Effect, HashMap, Stream } from "effect"
 import type { Manifest } from "./BackupFolder.ts"
 
-/** `count` is null where nobody can know it. */
+/** `count` is null where it cannot be known. */
 export interface Item {
   readonly what: string
   readonly count: number | null

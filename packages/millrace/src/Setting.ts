@@ -1,4 +1,4 @@
-/** A setting: by flag, else by environment, else by default; whichever it was, it is checked alike. */
+/** A setting: from its flag, else from its environment variable, else its default. All three are checked alike. */
 import { Array, Config, Option } from "effect"
 import { Flag } from "effect/cli"
 
@@ -6,12 +6,12 @@ interface Setting<A> {
   readonly flag: string
   readonly variable: string
   readonly description: string
-  /** What it takes, in a word. */
+  /** Placeholder for the value, in the help. */
   readonly metavar: string
-  /** What it is when nobody says: nothing, when left out. */
+  /** The default; none when left out. */
   readonly fallback?: string
   readonly parse: (text: string) => A | undefined
-  /** What `parse` understands. */
+  /** What `parse` accepts, in words. */
   readonly expected: string
 }
 
@@ -28,23 +28,23 @@ const parsed = <A>({ flag, variable, parse, expected }: Setting<A>) =>
     () => `${expected}, by --${flag} or ${variable}`
   )
 
-/** A setting that always is. */
+/** A setting with a default. */
 export const make = <A>(setting: Setting<A> & { readonly fallback: string }): Flag.Flag<A> =>
   described(setting).pipe(Flag.withDefault(setting.fallback), parsed(setting))
 
-/** A setting that may be missing. */
+/** A setting without a default. */
 export const optional = <A>(setting: Setting<A>): Flag.Flag<Option.Option<A>> => described(setting).pipe(parsed(setting), Flag.optional)
 
-/** Any text but none. */
+/** Any text that is not empty. */
 export const text = (value: string): string | undefined => (value === "" ? undefined : value)
 
-/** One of some words. */
+/** One of these words. */
 export const oneOf =
   <const Word extends string>(words: ReadonlyArray<Word>) =>
   (text: string): Word | undefined =>
     words.find((word) => word === text.toLowerCase())
 
-/** Some of a kind, separated by commas: one at the least. */
+/** At least one item, separated by commas. */
 export const list =
   (isOne: (text: string) => boolean) =>
   (text: string): Array.NonEmptyReadonlyArray<string> | undefined => {

@@ -1,6 +1,6 @@
 /**
- * Where the state is kept of a store whose log is all that it keeps: `--state`, else `MILLRACE_STATE`. Every command takes it, as it
- * takes the store.
+ * The state of a store on KurrentDB, which keeps only the log: `--state`, else `MILLRACE_STATE`. Every command takes the flag, as it takes
+ * the store.
  */
 import { resolve } from "node:path"
 import { Effect, Option } from "effect"
@@ -8,7 +8,7 @@ import { GlobalFlag } from "effect/cli"
 import { CommandFailed } from "./Failure.ts"
 import * as Setting from "./Setting.ts"
 
-/** As it was given: only who needs it looks what it says. */
+/** The text as given. It is parsed only for a store that needs it. */
 export const State = GlobalFlag.Setting("state")({
   flag: Setting.optional({
     flag: "state",
@@ -23,13 +23,13 @@ export const State = GlobalFlag.Setting("state")({
 
 const given = Effect.map(State, (state) => Option.getOrElse(state, () => ""))
 
-/** A database that several hosts share, or the file of one, by its absolute path. */
+/** A database that several hosts share, or the file of a single host, by its absolute path. */
 export type StateUrl = { readonly _tag: "Postgres"; readonly url: string } | { readonly _tag: "Sqlite"; readonly filename: string }
 
 const KINDS = "postgres://USER@HOST/DATABASE, or sqlite:PATH while there is one host"
 const SQLITE = /^sqlite:(?:\/\/(?=\/))?(?!\/\/)(?<path>[^:].*)$/u
 
-/** For a store that needs it. */
+/** The state of a store that needs one. */
 export const needed = Effect.gen(function* () {
   const url = yield* given
   if (url === "") {
@@ -39,13 +39,13 @@ export const needed = Effect.gen(function* () {
   }
   if (/^postgres(?:ql)?:\/\//u.test(url)) return { _tag: "Postgres", url } satisfies StateUrl
   const path = SQLITE.exec(url)?.groups?.["path"]
-  // What was given is not repeated: it may hold a password
+  // The message does not repeat the address, which may contain a password
   return path === undefined
     ? yield* Effect.fail(new CommandFailed(`unknown kind of state, by --state or MILLRACE_STATE: ${KINDS}`))
     : ({ _tag: "Sqlite", filename: resolve(path) } satisfies StateUrl)
 })
 
-/** For a store that keeps its state itself: one elsewhere would be left unused without a word. */
+/** Fails where a state is given for a store that keeps its own: it would be ignored silently. */
 export const refused = Effect.flatMap(given, (url) =>
   url === ""
     ? Effect.void

@@ -10,7 +10,7 @@ import { KurrentDbEventStore } from "@millrace/event-store-kurrentdb"
 import { PostgresEventStore, PostgresStateStore, PostgresStores } from "@millrace/event-store-postgres"
 import { SqliteEventStore, SqliteStateStore } from "@millrace/event-store-sqlite"
 import { Effect, Layer, type Redacted } from "effect"
-import { CommandFailed } from "./Failure.ts"
+import { CommandFailed, textOf } from "./Failure.ts"
 import * as MasterKeyFile from "./MasterKeyFile.ts"
 import * as StateUrl from "./StateUrl.ts"
 
@@ -30,8 +30,6 @@ export const isRemote = (url: string): boolean => isPostgres(url) || isKurrentDb
 
 export interface StoreOptions {
   readonly url: string
-  /** `MILLRACE_MASTER_KEY`, where it is set. */
-  readonly masterKey: Redacted.Redacted<string> | undefined
   /** `create` makes what is not there; `open` takes only what is. */
   readonly mode: "create" | "open"
 }
@@ -39,9 +37,10 @@ export interface StoreOptions {
 /** The log, what is beside it, and the key to both. */
 export type Stores = EventStore.EventStore | StateStore.StateStore | MasterKey
 
-export const layer = ({ url, masterKey, mode }: StoreOptions) =>
+export const layer = ({ url, mode }: StoreOptions) =>
   Layer.unwrap(
     Effect.gen(function* () {
+      const masterKey = yield* MasterKeyFile.byEnvironment
       if (url === MEMORY && mode === "create") return memoryLayer(masterKey)
       if (isKurrentDb(url)) {
         const state = yield* StateUrl.needed
@@ -112,8 +111,32 @@ export const logLayer = (url: string) =>
       if (isPostgres(url)) return PostgresEventStore.layer({ url, readOnly: true })
       if (isKurrentDb(url)) return nodesLayer(url)
       const { log } = yield* filesOf(url)
-      if (!existsSync(log)) return yield* Effect.fail(noStore(log))
+      const file = statSync(log, { throwIfNoEntry: false })
+      if (file === undefined) return yield* Effect.fail(noStore(log))
+      if (file.isDirectory()) return yield* Effect.fail(noFile(log))
+      if (file.size === 0) return yield* Effect.fail(new CommandFailed(`${log} is empty: it holds no store`))
       return SqliteEventStore.layer({ filename: log, readOnly: true })
+    })
+  )
+
+/** The state and the master key of a store, for a command that only reads what is sealed. */
+export const secretsLayer = (url: string) =>
+  Layer.unwrap(
+    Effect.gen(function* () {
+      const given = yield* MasterKeyFile.byEnvironment
+      if (!isRemote(url)) {
+        const { state, masterKey: file } = yield* filesOf(url)
+        const key = given ?? (yield* MasterKeyFile.read(file))
+        return Layer.mergeAll(SqliteStateStore.layer({ filename: state, readOnly: true }), MasterKey.layer(key))
+      }
+      if (given === undefined) return yield* Effect.fail(new CommandFailed(NO_KEY))
+      const state: StateUrl.StateUrl = isPostgres(url) ? { _tag: "Postgres", url } : yield* StateUrl.needed
+      return Layer.mergeAll(
+        state._tag === "Postgres"
+          ? PostgresStateStore.layer({ url: state.url, readOnly: true })
+          : SqliteStateStore.layer({ filename: state.filename, readOnly: true }),
+        MasterKey.layer(given)
+      )
     })
   )
 
@@ -164,6 +187,8 @@ export const existing = (url: string): Effect.Effect<Files, CommandFailed> =>
     return (yield* isMissing(files)) ? yield* Effect.fail(noStore(files.log)) : files
   })
 
+const noFile = (log: string) => new CommandFailed(`${log} is a folder: name a file in it`)
+
 const noStore = (log: string) => new CommandFailed(`there is no store at ${log}`)
 
 /**
@@ -172,8 +197,7 @@ const noStore = (log: string) => new CommandFailed(`there is no store at ${log}`
  */
 const isMissing = ({ log, state }: Files): Effect.Effect<boolean, CommandFailed> => {
   const stateFile = statSync(state, { throwIfNoEntry: false })
-  if (statSync(log, { throwIfNoEntry: false })?.isDirectory() === true)
-    return Effect.fail(new CommandFailed(`${log} is a folder: name a file in it`))
+  if (statSync(log, { throwIfNoEntry: false })?.isDirectory() === true) return Effect.fail(noFile(log))
   if (existsSync(log)) {
     return stateFile === undefined
       ? Effect.fail(
@@ -193,8 +217,7 @@ const prepare = (state: string): Effect.Effect<void, CommandFailed> =>
       makeFolder(dirname(state))
       closeSync(openSync(state, "a"))
     },
-    catch: (error) =>
-      new CommandFailed(`a store cannot be made in ${dirname(state)}: ${error instanceof Error ? error.message : String(error)}`)
+    catch: (error) => new CommandFailed(`a store cannot be made in ${dirname(state)}: ${textOf(error)}`)
   })
 
 /** With those above it. One by one: told to do it alone, Node never comes back where a folder cannot be made, as under `/proc`. */

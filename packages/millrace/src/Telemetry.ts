@@ -1,12 +1,12 @@
 /**
- * Traces, metrics and log lines for an OpenTelemetry collector, set by the environment variables that OpenTelemetry itself defines:
- * nothing is sent anywhere unless one of them names an endpoint.
+ * Sends traces, metrics and log lines to an OpenTelemetry collector, as OpenTelemetry's own environment variables say. Without an
+ * endpoint, nothing is sent.
  */
 import { RequestSpan } from "@millrace/http"
 import { Cause, Config, ConfigProvider, Effect, Layer, Option } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { Otlp, OtlpSerialization } from "effect/observability"
-import { CommandFailed } from "./Failure.ts"
+import { CommandFailed, textOf } from "./Failure.ts"
 import * as ProcessMetrics from "./ProcessMetrics.ts"
 
 const ENDPOINTS = ["", "TRACES_", "METRICS_", "LOGS_"].map((signal) => `OTEL_EXPORTER_OTLP_${signal}ENDPOINT`)
@@ -16,17 +16,17 @@ const SERIALIZATIONS = new Map([
   ["http/protobuf", OtlpSerialization.layerProtobuf]
 ])
 
-/** All signals, as OpenTelemetry has it when nobody says which; it is Effect that would send none. */
+/** All signals, which is OpenTelemetry's default; Effect's default is none. */
 const DEFAULTS = { OTEL_TRACES_EXPORTER: "otlp", OTEL_METRICS_EXPORTER: "otlp", OTEL_LOGS_EXPORTER: "otlp" }
 
-/** Set to nothing is not set. */
+/** An empty variable counts as not set. */
 const variable = (name: string) =>
   Config.String(name).pipe(
     Config.option,
     Config.map((value) => Option.getOrElse(value, () => "").trim())
   )
 
-/** Sends until its scope closes, and then what is left. What cannot be sent is dropped: no call waits for a collector. */
+/** Sends until its scope closes, and then what is left. What cannot be sent is dropped; no call waits for a collector. */
 export const layer: Layer.Layer<never, CommandFailed | Config.ConfigError> = Layer.unwrap(
   Effect.gen(function* () {
     const endpoints = yield* Effect.forEach(ENDPOINTS, variable)
@@ -45,13 +45,10 @@ export const layer: Layer.Layer<never, CommandFailed | Config.ConfigError> = Lay
     )
     return Layer.mergeAll(Otlp.layerFromConfig(), RequestSpan.layer, ProcessMetrics.layer).pipe(
       Layer.provide(Layer.mergeAll(serialization, FetchHttpClient.layer, ConfigProvider.layer(provider))),
-      // A setting that it cannot read, which it takes for a bug
-      Layer.catchCause((cause) => Layer.effectDiscard(Effect.fail(new CommandFailed(`OpenTelemetry cannot be set up: ${reasonOf(cause)}`))))
+      // Effect dies of a setting that it cannot read
+      Layer.catchCause((cause) =>
+        Layer.effectDiscard(Effect.fail(new CommandFailed(`OpenTelemetry cannot be set up: ${textOf(Cause.squash(cause))}`)))
+      )
     )
   })
 )
-
-const reasonOf = (cause: Cause.Cause<unknown>): string => {
-  const error = Cause.squash(cause)
-  return error instanceof Error ? error.message : String(error)
-}

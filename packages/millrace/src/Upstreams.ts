@@ -1,5 +1,4 @@
-/** The operations that the server comes with, and what really does them. */
-
+/** The operations of the server, and the upstreams that do their work. */
 import { Api } from "@millrace/http"
 import {
   BundledTopicLibrary,
@@ -15,18 +14,21 @@ import * as Providers from "./Providers.ts"
 export const api = Api.make(Api.standard)
 
 export interface UpstreamOptions {
-  /** An operator's file of BIN ranges; without one only scheme and brand are known. */
+  /** A file of BIN ranges. Without one, a lookup tells only scheme and brand. */
   readonly binFile: string | undefined
-  /** Name servers to ask, such as `9.9.9.9` or `127.0.0.1:5353`; those of the system when there is none. */
+  /** Name servers, such as `9.9.9.9` or `127.0.0.1:5353`; the system's by default. */
   readonly dnsServers: ReadonlyArray<string> | undefined
   readonly providers: Providers.Choice
 }
+
+/** The thread of the grammar checker takes some 350 MB. After this time without a text it ends; the next text starts it again, in a second. */
+const GRAMMAR_IDLE = "5 minutes"
 
 export const layer = ({ binFile, dnsServers, providers }: UpstreamOptions) =>
   Layer.mergeAll(
     Providers.layer(providers),
     UrlImageDownloader.layer(),
-    HarperGrammarChecker.layer(),
+    HarperGrammarChecker.layer({ idleLimit: GRAMMAR_IDLE }),
     binFile === undefined ? CardTypeBinDirectory.layer : CardTypeBinDirectory.layerFile(binFile),
     BundledTopicLibrary.layer,
     DnsEmailValidator.layer.pipe(Layer.provideMerge(DnsClient.layer(dnsServers === undefined ? {} : { servers: dnsServers })))

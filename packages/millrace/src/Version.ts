@@ -1,2 +1,2 @@
-/** Of this program, as its package says. */
+/** Version of this program, the same as in package.json. */
 export const VERSION = "0.1.0"

@@ -322,6 +322,33 @@ describe("what is not there", () => {
   })
 })
 
+describe("what says nothing", () => {
+  it("is refused in a sentence that does: empty ids, folders, empty files, spoilt addresses", { timeout: 60_000 }, async () => {
+    const { folder, url } = copy()
+    const [empty, notUtf8] = [join(folder, "empty"), join(folder, "bins.csv")]
+    writeFileSync(empty, "")
+    writeFileSync(notUtf8, Buffer.from([0xff, 0xfe]))
+    const grant = ["credits", "grant", "--account", account, "--amount", "5", "--source"]
+    const WRONG: ReadonlyArray<readonly [args: ReadonlyArray<string>, says: RegExp]> = [
+      [["balance", "--account", ""], /Missing value for flag --account/u],
+      [["balance", "--account", "a\nb"], /an id: 1 to 200 characters without spaces/u],
+      [["accounts", "show", "--account", "a".repeat(400)], /an id: 1 to 200 characters/u],
+      [["accounts", "close", "--account", " "], /an id: 1 to 200 characters/u],
+      [["keys", "revoke", "--account", account, "--key", " "], /an id: 1 to 200 characters/u],
+      [["credits", "refund", "--reservation", " "], /an id: 1 to 200 characters/u],
+      [["charges", "show", "--request", " "], /an id: 1 to 200 characters/u],
+      [[...grant, "topup", "--payment-ref", " "], /an id: 1 to 200 characters/u],
+      [[...grant, "promotion", "--expires-at", "2020-01-01"], /^the expiry lies in the past$/u],
+      [["balance", "--account", account, "--store", `sqlite:${folder}`], /is a folder: name a file in it$/u],
+      [["audit", "--store", `sqlite:${empty}`], /empty is empty: it holds no store$/u],
+      [["serve", "--port", "0", "--blobs", empty], /^files of jobs cannot be kept: .*empty/u],
+      [["serve", "--port", "0", "--bin-file", notUtf8], /^the file of BIN ranges cannot be used: .*bins\.csv/u],
+      [["serve", "--port", "0", "--images", "comfyui:http://127.0.0.1#%E0%A4%A"], /comfyui needs a checkpoint/u]
+    ]
+    for (const [args, says] of WRONG) expect(await refused(args.includes("--store") ? args : [...args, "--store", url])).toMatch(says)
+  })
+})
+
 describe("a port that is taken", () => {
   it("is told, and the demo key of the server that has it goes on", { timeout: 60_000 }, async () => {
     const own = newStore()

@@ -2,7 +2,7 @@
 
 import type { Decide } from "@millrace/event-sourcing"
 import { Aggregate, EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
-import { Context, Duration, Effect, HashMap, Layer, Schema, Stream } from "effect"
+import { type Cause, Clock, Context, Duration, Effect, Exit, HashMap, Layer, Schema, Stream } from "effect"
 import type * as Credits from "../Credits.ts"
 import * as Metrics from "../observability/Metrics.ts"
 import * as Spans from "../observability/Spans.ts"
@@ -69,6 +69,8 @@ export class Ledger extends Context.Service<
     readonly refused: () => ReadonlyArray<Aggregate.StreamRefused>
     /** Accounts in memory whose newest snapshot could not be stored. */
     readonly unsaved: () => ReadonlyArray<Aggregate.Unsaved>
+    /** When the store last failed to take an append, if it has taken none since: milliseconds since 1970, for `/ready`. */
+    readonly appendFailedAt: () => Timestamp | undefined
   }
 >()("@millrace/core/ledger/Ledger") {
   /** An `adjustmentLifetime` below a millisecond or above a century is a defect. */
@@ -100,11 +102,20 @@ const lifetimeOf = Schema.decodeSync(AdjustmentLifetime)
 const make = Effect.fnUntraced(function* ({ adjustmentLifetime: lifetime = Decisions.ADJUSTMENT_LIFETIME, ...options }: LedgerOptions) {
   const adjustmentLifetime = lifetimeOf(Duration.toMillis(lifetime))
   const store = yield* EventStore.EventStore
+  const clock = yield* Clock.Clock
   const time = yield* Metrics.timeAppends
   const count = yield* Metrics.countCredits
   const spanned = yield* Spans.spanner
+  let failedAt: Timestamp | undefined
   const append: typeof store.append = (stream, expected, events) =>
-    Effect.suspend(() => Effect.onExitPrimitive(store.append(stream, expected, events), time()))
+    Effect.suspend(() => {
+      const measured = time()
+      return Effect.onExitPrimitive(store.append(stream, expected, events), (exit) => {
+        if (Exit.isSuccess(exit)) failedAt = undefined
+        else if (isOfTheStore(exit.cause)) failedAt = clock.currentTimeMillisUnsafe()
+        return measured(exit)
+      })
+    })
   const {
     execute: decide,
     known,
@@ -135,7 +146,8 @@ const make = Effect.fnUntraced(function* ({ adjustmentLifetime: lifetime = Decis
     adjustmentLifetime,
     ending: (accountId, reservationId, from) => endingOf(store, accountId, reservationId, from),
     refused,
-    unsaved
+    unsaved,
+    appendFailedAt: () => failedAt
   })
 })
 
@@ -208,6 +220,16 @@ export const overdue = (account: Account, now: Timestamp): ReadonlyArray<string>
   [...HashMap.entries(account.purse.holds)]
     .filter(([, hold]) => !expiresByItself(hold) && (hold.expiresAt ?? hold.acceptBy ?? Number.POSITIVE_INFINITY) <= now)
     .map(([reservationId]) => reservationId)
+/** The store could not write. A wrong clock is this host's own fault, and another writer's success is no failure. */
+const isOfTheStore = (
+  cause: Cause.Cause<EventStore.WrongRevision | EventStore.AppendInDoubt | EventStore.AppendTooLarge | EventStore.StoreUnavailable>
+): boolean =>
+  cause.reasons.some(
+    (reason) =>
+      reason._tag === "Fail" &&
+      (reason.error._tag === "AppendInDoubt" || (reason.error._tag === "StoreUnavailable" && reason.error.why === undefined))
+  )
+
 const countMoved = (count: Metrics.CreditCounters, event: AccountEvent): void => {
   switch (event._tag) {
     case "OperationSucceeded":

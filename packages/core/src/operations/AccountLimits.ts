@@ -1,8 +1,6 @@
-/** What an account may: how often it may call, and what is left of that. */
-import { Effect, HashMap, Schema } from "effect"
+/** The rate limit of an account, how much of it is left, and the limits that are the same for every account. */
+import { Effect, Schema } from "effect"
 import { ofAccount, RateLimit } from "../billing/RateLimit.ts"
-import { TRIAL_SLOTS } from "../ledger/Account.ts"
-import * as Decisions from "../ledger/Decisions.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import * as Operation from "../work/Operation.ts"
 import { NotFound, UpstreamUnavailable } from "../work/OperationError.ts"
@@ -22,10 +20,8 @@ export const AccountLimits = Schema.Struct({
     /** Seconds until it ends. */
     reset_after: Schema.Int
   }),
-  /** Free calls of an account that was not verified yet. */
-  free_trial: Schema.Struct({ calls: Schema.Int, remaining: Schema.Int }),
   ...Limits.fields,
-  /** Where the bounds of each operation are told: below the address of the API. */
+  /** Path of the catalog, which lists the bounds of each operation; below the address of the API. */
   operation_bounds: Schema.String
 })
 
@@ -36,18 +32,16 @@ export const read = Operation.make("account.limits", {
   run: Effect.fnUntraced(function* (_input, { accountId }) {
     const ledger = yield* Ledger
     const rates = yield* RateLimit
-    const { state, at } = yield* Effect.mapError(
+    const { state } = yield* Effect.mapError(
       ledger.read(accountId),
       ({ _tag }) => new UpstreamUnavailable({ upstream: "ledger", reason: _tag })
     )
     if (state.status === "absent") return yield* new NotFound({ resource: "account" })
-    const { trial } = Decisions.asOf(state, at)
     const { limit, window, remaining, resetAfter } = yield* rates.peek(ofAccount(accountId))
     return {
       data: {
         ...LIMITS,
         rate_limit: { calls: limit, window, remaining, reset_after: resetAfter },
-        free_trial: { calls: TRIAL_SLOTS, remaining: state.verified ? 0 : TRIAL_SLOTS - trial.used - HashMap.size(trial.open) },
         operation_bounds: CATALOG
       }
     }
@@ -57,7 +51,6 @@ export const read = Operation.make("account.limits", {
     data: {
       ...LIMITS,
       rate_limit: { calls: 60, window: 60, remaining: 42, reset_after: 18 },
-      free_trial: { calls: TRIAL_SLOTS, remaining: 0 },
       operation_bounds: CATALOG
     }
   }

@@ -2,7 +2,6 @@
 import { Effect, Schema } from "effect"
 import { RateLimit } from "../billing/RateLimit.ts"
 import * as Credits from "../Credits.ts"
-import { TRIAL_SLOTS } from "../ledger/Account.ts"
 import * as Operation from "../work/Operation.ts"
 import { NotFound, UpstreamUnavailable } from "../work/OperationError.ts"
 import { Availability, Capability, Catalog, CatalogEntry, CatalogGroup } from "./Catalog.ts"
@@ -139,8 +138,6 @@ export const Config = Schema.Struct({
   }),
   /** What an account is given once it is verified. */
   registration: Schema.Struct({ credits: Credits.CreditsFromDecimal }),
-  /** Calls that an account may try before it is verified. */
-  free_trial: Schema.Struct({ calls: Schema.Int }),
   /** Of an account, and of a client without one. */
   rate_limit: Schema.Struct({
     calls: Schema.Int,
@@ -152,7 +149,6 @@ export const Config = Schema.Struct({
 
 const CONSTANTS = {
   credit: { usd: Credits.toDecimal(Credits.of(1)), decimals: 3 },
-  free_trial: { calls: TRIAL_SLOTS },
   ...LIMITS
 }
 

@@ -1,3 +1,5 @@
+import { setFlagsFromString } from "node:v8"
+import { runInNewContext } from "node:vm"
 import { EventStore } from "@millrace/event-sourcing"
 import { Effect, Redacted } from "effect"
 import { TestClock } from "effect/testing"
@@ -14,6 +16,39 @@ const opened = Effect.gen(function* () {
   const shared = yield* stores
   const [here, there] = [yield* host(shared), yield* host(shared)]
   return { shared, here, there, accountId: yield* here.registration.open(ADA) }
+})
+
+setFlagsFromString("--expose-gc")
+const gc: () => void = runInNewContext("gc")
+
+/** Bytes in use, once everything that nobody holds is gone. */
+const heapUsed = (): number => {
+  gc()
+  gc()
+  return process.memoryUsage().heapUsed
+}
+
+describe("keys that were never issued", () => {
+  testing(
+    "leave nothing in memory, however many are tried",
+    Effect.gen(function* () {
+      const { here } = yield* opened
+      const digits = "0123456789abcdefghjkmnpqrstvwxyz"
+      const secret = newSecret((size) => new Uint8Array(size).fill(3))
+      const keyId = (i: number) => [...i.toString(32).padStart(26, "0")].map((digit) => digits[Number.parseInt(digit, 32)]).join("")
+      const attempt = (from: number, count: number) =>
+        Effect.forEach(
+          range(count),
+          (i) => Effect.flip(here.keys.authenticate(Redacted.value(format({ keyId: keyId(from + i), secret })))),
+          { discard: true }
+        )
+      yield* attempt(0, 1_000)
+      const before = heapUsed()
+      yield* attempt(1_000, 20_000)
+      // A stream in memory takes some 700 bytes
+      expect((heapUsed() - before) / 20_000).toBeLessThan(50)
+    })
+  )
 })
 
 describe("a key", () => {

@@ -147,31 +147,19 @@ describe("account.billing", () => {
 
 describe("account.limits", () => {
   testing(
-    "shows what is left of the rate without counting, and of the trial until the account is verified",
+    "shows what is left of the rate without counting, and the same before and after the account is verified",
     Effect.gen(function* () {
       const here = at(yield* host(yield* folder))
       const accountId = yield* here(Effect.flatMap(Registration, (registration) => registration.open("ada@example.com")))
       const limits = here(call(accountId, AccountLimits.read, {}))
       const rate = { calls: 3, window: 60, remaining: 3, reset_after: 60 }
-      const expected = { ...LIMITS, rate_limit: rate, free_trial: { calls: 10, remaining: 10 }, operation_bounds: "/catalog" }
+      const expected = { ...LIMITS, rate_limit: rate, operation_bounds: "/catalog" }
       for (const _ of [1, 2]) expect(yield* limits).toEqual(expected)
       yield* here(Effect.flatMap(RateLimit, (rates) => rates.consume(ofAccount(accountId))))
       yield* TestClock.adjust("20 seconds")
       expect(yield* limits).toEqual({ ...expected, rate_limit: { ...rate, remaining: 2, reset_after: 40 } })
-      const trial = (lifetime: number, reservationId: string) =>
-        here(
-          Effect.flatMap(Ledger, (ledger) =>
-            ledger.execute(accountId, Decisions.reserveTrial({ reservationId, requestId: "req", operation: "bin.lookup", lifetime }))
-          )
-        )
-      yield* trial(1_000, "res_1")
-      yield* trial(60_000, "res_2")
-      yield* here(Effect.flatMap(Ledger, (ledger) => ledger.execute(accountId, Decisions.useTrial("res_2"))))
-      expect(yield* limits).toMatchObject({ free_trial: { remaining: 8 } })
-      yield* TestClock.adjust("1 second")
-      expect(yield* limits).toMatchObject({ free_trial: { remaining: 9 } })
       yield* here(Effect.flatMap(Registration, (registration) => registration.verify(accountId)))
-      expect(yield* limits).toMatchObject({ free_trial: { calls: 10, remaining: 0 } })
+      expect(yield* limits).toEqual({ ...expected, rate_limit: { ...rate, remaining: 2, reset_after: 40 } })
     })
   )
 })

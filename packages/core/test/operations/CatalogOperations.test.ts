@@ -116,7 +116,6 @@ describe("the catalog's operations", () => {
 
   const constants = {
     credit: { usd: 0.001, decimals: 3 },
-    free_trial: { calls: 10 },
     pages: { page: { minimum: 1, maximum: 10_000 }, per_page: { minimum: 1, maximum: 100, default: 25 } },
     replies: { kept_for: 86_400, maximum_length: 1_048_576 }
   }

@@ -4,7 +4,7 @@ import { Audit, Head } from "@millrace/audit"
 import { Effect, Option, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import * as Administration from "../Administration.ts"
-import { CommandFailed } from "../Failure.ts"
+import { CommandFailed, textOf } from "../Failure.ts"
 import * as Output from "../Output.ts"
 import * as StoreUrl from "../StoreUrl.ts"
 
@@ -17,7 +17,7 @@ const readHead = (file: string) =>
       const earlier = Schema.decodeUnknownSync(Earlier)(JSON.parse(readFileSync(file, "utf8")))
       return "head" in earlier ? earlier.head : earlier
     },
-    catch: (error) => new CommandFailed(`${file} holds no head of an audit: ${error instanceof Error ? error.message : String(error)}`)
+    catch: (error) => new CommandFailed(`${file} holds no head of an audit: ${textOf(error)}`)
   })
 
 export const audit = Command.make(
@@ -38,11 +38,7 @@ export const audit = Command.make(
         ...(head === undefined ? {} : { against: head }),
         ...(Option.isSome(at) ? { at: at.value } : {})
       })
-      if (!report.ok) {
-        yield* Effect.sync(() => {
-          process.exitCode = 1
-        })
-      }
+      yield* Output.exitCode(report.ok)
       yield* Output.print(json, found > report.problems.length ? { ...report, found } : report)
     }).pipe(Effect.provide(StoreUrl.logLayer(store)))
 ).pipe(

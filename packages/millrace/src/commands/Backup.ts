@@ -36,7 +36,7 @@ const keysLifetime = Flag.String("keys-lifetime").pipe(
 /** As it is set for this process, else as it lies beside the database. */
 const masterKeyOf = ({ masterKey: file }: StoreUrl.Files) =>
   Effect.gen(function* () {
-    const given = yield* Administration.masterKey
+    const given = yield* MasterKeyFile.byEnvironment
     if (given !== undefined) return given
     if (!existsSync(file))
       return yield* Effect.fail(new CommandFailed(`there is no master key to include: neither MILLRACE_MASTER_KEY nor ${file}`))
@@ -79,11 +79,7 @@ export const backup = Command.make(
         keys: { path: "keys/millrace.state.db", ...state, masterKey: withMasterKey, deleteBy },
         blobs
       })
-      if (found > 0) {
-        yield* Effect.sync(() => {
-          process.exitCode = 1
-        })
-      }
+      yield* Output.exitCode(found === 0)
       yield* Output.print(json, {
         backup: folder,
         ok: found === 0,

@@ -1,9 +1,9 @@
 /** What became of a request: its hold, its price, its lots, its end, each with the event that says so. */
 
-import { Account, Credits, type EventOf, History, PricePlan, toIso } from "@millrace/core"
+import { Account, Credits, type EventOf, History, PricePlan, toIso, Vault } from "@millrace/core"
 import { EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
-import { Effect, Stream } from "effect"
-import { Command, Flag } from "effect/cli"
+import { Effect, Layer, Option, Schema, Stream } from "effect"
+import { Command } from "effect/cli"
 import * as Administration from "../Administration.ts"
 import { CommandFailed } from "../Failure.ts"
 import * as Output from "../Output.ts"
@@ -64,10 +64,29 @@ const endOf = ({ recorded, event }: Happened) => {
   return [{ end, amount: Credits.toDecimal(amount), reason, at: HashChain.atOf(recorded), lots: partsOf(event.lots), ...said(recorded) }]
 }
 
-const describe = ({ accountId, hold, events }: History.ReservationHistory) =>
+const Sealed = Schema.fromJsonString(Schema.Struct({ failure: Schema.optionalKey(Schema.String) }))
+
+/** Why an upstream failed, as the event that ended a hold says it: in words, or that the words are `erased` or `unreadable`. */
+const failureOf = (store: string, accountId: string, { metadata }: EventStore.RecordedEvent) => {
+  const failure = Option.getOrUndefined(Schema.decodeOption(Sealed)(metadata))?.failure
+  if (failure === undefined) return Effect.succeed({})
+  return Vault.Vault.use((vault) => vault.open(Vault.ofAccount(accountId), "failure", failure)).pipe(
+    Effect.provide(Layer.provide(Vault.Vault.layer, StoreUrl.secretsLayer(store))),
+    Effect.catchTag("SubjectDestroyed", () => Effect.succeed("erased")),
+    // Also where the key or the state is elsewhere: everything else can be shown without them
+    Effect.orElseSucceed(() => "unreadable"),
+    Effect.map((failure) => ({ failure }))
+  )
+}
+
+const describe = (store: string, { accountId, hold, events }: History.ReservationHistory) =>
   Effect.gen(function* () {
     const reserved = events.find(({ event }) => event._tag === "CreditReserved")?.recorded
-    const ends = events.flatMap(endOf)
+    const ends = yield* Effect.forEach(events, (happened) =>
+      Effect.forEach(endOf(happened), (end) =>
+        Effect.map(failureOf(store, accountId, happened.recorded), (failure) => ({ ...end, ...failure }))
+      )
+    ).pipe(Effect.map((ends) => ends.flat()))
     const lots = yield* Effect.forEach(hold.lots, ({ lotId, amount }) =>
       Effect.map(grantOf(accountId, lotId), (grant) => ({ lot: lotId, amount: Credits.toDecimal(amount), ...grant }))
     )
@@ -95,14 +114,14 @@ const show = Command.make(
   "show",
   {
     store: Administration.store,
-    request: Flag.String("request").pipe(Flag.withDescription("Id of the request: X-Request-Id of its reply")),
+    request: Administration.id("request", "Id of the request: X-Request-Id of its reply"),
     json: Output.json
   },
   ({ request, store, json }) =>
     Effect.gen(function* () {
       const found = yield* History.reservations({ requestId: request })
       if (found.length === 0) return yield* Effect.fail(new CommandFailed(`no call of request ${request} held any credits`))
-      for (const reservation of found) yield* Output.print(json, yield* describe(reservation))
+      for (const reservation of found) yield* Output.print(json, yield* describe(store, reservation))
     }).pipe(Effect.provide(StoreUrl.logLayer(store)))
 ).pipe(
   Command.withDescription("Show what a request held, at which price, from which lots, and what became of it, each with its event"),

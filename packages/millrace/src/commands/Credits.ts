@@ -2,7 +2,7 @@
 
 import { Credits, Decisions, History, Ledger, Lots, lotIdOfPayment, newLotId, type PaidGrant, Payments } from "@millrace/core"
 import type { Aggregate } from "@millrace/event-sourcing"
-import { Effect, Option } from "effect"
+import { Clock, Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import * as Administration from "../Administration.ts"
 import { CommandFailed } from "../Failure.ts"
@@ -45,16 +45,16 @@ const grant = Command.make(
     amount: Administration.amount,
     source: Flag.Literals("source", Lots.LotSource.literals).pipe(Flag.withDescription("Why they are granted")),
     expiresAt: Administration.time("expires-at", "When what is left of them expires; never, when left out"),
-    paymentRef: Flag.String("payment-ref").pipe(
-      Flag.withDescription("The payment that they were bought with; the same payment grants once"),
-      Flag.optional
-    ),
+    paymentRef: Administration.id("payment-ref", "Id of the payment that bought them; the same payment grants once").pipe(Flag.optional),
     by,
     reason,
     json
   },
   ({ account, amount, source, expiresAt, paymentRef, store, json, ...flags }) =>
     Effect.gen(function* () {
+      if (Option.isSome(expiresAt) && expiresAt.value <= (yield* Clock.currentTimeMillis)) {
+        return yield* Effect.fail(new CommandFailed("the expiry lies in the past"))
+      }
       const metadata = Administration.metadata("credits grant", flags)
       const terms = { amount, expiresAt: Option.getOrNull(expiresAt) }
       const { lotId, granted } =
@@ -77,7 +77,7 @@ const refund = Command.make(
   "refund",
   {
     store,
-    reservation: Flag.String("reservation").pipe(Flag.withDescription("Id of the reservation: res_...")),
+    reservation: Administration.id("reservation", "Id of the reservation: res_..."),
     amount: Flag.optional(Administration.amount),
     by,
     reason,
@@ -113,7 +113,7 @@ const clawBack = Command.make(
   "claw-back",
   {
     store,
-    lot: Flag.String("lot").pipe(Flag.withDescription("Id of the lot that the payment bought: lot_...")),
+    lot: Administration.id("lot", "Id of the lot that the payment bought: lot_..."),
     by,
     reason,
     json

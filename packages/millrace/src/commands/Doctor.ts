@@ -27,11 +27,7 @@ export const doctor = Command.make(
     Effect.gen(function* () {
       const checks = yield* Checks.run(options)
       const ok = checks.every((check) => check.ok)
-      if (!ok) {
-        yield* Effect.sync(() => {
-          process.exitCode = 1
-        })
-      }
+      yield* Output.exitCode(ok)
       yield* Output.isForPeople(json) ? Output.text(checks.map(line).join("")) : Output.print(json, { ok, checks })
     })
 ).pipe(

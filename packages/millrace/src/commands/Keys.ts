@@ -73,7 +73,7 @@ const list = Command.make("list", { store, account, json }, ({ account, store, j
 
 const revoke = Command.make(
   "revoke",
-  { store, account, key: Flag.String("key").pipe(Flag.withDescription("Id of the key, as in the list")), by, reason, json },
+  { store, account, key: Administration.id("key", "Id of the key, as in the list"), by, reason, json },
   ({ account, key, store, json, ...flags }) =>
     Effect.gen(function* () {
       const keys = yield* KeyRing

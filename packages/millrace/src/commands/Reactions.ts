@@ -2,7 +2,7 @@
 import { HashChain } from "@millrace/event-sourcing"
 import { CompetingReaction, KurrentDb } from "@millrace/event-store-kurrentdb"
 import { Effect, Layer } from "effect"
-import { Command, Flag } from "effect/cli"
+import { Command } from "effect/cli"
 import * as Administration from "../Administration.ts"
 import { CommandFailed } from "../Failure.ts"
 import * as Output from "../Output.ts"
@@ -10,7 +10,7 @@ import * as StoreUrl from "../StoreUrl.ts"
 
 const flags = {
   store: Administration.store,
-  name: Flag.String("name").pipe(Flag.withDescription("Name of the reaction")),
+  name: Administration.id("name", "Name of the reaction"),
   json: Output.json
 }
 

@@ -29,7 +29,7 @@ const erased = Flag.String("erased").pipe(
  */
 const findKey = (store: StoreUrl.Files, backup: BackupFolder.Paths, given: Option.Option<string>) =>
   Effect.gen(function* () {
-    const byEnvironment = yield* Administration.masterKey
+    const byEnvironment = yield* MasterKeyFile.byEnvironment
     if (byEnvironment !== undefined) return { key: byEnvironment, isNew: false }
     if (existsSync(store.masterKey)) return { key: yield* MasterKeyFile.read(store.masterKey), isNew: false }
     const file = Option.getOrElse(given, () => backup.masterKey)
@@ -173,11 +173,7 @@ export const restore = Command.make(
         stores(made, key)
       )
       yield* place(made, target, isNew ? key : undefined, blobs.count > 0)
-      if (!report.ok) {
-        yield* Effect.sync(() => {
-          process.exitCode = 1
-        })
-      }
+      yield* Output.exitCode(report.ok)
       yield* Output.print(json, { restored: target.log, from: backup.folder, madeAt: toIso(manifest.madeAt), ...report })
     }).pipe(Effect.scoped)
 ).pipe(

@@ -5,8 +5,6 @@ import { Http, Metrics, Readiness, Server, WebHandler } from "@millrace/http"
 import { DnsClient } from "@millrace/upstreams"
 import { Duration, Effect, Layer, Option } from "effect"
 import { Command, Flag } from "effect/cli"
-import * as Administration from "../Administration.ts"
-import * as Behind from "../Behind.ts"
 import * as Blobs from "../Blobs.ts"
 import * as Demo from "../Demo.ts"
 import * as Logging from "../Logging.ts"
@@ -16,6 +14,7 @@ import * as Providers from "../Providers.ts"
 import * as Setting from "../Setting.ts"
 import * as Signals from "../Signals.ts"
 import * as StoreUrl from "../StoreUrl.ts"
+import * as SubscriptionCheck from "../SubscriptionCheck.ts"
 import * as Telemetry from "../Telemetry.ts"
 import * as Upstreams from "../Upstreams.ts"
 
@@ -193,9 +192,6 @@ export const serve = Command.make(
   }) => {
     const forPeople = Output.isForPeople(json)
     const logging = Logging.layer(Option.getOrElse(logLevel, () => (forPeople ? "warn" : "info")))
-    const stores = Layer.unwrap(
-      Effect.map(Administration.masterKey, (masterKey) => StoreUrl.layer({ url: store, masterKey, mode: "create" }))
-    )
     const { operations, groups } = Upstreams.api
     const millrace = Millrace.layer({
       operations,
@@ -216,13 +212,13 @@ export const serve = Command.make(
         })
       ),
       Layer.provideMerge(Blobs.layer(store, blobs)),
-      Layer.provideMerge(stores)
+      Layer.provideMerge(StoreUrl.layer({ url: store, mode: "create" }))
     )
     const handler = WebHandler.make(
       Http.layer(Upstreams.api, Option.match(corsOrigins, { onNone: () => ({}), onSome: (origins) => ({ cors: { origins } }) }))
     )
     const server = Server.Server.layer(handler, { host, port }).pipe(
-      Layer.provide(Layer.mergeAll(Layer.unwrap(Effect.map(Behind.checks, Readiness.Readiness.layer)), AuthThrottle.layer())),
+      Layer.provide(Layer.mergeAll(Layer.unwrap(Effect.map(SubscriptionCheck.checks, Readiness.Readiness.layer)), AuthThrottle.layer())),
       Layer.provideMerge(millrace),
       // Beneath, so that it can still be asked while calls end
       Layer.provideMerge(

@@ -1,4 +1,4 @@
-/** What is wrong with the words of a command is told like every failure: in one line on stderr, with where to read on. */
+/** Prints wrong arguments like every failure: in one line on stderr, which names the help to read. */
 import { Layer } from "effect"
 import { CliConfig, CliOutput, GlobalFlag } from "effect/cli"
 import * as Failure from "./Failure.ts"
@@ -13,7 +13,7 @@ const presenter = CliOutput.layerPresenter({
       : CliOutput.defaultPresenter.present(event)
 })
 
-/** What every command takes beside its own flags. Logs are the server's, and so is their level. */
+/** The flags of every command. Only the server logs, so the log level is a flag of `serve`. */
 const builtIns = CliConfig.layer({ builtIns: [GlobalFlag.Help, GlobalFlag.Version, GlobalFlag.Completions] })
 
 export const layer = Layer.mergeAll(presenter, builtIns)

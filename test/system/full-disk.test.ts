@@ -1,0 +1,197 @@
+/** Servers whose disk is really full, or read-only: they say that they are not ready, and are ready again by themselves. */
+import { execFileSync } from "node:child_process"
+import { randomBytes } from "node:crypto"
+import { chmodSync, closeSync, mkdirSync, openSync, rmSync, statSync, symlinkSync, writeSync } from "node:fs"
+import { join } from "node:path"
+import { KurrentDbStandIn } from "@millrace/testing/kurrentdb"
+import { Effect, Exit, Schema, Scope } from "effect"
+import pg from "pg"
+import { afterAll, describe, expect, it } from "vitest"
+import * as Postgres from "../../packages/event-store-postgres/test/Postgres.ts"
+import { millrace } from "./InProcess.ts"
+import { auditOf, BIN, call, newStore, Opened, openAccount, type Server, serve, temporaryFolder, UNLIMITED } from "./Server.ts"
+
+const Ready = Schema.fromJsonString(Schema.Struct({ status: Schema.String, reasons: Schema.Array(Schema.String) }))
+
+const readyOf = async ({ url }: Server) => {
+  const { status, body } = await call(`${url}/ready`)
+  return { code: status, ...Schema.decodeUnknownSync(Ready)(body) }
+}
+
+/** Asks until the server says so, or for ten seconds. */
+const untilReady = async (server: Server, isReady: boolean) => {
+  const giveUpAt = performance.now() + 10_000
+  for (;;) {
+    const ready = await readyOf(server)
+    if ((ready.code === 200) === isReady) return ready
+    if (performance.now() > giveUpAt) throw new Error(`It is still ${JSON.stringify(ready)}`)
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+}
+
+const undo: Array<() => unknown> = []
+afterAll(async () => {
+  for (const one of undo.reverse()) await one()
+})
+
+/** A disk of its own in memory; undefined where this user may not mount one. */
+const mountDisk = (options: string): string | undefined => {
+  const parent = temporaryFolder()
+  const folder = join(parent, "disk")
+  // PostgreSQL runs as another user
+  chmodSync(parent, 0o755)
+  mkdirSync(folder)
+  try {
+    execFileSync("mount", ["-t", "tmpfs", "-o", options, "millrace-test", folder], { stdio: "ignore" })
+  } catch {
+    return undefined
+  }
+  undo.push(() => execFileSync("umount", ["--lazy", folder], { stdio: "ignore" }))
+  return folder
+}
+
+const mayMount = mountDisk("size=64k") !== undefined
+if (!mayMount) process.stderr.write("\n!! NO DISK WAS FILLED: only root may mount one. The tests of full disks did not run.\n")
+
+/** Fills a disk to its last byte. */
+const fill = (folder: string): void => {
+  const file = openSync(join(folder, "filler"), "w")
+  const block = Buffer.alloc(4_096, 1)
+  try {
+    for (;;) writeSync(file, block)
+  } catch (error) {
+    if (!(error instanceof Error && "code" in error && error.code === "ENOSPC")) throw error
+  } finally {
+    closeSync(file)
+  }
+}
+
+const empty = (folder: string): void => rmSync(join(folder, "filler"))
+
+const FULL = [
+  ["the event store", "log"],
+  ["the state store", "state"]
+] as const
+
+describe.skipIf(!mayMount)("a full disk", () => {
+  it.each(FULL)("under %s in SQLite", { timeout: 60_000 }, async (name, full) => {
+    const disks = { log: mountDisk("size=8m") ?? "", state: mountDisk("size=8m") ?? "" }
+    symlinkSync(join(disks.state, "state.db"), join(disks.log, "millrace.state.db"))
+    const store = `sqlite:${join(disks.log, "millrace.db")}`
+    const { key } = await openAccount(store, 100)
+    const server = await serve(["--store", store], { env: { ...UNLIMITED, MILLRACE_BLOBS: temporaryFolder() } })
+    undo.push(() => server.kill())
+    expect(await untilReady(server, true)).toEqual({ code: 200, status: "ready", reasons: [] })
+
+    fill(disks[full])
+    const { status, reasons } = await untilReady(server, false)
+    expect([status, reasons]).toEqual(["not_ready", expect.arrayContaining([`${name} takes no writes: is its disk full, or read-only?`])])
+    if (full === "log") expect((await call(`${server.url}${BIN}`, { key })).status).toBe(503)
+
+    empty(disks[full])
+    expect(await untilReady(server, true)).toMatchObject({ reasons: [] })
+    expect((await call(`${server.url}${BIN}`, { key })).status).toBe(200)
+    expect((await server.stop()).code).toBe(0)
+    expect(await auditOf(store)).toMatchObject({ ok: true, problems: [] })
+  })
+
+  it("under PostgreSQL, known by the append that failed", { timeout: 60_000 }, async () => {
+    const admin = await client(await Postgres.url())
+    const { rows } = await admin.query<{ folder: string }>("SELECT current_setting('data_directory') AS folder")
+    const { uid, gid } = statSync(rows[0]?.folder ?? "")
+    const disk = mountDisk(`size=32m,uid=${uid},gid=${gid},mode=700`) ?? ""
+    const space = join(disk, "space")
+    mkdirSync(space)
+    execFileSync("chown", [`${uid}:${gid}`, space])
+    const name = `full_${randomBytes(4).toString("hex")}`
+    await admin.query(`CREATE TABLESPACE ${name} LOCATION '${space}'`)
+    await admin.query(`CREATE DATABASE ${name} TABLESPACE ${name}`)
+    undo.push(async () => {
+      await admin.query(`DROP DATABASE ${name} WITH (FORCE)`)
+      await admin.query(`DROP TABLESPACE ${name}`)
+      await admin.end()
+    })
+    const env = environmentOf(Object.assign(new URL(await Postgres.url()), { pathname: `/${name}` }).href)
+    const { server, key } = await started(env)
+
+    fill(disk)
+    // What is free within the files is used up first
+    for (let calls = 0; (await call(`${server.url}${BIN}`, { key })).status === 200; calls++) expect(calls).toBeLessThan(2_000)
+    expect((await untilReady(server, false)).reasons).not.toEqual([])
+
+    empty(disk)
+    await untilReady(server, true)
+    expect((await call(`${server.url}${BIN}`, { key })).status).toBe(200)
+    expect((await server.stop()).code).toBe(0)
+  })
+})
+
+const client = async (url: string): Promise<pg.Client> => {
+  const db = new pg.Client({ connectionString: url })
+  db.on("error", () => {})
+  await db.connect()
+  return db
+}
+
+const environmentOf = (store: string) => ({
+  ...UNLIMITED,
+  MILLRACE_STORE: store,
+  MILLRACE_MASTER_KEY: randomBytes(32).toString("hex"),
+  MILLRACE_BLOBS: temporaryFolder()
+})
+
+/** A server that is ready, and the key of an account of many credits. */
+const started = async (env: Readonly<Record<string, string>>) => {
+  const server = await serve([], { env })
+  undo.push(() => server.kill())
+  const opened = await millrace(["accounts", "open", "--email", "ada@example.com"], { env })
+  const { account, key } = Schema.decodeUnknownSync(Schema.fromJsonString(Opened))(opened.stdout)
+  const granted = await millrace(["credits", "grant", "--account", account, "--amount", "10000", "--source", "promotion"], { env })
+  expect(granted.code).toBe(0)
+  await untilReady(server, true)
+  return { server, key }
+}
+
+describe("a store that takes no writes", () => {
+  it("a PostgreSQL that became read-only", { timeout: 60_000 }, async () => {
+    const admin = await client(await Postgres.url())
+    const name = `readonly_${randomBytes(4).toString("hex")}`
+    await admin.query(`CREATE DATABASE ${name}`)
+    const { server, key } = await started(environmentOf(Object.assign(new URL(await Postgres.url()), { pathname: `/${name}` }).href))
+    const set = async (to: "on" | "off") => {
+      await admin.query(`ALTER SYSTEM SET default_transaction_read_only = ${to}`)
+      await admin.query("SELECT pg_reload_conf()")
+    }
+    undo.push(async () => {
+      await set("off")
+      await admin.query(`DROP DATABASE ${name} WITH (FORCE)`)
+      await admin.end()
+    })
+    await set("on")
+    expect((await untilReady(server, false)).reasons).toEqual(
+      expect.arrayContaining(["the event store takes no writes: is its disk full, or read-only?"])
+    )
+    await set("off")
+    await untilReady(server, true)
+    expect((await call(`${server.url}${BIN}`, { key })).status).toBe(200)
+    expect((await server.stop()).code).toBe(0)
+  })
+
+  it("a KurrentDB that refuses appends", { timeout: 60_000 }, async () => {
+    const scope = await Effect.runPromise(Scope.make())
+    undo.push(() => Effect.runPromise(Scope.close(scope, Exit.void)))
+    const node = await Effect.runPromise(Scope.provide(KurrentDbStandIn.serve(), scope))
+    const { server, key } = await started({ ...environmentOf(node.url), MILLRACE_STATE: newStore().url })
+    node.faults.append = () => ({ code: UNAVAILABLE, details: "no space left on device" })
+    expect((await untilReady(server, false)).reasons).toEqual(
+      expect.arrayContaining(["the event store takes no writes: is its disk full, or read-only?"])
+    )
+    node.faults.calm()
+    await untilReady(server, true)
+    expect((await call(`${server.url}${BIN}`, { key })).status).toBe(200)
+    expect((await server.stop()).code).toBe(0)
+  })
+})
+
+/** Of gRPC. */
+const UNAVAILABLE = 14
