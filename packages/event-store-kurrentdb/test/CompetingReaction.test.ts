@@ -90,6 +90,32 @@ fact("what fails again and again is parked, listed, and delivered again when tol
   })
 )
 
+fact("a replayed event is done once: it is acknowledged by the id of its link, and nothing is left in flight", ({ db, store }) =>
+  Effect.gen(function* () {
+    let isBroken = true
+    let done = 0
+    const react = () =>
+      Effect.suspend(() => {
+        if (isBroken) return Effect.fail("no letter box")
+        done++
+        return Effect.void
+      })
+    yield* store.append(freshStream(), "noStream", freshEvents(1))
+    yield* on(db)(CompetingReaction.make(reaction(react), { maxRetries: 0, messageTimeout: 200 }))
+    yield* until(Effect.ignore(on(db)(CompetingReaction.info("letters"))), () => true)
+    yield* until(on(db)(CompetingReaction.parked("letters")), ({ length }) => length === 1)
+    isBroken = false
+    yield* on(db)(CompetingReaction.replay("letters"))
+    yield* until(
+      Effect.sync(() => done),
+      (count) => count >= 1
+    )
+    yield* until(on(db)(CompetingReaction.info("letters")), ({ inFlight }) => inFlight === 0)
+    expect(yield* on(db)(CompetingReaction.parked("letters"))).toEqual([])
+    expect(done).toBe(1)
+  })
+)
+
 fact("whatever ends the subscription, or keeps it from beginning, what was not done comes again", ({ db, node, store }) =>
   Effect.gen(function* () {
     let refused = 2

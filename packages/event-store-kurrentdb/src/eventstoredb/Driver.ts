@@ -134,13 +134,15 @@ export const connect = (connection: Connection, deadline: number): Driver => {
           const delivered = response.getEvent()
           const event = delivered && Messages.recordedOf(delivered)
           if (delivered === undefined || event === undefined) return
+          // A replayed event is delivered through a link, and the server knows the delivery by the id of that link
+          const settledBy = delivered.getLink()?.getId()?.getString() ?? event.id
           take({
             _tag: "delivery",
             event,
             retries: delivered.getRetryCount(),
             // What is not settled comes again
             settle: (how, reason = "") => {
-              if (!isOver && !signal.aborted) call.write(Messages.settle(event.id, how, reason))
+              if (!isOver && !signal.aborted) call.write(Messages.settle(settledBy, how, reason))
             }
           })
         })

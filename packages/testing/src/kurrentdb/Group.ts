@@ -27,8 +27,13 @@ export const keyOf = (stream: string | undefined, name: string): string => `${st
 
 export interface Delivery {
   readonly event: Recorded
+  /** A replayed event is delivered through the link to it in the parked stream. Its id is the one that is acknowledged. */
+  readonly link: Recorded | undefined
   readonly retries: number
 }
+
+/** The id by which a consumer acknowledges a delivery. */
+const settledBy = ({ event, link }: Delivery): string => (link ?? event).id
 
 export interface Consumer {
   readonly bufferSize: number
@@ -132,7 +137,7 @@ export class Group {
     for (const link of links) {
       const [revision = "", ...stream] = Buffer.from(link.data).toString().split("@")
       const event = this.#log.visible(stream.join("@")).find((one) => one.revision === BigInt(revision))
-      if (event !== undefined) this.#again.push({ event, retries: 0, index: -1 })
+      if (event !== undefined) this.#again.push({ event, link, retries: 0, index: -1 })
     }
     const last = links.at(-1)
     if (last !== undefined) this.#write(`$$${this.parkedStream}`, "$metadata", `{"$tb":${last.revision + 1n}}`)
@@ -176,9 +181,9 @@ export class Group {
     this.#log.saveGroup(this.key, Schema.encodeSync(State)({ settings: this.settings, next }))
   }
 
-  #retry({ event, retries, index }: Sent): void {
+  #retry({ event, link, retries, index }: Sent): void {
     if (retries >= this.settings.maxRetries) this.#park(event)
-    else this.#again.push({ event, retries: retries + 1, index })
+    else this.#again.push({ event, link, retries: retries + 1, index })
   }
 
   #park(event: Recorded): void {
@@ -209,7 +214,7 @@ export class Group {
       if (next === undefined) return
       this.#turn++
       const [consumer, sent] = chosen
-      sent.set(next.event.id, { ...next, at: this.#now() })
+      sent.set(settledBy(next), { ...next, at: this.#now() })
       consumer.send(next)
     }
   }
@@ -221,7 +226,7 @@ export class Group {
       const event = events[this.#next]
       if (event === undefined) return undefined
       const index = this.#next++
-      if (this.#passes(event)) return { event, retries: 0, index }
+      if (this.#passes(event)) return { event, link: undefined, retries: 0, index }
     }
   }
 }

@@ -188,11 +188,12 @@ export const consume =
 
 const consumerOf = (call: Parameters<ReturnType<typeof consume>>[0], bufferSize: number): Consumer => ({
   bufferSize,
-  send: ({ event, retries }) => {
+  send: ({ event, link, retries }) => {
     const read = new persistent.ReadResp.ReadEvent()
       .setEvent(record(new persistent.ReadResp.ReadEvent.RecordedEvent(), event))
-      .setCommitPosition(event.position.toString())
+      .setCommitPosition((link ?? event).position.toString())
       .setRetryCount(retries)
+    if (link !== undefined) read.setLink(record(new persistent.ReadResp.ReadEvent.RecordedEvent(), link))
     call.write(new persistent.ReadResp().setEvent(read))
   },
   end: (error) => call.emit("error", error)
