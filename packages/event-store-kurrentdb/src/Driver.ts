@@ -34,10 +34,8 @@ export interface Appended {
   readonly position: LogPosition | undefined
 }
 
-/** What the server tells apart: a regular expression, or the beginnings of names. */
-export type Filter =
-  | { readonly by: "stream" | "type"; readonly regex: string }
-  | { readonly by: "stream" | "type"; readonly prefixes: ReadonlyArray<string> }
+/** The events that the server sends: by their type, or by the beginning of the name of their stream. */
+export type Filter = { readonly by: "type"; readonly regex: string } | { readonly by: "stream"; readonly prefixes: ReadonlyArray<string> }
 
 export type Direction = "forwards" | "backwards"
 
@@ -47,35 +45,13 @@ export type Message =
   /** Up to here the log was looked through. */
   | { readonly _tag: "checkpoint"; readonly position: LogPosition }
 
-export interface GroupSettings {
-  readonly start: LogPosition | "start" | "end"
-  readonly filter: Filter
-  /** After so many the server parks the event. */
-  readonly maxRetries: number
-  /** What is not settled after so many milliseconds goes to another consumer. */
-  readonly messageTimeout: number
-}
-
-export interface GroupInfo {
-  readonly parked: number
-  readonly inFlight: number
-}
-
-export interface Delivery {
-  readonly _tag: "delivery"
-  readonly event: Recorded
-  /** How often it was delivered before. */
-  readonly retries: number
-  readonly settle: (how: "ack" | "retry" | "park", reason?: string) => void
-}
-
 /**
- * - `wrongRevision`, `tooLarge`, `refused`, `groupExists`, `groupMissing`: the server's word; nothing was done
+ * - `wrongRevision`, `tooLarge`, `refused`: the server's word; nothing was done
  * - `notLeader`: another node has to be asked, and the driver knows which; nothing was done
  * - `unreachable`: it was not sent, or the node is not ready; nothing was done
  * - `noAnswer`: it may have been done
  */
-export type Kind = "wrongRevision" | "tooLarge" | "refused" | "groupExists" | "groupMissing" | "notLeader" | "unreachable" | "noAnswer"
+export type Kind = "wrongRevision" | "tooLarge" | "refused" | "notLeader" | "unreachable" | "noAnswer"
 
 export class Fault extends Data.TaggedError("Fault")<{
   readonly kind: Kind
@@ -95,21 +71,11 @@ export interface Driver {
     stream: string,
     direction: Direction,
     from: EventStore.Revision | undefined,
-    count: number,
-    resolveLinks?: boolean
+    count: number
   ) => Effect.Effect<ReadonlyArray<Recorded>, Fault>
   /** At most `count` events. A position is included forwards and excluded backwards. */
   readonly readLog: (direction: Direction, from: LogPosition | undefined, count: number) => Effect.Effect<ReadonlyArray<Recorded>, Fault>
   /** Everything after a position, for ever: only a fault or an interruption ends it. */
   readonly follow: (after: LogPosition | undefined, filter: Filter, take: (message: Message) => void) => Effect.Effect<never, Fault>
-  readonly createGroup: (group: string, settings: GroupSettings) => Effect.Effect<void, Fault>
-  readonly groupInfo: (group: string) => Effect.Effect<GroupInfo, Fault>
-  readonly replayParked: (group: string) => Effect.Effect<void, Fault>
-  /** One of the consumers of a group, with at most so many deliveries at a time: only a fault or an interruption ends it. */
-  readonly consume: (
-    group: string,
-    atOnce: number,
-    take: (message: Delivery | { readonly _tag: "confirmed" }) => void
-  ) => Effect.Effect<never, Fault>
   readonly close: () => void
 }

@@ -49,7 +49,7 @@ export const make = (
     const clients = yield* Clients.make(() => Driver.connect(connection, deadline), deadline)
     const { categories, look = LOOK } = options
     const log = KurrentLog.make(clients, categories)
-    const feed = yield* Feed.make(clients, log, filterOf(categories === undefined ? {} : { categories }), look)
+    const feed = yield* Feed.make(clients, log, filterOf(categories), look)
     const status = Effect.map(feed.status, (fed) => ({ ...fed, renewals: clients.renewals() }))
     return KurrentDb.of({ clients, log, feed, status })
   })

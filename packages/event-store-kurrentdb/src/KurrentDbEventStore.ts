@@ -3,7 +3,7 @@
  * answer is in doubt, and the identical batch, sent again, is answered by what became of it, however long ago.
  */
 import { ClockGuard, EventIds, EventStore, follow, StreamName } from "@millrace/event-sourcing"
-import { Effect, Layer, Option, Schedule, type Scope, Stream } from "effect"
+import { Effect, Layer, Option, type Scope, Stream } from "effect"
 import type { InvalidConnectionString } from "./ConnectionString.ts"
 import { Fault } from "./Driver.ts"
 import * as Db from "./KurrentDb.ts"
@@ -118,9 +118,13 @@ interface Place {
   readonly size: number
 }
 
-/** The client knows where the leader is as soon as it was told: asked again, it goes there. */
-const redirected = <A>(effect: Effect.Effect<A, Fault>): Effect.Effect<A, Fault> =>
-  Effect.retry(effect, { while: ({ kind }) => kind === "notLeader", schedule: Schedule.spaced(REDIRECTED_AFTER), times: REDIRECTS })
+/** Repeats a call that another node has to answer: the driver was told which node leads, and asks that one next. */
+const redirected = <A>(call: Effect.Effect<A, Fault>, left = REDIRECTS): Effect.Effect<A, Fault> =>
+  Effect.catchIf(
+    call,
+    ({ kind }) => kind === "notLeader" && left > 0,
+    () => Effect.delay(redirected(call, left - 1), REDIRECTED_AFTER)
+  )
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 

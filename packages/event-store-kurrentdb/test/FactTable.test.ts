@@ -115,8 +115,7 @@ const facts: ReadonlyArray<readonly [fact: string, ...shown: ReadonlyArray<Shown
       "are never open at once: 500 appends and reads",
       "are not taken by 110 subscriptions",
       "The 101st of that connection says nothing",
-      "of which 64 may be such as end",
-      "of which 24 may last"
+      "of which 64 may be such as end"
     ],
     ["Facts", "110 at once on one store"]
   ],
@@ -146,22 +145,6 @@ const facts: ReadonlyArray<readonly [fact: string, ...shown: ReadonlyArray<Shown
       "when nobody confirms it",
       "a subscription that stands still while the log goes on is found out"
     ]
-  ],
-  [
-    "Consumers compete, at least once and in no promised order",
-    ["CompetingReaction", "each event goes to one of those who compete", "one that takes too long goes to another as well"]
-  ],
-  [
-    "What was acknowledged within two seconds before a crash comes again",
-    ["CompetingReaction", "what was acknowledged right before a node was killed comes again"]
-  ],
-  [
-    "What fails too often is parked; after a replay its stream holds links to what was parked again",
-    ["CompetingReaction", "what fails again and again is parked, listed, and delivered again"]
-  ],
-  [
-    "A consumer's call ends with whatever ends the connection",
-    ["CompetingReaction", "whatever ends the subscription, or keeps it from beginning"]
   ],
   ["The revision of a stream's settings that the client tells is none", ["Appends", "nobody asks where the settings end"]],
 

@@ -5,7 +5,7 @@ import { Effect } from "effect"
 const [, , file = "", port = "0"] = process.argv
 
 const main = Effect.gen(function* () {
-  const node = yield* KurrentDbStandIn.serve({ file, port: Number(port) })
+  const node = yield* KurrentDbStandIn.serve({ ...(file === "" ? {} : { file }), port: Number(port) })
   console.log(node.port)
   return yield* Effect.never
 })

@@ -1,12 +1,5 @@
 /** What an error of the library means: some have a type, some a code, some neither, and the words tell the rest. */
-import {
-  convertToCommandError,
-  MaxAppendSizeExceededError,
-  NotLeaderError,
-  PersistentSubscriptionDoesNotExistError,
-  PersistentSubscriptionExistsError,
-  WrongExpectedVersionError
-} from "@eventstore/db-client"
+import { convertToCommandError, MaxAppendSizeExceededError, NotLeaderError, WrongExpectedVersionError } from "@eventstore/db-client"
 import type { Address } from "../ConnectionString.ts"
 import { Fault, type Kind } from "../Driver.ts"
 
@@ -56,8 +49,6 @@ const REFUSED_TYPES: ReadonlySet<unknown> = new Set([
 const kindOf = (error: unknown, message: string): Kind => {
   if (error instanceof MaxAppendSizeExceededError) return "tooLarge"
   if (error instanceof NotLeaderError) return "notLeader"
-  if (error instanceof PersistentSubscriptionExistsError) return "groupExists"
-  if (error instanceof PersistentSubscriptionDoesNotExistError) return "groupMissing"
   if (NEVER_SENT.test(message)) return "unreachable"
   const { type, code } = Object.assign({ type: undefined, code: undefined }, error)
   return REFUSED_TYPES.has(type) || REFUSED.has(code) ? "refused" : "noAnswer"

@@ -32,7 +32,7 @@ export class Faults {
   append: (call: AppendCall) => AppendFault | undefined = () => undefined
   /** Asked for each read that is no subscription. */
   read: () => CallFault | undefined = () => undefined
-  /** Asked for each subscription, persistent ones too. */
+  /** Asked for each subscription. */
   subscribe: () => CallFault | undefined = () => undefined
   /** Asked when a client wants to know what the server can do. */
   features: () => CallFault | undefined = () => undefined

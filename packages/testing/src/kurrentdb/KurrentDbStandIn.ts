@@ -4,15 +4,14 @@
  */
 import { createServer, type Server as NetServer, type Socket } from "node:net"
 import { status as Code, Server, ServerCredentials } from "@grpc/grpc-js"
-import { Clock, Effect, Schedule, Schema, type Scope } from "effect"
+import { Clock, Effect, Schema, type Scope } from "effect"
 import * as Appends from "./Appends.ts"
 import { getSupportedMethods, readGossip } from "./Cluster.ts"
 import { Faults } from "./Faults.ts"
 import { Log } from "./Log.ts"
 import { failure } from "./Messages.ts"
 import { type Address, Node } from "./Node.ts"
-import * as PersistentSubscriptions from "./PersistentSubscriptions.ts"
-import { featuresService, gossipService, persistentService, streamsService } from "./Protocol.ts"
+import { featuresService, gossipService, streamsService } from "./Protocol.ts"
 import { read } from "./Reads.ts"
 
 export interface Options {
@@ -38,7 +37,7 @@ export interface KurrentDbStandIn extends Address {
   readonly url: string
   readonly log: Log
   readonly faults: Faults
-  /** How often a method was called: `Append`, `BatchAppend`, `Read`, `Subscribe`, `Consume`, `GetSupportedMethods`, `Gossip`, ... */
+  /** How often a method was called: `Append`, `BatchAppend`, `Read`, `Subscribe`, `GetSupportedMethods`, `Gossip`, ... */
   readonly calls: (method: string) => number
   /** Its calls that are open now. */
   readonly open: (method: string) => number
@@ -61,9 +60,6 @@ export interface KurrentDbStandIn extends Address {
 
 export class NotServed extends Schema.TaggedError<NotServed>()("NotServed", { reason: Schema.String }) {}
 
-/** How often persistent subscriptions look at the time, in milliseconds. */
-const TICK = 50
-
 /** Serves until the scope closes, or it is killed. */
 export const serve = (options: Options = {}): Effect.Effect<KurrentDbStandIn, NotServed, Scope.Scope> =>
   Effect.gen(function* () {
@@ -82,7 +78,6 @@ export const serve = (options: Options = {}): Effect.Effect<KurrentDbStandIn, No
       users: options.users,
       drop: (peer) => sockets.get(peer)?.resetAndDestroy()
     })
-    const groups = PersistentSubscriptions.restored(node)
 
     const server = new Server({ "grpc.max_concurrent_streams": options.openCalls ?? 100, "grpc.max_receive_message_length": 17 << 20 })
     server.addService(streamsService.StreamsService, {
@@ -91,13 +86,6 @@ export const serve = (options: Options = {}): Effect.Effect<KurrentDbStandIn, No
       read: read(node),
       delete: Appends.deleteStream(node),
       tombstone: Appends.tombstone(node)
-    })
-    server.addService(persistentService.PersistentSubscriptionsService, {
-      create: PersistentSubscriptions.create(node, groups),
-      delete: PersistentSubscriptions.remove(node, groups),
-      replayParked: PersistentSubscriptions.replayParked(node, groups),
-      getInfo: PersistentSubscriptions.getInfo(node, groups),
-      read: PersistentSubscriptions.consume(node, groups)
     })
     const { version = "23.10.6", batchAppend = true } = options
     server.addService(featuresService.ServerFeaturesService, { getSupportedMethods: getSupportedMethods(node, version, batchAppend) })
@@ -131,10 +119,6 @@ export const serve = (options: Options = {}): Effect.Effect<KurrentDbStandIn, No
         })
       )
     )
-    const tick = Effect.sync(() => {
-      for (const group of groups.values()) group.tick()
-    })
-    yield* Effect.forkScoped(Effect.repeat(tick, Schedule.spaced(TICK)))
 
     return {
       host,

@@ -57,8 +57,7 @@ const Line = Schema.fromJsonString(
       )
     }),
     Schema.TaggedStruct("delete", { stream: Schema.String }),
-    Schema.TaggedStruct("tombstone", { stream: Schema.String }),
-    Schema.TaggedStruct("group", { group: Schema.String, state: Schema.String })
+    Schema.TaggedStruct("tombstone", { stream: Schema.String })
   ])
 )
 type Line = typeof Line.Type
@@ -68,8 +67,6 @@ const decodeLine = Schema.decodeUnknownSync(Line)
 export class Log {
   /** Everything, in order. */
   readonly all: Array<Recorded> = []
-  /** What persistent subscriptions have saved, by group. */
-  readonly groups = new Map<string, string>()
   readonly #streams = new Map<string, StreamOf>()
   readonly #ids = new Map<string, Recorded>()
   readonly #watchers = new Set<() => void>()
@@ -124,11 +121,6 @@ export class Log {
     this.#of(stream).isTombstoned = true
     this.#save({ _tag: "tombstone", stream })
     return this.#moved()
-  }
-
-  saveGroup(group: string, state: string): void {
-    this.groups.set(group, state)
-    this.#save({ _tag: "group", group, state })
   }
 
   isTombstoned(stream: string): boolean {
@@ -286,9 +278,6 @@ export class Log {
       case "tombstone":
         this.#of(line.stream).isTombstoned = true
         this.#moved()
-        return
-      case "group":
-        this.groups.set(line.group, line.state)
     }
   }
 }
