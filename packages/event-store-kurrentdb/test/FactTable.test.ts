@@ -7,7 +7,8 @@ import { expect, it } from "vitest"
 
 type Shown = readonly [file: string, ...words: ReadonlyArray<string>]
 
-const SUITE = "../../testing/src/EventStoreSuite"
+/** The contract that every event store passes: several files. */
+const SUITE = "../../testing/src/suites/"
 
 const facts: ReadonlyArray<readonly [fact: string, ...shown: ReadonlyArray<Shown>]> = [
   // Two ways to append
@@ -167,9 +168,17 @@ const facts: ReadonlyArray<readonly [fact: string, ...shown: ReadonlyArray<Shown
   ["The two client libraries cannot be in one process", ["FactTable", "one folder knows the client library, and nothing its successor"]]
 ]
 
+const sourceOf = (file: string): string => {
+  if (file !== SUITE) return readFileSync(new URL(`${file}.test.ts`, import.meta.url), "utf8")
+  const suites = new URL(SUITE, import.meta.url)
+  return readdirSync(suites)
+    .map((name) => readFileSync(new URL(name, suites), "utf8"))
+    .join("")
+}
+
 it.each(facts)("%s", (_, ...shown) => {
   for (const [file, ...words] of shown) {
-    const source = readFileSync(new URL(file === SUITE ? `${file}.ts` : `${file}.test.ts`, import.meta.url), "utf8")
+    const source = sourceOf(file)
     for (const title of words) expect(source).toContain(title)
   }
 })

@@ -38,11 +38,18 @@ export class Faults {
   features: () => CallFault | undefined = () => undefined
   /** How far the server's clock is ahead of its clients', in milliseconds. */
   clockAhead = 0
+  /**
+   * Events that a subscription sends between reaching the end of the log and saying so. A real node promises no order: an event that is
+   * appended right after the confirmation may arrive before `caughtUp`.
+   */
+  beforeCaughtUp = 0
+  /** Reads that miss a stream which was deleted softly and written again. A real node may answer the first reads that it is not there. */
+  missesOfRevived = 0
   readonly #late: Array<() => void> = []
 
   calm(): void {
     this.append = this.read = this.subscribe = this.features = () => undefined
-    this.clockAhead = 0
+    this.clockAhead = this.beforeCaughtUp = this.missesOfRevived = 0
   }
 
   keep(late: () => void): void {

@@ -39,6 +39,8 @@ const DELETED = 9_223_372_036_854_775_807n
 interface StreamOf {
   readonly events: Array<Recorded>
   isTombstoned: boolean
+  /** Reads since it was written again after a soft delete; undefined for a stream that was not. */
+  readsSinceRevival: number | undefined
   truncateBefore: bigint
   maxCount: number | undefined
 }
@@ -133,6 +135,12 @@ export class Log {
     return there !== undefined && there.events.length > 0 && there.truncateBefore !== DELETED
   }
 
+  /** Counts a read: answers whether it is among the first `misses` of a stream that was deleted softly and written again. */
+  misses(stream: string, misses: number): boolean {
+    const there = this.#streams.get(stream)
+    return there?.readsSinceRevival !== undefined && there.readsSinceRevival++ < misses
+  }
+
   /** What can be read of a stream: `$tb` and `$maxCount` hide the rest. */
   visible(stream: string): ReadonlyArray<Recorded> {
     const there = this.#streams.get(stream)
@@ -197,7 +205,10 @@ export class Log {
   #write(stream: string, events: ReadonlyArray<Proposed>, created: number): Recorded | undefined {
     const there = this.#of(stream)
     // Writing to a deleted stream brings it back, without what was there
-    if (there.truncateBefore === DELETED) there.truncateBefore = this.#lastOf(stream) + 1n
+    if (there.truncateBefore === DELETED) {
+      there.truncateBefore = this.#lastOf(stream) + 1n
+      there.readsSinceRevival = 0
+    }
     let recorded: Recorded | undefined
     for (const event of events) {
       this.#position += BigInt(100 + event.type.length + event.data.length + event.metadata.length)
@@ -227,7 +238,7 @@ export class Log {
   #of(stream: string): StreamOf {
     const there = this.#streams.get(stream)
     if (there !== undefined) return there
-    const made: StreamOf = { events: [], isTombstoned: false, truncateBefore: 0n, maxCount: undefined }
+    const made: StreamOf = { events: [], isTombstoned: false, readsSinceRevival: undefined, truncateBefore: 0n, maxCount: undefined }
     this.#streams.set(stream, made)
     return made
   }

@@ -31,7 +31,7 @@ export const read =
       node.subscribed(call)
       return follow(node, call, options, name, passes)
     }
-    if (name !== undefined && !node.log.exists(name)) {
+    if (name !== undefined && (!node.log.exists(name) || node.log.misses(name, node.faults.missesOfRevived))) {
       const missing = new streams.ReadResp.StreamNotFound().setStreamIdentifier(identifierOf(name))
       call.write(new streams.ReadResp().setStreamNotFound(missing))
       call.end()
@@ -101,21 +101,29 @@ const follow = (node: Node, call: Read, options: streams.ReadReq.Options, name: 
   call.write(new streams.ReadResp().setConfirmation(confirmation))
   const next = name === undefined ? alongLog(node, options) : alongStream(node, name, options)
   let looked = 0
+  let isAtEnd = false
   let isLive = false
+  let beforeCaughtUp = node.faults.beforeCaughtUp
   let isFull = false
   const write = (response: streams.ReadResp) => {
     if (!call.write(response)) isFull = true
+  }
+  const sayCaughtUp = () => {
+    // Never said of a stream that does not exist
+    if (isLive || beforeCaughtUp > 0 || (name !== undefined && !log.exists(name))) return
+    isLive = true
+    write(new streams.ReadResp().setCaughtUp(new streams.ReadResp.CaughtUp()))
   }
   const pump = () => {
     while (!isFull && !call.cancelled && !node.isMute(call)) {
       const event = next()
       if (event === undefined) {
-        // Of a stream that does not exist it is never said
-        if (!isLive && (name === undefined || log.exists(name))) write(new streams.ReadResp().setCaughtUp(new streams.ReadResp.CaughtUp()))
-        isLive = true
+        isAtEnd = true
+        sayCaughtUp()
         return
       }
       if (filter?.passes(event) ?? true) write(readEventOf(event))
+      if (isAtEnd) beforeCaughtUp--
       if (filter !== undefined && ++looked % filter.interval === 0) {
         const position = event.position.toString()
         node.checkpointed = event.position
