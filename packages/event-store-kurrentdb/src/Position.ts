@@ -1,4 +1,4 @@
-/** Places in the log of KurrentDB, and the text that everybody above the store knows them by. */
+/** Places in the log of KurrentDB, and the positions by which everybody outside this package knows them. */
 import { EventStore } from "@millrace/event-sourcing"
 
 /** Bytes into the log: where the event was committed, and where it was prepared. Both are unsigned, of 64 bits. */
@@ -7,14 +7,18 @@ export interface LogPosition {
   readonly prepare: bigint
 }
 
-/** As many digits as 2^64 - 1 has, so that positions sort as text. */
-const DIGITS = 20
+/** Digits of a position: as many as 2^64 - 1 has, so that positions sort as text. */
+const WIDTH = 20
 
 /**
  * The commit alone: no two events share one, for each is committed where it is prepared. (Transactions over many writes, which clients of
  * long ago had, were different; nothing of ours is in one.) Servers tell the prepare of an event in more than one way, the commit in one.
  */
-export const textOf = ({ commit }: LogPosition): EventStore.Position => EventStore.position(commit.toString().padStart(DIGITS, "0"))
+export const textOf = ({ commit }: LogPosition): EventStore.Position => EventStore.position(commit.toString().padStart(WIDTH, "0"))
+
+/** A position as a person writes it, with or without its leading zeros; undefined for any other text. */
+export const parsePosition = (text: string): EventStore.Position | undefined =>
+  /^\d{1,20}$/.test(text) ? EventStore.position(text.padStart(WIDTH, "0")) : undefined
 
 /** The place that a position names, undefined at the start; a defect for one that this store did not give out. */
 export const placeOf = (position: EventStore.Position): LogPosition | undefined => {

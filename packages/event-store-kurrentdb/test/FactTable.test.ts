@@ -177,7 +177,7 @@ const sourceOf = (file: string): string => {
 }
 
 it.each(facts)("%s", (_, ...shown) => {
-  for (const [file, ...words] of shown) {
+  for (const [file = "", ...words] of shown) {
     const source = sourceOf(file)
     for (const title of words) expect(source).toContain(title)
   }

@@ -18,10 +18,7 @@ import { GUARD, PLANNING, WRITING } from "./WritingFunctions.ts"
 const LAST = (schema: string, stream: string) =>
   `(SELECT e.revision FROM ${schema}.events e WHERE e.stream = ${stream} ORDER BY e.revision DESC LIMIT 1)`
 
-export const EVENTS: Tables = {
-  name: "events",
-  migrations: [
-    (schema) => `
+const tables = (schema: string) => `
 CREATE TABLE ${schema}.streams(
   id bigint PRIMARY KEY, name text COLLATE "C" NOT NULL UNIQUE);
 CREATE TABLE ${schema}.events(
@@ -42,7 +39,11 @@ CREATE TRIGGER never_changed BEFORE UPDATE OR DELETE OR TRUNCATE ON ${schema}.st
 ALTER TABLE ${schema}.events ENABLE ALWAYS TRIGGER never_changed;
 ALTER TABLE ${schema}.streams ENABLE ALWAYS TRIGGER never_changed;
 
--- Appends, each for itself: all of one or none of it. The first of a stream in a call leads; others of it come after it.
+`
+
+const append = (
+  schema: string
+) => `-- Appends, each for itself: all of one or none of it. The first of a stream in a call leads; others of it come after it.
 -- Answers the last position before, and of each that was not written now: its place in the call, where its stream ends, and, if it
 -- was written before, the position of its last event.
 CREATE FUNCTION ${schema}.append(
@@ -100,7 +101,12 @@ BEGIN${GUARD}
       FROM unnest(owners, ids, types, datas, metadatas) WITH ORDINALITY x(owner, id, type, data, metadata, n)
       WHERE taken[x.owner];
   END IF;
-  IF cardinality(refused) > 0 THEN
+${refused(schema)}END $$;
+
+`
+
+/** The end of `append`: what stands in the way of the appends that were not written now. */
+const refused = (schema: string) => `  IF cardinality(refused) > 0 THEN
     SELECT array_agg(coalesce(${LAST(schema, "s.id")}, -1) ORDER BY r.k), array_agg(m.last ORDER BY r.k)
       INTO actual, there
       FROM unnest(refused) WITH ORDINALITY r(i, k)
@@ -115,9 +121,11 @@ BEGIN${GUARD}
       PERFORM pg_logical_emit_message(true, 'millrace', '');
     END IF;
   END IF;
-END $$;
+`
 
--- Where streams end; -1 for one that does not exist. A standby may be behind, so it only answers those who know
+const tails = (
+  schema: string
+) => `-- Where streams end; -1 for one that does not exist. A standby may be behind, so it only answers those who know
 CREATE FUNCTION ${schema}.tails(names text[], anywhere boolean, OUT revisions bigint[])
 LANGUAGE plpgsql STABLE ${PLANNING} AS $$
 BEGIN
@@ -128,5 +136,8 @@ BEGIN
     FROM unnest(names) WITH ORDINALITY a(name, i) LEFT JOIN ${schema}.streams s ON s.name = a.name;
 END $$;
 `
-  ]
+
+export const EVENTS: Tables = {
+  name: "events",
+  migrations: [(schema) => tables(schema) + append(schema) + tails(schema)]
 }

@@ -2,24 +2,12 @@
  * The log in one SQLite file, without Effect. Inside a transaction ({@link SqliteLog.transact}) the appends of many streams each
  * succeed or conflict for themselves: what an append finds is known before it writes, so a conflict has nothing to undo.
  */
-import { EventStore, type StreamName } from "@millrace/event-sourcing"
+import type { EventStore, StreamName } from "@millrace/event-sourcing"
 import type Database from "better-sqlite3"
 import { Connection, type ConnectionOptions } from "./Connection.ts"
 import { Fault } from "./Fault.ts"
 import type { Schema } from "./Migrations.ts"
-
-/** Place of an event in the log, from 1. */
-export type Place = number
-
-/** Sixteen digits, so that positions sort as text; none before the first event. */
-export const positionOf = (place: Place): EventStore.Position =>
-  place === 0 ? EventStore.start : EventStore.position(place.toString().padStart(16, "0"))
-
-/** The place a position names; a defect for one that this store did not give out. */
-export const placeOf = (position: EventStore.Position): Place => {
-  if (position !== EventStore.start && !/^\d{16}$/.test(position)) throw new Error(`No position of this log: ${JSON.stringify(position)}`)
-  return Number(position)
-}
+import { type Place, positionOf } from "./Position.ts"
 
 /** Events read at once: about a third of a millisecond. */
 export const PAGE = 512

@@ -64,43 +64,17 @@ export class NotServed extends Schema.TaggedError<NotServed>()("NotServed", { re
 export const serve = (options: Options = {}): Effect.Effect<KurrentDbStandIn, NotServed, Scope.Scope> =>
   Effect.gen(function* () {
     const clock = yield* Clock.Clock
-    const log = options.leader?.log ?? new Log(options.file)
+    const { leader } = options
+    const log = leader?.log ?? new Log(options.file)
     const faults = new Faults()
     const sockets = new Map<string, Socket>()
+    const drop = (peer: string) => sockets.get(peer)?.resetAndDestroy()
+    const node = new Node({ log, faults, now: () => clock.currentTimeMillisUnsafe(), leader, users: options.users, drop })
     const followers: Array<Address> = []
-    const host = "127.0.0.1"
-    const { leader } = options
-    const node = new Node({
-      log,
-      faults,
-      now: () => clock.currentTimeMillisUnsafe(),
-      leader,
-      users: options.users,
-      drop: (peer) => sockets.get(peer)?.resetAndDestroy()
-    })
-
-    const server = new Server({ "grpc.max_concurrent_streams": options.openCalls ?? 100, "grpc.max_receive_message_length": 17 << 20 })
-    server.addService(streamsService.StreamsService, {
-      append: Appends.append(node),
-      batchAppend: Appends.batchAppend(node),
-      read: read(node),
-      delete: Appends.deleteStream(node),
-      tombstone: Appends.tombstone(node)
-    })
-    const { version = "23.10.6", batchAppend = true } = options
-    server.addService(featuresService.ServerFeaturesService, { getSupportedMethods: getSupportedMethods(node, version, batchAppend) })
     const members = (): ReadonlyArray<Address> => (leader === undefined ? [self, ...followers] : [leader, self])
-    server.addService(gossipService.GossipService, { read: readGossip(node, members) })
-
-    const injector = server.createConnectionInjector(credentialsOf(options.tls))
-    const listener = createServer((socket) => {
-      const peer = `${socket.remoteAddress}:${socket.remotePort}`
-      sockets.set(peer, socket)
-      socket.on("close", () => sockets.delete(peer)).on("error", () => {})
-      injector.injectConnection(socket)
-    })
-    const { port } = yield* listen(listener, host, options.port ?? 0)
-    const self: Address = { host, port }
+    const server = servicesOf(node, options, members)
+    const listener = listenerOf(server, sockets, options.tls)
+    const self: Address = { host: HOST, port: yield* listen(listener, options.port ?? 0) }
     leader?.follow(self)
 
     const disconnect = Effect.sync(() => {
@@ -110,20 +84,14 @@ export const serve = (options: Options = {}): Effect.Effect<KurrentDbStandIn, No
       const closed = close(listener)
       return Effect.andThen(disconnect, closed)
     })
-    yield* Effect.addFinalizer(() =>
-      Effect.andThen(
-        kill,
-        Effect.sync(() => {
-          server.forceShutdown()
-          if (leader === undefined) log.close()
-        })
-      )
-    )
-
+    const end = Effect.sync(() => {
+      server.forceShutdown()
+      if (leader === undefined) log.close()
+    })
+    yield* Effect.addFinalizer(() => Effect.andThen(kill, end))
     return {
-      host,
-      port,
-      url: `esdb://${host}:${port}?tls=${options.tls !== undefined}`,
+      ...self,
+      url: `esdb://${HOST}:${self.port}?tls=${options.tls !== undefined}`,
       log,
       faults,
       calls: (method) => node.calls(method),
@@ -140,20 +108,50 @@ export const serve = (options: Options = {}): Effect.Effect<KurrentDbStandIn, No
     }
   })
 
+const HOST = "127.0.0.1"
+
+/** `members` are the nodes of the cluster, beginning with the leader. */
+const servicesOf = (node: Node, options: Options, members: () => ReadonlyArray<Address>): Server => {
+  const { batchAppend = true, openCalls = 100, version = "23.10.6" } = options
+  const server = new Server({ "grpc.max_concurrent_streams": openCalls, "grpc.max_receive_message_length": 17 << 20 })
+  server.addService(streamsService.StreamsService, {
+    append: Appends.append(node),
+    batchAppend: Appends.batchAppend(node),
+    read: read(node),
+    delete: Appends.deleteStream(node),
+    tombstone: Appends.tombstone(node)
+  })
+  server.addService(featuresService.ServerFeaturesService, { getSupportedMethods: getSupportedMethods(node, version, batchAppend) })
+  server.addService(gossipService.GossipService, { read: readGossip(node, members) })
+  return server
+}
+
+/** Hands each connection to the server, and knows its socket while it is open. */
+const listenerOf = (server: Server, sockets: Map<string, Socket>, tls: Options["tls"]): NetServer => {
+  const injector = server.createConnectionInjector(credentialsOf(tls))
+  return createServer((socket) => {
+    const peer = `${socket.remoteAddress}:${socket.remotePort}`
+    sockets.set(peer, socket)
+    socket.on("close", () => sockets.delete(peer)).on("error", () => {})
+    injector.injectConnection(socket)
+  })
+}
+
 const credentialsOf = (tls: Options["tls"]): ServerCredentials => {
   if (tls === undefined) return ServerCredentials.createInsecure()
   const pair = { private_key: Buffer.from(tls.key), cert_chain: Buffer.from(tls.certificate) }
   return ServerCredentials.createSsl(tls.clients === undefined ? null : Buffer.from(tls.clients), [pair], tls.clients !== undefined)
 }
 
-const listen = (listener: NetServer, host: string, port: number): Effect.Effect<{ readonly port: number }, NotServed> =>
+/** Answers the port. */
+const listen = (listener: NetServer, port: number): Effect.Effect<number, NotServed> =>
   Effect.callback((resume) => {
     listener.once("error", (error) => resume(Effect.fail(new NotServed({ reason: error.message }))))
-    listener.listen(port, host, () => {
+    listener.listen(port, HOST, () => {
       const address = listener.address()
       resume(
         typeof address === "object" && address !== null
-          ? Effect.succeed({ port: address.port })
+          ? Effect.succeed(address.port)
           : Effect.fail(new NotServed({ reason: "It has no port" }))
       )
     })
