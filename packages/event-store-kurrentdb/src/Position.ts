@@ -1,7 +1,7 @@
 /** Places in the log of KurrentDB, and the positions by which everybody outside this package knows them. */
 import { EventStore } from "@millrace/event-sourcing"
 
-/** Bytes into the log: where the event was committed, and where it was prepared. Both are unsigned, of 64 bits. */
+/** Where an event was committed and where it was prepared, in bytes from the start of the log: unsigned numbers of 64 bits. */
 export interface LogPosition {
   readonly commit: bigint
   readonly prepare: bigint
@@ -11,8 +11,8 @@ export interface LogPosition {
 const WIDTH = 20
 
 /**
- * The commit alone: no two events share one, for each is committed where it is prepared. (Transactions over many writes, which clients of
- * long ago had, were different; nothing of ours is in one.) Servers tell the prepare of an event in more than one way, the commit in one.
+ * The commit position alone. No two events share one, because each of our events is committed where it is prepared. (Old clients had
+ * transactions over several writes, where that is not so.) Servers report the prepare position of an event in more than one way.
  */
 export const textOf = ({ commit }: LogPosition): EventStore.Position => EventStore.position(commit.toString().padStart(WIDTH, "0"))
 

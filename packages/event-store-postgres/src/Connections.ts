@@ -1,6 +1,6 @@
 /**
- * A pool of connections to one database, each call with a deadline of its own. A statement is a transaction, in one message and one
- * answer, without named statements, settings of a session or locks of a session: so each may reach another backend, as behind PgBouncer.
+ * A pool of connections to one database. Each call has a deadline of its own. A statement is a transaction, sent in one message, without
+ * named statements, session settings or session locks, so each may reach another backend, as behind PgBouncer.
  */
 import { Socket } from "node:net"
 import { Effect, type Scope } from "effect"
@@ -8,11 +8,11 @@ import pg from "pg"
 import { Fault, faultOfConnecting, faultOfStatement } from "./Fault.ts"
 
 export interface ConnectionsOptions {
-  /** `postgres://user:password@host:5432/database?sslmode=verify-full`; what it leaves out comes from `PGHOST` and its kin. */
+  /** `postgres://user:password@host:5432/database?sslmode=verify-full`; parts that are left out come from `PGHOST` and the like. */
   readonly url: string
   /** Connections of this process: 10 by default, at least 5. */
   readonly maxConnections?: number
-  /** How long any call may take before it is given up and its connection closed, in milliseconds: 10,000 by default. */
+  /** Milliseconds until a call is given up and its connection closed: 10,000 by default. */
   readonly deadline?: number
 }
 
@@ -24,17 +24,17 @@ export type Statement = readonly [text: string, ...values: ReadonlyArray<Value>]
 export type Run = (...statement: Statement) => Promise<ReadonlyArray<pg.QueryResultRow>>
 
 export interface Connections {
-  /** The server in messages: host, port and database. */
+  /** The name of the server in messages: host, port and database. */
   readonly where: string
-  /** One statement that writes: a connection is always left for it, however many read. */
+  /** Runs one statement that writes. Reads always leave a connection for it. */
   readonly write: <Row extends pg.QueryResultRow>(...statement: Statement) => Effect.Effect<ReadonlyArray<Row>, Fault>
-  /** One statement that reads, so that nothing is ever in doubt. */
+  /** Runs one statement that reads, so nothing is in doubt if it fails. */
   readonly read: <Row extends pg.QueryResultRow>(...statement: Statement) => Effect.Effect<ReadonlyArray<Row>, Fault>
-  /** Several statements in one transaction. */
+  /** Runs several statements in one transaction. */
   readonly transact: <A>(body: (run: Run) => Promise<A>) => Effect.Effect<A, Fault>
 }
 
-/** How often the running calls are looked through for those that are late, in milliseconds. */
+/** Milliseconds between two checks for calls that are late. */
 const TICK = 500
 
 /** Connections that reads leave to writes: appends, snapshots and state. */
@@ -215,6 +215,6 @@ export const settingsOf = (url: string, deadline: number): Effect.Effect<Setting
       const { host, port, database } = new pg.Client(config)
       return { config, where: `PostgreSQL at ${host}:${port}/${database ?? ""}` }
     },
-    // Not what was given: it holds a password
+    // The address is not repeated, because it holds a password
     catch: (error) => new Fault("unreachable", `Not the address of a PostgreSQL database: ${error instanceof Error ? error.message : ""}`)
   })

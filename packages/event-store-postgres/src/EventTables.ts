@@ -4,13 +4,13 @@
  * **The order of the log.** A sequence would give positions in the order of asking, while transactions become visible in the order of
  * committing: a reader that has seen 7 would never look for a 6 that commits later. Here `append` takes one lock before it reads the
  * last position, and holds it until its transaction is visible (PostgreSQL releases locks after that). So positions have no gaps, are
- * given in the order of commits, and whoever sees one sees all before it. Writers take turns for the length of one function call: no
- * statement of a client lies between the lock and the commit, so a client that stops cannot hold it. Nothing waits for other
- * transactions of the database, however long they are. Where a writer still finds the lock taken (somebody calls `append` in a
- * transaction by hand and pauses), it gives up after five seconds with nothing written.
+ * given in the order of commits, and a reader that sees one sees all before it. Writers take turns for the length of one function call:
+ * no statement of a client lies between the lock and the commit, so a client that stops cannot hold the lock. No writer waits for other
+ * transactions of the database. A writer that still finds the lock taken (because somebody calls `append` in a transaction by hand and
+ * pauses) gives up after five seconds with nothing written.
  *
  * **No row is ever updated**, not even a counter: the last position and each stream's last revision are the ends of an index. So there
- * is nothing to vacuum, and a long transaction elsewhere, which would keep every old version of a counter alive, costs nothing.
+ * is nothing to vacuum, and a long transaction elsewhere costs nothing. It would keep every old version of a counter alive.
  */
 import type { Tables } from "./Migrations.ts"
 import { GUARD, PLANNING, WRITING } from "./WritingFunctions.ts"
@@ -105,7 +105,7 @@ ${refused(schema)}END $$;
 
 `
 
-/** The end of `append`: what stands in the way of the appends that were not written now. */
+/** The end of `append`: the answers to appends that were not written now. */
 const refused = (schema: string) => `  IF cardinality(refused) > 0 THEN
     SELECT array_agg(coalesce(${LAST(schema, "s.id")}, -1) ORDER BY r.k), array_agg(m.last ORDER BY r.k)
       INTO actual, there

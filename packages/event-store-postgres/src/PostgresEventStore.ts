@@ -18,7 +18,7 @@ export interface PostgresEventStoreOptions extends Connections.ConnectionsOption
   /** The schema of the tables, beside the host's own: `millrace` by default. */
   readonly schema?: string
   /**
-   * Where to listen for what other processes append: by default `url`. Behind a pooler in transaction mode name the server itself,
+   * Where to listen for appends of other processes: `url` by default. Behind a pooler in transaction mode name the server itself,
    * or `false`: subscriptions then look at the log twenty times a second, and no notifications are sent.
    */
   readonly listenUrl?: string | false

@@ -1,4 +1,4 @@
-/** The log in its tables: what is asked of the database, and what its answers mean. */
+/** The log in its tables: the statements, and the meaning of their answers. */
 import type { EventStore, StreamName } from "@millrace/event-sourcing"
 import { Effect } from "effect"
 import { booleans, int4s, int8s, texts, uuids } from "./BinaryArrays.ts"
@@ -6,9 +6,9 @@ import type { Connections } from "./Connections.ts"
 import { Fault } from "./Fault.ts"
 import { placeOf, positionOf } from "./Position.ts"
 
-/** Events read at once, at most. */
+/** The most events of a page. */
 export const PAGE = 512
-/** A page that has come to so many bytes ends there. */
+/** A page ends once it has so many bytes. */
 const PAGE_BYTES = 4_000_000
 
 export interface Append {
@@ -65,7 +65,7 @@ const pageOf = (rows: ReadonlyArray<Row>, limit: number): Page => ({
   isLast: rows.length < limit && Number(rows.at(-1)?.total ?? 0) < PAGE_BYTES
 })
 
-/** Events of `from`, in the order of `by`, until their number or their bytes are enough for a page; always one, if there is one. */
+/** A page of the events of `from`, in the order of `by`: limited by number and by bytes, but never empty if there is an event. */
 const page = (from: string, by: string, limit: string) => `
   SELECT * FROM (
     SELECT p.*, sum(octet_length(p.data) + octet_length(p.metadata)) OVER (ORDER BY ${by} ROWS UNBOUNDED PRECEDING) AS total FROM (

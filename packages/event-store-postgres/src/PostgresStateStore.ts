@@ -58,13 +58,13 @@ const entry = ({ key, value, version, expires_at }: Row): StateStore.Entry => ({
 
 const nameOf = ({ space, key }: Name) => JSON.stringify([space, key])
 
-/** Whether each is the last of its key. */
+/** For each change, whether it is the last of its key. */
 const finalsOf = (changes: Changes): ReadonlyArray<boolean> => {
   const last = new Map(changes.map((change, i) => [nameOf(change), i]))
   return changes.map((change, i) => last.get(nameOf(change)) === i)
 }
 
-/** Writes by rounds: each is in the first in which none of its keys was touched by an earlier one. */
+/** Writes in rounds, so that no key is in two writes of a round, and writes of the same key keep their order. */
 const roundsOf = (writes: ReadonlyArray<Changes>): ReadonlyArray<ReadonlyArray<number>> => {
   const rounds: Array<Array<number>> = []
   const touched = new Map<string, number>()

@@ -1,4 +1,4 @@
-/** The embedded durable event store: one SQLite file in WAL mode, synced before an append is answered, shared by processes of one host. */
+/** The embedded durable event store: one SQLite file in WAL mode, shared by processes of one host, and synced before it answers. */
 import { EventStore, follow, Head } from "@millrace/event-sourcing"
 import { Effect, Exit, Layer, Option, type Scope, Stream } from "effect"
 import type { ConnectionOptions } from "./Connection.ts"
@@ -12,7 +12,7 @@ export { parsePosition, stepBack } from "./Position.ts"
 
 export type SqliteEventStoreOptions = ConnectionOptions
 
-/** How soon a subscription sees what another process wrote, at most, in milliseconds; each look costs microseconds. */
+/** Milliseconds between two looks for events of other processes, while somebody follows; each look costs microseconds. */
 const POLL = 20
 
 const unavailable = (fault: Fault) => new EventStore.StoreUnavailable({ reason: fault.message })

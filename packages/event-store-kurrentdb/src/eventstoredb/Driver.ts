@@ -87,7 +87,7 @@ const read = (client: Client, request: streams.ReadReq): Effect.Effect<ReadonlyA
     (responses) => responses.flatMap((response) => Messages.recordedOf(response) ?? [])
   )
 
-/** Never ends well: the end of the answer is a fault, too. */
+/** Never succeeds: the end of the answer is a fault, too. */
 const follow = (client: Client, request: streams.ReadReq, take: (message: Message) => void): Effect.Effect<never, Fault> =>
   calling((signal) =>
     client.on(

@@ -1,4 +1,4 @@
-/** The messages of the protocol that this store sends, and what it reads from those that come back. */
+/** Builds the messages of the protocol that this store sends, and reads those that come back. */
 import shared from "@eventstore/db-client/generated/shared_pb.js"
 import streams from "@eventstore/db-client/generated/streams_pb.js"
 import type { EventStore } from "@millrace/event-sourcing"
@@ -7,7 +7,7 @@ import type { LogPosition } from "../Position.ts"
 
 const empty = () => new shared.Empty()
 
-/** Arrays of bytes and no subclass of them: the messages take no `Buffer`. */
+/** Encodes to a plain `Uint8Array`: the messages take no `Buffer`. */
 const bytes = new TextEncoder()
 
 const identifierOf = (stream: string) => new shared.StreamIdentifier().setStreamName(bytes.encode(stream))
@@ -31,7 +31,7 @@ export const appendEvent = ({ id, type, data, metadata }: Proposed): streams.App
   return new streams.AppendReq().setProposedMessage(message)
 }
 
-/** The last event of an append, or where the stream ended instead; undefined for an answer that says neither. */
+/** The last event of an append, or where the stream ends if that is not as expected; undefined for an empty answer. */
 export const appendedOf = (response: streams.AppendResp): Appended | { readonly actual: EventStore.ExpectedRevision } | undefined => {
   const wrong = response.getWrongExpectedVersion()
   if (wrong !== undefined) return { actual: wrong.hasCurrentRevision() ? Number(wrong.getCurrentRevision()) : "noStream" }
@@ -64,7 +64,7 @@ export const readLog = (direction: Direction, from: LogPosition | undefined, cou
   return new streams.ReadReq().setOptions(options)
 }
 
-/** Events that the server looks at before it tells where it is: the least that it takes, times the multiplier. */
+/** Events that the server looks at before it sends a checkpoint: the smallest window it accepts, times the multiplier. */
 const WINDOW = 32
 const CHECKPOINT_EVERY = 32
 
@@ -92,10 +92,10 @@ interface Positioned {
   readonly getPreparePosition: () => string
 }
 
-/** Of the server's clock, in a millisecond. */
+/** Ticks of the server's clock in a millisecond. */
 const TICKS = 10_000
 
-/** What servers say that do not know it. */
+/** The position that servers send if they do not know it. */
 const UNKNOWN = 0xffff_ffff_ffff_ffffn
 
 export const positionOf = (message: Positioned): LogPosition | undefined => {
@@ -103,7 +103,7 @@ export const positionOf = (message: Positioned): LogPosition | undefined => {
   return commit === UNKNOWN ? undefined : { commit, prepare: BigInt(message.getPreparePosition()) }
 }
 
-/** What a subscription is told; undefined for messages of no concern to a store. */
+/** A message of a subscription; undefined for messages that a store does not need. */
 export const messageOf = (response: streams.ReadResp): Message | undefined => {
   const event = recordedOf(response)
   if (event !== undefined) return { _tag: "event", event }

@@ -1,4 +1,4 @@
-/** What clients ask before anything else: what the server can do, and which nodes there are. */
+/** The first questions of clients: what the server can do, and which nodes the cluster has. */
 import { createHash } from "node:crypto"
 import type { handleUnaryCall, ServiceDefinition } from "@grpc/grpc-js"
 import { uuidOf } from "./Messages.ts"

@@ -1,4 +1,4 @@
-/** What can be made to go wrong at a stand-in. Everything is looked at when a call arrives; nothing goes wrong by itself. */
+/** The faults that a test can switch on at a stand-in. They apply to calls that arrive later. */
 import type { status as Code } from "@grpc/grpc-js"
 import type { Expected, Proposed } from "./Log.ts"
 
@@ -10,12 +10,12 @@ export interface AppendCall {
 }
 
 /**
- * - `lost`: it is not written, and never answered
- * - `unanswered`: it is written, and never answered
- * - `dropBefore`, `dropAfter`: the connection breaks, before it is written or after
- * - `notReady`: the node is still starting: it says so
- * - `late`: it is written when {@link Faults.release} is called, and answered then
- * - a status: it is not written, and answered so
+ * - `lost`: the append is not written, and never answered
+ * - `unanswered`: the append is written, and never answered
+ * - `dropBefore`, `dropAfter`: the connection breaks before or after the append is written
+ * - `notReady`: the node answers that it is still starting
+ * - `late`: the append is written and answered when {@link Faults.release} is called
+ * - a refusal: the append is not written, and answered with this status
  */
 export type AppendFault = "lost" | "unanswered" | "dropBefore" | "dropAfter" | "notReady" | "late" | Refusal
 
@@ -30,7 +30,7 @@ export interface Refusal {
 export class Faults {
   /** Asked for each append. */
   append: (call: AppendCall) => AppendFault | undefined = () => undefined
-  /** Asked for each read that is no subscription. */
+  /** Asked for each read that is not a subscription. */
   read: () => CallFault | undefined = () => undefined
   /** Asked for each subscription. */
   subscribe: () => CallFault | undefined = () => undefined
@@ -56,7 +56,7 @@ export class Faults {
     this.#late.push(late)
   }
 
-  /** Lets every append that is `late` happen, in the order in which they came. */
+  /** Writes and answers every `late` append, in the order in which they came. */
   release(): void {
     for (const happen of this.#late.splice(0)) happen()
   }

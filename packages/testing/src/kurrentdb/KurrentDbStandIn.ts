@@ -1,6 +1,7 @@
 /**
- * A KurrentDB for tests: one node that speaks the published gRPC protocol over real sockets on the loopback interface, keeps its log in
- * memory or in a file, and goes wrong as it is told. It is no database: it holds everything in memory and knows no projections.
+ * A KurrentDB for tests: one node that speaks the published gRPC protocol over real sockets on the loopback interface, and fails on
+ * command. It keeps its log in memory, and in a file if one is named. It is not a database: it has no projections, no persistent
+ * subscriptions, and no limit to its memory.
  */
 import { createServer, type Server as NetServer, type Socket } from "node:net"
 import { status as Code, Server, ServerCredentials } from "@grpc/grpc-js"
@@ -15,21 +16,21 @@ import { featuresService, gossipService, streamsService } from "./Protocol.ts"
 import { read } from "./Reads.ts"
 
 export interface Options {
-  /** Any free one by default. */
+  /** A free port by default. */
   readonly port?: number
-  /** Where the log is kept, so that a node started on it later goes on where this one was killed. */
+  /** Where the log is kept. A node that is started on it later goes on where this one was killed. */
   readonly file?: string
-  /** Calls that a connection may have open. The next one waits, without a word, until one of them ends: 100 by default. */
+  /** Calls that a connection may have open: 100 by default. The next call waits without a word until one of them ends. */
   readonly openCalls?: number
-  /** PEM; with `clients`, the authority whose certificates clients must show. */
+  /** PEM. `clients` is the authority that must have signed the certificates of clients. */
   readonly tls?: { readonly certificate: string; readonly key: string; readonly clients?: string }
-  /** Passwords by user: others are refused. */
+  /** Passwords by user. Other callers are refused. */
   readonly users?: Readonly<Record<string, string>>
-  /** A follower of that node: it has the same log, and sends those who need the leader there. */
+  /** Makes this node a follower of that one: it has the same log, and redirects calls that need the leader. */
   readonly leader?: KurrentDbStandIn
-  /** Whether it says that it knows the call that all appends share. */
+  /** Whether it says that it supports BatchAppend: true by default. */
   readonly batchAppend?: boolean
-  /** What it says it is. */
+  /** The version that it reports. */
   readonly version?: string
 }
 
@@ -39,15 +40,15 @@ export interface KurrentDbStandIn extends Address {
   readonly faults: Faults
   /** How often a method was called: `Append`, `BatchAppend`, `Read`, `Subscribe`, `GetSupportedMethods`, `Gossip`, ... */
   readonly calls: (method: string) => number
-  /** Its calls that are open now. */
+  /** How many calls of a method are open now. */
   readonly open: (method: string) => number
-  /** Connections that are open now. */
+  /** How many connections are open now. */
   readonly connections: () => number
   /** Breaks every connection, and goes on serving. */
   readonly disconnect: Effect.Effect<void>
-  /** Ends every subscription: by default as a node that begins to stop, which takes appends for a while yet. */
+  /** Ends every subscription: by default as a node does that is stopping, which accepts appends for a while longer. */
   readonly endSubscriptions: (code?: Code, details?: string) => Effect.Effect<void>
-  /** The subscriptions that stand now say nothing any more, and do not end. */
+  /** The present subscriptions send nothing more, and do not end. */
   readonly muteSubscriptions: Effect.Effect<void>
   /** Where each subscription to the log began. */
   readonly subscribedFrom: ReadonlyArray<bigint>

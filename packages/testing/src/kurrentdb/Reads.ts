@@ -1,4 +1,4 @@
-/** Reading a stream or the log, to either side, and following them. */
+/** Reads of a stream or of the log, in both directions, and subscriptions to them. */
 import type { handleServerStreamingCall, ServerWritableStream } from "@grpc/grpc-js"
 import type { Recorded } from "./Log.ts"
 import { type Filter, filterOf, handlerThrew, identifierOf, nameOf, readEventOf, streamDeleted } from "./Messages.ts"
@@ -42,7 +42,7 @@ export const read =
     send(call, wanted.slice(0, Number(BigInt.asUintN(53, BigInt(options.getCount())))), linksOf(node, options))
   }
 
-/** What a link event stands for, where the reader wants it resolved: `{revision}@{stream}`. */
+/** Resolves a link event, whose data is `{revision}@{stream}`, if the reader wants that. */
 const linksOf = (node: Node, options: streams.ReadReq.Options) => (event: Recorded) => {
   if (!options.getResolveLinks() || event.type !== "$>") return readEventOf(event)
   const [revision = "", ...stream] = Buffer.from(event.data).toString().split("@")
@@ -65,7 +65,7 @@ const ofStream = (node: Node, name: string, options: streams.ReadReq.Options): A
     : events.slice(events.findIndex(({ revision }) => revision >= from)).filter(({ revision }) => revision >= from)
 }
 
-/** From a position: inclusive forwards, exclusive backwards. */
+/** Reads from a position: with the event there forwards, without it backwards. */
 const ofLog = (node: Node, options: streams.ReadReq.Options): Array<Recorded> => {
   const { log } = node
   const all = options.getAll()
@@ -94,7 +94,7 @@ const send = (call: Read, events: ReadonlyArray<Recorded>, message: (event: Reco
   pump()
 }
 
-/** A subscription: what there is, then what comes, with the events it looked at in vain told by checkpoints. */
+/** A subscription: sends the events that are there, then those that come, and checkpoints for events that the filter left out. */
 const follow = (node: Node, call: Read, options: streams.ReadReq.Options, name: string | undefined, filter: Filter | undefined): void => {
   const { log } = node
   const confirmation = new streams.ReadResp.SubscriptionConfirmation().setSubscriptionId(call.getPeer())
@@ -141,7 +141,7 @@ const follow = (node: Node, call: Read, options: streams.ReadReq.Options, name: 
   pump()
 }
 
-/** From a position, exclusive. */
+/** The events after a position. */
 const alongLog = (node: Node, options: streams.ReadReq.Options): (() => Recorded | undefined) => {
   const { log } = node
   const all = options.getAll()
