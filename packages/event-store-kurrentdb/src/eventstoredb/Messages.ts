@@ -113,7 +113,7 @@ export const messageOf = (response: streams.ReadResp): Message | undefined => {
   return position && { _tag: "checkpoint", position }
 }
 
-/** The event of an answer; undefined for other answers, and for a link whose event is gone. */
+/** The event of an answer; undefined for other answers. */
 export const recordedOf = (response: streams.ReadResp): Recorded | undefined => {
   const read = response.getEvent()
   const event = read?.getEvent()

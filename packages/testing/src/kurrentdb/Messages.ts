@@ -59,44 +59,25 @@ export interface ExpectedOptions {
 export const expectedOf = (options: ExpectedOptions, revision: () => string): Expected =>
   options.hasNoStream() ? "noStream" : options.hasAny() ? "any" : options.hasStreamExists() ? "streamExists" : BigInt(revision())
 
-/** .NET counts in 100 nanoseconds. */
+/** Ticks of .NET in a millisecond. */
 const TICKS = 10_000n
 
-interface RecordedMessage {
-  readonly setId: (id: InstanceType<typeof shared.UUID>) => unknown
-  readonly setStreamIdentifier: (name: InstanceType<typeof shared.StreamIdentifier>) => unknown
-  readonly setStreamRevision: (revision: string) => unknown
-  readonly setCommitPosition: (position: string) => unknown
-  readonly setPreparePosition: (position: string) => unknown
-  readonly getMetadataMap: () => { readonly set: (key: string, value: string) => unknown }
-  readonly setData: (data: Uint8Array) => unknown
-  readonly setCustomMetadata: (metadata: Uint8Array) => unknown
-}
-
-/** Fills the message of a recorded event, of which the protocol has two. */
-export const record = <Message extends RecordedMessage>(message: Message, event: Recorded): Message => {
-  message.setId(uuidOf(event.id))
-  message.setStreamIdentifier(identifierOf(event.stream))
-  message.setStreamRevision(event.revision.toString())
-  message.setCommitPosition(event.position.toString())
-  message.setPreparePosition(event.position.toString())
-  const map = message.getMetadataMap()
+/** An event that was read. */
+export const readEventOf = (event: Recorded): streams.ReadResp => {
+  const position = event.position.toString()
+  const recorded = new streams.ReadResp.ReadEvent.RecordedEvent()
+    .setId(uuidOf(event.id))
+    .setStreamIdentifier(identifierOf(event.stream))
+    .setStreamRevision(event.revision.toString())
+    .setCommitPosition(position)
+    .setPreparePosition(position)
+    .setData(event.data)
+    .setCustomMetadata(event.metadata)
+  const map = recorded.getMetadataMap()
   map.set("type", event.type)
   map.set("content-type", event.contentType)
   map.set("created", (BigInt(event.created) * TICKS).toString())
-  message.setData(event.data)
-  message.setCustomMetadata(event.metadata)
-  return message
-}
-
-/** An event that was read, and the link through which it was found. */
-export const readEventOf = (event: Recorded | undefined, link?: Recorded) => {
-  const read = new streams.ReadResp.ReadEvent()
-  if (event !== undefined) read.setEvent(record(new streams.ReadResp.ReadEvent.RecordedEvent(), event))
-  if (link !== undefined) read.setLink(record(new streams.ReadResp.ReadEvent.RecordedEvent(), link))
-  const position = link?.position ?? event?.position
-  if (position !== undefined) read.setCommitPosition(position.toString())
-  return new streams.ReadResp().setEvent(read)
+  return new streams.ReadResp().setEvent(new streams.ReadResp.ReadEvent().setEvent(recorded).setCommitPosition(position))
 }
 
 interface FilterOptions {

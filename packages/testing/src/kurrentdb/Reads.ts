@@ -39,19 +39,8 @@ export const read =
     }
     const events = name === undefined ? ofLog(node, options) : ofStream(node, name, options)
     const wanted = passes === undefined ? events : events.filter(passes.passes)
-    send(call, wanted.slice(0, Number(BigInt.asUintN(53, BigInt(options.getCount())))), linksOf(node, options))
+    send(call, wanted.slice(0, Number(BigInt.asUintN(53, BigInt(options.getCount())))))
   }
-
-/** Resolves a link event, whose data is `{revision}@{stream}`, if the reader wants that. */
-const linksOf = (node: Node, options: streams.ReadReq.Options) => (event: Recorded) => {
-  if (!options.getResolveLinks() || event.type !== "$>") return readEventOf(event)
-  const [revision = "", ...stream] = Buffer.from(event.data).toString().split("@")
-  const name = stream.join("@")
-  return readEventOf(
-    node.log.visible(name).find((one) => one.revision === BigInt(revision)),
-    event
-  )
-}
 
 const ofStream = (node: Node, name: string, options: streams.ReadReq.Options): Array<Recorded> => {
   const stream = options.getStream()
@@ -81,14 +70,14 @@ const ofLog = (node: Node, options: streams.ReadReq.Options): Array<Recorded> =>
   return log.all.slice(first, filtered ? undefined : first + count)
 }
 
-const send = (call: Read, events: ReadonlyArray<Recorded>, message: (event: Recorded) => streams.ReadResp): void => {
+const send = (call: Read, events: ReadonlyArray<Recorded>): void => {
   let next = 0
   const pump = () => {
     for (;;) {
       const event = events[next++]
       if (call.cancelled) return
       if (event === undefined) return void call.end()
-      if (!call.write(message(event))) return void call.once("drain", pump)
+      if (!call.write(readEventOf(event))) return void call.once("drain", pump)
     }
   }
   pump()
