@@ -1,6 +1,6 @@
 /**
- * A short life of an account, decided by the ledger itself on a store that is reached through a network that fails: for every append of
- * it, the request lost on its way or the answer, in each way in which a network loses them. Then all of it was decided exactly once.
+ * The short life of an account, decided by the real ledger on a store behind a network that fails. For each append of that life, the
+ * request or the answer is lost, in each way in which a network can lose it. Every decision must have been taken exactly once.
  */
 import assert from "node:assert/strict"
 import { Audit } from "@millrace/audit"
@@ -24,29 +24,29 @@ import { Clock, Effect, Exit, Layer, Schema, type Scope, Stream } from "effect"
 
 export type Store = EventStore.EventStore["Service"]
 
-/** One log, by two ways. */
+/** One log, reached in two ways. */
 export interface Ways {
   readonly proxy: FaultProxy.FaultProxy
   /** Through the proxy. Its deadline is {@link DEADLINE}. */
   readonly store: Store
-  /** Around it. */
+  /** Not through the proxy. */
   readonly direct: Store
 }
 
-/** Milliseconds. A store may count them in steps: what comes {@link TOO_LATE} is late for any. */
+/** Milliseconds. A store may count its deadline in steps; an answer after {@link TOO_LATE} is late for any store. */
 export const DEADLINE = 1_000
 const TOO_LATE = 2 * DEADLINE
 
 interface Loss {
   readonly faults: FaultProxy.Faults
-  /** What was carried out when the ledger is told that it got no answer; nothing where that is a race. */
+  /** Whether the append was carried out when the ledger is told that there is no answer; left out where that is a race. */
   readonly written?: boolean
 }
 
-/** Bytes: less than any append has, and than any answer to one. */
+/** Bytes: fewer than any append has, and than any answer has. */
 const [PART_OF_REQUEST, PART_OF_ANSWER] = [60, 3]
 
-/** How an append is lost: its request, before anything is carried out, or its answer, when all of it is. */
+/** How an append is lost: its request, before it is carried out, or its answer, after it was. */
 export const LOSSES: Readonly<Record<string, Loss>> = {
   "the request is reset": { faults: { up: { _tag: "reset" } }, written: false },
   "the request is cut short": { faults: { up: { _tag: "cut", after: PART_OF_REQUEST } }, written: false },
@@ -61,8 +61,8 @@ export const LOSSES: Readonly<Record<string, Loss>> = {
 }
 
 /**
- * Those of {@link life}: prices, opening, verification, grant, a call that is settled, one that is refunded, and one whose host died: its
- * hold, and what the sweep makes of it.
+ * The appends of {@link life}: prices, opening, verification, grant, two appends each of a call that is settled, of one that is refunded,
+ * and of one whose host died, whose hold the sweep refunds.
  */
 const APPENDS = 10
 
@@ -72,13 +72,13 @@ const LIFETIME = 60_000
 const account = "acc_01JA"
 const stream = `account-${account}` as const
 
-/** Refused, for its stream has no event. */
+/** An append of this event is refused, because its stream has no event. */
 const WARM: EventStore.EventData = { id: "00000000-0000-7000-9000-000000000000", type: "Warmed", data: "{}", metadata: "{}" }
 
 /** Milliseconds since 1970. */
 const CALLED = Date.parse("2026-01-30T20:00:00.000Z")
 
-/** It stands still, so that what is decided is the same each time, byte for byte. Sleep is real. */
+/** A clock that stands still, so that each run writes the same bytes. Sleep is real. */
 const standingAt = (now: number): Layer.Layer<never> =>
   Layer.effect(
     Clock.Clock,
@@ -93,7 +93,7 @@ const standingAt = (now: number): Layer.Layer<never> =>
     }))
   )
 
-/** The ledger and the prices of a host, with ids of events that are the same each time. */
+/** The ledger and the prices of a host, with the same event ids in each run. */
 const ledgerOf = (host: number, store: Store) => {
   let ids = 0
   const newId = () => `00000000-0000-7000-800${host}-${(++ids).toString(16).padStart(12, "0")}`
@@ -123,7 +123,7 @@ const calls = Effect.gen(function* () {
   yield* ledger.execute(account, settle)
   yield* ledger.execute(account, reserve("res_2"))
   yield* ledger.execute(account, release)
-  // Whoever got no answer asks again, and nothing more is decided
+  // A repeated command decides nothing more
   for (const again of [settle, release]) assert.deepEqual((yield* ledger.execute(account, again)).events, [])
   yield* ledger.execute(account, reserve("res_3"))
   return unitPrice
@@ -135,13 +135,13 @@ const patiently = <A, E, R>(look: Effect.Effect<A, E, R>, is: (found: A) => bool
     orElse: () => Effect.die(new Error("Left hanging"))
   })
 
-/** Another host, at the very instant at which what the first one left behind is due: its sweep ends it. Waits until it has. */
+/** Another host, at the instant at which the hold of the first host is due. Waits until its sweep has ended the hold. */
 const sweep = (store: Store, direct: Store) => {
   const billing = Recovery.layer([]).pipe(
     Layer.provide(Charge.Charge.layer()),
     Layer.provide(Layer.mergeAll(Replies.layer, Unanswered.layer, CircuitBreaker.layer(), Jobs.layer())),
     Layer.provide(Layer.orDie(Vault.Vault.layer)),
-    // The ledger alone meets the one fault there is
+    // Only the ledger uses the store that fails
     Layer.provide([Layer.succeed(EventStore.EventStore, direct), MemoryStateStore.layer, Layer.orDie(MasterKey.layer("5a".repeat(32)))]),
     Layer.provideMerge(ledgerOf(2, store))
   )
@@ -157,7 +157,7 @@ const sweep = (store: Store, direct: Store) => {
   )
 }
 
-/** What happens to the account from beginning to end, on a store that may fail. */
+/** The whole life of the account, on a store that may fail. */
 const life = (store: Store, direct: Store) =>
   Effect.gen(function* () {
     const price = yield* Effect.provide(calls, Layer.fresh(Layer.provide(ledgerOf(1, store), standingAt(CALLED))))
@@ -165,18 +165,18 @@ const life = (store: Store, direct: Store) =>
     return price
   })
 
-/** A log, without its positions, which are the store's. */
+/** The log without its positions, which differ between stores. */
 const logOf = (store: Store) =>
   Effect.map(Stream.runCollect(store.readAll(EventStore.start)), (events) => events.map(({ position: _, ...event }) => event))
 
-/** How the log looks where nothing fails. */
+/** The log of a life in which nothing fails. */
 const untroubled = Effect.gen(function* () {
   const store = yield* MemoryEventStore.make
   yield* life(store, store)
   return yield* logOf(store)
 })
 
-/** The store, which loses one append, as it is sent for the first time: `told` is what the ledger heard of it, then and at last. */
+/** The store, which loses one append when it is first sent. `told` is what the ledger was told of it, first and last. */
 const losing = ({ direct, proxy, store }: Ways, nth: number, { faults, written }: Loss) => {
   const batches: Array<string> = []
   const told: { written?: boolean; first?: string; last?: string } = {}
@@ -207,7 +207,7 @@ const tagOf = (exit: Exit.Exit<unknown, { readonly _tag: string }>): string =>
 const Hold = Schema.fromJsonString(Schema.Struct({ reservationId: Schema.String, expiresAt: Schema.String }))
 const Ending = Schema.fromJsonString(Schema.Struct({ reservationId: Schema.String }))
 
-/** Reservations by how each ended: every one once, and no later than its hold may stand. */
+/** How each reservation ended. Fails unless each ended once, and before its hold expired. */
 const endingsOf = (log: ReadonlyArray<Omit<EventStore.RecordedEvent, "position">>) => {
   const open = new Map<string, string>()
   const endings: Array<string> = []
@@ -228,13 +228,13 @@ const endingsOf = (log: ReadonlyArray<Omit<EventStore.RecordedEvent, "position">
   return endings
 }
 
-/** The whole life on a new log, with one append lost: all of it was decided once, and nothing is wrong with the log. */
+/** Runs the life on a new log with one append lost, and checks that everything was decided once and that the log is sound. */
 export const survive = (open: Effect.Effect<Ways, unknown, Scope.Scope>, nth: number, loss: Loss) =>
   Effect.gen(function* () {
     const ways = yield* open
     const { lossy, batches, told } = losing(ways, nth, loss)
     const expected = yield* untroubled
-    // A connection that stands: so that what is lost is the append
+    // Connects first, so that the fault meets the append and not the connection
     yield* Effect.exit(ways.store.append("warm-1", 5, [WARM]))
     const price = yield* life(lossy, ways.direct)
 
@@ -253,7 +253,7 @@ export const survive = (open: Effect.Effect<Ways, unknown, Scope.Scope>, nth: nu
     assert.deepEqual({ ok, problems }, { ok: true, problems: [] })
   })
 
-/** Each append of {@link life} lost so, all of those lives at once. */
+/** Runs a life for each append of {@link life}, with that append lost: all lives at once. */
 export const surviveAll = (open: Effect.Effect<Ways, unknown, Scope.Scope>, loss: Loss): Promise<void> => {
   const every = Array.from({ length: APPENDS }, (_, nth) =>
     Effect.mapError(Effect.scoped(survive(open, nth, loss)), (error) => new Error(`append ${nth}`, { cause: error }))

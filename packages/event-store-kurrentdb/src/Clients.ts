@@ -1,124 +1,146 @@
 /**
- * The client in use, and its successor: whenever a call gets no answer, later ones go by a fresh client, for the old one may be in a
- * state that it never leaves. The old one is closed when the last of its calls has ended.
+ * The client in use. After a call without an answer, later calls use a fresh client, because some states of a client are never left. The
+ * old client is closed when its last call has ended.
  *
- * A connection takes a hundred open calls; the next one waits for ever, without a word. So calls wait here, and not for ever.
+ * A connection takes 100 open calls, and the server leaves the next one waiting without a word. So calls queue here, with a deadline.
  */
-import { Clock, Effect, Option, type Scope, Semaphore } from "effect"
+import { Clock, Effect, type Scope, Semaphore } from "effect"
 import { type Driver, Fault } from "./Driver.ts"
 
 export interface Clients {
-  /** A call that ends by itself. When it does not within the deadline, it is in doubt. */
+  /** Makes a call that ends by itself. One that does not end within the deadline fails with `noAnswer`. */
   readonly call: <A>(body: (driver: Driver) => Effect.Effect<A, Fault>) => Effect.Effect<A, Fault>
-  /** A call that lasts: a subscription. The feed of those who follow the log has a place that nobody else can take. */
-  readonly hold: <A>(who: "feed" | "consumer", body: (driver: Driver) => Effect.Effect<A, Fault>) => Effect.Effect<A, Fault>
+  /** Makes a call that lasts: the subscription. It does not queue with the others. */
+  readonly hold: <A>(body: (driver: Driver) => Effect.Effect<A, Fault>) => Effect.Effect<A, Fault>
   /** Milliseconds that a call may take. */
   readonly deadline: number
-  /** How often a fresh client took over. */
+  /** How often a fresh client replaced another. */
   readonly renewals: () => number
 }
 
-/** Together below the hundred, for a call that was given up may count on the server for a moment yet. */
+/** Well below 100: a call that was given up here may count on the server for a moment longer. */
 const CALLS = 64
-const CONSUMERS = 24
 
-/** A node that is gone refuses a fresh client as it did the old one: at most one in so many milliseconds. */
+/** Milliseconds between two replacements: a node that is gone refuses the fresh client, too. */
 const RENEW_EVERY = 50
 
-interface Lease {
-  readonly driver: Driver
-  uses: number
-  isRetired: boolean
-}
-
+/** Closes the clients with the scope, once every call was answered or its deadline has passed. */
 export const make = (connect: () => Driver, deadline: number): Effect.Effect<Clients, never, Scope.Scope> =>
   Effect.gen(function* () {
     const clock = yield* Clock.Clock
-    const calls = yield* Semaphore.make(CALLS)
-    const places = { feed: yield* Semaphore.make(1), consumer: yield* Semaphore.make(CONSUMERS) }
-    const waiting = new Set<() => void>()
-    const leases = new Set<Lease>()
-    const lease = (): Lease => {
-      const made: Lease = { driver: connect(), uses: 0, isRetired: false }
-      leases.add(made)
-      return made
-    }
-    let current = lease()
-    let renewedAt = 0
-    let renewals = 0
-    let isClosed = false
+    const turns = yield* Semaphore.make(CALLS)
+    const leases = new Leases(connect, () => clock.currentTimeMillisUnsafe())
 
-    const close = (old: Lease) => {
-      if (leases.delete(old)) old.driver.close()
-    }
-
-    const renew = (old: Lease) => {
-      const now = clock.currentTimeMillisUnsafe()
-      if (isClosed || current !== old || now - renewedAt < RENEW_EVERY) return
-      renewedAt = now
-      renewals++
-      current = lease()
-      old.isRetired = true
-      if (old.uses === 0) close(old)
-    }
-
-    const release = (used: Lease) => {
-      used.uses--
-      if (used.isRetired && used.uses === 0) close(used)
-      if ([...leases].every(({ uses }) => uses === 0)) for (const go of [...waiting]) go()
-    }
-
-    const using = <A>(body: (driver: Driver) => Effect.Effect<A, Fault>): Effect.Effect<A, Fault> =>
-      Effect.acquireUseRelease(
-        Effect.suspend(() => {
-          if (isClosed) return Effect.fail(new Fault({ kind: "unreachable", message: "closed" }))
-          current.uses++
-          return Effect.succeed(current)
-        }),
-        (taken) =>
-          Effect.tapError(body(taken.driver), ({ kind }) =>
-            Effect.sync(() => {
-              if (kind === "noAnswer" || kind === "unreachable") renew(taken)
-            })
-          ),
-        (taken) => Effect.sync(() => release(taken))
-      )
-
-    // Interruptible wherever it is called: or else nobody could stop waiting for an answer that does not come
+    // Interruptible even where the caller is not: otherwise an answer that does not come could not be given up
     const within = <A>(effect: Effect.Effect<A, Fault>, late: Fault) =>
       Effect.timeoutOrElse(Effect.interruptible(effect), { duration: deadline, orElse: () => Effect.fail(late) })
-
     const noAnswer = new Fault({ kind: "noAnswer", message: `No answer within ${deadline} ms` })
     const noTurn = new Fault({ kind: "unreachable", message: `${CALLS} calls are open, and none ended within ${deadline} ms` })
-    const noRoom = new Fault({ kind: "unreachable", message: `${CONSUMERS} subscriptions are open: another store can open more` })
-
-    const call: Clients["call"] = (body) =>
-      Effect.acquireUseRelease(
-        within(calls.take(1), noTurn),
-        () => using((driver) => within(body(driver), noAnswer)),
-        () => calls.release(1)
-      )
-
-    const hold: Clients["hold"] = (who, body) =>
-      Effect.flatMap(
-        places[who].withPermitsIfAvailable(1)(using(body)),
-        Option.match({ onNone: () => Effect.fail(noRoom), onSome: Effect.succeed })
-      )
-
-    const idle: Effect.Effect<void> = Effect.callback((resume) => {
-      if ([...leases].every(({ uses }) => uses === 0)) return resume(Effect.void)
-      const go = () => resume(Effect.void)
-      waiting.add(go)
-      return Effect.sync(() => waiting.delete(go))
-    })
 
     yield* Effect.addFinalizer(() =>
       Effect.gen(function* () {
-        isClosed = true
-        // What was sent is answered first
-        yield* Effect.timeoutOption(Effect.interruptible(idle), deadline)
-        for (const one of [...leases]) close(one)
+        leases.refuse()
+        yield* Effect.timeoutOption(Effect.interruptible(leases.idle), deadline)
+        leases.close()
       })
     )
-    return { call, hold, deadline, renewals: () => renewals }
+    return {
+      call: (body) =>
+        Effect.acquireUseRelease(
+          within(turns.take(1), noTurn),
+          () => leases.using((driver) => within(body(driver), noAnswer)),
+          () => turns.release(1)
+        ),
+      hold: (body) => leases.using(body),
+      deadline,
+      renewals: () => leases.renewals
+    }
   })
+
+interface Lease {
+  readonly driver: Driver
+  /** Calls that are open. */
+  uses: number
+}
+
+/** The client in use, and those before it whose calls have not ended. */
+class Leases {
+  readonly #connect: () => Driver
+  readonly #now: () => number
+  readonly #open = new Set<Lease>()
+  readonly #waiting = new Set<() => void>()
+  #current: Lease
+  #renewedAt = 0
+  #isClosed = false
+  renewals = 0
+
+  constructor(connect: () => Driver, now: () => number) {
+    this.#connect = connect
+    this.#now = now
+    this.#current = this.#lease()
+  }
+
+  using<A>(body: (driver: Driver) => Effect.Effect<A, Fault>): Effect.Effect<A, Fault> {
+    return Effect.acquireUseRelease(
+      Effect.suspend(() => {
+        if (this.#isClosed) return Effect.fail(new Fault({ kind: "unreachable", message: "closed" }))
+        this.#current.uses++
+        return Effect.succeed(this.#current)
+      }),
+      (taken) =>
+        Effect.tapError(body(taken.driver), ({ kind }) =>
+          Effect.sync(() => {
+            if (kind === "noAnswer" || kind === "unreachable") this.#renew(taken)
+          })
+        ),
+      (taken) => Effect.sync(() => this.#release(taken))
+    )
+  }
+
+  /** Fails every later call. */
+  refuse(): void {
+    this.#isClosed = true
+  }
+
+  /** Ends when no call is open. */
+  readonly idle: Effect.Effect<void> = Effect.callback((resume) => {
+    if (this.#isIdle()) return resume(Effect.void)
+    const go = () => resume(Effect.void)
+    this.#waiting.add(go)
+    return Effect.sync(() => this.#waiting.delete(go))
+  })
+
+  /** Breaks off the calls that are still open. */
+  close(): void {
+    for (const lease of [...this.#open]) this.#close(lease)
+  }
+
+  #lease(): Lease {
+    const lease: Lease = { driver: this.#connect(), uses: 0 }
+    this.#open.add(lease)
+    return lease
+  }
+
+  #renew(old: Lease): void {
+    const now = this.#now()
+    if (this.#isClosed || this.#current !== old || now - this.#renewedAt < RENEW_EVERY) return
+    this.#renewedAt = now
+    this.renewals++
+    this.#current = this.#lease()
+    if (old.uses === 0) this.#close(old)
+  }
+
+  #release(used: Lease): void {
+    used.uses--
+    if (used !== this.#current && used.uses === 0) this.#close(used)
+    if (this.#waiting.size > 0 && this.#isIdle()) for (const go of [...this.#waiting]) go()
+  }
+
+  #isIdle(): boolean {
+    return [...this.#open].every(({ uses }) => uses === 0)
+  }
+
+  #close(lease: Lease): void {
+    if (this.#open.delete(lease)) lease.driver.close()
+  }
+}

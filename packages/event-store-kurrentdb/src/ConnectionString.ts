@@ -1,6 +1,6 @@
 /**
- * Where the nodes are and how to speak to them, in one line, by either name of the database:
- * `kurrentdb://`, `kurrentdb+discover://`, `esdb://`, `esdb+discover://`.
+ * Connection strings: the addresses of the nodes and the options of the connection, by either name of the database
+ * (`kurrentdb://`, `kurrentdb+discover://`, `esdb://`, `esdb+discover://`).
  */
 import { readFileSync } from "node:fs"
 import { Effect, Schema } from "effect"
@@ -11,35 +11,35 @@ export interface Address {
 }
 
 export interface Connection {
-  /** One node; or, with several, seeds that are asked which nodes there are. */
+  /** One node, or several seeds, which are asked which node leads. */
   readonly hosts: readonly [Address, ...Array<Address>]
-  /** The one host is a name whose addresses are the seeds. */
+  /** Whether the one host is a name whose addresses are the seeds. */
   readonly discover: boolean
   readonly user: { readonly username: string; readonly password: string } | undefined
   readonly tls: Tls | undefined
-  /** Milliseconds between two pings of an idle connection, and for the answer to one. */
+  /** Milliseconds between two pings of an idle connection, and until a ping counts as unanswered. */
   readonly keepAliveInterval: number
   readonly keepAliveTimeout: number
   /** Seconds that a seed has to answer; attempts at all seeds; milliseconds between two attempts. */
   readonly gossipTimeout: number
   readonly maxDiscoverAttempts: number
   readonly discoveryInterval: number
-  /** How the node's statistics name this client. */
+  /** The name of this client in the statistics of the node. */
   readonly connectionName: string | undefined
-  /** What a call may take, in milliseconds, unless the store is told otherwise. */
+  /** Milliseconds that a call may take, unless the options of the store say otherwise. */
   readonly defaultDeadline: number | undefined
 }
 
 export interface Tls {
-  /** PEM: of the authority, where it is not one of the system's. */
+  /** PEM of the certificate authority, if it is not one of the system's. */
   readonly authority: Buffer | undefined
-  /** PEM: who the client is, where it shows a certificate. */
+  /** PEM of the client's certificate and key, if it has one. */
   readonly client: { readonly certificate: Buffer; readonly key: Buffer } | undefined
   /** Whether the node's certificate has to be valid. */
   readonly verify: boolean
 }
 
-/** What is wrong with it. The line itself is not repeated: it may hold a password. */
+/** What is wrong with a connection string. The string itself is not repeated, because it may hold a password. */
 export class InvalidConnectionString extends Schema.TaggedError<InvalidConnectionString>()("InvalidConnectionString", {
   reason: Schema.String
 }) {}
@@ -72,7 +72,7 @@ type Option = (typeof OPTIONS)[number]
 const optionOf = (name: string): Option =>
   OPTIONS.find((option) => option.toLowerCase() === name.toLowerCase()) ?? invalid(`It has no option ${JSON.stringify(name)}`)
 
-/** Reads the files that it names, too. */
+/** Parses a connection string, and reads the files that it names. */
 export const parse = (text: string): Effect.Effect<Connection, InvalidConnectionString> =>
   Effect.suspend(() => {
     try {
@@ -140,7 +140,7 @@ const flag = (options: Options, name: Option, byDefault: boolean): boolean => {
   return value === "true" ? true : value === "false" ? false : invalid(`${name} is true or false`)
 }
 
-/** -1 turns off what is measured in it. */
+/** A whole number, or -1 to turn the option off. */
 const whole = (options: Options, name: Option, byDefault: number): number => {
   const value = options.get(name)
   if (value === undefined) return byDefault

@@ -1,6 +1,6 @@
 /**
- * What the store asks of a client library: one connection to a node, whose every failure says whether something may have been done.
- * The folder `eventstoredb` holds the one there is; another library would stand beside it.
+ * What the store needs of a client library: the calls to a node. Each failure says whether the call may have been carried out.
+ * The folder `eventstoredb` implements it; another library would get a folder beside that.
  */
 import type { EventStore } from "@millrace/event-sourcing"
 import { Data, type Effect } from "effect"
@@ -18,9 +18,9 @@ export interface Recorded {
   readonly id: string
   readonly stream: string
   readonly revision: EventStore.Revision
-  /** Servers before 22.6 do not tell it when a stream is read. */
+  /** Undefined when a stream is read from a server older than 22.6. */
   readonly position: LogPosition | undefined
-  /** When the server wrote it, by its own clock: milliseconds since 1970. */
+  /** When the server wrote the event, by its own clock: milliseconds since 1970. */
   readonly created: number
   readonly type: string
   readonly contentType: string
@@ -30,57 +30,33 @@ export interface Recorded {
 
 export interface Appended {
   readonly revision: EventStore.Revision
-  /** Not told when the events, appended before, were truncated since. */
+  /** Undefined if the events were appended before and have been truncated since. */
   readonly position: LogPosition | undefined
 }
 
-/** What the server tells apart: a regular expression, or the beginnings of names. */
-export type Filter =
-  | { readonly by: "stream" | "type"; readonly regex: string }
-  | { readonly by: "stream" | "type"; readonly prefixes: ReadonlyArray<string> }
+/** The events that the server sends: by their type, or by the beginning of the name of their stream. */
+export type Filter = { readonly by: "type"; readonly regex: string } | { readonly by: "stream"; readonly prefixes: ReadonlyArray<string> }
 
 export type Direction = "forwards" | "backwards"
 
 export type Message =
   | { readonly _tag: "confirmed" }
   | { readonly _tag: "event"; readonly event: Recorded }
-  /** Up to here the log was looked through. */
+  /** The server has looked through the log up to here. */
   | { readonly _tag: "checkpoint"; readonly position: LogPosition }
 
-export interface GroupSettings {
-  readonly start: LogPosition | "start" | "end"
-  readonly filter: Filter
-  /** After so many the server parks the event. */
-  readonly maxRetries: number
-  /** What is not settled after so many milliseconds goes to another consumer. */
-  readonly messageTimeout: number
-}
-
-export interface GroupInfo {
-  readonly parked: number
-  readonly inFlight: number
-}
-
-export interface Delivery {
-  readonly _tag: "delivery"
-  readonly event: Recorded
-  /** How often it was delivered before. */
-  readonly retries: number
-  readonly settle: (how: "ack" | "retry" | "park", reason?: string) => void
-}
-
 /**
- * - `wrongRevision`, `tooLarge`, `refused`, `groupExists`, `groupMissing`: the server's word; nothing was done
- * - `notLeader`: another node has to be asked, and the driver knows which; nothing was done
- * - `unreachable`: it was not sent, or the node is not ready; nothing was done
- * - `noAnswer`: it may have been done
+ * - `wrongRevision`, `tooLarge`, `refused`: the server refused; nothing was done
+ * - `notLeader`: another node leads, and the driver knows which; nothing was done
+ * - `unreachable`: the call was not sent, or the node is not ready; nothing was done
+ * - `noAnswer`: the call may have been carried out
  */
-export type Kind = "wrongRevision" | "tooLarge" | "refused" | "groupExists" | "groupMissing" | "notLeader" | "unreachable" | "noAnswer"
+export type Kind = "wrongRevision" | "tooLarge" | "refused" | "notLeader" | "unreachable" | "noAnswer"
 
 export class Fault extends Data.TaggedError("Fault")<{
   readonly kind: Kind
   readonly message: string
-  /** Where the stream ends, with `wrongRevision`. */
+  /** For `wrongRevision`: where the stream ends. */
   readonly actual?: EventStore.ExpectedRevision
 }> {}
 
@@ -90,26 +66,16 @@ export interface Driver {
     expected: EventStore.ExpectedRevision,
     events: ReadonlyArray<Proposed>
   ) => Effect.Effect<Appended, Fault>
-  /** At most `count` events; none of a stream that does not exist. Includes `from`. */
+  /** Reads at most `count` events, beginning with `from`; none of a stream that does not exist. */
   readonly readStream: (
     stream: string,
     direction: Direction,
     from: EventStore.Revision | undefined,
-    count: number,
-    resolveLinks?: boolean
+    count: number
   ) => Effect.Effect<ReadonlyArray<Recorded>, Fault>
-  /** At most `count` events. A position is included forwards and excluded backwards. */
+  /** Reads at most `count` events. Forwards it begins with the event at `from`, backwards with the one before. */
   readonly readLog: (direction: Direction, from: LogPosition | undefined, count: number) => Effect.Effect<ReadonlyArray<Recorded>, Fault>
-  /** Everything after a position, for ever: only a fault or an interruption ends it. */
+  /** Follows the log after a position. Only a fault or an interruption ends it. */
   readonly follow: (after: LogPosition | undefined, filter: Filter, take: (message: Message) => void) => Effect.Effect<never, Fault>
-  readonly createGroup: (group: string, settings: GroupSettings) => Effect.Effect<void, Fault>
-  readonly groupInfo: (group: string) => Effect.Effect<GroupInfo, Fault>
-  readonly replayParked: (group: string) => Effect.Effect<void, Fault>
-  /** One of the consumers of a group, with at most so many deliveries at a time: only a fault or an interruption ends it. */
-  readonly consume: (
-    group: string,
-    atOnce: number,
-    take: (message: Delivery | { readonly _tag: "confirmed" }) => void
-  ) => Effect.Effect<never, Fault>
   readonly close: () => void
 }

@@ -1,4 +1,4 @@
-/** One cluster, or one node, as a host uses it: the clients, the log, and the one subscription that feeds all who follow. */
+/** One cluster or node, as a host uses it: the clients, the log, and the one subscription that all followers share. */
 import { EventStore } from "@millrace/event-sourcing"
 import { Context, Effect, Layer, type Scope } from "effect"
 import * as Clients from "./Clients.ts"
@@ -12,11 +12,11 @@ import { filterOf } from "./Selecting.ts"
 export interface KurrentDbOptions {
   /** `kurrentdb://` or `esdb://`, with `+discover` for a name whose addresses are the nodes. */
   readonly connection: string
-  /** What a call may take before it counts as unanswered, in milliseconds: 10 seconds, or the `defaultDeadline` of the connection. */
+  /** Milliseconds until a call counts as unanswered: the `defaultDeadline` of the connection by default, else 10 seconds. */
   readonly deadline?: number
-  /** All categories that the log has, where other programs keep streams on the same nodes: the server leaves out theirs. */
+  /** All categories of the log. Needed if other programs keep streams on the same nodes: the server then leaves theirs out. */
   readonly categories?: ReadonlyArray<string>
-  /** How often the subscription is compared with the end of the log, in milliseconds: 5 seconds. */
+  /** Milliseconds between two comparisons of the subscription with the end of the log: 5 seconds. */
   readonly look?: number
 }
 
@@ -24,7 +24,7 @@ const DEADLINE = 10_000
 const LOOK = 5_000
 
 export interface Status extends Feed.Status {
-  /** How often the client was replaced, because a call had no answer. */
+  /** How often the client was replaced because a call had no answer. */
   readonly renewals: number
 }
 
@@ -34,12 +34,12 @@ export class KurrentDb extends Context.Service<
     readonly clients: Clients.Clients
     readonly log: KurrentLog.KurrentLog
     readonly feed: Feed.Feed
-    /** How far behind whoever follows the log is, and why: for `/ready`. */
+    /** How far behind the followers of the log are, and why: for `/ready`. */
     readonly status: Effect.Effect<Status>
   }
 >()("@millrace/event-store-kurrentdb/KurrentDb") {}
 
-/** Opens no connection before the first call: a node that is away is met then. */
+/** Opens no connection before the first call, so a node that cannot be reached shows only then. */
 export const make = (
   options: KurrentDbOptions
 ): Effect.Effect<KurrentDb["Service"], ConnectionString.InvalidConnectionString, Scope.Scope> =>
@@ -49,7 +49,7 @@ export const make = (
     const clients = yield* Clients.make(() => Driver.connect(connection, deadline), deadline)
     const { categories, look = LOOK } = options
     const log = KurrentLog.make(clients, categories)
-    const feed = yield* Feed.make(clients, log, filterOf(categories === undefined ? {} : { categories }), look)
+    const feed = yield* Feed.make(clients, log, filterOf(categories), look)
     const status = Effect.map(feed.status, (fed) => ({ ...fed, renewals: clients.renewals() }))
     return KurrentDb.of({ clients, log, feed, status })
   })
@@ -57,5 +57,5 @@ export const make = (
 export const layer = (options: KurrentDbOptions): Layer.Layer<KurrentDb, ConnectionString.InvalidConnectionString> =>
   Layer.effect(KurrentDb, make(options))
 
-/** A failure of something that writes nothing, or that wrote nothing. */
+/** The failure of a call that reads, or that is certain to have written nothing. */
 export const unavailable = (fault: Fault): EventStore.StoreUnavailable => new EventStore.StoreUnavailable({ reason: fault.message })

@@ -1,6 +1,6 @@
 /**
- * The log as this store reads it: page after page, each a call of its own that ends, decoded strictly, without what is not ours: the
- * server's events, snapshots, and what other programs keep on the same nodes in no form of ours.
+ * Reading the log in pages, each by a call of its own. Events are decoded strictly. Left out are the server's own events, snapshots, and
+ * events of other programs that do not have the form of ours.
  */
 import { EventStore, StreamName } from "@millrace/event-sourcing"
 import { Effect } from "effect"
@@ -9,15 +9,15 @@ import { Fault, type Recorded } from "./Driver.ts"
 import { type LogPosition, placeOf, textOf } from "./Position.ts"
 import { isSystem } from "./Selecting.ts"
 
-/** Events read by one call, and by the first of several: who reads on reads more at a time. */
+/** Events in a page, and in the first page of a reader: many readers need only a few events. */
 export const PAGE = 512
 export const FIRST_PAGE = 64
-/** Looking for the end, the first look is at so many. */
+/** Events in the first page when looking for the end of the log. */
 const LAST_FEW = 8
 
 export interface Page {
   readonly events: ReadonlyArray<EventStore.RecordedEvent>
-  /** Up to where it looked, to go on from there; undefined when that is the end. */
+  /** Where to go on reading; undefined at the end of the log. */
   readonly next: EventStore.Position | undefined
 }
 
@@ -29,7 +29,7 @@ export interface KurrentLog {
     from: EventStore.Revision | undefined,
     count: number
   ) => Effect.Effect<ReadonlyArray<EventStore.RecordedEvent>, Fault>
-  /** After a position. The page may be empty, and not the last. */
+  /** The next page after a position. It may be empty without being the last. */
   readonly pageAfter: (after: EventStore.Position, count: number) => Effect.Effect<Page, Fault>
   /** The next events after a position; none when there are none. */
   readonly after: (after: EventStore.Position) => Effect.Effect<ReadonlyArray<EventStore.RecordedEvent>, Fault>
@@ -39,7 +39,7 @@ export interface KurrentLog {
 
 const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 
-/** Throws a {@link Fault} for what is no text. */
+/** Throws a {@link Fault} for data that is not UTF-8. */
 export const decode = (recorded: Recorded): EventStore.RecordedEvent => {
   const { id, type, revision, position } = recorded
   const stream = recorded.stream
@@ -67,7 +67,7 @@ const decoded = (all: ReadonlyArray<Recorded>): Effect.Effect<ReadonlyArray<Even
     }
   })
 
-/** `categories`: all that ours are, where other programs' streams are on the same nodes. */
+/** `categories`: all categories of the log, if other programs keep streams on the same nodes. */
 export const make = (clients: Clients, categories?: ReadonlyArray<string>): KurrentLog => {
   const known = categories && new Set(categories)
   const isOurs = ({ type, contentType, stream }: Recorded): boolean =>
@@ -87,7 +87,7 @@ export const make = (clients: Clients, categories?: ReadonlyArray<string>): Kurr
       clients.call((driver) => driver.readLog("forwards", placeOf(after), count)),
       (all) => {
         const last = all.length < count ? undefined : all.at(-1)?.position
-        // A forward read includes where it begins
+        // A forward read begins with the event at its position
         const ours = all.filter((one) => one.position !== undefined && textOf(one.position) > after && isOurs(one))
         return Effect.map(decoded(ours), (events) => ({ events, next: last && textOf(last) }))
       }
@@ -98,7 +98,7 @@ export const make = (clients: Clients, categories?: ReadonlyArray<string>): Kurr
       events.length > 0 || next === undefined ? Effect.succeed(events) : nextAfter(next)
     )
 
-  // No further back than the newest that was seen: what other programs append may be much more than ours
+  // Looks back no further than the newest event that was seen: other programs may append much more than we do
   let newest: EventStore.Position = EventStore.start
   const lookBack = (from: LogPosition | undefined, count: number): Effect.Effect<EventStore.Position, Fault> =>
     Effect.flatMap(

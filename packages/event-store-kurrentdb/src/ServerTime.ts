@@ -1,6 +1,6 @@
 /**
- * The time of the server: it dates each event as it writes it, and tells nothing of its clock otherwise. So one is written for that
- * alone, to a stream of which the server keeps the newest few (`$maxCount`), and read again. They are no part of the log.
+ * The time of the server. A server tells it only by dating the events that it writes. So an event is written for this purpose and read
+ * again, in a stream of which the server keeps the newest events (`$maxCount`). These events are not part of the log.
  */
 import type { EventIds, EventStore } from "@millrace/event-sourcing"
 import { Clock, Effect } from "effect"
@@ -10,15 +10,15 @@ import { CLOCK } from "./Selecting.ts"
 
 const STREAM = "clock-server"
 
-/** As many hosts may ask at once, and each find its own. */
+/** Events that are kept: so many hosts may ask at once, and each finds its own event. */
 const KEPT = 100
-/** Each time another host is faster, it is tried again. */
+/** Attempts to append while other hosts are faster. */
 const ATTEMPTS = 20
 
 export interface ServerTime {
-  /** Has an event dated: answers its place. */
+  /** Has the server date an event; answers the revision of the event. */
   readonly ask: Effect.Effect<EventStore.Revision, Fault>
-  /** What it was dated, in milliseconds since 1970. */
+  /** The date of that event, in milliseconds since 1970. */
   readonly timeOf: (asked: EventStore.Revision) => Effect.Effect<number, Fault>
 }
 
@@ -33,7 +33,7 @@ export const make = (clients: Clients, newId: EventIds): ServerTime => {
 
   const isOvertaken = ({ kind }: Fault) => kind === "wrongRevision"
 
-  /** An answer that was lost leaves a place that is taken: it goes on from where the stream ends. */
+  /** If an answer was lost, the expected revision is taken: the next attempt goes on from the end of the stream. */
   const ask = Effect.suspend(() => append(STREAM, last, CLOCK, "{}")).pipe(
     Effect.tapError((fault) =>
       Effect.sync(() => {
@@ -48,7 +48,7 @@ export const make = (clients: Clients, newId: EventIds): ServerTime => {
   )
 
   const bound = append(`$$${STREAM}`, "noStream", "$metadata", `{"$maxCount":${KEPT}}`).pipe(
-    // Somebody said so before
+    // It was set before
     Effect.catchIf(isOvertaken, () => Effect.void)
   )
 

@@ -1,4 +1,4 @@
-/** Snapshots: a stream for each name, of which the server keeps the newest event (`$maxCount` 1). They are no part of the log. */
+/** Snapshots: a stream for each name, of which the server keeps the newest event (`$maxCount` 1). They are not part of the log. */
 import type { EventIds, EventStore, StreamName } from "@millrace/event-sourcing"
 import { Clock, Effect, Option, Schema, Semaphore } from "effect"
 import type { Clients } from "./Clients.ts"
@@ -11,9 +11,9 @@ export interface Snapshots {
   readonly save: (name: StreamName.StreamName, snapshot: EventStore.StoredSnapshot) => Effect.Effect<void, Fault>
 }
 
-/** Other hosts may save it, too: each time one is faster, another look is taken. */
+/** Attempts to save while other hosts save the same snapshot. */
 const ATTEMPTS = 20
-/** Within one host, saves of a name queue. */
+/** Within one host, saves of the same name queue. */
 const QUEUES = 16
 
 const Metadata = Schema.fromJsonString(Schema.Struct({ revision: Schema.Int }))
@@ -48,7 +48,7 @@ export const make = (clients: Clients, newId: EventIds): Snapshots => {
       yield* clients
         .call((driver) => driver.append(`$$${name}`, "noStream", [metadata]))
         .pipe(
-          // Somebody said so before
+          // It was set before
           Effect.catchIf(
             ({ kind }) => kind === "wrongRevision",
             () => Effect.void

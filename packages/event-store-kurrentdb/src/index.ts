@@ -1,4 +1,3 @@
-export * as CompetingReaction from "./CompetingReaction.ts"
 export { InvalidConnectionString } from "./ConnectionString.ts"
 export * as KurrentDb from "./KurrentDb.ts"
 export * as KurrentDbEventStore from "./KurrentDbEventStore.ts"

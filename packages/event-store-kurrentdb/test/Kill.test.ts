@@ -3,19 +3,14 @@
  * lost, nothing is there twice, what was in doubt is settled, and whoever follows at either host sees each event once. What the client
  * library would reject with nobody listening fails this test: vitest reports it.
  */
-import { type ChildProcess, spawn } from "node:child_process"
-import { once } from "node:events"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { createInterface } from "node:readline"
-import { fileURLToPath } from "node:url"
 import { EventStore, Following } from "@millrace/event-sourcing"
 import { Effect, Fiber, type Result, Stream } from "effect"
 import { expect, it, vi } from "vitest"
+import { kill, type Running, start } from "./NodeProcesses.ts"
 import { failsafe, freshEvents, freshStream, ids, openOn, readIds, type Store } from "./Store.ts"
-
-const script = fileURLToPath(new URL("NodeProcess.ts", import.meta.url))
 
 const SNAPSHOT = "factsSnapshot.v1-1"
 const CYCLES = 3
@@ -23,30 +18,6 @@ const HOSTS = 2
 /** At each host. */
 const WRITERS = 8
 const APPENDS_A_CYCLE = 150
-
-interface Running {
-  readonly process: ChildProcess
-  readonly port: number
-}
-
-const start = (file: string, port: number): Effect.Effect<Running> =>
-  failsafe(
-    Effect.promise(async () => {
-      const child = spawn(process.execPath, ["--conditions=@millrace/source", script, file, `${port}`], {
-        stdio: ["ignore", "pipe", "inherit"]
-      })
-      const [line] = await once(createInterface(child.stdout), "line")
-      return { process: child, port: Number(line) }
-    })
-  )
-
-const kill = ({ process }: Running): Effect.Effect<void> =>
-  Effect.promise(async () => {
-    if (process.exitCode !== null || process.signalCode !== null) return
-    const exited = once(process, "exit")
-    process.kill("SIGKILL")
-    await exited
-  })
 
 vi.setConfig({ testTimeout: 120_000 })
 
@@ -57,7 +28,7 @@ it("kill -9 under load: two hosts, 16 writers, batches in doubt, a snapshot, and
       (made) => Effect.sync(() => rmSync(made, { recursive: true }))
     )
     const file = join(folder, "log.jsonl")
-    let node: Running = yield* start(file, 0)
+    let node: Running = yield* start(file)
     yield* Effect.addFinalizer(() => Effect.suspend(() => kill(node)))
     const { port } = node
     const host = Effect.map(openOn(`kurrentdb://127.0.0.1:${port}?tls=false`, { deadline: 1_000 }), ({ store }) => store)

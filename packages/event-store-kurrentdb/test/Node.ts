@@ -12,6 +12,13 @@ if (given === undefined)
     "\n!! KurrentDB: NO REAL NODE WAS SEEN. These tests ran against the stand-in only; set KURRENTDB_URL to run them on a node.\n"
   )
 
+/** A stand-in that does what a real node may do, and a test may not assume it does not. */
+const contrary = Effect.map(KurrentDbStandIn.serve(), ({ faults, url }) => {
+  faults.beforeCaughtUp = 1
+  faults.missesOfRevived = 2
+  return url
+})
+
 /** A connection string. */
 export const address: Effect.Effect<string, KurrentDbStandIn.NotServed, Scope.Scope> =
-  given === undefined ? Effect.map(KurrentDbStandIn.serve(), ({ url }) => url) : Effect.succeed(given)
+  given === undefined ? contrary : Effect.succeed(given)

@@ -1,11 +1,14 @@
-/** A stand-in as a process of its own, so that it can be killed: serves the log in a file, on a port, and prints which. */
+/**
+ * A stand-in as a process of its own, so that it can be killed: `NodeProcess.ts [file] [port]`. It prints its port, and keeps the log in
+ * the file, if one is named.
+ */
 import { KurrentDbStandIn } from "@millrace/testing/kurrentdb"
 import { Effect } from "effect"
 
 const [, , file = "", port = "0"] = process.argv
 
 const main = Effect.gen(function* () {
-  const node = yield* KurrentDbStandIn.serve({ file, port: Number(port) })
+  const node = yield* KurrentDbStandIn.serve({ port: Number(port), ...(file === "" ? {} : { file }) })
   console.log(node.port)
   return yield* Effect.never
 })

@@ -1,7 +1,7 @@
 import { EventStore } from "@millrace/event-sourcing"
 import fc from "fast-check"
 import { expect, it } from "vitest"
-import { placeOf, textOf } from "../src/Position.ts"
+import { parsePosition, placeOf, textOf } from "../src/Position.ts"
 
 const commit = fc.bigInt({ min: 0n, max: 2n ** 64n - 1n })
 
@@ -20,6 +20,17 @@ it("a position is the same however the server tells where the event was prepared
       const text = textOf({ commit: at, prepare })
       expect(text).toBe(textOf({ commit: at, prepare: at }))
       expect(placeOf(text)).toEqual({ commit: at, prepare: at })
+    })
+  ))
+
+it("a position is read as a person writes it, with its leading zeros or without", () =>
+  fc.assert(
+    fc.property(commit, (at) => {
+      const text = textOf({ commit: at, prepare: at })
+      expect([parsePosition(text), parsePosition(`${at}`)]).toEqual([text, text])
+      expect([parsePosition(`-${at}`), parsePosition(`${text}0`), parsePosition(""), parsePosition("1e3")]).toEqual(
+        Array(4).fill(undefined)
+      )
     })
   ))
 

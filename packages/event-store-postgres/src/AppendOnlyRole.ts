@@ -1,6 +1,7 @@
 /**
- * The script that makes a role for the host: it can read and append events and do what else the stores do, and neither change nor remove
- * an event, nor the trigger that would refuse it. Run it as the owner of the schema, after the stores were opened once as that owner.
+ * The script that makes a role for the host. The role can read and append events, and do everything else that the stores do. It can
+ * neither change nor remove an event, nor drop the trigger that refuses it. Run the script as the owner of the schema, after the stores
+ * were opened once as that owner.
  */
 export const script = ({ schema = "millrace", role }: { readonly schema?: string; readonly role: string }): string => `\
 CREATE ROLE ${role} LOGIN;

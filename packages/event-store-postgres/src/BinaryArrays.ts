@@ -1,11 +1,11 @@
 /**
- * Arrays as parameters, in PostgreSQL's binary format. As text every quote of JSON would be escaped here and unescaped there, which costs
- * more than the insert.
+ * Arrays as parameters, in PostgreSQL's binary format. In the text format, every quote of JSON would be escaped by the client and
+ * unescaped by the server, which costs more than the insert.
  */
 
 const HEADER = 20
 
-/** One dimension, counted from 1; `size` is in bytes, each element with the four of its length. */
+/** An array of one dimension, counted from 1. `size` is in bytes; each element includes the four bytes of its length. */
 const begin = (type: number, count: number, size: number): Buffer => {
   if (count === 0) {
     const empty = Buffer.alloc(12)
@@ -21,7 +21,7 @@ const begin = (type: number, count: number, size: number): Buffer => {
   return buffer
 }
 
-/** Whether the database keeps a text as it is. */
+/** Whether the database keeps a text unchanged. */
 export const isText = (text: string): boolean => text.isWellFormed() && !text.includes("\0")
 
 export const texts = (all: ReadonlyArray<string>): Buffer => {
@@ -70,7 +70,7 @@ export const int4s = (all: ReadonlyArray<number>): Buffer => {
   return buffer
 }
 
-/** Whole numbers up to 2^53; `null` is SQL's. */
+/** Whole numbers up to 2^53; `null` is the `NULL` of SQL. */
 export const int8s = (all: ReadonlyArray<number | null>): Buffer => {
   let size = 0
   for (const one of all) size += one === null ? 4 : 12

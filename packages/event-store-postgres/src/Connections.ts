@@ -1,6 +1,6 @@
 /**
- * A pool of connections to one database, each call with a deadline of its own. A statement is a transaction, in one message and one
- * answer, without named statements, settings of a session or locks of a session: so each may reach another backend, as behind PgBouncer.
+ * A pool of connections to one database. Each call has a deadline of its own. A statement is a transaction, sent in one message, without
+ * named statements, session settings or session locks, so each may reach another backend, as behind PgBouncer.
  */
 import { Socket } from "node:net"
 import { Effect, type Scope } from "effect"
@@ -8,11 +8,11 @@ import pg from "pg"
 import { Fault, faultOfConnecting, faultOfStatement } from "./Fault.ts"
 
 export interface ConnectionsOptions {
-  /** `postgres://user:password@host:5432/database?sslmode=verify-full`; what it leaves out comes from `PGHOST` and its kin. */
+  /** `postgres://user:password@host:5432/database?sslmode=verify-full`; parts that are left out come from `PGHOST` and the like. */
   readonly url: string
   /** Connections of this process: 10 by default, at least 5. */
   readonly maxConnections?: number
-  /** How long any call may take before it is given up and its connection closed, in milliseconds: 10,000 by default. */
+  /** Milliseconds until a call is given up and its connection closed: 10,000 by default. */
   readonly deadline?: number
 }
 
@@ -24,24 +24,18 @@ export type Statement = readonly [text: string, ...values: ReadonlyArray<Value>]
 export type Run = (...statement: Statement) => Promise<ReadonlyArray<pg.QueryResultRow>>
 
 export interface Connections {
-  /** The server in messages: host, port and database. */
+  /** The name of the server in messages: host, port and database. */
   readonly where: string
-  /** One statement that writes: a connection is always left for it, however many read. */
+  /** Runs one statement that writes. Reads always leave a connection for it. */
   readonly write: <Row extends pg.QueryResultRow>(...statement: Statement) => Effect.Effect<ReadonlyArray<Row>, Fault>
-  /** One statement that reads, so that nothing is ever in doubt. */
+  /** Runs one statement that reads, so nothing is in doubt if it fails. */
   readonly read: <Row extends pg.QueryResultRow>(...statement: Statement) => Effect.Effect<ReadonlyArray<Row>, Fault>
-  /** Several statements in one transaction. */
+  /** Runs several statements in one transaction. */
   readonly transact: <A>(body: (run: Run) => Promise<A>) => Effect.Effect<A, Fault>
 }
 
-/** How often the running calls are looked through for those that are late, in milliseconds. */
+/** Milliseconds between two checks for calls that are late. */
 const TICK = 500
-
-/** A call under way. Its age is counted in ticks of this process, so that one which was stopped does not give up what was answered meanwhile. */
-interface Running {
-  ticks: number
-  readonly expire: () => void
-}
 
 /** Connections that reads leave to writes: appends, snapshots and state. */
 const SPARE = 4
@@ -54,131 +48,149 @@ export const make = Effect.fnUntraced(function* ({
   maxConnections = 10,
   deadline = 10_000
 }: ConnectionsOptions): Effect.fn.Return<Connections, Fault, Scope.Scope> {
-  const max = Math.max(SPARE + 1, maxConnections)
   const { config, where } = yield* settingsOf(url, deadline)
-  const running = new Set<Running>()
-  const waitingToRead: Array<() => void> = []
-  let reading = 0
-  let isClosed = false
+  const calls = yield* Effect.acquireRelease(
+    Effect.sync(() => new Calls(config, where, Math.max(SPARE + 1, maxConnections), deadline)),
+    (opened) => opened.close
+  )
+  const tick = Effect.sync(() => calls.tick())
+  yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(TICK), tick)))
+  return {
+    where,
+    write: <Row extends pg.QueryResultRow>(...statement: Statement) => calls.call(false, one<Row>(statement)),
+    read: <Row extends pg.QueryResultRow>(...statement: Statement) => calls.call(true, one<Row>(statement)),
+    transact: (body) => calls.call(false, transaction(body))
+  }
+})
 
-  const sockets = new Set<Socket>()
-  const stream = () => {
-    const socket = new Socket()
-    sockets.add(socket)
-    return socket.once("close", () => sockets.delete(socket))
+const one =
+  <Row extends pg.QueryResultRow>([text, ...values]: Statement) =>
+  async (client: pg.PoolClient): Promise<ReadonlyArray<Row>> =>
+    (await client.query<Row>({ text, values })).rows
+
+const transaction =
+  <A>(body: (run: Run) => Promise<A>) =>
+  async (client: pg.PoolClient): Promise<A> => {
+    await client.query("BEGIN ISOLATION LEVEL READ COMMITTED")
+    try {
+      const result = await body(async (text, ...values) => (await client.query({ text, values })).rows)
+      await client.query("COMMIT")
+      return result
+    } catch (error) {
+      await client.query("ROLLBACK").catch(() => {})
+      throw error
+    }
   }
 
-  const pool = yield* Effect.acquireRelease(
-    Effect.sync(() => new pg.Pool({ ...config, stream, max, idleTimeoutMillis: 30_000 })),
-    (opened) =>
-      Effect.gen(function* () {
-        isClosed = true
-        for (const call of [...running]) call.expire()
-        yield* Effect.timeoutOption(
-          Effect.promise(() => opened.end()),
-          GOODBYE
-        )
-        // A server that does not answer does not say good-bye either
-        for (const socket of sockets) socket.destroy()
-      })
-  )
-  // A connection that breaks is told to whoever waits for it, and otherwise not missed: the next call opens another
-  pool.on("error", () => {})
-  pool.on("connect", (client) => client.on("error", () => {}))
+/** A call under way. Its age is counted in ticks: a process that was suspended does not give up calls that were answered meanwhile. */
+interface Running {
+  ticks: number
+  readonly expire: () => void
+}
 
-  yield* Effect.forkScoped(
-    Effect.forever(
-      Effect.andThen(
-        Effect.sleep(TICK),
-        Effect.sync(() => {
-          for (const call of [...running]) if (++call.ticks * TICK > deadline) call.expire()
-        })
-      )
+/** The calls of a pool of connections. */
+class Calls {
+  readonly #where: string
+  readonly #deadline: number
+  /** Reads that may run at a time. */
+  readonly #maxReads: number
+  readonly #pool: pg.Pool
+  readonly #sockets = new Set<Socket>()
+  readonly #running = new Set<Running>()
+  readonly #waitingToRead: Array<() => void> = []
+  #reading = 0
+  #isClosed = false
+
+  constructor(config: pg.ClientConfig, where: string, max: number, deadline: number) {
+    this.#where = where
+    this.#deadline = deadline
+    this.#maxReads = max - SPARE
+    const stream = () => {
+      const socket = new Socket()
+      this.#sockets.add(socket)
+      return socket.once("close", () => this.#sockets.delete(socket))
+    }
+    this.#pool = new pg.Pool({ ...config, stream, max, idleTimeoutMillis: 30_000 })
+    // The caller that uses a broken connection is told. An idle one that breaks needs no answer: the next call opens another
+    this.#pool.on("error", () => {})
+    this.#pool.on("connect", (client) => client.on("error", () => {}))
+  }
+
+  readonly close: Effect.Effect<void> = Effect.gen({ self: this }, function* () {
+    this.#isClosed = true
+    for (const call of [...this.#running]) call.expire()
+    yield* Effect.timeoutOption(
+      Effect.promise(() => this.#pool.end()),
+      GOODBYE
     )
-  )
+    // A server that does not answer does not end its connections either
+    for (const socket of this.#sockets) socket.destroy()
+  })
 
-  const doneReading = () => {
-    const next = waitingToRead.shift()
-    if (next === undefined) reading--
-    else next()
+  /** Gives up the calls whose deadline has passed. */
+  tick(): void {
+    for (const call of [...this.#running]) if (++call.ticks * TICK > this.#deadline) call.expire()
   }
 
-  /** Whoever is interrupted meanwhile leaves the call to end by itself, unless it has not begun. */
-  const call = <A>(isRead: boolean, use: (client: pg.PoolClient) => Promise<A>): Effect.Effect<A, Fault> =>
-    Effect.callback((resume) => {
+  /** A call that has begun ends by itself, even if its caller is interrupted. */
+  call<A>(isRead: boolean, use: (client: pg.PoolClient) => Promise<A>): Effect.Effect<A, Fault> {
+    return Effect.callback((resume) => {
       let client: pg.PoolClient | undefined
       let isBegun = false
       let isOver = false
       const end = (answer: Effect.Effect<A, Fault>, isBroken: boolean) => {
         if (isOver) return
         isOver = true
-        running.delete(entry)
-        // One that is broken, or busy with what nobody waits for any more, is closed
+        this.#running.delete(entry)
+        // Closes a connection that is broken, or busy with a call that nobody waits for any more
         client?.release(isBroken)
-        if (isRead && isBegun) doneReading()
+        if (isRead && isBegun) this.#doneReading()
         resume(answer)
       }
-      const fail = (fault: Fault, isBroken: boolean) => end(Effect.fail(isClosed ? closed(fault.inDoubt) : fault), isBroken)
-      const entry: Running = {
-        ticks: 0,
-        expire: () =>
-          fail(new Fault("late", `${where} did not answer within ${deadline / 1_000} s`, { inDoubt: client !== undefined }), true)
+      const fail = (fault: Fault, isBroken: boolean) => end(Effect.fail(this.#isClosed ? closed(fault.inDoubt) : fault), isBroken)
+      const late = () =>
+        new Fault("late", `${this.#where} did not answer within ${this.#deadline / 1_000} s`, { inDoubt: client !== undefined })
+      const entry: Running = { ticks: 0, expire: () => fail(late(), true) }
+      const run = (connected: pg.PoolClient) => {
+        if (isOver) return connected.release()
+        client = connected
+        return use(connected).then(
+          (result) => end(Effect.succeed(result), false),
+          (error: unknown) => {
+            const fault = faultOfStatement(error, this.#where)
+            fail(fault, fault.inDoubt)
+          }
+        )
       }
       const begin = () => {
         isBegun = true
-        pool.connect().then(
-          (connected) => {
-            if (isOver) return connected.release()
-            client = connected
-            return use(connected).then(
-              (result) => end(Effect.succeed(result), false),
-              (error: unknown) => {
-                const fault = faultOfStatement(error, where)
-                fail(fault, fault.inDoubt)
-              }
-            )
-          },
-          (error: unknown) => fail(faultOfConnecting(error, where), false)
-        )
+        this.#pool.connect().then(run, (error: unknown) => fail(faultOfConnecting(error, this.#where), false))
       }
-      if (isClosed) return resume(Effect.fail(closed(false)))
-      running.add(entry)
-      if (!isRead) begin()
-      else if (reading < max - SPARE) {
-        reading++
-        begin()
-      } else waitingToRead.push(begin)
+      if (this.#isClosed) return resume(Effect.fail(closed(false)))
+      this.#running.add(entry)
+      if (isRead) this.#beginReading(begin)
+      else begin()
       return Effect.sync(() => {
         if (isBegun) return
-        waitingToRead.splice(waitingToRead.indexOf(begin), 1)
-        running.delete(entry)
+        this.#waitingToRead.splice(this.#waitingToRead.indexOf(begin), 1)
+        this.#running.delete(entry)
         isOver = true
       })
     })
-
-  const one =
-    <Row extends pg.QueryResultRow>([text, ...values]: Statement) =>
-    async (client: pg.PoolClient): Promise<ReadonlyArray<Row>> =>
-      (await client.query<Row>({ text, values })).rows
-
-  return {
-    where,
-    write: <Row extends pg.QueryResultRow>(...statement: Statement) => call(false, one<Row>(statement)),
-    read: <Row extends pg.QueryResultRow>(...statement: Statement) => call(true, one<Row>(statement)),
-    transact: (body) =>
-      call(false, async (client) => {
-        await client.query("BEGIN ISOLATION LEVEL READ COMMITTED")
-        try {
-          const result = await body(async (text, ...values) => (await client.query({ text, values })).rows)
-          await client.query("COMMIT")
-          return result
-        } catch (error) {
-          await client.query("ROLLBACK").catch(() => {})
-          throw error
-        }
-      })
   }
-})
+
+  #beginReading(begin: () => void): void {
+    if (this.#reading >= this.#maxReads) return void this.#waitingToRead.push(begin)
+    this.#reading++
+    begin()
+  }
+
+  #doneReading(): void {
+    const next = this.#waitingToRead.shift()
+    if (next === undefined) this.#reading--
+    else next()
+  }
+}
 
 const closed = (inDoubt: boolean) => new Fault("closed", "The store was closed", { inDoubt })
 
@@ -203,6 +215,6 @@ export const settingsOf = (url: string, deadline: number): Effect.Effect<Setting
       const { host, port, database } = new pg.Client(config)
       return { config, where: `PostgreSQL at ${host}:${port}/${database ?? ""}` }
     },
-    // Not what was given: it holds a password
+    // The address is not repeated, because it holds a password
     catch: (error) => new Fault("unreachable", `Not the address of a PostgreSQL database: ${error instanceof Error ? error.message : ""}`)
   })

@@ -4,13 +4,13 @@
  * **The order of the log.** A sequence would give positions in the order of asking, while transactions become visible in the order of
  * committing: a reader that has seen 7 would never look for a 6 that commits later. Here `append` takes one lock before it reads the
  * last position, and holds it until its transaction is visible (PostgreSQL releases locks after that). So positions have no gaps, are
- * given in the order of commits, and whoever sees one sees all before it. Writers take turns for the length of one function call: no
- * statement of a client lies between the lock and the commit, so a client that stops cannot hold it. Nothing waits for other
- * transactions of the database, however long they are. Where a writer still finds the lock taken (somebody calls `append` in a
- * transaction by hand and pauses), it gives up after five seconds with nothing written.
+ * given in the order of commits, and a reader that sees one sees all before it. Writers take turns for the length of one function call:
+ * no statement of a client lies between the lock and the commit, so a client that stops cannot hold the lock. No writer waits for other
+ * transactions of the database. A writer that still finds the lock taken (because somebody calls `append` in a transaction by hand and
+ * pauses) gives up after five seconds with nothing written.
  *
  * **No row is ever updated**, not even a counter: the last position and each stream's last revision are the ends of an index. So there
- * is nothing to vacuum, and a long transaction elsewhere, which would keep every old version of a counter alive, costs nothing.
+ * is nothing to vacuum, and a long transaction elsewhere costs nothing. It would keep every old version of a counter alive.
  */
 import type { Tables } from "./Migrations.ts"
 import { GUARD, PLANNING, WRITING } from "./WritingFunctions.ts"
@@ -18,10 +18,7 @@ import { GUARD, PLANNING, WRITING } from "./WritingFunctions.ts"
 const LAST = (schema: string, stream: string) =>
   `(SELECT e.revision FROM ${schema}.events e WHERE e.stream = ${stream} ORDER BY e.revision DESC LIMIT 1)`
 
-export const EVENTS: Tables = {
-  name: "events",
-  migrations: [
-    (schema) => `
+const tables = (schema: string) => `
 CREATE TABLE ${schema}.streams(
   id bigint PRIMARY KEY, name text COLLATE "C" NOT NULL UNIQUE);
 CREATE TABLE ${schema}.events(
@@ -42,7 +39,11 @@ CREATE TRIGGER never_changed BEFORE UPDATE OR DELETE OR TRUNCATE ON ${schema}.st
 ALTER TABLE ${schema}.events ENABLE ALWAYS TRIGGER never_changed;
 ALTER TABLE ${schema}.streams ENABLE ALWAYS TRIGGER never_changed;
 
--- Appends, each for itself: all of one or none of it. The first of a stream in a call leads; others of it come after it.
+`
+
+const append = (
+  schema: string
+) => `-- Appends, each for itself: all of one or none of it. The first of a stream in a call leads; others of it come after it.
 -- Answers the last position before, and of each that was not written now: its place in the call, where its stream ends, and, if it
 -- was written before, the position of its last event.
 CREATE FUNCTION ${schema}.append(
@@ -100,7 +101,12 @@ BEGIN${GUARD}
       FROM unnest(owners, ids, types, datas, metadatas) WITH ORDINALITY x(owner, id, type, data, metadata, n)
       WHERE taken[x.owner];
   END IF;
-  IF cardinality(refused) > 0 THEN
+${refused(schema)}END $$;
+
+`
+
+/** The end of `append`: the answers to appends that were not written now. */
+const refused = (schema: string) => `  IF cardinality(refused) > 0 THEN
     SELECT array_agg(coalesce(${LAST(schema, "s.id")}, -1) ORDER BY r.k), array_agg(m.last ORDER BY r.k)
       INTO actual, there
       FROM unnest(refused) WITH ORDINALITY r(i, k)
@@ -115,9 +121,11 @@ BEGIN${GUARD}
       PERFORM pg_logical_emit_message(true, 'millrace', '');
     END IF;
   END IF;
-END $$;
+`
 
--- Where streams end; -1 for one that does not exist. A standby may be behind, so it only answers those who know
+const tails = (
+  schema: string
+) => `-- Where streams end; -1 for one that does not exist. A standby may be behind, so it only answers those who know
 CREATE FUNCTION ${schema}.tails(names text[], anywhere boolean, OUT revisions bigint[])
 LANGUAGE plpgsql STABLE ${PLANNING} AS $$
 BEGIN
@@ -128,5 +136,8 @@ BEGIN
     FROM unnest(names) WITH ORDINALITY a(name, i) LEFT JOIN ${schema}.streams s ON s.name = a.name;
 END $$;
 `
-  ]
+
+export const EVENTS: Tables = {
+  name: "events",
+  migrations: [(schema) => tables(schema) + append(schema) + tails(schema)]
 }

@@ -1,4 +1,4 @@
-/** What can go wrong with a PostgreSQL server, in words that someone who runs it can act on. */
+/** The failures of a PostgreSQL server, in words that an operator can act on. */
 import pg from "pg"
 
 export type Kind =
@@ -19,7 +19,7 @@ export type Kind =
 
 export class Fault extends Error {
   readonly kind: Kind
-  /** A statement was sent and never answered: what it wrote is there, or will be, or not. */
+  /** A statement was sent and not answered, so its writes may or may not be there. */
   readonly inDoubt: boolean
 
   constructor(kind: Kind, message: string, { inDoubt = false, cause }: { readonly inDoubt?: boolean; readonly cause?: unknown } = {}) {
@@ -29,15 +29,15 @@ export class Fault extends Error {
   }
 }
 
-/** Of a connection that could not be made: nothing was asked, so nothing is in doubt. `where` names the server, without a password. */
+/** The fault of a connection that could not be made: nothing was sent, so nothing is in doubt. `where` names the server. */
 export const faultOfConnecting = (error: unknown, where: string): Fault => {
   const [kind, message] = explain(error, where)
   return new Fault(kind, message, { cause: error })
 }
 
 /**
- * Of a statement that was sent. An error of the server undid its transaction. Anything else (the connection broke, the server was shut
- * down or crashed, a pooler lost it) leaves open how far it came; so does an error whose severity is not told in English.
+ * The fault of a statement that was sent. An error of the server has undone its transaction. After anything else (the connection broke,
+ * the server stopped or crashed, a pooler lost the statement) the statement is in doubt; so it is if the severity is not in English.
  */
 export const faultOfStatement = (error: unknown, where: string): Fault => {
   const [kind, message] = explain(error, where)
@@ -48,7 +48,7 @@ const codeOf = (error: unknown): string =>
   typeof error === "object" && error !== null && "code" in error && typeof error.code === "string" ? error.code : ""
 
 const messageOf = (error: unknown): string => {
-  // Of a name with several addresses, each of which refused
+  // A name with several addresses, each of which refused
   if (error instanceof AggregateError) return error.errors.map(messageOf).join("; ")
   return error instanceof Error && error.message !== "" ? error.message : String(error)
 }

@@ -1,13 +1,13 @@
 /**
- * The tables in a schema of their own: which of them, and how far they have come. Migrations only ever go forward; those that a newer
- * release has made are refused. Several processes may start at once: the first migrates under a lock, the others find it done.
+ * The migrations of the tables, in a schema of their own. Migrations only go forward, and the tables of a newer release are refused.
+ * Several processes may start at once: the first migrates under a lock, and the others find the work done.
  */
 import { Effect } from "effect"
 import type { Connections, Run } from "./Connections.ts"
 import { Fault } from "./Fault.ts"
 
 export interface Tables {
-  /** `events` or `state`: each comes forward by itself. */
+  /** `events` or `state`: each has versions of its own. */
   readonly name: string
   /** SQL by version, given the name of the schema: the first makes version 1. Never changed once released. */
   readonly migrations: ReadonlyArray<(schema: string) => string>
@@ -15,11 +15,11 @@ export interface Tables {
 
 export const DEFAULT_SCHEMA = "millrace"
 
-/** Names that need no quotes anywhere. */
+/** Names that need no quotes in SQL. */
 const isPlain = (schema: string) => /^[a-z_][a-z0-9_]{0,50}$/.test(schema) && !schema.startsWith("pg_")
 
 const versionOf = async (run: Run, schema: string, { name, migrations }: Tables, where: string): Promise<number> => {
-  // Not `to_regclass`, which may still tell what this backend believed before it waited for the lock
+  // Not `to_regclass`, which may answer from before this backend waited for the lock
   const there = await run("SELECT FROM pg_tables WHERE schemaname = $1 AND tablename = 'migrations'", schema)
   if (there.length === 0) return 0
   const [row] = await run(`SELECT coalesce(max(version), 0) AS version FROM ${schema}.migrations WHERE name = $1`, name)
@@ -32,7 +32,7 @@ const versionOf = async (run: Run, schema: string, { name, migrations }: Tables,
   return version
 }
 
-/** Makes or brings up the tables; only looks, where they are at the newest version. Then no right to create anything is needed. */
+/** Creates or migrates the tables. If they are at the newest version, it only reads, and needs no right to create anything. */
 export const migrate = (connections: Connections, schema: string, tables: Tables, mayMigrate: boolean): Effect.Effect<void, Fault> => {
   const { where } = connections
   if (!isPlain(schema)) return Effect.fail(new Fault("settings", `Not the name of a schema: ${JSON.stringify(schema)}`))

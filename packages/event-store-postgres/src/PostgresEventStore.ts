@@ -1,5 +1,5 @@
-/** The event store on PostgreSQL: appends of many streams share a transaction, synced by the server before any of them is answered. */
-import { ClockGuard, EventStore, follow } from "@millrace/event-sourcing"
+/** The event store on PostgreSQL. Appends to many streams share a transaction, and the server syncs it before any of them is answered. */
+import { ClockGuard, EventStore, follow, type StreamName } from "@millrace/event-sourcing"
 import { Effect, Layer, Option, Stream } from "effect"
 import { isText } from "./BinaryArrays.ts"
 import * as Connections from "./Connections.ts"
@@ -7,20 +7,22 @@ import { EVENTS } from "./EventTables.ts"
 import { Fault } from "./Fault.ts"
 import * as GroupCommit from "./GroupCommit.ts"
 import { DEFAULT_SCHEMA, migrate } from "./Migrations.ts"
-import * as PostgresLog from "./PostgresLog.ts"
+import { type Append, type NamedSnapshot, type Page, PostgresLog, type Written } from "./PostgresLog.ts"
 import { Recent } from "./Recent.ts"
 import * as Server from "./Server.ts"
 import * as Wake from "./Wake.ts"
+
+export { parsePosition } from "./Position.ts"
 
 export interface PostgresEventStoreOptions extends Connections.ConnectionsOptions {
   /** The schema of the tables, beside the host's own: `millrace` by default. */
   readonly schema?: string
   /**
-   * Where to listen for what other processes append: by default `url`. Behind a pooler in transaction mode name the server itself,
-   * or `false`: subscriptions then look twenty times a second, and nothing is notified.
+   * Where to listen for appends of other processes: `url` by default. Behind a pooler in transaction mode name the server itself,
+   * or `false`: subscriptions then look at the log twenty times a second, and no notifications are sent.
    */
   readonly listenUrl?: string | false
-  /** For those who only look, also at a standby. Nothing is created or migrated; every write fails. */
+  /** Opens the store for reading only, also on a standby. Nothing is created or migrated; every write fails. */
   readonly readOnly?: boolean
 }
 
@@ -35,87 +37,108 @@ const ASK_TIME = "10 seconds"
 /** Questions asked together. */
 const QUESTIONS = 1_000
 
-/** Ids in the one form that comes back as it was written. */
+/** The only form of ids that is read back as it was written. */
 const ID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
 const unavailable = (fault: Fault) => new EventStore.StoreUnavailable({ reason: fault.message })
 
-/** On connections to a server that was looked at; others may share them. */
+/** On connections to a server that was checked; others may share them. */
 export const makeOn = Effect.fnUntraced(function* (
   connections: Connections.Connections,
   { url, schema = DEFAULT_SCHEMA, listenUrl = url, readOnly = false, deadline = 10_000 }: PostgresEventStoreOptions
 ) {
   yield* migrate(connections, schema, EVENTS, !readOnly)
-  const log = PostgresLog.make(connections, schema, readOnly)
+  const log = new PostgresLog(connections, schema, readOnly)
   const listening = listenUrl === false ? undefined : yield* Connections.settingsOf(listenUrl, deadline)
   const wake = yield* Wake.make(log, connections, schema, listening)
+  const groups = yield* groupsOf(log)
+  const recent = new Recent()
+  const lookingOnly = new EventStore.StoreUnavailable({ reason: `${connections.where} was opened read-only` })
 
+  const written = (appended: Append, { revision, position, isNew }: Written): EventStore.Appended => {
+    // An append that was there before has the same ids, but perhaps other bytes
+    if (isNew) recent.wrote(appended, position)
+    wake.appended(position)
+    return { revision, position }
+  }
+
+  const store = EventStore.EventStore.of({
+    append: (stream, expected, events) => {
+      const size = sizeOf(events)
+      // A character is at most three bytes of UTF-8
+      const bytes = size * 3 > EventStore.MAX_APPEND_BYTES ? EventStore.appendBytes(events) : 0
+      if (bytes > EventStore.MAX_APPEND_BYTES) return Effect.fail(new EventStore.AppendTooLarge({ stream, bytes }))
+      if (readOnly) return Effect.fail(lookingOnly)
+      const appended = { stream, before: expected === "noStream" ? -1 : expected, events }
+      const unfit = unfitness(appended)
+      if (unfit !== undefined) return Effect.die(new Error(unfit))
+      return Effect.matchEffect(groups.appends(appended), {
+        onFailure: (fault) =>
+          Effect.fail(fault.inDoubt ? new EventStore.AppendInDoubt({ stream, reason: fault.message }) : unavailable(fault)),
+        onSuccess: (outcome): Effect.Effect<EventStore.Appended, EventStore.WrongRevision> =>
+          "actual" in outcome
+            ? Effect.fail(new EventStore.WrongRevision({ stream, actual: outcome.actual }))
+            : Effect.succeed(written(appended, outcome))
+      })
+    },
+    readStream: streamReader(log),
+    lastRevision: (stream) => Effect.mapError(groups.tails(stream), unavailable),
+    readAll: logReader(log),
+    subscribe: (after) =>
+      follow(after, wake.head, (seen) =>
+        Effect.suspend(() => {
+          const events = recent.between(seen, wake.head.position)
+          if (events !== undefined) return Effect.succeed(events)
+          return Effect.mapBoth(groups.pages(seen), { onFailure: unavailable, onSuccess: (page) => page.events })
+        })
+      ),
+    head: Effect.mapError(log.last, unavailable),
+    loadSnapshot: (name) => Effect.mapError(log.loadSnapshot(name), unavailable),
+    saveSnapshot: (name, snapshot) =>
+      readOnly ? Effect.fail(lookingOnly) : Effect.mapError(groups.snapshots({ name, ...snapshot }), unavailable)
+  })
+  return readOnly ? store : yield* guarded(store, connections)
+})
+
+/** The requests that share transactions. */
+const groupsOf = Effect.fnUntraced(function* (log: PostgresLog) {
   const appends = yield* GroupCommit.make({
-    send: log.append,
+    send: (group: ReadonlyArray<Append>) => log.append(group),
     lanes: LANES,
     count: GROUP,
-    size: ({ events }: PostgresLog.Append) => sizeOf(events),
+    size: ({ events }) => sizeOf(events),
     key: ({ stream }) => stream,
-    // Those who expect the same end of a stream are told apart in one transaction; whoever expects the result of another waits for it
+    // Appends that expect the same revision can share a transaction: one wins. One that expects the result of another waits for it
     isRival: (one, earlier) => one.before === earlier.before
   })
   const snapshots = yield* GroupCommit.make({
-    send: log.saveSnapshots,
+    send: (group: ReadonlyArray<NamedSnapshot>) => log.saveSnapshots(group),
     count: SNAPSHOTS,
-    size: ({ data }: PostgresLog.NamedSnapshot) => data.length
+    size: ({ data }) => data.length
   })
-  const tails = yield* GroupCommit.make({ send: log.tails, lanes: LANES, count: QUESTIONS })
-  const recent = new Recent()
-  // Those who follow mostly stand at the same place: one query for all of them
+  const tails = yield* GroupCommit.make({
+    send: (names: ReadonlyArray<StreamName.StreamName>) => log.tails(names),
+    lanes: LANES,
+    count: QUESTIONS
+  })
   const pages = yield* GroupCommit.make({
-    send: (places: ReadonlyArray<EventStore.Position>) =>
-      Effect.gen(function* () {
-        const found = new Map<EventStore.Position, PostgresLog.Page>()
-        for (const place of places) if (!found.has(place)) found.set(place, yield* log.readAll(place))
-        return places.map((place) => found.get(place) ?? { events: [], isLast: true })
-      }),
+    send: (places: ReadonlyArray<EventStore.Position>) => pagesOf(log, places),
     lanes: LANES,
     count: 8
   })
+  return { appends, snapshots, tails, pages }
+})
 
-  const pageAfter = (seen: EventStore.Position): Effect.Effect<ReadonlyArray<EventStore.RecordedEvent>, EventStore.StoreUnavailable> =>
-    Effect.suspend(() => {
-      const written = recent.between(PostgresLog.placeOf(seen), PostgresLog.placeOf(wake.head.position))
-      return written === undefined
-        ? Effect.mapBoth(pages(seen), { onFailure: unavailable, onSuccess: ({ events }) => events })
-        : Effect.succeed(written)
-    })
+/** A page after each position. Followers mostly stand at the same position: one query serves all of them. */
+const pagesOf = Effect.fnUntraced(function* (log: PostgresLog, places: ReadonlyArray<EventStore.Position>) {
+  const found = new Map<EventStore.Position, Page>()
+  for (const place of places) if (!found.has(place)) found.set(place, yield* log.readAll(place))
+  return places.map((place) => found.get(place) ?? { events: [], isLast: true })
+})
 
-  const lookingOnly = new EventStore.StoreUnavailable({ reason: `${connections.where} was opened read-only` })
-
-  const append: EventStore.EventStore["Service"]["append"] = (stream, expected, events) => {
-    const size = sizeOf(events)
-    // A character is at most three bytes of UTF-8
-    if (size * 3 > EventStore.MAX_APPEND_BYTES) {
-      const bytes = EventStore.appendBytes(events)
-      if (bytes > EventStore.MAX_APPEND_BYTES) return Effect.fail(new EventStore.AppendTooLarge({ stream, bytes }))
-    }
-    if (readOnly) return Effect.fail(lookingOnly)
-    const before = expected === "noStream" ? -1 : expected
-    if (!Number.isSafeInteger(before) || before < -1) return Effect.die(new Error(`No revision: ${expected}`))
-    const unfit = events.find((event) => !isFit(event))
-    if (unfit !== undefined)
-      return Effect.die(new Error(`No event: its id must be a UUID in lower case, its texts well-formed and without NUL: ${unfit.id}`))
-    return Effect.matchEffect(appends({ stream, before, events }), {
-      onFailure: (fault) =>
-        Effect.fail(fault.inDoubt ? new EventStore.AppendInDoubt({ stream, reason: fault.message }) : unavailable(fault)),
-      onSuccess: (outcome): Effect.Effect<EventStore.Appended, EventStore.WrongRevision> => {
-        if ("actual" in outcome) return Effect.fail(new EventStore.WrongRevision({ stream, actual: outcome.actual }))
-        const { revision, position, isNew } = outcome
-        // What was found there has the same ids, and whatever bytes it was written with
-        if (isNew) recent.wrote({ stream, before, events }, PostgresLog.placeOf(position))
-        wake.appended(position)
-        return Effect.succeed({ revision, position })
-      }
-    })
-  }
-
-  const readStream: EventStore.EventStore["Service"]["readStream"] = (stream, { direction = "forwards", from, limit = Infinity } = {}) =>
+const streamReader =
+  (log: PostgresLog): EventStore.EventStore["Service"]["readStream"] =>
+  (stream, { direction = "forwards", from, limit = Infinity } = {}) =>
     Stream.paginate({ from, left: limit }, (at: { readonly from: EventStore.Revision | undefined; readonly left: number }) =>
       at.left <= 0
         ? Effect.succeed([[], Option.none()] as const)
@@ -130,33 +153,33 @@ export const makeOn = Effect.fnUntraced(function* (
           })
     )
 
-  const store = EventStore.EventStore.of({
-    append,
-    readStream,
-    lastRevision: (stream) => Effect.mapError(tails(stream), unavailable),
-    readAll: (after) =>
-      Stream.paginate(after, (seen) =>
-        Effect.mapBoth(log.readAll(seen), {
-          onFailure: unavailable,
-          onSuccess: ({ events, isLast }) => {
-            const last = events.at(-1)
-            return [events, last === undefined || isLast ? Option.none() : Option.some(last.position)] as const
-          }
-        })
-      ),
-    subscribe: (after) => follow(after, wake.head, pageAfter),
-    head: Effect.mapBoth(log.last, { onFailure: unavailable, onSuccess: PostgresLog.positionOf }),
-    loadSnapshot: (name) => Effect.mapError(log.loadSnapshot(name), unavailable),
-    saveSnapshot: (name, snapshot) => (readOnly ? Effect.fail(lookingOnly) : Effect.mapError(snapshots({ name, ...snapshot }), unavailable))
-  })
-  if (readOnly) return store
-  return yield* ClockGuard.make(store, {
-    ask: connections.read<{ readonly now: number }>("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now"),
-    timeOf: ([row]) =>
-      row === undefined ? Effect.fail(new Fault("other", `${connections.where} did not tell its time`)) : Effect.succeed(row.now),
+const logReader =
+  (log: PostgresLog): EventStore.EventStore["Service"]["readAll"] =>
+  (after) =>
+    Stream.paginate(after, (seen) =>
+      Effect.mapBoth(log.readAll(seen), {
+        onFailure: unavailable,
+        onSuccess: ({ events, isLast }) => {
+          const last = events.at(-1)
+          return [events, last === undefined || isLast ? Option.none() : Option.some(last.position)] as const
+        }
+      })
+    )
+
+/** The store, for a host whose clock agrees with the server's. */
+const guarded = (store: EventStore.EventStore["Service"], { read, where }: Connections.Connections) =>
+  ClockGuard.make(store, {
+    ask: read<{ readonly now: number }>("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now"),
+    timeOf: ([row]) => (row === undefined ? Effect.fail(new Fault("other", `${where} did not tell its time`)) : Effect.succeed(row.now)),
     every: ASK_TIME
   })
-})
+
+/** What is wrong with an append that could not be read back as it was written. */
+const unfitness = ({ before, events }: Append): string | undefined => {
+  if (!Number.isSafeInteger(before) || before < -1) return `No revision: ${before}`
+  const unfit = events.find((event) => !isFit(event))
+  return unfit && `No event: its id must be a UUID in lower case, its texts well-formed and without NUL: ${unfit.id}`
+}
 
 const isFit = ({ id, type, data, metadata }: EventStore.EventData) => ID.test(id) && isText(type) && isText(data) && isText(metadata)
 

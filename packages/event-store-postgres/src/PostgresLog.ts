@@ -1,26 +1,14 @@
-/** The log in its tables: what is asked of the database, and what its answers mean. */
-import { EventStore, type StreamName } from "@millrace/event-sourcing"
+/** The log in its tables: the statements, and the meaning of their answers. */
+import type { EventStore, StreamName } from "@millrace/event-sourcing"
 import { Effect } from "effect"
 import { booleans, int4s, int8s, texts, uuids } from "./BinaryArrays.ts"
 import type { Connections } from "./Connections.ts"
 import { Fault } from "./Fault.ts"
+import { placeOf, positionOf } from "./Position.ts"
 
-/** Place of an event in the log, from 1, without gaps. */
-export type Place = number
-
-/** Sixteen digits, so that positions sort as text; none before the first event. */
-export const positionOf = (place: Place): EventStore.Position =>
-  place === 0 ? EventStore.start : EventStore.position(place.toString().padStart(16, "0"))
-
-/** The place a position names; a defect for one that this store did not give out. */
-export const placeOf = (position: EventStore.Position): Place => {
-  if (position !== EventStore.start && !/^\d{16}$/.test(position)) throw new Error(`No position of this log: ${JSON.stringify(position)}`)
-  return Number(position)
-}
-
-/** Events read at once, at most. */
+/** The most events of a page. */
 export const PAGE = 512
-/** A page that has come to so many bytes ends there. */
+/** A page ends once it has so many bytes. */
 const PAGE_BYTES = 4_000_000
 
 export interface Append {
@@ -34,8 +22,13 @@ export interface NamedSnapshot extends EventStore.StoredSnapshot {
   readonly name: StreamName.StreamName
 }
 
-/** Where an append ended, and whether it was written now or found there, as whoever sends it again finds it; or what stood in its way. */
-export type Outcome = (EventStore.Appended & { readonly isNew: boolean }) | { readonly actual: EventStore.ExpectedRevision }
+/** Where an append ended. `isNew` unless it was found there, because it was sent before. */
+export interface Written extends EventStore.Appended {
+  readonly isNew: boolean
+}
+
+/** Where an append ended, or where its stream ends if that is not the expected revision. */
+export type Outcome = Written | { readonly actual: EventStore.ExpectedRevision }
 
 export interface Page {
   readonly events: ReadonlyArray<EventStore.RecordedEvent>
@@ -72,131 +65,153 @@ const pageOf = (rows: ReadonlyArray<Row>, limit: number): Page => ({
   isLast: rows.length < limit && Number(rows.at(-1)?.total ?? 0) < PAGE_BYTES
 })
 
-/** Events of `from`, in the order of `by`, until their number or their bytes are enough for a page; always one, if there is one. */
+/** A page of the events of `from`, in the order of `by`: limited by number and by bytes, but never empty if there is an event. */
 const page = (from: string, by: string, limit: string) => `
   SELECT * FROM (
     SELECT p.*, sum(octet_length(p.data) + octet_length(p.metadata)) OVER (ORDER BY ${by} ROWS UNBOUNDED PRECEDING) AS total FROM (
       SELECT s.name AS stream, e.revision, e.position AS place, e.id, e.type, e.data, e.metadata ${from} LIMIT ${limit}) p) q
   WHERE total - octet_length(data) - octet_length(metadata) < ${PAGE_BYTES} ORDER BY ${by}`
 
-export const make = (connections: Connections, schema: string, isStandbyEnough: boolean) => {
-  const { where, write, read } = connections
-  const appendSql = `SELECT * FROM ${schema}.append($1::text[], $2::bigint[], $3::boolean[], $4::integer[], $5::integer[], $6::uuid[], $7::text[], $8::text[], $9::text[])`
-  const ofStream = (bound: string, order: string) =>
-    page(
-      `FROM ${schema}.streams s JOIN ${schema}.events e ON e.stream = s.id WHERE s.name = $1 AND e.revision ${bound} $2 ORDER BY ${order}`,
-      order.replace("e.", ""),
-      "$3"
-    )
-  const forwards = ofStream(">=", "e.revision")
-  const backwards = ofStream("<=", "e.revision DESC")
-  const all = page(
+/** What `append` of the database answers. */
+interface AppendRow {
+  readonly [column: string]: unknown
+  /** The last position before these appends. */
+  readonly before: string
+  /** Appends that were not written now, counted from 1; for each, where its stream ends, and its last position if it was written before. */
+  readonly refused: ReadonlyArray<number>
+  readonly actual: ReadonlyArray<string> | null
+  readonly there: ReadonlyArray<string | null> | null
+}
+
+const outcomesOf = (appends: ReadonlyArray<Append>, { before, refused, actual, there }: AppendRow): ReadonlyArray<Outcome> => {
+  const places = new Map(refused.map((i, k) => [i - 1, k]))
+  let place = Number(before)
+  return appends.map((one, i): Outcome => {
+    const k = places.get(i)
+    const revision = one.before + one.events.length
+    if (k === undefined) {
+      place += one.events.length
+      return { revision, position: positionOf(place), isNew: true }
+    }
+    const last = there?.[k] ?? undefined
+    return last === undefined ? { actual: expectedOf(Number(actual?.[k])) } : { revision, position: positionOf(Number(last)), isNew: false }
+  })
+}
+
+const ofStream = (schema: string, bound: string, order: string) =>
+  page(
+    `FROM ${schema}.streams s JOIN ${schema}.events e ON e.stream = s.id WHERE s.name = $1 AND e.revision ${bound} $2 ORDER BY ${order}`,
+    order.replace("e.", ""),
+    "$3"
+  )
+
+const statements = (schema: string) => ({
+  append: `SELECT * FROM ${schema}.append($1::text[], $2::bigint[], $3::boolean[], $4::integer[], $5::integer[], $6::uuid[], $7::text[], $8::text[], $9::text[])`,
+  tails: `SELECT * FROM ${schema}.tails($1::text[], $2)`,
+  forwards: ofStream(schema, ">=", "e.revision"),
+  backwards: ofStream(schema, "<=", "e.revision DESC"),
+  all: page(
     `FROM ${schema}.events e JOIN ${schema}.streams s ON s.id = e.stream WHERE e.position > $1 ORDER BY e.position`,
     "place",
     `${PAGE}`
-  )
+  ),
+  last: `SELECT coalesce(max(position), 0) AS last FROM ${schema}.events`,
+  loadSnapshot: `SELECT revision, data FROM ${schema}.snapshots WHERE name = $1`,
+  // In the order of names, so that two hosts do not wait for each other
+  saveSnapshots: `INSERT INTO ${schema}.snapshots AS s(name, revision, data)
+      SELECT DISTINCT ON (a.name COLLATE "C") a.name, a.revision, a.data
+      FROM unnest($1::text[], $2::bigint[], $3::text[]) WITH ORDINALITY a(name, revision, data, n)
+      ORDER BY a.name COLLATE "C", a.revision DESC, a.n DESC
+    ON CONFLICT (name) DO UPDATE SET revision = excluded.revision, data = excluded.data WHERE excluded.revision >= s.revision`
+})
 
-  return {
-    /** One transaction for all of them: each is written whole, or found there already, or stands aside. */
-    append: (appends: ReadonlyArray<Append>): Effect.Effect<ReadonlyArray<Outcome>, Fault> =>
-      Effect.suspend(() => {
-        const known = new Set<string>()
-        const leads = appends.map(({ stream }) => known.size < known.add(stream).size)
-        const events = appends.flatMap((one) => one.events)
-        return Effect.flatMap(
-          write<{
-            before: string
-            refused: ReadonlyArray<number>
-            actual: ReadonlyArray<string> | null
-            there: ReadonlyArray<string | null> | null
-          }>(
-            appendSql,
-            texts(appends.map(({ stream }) => stream)),
-            int8s(appends.map(({ before }) => before)),
-            booleans(leads),
-            int4s(appends.map((one) => one.events.length)),
-            int4s(appends.flatMap((one, i) => one.events.map(() => i + 1))),
-            uuids(events.map(({ id }) => id)),
-            texts(events.map(({ type }) => type)),
-            texts(events.map(({ data }) => data)),
-            texts(events.map(({ metadata }) => metadata))
-          ),
-          ([answer]) => {
-            if (answer === undefined) return Effect.fail(new Fault("other", `${where} did not answer`, { inDoubt: true }))
-            const refused = new Map(answer.refused.map((i, k) => [i - 1, k]))
-            let place = Number(answer.before)
-            return Effect.succeed(
-              appends.map((one, i): Outcome => {
-                const k = refused.get(i)
-                const revision = one.before + one.events.length
-                if (k === undefined) {
-                  place += one.events.length
-                  return { revision, position: positionOf(place), isNew: true }
-                }
-                const there = answer.there?.[k] ?? undefined
-                return there === undefined
-                  ? { actual: expectedOf(Number(answer.actual?.[k])) }
-                  : { revision, position: positionOf(Number(there)), isNew: false }
-              })
-            )
-          }
-        )
-      }),
+export class PostgresLog {
+  readonly #connections: Connections
+  readonly #sql: ReturnType<typeof statements>
+  readonly #isStandbyEnough: boolean
 
-    /** Where streams end now. */
-    tails: (names: ReadonlyArray<StreamName.StreamName>): Effect.Effect<ReadonlyArray<EventStore.ExpectedRevision>, Fault> =>
-      Effect.map(
-        read<{ revisions: ReadonlyArray<string> }>(`SELECT * FROM ${schema}.tails($1::text[], $2)`, texts(names), `${isStandbyEnough}`),
-        ([answer]) => (answer?.revisions ?? []).map((revision) => expectedOf(Number(revision)))
-      ),
+  /** `isStandbyEnough`: whether a standby, which may be behind, may answer where a stream ends. */
+  constructor(connections: Connections, schema: string, isStandbyEnough: boolean) {
+    this.#connections = connections
+    this.#sql = statements(schema)
+    this.#isStandbyEnough = isStandbyEnough
+  }
 
-    readStream: (
-      stream: StreamName.StreamName,
-      direction: "forwards" | "backwards",
-      from: EventStore.Revision | undefined,
-      left: number
-    ): Effect.Effect<Page, Fault> => {
-      const limit = Math.min(left, PAGE)
-      const rows =
-        direction === "forwards"
-          ? read<Row>(forwards, stream, from ?? 0, limit)
-          : read<Row>(backwards, stream, from ?? Number.MAX_SAFE_INTEGER, limit)
-      return Effect.map(rows, (found) => pageOf(found, limit))
-    },
-
-    readAll: (after: EventStore.Position): Effect.Effect<Page, Fault> =>
-      Effect.map(
-        Effect.suspend(() => read<Row>(all, placeOf(after))),
-        (rows) => pageOf(rows, PAGE)
-      ),
-
-    last: Effect.map(
-      read<{ last: string }>(`SELECT coalesce(max(position), 0) AS last FROM ${schema}.events`),
-      ([row]): Place => Number(row?.last ?? 0)
-    ),
-
-    loadSnapshot: (name: StreamName.StreamName): Effect.Effect<EventStore.StoredSnapshot | undefined, Fault> =>
-      Effect.map(
-        read<{ revision: string; data: string }>(`SELECT revision, data FROM ${schema}.snapshots WHERE name = $1`, name),
-        ([row]) => row && { revision: Number(row.revision), data: row.data }
-      ),
-
-    /** Each replaces the one of its name, unless that is newer. In the order of names, so that two hosts do not wait for each other. */
-    saveSnapshots: (snapshots: ReadonlyArray<NamedSnapshot>): Effect.Effect<ReadonlyArray<void>, Fault> =>
-      Effect.as(
-        write(
-          `INSERT INTO ${schema}.snapshots AS s(name, revision, data)
-            SELECT DISTINCT ON (a.name COLLATE "C") a.name, a.revision, a.data
-            FROM unnest($1::text[], $2::bigint[], $3::text[]) WITH ORDINALITY a(name, revision, data, n)
-            ORDER BY a.name COLLATE "C", a.revision DESC, a.n DESC
-          ON CONFLICT (name) DO UPDATE SET revision = excluded.revision, data = excluded.data WHERE excluded.revision >= s.revision`,
-          texts(snapshots.map(({ name }) => name)),
-          int8s(snapshots.map(({ revision }) => revision)),
-          texts(snapshots.map(({ data }) => data))
-        ),
-        snapshots.map(() => undefined)
+  /** One transaction for all appends: each is written whole, or found there already, or refused. */
+  append(appends: ReadonlyArray<Append>): Effect.Effect<ReadonlyArray<Outcome>, Fault> {
+    return Effect.suspend(() => {
+      const { where, write } = this.#connections
+      const known = new Set<string>()
+      const leads = appends.map(({ stream }) => known.size < known.add(stream).size)
+      const events = appends.flatMap((one) => one.events)
+      const answer = write<AppendRow>(
+        this.#sql.append,
+        texts(appends.map(({ stream }) => stream)),
+        int8s(appends.map(({ before }) => before)),
+        booleans(leads),
+        int4s(appends.map((one) => one.events.length)),
+        int4s(appends.flatMap((one, i) => one.events.map(() => i + 1))),
+        uuids(events.map(({ id }) => id)),
+        texts(events.map(({ type }) => type)),
+        texts(events.map(({ data }) => data)),
+        texts(events.map(({ metadata }) => metadata))
       )
+      return Effect.flatMap(answer, ([row]) =>
+        row === undefined
+          ? Effect.fail(new Fault("other", `${where} did not answer`, { inDoubt: true }))
+          : Effect.succeed(outcomesOf(appends, row))
+      )
+    })
+  }
+
+  /** Where streams end now. */
+  tails(names: ReadonlyArray<StreamName.StreamName>): Effect.Effect<ReadonlyArray<EventStore.ExpectedRevision>, Fault> {
+    return Effect.map(
+      this.#connections.read<{ revisions: ReadonlyArray<string> }>(this.#sql.tails, texts(names), `${this.#isStandbyEnough}`),
+      ([answer]) => (answer?.revisions ?? []).map((revision) => expectedOf(Number(revision)))
+    )
+  }
+
+  readStream(
+    stream: StreamName.StreamName,
+    direction: "forwards" | "backwards",
+    from: EventStore.Revision | undefined,
+    left: number
+  ): Effect.Effect<Page, Fault> {
+    const limit = Math.min(left, PAGE)
+    const first = from ?? (direction === "forwards" ? 0 : Number.MAX_SAFE_INTEGER)
+    return Effect.map(this.#connections.read<Row>(this.#sql[direction], stream, first, limit), (rows) => pageOf(rows, limit))
+  }
+
+  readAll(after: EventStore.Position): Effect.Effect<Page, Fault> {
+    return Effect.map(
+      Effect.suspend(() => this.#connections.read<Row>(this.#sql.all, placeOf(after))),
+      (rows) => pageOf(rows, PAGE)
+    )
+  }
+
+  /** The newest position of the log. */
+  get last(): Effect.Effect<EventStore.Position, Fault> {
+    return Effect.map(this.#connections.read<{ last: string }>(this.#sql.last), ([row]) => positionOf(Number(row?.last ?? 0)))
+  }
+
+  loadSnapshot(name: StreamName.StreamName): Effect.Effect<EventStore.StoredSnapshot | undefined, Fault> {
+    return Effect.map(
+      this.#connections.read<{ revision: string; data: string }>(this.#sql.loadSnapshot, name),
+      ([row]) => row && { revision: Number(row.revision), data: row.data }
+    )
+  }
+
+  /** Each replaces the one of its name, unless that is newer. */
+  saveSnapshots(snapshots: ReadonlyArray<NamedSnapshot>): Effect.Effect<ReadonlyArray<void>, Fault> {
+    return Effect.as(
+      this.#connections.write(
+        this.#sql.saveSnapshots,
+        texts(snapshots.map(({ name }) => name)),
+        int8s(snapshots.map(({ revision }) => revision)),
+        texts(snapshots.map(({ data }) => data))
+      ),
+      snapshots.map(() => undefined)
+    )
   }
 }
-
-export type PostgresLog = ReturnType<typeof make>

@@ -1,10 +1,10 @@
 /**
- * The state store on PostgreSQL: a table beside the log, or in another database, because what it keeps must be deletable.
+ * The state store on PostgreSQL: a table beside the log, or in another database, because its entries must be deletable.
  *
  * **What a deletion promises here.** A removed entry is gone for every reader at once, also with `shred`. Its bytes are not: PostgreSQL
  * never overwrites in place. They stay in the table's file until `VACUUM` has run and the space was used again (`VACUUM FULL` writes the
  * file anew without them), in the write-ahead log until its segments are recycled, and in every archive, standby and backup for as long
- * as those are kept. Whoever must destroy a key on the disk itself keeps the state in SQLite, or destroys the master key that wraps it.
+ * as those are kept. To destroy a key on the disk itself, keep the state in SQLite, or destroy the master key that wraps it.
  */
 import { StateStore } from "@millrace/event-sourcing"
 import { Clock, Effect, Layer } from "effect"
@@ -19,15 +19,15 @@ import { STATE } from "./StateTables.ts"
 export interface PostgresStateStoreOptions extends Connections.ConnectionsOptions {
   /** The schema of the table: `millrace` by default. */
   readonly schema?: string
-  /** For those who only look, also at a standby. Nothing is created or migrated; every write fails. */
+  /** Opens the store for reading only, also on a standby. Nothing is created or migrated; every write fails. */
   readonly readOnly?: boolean
 }
 
 /** Writes in a transaction. */
 const GROUP = 500
-/** Entries asked for together: each may be large. */
+/** Entries read together: each may be large. */
 const GETS = 50
-/** Expired entries that a transaction removes on the way, and how often: in milliseconds. */
+/** Expired entries that a transaction removes on the way, and the least number of milliseconds between two such transactions. */
 const PURGE = 256
 const PURGE_EVERY = 1_000
 
@@ -58,13 +58,13 @@ const entry = ({ key, value, version, expires_at }: Row): StateStore.Entry => ({
 
 const nameOf = ({ space, key }: Name) => JSON.stringify([space, key])
 
-/** Whether each is the last of its key. */
+/** For each change, whether it is the last of its key. */
 const finalsOf = (changes: Changes): ReadonlyArray<boolean> => {
   const last = new Map(changes.map((change, i) => [nameOf(change), i]))
   return changes.map((change, i) => last.get(nameOf(change)) === i)
 }
 
-/** Writes by rounds: each is in the first in which none of its keys was touched by an earlier one. */
+/** Writes in rounds, so that no key is in two writes of a round, and writes of the same key keep their order. */
 const roundsOf = (writes: ReadonlyArray<Changes>): ReadonlyArray<ReadonlyArray<number>> => {
   const rounds: Array<Array<number>> = []
   const touched = new Map<string, number>()
@@ -81,97 +81,22 @@ const roundsOf = (writes: ReadonlyArray<Changes>): ReadonlyArray<ReadonlyArray<n
 
 const NOTHING = new Uint8Array()
 
-/** On connections to a server that was looked at; others may share them. */
+/** On connections to a server that was checked; others may share them. */
 export const makeOn = Effect.fnUntraced(function* (
   connections: Connections.Connections,
   { schema = DEFAULT_SCHEMA, readOnly = false }: PostgresStateStoreOptions
 ) {
   const clock = yield* Clock.Clock
-  const now = () => clock.currentTimeMillisUnsafe()
-  const { read, write, where } = connections
   yield* migrate(connections, schema, STATE, !readOnly)
-
-  const sql = `SELECT * FROM ${schema}.write_state($1::bigint, $2::integer, $3::integer[], $4::integer[], $5::integer[], $6::text[],
-    $7::text[], $8::boolean[], $9::bigint[], $10::bigint[], $11::boolean[], $12::bytea[])`
-  let purgedAt = Number.NEGATIVE_INFINITY
-  const purges = () => {
-    if (now() - purgedAt < PURGE_EVERY && now() >= purgedAt) return 0
-    purgedAt = now()
-    return PURGE
-  }
-
-  const send = (writes: ReadonlyArray<Changes>): Effect.Effect<ReadonlyArray<number | StateStore.StateConflict>, Fault> =>
-    Effect.suspend(() => {
-      const rounds = roundsOf(writes)
-      // As they are sent: round after round
-      const order = rounds.flat()
-      const sorted = order.map((i) => writes[i] ?? [])
-      const all = sorted.flat()
-      return Effect.map(
-        write<{ versions: ReadonlyArray<string | null>; conflicts: ReadonlyArray<number | null> }>(
-          sql,
-          now(),
-          purges(),
-          int4s(rounds.map((round) => round.length)),
-          int4s(rounds.map((round) => round.reduce((size, i) => size + (writes[i]?.length ?? 0), 0))),
-          int4s(sorted.flatMap((changes, i) => changes.map(() => i + 1))),
-          texts(all.map(({ space }) => space)),
-          texts(all.map(({ key }) => key)),
-          booleans(sorted.flatMap(finalsOf)),
-          int8s(all.map(({ expected }) => (expected === undefined ? null : expected === "absent" ? -1 : expected))),
-          int8s(all.map((change) => (change._tag === "put" ? (change.expiresAt ?? null) : null))),
-          booleans(all.map(({ _tag }) => _tag === "put")),
-          bytes(all.map((change) => (change._tag === "put" ? change.value : NOTHING)))
-        ),
-        ([answer]) => {
-          const answers: Array<number | StateStore.StateConflict> = []
-          for (const [sent, i] of order.entries()) {
-            const version = answer?.versions[sent] ?? undefined
-            const { space, key } = all[(answer?.conflicts[sent] ?? 1) - 1] ?? { space: "", key: "" }
-            answers[i] = version === undefined ? new StateStore.StateConflict({ space, key }) : Number(version)
-          }
-          return answers
-        }
-      )
-    })
-  const writes = yield* GroupCommit.make({ send, count: GROUP, size: sizeOf })
-
-  const getAll = (names: ReadonlyArray<Name>): Effect.Effect<ReadonlyArray<StateStore.Entry | undefined>, Fault> =>
-    Effect.map(
-      Effect.suspend(() =>
-        read<Row & { readonly i: string }>(
-          `SELECT a.i, e.key, e.value, e.version, e.expires_at FROM unnest($1::text[], $2::text[]) WITH ORDINALITY a(space, key, i)
-          JOIN ${schema}.entries e ON e.space = a.space AND e.key = a.key WHERE e.expires_at IS NULL OR e.expires_at > $3`,
-          texts(names.map(({ space }) => space)),
-          texts(names.map(({ key }) => key)),
-          now()
-        )
-      ),
-      (rows) => {
-        const found = new Map(rows.map((row) => [Number(row.i) - 1, row]))
-        return names.map((_, i) => {
-          const row = found.get(i)
-          return row && entry(row)
-        })
-      }
-    )
-  const gets = yield* GroupCommit.make({ send: getAll, lanes: 2, count: GETS })
+  const entries = new Entries(connections, schema, () => clock.currentTimeMillisUnsafe())
+  const writes = yield* GroupCommit.make({ send: (group: ReadonlyArray<Changes>) => entries.write(group), count: GROUP, size: sizeOf })
+  const gets = yield* GroupCommit.make({ send: (names: ReadonlyArray<Name>) => entries.getAll(names), lanes: 2, count: GETS })
 
   return StateStore.StateStore.of({
     get: (space, key) => Effect.mapError(gets({ space, key }), unavailable),
-    list: (space, { after, limit = 1_000 } = {}) =>
-      Effect.suspend(() =>
-        read<Row>(
-          `SELECT ${COLUMNS} FROM ${schema}.entries WHERE space = $1 AND ($2::text IS NULL OR key > $2)
-          AND (expires_at IS NULL OR expires_at > $3) ORDER BY key LIMIT $4`,
-          space,
-          after ?? null,
-          now(),
-          limit
-        )
-      ).pipe(Effect.mapBoth({ onFailure: unavailable, onSuccess: (rows) => rows.map(entry) })),
+    list: (space, { after, limit = 1_000 } = {}) => Effect.mapError(entries.list(space, after, limit), unavailable),
     write: (changes) => {
-      if (readOnly) return Effect.fail(new StateStore.StateUnavailable({ reason: `${where} was opened read-only` }))
+      if (readOnly) return Effect.fail(new StateStore.StateUnavailable({ reason: `${connections.where} was opened read-only` }))
       const unfit = changes.find((change) => !isFit(change))
       if (unfit !== undefined) return Effect.die(new Error(`No change of ${JSON.stringify(unfit.key)} in ${JSON.stringify(unfit.space)}`))
       return Effect.matchEffect(writes(changes), {
@@ -181,6 +106,102 @@ export const makeOn = Effect.fnUntraced(function* (
     }
   })
 })
+
+/** What `write_state` of the database answers: a version for each write, or the change (counted from 1) that conflicts. */
+interface WriteRow {
+  readonly [column: string]: unknown
+  readonly versions: ReadonlyArray<string | null>
+  readonly conflicts: ReadonlyArray<number | null>
+}
+
+const statements = (schema: string) => ({
+  write: `SELECT * FROM ${schema}.write_state($1::bigint, $2::integer, $3::integer[], $4::integer[], $5::integer[], $6::text[],
+    $7::text[], $8::boolean[], $9::bigint[], $10::bigint[], $11::boolean[], $12::bytea[])`,
+  getAll: `SELECT a.i, e.key, e.value, e.version, e.expires_at FROM unnest($1::text[], $2::text[]) WITH ORDINALITY a(space, key, i)
+    JOIN ${schema}.entries e ON e.space = a.space AND e.key = a.key WHERE e.expires_at IS NULL OR e.expires_at > $3`,
+  list: `SELECT ${COLUMNS} FROM ${schema}.entries WHERE space = $1 AND ($2::text IS NULL OR key > $2)
+    AND (expires_at IS NULL OR expires_at > $3) ORDER BY key LIMIT $4`
+})
+
+/** The entries in their table. */
+class Entries {
+  readonly #connections: Connections.Connections
+  readonly #sql: ReturnType<typeof statements>
+  readonly #now: () => number
+  #purgedAt = Number.NEGATIVE_INFINITY
+
+  constructor(connections: Connections.Connections, schema: string, now: () => number) {
+    this.#connections = connections
+    this.#sql = statements(schema)
+    this.#now = now
+  }
+
+  /** One transaction for all writes, each of which succeeds or conflicts by itself. */
+  write(writes: ReadonlyArray<Changes>): Effect.Effect<ReadonlyArray<number | StateStore.StateConflict>, Fault> {
+    return Effect.suspend(() => {
+      const rounds = roundsOf(writes)
+      // As they are sent: round after round
+      const order = rounds.flat()
+      const sorted = order.map((i) => writes[i] ?? [])
+      const all = sorted.flat()
+      const answer = this.#connections.write<WriteRow>(
+        this.#sql.write,
+        this.#now(),
+        this.#purges(),
+        int4s(rounds.map((round) => round.length)),
+        int4s(rounds.map((round) => round.reduce((size, i) => size + (writes[i]?.length ?? 0), 0))),
+        int4s(sorted.flatMap((changes, i) => changes.map(() => i + 1))),
+        texts(all.map(({ space }) => space)),
+        texts(all.map(({ key }) => key)),
+        booleans(sorted.flatMap(finalsOf)),
+        int8s(all.map(({ expected }) => (expected === undefined ? null : expected === "absent" ? -1 : expected))),
+        int8s(all.map((change) => (change._tag === "put" ? (change.expiresAt ?? null) : null))),
+        booleans(all.map(({ _tag }) => _tag === "put")),
+        bytes(all.map((change) => (change._tag === "put" ? change.value : NOTHING)))
+      )
+      return Effect.map(answer, ([row]) => {
+        const answers: Array<number | StateStore.StateConflict> = []
+        for (const [sent, i] of order.entries()) {
+          const version = row?.versions[sent] ?? undefined
+          const { space, key } = all[(row?.conflicts[sent] ?? 1) - 1] ?? { space: "", key: "" }
+          answers[i] = version === undefined ? new StateStore.StateConflict({ space, key }) : Number(version)
+        }
+        return answers
+      })
+    })
+  }
+
+  getAll(names: ReadonlyArray<Name>): Effect.Effect<ReadonlyArray<StateStore.Entry | undefined>, Fault> {
+    const rows = Effect.suspend(() =>
+      this.#connections.read<Row & { readonly i: string }>(
+        this.#sql.getAll,
+        texts(names.map(({ space }) => space)),
+        texts(names.map(({ key }) => key)),
+        this.#now()
+      )
+    )
+    return Effect.map(rows, (all) => {
+      const found = new Map(all.map((row) => [Number(row.i) - 1, row]))
+      return names.map((_, i) => {
+        const row = found.get(i)
+        return row && entry(row)
+      })
+    })
+  }
+
+  list(space: string, after: string | undefined, limit: number): Effect.Effect<ReadonlyArray<StateStore.Entry>, Fault> {
+    const rows = Effect.suspend(() => this.#connections.read<Row>(this.#sql.list, space, after ?? null, this.#now(), limit))
+    return Effect.map(rows, (all) => all.map(entry))
+  }
+
+  /** How many expired entries the next transaction removes on the way. */
+  #purges(): number {
+    const now = this.#now()
+    if (now - this.#purgedAt < PURGE_EVERY && now >= this.#purgedAt) return 0
+    this.#purgedAt = now
+    return PURGE
+  }
+}
 
 const isFit = (change: StateStore.Change): boolean =>
   isText(change.space) &&

@@ -1,6 +1,7 @@
-/** What this process wrote last, which need not be read back by those who follow the log here. */
+/** The events that this process wrote last. Followers in this process need not read them back. */
 import type { EventStore } from "@millrace/event-sourcing"
-import { type Append, PAGE, type Place, positionOf } from "./PostgresLog.ts"
+import { type Place, placeOf, positionOf } from "./Position.ts"
+import { type Append, PAGE } from "./PostgresLog.ts"
 
 /** Events that are kept. */
 const KEPT = 2_048
@@ -8,10 +9,10 @@ const KEPT = 2_048
 export class Recent {
   readonly #events = new Map<Place, EventStore.RecordedEvent>()
 
-  /** An append, whose last event the log has at `last`: its events stand there one after another. */
-  wrote({ stream, before, events }: Append, last: Place): void {
+  /** Keeps the events of an append whose last event is at `last`: they stand there one after another. */
+  wrote({ stream, before, events }: Append, last: EventStore.Position): void {
     for (const [i, event] of events.entries()) {
-      const place = last - events.length + 1 + i
+      const place = placeOf(last) - events.length + 1 + i
       this.#events.set(place, { ...event, stream, revision: before + 1 + i, position: positionOf(place) })
     }
     for (const place of this.#events.keys()) {
@@ -20,10 +21,11 @@ export class Recent {
     }
   }
 
-  /** What stands after a place up to `head`, or the beginning of it; undefined unless all of it was written here. */
-  between(after: Place, head: Place): ReadonlyArray<EventStore.RecordedEvent> | undefined {
+  /** A page of the events after a position up to `head`; undefined unless all of them were written here. */
+  between(after: EventStore.Position, head: EventStore.Position): ReadonlyArray<EventStore.RecordedEvent> | undefined {
     const events = []
-    for (let place = after + 1; place <= head && events.length < PAGE; place++) {
+    const last = placeOf(head)
+    for (let place = placeOf(after) + 1; place <= last && events.length < PAGE; place++) {
       const event = this.#events.get(place)
       if (event === undefined) return undefined
       events.push(event)

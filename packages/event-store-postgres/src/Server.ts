@@ -1,9 +1,9 @@
-/** What a server must be, before anything is trusted to it. */
+/** Checks the server before the stores use it. */
 import { Effect } from "effect"
 import type { Connections } from "./Connections.ts"
 import { Fault } from "./Fault.ts"
 
-/** PostgreSQL 14, the oldest that its makers still maintain. */
+/** PostgreSQL 14: the oldest release that is still maintained. */
 const OLDEST = 14
 
 interface Settings {
@@ -17,7 +17,7 @@ interface Settings {
   readonly standby: boolean
 }
 
-/** Refuses a server that would lose what it acknowledged, or keep it otherwise than it was given; warns of one that might. */
+/** Refuses a server that would lose or change what it acknowledged; warns of settings under which it might. */
 export const check = (connections: Connections, readOnly: boolean): Effect.Effect<void, Fault> =>
   Effect.gen(function* () {
     const { where } = connections

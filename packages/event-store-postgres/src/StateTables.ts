@@ -1,5 +1,5 @@
 /**
- * The state as a table, and the one function that writes to it: under one lock held to the commit, so that versions, which serve as
+ * The state as a table, and the one function that writes to it. The function holds one lock until the commit. So versions, which serve as
  * fencing tokens, grow in the order in which writes become visible.
  */
 import type { Tables } from "./Migrations.ts"

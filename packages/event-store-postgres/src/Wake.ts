@@ -1,7 +1,7 @@
 /**
- * How those who wait for the end of the log hear that it moved. What this process appends they hear at once. Of other processes a
- * notification tells, where it gets through; behind it somebody looks, often while no notification was ever heard, seldom otherwise.
- * So a notification is only ever a hint, and none has to arrive.
+ * How followers hear that the log has moved. They hear of appends of this process at once, and of other processes by notifications.
+ * A notification is only a hint, and none has to arrive: the store also looks at the end of the log, often while it hears no
+ * notifications, seldom otherwise.
  *
  * Notifications are sent after the commit, not within it: a transaction that notifies holds a lock of the whole server over its sync.
  */
@@ -11,40 +11,24 @@ import { Effect, type Scope } from "effect"
 import pg from "pg"
 import type { Connections, Settings } from "./Connections.ts"
 import type { Fault } from "./Fault.ts"
-import { type Place, type PostgresLog, positionOf } from "./PostgresLog.ts"
+import { parsePosition } from "./Position.ts"
+import type { PostgresLog } from "./PostgresLog.ts"
 
-/** Between two looks while notifications are not heard, in milliseconds; each costs the server some microseconds. */
+/** Between two looks while no notifications are heard, in milliseconds; each costs the server some microseconds. */
 const POLL = 50
-/** Looks that are left out while they are heard. */
+/** Looks that are left out while notifications are heard. */
 const TRUSTED = 20
-/** Between two notifications of this process, in milliseconds: what is appended meanwhile shares the next. */
+/** Between two notifications of this process, in milliseconds: appends in between share the next. */
 const NOTIFY = 25
 /** Between two questions whether the listening connection still lives, in milliseconds. */
 const PULSE = 10_000
-/** Before listening again, in milliseconds: meanwhile somebody looks. */
+/** Before listening again, in milliseconds. */
 const AGAIN = 2_000
 
 export interface Wake {
   readonly head: Head
-  /** Tells that this process appended up to a place. */
-  readonly appended: (place: EventStore.Position) => void
-}
-
-class WatchedHead extends Head {
-  waiting = 0
-  /** Told when somebody begins to wait. */
-  onWait: () => void = () => {}
-
-  override past(position: EventStore.Position): Effect.Effect<void> {
-    return Effect.acquireUseRelease(
-      Effect.sync(() => {
-        this.waiting++
-        this.onWait()
-      }),
-      () => super.past(position),
-      () => Effect.sync(() => this.waiting--)
-    )
-  }
+  /** Tells that this process appended up to a position. */
+  readonly appended: (position: EventStore.Position) => void
 }
 
 /** Without `listening`, nothing is notified and nothing listened for. */
@@ -55,79 +39,120 @@ export const make = Effect.fnUntraced(function* (
   listening: Settings | undefined
 ): Effect.fn.Return<Wake, Fault, Scope.Scope> {
   const channel = `${schema}_events`
-  const head = new WatchedHead(positionOf(yield* log.last))
   const fork = Effect.runForkWith(yield* Effect.context<never>())
   const scope = yield* Effect.scope
-  const background = <A, E>(effect: Effect.Effect<A, E>) => fork(Effect.forkIn(Effect.ignore(effect), scope))
-  /** Whether a notification was heard on the connection that listens now. */
-  let isHeard = false
+  const background: Background = (effect) => void fork(Effect.forkIn(Effect.ignore(effect), scope))
+  const head = new WatchedHead(yield* log.last, log, background)
+  if (listening === undefined) return { head, appended: (position) => head.advance(position) }
 
-  // A fault is not told here: whoever waits goes on waiting, whoever reads meets it
-  const look = Effect.map(log.last, (place) => head.advance(positionOf(place)))
-
-  let isWatched = false
-  let skipped = 0
-  const watch: Effect.Effect<void> = Effect.andThen(
-    Effect.sleep(POLL),
-    Effect.suspend(() => {
-      isWatched = head.waiting > 0
-      if (!isWatched) return Effect.void
-      if (isHeard && ++skipped < TRUSTED) return watch
-      skipped = 0
-      return Effect.andThen(Effect.ignore(look), watch)
+  yield* Effect.forkScoped(
+    listen(listening, channel, {
+      // Whether a notification comes through is found out by sending one
+      connected: Effect.ignore(connections.read("SELECT pg_notify($1, '')", channel)),
+      heard: (payload) => head.heard(payload),
+      lost: () => head.lost()
     })
   )
-  head.onWait = () => {
-    if (isWatched) return
-    isWatched = true
-    background(watch)
-  }
-
-  let isNotifying = false
-  let isToNotify = false
-  const notify: Effect.Effect<void> = Effect.suspend(() => {
-    isToNotify = false
-    return Effect.ignore(connections.read("SELECT pg_notify($1, $2)", channel, head.position))
-  }).pipe(
-    Effect.andThen(Effect.sleep(NOTIFY)),
-    Effect.andThen(
-      Effect.suspend(() => {
-        isNotifying = isToNotify
-        return isToNotify ? notify : Effect.void
-      })
-    )
-  )
-
-  if (listening !== undefined) {
-    yield* Effect.forkScoped(
-      listen(listening, channel, {
-        // Whether a notification comes through is found out by sending one
-        connected: Effect.ignore(connections.read("SELECT pg_notify($1, '')", channel)),
-        heard: (payload) => {
-          isHeard = true
-          if (/^\d{16}$/.test(payload)) head.advance(positionOf(Number(payload) satisfies Place))
-          // The first on this connection: what was notified before it listened
-          else background(look)
-        },
-        lost: () => {
-          isHeard = false
-        }
-      })
-    )
-  }
-
+  const notifier = new Notifier(connections, channel, head, background)
   return {
     head,
-    appended: (place) => {
-      head.advance(place)
-      if (listening === undefined) return
-      isToNotify = true
-      if (isNotifying) return
-      isNotifying = true
-      background(notify)
+    appended: (position) => {
+      head.advance(position)
+      notifier.notify()
     }
   }
 })
+
+/** Runs something in the background, whatever comes of it. */
+type Background = <A, E>(effect: Effect.Effect<A, E>) => void
+
+/** The end of the log. While somebody waits for it, it is looked for: seldom while notifications are heard, often otherwise. */
+class WatchedHead extends Head {
+  readonly #log: PostgresLog
+  readonly #background: Background
+  #waiting = 0
+  #isWatched = false
+  #skipped = 0
+  /** Whether a notification was heard on the connection that listens now. */
+  #isHeard = false
+
+  constructor(end: EventStore.Position, log: PostgresLog, background: Background) {
+    super(end)
+    this.#log = log
+    this.#background = background
+  }
+
+  override past(position: EventStore.Position): Effect.Effect<void> {
+    return Effect.acquireUseRelease(
+      Effect.sync(() => {
+        this.#waiting++
+        if (this.#isWatched) return
+        this.#isWatched = true
+        this.#background(this.#watch)
+      }),
+      () => super.past(position),
+      () => Effect.sync(() => this.#waiting--)
+    )
+  }
+
+  heard(payload: string): void {
+    this.#isHeard = true
+    const position = parsePosition(payload)
+    if (position !== undefined) this.advance(position)
+    // The first on this connection: the log may have moved before it listened
+    else this.#background(this.#look)
+  }
+
+  lost(): void {
+    this.#isHeard = false
+  }
+
+  /** A fault is not told here: followers go on waiting, and readers get the fault themselves. */
+  readonly #look = Effect.suspend(() => Effect.map(this.#log.last, (end) => this.advance(end)))
+
+  readonly #watch: Effect.Effect<void> = Effect.andThen(
+    Effect.sleep(POLL),
+    Effect.suspend(() => {
+      this.#isWatched = this.#waiting > 0
+      if (!this.#isWatched) return Effect.void
+      if (this.#isHeard && ++this.#skipped < TRUSTED) return this.#watch
+      this.#skipped = 0
+      return Effect.andThen(Effect.ignore(this.#look), this.#watch)
+    })
+  )
+}
+
+/** Tells other processes of appends: those that come close after one another share a notification. */
+class Notifier {
+  readonly #background: Background
+  readonly #send: Effect.Effect<unknown>
+  #isNotifying = false
+  #isToNotify = false
+
+  constructor(connections: Connections, channel: string, head: Head, background: Background) {
+    this.#background = background
+    this.#send = Effect.suspend(() => Effect.ignore(connections.read("SELECT pg_notify($1, $2)", channel, head.position)))
+  }
+
+  notify(): void {
+    this.#isToNotify = true
+    if (this.#isNotifying) return
+    this.#isNotifying = true
+    this.#background(this.#notify)
+  }
+
+  readonly #notify: Effect.Effect<void> = Effect.suspend(() => {
+    this.#isToNotify = false
+    return Effect.andThen(this.#send, Effect.sleep(NOTIFY))
+  }).pipe(
+    Effect.andThen(
+      Effect.suspend(() => {
+        this.#isNotifying = this.#isToNotify
+        return this.#isToNotify ? this.#notify : Effect.void
+      })
+    )
+  )
+}
 
 interface Ear {
   readonly connected: Effect.Effect<void>

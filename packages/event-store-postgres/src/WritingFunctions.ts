@@ -1,12 +1,12 @@
-/** What the functions that write have in common. It is part of migrations, so it is never changed once released. */
+/** The parts that the writing functions share. They are part of migrations, so they never change once released. */
 
-/** Nested loops over indexes, whatever the planner believed of tables that were empty when it was first asked. */
+/** Forces nested loops over indexes: the planner may have planned when the tables were empty. */
 export const PLANNING = "SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off"
 
-/** How long a writer waits for another, and room for what it was sent. */
+/** How long a writer waits for another, and the memory for its parameters. */
 export const WRITING = "SET lock_timeout = '5s' SET work_mem = '32MB'"
 
-/** Refuses settings that may have come after the store was opened. */
+/** Refuses settings that may have changed since the store was opened. */
 export const GUARD = `
   IF current_setting('fsync') = 'off' THEN
     RAISE EXCEPTION 'fsync is off: what was acknowledged would be lost with the power; set it on' USING ERRCODE = 'MR001';

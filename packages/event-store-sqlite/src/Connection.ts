@@ -1,4 +1,4 @@
-/** One connection to one file: opened, migrated, its faults told in words. */
+/** One connection to one file: opens and migrates it, and describes its faults. */
 import { existsSync, statSync } from "node:fs"
 import { dirname, resolve } from "node:path"
 import Database from "better-sqlite3"
@@ -7,20 +7,20 @@ import { migrate, requireNewest, type Schema, versionOf } from "./Migrations.ts"
 
 export interface ConnectionOptions {
   readonly filename: string
-  /** For those who only look, beside a process that writes or after it. Nothing is created or migrated; every write fails. */
+  /** Opens the file for reading only. Another process may write to it. Nothing is created or migrated; every write fails. */
   readonly readOnly?: boolean
-  /** Pages that the file may have; a write beyond fails as on a full disk. */
+  /** The most pages of the file; a write beyond fails as on a full disk. */
   readonly maxPages?: number
 }
 
 /** SQLite's own waiting blocks the event loop, so it is short: long enough for a transaction that is nearly done. Milliseconds. */
 const BUSY_TIMEOUT = 5
 
-/** Of the databases that this package makes; bytes. */
+/** Page size of the databases that this package creates, in bytes. */
 const SMALLEST_PAGE = 1_024
 
 export class Connection<Statements> {
-  /** What is asked of the file, prepared. */
+  /** The prepared statements. */
   readonly sql: Statements
   readonly db: Database.Database
   readonly filename: string
@@ -35,7 +35,7 @@ export class Connection<Statements> {
     pragmas: string,
     statements: (db: Database.Database) => Statements
   ) {
-    // Absolute, so that no name is taken for SQLite's own (`:memory:`, `file:...`)
+    // Absolute, so that SQLite takes no name for a special one (`:memory:`, `file:...`)
     this.filename = resolve(filename)
     this.readOnly = readOnly
     if (!existsSync(dirname(this.filename))) throw new Fault("missing", `The folder ${dirname(this.filename)} does not exist`)
@@ -44,7 +44,7 @@ export class Connection<Statements> {
     let db: Database.Database | undefined
     try {
       db = new Database(this.filename, { readonly: readOnly, fileMustExist: readOnly, timeout: BUSY_TIMEOUT })
-      // Before anything is changed: what is no database, or another program's, is left as it is
+      // Before any change: a file that is not a database, or belongs to another program, is left untouched
       versionOf(db, this.filename, schema)
       if (isTorn) throw new Fault("corrupt", `${this.filename} is corrupt: it was cut short; keep a copy of it, then restore a backup`)
       if (readOnly) requireNewest(db, this.filename, schema)
@@ -64,7 +64,7 @@ export class Connection<Statements> {
     }
   }
 
-  /** Runs `body` in one durable transaction, or throws a {@link Fault} and leaves nothing of it, unless that is in doubt. */
+  /** Runs `body` in one durable transaction. Throws a {@link Fault} otherwise; nothing was written then, unless the fault is in doubt. */
   transact<A>(body: () => A): A {
     if (this.readOnly) throw new Fault("readOnly", `${this.filename} was opened read-only`)
     try {
@@ -92,15 +92,15 @@ export class Connection<Statements> {
 }
 
 /**
- * Whether a file was cut short within its last page: SQLite would read the rest of it as zeros. While there is a write-ahead log it may
- * hold that page, and someone may be writing it.
+ * Whether a file was cut short within its last page: SQLite would read the rest of the page as zeros. A write-ahead log may hold that
+ * page, and another process may be writing it.
  */
 const isCutShort = (filename: string): boolean => {
   const size = (file: string) => statSync(file, { throwIfNoEntry: false })?.size ?? 0
   return size(filename) % SMALLEST_PAGE !== 0 && size(`${filename}-wal`) === 0
 }
 
-/** Refuses a connection that would answer before the disk has it, or that other processes cannot share. */
+/** Refuses a connection that would answer before a write is on the disk, or that other processes cannot share. */
 const requireDurable = (db: Database.Database, filename: string): void => {
   const ask = <A>(what: string) => db.prepare<[], A>(`PRAGMA ${what}`).pluck().get()
   if (ask<string>("journal_mode") !== "wal")

@@ -1,4 +1,4 @@
-/** What can go wrong with a database file, in words that someone who runs it can act on. */
+/** The failures of a database file, in words that an operator can act on. */
 import { dirname } from "node:path"
 import Database from "better-sqlite3"
 
@@ -19,7 +19,7 @@ export type Kind =
 
 export class Fault extends Error {
   readonly kind: Kind
-  /** A COMMIT failed in a way that may leave all of it on disk: the next recovery of the file can bring it back. */
+  /** A COMMIT failed in a way that may leave all of the transaction on disk: the next recovery of the file can bring it back. */
   readonly inDoubt: boolean
 
   constructor(kind: Kind, message: string, { inDoubt = false, cause }: { readonly inDoubt?: boolean; readonly cause?: unknown } = {}) {
@@ -29,7 +29,7 @@ export class Fault extends Error {
   }
 }
 
-/** What an error of SQLite means for this file. Anything else that was thrown is a bug, and thrown on. */
+/** The fault that an error of SQLite means. Any other error is a bug, and is thrown again. */
 export const faultOf = (error: unknown, filename: string): Fault => {
   if (error instanceof Fault) return error
   if (!(error instanceof Database.SqliteError)) throw error
@@ -38,8 +38,8 @@ export const faultOf = (error: unknown, filename: string): Fault => {
 }
 
 /**
- * What a failed COMMIT means. A write that was refused cannot have completed the frame that marks the end of a transaction in the
- * write-ahead log. Whatever comes after that frame (its sync, the shared index) can fail and yet leave the transaction readable.
+ * The fault that a failed COMMIT means. If a write was refused, the frame that ends the transaction in the write-ahead log is incomplete,
+ * so nothing was written. A step after that frame (its sync, the shared index) can fail and still leave the transaction readable.
  */
 export const faultOfCommit = (error: unknown, filename: string): Fault => {
   const fault = faultOf(error, filename)

@@ -1,6 +1,6 @@
 /**
- * One transaction for what many callers write: everything that was asked for in one turn of the event loop, or while a transaction
- * ran, is committed together, so they share one sync of the disk. The more is waiting, the cheaper each becomes.
+ * One transaction for the writes of many callers. Writes that come in one turn of the event loop, or while a transaction runs, are
+ * committed together and share one sync of the disk: the more writes wait, the less each costs.
  */
 import { Effect, Exit, Scheduler, type Scope } from "effect"
 import { Fault } from "./Fault.ts"
@@ -8,27 +8,27 @@ import { pauseAfter } from "./Patience.ts"
 
 /** A longer transaction gains nothing and keeps its first caller waiting. */
 const GROUP = 2_048
-/** Neither does a bigger one: characters. */
+/** A bigger transaction gains nothing either: characters. */
 const GROUP_SIZE = 8_000_000
 
 interface Work {
   readonly size: number
   /** Inside the transaction. What it answers is told once the transaction is durable. */
   readonly run: () => void
-  /** After it: with the fault that undid everything, if there was one. */
+  /** After the transaction: with the fault that undid it, if there was one. */
   readonly tell: (fault: Fault | undefined) => void
 }
 
 export interface GroupCommit {
   /**
-   * Runs `run` inside the next transaction and answers what it returned once that is durable. It has to check before it writes:
-   * a failure it returns undoes nothing. `broken` says what a fault of the whole transaction means to this caller; `size` is
-   * roughly how much is written, in characters.
+   * Runs `run` inside the next transaction, and answers what it returned once the transaction is durable. `run` has to check before it
+   * writes, because a failure that it returns undoes nothing. `broken` turns a fault of the whole transaction into a failure of this
+   * write; `size` is roughly how much is written, in characters.
    */
   readonly submit: <A, E>(size: number, run: () => Exit.Exit<A, E>, broken: (fault: Fault) => E) => Effect.Effect<A, E>
 }
 
-/** `transact` runs one transaction or throws a {@link Fault}; `committed` hears of each that took place, after those who wrote it. */
+/** `transact` runs one transaction or throws a {@link Fault}; `committed` is called after each, once its writers were answered. */
 export const make = Effect.fnUntraced(function* (
   transact: (body: () => void) => void,
   committed: () => void
@@ -36,83 +36,100 @@ export const make = Effect.fnUntraced(function* (
   const turn = (yield* Scheduler.Scheduler).makeDispatcher()
   const scope = yield* Effect.scope
   const fork = Effect.runForkWith(yield* Effect.context<never>())
-  let waiting: Array<Work> = []
-  let group: Array<Work> = []
-  let isBusy = false
-  let isClosed = false
+  const groups = new Groups(
+    transact,
+    committed,
+    (task) => turn.scheduleTask(task, 0),
+    (task, pause) => void fork(Effect.forkIn(Effect.delay(Effect.sync(task), pause), scope))
+  )
+  yield* Effect.addFinalizer(() => Effect.sync(() => groups.close()))
+  return {
+    submit: <A, E>(size: number, run: () => Exit.Exit<A, E>, broken: (fault: Fault) => E) =>
+      Effect.callback<A, E>((resume) => {
+        let exit: Exit.Exit<A, E> | undefined
+        groups.submit({
+          size,
+          run: () => {
+            exit = run()
+          },
+          tell: (fault) => resume(fault === undefined && exit !== undefined ? exit : Exit.fail(broken(fault ?? closed)))
+        })
+      })
+  }
+})
 
-  const submit: GroupCommit["submit"] = <A, E>(size: number, run: () => Exit.Exit<A, E>, broken: (fault: Fault) => E) =>
-    Effect.callback<A, E>((resume) => {
-      let exit: Exit.Exit<A, E> | undefined
-      const work: Work = {
-        size,
-        run: () => {
-          exit = run()
-        },
-        tell: (fault) => resume(fault === undefined && exit !== undefined ? exit : Exit.fail(broken(fault ?? closed)))
-      }
-      if (isClosed) return work.tell(closed)
-      waiting.push(work)
-      if (!isBusy) schedule()
-    })
+/** The writes that wait, and the group of them whose transaction runs. */
+class Groups {
+  readonly #transact: (body: () => void) => void
+  readonly #committed: () => void
+  readonly #later: (task: () => void) => void
+  readonly #after: (task: () => void, pause: number) => void
+  #waiting: Array<Work> = []
+  #group: Array<Work> = []
+  #isBusy = false
+  #isClosed = false
 
-  const schedule = () => {
-    isBusy = true
-    turn.scheduleTask(flush, 0)
+  constructor(
+    transact: (body: () => void) => void,
+    committed: () => void,
+    later: (task: () => void) => void,
+    after: (task: () => void, pause: number) => void
+  ) {
+    this.#transact = transact
+    this.#committed = committed
+    this.#later = later
+    this.#after = after
   }
 
-  const flush = () => {
+  submit(work: Work): void {
+    if (this.#isClosed) return work.tell(closed)
+    this.#waiting.push(work)
+    if (!this.#isBusy) this.#schedule()
+  }
+
+  close(): void {
+    this.#isClosed = true
+    const told = [...this.#group, ...this.#waiting]
+    this.#group = this.#waiting = []
+    for (const work of told) work.tell(closed)
+  }
+
+  #schedule(): void {
+    this.#isBusy = true
+    this.#later(() => this.#flush())
+  }
+
+  #flush(): void {
     let count = 0
     let size = 0
-    while (count < waiting.length && count < GROUP && size < GROUP_SIZE) size += waiting[count++]!.size
-    group = waiting.splice(0, count)
-    commit(0)
+    while (count < this.#waiting.length && count < GROUP && size < GROUP_SIZE) size += this.#waiting[count++]!.size
+    this.#group = this.#waiting.splice(0, count)
+    this.#commit(0)
   }
 
-  const commit = (attempt: number) => {
-    if (isClosed) return
-    const fault = tryCommit()
+  #commit(attempt: number): void {
+    if (this.#isClosed) return
+    const fault = this.#tryCommit()
     const pause = fault?.kind === "locked" && !fault.inDoubt ? pauseAfter(attempt) : undefined
-    if (pause !== undefined) {
-      fork(
-        Effect.forkIn(
-          Effect.andThen(
-            Effect.sleep(pause),
-            Effect.sync(() => commit(attempt + 1))
-          ),
-          scope
-        )
-      )
-      return
-    }
-    const told = group
-    group = []
+    if (pause !== undefined) return this.#after(() => this.#commit(attempt + 1), pause)
+    const told = this.#group
+    this.#group = []
     for (const work of told) work.tell(fault)
-    if (fault === undefined) committed()
-    if (waiting.length > 0) schedule()
-    else isBusy = false
+    if (fault === undefined) this.#committed()
+    if (this.#waiting.length > 0) this.#schedule()
+    else this.#isBusy = false
   }
 
-  const tryCommit = (): Fault | undefined => {
+  #tryCommit(): Fault | undefined {
     try {
-      transact(() => {
-        for (const work of group) work.run()
+      this.#transact(() => {
+        for (const work of this.#group) work.run()
       })
       return undefined
     } catch (error) {
       return error instanceof Fault ? error : new Fault("other", String(error), { cause: error })
     }
   }
-
-  yield* Effect.addFinalizer(() =>
-    Effect.sync(() => {
-      isClosed = true
-      const told = [...group, ...waiting]
-      group = waiting = []
-      for (const work of told) work.tell(closed)
-    })
-  )
-  return { submit }
-})
+}
 
 const closed = new Fault("closed", "The store was closed")

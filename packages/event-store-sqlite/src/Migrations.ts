@@ -1,12 +1,12 @@
 /**
- * The schema of a database file: whose it is (`PRAGMA application_id`) and how far it has come (`PRAGMA user_version`).
- * Migrations only ever go forward; a file that a newer release has written is refused.
+ * The schema of a database file: its kind (`PRAGMA application_id`) and its version (`PRAGMA user_version`).
+ * Migrations only go forward; a file that a newer release has written is refused.
  */
 import type Database from "better-sqlite3"
 import { Fault } from "./Fault.ts"
 
 export interface Schema {
-  /** What the file is, to someone who named the wrong one. */
+  /** The kind of the file, for messages about a wrong one. */
   readonly name: string
   readonly applicationId: number
   /** SQL by version: the first makes version 1 of an empty file. Never changed once released. */
@@ -19,7 +19,7 @@ const whatIsThere = (db: Database.Database) => ({
   tables: db.prepare<[], number>("SELECT count(*) FROM sqlite_schema").pluck().get() ?? 0
 })
 
-/** The version of the file; refuses what is not of this schema or is newer. Changes nothing. */
+/** Answers the version of the file; refuses a file of another kind or of a newer version. Changes nothing. */
 export const versionOf = (db: Database.Database, filename: string, schema: Schema): number => {
   const { applicationId, version, tables } = whatIsThere(db)
   const isEmpty = applicationId === 0 && version === 0 && tables === 0
@@ -34,18 +34,18 @@ export const versionOf = (db: Database.Database, filename: string, schema: Schem
   return version
 }
 
-/** Brings the file to the newest version, in one transaction. */
+/** Migrates the file to the newest version, in one transaction. */
 export const migrate = (db: Database.Database, filename: string, schema: Schema): void => {
   db.exec("BEGIN IMMEDIATE")
   const version = versionOf(db, filename, schema)
   const newest = schema.migrations.length
   for (const sql of schema.migrations.slice(version)) db.exec(sql)
-  // Also where nothing was left to do: SQLite opens a file that it may not write, and says so no sooner than at the first write
+  // Writes even if nothing is to be migrated: SQLite reports a file that it may not write only at the first write
   db.exec(`PRAGMA application_id = ${schema.applicationId}; PRAGMA user_version = ${newest}`)
   db.exec(version === newest ? "ROLLBACK" : "COMMIT")
 }
 
-/** For a connection that must not write: the file has to be at the newest version already. */
+/** For a connection that must not write: refuses a file that is not at the newest version. */
 export const requireNewest = (db: Database.Database, filename: string, schema: Schema): void => {
   const version = versionOf(db, filename, schema)
   const known = schema.migrations.length

@@ -5,10 +5,10 @@ import { type Fault, faultOf } from "./Fault.ts"
 /** Attempts while another process holds the lock: five seconds. */
 const ATTEMPTS = 200
 
-/** The pause after an attempt that found a lock, in milliseconds; none when patience is at its end. */
+/** The pause after an attempt that found a lock, in milliseconds; undefined after the last attempt. */
 export const pauseAfter = (attempt: number): number | undefined => (attempt < ATTEMPTS ? Math.min(2 ** attempt, 25) : undefined)
 
-/** Runs `look`, again and again while another process holds a lock on the file. */
+/** Runs `look`, and repeats it while another process holds a lock on the file. */
 export const patiently = <A, E>(filename: string, look: () => A, broken: (fault: Fault) => E, attempt = 0): Effect.Effect<A, E> =>
   Effect.suspend((): Effect.Effect<A, E> => {
     try {
@@ -21,6 +21,6 @@ export const patiently = <A, E>(filename: string, look: () => A, broken: (fault:
     }
   })
 
-/** Opens with patience, and closes with the scope. */
+/** Opens the file, waiting for locks of other processes, and closes it with the scope. */
 export const open = <A extends { close(): void }, E>(filename: string, make: () => A, broken: (fault: Fault) => E) =>
   Effect.acquireRelease(patiently(filename, make, broken), (opened) => Effect.sync(() => opened.close()))

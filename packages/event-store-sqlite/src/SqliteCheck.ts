@@ -1,4 +1,4 @@
-/** What SQLite itself says of a file of a store: whether it is whole, and how it is kept. Nothing is changed. */
+/** Checks a file of a store by SQLite's own means, and reports its settings. Changes nothing. */
 import { EventStore } from "@millrace/event-sourcing"
 import Database from "better-sqlite3"
 import type { Effect } from "effect"
@@ -6,20 +6,20 @@ import { Fault, faultOf } from "./Fault.ts"
 import { patiently } from "./Patience.ts"
 
 export interface Checked {
-  /** Of SQLite itself. */
+  /** The version of SQLite. */
   readonly version: string
   /** `wal` for a file in use. */
   readonly journalMode: string
-  /** Bytes of the file that nothing is kept in. */
+  /** Unused bytes of the file. */
   readonly freeBytes: number
-  /** What is not whole, in SQLite's words; none when all is. */
+  /** What is damaged, in SQLite's words; empty for a sound file. */
   readonly problems: ReadonlyArray<string>
 }
 
-/** Problems that are told: one spoilt page leads to many. */
+/** The most problems that are reported: one damaged page leads to many. */
 const MAX_PROBLEMS = 10
 
-/** `quick` leaves out whether indexes agree with their tables. */
+/** `quick` does not compare indexes with their tables. */
 type Depth = "quick" | "full"
 
 const look = (filename: string, depth: Depth): Checked => {
@@ -44,7 +44,7 @@ const look = (filename: string, depth: Depth): Checked => {
   }
 }
 
-/** Fails where the file cannot be read at all. */
+/** Fails if the file cannot be read at all. */
 export const check = (filename: string, depth: Depth = "full"): Effect.Effect<Checked, EventStore.StoreUnavailable> =>
   patiently(
     filename,
@@ -52,7 +52,7 @@ export const check = (filename: string, depth: Depth = "full"): Effect.Effect<Ch
     (fault) => new EventStore.StoreUnavailable({ reason: fault.message })
   )
 
-/** Throws a {@link Fault} for a file that is not whole. */
+/** Throws a {@link Fault} for a damaged file. */
 export const requireWhole = (filename: string): void => {
   const [problem] = look(filename, "full").problems
   if (problem !== undefined) throw new Fault("corrupt", `${filename} is not whole: ${problem}`)

@@ -1,10 +1,10 @@
 /**
- * Both files of a store copied as they are at one instant, while other processes go on writing them.
+ * Copies both files of a store as they are at one instant, while other processes go on writing them.
  *
- * For that instant, well under a millisecond, both files are locked against writing, and a snapshot of each is begun. So whatever was
- * acknowledged before is in the copy, and the two fit together: they are what a power cut at that instant would have left, from which
- * a store recovers by itself. No order of copying one file after the other does as well: a state that is newer than its log has
- * projections that passed by events which will come again, one that is older lacks the keys to the newest events.
+ * For that instant, well under a millisecond, both files are locked against writing, and a snapshot of each is begun. So the copy has
+ * everything that was acknowledged before, and the two files fit together: they are what a power cut at that instant would leave, from
+ * which a store recovers by itself. Copying one file after the other cannot do that: a state that is newer than its log has projections
+ * that are ahead of the log, and one that is older lacks the keys to the newest events.
  */
 import { chmodSync, closeSync, fsyncSync, openSync } from "node:fs"
 import { EventStore } from "@millrace/event-sourcing"
@@ -28,9 +28,9 @@ const PAGES = 1_024
 const unavailable = (fault: Fault) => new EventStore.StoreUnavailable({ reason: fault.message })
 
 /**
- * Copies both files of `from` to those of `to`, which are not there yet, in folders that are. Each copy is one file without a
- * write-ahead log, for its owner's eyes, was checked by SQLite, and is on the disk; its folder has yet to be synced. The state is
- * copied, and let go, first: an erasure waits for whoever reads it.
+ * Copies both files of `from` to those of `to`, which must not exist yet, in folders that exist. Each copy is one file without
+ * a write-ahead log, readable by its owner only, checked by SQLite, and synced; the caller has to sync its folder. The state is copied and
+ * unlocked first, because an erasure waits for its readers.
  */
 export const copy = Effect.fn("SqliteCopy.copy")(function* (from: Files, to: Files) {
   const [logLock, log] = yield* connect(from.log, SqliteLog)
@@ -62,7 +62,7 @@ const connect = (filename: string, { SCHEMA, PRAGMAS }: Kind) => {
   return Effect.all([connection(false), connection(true)])
 }
 
-/** A transaction reads what was there at its first question. */
+/** A transaction reads what was there at its first query. */
 const begin = ({ db }: Connection<unknown>): void => {
   if (db.inTransaction) db.exec("ROLLBACK")
   db.exec("BEGIN; SELECT count(*) FROM sqlite_schema")
@@ -83,10 +83,10 @@ const transfer = ({ db, filename }: Connection<unknown>, to: string) =>
     catch: (error) => unavailable(faultOf(error, isOfSource(error) ? filename : to))
   })
 
-/** What cannot be read is the source; what cannot be written, for want of space say, is the copy. */
+/** A failed read is a fault of the source; a failed write, such as on a full disk, is a fault of the copy. */
 const isOfSource = (error: unknown): boolean => error instanceof Database.SqliteError && /^SQLITE_(CORRUPT|NOTADB)/.test(error.code)
 
-/** Makes it a file that is whole by itself, looks whether it is, and syncs it. */
+/** Folds the write-ahead log into the file, checks the file, and syncs it. */
 const settle = (filename: string): void => {
   const db = new Database(filename, { fileMustExist: true })
   try {

@@ -1,20 +1,23 @@
-/** The embedded durable event store: one SQLite file in WAL mode, synced before an append is answered, shared by processes of one host. */
+/** The embedded durable event store: one SQLite file in WAL mode, shared by processes of one host, and synced before it answers. */
 import { EventStore, follow, Head } from "@millrace/event-sourcing"
 import { Effect, Exit, Layer, Option, type Scope, Stream } from "effect"
 import type { ConnectionOptions } from "./Connection.ts"
 import type { Fault } from "./Fault.ts"
 import * as GroupCommit from "./GroupCommit.ts"
 import { open, patiently } from "./Patience.ts"
-import { PAGE, placeOf, positionOf, SqliteLog } from "./SqliteLog.ts"
+import { placeOf, positionOf } from "./Position.ts"
+import { PAGE, SqliteLog } from "./SqliteLog.ts"
+
+export { parsePosition, stepBack } from "./Position.ts"
 
 export type SqliteEventStoreOptions = ConnectionOptions
 
-/** How soon a subscription sees what another process wrote, at most, in milliseconds; each look costs microseconds. */
+/** Milliseconds between two looks for events of other processes, while somebody follows; each look costs microseconds. */
 const POLL = 20
 
 const unavailable = (fault: Fault) => new EventStore.StoreUnavailable({ reason: fault.message })
 
-/** The end of a log that other processes write to as well: looked for while somebody waits for it, and only then. */
+/** The end of a log to which other processes write, too. It is looked for only while somebody waits for it. */
 class WatchedHead extends Head {
   readonly #log: SqliteLog
   readonly #scope: Scope.Scope
@@ -52,13 +55,16 @@ class WatchedHead extends Head {
     )
   }
 
-  /** A fault is not told here: whoever waits goes on waiting, whoever reads meets it. */
+  /** A fault is not told here: followers go on waiting, and readers get the fault themselves. */
   look(): void {
     try {
       this.advance(positionOf(this.#log.last()))
     } catch {}
   }
 }
+
+type Service = EventStore.EventStore["Service"]
+type Read = <A>(look: () => A) => Effect.Effect<A, EventStore.StoreUnavailable>
 
 export const make = Effect.fnUntraced(function* (options: SqliteEventStoreOptions) {
   const log = yield* open(options.filename, () => new SqliteLog(options), unavailable)
@@ -67,26 +73,35 @@ export const make = Effect.fnUntraced(function* (options: SqliteEventStoreOption
     (body) => log.transact(body),
     () => head.advance(positionOf(log.place))
   )
-  const read = <A>(look: () => A) => patiently(options.filename, look, unavailable)
-
-  const append: EventStore.EventStore["Service"]["append"] = (stream, expected, events) => {
-    const size = sizeOf(events)
-    // A character is at most three bytes of UTF-8
-    if (size * 3 > EventStore.MAX_APPEND_BYTES) {
-      const bytes = EventStore.appendBytes(events)
+  const read: Read = (look) => patiently(options.filename, look, unavailable)
+  return EventStore.EventStore.of({
+    append: (stream, expected, events) => {
+      const size = sizeOf(events)
+      // A character is at most three bytes of UTF-8
+      const bytes = size * 3 > EventStore.MAX_APPEND_BYTES ? EventStore.appendBytes(events) : 0
       if (bytes > EventStore.MAX_APPEND_BYTES) return Effect.fail(new EventStore.AppendTooLarge({ stream, bytes }))
-    }
-    return group.submit<EventStore.Appended, EventStore.WrongRevision | EventStore.AppendInDoubt | EventStore.StoreUnavailable>(
-      size,
-      () => {
-        const outcome = log.append(stream, expected, events)
-        return "actual" in outcome ? Exit.fail(new EventStore.WrongRevision({ stream, actual: outcome.actual })) : Exit.succeed(outcome)
-      },
-      (fault) => (fault.inDoubt ? new EventStore.AppendInDoubt({ stream, reason: fault.message }) : unavailable(fault))
-    )
-  }
+      return group.submit<EventStore.Appended, EventStore.WrongRevision | EventStore.AppendInDoubt | EventStore.StoreUnavailable>(
+        size,
+        () => {
+          const outcome = log.append(stream, expected, events)
+          return "actual" in outcome ? Exit.fail(new EventStore.WrongRevision({ stream, actual: outcome.actual })) : Exit.succeed(outcome)
+        },
+        (fault) => (fault.inDoubt ? new EventStore.AppendInDoubt({ stream, reason: fault.message }) : unavailable(fault))
+      )
+    },
+    readStream: streamReader(log, read),
+    lastRevision: (stream) => read(() => log.lastRevision(stream)),
+    readAll: logReader(log, read),
+    subscribe: subscriber(log, read, head),
+    head: read(() => positionOf(log.last())),
+    loadSnapshot: (name) => read(() => log.loadSnapshot(name)),
+    saveSnapshot: (name, snapshot) => group.submit(snapshot.data.length, () => Exit.succeed(log.saveSnapshot(name, snapshot)), unavailable)
+  })
+})
 
-  const readStream: EventStore.EventStore["Service"]["readStream"] = (stream, { direction = "forwards", from, limit = Infinity } = {}) => {
+const streamReader =
+  (log: SqliteLog, read: Read): Service["readStream"] =>
+  (stream, { direction = "forwards", from, limit = Infinity } = {}) => {
     const page = (at: { readonly from: EventStore.Revision | undefined; readonly left: number }) =>
       Effect.map(
         read(() => log.readStream(stream, direction, at.from, at.left)),
@@ -102,14 +117,26 @@ export const make = Effect.fnUntraced(function* (options: SqliteEventStoreOption
     return Stream.paginate({ from, left: limit }, page)
   }
 
-  const pageAfter = (after: EventStore.Position) => read(() => log.readAll(placeOf(after)))
+const logReader =
+  (log: SqliteLog, read: Read): Service["readAll"] =>
+  (after) =>
+    Stream.paginate(after, (seen) =>
+      Effect.map(
+        read(() => log.readAll(placeOf(seen))),
+        (events) => {
+          const last = events.at(-1)
+          return [events, last === undefined || events.length < PAGE ? Option.none() : Option.some(last.position)] as const
+        }
+      )
+    )
 
-  // Those who follow mostly stand at the same place, right before what was written last: then it need not be read back, nor twice. It
-  // may be shorter than what is there by now, but it is a true run of the log all the same
+/**
+ * Followers mostly stand at the same position, right before the newest events. Those are kept, so they are not read back for each
+ * follower. A kept page may be shorter than the log is by now, but it has no gap.
+ */
+const subscriber = (log: SqliteLog, read: Read, head: Head): Service["subscribe"] => {
   let newest: { readonly after: EventStore.Position; readonly events: ReadonlyArray<EventStore.RecordedEvent> } | undefined
-  const sharedPageAfter = (
-    after: EventStore.Position
-  ): Effect.Effect<ReadonlyArray<EventStore.RecordedEvent>, EventStore.StoreUnavailable> =>
+  const pageAfter = (after: EventStore.Position): Effect.Effect<ReadonlyArray<EventStore.RecordedEvent>, EventStore.StoreUnavailable> =>
     newest?.after === after
       ? Effect.succeed(newest.events)
       : Effect.map(
@@ -119,24 +146,8 @@ export const make = Effect.fnUntraced(function* (options: SqliteEventStoreOption
             return events
           }
         )
-
-  return EventStore.EventStore.of({
-    append,
-    readStream,
-    lastRevision: (stream) => read(() => log.lastRevision(stream)),
-    readAll: (after) =>
-      Stream.paginate(after, (seen) =>
-        Effect.map(pageAfter(seen), (events) => {
-          const last = events.at(-1)
-          return [events, last === undefined || events.length < PAGE ? Option.none() : Option.some(last.position)] as const
-        })
-      ),
-    subscribe: (after) => follow(after, head, sharedPageAfter),
-    head: read(() => positionOf(log.last())),
-    loadSnapshot: (name) => read(() => log.loadSnapshot(name)),
-    saveSnapshot: (name, snapshot) => group.submit(snapshot.data.length, () => Exit.succeed(log.saveSnapshot(name, snapshot)), unavailable)
-  })
-})
+  return (after) => follow(after, head, pageAfter)
+}
 
 /** Characters of an append: cheap to know, and never more than its bytes. */
 const sizeOf = (events: ReadonlyArray<EventStore.EventData>): number => {

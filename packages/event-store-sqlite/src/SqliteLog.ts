@@ -1,31 +1,19 @@
 /**
- * The log in one SQLite file, without Effect. Inside a transaction ({@link SqliteLog.transact}) the appends of many streams each
- * succeed or conflict for themselves: what an append finds is known before it writes, so a conflict has nothing to undo.
+ * The log in one SQLite file, without Effect. Inside a transaction ({@link SqliteLog.transact}) the appends to many streams each
+ * succeed or conflict by themselves: an append checks before it writes, so a conflict has nothing to undo.
  */
-import { EventStore, type StreamName } from "@millrace/event-sourcing"
+import type { EventStore, StreamName } from "@millrace/event-sourcing"
 import type Database from "better-sqlite3"
 import { Connection, type ConnectionOptions } from "./Connection.ts"
 import { Fault } from "./Fault.ts"
 import type { Schema } from "./Migrations.ts"
-
-/** Place of an event in the log, from 1. */
-export type Place = number
-
-/** Sixteen digits, so that positions sort as text; none before the first event. */
-export const positionOf = (place: Place): EventStore.Position =>
-  place === 0 ? EventStore.start : EventStore.position(place.toString().padStart(16, "0"))
-
-/** The place a position names; a defect for one that this store did not give out. */
-export const placeOf = (position: EventStore.Position): Place => {
-  if (position !== EventStore.start && !/^\d{16}$/.test(position)) throw new Error(`No position of this log: ${JSON.stringify(position)}`)
-  return Number(position)
-}
+import { type Place, positionOf } from "./Position.ts"
 
 /** Events read at once: about a third of a millisecond. */
 export const PAGE = 512
-/** Heads kept in memory; beyond, they are read again. */
+/** The most heads of streams in memory. */
 const HEADS = 100_000
-/** Events of other processes that are followed one by one; after more, the heads are read again. */
+/** If other processes have written more events than this, all heads are read again instead of updated. */
 const CATCH_UP = 10_000
 
 // The unique key starts with the revision: streams of about the same length then share its pages, so that a transaction over a
@@ -47,8 +35,8 @@ export const SCHEMA: Schema = {
   ]
 }
 
-// fullfsync: on macOS a plain fsync does not reach the disk; elsewhere it says nothing. A page cache of 4 MiB, for SQLite walks all of
-// it whenever a commit had to renumber pages
+// fullfsync: on macOS a plain fsync does not reach the disk; elsewhere it has no effect. The page cache is small (4 MiB), because SQLite
+// walks through all of it whenever a commit has to renumber pages
 export const PRAGMAS = `PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON;
   PRAGMA wal_autocheckpoint = 10000; PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -4096; PRAGMA temp_store = MEMORY`
 
@@ -118,7 +106,7 @@ export type Direction = "forwards" | "backwards"
 
 interface Append {
   readonly stream: StreamName.StreamName
-  /** Of the first of its events. */
+  /** The revision of its first event. */
   readonly revision: EventStore.Revision
   readonly events: ReadonlyArray<EventStore.EventData>
 }
@@ -134,7 +122,7 @@ export class SqliteLog {
   #place: Place = 0
   /** What the newest transaction of this connection appended, and the place before it. */
   #written: { readonly after: Place; readonly appends: Array<Append> } = { after: 0, appends: [] }
-  /** When others were looked for in this turn of the event loop, and how many transactions there had been. */
+  /** When this turn of the event loop last looked for writes of others, and how many transactions there had been. */
   #looked: { readonly at: number; readonly transactions: number } | undefined
 
   /** Throws a {@link Fault}. */
@@ -166,7 +154,7 @@ export class SqliteLog {
     }
   }
 
-  /** Inside {@link transact}: appends all, or finds that they are there already, or answers the revision that stands in the way. */
+  /** Inside {@link transact}: appends the events, or finds them there already, or answers where the stream ends instead. */
   append(
     stream: StreamName.StreamName,
     expected: EventStore.ExpectedRevision,
@@ -213,7 +201,7 @@ export class SqliteLog {
     return expectedOf(this.#head(stream)?.revision ?? -1)
   }
 
-  /** What this connection has just written after a place, if nothing stands between: the newest events without reading them back. */
+  /** The events that this connection wrote last, if they come right after a place: followers need not read them back. */
   justWritten(after: Place): Array<EventStore.RecordedEvent> | undefined {
     const { after: before, appends } = this.#written
     if (after !== before || appends.length === 0) return undefined
@@ -230,12 +218,12 @@ export class SqliteLog {
     return this.#sql.all.all(after).map((row) => recorded(row, row.stream))
   }
 
-  /** The newest event that was written or noticed here; 0 while there is none. */
+  /** The newest event that this connection has written or seen; 0 while there is none. */
   get place(): Place {
     return this.#place
   }
 
-  /** The newest event of the log, by whomever it was written; 0 while it is empty. */
+  /** The newest event of the log, also of other processes; 0 while it is empty. */
   last(): Place {
     this.#noticeOthers()
     return this.#place
@@ -291,7 +279,7 @@ export class SqliteLog {
     this.#heads.set(stream, head)
   }
 
-  /** Revisions have no gaps: doubling finds one that is missing, halving the last before it. */
+  /** Revisions have no gaps. So doubling finds a missing revision, and bisection the last one before it. */
   #findLast(id: number): EventStore.Revision {
     let last = -1
     let missing = 0
@@ -314,8 +302,8 @@ export class SqliteLog {
   }
 
   /**
-   * Once in a turn of the event loop is enough, unless this process wrote meanwhile: no word of what others have written since can
-   * have come in before the turn is over, but by waiting for it without the event loop, which takes longer than a millisecond.
+   * Looking once in a turn of the event loop is enough, unless this process wrote meanwhile. Nothing can tell this process of a later
+   * write of others before the turn is over, except waiting without the event loop, which takes longer than a millisecond.
    */
   #noticeOthersOnce(): void {
     const now = performance.now()
@@ -329,7 +317,7 @@ export class SqliteLog {
     this.#looked = { at: now, transactions }
   }
 
-  /** What is remembered holds until another connection commits: events are only ever added, after the last that was seen. */
+  /** Updates the heads in memory. They are valid until another connection commits: events are only added, after the last that was seen. */
   #noticeOthers(): void {
     const version = this.#sql.version.get() ?? 0
     if (version === this.#version) return

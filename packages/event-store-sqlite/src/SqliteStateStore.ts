@@ -1,9 +1,9 @@
 /**
- * The state store beside an SQLite event log, in a file of its own, because what it keeps must be deletable.
+ * The state store beside an SQLite event log, in a file of its own, because its entries must be deletable.
  *
- * A value that was shredded is in no file of the store any more. `secure_delete` overwrites what is removed, and the write-ahead log
- * is emptied. That alone is not enough: when SQLite moves a row from one page to another, it can leave a copy behind in the unused
- * part of the first. So each value lies, whole, on overflow pages, which are never moved: as many zeros precede it as it takes.
+ * A value that was shredded is in no file of the store any more. `secure_delete` overwrites it, and the write-ahead log is emptied. That
+ * alone is not enough: when SQLite moves a row from one page to another, it can leave a copy in the unused part of the first page. So
+ * each value is kept whole on overflow pages, which are never moved: enough zeros are put before it.
  */
 import { StateStore } from "@millrace/event-sourcing"
 import type Database from "better-sqlite3"
@@ -19,7 +19,7 @@ export type SqliteStateStoreOptions = ConnectionOptions
 const PAGE_SIZE = 1_024
 /** Bytes of a row on one overflow page. */
 const OVERFLOW = PAGE_SIZE - 4
-/** Bytes of a row that lie on its own page, if any lie elsewhere: so many, or more by what does not fill an overflow page. */
+/** Bytes of a row on its own page if it has overflow pages: at least so many, plus what does not fill an overflow page. */
 const LOCAL = Math.floor(((PAGE_SIZE - 12) * 32) / 255) - 23
 
 /** Zeros before a value, so that the overflow pages of its row hold all of it: https://www.sqlite.org/fileformat2.html#payload_sizes */
@@ -118,13 +118,13 @@ export const make = Effect.fnUntraced(function* (options: SqliteStateStoreOption
     return Exit.succeed(version)
   }
 
-  /** Empties the write-ahead log, where what was removed would otherwise stay until it is overwritten. */
+  /** Empties the write-ahead log, where removed values would otherwise stay until they are overwritten. */
   const truncate = read(() => {
     if (sql.truncate.get()?.busy !== 0)
       throw new Fault("locked", `What was removed is still in ${connection.filename}-wal, because another process is using it`)
   })
 
-  // What a process that died had removed but not yet shredded; when another is using the file, that one will
+  // A process may have died between removing and shredding. If another process is using the file, that one will finish the work
   if (!connection.readOnly) yield* Effect.ignore(Effect.try({ try: () => sql.truncate.get(), catch: () => undefined }))
 
   return StateStore.StateStore.of({

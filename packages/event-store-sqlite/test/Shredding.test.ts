@@ -8,7 +8,7 @@ import { Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { property } from "../../testing/src/EventStoreSuite.ts"
+import { property } from "../../testing/src/suites/Contract.ts"
 import { temporaryFolder } from "./TemporaryFolder.ts"
 
 /** So many bytes in a row are no coincidence; they are looked for at every fourth such place. */

@@ -5,7 +5,8 @@ import Database from "better-sqlite3"
 import { Effect } from "effect"
 import * as fc from "fast-check"
 import { afterEach, describe, expect, it, vi } from "vitest"
-import { type Place, placeOf, SqliteLog } from "../src/SqliteLog.ts"
+import { type Place, placeOf } from "../src/Position.ts"
+import { SqliteLog } from "../src/SqliteLog.ts"
 import { temporaryFolder } from "./TemporaryFolder.ts"
 
 const seed = Number(process.env["MILLRACE_SEED"] ?? 1)

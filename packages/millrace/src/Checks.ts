@@ -212,7 +212,7 @@ const clock = ({ log }: StoreUrl.Files) =>
     "clock",
     Effect.gen(function* () {
       const store = yield* EventStore.EventStore
-      const after = StoreUrl.positionOf(String(Math.max(0, Number(yield* store.head) - NEWEST))) ?? EventStore.start
+      const after = SqliteEventStore.stepBack(yield* store.head, NEWEST)
       const times = yield* Stream.runCollect(Stream.map(store.readAll(after), (event) => Date.parse(HashChain.atOf(event))))
       const now = yield* Clock.currentTimeMillis
       const latest = Math.max(...times)

@@ -14,7 +14,6 @@ import { holds } from "./commands/Holds.ts"
 import { journal } from "./commands/Journal.ts"
 import { keys } from "./commands/Keys.ts"
 import { prices } from "./commands/Prices.ts"
-import { reactions } from "./commands/Reactions.ts"
 import { restore } from "./commands/Restore.ts"
 import { serve } from "./commands/Serve.ts"
 import * as Failure from "./Failure.ts"
@@ -36,7 +35,6 @@ const millrace = Command.make("millrace").pipe(
     events,
     audit,
     journal,
-    reactions,
     backup,
     restore,
     doctor

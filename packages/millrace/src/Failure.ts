@@ -49,7 +49,6 @@ const WORDS: Readonly<Record<string, (failure: never) => string>> = {
     `stream ${stream} cannot be read at revision ${revision}: ${reason}`,
   UnreadableLog: ({ position, stream, reason }: { readonly position: string; readonly stream: string; readonly reason: string }) =>
     `the event at ${position} in ${stream} cannot be read: ${reason}`,
-  NoSuchReaction: ({ name }: { readonly name: string }) => `no host has reacted under the name ${name} yet`,
   Busy: ({ stream }: { readonly stream: string }) => `stream ${stream} is busy, try again`,
   SubjectDestroyed: () => "what this account had sealed was erased",
   Tampered: () => "what is sealed for this account does not open: it was changed, or belongs elsewhere"

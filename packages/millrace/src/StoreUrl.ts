@@ -140,11 +140,9 @@ export const secretsLayer = (url: string) =>
     })
   )
 
-/** A position as events of a store show it; its leading zeros may be left out. Undefined for what is none. */
-export const positionOf = (text: string, url: string = DEFAULT): EventStore.Position | undefined => {
-  const digits = isKurrentDb(url) ? 20 : 16
-  return /^\d+$/u.test(text) && text.length <= digits ? EventStore.position(text.padStart(digits, "0")) : undefined
-}
+/** A position as a person writes it, with or without its leading zeros; undefined for any other text. */
+export const positionOf = (text: string, url: string): EventStore.Position | undefined =>
+  (isKurrentDb(url) ? KurrentDbEventStore : isPostgres(url) ? PostgresEventStore : SqliteEventStore).parsePosition(text)
 
 /** A store's files, by their absolute paths; the blobs are a folder. */
 export interface Files {

@@ -35,9 +35,6 @@ const COMMANDS = [
   "events",
   "audit",
   "journal",
-  "reactions",
-  "reactions parked",
-  "reactions replay",
   "backup",
   "restore",
   "doctor"

@@ -4,8 +4,6 @@ import { randomBytes, randomUUID } from "node:crypto"
 import { existsSync, readFileSync } from "node:fs"
 import { createServer, type Socket } from "node:net"
 import { join } from "node:path"
-import type { EventStore } from "@millrace/event-sourcing"
-import { CompetingReaction, KurrentDb } from "@millrace/event-store-kurrentdb"
 import { KurrentDbStandIn } from "@millrace/testing/kurrentdb"
 import { Effect, Exit, Schema, Scope } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
@@ -192,40 +190,6 @@ describe("KurrentDB", () => {
       MILLRACE_BLOBS: temporaryFolder()
     }
     await ask(Opened, env, "accounts", "open", "--email", "ada@example.com")
-  })
-
-  it("parks what a reaction fails at: it is listed, and delivered again when told to", async () => {
-    const reaction = ["--name", "letters"]
-    expect(await refused("reactions parked --name letters", env)).toMatch(/no host has reacted under the name letters/u)
-    expect(await refused("reactions replay --name letters", { ...env, MILLRACE_STORE: newStore().url })).toMatch(/only on KurrentDB/u)
-
-    let isBroken = true
-    const done: Array<string> = []
-    const react = ({ id }: EventStore.RecordedEvent) =>
-      isBroken ? Effect.die(new Error("no paper")) : Effect.sync(() => void done.push(id))
-    const definition = { name: "letters", mayPark: true, start: "beginning", types: ["AccountOpened"], react } as const
-    const scope = await Effect.runPromise(Scope.make())
-    leftovers.push(() => Effect.runPromise(Scope.close(scope, Exit.void)))
-    const db = await Effect.runPromise(Scope.provide(KurrentDb.make({ connection: node.url }), scope))
-    const competing = CompetingReaction.make(definition, { maxRetries: 0 }).pipe(Effect.provideService(KurrentDb.KurrentDb, db))
-    await Effect.runPromise(Scope.provide(competing, scope))
-
-    const Parked = Schema.Array(Schema.Struct({ stream: Schema.String, revision: Schema.Int, type: Schema.String, id: Schema.String }))
-    let parked: typeof Parked.Type = []
-    // Until the group is made and its one event was parked
-    while (parked.length === 0) {
-      const { code, stdout } = await millrace(["reactions", "parked", ...reaction], { env })
-      if (code === 0) parked = Schema.decodeUnknownSync(Schema.fromJsonString(Parked))(stdout)
-    }
-    const opened = eventsOf((await millrace(["events"], { env })).stdout).filter(({ type }) => type === "AccountOpened")
-    expect(parked).toEqual(opened.map(({ stream, revision, type, id }) => ({ stream, revision, type, id })))
-
-    isBroken = false
-    const Replayed = Schema.Struct({ name: Schema.String, replayed: Schema.Int })
-    expect(await ask(Replayed, env, "reactions", "replay", ...reaction)).toEqual({ name: "letters", replayed: 1 })
-    while (done.length === 0) await new Promise((resolve) => setTimeout(resolve, 20))
-    expect(done).toEqual(opened.map(({ id }) => id))
-    expect(await ask(Parked, env, "reactions", "parked", ...reaction)).toEqual([])
   })
 
   it("is found by every spelling of its address", async () => {

@@ -1,6 +1,6 @@
 /**
- * A client of one node or cluster: it finds the leader, goes where it is sent, shows who calls, and leaves nothing open. It is gRPC's,
- * with the messages of the library. The library's own client would not do, nor would its calls (docs/adr/0011-kurrentdb.md).
+ * A client of one node or cluster, on gRPC, with the messages of the library. It finds the leader, follows redirections, sends
+ * credentials, and leaves no socket open. docs/adr/0011-kurrentdb.md says why the library's own client is not used.
  */
 import gossipService from "@eventstore/db-client/generated/gossip_grpc_pb.js"
 import gossip from "@eventstore/db-client/generated/gossip_pb.js"
@@ -29,7 +29,7 @@ export interface Method<Question, Answer> {
 
 export type Tell<Answer> = (error: Error | null, answer?: Answer) => void
 
-/** Calls that the leader has to answer: within the deadline, but for those that are meant to last. */
+/** Calls to the leader. All but {@link Calls.follow} have a deadline. */
 export class Calls {
   readonly #grpc: Grpc
   readonly #name: string
@@ -58,7 +58,7 @@ export class Calls {
     return this.#grpc.makeServerStreamRequest(path, requestSerialize, responseDeserialize, question, this.#metadata(), this.#options())
   }
 
-  /** As {@link read}, for ever. */
+  /** As {@link read}, without a deadline. */
   follow<Question, Answer>(method: Method<Question, Answer>, question: Question): ClientReadableStream<Answer> {
     const { path, requestSerialize, responseDeserialize } = method
     return this.#grpc.makeServerStreamRequest(path, requestSerialize, responseDeserialize, question, this.#metadata(), this.#shown())
@@ -70,7 +70,7 @@ export class Calls {
     return this.#grpc.makeBidiStreamRequest(path, requestSerialize, responseDeserialize, this.#metadata(), this.#shown())
   }
 
-  /** What is under way ends in its own time. */
+  /** Takes no more calls. Those under way may end. */
   retire(): void {
     this.#grpc.close()
   }
@@ -91,10 +91,10 @@ export class Calls {
   }
 }
 
-/** gRPC counts its deadlines by the machine's clock, whatever else this process counts by. */
+/** gRPC counts its deadlines by the machine's clock, even if the process uses another one. */
 const after = (millis: number): Date => new Date(Date.now() + millis)
 
-/** The largest message: servers take events of 16 MB by other ways than this. */
+/** The largest message, in bytes: other programs can store events of up to 16 MB. */
 const LARGEST = 17 << 20
 
 export class Client {
@@ -111,7 +111,7 @@ export class Client {
     this.#connection = connection
     this.#deadline = deadline
     this.#credentials = credentialsOf(connection.tls)
-    // Without TLS everybody could read them
+    // Without TLS anybody on the network could read them
     this.#user = connection.tls === undefined ? undefined : userOf(connection.user)
     this.#sockets = new Sockets(this.#credentials)
   }
@@ -127,7 +127,7 @@ export class Client {
     }
   }
 
-  /** Breaks off what is under way. */
+  /** Breaks off the calls under way. */
   close(): void {
     this.#closing.abort()
     this.#calls?.then(
@@ -161,7 +161,7 @@ export class Client {
     return new Calls(grpc, connectionName, this.#user, this.#deadline)
   }
 
-  /** Whoever else was sent there by the same node finds it done. */
+  /** Connects to the leader, unless another redirected call has done so. */
   async #redirect(from: Calls, leader: Address): Promise<void> {
     const current = this.#calls
     if (current === undefined || this.#closing.signal.aborted || (await current) !== from || this.#calls !== current) return
@@ -178,7 +178,7 @@ export class Client {
     }
   }
 
-  /** The one node; or, of several seeds, the first answer that names a leader: so one that is silent keeps nobody waiting. */
+  /** Answers the one node, or the first leader that any of several seeds names: a silent seed keeps nobody waiting. */
   async #find(): Promise<Address> {
     const { hosts, discover, maxDiscoverAttempts, discoveryInterval } = this.#connection
     const [first, ...others] = hosts

@@ -1,12 +1,5 @@
-/** What an error of the library means: some have a type, some a code, some neither, and the words tell the rest. */
-import {
-  convertToCommandError,
-  MaxAppendSizeExceededError,
-  NotLeaderError,
-  PersistentSubscriptionDoesNotExistError,
-  PersistentSubscriptionExistsError,
-  WrongExpectedVersionError
-} from "@eventstore/db-client"
+/** Classifies the errors of the library: by type, by code, or by their words, because some have neither type nor code. */
+import { convertToCommandError, MaxAppendSizeExceededError, NotLeaderError, WrongExpectedVersionError } from "@eventstore/db-client"
 import type { Address } from "../ConnectionString.ts"
 import { Fault, type Kind } from "../Driver.ts"
 
@@ -21,13 +14,13 @@ export const faultOf = (error: unknown): Fault => {
   return new Fault({ kind: kindOf(told, message), message })
 }
 
-/** Where the leader is, as a node tells that is none. */
+/** The address of the leader, from the error of a node that does not lead. */
 export const leaderOf = (error: unknown): Address | undefined => {
   const told = typed(error)
   return told instanceof NotLeaderError ? told.leader : undefined
 }
 
-/** The library chokes on some errors that carry a code and nothing else. */
+/** The library throws on some errors that have a code and nothing else. */
 const typed = (error: unknown): unknown => {
   if (!(error instanceof Error)) return error
   try {
@@ -37,13 +30,13 @@ const typed = (error: unknown): unknown => {
   }
 }
 
-/** gRPC's own words for a connection that was never made, and the server's for a node that only starts. */
+/** The words of gRPC for a connection that was never made, and of the server for a node that is starting. */
 const NEVER_SENT = /No connection established|ECONNREFUSED|ENOTFOUND|EHOSTUNREACH|Name resolution failed|Failed to discover|Not ?Ready/i
 
-/** gRPC's numbers for an answer that no repetition changes: a bad argument, a missing permission, a state that forbids it, ... */
+/** The codes of gRPC for a call that fails however often it is repeated: a bad argument, a missing permission, and the like. */
 const REFUSED: ReadonlySet<unknown> = new Set([3, 5, 6, 7, 9, 11, 12, 16])
 
-/** Of errors that the server told by name, as the library has them. */
+/** The types of the library for errors that the server names. */
 const REFUSED_TYPES: ReadonlySet<unknown> = new Set([
   "access-denied",
   "invalid-argument",
@@ -56,8 +49,6 @@ const REFUSED_TYPES: ReadonlySet<unknown> = new Set([
 const kindOf = (error: unknown, message: string): Kind => {
   if (error instanceof MaxAppendSizeExceededError) return "tooLarge"
   if (error instanceof NotLeaderError) return "notLeader"
-  if (error instanceof PersistentSubscriptionExistsError) return "groupExists"
-  if (error instanceof PersistentSubscriptionDoesNotExistError) return "groupMissing"
   if (NEVER_SENT.test(message)) return "unreachable"
   const { type, code } = Object.assign({ type: undefined, code: undefined }, error)
   return REFUSED_TYPES.has(type) || REFUSED.has(code) ? "refused" : "noAnswer"

@@ -1,6 +1,6 @@
 /**
- * The sockets of one client, so that closing it leaves none open. gRPC drops a connection whose other end took it and said nothing: it
- * waits for its settings for ever, and nobody closes it. Nor is one closed whose other end fell silent: that waits for its good-bye.
+ * The sockets of one client, so that closing the client closes all of them. gRPC leaves two kinds of sockets open. If a node accepts a
+ * connection and says nothing, gRPC waits for the node's settings for ever. If a node falls silent later, gRPC waits for its GOAWAY.
  */
 import type { Socket } from "node:net"
 import { ChannelCredentials } from "@grpc/grpc-js"
@@ -9,8 +9,8 @@ type Connecting = Parameters<ChannelCredentials["_createSecureConnector"]>
 type Connector = ReturnType<ChannelCredentials["_createSecureConnector"]>
 
 /**
- * Credentials as gRPC takes them: each socket of a channel goes through their hands. They equal no others, so that no connection is
- * shared with clients of the host, which may leave calls open or break them off, nor with a predecessor.
+ * Credentials for gRPC, which uses them to make each socket of a channel. They equal no other credentials, so gRPC shares no connection
+ * with clients of the host, which may leave calls open or break them off, or with an earlier client of the store.
  */
 export class Sockets extends ChannelCredentials {
   readonly #credentials: ChannelCredentials
@@ -22,7 +22,7 @@ export class Sockets extends ChannelCredentials {
     this.#credentials = credentials
   }
 
-  /** Those that are open go at once, those that are on their way when they come. */
+  /** Destroys the open sockets now, and those that are being connected once they are. */
   close(): void {
     this.#isClosed = true
     for (const socket of this.#open) socket.destroy()

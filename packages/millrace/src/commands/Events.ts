@@ -47,7 +47,7 @@ export const events = Command.make(
     from: Flag.String("from").pipe(
       Flag.withDescription("Only what comes after this position"),
       Flag.filter(
-        (text) => /^\d{1,20}$/u.test(text),
+        (text) => /^\d+$/u.test(text),
         () => POSITION
       ),
       Flag.optional

@@ -1,4 +1,4 @@
-/** Both ways to append, a call for each and one call for all of them, and the two ways to delete. */
+/** Appends by a call for each and by one call for all, and the two ways to delete a stream. */
 import type { handleBidiStreamingCall, handleClientStreamingCall, handleUnaryCall, ServiceError, sendUnaryData } from "@grpc/grpc-js"
 import type { AppendCall } from "./Faults.ts"
 import type { Expected, Outcome, Proposed } from "./Log.ts"
@@ -21,10 +21,10 @@ import {
 import type { Node } from "./Node.ts"
 import { any, empty as emptyMessage, shared, status, streams } from "./Protocol.ts"
 
-/** What became of an append that was answered. */
+/** The answer to an append. */
 type Answer = Outcome | { readonly _tag: "refused"; readonly error: ServiceError } | { readonly _tag: "tooLarge" }
 
-/** `events` holds undefined for each that no server takes. */
+/** `events` holds undefined for each event that no server accepts. */
 const take = (
   node: Node,
   peer: string,
@@ -145,7 +145,7 @@ export const batchAppend =
         const response = answerBatch(stream, expected, answer)
         call.write(response.setCorrelationId(request.getCorrelationId()).setStreamIdentifier(identifierOf(stream)))
       }
-      // The deadline is an instant of the client's clock, judged by the server's
+      // The client sets the deadline by its clock, and the server compares it with its own
       const deadline = batch.options.getDeadline()?.toDate().getTime() ?? Number.POSITIVE_INFINITY
       if (deadline < node.now() + node.faults.clockAhead) return respond("timeout")
       take(node, call.getPeer(), { path: "batch", stream, expected, events: batch.events }, respond)
@@ -205,7 +205,7 @@ interface DeleteOptions extends ExpectedOptions {
   readonly getRevision: () => string
 }
 
-/** Deletes if the stream is where the caller thinks; answers the position or what is wrong. */
+/** Deletes a stream at its expected revision; answers the position, or an error. */
 const remove = (
   node: Node,
   operation: string,

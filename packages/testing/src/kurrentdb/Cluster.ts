@@ -1,9 +1,9 @@
-/** What clients ask before anything else: what the server can do, and which nodes there are. */
+/** The first questions of clients: what the server can do, and which nodes the cluster has. */
 import { createHash } from "node:crypto"
 import type { handleUnaryCall, ServiceDefinition } from "@grpc/grpc-js"
 import { uuidOf } from "./Messages.ts"
 import type { Address, Node } from "./Node.ts"
-import { features, featuresService, gossip, persistentService, type shared, streamsService } from "./Protocol.ts"
+import { features, featuresService, gossip, type shared, streamsService } from "./Protocol.ts"
 
 export const getSupportedMethods =
   (node: Node, version: string, batchAppend: boolean): handleUnaryCall<shared.Empty, features.SupportedMethods> =>
@@ -16,7 +16,6 @@ export const getSupportedMethods =
       ...methodsOf(streamsService.StreamsService, (name) =>
         name === "batchappend" ? ["deadline_duration"] : name === "read" ? ["position", "events"] : []
       ),
-      ...methodsOf(persistentService.PersistentSubscriptionsService, () => ["stream", "all"]),
       ...methodsOf(featuresService.ServerFeaturesService, () => [])
     ].filter((method) => batchAppend || method.getMethodName() !== "batchappend")
     respond(null, new features.SupportedMethods().setEventStoreServerVersion(version).setMethodsList(methods))

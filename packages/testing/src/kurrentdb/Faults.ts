@@ -1,4 +1,4 @@
-/** What can be made to go wrong at a stand-in. Everything is looked at when a call arrives; nothing goes wrong by itself. */
+/** The faults that a test can switch on at a stand-in. They apply to calls that arrive later. */
 import type { status as Code } from "@grpc/grpc-js"
 import type { Expected, Proposed } from "./Log.ts"
 
@@ -10,12 +10,12 @@ export interface AppendCall {
 }
 
 /**
- * - `lost`: it is not written, and never answered
- * - `unanswered`: it is written, and never answered
- * - `dropBefore`, `dropAfter`: the connection breaks, before it is written or after
- * - `notReady`: the node is still starting: it says so
- * - `late`: it is written when {@link Faults.release} is called, and answered then
- * - a status: it is not written, and answered so
+ * - `lost`: the append is not written, and never answered
+ * - `unanswered`: the append is written, and never answered
+ * - `dropBefore`, `dropAfter`: the connection breaks before or after the append is written
+ * - `notReady`: the node answers that it is still starting
+ * - `late`: the append is written and answered when {@link Faults.release} is called
+ * - a refusal: the append is not written, and answered with this status
  */
 export type AppendFault = "lost" | "unanswered" | "dropBefore" | "dropAfter" | "notReady" | "late" | Refusal
 
@@ -30,26 +30,33 @@ export interface Refusal {
 export class Faults {
   /** Asked for each append. */
   append: (call: AppendCall) => AppendFault | undefined = () => undefined
-  /** Asked for each read that is no subscription. */
+  /** Asked for each read that is not a subscription. */
   read: () => CallFault | undefined = () => undefined
-  /** Asked for each subscription, persistent ones too. */
+  /** Asked for each subscription. */
   subscribe: () => CallFault | undefined = () => undefined
   /** Asked when a client wants to know what the server can do. */
   features: () => CallFault | undefined = () => undefined
   /** How far the server's clock is ahead of its clients', in milliseconds. */
   clockAhead = 0
+  /**
+   * Events that a subscription sends between reaching the end of the log and saying so. A real node promises no order: an event that is
+   * appended right after the confirmation may arrive before `caughtUp`.
+   */
+  beforeCaughtUp = 0
+  /** Reads that miss a stream which was deleted softly and written again. A real node may answer the first reads that it is not there. */
+  missesOfRevived = 0
   readonly #late: Array<() => void> = []
 
   calm(): void {
     this.append = this.read = this.subscribe = this.features = () => undefined
-    this.clockAhead = 0
+    this.clockAhead = this.beforeCaughtUp = this.missesOfRevived = 0
   }
 
   keep(late: () => void): void {
     this.#late.push(late)
   }
 
-  /** Lets every append that is `late` happen, in the order in which they came. */
+  /** Writes and answers every `late` append, in the order in which they came. */
   release(): void {
     for (const happen of this.#late.splice(0)) happen()
   }

@@ -1,36 +1,36 @@
 /**
- * A KurrentDB for tests: one node that speaks the published gRPC protocol over real sockets on the loopback interface, keeps its log in
- * memory or in a file, and goes wrong as it is told. It is no database: it holds everything in memory and knows no projections.
+ * A KurrentDB for tests: one node that speaks the published gRPC protocol over real sockets on the loopback interface, and fails on
+ * command. It keeps its log in memory, and in a file if one is named. It is not a database: it has no projections, no persistent
+ * subscriptions, and no limit to its memory.
  */
 import { createServer, type Server as NetServer, type Socket } from "node:net"
 import { status as Code, Server, ServerCredentials } from "@grpc/grpc-js"
-import { Clock, Effect, Schedule, Schema, type Scope } from "effect"
+import { Clock, Effect, Schema, type Scope } from "effect"
 import * as Appends from "./Appends.ts"
 import { getSupportedMethods, readGossip } from "./Cluster.ts"
 import { Faults } from "./Faults.ts"
 import { Log } from "./Log.ts"
 import { failure } from "./Messages.ts"
 import { type Address, Node } from "./Node.ts"
-import * as PersistentSubscriptions from "./PersistentSubscriptions.ts"
-import { featuresService, gossipService, persistentService, streamsService } from "./Protocol.ts"
+import { featuresService, gossipService, streamsService } from "./Protocol.ts"
 import { read } from "./Reads.ts"
 
 export interface Options {
-  /** Any free one by default. */
+  /** A free port by default. */
   readonly port?: number
-  /** Where the log is kept, so that a node started on it later goes on where this one was killed. */
+  /** Where the log is kept. A node that is started on it later goes on where this one was killed. */
   readonly file?: string
-  /** Calls that a connection may have open. The next one waits, without a word, until one of them ends: 100 by default. */
+  /** Calls that a connection may have open: 100 by default. The next call waits without a word until one of them ends. */
   readonly openCalls?: number
-  /** PEM; with `clients`, the authority whose certificates clients must show. */
+  /** PEM. `clients` is the authority that must have signed the certificates of clients. */
   readonly tls?: { readonly certificate: string; readonly key: string; readonly clients?: string }
-  /** Passwords by user: others are refused. */
+  /** Passwords by user. Other callers are refused. */
   readonly users?: Readonly<Record<string, string>>
-  /** A follower of that node: it has the same log, and sends those who need the leader there. */
+  /** Makes this node a follower of that one: it has the same log, and redirects calls that need the leader. */
   readonly leader?: KurrentDbStandIn
-  /** Whether it says that it knows the call that all appends share. */
+  /** Whether it says that it supports BatchAppend: true by default. */
   readonly batchAppend?: boolean
-  /** What it says it is. */
+  /** The version that it reports. */
   readonly version?: string
 }
 
@@ -38,17 +38,17 @@ export interface KurrentDbStandIn extends Address {
   readonly url: string
   readonly log: Log
   readonly faults: Faults
-  /** How often a method was called: `Append`, `BatchAppend`, `Read`, `Subscribe`, `Consume`, `GetSupportedMethods`, `Gossip`, ... */
+  /** How often a method was called: `Append`, `BatchAppend`, `Read`, `Subscribe`, `GetSupportedMethods`, `Gossip`, ... */
   readonly calls: (method: string) => number
-  /** Its calls that are open now. */
+  /** How many calls of a method are open now. */
   readonly open: (method: string) => number
-  /** Connections that are open now. */
+  /** How many connections are open now. */
   readonly connections: () => number
   /** Breaks every connection, and goes on serving. */
   readonly disconnect: Effect.Effect<void>
-  /** Ends every subscription: by default as a node that begins to stop, which takes appends for a while yet. */
+  /** Ends every subscription: by default as a node does that is stopping, which accepts appends for a while longer. */
   readonly endSubscriptions: (code?: Code, details?: string) => Effect.Effect<void>
-  /** The subscriptions that stand now say nothing any more, and do not end. */
+  /** The present subscriptions send nothing more, and do not end. */
   readonly muteSubscriptions: Effect.Effect<void>
   /** Where each subscription to the log began. */
   readonly subscribedFrom: ReadonlyArray<bigint>
@@ -61,58 +61,21 @@ export interface KurrentDbStandIn extends Address {
 
 export class NotServed extends Schema.TaggedError<NotServed>()("NotServed", { reason: Schema.String }) {}
 
-/** How often persistent subscriptions look at the time, in milliseconds. */
-const TICK = 50
-
 /** Serves until the scope closes, or it is killed. */
 export const serve = (options: Options = {}): Effect.Effect<KurrentDbStandIn, NotServed, Scope.Scope> =>
   Effect.gen(function* () {
     const clock = yield* Clock.Clock
-    const log = options.leader?.log ?? new Log(options.file)
+    const { leader } = options
+    const log = leader?.log ?? new Log(options.file)
     const faults = new Faults()
     const sockets = new Map<string, Socket>()
+    const drop = (peer: string) => sockets.get(peer)?.resetAndDestroy()
+    const node = new Node({ log, faults, now: () => clock.currentTimeMillisUnsafe(), leader, users: options.users, drop })
     const followers: Array<Address> = []
-    const host = "127.0.0.1"
-    const { leader } = options
-    const node = new Node({
-      log,
-      faults,
-      now: () => clock.currentTimeMillisUnsafe(),
-      leader,
-      users: options.users,
-      drop: (peer) => sockets.get(peer)?.resetAndDestroy()
-    })
-    const groups = PersistentSubscriptions.restored(node)
-
-    const server = new Server({ "grpc.max_concurrent_streams": options.openCalls ?? 100, "grpc.max_receive_message_length": 17 << 20 })
-    server.addService(streamsService.StreamsService, {
-      append: Appends.append(node),
-      batchAppend: Appends.batchAppend(node),
-      read: read(node),
-      delete: Appends.deleteStream(node),
-      tombstone: Appends.tombstone(node)
-    })
-    server.addService(persistentService.PersistentSubscriptionsService, {
-      create: PersistentSubscriptions.create(node, groups),
-      delete: PersistentSubscriptions.remove(node, groups),
-      replayParked: PersistentSubscriptions.replayParked(node, groups),
-      getInfo: PersistentSubscriptions.getInfo(node, groups),
-      read: PersistentSubscriptions.consume(node, groups)
-    })
-    const { version = "23.10.6", batchAppend = true } = options
-    server.addService(featuresService.ServerFeaturesService, { getSupportedMethods: getSupportedMethods(node, version, batchAppend) })
     const members = (): ReadonlyArray<Address> => (leader === undefined ? [self, ...followers] : [leader, self])
-    server.addService(gossipService.GossipService, { read: readGossip(node, members) })
-
-    const injector = server.createConnectionInjector(credentialsOf(options.tls))
-    const listener = createServer((socket) => {
-      const peer = `${socket.remoteAddress}:${socket.remotePort}`
-      sockets.set(peer, socket)
-      socket.on("close", () => sockets.delete(peer)).on("error", () => {})
-      injector.injectConnection(socket)
-    })
-    const { port } = yield* listen(listener, host, options.port ?? 0)
-    const self: Address = { host, port }
+    const server = servicesOf(node, options, members)
+    const listener = listenerOf(server, sockets, options.tls)
+    const self: Address = { host: HOST, port: yield* listen(listener, options.port ?? 0) }
     leader?.follow(self)
 
     const disconnect = Effect.sync(() => {
@@ -122,24 +85,14 @@ export const serve = (options: Options = {}): Effect.Effect<KurrentDbStandIn, No
       const closed = close(listener)
       return Effect.andThen(disconnect, closed)
     })
-    yield* Effect.addFinalizer(() =>
-      Effect.andThen(
-        kill,
-        Effect.sync(() => {
-          server.forceShutdown()
-          if (leader === undefined) log.close()
-        })
-      )
-    )
-    const tick = Effect.sync(() => {
-      for (const group of groups.values()) group.tick()
+    const end = Effect.sync(() => {
+      server.forceShutdown()
+      if (leader === undefined) log.close()
     })
-    yield* Effect.forkScoped(Effect.repeat(tick, Schedule.spaced(TICK)))
-
+    yield* Effect.addFinalizer(() => Effect.andThen(kill, end))
     return {
-      host,
-      port,
-      url: `esdb://${host}:${port}?tls=${options.tls !== undefined}`,
+      ...self,
+      url: `esdb://${HOST}:${self.port}?tls=${options.tls !== undefined}`,
       log,
       faults,
       calls: (method) => node.calls(method),
@@ -156,20 +109,50 @@ export const serve = (options: Options = {}): Effect.Effect<KurrentDbStandIn, No
     }
   })
 
+const HOST = "127.0.0.1"
+
+/** `members` are the nodes of the cluster, beginning with the leader. */
+const servicesOf = (node: Node, options: Options, members: () => ReadonlyArray<Address>): Server => {
+  const { batchAppend = true, openCalls = 100, version = "23.10.6" } = options
+  const server = new Server({ "grpc.max_concurrent_streams": openCalls, "grpc.max_receive_message_length": 17 << 20 })
+  server.addService(streamsService.StreamsService, {
+    append: Appends.append(node),
+    batchAppend: Appends.batchAppend(node),
+    read: read(node),
+    delete: Appends.deleteStream(node),
+    tombstone: Appends.tombstone(node)
+  })
+  server.addService(featuresService.ServerFeaturesService, { getSupportedMethods: getSupportedMethods(node, version, batchAppend) })
+  server.addService(gossipService.GossipService, { read: readGossip(node, members) })
+  return server
+}
+
+/** Hands each connection to the server, and knows its socket while it is open. */
+const listenerOf = (server: Server, sockets: Map<string, Socket>, tls: Options["tls"]): NetServer => {
+  const injector = server.createConnectionInjector(credentialsOf(tls))
+  return createServer((socket) => {
+    const peer = `${socket.remoteAddress}:${socket.remotePort}`
+    sockets.set(peer, socket)
+    socket.on("close", () => sockets.delete(peer)).on("error", () => {})
+    injector.injectConnection(socket)
+  })
+}
+
 const credentialsOf = (tls: Options["tls"]): ServerCredentials => {
   if (tls === undefined) return ServerCredentials.createInsecure()
   const pair = { private_key: Buffer.from(tls.key), cert_chain: Buffer.from(tls.certificate) }
   return ServerCredentials.createSsl(tls.clients === undefined ? null : Buffer.from(tls.clients), [pair], tls.clients !== undefined)
 }
 
-const listen = (listener: NetServer, host: string, port: number): Effect.Effect<{ readonly port: number }, NotServed> =>
+/** Answers the port. */
+const listen = (listener: NetServer, port: number): Effect.Effect<number, NotServed> =>
   Effect.callback((resume) => {
     listener.once("error", (error) => resume(Effect.fail(new NotServed({ reason: error.message }))))
-    listener.listen(port, host, () => {
+    listener.listen(port, HOST, () => {
       const address = listener.address()
       resume(
         typeof address === "object" && address !== null
-          ? Effect.succeed({ port: address.port })
+          ? Effect.succeed(address.port)
           : Effect.fail(new NotServed({ reason: "It has no port" }))
       )
     })

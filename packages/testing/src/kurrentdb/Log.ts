@@ -1,6 +1,6 @@
 /**
- * The log of a stand-in: streams in memory, with the server's own rules for what may be appended and what can be seen. With a file,
- * each write is there before it is answered, and a log opened on the same file later begins with all of them.
+ * The log of a stand-in: streams in memory, with the server's rules for what may be appended and what can be read. If it has a file,
+ * each write is in the file before it is answered, and a log that is opened on the same file later begins with all of them.
  */
 import { closeSync, existsSync, openSync, readFileSync, truncateSync, writeSync } from "node:fs"
 import { Option, Schema } from "effect"
@@ -19,19 +19,19 @@ export interface Proposed {
 export interface Recorded extends Proposed {
   readonly stream: string
   readonly revision: bigint
-  /** Of commit and prepare alike. Not dense: it grows by the bytes written. */
+  /** Of both commit and prepare. It grows by the bytes written, so it has gaps. */
   readonly position: bigint
   /** Milliseconds since 1970. */
   readonly created: number
 }
 
 export type Outcome =
-  /** `position` is unknown when the events, written before, were truncated since. */
+  /** `position` is undefined if the events were written before and have been truncated since. */
   | { readonly _tag: "appended"; readonly revision: bigint; readonly position: bigint | undefined }
   | { readonly _tag: "wrongVersion"; readonly actual: bigint | "noStream" }
   | { readonly _tag: "deleted" }
 
-/** Ids that an append without an exact revision is compared with; they are forgotten in time and by a restart. */
+/** How many ids an append without an exact revision is compared with. The server forgets them in time, and when it restarts. */
 const REMEMBERED_IDS = 100_000
 
 const DELETED = 9_223_372_036_854_775_807n
@@ -39,6 +39,8 @@ const DELETED = 9_223_372_036_854_775_807n
 interface StreamOf {
   readonly events: Array<Recorded>
   isTombstoned: boolean
+  /** Reads since it was written again after a soft delete; undefined for a stream that was not. */
+  readsSinceRevival: number | undefined
   truncateBefore: bigint
   maxCount: number | undefined
 }
@@ -57,8 +59,7 @@ const Line = Schema.fromJsonString(
       )
     }),
     Schema.TaggedStruct("delete", { stream: Schema.String }),
-    Schema.TaggedStruct("tombstone", { stream: Schema.String }),
-    Schema.TaggedStruct("group", { group: Schema.String, state: Schema.String })
+    Schema.TaggedStruct("tombstone", { stream: Schema.String })
   ])
 )
 type Line = typeof Line.Type
@@ -68,8 +69,6 @@ const decodeLine = Schema.decodeUnknownSync(Line)
 export class Log {
   /** Everything, in order. */
   readonly all: Array<Recorded> = []
-  /** What persistent subscriptions have saved, by group. */
-  readonly groups = new Map<string, string>()
   readonly #streams = new Map<string, StreamOf>()
   readonly #ids = new Map<string, Recorded>()
   readonly #watchers = new Set<() => void>()
@@ -112,23 +111,18 @@ export class Log {
     return { _tag: "appended", revision: last?.revision ?? this.#lastOf(stream), position: last?.position ?? this.#position }
   }
 
-  /** As a soft delete: what was there is truncated, and the stream may be written again. */
+  /** Deletes softly: the events are truncated, and the stream may be written again. */
   delete(stream: string): bigint {
     this.#of(stream).truncateBefore = DELETED
     this.#save({ _tag: "delete", stream })
     return this.#moved()
   }
 
-  /** For ever. */
+  /** Deletes for ever. */
   tombstone(stream: string): bigint {
     this.#of(stream).isTombstoned = true
     this.#save({ _tag: "tombstone", stream })
     return this.#moved()
-  }
-
-  saveGroup(group: string, state: string): void {
-    this.groups.set(group, state)
-    this.#save({ _tag: "group", group, state })
   }
 
   isTombstoned(stream: string): boolean {
@@ -141,7 +135,13 @@ export class Log {
     return there !== undefined && there.events.length > 0 && there.truncateBefore !== DELETED
   }
 
-  /** What can be read of a stream: `$tb` and `$maxCount` hide the rest. */
+  /** Counts a read: answers whether it is among the first `misses` of a stream that was deleted softly and written again. */
+  misses(stream: string, misses: number): boolean {
+    const there = this.#streams.get(stream)
+    return there?.readsSinceRevival !== undefined && there.readsSinceRevival++ < misses
+  }
+
+  /** The events of a stream that can be read: `$tb` and `$maxCount` hide the others. */
   visible(stream: string): ReadonlyArray<Recorded> {
     const there = this.#streams.get(stream)
     if (there === undefined) return []
@@ -172,7 +172,7 @@ export class Log {
     return low
   }
 
-  /** What an append comes to, if it does not write: the decision table of the server's index. */
+  /** The outcome of an append that writes nothing, by the rules of the server's index; undefined if it has to be written. */
   #check(stream: string, expected: Expected, events: ReadonlyArray<Proposed>): Outcome | undefined {
     const there = this.#streams.get(stream)
     const last = this.#lastOf(stream)
@@ -191,7 +191,7 @@ export class Log {
     if (before > last) return { _tag: "wrongVersion", actual }
     const first = Number(before + 1n)
     const newest = there?.events[first + events.length - 1]
-    // Ids only: what else the events hold is not compared
+    // The server compares ids only
     if (newest !== undefined && events.length > 0 && events.every(({ id }, i) => there?.events[first + i]?.id === id))
       return this.#again(stream, newest)
     return expected === "noStream" && isDeleted ? undefined : { _tag: "wrongVersion", actual }
@@ -204,8 +204,11 @@ export class Log {
 
   #write(stream: string, events: ReadonlyArray<Proposed>, created: number): Recorded | undefined {
     const there = this.#of(stream)
-    // Writing to a deleted stream brings it back, without what was there
-    if (there.truncateBefore === DELETED) there.truncateBefore = this.#lastOf(stream) + 1n
+    // Writing to a deleted stream brings it back, without its old events
+    if (there.truncateBefore === DELETED) {
+      there.truncateBefore = this.#lastOf(stream) + 1n
+      there.readsSinceRevival = 0
+    }
     let recorded: Recorded | undefined
     for (const event of events) {
       this.#position += BigInt(100 + event.type.length + event.data.length + event.metadata.length)
@@ -235,7 +238,7 @@ export class Log {
   #of(stream: string): StreamOf {
     const there = this.#streams.get(stream)
     if (there !== undefined) return there
-    const made: StreamOf = { events: [], isTombstoned: false, truncateBefore: 0n, maxCount: undefined }
+    const made: StreamOf = { events: [], isTombstoned: false, readsSinceRevival: undefined, truncateBefore: 0n, maxCount: undefined }
     this.#streams.set(stream, made)
     return made
   }
@@ -258,13 +261,13 @@ export class Log {
     if (this.#file !== undefined) writeSync(this.#file, `${encodeLine(line)}\n`)
   }
 
-  /** A last line that was cut short was never answered: it goes. */
+  /** Drops a last line that was cut short: it was never answered. */
   #load(file: string): void {
     const text = readFileSync(file, "utf8")
     const end = text.lastIndexOf("\n") + 1
     truncateSync(file, Buffer.byteLength(text.slice(0, end)))
     for (const json of text.slice(0, end).split("\n")) if (json !== "") this.#replay(decodeLine(json))
-    // A restart forgets them: only an exact revision is idempotent for ever
+    // The server forgets them when it restarts: only an exact revision is idempotent for ever
     this.#ids.clear()
   }
 
@@ -286,9 +289,6 @@ export class Log {
       case "tombstone":
         this.#of(line.stream).isTombstoned = true
         this.#moved()
-        return
-      case "group":
-        this.groups.set(line.group, line.state)
     }
   }
 }

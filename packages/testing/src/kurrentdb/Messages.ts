@@ -1,4 +1,4 @@
-/** What the stand-in reads from requests and puts into answers. */
+/** Reads the requests that the stand-in gets, and builds its answers. */
 import { status as Code, Metadata, type ServiceError } from "@grpc/grpc-js"
 import type { Expected, Proposed, Recorded } from "./Log.ts"
 import { shared, streams } from "./Protocol.ts"
@@ -14,7 +14,7 @@ export const uuidOf = (id: string) => new shared.UUID().setString(id)
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
-/** Undefined for what is no UUID. The server knows numbers, not letters, so letters come back small. */
+/** Undefined if it is not a UUID. The server keeps UUIDs as numbers, so they come back in lower case. */
 export const idOf = (uuid: InstanceType<typeof shared.UUID> | undefined): string | undefined => {
   if (uuid === undefined) return undefined
   if (uuid.hasString()) {
@@ -35,7 +35,7 @@ interface ProposedMessage {
   readonly getCustomMetadata_asU8: () => Uint8Array
 }
 
-/** Undefined where the id is no UUID or the type is empty. */
+/** Undefined if the id is not a UUID or the type is empty. */
 export const proposedOf = (message: ProposedMessage): Proposed | undefined => {
   const id = idOf(message.getId())
   const map = message.getMetadataMap()
@@ -59,44 +59,25 @@ export interface ExpectedOptions {
 export const expectedOf = (options: ExpectedOptions, revision: () => string): Expected =>
   options.hasNoStream() ? "noStream" : options.hasAny() ? "any" : options.hasStreamExists() ? "streamExists" : BigInt(revision())
 
-/** .NET counts in 100 nanoseconds. */
+/** Ticks of .NET in a millisecond. */
 const TICKS = 10_000n
 
-interface RecordedMessage {
-  readonly setId: (id: InstanceType<typeof shared.UUID>) => unknown
-  readonly setStreamIdentifier: (name: InstanceType<typeof shared.StreamIdentifier>) => unknown
-  readonly setStreamRevision: (revision: string) => unknown
-  readonly setCommitPosition: (position: string) => unknown
-  readonly setPreparePosition: (position: string) => unknown
-  readonly getMetadataMap: () => { readonly set: (key: string, value: string) => unknown }
-  readonly setData: (data: Uint8Array) => unknown
-  readonly setCustomMetadata: (metadata: Uint8Array) => unknown
-}
-
-/** Fills the message of a recorded event, of which the protocol has two. */
-export const record = <Message extends RecordedMessage>(message: Message, event: Recorded): Message => {
-  message.setId(uuidOf(event.id))
-  message.setStreamIdentifier(identifierOf(event.stream))
-  message.setStreamRevision(event.revision.toString())
-  message.setCommitPosition(event.position.toString())
-  message.setPreparePosition(event.position.toString())
-  const map = message.getMetadataMap()
+/** An event that was read. */
+export const readEventOf = (event: Recorded): streams.ReadResp => {
+  const position = event.position.toString()
+  const recorded = new streams.ReadResp.ReadEvent.RecordedEvent()
+    .setId(uuidOf(event.id))
+    .setStreamIdentifier(identifierOf(event.stream))
+    .setStreamRevision(event.revision.toString())
+    .setCommitPosition(position)
+    .setPreparePosition(position)
+    .setData(event.data)
+    .setCustomMetadata(event.metadata)
+  const map = recorded.getMetadataMap()
   map.set("type", event.type)
   map.set("content-type", event.contentType)
   map.set("created", (BigInt(event.created) * TICKS).toString())
-  message.setData(event.data)
-  message.setCustomMetadata(event.metadata)
-  return message
-}
-
-/** An event that was read; `link` when it was reached through one. */
-export const readEventOf = (event: Recorded | undefined, link?: Recorded) => {
-  const read = new streams.ReadResp.ReadEvent()
-  if (event !== undefined) read.setEvent(record(new streams.ReadResp.ReadEvent.RecordedEvent(), event))
-  if (link !== undefined) read.setLink(record(new streams.ReadResp.ReadEvent.RecordedEvent(), link))
-  const position = link?.position ?? event?.position
-  if (position !== undefined) read.setCommitPosition(position.toString())
-  return new streams.ReadResp().setEvent(read)
+  return new streams.ReadResp().setEvent(new streams.ReadResp.ReadEvent().setEvent(recorded).setCommitPosition(position))
 }
 
 interface FilterOptions {
@@ -132,7 +113,7 @@ export const filterOf = (options: FilterOptions): Filter => {
   }
 }
 
-/** A failure as it goes over the wire: a status, and what the server calls the exception. */
+/** A failure as it is sent: a status, and the server's name of the exception. */
 export const failure = (code: Code, details: string, exception: Readonly<Record<string, string>> = {}): ServiceError => {
   const metadata = new Metadata()
   for (const [key, value] of Object.entries(exception)) metadata.set(key, value)
@@ -150,7 +131,7 @@ export const wrongVersion = (operation: string, stream: string, expected: string
     "actual-version": actual.toString()
   })
 
-/** Payload of one append: bytes. */
+/** The largest payload of an append, in bytes. */
 export const MAX_APPEND = 1_048_576
 
 export const tooLarge = () =>
@@ -159,7 +140,7 @@ export const tooLarge = () =>
     "maximum-append-size": MAX_APPEND.toString()
   })
 
-/** What .NET says when a handler threw. */
+/** The answer of .NET when a handler throws. */
 export const handlerThrew = () => failure(Code.UNKNOWN, "Exception was thrown by handler.")
 
 export const notReady = () => failure(Code.UNAVAILABLE, "Server Is Not Ready")

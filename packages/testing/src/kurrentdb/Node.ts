@@ -1,4 +1,4 @@
-/** What the handlers of one stand-in share: its log, its faults, who may call, and which calls are open. */
+/** The state that the handlers of one stand-in share: its log, its faults, its users, and its open calls. */
 import { status as Code, type Metadata, type ServiceError } from "@grpc/grpc-js"
 import type { CallFault, Faults } from "./Faults.ts"
 import type { Log } from "./Log.ts"
@@ -9,7 +9,7 @@ export interface Address {
   readonly port: number
 }
 
-/** The part of any call of the server that is of use here. */
+/** The part of a call that is needed here. */
 export interface Call {
   readonly metadata: Metadata
   readonly getPeer: () => string
@@ -25,9 +25,9 @@ export class Node {
   readonly log: Log
   readonly faults: Faults
   readonly now: () => number
-  /** Where calls that need the leader have to go; undefined at the leader. */
+  /** The leader, to which calls are redirected; undefined at the leader itself. */
   readonly leader: Address | undefined
-  /** Passwords by user; anybody may call where it is undefined. */
+  /** Passwords by user; undefined if anybody may call. */
   readonly users: Readonly<Record<string, string>> | undefined
   /** Breaks the connection that a call came by. */
   readonly drop: (peer: string) => void
@@ -49,7 +49,7 @@ export class Node {
     this.drop = options.drop
   }
 
-  /** Counts a call; what the server answers to a caller whom it does not serve. */
+  /** Counts a call; answers the error for a caller that is not served. */
   admit(method: string, call: Call): ServiceError | undefined {
     this.#calls.set(method, this.calls(method) + 1)
     if (this.users !== undefined && !this.#isKnown(call.metadata, this.users)) return failure(Code.UNAUTHENTICATED, "Access Denied")
@@ -78,7 +78,7 @@ export class Node {
     this.#subscriptions.add(call)
   }
 
-  /** Those that stand now say nothing any more, and do not end. */
+  /** The present subscriptions send nothing more, and do not end. */
   muteSubscriptions(): void {
     for (const call of this.#subscriptions) this.#mute.add(call)
   }
@@ -91,7 +91,7 @@ export class Node {
     for (const call of [...this.#subscriptions]) call.emit("error", error)
   }
 
-  /** What a fault makes of a call: an error to answer with, nothing at all, or business as usual. */
+  /** What a fault makes of a call: an error to answer with, `silent` for no answer, or undefined for no effect. */
   failing(call: Call, fault: CallFault | undefined): ServiceError | "silent" | undefined {
     if (fault === undefined || fault === "silent") return fault
     if (fault === "notReady") return notReady()
@@ -105,7 +105,7 @@ export class Node {
     return this.#calls.get(method) ?? 0
   }
 
-  /** Its calls that are open now. */
+  /** How many calls of a method are open now. */
   open(method: string): number {
     return this.#open.get(method) ?? 0
   }

@@ -5,8 +5,6 @@
 
 export { default as gossipService } from "@eventstore/db-client/generated/gossip_grpc_pb.js"
 export { default as gossip } from "@eventstore/db-client/generated/gossip_pb.js"
-export { default as persistentService } from "@eventstore/db-client/generated/persistent_grpc_pb.js"
-export { default as persistent } from "@eventstore/db-client/generated/persistent_pb.js"
 export { default as featuresService } from "@eventstore/db-client/generated/serverfeatures_grpc_pb.js"
 export { default as features } from "@eventstore/db-client/generated/serverfeatures_pb.js"
 export { default as shared } from "@eventstore/db-client/generated/shared_pb.js"

@@ -1,4 +1,4 @@
-/** Reading a stream or the log, to either side, and following them. */
+/** Reads of a stream or of the log, in both directions, and subscriptions to them. */
 import type { handleServerStreamingCall, ServerWritableStream } from "@grpc/grpc-js"
 import type { Recorded } from "./Log.ts"
 import { type Filter, filterOf, handlerThrew, identifierOf, nameOf, readEventOf, streamDeleted } from "./Messages.ts"
@@ -31,7 +31,7 @@ export const read =
       node.subscribed(call)
       return follow(node, call, options, name, passes)
     }
-    if (name !== undefined && !node.log.exists(name)) {
+    if (name !== undefined && (!node.log.exists(name) || node.log.misses(name, node.faults.missesOfRevived))) {
       const missing = new streams.ReadResp.StreamNotFound().setStreamIdentifier(identifierOf(name))
       call.write(new streams.ReadResp().setStreamNotFound(missing))
       call.end()
@@ -39,19 +39,8 @@ export const read =
     }
     const events = name === undefined ? ofLog(node, options) : ofStream(node, name, options)
     const wanted = passes === undefined ? events : events.filter(passes.passes)
-    send(call, wanted.slice(0, Number(BigInt.asUintN(53, BigInt(options.getCount())))), linksOf(node, options))
+    send(call, wanted.slice(0, Number(BigInt.asUintN(53, BigInt(options.getCount())))))
   }
-
-/** What a link event stands for, where the reader wants it resolved: `{revision}@{stream}`. */
-const linksOf = (node: Node, options: streams.ReadReq.Options) => (event: Recorded) => {
-  if (!options.getResolveLinks() || event.type !== "$>") return readEventOf(event)
-  const [revision = "", ...stream] = Buffer.from(event.data).toString().split("@")
-  const name = stream.join("@")
-  return readEventOf(
-    node.log.visible(name).find((one) => one.revision === BigInt(revision)),
-    event
-  )
-}
 
 const ofStream = (node: Node, name: string, options: streams.ReadReq.Options): Array<Recorded> => {
   const stream = options.getStream()
@@ -65,7 +54,7 @@ const ofStream = (node: Node, name: string, options: streams.ReadReq.Options): A
     : events.slice(events.findIndex(({ revision }) => revision >= from)).filter(({ revision }) => revision >= from)
 }
 
-/** From a position: inclusive forwards, exclusive backwards. */
+/** Reads from a position: with the event there forwards, without it backwards. */
 const ofLog = (node: Node, options: streams.ReadReq.Options): Array<Recorded> => {
   const { log } = node
   const all = options.getAll()
@@ -81,41 +70,49 @@ const ofLog = (node: Node, options: streams.ReadReq.Options): Array<Recorded> =>
   return log.all.slice(first, filtered ? undefined : first + count)
 }
 
-const send = (call: Read, events: ReadonlyArray<Recorded>, message: (event: Recorded) => streams.ReadResp): void => {
+const send = (call: Read, events: ReadonlyArray<Recorded>): void => {
   let next = 0
   const pump = () => {
     for (;;) {
       const event = events[next++]
       if (call.cancelled) return
       if (event === undefined) return void call.end()
-      if (!call.write(message(event))) return void call.once("drain", pump)
+      if (!call.write(readEventOf(event))) return void call.once("drain", pump)
     }
   }
   pump()
 }
 
-/** A subscription: what there is, then what comes, with the events it looked at in vain told by checkpoints. */
+/** A subscription: sends the events that are there, then those that come, and checkpoints for events that the filter left out. */
 const follow = (node: Node, call: Read, options: streams.ReadReq.Options, name: string | undefined, filter: Filter | undefined): void => {
   const { log } = node
   const confirmation = new streams.ReadResp.SubscriptionConfirmation().setSubscriptionId(call.getPeer())
   call.write(new streams.ReadResp().setConfirmation(confirmation))
   const next = name === undefined ? alongLog(node, options) : alongStream(node, name, options)
   let looked = 0
+  let isAtEnd = false
   let isLive = false
+  let beforeCaughtUp = node.faults.beforeCaughtUp
   let isFull = false
   const write = (response: streams.ReadResp) => {
     if (!call.write(response)) isFull = true
+  }
+  const sayCaughtUp = () => {
+    // Never said of a stream that does not exist
+    if (isLive || beforeCaughtUp > 0 || (name !== undefined && !log.exists(name))) return
+    isLive = true
+    write(new streams.ReadResp().setCaughtUp(new streams.ReadResp.CaughtUp()))
   }
   const pump = () => {
     while (!isFull && !call.cancelled && !node.isMute(call)) {
       const event = next()
       if (event === undefined) {
-        // Of a stream that does not exist it is never said
-        if (!isLive && (name === undefined || log.exists(name))) write(new streams.ReadResp().setCaughtUp(new streams.ReadResp.CaughtUp()))
-        isLive = true
+        isAtEnd = true
+        sayCaughtUp()
         return
       }
       if (filter?.passes(event) ?? true) write(readEventOf(event))
+      if (isAtEnd) beforeCaughtUp--
       if (filter !== undefined && ++looked % filter.interval === 0) {
         const position = event.position.toString()
         node.checkpointed = event.position
@@ -133,7 +130,7 @@ const follow = (node: Node, call: Read, options: streams.ReadReq.Options, name: 
   pump()
 }
 
-/** From a position, exclusive. */
+/** The events after a position. */
 const alongLog = (node: Node, options: streams.ReadReq.Options): (() => Recorded | undefined) => {
   const { log } = node
   const all = options.getAll()

@@ -1,0 +1,32 @@
+/** The command that the documentation gives for running these tests on a node. */
+import assert from "node:assert/strict"
+import { execFile } from "node:child_process"
+import { readFileSync } from "node:fs"
+import { fileURLToPath } from "node:url"
+import { promisify } from "node:util"
+import { Effect } from "effect"
+import { expect, it } from "vitest"
+import { kill, start } from "./NodeProcesses.ts"
+
+const ROOT = fileURLToPath(new URL("../../../", import.meta.url))
+
+/** One test of those that run on any node: it is enough to show that the command gets as far as the node. */
+const ONE = "a stream is read to either side"
+
+// Where a node is named, this run is that command
+it.skipIf(process.env["KURRENTDB_URL"] !== undefined || process.env["EVENTSTOREDB_URL"] !== undefined)(
+  "runs the tests on the node that it names",
+  { timeout: 300_000 },
+  () =>
+    Effect.gen(function* () {
+      const node = yield* Effect.acquireRelease(start(), kill)
+      const [, command] = /`(KURRENTDB_URL=… .+?)`/u.exec(readFileSync(`${ROOT}docs/kurrentdb.md`, "utf8")) ?? []
+      assert(command !== undefined, "docs/kurrentdb.md gives no such command")
+      const shell = `${command.replace("…", `'kurrentdb://127.0.0.1:${node.port}?tls=false'`)} -t '${ONE}'`
+      // As in a shell of its own, not as a child of these tests
+      const { VITEST: _, NODE_OPTIONS: __, ...env } = process.env
+      const { stderr, stdout } = yield* Effect.promise(() => promisify(execFile)("sh", ["-c", shell], { cwd: ROOT, env }))
+      expect(stdout).toMatch(/^1 passed, 0 failed/mu)
+      expect(stderr).not.toContain("NO REAL NODE")
+    }).pipe(Effect.scoped, Effect.runPromise)
+)
