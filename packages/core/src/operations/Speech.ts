@@ -31,6 +31,7 @@ export const VoiceList = Schema.Struct({
 export type VoiceList = typeof VoiceList.Type
 
 export interface SpeechRequest {
+  readonly accountId: string
   /** At most `MAX_TEXT`. */
   readonly text: string
   /** The id of a voice, exactly as it is listed: see {@link voiceOf}. */

@@ -34,7 +34,7 @@ export const synthesize = Operation.job("speech.synthesize", {
   run: Effect.fnUntraced(function* ({ text, voice }, job) {
     const { id } = yield* Speech.voiceOf(voice)
     const synthesizer = yield* Speech.SpeechSynthesizer
-    const sound = synthesizer.synthesize({ text, voice: id, idempotencyKey: job.id })
+    const sound = synthesizer.synthesize({ accountId: job.accountId, text, voice: id, idempotencyKey: job.id })
     const artifact = yield* job.store(sound, { contentType: Speech.CONTENT_TYPE })
     return { data: { voice: id }, artifacts: [artifact] }
   }),
