@@ -1,6 +1,6 @@
 /** Where files that jobs make are kept: in a folder, in a bucket, or in memory for a store that is there. All of them are sealed. */
-import { type BlobStore, FileBlobStore, MemoryBlobStore, Vault } from "@millrace/core"
-import { S3BlobStore } from "@millrace/upstreams"
+import { type BlobStore, MemoryBlobStore, Vault } from "@millrace/core"
+import { FileBlobStore, S3BlobStore } from "@millrace/upstreams"
 import { Config, Effect, Layer, Option } from "effect"
 import { CommandFailed } from "./Failure.ts"
 import * as Setting from "./Setting.ts"

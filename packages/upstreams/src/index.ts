@@ -1,5 +1,6 @@
 export * as BinlistBinDirectory from "./bin/BinlistBinDirectory.ts"
 export * as CardTypeBinDirectory from "./bin/CardTypeBinDirectory.ts"
+export * as FileBlobStore from "./blobs/FileBlobStore.ts"
 export * as S3BlobStore from "./blobs/S3BlobStore.ts"
 export * as DnsClient from "./dns/DnsClient.ts"
 export * as DnsEmailValidator from "./email/DnsEmailValidator.ts"
