@@ -119,7 +119,7 @@ export const work = Operation.make("test.work", {
   route: {
     method: "POST",
     path: "/test/:room/work",
-    params: { room: Schema.String.check(Schema.isMaxLength(300)) },
+    params: { room: Schema.String.check(Schema.isMaxCodePoints(300)) },
     query: {
       times: Schema.optionalKey(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 9 }))),
       tag: Schema.optionalKey(Schema.Array(Schema.String))

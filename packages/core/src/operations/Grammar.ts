@@ -42,8 +42,8 @@ export const check = Operation.make("grammar.check", {
     method: "POST",
     path: "/grammar/check",
     body: {
-      text: Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(50_000)),
-      language: Schema.optionalKey(Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(20)))
+      text: Schema.String.check(Schema.isMinLength(1), Schema.isMaxCodePoints(50_000)),
+      language: Schema.optionalKey(Schema.String.check(Schema.isMinLength(1), Schema.isMaxCodePoints(20)))
     }
   },
   success: GrammarReport,

@@ -2,13 +2,13 @@
 import { Context, Effect, Layer } from "effect"
 import { type InvalidInput, UpstreamNotConfigured, type UpstreamUnavailable } from "./OperationError.ts"
 
-/** Pixels, of either side. */
+/** Pixels of width and of height. */
 export const SIDE = { minimum: 256, maximum: 2048, default: 1024 } as const
 
-/** Pictures of one call. */
+/** Pictures that one call may ask for. */
 export const MAX_SAMPLES = 4
 
-/** UTF-16 code units. */
+/** Unicode code points. */
 export const MAX_PROMPT = 2_000
 
 /** Of a picture that a caller gives, in bytes. */

@@ -16,7 +16,7 @@ export const imageJobs = Operation.family("image", { resource: "job", path: PATH
 
 const { maximum, minimum } = Image.SIDE
 const side = Schema.optionalKey(Schema.Int.check(Schema.isBetween({ minimum, maximum })))
-const prompt = Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(Image.MAX_PROMPT))
+const prompt = Schema.String.check(Schema.isMinLength(1), Schema.isMaxCodePoints(Image.MAX_PROMPT))
 
 const configured = Effect.flatMap(Image.ImageGenerator, ({ configured }) => configured)
 
@@ -135,8 +135,8 @@ export const edit = Operation.job("image.edit", {
     path: "/ai/images/edit",
     body: {
       prompt,
-      image_url: Schema.optionalKey(Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(2_048))),
-      job_id: Schema.optionalKey(Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(100))),
+      image_url: Schema.optionalKey(Schema.String.check(Schema.isMinLength(1), Schema.isMaxCodePoints(2_048))),
+      job_id: Schema.optionalKey(Schema.String.check(Schema.isMinLength(1), Schema.isMaxCodePoints(100))),
       image: Schema.optionalKey(Schema.String.check(Schema.isMinLength(1))),
       translate: Schema.optionalKey(Schema.Boolean),
       allow_prompt_only: Schema.optionalKey(Schema.Boolean),

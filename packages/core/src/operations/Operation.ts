@@ -328,7 +328,7 @@ export const job = <
 }
 
 /** Where one job is meant: its id. What is no id at all is as good as one that is not there. */
-const JobParams = { job: Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(100)) }
+const JobParams = { job: Schema.String.check(Schema.isMinLength(1), Schema.isMaxCodePoints(100)) }
 type JobParams = typeof JobParams
 
 interface Documented {

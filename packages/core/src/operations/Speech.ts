@@ -3,7 +3,7 @@ import { Context, Effect, Layer, Schema, Stream } from "effect"
 import * as Operation from "./Operation.ts"
 import { InvalidInput, UpstreamNotConfigured, type UpstreamUnavailable } from "./OperationError.ts"
 
-/** UTF-16 code units. */
+/** Unicode code points. */
 export const MAX_TEXT = 2_000
 export const MAX_VOICE = 50
 
@@ -136,7 +136,7 @@ export const voices = Operation.make("speech.voices", {
   route: {
     method: "GET",
     path: "/audio/voices",
-    query: { category: Schema.optionalKey(Schema.String.check(Schema.isMaxLength(MAX_VOICE))) }
+    query: { category: Schema.optionalKey(Schema.String.check(Schema.isMaxCodePoints(MAX_VOICE))) }
   },
   success: VoiceList,
   configured,

@@ -21,8 +21,8 @@ export const synthesize = Operation.job("speech.synthesize", {
     method: "POST",
     path: "/audio/tts",
     body: {
-      text: Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(Speech.MAX_TEXT)),
-      voice: Schema.optionalKey(Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(Speech.MAX_VOICE)))
+      text: Schema.String.check(Schema.isMinLength(1), Schema.isMaxCodePoints(Speech.MAX_TEXT)),
+      voice: Schema.optionalKey(Schema.String.check(Schema.isMinLength(1), Schema.isMaxCodePoints(Speech.MAX_VOICE)))
     }
   },
   family: speechJobs,
