@@ -27,7 +27,7 @@ import {
   Vault
 } from "@millrace/core"
 import { EventStore, MemoryEventStore, MemoryStateStore } from "@millrace/event-sourcing"
-import { BundledTopicLibrary, DnsEmailValidator } from "@millrace/upstreams"
+import { BundledTopicLibrary, DnsEmailValidator, SharpImageInspector } from "@millrace/upstreams"
 import { Cause, Context, Deferred, Effect, Layer, Logger, Redacted, References, Schema, type Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { test } from "vitest"
@@ -80,6 +80,7 @@ const images = Layer.mergeAll(
     edit: () => Effect.succeed([picture])
   }),
   Layer.succeed(Image.ImageDownloader, { download: () => Effect.succeed(picture) }),
+  SharpImageInspector.layer(),
   Image.Translator.unconfigured
 )
 

@@ -7,6 +7,7 @@ import {
   DnsClient,
   DnsEmailValidator,
   HarperGrammarChecker,
+  SharpImageInspector,
   UrlImageDownloader
 } from "@millrace/upstreams"
 import { Layer } from "effect"
@@ -26,6 +27,7 @@ export const layer = ({ binFile, dnsServers, providers }: UpstreamOptions) =>
   Layer.mergeAll(
     Providers.layer(providers),
     UrlImageDownloader.layer(),
+    SharpImageInspector.layer(),
     HarperGrammarChecker.layer(),
     binFile === undefined ? CardTypeBinDirectory.layer : CardTypeBinDirectory.layerFile(binFile),
     BundledTopicLibrary.layer,

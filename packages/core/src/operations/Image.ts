@@ -70,6 +70,18 @@ export class ImageGenerator extends Context.Service<
   })
 }
 
+/** Tells whether a picture that a caller gives can be decoded, before credits are held for work on it. */
+export class ImageInspector extends Context.Service<
+  ImageInspector,
+  {
+    /** `InvalidInput` (`image`) where it is no PNG, JPEG or WebP within bounds, or is damaged. Takes turns between accounts. */
+    readonly inspect: (request: {
+      readonly accountId: string
+      readonly image: Uint8Array
+    }) => Effect.Effect<void, InvalidInput | UpstreamUnavailable>
+  }
+>()("@millrace/core/operations/Image/ImageInspector") {}
+
 /** Pictures at addresses that callers give: read from the public internet only, within bounds, and checked. */
 export class ImageDownloader extends Context.Service<
   ImageDownloader,

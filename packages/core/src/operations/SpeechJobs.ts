@@ -2,9 +2,13 @@
 import { Effect, Schema } from "effect"
 import { Created, created, EXAMPLE_JOB, exampleOf, MediaJob, view } from "./MediaJobs.ts"
 import * as Operation from "./Operation.ts"
+import { InvalidInput } from "./OperationError.ts"
 import * as Speech from "./Speech.ts"
 
 const PATH = "/audio/tts/:job"
+
+/** No text is spoken that has only blanks and control characters. */
+const SPOKEN = /[^\p{Z}\p{C}]/u
 
 export const speechJobs = Operation.family("speech.synthesize", {
   resource: "job",
@@ -29,7 +33,10 @@ export const synthesize = Operation.job("speech.synthesize", {
   success: Created,
   created,
   configured: Speech.configured,
-  check: ({ voice }) => Effect.asVoid(Speech.voiceOf(voice)),
+  check: ({ text, voice }) =>
+    Effect.andThen(Speech.voiceOf(voice), () =>
+      SPOKEN.test(text) ? Effect.void : new InvalidInput({ field: "text", message: "there is nothing in the text to speak" })
+    ),
   timeout: "5 minutes",
   run: Effect.fnUntraced(function* ({ text, voice }, job) {
     const { id } = yield* Speech.voiceOf(voice)

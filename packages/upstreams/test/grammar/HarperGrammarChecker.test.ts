@@ -235,7 +235,7 @@ describe("Harper's thread", () => {
         const slow = yield* Effect.forkChild(Effect.result(check(SLOW)), { startImmediately: true })
         yield* TestClock.adjust("15 seconds")
         expect(yield* Fiber.join(slow)).toEqual(
-          Result.fail(new UpstreamUnavailable({ upstream: "harper", reason: "a message waited too long for its turn", isolated: true }))
+          Result.fail(new UpstreamUnavailable({ upstream: "harper", reason: "it waited too long for its turn", isolated: true }))
         )
         expect(threads.ended).toHaveLength(0)
         expect(yield* check("This is an test.")).toHaveLength(1)

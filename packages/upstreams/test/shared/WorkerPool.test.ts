@@ -338,7 +338,7 @@ describe("a worker pool", () => {
         yield* loop
         const waiting = yield* Effect.forkChild(Effect.flip(pool.ask("b", echoes("b", 3))), { startImmediately: true })
         yield* TestClock.adjust("5 seconds")
-        expect(yield* Fiber.join(waiting)).toMatchObject({ reason: "a message waited too long for its turn", isolated: true })
+        expect(yield* Fiber.join(waiting)).toMatchObject({ reason: "it waited too long for its turn", isolated: true })
         expect(threads.ended).toHaveLength(0)
         yield* Fiber.interrupt(other)
         expect(yield* pool.ask("b", echoes("c", 2))).toMatchObject([{ echo: "c0" }, { echo: "c1" }])
