@@ -13,7 +13,7 @@ import { Effect, Exit, Layer, ManagedRuntime, Redacted, Schema } from "effect"
 /** What this host sells: a text, shouted. One definition is all that Millrace needs. */
 const shout = Operation.make("text.shout", {
   summary: "Shout a text",
-  route: { method: "POST", path: "/shout", body: { text: Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(1_000)) } },
+  route: { method: "POST", path: "/shout", body: { text: Schema.String.check(Schema.isMinLength(1), Schema.isMaxCodePoints(1_000)) } },
   success: Schema.Struct({ text: Schema.String }),
   run: ({ text }) => Effect.succeed({ data: { text: text.toUpperCase() } })
 })

@@ -24,6 +24,7 @@ import {
   DnsClient,
   DnsEmailValidator,
   HarperGrammarChecker,
+  SharpImageInspector,
   UrlImageDownloader
 } from "@millrace/upstreams"
 import { Effect, Layer, Logger, Redacted, type Scope, Stream } from "effect"
@@ -61,14 +62,16 @@ const images = Layer.mergeAll(
     edit: () => Effect.succeed([picture])
   }),
   Layer.succeed(Image.Translator, { configured: Effect.void, translate: Effect.succeed }),
-  UrlImageDownloader.layer()
+  UrlImageDownloader.layer(),
+  SharpImageInspector.layer()
 )
 
 const nobody = Layer.mergeAll(
   Image.ImageGenerator.unconfigured,
   Image.Translator.unconfigured,
   Speech.SpeechSynthesizer.unconfigured,
-  UrlImageDownloader.layer()
+  UrlImageDownloader.layer(),
+  SharpImageInspector.layer()
 )
 
 const MASTER_KEY = "1f".repeat(32)

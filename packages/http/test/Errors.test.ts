@@ -192,7 +192,7 @@ describe("what is asked", () => {
       expect(message).toMatch(/and 980 more$/u)
       expect(message.length).toBeLessThan(5_000)
       const secret = errorOf(yield* call("/api/v1/grammar/check", check({ text: ["canary"], language: "canary".repeat(9) }, bearer)))
-      expect(secret.message).toBe("text: expected string; language: expected a value with a length of at most 20")
+      expect(secret.message).toBe("text: expected string; language: expected a string with at most 20 code points")
       const language = errorOf(yield* call("/api/v1/grammar/check", check({ text: "ok", language: "xx" }, bearer)))
       expect(language).toMatchObject({ status: 422, code: "invalid_request", message: `language: language "xx" is not supported` })
     })

@@ -27,7 +27,7 @@ import {
   Vault
 } from "@millrace/core"
 import { EventStore, MemoryEventStore, MemoryStateStore } from "@millrace/event-sourcing"
-import { BundledTopicLibrary, DnsEmailValidator } from "@millrace/upstreams"
+import { BundledTopicLibrary, DnsEmailValidator, SharpImageInspector } from "@millrace/upstreams"
 import { Cause, Context, Deferred, Effect, Layer, Logger, Redacted, References, Schema, type Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { test } from "vitest"
@@ -80,6 +80,7 @@ const images = Layer.mergeAll(
     edit: () => Effect.succeed([picture])
   }),
   Layer.succeed(Image.ImageDownloader, { download: () => Effect.succeed(picture) }),
+  SharpImageInspector.layer(),
   Image.Translator.unconfigured
 )
 
@@ -119,7 +120,7 @@ export const work = Operation.make("test.work", {
   route: {
     method: "POST",
     path: "/test/:room/work",
-    params: { room: Schema.String.check(Schema.isMaxLength(300)) },
+    params: { room: Schema.String.check(Schema.isMaxCodePoints(300)) },
     query: {
       times: Schema.optionalKey(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 9 }))),
       tag: Schema.optionalKey(Schema.Array(Schema.String))

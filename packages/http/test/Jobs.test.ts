@@ -2,6 +2,7 @@
 import { Deferred, Effect, Fiber, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { describe, expect } from "vitest"
+import { png } from "../../upstreams/test/images/Png.ts"
 import { type Answer, eventually, type Host, host, testing } from "./Host.ts"
 
 type Bearer = Readonly<Record<string, string>>
@@ -279,6 +280,52 @@ describe("a file", () => {
         body: { prompt: "in snow", job_id: idOf(made) }
       })
       expect((yield* ended(hosts, `/api/v1/ai/images/${idOf(edited)}`, bearer)).json).toMatchObject({ data: { status: "completed" } })
+    })
+  )
+})
+
+describe("input that no job could work on", () => {
+  const PICTURE = png(20, 10)
+  const EDIT = "/api/v1/ai/images/edit"
+  const cut = (bytes: number) => PICTURE.subarray(0, bytes).toString("base64")
+
+  testing(
+    "is refused before credits are held or anything is written",
+    Effect.gen(function* () {
+      const { account, balance, call, log } = yield* host()
+      const { accountId, bearer } = yield* account(100)
+      const before = { balance: yield* balance(accountId), events: (yield* log).length }
+      const refusal = (path: string, body: object) =>
+        Effect.map(call(path, { method: "POST", headers: bearer, body }), ({ json, status }) => ({ status, json }))
+      const edits: ReadonlyArray<readonly [field: string, input: Readonly<Record<string, string>>]> = [
+        ...[
+          "mill",
+          "/mill.png",
+          "http://",
+          "ftp://example.com/mill.png",
+          "file:///etc/passwd",
+          "data:image/png;base64,AA==",
+          "javascript:1"
+        ]
+          .concat("https://ada:secret@example.com/mill.png")
+          .map((image_url) => ["image_url", { image_url }] as const),
+        ...["AAAA", "bm8gcGljdHVyZQ==", cut(8), cut(24), cut(50), "%%%"].map((image) => ["image", { image }] as const),
+        ["image", { image: `data:image/png;base64,${cut(40)}` }]
+      ]
+      for (const [field, input] of edits)
+        expect([input, yield* refusal(EDIT, { prompt: "in snow", ...input })]).toMatchObject([
+          input,
+          { status: 422, json: { error: { code: "invalid_request", message: expect.stringMatching(new RegExp(`^${field}: `, "u")) } } }
+        ])
+      for (const text of [" ", "\n\n", "\u200b", "\u0000"])
+        expect([text, yield* refusal(TTS, { text })]).toMatchObject([text, { status: 422 }])
+      expect({ balance: yield* balance(accountId), events: (yield* log).length }).toEqual(before)
+      for (const body of [
+        { image: cut(PICTURE.length) },
+        { image: `data:image/png;base64,${cut(PICTURE.length)}` },
+        { image_url: "http://example.com/mill.png" }
+      ])
+        expect((yield* refusal(EDIT, { prompt: "in snow", ...body })).status).toBe(200)
     })
   )
 })

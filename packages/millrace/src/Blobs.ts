@@ -1,6 +1,6 @@
 /** The store of files that jobs make: a folder, a bucket, or memory for a store in memory. All files are sealed. */
-import { type BlobStore, FileBlobStore, MemoryBlobStore, Vault } from "@millrace/core"
-import { S3BlobStore } from "@millrace/upstreams"
+import { type BlobStore, MemoryBlobStore, Vault } from "@millrace/core"
+import { FileBlobStore, S3BlobStore } from "@millrace/upstreams"
 import { Config, Effect, Layer, Option } from "effect"
 import { CommandFailed } from "./Failure.ts"
 import * as Setting from "./Setting.ts"

@@ -6,6 +6,7 @@ import {
   DnsClient,
   DnsEmailValidator,
   HarperGrammarChecker,
+  SharpImageInspector,
   UrlImageDownloader
 } from "@millrace/upstreams"
 import { Layer } from "effect"
@@ -28,6 +29,7 @@ export const layer = ({ binFile, dnsServers, providers }: UpstreamOptions) =>
   Layer.mergeAll(
     Providers.layer(providers),
     UrlImageDownloader.layer(),
+    SharpImageInspector.layer(),
     HarperGrammarChecker.layer({ idleLimit: GRAMMAR_IDLE }),
     binFile === undefined ? CardTypeBinDirectory.layer : CardTypeBinDirectory.layerFile(binFile),
     BundledTopicLibrary.layer,

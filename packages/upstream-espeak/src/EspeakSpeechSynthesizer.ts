@@ -1,9 +1,9 @@
 /**
- * `SpeechSynthesizer` on espeak-ng and LAME, in this process and offline: in a worker thread that the first text starts (a third of a
- * second, some 250 MB at work) and the end of the layer's scope ends.
+ * `SpeechSynthesizer` on espeak-ng and LAME, in this process and offline: in worker threads that the first text starts (a third of a
+ * second, some 250 MB each while they work) and the end of the layer's scope ends.
  */
 import { InvalidInput, Speech } from "@millrace/core"
-import * as WorkerThread from "@millrace/upstreams/worker"
+import * as WorkerPool from "@millrace/upstreams/worker-pool"
 import { Duration, Effect, Layer, Stream } from "effect"
 import type { SpeechOrder } from "./EspeakWorker.ts"
 import { SpeechReply } from "./SpeechReply.ts"
@@ -13,14 +13,14 @@ import { DEFAULT_VOICE, VOICES } from "./Voices.ts"
 /** Sources run as they are, a published package compiled: the worker beside this file has the same ending. */
 const SCRIPT = new URL(import.meta.url.endsWith(".ts") ? "./EspeakWorker.ts" : "./EspeakWorker.js", import.meta.url)
 
-export interface Options {
-  /** Texts waiting or being spoken; one more fails. 16 unless told. */
-  readonly queueLimit?: number
-  /** For the work on one text; one that exceeds it fails, and its thread is ended. A minute unless told. */
+export interface Options extends Pick<WorkerPool.Options<typeof SpeechReply.Type>, "threads" | "accountLimit" | "queueLimit"> {
+  /** How long a text may wait for its turn. 3 minutes by default. */
+  readonly waitLimit?: Duration.Input
+  /** For the work on one text; one that exceeds it fails, and its thread is ended. A minute by default. */
   readonly timeLimit?: Duration.Input
-  /** A thread that spoke nothing for so long is ended, to be started anew when needed. A minute unless told. */
+  /** A thread that spoke nothing for so long is ended, to be started again when needed. A minute by default. */
   readonly idleLimit?: Duration.Input
-  /** Of what is spoken, at 6 kB a second; a text that takes longer to say is refused. Half an hour unless told. */
+  /** Of the sound, at 6 kB a second; a text that takes longer to say is refused. Half an hour by default. */
   readonly durationLimit?: Duration.Input
 }
 
@@ -38,33 +38,37 @@ const VOICE_LIST: Speech.VoiceList = { default_voice: DEFAULT_VOICE, voices: VOI
 const invalid = (field: string, message: string) => new InvalidInput({ field, message })
 
 /**
- * MP3 of 48 kbit/s, 22,050 Hz, one channel; the same text gives the same bytes. Texts are spoken one at a time, each whole before the
- * first piece of it is given. A text whose thread died, hung or found the queue full fails with `UpstreamUnavailable`; an interrupted
- * one ends its thread; in both cases the next text has a new one.
+ * MP3 of 48 kbit/s, 22,050 Hz, one channel; the same text gives the same bytes. Accounts take fair turns, and each text is spoken to its
+ * end before the first piece of it is given. A text fails with `UpstreamUnavailable`, isolated, where it waits too long, its thread dies
+ * or hangs, or too many texts wait. An interrupted one ends its thread; the next text has a new one.
  */
 export const layer = ({
-  queueLimit = 16,
+  waitLimit = "3 minutes",
   timeLimit = "1 minute",
   idleLimit = "1 minute",
-  durationLimit = "30 minutes"
+  durationLimit = "30 minutes",
+  ...limits
 }: Options = {}): Layer.Layer<Speech.SpeechSynthesizer> =>
   Layer.effect(
     Speech.SpeechSynthesizer,
     Effect.gen(function* () {
-      const espeak = yield* WorkerThread.make<SpeechOrder, typeof SpeechReply.Type>({
+      const espeak = yield* WorkerPool.make<SpeechOrder, typeof SpeechReply.Type>({
         upstream: "espeak-ng",
         script: SCRIPT,
         reply: SpeechReply,
-        queueLimit,
+        waitLimit,
         timeLimit,
-        idleLimit
+        idleLimit,
+        ...limits
       })
       const longest = Duration.fromInputUnsafe(durationLimit)
 
-      const speak = Effect.fn("EspeakSpeechSynthesizer.synthesize")(function* ({ text, voice }: Speech.SpeechRequest) {
+      const speak = Effect.fn("EspeakSpeechSynthesizer.synthesize")(function* ({ accountId, text, voice }: Speech.SpeechRequest) {
         const file = FILES.get(voice)
         if (file === undefined) return yield* invalid("voice", `voice ${JSON.stringify(voice)} is unknown`)
-        const reply = yield* espeak.ask({ text: spokenTextOf(text), voice: file, durationLimit: Duration.toSeconds(longest) })
+        const order = { text: spokenTextOf(text), voice: file, durationLimit: Duration.toSeconds(longest) }
+        const [reply] = yield* espeak.ask(accountId, [order])
+        if (reply === undefined) return yield* Effect.die(new Error("One message has one reply"))
         return yield* SpeechReply.match(reply, {
           Spoken: ({ mp3 }) => Effect.succeed(mp3),
           Silent: () => Effect.fail(invalid("text", "there is nothing in the text to speak")),

@@ -1,4 +1,4 @@
-/** espeak-ng and LAME in a thread of their own: receives a `SpeechOrder`, posts a `SpeechReply`. Whatever goes wrong ends the thread. */
+/** espeak-ng and LAME in a thread of their own: receives a `SpeechOrder`, posts a `SpeechReply`. Any failure ends the thread. */
 import { parentPort } from "node:worker_threads"
 import { createMp3Encoder } from "wasm-media-encoders"
 import { SAMPLE_RATE, speak } from "./Engine.ts"
@@ -49,3 +49,4 @@ const answer = async ({ text, voice, durationLimit }: SpeechOrder): Promise<type
 }
 
 parentPort?.on("message", async (order: SpeechOrder) => parentPort?.postMessage(await answer(order)))
+parentPort?.postMessage("ready")

@@ -11,9 +11,9 @@ import { VOICES } from "../src/Voices.ts"
 import { framesOf, SAMPLES_PER_FRAME } from "./Mp3.ts"
 
 const say = (text: string, voice = "en-us") =>
-  Speech.SpeechSynthesizer.use(({ synthesize }) => Stream.runCollect(synthesize({ text, voice, idempotencyKey: "job_1" }))).pipe(
-    Effect.map((pieces) => Buffer.concat(pieces))
-  )
+  Speech.SpeechSynthesizer.use(({ synthesize }) =>
+    Stream.runCollect(synthesize({ accountId: "acc_1", text, voice, idempotencyKey: "job_1" }))
+  ).pipe(Effect.map((pieces) => Buffer.concat(pieces)))
 
 const samplesOf = async (text: string, file: string): Promise<number> => {
   let samples = 0
@@ -57,7 +57,7 @@ describe("espeak-ng", () => {
   test("gives a long text in pieces", async () => {
     const text = SENTENCE.repeat(50).slice(0, Speech.MAX_TEXT)
     const speech = Speech.SpeechSynthesizer.use(({ synthesize }) =>
-      Stream.runCollect(synthesize({ text, voice: "en-gb", idempotencyKey: "job_1" }))
+      Stream.runCollect(synthesize({ accountId: "acc_1", text, voice: "en-gb", idempotencyKey: "job_1" }))
     )
     const pieces = await runtime.runPromise(speech)
     expect(pieces.length).toBeGreaterThan(5)
@@ -116,7 +116,7 @@ describe("the thread", () => {
   const run = <A, E>(effect: Effect.Effect<A, E, Scope.Scope>): Promise<A> =>
     Effect.runPromise(Effect.scoped(effect).pipe(Effect.provide(TestClock.layer())))
 
-  const unavailable = (reason: string) => Result.fail(new UpstreamUnavailable({ upstream: "espeak-ng", reason }))
+  const unavailable = (reason: string) => Result.fail(new UpstreamUnavailable({ upstream: "espeak-ng", reason, isolated: true }))
 
   /** Takes seconds to speak. */
   const LONG = "中 ".repeat(1_000)
@@ -157,6 +157,7 @@ describe("the thread", () => {
     run(
       Effect.gen(function* () {
         const threads = yield* watchThreads
+        yield* say("Hi")
         const fiber = yield* Effect.forkChild(Effect.result(say(LONG)), { startImmediately: true })
         yield* TestClock.adjust("5 seconds")
         expect(yield* Fiber.join(fiber)).toEqual(unavailable("the worker thread exceeded its time limit"))

@@ -11,7 +11,7 @@ import { Jobs } from "./Jobs.ts"
 import { isOpen, RETRY_AFTER, unreadable, viewer } from "./JobView.ts"
 
 /** A text that is no job id at all is answered like the id of a job that is not there. */
-const JobParams = { job: Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(100)) }
+const JobParams = { job: Schema.String.check(Schema.isMinLength(1), Schema.isMaxCodePoints(100)) }
 type JobParams = typeof JobParams
 
 interface Documented {

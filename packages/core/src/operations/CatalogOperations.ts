@@ -85,7 +85,7 @@ export const capability = Operation.make("catalog.capability", {
   route: {
     method: "GET",
     path: "/catalog/capabilities/:key",
-    params: { key: Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(100)) }
+    params: { key: Schema.String.check(Schema.isMinLength(1), Schema.isMaxCodePoints(100)) }
   },
   success: Capability,
   run: Effect.fnUntraced(function* ({ key }) {

@@ -92,7 +92,7 @@ export const resolve = Operation.make("dns.resolve", {
   route: {
     method: "GET",
     path: "/dns/:domain",
-    params: { domain: Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(MAX_NAME)) },
+    params: { domain: Schema.String.check(Schema.isMinLength(1), Schema.isMaxCodePoints(MAX_NAME)) },
     query: { type: RecordType }
   },
   success: DnsAnswer,

@@ -51,7 +51,7 @@ export class EmailValidator extends Context.Service<
 >()("@millrace/core/operations/Email/EmailValidator") {}
 
 /** What is looked into, not what is valid: an address that is none is answered, not refused. */
-export const Address = Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(255))
+export const Address = Schema.String.check(Schema.isMinLength(1), Schema.isMaxCodePoints(255))
 
 export const validate = Operation.make("email.validate", {
   summary: "Validate an e-mail address",

@@ -22,8 +22,12 @@ export class GrammarChecker extends Context.Service<
   {
     /** Whether a text in this language (BCP 47, such as `en` or `en-GB`, in any case) can be checked. */
     readonly supports: (language: string) => boolean
-    /** What there is to say about a text, in order of offset. `language` is one that is supported. */
+    /**
+     * Checks a text in a language that is supported and answers the matches in order of offset. A checker that computes in this process
+     * takes turns between accounts.
+     */
     readonly check: (request: {
+      readonly accountId: string
       readonly text: string
       readonly language: string
     }) => Effect.Effect<typeof GrammarReport.Type, UpstreamUnavailable>
@@ -38,8 +42,8 @@ export const check = Operation.make("grammar.check", {
     method: "POST",
     path: "/grammar/check",
     body: {
-      text: Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(50_000)),
-      language: Schema.optionalKey(Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(20)))
+      text: Schema.String.check(Schema.isMinLength(1), Schema.isMaxCodePoints(50_000)),
+      language: Schema.optionalKey(Schema.String.check(Schema.isMinLength(1), Schema.isMaxCodePoints(20)))
     }
   },
   success: GrammarReport,
@@ -49,12 +53,12 @@ export const check = Operation.make("grammar.check", {
       return yield* new InvalidInput({ field: "language", message: `language ${JSON.stringify(language)} is not supported` })
     }
   }),
-  run: Effect.fnUntraced(function* ({ text, language = DEFAULT_LANGUAGE }) {
+  run: Effect.fnUntraced(function* ({ text, language = DEFAULT_LANGUAGE }, { accountId }) {
     const checker = yield* GrammarChecker
-    return { data: yield* checker.check({ text, language }) }
+    return { data: yield* checker.check({ accountId, text, language }) }
   }),
   example: {
-    input: { text: "This are a test.", language: "en-US" },
-    data: { matches: [{ message: "Use `is` here.", offset: 5, length: 3, replacements: ["is"], rule: "Agreement" }] }
+    input: { text: "This is an test.", language: "en-US" },
+    data: { matches: [{ message: "Incorrect indefinite article.", offset: 8, length: 2, replacements: ["a"], rule: "AnA" }] }
   }
 })

@@ -2,13 +2,13 @@
 import { Context, Effect, Layer } from "effect"
 import { type InvalidInput, UpstreamNotConfigured, type UpstreamUnavailable } from "../work/OperationError.ts"
 
-/** Pixels, of either side. */
+/** Pixels of width and of height. */
 export const SIDE = { minimum: 256, maximum: 2048, default: 1024 } as const
 
-/** Pictures of one call. */
+/** Pictures that one call may ask for. */
 export const MAX_SAMPLES = 4
 
-/** UTF-16 code units. */
+/** Unicode code points. */
 export const MAX_PROMPT = 2_000
 
 /** Of a picture that a caller gives, in bytes. */
@@ -69,6 +69,18 @@ export class ImageGenerator extends Context.Service<
     return { configured: missing, generate: () => missing, edit: () => missing }
   })
 }
+
+/** Tells whether a picture that a caller gives can be decoded, before credits are held for work on it. */
+export class ImageInspector extends Context.Service<
+  ImageInspector,
+  {
+    /** `InvalidInput` (`image`) where it is no PNG, JPEG or WebP within bounds, or is damaged. Takes turns between accounts. */
+    readonly inspect: (request: {
+      readonly accountId: string
+      readonly image: Uint8Array
+    }) => Effect.Effect<void, InvalidInput | UpstreamUnavailable>
+  }
+>()("@millrace/core/operations/Image/ImageInspector") {}
 
 /** Pictures at addresses that callers give: read from the public internet only, within bounds, and checked. */
 export class ImageDownloader extends Context.Service<

@@ -17,7 +17,7 @@ export const imageJobs = Operation.family("image", { resource: "job", path: PATH
 
 const { maximum, minimum } = Image.SIDE
 const side = Schema.optionalKey(Schema.Int.check(Schema.isBetween({ minimum, maximum })))
-const prompt = Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(Image.MAX_PROMPT))
+const prompt = Schema.String.check(Schema.isMinLength(1), Schema.isMaxCodePoints(Image.MAX_PROMPT))
 
 const configured = Effect.flatMap(Image.ImageGenerator, ({ configured }) => configured)
 
@@ -84,6 +84,13 @@ const bytesOf = (image: string): Uint8Array | undefined => {
   return /^[A-Za-z0-9+/]+={0,2}$/u.test(text) ? Buffer.from(text, "base64") : undefined
 }
 
+/** Whether it is an address that can be read from at all, whatever is there. */
+const isWebAddress = (text: string): boolean => {
+  const url = URL.parse(text)
+  return url !== null && (url.protocol === "https:" || url.protocol === "http:") && url.username === "" && url.password === ""
+}
+
+/** Where the picture to edit is: at most one of the three. */
 interface Source {
   readonly image_url?: string
   readonly job_id?: string
@@ -91,15 +98,24 @@ interface Source {
   readonly allow_prompt_only?: boolean
 }
 
-const checkSource = ({ allow_prompt_only = false, image, image_url, job_id }: Source) => {
+const checkSource = Effect.fnUntraced(function* (accountId: string, { allow_prompt_only = false, image, image_url, job_id }: Source) {
   const given = [image_url, job_id, image].filter((source) => source !== undefined).length
-  if (given > 1) return new InvalidInput({ field: "image", message: "only one of image_url, job_id and image can be edited" })
-  if (given === 0 && !allow_prompt_only)
-    return new InvalidInput({ field: "image", message: "one of image_url, job_id and image is required, unless allow_prompt_only is true" })
-  if (image !== undefined && bytesOf(image) === undefined)
-    return new InvalidInput({ field: "image", message: "expected base64, with or without data:image/png;base64, before it" })
-  return Effect.void
-}
+  if (given > 1) return yield* new InvalidInput({ field: "image", message: "only one of image_url, job_id and image can be edited" })
+  if (given === 0 && !allow_prompt_only) {
+    const message = "one of image_url, job_id and image is required, unless allow_prompt_only is true"
+    return yield* new InvalidInput({ field: "image", message })
+  }
+  if (image_url !== undefined && !isWebAddress(image_url))
+    return yield* new InvalidInput({ field: "image_url", message: "expected an http or https address without credentials" })
+  if (job_id !== undefined) yield* earlier(accountId, job_id)
+  if (image !== undefined) {
+    const bytes = bytesOf(image)
+    if (bytes === undefined)
+      return yield* new InvalidInput({ field: "image", message: "expected base64, with or without data:image/png;base64, before it" })
+    const { inspect } = yield* Image.ImageInspector
+    yield* inspect({ accountId, image: bytes })
+  }
+})
 
 /** The first picture of an earlier job of the same account. */
 const earlier = Effect.fnUntraced(function* (accountId: string, jobId: string) {
@@ -136,8 +152,8 @@ export const edit = Operation.job("image.edit", {
     path: "/ai/images/edit",
     body: {
       prompt,
-      image_url: Schema.optionalKey(Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(2_048))),
-      job_id: Schema.optionalKey(Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(100))),
+      image_url: Schema.optionalKey(Schema.String.check(Schema.isMinLength(1), Schema.isMaxCodePoints(2_048))),
+      job_id: Schema.optionalKey(Schema.String.check(Schema.isMinLength(1), Schema.isMaxCodePoints(100))),
       image: Schema.optionalKey(Schema.String.check(Schema.isMinLength(1))),
       translate: Schema.optionalKey(Schema.Boolean),
       allow_prompt_only: Schema.optionalKey(Schema.Boolean),
@@ -153,9 +169,8 @@ export const edit = Operation.job("image.edit", {
   secret: ["image"],
   check: Effect.fnUntraced(function* (input, { accountId }) {
     yield* configured
-    yield* checkSource(input)
     yield* translatable(input.translate)
-    if (input.job_id !== undefined) yield* earlier(accountId, input.job_id)
+    yield* checkSource(accountId, input)
   }),
   run: Effect.fnUntraced(function* (input, job) {
     const { height, prompt, strength, translate, width } = input

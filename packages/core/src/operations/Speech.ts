@@ -3,7 +3,7 @@ import { Context, Effect, Layer, Schema, Stream } from "effect"
 import * as Operation from "../work/Operation.ts"
 import { InvalidInput, UpstreamNotConfigured, type UpstreamUnavailable } from "../work/OperationError.ts"
 
-/** UTF-16 code units. */
+/** Unicode code points. */
 export const MAX_TEXT = 2_000
 export const MAX_VOICE = 50
 
@@ -31,6 +31,7 @@ export const VoiceList = Schema.Struct({
 export type VoiceList = typeof VoiceList.Type
 
 export interface SpeechRequest {
+  readonly accountId: string
   /** At most `MAX_TEXT`. */
   readonly text: string
   /** The id of a voice, exactly as it is listed: see {@link voiceOf}. */
@@ -135,7 +136,7 @@ export const voices = Operation.make("speech.voices", {
   route: {
     method: "GET",
     path: "/audio/voices",
-    query: { category: Schema.optionalKey(Schema.String.check(Schema.isMaxLength(MAX_VOICE))) }
+    query: { category: Schema.optionalKey(Schema.String.check(Schema.isMaxCodePoints(MAX_VOICE))) }
   },
   success: VoiceList,
   configured,

@@ -2,10 +2,14 @@
 import { Effect, Schema } from "effect"
 import * as JobOperations from "../jobs/JobOperations.ts"
 import * as Operation from "../work/Operation.ts"
+import { InvalidInput } from "../work/OperationError.ts"
 import { Created, created, EXAMPLE_JOB, exampleOf, MediaJob, view } from "./MediaJobs.ts"
 import * as Speech from "./Speech.ts"
 
 const PATH = "/audio/tts/:job"
+
+/** No text is spoken that has only blanks and control characters. */
+const SPOKEN = /[^\p{Z}\p{C}]/u
 
 export const speechJobs = Operation.family("speech.synthesize", {
   resource: "job",
@@ -22,20 +26,23 @@ export const synthesize = Operation.job("speech.synthesize", {
     method: "POST",
     path: "/audio/tts",
     body: {
-      text: Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(Speech.MAX_TEXT)),
-      voice: Schema.optionalKey(Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(Speech.MAX_VOICE)))
+      text: Schema.String.check(Schema.isMinLength(1), Schema.isMaxCodePoints(Speech.MAX_TEXT)),
+      voice: Schema.optionalKey(Schema.String.check(Schema.isMinLength(1), Schema.isMaxCodePoints(Speech.MAX_VOICE)))
     }
   },
   family: speechJobs,
   success: Created,
   created,
   configured: Speech.configured,
-  check: ({ voice }) => Effect.asVoid(Speech.voiceOf(voice)),
+  check: ({ text, voice }) =>
+    Effect.andThen(Speech.voiceOf(voice), () =>
+      SPOKEN.test(text) ? Effect.void : new InvalidInput({ field: "text", message: "there is nothing in the text to speak" })
+    ),
   timeout: "5 minutes",
   run: Effect.fnUntraced(function* ({ text, voice }, job) {
     const { id } = yield* Speech.voiceOf(voice)
     const synthesizer = yield* Speech.SpeechSynthesizer
-    const sound = synthesizer.synthesize({ text, voice: id, idempotencyKey: job.id })
+    const sound = synthesizer.synthesize({ accountId: job.accountId, text, voice: id, idempotencyKey: job.id })
     const artifact = yield* job.store(sound, { contentType: Speech.CONTENT_TYPE })
     return { data: { voice: id }, artifacts: [artifact] }
   }),

@@ -33,7 +33,7 @@ export const list = Operation.make("topics.list", {
   route: {
     method: "GET",
     path: "/content/prompts/topics",
-    query: { q: Schema.optionalKey(Schema.String.check(Schema.isMaxLength(100))) }
+    query: { q: Schema.optionalKey(Schema.String.check(Schema.isMaxCodePoints(100))) }
   },
   success: Topics,
   run: Effect.fnUntraced(function* ({ q }) {

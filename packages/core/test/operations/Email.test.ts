@@ -76,7 +76,10 @@ describe("email.validateBatch", () => {
         const exit = await Effect.runPromiseExit(provide(Email.validateBatch.run({ emails }, CALLER)))
         const unchecked = emails.filter((email) => email.includes("!"))
         const checked = emails.filter((email) => !email.includes("!"))
-        if (checked.length === 0) return expect(exit).toEqual(Exit.fail(failure))
+        if (checked.length === 0) {
+          expect(exit).toEqual(Exit.fail(failure))
+          return
+        }
         const results = checked.map((email) => Struct.pick(reportOn(email, false), ["email", "valid", "disposable", "score"]))
         expect(exit).toEqual(Exit.succeed({ data: { total: emails.length, results, unchecked }, quantity: checked.length }))
       })

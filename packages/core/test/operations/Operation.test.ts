@@ -112,8 +112,8 @@ describe("grammar.check", () => {
         yield* Grammar.check.run({ text: "a" }, CALLER)
         yield* Grammar.check.run({ text: "b", language: "en-GB" }, CALLER)
         expect(asked).toEqual([
-          { text: "a", language: "en-US" },
-          { text: "b", language: "en-GB" }
+          { accountId: "acc_1", text: "a", language: "en-US" },
+          { accountId: "acc_1", text: "b", language: "en-GB" }
         ])
       }).pipe(provide)
     ))

@@ -127,7 +127,7 @@ describe("speech.voices", () => {
   test("is not there without a provider, like all of speech", async () => {
     const missing = Exit.fail(new UpstreamNotConfigured({ upstream: "speech" }))
     const speak = Speech.SpeechSynthesizer.use(({ synthesize }) =>
-      Stream.runDrain(synthesize({ text: "Hi", voice: "en-us", idempotencyKey: "job_1" }))
+      Stream.runDrain(synthesize({ accountId: "acc_1", text: "Hi", voice: "en-us", idempotencyKey: "job_1" }))
     )
     for (const effect of [Speech.voices.configured, Speech.voices.run({}, CALLER), Speech.voiceOf("en-us"), speak])
       expect(await Effect.runPromiseExit(Effect.provide(Effect.asVoid(effect), Speech.SpeechSynthesizer.unconfigured))).toEqual(missing)

@@ -1,11 +1,10 @@
-/** Harper in a thread of its own: receives a `HarperRequest`, posts a `GrammarReport`. Whatever goes wrong ends the thread. */
+/** Harper in a thread of its own: receives a `HarperRequest`, posts a `GrammarReport`. Any failure ends the thread. */
 import { readFile } from "node:fs/promises"
 import { fileURLToPath } from "node:url"
 import { parentPort } from "node:worker_threads"
 import type { Grammar } from "@millrace/core"
 import { createBinaryModuleFromUrl, Dialect, type Lint, LocalLinter, SuggestionKind } from "harper.js"
 import { slimBinary } from "harper.js/slimBinary"
-import { proseOf } from "./Prose.ts"
 
 export interface HarperRequest {
   readonly text: string
@@ -14,7 +13,7 @@ export interface HarperRequest {
 
 type Match = (typeof Grammar.GrammarReport.Type)["matches"][number]
 
-/** Harper itself takes the path out of a file URL as it is, and so misses any with a space in it. */
+/** Harper itself does not decode the path of a file URL, so it finds no file with a space in its path. */
 const readBinary = async () => {
   const wasm = new Blob([await readFile(fileURLToPath(slimBinary.url))], { type: "application/wasm" })
   return createBinaryModuleFromUrl(URL.createObjectURL(wasm), "slim")
@@ -29,7 +28,7 @@ const linterOf = (dialect: keyof typeof Dialect): LocalLinter => {
   return linter
 }
 
-/** Harper's spans are UTF-16 code units since it is built for JavaScript. What it hands out lives in its memory until freed. */
+/** Harper's spans count UTF-16 code units. Its objects stay in the WebAssembly memory until they are freed. */
 const matchOf = (rule: string, lint: Lint): Match => {
   const span = lint.span()
   const { start, end } = span
@@ -47,10 +46,11 @@ const matchOf = (rule: string, lint: Lint): Match => {
 }
 
 const check = async ({ text, dialect }: HarperRequest): Promise<ReadonlyArray<Match>> => {
-  const lints = await linterOf(dialect).organizedLints(proseOf(text), { language: "plaintext" })
+  const lints = await linterOf(dialect).organizedLints(text, { language: "plaintext" })
   return Object.entries(lints)
     .flatMap(([rule, found]) => found.map((lint) => matchOf(rule, lint)))
     .sort((a, b) => a.offset - b.offset || a.length - b.length || (a.rule < b.rule ? -1 : 1))
 }
 
 parentPort?.on("message", async (request: HarperRequest) => parentPort?.postMessage({ matches: await check(request) }))
+parentPort?.postMessage("ready")

@@ -1,6 +1,6 @@
 /**
- * Pictures from elsewhere, taken for files that may be meant to harm: told by how they begin, bounded in bytes and pixels before anything
- * is decoded, decoded off the event loop and a few at a time, and encoded anew, so that what comes out is a picture and nothing else.
+ * Pictures from untrusted sources: recognised by how they begin, bounded in bytes and pixels before anything is decoded, decoded off the
+ * event loop and a few at a time, and encoded again, so that the result holds nothing but the picture.
  */
 import { Image, InvalidInput, mediaTypeOf } from "@millrace/core"
 import { Effect, Schema, Semaphore } from "effect"
@@ -8,21 +8,21 @@ import { Effect, Schema, Semaphore } from "effect"
 /** Bytes of a file. */
 export const MAX_BYTES = 32 * 1024 * 1024
 
-/** Decoded, it is four bytes for each: more than any camera in a pocket takes, and 200 MB at most. */
+/** Four bytes each once decoded, so 200 MB at most; more than a phone's camera takes. */
 export const MAX_PIXELS = 50_000_000
 
-/** Decoded at a time in this process, each by one thread or more of the pool. */
+/** Pictures decoded at once in this process, each by one thread or more of the pool. */
 const CONCURRENCY = 2
 
 /** For one picture. */
 const SECONDS = 30
 
-/** `reason` says what is wrong with it, after the word for what it is. */
+/** `reason` completes a sentence whose subject is the file, such as "is no PNG, JPEG or WebP image". */
 export class NotAnImage extends Schema.TaggedError<NotAnImage>()("NotAnImage", { reason: Schema.String }) {}
 
 type Kind = "png" | "jpeg" | "webp"
 
-/** The kinds that are decoded at all: whatever else the decoder knows is never shown to it. */
+/** The formats that are decoded. The decoder knows others, but is never given them. */
 const kindOf = (bytes: Uint8Array): Kind | undefined => {
   const type = mediaTypeOf(bytes)
   if (type === "image/png") return "png"
@@ -44,37 +44,54 @@ export const fit = (
   sizeFor: (own: Image.Size) => Image.Size,
   as?: "png" | "jpeg"
 ): Effect.Effect<Image.Picture, NotAnImage> =>
+  permits.withPermit(
+    decoded(bytes, async (sharp, kind) => {
+      const size = sizeFor(await uprightSize(sharp, bytes, kind))
+      return encoded(sharp, bytes, size, as ?? (kind === "jpeg" ? "jpeg" : "png"))
+    })
+  )
+
+/** Decodes the first picture of the file, and keeps nothing of it: for who bounds how many are decoded at once. */
+export const inspect = (field: string, bytes: Uint8Array): Effect.Effect<void, InvalidInput> =>
+  Effect.mapError(
+    decoded(bytes, async (sharp, kind) => {
+      await uprightSize(sharp, bytes, kind)
+      // The smallest result of all pixels
+      await sharp(bytes, OPTIONS).resize({ width: 1, height: 1, fit: "fill" }).timeout({ seconds: SECONDS }).raw().toBuffer()
+    }),
+    invalid(field)
+  )
+
+/** The header may tell the pixels otherwise to who reads it than to who decodes it, so the decoder has the limit, too. */
+const OPTIONS = { limitInputPixels: MAX_PIXELS, failOn: "error", pages: 1, autoOrient: true } as const
+
+/** Loaded by the first picture only: it is native, and large. */
+const decoder = Effect.promise(async () => (await import("sharp")).default)
+type Sharp = Effect.Success<typeof decoder>
+
+/** Uninterruptible, as the decoder cannot be stopped: what bounds how many are decoded at once is held until it ends. */
+const decoded = <A>(bytes: Uint8Array, decode: (sharp: Sharp, kind: Kind) => Promise<A>): Effect.Effect<A, NotAnImage> =>
   Effect.suspend(() => {
     const kind = kindOf(bytes)
     if (kind === undefined) return Effect.fail(no("is no PNG, JPEG or WebP image"))
     if (bytes.byteLength > MAX_BYTES) return Effect.fail(no(`has more than ${MAX_BYTES} bytes`))
-    const encode = Effect.flatMap(decoder, (sharp) =>
+    return Effect.flatMap(decoder, (sharp) =>
       Effect.tryPromise({
-        try: () => encoded(sharp, bytes, kind, sizeFor, as ?? (kind === "jpeg" ? "jpeg" : "png")),
+        try: () => decode(sharp, kind),
         catch: (cause) => (cause instanceof NotAnImage ? cause : no("cannot be decoded"))
       })
     )
-    // It cannot be stopped, so a permit is held until it ends
-    return permits.withPermit(Effect.uninterruptible(encode))
-  })
+  }).pipe(Effect.uninterruptible)
 
-/** Loaded by the first picture only: it is native, and large. */
-const decoder = Effect.promise(async () => (await import("sharp")).default)
-
-const encoded = async (
-  sharp: Effect.Success<typeof decoder>,
-  bytes: Uint8Array,
-  kind: Kind,
-  sizeFor: (own: Image.Size) => Image.Size,
-  as: "png" | "jpeg"
-): Promise<Image.Picture> => {
-  const file = sharp(bytes, { limitInputPixels: false, failOn: "error", pages: 1, autoOrient: true })
-  const { format, width, height, autoOrient } = await file.metadata()
+const uprightSize = async (sharp: Sharp, bytes: Uint8Array, kind: Kind): Promise<Image.Size> => {
+  const { format, width, height, autoOrient } = await sharp(bytes, { ...OPTIONS, limitInputPixels: false }).metadata()
   if (format !== kind) throw no("is no PNG, JPEG or WebP image")
   if (width * height > MAX_PIXELS) throw no(`has more than ${MAX_PIXELS} pixels`)
-  const size = sizeFor({ width: autoOrient.width, height: autoOrient.height })
-  // The header may say one thing to whoever reads it first, and another to who decodes
-  const picture = sharp(bytes, { limitInputPixels: MAX_PIXELS, failOn: "error", pages: 1, autoOrient: true })
+  return { width: autoOrient.width, height: autoOrient.height }
+}
+
+const encoded = async (sharp: Sharp, bytes: Uint8Array, size: Image.Size, as: "png" | "jpeg"): Promise<Image.Picture> => {
+  const picture = sharp(bytes, OPTIONS)
     .resize({ ...size, fit: "cover" })
     .toColourspace("srgb")
     .timeout({ seconds: SECONDS })
@@ -104,5 +121,10 @@ export const given = (
 ): Effect.Effect<Image.Picture, InvalidInput> =>
   Effect.mapError(
     fit(bytes, (own) => sizeOf(size, own), "png"),
-    ({ reason }) => new InvalidInput({ field, message: `${field} ${reason}` })
+    invalid(field)
   )
+
+const invalid =
+  (field: string) =>
+  ({ reason }: NotAnImage) =>
+    new InvalidInput({ field, message: `${field} ${reason}` })

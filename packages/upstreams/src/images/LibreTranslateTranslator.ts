@@ -6,12 +6,12 @@ import * as JsonService from "../shared/JsonService.ts"
 
 const UPSTREAM = "libretranslate"
 
-/** No translation of a prompt is longer, in UTF-16 code units. */
+/** No translation of a prompt is longer, in Unicode code points. */
 const MAX_TRANSLATION = 4 * Image.MAX_PROMPT
 
 /** The part of a reply that is read. */
 const TranslateReply = Schema.Struct({
-  translatedText: Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(MAX_TRANSLATION))
+  translatedText: Schema.String.check(Schema.isMinLength(1), Schema.isMaxCodePoints(MAX_TRANSLATION))
 })
 
 export interface Options extends JsonService.Limits {

@@ -2,61 +2,60 @@
  * A worker thread that answers one message at a time: started by the first message, ended with the scope, and replaced whenever it
  * does anything but answer. Meant for engines that block, cannot be interrupted, or may take their thread down with them.
  *
- * The script receives each message on its `parentPort` and posts exactly one reply to it.
+ * The script posts a message, of any content, once it can work, then exactly one reply to each message that it receives.
  */
 import { Worker } from "node:worker_threads"
 import { UpstreamUnavailable } from "@millrace/core"
-import { Deferred, type Duration, Effect, Exit, RcRef, Schema, type Scope, Semaphore } from "effect"
+import { Deferred, type Duration, Effect, Exit, RcRef, Schema, type Scope } from "effect"
+
+export interface Options<Reply> {
+  /** Names the engine in errors. */
+  readonly upstream: string
+  readonly script: URL
+  readonly reply: Schema.Decoder<Reply>
+  /** For one message, without the start of the thread. */
+  readonly timeLimit: Duration.Input
+  /** For the start of a thread: 20 seconds by default. */
+  readonly startLimit?: Duration.Input
+  /** A thread unused for so long is ended, and its memory given back. */
+  readonly idleLimit: Duration.Input
+}
 
 export interface WorkerThread<Message, Reply> {
   /**
-   * Fails when the thread died, hung past the time limit, or has too many messages waiting. A message that was not answered, also
-   * one whose fiber was interrupted, ends the thread: nothing else stops what it is doing. Those waiting go to the next thread.
+   * Sends a message, a structured clone, and answers the reply; to be called again only after that. Fails with `UpstreamUnavailable`
+   * where the thread does not start, and, isolated, where this message made it die or exceed the time limit. A message that was not
+   * answered, also one whose fiber was interrupted, ends the thread: nothing else stops what it is doing. The next has a new one.
    */
   readonly ask: (message: Message) => Effect.Effect<Reply, UpstreamUnavailable>
+  /** Starts the thread, unless it is there. */
+  readonly start: Effect.Effect<void, UpstreamUnavailable>
 }
 
 interface Thread {
   readonly worker: Worker
-  /** Fails once the thread has ended, for whatever reason. */
-  readonly ended: Deferred.Deferred<never, UpstreamUnavailable>
+  /** Fails with the reason once the thread has ended. */
+  readonly ended: Deferred.Deferred<never, string>
 }
 
-/** Messages are structured clones. `queueLimit` counts the messages waiting or being answered; `timeLimit` covers a thread's start. */
-export const make = <Message, Reply>(options: {
-  readonly upstream: string
-  readonly script: URL
-  readonly reply: Schema.Decoder<Reply>
-  readonly queueLimit: number
-  readonly timeLimit: Duration.Input
-  /** A thread unused for so long is ended, and its memory given back. */
-  readonly idleLimit: Duration.Input
-}): Effect.Effect<WorkerThread<Message, Reply>, never, Scope.Scope> =>
+export const make = <Message, Reply>(options: Options<Reply>): Effect.Effect<WorkerThread<Message, Reply>, never, Scope.Scope> =>
   Effect.gen(function* () {
-    const unavailable = (reason: string) => new UpstreamUnavailable({ upstream: options.upstream, reason })
+    const { upstream, script, timeLimit, startLimit = "20 seconds", idleLimit } = options
+    const broken = (reason: string) => new UpstreamUnavailable({ upstream, reason })
+    const failed = (reason: string) => new UpstreamUnavailable({ upstream, reason, isolated: true })
     const decode = Schema.decodeUnknownEffect(options.reply)
-    const oneAtATime = yield* Semaphore.make(1)
-    let queued = 0
 
-    const start = Effect.gen(function* () {
-      const ended = yield* Deferred.make<never, UpstreamUnavailable>()
-      const end = (reason: string) => Deferred.doneUnsafe(ended, Effect.fail(unavailable(reason)))
-      const worker = yield* Effect.acquireRelease(
-        Effect.try({
-          // What an engine prints may quote a caller's text, so it reaches no log. Reading it would keep the process alive.
-          try: () => new Worker(options.script, { stdout: true, stderr: true }),
-          catch: (cause) => unavailable(`the worker thread did not start: ${cause}`)
-        }),
-        (worker) => Effect.promise(() => worker.terminate())
-      )
-      worker.on("error", (cause) => end(`the worker thread failed: ${cause instanceof Error ? cause.message : "not an error"}`))
-      worker.on("messageerror", () => end("a reply of the worker thread could not be read"))
-      worker.on("exit", (code) => end(`the worker thread ended with code ${code}`))
-      worker.unref()
-      return { worker, ended }
-    })
-
-    const threads = yield* RcRef.make({ acquire: start, idleTimeToLive: options.idleLimit })
+    const start = open(script).pipe(
+      Effect.tap((thread) =>
+        within(
+          nextMessage(thread, () => undefined),
+          startLimit,
+          "the worker thread did not start within its time limit"
+        )
+      ),
+      Effect.mapError(broken)
+    )
+    const threads = yield* RcRef.make({ acquire: start, idleTimeToLive: idleLimit })
 
     const living = Effect.gen(function* () {
       const thread = yield* RcRef.get(threads)
@@ -65,45 +64,53 @@ export const make = <Message, Reply>(options: {
       return yield* RcRef.get(threads)
     })
 
-    /** Only while it owes a reply does a thread keep its process alive. */
-    const replyOf = ({ worker, ended }: Thread, message: Message) =>
-      Effect.callback<unknown>((resume) => {
-        const listener = (reply: unknown) => resume(Effect.succeed(reply))
-        worker.once("message", listener)
-        worker.ref()
-        worker.postMessage(message)
-        return Effect.sync(() => worker.off("message", listener))
-      }).pipe(
-        Effect.ensuring(Effect.sync(() => worker.unref())),
-        Effect.raceFirst(Deferred.await(ended)),
-        Effect.flatMap((reply) => Effect.mapError(decode(reply), () => unavailable("the worker thread's reply has an unknown shape")))
+    const replyOf = (thread: Thread, message: Message) =>
+      within(
+        nextMessage(thread, () => thread.worker.postMessage(message)),
+        timeLimit,
+        "the worker thread exceeded its time limit"
+      ).pipe(
+        Effect.mapError(failed),
+        Effect.flatMap((reply) => Effect.mapError(decode(reply), () => broken("the worker thread's reply has an unknown shape")))
       )
-
-    const exchange = (message: Message) =>
-      Effect.flatMap(living, (thread) => replyOf(thread, message)).pipe(
-        Effect.timeoutOrElse({
-          duration: options.timeLimit,
-          orElse: () => Effect.fail(unavailable("the worker thread exceeded its time limit"))
-        }),
-        Effect.onExit((exit) => (Exit.isSuccess(exit) ? Effect.void : RcRef.invalidate(threads))),
-        Effect.scoped
-      )
-
-    const enter = Effect.suspend(() => {
-      if (queued >= options.queueLimit) return Effect.fail(unavailable(`${queued} messages are waiting already`))
-      queued += 1
-      return Effect.void
-    })
-    const leave = Effect.sync(() => {
-      queued -= 1
-    })
 
     return {
+      start: Effect.scoped(Effect.asVoid(living)),
       ask: (message) =>
-        Effect.acquireUseRelease(
-          enter,
-          () => oneAtATime.withPermit(exchange(message)),
-          () => leave
+        Effect.flatMap(living, (thread) => replyOf(thread, message)).pipe(
+          Effect.onExit((exit) => (Exit.isSuccess(exit) ? Effect.void : RcRef.invalidate(threads))),
+          Effect.scoped
         )
     }
   })
+
+/** Starts a thread that ends with the scope. */
+const open = Effect.fnUntraced(function* (script: URL) {
+  const ended = yield* Deferred.make<never, string>()
+  const end = (reason: string) => Deferred.doneUnsafe(ended, Effect.fail(reason))
+  const worker = yield* Effect.acquireRelease(
+    Effect.try({
+      // What an engine prints may quote a caller's text, so it reaches no log. Reading it would keep the process alive.
+      try: () => new Worker(script, { stdout: true, stderr: true }),
+      catch: (cause) => `the worker thread did not start: ${cause}`
+    }),
+    (worker) => Effect.promise(() => worker.terminate())
+  )
+  worker.on("error", (cause) => end(`the worker thread failed: ${cause instanceof Error ? cause.message : "not an error"}`))
+  worker.on("messageerror", () => end("a reply of the worker thread could not be read"))
+  worker.on("exit", (code) => end(`the worker thread ended with code ${code}`))
+  return { worker, ended }
+})
+
+/** The next message of the thread, or why there is none. A thread keeps its process alive only while it owes a message. */
+const nextMessage = ({ worker, ended }: Thread, ask: () => void): Effect.Effect<unknown, string> =>
+  Effect.callback<unknown>((resume) => {
+    const listener = (message: unknown) => resume(Effect.succeed(message))
+    worker.once("message", listener)
+    worker.ref()
+    ask()
+    return Effect.sync(() => worker.off("message", listener))
+  }).pipe(Effect.ensuring(Effect.sync(() => worker.unref())), Effect.raceFirst(Deferred.await(ended)))
+
+const within = <A>(effect: Effect.Effect<A, string>, duration: Duration.Input, reason: string): Effect.Effect<A, string> =>
+  Effect.timeoutOrElse(effect, { duration, orElse: () => Effect.fail(reason) })

@@ -1,12 +1,19 @@
-/** `TopicLibrary` in this process and offline: prompts of our own, which come with this package. */
+/** `TopicLibrary` in this process and offline: the prompts of `topics.json`, whole sentences in plain English. */
 import { Topics } from "@millrace/core"
 import { Effect, Layer } from "effect"
-import { library } from "./library/Library.ts"
+import placeholders from "./placeholders.json" with { type: "json" }
 import * as Search from "./Search.ts"
+import topics from "./topics.json" with { type: "json" }
 
-export { PLACEHOLDERS, type Placeholder } from "./Topic.ts"
+/** What a caller puts in place of each placeholder of a template, such as `{audience}`, by its name. */
+export const PLACEHOLDERS = placeholders
 
-const search = Search.over(library)
+export type Placeholder = keyof typeof PLACEHOLDERS
+
+/** Every topic, in the order in which they are shown. */
+export const TOPICS: ReadonlyArray<Search.Topic> = topics
+
+const search = Search.over(TOPICS)
 
 export const layer: Layer.Layer<Topics.TopicLibrary> = Layer.succeed(Topics.TopicLibrary, {
   search: (query = "") => Effect.sync(() => ({ topics: search(query) }))

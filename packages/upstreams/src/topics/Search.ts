@@ -1,5 +1,10 @@
 /** Search over topics, by words. */
-import type { Topic } from "./Topic.ts"
+
+/** A category and its templates: whole prompts, to be used once their placeholders are filled in. */
+export interface Topic {
+  readonly category: string
+  readonly templates: ReadonlyArray<string>
+}
 
 /** Runs of letters, their marks, and digits. */
 const WORD = /[\p{L}\p{M}\p{N}]+/gu
@@ -11,9 +16,8 @@ const wordsOf = (text: string): ReadonlyArray<string> => text.normalize("NFKC").
 const indexed = (text: string): string => ` ${wordsOf(text).join(" ")}`
 
 /**
- * What there is to find among these topics, made once. A template is found when every word of the query begins a word of it or of its
- * category, so a category that has all of them gives all its templates. A query without a word finds everything. Topics and templates
- * keep their order. Takes time in proportion to the text of all topics.
+ * Makes a search over these topics. It answers the templates for which every word of the query begins a word of the template or of its
+ * category, by category, in their order; all of them where the query has no word. Takes time linear to the text of all topics.
  */
 export const over = (topics: ReadonlyArray<Topic>): ((query: string) => ReadonlyArray<Topic>) => {
   const entries = topics.map(({ category, templates }) => ({

@@ -1,4 +1,4 @@
-import { Grammar, type UpstreamUnavailable } from "@millrace/core"
+import { Grammar, UpstreamUnavailable } from "@millrace/core"
 import { HarperGrammarChecker } from "@millrace/upstreams"
 import { Effect, Fiber, ManagedRuntime, Result, type Scope } from "effect"
 import { TestClock } from "effect/testing"
@@ -8,9 +8,9 @@ import { watchThreads } from "../shared/Threads.ts"
 
 type Match = (typeof Grammar.GrammarReport.Type)["matches"][number]
 
-const check = (text: string, language = "en-US") =>
+const check = (text: string, language = "en-US", accountId = "acc_1") =>
   Effect.map(
-    Grammar.GrammarChecker.use((checker) => checker.check({ text, language })),
+    Grammar.GrammarChecker.use((checker) => checker.check({ accountId, text, language })),
     ({ matches }) => matches
   )
 
@@ -117,6 +117,48 @@ describe("Harper", () => {
     expect(await spelling("en-US")).toEqual([4, 14])
   })
 
+  test("finds in a long text what it finds in each of its sentences, where it stands", async () => {
+    const sentence = fc.constantFrom(...MISTAKES.flatMap(([wrong, , right]) => [wrong, right]))
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.tuple(sentence, fc.constantFrom(" ", "\n\n")), { minLength: 60, maxLength: 150 }), async (sentences) => {
+        const text = sentences.flat().join("")
+        const expected: Array<readonly [string, string]> = []
+        for (const [wrong] of sentences) {
+          const mistake = MISTAKES.find(([text]) => text === wrong)
+          if (mistake !== undefined) expected.push([mistake[1], mistake[2]])
+        }
+        const matches = await runtime.runPromise(check(text))
+        expect(matches.map(({ rule }) => rule)).toEqual(expected.map(([rule]) => rule))
+        for (const [i, match] of matches.entries()) expect(corrected(text, match)).toContain(expected[i]?.[1])
+      }),
+      { seed: 1, numRuns: 10 }
+    )
+  })
+
+  test("asks for no capital letter within a sentence that is longer than what is checked at once", async () => {
+    const sentence = `We met ${"in the old garden and then ".repeat(60)}in the house.`
+    expect(sentence.length).toBeGreaterThan(1_500)
+    const matches = await runtime.runPromise(check(sentence))
+    expect(matches.filter(({ rule }) => rule === "SentenceCapitalization")).toEqual([])
+    expect(await runtime.runPromise(check("to be or not to be, that is the question."))).toMatchObject([
+      { rule: "SentenceCapitalization", offset: 0 }
+    ])
+  })
+
+  test("takes no quotation for unclosed that ends in another piece of the text", async () => {
+    const unclosed = async (text: string) => {
+      const matches = await runtime.runPromise(check(text))
+      return matches.filter(({ rule }) => rule === "UnclosedQuotes").length
+    }
+    expect(await unclosed('He said, "We met in the garden.')).toBe(1)
+    expect(await unclosed(`He said, "${"We met in the garden. ".repeat(60)}We left."`)).toBe(0)
+  })
+
+  test("gives the example of the documentation as it stands there", async () => {
+    const { input, data } = Grammar.check.example ?? expect.fail("there is no example")
+    expect(await runtime.runPromise(check(input.text, input.language))).toEqual(data.matches)
+  })
+
   test("supports English only", async () => {
     const supports = await runtime.runPromise(Grammar.GrammarChecker.use((checker) => Effect.succeed(checker.supports)))
     for (const language of ["en", "EN", "en-US", "en-gb", "En-Au", "en-CA", "en-in"]) expect(supports(language)).toBe(true)
@@ -136,11 +178,12 @@ describe("Harper", () => {
 })
 
 describe("Harper's thread", () => {
-  const SLOW = "1 ".repeat(25_000)
+  /** Longer to check than anybody waits. */
+  const SLOW = "abc ".repeat(12_500)
 
   const run = <A, E>(effect: Effect.Effect<A, E, Scope.Scope | Grammar.GrammarChecker>): Promise<A> =>
     Effect.runPromise(
-      Effect.scoped(effect.pipe(Effect.provide(HarperGrammarChecker.layer()))).pipe(
+      Effect.scoped(effect.pipe(Effect.provide(HarperGrammarChecker.layer({ timeLimit: "1 minute" })))).pipe(
         Effect.provide(TestClock.layer({ warningDelay: "1 minute" }))
       )
     )
@@ -161,19 +204,19 @@ describe("Harper's thread", () => {
     expect(ended).toBe(1)
   })
 
-  test("may die, be interrupted or hang within Harper: one check fails, the others go on", () =>
+  test("may die or be interrupted within Harper: one check fails, isolated, and the others go on", () =>
     run(
       Effect.gen(function* () {
         const threads = yield* watchThreads
         const slow = Effect.forkChild(check(SLOW).pipe(Effect.result), { startImmediately: true })
-        const reason = (result: Result.Result<ReadonlyArray<Match>, UpstreamUnavailable>) =>
-          Result.isFailure(result) ? result.failure.reason : "it was answered"
 
         yield* check("All is well.")
         const killed = yield* slow
         const waiting = yield* Effect.forkChild(check("This is an test."), { startImmediately: true })
         yield* Effect.promise(async () => threads.started[0]?.terminate())
-        expect(reason(yield* Fiber.join(killed))).toBe("the worker thread ended with code 1")
+        expect(yield* Fiber.join(killed)).toEqual(
+          Result.fail(new UpstreamUnavailable({ upstream: "harper", reason: "the worker thread ended with code 1", isolated: true }))
+        )
         expect(yield* Fiber.join(waiting)).toHaveLength(1)
         expect(threads.started).toHaveLength(2)
 
@@ -181,12 +224,38 @@ describe("Harper's thread", () => {
         yield* Fiber.interrupt(interrupted)
         expect(threads.ended).toHaveLength(2)
         expect(yield* check("This is an test.")).toHaveLength(1)
+      })
+    ))
 
-        const hung = yield* slow
-        yield* TestClock.adjust("20 seconds")
-        expect(reason(yield* Fiber.join(hung))).toBe("the worker thread exceeded its time limit")
-        expect(threads.ended).toHaveLength(3)
+  test("gives up a text that waits too long, and ends no thread for it", () =>
+    run(
+      Effect.gen(function* () {
+        const threads = yield* watchThreads
+        yield* check("All is well.")
+        const slow = yield* Effect.forkChild(Effect.result(check(SLOW)), { startImmediately: true })
+        yield* TestClock.adjust("15 seconds")
+        expect(yield* Fiber.join(slow)).toEqual(
+          Result.fail(new UpstreamUnavailable({ upstream: "harper", reason: "it waited too long for its turn", isolated: true }))
+        )
+        expect(threads.ended).toHaveLength(0)
         expect(yield* check("This is an test.")).toHaveLength(1)
       })
     ))
+
+  test("serves an account all of its texts while another sends 25 of 50,000 random letters", () =>
+    Effect.gen(function* () {
+      const letters = fc.string({ unit: fc.constantFrom(..."abcdefghijklmnopqrstuvwxyz"), minLength: 3, maxLength: 6 })
+      const words = fc.sample(letters, { numRuns: 15_000, seed: 1 }).join(" ").slice(0, 50_000)
+      const hostile = yield* Effect.forEach(Array.from({ length: 25 }), () =>
+        Effect.forkChild(Effect.exit(check(words, "en", "acc_hostile")), { startImmediately: true })
+      )
+      const answers = yield* Effect.forEach(
+        Array.from({ length: 30 }),
+        () => Effect.result(check("This is an test.", "en", "acc_honest")),
+        { concurrency: "unbounded" }
+      )
+      for (const answer of answers) expect(answer).toMatchObject({ success: [{ rule: "AnA", offset: 8 }] })
+      expect(hostile.filter((fiber) => fiber.pollUnsafe() === undefined).length).toBeGreaterThan(20)
+      yield* Effect.forEach(hostile, Fiber.interrupt, { concurrency: "unbounded" })
+    }).pipe(Effect.provide(HarperGrammarChecker.layer({ waitLimit: "1 hour", timeLimit: "1 hour" })), Effect.scoped, Effect.runPromise))
 })

@@ -69,7 +69,9 @@ const run = <A, E>(effect: Effect.Effect<A, E, Scope.Scope>): Promise<A> =>
   Effect.runPromise(Effect.scoped(effect).pipe(Effect.provide(TestClock.layer())))
 
 const check = (options: LanguageToolGrammarChecker.Options, text = TEXT, language = "en-gb") =>
-  Grammar.GrammarChecker.use((checker) => checker.check({ text, language })).pipe(Effect.provide(LanguageToolGrammarChecker.layer(options)))
+  Grammar.GrammarChecker.use((checker) => checker.check({ accountId: "acc_1", text, language })).pipe(
+    Effect.provide(LanguageToolGrammarChecker.layer(options))
+  )
 
 const supports = (languages?: ReadonlyArray<string>) =>
   Grammar.GrammarChecker.use((checker) => Effect.succeed(checker.supports)).pipe(

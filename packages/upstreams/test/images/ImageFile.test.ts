@@ -289,6 +289,26 @@ describe("a file", () => {
   })
 })
 
+describe("an inspection", () => {
+  const verdict = (bytes: Uint8Array) => Effect.runPromise(Effect.exit(ImageFile.inspect("image", bytes)))
+
+  test("says of any damaged picture what its decoding says", async () => {
+    const files = [png(40, 30), await drawn(40, 30).jpeg().toBuffer(), await drawn(40, 30).webp().toBuffer()]
+    for (const bytes of files) expect(await verdict(bytes)).toEqual(Exit.void)
+    await fc.assert(
+      fc.asyncProperty(fc.constantFrom(...files), fc.nat(10_000), fc.integer({ min: 0, max: 255 }), async (bytes, place, value) => {
+        const damaged = Buffer.from(bytes.subarray(0, value < 128 ? bytes.length : place % bytes.length))
+        if (value < 128 && damaged.length > 0) damaged[place % damaged.length] = value
+        const [inspected, decoded] = [await verdict(damaged), await Effect.runPromise(Effect.exit(ImageFile.fit(damaged, own)))]
+        expect(Exit.isSuccess(inspected)).toBe(Exit.isSuccess(decoded))
+        if (Exit.isFailure(inspected))
+          expect(Effect.runSync(Effect.flip(inspected))).toMatchObject({ _tag: "InvalidInput", field: "image" })
+      }),
+      { seed: 1, numRuns: 80 }
+    )
+  })
+})
+
 describe("the event loop", () => {
   test("goes on while pictures are decoded", async () => {
     const bytes = await drawn(3_000, 3_000).png().toBuffer()

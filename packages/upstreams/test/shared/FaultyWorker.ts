@@ -1,4 +1,4 @@
-/** A worker's script that does as it is told, to the worst. */
+/** A worker's script that does as it is told: answers, dies, hangs, or answers something else. */
 import { BroadcastChannel, parentPort } from "node:worker_threads"
 
 export type Order = "throw" | "exit" | "loop" | "babble" | { readonly echo: string }
@@ -16,3 +16,5 @@ parentPort?.on("message", (order: Order) => {
   answered += 1
   parentPort?.postMessage({ echo: order.echo, answered })
 })
+
+parentPort?.postMessage("ready")

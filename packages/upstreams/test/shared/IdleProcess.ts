@@ -10,7 +10,6 @@ const reply = await Effect.gen(function* () {
     upstream: "faulty",
     script: new URL("./FaultyWorker.ts", import.meta.url),
     reply: Reply,
-    queueLimit: 1,
     timeLimit: "8 seconds",
     idleLimit: "Infinity"
   })

@@ -21,7 +21,7 @@ const provide = (url: URL, options: Options) =>
 const pieces = (url: URL, options: Options = {}, request: Partial<Speech.SpeechRequest> = {}) =>
   Stream.unwrap(
     Speech.SpeechSynthesizer.use(({ synthesize }) =>
-      Effect.succeed(synthesize({ text: TEXT, voice: "nova", idempotencyKey: "job_1", ...request }))
+      Effect.succeed(synthesize({ accountId: "acc_1", text: TEXT, voice: "nova", idempotencyKey: "job_1", ...request }))
     ).pipe(provide(url, options))
   )
 
@@ -108,7 +108,7 @@ describe("an OpenAI-compatible speech service", () => {
         const service = yield* serve(speak(silence(3)))
         const layer = OpenAiSpeechSynthesizer.layer({ baseUrl: new URL("/tts/v1/", service.url), model: "kokoro" })
         yield* Speech.SpeechSynthesizer.use(({ synthesize }) =>
-          Stream.runDrain(synthesize({ text: TEXT, voice: "af_sky", idempotencyKey: "job_2" }))
+          Stream.runDrain(synthesize({ accountId: "acc_1", text: TEXT, voice: "af_sky", idempotencyKey: "job_2" }))
         ).pipe(Effect.provide(layer))
         const { path, headers, body } = yield* service.received
         expect(path).toBe("/tts/v1/audio/speech")

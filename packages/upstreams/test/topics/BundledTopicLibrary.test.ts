@@ -2,7 +2,8 @@ import { Topics } from "@millrace/core"
 import { BundledTopicLibrary } from "@millrace/upstreams"
 import { Effect } from "effect"
 import { describe, expect, test } from "vitest"
-import { library } from "../../src/topics/library/Library.ts"
+
+const library = BundledTopicLibrary.TOPICS
 
 const run = (input: { readonly q?: string }) =>
   Topics.list

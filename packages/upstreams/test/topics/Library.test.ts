@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest"
-import { library } from "../../src/topics/library/Library.ts"
-import { PLACEHOLDERS } from "../../src/topics/Topic.ts"
+import { TOPICS as library, PLACEHOLDERS } from "../../src/topics/BundledTopicLibrary.ts"
 
 const templates = library.flatMap((topic) => topic.templates)
 

@@ -1,8 +1,7 @@
 import fc from "fast-check"
 import { describe, expect, test } from "vitest"
-import { library } from "../../src/topics/library/Library.ts"
+import { TOPICS as library } from "../../src/topics/BundledTopicLibrary.ts"
 import * as Search from "../../src/topics/Search.ts"
-import type { Topic } from "../../src/topics/Topic.ts"
 
 const search = Search.over(library)
 
@@ -31,7 +30,7 @@ const query = fc.oneof(
 const check = (property: (query: string) => void): void => fc.assert(fc.property(query, property), { seed: 1, numRuns: 500 })
 
 /** Each template by its category and itself. */
-const flat = (topics: ReadonlyArray<Topic>): ReadonlyArray<string> =>
+const flat = (topics: ReadonlyArray<Search.Topic>): ReadonlyArray<string> =>
   topics.flatMap(({ category, templates }) => templates.map((template) => `${category}\n${template}`))
 
 describe("a search", () => {

@@ -1,14 +1,13 @@
-/** In which order a blob reaches the disk. What a power loss leaves cannot be had here; that nothing is acknowledged early can. */
+/** The order in which a blob reaches the disk: nothing is acknowledged before it is durable. A power loss itself is not tested. */
 import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { basename, join } from "node:path"
+import { BlobStore, Vault } from "@millrace/core"
 import { MemoryStateStore } from "@millrace/event-sourcing"
+import { FileBlobStore } from "@millrace/upstreams"
 import { Effect, Layer } from "effect"
 import { expect, test, vi } from "vitest"
-import { BlobStore } from "../../src/vault/BlobStore.ts"
-import * as FileBlobStore from "../../src/vault/FileBlobStore.ts"
-import { Vault } from "../../src/vault/Vault.ts"
-import { open as openVault } from "./Vaults.ts"
+import { open as openVault } from "../../../core/test/vault/Vaults.ts"
 
 const calls = vi.hoisted((): Array<string> => [])
 
@@ -36,11 +35,11 @@ vi.mock(import("node:fs/promises"), async (original) => {
 })
 
 /** Runs with a store in that directory. */
-const inDirectory = <A, E>(path: string, body: Effect.Effect<A, E, BlobStore>) =>
+const inDirectory = <A, E>(path: string, body: Effect.Effect<A, E, BlobStore.BlobStore>) =>
   Effect.runPromise(
     Effect.gen(function* () {
       const vault = yield* Effect.flatMap(MemoryStateStore.make, (store) => openVault(store))
-      return yield* Effect.provide(body, Layer.provide(FileBlobStore.layer(path), Layer.succeed(Vault, vault)))
+      return yield* Effect.provide(body, Layer.provide(FileBlobStore.layer(path), Layer.succeed(Vault.Vault, vault)))
     })
   )
 
@@ -69,7 +68,7 @@ test("a blob is synced before it gets its name, and the directory before the put
     await inDirectory(
       path,
       Effect.gen(function* () {
-        const blobs = yield* BlobStore
+        const blobs = yield* BlobStore.BlobStore
         calls.length = 0
         const { id } = yield* blobs.put("account:acc_1", Buffer.from("x"))
         const temporary = calls.find((call) => call.startsWith("write "))?.slice("write ".length)

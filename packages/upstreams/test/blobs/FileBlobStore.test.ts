@@ -1,16 +1,16 @@
-import { mkdir, mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from "node:fs/promises"
+import { mkdir, mkdtemp, readdir, readFile, readlink, rm, stat, utimes, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { BlobStore, Vault } from "@millrace/core"
 import { MemoryStateStore } from "@millrace/event-sourcing"
 import { blobStoreSuite } from "@millrace/testing"
-import { Effect, Layer, type Scope, Stream } from "effect"
+import { FileBlobStore } from "@millrace/upstreams"
+import { Effect, Fiber, Layer, type Scope, Stream } from "effect"
 import { describe, expect, test } from "vitest"
-import { BlobStore } from "../../src/vault/BlobStore.ts"
-import * as FileBlobStore from "../../src/vault/FileBlobStore.ts"
-import * as MemoryBlobStore from "../../src/vault/MemoryBlobStore.ts"
-import { CHUNK, type Range } from "../../src/vault/SealedBlob.ts"
-import { ofAccount, ofJob, Vault } from "../../src/vault/Vault.ts"
-import { open as openVault, outcome } from "./Vaults.ts"
+import { CHUNK, type Range } from "../../../core/src/vault/SealedBlob.ts"
+import { open as openVault, outcome } from "../../../core/test/vault/Vaults.ts"
+
+const { ofAccount, ofJob } = Vault
 
 const job = ofJob("job_1", "acc_1")
 const DAY = 24 * 3_600_000
@@ -22,7 +22,7 @@ const content = (size: number): Buffer => {
   return bytes
 }
 
-const read = (blobs: BlobStore["Service"], subject: typeof job, id: string, range?: Range) =>
+const read = (blobs: BlobStore.BlobStore["Service"], subject: typeof job, id: string, range?: Range) =>
   Effect.flatMap(blobs.get(subject, id, range), ({ size, bytes }) =>
     Effect.map(Stream.runCollect(bytes), (parts) => ({ size, bytes: Buffer.concat(parts) }))
   )
@@ -35,10 +35,10 @@ const directory = Effect.acquireRelease(
 const vault = Effect.flatMap(MemoryStateStore.make, (store) => openVault(store))
 
 /** A store over a vault, as another process would open it. */
-const over = (layer: ReturnType<typeof FileBlobStore.layer>, vault: Vault["Service"]) =>
+const over = (layer: ReturnType<typeof FileBlobStore.layer>, vault: Vault.Vault["Service"]) =>
   Effect.gen(function* () {
-    return yield* BlobStore
-  }).pipe(Effect.provide(Layer.provide(Layer.fresh(layer), Layer.succeed(Vault, vault))))
+    return yield* BlobStore.BlobStore
+  }).pipe(Effect.provide(Layer.provide(Layer.fresh(layer), Layer.succeed(Vault.Vault, vault))))
 
 const inFiles = Effect.gen(function* () {
   const path = yield* directory
@@ -50,8 +50,6 @@ const testing = (name: string, body: Effect.Effect<unknown, unknown, Scope.Scope
   test(name, () => Effect.runPromise(Effect.asVoid(Effect.scoped(body))))
 
 const runner = { describe, it: test }
-
-blobStoreSuite("memory", () => MemoryBlobStore.layer, runner)
 
 /** In a directory that goes with the layer. */
 const layerInFiles = () => Layer.unwrap(Effect.map(directory, FileBlobStore.layer))
@@ -208,6 +206,67 @@ describe("a directory out of order", () => {
       expect(yield* outcome(blobs.get(job, id))).toBe("BlobNotFound")
       yield* Effect.promise(() => mkdir(join(inner, id), { recursive: true }))
       expect(yield* outcome(blobs.get(job, id))).toBe("BlobUnavailable")
+    })
+  )
+})
+
+describe.skipIf(process.platform !== "linux")("the files that are open", () => {
+  /** File descriptors of this process for the directory or a file in it. */
+  const openIn = (path: string) =>
+    Effect.promise(async () => {
+      const links = await Promise.allSettled((await readdir("/proc/self/fd")).map((fd) => readlink(`/proc/self/fd/${fd}`)))
+      return links.flatMap((link) => (link.status === "fulfilled" && link.value.startsWith(path) ? [link.value] : []))
+    })
+
+  /** Waits until what was begun before has ended: operations on files take their turn in the thread pool. */
+  const settled = (path: string) =>
+    Effect.gen(function* () {
+      for (let round = 0; round < 50; round++) {
+        yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
+        yield* Effect.promise(() => stat(path))
+      }
+    })
+
+  const turns = (count: number) =>
+    Effect.promise(async () => {
+      for (let i = 0; i < count; i++) await new Promise((resolve) => setImmediate(resolve))
+    })
+
+  testing(
+    "are closed, wherever a put, a removal or a read is interrupted",
+    Effect.gen(function* () {
+      const { path, blobs } = yield* inFiles
+      const { id } = yield* blobs.put(job, content(200_000))
+      const leaked: Array<string> = []
+      for (const work of [
+        Effect.suspend(() => blobs.put(job, content(100_000))),
+        Effect.suspend(() => blobs.remove("0".repeat(64))),
+        Effect.suspend(() => read(blobs, job, id))
+      ])
+        for (let after = 0; after < 40; after++) {
+          const fiber = yield* Effect.forkChild(Effect.exit(work), { startImmediately: true })
+          yield* turns(after % 20)
+          yield* Fiber.interrupt(fiber)
+          yield* settled(path)
+          leaked.push(...(yield* openIn(path)))
+        }
+      expect(leaked).toEqual([])
+    })
+  )
+
+  testing(
+    "are none where a reader never reads, or leaves after the first bytes",
+    Effect.gen(function* () {
+      const { path, blobs } = yield* inFiles
+      const { id } = yield* blobs.put(job, content(200_000))
+      yield* blobs.get(job, id)
+      expect(yield* openIn(path)).toEqual([])
+      const { bytes } = yield* blobs.get(job, id)
+      yield* Stream.runDrain(Stream.take(bytes, 1))
+      expect(yield* openIn(path)).toEqual([])
+      const left = yield* blobs.get(job, id)
+      yield* Effect.exit(Stream.runForEach(left.bytes, () => Effect.fail("left")))
+      expect(yield* openIn(path)).toEqual([])
     })
   )
 })

@@ -7,22 +7,26 @@ import { Effect, Exit, Fiber, Result, Schema, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import fc from "fast-check"
 import { describe, expect, test } from "vitest"
-import * as WorkerThread from "../../src/shared/WorkerThread.ts"
+import * as WorkerPool from "../../src/shared/WorkerPool.ts"
 import type { Order } from "./FaultyWorker.ts"
 import { watchThreads } from "./Threads.ts"
 
 const Reply = Schema.Struct({ echo: Schema.String, answered: Schema.Int })
 
-const makeFaulty = (options: Partial<Parameters<typeof WorkerThread.make>[0]> = {}) =>
-  WorkerThread.make<Order, typeof Reply.Type>({
+const makePool = (options: Partial<WorkerPool.Options<typeof Reply.Type>> = {}) =>
+  WorkerPool.make<Order, typeof Reply.Type>({
     upstream: "faulty",
     script: new URL("./FaultyWorker.ts", import.meta.url),
-    queueLimit: 8,
+    waitLimit: "1 minute",
     timeLimit: "20 seconds",
     idleLimit: "Infinity",
     ...options,
     reply: Reply
   })
+
+/** A pool of one thread, asked by one account for one reply at a time. */
+const makeFaulty = (options: Partial<WorkerPool.Options<typeof Reply.Type>> = {}) =>
+  Effect.map(makePool(options), ({ ask }) => ({ ask: (order: Order) => Effect.map(ask("account", [order]), ([reply]) => reply) }))
 
 /** Completes when a thread says that it entered its endless loop. */
 const looping = Effect.gen(function* () {
@@ -89,7 +93,7 @@ describe("a worker thread", () => {
           concurrency: "unbounded"
         })
         expect(replies).toEqual([
-          Result.fail(new UpstreamUnavailable({ upstream: "faulty", reason })),
+          Result.fail(new UpstreamUnavailable({ upstream: "faulty", reason, ...(order === "babble" ? {} : { isolated: true }) })),
           Result.succeed({ echo: "a", answered: 1 }),
           Result.succeed({ echo: "b", answered: 2 })
         ])
@@ -111,7 +115,8 @@ describe("a worker thread", () => {
         yield* TestClock.adjust("20 seconds")
         expect(yield* Fiber.join(looped)).toMatchObject({
           _tag: "UpstreamUnavailable",
-          reason: "the worker thread exceeded its time limit"
+          reason: "the worker thread exceeded its time limit",
+          isolated: true
         })
         expect(threads.ended).toHaveLength(1)
         expect(yield* Fiber.join(waiting)).toEqual({ echo: "a", answered: 1 })
@@ -145,7 +150,8 @@ describe("a worker thread", () => {
         const waiting = yield* Effect.forkChild(worker.ask({ echo: "a" }), { startImmediately: true })
         expect(yield* Effect.flip(worker.ask({ echo: "b" }))).toMatchObject({
           _tag: "UpstreamUnavailable",
-          reason: "2 messages are waiting already"
+          reason: "2 calls wait already",
+          isolated: true
         })
         yield* loop
         yield* Fiber.interrupt(looped)
@@ -194,7 +200,10 @@ describe("a worker thread", () => {
       Effect.gen(function* () {
         const worker = yield* makeFaulty({ script: new URL("./Missing.ts", import.meta.url) })
         const replies = yield* Effect.all([worker.ask({ echo: "a" }), worker.ask({ echo: "b" })].map(Effect.flip), { concurrency: 2 })
-        for (const reply of replies) expect(reply).toBeInstanceOf(UpstreamUnavailable)
+        for (const reply of replies) {
+          expect(reply).toBeInstanceOf(UpstreamUnavailable)
+          expect(reply.isolated).toBeUndefined()
+        }
       })
     ))
 
@@ -216,11 +225,137 @@ describe("a worker thread", () => {
                 orders.map((order) => Effect.result(worker.ask(order))),
                 { concurrency: "unbounded" }
               )
-              const echoes = replies.map((reply) => (Result.isSuccess(reply) ? reply.success.echo : reply.failure._tag))
+              const echoes = replies.map((reply) => (Result.isSuccess(reply) ? reply.success?.echo : reply.failure._tag))
               expect(echoes).toEqual(orders.map((order) => (typeof order === "string" ? "UpstreamUnavailable" : order.echo)))
             })
           )
       ),
       { numRuns: 12, seed: 1 }
+    ))
+})
+
+describe("a worker pool", () => {
+  /** Asks for each reply by a call of its own. */
+  const askAll = (pool: WorkerPool.WorkerPool<Order, typeof Reply.Type>, accountId: string, orders: ReadonlyArray<Order>) =>
+    Effect.forkChild(
+      Effect.forEach(orders, (order) => Effect.exit(pool.ask(accountId, [order])), { concurrency: "unbounded" }),
+      { startImmediately: true }
+    )
+
+  const echoes = (name: string, count: number): ReadonlyArray<Order> => Array.from({ length: count }, (_, i) => ({ echo: `${name}${i}` }))
+
+  /** What a single thread answered, in its order. */
+  const inOrder = (...exits: ReadonlyArray<Exit.Exit<ReadonlyArray<typeof Reply.Type>, unknown>>) =>
+    exits
+      .flatMap((exit) => (Exit.isSuccess(exit) ? exit.value : []))
+      .sort((a, b) => a.answered - b.answered)
+      .map(({ echo }) => echo)
+
+  test("takes turns between accounts, however many messages one of them sends", () =>
+    run(
+      Effect.gen(function* () {
+        const pool = yield* makePool()
+        const many = yield* askAll(pool, "a", echoes("a", 25))
+        const few = yield* askAll(pool, "b", echoes("b", 5))
+        const served = inOrder(...(yield* Fiber.join(many)), ...(yield* Fiber.join(few)))
+        expect(served.slice(0, 10)).toEqual(["a0", "b0", "a1", "b1", "a2", "b2", "a3", "b3", "a4", "b4"])
+        expect(served.slice(10)).toEqual(Array.from({ length: 20 }, (_, i) => `a${i + 5}`))
+      })
+    ))
+
+  test("takes the messages of one call one by one, in turn with others", () =>
+    run(
+      Effect.gen(function* () {
+        const pool = yield* makePool()
+        const long = yield* Effect.forkChild(Effect.exit(pool.ask("a", echoes("a", 5))), { startImmediately: true })
+        const few = yield* askAll(pool, "b", echoes("b", 2))
+        expect(inOrder(yield* Fiber.join(long), ...(yield* Fiber.join(few)))).toEqual(["a0", "b0", "a1", "b1", "a2", "a3", "a4"])
+      })
+    ))
+
+  test("gives an account as much time as another, not as many turns", () =>
+    run(
+      Effect.gen(function* () {
+        const loop = yield* looping
+        const pool = yield* makePool()
+        yield* pool.ask("a", [{ echo: "start" }])
+        const slow = yield* askAll(pool, "a", ["loop", { echo: "a" }])
+        const quick = yield* askAll(pool, "b", echoes("b", 10))
+        yield* loop
+        yield* TestClock.adjust("20 seconds")
+        const served = inOrder(...(yield* Fiber.join(slow)), ...(yield* Fiber.join(quick)))
+        expect(served).toEqual([...Array.from({ length: 10 }, (_, i) => `b${i}`), "a"])
+      })
+    ))
+
+  test("serves an account whose turns come between messages that each kill a thread", () =>
+    run(
+      Effect.gen(function* () {
+        const threads = yield* watchThreads
+        const pool = yield* makePool()
+        const hostile = yield* askAll(
+          pool,
+          "a",
+          Array.from({ length: 4 }, () => "exit")
+        )
+        const honest = yield* askAll(pool, "b", echoes("b", 4))
+        const exits = yield* Fiber.join(honest)
+        expect(exits.every(Exit.isSuccess)).toBe(true)
+        for (const exit of yield* Fiber.join(hostile))
+          expect(exit).toEqual(
+            Exit.fail(new UpstreamUnavailable({ upstream: "faulty", reason: "the worker thread ended with code 3", isolated: true }))
+          )
+        expect(threads.started).toHaveLength(5)
+      })
+    ))
+
+  test("bounds the calls of each account, and lets others in", () =>
+    run(
+      Effect.gen(function* () {
+        const loop = yield* looping
+        const pool = yield* makePool({ accountLimit: 2, queueLimit: 3 })
+        const looped = yield* Effect.forkChild(pool.ask("a", ["loop"]), { startImmediately: true })
+        yield* loop
+        const second = yield* Effect.forkChild(pool.ask("a", [{ echo: "a" }]), { startImmediately: true })
+        const reason = (accountId: string) => Effect.map(Effect.flip(pool.ask(accountId, [{ echo: "x" }])), ({ reason }) => reason)
+        expect(yield* reason("a")).toBe("2 calls of the account wait already")
+        const other = yield* Effect.forkChild(pool.ask("b", [{ echo: "b" }]), { startImmediately: true })
+        expect(yield* reason("b")).toBe("3 calls wait already")
+        yield* Fiber.interrupt(looped)
+        expect(yield* Fiber.join(other)).toMatchObject([{ echo: "b" }])
+        expect(yield* Fiber.join(second)).toMatchObject([{ echo: "a" }])
+        expect(yield* pool.ask("a", [{ echo: "c" }])).toMatchObject([{ echo: "c" }])
+      })
+    ))
+
+  test("fails a call whose later message waited too long, and ends no thread for it", () =>
+    run(
+      Effect.gen(function* () {
+        const threads = yield* watchThreads
+        const loop = yield* looping
+        const pool = yield* makePool({ waitLimit: "5 seconds" })
+        const other = yield* Effect.forkChild(Effect.exit(pool.ask("a", ["loop"])), { startImmediately: true })
+        yield* loop
+        const waiting = yield* Effect.forkChild(Effect.flip(pool.ask("b", echoes("b", 3))), { startImmediately: true })
+        yield* TestClock.adjust("5 seconds")
+        expect(yield* Fiber.join(waiting)).toMatchObject({ reason: "it waited too long for its turn", isolated: true })
+        expect(threads.ended).toHaveLength(0)
+        yield* Fiber.interrupt(other)
+        expect(yield* pool.ask("b", echoes("c", 2))).toMatchObject([{ echo: "c0" }, { echo: "c1" }])
+      })
+    ))
+
+  test("works on as many messages at once as it has threads", () =>
+    run(
+      Effect.gen(function* () {
+        const threads = yield* watchThreads
+        const loop = yield* looping
+        const pool = yield* makePool({ threads: 2 })
+        const looped = yield* Effect.forkChild(pool.ask("a", ["loop"]), { startImmediately: true })
+        yield* loop
+        expect(yield* pool.ask("b", echoes("b", 3))).toMatchObject([{ echo: "b0" }, { echo: "b1" }, { echo: "b2" }])
+        expect(threads.started).toHaveLength(2)
+        yield* Fiber.interrupt(looped)
+      })
     ))
 })

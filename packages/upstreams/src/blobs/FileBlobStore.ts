@@ -1,0 +1,136 @@
+/**
+ * `BlobStore` on a directory of files named after their hash. A blob is written under a temporary name, synced and renamed, and the
+ * directory is synced: after a crash the blob is there whole or not at all, and its temporary file is removed later.
+ */
+import { type FileHandle, mkdir, open, readdir, rename, rm, stat } from "node:fs/promises"
+import { dirname, join, resolve } from "node:path"
+import { BlobStore, RandomBytes, type Vault } from "@millrace/core"
+import { Clock, Duration, Effect, Layer, type Scope, Stream } from "effect"
+
+const { BlobNotFound, BlobUnavailable, isId } = BlobStore
+type BlobUnavailable = BlobStore.BlobUnavailable
+
+const TEMPORARY = ".part"
+
+/** A temporary file unchanged for so long belongs to a put that has died: it is removed when a store opens. */
+const DEAD = "1 hour"
+
+/** Keeps blobs in `directory`, which is made where there is none, readable for this user only. */
+export const layer = (directory: string): Layer.Layer<BlobStore.BlobStore, BlobUnavailable, Vault.Vault> =>
+  Layer.effect(
+    BlobStore.BlobStore,
+    Effect.gen(function* () {
+      yield* makeDirectory(directory)
+      const random = yield* RandomBytes
+      const tidy = removeTemporary(directory)
+      yield* tidy((yield* Clock.currentTimeMillis) - Duration.toMillis(DEAD))
+      return yield* BlobStore.make({
+        write: write(directory, () => Buffer.from(random(16)).toString("hex") + TEMPORARY),
+        read: read(directory),
+        remove: (id) =>
+          Effect.andThen(
+            io(() => rm(join(directory, id), { force: true })),
+            syncDirectory(directory)
+          ),
+        list: files(directory, isId),
+        tidy
+      })
+    })
+  )
+
+const write =
+  (directory: string, temporaryName: () => string): BlobStore.Shelf["write"] =>
+  <E, R>(fill: (append: (bytes: Uint8Array) => Effect.Effect<void, BlobUnavailable>) => Effect.Effect<BlobStore.Blob, E, R>) =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const temporary = join(directory, temporaryName())
+        // After the rename there is no file of that name
+        yield* Effect.addFinalizer(() => Effect.ignore(io(() => rm(temporary, { force: true }))))
+        const file = yield* opened(temporary, "wx", 0o600)
+        const blob = yield* fill((bytes) => io(() => file.writeFile(bytes)))
+        yield* io(() => file.sync())
+        yield* io(() => rename(temporary, join(directory, blob.id)))
+        yield* syncDirectory(directory)
+        return blob
+      })
+    )
+
+const read =
+  (directory: string): BlobStore.Shelf["read"] =>
+  (id) =>
+    Effect.gen(function* () {
+      const file = yield* Effect.catchIf(opened(join(directory, id), "r"), isMissing, () => Effect.fail(new BlobNotFound({ id })))
+      const { size } = yield* io(() => file.stat())
+      return { storedBytes: size, read: (position, length) => io(() => readAt(file, position, length)) }
+    })
+
+/** Fewer bytes only where the file ends. */
+const readAt = async (file: FileHandle, position: number, length: number): Promise<Uint8Array> => {
+  const buffer = Buffer.alloc(length)
+  let filled = 0
+  while (filled < length) {
+    const { bytesRead } = await file.read(buffer, filled, length - filled, position + filled)
+    if (bytesRead === 0) break
+    filled += bytesRead
+  }
+  return buffer.subarray(0, filled)
+}
+
+/** Without those that are removed meanwhile. */
+const files = (directory: string, isWanted: (name: string) => boolean): Stream.Stream<BlobStore.StoredBlob, BlobUnavailable> =>
+  Stream.fromIterableEffect(
+    Effect.map(
+      io(() => readdir(directory)),
+      (names) => names.filter(isWanted)
+    )
+  ).pipe(
+    Stream.mapEffect((id) =>
+      io(() => stat(join(directory, id))).pipe(
+        Effect.map(({ mtimeMs, size }) => [{ id, storedBytes: size, at: mtimeMs }]),
+        Effect.catchIf(isMissing, () => Effect.succeed([]))
+      )
+    ),
+    Stream.flattenIterable
+  )
+
+const removeTemporary = (directory: string): BlobStore.Shelf["tidy"] =>
+  Effect.fnUntraced(function* (time) {
+    const temporary = files(directory, (name) => name.endsWith(TEMPORARY))
+    const old = yield* Stream.runCollect(Stream.filter(temporary, ({ at }) => at <= time))
+    yield* Effect.forEach(old, ({ id }) => io(() => rm(join(directory, id), { force: true })))
+    return old.length
+  })
+
+/** Makes the directory durably: each new directory is synced in the one above. */
+const makeDirectory = Effect.fnUntraced(function* (directory: string) {
+  const first = yield* io(() => mkdir(directory, { recursive: true, mode: 0o700 }))
+  if (first === undefined) return
+  const top = dirname(resolve(first))
+  for (let path = resolve(directory); path !== top; ) {
+    path = dirname(path)
+    yield* syncDirectory(path)
+  }
+})
+
+const syncDirectory = (path: string) => Effect.scoped(Effect.flatMap(opened(path, "r"), (handle) => io(() => handle.sync())))
+
+/**
+ * Opens a file until the scope closes. It is opened and given to the scope uninterruptibly: a handle that a fiber left behind would be
+ * closed by garbage collection only, which Node deprecates.
+ */
+const opened = (path: string, flags: string, mode?: number): Effect.Effect<FileHandle, BlobUnavailable, Scope.Scope> =>
+  Effect.acquireRelease(
+    io(() => open(path, flags, mode)),
+    (file) => Effect.ignore(io(() => file.close()))
+  )
+
+const MISSING = "ENOENT"
+
+const isMissing = ({ reason }: BlobUnavailable): boolean => reason.startsWith(MISSING)
+
+/** The reason begins with the system's code for the error. */
+const io = <A>(attempt: () => Promise<A>): Effect.Effect<A, BlobUnavailable> =>
+  Effect.tryPromise({
+    try: attempt,
+    catch: (cause) => new BlobUnavailable({ reason: cause instanceof Error ? cause.message : String(cause) })
+  })

@@ -1,0 +1,73 @@
+/**
+ * Items waiting for a shared resource, taken in fair turns between accounts: the next item belongs to the account that has used the
+ * resource the least since it began to wait; of equals, to the one whose last turn is longest ago. So an account with cheap items is
+ * served often, and one with expensive items waits until the others have used as much (start-time fair queueing: Goyal, Vin, Cheng,
+ * 1996). Items of one account keep their order.
+ */
+export class FairQueue<Item> {
+  /** Those that wait or use the resource, in the order of their last turns. */
+  readonly #accounts = new Map<string, Account<Item>>()
+
+  add(accountId: string, item: Item): void {
+    const account = this.#accounts.get(accountId) ?? this.#enter(accountId)
+    account.waiting.add(item)
+  }
+
+  /** Removes an item that waits. */
+  remove(accountId: string, item: Item): void {
+    this.#accounts.get(accountId)?.waiting.delete(item)
+    this.#leaveIfIdle(accountId)
+  }
+
+  /** Takes the next item; undefined where none waits. After its use, {@link release} has to be called. */
+  take(): Item | undefined {
+    let next: readonly [accountId: string, account: Account<Item>] | undefined
+    for (const entry of this.#accounts) if (entry[1].waiting.size > 0 && (next === undefined || entry[1].used < next[1].used)) next = entry
+    if (next === undefined) return undefined
+    const [accountId, account] = next
+    this.#moveToEnd(accountId, account)
+    account.inUse += 1
+    for (const item of account.waiting) {
+      account.waiting.delete(item)
+      return item
+    }
+    return undefined
+  }
+
+  /** An item that was taken no longer uses the resource. `cost` is what it used, in the same unit for all, such as milliseconds. */
+  release(accountId: string, cost: number): void {
+    const account = this.#accounts.get(accountId)
+    if (account === undefined) return
+    account.inUse -= 1
+    account.used += cost
+    this.#moveToEnd(accountId, account)
+    this.#leaveIfIdle(accountId)
+  }
+
+  #moveToEnd(accountId: string, account: Account<Item>): void {
+    this.#accounts.delete(accountId)
+    this.#accounts.set(accountId, account)
+  }
+
+  /** Starts an account level with the one that is next: it has saved nothing while it was idle. */
+  #enter(accountId: string): Account<Item> {
+    const used = this.#accounts.size === 0 ? 0 : Math.min(...Array.from(this.#accounts.values(), (account) => account.used))
+    const account = { waiting: new Set<Item>(), inUse: 0, used }
+    this.#accounts.set(accountId, account)
+    return account
+  }
+
+  #leaveIfIdle(accountId: string): void {
+    const account = this.#accounts.get(accountId)
+    if (account !== undefined && account.waiting.size === 0 && account.inUse === 0) this.#accounts.delete(accountId)
+  }
+}
+
+interface Account<Item> {
+  /** In the order in which they came. */
+  readonly waiting: Set<Item>
+  /** Items taken and not yet released. */
+  inUse: number
+  /** Sum of the costs, on a scale that all accounts share. */
+  used: number
+}
