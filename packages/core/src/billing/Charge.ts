@@ -611,7 +611,7 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions) 
 
   /** Looks for a reply that was kept under a key. What the account has recorded is taken first, so the ledger can tell whether it knows the rest. */
   const lookUp = Effect.fnUntraced(function* <R = never>(accountId: string, { hash, fingerprint }: Omit<Key, "since">, job?: Becomes<R>) {
-    const key: Key = { hash, fingerprint, since: ledger.recorded(accountId) }
+    const key: Key = { hash, fingerprint, since: yield* ledger.recorded(accountId) }
     return { key, replay: yield* replayOf(accountId, key, job) }
   })
 
