@@ -1,5 +1,5 @@
 /** A payment buys credits once, for one account, whoever asks and whatever stops half way. */
-import { Effect } from "effect"
+import { Effect, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { describe, expect } from "vitest"
 import * as FaultyEventStore from "../../../testing/src/FaultyEventStore.ts"
@@ -109,6 +109,24 @@ describe("a payment", () => {
       expect(yield* outcome(here.payments.grant("acc_1", pay(300, "pi_old")))).toBe("PaymentUsed")
       expect((yield* here.payments.grant("acc_2", pay(300, "pi_older"))).events).toEqual([])
       expect(yield* balances(here)).toEqual([500, 600, 0, 0])
+    })
+  )
+
+  testing(
+    "searches the log for grants without a claim up to the first claim, and no further",
+    Effect.gen(function* () {
+      const shared = yield* stores
+      let read = 0
+      const readAll: Stores["events"]["readAll"] = (after) => Stream.tap(shared.events.readAll(after), () => Effect.sync(() => void read++))
+      const here = yield* host({ ...shared, events: { ...shared.events, readAll } })
+      yield* open(here)
+      for (const i of range(3)) yield* here.payments.grant("acc_1", pay(1, `pi_${i}`))
+      for (const i of range(500))
+        yield* here.ledger.execute("acc_1", Decisions.grant({ lotId: `lot_${i}`, amount: Credits.of(1), source: "promotion" }))
+      read = 0
+      yield* here.payments.grant("acc_1", pay(1, "pi_later"))
+      // The four accounts that were opened, and the first claim
+      expect(read).toBeLessThanOrEqual(ACCOUNTS.length + 1)
     })
   )
 
