@@ -267,9 +267,10 @@ export const make = (): OracleLedger => {
     const successes = [...endings.values()].filter((ending) => ending.how === "succeeded" && ending.key !== undefined)
     const number = successes.findLastIndex((ending) => ending.key?.hash === key.hash) + 1
     const success = successes[number - 1]
-    // What came after the count is the account's to know; what came before it was in the reply store
-    const counts = success !== undefined && number > forgotten && (number > since || now - success.at < MEMORY)
-    return counts ? [reused(success.key?.fingerprint, "AlreadySucceeded")] : forgotten > since ? ["LookupStale"] : []
+    if (success !== undefined && number > forgotten && now - success.at < MEMORY)
+      return [reused(success.key?.fingerprint, "AlreadySucceeded")]
+    // What came after the count may be in the reply store by now
+    return Math.max(forgotten, number) > since ? ["LookupStale"] : []
   }
 
   /** What a call would take, lot by lot; undefined when there is not that much. */
