@@ -18,7 +18,7 @@ export interface Category {
 /** Streams of a decider: of this library, or of a host that keeps its own in the same log. */
 export const category = <State, Event extends { readonly _tag: string }>(
   decider: Decider<State, Event>,
-  learn?: (event: Event) => void
+  learn?: (event: Event, at: number) => void
 ): Category => {
   const { codec } = decider
   return {
@@ -28,7 +28,7 @@ export const category = <State, Event extends { readonly _tag: string }>(
       return (type, data, at) => {
         const event = codec.decode(type, data)
         state = decider.evolve(state, event, at)
-        learn?.(event)
+        learn?.(event, at)
       }
     }
   }
@@ -37,7 +37,7 @@ export const category = <State, Event extends { readonly _tag: string }>(
 /** The library's own, of which price plans teach the prices that holds pin, and jobs how holds are to end. */
 export const coreCategories = (prices: Prices, jobs: JobBook): ReadonlyArray<Category> => [
   { name: Job.Job.category, begin: (stream, say) => jobs.begin(stream, say), lost: (stream) => jobs.lost(stream) },
-  { ...category(PricePlan.PricePlan, (published) => prices.learn(published)), lost: () => prices.doubt() },
+  { ...category(PricePlan.PricePlan, (published, at) => prices.learn(published, at)), lost: () => prices.doubt() },
   category(ApiKey.ApiKey),
   category(EmailClaim),
   category(PaymentClaim)

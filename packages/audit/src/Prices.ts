@@ -12,11 +12,15 @@ export class Prices {
   readonly #versions = new Map<number, Array<PriceVersion>>()
   #complete = true
 
-  /** Plans count their versions each for itself, so one number may stand for several lists. */
-  learn(published: PriceVersion): void {
-    const same = this.#versions.get(published.version)
-    if (same === undefined) this.#versions.set(published.version, [published])
-    else same.push(published)
+  /**
+   * Plans count their versions each for itself, so one number may stand for several lists. `at`: when it was published. A version that came
+   * into force at once is in force from its place in the log, whatever the clock of the host that then holds by it.
+   */
+  learn(published: PriceVersion, at: number): void {
+    const version = published.effectiveAt <= at ? { ...published, effectiveAt: Number.NEGATIVE_INFINITY } : published
+    const same = this.#versions.get(version.version)
+    if (same === undefined) this.#versions.set(version.version, [version])
+    else same.push(version)
   }
 
   /** Part of a plan was not to be trusted: from now on a version that is not known may have been in that part. */

@@ -200,9 +200,12 @@ const vault = ({ state, masterKey }: StoreUrl.Files) =>
       const key = given ?? (yield* MasterKeyFile.read(masterKey))
       const stores = Layer.mergeAll(SqliteStateStore.layer({ filename: state, readOnly: true }), MasterKey.layer(key))
       const { alive, destroyed } = yield* Vault.census.pipe(Effect.provide(Vault.Vault.layer.pipe(Layer.provideMerge(stores))))
-      return { ok: true, detail: `${source} opens the vault: ${alive.length} subjects have a key, ${destroyed.length} were erased` }
+      return { ok: true, detail: `${source} opens the vault: ${keys(alive.length)}, ${erased(destroyed.length)}` }
     })
   )
+
+const keys = (subjects: number): string => (subjects === 1 ? "1 subject has a key" : `${subjects} subjects have a key`)
+const erased = (subjects: number): string => (subjects === 1 ? "1 was erased" : `${subjects} were erased`)
 
 /** Events that are looked at, for the last to be written need not be the latest. */
 const NEWEST = 100
@@ -238,7 +241,7 @@ const erasures = (of: StoreUrl.Files, given: Option.Option<string>) =>
       const file = ErasureRegister.fileOf(of, given)
       const apart =
         dirname(file) === dirname(of.log) ? { advice: "keep it on another disk: MILLRACE_ERASURES, or copy it after each erasure" } : {}
-      if (!existsSync(file)) return { ok: true, detail: `nobody was erased: there is no ${file}`, ...apart }
+      if (!existsSync(file)) return { ok: true, detail: `no erasure is registered: there is no ${file}`, ...apart }
       return { ok: true, detail: `${new Set(yield* ErasureRegister.read(file)).size} in ${file}`, ...apart }
     })
   )

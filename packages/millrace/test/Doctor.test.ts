@@ -38,11 +38,11 @@ describe("a host that is well", () => {
     expect(of("settings")?.detail).toBe("by environment: MILLRACE_RATE_LIMIT")
     expect(of("store")?.detail).toBe(file)
     expect(of("sqlite")?.detail).toMatch(/^SQLite 3\.\d+\.\d+; both files are whole .*synchronous FULL/u)
-    expect(of("master key")?.detail).toBe(`${masterKey} opens the vault: 1 subjects have a key, 0 were erased`)
+    expect(of("master key")?.detail).toBe(`${masterKey} opens the vault: 1 subject has a key, 0 were erased`)
     expect(of("disk")?.detail).toMatch(/ MiB free under /u)
     expect(of("clock")?.detail).toMatch(/newest event is [\d.]+ s old by this host's clock/u)
     expect(of("upstreams")?.detail).toMatch(/^(\d+) of \d+ operations have their provider$/u)
-    expect(of("erasures")?.detail).toMatch(/nobody was erased/u)
+    expect(of("erasures")?.detail).toMatch(/no erasure is registered/u)
     expect([readFileSync(file), readFileSync(state)]).toEqual(before)
 
     const server = await serve(["--store", url])
@@ -50,7 +50,7 @@ describe("a host that is well", () => {
     await server.stop()
     expect((await millrace(["accounts", "erase", "--store", url, "--account", account, "--confirm", account])).code).toBe(0)
     const after = await examine(url)
-    expect(after.of("master key")?.detail).toMatch(/0 subjects have a key, 1 were erased/u)
+    expect(after.of("master key")?.detail).toMatch(/0 subjects have a key, 1 was erased/u)
     expect(after.of("erasures")?.detail).toMatch(/^1 in .*erasures\.jsonl/u)
   })
 

@@ -304,6 +304,7 @@ describe("what is not there", () => {
       [`credits grant --account ${account} --amount 5 --source topup`, /needs --payment-ref/u],
       [`credits grant --account ${account} --amount 5 --source promotion --payment-ref pay_1`, /--payment-ref goes with/u],
       [`credits grant --account ${account} --amount 999999999999 --source promotion`, /at most 100000000000 credits/u],
+      ["prices publish --set dns.resolve=1000000.001", "the price of dns.resolve may be at most 1000000 credits for each unit"],
       ["credits refund --reservation res_nope", "no reservation res_nope was settled"],
       ["credits claw-back --lot lot_nope", "there is no lot lot_nope"],
       ["charges show --request nope", "no call of request nope held any credits"],

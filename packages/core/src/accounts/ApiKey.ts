@@ -1,9 +1,9 @@
 /**
- * An API key: a secret that stands for an account, with scopes, for a time. The key names its own stream, so nothing has to be looked
- * up; the log holds only a hash of its secret. Stream `apiKey-{keyId}`.
+ * An API key: a secret that authenticates an account, with scopes and an expiry. The key contains the id of its stream, so no index is
+ * needed. The log holds only a hash of the secret. Stream `apiKey-{keyId}`.
  *
- * `mr_live_<keyId>_<secret><checksum>`: the key id a ULID in lower case, the secret 30 digits of base 62 (178 random bits), the
- * checksum 6 more, the CRC-32 of all before it, by which a slip is told at once and a scanner knows a leaked key from a lookalike.
+ * `mr_live_<keyId>_<secret><checksum>`: the key id is a ULID in lower case, the secret 30 digits of base 62 (178 random bits), the checksum
+ * 6 more, the CRC-32 of all before it. By the checksum a typing error is found without the store, and a scanner recognises a leaked key.
  */
 import { hash as digest, timingSafeEqual } from "node:crypto"
 import { crc32 } from "node:zlib"
@@ -22,7 +22,7 @@ const KEY = /^mr_live_(?<keyId>[0-9a-hjkmnp-tv-z]{26})_(?<secret>[0-9A-Za-z]{30}
 const ID = /^[0-9a-hjkmnp-tv-z]{26}$/u
 const LENGTH = PREFIX.length + 26 + 1 + SECRET + CHECKSUM
 
-/** A key taken apart. The secret is shown once, to its owner, and kept nowhere. */
+/** The parts of a key. The secret is shown once, to its owner, and stored nowhere. */
 export interface Parts {
   readonly keyId: string
   readonly secret: string
@@ -44,7 +44,7 @@ export const idOf = (ulid: string): string => ulid.toLowerCase()
 /** Whether a text may be a key id at all. */
 export const isId = (text: string): boolean => ID.test(text)
 
-/** Each digit is as likely as any: bytes that would favour the first ones are drawn again. */
+/** A new secret. Bytes from 248 on are drawn again, so that each digit is equally likely. */
 export const newSecret = (random: RandomBytes): string => {
   let secret = ""
   while (secret.length < SECRET)
@@ -57,7 +57,7 @@ export const format = ({ keyId, secret }: Parts): Redacted.Redacted<string> => {
   return Redacted.make(text + checksum(text), { label: "ApiKey" })
 }
 
-/** Undefined when it is no key. */
+/** The parts of a key; undefined when the text is no key. */
 export const parse = (text: string): Parts | undefined => {
   if (text.length !== LENGTH) return undefined
   const { keyId, secret, checksum: sum } = KEY.exec(text)?.groups ?? {}
@@ -65,16 +65,16 @@ export const parse = (text: string): Parts | undefined => {
   return { keyId, secret }
 }
 
-/** What the log keeps of a secret: its SHA-256, base64url. That is enough, for a secret of 178 random bits cannot be guessed. */
+/** What the log keeps of a secret: its SHA-256, base64url. A secret of 178 random bits needs no slower hash. */
 export const hashOf = (secret: string): string => digest("sha256", secret, "base64url")
 
 // events
 
-/** What a key may be used for; all else is denied. */
+/** What a key may be used for. Everything else is denied. */
 export const Scope = Schema.Literals(["read", "operations", "keys", "billing"])
 export type Scope = typeof Scope.Type
 
-/** Reading, and operations that are billed: not the account's money, and no further keys. */
+/** Reading and billed operations; neither payments nor further keys. */
 export const DEFAULT_SCOPES: ReadonlyArray<Scope> = ["read", "operations"]
 
 export const ApiKeyEvent = Schema.TaggedUnion({
@@ -115,7 +115,7 @@ export const ApiKey: Decider<ApiKey, ApiKeyEvent> = {
   evolve
 }
 
-/** The key as it was issued, when this secret opens it now: neither revoked nor expired. */
+/** Whether a secret is the key's, and the key is neither revoked nor expired. */
 export const admits = (key: ApiKey, secret: string, now: Timestamp): key is { readonly status: "issued" } & Issued => {
   if (key.status === "absent") return false
   const expected = Buffer.from(key.hash)
@@ -128,7 +128,7 @@ export const admits = (key: ApiKey, secret: string, now: Timestamp): key is { re
 
 export class ApiKeyNotFound extends Schema.TaggedError<ApiKeyNotFound>()("ApiKeyNotFound", { keyId: Schema.String }) {}
 
-/** Its end lies in the past already. */
+/** The key would have expired before it is issued. */
 export class ExpiryPast extends Schema.TaggedError<ExpiryPast>()("ExpiryPast", { expiresAt: Schema.Int }) {}
 
 /** Issues a key under an id that was never used. */
@@ -140,7 +140,7 @@ export const issue =
     return Result.succeed([{ _tag: "ApiKeyIssued", ...issued }])
   }
 
-/** For ever. Another account's key is as good as none. */
+/** Revokes a key for ever. Another account's key is not found. */
 export const revoke =
   (keyId: string, accountId: string) =>
   (key: ApiKey): Decision<ApiKeyEvent, ApiKeyNotFound> => {

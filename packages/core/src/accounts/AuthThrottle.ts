@@ -1,11 +1,11 @@
 /**
- * Failed authentications, limited for each client address: so many at once, and then as many again in the course of a minute. What is
- * kept is one instant for each address that failed lately, and a bounded number of those.
+ * Limits failed authentications of each client address: a number at once, and the same number again spread over each minute. It keeps one
+ * instant for each address that failed lately, and a bounded number of addresses.
  */
 import { isIPv6 } from "node:net"
 import { Clock, Context, Duration, Effect, Layer, Schema } from "effect"
 
-/** `retryAfter` milliseconds from now it may try again. */
+/** The address may try again in `retryAfter` milliseconds. */
 export class TooManyFailures extends Schema.TaggedError<TooManyFailures>()("TooManyFailures", { retryAfter: Schema.Number }) {}
 
 export interface Options {
@@ -13,7 +13,7 @@ export interface Options {
   readonly failures?: number
   /** A minute by default. */
   readonly per?: Duration.Input
-  /** Addresses kept, 10,000 by default: beyond that, the one that failed longest ago is forgotten. */
+  /** Addresses kept, 10,000 by default. Beyond that, the address that failed longest ago is dropped. */
   readonly addresses?: number
 }
 
@@ -30,8 +30,8 @@ export class AuthThrottle extends Context.Service<
 }
 
 /**
- * Who counts as one client: an IPv4 address, however it is written, or the 64-bit network of an IPv6 address, for each subscriber has
- * all of it.
+ * What counts as one client: an IPv4 address in any notation, or the 64-bit network of an IPv6 address, because a subscriber is given a
+ * whole network.
  */
 export const clientOf = (address: string): string => {
   if (!isIPv6(address)) return address
@@ -49,12 +49,12 @@ export const clientOf = (address: string): string => {
     .join(":")}::/64`
 }
 
-// https://en.wikipedia.org/wiki/Generic_cell_rate_algorithm: the instant at which all failures so far will be forgotten says it all
+// Generic cell rate algorithm (https://en.wikipedia.org/wiki/Generic_cell_rate_algorithm): one instant, at which all failures are forgiven
 const make = Effect.fnUntraced(function* ({ failures = 20, per = "1 minute", addresses = 10_000 }: Options) {
   const clock = yield* Clock.Clock
   const interval = Duration.toMillis(per) / failures
   const tolerance = interval * (failures - 1)
-  /** Least lately failed first. */
+  /** By client: when its failures are forgiven. The client that failed longest ago comes first. */
   const forgivenAt = new Map<string, number>()
 
   return AuthThrottle.of({
@@ -69,7 +69,7 @@ const make = Effect.fnUntraced(function* ({ failures = 20, per = "1 minute", add
         const now = clock.currentTimeMillisUnsafe()
         const from = Math.max(forgivenAt.get(client) ?? 0, now)
         forgivenAt.delete(client)
-        // Those who tried all at once before any had failed are not kept out for longer than one period
+        // A client that tried many times at once, before the first had failed, is kept out for one period at most
         forgivenAt.set(client, Math.min(from + interval, now + tolerance + interval))
         for (const [oldest, instant] of forgivenAt) {
           if (instant > now && forgivenAt.size <= addresses) break

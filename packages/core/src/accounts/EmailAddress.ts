@@ -1,11 +1,11 @@
-/** E-mail addresses, as far as an account needs them: one form for each, so that one address is one account. */
+/** E-mail addresses of accounts, in one normal form, so that one address is one account. */
 
 /** RFC 5321, 4.5.3.1: octets. */
 const MAX_LOCAL = 64
 const MAX_ADDRESS = 254
 const MAX_LABEL = 63
 
-// Neither white space nor control characters, nor what needs quotes. Each is one class repeated, so matching is linear
+// No white space, control characters, or characters that need quotes. Each pattern repeats one class, so matching is linear
 const LOCAL = /^[^\s\p{C}\p{Z}@"(),:;<>[\]\\]+$/u
 const LABEL = /^[\p{L}\p{M}\p{N}-]+$/u
 
@@ -15,8 +15,8 @@ const isLabel = (label: string): boolean =>
   octets(label) <= MAX_LABEL && LABEL.test(label) && !label.startsWith("-") && !label.endsWith("-")
 
 /**
- * Trimmed, lower case, in Unicode's composed form; undefined when it is no address. Whether mail arrives there is another question:
- * `+` tags and dots are the provider's own business, and stay.
+ * The normal form of an address: trimmed, lower case, Unicode NFC; undefined when it is no address. Says nothing on whether mail arrives
+ * there. `+` tags and dots stay, because each provider treats them differently.
  */
 export const normalise = (text: string): string | undefined => {
   if (text.length > 2 * MAX_ADDRESS) return undefined

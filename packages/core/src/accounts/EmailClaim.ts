@@ -1,4 +1,4 @@
-/** Who an address belongs to: claimed once, for ever, so that one address is one account. Stream `email-{HMAC of the address}`. */
+/** Which account an e-mail address belongs to: claimed once, for ever. Stream `email-{HMAC of the address}`. */
 import { type Decider, type Decision, EventCodec } from "@millrace/event-sourcing"
 import { Result, Schema } from "effect"
 import { AccountId } from "../Ids.ts"
@@ -18,13 +18,13 @@ export const EmailClaim: Decider<EmailClaim, EmailClaimEvent> = {
   category: "email",
   codec: EventCodec.make(EmailClaimEvent),
   initial: { accountId: undefined },
-  // The first counts
+  // The first claim counts
   evolve: (claim, event) => (claim.accountId === undefined ? { accountId: event.accountId } : claim)
 }
 
 // decisions
 
-/** Claims an address that nobody has; one that is claimed stays whose it is. */
+/** Claims an address that nobody has claimed. A claimed address stays with its account. */
 export const claim =
   (accountId: AccountId) =>
   (email: EmailClaim): Decision<EmailClaimEvent> =>

@@ -1,6 +1,6 @@
 /**
- * The keys of all accounts. A key is judged by its own stream, whose end is confirmed at the store for each call: so one that another
- * process issued or revoked a moment ago counts at once.
+ * The API keys of all accounts: issued, revoked, listed, and used to authenticate. Each key has a stream of its own, and the store confirms
+ * its end for each call. So a key that another process issued or revoked counts at once.
  */
 import { Aggregate, type EventStore, Projection, type StateStore } from "@millrace/event-sourcing"
 import { Clock, Context, Effect, HashMap, Layer, Option, type Redacted, Schema } from "effect"
@@ -29,10 +29,10 @@ import {
   Scope
 } from "./ApiKey.ts"
 
-/** No key, or none that opens anything: missing, malformed, unknown, wrong, revoked, expired, or of an account that was closed. */
+/** There is no key, or it is malformed, unknown, wrong, revoked, expired, or of a closed account. */
 export class Unauthorized extends Schema.TaggedError<Unauthorized>()("Unauthorized", {}) {}
 
-/** Whom a key stands for, and what it may be used for. */
+/** The account that a key belongs to, and what the key may be used for. */
 export interface Authenticated {
   readonly accountId: string
   readonly keyId: string
@@ -48,7 +48,7 @@ export interface IssueOptions {
   readonly label?: string
 }
 
-/** The one time that a key can be seen. */
+/** A new key. It can be seen this once. */
 export interface NewKey {
   readonly keyId: string
   readonly key: Redacted.Redacted<string>
@@ -73,22 +73,22 @@ export class KeyRing extends Context.Service<
       options?: IssueOptions,
       metadata?: Aggregate.Metadata
     ) => Effect.Effect<NewKey, ExpiryPast | Decisions.AccountNotFound | Decisions.AccountClosed | VaultFailure | Aggregate.Failure>
-    /** For ever; again: nothing. */
+    /** Revokes a key for ever. Revoking again changes nothing. */
     readonly revoke: (
       accountId: string,
       keyId: string,
       metadata?: Aggregate.Metadata
     ) => Effect.Effect<void, ApiKeyNotFound | Aggregate.Failure>
-    /** All keys an account ever had, oldest first, those issued a moment ago by whomever included. */
+    /** All keys that an account ever had, oldest first, including those that another process issued a moment ago. */
     readonly list: (
       accountId: string
     ) => Effect.Effect<
       ReadonlyArray<ListedKey>,
       VaultFailure | Projection.ProjectionBehind | Projection.ProjectionStopped | EventStore.StoreUnavailable
     >
-    /** Whose key it is; `Unauthorized` for whatever reason it is not good. */
+    /** Says whose key it is. `Unauthorized` does not tell why a key is no good. */
     readonly authenticate: (key: string | undefined) => Effect.Effect<Authenticated, Unauthorized | Aggregate.Failure>
-    /** Keys that this host refuses to read at present, and how its list of them does: for `/ready`. */
+    /** Keys whose streams this host cannot read, and the status of its list of keys: for `/ready`. */
     readonly refused: () => ReadonlyArray<Aggregate.StreamRefused>
     readonly listStatus: Effect.Effect<Projection.Status>
   }
@@ -134,7 +134,7 @@ export const keysByAccount: Projection.Definition<Keys> = {
 }
 
 const PURPOSE = "apiKey.label"
-// One for all: it says nothing, and is the most frequent failure there is
+// One value for all: it carries nothing, and is the most frequent failure
 const UNAUTHORIZED = Effect.fail(new Unauthorized())
 
 const make = Effect.gen(function* () {

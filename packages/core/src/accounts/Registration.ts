@@ -1,8 +1,8 @@
 /**
- * Accounts as they come and go: opened for an address, verified, suspended, closed, erased. An address is claimed before its account
- * is opened; whoever is stopped in between leaves a claim that the next attempt with the same address finishes.
+ * The life of accounts: opened for an e-mail address, verified, suspended, closed, erased. An address is claimed before its account is
+ * opened. A process that stops in between leaves a claim, and the next attempt with the same address completes it.
  *
- * The log never holds an address: its stream is named by an HMAC, and the account keeps it sealed under the account's own key.
+ * The log holds no address in clear: the claim's stream is named by an HMAC, and the account keeps the address sealed under its own key.
  */
 import { Aggregate, type EventStore, type StateStore } from "@millrace/event-sourcing"
 import { Context, Effect, Layer, Schema } from "effect"
@@ -14,18 +14,18 @@ import { ofAccount, Vault, type VaultFailure } from "../vault/Vault.ts"
 import * as EmailAddress from "./EmailAddress.ts"
 import { claim, EmailClaim } from "./EmailClaim.ts"
 
-/** What an account gets, once, when its address is verified: 200 credits. */
+/** What an account is granted once, when its address is verified: 200 credits. */
 export const SIGNUP_CREDITS = Credits.of(200_000)
 
 export interface Options {
-  /** Thousandths; {@link SIGNUP_CREDITS} unless the host is more or less generous. */
+  /** Thousandths; {@link SIGNUP_CREDITS} by default. */
   readonly signUpCredits?: Credits.Credits
 }
 
-/** It is no e-mail address. */
+/** The text is no e-mail address. */
 export class InvalidEmail extends Schema.TaggedError<InvalidEmail>()("InvalidEmail", {}) {}
 
-/** The address has an account, or had one: nothing else is told. */
+/** The address has, or had, an account. The error tells nothing more. */
 export class EmailTaken extends Schema.TaggedError<EmailTaken>()("EmailTaken", {}) {}
 
 type Refusal = Decisions.AccountNotFound | Decisions.AccountClosed | Aggregate.Failure
@@ -36,29 +36,29 @@ const PURPOSE = "email"
 export class Registration extends Context.Service<
   Registration,
   {
-    /** A new account for this address, not yet verified. However many ask at once, one of them gets it. */
+    /** Opens an account for an address, not yet verified. Of any number of callers at once, one gets it. */
     readonly open: (
       email: string,
       metadata?: Aggregate.Metadata
     ) => Effect.Effect<AccountId, InvalidEmail | EmailTaken | VaultFailure | Aggregate.Failure>
-    /** The account of an address, whatever became of it. */
+    /** The account of an address, whatever its status; undefined when there is none. */
     readonly find: (email: string) => Effect.Effect<AccountId | undefined, Aggregate.Failure>
     /** The address of an account. */
     readonly email: (accountId: string) => Effect.Effect<string, Decisions.AccountNotFound | VaultFailure | Aggregate.Failure>
-    /** The first time, the account gets its sign-up credits; again: nothing. */
+    /** Verifies the address: the first time, the account is granted its sign-up credits. */
     readonly verify: Act
     readonly suspend: Act
     readonly reinstate: Act
     readonly close: Act
     /**
-     * Closes the account and destroys its key: its address, labels, replies and jobs cannot be read any more, by anyone. Amounts and
-     * ids stay, and so does the claim on the address. Asked again, it makes sure.
+     * Closes the account and destroys its vault key: nobody can read its address, labels, replies and jobs any more. Amounts and ids stay,
+     * and so does the claim on the address. Erasing again completes an erasure that was interrupted.
      */
     readonly erase: (
       accountId: string,
       metadata?: Aggregate.Metadata
     ) => Effect.Effect<void, Decisions.AccountNotFound | StateStore.StateUnavailable | Aggregate.Failure>
-    /** Claims that this host refuses to read at present, for `/ready`. */
+    /** Claims whose streams this host cannot read: for `/ready`. */
     readonly refused: () => ReadonlyArray<Aggregate.StreamRefused>
   }
 >()("@millrace/core/accounts/Registration") {
@@ -84,7 +84,7 @@ const make = Effect.fnUntraced(function* ({ signUpCredits = SIGNUP_CREDITS }: Op
     }
     const sealedEmail = yield* vault.seal(ofAccount(accountId), PURPOSE, address)
     const opened = yield* ledger.execute(accountId, Decisions.open({ sealedEmail, emailHash }), metadata)
-    // Of those who finish one claim at once, the one whose event stands has opened it
+    // Of several callers that complete one claim at once, the one whose event was written has opened the account
     if (opened.events.length === 0) return yield* new EmailTaken()
     return accountId
   })

@@ -114,9 +114,10 @@ const run = <E extends OperationError, R>(
 ): Effect.Effect<Reply, E | ChargeError, R> =>
   Effect.suspend(() => {
     if (caller.idempotency === undefined) return runNew(services, operation, input, caller, undefined)
-    const key = Replay.keyOf(services, caller, caller.idempotency)
-    return Effect.flatMap(Replay.find(services, { operation, input, ...caller }, key), (replayed) =>
-      replayed === undefined ? runNew(services, operation, input, caller, key) : Effect.succeed(replayed.reply)
+    return Effect.flatMap(Replay.keyOf(services, caller, caller.idempotency), (key) =>
+      Effect.flatMap(Replay.find(services, { operation, input, ...caller }, key), (replayed) =>
+        replayed === undefined ? runNew(services, operation, input, caller, key) : Effect.succeed(replayed.reply)
+      )
     )
   })
 
@@ -163,8 +164,9 @@ const runPublic = Effect.fnUntraced(function* <E extends OperationError, R>(
   const caller = { accountId: "public", requestId }
   yield* operation.check(input, caller)
   const { unitPrice } = yield* services.prices.quote(operation.key)
-  if (operation._tag === "Job" || (yield* Quote.quantityOf(operation, input)) * unitPrice > 0)
-    return yield* Effect.die(new Error(`${operation.key} has a price, or is a job: it needs an account`))
+  if ((yield* Quote.quantityOf(operation, input)) * unitPrice > 0)
+    return yield* Effect.die(new Error(`${operation.key} has a price: it needs an account`))
+  if (operation._tag === "Job") return yield* Effect.die(new Error(`${operation.key} is a job: it needs an account`))
   const reservationId = yield* newReservationId
   return Settle.answered(caller, yield* work(services, operation, input, { ...caller, reservationId }))
 })

@@ -4,7 +4,7 @@
  */
 
 import { Aggregate, type Decider, type Decision, EventCodec, type EventStore } from "@millrace/event-sourcing"
-import { Clock, Context, Effect, Layer, Result, Schema } from "effect"
+import { Context, Effect, Layer, Result, Schema } from "effect"
 import * as Credits from "../Credits.ts"
 import { Timestamp } from "../Timestamp.ts"
 import { FIRST_PRICES } from "./FirstPrices.ts"
@@ -116,7 +116,6 @@ export class PriceBook extends Context.Service<
   static readonly layer: Layer.Layer<PriceBook, EffectiveTooEarly | Aggregate.Failure, EventStore.EventStore> = Layer.effect(
     PriceBook,
     Effect.gen(function* () {
-      const clock = yield* Clock.Clock
       const plans = yield* Aggregate.make(PricePlan)
       // The first prices are constants of this library, far below the limit
       const published = plans.execute(PLAN_ID, publishFirst, { actor: "millrace", reason: "first prices" })
@@ -126,8 +125,9 @@ export class PriceBook extends Context.Service<
       return PriceBook.of({
         plan,
         quote: (operation) =>
-          Effect.flatMap(plans.read(PLAN_ID), ({ state }) => {
-            const list = inForce(state, clock.currentTimeMillisUnsafe())
+          // By the plan's own time: a host whose clock is slow has the prices that were published for now
+          Effect.flatMap(plans.read(PLAN_ID), ({ at, state }) => {
+            const list = inForce(state, at)
             const unitPrice = list?.prices[operation]
             return list === undefined || unitPrice === undefined
               ? Effect.fail(new NotPriced({ operation }))

@@ -6,15 +6,15 @@ import { LotPart, LotTerms } from "./Lots.ts"
 
 const LotParts = Schema.Array(LotPart)
 
-/** Why what was held or charged went back. The caller's own wish is `cancelled`; `goodwill` the host's; the others our failures. */
+/** Why a hold was released or a charge refunded. `cancelled`: the caller's wish; `goodwill`: the host's; the others: our failures. */
 export const RefundReason = Schema.Literals(["service_error", "cancelled", "expired", "abandoned", "goodwill"])
 export type RefundReason = typeof RefundReason.Type
 
 const YEAR = 365 * 24 * 3_600_000
 
 /**
- * How long credits live that come back into an expired lot through our failure, milliseconds. A century at the most: an instant that
- * could not be written down would leave a hold that nobody can end.
+ * How long credits live that our failure brings back into an expired lot, milliseconds. At most a century: an instant that cannot be
+ * written as text would leave a hold that nobody can end.
  */
 export const AdjustmentLifetime = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100 * YEAR }))
 
@@ -47,14 +47,14 @@ export const AccountEvent = Schema.TaggedUnion({
     /** quantity × the unit price of that version. */
     amount: Credits,
     lots: LotParts,
-    /** From then on the hold is refunded as abandoned. A job's hold has none. */
+    /** From then on the hold is released as abandoned. A job's hold has no expiry. */
     expiresAt: Schema.optionalKey(Timestamp),
-    /** After its expiry the operation says what became of the call, before anything is refunded. */
+    /** After the expiry, the operation says what became of the call before the hold is released. */
     recoverable: Schema.optionalKey(Schema.Literal(true)),
     jobId: Schema.optionalKey(Schema.String),
     /** Until then the job must have been accepted. */
     acceptBy: Schema.optionalKey(Timestamp),
-    /** The host's own, where it has another than seven days: so that no later setting changes what this hold comes to. */
+    /** The host's setting, where it is not seven days, so that no later setting changes what this hold comes to. */
     adjustmentLifetime: Schema.optionalKey(AdjustmentLifetime),
     /** HMACs of the caller's idempotency key and of the request. */
     keyHash: Schema.optionalKey(Schema.String),
@@ -66,27 +66,27 @@ export const AccountEvent = Schema.TaggedUnion({
     reservationId: Schema.String,
     charged: Credits,
     quantity: Schema.Int,
-    /** What was charged, by lot; the rest of the hold went back to its lots. */
+    /** What was charged, by lot. The rest of the hold was released. */
     lots: LotParts,
     /** SHA-256 of the reply's data, base64url. */
     replyHash: Schema.String,
-    /** Of what went back, what a clawback took. */
+    /** The part of what was released that a clawback took. */
     claimed: Schema.optionalKey(LotParts),
-    /** Of what was charged, what a clawback had claimed: debt from now on. */
+    /** The part of the charge that a clawback had claimed: debt from now on. */
     owed: Schema.optionalKey(LotParts)
   },
   Refunded: {
     reservationId: Schema.String,
-    /** Whether it was held or already charged. */
+    /** `reserved`: a hold is released. `settled`: a charge is refunded. */
     stage: Schema.Literals(["reserved", "settled"]),
     amount: Credits,
     reason: RefundReason,
     lots: LotParts,
-    /** Of these, what a clawback took: held credits it had claimed, or debt that is less now. */
+    /** The part of these that a clawback took: held credits that it had claimed, or debt that is less now. */
     claimed: Schema.optionalKey(LotParts),
-    /** The instant at which it was due, for holds that nobody ended. */
+    /** When the hold expired, where its expiry released it. */
     dueAt: Schema.optionalKey(Timestamp),
-    /** Lots among these that had been used up, as they were granted: they live again. */
+    /** Lots among these that had been used up, with the terms of their grants: they are there again. */
     revived: Schema.optionalKey(Schema.Array(Schema.Struct({ lotId: Schema.String, grantedAt: Timestamp, ...LotTerms.fields })))
   },
 
@@ -97,11 +97,11 @@ export const AccountEvent = Schema.TaggedUnion({
     paymentRef: Schema.NullOr(Schema.String),
     amount: Credits,
     fromAvailable: Credits,
-    /** Held at the time: taken if it is released, debt if it is captured. */
+    /** Held at the time: taken if the hold is released, debt if it is captured. */
     fromHeld: Credits,
     debt: Credits
   },
-  /** `lotId` paid. */
+  /** `lotId` is the paid lot that repaid. */
   DebtRepaid: { lotId: Schema.String, amount: Credits },
   ClawbackReversed: {
     lotId: Schema.String,

@@ -17,7 +17,7 @@ const { reservationId: _, _tag: __, ...call } = AccountEvent.cases.CreditReserve
 
 /**
  * A paid lot, of which an account may have thousands: the payment, the amount, and when it was granted. The other fields say how it
- * differs from a top-up that never expires, was not clawed back, and is named after its payment: about 55 characters where it does not.
+ * differs from a top-up that never expires, was not clawed back, and is named after its payment: about 68 characters where it does not.
  */
 const SavedPaidLot = Schema.Struct({
   p: Schema.NullOr(Schema.String),

@@ -44,10 +44,10 @@ export class Ledger extends Context.Service<
     /** An account as it is now, by whomever it was written. */
     readonly read: (accountId: string) => Effect.Effect<Aggregate.Current<Account>, Aggregate.Failure>
     /**
-     * How many successes under idempotency keys the account has recorded, as far as this host remembers: 0 where the account is not in
-     * memory. Take it before you look into the reply store, and reserve with it: see `Memory.ts`.
+     * How many successes under idempotency keys the account has recorded, as far as this host knows: take it before you look into the reply
+     * store, and reserve with it (see `Memory.ts`). Asks the store only where the account is not in memory; 0 when the store does not answer.
      */
-    readonly recorded: (accountId: string) => number
+    readonly recorded: (accountId: string) => Effect.Effect<number>
     /** What an account has now, or had at an earlier instant, milliseconds since 1970. */
     readonly balance: (accountId: string, at?: Timestamp) => Effect.Effect<Balance, Decisions.AccountNotFound | Aggregate.Failure>
     /** Refunds what a settled call was charged, or some of it. The charge is read from its own events. */
@@ -137,7 +137,13 @@ const make = Effect.fnUntraced(function* ({ adjustmentLifetime: lifetime = Decis
   return Ledger.of({
     execute,
     read,
-    recorded: (accountId) => known(accountId)?.memory.recorded ?? 0,
+    recorded: (accountId) =>
+      Effect.suspend(() => {
+        const account = known(accountId)
+        if (account !== undefined) return Effect.succeed(account.memory.recorded)
+        // A lower number is safe: the lookup is stale more often
+        return Effect.match(read(accountId), { onSuccess: ({ state }) => state.memory.recorded, onFailure: () => 0 })
+      }),
     balance: balanceAt(store, read),
     refund: Effect.fn("Ledger.refund")(function* (accountId, reservationId, { reason, amount }, metadata) {
       const charge = yield* chargeOf(store, accountId, reservationId)

@@ -1,15 +1,15 @@
-/** Lots: where credits come from, in which order they are used, and what is left, held and claimed of each. */
+/** Lots: credits granted together. Where they come from, in which order they are used, and what is left, held and claimed of each. */
 import { Schema } from "effect"
 import * as Credits from "../Credits.ts"
 import { Timestamp } from "../Timestamp.ts"
 
-/** Why credits were granted. Those that somebody paid for repay debt, and leave breakage rather than unused promotion. */
+/** Why credits were granted. Paid lots repay debt; when they expire, the rest is breakage. */
 export const LotSource = Schema.Literals(["signup", "topup", "subscription", "promotion", "adjustment"])
 export type LotSource = typeof LotSource.Type
 
 export const isPaid = (source: LotSource): boolean => source === "topup" || source === "subscription"
 
-/** Among lots that expire at the same time, the lower goes first: what was given before what was paid. */
+/** Among lots that expire at the same time, the lower priority is used first: given credits before paid ones. */
 export const DEFAULT_PRIORITY: Readonly<Record<LotSource, number>> = {
   promotion: 10,
   adjustment: 10,
@@ -18,7 +18,7 @@ export const DEFAULT_PRIORITY: Readonly<Record<LotSource, number>> = {
   topup: 40
 }
 
-/** What is fixed when a lot is granted. `expiresAt` null: never. */
+/** What is fixed when a lot is granted. `expiresAt` is null for a lot that never expires. */
 export const LotTerms = Schema.Struct({
   source: LotSource,
   priority: Schema.Int,
@@ -37,15 +37,15 @@ export interface Lot extends LotTerms {
   readonly grantedAt: Timestamp
   /** Free to be held. */
   readonly left: Credits.Credits
-  /** Taken by open holds; it may come back. */
+  /** Taken by open holds. */
   readonly held: Credits.Credits
-  /** Of what is held, the part that a clawback takes as soon as it is released. */
+  /** The part of `held` that a clawback takes as soon as it is released. */
   readonly claimed: Credits.Credits
 }
 
 export const isExpired = (lot: Pick<Lot, "expiresAt">, now: Timestamp): boolean => lot.expiresAt !== null && lot.expiresAt <= now
 
-/** What expires first goes first, then by priority, then the oldest; the order of granting decides the rest, for sorting is stable. */
+/** By expiry, then priority, then age. Sorting is stable, so lots that are equal in all three stay in the order of their grants. */
 const usedBefore = (a: Lot, b: Lot): number => {
   const expiry = (a.expiresAt ?? Number.POSITIVE_INFINITY) - (b.expiresAt ?? Number.POSITIVE_INFINITY)
   return (Number.isNaN(expiry) ? 0 : expiry) || a.priority - b.priority || a.grantedAt - b.grantedAt
@@ -62,19 +62,19 @@ export const find = (lots: ReadonlyArray<Lot>, lotId: string): Lot | undefined =
   return undefined
 }
 
-/** Free credits at an instant. */
+/** Free credits at an instant, without expired ones. */
 export const available = (lots: ReadonlyArray<Lot>, now: Timestamp): Credits.Credits => {
   let total = 0
   for (const lot of lots) if (!isExpired(lot, now)) total += lot.left
   return Credits.of(total)
 }
 
-/** Free credits as events have left them, expired ones not yet written off included. */
+/** Free credits, including expired ones that are not written off yet. */
 export const left = (lots: ReadonlyArray<Lot>): Credits.Credits => Credits.sum(lots.map((lot) => lot.left))
 
 export const held = (lots: ReadonlyArray<Lot>): Credits.Credits => Credits.sum(lots.map((lot) => lot.held))
 
-/** What to take for `amount`, lot by lot in the order of use; undefined when there is not that much. */
+/** Takes `amount` from lots in the order of use; undefined when they do not have that much. */
 export const allocate = (lots: ReadonlyArray<Lot>, amount: Credits.Credits, now: Timestamp): LotParts | undefined => {
   const parts: Array<LotPart> = []
   let missing: number = amount
@@ -88,7 +88,7 @@ export const allocate = (lots: ReadonlyArray<Lot>, amount: Credits.Credits, now:
   return missing === 0 ? parts : undefined
 }
 
-/** `amount` as the first of `parts`, and the rest of them. */
+/** Splits parts, in their order, into the first `amount` and the rest. */
 export const split = (parts: LotParts, amount: Credits.Credits): readonly [first: LotParts, rest: LotParts] => {
   const first: Array<LotPart> = []
   const rest: Array<LotPart> = []
@@ -109,13 +109,13 @@ export const amountOf = (parts: LotParts, lotId: string): Credits.Credits => {
   return Credits.zero
 }
 
-/** `a` without `b`, lot by lot. `b` never holds more of a lot than `a`. */
+/** Subtracts `b` from `a`, lot by lot. `b` has no more of any lot than `a`. */
 export const without = (a: LotParts, b: LotParts): LotParts =>
   b.length === 0
     ? a
     : a.map(({ lotId, amount }) => ({ lotId, amount: Credits.of(amount - amountOf(b, lotId)) })).filter((part) => part.amount > 0)
 
-/** Adds to what is left, held and claimed of one lot; it leaves when nothing of it remains. */
+/** Adds to what is left, held and claimed of one lot. A lot with nothing left or held is dropped. */
 export const adjust = (
   lots: ReadonlyArray<Lot>,
   lotId: string,

@@ -7,7 +7,8 @@
  * 1. A caller takes `recorded`, the number of successes that the account has recorded, from any state of the account that it knows.
  * 2. Then it looks into the reply store. Every success up to that number has a reply there, so the caller finds it.
  * 3. Then it reserves, with that number as `since`. The account knows every success after that number, unless it has forgotten one of
- *    them (`forgotten > since`). Then the lookup is stale, and the caller starts again.
+ *    them (`forgotten > since`). Then the lookup is stale, and the caller starts again; likewise where it knows a success of this key after
+ *    that number.
  *
  * So the account may forget at any time, by count and by age, and no key runs twice: it only answers more often that a lookup is stale.
  */
@@ -88,15 +89,16 @@ export type Attempt =
   | { readonly _tag: "stale" }
 
 /**
- * Earlier attempts under a key. A success that the caller's lookup must have shown frees the key when its reply is gone, for replies are
- * kept for a day; but not in its first ten minutes, in case that the reply store lost it.
+ * Earlier attempts under a key. In its first ten minutes a success is told as it is, also where the reply store lost its reply. After that
+ * only the reply store tells, which keeps replies for a day: a caller whose lookup came before the success has to look again, and a lookup
+ * that came after it and showed no reply means that the key is free.
  */
 export const attempt = (memory: Memory, { hash, since }: Omit<Key, "fingerprint">, now: Timestamp): Attempt | undefined => {
   const running = get(memory.openKeys, hash)
   if (running !== undefined) return { _tag: "running", reservationId: running }
   const success = Generations.get(memory.successes, hash)
-  if (success !== undefined && (success.number > since || now - success.at < KEY_MEMORY)) return { _tag: "succeeded", ...success }
-  return memory.forgotten > since ? { _tag: "stale" } : undefined
+  if (success !== undefined && now - success.at < KEY_MEMORY) return { _tag: "succeeded", ...success }
+  return memory.forgotten > since || (success !== undefined && success.number > since) ? { _tag: "stale" } : undefined
 }
 
 // evolve

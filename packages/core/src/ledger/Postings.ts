@@ -1,6 +1,6 @@
 /**
- * Double entry: each event as postings that sum to zero. Debits are positive, credits negative, in thousandths of a credit.
- * `available` and `reserved` of an account equal the fold after every event.
+ * Double entry: turns each event into postings that sum to zero. Debits are positive, credits negative, in thousandths of a credit. After
+ * every event `available` and `reserved` of an account equal its purse.
  */
 import * as Credits from "../Credits.ts"
 import { type Account, hold as openHold } from "./Account.ts"
@@ -23,7 +23,7 @@ export const available = (accountId: string): string => `liabilities:credits:${a
 export const reserved = (accountId: string): string => `liabilities:credits:${accountId}:reserved`
 export const operationIncome = (operation: string): string => `income:operations:${operation}`
 
-/** The names of what is an account's own. */
+/** The names of the ledger accounts that belong to one credit account. */
 export interface OwnAccounts {
   readonly available: string
   readonly reserved: string
@@ -37,8 +37,8 @@ export const ownAccounts = (accountId: string): OwnAccounts => ({
 })
 
 /**
- * The postings of `event`, which happened to the account as it was `before`. Empty for events that move no money.
- * Who asks about event after event of an account gives its names, made once.
+ * The postings of an event, given the account before it. Empty for events that move no money. `of` is the account's id; or its names, made
+ * once, where many events are posted.
  */
 export const postings = (of: string | OwnAccounts, before: Account, event: AccountEvent): ReadonlyArray<Posting> => {
   const own = typeof of === "string" ? ownAccounts(of) : of

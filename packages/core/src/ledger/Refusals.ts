@@ -1,11 +1,11 @@
-/** Why a command on an account is refused: nothing was written. One class for each thing that a caller can act on. */
+/** Why a command on an account is refused. A refused command writes nothing. There is one class for each thing that a caller can act on. */
 import { Schema } from "effect"
 import * as Credits from "../Credits.ts"
 
 export class AccountNotFound extends Schema.TaggedError<AccountNotFound>()("AccountNotFound", {}) {}
 export class AccountSuspended extends Schema.TaggedError<AccountSuspended>()("AccountSuspended", {}) {}
 export class AccountClosed extends Schema.TaggedError<AccountClosed>()("AccountClosed", {}) {}
-/** Paid lots were clawed back after they had been spent: nothing priced runs until `debt` is repaid. */
+/** Paid lots were clawed back after they had been spent. No priced call runs until `debt` is repaid. */
 export class AccountInDebt extends Schema.TaggedError<AccountInDebt>()("AccountInDebt", { debt: Credits.Credits }) {}
 
 /** `affordableUnits`: the largest quantity of this operation that could be held. */
@@ -19,18 +19,18 @@ export class InsufficientCredits extends Schema.TaggedError<InsufficientCredits>
 export class ReservationNotFound extends Schema.TaggedError<ReservationNotFound>()("ReservationNotFound", {
   reservationId: Schema.String
 }) {}
-/** It was refunded when it should be settled, or the other way round; nothing was written. */
+/** The reservation ended the other way: it was refunded and cannot be settled, or the reverse. */
 export class AlreadyEnded extends Schema.TaggedError<AlreadyEnded>()("AlreadyEnded", {
   reservationId: Schema.String,
   outcome: Schema.Literals(["succeeded", "refunded"])
 }) {}
-/** More was done than was held for, or a quantity that is none. */
+/** More units were done than held, or the quantity is no number of units. */
 export class ChargeExceedsHold extends Schema.TaggedError<ChargeExceedsHold>()("ChargeExceedsHold", {
   reservationId: Schema.String,
   held: Schema.Int,
   done: Schema.Number
 }) {}
-/** The hold was due before the settle came: it is refunded, and never ends twice. */
+/** The hold expired before the settle came, and was released. */
 export class HoldExpired extends Schema.TaggedError<HoldExpired>()("HoldExpired", { reservationId: Schema.String }) {}
 export class RefundExceedsCharge extends Schema.TaggedError<RefundExceedsCharge>()("RefundExceedsCharge", {
   reservationId: Schema.String,
@@ -46,11 +46,11 @@ export class AlreadySucceeded extends Schema.TaggedError<AlreadySucceeded>()("Al
 /** Since the caller looked into the reply store, the account has forgotten a success: look again, then reserve again. */
 export class LookupStale extends Schema.TaggedError<LookupStale>()("LookupStale", {}) {}
 
-/** With these credits the account would have more than an amount can be. */
+/** With these credits the account would have more than `limit`. */
 export class BalanceTooLarge extends Schema.TaggedError<BalanceTooLarge>()("BalanceTooLarge", { limit: Credits.Credits }) {}
 
 export class LotNotFound extends Schema.TaggedError<LotNotFound>()("LotNotFound", { lotId: Schema.String }) {}
-/** Nobody paid for this lot, so there is no payment to take back. */
+/** The lot was not paid for, so there is no payment to take back. */
 export class LotNotPaid extends Schema.TaggedError<LotNotPaid>()("LotNotPaid", { lotId: Schema.String }) {}
 
 export class TrialUsedUp extends Schema.TaggedError<TrialUsedUp>()("TrialUsedUp", { slots: Schema.Int }) {}

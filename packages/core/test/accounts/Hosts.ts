@@ -4,6 +4,7 @@ import { Effect, Layer, type Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { test } from "vitest"
 import { KeyRing } from "../../src/accounts/KeyRing.ts"
+import { Payments } from "../../src/accounts/Payments.ts"
 import { type Options, Registration } from "../../src/accounts/Registration.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { MasterKey } from "../../src/vault/MasterKey.ts"
@@ -25,12 +26,12 @@ export const host = ({ events, states }: Stores, options: Options = {}) =>
       Layer.succeed(StateStore.StateStore, states),
       MasterKey.layer(MASTER)
     )
-    const layer = Layer.mergeAll(Registration.layer(options), KeyRing.layer).pipe(
+    const layer = Layer.mergeAll(Registration.layer(options), KeyRing.layer, Payments.layer).pipe(
       Layer.provideMerge(Layer.mergeAll(Ledger.layer(), Vault.layer)),
       Layer.provide(base)
     )
     const context = yield* Layer.build(Layer.fresh(layer))
-    const services = Effect.all({ registration: Registration, keys: KeyRing, ledger: Ledger, vault: Vault })
+    const services = Effect.all({ registration: Registration, keys: KeyRing, payments: Payments, ledger: Ledger, vault: Vault })
     return yield* Effect.provideContext(services, context)
   })
 

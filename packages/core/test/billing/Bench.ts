@@ -383,14 +383,16 @@ export const count = (items: ReadonlyArray<string>): Readonly<Record<string, num
 
 export const START = Date.UTC(2026, 0, 1)
 
-/** A test that is one effect, under a clock that stands still. Afterwards every account's events keep the ledger's invariants. */
-export const testing = (name: string, body: Effect.Effect<unknown, unknown, Scope.Scope | Watched>): void =>
-  test(name, () =>
-    Effect.runPromise(
-      Effect.gen(function* () {
-        yield* TestClock.setTime(START)
-        yield* Effect.scoped(body)
-        for (const shared of yield* Watched) expect(invariants(yield* recordedOf(shared))).toEqual([])
-      }).pipe(Effect.provideService(Watched, []), Effect.provide(TestClock.layer()), Effect.provide(Logger.layer([])))
-    )
+/** Runs an effect under a clock that stands still. Afterwards every account's events keep the ledger's invariants. */
+export const underTestClock = (body: Effect.Effect<unknown, unknown, Scope.Scope | Watched>): Promise<void> =>
+  Effect.runPromise(
+    Effect.gen(function* () {
+      yield* TestClock.setTime(START)
+      yield* Effect.scoped(body)
+      for (const shared of yield* Watched) expect(invariants(yield* recordedOf(shared))).toEqual([])
+    }).pipe(Effect.provideService(Watched, []), Effect.provide(TestClock.layer()), Effect.provide(Logger.layer([])))
   )
+
+/** A test that is one effect: see {@link underTestClock}. */
+export const testing = (name: string, body: Effect.Effect<unknown, unknown, Scope.Scope | Watched>): void =>
+  test(name, () => underTestClock(body))

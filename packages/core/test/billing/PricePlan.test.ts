@@ -10,10 +10,13 @@ import {
   EffectiveTooEarly,
   firstPrices,
   inForce,
+  MAX_QUANTITY,
+  MAX_UNIT_PRICE,
   PriceBook,
   PricePlan,
   type PricePlanEvent,
   Prices,
+  PriceTooHigh,
   publish,
   publishFirst
 } from "../../src/billing/PricePlan.ts"
@@ -152,8 +155,29 @@ describe("publishing", () => {
       .then([published(3, 5_000, { a: of(12), b: of(20) })])
   })
 
+  test("is refused where a call of many units would cost more than an amount can be", () => {
+    const most = published(2, 2_000, { a: MAX_UNIT_PRICE, b: of(20) })
+    given(PricePlan, [first])
+      .when(publish({ a: MAX_UNIT_PRICE }), 2_000)
+      .then([most])
+    given(PricePlan, [first])
+      .when(publish({ b: of(30), a: of(MAX_UNIT_PRICE + 1) }), 2_000)
+      .thenRefused(new PriceTooHigh({ operation: "a", limit: MAX_UNIT_PRICE }))
+    expect(of(MAX_UNIT_PRICE * MAX_QUANTITY)).toBe(Credits.MAXIMUM)
+    expect(() => of((MAX_UNIT_PRICE + 1) * MAX_QUANTITY)).toThrow()
+    for (const price of Object.values(firstPrices())) expect(price).toBeLessThan(MAX_UNIT_PRICE)
+    // What an earlier release published stands
+    given(PricePlan, [published(1, 1_000, { a: of(MAX_UNIT_PRICE + 1) })])
+      .when(publish({ b: of(1) }), 2_000)
+      .then([published(2, 2_000, { a: of(MAX_UNIT_PRICE + 1), b: of(1) })])
+  })
+
   test("whatever is published when, versions go up by one, times never go back, and the newest that holds is in force", () => {
-    const step = fc.record({ wait: fc.nat(1_000), ahead: fc.option(fc.nat(3_000)), changes: arbitraryOf(Prices, { size: 3 }) })
+    const step = fc.record({
+      wait: fc.nat(1_000),
+      ahead: fc.option(fc.nat(3_000)),
+      changes: fc.oneof(arbitraryOf(Prices, { size: 3 }), fc.dictionary(fc.constantFrom("a", "b"), fc.nat(5).map(of)))
+    })
     check(
       fc.property(fc.array(step, { maxLength: 20 }), fc.nat(30_000), (steps, at) => {
         let plan = PricePlan.initial
@@ -162,6 +186,10 @@ describe("publishing", () => {
         for (const { wait, ahead, changes } of steps) {
           now += wait
           const decision = publish(changes, ahead === null ? undefined : now + ahead)(plan, now)
+          if (Object.values(changes).some((price) => price > MAX_UNIT_PRICE)) {
+            expect(Result.isFailure(decision)).toBe(true)
+            continue
+          }
           if (Result.isFailure(decision)) {
             expect(plan.at(-1)?.effectiveAt).toBeGreaterThan(now + (ahead ?? 0))
             continue

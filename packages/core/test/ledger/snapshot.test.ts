@@ -99,7 +99,7 @@ describe("an account in memory", () => {
 })
 
 describe("an account with 5,000 top-ups", () => {
-  test("has a snapshot, of about 60 bytes for each", () => {
+  test("has a snapshot, of about 68 bytes for each", () => {
     let account = Account.initial
     const fold = (event: AccountEvent, at: number) => {
       account = Account.Account.evolve(account, event, at)

@@ -118,10 +118,10 @@ const refusedKey = ({ endings, holds, successes: memory }: OracleAccount, key: N
   const successes = [...endings.values()].filter(({ how, key: used }) => how === "succeeded" && used !== undefined)
   const number = successes.findLastIndex(({ key: used }) => used?.hash === key.hash) + 1
   const success = successes[number - 1]
-  // The account knows what came after the count; what came before it was in the reply store
-  const counts = success !== undefined && number > memory.forgotten && (number > since || now - success.at < MEMORY)
-  if (counts) return [unlessReused(success.key?.fingerprint, "AlreadySucceeded")]
-  return memory.forgotten > since ? ["LookupStale"] : ACCEPTED
+  if (success !== undefined && number > memory.forgotten && now - success.at < MEMORY)
+    return [unlessReused(success.key?.fingerprint, "AlreadySucceeded")]
+  // What came after the count may be in the reply store by now
+  return Math.max(memory.forgotten, number) > since ? ["LookupStale"] : ACCEPTED
 }
 
 const refusedHold = (account: OracleAccount, call: Call, now: number): Prediction => {

@@ -54,7 +54,7 @@ const lookUpAgain = Effect.fnUntraced(function* <E extends OperationError, R>(
   call: Call<E, R>,
   lookups: number
 ): Effect.fn.Return<Held<E, R> | Replayed, E | ChargeError, R> {
-  const key = call.key && Replay.marked(services, call.accountId, call.key)
+  const key = call.key && (yield* Replay.marked(services, call.accountId, call.key))
   const reply = key && (yield* Replay.find(services, call, key))
   return reply ?? (yield* make(services, { ...call, key }, lookups + 1))
 })

@@ -35,7 +35,7 @@ export const keyOf = (
   needs: Pick<Needs, "ledger" | "vault">,
   { accountId }: Pick<Caller, "accountId">,
   { key, request }: NonNullable<Caller["idempotency"]>
-): Key =>
+): Effect.Effect<Key, Aggregate.Failure> =>
   marked(needs, accountId, {
     hash: needs.vault.hmac("idempotency-key", `${accountId}\n${key}`),
     fingerprint: needs.vault.hmac("request-fingerprint", request)
@@ -45,11 +45,11 @@ export const keyOf = (
  * The key, to be looked up anew. What the account has recorded is taken before the lookup, so that the hold can tell whether the account
  * knows all that came after it: see `Memory.ts`.
  */
-export const marked = ({ ledger }: Pick<Needs, "ledger">, accountId: string, { fingerprint, hash }: Omit<Key, "since">): Key => ({
-  hash,
-  fingerprint,
-  since: ledger.recorded(accountId)
-})
+export const marked = (
+  { ledger }: Pick<Needs, "ledger">,
+  accountId: string,
+  { fingerprint, hash }: Omit<Key, "since">
+): Effect.Effect<Key, Aggregate.Failure> => Effect.map(ledger.recorded(accountId), (since) => ({ hash, fingerprint, since }))
 
 // finding
 

@@ -89,7 +89,7 @@ const readEnd = Effect.fnUntraced(function* ({ ledger }: Needs, { call, hold }: 
 const chargeLate = Effect.fnUntraced(
   function* (needs: Needs, { call: before, hold }: Held, done: Delivered) {
     const { accountId, requestId } = before
-    const key = before.key && Replay.marked(needs, accountId, before.key)
+    const key = before.key && (yield* Replay.marked(needs, accountId, before.key))
     if (key !== undefined && (yield* Replay.isKept(needs, accountId, key))) return yield* new ResultWithheld()
     const call: Call = { ...before, key, reservationId: yield* newReservationId }
     const held: Held = { _tag: "Held", call, hold }
