@@ -28,6 +28,9 @@ export const MAX_REPLY = 1024 * 1024
 const SPACE = "replies"
 const PURPOSE = "reply"
 
+/** Conflicts with other attempts under the same key after which keeping a reply fails. The caller is uninterruptible meanwhile. */
+const RETRIES = 20
+
 export class Replies extends Context.Service<
   Replies,
   {
@@ -83,9 +86,13 @@ export class Replies extends Context.Service<
         find: (accountId, keyHash) => Effect.map(entryOf(accountId, keyHash), (entry) => entry?.reply),
         keep: (accountId, keyHash, reply, isOver = ({ revision }) => Effect.succeed(revision <= reply.revision)) =>
           // Another attempt was first: it may be the later one
-          Effect.retry(keep(accountId, keyHash, reply, isOver), {
-            while: (error): error is StateStore.StateConflict => error instanceof StateStore.StateConflict
-          })
+          keep(accountId, keyHash, reply, isOver).pipe(
+            Effect.retry({ while: (error) => error instanceof StateStore.StateConflict, times: RETRIES }),
+            Effect.catchIf(
+              (error) => error instanceof StateStore.StateConflict,
+              () => Effect.fail(new StateStore.StateUnavailable({ reason: "a reply met other attempts at each of its writes" }))
+            )
+          )
       })
     })
   )
