@@ -37,9 +37,9 @@ export interface Status {
   /** Events that were done here since the start. */
   readonly done: number
   /** The last event that failed here, until one is done. */
-  readonly failing: (Following.Trouble & { readonly stream: string; readonly revision: number; readonly type: string }) | undefined
+  readonly failing: (Following.Retrying & { readonly stream: string; readonly revision: number; readonly type: string }) | undefined
   /** What keeps this host from competing, and how often it was tried. */
-  readonly trouble: Following.Trouble | undefined
+  readonly trouble: Following.Retrying | undefined
 }
 
 export interface CompetingReaction {
@@ -73,7 +73,7 @@ export const make = <E, R>(
     let attempts = 0
     let done = 0
     let failing: Status["failing"]
-    let trouble: Following.Trouble | undefined
+    let trouble: Following.Retrying | undefined
 
     const created = Effect.suspend(() => {
       const from = start === "beginning" ? "start" : start === "now" ? "end" : (placeOf(start) ?? "start")

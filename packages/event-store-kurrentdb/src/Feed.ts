@@ -20,7 +20,7 @@ export interface Status {
   /** Since when, in milliseconds since 1970, the log may have gone on without the subscription. */
   readonly behindSince: number | undefined
   /** What went wrong, and how often since it last went well. */
-  readonly trouble: Following.Trouble | undefined
+  readonly trouble: Following.Retrying | undefined
 }
 
 export interface Feed {
@@ -51,7 +51,7 @@ export const make = (clients: Clients, log: KurrentLog, filter: Filter, look: nu
     let connected = false
     let behind = 0
     let behindSince: number | undefined
-    let trouble: Following.Trouble | undefined
+    let trouble: Following.Retrying | undefined
 
     const caughtSight = (event: Recorded) => {
       if (event.position === undefined) return

@@ -29,7 +29,7 @@ export interface RunnerStatus {
   /** Jobs that it works at. */
   readonly running: ReadonlyArray<string>
   /** Why it takes no jobs at the moment. */
-  readonly trouble: Following.Trouble | undefined
+  readonly trouble: Following.Retrying | undefined
 }
 
 export class JobRunner extends Context.Service<JobRunner, { readonly status: Effect.Effect<RunnerStatus> }>()(
@@ -75,7 +75,7 @@ const make = <Op extends Operation.Any>(
     const fork = yield* FiberSet.makeRuntime<never>()
     let busy = 0
     let spread = 1
-    let trouble: Following.Trouble | undefined
+    let trouble: Following.Retrying | undefined
     let idle = Deferred.makeUnsafe<void>()
     let woken = Deferred.makeUnsafe<void>()
     const wake = () => Deferred.doneUnsafe(woken, Effect.void)
@@ -160,10 +160,10 @@ const make = <Op extends Operation.Any>(
         yield* Number.isFinite(wait) ? Effect.raceFirst(events, Effect.sleep(Math.max(1, Math.ceil(wait)))) : events
       }
     })
-    const told = (now: Following.Trouble | undefined) => {
+    const told = (now: Following.Retrying | undefined) => {
       trouble = now
     }
-    yield* Effect.forkScoped(Following.insist(rounds, told))
+    yield* Effect.forkScoped(Following.retryForever(rounds, told))
 
     return JobRunner.of({ status: Effect.sync(() => ({ id: runner, running: [...running].map(([jobId]) => jobId), trouble })) })
   })

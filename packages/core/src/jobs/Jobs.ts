@@ -191,7 +191,7 @@ const make = Effect.fnUntraced(function* ({ board: boardOptions, queueLimit = QU
       yield* board.past(position)
     }
   })
-  yield* Effect.forkScoped(Following.insist(tell, () => {}))
+  yield* Effect.forkScoped(Following.retryForever(tell, () => {}))
 
   const wait: Jobs["Service"]["wait"] = (jobId, within) => {
     const ended = Effect.acquireUseRelease(
