@@ -14,6 +14,8 @@ import * as ServerTime from "./ServerTime.ts"
 import * as Snapshots from "./Snapshots.ts"
 import * as Turns from "./Turns.ts"
 
+export { parsePosition } from "./Position.ts"
+
 type Service = EventStore.EventStore["Service"]
 
 /** How often a call goes to the node that is said to lead, before it is given up for now, and the milliseconds in between. */

@@ -16,6 +16,10 @@ const DIGITS = 20
  */
 export const textOf = ({ commit }: LogPosition): EventStore.Position => EventStore.position(commit.toString().padStart(DIGITS, "0"))
 
+/** A position as a user types it: leading zeros may be left out. Undefined for any other text. */
+export const parsePosition = (text: string): EventStore.Position | undefined =>
+  /^\d+$/u.test(text) && text.length <= DIGITS ? EventStore.position(text.padStart(DIGITS, "0")) : undefined
+
 /** The place that a position names, undefined at the start; a defect for one that this store did not give out. */
 export const placeOf = (position: EventStore.Position): LogPosition | undefined => {
   if (position === EventStore.start) return undefined

@@ -12,6 +12,8 @@ import { Recent } from "./Recent.ts"
 import * as Server from "./Server.ts"
 import * as Wake from "./Wake.ts"
 
+export { parsePosition } from "./PostgresLog.ts"
+
 export interface PostgresEventStoreOptions extends Connections.ConnectionsOptions {
   /** The schema of the tables, beside the host's own: `millrace` by default. */
   readonly schema?: string

@@ -8,9 +8,16 @@ import { Fault } from "./Fault.ts"
 /** Place of an event in the log, from 1, without gaps. */
 export type Place = number
 
-/** Sixteen digits, so that positions sort as text; none before the first event. */
+/** Digits of a position, so that positions sort as text. */
+const DIGITS = 16
+
+/** The position of an event; the start for place 0. */
 export const positionOf = (place: Place): EventStore.Position =>
-  place === 0 ? EventStore.start : EventStore.position(place.toString().padStart(16, "0"))
+  place === 0 ? EventStore.start : EventStore.position(place.toString().padStart(DIGITS, "0"))
+
+/** A position as a user types it: leading zeros may be left out. Undefined for any other text. */
+export const parsePosition = (text: string): EventStore.Position | undefined =>
+  /^\d+$/u.test(text) && text.length <= DIGITS ? EventStore.position(text.padStart(DIGITS, "0")) : undefined
 
 /** The place a position names; a defect for one that this store did not give out. */
 export const placeOf = (position: EventStore.Position): Place => {

@@ -7,6 +7,8 @@ import * as GroupCommit from "./GroupCommit.ts"
 import { open, patiently } from "./Patience.ts"
 import { PAGE, placeOf, positionOf, SqliteLog } from "./SqliteLog.ts"
 
+export { parsePosition } from "./SqliteLog.ts"
+
 export type SqliteEventStoreOptions = ConnectionOptions
 
 /** How soon a subscription sees what another process wrote, at most, in milliseconds; each look costs microseconds. */

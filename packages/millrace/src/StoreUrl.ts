@@ -119,8 +119,8 @@ export const logLayer = (url: string) =>
 
 /** A position as events of a store show it; its leading zeros may be left out. Undefined for what is none. */
 export const positionOf = (text: string, url: string = DEFAULT): EventStore.Position | undefined => {
-  const digits = isKurrentDb(url) ? 20 : 16
-  return /^\d+$/u.test(text) && text.length <= digits ? EventStore.position(text.padStart(digits, "0")) : undefined
+  if (isPostgres(url)) return PostgresEventStore.parsePosition(text)
+  return isKurrentDb(url) ? KurrentDbEventStore.parsePosition(text) : SqliteEventStore.parsePosition(text)
 }
 
 /** A store's files, by their absolute paths; the blobs are a folder. */
