@@ -1,7 +1,6 @@
 /**
- * Deadlines: what falls due at a time unless the log says otherwise before, such as a hold that expires. A projection keeps the
- * open ones; at one host at a time a sweep acts on those that are due. Only an event closes a deadline, so nothing is lost in a
- * crash: it is acted on again.
+ * Deadlines: what falls due at a time unless an event clears it first, such as the expiry of a hold. A projection keeps the open deadlines;
+ * a sweep at one host at a time acts on those that are due. Only an event clears a deadline, so after a crash it is acted on again.
  */
 import { Clock, Duration, Effect, Exit, FiberSet, type Scope, Semaphore } from "effect"
 import type { Decider } from "./Decider.ts"
@@ -23,13 +22,13 @@ export type Change =
 export interface Definition<E = never, R = never> extends Following.Selection {
   /** Names the projection and the lease. Never changes. */
   readonly name: string
-  /** Counts up whenever `schedule` or the selection change. */
+  /** Raised whenever `schedule` or the selection changes. */
   readonly version: number
   /** The deadlines that an event sets and clears, in order. Must not throw. */
   readonly schedule: (event: RecordedEvent) => ReadonlyArray<Change>
   /**
-   * Acts on what is due, usually by a command whose event clears it. Never called before its time; called again, sweep after sweep,
-   * until it is cleared, and after a crash or a change of hosts maybe twice at once: so it must be idempotent.
+   * Acts on a due deadline, usually by a command whose event clears it. It is called again at each sweep until the deadline is cleared. After
+   * a crash or a change of hosts it may run twice at once, so it must be idempotent.
    */
   readonly onDue: (deadline: Deadline) => Effect.Effect<void, E, R>
 }
@@ -54,26 +53,26 @@ export const all = (...schedules: ReadonlyArray<Schedule>): Schedule => ({
 })
 
 export interface Options extends Projection.Options, Lease.Options {
-  /** The longest time between two sweeps while anything is open: 30 seconds by default. What falls due in between is not kept waiting. */
+  /** The longest time between two sweeps while a deadline is open: 30 seconds by default. A deadline that falls due in between does not wait. */
   readonly sweepEvery?: Duration.Input
-  /** How many are acted on at once: 16 by default. */
+  /** Deadlines acted on at once: 16 by default. */
   readonly concurrency?: number
-  /** What takes longer counts as failed: one minute by default. */
+  /** After this time an action is interrupted and counts as failed: one minute by default. */
   readonly timeout?: Duration.Input
 }
 
 export interface Failing extends Following.Retrying {
   readonly deadline: Deadline
-  /** Milliseconds since 1970; infinity while it is being tried. */
+  /** Milliseconds since 1970; infinity while it is being acted on. */
   readonly retryAt: number
 }
 
 export interface Status {
   /** Whether this process is the one that sweeps. */
   readonly leader: boolean
-  /** Those that failed, at this process; the first hundred. */
+  /** The deadlines whose last action failed at this process; the first hundred. */
   readonly failing: ReadonlyArray<Failing>
-  /** The sweep does not get through to its stores. It is tried again. */
+  /** A store does not serve the sweep. It is retried. */
   readonly trouble: Following.Retrying | undefined
   readonly projection: Projection.Status
 }
@@ -81,11 +80,11 @@ export interface Status {
 type ReadError = Projection.ProjectionBehind | Projection.ProjectionStopped
 
 export interface Deadlines {
-  /** The open ones that are due at `now` (milliseconds since 1970), the oldest first. */
+  /** The deadlines that are due at `now` (milliseconds since 1970), the oldest first. */
   readonly overdue: (now: number, options?: Projection.ReadOptions) => Effect.Effect<ReadonlyArray<Deadline>, ReadError>
-  /** The open ones, the next first. */
+  /** The open deadlines, the earliest first. */
   readonly list: (options?: Projection.ReadOptions & { readonly limit?: number }) => Effect.Effect<ReadonlyArray<Deadline>, ReadError>
-  /** When the next one is or was due, in milliseconds since 1970; nothing while none is open. */
+  /** The earliest open deadline, in milliseconds since 1970; undefined while none is open. */
   readonly nextDueAt: (options?: Projection.ReadOptions) => Effect.Effect<number | undefined, ReadError>
   readonly rebuild: Projection.Projection<OpenDeadlines>["rebuild"]
   readonly status: Effect.Effect<Status>
@@ -93,7 +92,7 @@ export interface Deadlines {
 
 // the sweep
 
-/** The longest pause after failures, in milliseconds, unless sweeps are rarer still. */
+/** The longest pause after failures, in milliseconds; `sweepEvery` counts if it is longer. */
 const MAX_PAUSE = 10 * 60_000
 
 const FAILING_SHOWN = 100

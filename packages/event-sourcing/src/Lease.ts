@@ -1,11 +1,11 @@
 /**
- * A lease: leave to be the only one that works at something, among all processes on one state store. It is a row that its holder
- * renews; whoever saw it unrenewed for the lease's whole time takes it over. No two clocks are ever compared: each side measures
- * with its own, monotonic one. A host whose clock is wrong, and that therefore writes no events, leaves it to others.
+ * A lease: at most one process on a state store does a piece of work. It is a row that the holder renews. A waiting process takes it over
+ * after it saw the row unchanged for the whole time of the lease. Each process measures with its own monotonic clock; no two clocks are
+ * compared. A host whose clock is wrong writes no events, so it leaves the lease to others.
  *
- * A lease makes work rarely done twice, not never: a holder that was paused, or whose work cannot be interrupted, may still act
- * while the next one has begun. So work under a lease must be idempotent. What is written to the state store through
- * {@link Held.write} is safe regardless; other stores can be given {@link Held.token} and refuse an older one than they have seen.
+ * Two processes may still work at once for a short time, when a holder was paused or its work cannot be interrupted. So work under a lease
+ * must be idempotent. Writes to the state store through {@link Held.write} are always safe. Another store can be given
+ * {@link Held.token} and refuse a token lower than the highest it has seen.
  */
 import { type Array, Brand, Clock, Duration, Effect, Option, Random, Schema, Semaphore } from "effect"
 import { EventIds } from "./EventIds.ts"
@@ -20,29 +20,29 @@ const FencingToken = Brand.nominal<FencingToken>()
 /** The lease could not be renewed in time, or another holds it by now. */
 export class LeaseLost extends Schema.TaggedError<LeaseLost>()("LeaseLost", { lease: Schema.String }) {}
 
-/** What a holder has in hand while its work runs. */
+/** Given to the work of the holder. */
 export interface Held {
   readonly token: FencingToken
   /**
-   * Writes to the state store together with a renewal: all of it only if the lease is still ours at that very moment, nothing
-   * otherwise. Answers the version that every `put` now has.
+   * Writes to the state store and renews the lease in one write, which fails if the lease is no longer ours. Returns the version that
+   * every `put` now has.
    */
   readonly write: (changes: Array.NonEmptyReadonlyArray<Change>) => Effect.Effect<number, LeaseLost | StateConflict | StateUnavailable>
 }
 
 export interface Options {
   /**
-   * After how long without a renewal another may take over: 15 seconds by default. It is renewed each third of it, and given up by
-   * its holder at two thirds, so that a third is left to stop in.
+   * The time without a renewal after which another process may take over: 15 seconds by default. The holder renews after each third of it,
+   * and gives up after two thirds without success, so that a third is left to stop the work.
    */
   readonly ttl?: Duration.Input
-  /** How often those who wait look whether it was released: by default ten times in `ttl`. */
+  /** How often a waiting process looks at the row: by default ten times in `ttl`. */
   readonly poll?: Duration.Input
 }
 
 const SPACE = "leases"
 
-/** The row: a holder's id for one tenure, or nobody, and the time it claims, in milliseconds. */
+/** The row: the holder's id (null once released), and its `ttl` in milliseconds. */
 const Row = Schema.fromJsonString(Schema.Struct({ holder: Schema.NullOr(Schema.String), ttl: Schema.Finite }))
 const encodeRow = Schema.encodeSync(Row)
 const decodeRow = Schema.decodeUnknownOption(Row)

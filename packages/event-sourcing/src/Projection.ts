@@ -1,7 +1,7 @@
 /**
- * A projection: a fold over the whole log, for questions that no single stream answers. Its state is kept in memory and follows
- * the log; now and then it is stored with its position, so that a start does not read everything again. What is stored is derived:
- * it is thrown away whenever it does not fit.
+ * A projection: a fold over the whole log, for questions that no single stream answers. Its state is in memory and follows the log. From
+ * time to time the state is stored with its position, so that the next start does not read the whole log. A stored state of another
+ * version, or of another log, is ignored.
  */
 import { type Duration, Effect, Option, Schema, type Scope, Semaphore, Stream } from "effect"
 import type { Decider } from "./Decider.ts"
@@ -15,11 +15,11 @@ import { load, save } from "./StoredProjection.ts"
 export interface Definition<State> extends Selection {
   /** Names it in the state store. Never changes. */
   readonly name: string
-  /** Counts up whenever `evolve`, the selection or the schema change: what an older one stored is then folded anew. */
+  /** Raised whenever `evolve`, the selection or the schema changes. Then the log is folded anew. */
   readonly version: number
   /** How the state is stored, as JSON. */
   readonly state: Schema.Codec<State, unknown>
-  /** A state of its own for each fold, so `evolve` may change what it is given in place. */
+  /** Makes a new state for each fold, so `evolve` may mutate it. */
   readonly initial: () => State
   /** Must not throw: if it does, the projection stops at that event. */
   readonly evolve: (state: State, event: RecordedEvent) => State
@@ -38,13 +38,13 @@ export const of = <State, Event extends Tagged>(
 }
 
 export interface Options {
-  /** The state is stored after that many events, 10,000 by default, but while it catches up only by `storeWithin`. */
+  /** The state is stored after this many events: 10,000 by default. Not while catching up: then only `storeWithin` counts. */
   readonly storeEvery?: number
-  /** The state is stored when it has not been for so long and the log moved: one minute by default. */
+  /** The state is stored at the latest this long after it changed: one minute by default. */
   readonly storeWithin?: Duration.Input
 }
 
-/** A state that `evolve` changes in place is only lent: look at it before the next `yield*`, and do not keep it. */
+/** If `evolve` mutates the state, read what you need before the next `yield*`, and do not keep a reference. */
 export interface Folded<State> {
   readonly state: State
   readonly position: Position
@@ -57,7 +57,7 @@ export class ProjectionBehind extends Schema.TaggedError<ProjectionBehind>()("Pr
   asked: Schema.String
 }) {}
 
-/** The fold threw at this event. A release with a fold that can take it, and a new `version`, sets it right. */
+/** The fold threw at this event. It takes a release whose fold can handle the event, with a new `version`. */
 export class ProjectionStopped extends Schema.TaggedError<ProjectionStopped>()("ProjectionStopped", {
   projection: Schema.String,
   position: Schema.String,
@@ -68,18 +68,18 @@ export class ProjectionStopped extends Schema.TaggedError<ProjectionStopped>()("
 
 export interface Status {
   readonly position: Position
-  /** Whether everything was seen that was written up to a moment ago. */
+  /** Whether the state contains everything that was written up to a moment ago. */
   readonly caughtUp: boolean
   readonly rebuilding: boolean
-  /** The event store cannot be read, or the stored state cannot be loaded. It is tried again. */
+  /** The event store cannot be read, or the stored state cannot be loaded. It is retried. */
   readonly behind: Retrying | undefined
-  /** The state could not be stored: a start would take longer. It is tried again. */
+  /** The state could not be stored, so the next start would take longer. It is retried. */
   readonly unstored: Retrying | undefined
   readonly stopped: ProjectionStopped | undefined
 }
 
 export interface ReadOptions {
-  /** What the state must contain at the least, such as the position of one's own write. */
+  /** The position that the state must contain at least, such as that of the caller's own write. */
   readonly atLeast?: Position
   /** How long to wait for that: 5 seconds by default. */
   readonly within?: Duration.Input
@@ -88,15 +88,15 @@ export interface ReadOptions {
 export interface Projection<State> {
   /** The state as it is now, or as soon as it contains the position asked for. */
   readonly read: (options?: ReadOptions) => Effect.Effect<Folded<State>, ProjectionBehind | ProjectionStopped>
-  /** The state as soon as it contains all that was written before this was asked. */
+  /** The state as soon as it contains everything that was written before the call. */
   readonly caughtUp: (
     options?: Pick<ReadOptions, "within">
   ) => Effect.Effect<Folded<State>, ProjectionBehind | ProjectionStopped | StoreUnavailable>
-  /** Waits, however long, until something after `position` was folded. */
+  /** Waits, without a limit, until an event after `position` was folded. */
   readonly past: (position: Position) => Effect.Effect<void, ProjectionStopped>
   /**
-   * Folds the log anew beside the live state, which goes on answering, and swaps the two once they are at one position. It sets a
-   * stopped projection going again, too. When it fails, all is as before.
+   * Folds the log anew while the live state goes on answering, and replaces the live state once the new one has caught up. It also restarts a
+   * stopped projection. If it fails, nothing changes.
    */
   readonly rebuild: Effect.Effect<void, ProjectionStopped | StoreUnavailable>
   /** Stores the state now, unless a newer one is stored already. */

@@ -1,6 +1,6 @@
 /**
- * A reaction: does something about each event, such as carrying a job's end to the ledger. It reads the log in order from its
- * checkpoint, one event at a time, at one host at a time, and never steps over an event: what fails is tried until it is done.
+ * A reaction: an effect for each event, such as settling a job's hold when the job ends. It reads the log in order from its checkpoint, one
+ * event at a time, at one host at a time. It never skips an event: a failure is retried until it succeeds.
  */
 import { Effect, Exit, Schema, type Scope } from "effect"
 import type { Decider } from "./Decider.ts"
@@ -16,10 +16,10 @@ export interface Definition<E = never, R = never> extends Selection {
   readonly name: string
   /**
    * Must be idempotent: an event comes again after a crash, and may come to two hosts at once when a lease runs out.
-   * A failure or a defect is tried again, for ever, later and later, up to ten seconds apart.
+   * A failure or a defect is retried for ever, at growing intervals of up to ten seconds.
    */
   readonly react: (event: RecordedEvent) => Effect.Effect<void, E, R>
-  /** Where it begins when it has no checkpoint yet: with the first event, with the next one, or after a position. */
+  /** Where it begins without a checkpoint: with the first event, with the next one, or after a position. */
   readonly start: "beginning" | "now" | Position
 }
 
@@ -33,11 +33,11 @@ export const of = <Event extends Tagged, E = never, R = never>(
 }
 
 export interface Options extends Lease.Options {
-  /** The checkpoint is written after so many events were done, 1 by default: as many may come again after a crash. */
+  /** The checkpoint is written after this many events, 1 by default. As many may come again after a crash. */
   readonly checkpointEvery?: number
 }
 
-/** The event it cannot get past for now. */
+/** The event that is being retried. */
 export interface Failing extends Retrying {
   readonly position: Position
   readonly stream: string
@@ -46,12 +46,12 @@ export interface Failing extends Retrying {
 }
 
 export interface Status {
-  /** Up to where all is done, as far as this process knows; nothing while it never led. */
+  /** The position up to which all is done, as far as this process knows; undefined if it never led. */
   readonly position: Position | undefined
   /** Whether this process is the one that reacts. */
   readonly leader: boolean
   readonly failing: Failing | undefined
-  /** A store that cannot be reached. It is tried again. */
+  /** A store does not serve. It is retried. */
   readonly trouble: Retrying | undefined
 }
 
@@ -61,7 +61,7 @@ export interface Reaction {
 
 const SPACE = "reactions"
 
-/** The checkpoint is also written after this many events of no concern, so that they are not read again for ever. */
+/** The checkpoint is also written after this many events that were not selected, so that a restart does not read them all again. */
 const SKIPPED = 1_000
 
 const Checkpoint = Schema.fromJsonString(Schema.Struct({ position: Schema.String }))
@@ -130,7 +130,7 @@ class Reactor<E, R> {
             skipped = 0
           }
         })
-      // Also the very first: after a restart "now" would be a later one
+      // The first checkpoint is saved at once, because after a restart "now" would be a later position
       yield* this.#save(write)
       const saveOnLeaving = Effect.suspend(() => (done + skipped === 0 ? Effect.void : write)).pipe(
         Effect.timeoutOption("5 seconds"),
@@ -156,7 +156,7 @@ class Reactor<E, R> {
       const entry = yield* this.#states.get(SPACE, name)
       if (entry === undefined) return start === "beginning" ? beginning : start === "now" ? yield* this.#events.head : start
       const { position } = yield* decodeCheckpoint(Buffer.from(entry.value).toString())
-      // Past the end: the log was restored from a backup. What it holds now may not have been reacted to
+      // Past the end: the log was restored from a backup, and its new events may not have been reacted to
       return position <= (yield* this.#events.head) ? positionOf(position) : beginning
     })
   }
