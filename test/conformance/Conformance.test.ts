@@ -93,9 +93,9 @@ describe.each(served)("$method $path", (row) => {
             refusal: ""
           })
           const told = [answer.headers.get("x-credits-charged"), answer.headers.get("x-credits-balance")]
-          // A job is held for at first, and a file says nothing of credits
+          // A caller that saw the job end is told what it was charged; a file says nothing of credits
           const isTold = row.authentication === "bearer" && row.answer !== "bytes"
-          expect(told, name).toEqual(isTold ? [`${row.makesJob ? 0 : cost / 1000}`, `${balance / 1000}`] : [null, null])
+          expect(told, name).toEqual(isTold ? [`${cost / 1000}`, `${balance / 1000}`] : [null, null])
           if (row.answer === "envelope") expectEnvelope(row, answer, input)
         })
       )

@@ -1,8 +1,8 @@
 /**
- * Keeps a host whose clock is wrong from writing. What is decided is dated by the clock of the host that decides, and ends holds, lots
- * and keys; what was written stays so. A store that lives elsewhere can tell its own time: it is asked, the round trip is halved, and
- * while this host is apart from it by more than {@link BOUND}, every append is refused. In between, a clock that is set, or that slept,
- * shows by the monotonic one beside it, at the very next append. All comes back by itself once the clocks agree.
+ * Keeps a host with a wrong clock from writing. An event carries the time of the host that decided it, and that time ends holds, lots
+ * and keys for good. So the store is asked for its own time, which counts as that of the middle of the round trip. While the two clocks differ by more
+ * than {@link BOUND}, every append is refused. Between two questions, the monotonic clock shows at the next append that the clock was
+ * set or that the host slept. Appends are taken again as soon as the clocks agree.
  */
 import { Clock, Duration, Effect, Latch, type Scope, Semaphore } from "effect"
 import { type ClockStatus, type EventStore, StoreUnavailable } from "./EventStore.ts"
@@ -24,91 +24,127 @@ export interface Options<Answer, E> {
 /** The first append, or the opening of the store, waits for the first answer no longer than this. */
 const PATIENCE = "5 seconds"
 
+/** One answer of the store. In milliseconds. */
 interface Measured {
-  /** Milliseconds by which this host was ahead, and by how much less or more that may have been. */
+  /** By how much this host's clock was ahead. */
   readonly ahead: number
+  /** The error of that, in either direction: half of the round trip. */
   readonly doubt: number
-  /** Between this host's two clocks, then. */
+  /** The difference between this host's clock and its monotonic clock at that time. */
   readonly between: number
-  /** By the monotonic one. */
+  /** When, by the monotonic clock. */
   readonly at: number
 }
 
-/** The store, which refuses appends while this host's clock is wrong, and tells of it. */
+/** The store, but it refuses appends while this host's clock is wrong, and its `clock` says so. */
 export const make = <Answer, E>(
   store: EventStore["Service"],
-  { ask, timeOf, every: period, onlyForAppends = false }: Options<Answer, E>
+  options: Options<Answer, E>
 ): Effect.Effect<EventStore["Service"], never, Scope.Scope> =>
   Effect.gen(function* () {
-    const clock = yield* Clock.Clock
-    const every = Duration.toMillis(period)
-    const due = Latch.makeUnsafe(false)
-    let measured: Measured | undefined
-    let isWrong = false
-
-    const elapsed = () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
-    const between = () => clock.currentTimeMillisUnsafe() - elapsed()
-    const aheadNow = ({ ahead, between: before }: Measured) => ahead + between() - before
-
-    /** Says why nothing is appended. Beyond any doubt: a slow answer tells less. */
-    const trouble = (): string | undefined => {
-      if (measured === undefined) return undefined
-      const ahead = aheadNow(measured)
-      if (Math.abs(ahead) - measured.doubt <= BOUND) return undefined
-      const apart = `${(Math.abs(ahead) / 1_000).toFixed(1)} s ${ahead > 0 ? "ahead of" : "behind"}`
-      return `the clock of this host is ${apart} its store's: it writes nothing until they agree, set it by NTP`
+    const { onlyForAppends = false } = options
+    const every = Duration.toMillis(options.every)
+    const guard = new Guard(options, yield* Clock.Clock)
+    const asking = yield* Semaphore.make(1)
+    const first = asking.withPermit(Effect.suspend(() => (guard.isAsked ? Effect.void : guard.measure)))
+    if (!onlyForAppends) yield* first
+    yield* Effect.forkScoped(Effect.forever(guard.round(onlyForAppends)))
+    const checked: EventStore["Service"]["append"] = (stream, expected, events) =>
+      Effect.suspend(() => {
+        const reason = guard.check(every)
+        return reason === undefined ? store.append(stream, expected, events) : Effect.fail(new StoreUnavailable({ reason, why: "clock" }))
+      })
+    const append: EventStore["Service"]["append"] = (stream, expected, events) => {
+      const now = checked(stream, expected, events)
+      return onlyForAppends && !guard.isAsked ? Effect.andThen(first, now) : now
     }
+    return { ...store, append, clock: { status: Effect.sync(() => guard.status()) } }
+  })
 
-    const measure = Effect.gen(function* () {
-      const asked = elapsed()
-      const answer = yield* ask
-      const at = elapsed()
-      const now = clock.currentTimeMillisUnsafe()
+/** Compares this host's clock with the store's. */
+class Guard<Answer, E> {
+  /** Whether the store was asked for its time once. */
+  isAsked = false
+  readonly #options: Options<Answer, E>
+  readonly #clock: Clock.Clock
+  readonly #due = Latch.makeUnsafe(false)
+  #measured: Measured | undefined
+  #isWrong = false
+
+  constructor(options: Options<Answer, E>, clock: Clock.Clock) {
+    this.#options = options
+    this.#clock = clock
+  }
+
+  status(): ClockStatus {
+    return { ahead: this.#measured && this.#aheadNow(this.#measured), trouble: this.#trouble() }
+  }
+
+  /** Why an append must be refused now, if it must. Has the store asked again where the last answer is too old, or no longer true. */
+  check(every: number): string | undefined {
+    const reason = this.#trouble()
+    const isOld = this.#measured === undefined || this.#elapsed() - this.#measured.at > every
+    // A clock that jumped is compared at once: it may have been put right
+    if (isOld || (reason !== undefined && !this.#isWrong)) this.#due.openUnsafe()
+    return reason
+  }
+
+  /** Waits until the store is to be asked, and asks it. */
+  round(onlyForAppends: boolean): Effect.Effect<void> {
+    const every = Duration.toMillis(this.#options.every)
+    const next = Effect.suspend(() => {
+      if (this.#isWrong) return Effect.sleep(every / 10)
+      return onlyForAppends ? this.#due.await : Effect.raceFirst(Effect.sleep(every), this.#due.await)
+    })
+    return Effect.andThen(
+      Effect.andThen(
+        next,
+        Effect.sync(() => this.#due.closeUnsafe())
+      ),
+      this.measure
+    )
+  }
+
+  /** Asks the store for its time, and logs when the clock has become wrong or right. */
+  get measure(): Effect.Effect<void> {
+    return Effect.gen({ self: this }, function* () {
+      const asked = this.#elapsed()
+      const answer = yield* this.#options.ask
+      const at = this.#elapsed()
+      const now = this.#clock.currentTimeMillisUnsafe()
       const doubt = (at - asked) / 2
-      const time = yield* timeOf(answer)
-      measured = { ahead: now - doubt - time, doubt, between: now - at, at }
+      const time = yield* this.#options.timeOf(answer)
+      this.#measured = { ahead: now - doubt - time, doubt, between: now - at, at }
     }).pipe(
       Effect.timeout(PATIENCE),
       Effect.catchCause((cause) => Effect.logDebug("A store did not tell its time", cause)),
-      Effect.andThen(
-        Effect.suspend(() => {
-          const reason = trouble()
-          const wasWrong = isWrong
-          isWrong = reason !== undefined
-          if (isWrong === wasWrong) return Effect.void
-          return isWrong ? Effect.logError(`Nothing is written: ${reason}`) : Effect.logInfo("The clock of this host is right again")
-        })
-      )
+      Effect.andThen(Effect.suspend(() => this.#logChange()))
     )
-    const permit = yield* Semaphore.make(1)
-    let isAsked = false
-    const first = permit.withPermit(
-      Effect.suspend(() => (isAsked ? Effect.void : Effect.tap(measure, () => Effect.sync(() => (isAsked = true)))))
-    )
+  }
 
-    const next = Effect.suspend(() => {
-      if (isWrong) return Effect.sleep(every / 10)
-      return onlyForAppends ? due.await : Effect.raceFirst(Effect.sleep(every), due.await)
-    })
-    if (!onlyForAppends) yield* first
-    yield* next.pipe(Effect.andThen(Effect.sync(() => due.closeUnsafe())), Effect.andThen(measure), Effect.forever, Effect.forkScoped)
+  #logChange(): Effect.Effect<void> {
+    const reason = this.#trouble()
+    const wasWrong = this.#isWrong
+    this.isAsked = true
+    this.#isWrong = reason !== undefined
+    if (this.#isWrong === wasWrong) return Effect.void
+    return this.#isWrong ? Effect.logError(`Nothing is written: ${reason}`) : Effect.logInfo("The clock of this host is right again")
+  }
 
-    const refused = (reason: string) => Effect.fail(new StoreUnavailable({ reason, why: "clock" }))
-    const checked: EventStore["Service"]["append"] = (stream, expected, events) =>
-      Effect.suspend(() => {
-        const reason = trouble()
-        const isOld = measured === undefined || elapsed() - measured.at > every
-        // A clock that jumped is compared at once: it may have been put right
-        if (isOld || (reason !== undefined && !isWrong)) due.openUnsafe()
-        return reason === undefined ? store.append(stream, expected, events) : refused(reason)
-      })
-    const append: EventStore["Service"]["append"] = onlyForAppends
-      ? (stream, expected, events) => {
-          const now = checked(stream, expected, events)
-          return isAsked ? now : Effect.andThen(first, now)
-        }
-      : checked
+  #elapsed(): number {
+    return Number(this.#clock.monotonicTimeNanosUnsafe()) / 1e6
+  }
 
-    const status = Effect.sync((): ClockStatus => ({ ahead: measured && aheadNow(measured), trouble: trouble() }))
-    return { ...store, append, clock: { status } }
-  })
+  #aheadNow({ ahead, between }: Measured): number {
+    return ahead + this.#clock.currentTimeMillisUnsafe() - this.#elapsed() - between
+  }
+
+  /** Why nothing is appended. The doubt of a slow answer counts in the host's favour. */
+  #trouble(): string | undefined {
+    if (this.#measured === undefined) return undefined
+    const ahead = this.#aheadNow(this.#measured)
+    if (Math.abs(ahead) - this.#measured.doubt <= BOUND) return undefined
+    const apart = `${(Math.abs(ahead) / 1_000).toFixed(1)} s ${ahead > 0 ? "ahead of" : "behind"}`
+    return `the clock of this host is ${apart} its store's: it writes nothing until they agree, set it by NTP`
+  }
+}

@@ -1,26 +1,19 @@
 /**
- * Deadlines: what falls due at a time unless the log says otherwise before, such as a hold that expires. A projection keeps the
- * open ones; at one host at a time a sweep acts on those that are due. Only an event closes a deadline, so nothing is lost in a
- * crash: it is acted on again.
+ * Deadlines: what falls due at a time unless an event clears it first, such as the expiry of a hold. A projection keeps the open deadlines;
+ * a sweep at one host at a time acts on those that are due. Only an event clears a deadline, so after a crash it is acted on again.
  */
-import { Clock, Duration, Effect, Exit, FiberSet, Schema, SchemaTransformation, type Scope, Semaphore } from "effect"
+import { Clock, Duration, Effect, Exit, FiberSet, type Scope, Semaphore } from "effect"
 import type { Decider } from "./Decider.ts"
 import type { Tagged } from "./EventCodec.ts"
 import * as EventHandlers from "./EventHandlers.ts"
 import type { EventStore, RecordedEvent } from "./EventStore.ts"
 import * as Following from "./Following.ts"
 import * as Lease from "./Lease.ts"
+import { byTime, type Deadline, OpenDeadlines, StoredDeadlines } from "./OpenDeadlines.ts"
 import * as Projection from "./Projection.ts"
 import type { StateStore } from "./StateStore.ts"
 
-export interface Deadline {
-  /** What is due: one deadline for each key, the last one set. */
-  readonly key: string
-  /** Milliseconds since 1970. */
-  readonly dueAt: number
-  /** What `onDue` needs to know; small, for all that is open is in memory. */
-  readonly payload: string
-}
+export { type Deadline, OpenDeadlines } from "./OpenDeadlines.ts"
 
 export type Change =
   | { readonly _tag: "set"; readonly key: string; readonly dueAt: number; readonly payload?: string }
@@ -29,13 +22,13 @@ export type Change =
 export interface Definition<E = never, R = never> extends Following.Selection {
   /** Names the projection and the lease. Never changes. */
   readonly name: string
-  /** Counts up whenever `schedule` or the selection change. */
+  /** Raised whenever `schedule` or the selection changes. */
   readonly version: number
   /** The deadlines that an event sets and clears, in order. Must not throw. */
   readonly schedule: (event: RecordedEvent) => ReadonlyArray<Change>
   /**
-   * Acts on what is due, usually by a command whose event clears it. Never called before its time; called again, sweep after sweep,
-   * until it is cleared, and after a crash or a change of hosts maybe twice at once: so it must be idempotent.
+   * Acts on a due deadline, usually by a command whose event clears it. It is called again at each sweep until the deadline is cleared. After
+   * a crash or a change of hosts it may run twice at once, so it must be idempotent.
    */
   readonly onDue: (deadline: Deadline) => Effect.Effect<void, E, R>
 }
@@ -60,157 +53,46 @@ export const all = (...schedules: ReadonlyArray<Schedule>): Schedule => ({
 })
 
 export interface Options extends Projection.Options, Lease.Options {
-  /** The longest time between two sweeps while anything is open: 30 seconds by default. What falls due in between is not kept waiting. */
+  /** The longest time between two sweeps while a deadline is open: 30 seconds by default. A deadline that falls due in between does not wait. */
   readonly sweepEvery?: Duration.Input
-  /** How many are acted on at once: 16 by default. */
+  /** Deadlines acted on at once: 16 by default. */
   readonly concurrency?: number
-  /** What takes longer counts as failed: one minute by default. */
+  /** After this time an action is interrupted and counts as failed: one minute by default. */
   readonly timeout?: Duration.Input
 }
 
-export interface Failing extends Following.Trouble {
+export interface Failing extends Following.Retrying {
   readonly deadline: Deadline
-  /** Milliseconds since 1970; infinity while it is being tried. */
+  /** Milliseconds since 1970; infinity while it is being acted on. */
   readonly retryAt: number
 }
 
 export interface Status {
   /** Whether this process is the one that sweeps. */
   readonly leader: boolean
-  /** Those that failed, at this process; the first hundred. */
+  /** The deadlines whose last action failed at this process; the first hundred. */
   readonly failing: ReadonlyArray<Failing>
-  /** The sweep does not get through to its stores. It is tried again. */
-  readonly trouble: Following.Trouble | undefined
+  /** A store does not serve the sweep. It is retried. */
+  readonly trouble: Following.Retrying | undefined
   readonly projection: Projection.Status
 }
 
 type ReadError = Projection.ProjectionBehind | Projection.ProjectionStopped
 
 export interface Deadlines {
-  /** The open ones that are due at `now` (milliseconds since 1970), the oldest first. */
+  /** The deadlines that are due at `now` (milliseconds since 1970), the oldest first. */
   readonly overdue: (now: number, options?: Projection.ReadOptions) => Effect.Effect<ReadonlyArray<Deadline>, ReadError>
-  /** The open ones, the next first. */
+  /** The open deadlines, the earliest first. */
   readonly list: (options?: Projection.ReadOptions & { readonly limit?: number }) => Effect.Effect<ReadonlyArray<Deadline>, ReadError>
-  /** When the next one is or was due, in milliseconds since 1970; nothing while none is open. */
+  /** The earliest open deadline, in milliseconds since 1970; undefined while none is open. */
   readonly nextDueAt: (options?: Projection.ReadOptions) => Effect.Effect<number | undefined, ReadError>
   readonly rebuild: Projection.Projection<OpenDeadlines>["rebuild"]
   readonly status: Effect.Effect<Status>
 }
 
-// the open ones
-
-const byTime = (a: Deadline, b: Deadline) => a.dueAt - b.dueAt || (a.key < b.key ? -1 : 1)
-
-/**
- * By key, and a binary heap by time in which the moved and the cleared stay until they are on top or too many. Setting one of a
- * million costs a few steps; finding the due ones about as many as there are.
- */
-export class OpenDeadlines {
-  readonly #open = new Map<string, Deadline>()
-  #heap: Array<Deadline> = []
-  /** The earliest time set since this was last put back to infinity, by the one sweep that waits for it. */
-  soonest = Number.POSITIVE_INFINITY
-
-  get size(): number {
-    return this.#open.size
-  }
-
-  /** In no order. */
-  values(): Iterable<Deadline> {
-    return this.#open.values()
-  }
-
-  /** Whether it is open, just as it is. */
-  has(deadline: Deadline): boolean {
-    return this.#open.get(deadline.key) === deadline
-  }
-
-  set(deadline: Deadline): void {
-    if (!Number.isFinite(deadline.dueAt)) throw new Error(`${deadline.key} due at ${deadline.dueAt}`)
-    this.#open.set(deadline.key, deadline)
-    this.soonest = Math.min(this.soonest, deadline.dueAt)
-    this.#rise(this.#heap.length, deadline)
-    this.#tidy()
-  }
-
-  clear(key: string): void {
-    this.#open.delete(key)
-    this.#tidy()
-  }
-
-  /** Those due at `now`, the oldest first, and when the next one after them is. */
-  at(now: number): { readonly due: ReadonlyArray<Deadline>; readonly next: number } {
-    for (let top = this.#heap[0]; top !== undefined && !this.has(top); top = this.#heap[0]) {
-      const last = this.#heap.pop()
-      if (last !== undefined && last !== top) this.#sink(0, last)
-    }
-    const due: Array<Deadline> = []
-    let next = Number.POSITIVE_INFINITY
-    const places = [0]
-    for (let place = places.pop(); place !== undefined; place = places.pop()) {
-      const deadline = this.#heap[place]
-      // Nothing below is earlier
-      if (deadline === undefined || deadline.dueAt >= next) continue
-      const open = this.has(deadline)
-      if (open && deadline.dueAt > now) next = deadline.dueAt
-      else {
-        if (open) due.push(deadline)
-        places.push(2 * place + 1, 2 * place + 2)
-      }
-    }
-    return { due: due.sort(byTime), next }
-  }
-
-  #tidy(): void {
-    if (this.#heap.length <= 2 * this.#open.size + 1_000) return
-    this.#heap = [...this.#open.values()]
-    for (let place = (this.#heap.length >> 1) - 1; place >= 0; place--) {
-      const deadline = this.#heap[place]
-      if (deadline !== undefined) this.#sink(place, deadline)
-    }
-  }
-
-  #rise(place: number, deadline: Deadline): void {
-    while (place > 0) {
-      const above = (place - 1) >> 1
-      const parent = this.#heap[above]
-      if (parent === undefined || parent.dueAt <= deadline.dueAt) break
-      this.#heap[place] = parent
-      place = above
-    }
-    this.#heap[place] = deadline
-  }
-
-  #sink(place: number, deadline: Deadline): void {
-    for (;;) {
-      const left = this.#heap[2 * place + 1]
-      const right = this.#heap[2 * place + 2]
-      const child = right !== undefined && left !== undefined && right.dueAt < left.dueAt ? right : left
-      if (child === undefined || child.dueAt >= deadline.dueAt) break
-      this.#heap[place] = child
-      place = 2 * place + (child === left ? 1 : 2)
-    }
-    this.#heap[place] = deadline
-  }
-}
-
-const Stored = Schema.Array(Schema.Tuple([Schema.String, Schema.Finite, Schema.String])).pipe(
-  Schema.decodeTo(
-    Schema.instanceOf(OpenDeadlines),
-    SchemaTransformation.transform({
-      decode: (rows) => {
-        const open = new OpenDeadlines()
-        for (const [key, dueAt, payload] of rows) open.set({ key, dueAt, payload })
-        return open
-      },
-      encode: (open) => Array.from(open.values(), ({ key, dueAt, payload }) => [key, dueAt, payload] as const)
-    })
-  )
-)
-
 // the sweep
 
-/** The longest pause after failures, in milliseconds, unless sweeps are rarer still. */
+/** The longest pause after failures, in milliseconds; `sweepEvery` counts if it is longer. */
 const MAX_PAUSE = 10 * 60_000
 
 const FAILING_SHOWN = 100
@@ -222,14 +104,11 @@ export const make = <E, R>(
 ): Effect.Effect<Deadlines, never, EventStore | StateStore | Scope.Scope | R> =>
   Effect.gen(function* () {
     const { name, schedule, onDue, ...of } = definition
-    const { concurrency = 16, timeout = "1 minute" } = options
-    const pause = Duration.toMillis(options.sweepEvery ?? "30 seconds")
-
     const projection = yield* Projection.make(
       {
         ...of,
         name,
-        state: Stored,
+        state: StoredDeadlines,
         initial: () => new OpenDeadlines(),
         evolve: (open, event) => {
           for (const change of schedule(event))
@@ -240,86 +119,8 @@ export const make = <E, R>(
       },
       options
     )
-
-    let leader = false
-    let trouble: Following.Trouble | undefined
-    const told = (now: Following.Trouble | undefined) => {
-      trouble = now
-    }
-
-    /** What is acted on or was, and may still be open: when to act again, at infinity while it is acted on, and what failed. */
-    const acted = new Map<string, { readonly deadline: Deadline; readonly retryAt: number; readonly failing?: Following.Trouble }>()
-    const last = (deadline: Deadline) => {
-      const entry = acted.get(deadline.key)
-      return entry?.deadline === deadline ? entry : undefined
-    }
-    const actAt = (deadline: Deadline): number => last(deadline)?.retryAt ?? deadline.dueAt
-
-    const act = (open: OpenDeadlines, deadline: Deadline) =>
-      Effect.gen(function* () {
-        const before = last(deadline)
-        acted.set(deadline.key, { ...before, deadline, retryAt: Number.POSITIVE_INFINITY })
-        const exit = yield* Effect.exit(Effect.timeout(onDue(deadline), timeout))
-        const now = yield* Clock.currentTimeMillis
-        if (last(deadline) !== undefined) acted.delete(deadline.key)
-        if (!open.has(deadline)) return
-        if (Exit.isSuccess(exit)) return void acted.set(deadline.key, { deadline, retryAt: now + pause })
-        const attempts = 1 + (before?.failing?.attempts ?? 0)
-        const later = Math.min(pause * 2 ** (attempts - 1), Math.max(pause, MAX_PAUSE))
-        const failing = { reason: Following.reasonOf(exit.cause), attempts }
-        acted.set(deadline.key, { deadline, retryAt: now + later, failing })
-      })
-
-    /** Begins with all that are due, as places become free; those that take long are not waited for. */
-    const sweep = (places: Semaphore.Semaphore, acting: FiberSet.FiberSet) =>
-      Effect.gen(function* () {
-        const { state: open } = yield* projection.caughtUp()
-        for (const [key, { deadline }] of acted) if (!open.has(deadline)) acted.delete(key)
-        const now = yield* Clock.currentTimeMillis
-        for (const deadline of open.at(now).due) {
-          if (actAt(deadline) > now) continue
-          yield* places.take(1)
-          // It may have been cleared while it waited for its place
-          if (open.has(deadline)) yield* FiberSet.run(acting, Effect.ensuring(act(open, deadline), places.release(1)))
-          else yield* places.release(1)
-        }
-        told(undefined)
-      })
-
-    const rest = Effect.gen(function* () {
-      const now = yield* Clock.currentTimeMillis
-      let { state: open, position } = yield* projection.read()
-      open.soonest = Number.POSITIVE_INFINITY
-      if (open.size === 0) return yield* projection.past(position)
-      const { due, next } = open.at(now)
-      const until = due.reduce((until, deadline) => Math.min(until, actAt(deadline)), Math.min(next, now + pause))
-      const sooner = Effect.gen(function* () {
-        while (open.soonest >= until) {
-          yield* projection.past(position)
-          const folded = yield* projection.read()
-          open = folded.state
-          position = folded.position
-        }
-      })
-      if (until > now) yield* Effect.raceFirst(Effect.sleep(Math.ceil(until - now)), sooner)
-    })
-
-    const lead = Effect.gen(function* () {
-      leader = true
-      const places = yield* Semaphore.make(concurrency)
-      const acting = yield* FiberSet.make()
-      return yield* Effect.forever(Following.insist(Effect.andThen(sweep(places, acting), rest), told))
-    }).pipe(
-      Effect.scoped,
-      Effect.ensuring(
-        Effect.sync(() => {
-          leader = false
-          acted.clear()
-        })
-      )
-    )
-    yield* Effect.forkScoped(Lease.keep(`deadlines/${name}`, options)(() => lead))
-
+    const sweeper = new Sweeper(projection, onDue, options)
+    yield* Effect.forkScoped(Lease.keep(`deadlines/${name}`, options)(() => sweeper.lead))
     return {
       overdue: (now, options) => Effect.map(projection.read(options), ({ state }) => state.at(now).due),
       list: (options) => Effect.map(projection.read(options), ({ state }) => [...state.values()].sort(byTime).slice(0, options?.limit)),
@@ -329,11 +130,130 @@ export const make = <E, R>(
           return next === Number.POSITIVE_INFINITY ? undefined : next
         }),
       rebuild: projection.rebuild,
-      status: Effect.gen(function* () {
-        const failing: Array<Failing> = []
-        for (const { deadline, retryAt, failing: trouble } of acted.values())
-          if (trouble !== undefined && failing.push({ ...trouble, deadline, retryAt }) === FAILING_SHOWN) break
-        return { leader, failing, trouble, projection: yield* projection.status }
-      })
+      status: Effect.map(projection.status, (status) => ({ ...sweeper.status(), projection: status }))
     }
   })
+
+/** A deadline that was acted on and may still be open. */
+interface Acted {
+  readonly deadline: Deadline
+  /** When to act again, milliseconds since 1970; infinity while it is being acted on. */
+  readonly retryAt: number
+  readonly failing?: Following.Retrying
+}
+
+/** Acts on the due deadlines while it leads. */
+class Sweeper<E, R> {
+  readonly #projection: Projection.Projection<OpenDeadlines>
+  readonly #onDue: Definition<E, R>["onDue"]
+  readonly #concurrency: number
+  readonly #timeout: Duration.Input
+  /** Milliseconds between two sweeps. */
+  readonly #pause: number
+  /** By key. */
+  readonly #acted = new Map<string, Acted>()
+  #leader = false
+  #trouble: Following.Retrying | undefined
+
+  constructor(projection: Projection.Projection<OpenDeadlines>, onDue: Definition<E, R>["onDue"], options: Options) {
+    const { concurrency = 16, sweepEvery = "30 seconds", timeout = "1 minute" } = options
+    this.#projection = projection
+    this.#onDue = onDue
+    this.#concurrency = concurrency
+    this.#timeout = timeout
+    this.#pause = Duration.toMillis(sweepEvery)
+  }
+
+  status(): Omit<Status, "projection"> {
+    const failing: Array<Failing> = []
+    for (const { deadline, retryAt, failing: retrying } of this.#acted.values())
+      if (retrying !== undefined && failing.push({ ...retrying, deadline, retryAt }) === FAILING_SHOWN) break
+    return { leader: this.#leader, failing, trouble: this.#trouble }
+  }
+
+  readonly #report: Following.Report = (retrying) => {
+    this.#trouble = retrying
+  }
+
+  /** Sweeps for ever. */
+  get lead(): Effect.Effect<never, never, R> {
+    return Effect.gen({ self: this }, function* () {
+      this.#leader = true
+      const places = yield* Semaphore.make(this.#concurrency)
+      const acting = yield* FiberSet.make()
+      const round = Effect.andThen(this.#sweep(places, acting), this.#rest)
+      return yield* Effect.forever(Following.retryForever(round, this.#report))
+    }).pipe(
+      Effect.scoped,
+      Effect.ensuring(
+        Effect.sync(() => {
+          this.#leader = false
+          this.#acted.clear()
+        })
+      )
+    )
+  }
+
+  #last(deadline: Deadline): Acted | undefined {
+    const entry = this.#acted.get(deadline.key)
+    return entry?.deadline === deadline ? entry : undefined
+  }
+
+  #actAt(deadline: Deadline): number {
+    return this.#last(deadline)?.retryAt ?? deadline.dueAt
+  }
+
+  /** Begins with all that are due, as places become free, and does not wait for those that take long. */
+  #sweep(places: Semaphore.Semaphore, acting: FiberSet.FiberSet) {
+    return Effect.gen({ self: this }, function* () {
+      const { state: open } = yield* this.#projection.caughtUp()
+      for (const [key, { deadline }] of this.#acted) if (!open.has(deadline)) this.#acted.delete(key)
+      const now = yield* Clock.currentTimeMillis
+      for (const deadline of open.at(now).due) {
+        if (this.#actAt(deadline) > now) continue
+        yield* places.take(1)
+        // It may have been cleared while it waited for its place
+        if (open.has(deadline)) yield* FiberSet.run(acting, Effect.ensuring(this.#act(open, deadline), places.release(1)))
+        else yield* places.release(1)
+      }
+      this.#report(undefined)
+    })
+  }
+
+  #act(open: OpenDeadlines, deadline: Deadline): Effect.Effect<void, never, R> {
+    return Effect.gen({ self: this }, function* () {
+      const before = this.#last(deadline)
+      this.#acted.set(deadline.key, { ...before, deadline, retryAt: Number.POSITIVE_INFINITY })
+      const exit = yield* Effect.exit(Effect.timeout(this.#onDue(deadline), this.#timeout))
+      const now = yield* Clock.currentTimeMillis
+      if (this.#last(deadline) !== undefined) this.#acted.delete(deadline.key)
+      if (!open.has(deadline)) return
+      if (Exit.isSuccess(exit)) return void this.#acted.set(deadline.key, { deadline, retryAt: now + this.#pause })
+      const attempts = 1 + (before?.failing?.attempts ?? 0)
+      const later = Math.min(this.#pause * 2 ** (attempts - 1), Math.max(this.#pause, MAX_PAUSE))
+      const failing = { reason: Following.reasonOf(exit.cause), attempts }
+      this.#acted.set(deadline.key, { deadline, retryAt: now + later, failing })
+    })
+  }
+
+  /** Waits until something is due, is to be tried again, or an earlier deadline is set; at most until the next sweep. */
+  get #rest() {
+    return Effect.gen({ self: this }, function* () {
+      const now = yield* Clock.currentTimeMillis
+      let { state: open, position } = yield* this.#projection.read()
+      open.soonest = Number.POSITIVE_INFINITY
+      if (open.size === 0) return yield* this.#projection.past(position)
+      const { due, next } = open.at(now)
+      const until = due.reduce((until, deadline) => Math.min(until, this.#actAt(deadline)), Math.min(next, now + this.#pause))
+      const sooner = Effect.gen({ self: this }, function* () {
+        while (open.soonest >= until) {
+          yield* this.#projection.past(position)
+          const folded = yield* this.#projection.read()
+          open = folded.state
+          position = folded.position
+        }
+      })
+      if (until > now) yield* Effect.raceFirst(Effect.sleep(Math.ceil(until - now)), sooner)
+    })
+  }
+}

@@ -1,4 +1,4 @@
-/** Where the ids of events come from; a simulation brings its own. */
+/** Generates the ids of events. A simulation provides its own generator. */
 
 import { randomBytes } from "node:crypto"
 import { Context } from "effect"
@@ -6,10 +6,10 @@ import { Context } from "effect"
 /** A new id, given the time in milliseconds since 1970. */
 export type EventIds = (now: number) => string
 
-/** The least number of twelve hexadecimal digits: padding each would cost as much as all else of an id. */
+/** The lowest number of twelve hexadecimal digits, so that no id needs padding: that would double its cost. */
 const FIRST = 0x1000_0000_0000
 
-/** UUIDs of version 7 (RFC 9562): the time, random bits for this process, and a counter, so that they sort as they were made. */
+/** UUIDs of version 7 (RFC 9562): the time, random bits of this process, and a counter, so that they sort in the order they were made. */
 export const uuidv7 = (random: Uint8Array = randomBytes(9)): EventIds => {
   const bits = Buffer.from(random).toString("hex")
   const middle = `-7${bits.slice(0, 3)}-8${bits.slice(3, 6)}-`

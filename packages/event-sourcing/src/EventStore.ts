@@ -8,12 +8,12 @@ import type { StreamName } from "./StreamName.ts"
 /** Place of an event in its stream, counted from 0. */
 export type Revision = number
 
-/** Where a writer believes a stream to be: its last event, or not begun. */
+/** Where a writer expects a stream to end: at this revision, or before its first event. */
 export type ExpectedRevision = Revision | "noStream"
 
 /**
- * Place of an event in the whole log. Opaque, but for one promise: positions sort as text in the order of the log.
- * {@link start} is before the first event.
+ * Place of an event in the whole log. The text is the store's own; only its order counts: positions sort as text in the order of the
+ * log. {@link start} is before the first event.
  */
 export type Position = string & Brand.Brand<"Position">
 
@@ -22,9 +22,9 @@ export const start = "" as Position
 /** A position read from outside: a flag, a file, a checkpoint. */
 export const position = (text: string): Position => text as Position
 
-/** An event as it is written. `data` and `metadata` are JSON text, so what was hashed is what is kept, byte for byte. */
+/** An event to append. `data` and `metadata` are JSON text, so the store keeps exactly the bytes that were hashed. */
 export interface EventData {
-  /** A UUID. It makes an append idempotent; it does not make a command idempotent: that belongs in the fold. */
+  /** A UUID. It makes the append idempotent, not the command: the state must remember which commands were decided. */
   readonly id: string
   readonly type: string
   readonly data: string
@@ -43,13 +43,13 @@ export interface Appended {
   readonly position: Position
 }
 
-/** A run of events in log order; `live` once everything that had been written when the subscription reached the end was seen. */
+/** Consecutive events in log order. `live`: the subscription has reached the end of the log, this batch included. */
 export interface Batch {
   readonly events: ReadonlyArray<RecordedEvent>
   readonly live: boolean
 }
 
-/** A state that saves reading the stream up to `revision` again: derived, replaceable, outside the log and its hash chain. */
+/** A stream's state after `revision`, stored so that a reader can begin there. Derived data, outside the log and its hash chain. */
 export interface StoredSnapshot {
   readonly revision: Revision
   readonly data: string
@@ -62,7 +62,7 @@ export interface ReadStreamOptions {
   readonly limit?: number
 }
 
-/** What one append may hold, in UTF-8 bytes of ids, types, data and metadata: the least that any store takes. */
+/** The largest append that every store takes, in UTF-8 bytes of ids, types, data and metadata. */
 export const MAX_APPEND_BYTES = 1_000_000
 
 /** UTF-8 bytes of an append, as {@link MAX_APPEND_BYTES} counts them. */
@@ -73,35 +73,35 @@ export const appendBytes = (events: ReadonlyArray<EventData>): number => {
   return bytes
 }
 
-/** The stream is not where the caller thought: nothing was written. */
+/** The stream does not end where the caller expected. Nothing was written. */
 export class WrongRevision extends Schema.TaggedError<WrongRevision>()("WrongRevision", {
   stream: Schema.String,
   actual: Schema.Union([Schema.Int, Schema.Literal("noStream")])
 }) {}
 
-/** No answer came: the events are all there or not at all. Sending the identical append again settles which. */
+/** The store did not answer: either all events were written or none. Send the identical append again to find out. */
 export class AppendInDoubt extends Schema.TaggedError<AppendInDoubt>()("AppendInDoubt", {
   stream: Schema.String,
   reason: Schema.String
 }) {}
 
-/** More than {@link MAX_APPEND_BYTES}: nothing was written, and nothing will be however often it is sent. */
+/** The append has more than {@link MAX_APPEND_BYTES}. Nothing was written; do not retry. */
 export class AppendTooLarge extends Schema.TaggedError<AppendTooLarge>()("AppendTooLarge", {
   stream: Schema.String,
   bytes: Schema.Int
 }) {}
 
-/** The store cannot serve now, or this host may not write, because its `clock` is wrong; when it was asked to append, nothing was written. */
+/** The store cannot serve now, or this host must not write because its `clock` is wrong. An append that failed with this wrote nothing. */
 export class StoreUnavailable extends Schema.TaggedError<StoreUnavailable>()("StoreUnavailable", {
   reason: Schema.String,
   why: Schema.optionalKey(Schema.Literal("clock"))
 }) {}
 
-/** This host's clock, beside the store's. */
+/** This host's clock compared with the store's. */
 export interface ClockStatus {
-  /** Milliseconds by which this host's is ahead; undefined before the store told its time. */
+  /** Milliseconds by which this host's clock is ahead; undefined until the store has told its time. */
   readonly ahead: number | undefined
-  /** Why nothing is appended, where that is too much. */
+  /** Why this host's appends are refused; undefined while the clocks agree. */
   readonly trouble: string | undefined
 }
 
@@ -110,7 +110,7 @@ export class EventStore extends Context.Service<
   {
     /**
      * Appends all events or none, durably, after exactly `expected`.
-     * The identical append (same ids, same order, same `expected`) sent again is answered as the success it was.
+     * The identical append (same ids, same order, same `expected`) sent again succeeds again and writes nothing.
      */
     readonly append: (
       stream: StreamName,
@@ -119,11 +119,11 @@ export class EventStore extends Context.Service<
     ) => Effect.Effect<Appended, WrongRevision | AppendInDoubt | AppendTooLarge | StoreUnavailable>
     /** The events of one stream, in order; none when it does not exist. */
     readonly readStream: (stream: StreamName, options?: ReadStreamOptions) => Stream.Stream<RecordedEvent, StoreUnavailable>
-    /** Where a stream ends now, by whomever it was written: the cheapest question a store can be asked. */
+    /** The revision of the stream's last event now, whoever wrote it. The cheapest question that a store answers. */
     readonly lastRevision: (stream: StreamName) => Effect.Effect<ExpectedRevision, StoreUnavailable>
-    /** Everything after a position, in log order, up to what is written when the end is reached. */
+    /** All events after a position, in log order. Ends at the end of the log. */
     readonly readAll: (after: Position) => Stream.Stream<RecordedEvent, StoreUnavailable>
-    /** Everything after a position, then what is appended from now on by whatever process, for ever. */
+    /** All events after a position, then each new event that any process appends. Never ends. */
     readonly subscribe: (after: Position) => Stream.Stream<Batch, StoreUnavailable>
     /** The position of the newest event that `subscribe` delivers; {@link start} while the log is empty. */
     readonly head: Effect.Effect<Position, StoreUnavailable>
@@ -131,7 +131,7 @@ export class EventStore extends Context.Service<
     readonly loadSnapshot: (name: StreamName) => Effect.Effect<StoredSnapshot | undefined, StoreUnavailable>
     /** Replaces the snapshot of that name unless a newer one is there. */
     readonly saveSnapshot: (name: StreamName, snapshot: StoredSnapshot) => Effect.Effect<void, StoreUnavailable>
-    /** Where the store has a clock of its own: no append of a host is taken whose clock is too far from it. */
+    /** Of a store with a clock of its own: it refuses the appends of a host whose clock differs too much. */
     readonly clock?: { readonly status: Effect.Effect<ClockStatus> }
   }
 >()("@millrace/event-sourcing/EventStore") {}

@@ -1,8 +1,7 @@
 /**
- * Decodes tagged structs of which some fields are something else in memory than in the log, as times are. A schema that only checks
- * compiles to one function (`SchemaJITCompiler`), one that changes something does not. So those fields are decoded first, each by
- * itself, and the struct is then checked as what it is in memory. What that refuses is asked of the schema as it stands: nothing is
- * decoded otherwise than it says, and refusals are its own.
+ * A fast decoder for tagged structs. A schema that only checks compiles to one function (`SchemaJITCompiler`); a schema that transforms a
+ * field, such as a time, does not. So the fields that change are decoded first, each by itself, and then the compiled check runs on the
+ * result. If anything fails, the schema decodes the original as a whole: results and errors are always those of the schema.
  */
 import { Schema, SchemaAST } from "effect"
 import * as SchemaJITCompiler from "effect/schema/SchemaJITCompiler"
@@ -11,10 +10,10 @@ interface Tagged {
   readonly _tag: string
 }
 
-/** Decoders of the fields that change, by name. */
+/** Decoders of the fields that differ in memory from the log, by name. */
 type Fields = ReadonlyArray<readonly [name: string, decode: (value: unknown) => unknown]>
 
-/** What `Schema.decodeUnknownSync` is, for structs with a tag; of other schemas no more than that. */
+/** The same function as `Schema.decodeUnknownSync` gives, but faster for structs with a tag. */
 export const make = <Event extends Tagged>(schema: Schema.Codec<Event, Tagged>): ((encoded: Tagged) => Event) => {
   const decode = Schema.decodeUnknownSync(schema)
   const type = Schema.toType(schema)
@@ -35,7 +34,7 @@ export const make = <Event extends Tagged>(schema: Schema.Codec<Event, Tagged>):
   }
 }
 
-/** By tag. None where a tag alone does not tell how to decode. */
+/** The changing fields by tag. Empty where the tag alone does not determine how to decode. */
 const changingFields = (ast: SchemaAST.AST): ReadonlyMap<string, Fields> => {
   const fieldsOf = new Map<string, Fields>()
   if (!isPlain(ast)) return fieldsOf
@@ -45,7 +44,7 @@ const changingFields = (ast: SchemaAST.AST): ReadonlyMap<string, Fields> => {
     if (tag === undefined || tags.has(tag)) return new Map()
     tags.add(tag)
     const changing = SchemaAST.isObjects(member) ? member.propertySignatures.filter(({ type }) => SchemaAST.toType(type) !== type) : []
-    if (changing.length > 0 && changing.every(({ type }) => !makesUpWhatIsMissing(type)))
+    if (changing.length > 0 && changing.every(({ type }) => !fillsInMissing(type)))
       fieldsOf.set(
         tag,
         changing.map(({ name, type }) => [String(name), Schema.decodeUnknownSync(Schema.make<Schema.Codec<unknown>>(type))])
@@ -54,7 +53,7 @@ const changingFields = (ast: SchemaAST.AST): ReadonlyMap<string, Fields> => {
   return fieldsOf
 }
 
-/** Whether it is decoded by its parts, and nothing else happens to the whole. */
+/** Whether decoding the parts is all there is to decoding this schema. */
 const isPlain = (ast: SchemaAST.AST): boolean =>
   ast.encoding === undefined && (SchemaAST.isUnion(ast) || SchemaAST.isObjects(ast)) && ast.encodingChecks === undefined
 
@@ -64,8 +63,8 @@ const tagOf = (ast: SchemaAST.AST): string | undefined => {
   return tag !== undefined && SchemaAST.isLiteral(tag) && typeof tag.literal === "string" ? tag.literal : undefined
 }
 
-/** As defaults do. */
-const makesUpWhatIsMissing = (ast: SchemaAST.AST): boolean =>
+/** Whether decoding produces a value for a missing field, as a default does. */
+const fillsInMissing = (ast: SchemaAST.AST): boolean =>
   ast.encoding?.some(
     ({ transformation }) => transformation._tag === "Middleware" || transformation.decode._tag.startsWith("TransformOptional")
   ) ?? false

@@ -1,12 +1,9 @@
-/**
- * What all who follow the log do alike: say which events concern them, tell what does not work at the moment, and try again, for as
- * long as it takes.
- */
+/** What projections, reactions and deadlines share: they select events, follow the log, retry what fails and report what they retry. */
 import { Cause, Effect, Exit, Random, Stream } from "effect"
 import { type Batch, EventStore, type Position, type RecordedEvent } from "./EventStore.ts"
 import { category } from "./StreamName.ts"
 
-/** Which events concern a reader, told without parsing any: those that match all that is given. */
+/** The events that a follower wants, by category and type: those that match all that is given. No event is parsed to find out. */
 export interface Selection {
   readonly types?: ReadonlyArray<string>
   readonly categories?: ReadonlyArray<string>
@@ -18,11 +15,14 @@ export const selects = ({ types, categories }: Selection): ((event: RecordedEven
   return (event) => (ofType?.has(event.type) ?? true) && (ofCategory?.has(category(event.stream)) ?? true)
 }
 
-/** What does not work at the moment, and how often it was tried. */
-export interface Trouble {
+/** What fails at the moment and is retried, and how often it was tried. */
+export interface Retrying {
   readonly reason: string
   readonly attempts: number
 }
+
+/** Is given each failure of what is retried, and `undefined` once it succeeds. */
+export type Report = (retrying: Retrying | undefined) => void
 
 /** Between attempts: from 100 milliseconds, doubling up to 10 seconds, less up to a half at random. */
 export const backOff = (attempts: number): Effect.Effect<void> =>
@@ -35,28 +35,22 @@ export const reasonOf = (cause: Cause.Cause<unknown>): string => {
   return String(error)
 }
 
-/** Tries until it succeeds. `trouble` is told of each failure, and `undefined` at the end. */
-export const insist = <A, E, R>(
-  effect: Effect.Effect<A, E, R>,
-  trouble: (trouble: Trouble | undefined) => void
-): Effect.Effect<A, never, R> =>
+/** Retries failures and defects, with a pause that grows, until the effect succeeds. */
+export const retryForever = <A, E, R>(effect: Effect.Effect<A, E, R>, report: Report): Effect.Effect<A, never, R> =>
   Effect.gen(function* () {
     for (let attempts = 1; ; attempts++) {
       const exit = yield* Effect.exit(effect)
-      trouble(Exit.isSuccess(exit) ? undefined : { reason: reasonOf(exit.cause), attempts })
+      report(Exit.isSuccess(exit) ? undefined : { reason: reasonOf(exit.cause), attempts })
       if (Exit.isSuccess(exit)) return exit.value
       yield* backOff(attempts)
     }
   })
 
-/**
- * Follows the log from wherever `after` says, and again from there whenever the store fails, of which `trouble` is told.
- * Ends only when `take` fails.
- */
+/** Follows the log from the position that `after` returns, and again from there when the store fails. Ends only when `take` fails. */
 export const follow = <E, R>(
   after: () => Position,
   take: (batch: Batch) => Effect.Effect<void, E, R>,
-  trouble: (trouble: Trouble | undefined) => void
+  report: Report
 ): Effect.Effect<never, E, R | EventStore> =>
   Effect.gen(function* () {
     const events = yield* EventStore
@@ -65,7 +59,7 @@ export const follow = <E, R>(
       const read = yield* events.subscribe(after()).pipe(
         Stream.runForEachWhile((batch) => {
           attempts = 1
-          trouble(undefined)
+          report(undefined)
           return Effect.map(Effect.exit(take(batch)), (exit) => {
             if (Exit.isFailure(exit)) end.cause = exit.cause
             return Exit.isSuccess(exit)
@@ -74,7 +68,7 @@ export const follow = <E, R>(
         Effect.exit
       )
       if (end.cause !== undefined) return yield* Effect.failCause(end.cause)
-      trouble({ reason: Exit.isSuccess(read) ? "The subscription ended" : reasonOf(read.cause), attempts })
+      report({ reason: Exit.isSuccess(read) ? "The subscription ended" : reasonOf(read.cause), attempts })
       yield* backOff(attempts)
     }
   })

@@ -1,4 +1,4 @@
-/** The end of a log that grows, and how a subscription follows it: shared by stores that keep the log in this process. */
+/** The end of a growing log, and how a subscription follows it. */
 import { Effect, Stream } from "effect"
 import type { Batch, Position, RecordedEvent } from "./EventStore.ts"
 
@@ -13,7 +13,7 @@ export class Head {
   advance(position: Position): void {
     if (position <= this.position) return
     this.position = position
-    // A copy: whoever is resumed may wait again before this loop ends
+    // A copy, because a resumed waiter may wait again before this loop ends
     for (const resume of [...this.#waiting]) resume()
   }
 
@@ -31,7 +31,7 @@ export class Head {
   }
 }
 
-/** Reads page after page and, at the end, waits for the head to move. An empty page is the end. */
+/** Reads page after page. After an empty page, which is the end, it waits for the head to move. */
 export const follow = <E>(
   after: Position,
   head: Head,

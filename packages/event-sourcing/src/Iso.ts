@@ -1,4 +1,4 @@
-/** Instants as the log spells them: ISO 8601 in UTC with milliseconds, 24 characters. */
+/** Times in the log: ISO 8601 in UTC with milliseconds, 24 characters. */
 
 /** A power of two. */
 const KEPT = 64
@@ -6,10 +6,10 @@ const instants = new Float64Array(KEPT).fill(Number.NaN)
 const texts: Array<string> = Array.from({ length: KEPT }, () => "")
 
 /**
- * `2026-01-31T00:00:00.000Z` for milliseconds since 1970. The calls of one moment ask for the same few instants, and spelling one
- * costs more than hashing an event: the last of each slot is kept.
+ * Formats milliseconds since 1970 as `2026-01-31T00:00:00.000Z`. Formatting costs more than hashing an event, and concurrent calls ask for
+ * the same few times, so the last text of each slot is cached.
  *
- * @throws RangeError for what is no instant
+ * @throws RangeError for a number that is no time
  */
 export const toIso = (millis: number): string => {
   const slot = millis & (KEPT - 1)
@@ -21,12 +21,12 @@ export const toIso = (millis: number): string => {
   return text
 }
 
-/** The calendar repeats after them, and `Date.UTC` takes the years 0 to 99 for those of the last century. */
+/** The calendar repeats after four centuries. They are added because `Date.UTC` reads the years 0 to 99 as 1900 to 1999. */
 const FOUR_CENTURIES = 146_097 * 86_400_000
 
 /**
- * What {@link toIso} wrote, of the years 0000 to 9999; NaN for any other text, also where `Date.parse` takes it. By its digits, for
- * every replay reads times, and to write one again to see if it is the same takes five times as long.
+ * Parses what {@link toIso} writes, for the years 0000 to 9999: milliseconds since 1970. NaN for any other text, also where `Date.parse`
+ * accepts it. It reads the digits itself because every replay parses times, and `Date.parse` with a check takes five times as long.
  */
 export const fromIso = (text: string): number => {
   const year = digits(text, 0, 4)
@@ -36,7 +36,7 @@ export const fromIso = (text: string): number => {
   const minute = digits(text, 14, 16)
   const second = digits(text, 17, 19)
   const millis = digits(text, 20, 23)
-  // What is no number is no more than any limit, nor less
+  // Every comparison with NaN is false
   const isTime = isPunctuated(text) && day >= 1 && day <= daysOf(year, month) && hour < 24 && minute < 60 && second < 60
   return isTime ? Date.UTC(year + 400, month - 1, day, hour, minute, second, millis) - FOUR_CENTURIES : Number.NaN
 }
@@ -63,7 +63,7 @@ const digits = (text: string, start: number, end: number): number => {
 
 const DAYS = [0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
 
-/** None of what is no month. */
+/** 0 if `month` is no month. */
 const daysOf = (year: number, month: number): number => {
   const isLeap = year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0)
   return month === 2 && isLeap ? 29 : (DAYS[month] ?? 0)

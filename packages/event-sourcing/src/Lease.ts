@@ -1,11 +1,11 @@
 /**
- * A lease: leave to be the only one that works at something, among all processes on one state store. It is a row that its holder
- * renews; whoever saw it unrenewed for the lease's whole time takes it over. No two clocks are ever compared: each side measures
- * with its own, monotonic one. A host whose clock is wrong, and that therefore writes no events, leaves it to others.
+ * A lease: at most one process on a state store does a piece of work. It is a row that the holder renews. A waiting process takes it over
+ * after it saw the row unchanged for the whole time of the lease. Each process measures with its own monotonic clock; no two clocks are
+ * compared. A host whose clock is wrong writes no events, so it leaves the lease to others.
  *
- * A lease makes work rarely done twice, not never: a holder that was paused, or whose work cannot be interrupted, may still act
- * while the next one has begun. So work under a lease must be idempotent. What is written to the state store through
- * {@link Held.write} is safe regardless; other stores can be given {@link Held.token} and refuse an older one than they have seen.
+ * Two processes may still work at once for a short time, when a holder was paused or its work cannot be interrupted. So work under a lease
+ * must be idempotent. Writes to the state store through {@link Held.write} are always safe. Another store can be given
+ * {@link Held.token} and refuse a token lower than the highest it has seen.
  */
 import { type Array, Brand, Clock, Duration, Effect, Option, Random, Schema, Semaphore } from "effect"
 import { EventIds } from "./EventIds.ts"
@@ -20,29 +20,29 @@ const FencingToken = Brand.nominal<FencingToken>()
 /** The lease could not be renewed in time, or another holds it by now. */
 export class LeaseLost extends Schema.TaggedError<LeaseLost>()("LeaseLost", { lease: Schema.String }) {}
 
-/** What a holder has in hand while its work runs. */
+/** Given to the work of the holder. */
 export interface Held {
   readonly token: FencingToken
   /**
-   * Writes to the state store together with a renewal: all of it only if the lease is still ours at that very moment, nothing
-   * otherwise. Answers the version that every `put` now has.
+   * Writes to the state store and renews the lease in one write, which fails if the lease is no longer ours. Returns the version that
+   * every `put` now has.
    */
   readonly write: (changes: Array.NonEmptyReadonlyArray<Change>) => Effect.Effect<number, LeaseLost | StateConflict | StateUnavailable>
 }
 
 export interface Options {
   /**
-   * After how long without a renewal another may take over: 15 seconds by default. It is renewed each third of it, and given up by
-   * its holder at two thirds, so that a third is left to stop in.
+   * The time without a renewal after which another process may take over: 15 seconds by default. The holder renews after each third of it,
+   * and gives up after two thirds without success, so that a third is left to stop the work.
    */
   readonly ttl?: Duration.Input
-  /** How often those who wait look whether it was released: by default ten times in `ttl`. */
+  /** How often a waiting process looks at the row: by default ten times in `ttl`. */
   readonly poll?: Duration.Input
 }
 
 const SPACE = "leases"
 
-/** The row: a holder's id for one tenure, or nobody, and the time it claims, in milliseconds. */
+/** The row: the holder's id (null once released), and its `ttl` in milliseconds. */
 const Row = Schema.fromJsonString(Schema.Struct({ holder: Schema.NullOr(Schema.String), ttl: Schema.Finite }))
 const encodeRow = Schema.encodeSync(Row)
 const decodeRow = Schema.decodeUnknownOption(Row)
@@ -53,122 +53,169 @@ const elapsed = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos) / 
 
 /**
  * Waits until the lease `name` is free, then runs `work`, renewing all the while. The work is interrupted and this fails with
- * {@link LeaseLost} when it could not be renewed; a state store out of order only prolongs the wait. However the work ends, the
- * lease is released, and whoever waits has it at its next look.
+ * {@link LeaseLost} when the lease could not be renewed; while the state store is unavailable, this waits longer. However the work
+ * ends, the lease is released, and the next one that waits has it at its next look.
  */
 export const hold =
-  (name: string, { ttl: ttlOption = "15 seconds", poll: pollOption }: Options = {}) =>
+  (name: string, options: Options = {}) =>
   <A, E, R>(work: (held: Held) => Effect.Effect<A, E, R>): Effect.Effect<A, E | LeaseLost, R | StateStore> =>
     Effect.gen(function* () {
       const store = yield* StateStore
       const ids = yield* EventIds
-      const permit = yield* Semaphore.make(1)
-      const ttl = Duration.toMillis(ttlOption)
-      const poll = pollOption === undefined ? ttl / 10 : Duration.toMillis(pollOption)
-      const holder = ids(yield* Clock.currentTimeMillis)
-
-      const put = (to: string | null, expected: number | "absent"): Change => ({
-        _tag: "put",
-        space: SPACE,
-        key: name,
-        value: Buffer.from(encodeRow({ holder: to, ttl })),
-        expected
-      })
-      const isMine = (entry: Entry | undefined): entry is Entry =>
-        entry !== undefined && Option.exists(rowOf(entry), (row) => row.holder === holder)
-
-      /** Nothing when it failed, or is not heard of for too long. */
-      const answered = <A, E>(call: Effect.Effect<A, E>): Effect.Effect<Option.Option<A>> => Effect.option(Effect.timeout(call, ttl / 3))
-
       const clock = Option.getOrUndefined(yield* Effect.serviceOption(EventStore))?.clock
       const mayWrite = clock === undefined ? Effect.succeed(true) : Effect.map(clock.status, ({ trouble }) => trouble === undefined)
-
-      let version = 0
-      let renewedAt = 0
-
-      /** A row counts as abandoned when its version stayed the same for its whole time since we first saw it. */
-      const acquire = Effect.gen(function* () {
-        let seen: { readonly version: number; readonly at: number } | undefined
-        for (;;) {
-          const look = yield* answered(store.get(SPACE, name))
-          const now = yield* elapsed
-          // Not in step with the others that wait
-          let wait = poll * (1 - (yield* Random.next) / 10)
-          if (Option.isSome(look)) {
-            const entry = look.value
-            if (entry !== undefined && entry.version !== seen?.version) seen = { version: entry.version, at: now }
-            const row = entry === undefined ? undefined : Option.getOrElse(rowOf(entry), () => ({ holder: "unknown", ttl }))
-            const left = row === undefined || row.holder === null || row.holder === holder ? 0 : row.ttl - (now - (seen?.at ?? now))
-            if (left <= 0 && (yield* mayWrite)) {
-              const written = yield* answered(store.write([put(holder, entry?.version ?? "absent")]))
-              if (Option.isSome(written)) {
-                version = written.value
-                renewedAt = now
-                return
-              }
-            } else if (left > 0) wait = Math.min(wait, left)
-          }
-          yield* Effect.sleep(Math.ceil(wait))
-        }
-      })
-
-      const lost = Effect.suspend(() => Effect.fail(new LeaseLost({ lease: name })))
-
-      const renew = (changes: ReadonlyArray<Change>): Effect.Effect<number, LeaseLost | StateConflict | StateUnavailable> =>
-        Effect.gen(function* () {
-          const now = yield* elapsed
-          version = yield* store.write([put(holder, version), ...changes])
-          renewedAt = now
-          return version
-        })
-
-      const isOfTheRow = (error: { readonly _tag: string }) => error instanceof StateConflict && error.space === SPACE && error.key === name
-
-      // An earlier renewal without an answer may have been written: then the row is not where we left it, but still ours
-      const recover = (changes: ReadonlyArray<Change>) =>
-        Effect.flatMap(store.get(SPACE, name), (entry) => {
-          if (!isMine(entry)) return lost
-          version = entry.version
-          return Effect.catchIf(renew(changes), isOfTheRow, () => lost)
-        })
-
-      const write = (changes: ReadonlyArray<Change>) =>
-        renew(changes).pipe(
-          Effect.catchIf(isOfTheRow, () => recover(changes)),
-          permit.withPermit
-        )
-
-      const heartbeat = Effect.gen(function* () {
-        for (;;) {
-          if (!(yield* mayWrite)) return yield* lost
-          const now = yield* elapsed
-          const due = renewedAt + ttl / 3 - now
-          if (due > 0) {
-            yield* Effect.sleep(Math.ceil(due))
-            continue
-          }
-          const left = renewedAt + (ttl * 2) / 3 - now
-          if (left <= 0) return yield* lost
-          const renewed = yield* write([]).pipe(
-            Effect.as(true),
-            Effect.catchTag("StateUnavailable", () => Effect.succeed(false)),
-            Effect.catchTag("StateConflict", () => lost),
-            Effect.timeoutOrElse({ duration: left, orElse: () => lost })
-          )
-          if (!renewed) yield* Effect.sleep(Math.ceil(Math.min(left, ttl / 12)))
-        }
-      })
-
-      // Also after an acquisition that was interrupted half-way. What cannot be released now is free after its time
-      const release = Effect.flatMap(store.get(SPACE, name), (entry) =>
-        isMine(entry) ? store.write([put(null, entry.version)]) : Effect.void
-      ).pipe(Effect.timeoutOption(ttl / 3), Effect.ignore)
-
-      const held = Effect.suspend(() => work({ token: FencingToken(version), write }))
-      return yield* acquire.pipe(Effect.andThen(Effect.raceFirst(held, heartbeat)), Effect.ensuring(release))
+      const holder = ids(yield* Clock.currentTimeMillis)
+      const tenure = new Tenure(name, holder, store, mayWrite, yield* Semaphore.make(1), options)
+      const held = Effect.suspend(() => work(tenure.held))
+      return yield* tenure.acquire.pipe(Effect.andThen(Effect.raceFirst(held, tenure.heartbeat)), Effect.ensuring(tenure.release))
     })
 
-/** Holds the lease again and again, for ever: `work` begins anew whenever it had ended, failed, or lost the lease. */
+/** One holder's claim on a lease, from its first look to the release. */
+class Tenure {
+  readonly #name: string
+  readonly #holder: string
+  readonly #store: StateStore["Service"]
+  /** Whether this host's clock is right. */
+  readonly #mayWrite: Effect.Effect<boolean>
+  /** One write at a time: each names the version that the one before it made. */
+  readonly #writing: Semaphore.Semaphore
+  readonly #ttl: number
+  readonly #poll: number
+  #version = 0
+  /** Milliseconds of the monotonic clock. */
+  #renewedAt = 0
+
+  constructor(
+    name: string,
+    holder: string,
+    store: StateStore["Service"],
+    mayWrite: Effect.Effect<boolean>,
+    writing: Semaphore.Semaphore,
+    { ttl = "15 seconds", poll }: Options
+  ) {
+    this.#name = name
+    this.#holder = holder
+    this.#store = store
+    this.#mayWrite = mayWrite
+    this.#writing = writing
+    this.#ttl = Duration.toMillis(ttl)
+    this.#poll = poll === undefined ? this.#ttl / 10 : Duration.toMillis(poll)
+  }
+
+  get held(): Held {
+    return { token: FencingToken(this.#version), write: (changes) => this.#write(changes) }
+  }
+
+  #put(to: string | null, expected: number | "absent"): Change {
+    const value = Buffer.from(encodeRow({ holder: to, ttl: this.#ttl }))
+    return { _tag: "put", space: SPACE, key: this.#name, value, expected }
+  }
+
+  #isMine(entry: Entry | undefined): entry is Entry {
+    return entry !== undefined && Option.exists(rowOf(entry), (row) => row.holder === this.#holder)
+  }
+
+  readonly #lost = Effect.suspend(() => Effect.fail(new LeaseLost({ lease: this.#name })))
+
+  /** None when the call failed, or had no answer within a third of the lease. */
+  #answered<A, E>(call: Effect.Effect<A, E>): Effect.Effect<Option.Option<A>> {
+    return Effect.option(Effect.timeout(call, this.#ttl / 3))
+  }
+
+  /** Waits until the row is free. A row counts as abandoned when its version stayed the same for its whole time since we first saw it. */
+  get acquire(): Effect.Effect<void> {
+    return Effect.gen({ self: this }, function* () {
+      let seen: { readonly version: number; readonly at: number } | undefined
+      for (;;) {
+        const look = yield* this.#answered(this.#store.get(SPACE, this.#name))
+        const now = yield* elapsed
+        // Out of step with the others that wait
+        let wait = this.#poll * (1 - (yield* Random.next) / 10)
+        if (Option.isSome(look)) {
+          const entry = look.value
+          if (entry !== undefined && entry.version !== seen?.version) seen = { version: entry.version, at: now }
+          const left = this.#left(entry, now - (seen?.at ?? now))
+          if (left <= 0 && (yield* this.#mayWrite)) {
+            if (yield* this.#claim(entry, now)) return
+          } else if (left > 0) wait = Math.min(wait, left)
+        }
+        yield* Effect.sleep(Math.ceil(wait))
+      }
+    })
+  }
+
+  /** Milliseconds until the row may be taken, given for how long we have seen it unchanged. */
+  #left(entry: Entry | undefined, unchangedFor: number): number {
+    if (entry === undefined) return 0
+    const row = Option.getOrElse(rowOf(entry), () => ({ holder: "unknown", ttl: this.#ttl }))
+    return row.holder === null || row.holder === this.#holder ? 0 : row.ttl - unchangedFor
+  }
+
+  /** Whether the row is ours now. */
+  #claim(entry: Entry | undefined, now: number): Effect.Effect<boolean> {
+    const written = this.#answered(this.#store.write([this.#put(this.#holder, entry?.version ?? "absent")]))
+    return Effect.map(written, (version) => {
+      if (Option.isNone(version)) return false
+      this.#version = version.value
+      this.#renewedAt = now
+      return true
+    })
+  }
+
+  #renew(changes: ReadonlyArray<Change>): Effect.Effect<number, LeaseLost | StateConflict | StateUnavailable> {
+    return Effect.gen({ self: this }, function* () {
+      const now = yield* elapsed
+      this.#version = yield* this.#store.write([this.#put(this.#holder, this.#version), ...changes])
+      this.#renewedAt = now
+      return this.#version
+    })
+  }
+
+  #write(changes: ReadonlyArray<Change>): Effect.Effect<number, LeaseLost | StateConflict | StateUnavailable> {
+    const isOfTheRow = (error: { readonly _tag: string }) =>
+      error instanceof StateConflict && error.space === SPACE && error.key === this.#name
+    // An earlier renewal without an answer may have been written: then the row is not where we left it, but still ours
+    const recover = Effect.flatMap(this.#store.get(SPACE, this.#name), (entry) => {
+      if (!this.#isMine(entry)) return this.#lost
+      this.#version = entry.version
+      return Effect.catchIf(this.#renew(changes), isOfTheRow, () => this.#lost)
+    })
+    return this.#writing.withPermit(Effect.catchIf(this.#renew(changes), isOfTheRow, () => recover))
+  }
+
+  /** Renews for ever; fails when the lease is lost. */
+  get heartbeat(): Effect.Effect<never, LeaseLost> {
+    return Effect.gen({ self: this }, function* () {
+      for (;;) {
+        if (!(yield* this.#mayWrite)) return yield* this.#lost
+        const now = yield* elapsed
+        const due = this.#renewedAt + this.#ttl / 3 - now
+        if (due > 0) {
+          yield* Effect.sleep(Math.ceil(due))
+          continue
+        }
+        const left = this.#renewedAt + (this.#ttl * 2) / 3 - now
+        if (left <= 0) return yield* this.#lost
+        const renewed = yield* this.#write([]).pipe(
+          Effect.as(true),
+          Effect.catchTag("StateUnavailable", () => Effect.succeed(false)),
+          Effect.catchTag("StateConflict", () => this.#lost),
+          Effect.timeoutOrElse({ duration: left, orElse: () => this.#lost })
+        )
+        if (!renewed) yield* Effect.sleep(Math.ceil(Math.min(left, this.#ttl / 12)))
+      }
+    })
+  }
+
+  /** Also after an acquisition that was interrupted half-way. What cannot be released now is free after its time. */
+  get release(): Effect.Effect<void> {
+    return Effect.flatMap(this.#store.get(SPACE, this.#name), (entry) =>
+      this.#isMine(entry) ? this.#store.write([this.#put(null, entry.version)]) : Effect.void
+    ).pipe(Effect.timeoutOption(this.#ttl / 3), Effect.ignore)
+  }
+}
+
+/** Holds the lease again and again, for ever: `work` begins anew whenever it has ended, has failed, or has lost the lease. */
 export const keep =
   (name: string, options: Options = {}) =>
   <A, E, R>(work: (held: Held) => Effect.Effect<A, E, R>): Effect.Effect<never, never, R | StateStore> => {
@@ -176,7 +223,7 @@ export const keep =
     return once.pipe(
       Effect.tapDefect((defect) => Effect.logError(`Lease ${name}:`, defect)),
       Effect.exit,
-      // So that work which ends at once does not spin
+      // Work that ends at once must not spin
       Effect.andThen(Effect.sleep("100 millis")),
       Effect.forever
     )

@@ -1,10 +1,10 @@
-/** An event store that lasts as long as the process: for tests, simulations and trying things out. */
+/** An event store in memory, for tests, simulations and experiments. It is lost with the process. */
 import { Effect, Layer, Option, Stream } from "effect"
 import * as Store from "./EventStore.ts"
 import { follow, Head } from "./Head.ts"
 import type { StreamName } from "./StreamName.ts"
 
-/** Events that are read at once. */
+/** Events read at once. */
 const PAGE = 1_000
 
 const positionOf = (place: number) => Store.position(place.toString().padStart(16, "0"))
@@ -59,7 +59,7 @@ export const make = Effect.sync(() => {
     append,
     readStream,
     lastRevision: (stream) => Effect.sync(() => lastRevision(stream)),
-    // Page after page, so that what is appended while somebody reads is there when the end is reached
+    // Page after page, so that a reader also gets what is appended while it reads
     readAll: (after) =>
       Stream.paginate(after, (seen) =>
         Effect.map(page(seen), (events) => {

@@ -1,11 +1,11 @@
-/** A state store that lasts as long as the process. */
+/** A state store in memory. It is lost with the process. */
 import { Clock, Effect, Layer } from "effect"
 import { type Change, type Entry, StateConflict, StateStore } from "./StateStore.ts"
 
-/** Writes between two searches for what has expired. */
+/** Writes between two removals of expired entries. */
 const SWEEP = 1_000
 
-/** The order of text in the databases: by code point, which UTF-16 differs from above U+FFFF. */
+/** Compares by code point, as the databases do. UTF-16 order differs above U+FFFF. */
 const byText = (a: string, b: string): number => {
   for (let i = 0; i < a.length && i < b.length; i++) {
     const [x, y] = [a.charCodeAt(i), b.charCodeAt(i)]
@@ -15,7 +15,7 @@ const byText = (a: string, b: string): number => {
 }
 const isSurrogate = (unit: number) => unit >= 0xd800 && unit <= 0xdfff
 
-// Not `slice`: a Buffer's shares its bytes
+// Not `slice`: that of a Buffer shares the bytes
 const copy = <E extends Entry | undefined>(entry: E): E => entry && { ...entry, value: new Uint8Array(entry.value) }
 
 export const make = Effect.gen(function* () {

@@ -1,25 +1,25 @@
 /**
- * A projection: a fold over the whole log, for questions that no single stream answers. Its state is kept in memory and follows
- * the log; now and then it is stored with its position, so that a start does not read everything again. What is stored is derived:
- * it is thrown away whenever it does not fit.
+ * A projection: a fold over the whole log, for questions that no single stream answers. Its state is in memory and follows the log. From
+ * time to time the state is stored with its position, so that the next start does not read the whole log. A stored state of another
+ * version, or of another log, is ignored.
  */
 import { type Duration, Effect, Option, Schema, type Scope, Semaphore, Stream } from "effect"
 import type { Decider } from "./Decider.ts"
 import type { Tagged } from "./EventCodec.ts"
 import * as EventHandlers from "./EventHandlers.ts"
 import { type Batch, EventStore, type Position, type RecordedEvent, type StoreUnavailable, start } from "./EventStore.ts"
-import { follow, insist, type Selection, selects, type Trouble } from "./Following.ts"
+import { follow, type Report, type Retrying, retryForever, type Selection, selects } from "./Following.ts"
 import type { StateStore, StateUnavailable } from "./StateStore.ts"
 import { load, save } from "./StoredProjection.ts"
 
 export interface Definition<State> extends Selection {
   /** Names it in the state store. Never changes. */
   readonly name: string
-  /** Counts up whenever `evolve`, the selection or the schema change: what an older one stored is then folded anew. */
+  /** Raised whenever `evolve`, the selection or the schema changes. Then the log is folded anew. */
   readonly version: number
   /** How the state is stored, as JSON. */
   readonly state: Schema.Codec<State, unknown>
-  /** A state of its own for each fold, so `evolve` may change what it is given in place. */
+  /** Makes a new state for each fold, so `evolve` may mutate it. */
   readonly initial: () => State
   /** Must not throw: if it does, the projection stops at that event. */
   readonly evolve: (state: State, event: RecordedEvent) => State
@@ -38,13 +38,13 @@ export const of = <State, Event extends Tagged>(
 }
 
 export interface Options {
-  /** The state is stored after that many events, 10,000 by default, but while it catches up only by `storeWithin`. */
+  /** The state is stored after this many events: 10,000 by default. Not while catching up: then only `storeWithin` counts. */
   readonly storeEvery?: number
-  /** The state is stored when it has not been for so long and the log moved: one minute by default. */
+  /** The state is stored at the latest this long after it changed: one minute by default. */
   readonly storeWithin?: Duration.Input
 }
 
-/** A state that `evolve` changes in place is only lent: look at it before the next `yield*`, and do not keep it. */
+/** If `evolve` mutates the state, read what you need before the next `yield*`, and do not keep a reference. */
 export interface Folded<State> {
   readonly state: State
   readonly position: Position
@@ -57,7 +57,7 @@ export class ProjectionBehind extends Schema.TaggedError<ProjectionBehind>()("Pr
   asked: Schema.String
 }) {}
 
-/** The fold threw at this event. A release with a fold that can take it, and a new `version`, sets it right. */
+/** The fold threw at this event. It takes a release whose fold can handle the event, with a new `version`. */
 export class ProjectionStopped extends Schema.TaggedError<ProjectionStopped>()("ProjectionStopped", {
   projection: Schema.String,
   position: Schema.String,
@@ -68,18 +68,18 @@ export class ProjectionStopped extends Schema.TaggedError<ProjectionStopped>()("
 
 export interface Status {
   readonly position: Position
-  /** Whether everything was seen that was written up to a moment ago. */
+  /** Whether the state contains everything that was written up to a moment ago. */
   readonly caughtUp: boolean
   readonly rebuilding: boolean
-  /** The event store cannot be read, or the stored state cannot be loaded. It is tried again. */
-  readonly behind: Trouble | undefined
-  /** The state could not be stored: a start would take longer. It is tried again. */
-  readonly unstored: Trouble | undefined
+  /** The event store cannot be read, or the stored state cannot be loaded. It is retried. */
+  readonly behind: Retrying | undefined
+  /** The state could not be stored, so the next start would take longer. It is retried. */
+  readonly unstored: Retrying | undefined
   readonly stopped: ProjectionStopped | undefined
 }
 
 export interface ReadOptions {
-  /** What the state must contain at the least, such as the position of one's own write. */
+  /** The position that the state must contain at least, such as that of the caller's own write. */
   readonly atLeast?: Position
   /** How long to wait for that: 5 seconds by default. */
   readonly within?: Duration.Input
@@ -88,15 +88,15 @@ export interface ReadOptions {
 export interface Projection<State> {
   /** The state as it is now, or as soon as it contains the position asked for. */
   readonly read: (options?: ReadOptions) => Effect.Effect<Folded<State>, ProjectionBehind | ProjectionStopped>
-  /** The state as soon as it contains all that was written before this was asked. */
+  /** The state as soon as it contains everything that was written before the call. */
   readonly caughtUp: (
     options?: Pick<ReadOptions, "within">
   ) => Effect.Effect<Folded<State>, ProjectionBehind | ProjectionStopped | StoreUnavailable>
-  /** Waits, however long, until something after `position` was folded. */
+  /** Waits, without a limit, until an event after `position` was folded. */
   readonly past: (position: Position) => Effect.Effect<void, ProjectionStopped>
   /**
-   * Folds the log anew beside the live state, which goes on answering, and swaps the two once they are at one position. It sets a
-   * stopped projection going again, too. When it fails, all is as before.
+   * Folds the log anew while the live state goes on answering, and replaces the live state once the new one has caught up. It also restarts a
+   * stopped projection. If it fails, nothing changes.
    */
   readonly rebuild: Effect.Effect<void, ProjectionStopped | StoreUnavailable>
   /** Stores the state now, unless a newer one is stored already. */
@@ -107,184 +107,268 @@ export interface Projection<State> {
 /** Begins to follow the log, in the background, for as long as the scope is open; when it closes, the state is stored. */
 export const make = <State>(
   definition: Definition<State>,
-  { storeEvery = 10_000, storeWithin = "1 minute" }: Options = {}
+  options: Options = {}
 ): Effect.Effect<Projection<State>, never, EventStore | StateStore | Scope.Scope> =>
   Effect.gen(function* () {
-    const { name, version, initial, evolve } = definition
     const events = yield* EventStore
     const services = yield* Effect.context<EventStore | StateStore>()
-    const concerns = selects(definition)
+    const projector = new Projector(definition, events, yield* Semaphore.make(1), options)
+    const rebuilding = yield* Semaphore.make(1)
+    const store = Effect.provideContext(projector.store, services)
+    // First, so that it runs last. A state that cannot be stored now is folded again at the next start
+    yield* Effect.addFinalizer(() => store.pipe(Effect.timeoutOption("5 seconds"), Effect.exit))
+    yield* Effect.forkScoped(projector.run)
+    yield* Effect.forkScoped(projector.storeNowAndThen)
+    return {
+      read: (options) => projector.read(options),
+      caughtUp: (options) => Effect.flatMap(events.head, (head) => projector.read({ ...options, atLeast: head })),
+      past: (position) => projector.past(position),
+      rebuild: rebuilding.withPermit(projector.rebuild),
+      store,
+      status: Effect.sync(() => projector.status())
+    }
+  })
+
+/** Effects that wait until a condition holds, checked whenever {@link check} is called. */
+class Conditions {
+  readonly #waiting = new Set<() => void>()
+
+  check(): void {
+    for (const check of [...this.#waiting]) check()
+  }
+
+  until(condition: () => boolean): Effect.Effect<void> {
+    return Effect.callback((resume) => {
+      if (condition()) return resume(Effect.void)
+      const check = () => {
+        if (condition() && this.#waiting.delete(check)) resume(Effect.void)
+      }
+      this.#waiting.add(check)
+      return Effect.sync(() => this.#waiting.delete(check))
+    })
+  }
+}
+
+/** Folds batches of events by one definition. */
+class Fold<State> {
+  readonly #definition: Definition<State>
+  readonly #concerns: (event: RecordedEvent) => boolean
+
+  constructor(definition: Definition<State>) {
+    this.#definition = definition
+    this.#concerns = selects(definition)
+  }
+
+  get initial(): Folded<State> {
+    return { state: this.#definition.initial(), position: start }
+  }
+
+  advance(folded: Folded<State>, batch: Batch): Folded<State> | ProjectionStopped {
+    const { evolve, name } = this.#definition
+    let { state, position } = folded
+    for (const event of batch.events) {
+      // A rebuilt state may be ahead of the subscription that it took over
+      if (event.position <= position) continue
+      try {
+        if (this.#concerns(event)) state = evolve(state, event)
+      } catch (cause) {
+        const { stream, revision } = event
+        return new ProjectionStopped({ projection: name, position: event.position, stream, revision, reason: String(cause) })
+      }
+      position = event.position
+    }
+    return { state, position }
+  }
+}
+
+/** The state of a running projection, and the loops that keep it. */
+class Projector<State> {
+  readonly #definition: Definition<State>
+  readonly #events: EventStore["Service"]
+  readonly #storing: Semaphore.Semaphore
+  readonly #options: Options
+  readonly #fold: Fold<State>
+  readonly #conditions = new Conditions()
+  readonly #encode: (state: State) => unknown
+  readonly #decode: (json: string) => Option.Option<State>
+  #live: Folded<State>
+  #loaded = false
+  #caughtUp = false
+  #rebuilding = false
+  #stopped: ProjectionStopped | undefined
+  #behind: Retrying | undefined
+  #unstored: Retrying | undefined
+  /** Events folded since the state was stored. */
+  #ahead = 0
+  #storedAt: Position | undefined
+
+  constructor(definition: Definition<State>, events: EventStore["Service"], storing: Semaphore.Semaphore, options: Options) {
     const codec = Schema.toCodecJson(definition.state)
-    const encode = Schema.encodeSync(codec)
-    const decode = Schema.decodeUnknownOption(Schema.fromJsonString(codec))
-    const storing = yield* Semaphore.make(1)
-    const rebuilds = yield* Semaphore.make(1)
+    this.#definition = definition
+    this.#events = events
+    this.#storing = storing
+    this.#options = options
+    this.#fold = new Fold(definition)
+    this.#encode = Schema.encodeSync(codec)
+    this.#decode = Schema.decodeUnknownOption(Schema.fromJsonString(codec))
+    this.#live = this.#fold.initial
+  }
 
-    let live: Folded<State> = { state: initial(), position: start }
-    let loaded = false
-    let caughtUp = false
-    let rebuilding = false
-    let stopped: ProjectionStopped | undefined
-    let behind: Trouble | undefined
-    let unstored: Trouble | undefined
-    /** Events folded since the state was stored. */
-    let ahead = 0
-    let storedAt: Position | undefined
-
-    const waiting = new Set<() => void>()
-    const wake = () => {
-      for (const check of [...waiting]) check()
+  status(): Status {
+    return {
+      position: this.#live.position,
+      caughtUp: this.#caughtUp,
+      rebuilding: this.#rebuilding,
+      behind: this.#behind,
+      unstored: this.#unstored,
+      stopped: this.#stopped
     }
-    const until = (condition: () => boolean): Effect.Effect<void> =>
-      Effect.callback((resume) => {
-        if (condition()) return resume(Effect.void)
-        const check = () => {
-          if (condition() && waiting.delete(check)) resume(Effect.void)
-        }
-        waiting.add(check)
-        return Effect.sync(() => waiting.delete(check))
-      })
+  }
 
-    const fold = (folded: Folded<State>, batch: Batch): Folded<State> | ProjectionStopped => {
-      let { state, position } = folded
-      for (const event of batch.events) {
-        // A rebuilt state may be ahead of the subscription that it took over
-        if (event.position <= position) continue
-        try {
-          if (concerns(event)) state = evolve(state, event)
-        } catch (cause) {
-          const { stream, revision } = event
-          return new ProjectionStopped({ projection: name, position: event.position, stream, revision, reason: String(cause) })
-        }
-        position = event.position
-      }
-      return { state, position }
-    }
+  // reading
 
-    const restore = Effect.gen(function* () {
-      const stored = yield* load(name, version)
-      const state = stored && Option.getOrUndefined(decode(stored.json))
-      // Past the end: of another log, or of this one before it was restored from a backup
-      if (stored !== undefined && state !== undefined && stored.position <= (yield* events.head))
-        live = { state, position: stored.position }
-      storedAt = live.position
-      loaded = true
-      wake()
+  read({ atLeast = start, within = "5 seconds" }: ReadOptions = {}): Effect.Effect<Folded<State>, ProjectionBehind | ProjectionStopped> {
+    return Effect.suspend(() => {
+      const isReady = () => this.#stopped !== undefined || (this.#loaded && this.#live.position >= atLeast)
+      if (isReady()) return this.#answer
+      const late = Effect.suspend(() =>
+        Effect.fail(new ProjectionBehind({ projection: this.#definition.name, position: this.#live.position, asked: atLeast }))
+      )
+      return this.#conditions
+        .until(isReady)
+        .pipe(Effect.timeoutOrElse({ duration: within, orElse: () => late }), Effect.andThen(this.#answer))
     })
+  }
 
-    const store = Effect.suspend(() => {
-      const { state, position } = live
-      const folded = ahead
-      if (!loaded || stopped !== undefined) return Effect.void
-      if (position === storedAt) {
-        ahead = 0
-        return Effect.void
-      }
-      return Effect.map(save(name, version, { position, json: JSON.stringify(encode(state)) }), () => {
-        storedAt = position
-        ahead -= folded
-      })
-    }).pipe(storing.withPermit, Effect.provideContext(services))
+  past(position: Position): Effect.Effect<void, ProjectionStopped> {
+    const isPast = () => this.#stopped !== undefined || this.#live.position > position
+    return Effect.asVoid(Effect.andThen(this.#conditions.until(isPast), this.#answer))
+  }
 
-    const storeNowAndThen = Effect.gen(function* () {
-      for (;;) {
-        yield* until(() => ahead > 0 && stopped === undefined)
-        // While it catches up, storing each few events would cost more than it saves
-        yield* Effect.raceFirst(
-          Effect.sleep(storeWithin),
-          until(() => caughtUp && ahead >= storeEvery)
-        )
-        yield* insist(store, (trouble) => {
-          unstored = trouble
-        })
-      }
-    })
+  readonly #answer = Effect.suspend(() => (this.#stopped === undefined ? Effect.succeed(this.#live) : Effect.fail(this.#stopped)))
 
-    const told = (trouble: Trouble | undefined) => {
-      behind = trouble
-      if (trouble !== undefined) caughtUp = false
-    }
+  // following the log
 
-    const take = (batch: Batch) =>
-      Effect.suspend(() => {
-        const folded = fold(live, batch)
-        if (folded instanceof ProjectionStopped) {
-          // Here and not later: from now on the state may be half-way through an event
-          stopped = folded
-          caughtUp = false
-          wake()
-          return Effect.fail(folded)
-        }
-        live = folded
-        caughtUp = batch.live
-        ahead += batch.events.length
-        wake()
-        return Effect.void
-      })
-
-    const run = Effect.gen(function* () {
-      yield* insist(restore, told)
+  get run() {
+    return Effect.gen({ self: this }, function* () {
+      const report: Report = (retrying) => this.#reportBehind(retrying)
+      yield* retryForever(this.#restore, report)
       for (;;) {
         // Stopped, until a rebuild sets it going again
-        yield* Effect.flip(follow(() => live.position, take, told))
-        yield* until(() => stopped === undefined)
+        yield* Effect.flip(
+          follow(
+            () => this.#live.position,
+            (batch) => this.#take(batch),
+            report
+          )
+        )
+        yield* this.#conditions.until(() => this.#stopped === undefined)
       }
     })
+  }
 
-    const rebuild = Effect.gen(function* () {
-      yield* until(() => loaded)
-      let fresh: Folded<State> = { state: initial(), position: start }
-      rebuilding = true
-      yield* Stream.runForEachWhile(events.subscribe(start), (batch) =>
+  get #restore() {
+    return Effect.gen({ self: this }, function* () {
+      const stored = yield* load(this.#definition.name, this.#definition.version)
+      const state = stored && Option.getOrUndefined(this.#decode(stored.json))
+      // A position past the end is of another log, or of this one before it was restored from a backup
+      if (stored !== undefined && state !== undefined && stored.position <= (yield* this.#events.head))
+        this.#live = { state, position: stored.position }
+      this.#storedAt = this.#live.position
+      this.#loaded = true
+      this.#conditions.check()
+    })
+  }
+
+  #reportBehind(retrying: Retrying | undefined): void {
+    this.#behind = retrying
+    if (retrying !== undefined) this.#caughtUp = false
+  }
+
+  #take(batch: Batch): Effect.Effect<void, ProjectionStopped> {
+    return Effect.suspend(() => {
+      const folded = this.#fold.advance(this.#live, batch)
+      if (folded instanceof ProjectionStopped) {
+        // Here and not later: from now on the state may be half-way through an event
+        this.#stopped = folded
+        this.#caughtUp = false
+        this.#conditions.check()
+        return Effect.fail(folded)
+      }
+      this.#live = folded
+      this.#caughtUp = batch.live
+      this.#ahead += batch.events.length
+      this.#conditions.check()
+      return Effect.void
+    })
+  }
+
+  /** One at a time. */
+  get rebuild(): Effect.Effect<void, ProjectionStopped | StoreUnavailable> {
+    return Effect.gen({ self: this }, function* () {
+      yield* this.#conditions.until(() => this.#loaded)
+      let fresh = this.#fold.initial
+      this.#rebuilding = true
+      yield* Stream.runForEachWhile(this.#events.subscribe(start), (batch) =>
         Effect.suspend(() => {
-          const folded = fold(fresh, batch)
+          const folded = this.#fold.advance(fresh, batch)
           if (folded instanceof ProjectionStopped) return Effect.fail(folded)
           fresh = folded
-          if (!batch.live || fresh.position < live.position) return Effect.succeed(true)
-          live = fresh
-          stopped = undefined
-          storedAt = undefined
-          ahead++
-          wake()
+          if (!batch.live || fresh.position < this.#live.position) return Effect.succeed(true)
+          this.#swapIn(fresh)
           return Effect.succeed(false)
         })
       )
     }).pipe(
       Effect.ensuring(
         Effect.sync(() => {
-          rebuilding = false
+          this.#rebuilding = false
         })
-      ),
-      rebuilds.withPermit
+      )
     )
+  }
 
-    const answer = Effect.suspend(() => (stopped === undefined ? Effect.succeed(live) : Effect.fail(stopped)))
+  #swapIn(fresh: Folded<State>): void {
+    this.#live = fresh
+    this.#stopped = undefined
+    this.#storedAt = undefined
+    this.#ahead++
+    this.#conditions.check()
+  }
 
-    const read: Projection<State>["read"] = ({ atLeast = start, within = "5 seconds" } = {}) =>
-      Effect.suspend(() => {
-        const ready = () => stopped !== undefined || (loaded && live.position >= atLeast)
-        if (ready()) return answer
-        const late = Effect.suspend(() => Effect.fail(new ProjectionBehind({ projection: name, position: live.position, asked: atLeast })))
-        return until(ready).pipe(Effect.timeoutOrElse({ duration: within, orElse: () => late }), Effect.andThen(answer))
+  // storing the state
+
+  get store() {
+    return Effect.suspend(() => {
+      const { state, position } = this.#live
+      const folded = this.#ahead
+      if (!this.#loaded || this.#stopped !== undefined) return Effect.void
+      if (position === this.#storedAt) {
+        this.#ahead = 0
+        return Effect.void
+      }
+      const { name, version } = this.#definition
+      return Effect.map(save(name, version, { position, json: JSON.stringify(this.#encode(state)) }), () => {
+        this.#storedAt = position
+        this.#ahead -= folded
       })
+    }).pipe(this.#storing.withPermit)
+  }
 
-    // First, so that it runs last. A state that cannot be stored now is folded again at the next start
-    yield* Effect.addFinalizer(() => store.pipe(Effect.timeoutOption("5 seconds"), Effect.exit))
-    yield* Effect.forkScoped(run)
-    yield* Effect.forkScoped(storeNowAndThen)
-
-    return {
-      read,
-      caughtUp: (options) => Effect.flatMap(events.head, (head) => read({ ...options, atLeast: head })),
-      past: (position) =>
-        Effect.asVoid(
-          Effect.andThen(
-            until(() => stopped !== undefined || live.position > position),
-            answer
-          )
-        ),
-      rebuild,
-      store,
-      status: Effect.sync(() => ({ position: live.position, caughtUp, rebuilding, behind, unstored, stopped }))
-    }
-  })
+  get storeNowAndThen() {
+    const { storeEvery = 10_000, storeWithin = "1 minute" } = this.#options
+    return Effect.gen({ self: this }, function* () {
+      for (;;) {
+        yield* this.#conditions.until(() => this.#ahead > 0 && this.#stopped === undefined)
+        // While it catches up, storing each few events would cost more than it saves
+        yield* Effect.raceFirst(
+          Effect.sleep(storeWithin),
+          this.#conditions.until(() => this.#caughtUp && this.#ahead >= storeEvery)
+        )
+        yield* retryForever(this.store, (retrying) => {
+          this.#unstored = retrying
+        })
+      }
+    })
+  }
+}

@@ -1,13 +1,13 @@
 /**
- * A reaction: does something about each event, such as carrying a job's end to the ledger. It reads the log in order from its
- * checkpoint, one event at a time, at one host at a time, and never steps over an event: what fails is tried until it is done.
+ * A reaction: an effect for each event, such as settling a job's hold when the job ends. It reads the log in order from its checkpoint, one
+ * event at a time, at one host at a time. It never skips an event: a failure is retried until it succeeds.
  */
-import { Effect, Schema, type Scope } from "effect"
+import { Effect, Exit, Schema, type Scope } from "effect"
 import type { Decider } from "./Decider.ts"
 import type { Tagged } from "./EventCodec.ts"
 import * as EventHandlers from "./EventHandlers.ts"
 import { type Batch, start as beginning, EventStore, type Position, position as positionOf, type RecordedEvent } from "./EventStore.ts"
-import { backOff, follow, insist, reasonOf, type Selection, selects, type Trouble } from "./Following.ts"
+import { backOff, follow, type Report, type Retrying, reasonOf, retryForever, type Selection, selects } from "./Following.ts"
 import * as Lease from "./Lease.ts"
 import { StateStore } from "./StateStore.ts"
 
@@ -16,10 +16,10 @@ export interface Definition<E = never, R = never> extends Selection {
   readonly name: string
   /**
    * Must be idempotent: an event comes again after a crash, and may come to two hosts at once when a lease runs out.
-   * A failure or a defect is tried again, for ever, later and later, up to ten seconds apart.
+   * A failure or a defect is retried for ever, at growing intervals of up to ten seconds.
    */
   readonly react: (event: RecordedEvent) => Effect.Effect<void, E, R>
-  /** Where it begins when it has no checkpoint yet: with the first event, with the next one, or after a position. */
+  /** Where it begins without a checkpoint: with the first event, with the next one, or after a position. */
   readonly start: "beginning" | "now" | Position
 }
 
@@ -33,12 +33,12 @@ export const of = <Event extends Tagged, E = never, R = never>(
 }
 
 export interface Options extends Lease.Options {
-  /** The checkpoint is written after so many events were done, 1 by default: as many may come again after a crash. */
+  /** The checkpoint is written after this many events, 1 by default. As many may come again after a crash. */
   readonly checkpointEvery?: number
 }
 
-/** The event it cannot get past for now. */
-export interface Failing extends Trouble {
+/** The event that is being retried. */
+export interface Failing extends Retrying {
   readonly position: Position
   readonly stream: string
   readonly revision: number
@@ -46,13 +46,13 @@ export interface Failing extends Trouble {
 }
 
 export interface Status {
-  /** Up to where all is done, as far as this process knows; nothing while it never led. */
+  /** The position up to which all is done, as far as this process knows; undefined if it never led. */
   readonly position: Position | undefined
   /** Whether this process is the one that reacts. */
   readonly leader: boolean
   readonly failing: Failing | undefined
-  /** A store that cannot be reached. It is tried again. */
-  readonly trouble: Trouble | undefined
+  /** A store does not serve. It is retried. */
+  readonly trouble: Retrying | undefined
 }
 
 export interface Reaction {
@@ -61,7 +61,7 @@ export interface Reaction {
 
 const SPACE = "reactions"
 
-/** Events of no concern after which the checkpoint is written all the same, so that they are not read again for ever. */
+/** The checkpoint is also written after this many events that were not selected, so that a restart does not read them all again. */
 const SKIPPED = 1_000
 
 const Checkpoint = Schema.fromJsonString(Schema.Struct({ position: Schema.String }))
@@ -74,96 +74,122 @@ export const make = <E, R>(
   { checkpointEvery = 1, ...leaseOptions }: Options = {}
 ): Effect.Effect<Reaction, never, EventStore | StateStore | Scope.Scope | R> =>
   Effect.gen(function* () {
-    const { name, react, start } = definition
-    const events = yield* EventStore
-    const states = yield* StateStore
-    const concerns = selects(definition)
-
-    let position: Position | undefined
-    let leader = false
-    let failing: Failing | undefined
-    let trouble: Trouble | undefined
-    const told = (now: Trouble | undefined) => {
-      trouble = now
-    }
-
-    const checkpoint = Effect.gen(function* () {
-      const entry = yield* states.get(SPACE, name)
-      if (entry === undefined) return start === "beginning" ? beginning : start === "now" ? yield* events.head : start
-      const { position } = yield* decodeCheckpoint(Buffer.from(entry.value).toString())
-      // Past the end: the log was restored from a backup. What it holds now may not have been reacted to
-      return position <= (yield* events.head) ? positionOf(position) : beginning
-    })
-
-    /** Only success or an interruption ends it. */
-    const done = (event: RecordedEvent) =>
-      Effect.gen(function* () {
-        for (let attempts = 1; ; attempts++) {
-          const cause = yield* Effect.as(react(event), undefined).pipe(Effect.catchCause((cause) => Effect.succeed(cause)))
-          if (cause === undefined) break
-          const { position, stream, revision, type } = event
-          failing = { position, stream, revision, type, reason: reasonOf(cause), attempts }
-          yield* backOff(attempts)
-        }
-        failing = undefined
-      })
-
-    const lead = (lease: Lease.Held) =>
-      Effect.gen(function* () {
-        let at = yield* insist(checkpoint, told)
-        let finished = 0
-        let skipped = 0
-        position = at
-        leader = true
-
-        // In one with a renewal of the lease, so that a deposed holder cannot move it back
-        const write = Effect.suspend(() =>
-          lease.write([{ _tag: "put", space: SPACE, key: name, value: Buffer.from(encodeCheckpoint({ position: at })) }])
-        )
-        const save = Effect.flatten(
-          insist(
-            write.pipe(
-              Effect.as(Effect.void),
-              Effect.catchTag("LeaseLost", (lost) => Effect.succeed(Effect.fail(lost)))
-            ),
-            told
-          )
-        )
-        const take = (batch: Batch) =>
-          Effect.gen(function* () {
-            for (const event of batch.events) {
-              if (concerns(event)) {
-                yield* done(event)
-                finished++
-              } else skipped++
-              at = event.position
-              position = at
-              if (finished < checkpointEvery && skipped < SKIPPED) continue
-              yield* save
-              finished = 0
-              skipped = 0
-            }
-          })
-        // Also the very first, or "now" would be a later one after a restart
-        yield* save
-        const saveOnLeaving = Effect.suspend(() => (finished + skipped === 0 ? Effect.void : write)).pipe(
-          Effect.timeoutOption("5 seconds"),
-          Effect.exit
-        )
-        return yield* Effect.ensuring(
-          follow(() => at, take, told),
-          saveOnLeaving
-        )
-      }).pipe(
-        Effect.ensuring(
-          Effect.sync(() => {
-            leader = false
-            failing = undefined
-          })
-        )
-      )
-
-    yield* Effect.forkScoped(Lease.keep(`reaction/${name}`, leaseOptions)(lead))
-
-    return { status: Effect.sync(() => ({ position, leader, failing, trouble })) }
+    const reactor = new Reactor(definition, yield* EventStore, yield* StateStore, checkpointEvery)
+    yield* Effect.forkScoped(Lease.keep(`reaction/${definition.name}`, leaseOptions)((lease) => reactor.lead(lease)))
+    return { status: Effect.sync(() => reactor.status()) }
   })
+
+class Reactor<E, R> {
+  readonly #definition: Definition<E, R>
+  readonly #events: EventStore["Service"]
+  readonly #states: StateStore["Service"]
+  readonly #checkpointEvery: number
+  readonly #concerns: (event: RecordedEvent) => boolean
+  #position: Position | undefined
+  #leader = false
+  #failing: Failing | undefined
+  #trouble: Retrying | undefined
+
+  constructor(definition: Definition<E, R>, events: EventStore["Service"], states: StateStore["Service"], checkpointEvery: number) {
+    this.#definition = definition
+    this.#events = events
+    this.#states = states
+    this.#checkpointEvery = checkpointEvery
+    this.#concerns = selects(definition)
+  }
+
+  status(): Status {
+    return { position: this.#position, leader: this.#leader, failing: this.#failing, trouble: this.#trouble }
+  }
+
+  readonly #report: Report = (retrying) => {
+    this.#trouble = retrying
+  }
+
+  /** Reacts for as long as the lease is held. */
+  lead(lease: Lease.Held): Effect.Effect<never, Lease.LeaseLost, R | EventStore> {
+    return Effect.gen({ self: this }, function* () {
+      let at = yield* retryForever(this.#loadCheckpoint, this.#report)
+      let done = 0
+      let skipped = 0
+      this.#position = at
+      this.#leader = true
+      const write = Effect.suspend(() => this.#writeCheckpoint(lease, at))
+      const take = (batch: Batch) =>
+        Effect.gen({ self: this }, function* () {
+          for (const event of batch.events) {
+            if (this.#concerns(event)) {
+              yield* this.#react(event)
+              done++
+            } else skipped++
+            at = event.position
+            this.#position = at
+            if (done < this.#checkpointEvery && skipped < SKIPPED) continue
+            yield* this.#save(write)
+            done = 0
+            skipped = 0
+          }
+        })
+      // The first checkpoint is saved at once, because after a restart "now" would be a later position
+      yield* this.#save(write)
+      const saveOnLeaving = Effect.suspend(() => (done + skipped === 0 ? Effect.void : write)).pipe(
+        Effect.timeoutOption("5 seconds"),
+        Effect.exit
+      )
+      return yield* Effect.ensuring(
+        follow(() => at, take, this.#report),
+        saveOnLeaving
+      )
+    }).pipe(
+      Effect.ensuring(
+        Effect.sync(() => {
+          this.#leader = false
+          this.#failing = undefined
+        })
+      )
+    )
+  }
+
+  get #loadCheckpoint() {
+    return Effect.gen({ self: this }, function* () {
+      const { name, start } = this.#definition
+      const entry = yield* this.#states.get(SPACE, name)
+      if (entry === undefined) return start === "beginning" ? beginning : start === "now" ? yield* this.#events.head : start
+      const { position } = yield* decodeCheckpoint(Buffer.from(entry.value).toString())
+      // Past the end: the log was restored from a backup, and its new events may not have been reacted to
+      return position <= (yield* this.#events.head) ? positionOf(position) : beginning
+    })
+  }
+
+  /** Together with a renewal of the lease, so that a deposed holder cannot move the checkpoint back. */
+  #writeCheckpoint(lease: Lease.Held, position: Position) {
+    const value = Buffer.from(encodeCheckpoint({ position }))
+    return lease.write([{ _tag: "put", space: SPACE, key: this.#definition.name, value }])
+  }
+
+  /** Retries until it is written or the lease is lost. */
+  #save<A, Failure>(write: Effect.Effect<A, Failure | Lease.LeaseLost>): Effect.Effect<void, Lease.LeaseLost> {
+    const written = write.pipe(
+      Effect.as(Effect.void),
+      Effect.catchIf(
+        (error) => error instanceof Lease.LeaseLost,
+        (lost) => Effect.succeed(Effect.fail(lost))
+      )
+    )
+    return Effect.flatten(retryForever(written, this.#report))
+  }
+
+  /** Only success or an interruption ends it. */
+  #react(event: RecordedEvent): Effect.Effect<void, never, R> {
+    return Effect.gen({ self: this }, function* () {
+      for (let attempts = 1; ; attempts++) {
+        const exit = yield* Effect.exit(Effect.suspend(() => this.#definition.react(event)))
+        if (Exit.isSuccess(exit)) break
+        const { position, stream, revision, type } = event
+        this.#failing = { position, stream, revision, type, reason: reasonOf(exit.cause), attempts }
+        yield* backOff(attempts)
+      }
+      this.#failing = undefined
+    })
+  }
+}

@@ -1,13 +1,13 @@
 /**
- * What must not be in the log, because it must be deletable or is derived: vault keys, sealed replies, blobs, leases,
- * projections and checkpoints. A small durable map of bytes, by space and key, with versions for compare-and-set.
+ * A small durable map of bytes, by space and key, with versions for compare-and-set. It holds what does not belong in the log because it
+ * must be deletable or is derived: vault keys, sealed replies, blobs, leases, projections and checkpoints.
  */
 import { type Array, Context, type Effect, Schema } from "effect"
 
 export interface Entry {
   readonly key: string
   readonly value: Uint8Array
-  /** Grows with every change in the whole store, also after a removal: so it serves as a fencing token. */
+  /** Grows with every change in the whole store, also after a removal, so it can serve as a fencing token. */
   readonly version: number
   /** Milliseconds since 1970; from then on the entry counts as absent. */
   readonly expiresAt: number | null
@@ -20,7 +20,7 @@ export type Change =
       readonly key: string
       readonly value: Uint8Array
       readonly expiresAt?: number
-      /** The version it must have now, or `absent`; anything when left out. */
+      /** The version that the entry must have now, or `absent`. Unchecked when left out. */
       readonly expected?: number | "absent"
     }
   | {
@@ -28,11 +28,11 @@ export type Change =
       readonly space: string
       readonly key: string
       readonly expected?: number
-      /** Leave no trace on disk, not in free pages nor in a journal: for keys whose destruction is a deletion. */
+      /** Leaves no trace on disk, neither in free pages nor in a journal. For keys: destroying one deletes what it encrypts. */
       readonly shred?: boolean
     }
 
-/** An entry is not as expected: nothing of the write happened. */
+/** An entry does not have the expected version. Nothing was written. */
 export class StateConflict extends Schema.TaggedError<StateConflict>()("StateConflict", {
   space: Schema.String,
   key: Schema.String
@@ -49,7 +49,7 @@ export class StateStore extends Context.Service<
       space: string,
       options?: { readonly after?: string; readonly limit?: number }
     ) => Effect.Effect<ReadonlyArray<Entry>, StateUnavailable>
-    /** All changes or none, durably. Answers the version that every `put` of this write now has. */
+    /** Applies all changes or none, durably. Returns the version that every `put` of this write now has. */
     readonly write: (changes: Array.NonEmptyReadonlyArray<Change>) => Effect.Effect<number, StateConflict | StateUnavailable>
   }
 >()("@millrace/event-sourcing/StateStore") {}

@@ -1,6 +1,6 @@
 /**
- * A projection's state in the state store: a line that says what it is, then the state as JSON; what is too long for one entry goes on
- * in further ones.
+ * A projection's state in the state store: a header line, then the state as JSON. A state that is too long for one entry continues in
+ * further entries.
  */
 import { Effect, Option, Schema } from "effect"
 import { type Position, position } from "./EventStore.ts"
@@ -8,7 +8,7 @@ import { type Change, StateStore } from "./StateStore.ts"
 
 const SPACE = "projections"
 
-/** Bytes of the state in one entry: what any store takes as one value without complaint. */
+/** Bytes of the state in one entry, which every store takes as one value. */
 const PIECE = 512 * 1024
 
 const Header = Schema.fromJsonString(Schema.Struct({ version: Schema.Int, position: Schema.String, pieces: Schema.Int }))
@@ -28,7 +28,7 @@ export interface Stored {
   readonly json: string
 }
 
-/** What was stored last, if it was by this version. */
+/** The state that was stored last; undefined when it was stored by another version. */
 export const load = Effect.fnUntraced(function* (name: string, version: number) {
   const states = yield* StateStore
   for (;;) {
@@ -49,7 +49,7 @@ export const load = Effect.fnUntraced(function* (name: string, version: number) 
   }
 })
 
-/** A newer state of the same version stays; anything else is replaced. */
+/** Replaces the stored state, unless that is a newer one of the same version. */
 export const save = Effect.fnUntraced(function* (name: string, version: number, { position, json }: Stored) {
   const states = yield* StateStore
   const bytes = Buffer.from(json)

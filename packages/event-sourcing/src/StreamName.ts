@@ -2,10 +2,10 @@
 
 export type StreamName = `${string}-${string}`
 
-/** Longest name that every store takes, in UTF-16 code units. */
+/** The longest name that every store takes, in UTF-16 code units. */
 export const MAX_LENGTH = 250
 
-/** The name of one stream. A category without a hyphen and an id that is not empty are the caller's to keep: a defect otherwise. */
+/** The name of a stream. Throws if the category contains a hyphen, a part is empty, or the name cannot be stored everywhere. */
 export const make = (category: string, id: string): StreamName => {
   if (category === "" || id === "" || category.includes("-")) throw new Error(`No stream name: ${JSON.stringify({ category, id })}`)
   const name: StreamName = `${category}-${id}`
@@ -14,7 +14,7 @@ export const make = (category: string, id: string): StreamName => {
   return name
 }
 
-// Databases keep neither NUL nor lone surrogates, and the hash chain sets its parts apart by line feeds
+// Databases cannot store NUL or lone surrogates, and the hash chain separates its parts by line feeds
 const isPlain = (name: string): boolean => name.isWellFormed() && !/[\0\n\r]/u.test(name)
 
 export const isStreamName = (text: string): text is StreamName => {

@@ -21,7 +21,7 @@ export interface Status {
   /** Since when the subscription may have missed events, in milliseconds since 1970. */
   readonly behindSince: number | undefined
   /** The last failure, and the failures since the node last confirmed the subscription. */
-  readonly trouble: Following.Trouble | undefined
+  readonly trouble: Following.Retrying | undefined
 }
 
 export interface Feed {
@@ -78,7 +78,7 @@ class Seen {
   connected = false
   #behind = 0
   #behindSince: number | undefined
-  #trouble: Following.Trouble | undefined
+  #trouble: Following.Retrying | undefined
   #failures = 0
   /** Where the subscription stood when it was last found to be behind. */
   #stood: EventStore.Position | undefined

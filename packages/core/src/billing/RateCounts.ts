@@ -32,26 +32,6 @@ export interface Tally extends Share {
   told: number
 }
 
-export interface Counts {
-  /** What is known of a key, as of the window that is under way; it is remembered from now on. */
-  readonly remember: (key: string, now: number) => Tally
-  /** The same, if there is anything. */
-  readonly find: (key: string, now: number) => Tally | undefined
-  /** Brings it to the window that is under way. */
-  readonly settle: (tally: Tally, now: number) => void
-  /** What counts in the window: admitted here and elsewhere, and owed. */
-  readonly total: (tally: Tally) => number
-  /** From when on less than the limit counts, or nothing of this window: milliseconds since 1970. */
-  readonly freeAt: (tally: Tally) => number
-  /** Takes in what other hosts told of the key. */
-  readonly hear: (tally: Tally, shares: ReadonlyArray<Share>, now: number) => void
-  readonly windowAt: (now: number) => number
-  /** When it begins, in milliseconds since 1970. */
-  readonly startOf: (window: number) => number
-  /** Keys that are remembered. */
-  readonly size: () => number
-}
-
 export interface Options {
   readonly limit: number
   /** Milliseconds. */
@@ -73,18 +53,54 @@ export const admit = (tally: Tally): void => {
 /** Calls that the others were not told of. */
 export const untold = ({ admitted, told }: Tally): number => admitted - told
 
-export const make = ({ limit, length }: Options, since: number, keys = KEYS): Counts => {
-  let recent = new Map<string, Tally>()
-  let older = new Map<string, Tally>()
+/** The counts of all keys of this host. */
+export class Counts {
+  readonly #limit: number
+  readonly #length: number
+  readonly #keys: number
+  #since: number
+  #recent = new Map<string, Tally>()
+  #older = new Map<string, Tally>()
 
-  const windowAt = (now: number): number => Math.floor(now / length)
-  const startOf = (window: number): number => window * length
-  const total = ({ debt, calls, heard }: Tally): number => debt + calls + heard
-  /** What is owed so many windows after it. */
-  const debtAfter = (tally: Tally, windows: number): number => Math.max(0, total(tally) - windows * limit)
+  constructor({ limit, length }: Options, since: number, keys = KEYS) {
+    this.#limit = limit
+    this.#length = length
+    this.#since = since
+    this.#keys = keys
+  }
 
-  const settle = (tally: Tally, now: number): void => {
-    const window = windowAt(now)
+  /** Keys that are remembered. */
+  get size(): number {
+    return this.#recent.size + this.#older.size
+  }
+
+  windowAt(now: number): number {
+    return Math.floor(now / this.#length)
+  }
+
+  /** When a window begins, in milliseconds since 1970. */
+  startOf(window: number): number {
+    return window * this.#length
+  }
+
+  /** What counts in the window: admitted here and elsewhere, and owed. */
+  total({ debt, calls, heard }: Tally): number {
+    return debt + calls + heard
+  }
+
+  /** From when on less than the limit counts, or nothing of this window: milliseconds since 1970. */
+  freeAt(tally: Tally): number {
+    return this.startOf(tally.window + 1 + Math.floor(this.#debtAfter(tally, 1) / this.#limit))
+  }
+
+  /** What is owed so many windows after the tally's. */
+  #debtAfter(tally: Tally, windows: number): number {
+    return Math.max(0, this.total(tally) - windows * this.#limit)
+  }
+
+  /** Brings a tally to the window that is under way. */
+  settle(tally: Tally, now: number): void {
+    const window = this.windowAt(now)
     const passed = window - tally.window
     // A clock that is set back by less than a window shortens none
     if (passed === 0 || passed === -1) return
@@ -92,8 +108,8 @@ export const make = ({ limit, length }: Options, since: number, keys = KEYS): Co
     const isPast = passed > 0
     Object.assign(tally, {
       window,
-      debtBefore: isNext ? tally.debt : isPast ? debtAfter(tally, passed - 1) : 0,
-      debt: isPast ? debtAfter(tally, passed) : 0,
+      debtBefore: isNext ? tally.debt : isPast ? this.#debtAfter(tally, passed - 1) : 0,
+      debt: isPast ? this.#debtAfter(tally, passed) : 0,
       before: isNext ? tally.calls : 0,
       heardBefore: isNext ? tally.heard : 0,
       calls: 0,
@@ -102,58 +118,46 @@ export const make = ({ limit, length }: Options, since: number, keys = KEYS): Co
     })
   }
 
-  const turn = (now: number): void => {
-    const forgotten = now - since < 2 * length ? [older] : [older, recent]
-    older = forgotten.length === 1 ? recent : new Map()
-    recent = new Map()
-    since = now
+  /** The tally of a key if there is one, as of the window that is under way. */
+  find(key: string, now: number): Tally | undefined {
+    const tally = this.#recent.get(key) ?? this.#older.get(key)
+    if (tally !== undefined) this.settle(tally, now)
+    return tally
+  }
+
+  /** The tally of a key, as of the window that is under way; the key is remembered from now on. */
+  remember(key: string, now: number): Tally {
+    if (now < this.#since || now - this.#since >= this.#length) this.#turn(now)
+    const known = this.#recent.get(key)
+    if (known !== undefined) {
+      this.settle(known, now)
+      return known
+    }
+    const tally = this.find(key, now) ?? emptyTally(key, this.windowAt(now))
+    if (this.#recent.size >= this.#keys / 2) {
+      this.#older = this.#recent
+      this.#recent = new Map()
+    }
+    this.#recent.set(key, tally)
+    return tally
+  }
+
+  #turn(now: number): void {
+    const forgotten = now - this.#since < 2 * this.#length ? [this.#older] : [this.#older, this.#recent]
+    this.#older = forgotten.length === 1 ? this.#recent : new Map()
+    this.#recent = new Map()
+    this.#since = now
     for (const tallies of forgotten)
       for (const [key, tally] of tallies) {
-        settle(tally, now)
+        this.settle(tally, now)
         // A debt is not forgiven because nobody asked
-        if (tally.debt > 0 && !older.has(key)) older.set(key, tally)
+        if (tally.debt > 0 && !this.#older.has(key)) this.#older.set(key, tally)
       }
   }
 
-  const find = (key: string, now: number): Tally | undefined => {
-    const tally = recent.get(key) ?? older.get(key)
-    if (tally !== undefined) settle(tally, now)
-    return tally
-  }
-
-  const begin = (key: string, now: number): Tally => ({
-    key,
-    window: windowAt(now),
-    calls: 0,
-    before: 0,
-    debt: 0,
-    debtBefore: 0,
-    heard: 0,
-    heardBefore: 0,
-    admitted: 0,
-    told: 0
-  })
-
-  const remember = (key: string, now: number): Tally => {
-    if (now < since || now - since >= length) turn(now)
-    const known = recent.get(key)
-    if (known !== undefined) {
-      settle(known, now)
-      return known
-    }
-    const tally = find(key, now) ?? begin(key, now)
-    if (recent.size >= keys / 2) {
-      older = recent
-      recent = new Map()
-    }
-    recent.set(key, tally)
-    return tally
-  }
-
-  const freeAt = (tally: Tally): number => startOf(tally.window + 1 + Math.floor(debtAfter(tally, 1) / limit))
-
-  const hear = (tally: Tally, shares: ReadonlyArray<Share>, now: number): void => {
-    settle(tally, now)
+  /** Takes in what other hosts reported of the key. */
+  hear(tally: Tally, shares: ReadonlyArray<Share>, now: number): void {
+    this.settle(tally, now)
     let { debt, debtBefore } = tally
     let heard = 0
     let heardBefore = 0
@@ -177,8 +181,19 @@ export const make = ({ limit, length }: Options, since: number, keys = KEYS): Co
     tally.heard = Math.max(tally.heard, heard)
     tally.heardBefore = Math.max(tally.heardBefore, heardBefore)
     tally.debtBefore = debtBefore
-    tally.debt = Math.max(debt, debtBefore + tally.before + tally.heardBefore - limit)
+    tally.debt = Math.max(debt, debtBefore + tally.before + tally.heardBefore - this.#limit)
   }
-
-  return { remember, find, settle, total, freeAt, hear, windowAt, startOf, size: () => recent.size + older.size }
 }
+
+const emptyTally = (key: string, window: number): Tally => ({
+  key,
+  window,
+  calls: 0,
+  before: 0,
+  debt: 0,
+  debtBefore: 0,
+  heard: 0,
+  heardBefore: 0,
+  admitted: 0,
+  told: 0
+})

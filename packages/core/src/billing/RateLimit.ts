@@ -75,28 +75,29 @@ const QUIET = 20
 const counting = ({ limit, window }: RateLimitPolicy) =>
   Effect.map(Clock.Clock, (clock) => {
     const options = { limit, length: window * 1000, quiet: Math.floor(limit / QUIET) }
-    return { ...options, clock, counts: RateCounts.make(options, clock.currentTimeMillisUnsafe()) }
+    return { ...options, clock, counts: new RateCounts.Counts(options, clock.currentTimeMillisUnsafe()) }
   })
 
 const serviceOf = (
   { limit, window }: RateLimitPolicy,
-  { find, freeAt, remember, startOf, total, windowAt }: RateCounts.Counts,
+  counts: RateCounts.Counts,
   clock: Clock.Clock,
   admitted: (tally: RateCounts.Tally) => void
 ): RateLimit["Service"] => {
   const stateOf = (tally: RateCounts.Tally, now: number): RateLimitState => ({
     limit,
     window,
-    remaining: Math.max(0, limit - total(tally)),
-    resetAfter: secondsUntil(freeAt(tally), now)
+    remaining: Math.max(0, limit - counts.total(tally)),
+    resetAfter: secondsUntil(counts.freeAt(tally), now)
   })
   return {
     policy: { limit, window },
     consume: (key) =>
       Effect.suspend((): Effect.Effect<RateLimitState, RateLimited> => {
         const now = clock.currentTimeMillisUnsafe()
-        const tally = remember(key, now)
-        if (total(tally) >= limit) return Effect.fail(new RateLimited({ limit, window, resetAfter: secondsUntil(freeAt(tally), now) }))
+        const tally = counts.remember(key, now)
+        if (counts.total(tally) >= limit)
+          return Effect.fail(new RateLimited({ limit, window, resetAfter: secondsUntil(counts.freeAt(tally), now) }))
         RateCounts.admit(tally)
         admitted(tally)
         return Effect.succeed(stateOf(tally, now))
@@ -104,9 +105,9 @@ const serviceOf = (
     peek: (key) =>
       Effect.sync(() => {
         const now = clock.currentTimeMillisUnsafe()
-        const tally = find(key, now)
+        const tally = counts.find(key, now)
         return tally === undefined
-          ? { limit, window, remaining: limit, resetAfter: secondsUntil(startOf(windowAt(now) + 1), now) }
+          ? { limit, window, remaining: limit, resetAfter: secondsUntil(counts.startOf(counts.windowAt(now) + 1), now) }
           : stateOf(tally, now)
       })
   }

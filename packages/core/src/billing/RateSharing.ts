@@ -1,10 +1,10 @@
 /**
- * How hosts tell each other of the calls that they admitted. Each keeps one row in the state store: of every key that is called often,
- * how many calls there were in a window. A host that has admitted more calls of a key than others need not know of writes its row, then
- * reads theirs; in between it decides by what it heard last, so no call waits for the store. Keys are named by a keyed hash alone.
+ * Hosts share how many calls they admitted. Each host keeps one row in the state store with the counts of its busy keys. When a host has
+ * admitted more than `quiet` calls of a key since its last row, it writes its row, then reads the others'. In between it decides by what
+ * it read last, so no call waits for the store. Rows name a key only by a keyed hash.
  */
 import { EventIds, StateStore } from "@millrace/event-sourcing"
-import { type Cause, Clock, Duration, Effect, Latch, type Scope } from "effect"
+import { type Cause, Clock, Duration, Effect, type Exit, Latch, type Scope } from "effect"
 import * as Metrics from "../observability/Metrics.ts"
 import { Vault } from "../vault/Vault.ts"
 import { type Counts, type Share, type Tally, untold } from "./RateCounts.ts"
@@ -54,50 +54,166 @@ const decode = (value: Uint8Array, take: (name: string, share: Share) => void): 
   }
 }
 
-/** Tells and hears behind the back of the calls. What it gives is told of each call: whose key it was. */
+/**
+ * Exchanges counts with the other hosts in the background, for as long as the scope is open. The function it returns is to be called
+ * for each admitted call, with the tally of its key.
+ */
 export const make = Effect.fnUntraced(function* (
   counts: Counts,
-  { limit, quiet }: { readonly limit: number; readonly quiet: number },
-  { every = "100 millis", patience = "2 seconds" }: Options
+  limits: Limits,
+  options: Options
 ): Effect.fn.Return<(tally: Tally) => void, never, StateStore.StateStore | Vault | Scope.Scope> {
-  const store = yield* StateStore.StateStore
-  const vault = yield* Vault
   const clock = yield* Clock.Clock
   const newId = yield* EventIds
-  const count = yield* Metrics.countRateSyncs
   const host = newId(clock.currentTimeMillisUnsafe())
-  const due = Latch.makeUnsafe(false)
-  let failures = 0
-  /** Keys that are called often, and their names. */
-  const shared = new Map<Tally, string>()
+  const sharing = new Sharing(counts, limits, options, {
+    clock,
+    host,
+    store: yield* StateStore.StateStore,
+    vault: yield* Vault,
+    count: yield* Metrics.countRateSyncs
+  })
+  yield* Effect.forkScoped(sharing.run)
+  return (tally) => sharing.admitted(tally)
+})
 
-  const nameOf = (key: string) => Buffer.from(vault.hmac("rate-limit", key), "base64url").toString("latin1", 0, NAME)
-  const isBusy = (tally: Tally) => untold(tally) > quiet
+interface Limits {
+  readonly limit: number
+  /** Calls of a key that other hosts need not know of. */
+  readonly quiet: number
+}
 
-  /** The keys of which others should know, as of now. */
-  const toTell = (now: number) => {
-    for (const tally of shared.keys()) {
-      counts.settle(tally, now)
-      if (tally.calls + tally.before + tally.debt === 0) shared.delete(tally)
-    }
-    return [...shared].map(([tally, name]) => [name, tally] as const)
+interface Services {
+  readonly clock: Clock.Clock
+  /** The key of this host's row. */
+  readonly host: string
+  readonly store: StateStore.StateStore["Service"]
+  readonly vault: Vault["Service"]
+  readonly count: (exit: Exit.Exit<unknown, unknown>) => void
+}
+
+class Sharing {
+  readonly #counts: Counts
+  readonly #limits: Limits
+  readonly #services: Services
+  /** Milliseconds. */
+  readonly #pause: number
+  readonly #patience: Duration.Input
+  /** Open when a round is due. */
+  readonly #due = Latch.makeUnsafe(false)
+  /** In a row. */
+  #failures = 0
+  /** Keys that are called often, and their names in the rows. */
+  readonly #shared = new Map<Tally, string>()
+
+  constructor(counts: Counts, limits: Limits, { every = "100 millis", patience = "2 seconds" }: Options, services: Services) {
+    this.#counts = counts
+    this.#limits = limits
+    this.#services = services
+    this.#pause = Duration.toMillis(every)
+    this.#patience = patience
   }
 
-  const sync = Effect.gen(function* () {
-    const now = clock.currentTimeMillisUnsafe()
-    const window = counts.windowAt(now)
-    const told = toTell(now)
-    if (told.length === 0) return
-    const admitted = told.map(([_, tally]) => tally.admitted)
-    // Told before heard: of two hosts that do this at once, at least one hears of the other
-    const value = encode(window, told)
-    yield* store.write([{ _tag: "put", space: SPACE, key: host, value, expiresAt: Math.ceil(counts.startOf(window + 2)) }])
-    const rows = yield* store.list(SPACE, { limit: HOSTS })
+  admitted(tally: Tally): void {
+    if (!this.#isBusy(tally)) return
+    // There may be room by the next call
+    if (!this.#shared.has(tally) && this.#shared.size < KEYS) this.#shared.set(tally, this.#nameOf(tally.key))
+    this.#due.openUnsafe()
+  }
+
+  /** Rounds for ever, apart from the call that wakes them. */
+  get run(): Effect.Effect<never> {
+    return Effect.forever(Effect.andThen(Effect.andThen(this.#next, Effect.yieldNow), this.#round))
+  }
+
+  #nameOf(key: string): string {
+    return Buffer.from(this.#services.vault.hmac("rate-limit", key), "base64url").toString("latin1", 0, NAME)
+  }
+
+  #isBusy(tally: Tally): boolean {
+    return untold(tally) > this.#limits.quiet
+  }
+
+  /** Waits for calls that others should know of, or for a new window in which something is owed. */
+  readonly #next = Effect.suspend(() => {
+    const owing = [...this.#shared.keys()].some((tally) => this.#counts.total(tally) > this.#limits.limit)
+    if (!owing) return this.#due.await
+    const now = this.#services.clock.currentTimeMillisUnsafe()
+    const newWindow = this.#counts.startOf(this.#counts.windowAt(now) + 1)
+    return Effect.raceFirst(this.#due.await, Effect.sleep(Math.max(0, Math.ceil(newWindow - now))))
+  })
+
+  readonly #round = Effect.suspend(() => {
+    this.#due.closeUnsafe()
+    return this.#sync.pipe(
+      Effect.timeout(this.#patience),
+      Effect.onExit((exit) => Effect.sync(() => this.#services.count(exit))),
+      Effect.matchCauseEffect({
+        onFailure: (cause) => this.#failed(cause),
+        onSuccess: () => Effect.as(this.#succeeded, this.#pause)
+      }),
+      Effect.flatMap((wait) => Effect.sleep(wait))
+    )
+  })
+
+  /** The pause until the next round, in milliseconds. */
+  #failed(cause: Cause.Cause<unknown>): Effect.Effect<number> {
+    const pause = Math.min(RETRY_AFTER * 2 ** this.#failures, RETRY_AT_MOST)
+    this.#due.openUnsafe()
+    return this.#failures++ > 0
+      ? Effect.succeed(pause)
+      : Effect.as(Effect.logWarning("Rate limits are counted by this host alone: the state store does not serve", cause), pause)
+  }
+
+  readonly #succeeded = Effect.suspend(() => {
+    const isBack = this.#failures > 0
+    this.#failures = 0
+    return isBack ? Effect.logInfo("Rate limits are shared with other hosts again") : Effect.void
+  })
+
+  get #sync() {
+    return Effect.gen({ self: this }, function* () {
+      const { clock, host, store } = this.#services
+      const now = clock.currentTimeMillisUnsafe()
+      const told = this.#toTell(now)
+      if (told.length === 0) return
+      const admitted = told.map(([_, tally]) => tally.admitted)
+      // Told before heard: of two hosts that do this at once, at least one hears of the other
+      const window = this.#counts.windowAt(now)
+      const expiresAt = Math.ceil(this.#counts.startOf(window + 2))
+      yield* store.write([{ _tag: "put", space: SPACE, key: host, value: encode(window, told), expiresAt }])
+      const heard = this.#sharesIn(yield* store.list(SPACE, { limit: HOSTS }), told)
+      const heardAt = clock.currentTimeMillisUnsafe()
+      for (const [i, [name, tally]] of told.entries()) {
+        this.#counts.hear(tally, heard.get(name) ?? [], heardAt)
+        const isNew = tally.told < (admitted[i] ?? 0)
+        tally.told = Math.max(tally.told, admitted[i] ?? 0)
+        // A host that looked a moment before has not heard of what others told since
+        if (isNew || this.#isBusy(tally)) this.#due.openUnsafe()
+      }
+    })
+  }
+
+  /** The keys of which others should know, as of now. */
+  #toTell(now: number): ReadonlyArray<readonly [name: string, tally: Tally]> {
+    for (const tally of this.#shared.keys()) {
+      this.#counts.settle(tally, now)
+      if (tally.calls + tally.before + tally.debt === 0) this.#shared.delete(tally)
+    }
+    return [...this.#shared].map(([tally, name]) => [name, tally] as const)
+  }
+
+  /** What the rows of other hosts say of these keys, by name. */
+  #sharesIn(
+    rows: ReadonlyArray<StateStore.Entry>,
+    told: ReadonlyArray<readonly [string, Tally]>
+  ): ReadonlyMap<string, ReadonlyArray<Share>> {
     const heard = new Map<string, Array<Share>>(told.map(([name]) => [name, []]))
+    const { limit } = this.#limits
     for (const { key, value } of rows)
-      if (key !== host)
+      if (key !== this.#services.host)
         decode(value, (name, { window, calls, before, debt }) =>
-          // No host admits more, whatever it says
+          // No host admits more, whatever its row says
           heard.get(name)?.push({
             window,
             calls: Math.min(calls, limit),
@@ -105,58 +221,6 @@ export const make = Effect.fnUntraced(function* (
             debt: Math.min(debt, limit * (rows.length - 1))
           })
         )
-    const heardAt = clock.currentTimeMillisUnsafe()
-    for (const [i, [name, tally]] of told.entries()) {
-      counts.hear(tally, heard.get(name) ?? [], heardAt)
-      const isNew = tally.told < (admitted[i] ?? 0)
-      tally.told = Math.max(tally.told, admitted[i] ?? 0)
-      // Who looked a moment before has not heard of what others told since
-      if (isNew || isBusy(tally)) due.openUnsafe()
-    }
-  })
-
-  const failed = (cause: Cause.Cause<unknown>) =>
-    Effect.suspend(() => {
-      const pause = Math.min(RETRY_AFTER * 2 ** failures, RETRY_AT_MOST)
-      due.openUnsafe()
-      return failures++ > 0
-        ? Effect.succeed(pause)
-        : Effect.as(Effect.logWarning("Rate limits are counted by this host alone: the state store does not serve", cause), pause)
-    })
-  const succeeded = Effect.suspend(() => {
-    const isBack = failures > 0
-    failures = 0
-    return isBack ? Effect.logInfo("Rate limits are shared with other hosts again") : Effect.void
-  })
-
-  const pause = Duration.toMillis(every)
-  const round = Effect.suspend(() => {
-    due.closeUnsafe()
-    return sync.pipe(
-      Effect.timeout(patience),
-      Effect.onExit((exit) => Effect.sync(() => count(exit))),
-      Effect.matchCauseEffect({
-        onFailure: failed,
-        onSuccess: () => Effect.as(succeeded, pause)
-      }),
-      Effect.flatMap((wait) => Effect.sleep(wait))
-    )
-  })
-
-  /** Calls that others should know of, or a new window in which something is owed. */
-  const next = Effect.suspend(() => {
-    const owing = [...shared.keys()].filter((tally) => counts.total(tally) > limit)
-    if (owing.length === 0) return due.await
-    const now = clock.currentTimeMillisUnsafe()
-    return Effect.raceFirst(due.await, Effect.sleep(Math.max(0, Math.ceil(counts.startOf(counts.windowAt(now) + 1) - now))))
-  })
-  // Apart from the call that it is woken by
-  yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.andThen(next, Effect.yieldNow), round)))
-
-  return (tally) => {
-    if (!isBusy(tally)) return
-    // There may be room by the next call
-    if (!shared.has(tally) && shared.size < KEYS) shared.set(tally, nameOf(tally.key))
-    due.openUnsafe()
+    return heard
   }
-})
+}

@@ -20,7 +20,7 @@ export class Recovery extends Context.Service<
     /** Open holds that are past their time, at `now`. Milliseconds since 1970. */
     readonly overdue: Deadlines.Deadlines["overdue"]
     /** Of the sweep over open holds; `unanswered`: why promised refunds cannot be looked up, if so. */
-    readonly status: Effect.Effect<Deadlines.Status & { readonly unanswered: Following.Trouble | undefined }>
+    readonly status: Effect.Effect<Deadlines.Status & { readonly unanswered: Following.Retrying | undefined }>
   }
 >()("@millrace/core/billing/Recovery") {
   /** `operations`: those that can say what became of a call of theirs are asked before its hold is ended. */
@@ -103,14 +103,14 @@ const make = <Op extends Operation.Any>(
       Effect.map(deadlines.status, ({ projection }) => projection)
     )
     yield* Metrics.recovery(Effect.map(deadlines.status, ({ failing }) => failing.length))
-    let unanswered: Following.Trouble | undefined
-    const told = (trouble: Following.Trouble | undefined) => {
+    let unanswered: Following.Retrying | undefined
+    const told = (trouble: Following.Retrying | undefined) => {
       unanswered = trouble
     }
     const abandon = (call: UnansweredCall) => {
       return call.operation === undefined ? Effect.void : jobs.abandon({ ...call, jobId: jobIdOf(call.reservationId) })
     }
-    const sweep = Effect.andThen(Following.insist(keepPromises(abandon), told), Effect.sleep(options.sweepEvery ?? "30 seconds"))
+    const sweep = Effect.andThen(Following.retryForever(keepPromises(abandon), told), Effect.sleep(options.sweepEvery ?? "30 seconds"))
     yield* Effect.forkScoped(Lease.keep("unanswered", options)(() => Effect.forever(sweep)))
 
     return Recovery.of({

@@ -27,7 +27,7 @@ export const REPLY_LIFETIME = 24 * 3_600_000
 /** Replies longer than this, in UTF-16 code units, are not kept; that there was one is. */
 export const MAX_REPLY = 1024 * 1024
 
-/** Attempts under one key that overtake each other so often in a row have kept replies of their own. */
+/** How often another attempt may be first in a row. */
 const CONFLICTS = { times: 100 }
 
 const isConflict = (error: unknown): error is StateStore.StateConflict => error instanceof StateStore.StateConflict
@@ -105,7 +105,9 @@ export class Replies extends Context.Service<
         },
         // Another attempt was first: it may be the later one
         Effect.retry({ while: isConflict, ...CONFLICTS }),
-        Effect.catchIf(isConflict, () => Effect.succeed(false))
+        Effect.catchIf(isConflict, () =>
+          Effect.fail(new StateStore.StateUnavailable({ reason: "a reply met other attempts at each of its writes" }))
+        )
       )
 
       return Replies.of({

@@ -1,9 +1,9 @@
 /**
- * What an account used in a month, by operation: a projection of its one stream, in months of UTC. It is folded when it is asked for, and
- * kept in the state store with the place it was folded to, so that the next question reads only what came since. No charge does anything
- * for it, nothing of it stays in memory, and whoever asks sees all that was written before, by whatever process.
+ * The use of an account in a month of UTC, by operation: a fold of the account's stream. It is folded when somebody asks, and stored in
+ * the state store with the revision that it reached, so the next question reads only newer events. A charge costs nothing for it, it
+ * takes no memory, and an answer contains all that any process had written before.
  *
- * What is kept is derived: it is folded anew when it is of another version, or of a log that has another past than it had.
+ * The stored row is derived data. It is folded anew when its version differs, or when the log no longer has the event it was folded to.
  */
 import { Aggregate, EventStore, HashChain, StateStore, StreamName } from "@millrace/event-sourcing"
 import { Clock, Context, Duration, Effect, Layer, Option, PartitionedSemaphore, Schema, Stream } from "effect"
@@ -45,16 +45,16 @@ export interface Usage {
 }
 
 export interface UsageOptions {
-  /** It is kept once so many events of the account were folded since, 500 by default; while much is folded, twenty times as many. */
+  /** The row is stored after this many newly folded events, 500 by default; during a long fold after twenty times as many. */
   readonly storeEvery?: number
-  /** After so long the answer is what was kept last, and the next question goes on from there: 2 seconds by default. */
+  /** After this time the answer is the row that was stored last, and the next question goes on from there: 2 seconds by default. */
   readonly within?: Duration.Input
 }
 
 export class UsageBook extends Context.Service<
   UsageBook,
   {
-    /** The use of a month, by default the one of now. Only a long one that was never asked for is answered before it is whole. */
+    /** The use of a month, the current one by default. Incomplete (see `asOf`) only where folding a long month for the first time takes longer than `within`. */
     readonly read: (
       accountId: string,
       month?: Month
@@ -91,7 +91,7 @@ const evolve = (usage: OperationUsage, event: Ending): OperationUsage => {
 
 // what is kept
 
-/** Counts up whenever the fold or the row change. */
+/** Raised whenever the fold or the row changes. */
 const VERSION = 1
 
 const Row = Schema.fromJsonString(
@@ -109,20 +109,147 @@ const encodeRow = Schema.encodeSync(Row)
 const decodeRow = Schema.decodeUnknownOption(Row)
 
 const SPACE = "usage"
-/** How long a row is kept after it was written, milliseconds: over its month, which is asked for most. */
+/** How long a row is kept after it was written, in milliseconds: longer than its month, when most questions about it come. */
 const KEPT = Duration.toMillis("40 days")
 
 /** Events folded at once. */
 const PAGE = 500
-/** Of all that are asked for at once, so many are folded at a time. */
+/** Accounts folded at once. */
 const FOLDING = 4
 
 const { codec } = Account
 const RESERVED = codec.typesOf(["CreditReserved"])
 const COUNTED = codec.typesOf(["CreditReserved", "OperationSucceeded", "Refunded"])
 
+type Events = EventStore.EventStore["Service"]
+type States = StateStore.StateStore["Service"]
+
+// reading the account's stream
+
 /** An account's stream never goes back in time. */
 const monthOfEvent = (event: EventStore.RecordedEvent): Month => HashChain.atOf(event).slice(0, 7)
+
+const eventAt = (events: Events, stream: StreamName.StreamName, revision: EventStore.Revision) =>
+  Stream.runHead(events.readStream(stream, { from: revision, limit: 1 }))
+
+/** The first revision of a month or of a later one, by binary search. */
+const firstRevisionOf = Effect.fnUntraced(function* (events: Events, stream: StreamName.StreamName, month: Month) {
+  const last = yield* events.lastRevision(stream)
+  let low = 0
+  let high = last === "noStream" ? 0 : last + 1
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    const isBefore = Option.exists(yield* eventAt(events, stream, middle), (event) => monthOfEvent(event) < month)
+    if (isBefore) low = middle + 1
+    else high = middle
+  }
+  return low
+})
+
+const decode = (event: EventStore.RecordedEvent) =>
+  Effect.try({
+    try: () => codec.decode(event.type, event.data),
+    catch: (error) => new Aggregate.StreamRefused({ stream: event.stream, revision: event.revision, reason: String(error) })
+  })
+
+/** The operations of reservations that were made before a revision: most of them not long before. */
+const operationsBefore = Effect.fnUntraced(function* (
+  events: Events,
+  stream: StreamName.StreamName,
+  before: EventStore.Revision,
+  reservations: ReadonlySet<string>
+) {
+  const found = new Map<string, string>()
+  if (reservations.size === 0 || before === 0) return found
+  yield* Stream.runForEachWhile(events.readStream(stream, { from: before - 1, direction: "backwards" }), (recorded) =>
+    !RESERVED.has(recorded.type)
+      ? Effect.succeed(true)
+      : Effect.map(decode(recorded), (event) => {
+          if (event._tag === "CreditReserved" && reservations.has(event.reservationId)) found.set(event.reservationId, event.operation)
+          return found.size < reservations.size
+        })
+  )
+  return found
+})
+
+/** Counts a page of events into `operations`. `holds`: the operations of the open reservations that were seen so far. */
+const count = Effect.fnUntraced(function* (
+  events: Events,
+  stream: StreamName.StreamName,
+  operations: Operations,
+  holds: Map<string, string>,
+  page: ReadonlyArray<EventStore.RecordedEvent>
+) {
+  const endings: Array<{ readonly event: Ending; readonly revision: EventStore.Revision; readonly operation: string | undefined }> = []
+  const unknown = new Set<string>()
+  let before = 0
+  for (const recorded of page) {
+    if (!COUNTED.has(recorded.type)) continue
+    const event = yield* decode(recorded)
+    if (event._tag === "CreditReserved") holds.set(event.reservationId, event.operation)
+    if (event._tag !== "OperationSucceeded" && event._tag !== "Refunded") continue
+    const operation = holds.get(event.reservationId)
+    holds.delete(event.reservationId)
+    if (operation === undefined) {
+      unknown.add(event.reservationId)
+      before = recorded.revision
+    }
+    endings.push({ event, revision: recorded.revision, operation })
+  }
+  const earlier = yield* operationsBefore(events, stream, before, unknown)
+  for (const { event, revision, operation = earlier.get(event.reservationId) } of endings) {
+    if (operation === undefined)
+      return yield* new Aggregate.StreamRefused({ stream, revision, reason: `Reservation ${event.reservationId} was never made` })
+    operations.set(operation, evolve(operations.get(operation) ?? unused(operation), event))
+  }
+})
+
+// rows of the state store, by account and month
+
+const keyOf = (accountId: string, month: Month) => `${accountId}/${month}`
+
+const loadRow = Effect.fnUntraced(function* (states: States, accountId: string, month: Month) {
+  const entry = yield* states.get(SPACE, keyOf(accountId, month))
+  const row = entry && Option.getOrUndefined(decodeRow(Buffer.from(entry.value).toString()))
+  return { row, version: entry?.version ?? ("absent" as const) }
+})
+
+/** Whether the log has the past that a row is of: the log may have been restored from a backup since. */
+const isOf = (events: Events, stream: StreamName.StreamName, { revision, hash }: Row) =>
+  Effect.map(
+    eventAt(events, stream, revision),
+    Option.exists((event) => HashChain.hashOf(event) === hash)
+  )
+
+/** The row of one month while it is folded: written now and then, unless another host writes it, too. */
+class RowWriter {
+  readonly #states: States
+  readonly #key: string
+  #expected: number | "absent" | undefined
+
+  constructor(states: States, key: string, version: number | "absent") {
+    this.#states = states
+    this.#key = key
+    this.#expected = version
+  }
+
+  /** Expires after {@link KEPT}, counted from `now`. A failure is ignored: what is not written is folded again. */
+  write(now: number, last: EventStore.RecordedEvent, operations: Operations): Effect.Effect<void> {
+    if (this.#expected === undefined) return Effect.void
+    const at = Date.parse(HashChain.atOf(last))
+    const { revision } = last
+    const value = Buffer.from(encodeRow({ version: VERSION, revision, hash: HashChain.hashOf(last), at, operations: listed(operations) }))
+    const put = { _tag: "put", space: SPACE, key: this.#key, value, expiresAt: now + KEPT, expected: this.#expected } as const
+    return Effect.match(this.#states.write([put]), {
+      onSuccess: (version) => {
+        this.#expected = version
+      },
+      onFailure: () => {
+        this.#expected = undefined
+      }
+    })
+  }
+}
 
 const make = Effect.fnUntraced(function* ({ storeEvery = 500, within = "2 seconds" }: UsageOptions) {
   const events = yield* EventStore.EventStore
@@ -130,137 +257,27 @@ const make = Effect.fnUntraced(function* ({ storeEvery = 500, within = "2 second
   const clock = yield* Clock.Clock
   const folding = yield* PartitionedSemaphore.make<string>({ permits: FOLDING })
 
-  const eventAt = (stream: StreamName.StreamName, revision: EventStore.Revision) =>
-    Stream.runHead(events.readStream(stream, { from: revision, limit: 1 }))
-
-  /** The first revision of a month or of a later one. */
-  const firstOf = Effect.fnUntraced(function* (stream: StreamName.StreamName, month: Month) {
-    const last = yield* events.lastRevision(stream)
-    let low = 0
-    let high = last === "noStream" ? 0 : last + 1
-    while (low < high) {
-      const middle = (low + high) >>> 1
-      const isBefore = Option.exists(yield* eventAt(stream, middle), (event) => monthOfEvent(event) < month)
-      if (isBefore) low = middle + 1
-      else high = middle
-    }
-    return low
-  })
-
-  const decode = (event: EventStore.RecordedEvent) =>
-    Effect.try({
-      try: () => codec.decode(event.type, event.data),
-      catch: (error) => new Aggregate.StreamRefused({ stream: event.stream, revision: event.revision, reason: String(error) })
-    })
-
-  /** The operations of reservations that were made before a revision: most of them not long before. */
-  const operationsOf = Effect.fnUntraced(function* (
-    stream: StreamName.StreamName,
-    before: EventStore.Revision,
-    reservations: ReadonlySet<string>
-  ) {
-    const found = new Map<string, string>()
-    if (reservations.size === 0 || before === 0) return found
-    yield* Stream.runForEachWhile(events.readStream(stream, { from: before - 1, direction: "backwards" }), (recorded) =>
-      !RESERVED.has(recorded.type)
-        ? Effect.succeed(true)
-        : Effect.map(decode(recorded), (event) => {
-            if (event._tag === "CreditReserved" && reservations.has(event.reservationId)) found.set(event.reservationId, event.operation)
-            return found.size < reservations.size
-          })
-    )
-    return found
-  })
-
-  /** Counts a run of events. `holds`: the operations of reservations that are open, as far as they were seen. */
-  const count = Effect.fnUntraced(function* (
-    stream: StreamName.StreamName,
-    operations: Operations,
-    holds: Map<string, string>,
-    page: ReadonlyArray<EventStore.RecordedEvent>
-  ) {
-    const endings: Array<{ readonly event: Ending; readonly revision: EventStore.Revision; readonly operation: string | undefined }> = []
-    const unknown = new Set<string>()
-    let before = 0
-    for (const recorded of page) {
-      if (!COUNTED.has(recorded.type)) continue
-      const event = yield* decode(recorded)
-      if (event._tag === "CreditReserved") holds.set(event.reservationId, event.operation)
-      if (event._tag !== "OperationSucceeded" && event._tag !== "Refunded") continue
-      const operation = holds.get(event.reservationId)
-      holds.delete(event.reservationId)
-      if (operation === undefined) {
-        unknown.add(event.reservationId)
-        before = recorded.revision
-      }
-      endings.push({ event, revision: recorded.revision, operation })
-    }
-    const earlier = yield* operationsOf(stream, before, unknown)
-    for (const { event, revision, operation = earlier.get(event.reservationId) } of endings) {
-      if (operation === undefined) {
-        return yield* new Aggregate.StreamRefused({ stream, revision, reason: `Reservation ${event.reservationId} was never made` })
-      }
-      operations.set(operation, evolve(operations.get(operation) ?? unused(operation), event))
-    }
-  })
-
-  // kept by account and month
-
-  const keyOf = (accountId: string, month: Month) => `${accountId}/${month}`
-
-  const load = Effect.fnUntraced(function* (accountId: string, month: Month) {
-    const entry = yield* states.get(SPACE, keyOf(accountId, month))
-    const row = entry && Option.getOrUndefined(decodeRow(Buffer.from(entry.value).toString()))
-    return { row, version: entry?.version ?? ("absent" as const) }
-  })
-
-  /** Whether the log has the past that a row is of: it may have been restored from a backup since. */
-  const isOf = (stream: StreamName.StreamName, { revision, hash }: Row) =>
-    Effect.map(
-      eventAt(stream, revision),
-      Option.exists((event) => HashChain.hashOf(event) === hash)
-    )
-
   const folded = Effect.fnUntraced(function* (accountId: string, month: Month) {
     const stream = StreamName.make(Account.category, accountId)
-    const kept = yield* load(accountId, month)
-    const row = kept.row !== undefined && (yield* isOf(stream, kept.row)) ? kept.row : undefined
+    const kept = yield* loadRow(states, accountId, month)
+    const row = kept.row !== undefined && (yield* isOf(events, stream, kept.row)) ? kept.row : undefined
     const operations: Operations = new Map(row?.operations.map((usage) => [usage.operation, usage]))
     const holds = new Map<string, string>()
+    const writer = new RowWriter(states, keyOf(accountId, month), kept.version)
     let unkept = 0
     let last: EventStore.RecordedEvent | undefined
-    let expected: number | "absent" | undefined = kept.version
-
     const keep = Effect.suspend(() => {
-      if (last === undefined || expected === undefined) return Effect.void
-      const at = Date.parse(HashChain.atOf(last))
-      const { revision } = last
-      const value = encodeRow({ version: VERSION, revision, hash: HashChain.hashOf(last), at, operations: listed(operations) })
-      const expiresAt = clock.currentTimeMillisUnsafe() + KEPT
-      const put = { _tag: "put", space: SPACE, key: keyOf(accountId, month), value: Buffer.from(value), expiresAt, expected } as const
-      return states.write([put]).pipe(
-        Effect.tap((version) =>
-          Effect.sync(() => {
-            expected = version
-            unkept = 0
-          })
-        ),
-        // Somebody else kept his own meanwhile. And what cannot be kept now is folded again
-        Effect.catch(() =>
-          Effect.sync(() => {
-            expected = undefined
-          })
-        )
-      )
+      if (last === undefined) return Effect.void
+      unkept = 0
+      return writer.write(clock.currentTimeMillisUnsafe(), last, operations)
     })
-
-    const from = row === undefined ? yield* firstOf(stream, month) : row.revision + 1
+    const from = row === undefined ? yield* firstRevisionOf(events, stream, month) : row.revision + 1
     yield* events.readStream(stream, { from }).pipe(
       Stream.takeWhile((event) => monthOfEvent(event) <= month),
       Stream.rechunk(PAGE),
       Stream.runForEachArray((page) =>
         Effect.gen(function* () {
-          yield* count(stream, operations, holds, page)
+          yield* count(events, stream, operations, holds, page)
           last = page.at(-1)
           unkept += page.length
           if (unkept >= 20 * storeEvery) yield* keep
@@ -277,7 +294,7 @@ const make = Effect.fnUntraced(function* ({ storeEvery = 500, within = "2 second
       const asked = month ?? monthOf(now)
       const whole = yield* folded(accountId, asked).pipe(folding.withPermit(accountId), Effect.timeoutOption(within))
       if (Option.isSome(whole)) return { month: asked, operations: whole.value, asOf: now }
-      const { row } = yield* load(accountId, asked)
+      const { row } = yield* loadRow(states, accountId, asked)
       return { month: asked, operations: row?.operations ?? [], asOf: row?.at ?? Date.parse(`${asked}-01`) }
     })
   })

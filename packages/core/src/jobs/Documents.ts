@@ -28,6 +28,8 @@ export interface Documents {
 
 const SPACE = "jobs"
 const PAGE = 100
+/** Pages of one job that are removed at once; a job has three documents at a time. */
+const PAGES = 100
 
 const purposeOf = (purpose: Purpose): string => `job-${purpose}`
 const keyOf = ({ jobId }: Owner, { hash }: Document): string => `${jobId}/${hash}`
@@ -58,7 +60,7 @@ export const make: Effect.Effect<Documents, never, Vault | StateStore.StateStore
     drop: (owner, document) => write([{ _tag: "remove", space: SPACE, key: keyOf(owner, document) }]),
     destroy: Effect.fnUntraced(function* (owner) {
       yield* vault.destroy(subjectOf(owner))
-      for (;;) {
+      for (let pages = 0; pages < PAGES; pages++) {
         const entries = yield* states.list(SPACE, { after: `${owner.jobId}/`, limit: PAGE })
         const removals = entries
           .filter(({ key }) => key.startsWith(`${owner.jobId}/`))
@@ -66,6 +68,7 @@ export const make: Effect.Effect<Documents, never, Vault | StateStore.StateStore
         if (!Array.isArrayNonEmpty(removals)) return
         yield* write(removals)
       }
+      return yield* new StateStore.StateUnavailable({ reason: "removed documents are still listed" })
     })
   }
 })

@@ -30,7 +30,7 @@ export interface RunnerStatus {
   /** Jobs that it works at. */
   readonly running: ReadonlyArray<string>
   /** Why it takes no jobs at the moment. */
-  readonly trouble: Following.Trouble | undefined
+  readonly trouble: Following.Retrying | undefined
 }
 
 export class JobRunner extends Context.Service<JobRunner, { readonly status: Effect.Effect<RunnerStatus> }>()(
@@ -63,7 +63,7 @@ class Shift {
   busy = 0
   /** Among how many of an account's oldest jobs it chooses. */
   spread = 1
-  trouble: Following.Trouble | undefined
+  trouble: Following.Retrying | undefined
   #idle = Deferred.makeUnsafe<void>()
   #woken = Deferred.makeUnsafe<void>()
 
@@ -127,10 +127,10 @@ const make = <Op extends Operation.Any>(
     const shift = new Shift()
     yield* Effect.addFinalizer(() => Effect.timeoutOption(shift.idle, drain))
     const round = lookForJobs({ id, jobs, clock, byKey, concurrency, shift, running, run, fork })
-    const tell = (trouble: Following.Trouble | undefined) => {
+    const tell = (trouble: Following.Retrying | undefined) => {
       shift.trouble = trouble
     }
-    yield* Effect.forkScoped(Following.insist(Effect.forever(round), tell))
+    yield* Effect.forkScoped(Following.retryForever(Effect.forever(round), tell))
 
     return JobRunner.of({ status: Effect.sync(() => ({ id, running: [...running].map(([jobId]) => jobId), trouble: shift.trouble })) })
   })

@@ -34,7 +34,7 @@ export interface FilesStatus {
   /** How many it removed that no job needed, and what was left of puts that never ended. */
   readonly removed: { readonly files: number; readonly leftovers: number }
   /** A store does not do its part. It is tried again. */
-  readonly trouble: Following.Trouble | undefined
+  readonly trouble: Following.Retrying | undefined
 }
 
 export class JobUpkeep extends Context.Service<
@@ -160,8 +160,8 @@ const make = (
     let leader = false
     let sweptAt: number | undefined
     let removed: FilesStatus["removed"] = { files: 0, leftovers: 0 }
-    let trouble: Following.Trouble | undefined
-    const told = (now: Following.Trouble | undefined) => {
+    let trouble: Following.Retrying | undefined
+    const told = (now: Following.Retrying | undefined) => {
       trouble = now
     }
 
@@ -202,7 +202,7 @@ const make = (
           Effect.as(Effect.void),
           Effect.catchTag("LeaseLost", (lost) => Effect.succeed(Effect.fail(lost)))
         )
-        const once = Effect.flatten(Following.insist(swept, told))
+        const once = Effect.flatten(Following.retryForever(swept, told))
         return yield* Effect.forever(Effect.andThen(once, Effect.sleep(options.sweepFilesEvery ?? SWEEP_FILES_EVERY)))
       }).pipe(
         Effect.ensuring(

@@ -114,7 +114,7 @@ const make = Effect.fnUntraced(function* ({ board: boardOptions, queueLimit = QU
   const { execute, read, refused } = yield* Aggregate.make(Job.Job, options)
   const board = yield* Board.make(boardOptions)
   const waiters = new EndWaiters(board)
-  yield* Effect.forkScoped(Following.insist(waiters.watch, () => {}))
+  yield* Effect.forkScoped(Following.retryForever(waiters.watch, () => {}))
 
   const settle: Service["settle"] = (jobId) => Effect.flatMap(read(jobId), (job) => Settlement.settle(ledger, jobId, job))
 

@@ -1,3 +1,4 @@
+import { StateStore } from "@millrace/event-sourcing"
 import { Effect } from "effect"
 import * as fc from "fast-check"
 import { describe, expect } from "vitest"
@@ -51,6 +52,30 @@ describe("kept replies", () => {
         yield* here.replies.keep("acc_1", `key ${i}`, value)
         expect(yield* here.replies.find("acc_1", `key ${i}`)).toEqual(value)
       }
+    })
+  )
+
+  testing(
+    "that meet a conflict at every write are given up: the call that keeps them cannot be interrupted",
+    Effect.gen(function* () {
+      const { here } = yield* setting()
+      let writes = 0
+      yield* here.through(({ states }) => ({
+        states: {
+          ...states,
+          write: (changes) => {
+            const conflict = changes.find(({ space }) => space === "replies")
+            if (conflict === undefined) return states.write(changes)
+            writes++
+            return Effect.fail(new StateStore.StateConflict({ space: conflict.space, key: conflict.key }))
+          }
+        }
+      }))
+      const exit = yield* outcome(Effect.uninterruptible(here.replies.keep("acc_1", "key", reply(1))))
+      expect([exit, writes]).toEqual(["StateUnavailable", 21])
+      yield* here.heal
+      yield* here.replies.keep("acc_1", "key", reply(1))
+      expect(yield* here.replies.find("acc_1", "key")).toEqual(reply(1))
     })
   )
 

@@ -545,10 +545,10 @@ test("Millrace.layer has its hosts share what they admit", () =>
 
 describe("the keys that are remembered", () => {
   test("are so many at most", () => {
-    const counts = RateCounts.make({ limit: 10, length: 60_000 }, 0, 100)
+    const counts = new RateCounts.Counts({ limit: 10, length: 60_000 }, 0, 100)
     for (const i of range(10_000)) {
       RateCounts.admit(counts.remember(`client:${i}`, 0))
-      expect(counts.size()).toBeLessThanOrEqual(100)
+      expect(counts.size).toBeLessThanOrEqual(100)
     }
     // The latest are among them
     expect(counts.find("client:9999", 0)?.calls).toBe(1)
@@ -556,7 +556,7 @@ describe("the keys that are remembered", () => {
   })
 
   test("keep what they owe, though nobody asks", () => {
-    const counts = RateCounts.make({ limit: 10, length: 1_000 }, 0)
+    const counts = new RateCounts.Counts({ limit: 10, length: 1_000 }, 0)
     const tally = counts.remember("account:a", 0)
     for (const _ of range(10)) RateCounts.admit(tally)
     counts.hear(tally, [{ window: 0, calls: 30, before: 0, debt: 0 }], 0)

@@ -1,0 +1,122 @@
+/** Open deadlines by key and by time, in memory. */
+import { Schema, SchemaTransformation } from "effect"
+
+export interface Deadline {
+  /** What is due: one deadline for each key, the last one set. */
+  readonly key: string
+  /** Milliseconds since 1970. */
+  readonly dueAt: number
+  /** What `onDue` needs to know; small, because all open deadlines are in memory. */
+  readonly payload: string
+}
+
+/** The earlier first; of the same time, in the order of the keys. */
+export const byTime = (a: Deadline, b: Deadline) => a.dueAt - b.dueAt || (a.key < b.key ? -1 : 1)
+
+/**
+ * A map by key and a binary heap by time. Deadlines that were moved or cleared stay in the heap until they are on top or too many.
+ * Setting one of a million takes a few steps; finding the due ones takes about as many steps as there are.
+ */
+export class OpenDeadlines {
+  readonly #open = new Map<string, Deadline>()
+  #heap: Array<Deadline> = []
+  /** The earliest time set since this was last put back to infinity, by the one sweep that waits for it. */
+  soonest = Number.POSITIVE_INFINITY
+
+  get size(): number {
+    return this.#open.size
+  }
+
+  /** Returns the deadlines unordered. */
+  values(): Iterable<Deadline> {
+    return this.#open.values()
+  }
+
+  /** Whether exactly this deadline is open: neither moved nor cleared. */
+  has(deadline: Deadline): boolean {
+    return this.#open.get(deadline.key) === deadline
+  }
+
+  set(deadline: Deadline): void {
+    if (!Number.isFinite(deadline.dueAt)) throw new Error(`${deadline.key} due at ${deadline.dueAt}`)
+    this.#open.set(deadline.key, deadline)
+    this.soonest = Math.min(this.soonest, deadline.dueAt)
+    this.#rise(this.#heap.length, deadline)
+    this.#tidy()
+  }
+
+  clear(key: string): void {
+    this.#open.delete(key)
+    this.#tidy()
+  }
+
+  /** Those due at `now`, the oldest first, and when the next one after them is. */
+  at(now: number): { readonly due: ReadonlyArray<Deadline>; readonly next: number } {
+    for (let top = this.#heap[0]; top !== undefined && !this.has(top); top = this.#heap[0]) {
+      const last = this.#heap.pop()
+      if (last !== undefined && last !== top) this.#sink(0, last)
+    }
+    const due: Array<Deadline> = []
+    let next = Number.POSITIVE_INFINITY
+    const places = [0]
+    for (let place = places.pop(); place !== undefined; place = places.pop()) {
+      const deadline = this.#heap[place]
+      // Nothing below is earlier
+      if (deadline === undefined || deadline.dueAt >= next) continue
+      const open = this.has(deadline)
+      if (open && deadline.dueAt > now) next = deadline.dueAt
+      else {
+        if (open) due.push(deadline)
+        places.push(2 * place + 1, 2 * place + 2)
+      }
+    }
+    return { due: due.sort(byTime), next }
+  }
+
+  #tidy(): void {
+    if (this.#heap.length <= 2 * this.#open.size + 1_000) return
+    this.#heap = [...this.#open.values()]
+    for (let place = (this.#heap.length >> 1) - 1; place >= 0; place--) {
+      const deadline = this.#heap[place]
+      if (deadline !== undefined) this.#sink(place, deadline)
+    }
+  }
+
+  #rise(place: number, deadline: Deadline): void {
+    while (place > 0) {
+      const above = (place - 1) >> 1
+      const parent = this.#heap[above]
+      if (parent === undefined || parent.dueAt <= deadline.dueAt) break
+      this.#heap[place] = parent
+      place = above
+    }
+    this.#heap[place] = deadline
+  }
+
+  #sink(place: number, deadline: Deadline): void {
+    for (;;) {
+      const left = this.#heap[2 * place + 1]
+      const right = this.#heap[2 * place + 2]
+      const child = right !== undefined && left !== undefined && right.dueAt < left.dueAt ? right : left
+      if (child === undefined || child.dueAt >= deadline.dueAt) break
+      this.#heap[place] = child
+      place = 2 * place + (child === left ? 1 : 2)
+    }
+    this.#heap[place] = deadline
+  }
+}
+
+/** How they are stored: `[key, dueAt, payload]` of each. */
+export const StoredDeadlines = Schema.Array(Schema.Tuple([Schema.String, Schema.Finite, Schema.String])).pipe(
+  Schema.decodeTo(
+    Schema.instanceOf(OpenDeadlines),
+    SchemaTransformation.transform({
+      decode: (rows) => {
+        const open = new OpenDeadlines()
+        for (const [key, dueAt, payload] of rows) open.set({ key, dueAt, payload })
+        return open
+      },
+      encode: (open) => Array.from(open.values(), ({ key, dueAt, payload }) => [key, dueAt, payload] as const)
+    })
+  )
+)
