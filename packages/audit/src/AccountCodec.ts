@@ -1,10 +1,10 @@
-/** Reads the events of accounts, by decoders compiled for them: most of what an audit does is reading. */
+/** Decodes account events with compiled decoders, for an audit spends most of its time decoding. */
 import { Account, AccountEvent } from "@millrace/core"
 import { EventCodec } from "@millrace/event-sourcing"
 import { SchemaAST } from "effect"
 import * as SchemaJITCompiler from "effect/schema/SchemaJITCompiler"
 
-// As they are written and as they are in memory. Where code may not be generated, Effect goes on interpreting the schema
+// For the encoded and the decoded form. If code generation is not allowed, Effect interprets the schema
 SchemaJITCompiler.enable(AccountEvent.ast)
 SchemaJITCompiler.enable(SchemaAST.toType(AccountEvent.ast))
 

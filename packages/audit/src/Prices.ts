@@ -1,4 +1,4 @@
-/** What operations cost, as published in the log that is audited: learned while it is read, so a hold can only pin what was there. */
+/** The prices published in the log so far. A hold can only pin a version that was published before it. */
 import type { Credits } from "@millrace/core"
 
 export interface PriceVersion {
@@ -12,14 +12,14 @@ export class Prices {
   readonly #versions = new Map<number, Array<PriceVersion>>()
   #complete = true
 
-  /** Plans count their versions each for itself, so one number may stand for several lists. */
+  /** Each price plan counts its own versions, so one number may stand for several price lists. */
   learn(published: PriceVersion): void {
     const same = this.#versions.get(published.version)
     if (same === undefined) this.#versions.set(published.version, [published])
     else same.push(published)
   }
 
-  /** Part of a plan was not to be trusted: from now on a version that is not known may have been in that part. */
+  /** A part of a plan could not be replayed: an unknown version may have been in that part. */
   doubt(): void {
     this.#complete = false
   }

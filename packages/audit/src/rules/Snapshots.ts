@@ -1,4 +1,4 @@
-/** A snapshot is no evidence: it is left aside by the replay, then must be what the replay comes to at its revision. */
+/** The replay does not use snapshots; each must equal the replayed state at its revision. */
 import { isDeepStrictEqual } from "node:util"
 import { Account, AccountSnapshot } from "@millrace/core"
 import { Aggregate, type HashChain, type StreamName } from "@millrace/event-sourcing"
@@ -6,11 +6,11 @@ import { HashMap, Option, Schema } from "effect"
 
 const decode = Schema.decodeUnknownOption(Schema.fromJsonString(Aggregate.savedSchema(AccountSnapshot.accountSnapshots.state)))
 
-/** Where the newest snapshot of an account by this release's fold is kept. */
+/** The name of the newest snapshot of an account by this release's fold. */
 export const snapshotOf = (accountId: string): StreamName.StreamName =>
   `${Aggregate.snapshotCategory(Account.Account.category, AccountSnapshot.VERSION)}-${accountId}`
 
-/** What a stored snapshot says, field by field, is what the events say. */
+/** Why a stored snapshot differs from the replayed state; undefined if every field agrees. */
 export const snapshotAgrees = (
   stored: string,
   replayed: { readonly state: Account.Account; readonly hash: HashChain.Hash; readonly at: number }
@@ -25,7 +25,7 @@ export const snapshotAgrees = (
   return wrong.length === 0 ? undefined : `the snapshot differs from the events in ${wrong.join(", ")}`
 }
 
-/** Maps entry by entry: `Equal` would hash every outcome an account remembers. */
+/** Compares maps entry by entry: `Equal` would hash every outcome that an account remembers. */
 const same = (a: unknown, b: unknown): boolean => {
   if (!HashMap.isHashMap(a) || !HashMap.isHashMap(b)) return isDeepStrictEqual(a, b)
   if (HashMap.size(a) !== HashMap.size(b)) return false

@@ -120,7 +120,7 @@ export class JobChecker {
     else if (!isRunning) report(NEWEST, `${own} is heard, and was over`)
   }
 
-  /** The account follows its jobs. */
+  /** Checks an account event against the jobs of its holds. */
   follow(event: AccountEvent, report: Report): void {
     if (event._tag === "CreditReserved" && event.jobId !== undefined)
       this.#holds.set(event.reservationId, { jobId: event.jobId, hold: event, hasEnded: false })
