@@ -1,8 +1,8 @@
-/** One account as the log tells it, event after event: its fold, and its balances as postings make them. */
+/** The replay of one account: its state by the fold, and its balances by the postings. */
 import { Account, type AccountEvent, Postings } from "@millrace/core"
-import type { JobBook } from "./JobBook.ts"
+import type { JobIndex } from "./JobIndex.ts"
 import type { Prices } from "./Prices.ts"
-import type { Say } from "./Replay.ts"
+import type { ReportProblem } from "./Replay.ts"
 import { type Balances, balancesOf, booksAgree, postingsSumToZero } from "./rules/Books.ts"
 import { rulesFor } from "./rules/index.ts"
 import type { Step } from "./rules/Rule.ts"
@@ -18,8 +18,8 @@ export class AccountReplay {
     this.#own = Postings.ownAccounts(accountId)
   }
 
-  /** Asks every rule, then folds and posts the event. False when it does not fold: then the account is known no further. */
-  next(event: AccountEvent, at: number, prices: Prices, jobs: JobBook, say: Say): boolean {
+  /** Checks every rule, then folds and posts the event. False if it does not fold: then the account cannot be replayed further. */
+  next(event: AccountEvent, at: number, prices: Prices, jobs: JobIndex, report: ReportProblem): boolean {
     const before = this.state
     const step: Step = { before, at, prices, jobs, hold: holdOf(before, event) }
     let broken = false
@@ -28,23 +28,23 @@ export class AccountReplay {
         const detail = ask(event, step)
         if (detail === undefined) continue
         broken = true
-        say(name, detail)
+        report(name, detail)
       }
       const postings = Postings.postings(this.#own, before, event)
       this.state = Account.Account.evolve(before, event, at)
-      // What posts nothing must move nothing
-      if (postings.length > 0 || this.state.purse !== before.purse) this.#post(postings, say)
+      // An event without postings must not change lots or debts
+      if (postings.length > 0 || this.state.purse !== before.purse) this.#post(postings, report)
       return true
     } catch (error) {
-      // A rule has said it better
-      if (!broken) say("account-folds", error instanceof Error ? error.message : String(error))
+      // A rule has reported it already
+      if (!broken) report("account-folds", error instanceof Error ? error.message : String(error))
       return false
     }
   }
 
-  #post(postings: ReadonlyArray<Postings.Posting>, say: Say): void {
+  #post(postings: ReadonlyArray<Postings.Posting>, report: ReportProblem): void {
     const unbalanced = postingsSumToZero(postings)
-    if (unbalanced !== undefined) say("postings-sum-to-zero", unbalanced)
+    if (unbalanced !== undefined) report("postings-sum-to-zero", unbalanced)
     let { available, reserved, receivable } = this.#byPostings
     const own = this.#own
     for (const { account, amount } of postings) {
@@ -54,8 +54,8 @@ export class AccountReplay {
     }
     const byFold = balancesOf(this.state)
     const disagreement = booksAgree({ available, reserved, receivable }, byFold)
-    if (disagreement !== undefined) say("books-agree", disagreement)
-    // From the fold, so that what is wrong here is not wrong again at every later event
+    if (disagreement !== undefined) report("books-agree", disagreement)
+    // Continue from the fold, so that one error is not reported again at every later event
     this.#byPostings = byFold
   }
 }

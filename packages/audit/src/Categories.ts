@@ -1,21 +1,21 @@
-/** How streams other than accounts are replayed: an event that its decider does not know or cannot fold is a problem. */
+/** How streams other than accounts are replayed. An event that the decider does not know or cannot fold is a problem. */
 
 import { ApiKey, EmailClaim, Job, PaymentClaim, PricePlan } from "@millrace/core"
 import type { Decider, StreamName } from "@millrace/event-sourcing"
-import type { JobBook } from "./JobBook.ts"
+import type { JobIndex } from "./JobIndex.ts"
 import type { Prices } from "./Prices.ts"
-import type { Replay, Say } from "./Replay.ts"
+import type { Replay, ReportProblem } from "./Replay.ts"
 
 /** The streams of one category. */
 export interface Category {
   readonly name: string
-  /** A stream at its beginning: give it each event. Throws where it does not know or cannot fold one. */
-  readonly begin: (stream: StreamName.StreamName, say: Say) => Replay
-  /** A stream of it was replayed no further: what it would have taught is not known. */
+  /** Begins the replay of a stream. The replay throws at an event that it does not know or cannot fold. */
+  readonly begin: (stream: StreamName.StreamName, report: ReportProblem) => Replay
+  /** A stream of this category cannot be replayed further, so what follows in it is unknown. */
   readonly lost?: (stream: StreamName.StreamName) => void
 }
 
-/** Streams of a decider: of this library, or of a host that keeps its own in the same log. */
+/** The category of a decider: of this library, or of a host that keeps its own streams in the same log. */
 export const category = <State, Event extends { readonly _tag: string }>(
   decider: Decider<State, Event>,
   learn?: (event: Event, at: number) => void
@@ -34,9 +34,9 @@ export const category = <State, Event extends { readonly _tag: string }>(
   }
 }
 
-/** The library's own, of which price plans teach the prices that holds pin, and jobs how holds are to end. */
-export const coreCategories = (prices: Prices, jobs: JobBook): ReadonlyArray<Category> => [
-  { name: Job.Job.category, begin: (stream, say) => jobs.begin(stream, say), lost: (stream) => jobs.lost(stream) },
+/** The categories of this library. Price plans teach `prices`, and jobs teach `jobs`. */
+export const coreCategories = (prices: Prices, jobs: JobIndex): ReadonlyArray<Category> => [
+  { name: Job.Job.category, begin: (stream, report) => jobs.begin(stream, report), lost: (stream) => jobs.lost(stream) },
   { ...category(PricePlan.PricePlan, (published, at) => prices.learn(published, at)), lost: () => prices.doubt() },
   category(ApiKey.ApiKey),
   category(EmailClaim),

@@ -1,7 +1,7 @@
 /**
- * A head: the whole log as of one position, in a few numbers to keep apart from the store. A later log that extends it holds the
- * same streams, each with the same events in the same order, up to that position: hashes chain each stream, the digest ties
- * their ends together. So a head shows what hashes alone cannot: a truncated log, a removed stream, a rewrite with new hashes.
+ * A head: a digest of the whole log at one position, to keep outside the store. A later log that extends it has the same streams with the
+ * same events in the same order up to that position: hashes chain the events of a stream, and the digest covers the last hash of every
+ * stream. So a head reveals what hashes alone cannot: a truncated log, a removed stream, a rewrite with new hashes.
  *
  * The digest is the SHA-256, in base64url, of one line `{stream}\n{revision}\n{hash}\n` for the last event of each stream, sorted by stream name.
  */
@@ -20,14 +20,14 @@ export const Head = Schema.Struct({
 })
 export type Head = typeof Head.Type
 
-/** Where a stream ends. */
+/** The last event of a stream. */
 export interface StreamEnd {
   readonly name: string
   readonly revision: number
   readonly hash: HashChain.Hash
 }
 
-/** Names sort by their UTF-16 code units, wherever this runs. */
+/** SHA-256 over the ends of all streams, sorted by the UTF-16 code units of their names. */
 export const digest = (ends: Iterable<StreamEnd>): string => {
   const sha = createHash("sha256")
   const sorted = [...ends].sort((a, b) => (a.name < b.name ? -1 : 1))
@@ -35,10 +35,10 @@ export const digest = (ends: Iterable<StreamEnd>): string => {
   return sha.digest("base64url")
 }
 
-/** What a log was when it reached the position of `earlier`, or where it ends before that. */
+/** A log at the position of an earlier head, or at its end if that comes first. */
 export type Past = Pick<Head, "position" | "streams" | "events" | "digest">
 
-/** Why a log that was `past` at the position of `earlier` does not extend it; undefined when it does. */
+/** Why a log that was `past` at the position of `earlier` does not extend that head; undefined if it does. */
 export const compare = (earlier: Head, past: Past): string | undefined => {
   if (past.position < earlier.position) {
     return `the log ends at ${past.position || "its start"} with ${past.events} events, before the earlier head's ${earlier.position}`

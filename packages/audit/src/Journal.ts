@@ -1,6 +1,6 @@
 /**
- * The journal: every event that moves money as one transaction in double entry, for the tools of accountants. Its postings come from
- * the events, the balances it asserts from the fold, so that a tool that checks it checks one against the other, after every event.
+ * The journal: one transaction in double entry for every event that moves money, for the tools of accountants. Postings come from the
+ * events and asserted balances from the fold, so a tool that checks the journal compares the two after every event.
  */
 import { Account, Postings } from "@millrace/core"
 import { EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
@@ -15,14 +15,14 @@ import { balancesOf } from "./rules/Books.ts"
 export const formats: Readonly<Record<FormatName, Format>> = { hledger, ledger, beancount, csv, jsonl }
 export type FormatName = "hledger" | "ledger" | "beancount" | "csv" | "jsonl"
 
-/** An event that no journal can be made of: what is wrong with it is the audit's to say. */
+/** An event that cannot be read. The audit reports what is wrong with it. */
 export class UnreadableLog extends Schema.TaggedError<UnreadableLog>()("UnreadableLog", {
   position: Schema.String,
   stream: Schema.String,
   reason: Schema.String
 }) {}
 
-/** The whole log as a journal: text in pieces, to be written one after another. */
+/** The whole log as a journal, in pieces of text. */
 export const journal = (name: FormatName): Stream.Stream<string, EventStore.StoreUnavailable | UnreadableLog, EventStore.EventStore> =>
   Stream.unwrap(
     Effect.gen(function* () {
@@ -48,7 +48,7 @@ export const journal = (name: FormatName): Stream.Stream<string, EventStore.Stor
 const unreadable = ({ position, stream }: EventStore.RecordedEvent, error: unknown) =>
   new UnreadableLog({ position, stream, reason: error instanceof Error ? error.message : String(error) })
 
-/** An account as the journal left it. */
+/** An account, as far as the journal was written. */
 interface Own {
   readonly state: Account.Account
   readonly date: string
@@ -57,7 +57,7 @@ interface Own {
 class Writer {
   readonly #format: Format
   readonly #accounts = new Map<StreamName.StreamName, Own>()
-  /** Every name that was posted to, with what its postings come to. Debit positive. */
+  /** Every account that was posted to, with the sum of its postings. Debit positive. */
   readonly #totals = new Map<string, number>()
   #lastDate = ""
 
@@ -65,7 +65,7 @@ class Writer {
     this.#format = format
   }
 
-  /** What an event adds to the journal: nothing where it moves no money. */
+  /** The text that an event adds: empty if it moves no money. */
   next(event: EventStore.RecordedEvent): string {
     if (StreamName.category(event.stream) !== Account.Account.category) return ""
     try {
@@ -98,7 +98,7 @@ class Writer {
       stream,
       revision,
       type,
-      // A day that is over for this account: some tools check balances only by the day
+      // The first transaction of a new day for this account: some tools check balances only once a day
       carried: own !== undefined && own.date !== "" && own.date < date ? this.#known(ownBalances(accountId, before)) : [],
       lines: postings.map(({ account, amount }): Line => {
         const balance = balances.find((own) => own.account === account)
@@ -123,7 +123,7 @@ class Writer {
     return this.#format.transaction(transaction)
   }
 
-  /** The balances of every account: customers' by the fold, the house's by its postings. */
+  /** The closing balances of all accounts: of customers by the fold, of the operator by the postings. */
   end(): string {
     if (this.#totals.size === 0) return ""
     const byFold = new Map<string, number>()
@@ -139,7 +139,7 @@ class Writer {
   }
 }
 
-/** A customer's accounts as the fold has them. Debit positive, so what we owe them is negative. */
+/** The balances of a customer by the fold. Debit positive, so credits that a customer has are negative. */
 const ownBalances = (accountId: string, account: Account.Account): ReadonlyArray<Balance> => {
   const { available, receivable, reserved } = balancesOf(account)
   return [

@@ -1,4 +1,4 @@
-/** What operations cost, as published in the log that is audited: learned while it is read, so a hold can only pin what was there. */
+/** The prices published in the log so far. A hold can only pin a version that was published before it. */
 import type { Credits } from "@millrace/core"
 
 export interface PriceVersion {
@@ -13,8 +13,8 @@ export class Prices {
   #complete = true
 
   /**
-   * Plans count their versions each for itself, so one number may stand for several lists. `at`: when it was published. A version that came
-   * into force at once is in force from its place in the log, whatever the clock of the host that then holds by it.
+   * Each price plan counts its own versions, so one number may stand for several price lists. `at`: when the version was published. One that
+   * came into force at once is in force from its place in the log, whatever the clock of the host that then holds by it.
    */
   learn(published: PriceVersion, at: number): void {
     const version = published.effectiveAt <= at ? { ...published, effectiveAt: Number.NEGATIVE_INFINITY } : published
@@ -23,7 +23,7 @@ export class Prices {
     else same.push(version)
   }
 
-  /** Part of a plan was not to be trusted: from now on a version that is not known may have been in that part. */
+  /** A part of a plan could not be replayed: an unknown version may have been in that part. */
   doubt(): void {
     this.#complete = false
   }

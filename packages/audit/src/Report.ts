@@ -1,14 +1,14 @@
-/** What an audit says: whether all is well, what was read, the head to keep for the next audit, and each problem by its event. */
+/** The report of an audit: its verdict, what it read, the head to keep for the next audit, and every problem with its event. */
 import { Schema } from "effect"
 import { Head } from "./Head.ts"
 
-/** The stream of a problem that is the whole log's. */
+/** The stream of a problem of the whole log. */
 export const WHOLE_LOG = "$all"
 
 export const Problem = Schema.Struct({
-  /** Of the event at fault; for what is found missing, of the first event that shows it. */
+  /** The position of the faulty event; for a missing event, of the first event that shows the gap. */
   position: Schema.String,
-  /** `$all` when it is not one stream's. */
+  /** `$all` for a problem of the whole log. */
   stream: Schema.String,
   rule: Schema.String,
   detail: Schema.String
@@ -22,23 +22,23 @@ export const Report = Schema.Struct({
   accounts: Schema.Int,
   seconds: Schema.Finite,
   head: Head,
-  /** All that was found; `problems` holds at most {@link MAX_PROBLEMS}, {@link MAX_PROBLEMS_OF_STREAM} of one stream. */
+  /** The number of all problems; `problems` holds at most {@link MAX_PROBLEMS}, {@link MAX_PROBLEMS_OF_STREAM} of one stream. */
   found: Schema.Int,
   problems: Schema.Array(Problem)
 })
 export type Report = typeof Report.Type
 
 export const MAX_PROBLEMS = 1_000
-/** So that one stream broken from end to end does not hide what is wrong with others. */
+/** One stream that is broken throughout must not hide the problems of others. */
 export const MAX_PROBLEMS_OF_STREAM = 100
 
-/** Where a problem is. */
+/** The place of a problem. */
 export interface Place {
   readonly position: string
   readonly stream: string
 }
 
-/** Problems as they are found: counted all, kept up to the limits. */
+/** Collects problems: counts them all, and keeps them up to the limits. */
 export class Problems {
   found = 0
   readonly #kept: Array<Problem> = []

@@ -1,6 +1,6 @@
 /**
- * Arbitrary values for fast-check: of any schema, of what the ledger is made of, of what operations take, and scripts of what may be
- * asked of an account over time, for the ledger and its oracle.
+ * Arbitraries for fast-check: values of any schema, inputs of operations, parts of the ledger, and scripts of commands to one account, which
+ * the ledger and its oracle both execute.
  */
 import { AccountEvent, Credits, Lots } from "@millrace/core"
 import { Arbitrary, Effect, Schema } from "effect"
@@ -8,8 +8,8 @@ import * as fc from "fast-check"
 import type { Call, Command, Reason, Source } from "./OracleLedger.ts"
 
 /**
- * Values of a schema's type, as decoded: whatever its checks, brands, patterns, unions and records admit. Effect's own engine makes
- * them out of a size and a seed; fast-check shrinks the size, so that a counterexample is small, if not always the smallest.
+ * Decoded values of a schema, with all its checks, brands, patterns, unions and records. Effect's engine generates them from a size and a
+ * seed; fast-check shrinks the size, so a counterexample is small, though not always the smallest.
  */
 export const arbitraryOf = <S extends Schema.Constraint>(
   schema: S,
@@ -23,16 +23,16 @@ export const arbitraryOf = <S extends Schema.Constraint>(
   return fc.tuple(fc.nat({ max: size }), fc.noShrink(fc.nat())).map(([size, seed]) => sample(size, seed))
 }
 
-/** What a valid caller may send to an operation: path, query and body in one. */
+/** Valid inputs of an operation: path, query and body in one. */
 export const inputOf = <Params extends Schema.Struct.Fields, Query extends Schema.Struct.Fields, Body extends Schema.Struct.Fields>(
   { route }: { readonly route: { readonly params: Params; readonly query: Query; readonly body: Body } },
   options?: { readonly size?: number }
 ): fc.Arbitrary<Schema.Struct.Type<Params & Query & Body>> =>
   arbitraryOf(Schema.Struct({ ...route.params, ...route.query, ...route.body }), options)
 
-// what the ledger is made of
+// parts of the ledger
 
-/** From nothing to the largest amount there is; mostly small. */
+/** Amounts from zero to the largest, mostly small. */
 export const amount: fc.Arbitrary<Credits.Credits> = fc
   .oneof({ weight: 4, arbitrary: fc.nat(20) }, { weight: 4, arbitrary: fc.nat(1_000_000) }, { weight: 1, arbitrary: fc.nat(10 ** 15) })
   .map(Credits.of)
@@ -42,7 +42,7 @@ export const timestamp: fc.Arbitrary<number> = fc.integer({ min: Date.UTC(2000),
 
 export const lotSource: fc.Arbitrary<Lots.LotSource> = fc.constantFrom(...Lots.LotSource.literals)
 
-/** A lot as an account may hold it: never empty, no more claimed than held. */
+/** A lot of an account: never empty, with no more claimed than held. */
 export const lot: fc.Arbitrary<Lots.Lot> = fc
   .record({
     lotId: fc.stringMatching(/^lot_[0-9A-Z]{4}$/u),
@@ -61,20 +61,20 @@ export const lot: fc.Arbitrary<Lots.Lot> = fc
     claimed: Credits.of(Math.min(claimed, held))
   }))
 
-/** The lots of one account, in the order in which they are used. */
+/** The lots of one account, in the order in which they are spent. */
 export const lots: fc.Arbitrary<ReadonlyArray<Lots.Lot>> = fc
   .uniqueArray(lot, { maxLength: 8, selector: ({ lotId }) => lotId })
   .map((all) => all.reduce<ReadonlyArray<Lots.Lot>>(Lots.insert, []))
 
-/** Any account event by itself: for codecs. What an account's events are together only a decider knows; see {@link script}. */
+/** Any single account event, to test codecs. For a possible sequence of events see {@link script}. */
 export const accountEvent: fc.Arbitrary<AccountEvent> = arbitraryOf(AccountEvent).map(
-  // A schema's integers hold a zero below zero, which JSON does not know
+  // A schema's integers include -0, which JSON does not have
   (event): AccountEvent => JSON.parse(JSON.stringify(event))
 )
 
-// what may be asked of an account
+// commands to an account
 
-/** A command and when it comes: milliseconds since 1970. */
+/** A command, and when it is given: milliseconds since 1970. */
 export interface Step {
   readonly at: number
   readonly command: Command
@@ -88,13 +88,13 @@ const DAY = 24 * HOUR
 /** When every script begins. */
 export const SCRIPT_START = Date.UTC(2026, 0, 1)
 
-/** What is asked at once by someone who knows the time and which names there are. */
+/** Commands that are given at once, made from the time and the names in use. */
 type Intent = (now: number, names: Names) => ReadonlyArray<Command>
 
-/** Reservations, trials and lots as they count up: mostly the newest are spoken of. */
+/** Names of reservations, trials and lots, which count up. Most commands are about the newest. */
 interface Names {
   readonly next: (kind: Kind) => string
-  /** The one that came so many before the newest. */
+  /** The n-th name before the newest. */
   readonly back: (kind: Kind, n: number) => string
 }
 type Kind = "res" | "trial" | "lot"
@@ -104,7 +104,7 @@ const either = <A>(...cases: ReadonlyArray<readonly [weight: number, value: A]>)
 
 const optional = <A>(value: fc.Arbitrary<A>): fc.Arbitrary<A | undefined> => fc.option(value, { nil: undefined, freq: 2 })
 
-// Small amounts, whole seconds, few keys: so that things coincide
+// Small amounts, whole seconds and few keys make coincidences likely
 
 const wait = either([50, 0], [50, SECOND], [20, 3 * SECOND], [15, 8 * SECOND], [2, 5 * MINUTE], [2, 10 * MINUTE], [1, DAY], [1, 7 * DAY])
 const back = either([8, 0], [5, 1], [3, 2], [2, 3], [1, 5], [1, 9])
@@ -121,7 +121,7 @@ const grant: fc.Arbitrary<Intent> = fc
     lasts: either<number | null>([6, null], [1, -5 * SECOND], [3, 5 * SECOND], [3, 10 * SECOND], [3, 20 * SECOND], [3, 7 * DAY])
   })
   .map(({ again = 0, isNew, lasts, ...lot }) => (now, { next, back }) => {
-    // On a grid, so that lots expire together
+    // On a grid of five seconds, so that lots expire together
     const expiresAt = lasts === null ? null : Math.ceil((now + lasts) / (5 * SECOND)) * 5 * SECOND
     return [{ _tag: "Grant", lotId: isNew ? next("lot") : back("lot", again), ...lot, expiresAt }]
   })
@@ -167,7 +167,7 @@ const reserve: fc.Arbitrary<Intent> = fc
   .tuple(call, back, either([12, true], [1, false]))
   .map(([call, n, isNew]) => (now, { next, back }) => [{ _tag: "Reserve", call: call(now, isNew ? next("res") : back("res", n)) }])
 
-/** A call that takes no time. */
+/** A call that is reserved and settled at once. */
 const charge: fc.Arbitrary<Intent> = fc.tuple(call, quantity).map(([call, quantity]) => (now, { next }) => {
   const reservationId = next("res")
   return [
@@ -176,7 +176,7 @@ const charge: fc.Arbitrary<Intent> = fc.tuple(call, quantity).map(([call, quanti
   ]
 })
 
-/** A payment that is disputed while what it paid for is held, or after it was charged. */
+/** A payment that is clawed back while its credits are held, or after they were charged. */
 const dispute: fc.Arbitrary<Intent> = fc
   .record({ amount: fc.integer({ min: 1, max: 16 }), lasts: optional(fc.nat(10)), call, isCharged: fc.boolean(), quantity, taken: some })
   .map(({ amount, lasts, call, isCharged, quantity, taken }) => (now, { next }) => {
@@ -258,7 +258,7 @@ const intent: fc.Arbitrary<Intent> = fc.oneof(
   }
 )
 
-/** What may be asked of one account, in order of time: most scripts open it first. `maxLength` counts what is asked at once as one. */
+/** Commands to one account, in order of time. Most scripts open it first. For `maxLength`, commands that are given at once count as one. */
 export const script = ({
   minLength = 0,
   maxLength = 60

@@ -1,19 +1,20 @@
 /**
- * A way to a server on this machine that fails as networks do. Connections through it are real; what goes along them is held up, cut off
- * or swallowed, in either direction, as it is told while they stand. It listens on the loopback interface only, and closes with its scope.
+ * A TCP proxy with network faults, in front of a server on this machine. Connections are real; bytes are delayed, cut off or dropped in
+ * either direction, and the faults can change while connections are open. It listens on the loopback interface only, and closes with its
+ * scope.
  */
 import { connect, createServer, type Server, type Socket } from "node:net"
 import { Effect, Schema, type Scope } from "effect"
 
 /**
- * What becomes of bytes on their way:
+ * What happens to bytes:
  * - `delay`: they arrive `millis` later, in order
- * - `reset`: they do not arrive; both ends see the connection reset
+ * - `reset`: they are dropped, and both ends see a connection reset
  * - `cut`: `after` more bytes of each connection arrive; then as `reset`
- * - `halfOpen`: they do not arrive; the end that they were for sees the connection reset, the end that sent them hears nothing any more
- * - `blackHole`: neither they nor what follows arrive, the end of the connection included, and nobody is told
+ * - `halfOpen`: they are dropped; the receiver sees a connection reset, and the sender gets nothing any more
+ * - `blackHole`: they and all that follows are dropped, the end of the connection included, and neither end notices
  *
- * A connection that lost bytes has lost them: it stays cut, half-open or swallowed whatever is set later.
+ * A connection that has lost bytes stays reset, half-open or a black hole, whatever is set later.
  */
 export type Fault =
   | { readonly _tag: "delay"; readonly millis: number }
@@ -22,7 +23,7 @@ export type Fault =
   | { readonly _tag: "halfOpen" }
   | { readonly _tag: "blackHole" }
 
-/** `up`: what clients send to the server. `down`: what it sends to them. */
+/** `up`: bytes from clients to the server. `down`: bytes from the server to clients. */
 export interface Faults {
   readonly up?: Fault
   readonly down?: Fault
@@ -31,13 +32,13 @@ export interface Faults {
 export interface FaultProxy {
   readonly port: number
   /**
-   * From now on, whatever is sent on any connection meets these, new connections included; none by default. After so many strikes, all
-   * passes again. A delay is no strike.
+   * Sets the faults of all connections, new ones included; none by default. After so many strikes there are no faults any more. A delay is
+   * not a strike.
    */
   readonly set: (faults?: Faults, strikes?: number) => void
-  /** How often a connection was cut, half-opened or swallowed since the start. */
+  /** How many connections were reset, cut, half-opened or dropped so far. */
   readonly struck: () => number
-  /** Connections that clients hold open now, also those that lead nowhere any more. */
+  /** Connections that clients hold open now, including dead ones. */
   readonly connections: () => number
   /** Resets all connections now. */
   readonly reset: () => void
@@ -47,7 +48,7 @@ export class NotListening extends Schema.TaggedError<NotListening>()("NotListeni
 
 const HOST = "127.0.0.1"
 
-/** A proxy on a free port, to a port of the loopback interface. */
+/** A proxy on a free port in front of this port of the loopback interface. Fails if it cannot listen. */
 export const make = (to: number): Effect.Effect<FaultProxy, NotListening, Scope.Scope> =>
   Effect.map(
     Effect.acquireRelease(
@@ -73,8 +74,8 @@ class Proxy {
   readonly #sockets = new Set<Socket>()
   #faults: Faults = {}
   #strikes = Number.POSITIVE_INFINITY
-  /** Counts how often it was told, so that bytes are counted anew. */
-  told = 0
+  /** Counts the calls of {@link set}, so that bytes are counted anew after each. */
+  generation = 0
   struck = 0
 
   constructor(to: number) {
@@ -84,9 +85,9 @@ class Proxy {
       this.#keep(client)
       this.#keep(server)
       client.on("end", () => this.clients.delete(client))
-      const [up, down] = [new Way(this, "up", client, server), new Way(this, "down", server, client)]
-      up.back = down
-      down.back = up
+      const [up, down] = [new Direction(this, "up", client, server), new Direction(this, "down", server, client)]
+      up.opposite = down
+      down.opposite = up
     })
   }
 
@@ -98,7 +99,7 @@ class Proxy {
   set(faults: Faults = {}, strikes = Number.POSITIVE_INFINITY): void {
     this.#faults = faults
     this.#strikes = strikes
-    this.told++
+    this.generation++
   }
 
   fault(direction: keyof Faults): Fault | undefined {
@@ -127,24 +128,24 @@ class Proxy {
       this.#sockets.delete(socket)
       this.clients.delete(socket)
     })
-    // It is followed by the end
+    // A close event follows
     socket.on("error", () => {})
   }
 }
 
 /** One direction of one connection. */
-class Way {
+class Direction {
   readonly #proxy: Proxy
   readonly #direction: keyof Faults
   readonly #from: Socket
   readonly #to: Socket
   /** The other direction. */
-  back: Way | undefined
-  #isSwallowed = false
-  /** Bytes that passed since the proxy was told last. */
+  opposite: Direction | undefined
+  #isDropped = false
+  /** Bytes that passed since the faults were set last. */
   #passed = 0
-  #told = 0
-  /** What is held up, and what came after it: it arrives in order. */
+  #generation = 0
+  /** Delayed bytes, and those after them: they arrive in order. */
   #held = Promise.resolve()
   #holding = 0
 
@@ -156,14 +157,14 @@ class Way {
     from.on("data", (bytes: Buffer) => this.#take(bytes))
     from.on("end", () => this.#arrive(() => to.end()))
     to.on("drain", () => from.resume())
-    // Whoever is gone without an end was reset, and so is the other
+    // An end that closes without a FIN was reset; the other end is reset as well
     from.on("close", () => {
-      if (!this.#isSwallowed && !from.readableEnded) to.resetAndDestroy()
+      if (!this.#isDropped && !from.readableEnded) to.resetAndDestroy()
     })
   }
 
   #take(bytes: Buffer): void {
-    if (this.#isSwallowed) return
+    if (this.#isDropped) return
     const fault = this.#proxy.fault(this.#direction)
     switch (fault?._tag) {
       case undefined:
@@ -180,18 +181,18 @@ class Way {
         return this.#reset()
       case "halfOpen":
         this.#proxy.strike()
-        this.swallow()
-        this.back?.swallow()
+        this.drop()
+        this.opposite?.drop()
         return void this.#to.resetAndDestroy()
       case "blackHole":
         this.#proxy.strike()
-        this.swallow()
+        this.drop()
     }
   }
 
   #since(): number {
-    if (this.#told !== this.#proxy.told) this.#passed = 0
-    this.#told = this.#proxy.told
+    if (this.#generation !== this.#proxy.generation) this.#passed = 0
+    this.#generation = this.#proxy.generation
     return this.#passed
   }
 
@@ -205,23 +206,23 @@ class Way {
   #arrive(happen: () => void): void {
     const fault = this.#proxy.fault(this.#direction)
     const millis = fault?._tag === "delay" ? fault.millis : 0
-    if (millis === 0 && this.#holding === 0) return this.#unlessSwallowed(happen)
+    if (millis === 0 && this.#holding === 0) return this.#unlessDropped(happen)
     this.#holding++
     const due = new Promise((resolve) => setTimeout(resolve, millis))
     this.#held = this.#held
       .then(() => due)
       .then(() => {
         this.#holding--
-        this.#unlessSwallowed(happen)
+        this.#unlessDropped(happen)
       })
   }
 
-  #unlessSwallowed(happen: () => void): void {
-    if (!this.#isSwallowed) happen()
+  #unlessDropped(happen: () => void): void {
+    if (!this.#isDropped) happen()
   }
 
-  swallow(): void {
-    this.#isSwallowed = true
+  drop(): void {
+    this.#isDropped = true
   }
 
   #reset(): void {

@@ -1,5 +1,5 @@
 /**
- * Examples of a decider, as they are told: what had happened, what is asked, what follows.
+ * Examples of a decider: given these events, when this command is decided, then these events follow.
  *
  * ```ts
  * given(Till, [at(1_000, opened), { _tag: "Paid", amount: 3 }])
@@ -8,7 +8,7 @@
  *   .thenState({ total: 8 })
  * ```
  *
- * Any test runner will do: what is not so throws an `AssertionError` of `node:assert`.
+ * It works with any test runner: a wrong expectation throws an `AssertionError` of `node:assert`.
  */
 import assert, { AssertionError } from "node:assert/strict"
 import { inspect } from "node:util"
@@ -24,25 +24,25 @@ export interface Dated<Event> {
 export const at = <Event extends { readonly _tag: string }>(instant: number, event: Event): Dated<Event> => ({ at: instant, event })
 
 export interface Given<State, Event> {
-  /** `now` is the last event's instant unless given: milliseconds since 1970. */
+  /** `now`: milliseconds since 1970, by default the time of the last event. */
   readonly when: <E>(decide: Decide<State, Event, E>, now?: number) => When<State, Event, E>
 }
 
 export interface When<State, Event, E> {
-  /** These events and no others follow, none when it was already done. */
+  /** Expects exactly these events; none if the command was already done. */
   readonly then: (events: ReadonlyArray<Event>) => Then<State>
   readonly thenRefused: (error: E) => Then<State>
   readonly thenState: Then<State>["thenState"]
 }
 
 export interface Then<State> {
-  /** The state after what follows. A function looks at it instead, and throws what it does not like. */
+  /** Expects this state after the new events. A function checks the state instead, and throws if it is wrong. */
   readonly thenState: (expected: State | ((state: State) => void)) => Then<State>
 }
 
 /**
- * Events without an instant happened at that of the event before them, the first at 0. They pass through the decider's codec, as
- * do those that follow: an event that could not be written and read again fails the example.
+ * An event without a time happened at the time of the event before it, the first at 0. Given and new events pass through the decider's
+ * codec, so an event that cannot be written and read again fails the example.
  */
 export const given = <State, Event extends { readonly _tag: string }>(
   decider: Decider<State, Event>,
@@ -89,7 +89,7 @@ const outcome = <State, Event extends { readonly _tag: string }, E>(
     same(thenRefused, "Refused, but for another reason", decision.failure, expected)
     return { thenState }
   }
-  // Only an example without its end is a thenable, and awaiting that one fails
+  // Only an unfinished example is a thenable; awaiting it fails
   return { then, thenRefused, thenState }
 }
 
@@ -104,7 +104,7 @@ const unlike = (caller: Function, what: string, actual: unknown, expected: unkno
     stackStartFn: caller
   })
 
-/** As Effect's `Equal` sees it, for states may hold its collections; else as `assert` does, which also says where they differ. */
+/** Compares by Effect's `Equal`, for states may hold its collections; otherwise by `assert`, which also shows the difference. */
 const same = (caller: Function, what: string, actual: unknown, expected: unknown): void => {
   if (Equal.equals(actual, expected)) return
   try {

@@ -1,5 +1,5 @@
 /**
- * Chance that repeats: the same seed draws the same numbers, on every machine and release. xoshiro128** (Blackman and Vigna,
+ * A pseudorandom number generator: the same seed draws the same numbers on every machine and release. xoshiro128** (Blackman and Vigna,
  * https://prng.di.unimi.it/xoshiro128starstar.c), its state filled by SplitMix32. Not for secrets.
  */
 import { type EventIds, uuidv7 } from "@millrace/event-sourcing"
@@ -13,16 +13,16 @@ export interface SeededRandom {
   /** True with this probability. Draws once, whatever the probability, so that a changed rate shifts nothing else. */
   readonly chance: (probability: number) => boolean
   readonly pick: <A>(from: readonly [A, ...ReadonlyArray<A>]) => A
-  /** The same elements in another order. */
+  /** A copy in random order. */
   readonly shuffle: <A>(all: ReadonlyArray<A>) => Array<A>
   readonly bytes: (length: number) => Uint8Array
-  /** A generator of its own for one actor. It depends on the seed and the name alone: what others draw does not move it. */
+  /** An independent generator for one actor. It depends on the seed and the name alone, not on what others draw. */
   readonly fork: (name: string) => SeededRandom
-  /** Ids of events that repeat with the seed. */
+  /** Event ids that repeat with the seed. */
   readonly eventIds: () => EventIds
 }
 
-/** Takes any whole number; seeds that differ by a multiple of 2^32 are the same. */
+/** Makes a generator from any integer; seeds that differ by a multiple of 2^32 are equal. */
 export const make = (seed: number): SeededRandom => {
   let state = seed | 0
   const splitmix = () => {
@@ -67,7 +67,7 @@ export const make = (seed: number): SeededRandom => {
   }
 }
 
-/** FNV-1a over UTF-16 code units, begun at a value that depends on the seed. */
+/** FNV-1a over UTF-16 code units, with an initial value that depends on the seed. */
 const fnv1a = (text: string, seed: number): number => {
   let hash = 0x811c9dc5 ^ Math.imul(seed, 0x9e3779b1)
   for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193)

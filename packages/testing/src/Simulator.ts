@@ -78,7 +78,7 @@ const runWorkload = (options: Settings, workload: AnyWorkload): Effect.Effect<Ou
     const violations: Array<string> = []
     const report = (violation: string) => {
       violations.push(violation)
-      world.note("judge", violation)
+      world.note("checker", violation)
     }
     const goOn = () => violations.length === 0
     const fiber = world.outside.fork(simulate({ world, steps, hosts, keys, workload, faults, random, report, goOn }), Context.empty())

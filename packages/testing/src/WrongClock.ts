@@ -1,12 +1,12 @@
-/** The clock of a host that is wrong by as much as a test says, and goes as fast as time does. */
+/** A clock with an offset that a test sets. It runs at the normal rate. */
 import { Clock, Effect } from "effect"
 
-/** Milliseconds that it is ahead. A test may change it, as an administrator sets a clock. */
+/** How far the clock is ahead, milliseconds. A test may change it at any time. */
 export interface Apart {
   ahead: number
 }
 
-/** The clock in use, set wrong: provide it as `Clock.Clock` to what is built. */
+/** The current clock with the offset. Provide it as `Clock.Clock`. */
 export const make = (apart: Apart): Effect.Effect<Clock.Clock> =>
   Effect.map(Clock.Clock, (right) => {
     const millis = () => right.currentTimeMillisUnsafe() + apart.ahead

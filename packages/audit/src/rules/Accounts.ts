@@ -1,4 +1,4 @@
-/** Who may hold and be given credits at all. */
+/** Accounts: which may hold credits and be granted credits. */
 import { Account, Decisions } from "@millrace/core"
 import { HashMap } from "effect"
 import { credits, type Rule, rule } from "./Rule.ts"

@@ -28,7 +28,7 @@ export const postingsSumToZero = (postings: ReadonlyArray<Postings.Posting>): st
   return sum === 0 ? undefined : `the postings sum to ${sum / 1000}`
 }
 
-/** What all postings come to is what the lots of the account say: available, reserved and receivable. */
+/** The sums of all postings equal the balances of the fold: available, reserved and receivable. */
 export const booksAgree = (byPostings: Balances, byFold: Balances): string | undefined =>
   differs("available", byPostings.available, byFold.available) ??
   differs("reserved", byPostings.reserved, byFold.reserved) ??

@@ -1,4 +1,4 @@
-/** What is still open where the log ends. */
+/** Holds that are still open at the end of the log. */
 import { Account } from "@millrace/core"
 
 /**

@@ -2,7 +2,7 @@
 import { Account, Lots, Memory } from "@millrace/core"
 import { amountOf, credits, differ, notThisMuch, type Parts, rule } from "./Rule.ts"
 
-/** What is held is what the lots of the hold come to. */
+/** The amount of a hold is the sum of its lots. */
 export const holdIsItsLots = rule("hold-is-its-lots", ["CreditReserved"], ({ lots, amount }) => notThisMuch(lots, amount, "what is held"))
 
 /** A hold takes from lots granted before it, not expired, what was free of them: no credit is spent twice, none before it is there. */
@@ -32,7 +32,7 @@ export const holdTakesLotsInOrder = rule("hold-takes-lots-in-order", ["CreditRes
   return undefined
 })
 
-/** Every hold has a deadline: its own, or its job's; a late one is settled in the same breath. */
+/** Every hold has a deadline: its own, or its job's. A late hold is settled in the same append. */
 export const holdHasADeadline = rule("hold-has-a-deadline", ["CreditReserved"], ({ expiresAt, jobId, acceptBy, lateOf }) =>
   expiresAt !== undefined || (jobId !== undefined && acceptBy !== undefined) || lateOf !== undefined ? undefined : "nothing ends this hold"
 )
@@ -46,21 +46,21 @@ export const keyRunsOnce = rule("key-runs-once", ["CreditReserved"], ({ keyHash 
   return attempt?._tag === "succeeded" ? `reservation ${attempt.reservationId} had succeeded under the same key` : undefined
 })
 
-/** Charged late is only a call whose hold was given back as abandoned. */
+/** Only a call whose hold was refunded as abandoned is charged late. */
 export const lateCallWasAbandoned = rule("late-call-was-abandoned", ["CreditReserved"], ({ lateOf }, { before }) => {
   if (lateOf === undefined) return undefined
   const past = Account.outcome(before, lateOf)
   return past?._tag === "refunded" && past.reason === "abandoned" ? undefined : `reservation ${lateOf} was not given back as abandoned`
 })
 
-/** What ends a hold finds it open: every hold ends at most once. The end of the log shows those that did not end. */
+/** An event that ends a hold finds it open, so every hold ends at most once. Holds without an end are found at the end of the log. */
 export const holdEndsOnce = rule("hold-ends-once", ["OperationSucceeded", "Refunded"], (event, { before, hold }) => {
   if ((event._tag === "Refunded" && event.stage === "settled") || hold !== undefined) return undefined
   const past = Account.outcome(before, event.reservationId)
   return `reservation ${event.reservationId} was not open${past === undefined ? "" : `: it had ${past._tag}`}`
 })
 
-/** What is charged is part of what was held, lot by lot, for part of what was asked. */
+/** A charge is a part of its hold, lot by lot, for a part of the quantity. */
 export const chargeIsPartOfItsHold = rule("charge-is-part-of-its-hold", ["OperationSucceeded"], (event, { hold }) => {
   if (hold === undefined) return undefined
   const { charged, quantity, lots } = event
@@ -73,7 +73,7 @@ export const chargeIsPartOfItsHold = rule("charge-is-part-of-its-hold", ["Operat
   return notThisMuch(lots, charged, "what is charged")
 })
 
-/** A hold that is given back goes back whole, to the very lots it came from. */
+/** A refunded hold is refunded in full, to the lots that it came from. */
 export const refundIsItsHold = rule("refund-is-its-hold", ["Refunded"], ({ stage, amount, lots }, { hold }) => {
   if (stage === "settled") return notThisMuch(lots, amount, "what is given back")
   if (hold === undefined) return undefined

@@ -1,13 +1,13 @@
 /**
- * What may stand only once in the whole log: an event's id, a reservation of an account, a payment that grants credits, the sign-up
- * credits of an account. The names are collected while the log is read, and those that stand twice looked up after.
+ * Names that may occur only once in the whole log: the id of an event, a reservation of an account, a payment that grants credits, the
+ * sign-up credits of an account. They are collected while the log is read; those that seem to occur twice are looked up afterwards.
  */
 import { Account, type AccountEvent, Lots } from "@millrace/core"
 import { type EventStore, StreamName } from "@millrace/event-sourcing"
 
-/** No event is in the log twice, under whatever stream. */
+/** No event is in the log twice, in any stream. */
 export const EVENT_ID = "event-id-is-unique"
-/** A reservation is a new one for each attempt: none is made again after it ended. */
+/** Each attempt makes a new reservation; no reservation is made again after it ended. */
 const RESERVATION = "reservation-is-made-once"
 /** A payment grants credits once, to one account. */
 const PAYMENT = "payment-grants-once"
@@ -20,7 +20,7 @@ export interface UniqueName {
   readonly parts: ReadonlyArray<string>
 }
 
-/** What an account's event names that no other event may. */
+/** The name in an account event that no other event may have, if any. */
 export const uniqueName = (stream: string, event: AccountEvent): UniqueName | undefined => {
   switch (event._tag) {
     case "CreditReserved":
@@ -36,13 +36,13 @@ export const uniqueName = (stream: string, event: AccountEvent): UniqueName | un
 
 const TYPES = Account.Account.codec.typesOf(["CreditReserved", "CreditsGranted"])
 
-/** The same, of an event as it was recorded. */
+/** The same for an event as it was recorded. */
 export const readUniqueName = ({ data, stream, type }: EventStore.RecordedEvent): UniqueName | undefined => {
   const mayHaveOne = TYPES.has(type) && StreamName.category(stream) === Account.Account.category
   try {
     return mayHaveOne ? uniqueName(stream, Account.Account.codec.decode(type, data)) : undefined
   } catch {
-    // That this event cannot be read is another rule's
+    // Another rule reports that this event cannot be read
     return undefined
   }
 }

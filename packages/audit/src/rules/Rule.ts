@@ -1,21 +1,21 @@
 /**
- * A rule: something that is true of every event of an account, given the account as it was before. Rules look at one event at a
- * time and know nothing of each other; together with the fold, which refuses what cannot have happened, they say what a ledger is.
+ * A rule: a statement that is true of every event of an account, given the state of the account before it. Rules check one event at a time
+ * and do not depend on each other. Together with the fold, which rejects impossible events, they define a correct ledger.
  */
 import type { Account, AccountEvent, EventOf } from "@millrace/core"
-import type { JobBook } from "../JobBook.ts"
+import type { JobIndex } from "../JobIndex.ts"
 import type { Prices } from "../Prices.ts"
 
 export interface Step {
-  /** As all events before have left it. */
+  /** The account before the event. */
   readonly before: Account.Account
   /** When the event was decided, milliseconds since 1970. */
   readonly at: number
-  /** What was published so far. */
+  /** The prices published so far. */
   readonly prices: Prices
-  /** As far as the log was read. */
-  readonly jobs: JobBook
-  /** For what ends a reservation, or gives it back: its hold, while that is open. */
+  /** The jobs, as far as the log was read. */
+  readonly jobs: JobIndex
+  /** For an event that settles or refunds a reservation: its hold, while that is open. */
   readonly hold: Account.Hold | undefined
 }
 
@@ -23,13 +23,13 @@ type Tag = AccountEvent["_tag"]
 
 export interface Rule {
   readonly name: string
-  /** The events it is about. */
+  /** The types of events that it checks. */
   readonly tags: ReadonlyArray<Tag> | "all"
-  /** What is wrong with the event, which is one of those: `rulesFor` chooses. Undefined when nothing is. */
+  /** What is wrong with an event of these types; undefined if nothing is. */
   broken(event: AccountEvent, step: Step): string | undefined
 }
 
-/** A rule about events of some types. */
+/** A rule for events of some types. */
 export const rule = <T extends Tag>(
   name: string,
   tags: ReadonlyArray<T>,
@@ -39,17 +39,17 @@ export const rule = <T extends Tag>(
 /** An amount of each of some lots, in thousandths. */
 export type Parts = ReadonlyArray<{ readonly lotId: string; readonly amount: number }>
 
-/** Thousandths as a person reads them. */
+/** Thousandths as credits, for messages. */
 export const credits = (thousandths: number): string => String(thousandths / 1000)
 
-/** What a list of parts comes to, without the fold's own arithmetic. */
+/** The sum of the parts, without the fold's own arithmetic. */
 export const sum = (parts: Parts): number => {
   let total = 0
   for (const { amount } of parts) total += amount
   return total
 }
 
-/** A lot that stands in a list more than once. */
+/** A lot that occurs twice in the list. */
 export const repeated = (parts: Parts): string | undefined => {
   for (let i = 1; i < parts.length; i++) {
     const lotId = parts[i]?.lotId
@@ -58,7 +58,7 @@ export const repeated = (parts: Parts): string | undefined => {
   return undefined
 }
 
-/** Why `parts` are not `amount` in all, lot by lot; undefined when they are. */
+/** Why the parts do not sum to `amount`; undefined if they do. */
 export const notThisMuch = (parts: Parts, amount: number, what: string): string | undefined => {
   const twice = repeated(parts)
   if (twice !== undefined) return `${what} names lot ${twice} twice`
@@ -66,7 +66,7 @@ export const notThisMuch = (parts: Parts, amount: number, what: string): string 
   return total === amount ? undefined : `${what} is ${credits(amount)}, but its lots come to ${credits(total)}`
 }
 
-/** Why two lists do not say the same of every lot; undefined when they do, in whatever order. */
+/** Why two lists differ in the amount of some lot; undefined if they agree, in any order. */
 export const differ = (said: Parts, due: Parts, what: string): string | undefined => {
   if (said.length === 0 && due.length === 0) return undefined
   for (const { lotId, amount } of due) {

@@ -1,4 +1,4 @@
-/** A snapshot is no evidence. The replay ignores it; then it must be what the replay would have saved at its revision. */
+/** The replay does not use snapshots; each must equal what the replay would have saved at its revision. */
 import { isDeepStrictEqual } from "node:util"
 import { Account, AccountSnapshot } from "@millrace/core"
 import { Aggregate, type HashChain, type StreamName } from "@millrace/event-sourcing"
@@ -6,11 +6,14 @@ import { HashMap, Option, Schema } from "effect"
 
 const decode = Schema.decodeUnknownOption(Schema.fromJsonString(Aggregate.savedSchema(AccountSnapshot.accountSnapshots.state)))
 
-/** Where the newest snapshot of an account by this release's fold is kept. */
+/** The name of the newest snapshot of an account by this release's fold. */
 export const snapshotOf = (accountId: string): StreamName.StreamName =>
   `${Aggregate.snapshotCategory(Account.Account.category, AccountSnapshot.VERSION)}-${accountId}`
 
-/** Compares a stored snapshot, field by field, with what the events say. Snapshots are bounded, so both are compared as they are saved. */
+/**
+ * Why a stored snapshot differs from the replayed state; undefined if every field agrees. Snapshots are bounded, so both are compared as
+ * they are saved.
+ */
 export const snapshotAgrees = (
   stored: string,
   replayed: { readonly state: Account.Account; readonly hash: HashChain.Hash; readonly at: number }
@@ -37,7 +40,7 @@ const differences = (saved: object, replayed: object): ReadonlyArray<string> => 
 const isPart = (value: unknown): value is object =>
   typeof value === "object" && value !== null && !Array.isArray(value) && !HashMap.isHashMap(value)
 
-/** Maps entry by entry: `Equal` would hash every outcome an account remembers. */
+/** Compares maps entry by entry: `Equal` would hash every outcome that an account remembers. */
 const same = (a: unknown, b: unknown): boolean => {
   if (!HashMap.isHashMap(a) || !HashMap.isHashMap(b)) return isDeepStrictEqual(a, b)
   if (HashMap.size(a) !== HashMap.size(b)) return false

@@ -1,4 +1,4 @@
-/** Every rule, in the order in which an event is asked. What concerns streams and the log as a whole stands in `Log.ts`. */
+/** All rules of accounts, in the order in which they check an event. `Log.ts` has the rules of streams and of the whole log. */
 import type { AccountEvent } from "@millrace/core"
 import * as Accounts from "./Accounts.ts"
 import * as Charges from "./Charges.ts"
@@ -39,7 +39,7 @@ export const rules: ReadonlyArray<Rule> = [
 
 const byTag = new Map<AccountEvent["_tag"], ReadonlyArray<Rule>>()
 
-/** The rules that concern events of a type. */
+/** The rules for events of a type. */
 export const rulesFor = (tag: AccountEvent["_tag"]): ReadonlyArray<Rule> => {
   let found = byTag.get(tag)
   if (found === undefined) {

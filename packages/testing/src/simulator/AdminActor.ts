@@ -156,7 +156,7 @@ export const readAccount = ({ records: { recorder }, report, world }: Simulation
   Effect.suspend(() => {
     const written = recorder.states(accountId).length - 1
     return Effect.map(Effect.exit(host.request(Effect.flatMap(Ledger, ({ read }) => read(accountId)))), (exit) => {
-      world.note("administrator", `looks at ${accountId} at ${host.name}: ${Exit.isSuccess(exit) ? exit.value.revision : tagOf(exit)}`)
+      world.note("administrator", `reads ${accountId} at ${host.name}: ${Exit.isSuccess(exit) ? exit.value.revision : tagOf(exit)}`)
       if (Exit.isFailure(exit)) return
       const { revision, state } = exit.value
       if (revision < written) report(`${accountId} was read at revision ${revision}, but ${written} was written before`)

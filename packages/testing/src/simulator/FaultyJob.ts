@@ -6,21 +6,32 @@ import { type FaultInjector, inject, provideAllButHost, type UpstreamFault } fro
 import type { HostServices } from "./Workload.ts"
 import type { Process } from "./World.ts"
 
-/** As of calls; `part`: it fails after a checkpoint was recorded. */
-type JobFault = UpstreamFault | "part"
+/** As of calls; `afterCheckpoint`: it fails once a checkpoint was recorded. */
+type JobFault = UpstreamFault | "afterCheckpoint"
 
 /** Passing failures are the most frequent, for only they are retried. */
 const FAULTS: readonly [JobFault, ...ReadonlyArray<JobFault>] = [
-  ...(["down", "invalid", "missing", "absent", "bug", "refused", "more", "fraction", "less"] as const),
-  ...(["down", "down", "down", "half", "half", "part", "part", "hang", "slow", "deaf"] as const)
+  ...(["down", "invalid", "missing", "unconfigured", "bug", "malformed", "tooMany", "fraction", "negative"] as const),
+  ...([
+    "down",
+    "down",
+    "down",
+    "answerLost",
+    "answerLost",
+    "afterCheckpoint",
+    "afterCheckpoint",
+    "hang",
+    "late",
+    "uninterruptible"
+  ] as const)
 ]
 
 /** The faults whose result the runner must reject, with the failure that it must record. */
 const REJECTED: Readonly<Partial<Record<JobFault, AttemptRecord["rejectedAs"] & string>>> = {
-  refused: "Defect",
-  more: "Defect",
+  malformed: "Defect",
+  tooMany: "Defect",
   fraction: "Defect",
-  less: "Defect"
+  negative: "Defect"
 }
 
 type Run = Operation.AnyJob<OperationError, HostServices>["run"]
@@ -52,7 +63,7 @@ export const faultyJob = (
         ...{ jobId, accountId, attempt: number, operation: key, input, checkpoint, process },
         lengthBefore: length(),
         checkpoints: [],
-        isUninterruptible: fault === "deaf"
+        isUninterruptible: fault === "uninterruptible"
       }
       attempted(record)
       const progress = faultyProgress(job.progress, checkpointText, fault, record)
@@ -67,7 +78,7 @@ export const faultyJob = (
       )
       const ignores = () => random.below(timeout + 90_000)
       const outcome =
-        fault === "fine" || fault === "part"
+        fault === "fine" || fault === "afterCheckpoint"
           ? deliver
           : inject(fault, { upstream: key, deliver, random, takes, timeout, ignores, tooMany: 1_000_000 })
       return Effect.onExit(outcome, (exit) =>
@@ -92,9 +103,10 @@ const faultyProgress =
           checkpoint.confirmed = true
         })
       )
-      if (fault === "part") return Effect.andThen(recorded, Effect.fail(new UpstreamUnavailable({ upstream: operation, reason: fault })))
+      if (fault === "afterCheckpoint")
+        return Effect.andThen(recorded, Effect.fail(new UpstreamUnavailable({ upstream: operation, reason: fault })))
       // The upstream ignores interruption, the operation does not
-      return fault === "deaf" ? Effect.interruptible(recorded) : recorded
+      return fault === "uninterruptible" ? Effect.interruptible(recorded) : recorded
     })
 
 /** A schema's values as JSON text. */

@@ -77,7 +77,7 @@ const faultyRecover = (
       const random = randoms.fork(`${reservationId} ${asked++}`)
       const fails = random.chance(rate() / 2)
       const hangs = random.chance(0.3)
-      world.note(key, `is asked what became of ${reservationId}${fails ? (hangs ? ": hangs" : ": down") : ""}`)
+      world.note(key, `recovers ${reservationId}${fails ? (hangs ? ": hangs" : ": down") : ""}`)
       if (fails && hangs) return Effect.never
       if (fails) return Effect.fail(new UpstreamUnavailable({ upstream: key, reason: "down" }))
       return Effect.delay(provideAllButHost(recover(reservationId), services), random.below(100))

@@ -150,7 +150,7 @@ const SWEPT_WITHIN = 45 * MINUTE
 export const checkFilesAreSwept = ({ blobs, records, report, world }: Simulation) =>
   Effect.gen(function* () {
     if (blobs.size === 0) return
-    world.note("world", `sleeps for ${KEPT} ms`)
+    world.note("world", `skips ${KEPT} ms`)
     world.skip(KEPT)
     const leftovers = () => {
       const needed = new Set([...records.recorder.jobs.values()].flatMap((job) => filesOf(stateOf(job))))

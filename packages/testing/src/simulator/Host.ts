@@ -183,7 +183,7 @@ export class Host {
     const { faults, world } = this.#deployment
     if (this.#running === undefined) return
     const skew = random.below(faults.skew + 1)
-    world.note(this.#running.process.name, `has its clock ${skew} ms ahead`)
+    world.note(this.#running.process.name, `steps its clock to ${skew} ms ahead`)
     this.#running.process.setClock(skew)
   }
 
@@ -211,7 +211,7 @@ export class Host {
 
   pause(millis: number): void {
     if (this.#running === undefined) return
-    this.#deployment.world.note(this.#running.process.name, `stands still for ${millis} ms`)
+    this.#deployment.world.note(this.#running.process.name, `is paused for ${millis} ms`)
     this.#running.process.pause(millis)
   }
 

@@ -40,6 +40,10 @@ export interface ScenarioOptions {
 
 const MINUTE = 60_000
 
+/**
+ * Runs the simulation. Reports every violation; returns what happened. Each generator is forked by a name: another name draws other numbers,
+ * and changes what every seed does.
+ */
 export const simulate = (options: ScenarioOptions): Effect.Effect<Outcome> =>
   Effect.gen(function* () {
     const { faults, goOn, random, report, steps, world } = options
@@ -49,7 +53,7 @@ export const simulate = (options: ScenarioOptions): Effect.Effect<Outcome> =>
     yield* Effect.forEach(hosts, (host) => host.start, { concurrency: "unbounded", discard: true })
     const actors = yield* Steps.run(simulation, { steps, faults, random, goOn }, intents)
 
-    world.note("world", "is calm from now on")
+    world.note("world", "faults end")
     const faultsEnded = scene.endFaults()
     const answered = yield* Effect.timeoutOption(Fiber.awaitAll(actors), Steps.ANSWERED_WITHIN)
     if (answered._tag === "None") report("a caller was never answered")

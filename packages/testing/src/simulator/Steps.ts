@@ -57,7 +57,7 @@ const skipTime = ({ records: { calls }, world }: Simulation, random: SeededRando
     5 * MINUTE,
     ...(calls.some(isWaiting) ? [] : [11 * MINUTE, 40 * MINUTE, 25 * 60 * MINUTE, 8 * 24 * 60 * MINUTE])
   ])
-  world.note("world", `sleeps for ${millis} ms`)
+  world.note("world", `skips ${millis} ms`)
   world.skip(millis)
 }
 

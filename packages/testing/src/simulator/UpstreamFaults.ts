@@ -7,18 +7,18 @@ import type { HostServices } from "./Workload.ts"
 import type { World } from "./World.ts"
 
 /**
- * - `invalid`, `missing`, `down`, `absent`: it fails with `InvalidInput`, `NotFound`, `UpstreamUnavailable`, `UpstreamNotConfigured`
- * - `half`: it does the work, but the answer is lost
+ * - `invalid`, `missing`, `down`, `unconfigured`: it fails with `InvalidInput`, `NotFound`, `UpstreamUnavailable`, `UpstreamNotConfigured`
+ * - `answerLost`: it does the work, but the answer is lost
  * - `hang`: it never answers
- * - `slow`: it answers after the timeout
- * - `deaf`: it ignores interruption
+ * - `late`: it answers after the timeout
+ * - `uninterruptible`: it ignores interruption
  * - `bug`: its client dies of a defect
- * - `refused`: it answers data that the schema refuses
- * - `more`, `fraction`, `less`: it counts more units than were requested, half a unit, or a negative number
+ * - `malformed`: it answers data that the schema refuses
+ * - `tooMany`, `fraction`, `negative`: it counts more units than were requested, half a unit, or a negative number
  */
 export const callFaults = [
-  ...(["invalid", "missing", "down", "absent", "half", "hang", "slow"] as const),
-  ...(["deaf", "bug", "refused", "more", "fraction", "less"] as const)
+  ...(["invalid", "missing", "down", "unconfigured", "answerLost", "hang", "late"] as const),
+  ...(["uninterruptible", "bug", "malformed", "tooMany", "fraction", "negative"] as const)
 ] as const
 
 export type UpstreamFault = (typeof callFaults)[number]
@@ -52,7 +52,7 @@ interface Work<A extends Outcome, E, R> {
   /** The work itself. */
   readonly deliver: Effect.Effect<A, E, R>
   readonly random: SeededRandom.SeededRandom
-  /** Milliseconds until a failure is answered, until the call times out, and for which `deaf` ignores interruption. */
+  /** Milliseconds until a failure is answered, until the call times out, and for which interruption is ignored. */
   readonly takes: number
   readonly timeout: number
   readonly ignores: () => number
@@ -75,25 +75,25 @@ export const inject = <A extends Outcome, E, R>(
       return later(new NotFound({ resource: "thing" }))
     case "down":
       return later(unavailable)
-    case "absent":
+    case "unconfigured":
       return later(new UpstreamNotConfigured({ upstream }))
-    case "half":
+    case "answerLost":
       return Effect.andThen(deliver, Effect.fail(unavailable))
     case "hang":
       return Effect.never
-    case "slow":
+    case "late":
       return Effect.delay(deliver, timeout + random.below(60_000) - 5)
-    case "deaf":
+    case "uninterruptible":
       return Effect.uninterruptible(Effect.delay(deliver, ignores()))
     case "bug":
       return Effect.delay(Effect.die(new Error(BUG)), takes)
-    case "refused":
+    case "malformed":
       return Effect.map(deliver, () => ({ data: undefined }))
-    case "more":
+    case "tooMany":
       return Effect.map(deliver, ({ data }) => ({ data, quantity: tooMany }))
     case "fraction":
       return Effect.map(deliver, ({ data }) => ({ data, quantity: 0.5 }))
-    case "less":
+    case "negative":
       return Effect.map(deliver, ({ data }) => ({ data, quantity: -1 }))
   }
 }

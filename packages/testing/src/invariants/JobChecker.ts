@@ -1,15 +1,6 @@
-/** What is true of every job's events, and of the account events that follow from them: kept from the events alone, without the real fold. */
+/** Checks the events of jobs, and the account events that follow from them, with bookkeeping of its own. */
 import type { AccountEvent, EventOf, Job } from "@millrace/core"
-
-export type JobRule =
-  | "a job is accepted or refused first, and ends once"
-  | "attempts are counted, and only the newest is heard"
-  | "a job is taken over when its lease is over, and tried again when it is time"
-  | "a job is not begun after its deadline"
-  | "progress never goes back"
-  | "a job's hold is made before it and ends after it, as it ended"
-
-type Report = (rule: JobRule, detail: string) => void
+import type { Report } from "./Rules.ts"
 
 type End = Job.EventOf<"JobRefused" | "JobSucceeded" | "JobFailed" | "JobCancelled">
 
@@ -30,14 +21,14 @@ const LEASE = "a job is taken over when its lease is over, and tried again when 
 const DEADLINE = "a job is not begun after its deadline"
 const HOLD = "a job's hold is made before it and ends after it, as it ended"
 
-export class JobInvariants {
+export class JobChecker {
   readonly #jobs = new Map<string, Entry>()
   /** Holds of jobs, by reservation: whose they are, and whether they have ended. */
   readonly #holds = new Map<string, { readonly jobId: string; readonly hold: EventOf<"CreditReserved">; hasEnded: boolean }>()
   readonly #withAccounts: boolean
   readonly #withJobs: boolean
 
-  /** Whether events of accounts, and of jobs, are there at all: what is missing cannot be held against the others. */
+  /** Whether there are events of accounts and of jobs at all: relations are checked only if there are both. */
   constructor({ accounts, jobs }: { readonly accounts: boolean; readonly jobs: boolean }) {
     this.#withAccounts = accounts
     this.#withJobs = jobs
@@ -129,7 +120,7 @@ export class JobInvariants {
     else if (!isRunning) report(NEWEST, `${own} is heard, and was over`)
   }
 
-  /** The account follows its jobs. */
+  /** Checks an account event against the jobs of its holds. */
   follow(event: AccountEvent, report: Report): void {
     if (event._tag === "CreditReserved" && event.jobId !== undefined)
       this.#holds.set(event.reservationId, { jobId: event.jobId, hold: event, hasEnded: false })

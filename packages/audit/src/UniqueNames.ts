@@ -1,32 +1,32 @@
 /**
- * Names that may stand only once in a log, however long it is: a set of 64-bit fingerprints, eight bytes each, of a bounded size.
- * What has its fingerprint in common with an earlier name is only suspected: reading the log again tells, so the answer is exact.
+ * Finds names that occur twice in a log of any length, in bounded memory: a set of 64-bit fingerprints of eight bytes each. A name with the
+ * fingerprint of an earlier one is only a suspect. Reading the log again compares the full names, so the answer is exact.
  *
- * Where there are more names than fit, only a share of them (by the first bits of their fingerprints) is looked at in one reading
- * of the log, and it is read again for each other share.
+ * If there are more names than fit, one reading of the log takes only a share of them, by the first bits of their fingerprints. The log is
+ * read again for each other share.
  */
-export class Uniques {
-  /** Keys per reading. 24 million take 256 MiB. */
+export class UniqueNames {
+  /** Names in one reading. 24 million take 256 MiB. */
   static readonly MOST = 24_000_000
 
   readonly #most: number
-  /** Open addressing: two words a slot, both zero when it is free. */
+  /** A hash table with open addressing: two words a slot, both zero if it is free. */
   #slots = new Int32Array(2 * 1024)
   #size = 0
-  /** How many first bits make a share, and the share that is looked at. */
+  /** The number of first bits that select a share, and the current share. */
   #bits = 0
   #share = 0
 
-  constructor(most: number = Uniques.MOST) {
+  constructor(most: number = UniqueNames.MOST) {
     this.#most = most
   }
 
-  /** Shares of the names, each of which takes one reading. */
+  /** The number of shares: each takes one reading of the log. */
   get shares(): number {
     return 2 ** this.#bits
   }
 
-  /** Forgets all names, to look at those of another share. */
+  /** Forgets all names and begins another share. */
   begin(share: number): void {
     this.#share = share
     this.#slots.fill(0)
@@ -34,8 +34,8 @@ export class Uniques {
   }
 
   /**
-   * Whether a name, or one of the same fingerprint, was added before. False for names of another share. A name may come in parts:
-   * to put them together takes longer than to read them.
+   * Adds a name. True if it, or another name with its fingerprint, was added before. False for names of another share. A name may come in
+   * parts, because joining them takes longer than hashing them.
    */
   add(...parts: ReadonlyArray<string>): boolean {
     // cyrb53 without its final truncation, by bryc, public domain: two multiplicative hashes mixed into each other. Numbers stay
@@ -68,7 +68,7 @@ export class Uniques {
       if (there !== 0) continue
       slots[2 * slot] = high
       slots[2 * slot + 1] = low
-      // At three quarters the ways to a free slot are still short
+      // Up to three quarters full, a free slot is found in a few steps
       if (++this.#size > (mask + 1) * 0.75) this.#makeRoom()
       return false
     }
@@ -76,7 +76,7 @@ export class Uniques {
 
   #makeRoom(): void {
     const before = this.#slots
-    // Only the first reading divides: the others know how many shares there are, and theirs is as large
+    // Only the first reading divides the names into shares; the shares of the others are as large
     const divide = this.#share === 0 && this.#size >= this.#most
     if (divide) this.#bits++
     this.#slots = new Int32Array(divide ? before.length : before.length * 2)

@@ -1,9 +1,9 @@
-/** The jobs of the log as far as it was read: what their accounts' money has to agree with. */
+/** The jobs in the log, as far as it was read. Holds, charges and refunds of accounts must agree with them. */
 import { type Account, Job } from "@millrace/core"
 import { StreamName } from "@millrace/event-sourcing"
-import type { Replay, Say } from "./Replay.ts"
+import type { Replay, ReportProblem } from "./Replay.ts"
 
-/** What one job came to, which is all that is remembered of it once its account has followed. */
+/** One job: its state, and its last event. */
 interface Known {
   job: Job.Job
   /** When its last event was decided, milliseconds since 1970. */
@@ -11,12 +11,12 @@ interface Known {
   position: string
 }
 
-/** A hold as its account has it now; undefined where it is not open; `unknown` where the account was not replayed to here. */
+/** Finds an open hold of an account: undefined if it is not open, `unknown` if the account was not replayed this far. */
 export type FindHold = (accountId: string, reservationId: string) => Account.Hold | "unknown" | undefined
 
 const { codec } = Job.Job
 
-export class JobBook {
+export class JobIndex {
   readonly #jobs = new Map<string, Known>()
   readonly #doubtful = new Set<string>()
   readonly #findHold: FindHold
@@ -25,12 +25,12 @@ export class JobBook {
     this.#findHold = findHold
   }
 
-  /** Undefined where its stream could not be replayed. */
+  /** Undefined if the job's stream could not be replayed. */
   get(jobId: string): Job.Job | undefined {
     return this.#doubtful.has(jobId) ? undefined : (this.#jobs.get(jobId)?.job ?? Job.Job.initial)
   }
 
-  begin(stream: StreamName.StreamName, say: Say): Replay {
+  begin(stream: StreamName.StreamName, report: ReportProblem): Replay {
     const jobId = StreamName.id(stream)
     const known: Known = { job: Job.Job.initial, at: 0, position: "" }
     this.#jobs.set(jobId, known)
@@ -38,7 +38,7 @@ export class JobBook {
       const event = codec.decode(type, data)
       if (event._tag === "JobAccepted") {
         const wrong = this.#unpaid(jobId, event)
-        if (wrong !== undefined) say("job-is-accepted-under-its-hold", wrong)
+        if (wrong !== undefined) report("job-is-accepted-under-its-hold", wrong)
       }
       known.job = Job.Job.evolve(known.job, event, at)
       known.at = at
@@ -62,7 +62,7 @@ export class JobBook {
       : `${quantity} of ${operation} was accepted, ${hold.quantity} of ${hold.operation} held`
   }
 
-  /** What is still open of jobs, `margin` milliseconds after it should not be. */
+  /** Jobs that are open, or not settled, `margin` milliseconds after they must not be. */
   *overdue(
     now: number,
     margin: number

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest"
-import { Uniques } from "../src/Uniques.ts"
+import { UniqueNames } from "../src/UniqueNames.ts"
 
 const names = Array.from({ length: 20_000 }, (_, i) => `01a1fd2d-06fb-7214-8ead-${i.toString(16).padStart(12, "0")}`)
 
 /** Names that were seen twice, over all shares. */
-const repeated = (uniques: Uniques, all: ReadonlyArray<string>) => {
+const repeated = (uniques: UniqueNames, all: ReadonlyArray<string>) => {
   const found: Array<string> = []
   for (let share = 0; share < uniques.shares; share++) {
     if (share > 0) uniques.begin(share)
@@ -13,27 +13,27 @@ const repeated = (uniques: Uniques, all: ReadonlyArray<string>) => {
   return found
 }
 
-describe("Uniques", () => {
+describe("UniqueNames", () => {
   it("tells names apart", () => {
-    const uniques = new Uniques()
+    const uniques = new UniqueNames()
     expect(repeated(uniques, names)).toEqual([])
     expect(uniques.shares).toBe(1)
   })
 
   it("finds every name that stands twice", () => {
     const twice = [names[3], names[19_999], "payment pay_1"].filter((name) => name !== undefined)
-    expect(repeated(new Uniques(), [...names, "payment pay_1", ...twice]).sort()).toEqual(twice.sort())
+    expect(repeated(new UniqueNames(), [...names, "payment pay_1", ...twice]).sort()).toEqual(twice.sort())
   })
 
   it("takes a name in parts for the name that they make", () => {
-    const uniques = new Uniques()
+    const uniques = new UniqueNames()
     expect(uniques.add("reservation ", "res_1", " of ", "account-a")).toBe(false)
     expect(uniques.add("reservation res_1 of account-a")).toBe(true)
     expect(uniques.add("reservation ", "res_1", " of ", "account-b")).toBe(false)
   })
 
   it("finds them in shares where not all fit", () => {
-    const uniques = new Uniques(1_000)
+    const uniques = new UniqueNames(1_000)
     const twice = names.filter((_, i) => i % 97 === 0)
     expect(repeated(uniques, [...names, ...twice]).sort()).toEqual(twice.sort())
     expect(uniques.shares).toBeGreaterThanOrEqual(8)

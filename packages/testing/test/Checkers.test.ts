@@ -1,0 +1,99 @@
+/** The simulator's checkers over evidence that was tampered with: each tampering is reported. */
+import { Credits } from "@millrace/core"
+import { MemoryEventStore } from "@millrace/event-sourcing"
+import { Context, Effect, Exit } from "effect"
+import { describe, expect, test } from "vitest"
+import * as SeededRandom from "../src/SeededRandom.ts"
+import { checkCalls } from "../src/simulator/checkers/Calls.ts"
+import { checkGrants } from "../src/simulator/checkers/Grants.ts"
+import { isExpectedWarning } from "../src/simulator/checkers/HostLogs.ts"
+import { checkKeys } from "../src/simulator/checkers/Keys.ts"
+import { Evidence, type Final, type Records, type Report } from "../src/simulator/Evidence.ts"
+import * as Faults from "../src/simulator/Faults.ts"
+import { LogRecorder } from "../src/simulator/LogRecorder.ts"
+import { type Answer, type Call, Disconnected, type Grant } from "../src/simulator/Records.ts"
+import { World } from "../src/simulator/World.ts"
+
+const world = new World({ random: SeededRandom.make(1), start: 0, disorder: 0, yieldEvery: 2_048 })
+const host = world.process("h0.0", Context.empty())
+const store = await Effect.runPromise(MemoryEventStore.make)
+
+const reply = (requestId: string, data: string, charged: number): Answer =>
+  Exit.succeed({ requestId, data, billed: { charged: Credits.of(charged), balance: Credits.zero }, replayed: false })
+
+const call = (requestId: string, answer: Answer | undefined, more: Partial<Call> = {}): Call => ({
+  ...{ requestId, process: host, startedAt: 0, lengthBefore: 0, hungUp: false },
+  intent: { accountId: "acc_1", operation: "sim.one", input: {}, request: "one" },
+  ended: { at: 10, lengthAfter: 0 },
+  ...(answer === undefined ? {} : { response: { answer, at: 10, lengthAfter: 0 } }),
+  ...more
+})
+
+const evidenceOf = (
+  { calls = [], grants = [] }: { readonly calls?: Array<Call>; readonly grants?: Array<Grant> },
+  final: Partial<Final> = {}
+) => {
+  const records: Records = {
+    recorder: new LogRecorder(world, store),
+    ...{ calls, grants, deliveries: [], attempts: [], observations: [], promised: new Set<string>() }
+  }
+  return new Evidence(records, {
+    ...{ faults: Faults.none, faultsEnded: { at: 0, length: 0 }, longestTimeout: 30_000, end: 0 },
+    ...{ log: [], survivors: new Set([host]), vaultKeys: new Set<string>() },
+    ...final
+  })
+}
+
+const reported = (check: (evidence: Evidence, report: Report) => void, evidence: Evidence): ReadonlyArray<string> => {
+  const violations: Array<string> = []
+  check(evidence, (violation) => void violations.push(violation))
+  return violations
+}
+
+describe("the checker of calls", () => {
+  test("reports a call that its living host never answered, but not one whose caller hung up or whose host died", () => {
+    expect(reported(checkCalls, evidenceOf({ calls: [call("q0", undefined)] }))).toEqual(["q0: was never answered"])
+    expect(reported(checkCalls, evidenceOf({ calls: [call("q0", undefined, { hungUp: true })] }))).toEqual([])
+    expect(reported(checkCalls, evidenceOf({ calls: [call("q0", undefined)] }, { survivors: new Set() }))).toEqual([])
+  })
+
+  test("reports a success that no upstream delivered and the ledger does not have", () => {
+    const violations = reported(checkCalls, evidenceOf({ calls: [call("q0", reply("q0", "{}", 1_500))] }))
+    expect(violations).toContain("q0: was answered data that no upstream delivered for it")
+    expect(violations).toContain("q0: was answered a success that is not in the ledger")
+  })
+
+  test("reports a call that took longer than any operation may, unless its host was disturbed", () => {
+    const slow = call("q0", Exit.fail(new Disconnected()), { ended: { at: 41_000, lengthAfter: 0 } })
+    expect(reported(checkCalls, evidenceOf({ calls: [slow] }))).toEqual([
+      "q0: took 41000 ms, but no operation may take longer than 30000 ms"
+    ])
+    expect(reported(checkCalls, evidenceOf({ calls: [slow] }, { faults: { ...Faults.none, upstreams: 0.1 } }))).toEqual([])
+    expect(reported(checkCalls, evidenceOf({ calls: [slow] }, { faults: { ...Faults.none, hosts: 0.1 } }))).toEqual([])
+  })
+})
+
+test("the checker of keys reports two successes under one key within a day", () => {
+  const intent = { accountId: "acc_1", operation: "sim.one", input: {}, request: "one", key: "k0" }
+  const calls = [call("q0", reply("q0", "1", 5), { intent }), call("q1", reply("q1", "2", 5), { intent })]
+  expect(reported(checkKeys, evidenceOf({ calls }))).toEqual(["q1: the key k0 succeeded again, as q1 after q0"])
+  const later = [calls[0], call("q1", undefined, { intent, response: { answer: reply("q1", "2", 5), at: 86_400_000, lengthAfter: 0 } })]
+  expect(reported(checkKeys, evidenceOf({ calls: later.filter((call) => call !== undefined) }))).toEqual([])
+})
+
+test("the checker of grants reports a confirmed grant that is not in the log", () => {
+  const grant = { accountId: "acc_1", lotId: "lot_1", amount: 1_000 }
+  expect(reported(checkGrants, evidenceOf({ grants: [{ ...grant, answer: "ok" }] }))).toEqual([
+    "acc_1 lot_1 was granted, but is not in the log"
+  ])
+  expect(reported(checkGrants, evidenceOf({ grants: [{ ...grant, answer: "StoreUnavailable" }] }))).toEqual([])
+})
+
+test("a host may warn of a lost lease under faults, and until their effects are over", () => {
+  const isExpected = (faults: Faults.Faults, now: number, message = "A job's lease was lost") =>
+    isExpectedWarning(message, { faults, faultsEnded: { at: 0, length: 0 }, attempts: [], now })
+  expect(isExpected(Faults.none, 1)).toBe(false)
+  expect(isExpected({ ...Faults.none, states: 0.1 }, 1)).toBe(true)
+  expect(isExpected({ ...Faults.none, states: 0.1 }, 3_600_000)).toBe(false)
+  expect(isExpected({ ...Faults.none, states: 0.1 }, 1, "something else")).toBe(false)
+})
