@@ -25,7 +25,7 @@ interface Circumstances {
   readonly now: number
 }
 
-/** What a runner complains of that was done to it: a lost lease, a store that did not answer, an operation with a bug. */
+/** Whether a host may log this warning under these faults: a lost lease, a store that did not answer, an operation with a bug. */
 export const isExpected = (message: string, { faults, calm, attempts, now }: Circumstances): boolean => {
   const { appends, clocks, crash, delay, events, hosts, leaps, slow, states } = faults
   const ofStores = events > 0 || states > 0 || slow > 0 || hosts > 0 || leaps > 0 || appends !== undefined || crash !== undefined
@@ -33,6 +33,7 @@ export const isExpected = (message: string, { faults, calm, attempts, now }: Cir
   const failed = /^Job (?<jobId>job_\w+) failed/u.exec(message)?.groups?.["jobId"]
   if (failed !== undefined)
     return attempts.some(({ came, jobId, spoilt }) => jobId === failed && (came === "Defect" || spoilt === "Defect"))
+  if (message.startsWith("No snapshot of ")) return !isOver && ofStores
   // It was cancelled, and its key destroyed, as it succeeded
   if (/^What became of a job was not recorded SubjectDestroyed/u.test(message)) return true
   if (/^(?:A job's lease was lost|A job could not be claimed|What became of a job was not recorded)/u.test(message))
