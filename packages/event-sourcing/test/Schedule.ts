@@ -4,7 +4,7 @@
  * everybody was told.
  */
 import assert from "node:assert/strict"
-import { Cause, Clock, type Duration, Effect, Exit, Fiber, Layer, Option, Scope, Stream } from "effect"
+import { Cause, Clock, type Duration, Effect, Exit, Fiber, Layer, Logger, Option, Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import * as FaultyEventStore from "../../testing/src/FaultyEventStore.ts"
 import * as SeededRandom from "../../testing/src/SeededRandom.ts"
@@ -198,7 +198,7 @@ export const run = (seed: number): Effect.Effect<Ran, StoreUnavailable> =>
     } catch (cause) {
       throw new Error(`seed ${seed}: ${cause instanceof Error ? cause.message : cause}\n${traces}`, { cause })
     }
-  }).pipe(Effect.scoped, Effect.provide(Layer.mergeAll(MemoryEventStore.layer, TestClock.layer())))
+  }).pipe(Effect.scoped, Effect.provide(Layer.mergeAll(MemoryEventStore.layer, TestClock.layer(), Logger.layer([]))))
 
 /** How many events an answer rests on, before and after the command's own. */
 const restsOn = (exit: Told["exit"]): { readonly before: number; readonly after: number } | undefined => {

@@ -1,7 +1,6 @@
 /**
- * Sees to it that nothing of a job is left undone, whichever process died when: a hold whose job was not accepted in time goes back, a job
- * that outlives its deadline fails, every end reaches its account, and what was kept is destroyed when its time is over, files included
- * that no job names.
+ * Finishes what processes that died left of jobs. A hold whose job was not accepted in time is refunded, a job past its deadline fails,
+ * each end of a job reaches its account, and documents and files are destroyed when their time is over.
  */
 import {
   Deadlines,
@@ -106,121 +105,132 @@ const lives = Deadlines.of(Job.Job, {
   JobPurged: clear
 })
 
+/** Ends what a due deadline names: a hold without a job, a job past its deadline, or what is kept of an ended job. */
+const endDue = (jobs: Jobs["Service"]) =>
+  Effect.fnUntraced(function* ({ key: jobId, payload }: Deadlines.Deadline) {
+    const { payer } = decode(payload)
+    if (payer === undefined) {
+      yield* jobs.execute(jobId, Job.expire)
+      yield* jobs.settle(jobId)
+      const { state: job, at } = yield* jobs.read(jobId)
+      if (Job.isEnded(job) && at >= job.retainUntil) yield* jobs.purge(jobId)
+      return
+    }
+    yield* jobs.execute(jobId, Job.refuse(payer.accountId, payer.reservationId))
+    yield* jobs.settle(jobId)
+  })
+
+/** Carries the end of each job to its account. */
+const settlementsOf = (jobs: Jobs["Service"]) => {
+  const settle = (_: unknown, { id }: EventHandlers.Origin) => jobs.settle(id)
+  const settleAndPurge = (_: unknown, { id }: EventHandlers.Origin) => Effect.andThen(jobs.settle(id), jobs.purge(id))
+  return {
+    name: "jobSettlements",
+    start: "beginning",
+    ...Reaction.of<Job.JobEvent, Effect.Error<ReturnType<typeof settleAndPurge>>>(Job.Job, {
+      JobRefused: settleAndPurge,
+      JobSucceeded: settle,
+      JobFailed: settle,
+      JobCancelled: settleAndPurge
+    })
+  } as const
+}
+
 const make = (
   options: UpkeepOptions
 ): Effect.Effect<JobUpkeep["Service"], never, Jobs | EventStore.EventStore | StateStore.StateStore | Scope.Scope> =>
   Effect.gen(function* () {
     const jobs = yield* Jobs
     const events = yield* EventStore.EventStore
-
     const deadlines = yield* Deadlines.make(
-      {
-        name: "jobDeadlines",
-        version: 1,
-        ...Deadlines.all(holds, lives),
-        onDue: Effect.fnUntraced(function* ({ key: jobId, payload }) {
-          const { payer } = decode(payload)
-          if (payer === undefined) {
-            yield* jobs.execute(jobId, Job.expire)
-            yield* jobs.settle(jobId)
-            const { state: job, at } = yield* jobs.read(jobId)
-            if (Job.isEnded(job) && at >= job.retainUntil) yield* jobs.purge(jobId)
-            return
-          }
-          yield* jobs.execute(jobId, Job.refuse(payer.accountId, payer.reservationId))
-          yield* jobs.settle(jobId)
-        })
-      },
+      { name: "jobDeadlines", version: 1, ...Deadlines.all(holds, lives), onDue: endDue(jobs) },
       options
     )
-
-    const settle = (_: unknown, { id }: EventHandlers.Origin) => jobs.settle(id)
-    const settleAndPurge = (_: unknown, { id }: EventHandlers.Origin) => Effect.andThen(jobs.settle(id), jobs.purge(id))
-    const settlements = yield* Reaction.make(
-      {
-        name: "jobSettlements",
-        start: "beginning",
-        ...Reaction.of<Job.JobEvent, Effect.Error<ReturnType<typeof settleAndPurge>>>(Job.Job, {
-          JobRefused: settleAndPurge,
-          JobSucceeded: settle,
-          JobFailed: settle,
-          JobCancelled: settleAndPurge
-        })
-      },
-      { ...options, checkpointEvery: CHECKPOINT_EVERY }
-    )
-
+    const settlements = yield* Reaction.make(settlementsOf(jobs), { ...options, checkpointEvery: CHECKPOINT_EVERY })
     const artifacts = Effect.gen(function* () {
       const all = yield* deadlines.list({ atLeast: yield* events.head })
       return new Set(all.flatMap(({ payload }) => decode(payload).artifacts ?? []))
     })
-
-    // files
-
-    let leader = false
-    let sweptAt: number | undefined
-    let removed: FilesStatus["removed"] = { files: 0, leftovers: 0 }
-    let trouble: Following.Retrying | undefined
-    const told = (now: Following.Retrying | undefined) => {
-      trouble = now
-    }
-
-    /** An open job may name it yet, in this attempt or, from its checkpoint, in the next. One that cannot be read may, too. */
-    const isNeeded = (jobId: string, id: string) =>
-      Effect.map(Effect.option(jobs.read(jobId)), (found) => {
-        if (Option.isNone(found)) return true
-        const { state: job } = found.value
-        return Job.isOpen(job) || (job.status === "succeeded" && !job.purged && job.artifacts.some((artifact) => artifact.id === id))
-      })
-
-    const sweep = Effect.fn("JobUpkeep.sweepFiles")(function* (blobs: BlobStore["Service"], lease: Lease.Held) {
-      const needed = yield* artifacts
-      const before = (yield* Clock.currentTimeMillis) - GRACE
-      let files = 0
-      yield* Stream.runForEach(
-        jobs.files.notedBy(before),
-        Effect.fnUntraced(function* ({ id, jobId }) {
-          if (needed.has(id) || (yield* isNeeded(jobId, id))) return
-          yield* blobs.remove(id)
-          // A deposed leader stops here: what it removed, nobody would ever have needed
-          yield* lease.write([jobs.files.forgotten({ jobId, id })])
-          files++
-          removed = { ...removed, files: removed.files + 1 }
-        })
-      )
-      // Whatever else has a name may be somebody else's
-      const { leftovers } = yield* blobs.sweep(() => Effect.succeed(true), GRACE)
-      removed = { ...removed, leftovers: removed.leftovers + leftovers }
-      sweptAt = yield* Clock.currentTimeMillis
-      if (files + leftovers > 0) yield* Effect.logInfo("Removed files that no job needs", { files, leftovers })
-    })
-
-    const lead = (blobs: BlobStore["Service"]) => (lease: Lease.Held) =>
-      Effect.gen(function* () {
-        leader = true
-        const swept = sweep(blobs, lease).pipe(
-          Effect.as(Effect.void),
-          Effect.catchTag("LeaseLost", (lost) => Effect.succeed(Effect.fail(lost)))
-        )
-        const once = Effect.flatten(Following.retryForever(swept, told))
-        return yield* Effect.forever(Effect.andThen(once, Effect.sleep(options.sweepFilesEvery ?? SWEEP_FILES_EVERY)))
-      }).pipe(
-        Effect.ensuring(
-          Effect.sync(() => {
-            leader = false
-          })
-        )
-      )
     const blobs = yield* Effect.serviceOption(BlobStore)
-    if (Option.isSome(blobs)) yield* Effect.forkScoped(Lease.keep("jobFiles", options)(lead(blobs.value)))
-
+    const files = Option.isNone(blobs) ? undefined : new FileSweeper(jobs, blobs.value, artifacts, options)
+    if (files !== undefined) yield* Effect.forkScoped(Lease.keep("jobFiles", options)((lease) => files.lead(lease)))
     return JobUpkeep.of({
       overdue: deadlines.overdue,
       artifacts,
       status: Effect.all({
         deadlines: deadlines.status,
         settlements: settlements.status,
-        files: Effect.sync(() => ({ leader, sweptAt, removed, trouble }))
+        files: Effect.sync(() => files?.status() ?? NO_FILES)
       })
     })
   })
+
+const NO_FILES: FilesStatus = { leader: false, sweptAt: undefined, removed: { files: 0, leftovers: 0 }, trouble: undefined }
+
+/** Removes files that no job needs, while it leads. */
+class FileSweeper {
+  readonly #jobs: Jobs["Service"]
+  readonly #blobs: BlobStore["Service"]
+  readonly #artifacts: JobUpkeep["Service"]["artifacts"]
+  readonly #every: Duration.Input
+  #status = NO_FILES
+
+  constructor(jobs: Jobs["Service"], blobs: BlobStore["Service"], artifacts: JobUpkeep["Service"]["artifacts"], options: UpkeepOptions) {
+    this.#jobs = jobs
+    this.#blobs = blobs
+    this.#artifacts = artifacts
+    this.#every = options.sweepFilesEvery ?? SWEEP_FILES_EVERY
+  }
+
+  status(): FilesStatus {
+    return this.#status
+  }
+
+  #update(change: Partial<FilesStatus>): void {
+    this.#status = { ...this.#status, ...change }
+  }
+
+  /** Sweeps for ever, as long as the lease is held. */
+  lead(lease: Lease.Held): Effect.Effect<never, Lease.LeaseLost> {
+    const swept = this.#sweep(lease).pipe(
+      Effect.as(Effect.void),
+      Effect.catchTag("LeaseLost", (lost) => Effect.succeed(Effect.fail(lost)))
+    )
+    const once = Effect.flatten(Following.retryForever(swept, (trouble) => this.#update({ trouble })))
+    return Effect.suspend(() => {
+      this.#update({ leader: true })
+      return Effect.forever(Effect.andThen(once, Effect.sleep(this.#every)))
+    }).pipe(Effect.ensuring(Effect.sync(() => this.#update({ leader: false }))))
+  }
+
+  readonly #sweep = Effect.fn("JobUpkeep.sweepFiles")({ self: this }, function* (lease: Lease.Held) {
+    const needed = yield* this.#artifacts
+    const before = (yield* Clock.currentTimeMillis) - GRACE
+    let files = 0
+    yield* Stream.runForEach(this.#jobs.files.notedBy(before), ({ id, jobId }) =>
+      Effect.gen({ self: this }, function* () {
+        if (needed.has(id) || (yield* this.#isNeeded(jobId, id))) return
+        yield* this.#blobs.remove(id)
+        // A deposed leader stops here. No job would ever have needed what it removed
+        yield* lease.write([this.#jobs.files.forgotten({ jobId, id })])
+        files++
+        const { removed } = this.#status
+        this.#update({ removed: { ...removed, files: removed.files + 1 } })
+      })
+    )
+    // Other names in the blob store may belong to something else, so only what is left of unfinished puts is removed
+    const { leftovers } = yield* this.#blobs.sweep(() => Effect.succeed(true), GRACE)
+    const { removed } = this.#status
+    this.#update({ removed: { ...removed, leftovers: removed.leftovers + leftovers }, sweptAt: yield* Clock.currentTimeMillis })
+    if (files + leftovers > 0) yield* Effect.logInfo("Removed files that no job needs", { files, leftovers })
+  })
+
+  /** An open job may still name it, in this attempt or, from its checkpoint, in the next. So may a job that cannot be read. */
+  #isNeeded(jobId: string, id: string): Effect.Effect<boolean> {
+    return Effect.map(Effect.option(this.#jobs.read(jobId)), (found) => {
+      if (Option.isNone(found)) return true
+      const { state: job } = found.value
+      return Job.isOpen(job) || (job.status === "succeeded" && !job.purged && job.artifacts.some((artifact) => artifact.id === id))
+    })
+  }
+}

@@ -17,6 +17,7 @@ export const isExpectedWarning = (message: string, { attempts, faults, faultsEnd
   const failed = /^Job (?<jobId>job_\w+) failed/u.exec(message)?.groups?.["jobId"]
   if (failed !== undefined)
     return attempts.some(({ jobId, outcome, rejectedAs }) => jobId === failed && (outcome === "Defect" || rejectedAs === "Defect"))
+  if (message.startsWith("No snapshot of ")) return !isOver && !areHostsUndisturbed(faults)
   if (/^(?:An upstream failed|An operation is faulty|An attempt at a job failed)/u.test(message)) return !isOver
   // The job was cancelled, and its key destroyed, while it succeeded
   if (/^The end of a job was not recorded SubjectDestroyed/u.test(message)) return true
