@@ -63,8 +63,8 @@ export interface Site<Op extends Operation.Any> {
 export const RECOVERY = { ttl: "1 minute", poll: "10 seconds", sweepEvery: "30 seconds" } as const
 
 const MASTER = new Uint8Array(32).fill(7)
-/** How long a host may take to stop, seconds. */
-const STOP = 300
+/** How long a host may take to stop, seconds: longer than an attempt of 15 minutes that does not let itself be interrupted. */
+const STOP = 1_200
 
 interface Life {
   readonly process: Process
