@@ -3,7 +3,7 @@ import { Account } from "@millrace/core"
 
 /**
  * Holds that outlived their deadline at `now` and that only recovery can end. Those that the ledger itself ends by the next decision or
- * balance are given back already, written or not. A job's hold waits for its job, once that has begun.
+ * balance count as released, written or not. A job's hold waits for its job, once that has begun.
  */
 export const overdueHolds = (
   account: Account.Account,

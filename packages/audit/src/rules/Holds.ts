@@ -46,7 +46,7 @@ export const keyRunsOnce = rule("key-runs-once", ["CreditReserved"], ({ keyHash 
   return attempt?._tag === "succeeded" ? `reservation ${attempt.reservationId} had succeeded under the same key` : undefined
 })
 
-/** Only a call whose hold was refunded as abandoned is charged late. */
+/** Only a call whose hold was released as abandoned is charged late. */
 export const lateCallWasAbandoned = rule("late-call-was-abandoned", ["CreditReserved"], ({ lateOf }, { before }) => {
   if (lateOf === undefined) return undefined
   const past = Account.outcome(before, lateOf)
@@ -73,7 +73,7 @@ export const chargeIsPartOfItsHold = rule("charge-is-part-of-its-hold", ["Operat
   return notThisMuch(lots, charged, "what is charged")
 })
 
-/** A refunded hold is refunded in full, to the lots that it came from. */
+/** A release returns the whole hold to the lots that it came from. */
 export const refundIsItsHold = rule("refund-is-its-hold", ["Refunded"], ({ stage, amount, lots }, { hold }) => {
   if (stage === "settled") return notThisMuch(lots, amount, "what is given back")
   if (hold === undefined) return undefined

@@ -1,5 +1,5 @@
 /**
- * Refunds after the settle: never more, of any lot, than was charged under that reservation and not given back yet; and a lot that
+ * Refunds after the settle: never more, of any lot, than was charged under that reservation and not refunded yet; and a lot that
  * lives again has the terms under which it was granted. An account does not keep what was settled, so these are looked up in its
  * stream once the log was read.
  */

@@ -16,7 +16,7 @@ export const clawbackIsOfAPaidLot = rule("clawback-is-of-a-paid-lot", ["CreditsC
   return `of ${credits(amount)} clawed back, ${credits(free)} was free and ${credits(held)} held`
 })
 
-/** A reversal gives back at most what was clawed back: what the clawback still claims, what is still owed, and only the rest as credits. */
+/** A reversal returns at most what was clawed back: what the clawback still claims, what is still owed, and only the rest as credits. */
 export const reversalIsOfAClawback = rule("reversal-is-of-a-clawback", ["ClawbackReversed"], (event, { before }) => {
   const { lotId, paymentRef, amount, toHeld, toDebt, toAvailable } = event
   const paid = Account.get(before.purse.paidLots, lotId)

@@ -8,7 +8,7 @@ import { Effect, Stream } from "effect"
 import { Account } from "./Account.ts"
 import type { AccountEvent, EventOf } from "./AccountEvent.ts"
 
-/** A reservation from its hold to whatever was given back later, each with the event that says so. */
+/** A reservation: its hold, and every event about it up to the last refund. */
 export interface ReservationHistory {
   readonly accountId: string
   readonly hold: EventOf<"CreditReserved">

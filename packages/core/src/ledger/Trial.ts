@@ -1,4 +1,4 @@
-/** The free trial: an account that was never verified may make a few calls. A call takes a slot, and uses it or gives it back. */
+/** The free trial: an account that was never verified may make a few calls. A call takes a slot, and uses or releases it. */
 import { HashMap } from "effect"
 import type { Timestamp } from "../Timestamp.ts"
 import type { EventOf } from "./AccountEvent.ts"
@@ -10,7 +10,7 @@ export interface Trial {
   readonly used: number
   /** Slots taken, by reservation: until when. */
   readonly open: HashMap.HashMap<string, Timestamp>
-  /** Slots that ended, for commands sent again: all that were used, and the newest that were given back. */
+  /** Slots that ended, for commands sent again: all that were used, and the newest that were released. */
   readonly lastUsed: ReadonlyArray<string>
   readonly lastReleased: ReadonlyArray<string>
 }

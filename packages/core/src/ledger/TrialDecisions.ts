@@ -47,5 +47,5 @@ const endTrial =
 
 /** Uses a slot up. Using it again decides nothing. */
 export const useTrial = endTrial("TrialUsed", "succeeded")
-/** Gives a slot back, which its expiry does, too. Giving it back again decides nothing. */
+/** Releases a slot, as its expiry does. Releasing it again decides nothing. */
 export const releaseTrial = endTrial("TrialReleased", "refunded")

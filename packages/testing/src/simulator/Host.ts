@@ -22,8 +22,8 @@ export interface Download {
   readonly hash: string
 }
 
-/** How long a host may take to stop, seconds. */
-const STOP_WITHIN = 300
+/** How long a host may take to stop, seconds: longer than an attempt of 15 minutes that cannot be interrupted. */
+const STOP_WITHIN = 1_200
 
 /** Something that happens to a host after so many more writes of this stage. */
 interface Trigger {
