@@ -81,8 +81,8 @@ export const wrongRevision = <E>(exit: Exit.Exit<unknown, E>): EventStore.WrongR
 }
 
 /**
- * Appends to the end of the stream, wherever it is by then. Appends that lose go on one of `losers` at a time: each round of them has a
- * winner, so a crowd of any size needs at most as many attempts as it has members, times the permits of `losers`.
+ * Appends to the end of the stream, wherever it is by then. An append that loses goes on under a permit of `losers`. Of the appends that
+ * go on at a time one always wins, so the attempts of a crowd are bounded by its size times the permits.
  */
 export const appendAnywhere = (store: Store, name: StreamName.StreamName, batch: Batch, losers: Semaphore.Semaphore) => {
   const again = (
@@ -96,5 +96,5 @@ export const appendAnywhere = (store: Store, name: StreamName.StreamName, batch:
   )
 }
 
-/** Appends that go on at once after they lost. */
+/** Appends that go on at a time after they lost: enough for them to lose again. */
 export const LOSERS = 2
