@@ -1,4 +1,4 @@
-/** An endpoint of the contract from an operation: what a client sends, what it gets, and every error there is. */
+/** Makes an endpoint of the contract from an operation: its request, its answer and its errors. */
 
 import type { Charge, Download, Operation, OperationError } from "@millrace/core"
 import { type Effect, Schema } from "effect"
@@ -7,12 +7,12 @@ import { HttpApiEndpoint, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Envelope } from "./Envelope.ts"
 import { type ErrorBody, errorSchemas } from "./ErrorCode.ts"
 
-/** Where all operations are. */
+/** The path below which all operations are. */
 export const PREFIX = "/api/v1"
 
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE"
 
-/** Fields that need nothing to be read and written. */
+/** Fields whose schemas need no services. */
 // biome-ignore lint/suspicious/noExplicitAny: whatever they hold
 export type Fields = Readonly<Record<string, Schema.Codec<any, any>>>
 
@@ -31,11 +31,11 @@ export interface Servable extends Charge.Runnable<any, any, OperationError, any>
   readonly download?: (input: any, caller: Omit<Operation.Caller, "reservationId">) => Effect.Effect<Download, OperationError, any>
 }
 
-/** What an operation needs to run. */
+/** The services that an operation needs. */
 // biome-ignore lint/suspicious/noExplicitAny: whatever it takes and gives
 export type Services<Op extends Servable> = Op extends Charge.Runnable<any, any, OperationError, infer R> ? R : never
 
-/** The endpoint of an operation, as a client's types know it. Places without fields are not asked for. */
+/** The type of an operation's endpoint. Parts of the request without fields are left out. */
 export type EndpointOf<Op> =
   Op extends Operation.Operation<infer Key, infer M, infer P, infer Params, infer Query, infer Body, infer Success, infer _E, infer _R>
     ? HttpApiEndpoint.HttpApiEndpoint<
@@ -57,13 +57,13 @@ type Json<S extends Schema.Top> = [S] extends [never] ? never : Schema.toCodecJs
 
 const part = (fields: Fields) => (Object.keys(fields).length === 0 ? undefined : Schema.Struct(fields))
 
-/** `grammar.check` is `GrammarCheck`. */
+/** Turns `grammar.check` into `GrammarCheck`. */
 const pascal = (key: string): string => key.replaceAll(/(?:^|[^A-Za-z0-9]+)([A-Za-z0-9])/gu, (_, letter: string) => letter.toUpperCase())
 
-/** The bytes themselves, in no envelope. */
+/** A file is answered without an envelope. */
 const File = Schema.Uint8Array.pipe(HttpApiSchema.asUint8Array())
 
-/** `isPublic`: no key is asked for. */
+/** The endpoint of an operation. `isPublic`: callers need no key. */
 export const make = <Op extends Servable>({ key, summary, success, route, download }: Op, isPublic: boolean): EndpointOf<Op> =>
   HttpApiEndpoint.make(route.method)(key, `${PREFIX}${route.path}`, {
     params: part(route.params),
