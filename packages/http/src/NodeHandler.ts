@@ -112,6 +112,6 @@ const appOf = (handle: Handle): App =>
     // A web request cannot have every method and every host that a Node request has
     const received = yield* Effect.exit(HttpServerRequest.toWeb(request, { signal: abort.signal }))
     if (Exit.isFailure(received)) return HttpServerResponse.empty({ status: 400 })
-    const peer = { address: Option.getOrUndefined(request.remoteAddress), signal: abort.signal }
+    const peer = { address: Option.getOrUndefined(request.remoteAddress) }
     return HttpServerResponse.fromWeb(yield* Effect.interruptible(Effect.promise(() => handle(received.value, peer))))
   })
