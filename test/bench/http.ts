@@ -8,8 +8,8 @@ import { Worker } from "node:worker_threads"
 import { AuthThrottle, Bin, Credits, Decisions, KeyRing, Ledger, Millrace, newLotId, Registration } from "@millrace/core"
 import { Api, Http, Readiness, Server, toNodeHandler, WebHandler } from "@millrace/http"
 import { CardTypeBinDirectory } from "@millrace/upstreams"
-import { Context, Effect, Layer, Redacted, References, Schema } from "effect"
-import { HttpRouter, HttpServer } from "effect/http"
+import { Effect, Layer, Redacted, References, Schema } from "effect"
+import { HttpServer } from "effect/http"
 import { HttpApi, HttpApiBuilder, HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import * as ByHand from "./by-hand.ts"
 import { stores } from "./host.ts"
@@ -45,13 +45,8 @@ const withoutLedger = () => {
   )
   const record = { bin: "45717360", scheme: "visa", type: null, brand: "Visa", country: null, bank: null }
   const lookups = HttpApiBuilder.group(api, "lookups", (handlers) => handlers.handle("lookup", () => Effect.succeed(record)))
-  const { handler } = HttpRouter.toWebHandler(
-    HttpApiBuilder.layer(api).pipe(Layer.provide(lookups), Layer.provide(HttpServer.layerServices)),
-    {
-      disableLogger: true
-    }
-  )
-  return createServer(toNodeHandler((request) => handler(request, Context.empty())))
+  const routes = HttpApiBuilder.layer(api).pipe(Layer.provide(lookups), Layer.provide(HttpServer.layerServices))
+  return createServer(toNodeHandler(WebHandler.fromLayer(routes).handle))
 }
 
 export const run = (options: { readonly rounds: number; readonly millis: number }) =>

@@ -1,4 +1,4 @@
-/** Who calls, and how often they may: a good key first, then the rate of its account. */
+/** Authenticates callers and limits their rates: first the API key, then the rate of its account. */
 
 import {
   type Authenticated,
@@ -18,7 +18,7 @@ import type { HttpServerRequest } from "effect/http"
 
 const BEARER = /^Bearer +(?<key>[^\s]+) *$/iu
 
-/** The credential of a request: the one place where it is read. */
+/** The API key of a request. Nothing else reads the header. */
 const keyOf = (request: HttpServerRequest.HttpServerRequest): string | undefined =>
   BEARER.exec(request.headers["authorization"] ?? "")?.groups?.["key"]
 
@@ -26,15 +26,15 @@ export interface Access {
   readonly authenticate: (
     request: HttpServerRequest.HttpServerRequest
   ) => Effect.Effect<Authenticated, Unauthorized | TooManyFailures | Aggregate.Failure>
-  /** Counts one call of an account. */
+  /** Counts one call against the rate of an account. */
   readonly admit: (accountId: string) => Effect.Effect<RateLimitState, RateLimited>
-  /** Counts one call without a key, for the client's address; nothing to count where the host does not say which that is. */
+  /** Counts one call without a key against the rate of the client's address, if the host knows the address. */
   readonly admitClient: (request: HttpServerRequest.HttpServerRequest) => Effect.Effect<RateLimitState | undefined, RateLimited>
 }
 
 /**
- * Missing, malformed, unknown and revoked keys take one path to one answer. Failures are limited for each client address; a good key is
- * never refused for what others at its address did, since they may share no more than a proxy.
+ * Missing, malformed, unknown and revoked keys get the same answer. Failed requests are limited for each client address. A valid key is
+ * never refused for failures of others at its address, since the address may be that of a proxy.
  */
 export const make: Effect.Effect<Access, never, KeyRing | AuthThrottle | RateLimit> = Effect.gen(function* () {
   const keys = yield* KeyRing

@@ -1,6 +1,6 @@
 /**
- * The API as a value: groups of operations, and the contract that follows from them. A host that adds an operation of its own adds it
- * to a group, and has a route, an OpenAPI entry and a client for it.
+ * The API as a value: groups of operations, and the contract that derives from them. An operation that a host adds to a group gets a
+ * route, an OpenAPI entry and a client method.
  */
 
 import {
@@ -88,13 +88,13 @@ export type Contract<G extends Groups> = HttpApi.HttpApi<
 
 export interface Api<G extends Groups> {
   readonly groups: G
-  /** All of them, for `Millrace.layer`, and for whoever else wants a list. */
+  /** All operations, for `Millrace.layer`. */
   readonly operations: ReadonlyArray<OperationsOf<G>>
-  /** What `HttpApiClient` and `OpenApi` need. */
+  /** The contract, for `HttpApiClient` and `OpenApi`. */
   readonly contract: Contract<G>
 }
 
-/** Two operations of one key, or of one method and path, are a defect. */
+/** Builds an API. Throws when two operations share a key, or a method and a path. */
 export const make = <const G extends Groups>(groups: G, info: Document.Info = {}): Api<G> => {
   const operations: ReadonlyArray<OperationsOf<G>> = Object.values(groups).flatMap(({ operations }) => operations)
   assertDistinct(operations)
@@ -112,7 +112,7 @@ export const make = <const G extends Groups>(groups: G, info: Document.Info = {}
 const assertDistinct = (operations: ReadonlyArray<Endpoint.Servable>): void => {
   const seen = new Set<string>()
   for (const { key, route } of operations) {
-    // However its parameters are called
+    // The names of parameters do not make paths different
     const place = `${route.method} ${route.path.replaceAll(/:\w+/gu, ":")}`
     for (const name of [key, place]) {
       if (seen.has(name)) throw new Error(`Two operations share ${name}`)

@@ -1,4 +1,4 @@
-/** What a caller may say of a call beside its input: the key under which it runs once, and what it may cost at most. */
+/** The headers that control a call: its idempotency key, and the most that it may cost. */
 
 import { Credits } from "@millrace/core"
 import { Result } from "effect"
@@ -13,7 +13,7 @@ export interface CallHeaders {
 const MAX_KEY = 255
 /** A string of RFC 8941, section 3.3.3. */
 const QUOTED = /^"(?<text>(?:[ !#-[\]-~]|\\["\\])*)"$/u
-/** Any visible ASCII but what would make it a list, which is what two headers arrive as, or a string that does not end. */
+/** Visible ASCII, without the comma, since Node joins repeated headers by commas, and without the double quote. */
 const BARE = /^[!#-+\--~]+$/u
 
 export const parse = (headers: Headers.Headers): Result.Result<CallHeaders, ReadonlyArray<Issue>> => {
@@ -31,7 +31,7 @@ export const parse = (headers: Headers.Headers): Result.Result<CallHeaders, Read
   return issues.length > 0 ? Result.fail(issues) : Result.succeed({ idempotencyKey, maxCost })
 }
 
-/** Quoted and bare spellings of one text are one key. */
+/** The key as text: a quoted and an unquoted key of the same text are equal. */
 const keyOf = (sent: string): string | undefined => {
   const key = BARE.test(sent) ? sent : QUOTED.exec(sent)?.groups?.["text"]?.replaceAll(/\\(.)/gu, "$1")
   return key === undefined || key.length === 0 || key.length > MAX_KEY ? undefined : key

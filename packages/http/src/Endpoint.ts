@@ -1,4 +1,4 @@
-/** An endpoint of the contract from an operation: what a client sends, what it gets, and every error there is. */
+/** Makes an endpoint of the contract from an operation: its request, its answer and its errors. */
 
 import type { Operation } from "@millrace/core"
 import { Schema } from "effect"
@@ -7,22 +7,22 @@ import { HttpApiEndpoint, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Envelope } from "./Envelope.ts"
 import { type ErrorBody, errorSchemas } from "./ErrorCode.ts"
 
-/** Where all operations are. */
+/** The path below which all operations are. */
 export const PREFIX = "/api/v1"
 
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE"
 
-/** Fields that need nothing to be read and written. */
+/** Fields whose schemas need no services. */
 // biome-ignore lint/suspicious/noExplicitAny: whatever they hold
 export type Fields = Readonly<Record<string, Schema.Codec<any, any>>>
 
 /** Any operation that can be served. */
 export type Servable = Operation.Any & { readonly route: Operation.Route<Method, `/${string}`, Fields, Fields, Fields> }
 
-/** What an operation needs to run. */
+/** The services that an operation needs. */
 export type Services<Op extends Servable> = Operation.Services<Op>
 
-/** The endpoint of an operation, as a client's types know it. Places without fields are not asked for. */
+/** The type of an operation's endpoint. Parts of the request without fields are left out. */
 export type EndpointOf<Op> =
   Op extends Operation.Operation<infer Key, infer M, infer P, infer Params, infer Query, infer Body, infer Success, infer _E, infer _R>
     ? HttpApiEndpoint.HttpApiEndpoint<
@@ -44,13 +44,13 @@ type Json<S extends Schema.Top> = [S] extends [never] ? never : Schema.toCodecJs
 
 const part = (fields: Fields) => (Object.keys(fields).length === 0 ? undefined : Schema.Struct(fields))
 
-/** `grammar.check` is `GrammarCheck`. */
+/** Turns `grammar.check` into `GrammarCheck`. */
 const pascal = (key: string): string => key.replaceAll(/(?:^|[^A-Za-z0-9]+)([A-Za-z0-9])/gu, (_, letter: string) => letter.toUpperCase())
 
-/** The bytes themselves, in no envelope. */
+/** A file is answered without an envelope. */
 const File = Schema.Uint8Array.pipe(HttpApiSchema.asUint8Array())
 
-/** `isPublic`: no key is asked for. */
+/** The endpoint of an operation. `isPublic`: callers need no key. */
 export const make = <Op extends Servable>({ _tag, key, summary, success, route }: Op, isPublic: boolean): EndpointOf<Op> =>
   HttpApiEndpoint.make(route.method)(key, `${PREFIX}${route.path}`, {
     params: part(route.params),

@@ -1,7 +1,7 @@
-/** What every success is wrapped in. */
+/** The envelope of every success. */
 import { Schema } from "effect"
 
-/** The echo of a call: path, query and body fields together; an empty array when there were none. */
+/** The echo of a call: the fields of path, query and body together, or an empty array where there are none. */
 export const Request = Schema.Struct({
   id: Schema.String,
   method: Schema.String,
@@ -13,6 +13,6 @@ export type Request = typeof Request.Type
 export const Envelope = <Data extends Schema.Top>(data: Data) =>
   Schema.Struct({ status: Schema.Literals(["success", "pending"]), data, request: Request })
 
-/** Around data that is JSON text already: not a byte of it changes. */
+/** Puts the envelope around data that is JSON text, without changing a byte of it. */
 export const text = (status: "success" | "pending", data: string, request: Request): string =>
   `{"status":"${status}","data":${data},"request":${JSON.stringify(request)}}`

@@ -1,6 +1,6 @@
 /**
- * Every `error.code` there is, in one place: its status, whether the same call is worth sending again, and when. Codes never change
- * their meaning and never leave; clients branch on them.
+ * The table of every `error.code`: its status, and whether and when a client should retry. Clients branch on codes, so a code never
+ * changes its meaning and is never removed.
  */
 import { Schema, Struct } from "effect"
 import { HttpApiSchema } from "effect/http-api"
@@ -9,16 +9,16 @@ export type ErrorStatus = 400 | 401 | 402 | 403 | 404 | 405 | 408 | 409 | 413 | 
 
 interface Terms {
   readonly status: ErrorStatus
-  /** What it says to a developer, for the documentation. */
+  /** What the code means, for the documentation. */
   readonly means: string
-  /** Whether the same call may succeed later, and is safe to send again: `X-Should-Retry`. */
+  /** `X-Should-Retry`: whether the same call may succeed later and is safe to send again. */
   readonly retry: boolean
-  /** Seconds to wait at the least: `Retry-After`, unless the error itself knows better. */
+  /** `Retry-After` in seconds, unless the failure itself has one. */
   readonly after?: number
 }
 
 const TERMS = {
-  // who calls, and what they have
+  // the caller and its account
   unauthorized: { status: 401, means: "The API key is missing, malformed, unknown, expired or revoked.", retry: false },
   insufficient_scope: { status: 403, means: "The API key is good, but not for this operation.", retry: false },
   insufficient_credits: {
@@ -30,7 +30,7 @@ const TERMS = {
   account_suspended: { status: 402, means: "The account is suspended, and nothing priced runs until it is reinstated.", retry: false },
   rate_limited: { status: 429, means: "Too many requests; wait for as long as Retry-After says.", retry: true, after: 1 },
 
-  // what is asked
+  // the request
   route_not_found: { status: 404, means: "There is nothing at this path.", retry: false },
   not_found: { status: 404, means: "The resource does not exist, is gone, or belongs to another account.", retry: false },
   method_not_allowed: { status: 405, means: "The path takes other methods, which the header Allow names.", retry: false },
@@ -54,7 +54,7 @@ const TERMS = {
     retry: false
   },
 
-  // what is our fault, or our upstreams': always uncharged
+  // faults of ours and of upstreams, never charged
   internal_error: { status: 500, means: "A fault of ours. Nothing was charged.", retry: false },
   operation_failed: { status: 500, means: "The operation has a bug: its result breaks its contract. Nothing was charged.", retry: false },
   upstream_unavailable: { status: 503, means: "The service behind the operation failed. Nothing was charged.", retry: true, after: 5 },
@@ -83,7 +83,7 @@ const TERMS = {
   },
   shutting_down: { status: 503, means: "The server is about to end. Nothing was charged.", retry: true, after: 1 },
 
-  // what is no request at all
+  // malformed requests
   bad_request: { status: 400, means: "This is no HTTP request, or its body ended before its time.", retry: false },
   request_timeout: { status: 408, means: "The request did not arrive in time.", retry: true },
   headers_too_large: { status: 431, means: "The headers are too large.", retry: false }
@@ -95,14 +95,14 @@ export const ERROR_CODES: ReadonlyArray<ErrorCode> = Struct.keys(TERMS)
 
 export const termsOf = (code: ErrorCode): Terms => TERMS[code]
 
-/** All codes of one status. */
+/** The codes of a status. */
 export const codesOf = (status: number): ReadonlyArray<ErrorCode> => ERROR_CODES.filter((code) => TERMS[code].status === status)
 
-/** The body of every error. */
+/** The schema of an error's body. */
 const body = (codes: ReadonlyArray<ErrorCode>) =>
   Schema.Struct({
     error: Schema.Struct({
-      /** One of a fixed set: branch on this, not on the message. */
+      /** Stable: branch on this, not on the message. */
       code: Schema.Literals(codes),
       /** For people; it may change. */
       message: Schema.String,
@@ -114,17 +114,17 @@ const body = (codes: ReadonlyArray<ErrorCode>) =>
 export const ErrorBody = body(ERROR_CODES)
 export type ErrorBody = typeof ErrorBody.Type
 
-/** Who an operation is for decides what may go wrong. */
+/** The properties of an operation that decide which errors it can have. */
 export interface Refusable {
   readonly isPublic: boolean
   readonly hasBody: boolean
-  /** Whether it gives a file. */
+  /** Whether it answers with a file. */
   readonly isFile?: boolean
 }
 
 const STATUSES: ReadonlyArray<ErrorStatus> = [400, 401, 402, 403, 404, 405, 408, 409, 413, 415, 416, 422, 429, 431, 500, 503]
 
-/** What needs an account, a body, or a file. */
+/** Whether an operation can have an error: some need an account, a body or a file. */
 const isPossible = (status: ErrorStatus, { isPublic, hasBody, isFile = false }: Refusable): boolean =>
   !(isPublic && (status === 401 || status === 402 || status === 403 || status === 409)) &&
   (hasBody || status !== 415) &&
@@ -139,11 +139,11 @@ const schemas = new Map(
   ])
 )
 
-/** The errors that there are for an operation, one schema a status, for the contract. */
+/** The error schemas of an operation, one for each status. */
 export const errorSchemas = (operation: Refusable): ReadonlyArray<typeof ErrorBody> =>
   STATUSES.filter((status) => isPossible(status, operation)).flatMap((status) => schemas.get(status) ?? [])
 
-/** What may be wrong with a request before it means anything. */
+/** The errors that a request can have before it reaches a route. */
 export const protocolErrorSchemas: ReadonlyArray<typeof ErrorBody> = ([400, 405, 408, 431, 500] as const).flatMap(
   (status) => schemas.get(status) ?? []
 )

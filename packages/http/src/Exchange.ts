@@ -1,16 +1,16 @@
-/** One request and its answer: what is known of them by now, for headers and the log line. */
+/** What is known so far of one request and its answer, for headers and the log. */
 
 import type { Credits, RateLimitState } from "@millrace/core"
 import { Context } from "effect"
 
 export class Exchange {
-  /** Names the request; in `X-Request-Id`, unless the answer is a replay. */
+  /** The request id: `X-Request-Id`, unless the answer is a replay. */
   readonly id: string
   /** Milliseconds since 1970. */
   readonly startedAt: number
-  /** What the client calls it: for the log, and nothing else. */
+  /** The client's own id of the request, for the log only. */
   readonly correlationId: string | undefined
-  /** The pattern of the path, never the path. */
+  /** The pattern of the route, such as `/api/v1/bin/:bin`; never the path itself. */
   route: string | undefined
   accountId: string | undefined
   charged: Credits.Credits | undefined
@@ -23,7 +23,7 @@ export class Exchange {
   }
 }
 
-/** The exchange that a fiber serves. */
+/** The exchange of the current fiber. */
 export const CurrentExchange = Context.Reference<Exchange>("@millrace/http/CurrentExchange", {
   defaultValue: () => {
     throw new Error("There is no request: the routes need the layer of `Http`")

@@ -1,10 +1,10 @@
-/** A file as an answer: streamed, whole or one range of it, and not at all to who has it already. RFC 9110, sections 13 and 14. */
+/** Answers with a file: streamed, whole or one range of it, or 304 to a client that has it. RFC 9110, sections 13 and 14. */
 import type { Operation, OperationError } from "@millrace/core"
 import { Effect, Stream } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { RangeNotSatisfiable } from "./Refusal.ts"
 
-/** Of bytes, both ends included. */
+/** A range of bytes, both ends included. */
 export interface Span {
   readonly first: number
   readonly last: number
@@ -13,8 +13,8 @@ export interface Span {
 const RANGE = /^bytes=(?<first>\d*)-(?<last>\d*)$/u
 
 /**
- * The one range that is asked for; undefined where none is, or where what is asked for is not understood, which is as good as nothing;
- * "unsatisfiable" where it begins past the end. Several ranges at once are answered with the whole.
+ * The range that a `Range` header asks for. Undefined without a header, with one that is not understood, or with several ranges: the
+ * whole file is answered then. "unsatisfiable" for a range that begins past the end.
  */
 export const spanOf = (header: string | undefined, size: number): Span | undefined | "unsatisfiable" => {
   const { first = "", last = "" } = RANGE.exec(header?.trim() ?? "")?.groups ?? {}
@@ -28,7 +28,7 @@ export const spanOf = (header: string | undefined, size: number): Span | undefin
   return { first: Number(first), last: last === "" ? size - 1 : Math.min(Number(last), size - 1) }
 }
 
-/** Whether a list of entity tags has this one: weak ones are compared by what they name. */
+/** Whether a list of entity tags contains this one, by weak comparison. */
 const names = (header: string | undefined, tag: string): boolean =>
   (header ?? "").split(",").some((item) => item.trim() === "*" || item.trim().replace(/^W\//u, "") === tag)
 
@@ -44,7 +44,7 @@ export const respond = Effect.fnUntraced(function* (
     "content-disposition": `attachment; filename="${filename}"`
   }
   if (names(sent["if-none-match"], etag)) return HttpServerResponse.empty({ status: 304, headers })
-  // A range of what has changed since would not fit what the caller has
+  // A range of a file that has changed would not fit the part that the client has
   const isStale = sent["if-range"] !== undefined && sent["if-range"].trim() !== etag
   const span = isStale ? undefined : spanOf(sent["range"], size)
   if (span === "unsatisfiable") return yield* new RangeNotSatisfiable({ size })

@@ -1,6 +1,5 @@
 /**
- * The HTTP face of Millrace as a layer of routes: for `HttpRouter.serve` of an Effect host, and for `WebHandler`, which serves any
- * other.
+ * Millrace's HTTP API as a layer of routes. An Effect host gives it to `HttpRouter.serve`; every other host serves it by `WebHandler`.
  */
 
 import type { AuthThrottle, Charge, KeyRing, RateLimit } from "@millrace/core"
@@ -14,18 +13,18 @@ import * as RequestMiddleware from "./RequestMiddleware.ts"
 import * as SystemRoutes from "./SystemRoutes.ts"
 
 export interface Options {
-  /** Bytes of a request body: 1 MiB by default. */
+  /** The largest request body in bytes: 1 MiB by default. */
   readonly bodyLimit?: number
-  /** Which web pages may call from a browser: none by default. Credentials are never allowed, for there are no cookies. */
+  /** The web pages that may call from a browser: none by default. Credentials are never allowed, since there are no cookies. */
   readonly cors?: { readonly origins: Array.NonEmptyReadonlyArray<string> | Predicate.Predicate<string>; readonly maxAge?: number }
-  /** Where people read the documentation: `/docs` by default. False: nowhere. */
+  /** The path of the documentation page: `/docs` by default, no page if false. */
   readonly docs?: `/${string}` | false
 }
 
-/** What the routes need beside what their operations do. */
+/** The services that the routes need, with those of the operations. */
 export type Requirements<G extends Groups> = Charge.Charge | KeyRing | AuthThrottle | RateLimit | Readiness | Services<OperationsOf<G>>
 
-/** Every route of the API. Routes that a host adds to the same router get a request id and error objects, too. */
+/** Every route of the API. Routes that a host adds to the same router also get request ids and error objects. */
 export const layer = <G extends Groups>(
   { groups, contract }: Api<G>,
   { bodyLimit = 1024 * 1024, cors, docs = "/docs" }: Options = {}
@@ -33,7 +32,7 @@ export const layer = <G extends Groups>(
   Layer.effectDiscard(
     Effect.gen(function* () {
       const router = yield* HttpRouter.HttpRouter
-      // All but what belongs to the building, and would stand before what belongs to a request
+      // Without the scope and the span of this layer, which would hide those of a request
       const services = Context.omit(Scope.Scope, Tracer.ParentSpan)(yield* Effect.context<Services<OperationsOf<G>>>())
       const routeOf = yield* OperationRoute.make({ bodyLimit, services })
       const served = Object.values(groups).flatMap(({ operations, scope }) => operations.map((operation) => routeOf(operation, scope)))

@@ -44,8 +44,8 @@ const CLOSING_GRACE = 500
 interface Connection {
   /** Those that are not sent yet. */
   readonly open: Set<ServerResponse>
-  /** The last request whose headers were read, and its answer. */
-  last?: { readonly incoming: IncomingMessage; readonly outgoing: ServerResponse }
+  /** The last request whose headers were read, and its answer; undefined once both are complete. */
+  last?: { readonly incoming: IncomingMessage; readonly outgoing: ServerResponse } | undefined
   /** Closes the connection once all answers are sent. A connection that has this takes no more requests. */
   close?: () => void
 }
@@ -94,6 +94,7 @@ const noteAnswer = (connection: Connection, incoming: IncomingMessage, outgoing:
   connection.open.add(outgoing)
   outgoing.once("close", () => {
     connection.open.delete(outgoing)
+    if (connection.last?.outgoing === outgoing && incoming.complete) connection.last = undefined
     if (connection.open.size === 0) connection.close?.()
   })
 }

@@ -1,6 +1,6 @@
 /**
- * Metrics in Prometheus' text format: all that are in Effect's registry, the host's own among them. They are for operators and not for
- * callers, so no route of the API shows them: a host adds {@link layer} to a router of its choice, or listens elsewhere for them.
+ * All metrics of Effect's registry in Prometheus' text format, those of the host included. They are for operators, so the API has no route
+ * for them: a host adds {@link layer} to a router of its choice, or serves them on a port of their own by {@link MetricsServer}.
  */
 import { Context, Effect, Layer, Metric } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
@@ -14,7 +14,7 @@ const CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 const UNITS: Readonly<Record<string, string>> = { s: "seconds", ms: "milliseconds", By: "bytes" }
 
-/** As OpenTelemetry translates names: the unit follows, then `total` where a number only grows. */
+/** The name that OpenTelemetry's rules give in Prometheus: with its unit, and `total` for a counter that only grows. */
 const nameOf = ({ id, type, attributes, state }: Metric.Metric.Snapshot): string => {
   const grows = type === "Frequency" || (type === "Counter" && state.incremental)
   const suffixes = [UNITS[attributes?.["unit"] ?? ""], grows ? "total" : undefined]
@@ -29,14 +29,14 @@ const textOf = (context: Context.Context<never>): string => {
     if (metric.type === "Counter" && !metric.state.incremental) falling.add(metric.id.replaceAll(/\W+/gu, "_"))
   }
   const text = PrometheusMetrics.formatUnsafe(context, { metricNameMapper: (id) => names.get(id) ?? id })
-  // To Prometheus, what may fall is no counter
+  // A Prometheus counter never falls
   return text.replaceAll(/^# TYPE (\S+) counter$/gmu, (line, name: string) => (falling.has(name) ? `# TYPE ${name} gauge` : line))
 }
 
-/** All metrics as they are now. */
+/** The current metrics as text. */
 export const text: Effect.Effect<string> = Effect.map(Effect.context<never>(), textOf)
 
-/** A route that shows them, on whatever router it is given: a public one shows them to everybody. */
+/** A route for the metrics. On a public router, everybody can read them. */
 export const layer = ({ path = PATH }: { readonly path?: HttpRouter.PathInput } = {}): Layer.Layer<never, never, HttpRouter.HttpRouter> =>
   Layer.effectDiscard(
     Effect.gen(function* () {
@@ -49,7 +49,7 @@ export const layer = ({ path = PATH }: { readonly path?: HttpRouter.PathInput } 
     })
   )
 
-/** A server of its own for them, and nothing else: where only operators get to. */
+/** A server for the metrics alone, to listen where only operators can connect. */
 export class MetricsServer extends Context.Service<MetricsServer, Server["Service"]>()("@millrace/http/MetricsServer") {
   static readonly layer = (options: Pick<Options, "host" | "port"> = {}): Layer.Layer<MetricsServer, CannotListen> =>
     Layer.effect(

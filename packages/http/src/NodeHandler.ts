@@ -1,6 +1,6 @@
 /**
- * Millrace behind `node:http`, and so behind Express and Fastify: a request listener. The work between Node's messages and Effect is done
- * by `@effect/platform-node`; this file adds what frameworks and clients do to requests before.
+ * Mounts Millrace as a request listener of `node:http`, and so of Express and Fastify. `@effect/platform-node` translates between Node's
+ * messages and Effect. This file handles what frameworks do to a request before: cut paths, and bodies that are read already.
  */
 import { IncomingMessage, type ServerResponse } from "node:http"
 import { NodeHttpServer, NodeHttpServerRequest } from "@effect/platform-node"
@@ -14,10 +14,10 @@ export interface Options<Received extends IncomingMessage = IncomingMessage> {
   readonly address?: (request: Received) => string | undefined
 }
 
-/** What frameworks add to a request: the whole path where they mount by cutting it, and a body that an earlier parser has read. */
+/** The fields that frameworks add to a request: the whole path where they cut it, and a body that an earlier parser has read. */
 type Incoming = IncomingMessage & { readonly originalUrl?: unknown; readonly body?: unknown }
 
-/** A client that disconnects before the answer is out interrupts its request, and with it the call. */
+/** Returns a request listener. A client that disconnects before it is answered interrupts its call. */
 export const toNodeHandler = <Received extends IncomingMessage = IncomingMessage>(
   handle: Handle,
   { address = ({ socket }) => socket.remoteAddress }: Options<Received> = {}
@@ -30,7 +30,7 @@ export const toNodeHandler = <Received extends IncomingMessage = IncomingMessage
   // Requests end by themselves, or when the handler drains
   const listener = Effect.runSync(NodeHttpServer.makeHandler(app, { scope: Scope.makeUnsafe() }))
   return (incoming, outgoing) => {
-    // An `error` event without a listener would end the process. The connection is gone by then; there is nothing left to do
+    // An `error` event without a listener would end the process; the connection is gone by then
     outgoing.on("error", () => {})
     closeWithConnection(incoming, outgoing)
     listener(withBody(incoming), outgoing)
@@ -38,8 +38,8 @@ export const toNodeHandler = <Received extends IncomingMessage = IncomingMessage
 }
 
 /**
- * Closes an answer that waits behind those to earlier requests of its connection when the connection closes. Node closes only the answer
- * that is being written, and the others' requests would run for nobody, and keep what they hold.
+ * Closes an answer that waits behind earlier answers of its connection when the connection closes. Node 22 closes only the answer that it
+ * is writing, so the requests behind it would keep running, with the files and the credits that they hold.
  */
 const closeWithConnection = ({ socket }: IncomingMessage, outgoing: ServerResponse): void => {
   if (outgoing.socket !== null) return
@@ -112,6 +112,6 @@ const appOf = (handle: Handle): App =>
     // A web request cannot have every method and every host that a Node request has
     const received = yield* Effect.exit(HttpServerRequest.toWeb(request, { signal: abort.signal }))
     if (Exit.isFailure(received)) return HttpServerResponse.empty({ status: 400 })
-    const peer = { address: Option.getOrUndefined(request.remoteAddress), signal: abort.signal }
+    const peer = { address: Option.getOrUndefined(request.remoteAddress) }
     return HttpServerResponse.fromWeb(yield* Effect.interruptible(Effect.promise(() => handle(received.value, peer))))
   })

@@ -1,29 +1,29 @@
-/** The input of a call, from its path, query and body: decoded, with everything wrong named at once, and echoed without secrets. */
+/** Decodes the input of a call from path, query and body, reports all issues at once, and echoes it without secrets. */
 import { Result, Schema, SchemaIssue } from "effect"
 import type { Fields, Servable } from "./Endpoint.ts"
 
-/** A field, and what is wrong with it. */
+/** A field and the reason why it is invalid. */
 export interface Issue {
   readonly field: string
   readonly message: string
 }
 
-/** As it arrived. */
+/** The parts of a request, not decoded. */
 export interface Sent {
   readonly params: Readonly<Record<string, string | undefined>>
   readonly query: Readonly<Record<string, string | ReadonlyArray<string>>>
-  /** Undefined when there was none. */
+  /** Undefined when the request has no body. */
   readonly body: unknown
 }
 
 export interface Input {
-  /** What the operation takes. */
+  /** The decoded input of the operation. */
   readonly value: object
-  /** What was sent, of what the operation knows: for the envelope. */
+  /** The fields that were sent and that the operation knows, for the envelope. */
   readonly echo: Readonly<Record<string, unknown>> | readonly []
 }
 
-/** Characters of a field's name that are told: a caller chooses the names of unknown ones. */
+/** The longest name of a field in a message, in characters: callers choose the names of unknown fields. */
 const MAX_NAME = 100
 const MASK = "***"
 
@@ -40,12 +40,12 @@ const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1({
   }
 })
 
-/** Fields told from what was sent, and what is wrong with them. */
+/** Decodes one part of a request. */
 type Decoder = (sent: object) => Result.Result<object, ReadonlyArray<Issue>>
 
-/** What is not among the fields is left out, or an issue of its own. */
+/** `excess`: whether unknown fields are ignored, or reported as issues. */
 const decoder = (fields: Fields, codecOf: (fields: Fields) => Schema.Codec<object, unknown>, excess: "ignore" | "error"): Decoder => {
-  // A struct without fields lets everything through
+  // A struct without fields would accept everything
   if (Object.keys(fields).length === 0) {
     return (sent) =>
       excess === "ignore" || Object.keys(sent).length === 0 ? Result.succeed({}) : Result.fail(Object.keys(sent).map(unknownField))
@@ -80,12 +80,12 @@ export const make = ({
 
   return (sent) => {
     const given = { query: withoutBrackets(sent.query), body: sent.body === undefined ? {} : sent.body, params: sent.params }
-    // The path last: whatever else has the name of one of its parameters, it says which resource is meant
+    // The path comes last, so that it names the resource even if another part has a field of the same name
     const parts = [query(given.query), isObject(given.body) ? body(given.body) : NOT_AN_OBJECT, params(given.params)]
     const issues = parts.flatMap((part) => (Result.isFailure(part) ? part.failure : []))
     if (issues.length > 0) return Result.fail(issues)
     const value: object = Object.assign({}, ...parts.map((part) => (Result.isSuccess(part) ? part.success : {})))
-    // Defaults were not sent
+    // The echo leaves out defaults, which were not sent
     const names = new Set(Object.values(given).flatMap((part) => (isObject(part) ? Object.keys(part) : [])))
     const echo = fieldsOf(encode(value)).filter(([name]) => names.has(name))
     return Result.succeed({ value, echo: echo.length === 0 ? [] : Object.fromEntries(echo.map((field) => masked(field, secrets))) })
@@ -98,7 +98,7 @@ const isObject = (value: unknown): value is object => typeof value === "object" 
 
 const fieldsOf = (value: unknown): ReadonlyArray<[string, unknown]> => (isObject(value) ? Object.entries(value) : [])
 
-/** `order[]=a` is `order=a`. */
+/** Merges `order[]=a` into `order=a`. */
 const withoutBrackets = (query: Sent["query"]): Sent["query"] => {
   const names = Object.keys(query)
   if (!names.some((name) => name.endsWith("[]"))) return query
@@ -111,7 +111,7 @@ const withoutBrackets = (query: Sent["query"]): Sent["query"] => {
   return merged
 }
 
-/** A field as it may be shown: secrets and inline data are not. */
+/** A field for the echo, with secrets and inline data masked. */
 const masked = ([name, value]: readonly [string, unknown], secrets: ReadonlySet<string>): [string, unknown] => [
   name,
   secrets.has(name) ? MASK : shown(value, secrets)

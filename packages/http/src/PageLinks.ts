@@ -1,7 +1,7 @@
-/** The pages around one: `Link` with `first`, `prev`, `next` and `last`. RFC 8288. */
+/** The `Link` header of a page: its first, previous, next and last page. RFC 8288. */
 import type { Operation } from "@millrace/core"
 
-/** `url` as it was asked for; what else stands in its query stays. */
+/** `url` is that of the request; the links keep its other query parameters. */
 export const linkOf = (url: string, { number, size, total }: Operation.Page): string => {
   const [path = "", search = ""] = url.split("?", 2)
   const last = Math.max(1, Math.ceil(total / size))

@@ -1,4 +1,4 @@
-/** How much of its rate a caller has used: https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/. */
+/** The headers that tell a caller how much of its rate is left: https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/. */
 import type { RateLimitState } from "@millrace/core"
 
 export const rateLimitHeaders = ({ limit, window, remaining, resetAfter }: RateLimitState): Readonly<Record<string, string>> => ({

@@ -1,4 +1,4 @@
-/** Whether this process can serve, and why not. Reasons are ours: what a store says about itself is logged, never shown. */
+/** Reports whether this process can serve, and why not. What a store says about itself is logged and not reported. */
 
 import { JobRunner, Jobs, JobUpkeep, KeyRing, Ledger, Metrics, Recovery, Registration } from "@millrace/core"
 import { EventStore, type Projection, StateStore } from "@millrace/event-sourcing"
@@ -9,50 +9,50 @@ export const Health = Schema.Struct({ status: Schema.Literal("alive") })
 
 export const Ready = Schema.Struct({
   status: Schema.Literals(["ready", "not_ready"]),
-  /** Why not; empty while it is ready. */
+  /** Why the process is not ready; empty while it is. */
   reasons: Schema.Array(Schema.String),
-  /** Streams that this process cannot read: calls that need them get 503, all others are served. */
+  /** Streams that this process cannot read: calls that need them get 503, all other calls are served. */
   refused: Schema.Array(Schema.String),
   /**
    * Streams in memory whose newest snapshot could not be stored. A warning only: they are served, but reading them anew takes longer,
    * which taking this host out of service would not mend.
    */
   unsaved: Schema.Array(Schema.String),
-  /** Ends the holds of calls that died. */
+  /** The recovery of holds whose calls died. */
   recovery: Schema.Struct({
-    /** Whether it is this process that does it. */
+    /** Whether this process is the leader of the recovery. */
     leader: Schema.Boolean,
     caught_up: Schema.Boolean,
-    /** Holds that could not be ended yet. */
+    /** The number of holds that could not be ended yet. */
     failing: Schema.Int
   }),
-  /** Of a host whose operations are jobs, too. */
+  /** Absent at a host without jobs. */
   jobs: Schema.optionalKey(
     Schema.Struct({
-      /** How many this process works at. */
+      /** The number of jobs that this process runs. */
       running: Schema.Int,
-      /** Whether it is this process that settles, ends and purges them. */
+      /** Whether this process is the leader that settles, ends and purges jobs. */
       leader: Schema.Boolean,
       caught_up: Schema.Boolean,
-      /** Settlements and deadlines that could not be seen to yet. */
+      /** The number of settlements and deadlines that could not be handled yet. */
       failing: Schema.Int
     })
   )
 })
 export type Ready = typeof Ready.Type
 
-/** One more thing to ask: why it cannot serve, or nothing. */
+/** A check: the reason why the process cannot serve, or undefined. */
 export type Check = Effect.Effect<string | undefined>
 
 export class Readiness extends Context.Service<Readiness, { readonly report: Effect.Effect<Ready> }>()("@millrace/http/Readiness") {
-  /** `checks`: what else a host needs before it can serve. */
+  /** `checks` are further conditions of the host. */
   static readonly layer = (
     checks: ReadonlyArray<Check> = []
   ): Layer.Layer<Readiness, never, EventStore.EventStore | StateStore.StateStore | Ledger | KeyRing | Recovery> =>
     Layer.effect(Readiness, make(checks))
 }
 
-/** A store that needs longer to answer cannot serve. */
+/** A store that takes longer to answer counts as unavailable. */
 const PATIENCE = "2 seconds"
 
 /** For how long a failed append keeps a host from being ready, where no append has succeeded since. */
@@ -139,7 +139,7 @@ const storeChecks = Effect.gen(function* () {
   ]
 })
 
-/** What there is to say about jobs, where any operation is one. */
+/** The status of jobs, at a host that has them. */
 const jobsStatus = Effect.gen(function* () {
   const board = yield* Effect.serviceOption(Jobs)
   const upkeep = yield* Effect.serviceOption(JobUpkeep)

@@ -1,27 +1,27 @@
-/** Request bodies: bounded while they arrive, JSON in UTF-8, never nested beyond measure. */
+/** Reads request bodies: JSON in UTF-8, limited in size while they arrive, and limited in depth. */
 import { ByteSize, Effect } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { BodyUnreadable, MalformedJson, PayloadTooLarge, UnsupportedMediaType } from "./Refusal.ts"
 
-/** A body as it came, and as it was meant. */
+/** A body as text and as the JSON value that it encodes. */
 export interface Body {
-  /** Empty when there was none. */
+  /** Empty when the request has no body. */
   readonly text: string
   readonly json: unknown
 }
 
 const NONE: Body = { text: "", json: undefined }
 
-/** Levels of objects and arrays: far more than any operation takes, far fewer than a stack does. */
+/** The deepest nesting of objects and arrays: more than any operation needs, less than would overflow the stack. */
 const MAX_DEPTH = 64
 
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 
-/** Refuses what says itself that it is too large, before anything else is done for it. `limit` in bytes. */
+/** Refuses a request whose Content-Length exceeds the limit, before anything else is done for it. `limit` in bytes. */
 export const checkLength = ({ headers }: HttpServerRequest.HttpServerRequest, limit: number): Effect.Effect<void, PayloadTooLarge> =>
   Number(headers["content-length"] ?? 0) > limit ? Effect.fail(new PayloadTooLarge({ limit })) : Effect.void
 
-/** The body of a request, no further than `limit` bytes. */
+/** The body of a request. Reads at most `limit` bytes. */
 export const read = (
   request: HttpServerRequest.HttpServerRequest,
   limit: number
@@ -36,7 +36,7 @@ export const read = (
       )
     : Effect.succeed(NONE)
 
-/** On the wire a request without either header has no body: RFC 9112, section 6.3. A web request may have one without. */
+/** An HTTP/1.1 request without either header has no body (RFC 9112, section 6.3). A web request may have one. */
 const hasBody = ({ headers, source }: HttpServerRequest.HttpServerRequest): boolean =>
   headers["transfer-encoding"] !== undefined ||
   Number(headers["content-length"] ?? 0) > 0 ||
@@ -58,14 +58,14 @@ const parse = (
     try {
       json = JSON.parse(text)
     } catch {
-      // What the parser says quotes the text
+      // The message of the parser quotes the body
       return Effect.fail(new MalformedJson({ reason: "it does not parse" }))
     }
     if (isDeeper(json, MAX_DEPTH)) return Effect.fail(new MalformedJson({ reason: `it is nested more than ${MAX_DEPTH} levels deep` }))
     return Effect.succeed({ text, json })
   })
 
-/** Without a content type it is taken for what all bodies here are. */
+/** A body without a content type is taken for JSON. */
 const isJson = (contentType = "application/json"): boolean => {
   const [type = "", ...parameters] = contentType
     .toLowerCase()

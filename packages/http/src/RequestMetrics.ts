@@ -1,23 +1,23 @@
-/** What is measured of requests, under the names that OpenTelemetry gives it. Attributes are bounded: routes, never paths. */
+/** The metrics of requests, with OpenTelemetry's names. The values of attributes are bounded: routes, never paths. */
 import { Metrics } from "@millrace/core"
 import { Clock, type Context, Effect, Metric } from "effect"
 import type { HttpServerRequest } from "effect/http"
 
-/** RFC 9110 and RFC 5789. Whatever else a client makes up is one method. */
+/** The methods of RFC 9110 and RFC 5789. All other methods are counted as one. */
 const METHODS: ReadonlySet<string> = new Set(["CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE"])
 const OTHER = "_OTHER"
 
 export const methodOf = ({ method }: HttpServerRequest.HttpServerRequest): string => (METHODS.has(method) ? method : OTHER)
 
-/** As the host says it: behind a proxy, how the proxy asked. */
+/** The scheme that the host was asked by; behind a proxy, the scheme that the proxy used. */
 export const schemeOf = ({ source }: HttpServerRequest.HttpServerRequest): string =>
   "url" in source && typeof source.url === "string" && source.url.startsWith("https:") ? "https" : "http"
 
-/** `error.type` of a response: its status where the fault is ours. */
+/** The `error.type` of a response: its status, if it is 500 or above. */
 export const errorOf = (status: number): string | undefined => (status >= 500 ? String(status) : undefined)
 
 const active = Metrics.table("http.request.method", "url.scheme", (attributes) =>
-  // Goes up and down
+  // Not incremental: it goes up and down
   Metric.counter("http.server.active_requests", { description: "Requests that are being answered", attributes })
 )
 
@@ -31,7 +31,7 @@ const duration = Metrics.table("http.request.method", "url.scheme", (request) =>
   })
 )
 
-/** Counts a request in; what it gives is called once, when the request is answered: `route` is undefined where there was none. */
+/** Counts a request that begins. Call the result once the request is answered; `route` is undefined where none matched. */
 export type RequestMetrics = (request: HttpServerRequest.HttpServerRequest) => (route: string | undefined, status: number) => void
 
 export const make: Effect.Effect<RequestMetrics> = Effect.gen(function* () {

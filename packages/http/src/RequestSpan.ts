@@ -1,6 +1,6 @@
 /**
- * The span of a request: a child of the caller's, where its headers name one. It shows the route, never the path or the query, and no
- * header: those are the caller's. Where nobody looks at spans, the caller's alone is known, to be given on.
+ * The span of a request, a child of the caller's span if the headers name one. It shows the route but no path, query or header, since
+ * those may hold the caller's data. Without a tracer, the caller's span is only passed on to upstreams.
  */
 import { Spans, TraceContext } from "@millrace/core"
 import { Context, Effect, Layer, Option, Tracer } from "effect"
@@ -8,14 +8,14 @@ import { HttpMiddleware, type HttpServerRequest, type HttpServerResponse } from 
 import { errorOf, methodOf, schemeOf } from "./RequestMetrics.ts"
 
 /**
- * For an Effect host that serves the routes by `HttpRouter.serve` or `HttpRouter.toWebHandler`: the spans of Effect's own server show
- * whole paths and queries, so ours take their place.
+ * For an Effect host that serves the routes by `HttpRouter.serve` or `HttpRouter.toWebHandler`: turns off the spans of Effect's own
+ * server, which show whole paths and queries.
  */
 export const layer: Layer.Layer<never> = Layer.succeed(HttpMiddleware.TracerDisabledWhen, () => true)
 
 type Response = HttpServerResponse.HttpServerResponse
 
-/** `routeOf`: the route that will be taken, if there is one. */
+/** Runs an effect in the span of its request. `routeOf` returns the route of the request, if there is one. */
 export const around = <E, R>(
   answered: Effect.Effect<Response, E, R>,
   request: HttpServerRequest.HttpServerRequest,
@@ -25,7 +25,7 @@ export const around = <E, R>(
   Effect.withFiber(({ context }) => {
     const caller = TraceContext.fromHeaders(request.headers)
     if (!TraceContext.isTraced(context)) return caller === undefined ? answered : within(answered, caller)
-    // By Effect's own server: one span is enough
+    // Effect's own server has begun a span already
     if (isServed(context)) return answered
     const describe = (): Spans.Description => {
       const method = methodOf(request)

@@ -1,4 +1,4 @@
-/** A server of its own on `node:http`, for hosts that have none: it listens for as long as its scope is open. */
+/** A server on `node:http` for hosts that have none. It listens for as long as its scope is open. */
 import { createServer, type IncomingMessage, type Server as NodeServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { Ids } from "@millrace/core"
@@ -7,7 +7,7 @@ import * as MalformedRequests from "./MalformedRequests.ts"
 import { toNodeHandler } from "./NodeHandler.ts"
 import type { WebHandler } from "./WebHandler.ts"
 
-/** It cannot listen there: the port is taken, or not allowed, or the host is not one of this machine. */
+/** The server cannot listen: the port is in use or not allowed, or the address is not one of this machine. */
 export class CannotListen extends Schema.TaggedError<CannotListen>()("CannotListen", {
   host: Schema.String,
   port: Schema.Int,
@@ -23,24 +23,24 @@ export class CannotListen extends Schema.TaggedError<CannotListen>()("CannotList
 export interface Options {
   /** `127.0.0.1` by default. */
   readonly host?: string
-  /** 0 is any that is free: by default. */
+  /** 0, the default, is any free port. */
   readonly port?: number
-  /** The client's address, where a proxy says it. */
+  /** The client's address: by default that of the socket. Behind a proxy, the address that the proxy reports. */
   readonly address?: (request: IncomingMessage) => string | undefined
   /** How long a client may take to send its headers: 10 seconds by default. */
   readonly headersTimeout?: Duration.Input
   /** How long it may take to send the whole request: one minute by default. */
   readonly requestTimeout?: Duration.Input
-  /** How long a connection may be silent, while an answer is worked on too: 3 minutes by default, longer than the longest wait. */
+  /** How long a connection may be silent, also while a call runs: 3 minutes by default, longer than the longest wait. */
   readonly idleTimeout?: Duration.Input
   /** How long a connection is kept for the next request: 65 seconds by default, longer than proxies keep theirs. */
   readonly keepAliveTimeout?: Duration.Input
 }
 
-/** How long answers may take to reach their clients once all calls have ended. */
+/** How long clients may take to read their answers once all calls have ended. */
 const LINGER = "1 second"
 
-/** Where it listens. */
+/** The address at which the server listens. */
 export class Server extends Context.Service<Server, { readonly host: string; readonly port: number; readonly url: string }>()(
   "@millrace/http/Server"
 ) {

@@ -1,4 +1,4 @@
-/** What a process says of itself, to everybody: that it lives, that it can serve, and what. */
+/** The endpoints that describe the process itself, to callers without a key: health, readiness and the OpenAPI document. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { PREFIX } from "./Endpoint.ts"

@@ -1,5 +1,6 @@
 /** How calls end when not all goes its way: clients that leave, a server that stops, a port that is taken. */
-import { Deferred, Effect, Exit, Fiber, Layer, Logger, Scope } from "effect"
+import { Deferred, Effect, Exit, Fiber, Layer, Logger, Scope, Stream } from "effect"
+import { HttpRouter, HttpServerResponse } from "effect/http"
 import { TestClock } from "effect/testing"
 import { describe, expect } from "vitest"
 import { Http, Server, WebHandler } from "../src/index.ts"
@@ -112,6 +113,46 @@ describe("a server that stops", () => {
       yield* Scope.close(scope, Exit.void)
       expect(yield* Fiber.join(idle)).toMatch(/^HTTP\/1\.1 200 /u)
       expect(yield* Effect.promise(() => send(`${url}/health`).catch((error: NodeJS.ErrnoException) => error.code))).toBe("ECONNREFUSED")
+    })
+  )
+})
+
+describe("a download from a server that stops", () => {
+  /** A download that has begun, the rest of which comes when the test says so. */
+  const begun = Effect.gen(function* () {
+    const rest = yield* Deferred.make<void>()
+    const interrupted = yield* Deferred.make<void>()
+    const bytes = (text: string) => new TextEncoder().encode(text)
+    const later = Effect.onInterrupt(Effect.as(Deferred.await(rest), bytes(" b")), () => Deferred.succeed(interrupted, undefined))
+    const file = HttpServerResponse.stream(Stream.concat(Stream.succeed(bytes("a")), Stream.fromEffect(later)))
+    const handler = yield* WebHandler.make(HttpRouter.add("GET", "/file", file))
+    const { url } = yield* Server.listen(handler)
+    const response = yield* Effect.promise(() => fetch(`${url}/file`))
+    const read = Effect.tryPromise(() => response.text())
+    const drained = yield* Effect.forkChild(handler.drain, { startImmediately: true })
+    return { rest, interrupted, read, drained }
+  })
+
+  testing(
+    "ends before the server does",
+    Effect.gen(function* () {
+      const { drained, read, rest } = yield* begun
+      yield* TestClock.adjust("29 seconds")
+      expect(drained.pollUnsafe()).toBeUndefined()
+      yield* Deferred.succeed(rest, undefined)
+      expect(yield* read).toBe("a b")
+      yield* Fiber.join(drained)
+    })
+  )
+
+  testing(
+    "is cut off where it does not end within the bound, so that it does not look whole",
+    Effect.gen(function* () {
+      const { drained, interrupted, read } = yield* begun
+      yield* TestClock.adjust("30 seconds")
+      yield* Fiber.join(drained)
+      yield* Deferred.await(interrupted)
+      expect((yield* Effect.exit(read))._tag).toBe("Failure")
     })
   )
 })

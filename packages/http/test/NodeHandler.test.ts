@@ -99,6 +99,31 @@ describe("mounted", () => {
   )
 })
 
+describe("a handler that a host wrapped around ours", () => {
+  testing(
+    "gets web requests, refuses a body that is too large, and serves the next request",
+    Effect.gen(function* () {
+      const { handler, account } = yield* host()
+      const { bearer } = yield* account()
+      const seen: Array<string> = []
+      const listener = toNodeHandler((request, peer) => {
+        seen.push(`${request.method} ${new URL(request.url).pathname} ${peer?.address}`)
+        return handler.handle(request, peer)
+      })
+      const url = yield* serve(listener)
+      const body = (text: string) => new Blob([JSON.stringify({ text })]).stream()
+      const check = (text: string) =>
+        Effect.promise(() => fetch(`${url}/api/v1/grammar/check`, { method: "POST", headers: bearer, body: body(text), duplex: "half" }))
+      expect((yield* check("x".repeat(1_500_000))).status).toBe(413)
+      const checked = yield* check("Oh")
+      expect(yield* Effect.promise(() => checked.json())).toMatchObject({ data: { matches: [{ offset: 0 }] } })
+      // No web request can be a TRACE
+      expect((yield* Effect.promise(() => send(`${url}/health`, { method: "TRACE" }))).status).toBe(400)
+      expect(seen).toEqual(["POST /api/v1/grammar/check 127.0.0.1", "POST /api/v1/grammar/check 127.0.0.1"])
+    })
+  )
+})
+
 describe("an answer", () => {
   testing(
     "of many parts is sent part by part, and its end told from its failure",

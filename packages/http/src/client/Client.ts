@@ -1,6 +1,5 @@
 /**
- * A client of promises, for whoever has `fetch`: browsers, workers, Node. It stands alone, with nothing of the server in it and no
- * library.
+ * A client with promises, for browsers, workers and Node. It needs `fetch`, imports no library and nothing of the server.
  */
 import type { Api, Groups, OperationsOf } from "../Api.ts"
 import * as Exchange from "./Exchange.ts"
@@ -11,7 +10,7 @@ import { type Described, parse, type Route, type Routes, routesOf } from "./Rout
 import { STANDARD_ROUTES, type StandardOperation } from "./StandardRoutes.ts"
 
 export interface CallOptions extends Exchange.CallOptions {
-  /** Gives the call up. It is cancelled and refunded, unless its work was done already. */
+  /** Cancels the call. It is refunded unless its work is done already. */
   readonly signal?: AbortSignal
 }
 
@@ -20,7 +19,7 @@ export type Method<Op> = (...args: Arguments<InputOf<Op>, CallOptions>) => Promi
 
 export type Client<Op extends Described> = Grouped<Op, { readonly [Key in Op["key"]]: Method<Extract<Op, { readonly key: Key }>> }>
 
-/** What a client takes from where it runs. */
+/** The functions of the platform that a client uses. */
 export interface Surroundings {
   readonly fetch: (request: Request) => Promise<Response>
   /** Milliseconds since 1970. */
@@ -100,7 +99,7 @@ interface Sending {
   readonly around: Surroundings
 }
 
-/** Sends until there is a reply, or none to be hoped for. */
+/** Sends a request until it is answered, or its retry policy gives up. */
 const send = async (root: string, outgoing: Exchange.Outgoing, sending: Sending): Promise<Exchange.Reply<unknown>> => {
   const { signal, policy, around } = sending
   const startedAt = around.now()

@@ -1,6 +1,6 @@
 /**
- * The client for programs in Effect: calls are effects on whatever `HttpClient` there is, traced and interruptible; input and data are
- * those of the operations themselves, encoded and decoded by their schemas, with amounts in thousandths of a credit.
+ * The client for programs in Effect. Calls are effects on an `HttpClient`, traced and interruptible. Input and data are encoded and decoded
+ * by the schemas of the operations; amounts are in thousandths of a credit.
  */
 import { Credits, Ids, type Operation } from "@millrace/core"
 import { Clock, Effect, Random, Redacted, Schema } from "effect"

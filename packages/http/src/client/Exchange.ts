@@ -1,4 +1,4 @@
-/** One request and its answer, without the way between them: what is sent for an input, and what an answer says. */
+/** Builds the request of a call, and reads its answer. */
 import { type Failure, ofTerms, UnexpectedAnswer } from "./Failure.ts"
 import { PREFIX, type Route } from "./Routes.ts"
 
@@ -6,9 +6,9 @@ import { PREFIX, type Route } from "./Routes.ts"
 export type Fields = Readonly<Record<string, unknown>>
 
 export interface CallOptions {
-  /** Under which the call runs once, however often it is sent: a random one by default. */
+  /** The call runs once under this key, however often it is sent: a random key by default. */
   readonly idempotencyKey?: string
-  /** Credits: a dearer call is refused before anything is charged. */
+  /** The most that the call may cost in credits: a dearer call is refused before anything is charged. */
   readonly maxCredits?: number
   /** Seconds that the answer may wait for the end of the job that the call makes. */
   readonly wait?: number
@@ -24,7 +24,7 @@ export interface Reply<Data, Amount = number> {
   readonly requestId: string
   /** Whether this is the kept answer to an earlier call under the same idempotency key. */
   readonly replayed: boolean
-  /** Whether there is more to come: the call made a job, or read one, that has not ended yet. */
+  /** Whether the call made or read a job that has not ended yet. */
   readonly pending: boolean
 }
 

@@ -1,15 +1,15 @@
 /**
- * Why a call has no answer: a class for each thing that a caller can act on. All are `MillraceError`; those that the API itself gave are
- * `ApiError`, with its code. What a caller did itself, such as an abort, is thrown as it is.
+ * The failures of a call: a class for each way to handle them. All are `MillraceError`; those that the API answered are `ApiError`, with
+ * its code. An abort by the caller is thrown as it is.
  */
 import type { ErrorCode } from "../ErrorCode.ts"
 
 export interface Context {
-  /** Under which the call was sent: sent again with it, the call still runs no more than once. */
+  /** The key of the call. Sent again with this key, the call still runs only once. */
   readonly idempotencyKey: string
   /** Whether the same call may succeed later. */
   readonly retryable: boolean
-  /** Milliseconds to wait at the least, as far as the server said. */
+  /** The milliseconds to wait, if the server named them. */
   readonly retryAfter: number | undefined
 }
 

@@ -1,4 +1,4 @@
-/** The methods of a client, told from the types of operations alone: `bin.lookup` is `client.bin.lookup({ bin })`. */
+/** The types of a client's methods, from the types of operations: `bin.lookup` is `client.bin.lookup({ bin })`. */
 import type { Operation } from "@millrace/core"
 import type { Schema } from "effect"
 import type { Described } from "./Routes.ts"

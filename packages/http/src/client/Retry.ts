@@ -1,6 +1,6 @@
 /**
- * When to send a call again, and after how long. It is safe, for all attempts of one call bear one idempotency key: whatever became of
- * those before, the call is charged once.
+ * Decides when a call is sent again. All attempts of a call have the same idempotency key, so it is charged once whatever became of
+ * earlier attempts.
  */
 import type { MillraceError } from "./Failure.ts"
 
@@ -43,7 +43,7 @@ export const waitBeforeNext = (policy: Policy, error: MillraceError, { attempts,
   if (!error.retryable || attempts >= policy.attempts) return undefined
   const jitter = random * Math.min(policy.cap, policy.base * 2 ** (attempts - 1))
   const wait = (error.retryAfter ?? 0) + jitter
-  // What cannot end in time is not begun
+  // An attempt that could not end in time is not begun
   return spent + wait < policy.within ? wait : undefined
 }
 

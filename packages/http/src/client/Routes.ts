@@ -1,14 +1,14 @@
 /**
- * Where operations are, as data: a line such as `GET /bin/:bin` for each key. It is all that a client needs at run time, so that a web
- * page carries neither an operation's work nor its schemas.
+ * The routes of operations as data: a line such as `GET /bin/:bin` for each key. A client needs no more at run time, so a web page loads
+ * neither the code nor the schemas of operations.
  */
 import type { Operation } from "@millrace/core"
 import type { PREFIX as ServedAt } from "../Endpoint.ts"
 
-/** Where all operations are. */
+/** The path below which all operations are. */
 export const PREFIX: typeof ServedAt = "/api/v1"
 
-/** What a client has to know of an operation. */
+/** The part of an operation that a client's types need. */
 export interface Described {
   readonly key: string
   readonly route: { readonly method: string; readonly path: string; readonly query: object }

@@ -1,4 +1,4 @@
-/** Where the operations are that come with Millrace. One that is added or moved does not compile until it is here. */
+/** The routes of the standard operations. An operation that is added or moved does not compile until it is here. */
 import type { OperationsOf, Standard } from "../Api.ts"
 import type { Routes } from "./Routes.ts"
 

@@ -1,6 +1,6 @@
 /**
- * The OpenAPI document of an API. Paths, parameters and bodies come from the contract; what a contract cannot say is completed here:
- * headers, examples, links, and what each error means.
+ * The OpenAPI document of an API. The contract generates paths, parameters and bodies; this file adds headers, examples, links, and the
+ * meaning of each error.
  */
 import { Schema } from "effect"
 import * as ApiPaths from "../ApiPaths.ts"
@@ -13,7 +13,7 @@ import * as Headers from "./Headers.ts"
 // biome-ignore lint/suspicious/noExplicitAny: a document of JSON is walked, not known
 type Json = any
 
-/** What a host says of its service. */
+/** The host's description of its service. */
 export interface Info {
   /** `Millrace` by default. */
   readonly title?: string
@@ -24,7 +24,7 @@ export interface Info {
   readonly servers?: ReadonlyArray<{ readonly url: string; readonly description?: string }>
 }
 
-/** Of the document, by which clients tell one contract from another. */
+/** The version of the contract. */
 export const VERSION = "1.0.0"
 
 const DESCRIPTION = `One API of many small operations, each billed in credits: 1 credit is $0.001.
@@ -38,7 +38,7 @@ interface Described {
   readonly isPublic: boolean
 }
 
-/** The document that a contract generates, made complete. `groups` are those that the contract was made of. */
+/** Completes the document that a contract generates. `groups` are those that the contract was made from. */
 export const complete = (spec: Json, groups: Groups, info: Info): Json => {
   const operations = new Map<string, Described>(
     Object.values(groups).flatMap(({ operations, scope }) =>
@@ -90,7 +90,7 @@ export const complete = (spec: Json, groups: Groups, info: Info): Json => {
 
 // operations
 
-/** Whether it lives, what it is: told to everybody. */
+/** An endpoint that is no operation and needs no key. */
 const ofSystem = (endpoint: Json): Json => ({
   ...endpoint,
   parameters: endpoint.parameters.map(plainParameter),
@@ -150,7 +150,7 @@ const ofOperation = (
   }
 }
 
-/** What comes beside the whole file. */
+/** The statuses of a download that are no errors. */
 const FILE = { 200: {}, 206: {}, 304: {} }
 
 const FILE_STATUS: Readonly<Record<number, string>> = {
@@ -215,7 +215,7 @@ const linksOf = ({ links = [] }: Servable, operations: ReadonlyMap<string, Descr
 
 // parameters
 
-/** As it is meant, and not as the text that it is on its way. */
+/** A parameter with the schema of its value; the generated schema is that of the text in the URL. */
 const typed = (parameter: Json, { params, query }: Servable["route"]): Json => {
   const field = (parameter.in === "path" ? params : query)[parameter.name]
   return plainParameter(field === undefined ? parameter : { ...parameter, schema: jsonSchema(field) })
@@ -237,7 +237,7 @@ const jsonSchema = (field: Schema.Top): Json => {
 const headersOf = (names: ReadonlyArray<Headers.ResponseHeader>): Json =>
   Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]))
 
-/** Clients must expect more fields than they know. */
+/** Allows unknown fields, which later versions may add. */
 const lenient = (schema: Json): Json => {
   if (Array.isArray(schema)) return schema.map(lenient)
   if (typeof schema !== "object" || schema === null) return schema
@@ -284,7 +284,7 @@ const mapValues = (record: object, f: (value: Json, name: string) => Json): Json
     ? record.map((value, index) => f(value, String(index)))
     : Object.fromEntries(Object.entries(record).map(([name, value]) => [name, f(value, name)]))
 
-/** The schemas as people would write them. */
+/** Removes what generated schemas have and people would not write. */
 const withoutNoise = (value: Json): Json => {
   if (typeof value !== "object" || value === null) return value
   if (Array.isArray(value)) return value.map(withoutNoise)
@@ -298,6 +298,6 @@ const withoutNoise = (value: Json): Json => {
   )
 }
 
-/** All integers are those of JavaScript. */
+/** Whether a bound is that of JavaScript's safe integers, which says nothing. */
 const isSafeBound = (name: string, value: unknown): boolean =>
   (name === "minimum" && value === Number.MIN_SAFE_INTEGER) || (name === "maximum" && value === Number.MAX_SAFE_INTEGER)

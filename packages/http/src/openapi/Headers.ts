@@ -1,6 +1,6 @@
-/** The headers of requests and answers, as the documentation tells them. */
+/** The headers of requests and answers, for the documentation. */
 
-/** A header: what it says, and how. */
+/** The description of a header. */
 interface Header {
   readonly description: string
   readonly schema: Readonly<Record<string, unknown>>
@@ -67,10 +67,10 @@ export type ResponseHeader = keyof typeof RESPONSE_HEADERS
 const ALWAYS: ReadonlyArray<ResponseHeader> = ["X-Request-Id", "Cache-Control"]
 const RATE: ReadonlyArray<ResponseHeader> = ["RateLimit-Policy", "RateLimit"]
 
-/** Of every answer whatever. */
+/** The headers of every answer. */
 export const systemHeaders = ALWAYS
 
-/** Of a success. */
+/** The headers of a success. */
 export const successHeaders = (isPublic: boolean): ReadonlyArray<ResponseHeader> => [
   ...ALWAYS,
   ...RATE,
@@ -88,16 +88,16 @@ const BY_STATUS: Readonly<Record<number, ReadonlyArray<ResponseHeader>>> = {
   503: ["Retry-After"]
 }
 
-/** Of the answer that made a job, or that reads one. */
+/** The headers of answers that make or read a job. */
 export const jobHeaders: ReadonlyArray<ResponseHeader> = ["Retry-After", "Preference-Applied"]
 
-/** Of a file. */
+/** The headers of a download. */
 export const fileHeaders: ReadonlyArray<ResponseHeader> = [...ALWAYS, ...RATE, "ETag", "Accept-Ranges", "Content-Disposition"]
 
-/** Of an error. */
+/** The headers of an error. */
 export const errorHeaders = (status: number): ReadonlyArray<ResponseHeader> => [...ALWAYS, "X-Should-Retry", ...(BY_STATUS[status] ?? [])]
 
-/** What any call with a key may say of itself. */
+/** The headers of requests. */
 export const REQUEST_HEADERS = {
   IdempotencyKey: {
     name: "Idempotency-Key",
@@ -160,7 +160,7 @@ export const REQUEST_HEADERS = {
 
 export type RequestHeader = keyof typeof REQUEST_HEADERS
 
-/** What an operation is: for whom, and whether it makes a job or gives a file. */
+/** The properties of an operation that decide which headers its requests have. */
 export interface Nature {
   readonly isPublic: boolean
   readonly isJob: boolean
