@@ -51,51 +51,23 @@ const nearest = (wanted: Image.Size, sizes: Options["sizes"]): Image.Size =>
 
 /**
  * `strength` has no counterpart there. `InvalidInput` where the content is refused; `UpstreamUnavailable` on any other status but 200
- * (isolated on 400, which says that it can do nothing with this prompt or picture), and on a reply that is malformed, short of images, too large or too late. The idempotency key is sent as `Idempotency-Key`, with the
- * number of the call where it takes several.
+ * (isolated on 400, which concerns this prompt or picture alone), and on a reply that is malformed, short of images, too large or too
+ * late. The idempotency key is sent as `Idempotency-Key`, with the number of the call where it takes several.
  */
-export const layer = ({
-  baseUrl,
-  apiKey,
-  model = "gpt-image-1",
-  sizes = SIZES,
-  maxSamples = Image.MAX_SAMPLES,
-  timeLimit = "3 minutes",
-  byteLimit = 96 * 1024 * 1024
-}: Options): Layer.Layer<Image.ImageGenerator> => {
-  const unavailable = (reason: string, isolated = false) =>
-    new UpstreamUnavailable({ upstream: UPSTREAM, reason, ...(isolated ? { isolated } : {}) })
+export const layer = (options: Options): Layer.Layer<Image.ImageGenerator> => {
+  const { model = "gpt-image-1", sizes = SIZES, maxSamples = Image.MAX_SAMPLES } = options
+  // GPT image models answer in base64 always, and refuse the parameter
+  const format: Readonly<Record<string, string>> = /^(?:gpt|chatgpt)-image/u.test(model) ? {} : { response_format: "b64_json" }
   const to = (path: string, idempotencyKey: string) =>
-    HttpClientRequest.post(below(baseUrl, path)).pipe(
+    HttpClientRequest.post(below(options.baseUrl, path)).pipe(
       HttpClientRequest.acceptJson,
       HttpClientRequest.setHeader("idempotency-key", idempotencyKey),
-      (request) => (apiKey === undefined ? request : HttpClientRequest.bearerToken(request, apiKey))
+      (request) => (options.apiKey === undefined ? request : HttpClientRequest.bearerToken(request, options.apiKey))
     )
-  // GPT image models answer so in any case, and refuse to be told
-  const format: Readonly<Record<string, string>> = /^(?:gpt|chatgpt)-image/u.test(model) ? {} : { response_format: "b64_json" }
 
   return Layer.effect(
     Image.ImageGenerator,
-    Effect.gen(function* () {
-      const ask = yield* ByteService.make({ upstream: UPSTREAM, timeLimit, byteLimit })
-      const imagesOf = ByteService.decoder(UPSTREAM, ImagesReply)
-      const errorOf = ByteService.decoder(UPSTREAM, ErrorReply)
-
-      const draw = Effect.fnUntraced(function* (request: HttpClientRequest.HttpClientRequest) {
-        const reply = yield* ask(request)
-        if (reply.status === 200) {
-          const { data } = yield* imagesOf(reply)
-          return yield* Pictures.allFromBase64(
-            UPSTREAM,
-            data.map(({ b64_json }) => b64_json)
-          )
-        }
-        const failed = unavailable(`it answered with status ${reply.status}`, reply.status === 400)
-        if (reply.status !== 400 && reply.status !== 403) return yield* failed
-        const { error } = yield* Effect.mapError(errorOf(reply), () => failed)
-        return yield* REFUSALS.has(error.code) ? Pictures.refused : failed
-      })
-
+    Effect.map(drawing(options), (draw) => {
       const generate = Effect.fn("OpenAiImageGenerator.generate")(function* (request: Image.GenerateRequest) {
         const { width, height } = nearest(request, sizes)
         const files: Array<Uint8Array> = []
@@ -127,3 +99,29 @@ export const layer = ({
     })
   ).pipe(Layer.provide(FetchHttpClient.layer))
 }
+
+const unavailable = (reason: string, isolated = false) =>
+  new UpstreamUnavailable({ upstream: UPSTREAM, reason, ...(isolated ? { isolated } : {}) })
+
+/** Sends a request and answers the files, or what its refusal means. */
+const drawing = ({ timeLimit = "3 minutes", byteLimit = 96 * 1024 * 1024 }: Options) =>
+  Effect.gen(function* () {
+    const ask = yield* ByteService.make({ upstream: UPSTREAM, timeLimit, byteLimit })
+    const imagesOf = ByteService.decoder(UPSTREAM, ImagesReply)
+    const errorOf = ByteService.decoder(UPSTREAM, ErrorReply)
+
+    return Effect.fnUntraced(function* (request: HttpClientRequest.HttpClientRequest) {
+      const reply = yield* ask(request)
+      if (reply.status === 200) {
+        const { data } = yield* imagesOf(reply)
+        return yield* Pictures.allFromBase64(
+          UPSTREAM,
+          data.map(({ b64_json }) => b64_json)
+        )
+      }
+      const failed = unavailable(`it answered with status ${reply.status}`, reply.status === 400)
+      if (reply.status !== 400 && reply.status !== 403) return yield* failed
+      const { error } = yield* Effect.mapError(errorOf(reply), () => failed)
+      return yield* REFUSALS.has(error.code) ? Pictures.refused : failed
+    })
+  })

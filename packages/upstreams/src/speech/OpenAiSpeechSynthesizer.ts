@@ -72,58 +72,17 @@ export const layer = (options: Options): Layer.Layer<Speech.SpeechSynthesizer> =
       (request) => (apiKey === undefined ? request : HttpClientRequest.bearerToken(request, apiKey))
     )
 
-  /** The sound, once it begins like MP3 and as long as it is not too much. */
-  const mp3Of = (body: Stream.Stream<Uint8Array, UpstreamUnavailable>) =>
-    Stream.suspend(() => {
-      let size = 0
-      let head: Uint8Array = new Uint8Array()
-      let isMp3 = false
-      const judge = (piece: Uint8Array): Result.Result<Uint8Array, UpstreamUnavailable> => {
-        size += piece.length
-        if (size > byteLimit) return Result.fail(unavailable(`its reply exceeds ${byteLimit} bytes`))
-        if (isMp3) return Result.succeed(piece)
-        head = Buffer.concat([head, piece])
-        if (head.length < MEDIA_TYPE_BYTES) return Result.succeed(new Uint8Array())
-        isMp3 = mediaTypeOf(head) === Speech.CONTENT_TYPE
-        return isMp3 ? Result.succeed(head) : Result.fail(NO_MP3)
-      }
-      const end = Stream.suspend(() => (isMp3 ? Stream.empty : Stream.fail(NO_MP3)))
-      return Stream.mapEffect(body, (piece) => Effect.fromResult(judge(piece))).pipe(
-        Stream.filter((piece) => piece.length > 0),
-        Stream.concat(end)
-      )
-    })
-
   return Layer.effect(
     Speech.SpeechSynthesizer,
     Effect.gen(function* () {
-      const client = HttpClient.withScope(yield* HttpClient.HttpClient)
-
-      const open = Effect.fnUntraced(
-        function* (request: HttpClientRequest.HttpClientRequest) {
-          const trace = yield* TraceContext.headers
-          const response = yield* client.execute(HttpClientRequest.setHeaders(request, trace))
-          yield* Effect.annotateCurrentSpan("http.response.status_code", response.status)
-          return response
-        },
-        Effect.mapError((error) => unavailable(Wire.reasonOf(error))),
-        Effect.provideService(FetchHttpClient.RequestInit, { redirect: "manual" }),
-        // Its spans show whole addresses
-        Effect.provideService(HttpClient.TracerDisabledWhen, () => true),
-        (exchange, request) =>
-          Spans.around(exchange, () => ({
-            name: request.method,
-            kind: "client",
-            attributes: { ...Wire.attributesOf(request), "millrace.upstream": UPSTREAM }
-          }))
-      )
+      const open = opening(yield* HttpClient.HttpClient)
 
       const speak = Effect.fn("OpenAiSpeechSynthesizer.synthesize")(function* (request: Speech.SpeechRequest) {
         const response = yield* open(requestOf(request))
         if (response.status !== 200) return yield* refusalOf(response, request.voice)
         if (!MEDIA_TYPES.has(mediaTypeIn(response.headers["content-type"]))) return yield* NO_MP3
         if (mayEndAnywhere(response.headers)) return yield* unavailable("its reply does not say where it ends")
-        return mp3Of(bodyOf(response))
+        return mp3Of(bodyOf(response), byteLimit)
       })
 
       return {
@@ -133,6 +92,51 @@ export const layer = (options: Options): Layer.Layer<Speech.SpeechSynthesizer> =
     })
   ).pipe(Layer.provide(FetchHttpClient.layer))
 }
+
+/** Sends a request as a part of the current trace, and answers once the reply's headers have come. */
+const opening = (httpClient: HttpClient.HttpClient) => {
+  const client = HttpClient.withScope(httpClient)
+  return Effect.fnUntraced(
+    function* (request: HttpClientRequest.HttpClientRequest) {
+      const trace = yield* TraceContext.headers
+      const response = yield* client.execute(HttpClientRequest.setHeaders(request, trace))
+      yield* Effect.annotateCurrentSpan("http.response.status_code", response.status)
+      return response
+    },
+    Effect.mapError((error) => unavailable(Wire.reasonOf(error))),
+    Effect.provideService(FetchHttpClient.RequestInit, { redirect: "manual" }),
+    // Its spans show whole addresses
+    Effect.provideService(HttpClient.TracerDisabledWhen, () => true),
+    (exchange, request) =>
+      Spans.around(exchange, () => ({
+        name: request.method,
+        kind: "client",
+        attributes: { ...Wire.attributesOf(request), "millrace.upstream": UPSTREAM }
+      }))
+  )
+}
+
+/** The sound, from where it is known to begin like MP3; fails where it does not, or exceeds the limit. */
+const mp3Of = (body: Stream.Stream<Uint8Array, UpstreamUnavailable>, byteLimit: number) =>
+  Stream.suspend(() => {
+    let size = 0
+    let head: Uint8Array = new Uint8Array()
+    let isMp3 = false
+    const judge = (piece: Uint8Array): Result.Result<Uint8Array, UpstreamUnavailable> => {
+      size += piece.length
+      if (size > byteLimit) return Result.fail(unavailable(`its reply exceeds ${byteLimit} bytes`))
+      if (isMp3) return Result.succeed(piece)
+      head = Buffer.concat([head, piece])
+      if (head.length < MEDIA_TYPE_BYTES) return Result.succeed(new Uint8Array())
+      isMp3 = mediaTypeOf(head) === Speech.CONTENT_TYPE
+      return isMp3 ? Result.succeed(head) : Result.fail(NO_MP3)
+    }
+    const end = Stream.suspend(() => (isMp3 ? Stream.empty : Stream.fail(NO_MP3)))
+    return Stream.mapEffect(body, (piece) => Effect.fromResult(judge(piece))).pipe(
+      Stream.filter((piece) => piece.length > 0),
+      Stream.concat(end)
+    )
+  })
 
 const NO_MP3 = unavailable("its reply is no MP3")
 
