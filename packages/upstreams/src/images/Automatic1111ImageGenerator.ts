@@ -12,7 +12,7 @@ const ImagesReply = Schema.Struct({ images: Schema.Array(Schema.String) })
 
 const ProgressReply = Schema.Struct({ current_task: Schema.optionalKey(Schema.NullOr(Schema.String)) })
 
-/** For being told to stop. */
+/** For the requests that stop work. */
 const STOP_LIMIT = "5 seconds"
 
 export interface Options {
@@ -22,15 +22,15 @@ export interface Options {
   readonly credentials?: { readonly username: string; readonly password: Redacted.Redacted }
   /** More of a request, such as `steps`, `sampler_name`, `cfg_scale`, `negative_prompt` or `override_settings`. */
   readonly parameters?: Readonly<Record<string, unknown>>
-  /** For each call, from when it is this call's turn; 5 minutes unless told. */
+  /** For each call, from when it is this call's turn; 5 minutes by default. */
   readonly timeLimit?: Duration.Input
-  /** Of a reply; 96 MiB unless told. */
+  /** Of a reply; 96 MiB by default. */
   readonly byteLimit?: number
 }
 
 /**
- * It draws one call at a time and knows no refusals of its own. Calls wait here for their turn: so, one that is interrupted or too late
- * can tell it to stop what it is drawing, and that is this call's and no other's. The idempotency key names the task there, and picks
+ * The server draws one call at a time and refuses nothing of its own. Calls wait here for their turn, so that one that is interrupted or
+ * too late stops its own drawing and no other. The idempotency key names the task there, and picks
  * the seed. `UpstreamUnavailable` on any status but 200, and on a reply that is malformed, short of images, too large or too late.
  */
 export const layer = (options: Options): Layer.Layer<Image.ImageGenerator> =>

@@ -14,10 +14,10 @@ const ErrorReply = Schema.Struct({
   error: Schema.Struct({ code: Schema.optionalKey(Schema.NullOr(Schema.Union([Schema.String, Schema.Number]))) })
 })
 
-/** What a refusal for its content is called, here and at Azure. */
+/** Codes of a refusal by the content policy, of OpenAI and of Azure. */
 const REFUSALS: ReadonlySet<unknown> = new Set(["content_policy_violation", "moderation_blocked", "content_filter", "contentFilter"])
 
-/** Those of the GPT image models. */
+/** Sizes of the GPT image models. */
 const SIZES: ReadonlyArray<Image.Size> = [
   { width: 1024, height: 1024 },
   { width: 1536, height: 1024 },
@@ -28,19 +28,19 @@ export interface Options {
   /** Above `/images`, such as `https://api.openai.com/v1`. */
   readonly baseUrl: URL
   readonly apiKey?: Redacted.Redacted
-  /** `gpt-image-1` unless told. */
+  /** `gpt-image-1` by default. */
   readonly model?: string
-  /** The sizes that the model draws; the one nearest in shape is asked for. Those of the GPT image models unless told, `any` for any. */
+  /** The sizes that the model draws; the one nearest in shape is asked for. Those of the GPT image models by default, `any` for any. */
   readonly sizes?: ReadonlyArray<Image.Size> | "any"
-  /** Pictures that the model draws in one call, such as 1 for `dall-e-3`; 4 unless told. */
+  /** Pictures that the model draws in one call, such as 1 for `dall-e-3`; 4 by default. */
   readonly maxSamples?: number
-  /** For each call of the provider; 3 minutes unless told. */
+  /** For each call of the provider; 3 minutes by default. */
   readonly timeLimit?: Duration.Input
-  /** Of a reply; 96 MiB unless told. */
+  /** Of a reply; 96 MiB by default. */
   readonly byteLimit?: number
 }
 
-/** How much one shape differs from another, and then, by how little it is too small. */
+/** How much two shapes differ; of equal shapes, a smaller one is farther. */
 const distance = (wanted: Image.Size, { width, height }: Image.Size): number =>
   Math.abs(Math.log((width / height) * (wanted.height / wanted.width))) + Math.max(0, Math.log(wanted.width / width)) / 100
 

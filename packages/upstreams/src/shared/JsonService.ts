@@ -5,7 +5,7 @@ import type { HttpClient, HttpClientRequest } from "effect/http"
 import * as ByteService from "./ByteService.ts"
 
 /** How long a whole exchange may take, from the connection to the last byte, and how many bytes the body of a reply may have. */
-export interface Limits {
+export interface ExchangeLimits {
   readonly timeLimit?: Duration.Input
   readonly byteLimit?: number
 }
