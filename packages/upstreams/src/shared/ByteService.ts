@@ -26,7 +26,17 @@ export interface Options {
   readonly byteLimit: number
 }
 
-export const make = (options: Options): Effect.Effect<Ask, never, HttpClient.HttpClient> =>
+export const make = (options: Options): Effect.Effect<Ask, never, HttpClient.HttpClient> => makeReading(options, Effect.succeed)
+
+/** As {@link make}; `read` says what a reply means, and its failure is the span's. */
+export const makeReading = <A, E>(
+  options: Options,
+  read: (reply: Reply) => Effect.Effect<A, E>
+): Effect.Effect<
+  (request: HttpClientRequest.HttpClientRequest) => Effect.Effect<A, E | UpstreamUnavailable>,
+  never,
+  HttpClient.HttpClient
+> =>
   Effect.gen(function* () {
     const client = HttpClient.withScope(yield* HttpClient.HttpClient)
     const unavailable = (reason: string) => new UpstreamUnavailable({ upstream: options.upstream, reason })
@@ -48,7 +58,7 @@ export const make = (options: Options): Effect.Effect<Ask, never, HttpClient.Htt
 
     return (request) =>
       Spans.around(
-        exchange(request).pipe(
+        Effect.flatMap(exchange(request), read).pipe(
           Effect.timeoutOrElse({ duration: options.timeLimit, orElse: () => Effect.fail(unavailable("its reply exceeds the time limit")) }),
           Effect.provideService(FetchHttpClient.RequestInit, { redirect: "manual" }),
           // Effect's own spans show whole addresses, which may hold a caller's text

@@ -27,14 +27,13 @@ export const make = <A, E>(
     readonly refusal: (status: number) => E
   }
 ): Effect.Effect<Ask<A, E>, never, HttpClient.HttpClient> =>
-  Effect.map(ByteService.make(options), (ask) => {
+  Effect.suspend(() => {
     const decode = ByteService.decoder(options.upstream, options.reply, placesOf)
-    return (request) =>
-      Effect.flatMap(
-        ask(request),
-        (reply): Effect.Effect<A, E | UpstreamUnavailable> =>
-          reply.status === 200 ? decode(reply) : Effect.fail(options.refusal(reply.status))
-      )
+    return ByteService.makeReading(
+      options,
+      (reply): Effect.Effect<A, E | UpstreamUnavailable> =>
+        reply.status === 200 ? decode(reply) : Effect.fail(options.refusal(reply.status))
+    )
   })
 
 const format = SchemaIssue.makeFormatterStandardSchemaV1()
