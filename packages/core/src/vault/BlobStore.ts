@@ -156,7 +156,11 @@ export const make = Effect.fnUntraced(function* (shelf: Shelf) {
       )
     }))
 
-  const sweep: BlobStore["Service"]["sweep"] = Effect.fn("BlobStore.sweep")(function* (isNeeded, olderThan = GRACE) {
+  return BlobStore.of({ put, get, remove: (id) => (isId(id) ? shelf.remove(id) : Effect.void), list: shelf.list, sweep: sweep(shelf) })
+})
+
+const sweep = (shelf: Shelf): BlobStore["Service"]["sweep"] =>
+  Effect.fn("BlobStore.sweep")(function* (isNeeded, olderThan = GRACE) {
     const before = (yield* Clock.currentTimeMillis) - Duration.toMillis(olderThan)
     let blobs = 0
     yield* Stream.runForEach(
@@ -169,6 +173,3 @@ export const make = Effect.fnUntraced(function* (shelf: Shelf) {
     )
     return { blobs, leftovers: yield* shelf.tidy(before) }
   })
-
-  return BlobStore.of({ put, get, remove: (id) => (isId(id) ? shelf.remove(id) : Effect.void), list: shelf.list, sweep })
-})

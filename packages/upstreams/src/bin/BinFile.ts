@@ -6,10 +6,10 @@ import { countryOf } from "./Countries.ts"
 import { CsvError, type Row, rows } from "./Csv.ts"
 import { schemeNamed } from "./Schemes.ts"
 
-/** The file cannot be read, or says something that no list of BINs says. */
+/** The file cannot be read, or is malformed. */
 export class BinFileError extends Schema.TaggedError<BinFileError>()("BinFileError", {
   path: Schema.String,
-  /** Counted from 1; null where the file as a whole is meant. */
+  /** Counted from 1; null where the failure concerns the whole file. */
   line: Schema.NullOr(Schema.Int),
   reason: Schema.String
 }) {
@@ -18,7 +18,7 @@ export class BinFileError extends Schema.TaggedError<BinFileError>()("BinFileErr
   }
 }
 
-/** What the file says of a prefix; null where its cell is empty. */
+/** The row of a prefix; null where a cell is empty. */
 export type BinEntry = Omit<typeof Bin.BinRecord.Type, "bin" | "scheme"> & { readonly scheme: string | null }
 
 /** Finds the entry of the longest prefix of a BIN that the file lists. */
@@ -27,7 +27,7 @@ export type BinFile = (bin: string) => BinEntry | undefined
 const COLUMNS = ["bin", "scheme", "type", "brand", "country", "bank"] as const
 type Column = (typeof COLUMNS)[number]
 
-/** Where each column stands, by the first row. */
+/** The index of each column, from the header row. */
 const columnsOf = ({ line, cells }: Row): Record<Column, number> => {
   const names = cells.map((name) => name.trim().toLowerCase())
   if (names.length !== COLUMNS.length || !COLUMNS.every((column) => names.includes(column))) {

@@ -10,7 +10,7 @@ const UPSTREAM = "binlist"
 
 const Word = Schema.optionalKey(Schema.NullOr(Schema.String))
 
-/** The part of a reply that is read. Whatever the service does not know is null, missing, or an object without fields. */
+/** The part of a reply that is read. What the service does not know is null, missing, or an object without fields. */
 const LookupReply = Schema.Struct({
   scheme: Word,
   type: Word,
@@ -20,7 +20,7 @@ const LookupReply = Schema.Struct({
   bank: Schema.optionalKey(Schema.NullOr(Schema.Struct({ name: Word })))
 })
 
-export interface Options extends JsonService.Limits {
+export interface Options extends JsonService.ExchangeLimits {
   /** Such as `https://lookup.binlist.net`. */
   readonly baseUrl: URL
 }
@@ -45,7 +45,7 @@ const recordOf = (bin: string, scheme: string, reply: typeof LookupReply.Type): 
 
 /**
  * `NotFound` on 404 and where the service knows no scheme. `UpstreamUnavailable` on any other status but 200, and on a reply that is
- * malformed, too large (64 KiB unless told) or too late (10 seconds unless told).
+ * malformed, too large (64 KiB by default) or too late (10 seconds by default).
  */
 export const layer = ({ baseUrl, timeLimit = "10 seconds", byteLimit = 64 * 1024 }: Options): Layer.Layer<Bin.BinDirectory> =>
   Layer.effect(

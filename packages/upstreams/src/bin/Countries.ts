@@ -16,5 +16,5 @@ const COUNTRIES: ReadonlyMap<string, Country> = new Map(
   ])
 )
 
-/** The country of an ISO 3166-1 alpha-2 code, in any case, with its first currency; nothing when the code is not assigned. */
+/** The country of an ISO 3166-1 alpha-2 code, in any case, with its first currency; undefined where the code is not assigned. */
 export const countryOf = (alpha2: string): Country | undefined => COUNTRIES.get(alpha2.toUpperCase())

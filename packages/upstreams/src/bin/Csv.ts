@@ -1,4 +1,4 @@
-/** Comma-separated values after RFC 4180, read as they stream in. */
+/** Comma-separated values (RFC 4180), read from a stream. */
 
 export interface Row {
   /** Where the row begins, counted from 1. */
@@ -6,7 +6,7 @@ export interface Row {
   readonly cells: ReadonlyArray<string>
 }
 
-/** Thrown where a file is not what it should be. */
+/** Thrown where a file is malformed. */
 export class CsvError extends Error {
   readonly line: number
   constructor(line: number, message: string) {

@@ -1,7 +1,7 @@
 /** Names of card networks, and which prefixes are theirs. */
 import creditCardType from "credit-card-type"
 
-/** What directories call networks that `credit-card-type`, whose names we use, calls otherwise. */
+/** Names of networks in directories, by their names in `credit-card-type`, which we use. */
 const ALIASES: ReadonlyMap<string, string> = new Map([
   ["amex", "american-express"],
   ["diners", "diners-club"],
@@ -16,7 +16,7 @@ export const schemeNamed = (name: string): string => {
 }
 
 /**
- * The one network that all cards with this prefix of six to eight digits belong to, by the longest range that covers it. Nothing when
+ * The one network that all cards with this prefix of six to eight digits belong to, by the longest range that covers it. Undefined where
  * there is none, or when the prefix is too short to tell: 650837 is Discover's, but some of its eight-digit prefixes are Troy's.
  * Of ranges equally long, the library lists those cut out of another's before it.
  */

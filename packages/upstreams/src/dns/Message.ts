@@ -1,4 +1,4 @@
-/** A question as a DNS message, and what comes back for it (RFC 1035, section 4). */
+/** DNS messages: a question, and the reply to it (RFC 1035, section 4). */
 import type { Dns } from "@millrace/core"
 import { type Answer, type DecodedPacket, decode, encode, RECURSION_DESIRED } from "dns-packet"
 
@@ -23,10 +23,10 @@ export interface Reply {
 export const NOERROR = 0
 export const NXDOMAIN = 3
 
-/** What fits a datagram on any path without being fragmented, as agreed on the DNS flag day of 2020. */
+/** The largest datagram that no path fragments, as agreed on the DNS flag day of 2020, in bytes. */
 const DATAGRAM_BYTES = 1232
 
-/** Decoding takes time by the records, and more so where names are compressed to be slow: none that are honest have so many. */
+/** Bounds the time of decoding, which a hostile reply can make long by its compressed names. Honest replies have fewer records. */
 const MAX_RECORDS = 1024
 
 export const query = ({ id, name, type }: Question): Buffer =>
@@ -42,10 +42,10 @@ export const query = ({ id, name, type }: Question): Buffer =>
 
 const HEADER_BYTES = 12
 
-/** The two highest bits of a byte where a label's length would stand. */
+/** The two highest bits of the length of a label mark a pointer. */
 const POINTER = 0xc0
 
-/** Nothing when the bytes are no reply to this question, whatever else they may be. */
+/** Undefined where the bytes are no reply to this question. */
 export const read = (bytes: Buffer, question: Question): Reply | undefined => {
   const packet = decoded(bytes)
   if (packet === undefined || !answers(packet, question)) return undefined
@@ -72,8 +72,8 @@ const decoded = (bytes: Buffer): DecodedPacket | undefined => {
 }
 
 /**
- * Where the message ends by the lengths it tells, which `dns-packet` reads past, and makes up for bytes that are missing. Throws when that
- * is beyond the bytes; gives nothing when there are too many records.
+ * Where the message ends by its own lengths. `dns-packet` does not check them and reads missing bytes as zeros. Throws where the end lies
+ * beyond the bytes; undefined where there are too many records.
  */
 const endOf = (bytes: Buffer): number | undefined => {
   const records = [6, 8, 10].reduce((sum, offset) => sum + bytes.readUInt16BE(offset), 0)
@@ -87,7 +87,7 @@ const endOf = (bytes: Buffer): number | undefined => {
   return offset <= bytes.length ? offset : undefined
 }
 
-/** A name is labels, each after its length, up to an empty one, or to a pointer of two bytes to the rest of it. */
+/** A name is a list of labels, each after its length, that ends with an empty label or with a pointer of two bytes to the rest. */
 const afterName = (bytes: Buffer, start: number): number => {
   let offset = start
   for (;;) {

@@ -1,9 +1,9 @@
-/** Recursive name servers, asked in turn until one of them says something. */
+/** Recursive name servers, asked one after another until one answers. */
 import { randomInt } from "node:crypto"
 import type { UpstreamUnavailable } from "@millrace/core"
 import { Clock, Context, type Duration, Effect, Result, Semaphore } from "effect"
-import * as Finding from "./Finding.ts"
 import * as Message from "./Message.ts"
+import * as Resolution from "./Resolution.ts"
 import type { ServerAddress } from "./ServerAddress.ts"
 import * as Transport from "./Transport.ts"
 
@@ -15,14 +15,14 @@ export interface Options {
 }
 
 export interface Answered {
-  readonly finding: Finding.Finding
-  /** Of the message. */
+  readonly resolution: Resolution.Resolution
+  /** Size of the message. */
   readonly bytes: number
   /** Milliseconds since 1970. */
   readonly at: number
 }
 
-/** Where the ids of queries come from: 16 bits that nobody can foresee. */
+/** Makes the ids of queries: 16 bits that nobody can predict. */
 export const QueryIds = Context.Reference<() => number>("@millrace/upstreams/dns/NameServers/QueryIds", {
   defaultValue: () => () => randomInt(0x1_0000)
 })
@@ -30,8 +30,8 @@ export const QueryIds = Context.Reference<() => number>("@millrace/upstreams/dns
 const RCODES: Readonly<Record<number, string>> = { 1: "FORMERR", 2: "SERVFAIL", 4: "NOTIMP", 5: "REFUSED", 16: "BADVERS" }
 
 /**
- * A way to ask them. The next one is asked when one fails, refuses, cannot be reached, or has sent no reply to the question when its
- * time is up; `UpstreamUnavailable` tells what became of each.
+ * Makes a way to ask them. The next server is asked where one fails, refuses, cannot be reached, or has not replied in its time.
+ * `UpstreamUnavailable`, where none answers, names the reason of each.
  */
 export const make = ({
   servers,
@@ -52,9 +52,9 @@ export const make = ({
       if (reply.truncated) return yield* Transport.unavailable("its answer is cut off over TCP, too")
       if (reply.rcode !== Message.NOERROR && reply.rcode !== Message.NXDOMAIN)
         return yield* Transport.unavailable(RCODES[reply.rcode] ?? `response code ${reply.rcode}`)
-      const finding = Finding.make(question, reply)
-      if (finding === undefined) return yield* Transport.unavailable("it only refers to other servers")
-      return { finding, bytes: reply.bytes, at: yield* Clock.currentTimeMillis }
+      const resolution = Resolution.make(question, reply)
+      if (resolution === undefined) return yield* Transport.unavailable("it only refers to other servers")
+      return { resolution, bytes: reply.bytes, at: yield* Clock.currentTimeMillis }
     })
 
     const askOne = (server: ServerAddress, name: string, type: Message.RecordType) =>

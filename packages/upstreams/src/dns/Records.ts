@@ -1,20 +1,20 @@
-/** Records of a DNS message in the words of the operation. */
+/** Records of a DNS message as the operation shows them. */
 import type { Dns } from "@millrace/core"
 import type { Answer } from "dns-packet"
 
-/** Of RFC 2181, section 8: more than this is none at all. */
+/** The largest time to live, in seconds; a larger one counts as 0 (RFC 2181, section 8). */
 const MAX_TTL = 0x7fff_ffff
 
 /** Seconds. */
 export const ttlOf = ({ ttl = 0 }: { readonly ttl?: number | undefined }): number => (ttl > MAX_TTL ? 0 : ttl)
 
-/** Bytes that a name may hold and no line shows: `\` and three decimal digits each (RFC 1035, section 5.1). */
+/** Bytes of a name that cannot be printed are written as `\` and three decimal digits (RFC 1035, section 5.1). */
 const presented = (name: string): string =>
   name.replaceAll(/\\(?!\.)|[^\x21-\x7e]/gu, (character) =>
     character === "\\" ? "\\\\" : [...Buffer.from(character)].map((byte) => `\\${String(byte).padStart(3, "0")}`).join("")
   )
 
-/** As RFC 5952 has it: the longest run of zeros is left out, not the first. */
+/** As RFC 5952 says: the longest run of zeros is left out, not the first. */
 const compressed = (ip: string): string => new URL(`http://[${ip}]`).hostname.slice(1, -1)
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
@@ -27,7 +27,7 @@ const textOf = (bytes: Buffer): string => {
   }
 }
 
-/** Nothing for the types that cannot be asked for. What is optional in the types of `dns-packet` is so for encoding only. */
+/** Undefined for the types that cannot be asked for. What is optional in the types of `dns-packet` is so for encoding only. */
 export const recordOf = (answer: Answer): Dns.DnsRecord | undefined => {
   switch (answer.type) {
     case "A":

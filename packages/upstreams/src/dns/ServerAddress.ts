@@ -1,4 +1,4 @@
-/** Where a name server is. */
+/** The address of a name server. */
 import { getServers } from "node:dns"
 import { isIP } from "node:net"
 
@@ -12,7 +12,7 @@ export interface ServerAddress {
   readonly text: string
 }
 
-/** `192.0.2.1`, `192.0.2.1:5353`, `2001:db8::1` or `[2001:db8::1]:5353`; nothing for anything else: names would have to be resolved. */
+/** `192.0.2.1`, `192.0.2.1:5353`, `2001:db8::1` or `[2001:db8::1]:5353`; undefined for anything else: names would have to be resolved. */
 export const parse = (text: string): ServerAddress | undefined => {
   const [, bracketed, host = bracketed, digits] = /^(?:\[(.+)\]|([^:[\]]+))(?::([0-9]{1,5}))?$/u.exec(text) ?? [text, undefined, text]
   const port = digits === undefined ? PORT : Number(digits)
@@ -21,12 +21,12 @@ export const parse = (text: string): ServerAddress | undefined => {
   return family === 4 || family === 6 ? { host, family, port, text } : undefined
 }
 
-/** Throws where `parse` gives nothing. */
+/** Throws where `parse` answers undefined. */
 export const parseOrThrow = (text: string): ServerAddress => {
   const address = parse(text)
   if (address === undefined) throw new Error(`${JSON.stringify(text)} is not the address of a name server`)
   return address
 }
 
-/** Those that the system is set up with, in its order. */
+/** The name servers that the system is configured with, in its order. */
 export const system = (): ReadonlyArray<string> => getServers()

@@ -1,19 +1,19 @@
-/** One message to a name server, and what comes back, over a socket of its own. */
+/** One message to a name server and its reply, over a socket of its own. */
 import { createSocket, type Socket as UdpSocket } from "node:dgram"
 import { connect, type Socket as TcpSocket } from "node:net"
 import { UpstreamUnavailable } from "@millrace/core"
 import { Effect } from "effect"
 import type { ServerAddress } from "./ServerAddress.ts"
 
-/** A caller chooses whose name servers are asked in the end, so that one failure says nothing of the next lookup. */
+/** Isolated: the caller chooses the domain and so its name servers, whose failure says nothing of other lookups. */
 export const unavailable = (reason: string): UpstreamUnavailable => new UpstreamUnavailable({ upstream: "dns", reason, isolated: true })
 
-/** Gives what a message means, or nothing when it is no reply to what was asked. */
+/** Decodes a message; undefined where it is no reply to the query. */
 export type Read<A> = (message: Buffer) => A | undefined
 
 /**
- * The first datagram that `read` takes: others are ignored, as whoever forges one must guess, and an honest one may still come. The port
- * is new and random each time, and nothing but what the server sends from where it was asked is seen.
+ * The first datagram that `read` accepts. Others are ignored: they may be forged, and the true reply may still come. Each query has a new
+ * random port, and only datagrams from the server's own address and port are received.
  */
 export const overUdp = <A>(server: ServerAddress, query: Buffer, read: Read<A>): Effect.Effect<A, UpstreamUnavailable> =>
   Effect.acquireUseRelease(

@@ -1,8 +1,8 @@
-/** Domains of services that give out throw-away addresses, by two lists that others keep. */
+/** Domains of services for throw-away addresses, from two lists of packages. */
 import { Effect } from "effect"
 import { once } from "./Once.ts"
 
-/** Services that pass mail on to a lasting address that they hide: lists that mean well name them, too. */
+/** Relays that hide a lasting address. Some lists name them, but their addresses are not throw-away. */
 const RELAYS: ReadonlySet<string> = new Set(["duck.com", "mozmail.com", "simplelogin.com"])
 
 /** Some 9,000 domains that are checked by hand. */
@@ -21,7 +21,7 @@ const covers = (list: ReadonlySet<string>, domain: string): boolean => {
   }
 }
 
-/** Tells of a domain in lower case and ASCII whether it is disposable. With `consensus` both lists are asked, and one is enough. */
+/** Whether a domain, in lower case and ASCII, is disposable: by the first list, and with `consensus` by either. */
 export const isDisposable = ({ consensus }: { readonly consensus: boolean }): Effect.Effect<(domain: string) => boolean> =>
   Effect.map(
     Effect.all(consensus ? [first, second] : [first]),

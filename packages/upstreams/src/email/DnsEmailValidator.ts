@@ -7,10 +7,10 @@ import * as MailDomain from "./MailDomain.ts"
 import { isRole } from "./RoleAddresses.ts"
 import { scoreOf } from "./Score.ts"
 
-/** Domains that DNS is asked about at a time, for one call: a batch with many dead ones takes no longer than with one. */
+/** Domains of one call that are looked up at once: a batch with many dead domains takes no longer than one with one. */
 const CONCURRENCY = 50
 
-/** The report on an address that is none. Of its domain nothing is found out. */
+/** The report on a malformed address, whose domain is not looked up. */
 const malformed = (email: string): Email.EmailReport => ({
   email,
   valid: false,
@@ -21,7 +21,7 @@ const malformed = (email: string): Email.EmailReport => ({
   score: 0
 })
 
-/** Makes reports out of what DNS said. */
+/** Makes reports from addresses and what DNS says of their domains. */
 const reporter = Effect.fnUntraced(function* (options: { readonly consensus: boolean }) {
   const isDisposableDomain = yield* isDisposable(options)
   const isRoleName = yield* isRole

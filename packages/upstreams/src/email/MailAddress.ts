@@ -5,7 +5,7 @@ import email from "validator/lib/isEmail.js"
 /** RFC 5321, 4.5.3.1.3, less the two brackets of a path; in octets. */
 const MAX_OCTETS = 254
 
-/** Nothing that a mail's header or a log could take for the end of a line is part of an address. */
+/** Characters that a mail header or a log could take for the end of a line: no address has them. */
 const CONTROL = /[\p{Cc}\p{Zl}\p{Zp}]/u
 
 export interface MailAddress {
@@ -16,9 +16,9 @@ export interface MailAddress {
 }
 
 /**
- * Nothing where it is no address. RFC 5321 with the letters of RFC 6531, as `validator` reads it: a local part of at most 64 octets, with
- * or without quotes, and a domain name, never an IP address. Stricter than that where it takes control characters, an opening quote alone,
- * or a domain that has no form in DNS.
+ * Undefined where it is no address. RFC 5321 with the letters of RFC 6531, as `validator` reads it: a local part of at most 64 octets, with
+ * or without quotes, and a domain name, never an IP address. Unlike `validator`, refuses control characters, an opening quote alone, and a
+ * domain that has no form in DNS.
  */
 export const parse = (text: string): MailAddress | undefined => {
   // Half a surrogate pair would make it throw

@@ -1,7 +1,7 @@
-/** Data that is large and may never be needed: loaded by whoever asks first, for all who ask then or later. */
+/** Large data that may never be needed: the first use loads it for all. */
 import { Effect } from "effect"
 
-/** Whoever is interrupted waiting does not take it from the others. */
+/** An interrupted use does not interrupt the loading. */
 export const once = <A>(load: () => Promise<A>): Effect.Effect<A> => {
   let loaded: Promise<A> | undefined
   return Effect.promise(() => {

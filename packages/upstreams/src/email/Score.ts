@@ -14,7 +14,7 @@ const UNSOUND = 10
 const MOST_IF_DISPOSABLE = 10
 
 /** From 0 to 1; 0 exactly where mail goes nowhere. */
-export const scoreOf = ({ delivery, sound, disposable, role }: Findings): number => {
-  const score = Math.max(0, DELIVERY[delivery] - (role ? ROLE : 0) - (sound ? 0 : UNSOUND))
+export const scoreOf = ({ delivery, healthy, disposable, role }: Findings): number => {
+  const score = Math.max(0, DELIVERY[delivery] - (role ? ROLE : 0) - (healthy ? 0 : UNSOUND))
   return (disposable ? Math.min(score, MOST_IF_DISPOSABLE) : score) / 100
 }

@@ -30,9 +30,9 @@ const PIECE = 1_000
 type Report = typeof Grammar.GrammarReport.Type
 
 export interface Options extends Pick<WorkerPool.Options<Report>, "threads" | "accountLimit" | "queueLimit"> {
-  /** How long a check may wait for its turns, beside other checks. 15 seconds by default. */
+  /** How long a check may wait for its turns, beside other checks. 10 seconds by default. */
   readonly waitLimit?: Duration.Input
-  /** For the work on one piece of a text. 10 seconds by default. */
+  /** For the work on one piece of a text. 15 seconds by default. */
   readonly timeLimit?: Duration.Input
   /** A thread that checked nothing for so long is ended, to be started again when needed. Never by default. */
   readonly idleLimit?: Duration.Input
@@ -44,8 +44,8 @@ export interface Options extends Pick<WorkerPool.Options<Report>, "threads" | "a
  * with `UpstreamUnavailable`, isolated, where it waits too long, Harper dies of the text or hangs, or too many checks wait.
  */
 export const layer = ({
-  waitLimit = "15 seconds",
-  timeLimit = "10 seconds",
+  waitLimit = "10 seconds",
+  timeLimit = "15 seconds",
   idleLimit = "Infinity",
   ...limits
 }: Options = {}): Layer.Layer<Grammar.GrammarChecker> =>

@@ -53,4 +53,6 @@ const check = async ({ text, dialect }: HarperRequest): Promise<ReadonlyArray<Ma
 }
 
 parentPort?.on("message", async (request: HarperRequest) => parentPort?.postMessage({ matches: await check(request) }))
+// The first check builds the index of the dictionary, which takes as long as hundreds of others: it is part of the start
+await check({ text: "Teh aparatus is redy.", dialect: "American" })
 parentPort?.postMessage("ready")

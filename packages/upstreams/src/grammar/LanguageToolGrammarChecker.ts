@@ -20,10 +20,10 @@ const CheckReply = Schema.Struct({
   )
 })
 
-export interface Options extends JsonService.Limits {
+export interface Options extends JsonService.ExchangeLimits {
   /** Above `/v2/check`, such as `https://api.languagetool.org` or `http://localhost:8081`. */
   readonly baseUrl: URL
-  /** What the server can check; anything that is well-formed BCP 47 unless told. */
+  /** What the server can check; anything that is well-formed BCP 47 by default. */
   readonly languages?: ReadonlyArray<string>
   /** Of a premium account. */
   readonly credentials?: { readonly username: string; readonly apiKey: Redacted.Redacted }
@@ -39,8 +39,8 @@ const canonical = (language: string): string | undefined => {
 }
 
 /**
- * Fails with `UpstreamUnavailable` on any status but 200, a reply that is malformed, too large (16 MiB unless told), too late (20
- * seconds unless told) or by its own word incomplete, and on matches outside of the text.
+ * Fails with `UpstreamUnavailable` on any status but 200, a reply that is malformed, too large (16 MiB by default), too late (20
+ * seconds by default) or by its own word incomplete, and on matches outside of the text.
  */
 export const layer = ({
   baseUrl,

@@ -12,7 +12,7 @@ const ImagesReply = Schema.Struct({ images: Schema.Array(Schema.String) })
 
 const ProgressReply = Schema.Struct({ current_task: Schema.optionalKey(Schema.NullOr(Schema.String)) })
 
-/** For being told to stop. */
+/** For the requests that stop work. */
 const STOP_LIMIT = "5 seconds"
 
 export interface Options {
@@ -22,64 +22,21 @@ export interface Options {
   readonly credentials?: { readonly username: string; readonly password: Redacted.Redacted }
   /** More of a request, such as `steps`, `sampler_name`, `cfg_scale`, `negative_prompt` or `override_settings`. */
   readonly parameters?: Readonly<Record<string, unknown>>
-  /** For each call, from when it is this call's turn; 5 minutes unless told. */
+  /** For each call, from when it is this call's turn; 5 minutes by default. */
   readonly timeLimit?: Duration.Input
-  /** Of a reply; 96 MiB unless told. */
+  /** Of a reply; 96 MiB by default. */
   readonly byteLimit?: number
 }
 
 /**
- * It draws one call at a time and knows no refusals of its own. Calls wait here for their turn: so, one that is interrupted or too late
- * can tell it to stop what it is drawing, and that is this call's and no other's. The idempotency key names the task there, and picks
+ * The server draws one call at a time and refuses nothing of its own. Calls wait here for their turn, so that one that is interrupted or
+ * too late stops its own drawing and no other. The idempotency key names the task there, and picks
  * the seed. `UpstreamUnavailable` on any status but 200, and on a reply that is malformed, short of images, too large or too late.
  */
-export const layer = ({
-  baseUrl,
-  credentials,
-  parameters = {},
-  timeLimit = "5 minutes",
-  byteLimit = 96 * 1024 * 1024
-}: Options): Layer.Layer<Image.ImageGenerator> => {
-  const signed = (request: HttpClientRequest.HttpClientRequest) =>
-    credentials === undefined ? request : HttpClientRequest.basicAuth(request, credentials.username, Redacted.value(credentials.password))
-  const path = (name: string) => below(baseUrl, `sdapi/v1/${name}`)
-
-  return Layer.effect(
+export const layer = (options: Options): Layer.Layer<Image.ImageGenerator> =>
+  Layer.effect(
     Image.ImageGenerator,
-    Effect.gen(function* () {
-      const ask = yield* ByteService.make({ upstream: UPSTREAM, timeLimit, byteLimit })
-      const tell = yield* ByteService.make({ upstream: UPSTREAM, timeLimit: STOP_LIMIT, byteLimit: 1024 * 1024 })
-      const imagesOf = ByteService.decoder(UPSTREAM, ImagesReply)
-      const progressOf = ByteService.decoder(UPSTREAM, ProgressReply)
-      const turn = yield* Semaphore.make(1)
-
-      /** Only where it is drawing for this task; one of another client may be. Older ones do not say for which. */
-      const stop = Effect.fnUntraced(
-        function* (task: string) {
-          const progress = HttpClientRequest.get(path("progress"), { urlParams: { skip_current_image: "true" } })
-          const { current_task } = yield* progressOf(yield* tell(signed(progress)))
-          if (current_task === undefined || current_task === task) yield* tell(signed(HttpClientRequest.post(path("interrupt"))))
-        },
-        (telling) => Effect.ignore(telling)
-      )
-
-      const draw = Effect.fnUntraced(function* (name: string, task: string, body: Readonly<Record<string, unknown>>) {
-        const request = HttpClientRequest.bodyJsonUnsafe(HttpClientRequest.acceptJson(HttpClientRequest.post(path(name))), {
-          ...parameters,
-          ...body,
-          seed: Pictures.seedOf(task),
-          force_task_id: task,
-          batch_size: 1,
-          send_images: true,
-          save_images: false
-        })
-        const reply = yield* turn.withPermit(Effect.onError(ask(signed(request)), () => stop(task)))
-        if (reply.status !== 200) {
-          return yield* new UpstreamUnavailable({ upstream: UPSTREAM, reason: `it answered with status ${reply.status}` })
-        }
-        return yield* Pictures.allFromBase64(UPSTREAM, (yield* imagesOf(reply)).images)
-      })
-
+    Effect.map(drawing(options), (draw) => {
       const generate = Effect.fn("Automatic1111ImageGenerator.generate")(function* (request: Image.GenerateRequest) {
         const files = yield* draw("txt2img", request.idempotencyKey, {
           prompt: request.prompt,
@@ -108,4 +65,43 @@ export const layer = ({
       return { configured: Effect.void, generate, edit }
     })
   ).pipe(Layer.provide(FetchHttpClient.layer))
-}
+
+/** Draws with an endpoint such as `txt2img`, one call at a time, and answers the files. */
+const drawing = ({ baseUrl, credentials, parameters = {}, timeLimit = "5 minutes", byteLimit = 96 * 1024 * 1024 }: Options) =>
+  Effect.gen(function* () {
+    const signed = (request: HttpClientRequest.HttpClientRequest) =>
+      credentials === undefined ? request : HttpClientRequest.basicAuth(request, credentials.username, Redacted.value(credentials.password))
+    const path = (name: string) => below(baseUrl, `sdapi/v1/${name}`)
+    const ask = yield* ByteService.make({ upstream: UPSTREAM, timeLimit, byteLimit })
+    const tell = yield* ByteService.make({ upstream: UPSTREAM, timeLimit: STOP_LIMIT, byteLimit: 1024 * 1024 })
+    const imagesOf = ByteService.decoder(UPSTREAM, ImagesReply)
+    const progressOf = ByteService.decoder(UPSTREAM, ProgressReply)
+    const turn = yield* Semaphore.make(1)
+
+    /** Only where it is drawing for this task; one of another client may be. Older ones do not say for which. */
+    const stop = Effect.fnUntraced(
+      function* (task: string) {
+        const progress = HttpClientRequest.get(path("progress"), { urlParams: { skip_current_image: "true" } })
+        const { current_task } = yield* progressOf(yield* tell(signed(progress)))
+        if (current_task === undefined || current_task === task) yield* tell(signed(HttpClientRequest.post(path("interrupt"))))
+      },
+      (telling) => Effect.ignore(telling)
+    )
+
+    return Effect.fnUntraced(function* (name: string, task: string, body: Readonly<Record<string, unknown>>) {
+      const request = HttpClientRequest.bodyJsonUnsafe(HttpClientRequest.acceptJson(HttpClientRequest.post(path(name))), {
+        ...parameters,
+        ...body,
+        seed: Pictures.seedOf(task),
+        force_task_id: task,
+        batch_size: 1,
+        send_images: true,
+        save_images: false
+      })
+      const reply = yield* turn.withPermit(Effect.onError(ask(signed(request)), () => stop(task)))
+      if (reply.status !== 200) {
+        return yield* new UpstreamUnavailable({ upstream: UPSTREAM, reason: `it answered with status ${reply.status}` })
+      }
+      return yield* Pictures.allFromBase64(UPSTREAM, (yield* imagesOf(reply)).images)
+    })
+  })

@@ -22,15 +22,15 @@ export interface Scene extends Image.Size {
 export interface Settings {
   /** Name of the checkpoint's file, such as `sd_xl_base_1.0.safetensors`. */
   readonly checkpoint: string
-  /** 25 unless told. */
+  /** 25 by default. */
   readonly steps?: number
-  /** 7 unless told. */
+  /** 7 by default. */
   readonly cfg?: number
-  /** `euler` unless told. */
+  /** `euler` by default. */
   readonly sampler?: string
-  /** `normal` unless told. */
+  /** `normal` by default. */
   readonly scheduler?: string
-  /** What shall not be seen; nothing unless told. */
+  /** What shall not be seen; nothing by default. */
   readonly negativePrompt?: string
 }
 

@@ -36,8 +36,8 @@ const permits = Semaphore.makeUnsafe(CONCURRENCY)
 const no = (reason: string) => new NotAnImage({ reason })
 
 /**
- * The first picture of the file, turned upright, in sRGB, of exactly the size that `sizeFor` answers to its own: scaled to cover that,
- * from the middle. JPEG stays JPEG unless `as` says otherwise, all else is PNG; a profile, place, camera or comment is not in it.
+ * The first picture of the file, upright, in sRGB, of the size that `sizeFor` answers for its own size: scaled to cover that, and cut from
+ * the middle. JPEG stays JPEG by default, all else becomes PNG. Profiles, locations, cameras and comments are removed.
  */
 export const fit = (
   bytes: Uint8Array,
@@ -51,25 +51,25 @@ export const fit = (
     })
   )
 
-/** Decodes the first picture of the file, and keeps nothing of it: for who bounds how many are decoded at once. */
+/** Fails where the first picture of the file cannot be decoded. The caller has to bound how many run at once. */
 export const inspect = (field: string, bytes: Uint8Array): Effect.Effect<void, InvalidInput> =>
   Effect.mapError(
     decoded(bytes, async (sharp, kind) => {
       await uprightSize(sharp, bytes, kind)
-      // The smallest result of all pixels
+      // Reads all pixels, and keeps one
       await sharp(bytes, OPTIONS).resize({ width: 1, height: 1, fit: "fill" }).timeout({ seconds: SECONDS }).raw().toBuffer()
     }),
     invalid(field)
   )
 
-/** The header may tell the pixels otherwise to who reads it than to who decodes it, so the decoder has the limit, too. */
+/** The decoder has the limit of pixels, too: it may read another size from the header than `metadata` does. */
 const OPTIONS = { limitInputPixels: MAX_PIXELS, failOn: "error", pages: 1, autoOrient: true } as const
 
-/** Loaded by the first picture only: it is native, and large. */
+/** Loaded with the first picture, as it is native and large. */
 const decoder = Effect.promise(async () => (await import("sharp")).default)
 type Sharp = Effect.Success<typeof decoder>
 
-/** Uninterruptible, as the decoder cannot be stopped: what bounds how many are decoded at once is held until it ends. */
+/** Uninterruptible, since the decoder cannot be stopped: a permit must be held until it ends. */
 const decoded = <A>(bytes: Uint8Array, decode: (sharp: Sharp, kind: Kind) => Promise<A>): Effect.Effect<A, NotAnImage> =>
   Effect.suspend(() => {
     const kind = kindOf(bytes)
@@ -105,7 +105,7 @@ const { minimum, maximum } = Image.SIDE
 
 const side = (pixels: number): number => Math.min(maximum, Math.max(minimum, Math.round(pixels)))
 
-/** The size that is meant, where a caller left out one side or both. */
+/** Fills in the sides that a caller left out. */
 export const sizeOf = ({ width, height }: { readonly width?: number; readonly height?: number }, own: Image.Size): Image.Size => {
   if (width !== undefined) return { width, height: height ?? side((own.height * width) / own.width) }
   if (height !== undefined) return { width: side((own.width * height) / own.height), height }
@@ -113,7 +113,7 @@ export const sizeOf = ({ width, height }: { readonly width?: number; readonly he
   return { width: side(own.width * scale), height: side(own.height * scale) }
 }
 
-/** A caller's own picture, as PNG of the size that is meant; `field` is what it is called where it was given. */
+/** A caller's picture as PNG of the size that is asked for. `field` names it in errors. */
 export const given = (
   field: string,
   bytes: Uint8Array,

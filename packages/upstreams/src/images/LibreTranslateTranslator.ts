@@ -14,7 +14,7 @@ const TranslateReply = Schema.Struct({
   translatedText: Schema.String.check(Schema.isMinLength(1), Schema.isMaxCodePoints(MAX_TRANSLATION))
 })
 
-export interface Options extends JsonService.Limits {
+export interface Options extends JsonService.ExchangeLimits {
   /** Above `/translate`, such as `https://libretranslate.com`. */
   readonly baseUrl: URL
   readonly apiKey?: Redacted.Redacted
@@ -22,7 +22,7 @@ export interface Options extends JsonService.Limits {
 
 /**
  * `UpstreamUnavailable` on any status but 200 (isolated on 400, which says that it can do nothing with this text) and on a reply that is
- * malformed, empty, too large (256 KiB unless told) or too late (20 seconds unless told).
+ * malformed, empty, too large (256 KiB by default) or too late (20 seconds by default).
  */
 export const layer = ({ baseUrl, apiKey, timeLimit = "20 seconds", byteLimit = 256 * 1024 }: Options): Layer.Layer<Image.Translator> =>
   Layer.effect(

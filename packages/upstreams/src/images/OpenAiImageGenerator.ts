@@ -14,10 +14,10 @@ const ErrorReply = Schema.Struct({
   error: Schema.Struct({ code: Schema.optionalKey(Schema.NullOr(Schema.Union([Schema.String, Schema.Number]))) })
 })
 
-/** What a refusal for its content is called, here and at Azure. */
+/** Codes of a refusal by the content policy, of OpenAI and of Azure. */
 const REFUSALS: ReadonlySet<unknown> = new Set(["content_policy_violation", "moderation_blocked", "content_filter", "contentFilter"])
 
-/** Those of the GPT image models. */
+/** Sizes of the GPT image models. */
 const SIZES: ReadonlyArray<Image.Size> = [
   { width: 1024, height: 1024 },
   { width: 1536, height: 1024 },
@@ -28,19 +28,19 @@ export interface Options {
   /** Above `/images`, such as `https://api.openai.com/v1`. */
   readonly baseUrl: URL
   readonly apiKey?: Redacted.Redacted
-  /** `gpt-image-1` unless told. */
+  /** `gpt-image-1` by default. */
   readonly model?: string
-  /** The sizes that the model draws; the one nearest in shape is asked for. Those of the GPT image models unless told, `any` for any. */
+  /** The sizes that the model draws; the one nearest in shape is asked for. Those of the GPT image models by default, `any` for any. */
   readonly sizes?: ReadonlyArray<Image.Size> | "any"
-  /** Pictures that the model draws in one call, such as 1 for `dall-e-3`; 4 unless told. */
+  /** Pictures that the model draws in one call, such as 1 for `dall-e-3`; 4 by default. */
   readonly maxSamples?: number
-  /** For each call of the provider; 3 minutes unless told. */
+  /** For each call of the provider; 3 minutes by default. */
   readonly timeLimit?: Duration.Input
-  /** Of a reply; 96 MiB unless told. */
+  /** Of a reply; 96 MiB by default. */
   readonly byteLimit?: number
 }
 
-/** How much one shape differs from another, and then, by how little it is too small. */
+/** How much two shapes differ; of equal shapes, a smaller one is farther. */
 const distance = (wanted: Image.Size, { width, height }: Image.Size): number =>
   Math.abs(Math.log((width / height) * (wanted.height / wanted.width))) + Math.max(0, Math.log(wanted.width / width)) / 100
 
@@ -51,51 +51,23 @@ const nearest = (wanted: Image.Size, sizes: Options["sizes"]): Image.Size =>
 
 /**
  * `strength` has no counterpart there. `InvalidInput` where the content is refused; `UpstreamUnavailable` on any other status but 200
- * (isolated on 400, which says that it can do nothing with this prompt or picture), and on a reply that is malformed, short of images, too large or too late. The idempotency key is sent as `Idempotency-Key`, with the
- * number of the call where it takes several.
+ * (isolated on 400, which concerns this prompt or picture alone), and on a reply that is malformed, short of images, too large or too
+ * late. The idempotency key is sent as `Idempotency-Key`, with the number of the call where it takes several.
  */
-export const layer = ({
-  baseUrl,
-  apiKey,
-  model = "gpt-image-1",
-  sizes = SIZES,
-  maxSamples = Image.MAX_SAMPLES,
-  timeLimit = "3 minutes",
-  byteLimit = 96 * 1024 * 1024
-}: Options): Layer.Layer<Image.ImageGenerator> => {
-  const unavailable = (reason: string, isolated = false) =>
-    new UpstreamUnavailable({ upstream: UPSTREAM, reason, ...(isolated ? { isolated } : {}) })
+export const layer = (options: Options): Layer.Layer<Image.ImageGenerator> => {
+  const { model = "gpt-image-1", sizes = SIZES, maxSamples = Image.MAX_SAMPLES } = options
+  // GPT image models answer in base64 always, and refuse the parameter
+  const format: Readonly<Record<string, string>> = /^(?:gpt|chatgpt)-image/u.test(model) ? {} : { response_format: "b64_json" }
   const to = (path: string, idempotencyKey: string) =>
-    HttpClientRequest.post(below(baseUrl, path)).pipe(
+    HttpClientRequest.post(below(options.baseUrl, path)).pipe(
       HttpClientRequest.acceptJson,
       HttpClientRequest.setHeader("idempotency-key", idempotencyKey),
-      (request) => (apiKey === undefined ? request : HttpClientRequest.bearerToken(request, apiKey))
+      (request) => (options.apiKey === undefined ? request : HttpClientRequest.bearerToken(request, options.apiKey))
     )
-  // GPT image models answer so in any case, and refuse to be told
-  const format: Readonly<Record<string, string>> = /^(?:gpt|chatgpt)-image/u.test(model) ? {} : { response_format: "b64_json" }
 
   return Layer.effect(
     Image.ImageGenerator,
-    Effect.gen(function* () {
-      const ask = yield* ByteService.make({ upstream: UPSTREAM, timeLimit, byteLimit })
-      const imagesOf = ByteService.decoder(UPSTREAM, ImagesReply)
-      const errorOf = ByteService.decoder(UPSTREAM, ErrorReply)
-
-      const draw = Effect.fnUntraced(function* (request: HttpClientRequest.HttpClientRequest) {
-        const reply = yield* ask(request)
-        if (reply.status === 200) {
-          const { data } = yield* imagesOf(reply)
-          return yield* Pictures.allFromBase64(
-            UPSTREAM,
-            data.map(({ b64_json }) => b64_json)
-          )
-        }
-        const failed = unavailable(`it answered with status ${reply.status}`, reply.status === 400)
-        if (reply.status !== 400 && reply.status !== 403) return yield* failed
-        const { error } = yield* Effect.mapError(errorOf(reply), () => failed)
-        return yield* REFUSALS.has(error.code) ? Pictures.refused : failed
-      })
-
+    Effect.map(drawing(options), (draw) => {
       const generate = Effect.fn("OpenAiImageGenerator.generate")(function* (request: Image.GenerateRequest) {
         const { width, height } = nearest(request, sizes)
         const files: Array<Uint8Array> = []
@@ -127,3 +99,29 @@ export const layer = ({
     })
   ).pipe(Layer.provide(FetchHttpClient.layer))
 }
+
+const unavailable = (reason: string, isolated = false) =>
+  new UpstreamUnavailable({ upstream: UPSTREAM, reason, ...(isolated ? { isolated } : {}) })
+
+/** Sends a request and answers the files, or what its refusal means. */
+const drawing = ({ timeLimit = "3 minutes", byteLimit = 96 * 1024 * 1024 }: Options) =>
+  Effect.gen(function* () {
+    const ask = yield* ByteService.make({ upstream: UPSTREAM, timeLimit, byteLimit })
+    const imagesOf = ByteService.decoder(UPSTREAM, ImagesReply)
+    const errorOf = ByteService.decoder(UPSTREAM, ErrorReply)
+
+    return Effect.fnUntraced(function* (request: HttpClientRequest.HttpClientRequest) {
+      const reply = yield* ask(request)
+      if (reply.status === 200) {
+        const { data } = yield* imagesOf(reply)
+        return yield* Pictures.allFromBase64(
+          UPSTREAM,
+          data.map(({ b64_json }) => b64_json)
+        )
+      }
+      const failed = unavailable(`it answered with status ${reply.status}`, reply.status === 400)
+      if (reply.status !== 400 && reply.status !== 403) return yield* failed
+      const { error } = yield* Effect.mapError(errorOf(reply), () => failed)
+      return yield* REFUSALS.has(error.code) ? Pictures.refused : failed
+    })
+  })

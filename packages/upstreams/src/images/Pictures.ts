@@ -1,16 +1,16 @@
-/** What all image providers have in common: what they are shown, and what becomes of what they give. */
+/** What all image providers share: preparing the picture to edit, and checking the files that they answer. */
 import { createHash } from "node:crypto"
 import { Image, InvalidInput, UpstreamUnavailable } from "@millrace/core"
 import { Effect } from "effect"
 import * as ImageFile from "./ImageFile.ts"
 
-/** What a caller may read when a provider refuses a prompt or an image for what it shows. */
+/** For a provider that refuses a prompt or an image by its content policy. */
 export const refused = new InvalidInput({
   field: "prompt",
   message: "prompt or image is refused by the content policy of the image provider"
 })
 
-/** The picture to begin with, if there is one, and the size of what shall come of it. */
+/** The picture to edit, decoded and of the size of the result; without one, the size alone. */
 export const begin = (
   request: Image.EditRequest
 ): Effect.Effect<Image.Size & { readonly image: Image.Picture | undefined }, InvalidInput> => {
@@ -21,7 +21,7 @@ export const begin = (
   return Effect.map(ImageFile.given("image", request.image, request), (image) => ({ width: image.width, height: image.height, image }))
 }
 
-/** As many pictures as were asked for, each of that size. */
+/** Makes of the provider's files exactly `samples` pictures of that size. */
 export const finish = (
   upstream: string,
   files: ReadonlyArray<Uint8Array>,
@@ -42,11 +42,11 @@ export const fromBase64 = (text: string): Uint8Array | undefined => {
   const digits = text.startsWith("data:") ? text.slice(text.indexOf(",") + 1) : text
   const padding = digits.endsWith("==") ? 2 : digits.endsWith("=") ? 1 : 0
   const bytes = Buffer.from(digits, "base64")
-  // What is no base64 is skipped, and so missed
+  // `Buffer.from` skips what is no base64, so the length tells
   return digits.length > 0 && digits.length % 4 === 0 && bytes.length === (digits.length / 4) * 3 - padding ? bytes : undefined
 }
 
-/** Each as bytes, or the word that one is none. */
+/** The bytes of each text; `UpstreamUnavailable` where one is no base64. */
 export const allFromBase64 = (
   upstream: string,
   texts: ReadonlyArray<string>
@@ -58,8 +58,8 @@ export const allFromBase64 = (
       : Effect.succeed(bytes)
   })
 
-/** The least multiple of eight: models that work on latents know no other sides. */
+/** The next multiple of eight: latent diffusion models draw no other sides. */
 export const byEight = (pixels: number): number => Math.ceil(pixels / 8) * 8
 
-/** Of 32 bits, the same for the same work: an attempt made again draws the same again. */
+/** 32 bits, the same for the same key: another attempt draws the same picture. */
 export const seedOf = (idempotencyKey: string): number => createHash("sha256").update(idempotencyKey).digest().readUInt32BE(0)

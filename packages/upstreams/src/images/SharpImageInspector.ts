@@ -4,7 +4,7 @@ import { Effect, Layer } from "effect"
 import * as FairTurns from "../shared/FairTurns.ts"
 import * as ImageFile from "./ImageFile.ts"
 
-export interface Options extends Partial<Omit<FairTurns.Limits, "upstream">> {
+export interface Options extends Partial<Omit<FairTurns.QueueLimits, "upstream">> {
   /** Pictures decoded at once: 1 by default. One of 50 million pixels takes about half a second and 200 MB. */
   readonly concurrency?: number
 }

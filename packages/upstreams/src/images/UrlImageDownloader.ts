@@ -7,13 +7,13 @@ import * as ImageFile from "./ImageFile.ts"
 const FIELD = "image_url"
 
 export interface Options extends Pick<SafeFetch.Options, "ports" | "isAllowed" | "resolve" | "redirects"> {
-  /** 16 MiB unless told. */
+  /** 16 MiB by default. */
   readonly byteLimit?: number
-  /** 15 seconds unless told. */
+  /** 15 seconds by default. */
   readonly timeLimit?: Duration.Input
 }
 
-/** Downloads some at a time; each answers with PNG, of the size it has, brought into bounds. */
+/** Each picture becomes PNG of its own size, brought into bounds. */
 export const layer = ({
   byteLimit = Image.MAX_IMAGE,
   timeLimit = "15 seconds",

@@ -1,6 +1,6 @@
 /**
- * A service over HTTP that is not trusted, asked for bytes: its replies are bounded in bytes and time, redirects are not followed, and
- * what a status means is left to whoever asked. The trace of a call goes on there.
+ * An untrusted service over HTTP that answers in bytes: its replies are bounded in bytes and time, redirects are not followed, and the
+ * caller decides what a status means. The trace of a call is sent along.
  */
 import { Spans, TraceContext, UpstreamUnavailable } from "@millrace/core"
 import { type Duration, Effect, Schema, Stream } from "effect"
@@ -17,12 +17,26 @@ export interface Reply {
 /** Fails with `UpstreamUnavailable`, whose reason never quotes a reply or an address: either may repeat a caller's text. */
 export type Ask = (request: HttpClientRequest.HttpClientRequest) => Effect.Effect<Reply, UpstreamUnavailable>
 
-/** `timeLimit` is for a whole exchange, from the connection to the last byte. */
-export const make = (options: {
+export interface Options {
+  /** Names the service in errors. */
   readonly upstream: string
+  /** For a whole exchange, from the connection to the last byte. */
   readonly timeLimit: Duration.Input
+  /** Of the body of a reply. */
   readonly byteLimit: number
-}): Effect.Effect<Ask, never, HttpClient.HttpClient> =>
+}
+
+export const make = (options: Options): Effect.Effect<Ask, never, HttpClient.HttpClient> => makeReading(options, Effect.succeed)
+
+/** As {@link make}; `read` says what a reply means, and its failure is the span's. */
+export const makeReading = <A, E>(
+  options: Options,
+  read: (reply: Reply) => Effect.Effect<A, E>
+): Effect.Effect<
+  (request: HttpClientRequest.HttpClientRequest) => Effect.Effect<A, E | UpstreamUnavailable>,
+  never,
+  HttpClient.HttpClient
+> =>
   Effect.gen(function* () {
     const client = HttpClient.withScope(yield* HttpClient.HttpClient)
     const unavailable = (reason: string) => new UpstreamUnavailable({ upstream: options.upstream, reason })
@@ -44,10 +58,10 @@ export const make = (options: {
 
     return (request) =>
       Spans.around(
-        exchange(request).pipe(
+        Effect.flatMap(exchange(request), read).pipe(
           Effect.timeoutOrElse({ duration: options.timeLimit, orElse: () => Effect.fail(unavailable("its reply exceeds the time limit")) }),
           Effect.provideService(FetchHttpClient.RequestInit, { redirect: "manual" }),
-          // Its spans show whole addresses, and what a caller asked may be in them
+          // Effect's own spans show whole addresses, which may hold a caller's text
           Effect.provideService(HttpClient.TracerDisabledWhen, () => true),
           Effect.scoped
         ),
@@ -59,9 +73,16 @@ export const make = (options: {
       )
   })
 
-/** What a reply says, as JSON of that shape. */
-export const decoder = <A>(upstream: string, shape: Schema.Decoder<A>): ((reply: Reply) => Effect.Effect<A, UpstreamUnavailable>) => {
+/** Decodes a reply as JSON of that shape. `placesOf` tells in the reason where it is malformed. */
+export const decoder = <A>(
+  upstream: string,
+  shape: Schema.Decoder<A>,
+  placesOf: (error: Schema.SchemaError) => string = () => ""
+): ((reply: Reply) => Effect.Effect<A, UpstreamUnavailable>) => {
   const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(shape))
   return ({ bytes }) =>
-    Effect.mapError(decode(new TextDecoder().decode(bytes)), () => new UpstreamUnavailable({ upstream, reason: "its reply is malformed" }))
+    Effect.mapError(
+      decode(new TextDecoder().decode(bytes)),
+      (error) => new UpstreamUnavailable({ upstream, reason: `its reply is malformed${placesOf(error)}` })
+    )
 }

@@ -6,7 +6,7 @@ import { UpstreamUnavailable } from "@millrace/core"
 import { Clock, Deferred, type Duration, Effect, Exit, type Scope } from "effect"
 import { FairQueue } from "./FairQueue.ts"
 
-export interface Limits {
+export interface QueueLimits {
   /** Names the resource in errors. */
   readonly upstream: string
   /** Calls of one account that wait or run; one more fails. 32 by default. */
@@ -30,7 +30,7 @@ export interface FairTurns<Resource> {
 /** All failures of its own are isolated: they say nothing of the resources. `restore` runs after a use that failed, in the same turn. */
 export const make = <Resource extends object | number>(
   resources: ReadonlyArray<Resource>,
-  limits: Limits,
+  limits: QueueLimits,
   restore: (resource: Resource) => Effect.Effect<void, unknown> = () => Effect.void
 ): Effect.Effect<FairTurns<Resource>, never, Scope.Scope> =>
   Effect.gen(function* () {
@@ -63,7 +63,7 @@ const refusal = ({ upstream }: { readonly upstream: string }, reason: string) =>
   new UpstreamUnavailable({ upstream, reason, isolated: true })
 
 /** Lets so many calls of one account and of all run at once, and refuses others. */
-const admission = (options: Limits) => {
+const admission = (options: QueueLimits) => {
   const { accountLimit = 32, queueLimit = 256 } = options
   const calls = new Map<string, number>()
   let total = 0

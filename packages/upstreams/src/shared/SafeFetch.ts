@@ -1,7 +1,7 @@
 /**
- * Reads what lies at an address that a caller gave, which may be meant for what is behind this host. So the name is resolved once, each
- * address it has must be public, and the connection goes to what was checked: a name that answers otherwise a moment later changes
- * nothing. Each redirect is checked like the first.
+ * Reads a URL that a caller gave, which may aim at hosts behind this one (server-side request forgery). The name is resolved once, each of
+ * its addresses must be public, and the connection goes to an address that was checked, so that a later answer of DNS changes nothing.
+ * Each redirect is checked in the same way.
  */
 import { lookup } from "node:dns/promises"
 import type { LookupFunction } from "node:net"
@@ -18,20 +18,20 @@ export interface Address {
 }
 
 export interface Options {
-  /** How the address is called where it was given, such as `image_url`. */
+  /** The name of the input field, such as `image_url`. */
   readonly field: string
-  /** The media types that are asked for. */
+  /** Value of the `Accept` header. */
   readonly accept: string
   readonly byteLimit: number
-  /** For all of it, redirects too. */
+  /** For the whole read with its redirects. */
   readonly timeLimit: Duration.Input
-  /** Followed at most; 3 unless told. */
+  /** The most redirects to follow; 3 by default. */
   readonly redirects?: number
-  /** 80 and 443 unless told. */
+  /** 80 and 443 by default. */
   readonly ports?: ReadonlyArray<number>
-  /** Which addresses may be connected to; those of the public internet unless told. */
+  /** Which addresses may be connected to; public ones by default. */
   readonly isAllowed?: (address: string) => boolean
-  /** All addresses of a name; the system's resolver unless told. */
+  /** All addresses of a name; the system's resolver by default. */
   readonly resolve?: (name: string) => Promise<ReadonlyArray<Address>>
 }
 
@@ -45,15 +45,15 @@ const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
 const system = async (name: string): Promise<ReadonlyArray<Address>> =>
   (await lookup(name, { all: true })).map(({ address, family }) => ({ address, family: family === 6 ? 6 : 4 }))
 
-/** A name that nobody has is the caller's to correct; a resolver that fails is not. */
+/** The name does not exist, which the caller has to correct; any other failure is the resolver's. */
 const isUnknown = (cause: unknown): boolean => cause instanceof Error && "code" in cause && cause.code === "ENOTFOUND"
 
 type Failure = InvalidInput | UpstreamUnavailable
 
 /**
  * `InvalidInput` on an address that is malformed, bears credentials, has another scheme or port, or leads to no public address, on any
- * status but 200, on more redirects or bytes than allowed: in the same words wherever else it leads, so that nobody learns by it what
- * is behind this host. `UpstreamUnavailable`, isolated, where the server or its name servers fail or take too long.
+ * status but 200, and on more redirects or bytes than allowed. The words are the same for every address that is not public, so that they
+ * reveal nothing of the network behind this host. `UpstreamUnavailable`, isolated, where the server or its name servers fail or take too long.
  */
 export const make = ({
   field,
@@ -76,7 +76,7 @@ export const make = ({
     return ports.includes(port) ? Effect.succeed(url) : Effect.fail(invalid(`must be at port ${ports.join(" or ")}`))
   }
 
-  /** What the address leads to, all of it checked. A literal is its own answer, in whatever form it was written: `URL` writes it out. */
+  /** The addresses of the host, all of them checked. An IP address stands for itself; `URL` has normalised its form. */
   const checked = Effect.fnUntraced(function* ({ hostname }: URL) {
     const literal = hostname.startsWith("[") ? hostname.slice(1, -1) : hostname
     const addresses = isLiteral(hostname)
@@ -121,17 +121,17 @@ const isLiteral = (hostname: string): boolean => hostname.startsWith("[") || /^\
 interface Answer {
   readonly status: number
   readonly location: string | undefined
-  /** Of a 200 only; undefined when there are too many. */
+  /** Of a 200 only; undefined where there are more than the limit. */
   readonly bytes: Uint8Array | undefined
 }
 
-/** One request over one connection of its own, which is closed whatever comes of it. */
+/** One request over a connection of its own, which is always closed. */
 const exchange = async (
   url: URL,
   addresses: ReadonlyArray<Address>,
   { accept, byteLimit, signal }: { readonly accept: string; readonly byteLimit: number; readonly signal: AbortSignal }
 ): Promise<Answer> => {
-  // Asked for one address or for all, as whoever connects wants it
+  // Node asks for one address or for all
   const pinned: LookupFunction = (_, { all }, callback) => {
     const [first] = addresses
     if (all === true || first === undefined) callback(null, [...addresses])
@@ -144,7 +144,7 @@ const exchange = async (
       signal,
       headers: { accept, "accept-encoding": "identity", "user-agent": "millrace" }
     })
-    // Left unread, it ends with the agent, and that would be an error of nobody
+    // A body that is not read fails when the agent is destroyed, and nobody else handles that error
     body.on("error", () => undefined)
     const location = typeof headers.location === "string" ? headers.location : undefined
     return { status: statusCode, location, bytes: statusCode === 200 ? await bounded(body, byteLimit) : undefined }

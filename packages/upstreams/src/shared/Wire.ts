@@ -1,7 +1,7 @@
-/** What may be told of an exchange over HTTP: where it went and how it broke. Never what was asked or answered. */
+/** What traces and errors may tell of an exchange over HTTP: its host and how it failed, but never a request or a reply. */
 import type { HttpClientError, HttpClientRequest } from "effect/http"
 
-/** Attributes of a span; without the path, which may hold what was asked for. */
+/** Attributes of a span, without the path, which may hold a caller's text. */
 export const attributesOf = ({ method, url }: HttpClientRequest.HttpClientRequest): Readonly<Record<string, unknown>> => {
   const { hostname, port, protocol } = new URL(url)
   return {
@@ -12,10 +12,10 @@ export const attributesOf = ({ method, url }: HttpClientRequest.HttpClientReques
   }
 }
 
-/** The error's own message names the whole address. */
+/** Without the error's own message, which names the whole address. */
 export const reasonOf = ({ reason }: HttpClientError.HttpClientError): string => `${reason._tag}: ${rootOf(reason.cause)}`
 
-/** What happened on the wire: fetch itself says no more than that it failed. */
+/** The innermost cause: fetch itself says only that it failed. */
 const rootOf = (cause: unknown): string => {
   if (!(cause instanceof Error)) return "no cause given"
   if (cause.cause instanceof Error) return rootOf(cause.cause)

@@ -7,7 +7,7 @@ import { Effect, Fiber, type Scope } from "effect"
 import * as FairTurns from "./FairTurns.ts"
 import * as WorkerThread from "./WorkerThread.ts"
 
-export interface Options<Reply> extends WorkerThread.Options<Reply>, FairTurns.Limits {
+export interface Options<Reply> extends WorkerThread.Options<Reply>, FairTurns.QueueLimits {
   /** Each is started when it is first needed, and holds an engine of its own in memory. 1 by default. */
   readonly threads?: number
 }

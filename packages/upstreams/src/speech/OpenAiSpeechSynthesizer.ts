@@ -7,7 +7,7 @@ import * as Wire from "../shared/Wire.ts"
 
 const UPSTREAM = "openai speech"
 
-/** The part of an error that is read. Servers of others have shapes of their own, and are then taken at their status. */
+/** The part of an error that is read. Of an error of another shape, the status alone counts. */
 const ErrorReply = Schema.Struct({
   error: Schema.Struct({
     code: Schema.optionalKey(Schema.NullOr(Schema.Union([Schema.String, Schema.Finite]))),
@@ -15,10 +15,10 @@ const ErrorReply = Schema.Struct({
   })
 })
 
-/** What a refusal for its content is called, there and at Azure. */
+/** Codes of a refusal by the content policy, of OpenAI and of Azure. */
 const REFUSALS: ReadonlySet<unknown> = new Set(["content_policy_violation", "moderation_blocked", "content_filter", "contentFilter"])
 
-/** Of an error's body, in UTF-16 code units; a longer one says nothing. */
+/** The longest body of an error that is read, in UTF-16 code units. */
 const ERROR_LENGTH = 64 * 1024
 
 const MEDIA_TYPES: ReadonlySet<string> = new Set([Speech.CONTENT_TYPE, "audio/mp3"])
@@ -27,15 +27,15 @@ export interface Options {
   /** Above `/audio/speech`, such as `https://api.openai.com/v1`. */
   readonly baseUrl: URL
   readonly apiKey?: Redacted.Redacted
-  /** `gpt-4o-mini-tts` unless told. */
+  /** `gpt-4o-mini-tts` by default. */
   readonly model?: string
-  /** What the model speaks with; the voices that OpenAI publishes unless told. By default, one speaks all languages. */
+  /** The voices of the model; those that OpenAI publishes by default. A voice without a language speaks all of them. */
   readonly voices?: ReadonlyArray<Pick<Speech.Voice, "id"> & Partial<Speech.Voice>>
-  /** Where a call names none; the first one unless told. */
+  /** The voice of a call that names none; the first one by default. */
   readonly defaultVoice?: string
-  /** From the connection to the last byte, also where nobody takes the bytes; 2 minutes unless told. */
+  /** From the connection to the last byte, also where nobody takes the bytes; 2 minutes by default. */
   readonly timeLimit?: Duration.Input
-  /** Of the sound; 32 MiB unless told. */
+  /** Of the sound; 32 MiB by default. */
   readonly byteLimit?: number
 }
 
@@ -55,7 +55,7 @@ const voiceListOf = ({ voices = PUBLISHED.map((id) => ({ id, name: capitalised(i
 const unavailable = (reason: string) => new UpstreamUnavailable({ upstream: UPSTREAM, reason })
 
 /**
- * Gives the sound as it comes. `InvalidInput` where the text or the voice is refused for what it is. `UpstreamUnavailable` on any other
+ * Passes the sound on as it arrives. `InvalidInput` where the provider refuses the text or the voice. `UpstreamUnavailable` on any other
  * status but 200, where a 400 or 422 is this one text's, and on a reply that is no MP3, is cut off, or exceeds its limits. The idempotency
  * key is sent as `Idempotency-Key`.
  */
@@ -72,58 +72,17 @@ export const layer = (options: Options): Layer.Layer<Speech.SpeechSynthesizer> =
       (request) => (apiKey === undefined ? request : HttpClientRequest.bearerToken(request, apiKey))
     )
 
-  /** The sound, once it begins like MP3 and as long as it is not too much. */
-  const mp3Of = (body: Stream.Stream<Uint8Array, UpstreamUnavailable>) =>
-    Stream.suspend(() => {
-      let size = 0
-      let head: Uint8Array = new Uint8Array()
-      let isMp3 = false
-      const judge = (piece: Uint8Array): Result.Result<Uint8Array, UpstreamUnavailable> => {
-        size += piece.length
-        if (size > byteLimit) return Result.fail(unavailable(`its reply exceeds ${byteLimit} bytes`))
-        if (isMp3) return Result.succeed(piece)
-        head = Buffer.concat([head, piece])
-        if (head.length < MEDIA_TYPE_BYTES) return Result.succeed(new Uint8Array())
-        isMp3 = mediaTypeOf(head) === Speech.CONTENT_TYPE
-        return isMp3 ? Result.succeed(head) : Result.fail(NO_MP3)
-      }
-      const end = Stream.suspend(() => (isMp3 ? Stream.empty : Stream.fail(NO_MP3)))
-      return Stream.mapEffect(body, (piece) => Effect.fromResult(judge(piece))).pipe(
-        Stream.filter((piece) => piece.length > 0),
-        Stream.concat(end)
-      )
-    })
-
   return Layer.effect(
     Speech.SpeechSynthesizer,
     Effect.gen(function* () {
-      const client = HttpClient.withScope(yield* HttpClient.HttpClient)
-
-      const open = Effect.fnUntraced(
-        function* (request: HttpClientRequest.HttpClientRequest) {
-          const trace = yield* TraceContext.headers
-          const response = yield* client.execute(HttpClientRequest.setHeaders(request, trace))
-          yield* Effect.annotateCurrentSpan("http.response.status_code", response.status)
-          return response
-        },
-        Effect.mapError((error) => unavailable(Wire.reasonOf(error))),
-        Effect.provideService(FetchHttpClient.RequestInit, { redirect: "manual" }),
-        // Its spans show whole addresses
-        Effect.provideService(HttpClient.TracerDisabledWhen, () => true),
-        (exchange, request) =>
-          Spans.around(exchange, () => ({
-            name: request.method,
-            kind: "client",
-            attributes: { ...Wire.attributesOf(request), "millrace.upstream": UPSTREAM }
-          }))
-      )
+      const open = opening(yield* HttpClient.HttpClient)
 
       const speak = Effect.fn("OpenAiSpeechSynthesizer.synthesize")(function* (request: Speech.SpeechRequest) {
         const response = yield* open(requestOf(request))
         if (response.status !== 200) return yield* refusalOf(response, request.voice)
         if (!MEDIA_TYPES.has(mediaTypeIn(response.headers["content-type"]))) return yield* NO_MP3
         if (mayEndAnywhere(response.headers)) return yield* unavailable("its reply does not say where it ends")
-        return mp3Of(bodyOf(response))
+        return mp3Of(bodyOf(response), byteLimit)
       })
 
       return {
@@ -133,6 +92,51 @@ export const layer = (options: Options): Layer.Layer<Speech.SpeechSynthesizer> =
     })
   ).pipe(Layer.provide(FetchHttpClient.layer))
 }
+
+/** Sends a request as a part of the current trace, and answers once the reply's headers have come. */
+const opening = (httpClient: HttpClient.HttpClient) => {
+  const client = HttpClient.withScope(httpClient)
+  return Effect.fnUntraced(
+    function* (request: HttpClientRequest.HttpClientRequest) {
+      const trace = yield* TraceContext.headers
+      const response = yield* client.execute(HttpClientRequest.setHeaders(request, trace))
+      yield* Effect.annotateCurrentSpan("http.response.status_code", response.status)
+      return response
+    },
+    Effect.mapError((error) => unavailable(Wire.reasonOf(error))),
+    Effect.provideService(FetchHttpClient.RequestInit, { redirect: "manual" }),
+    // Its spans show whole addresses
+    Effect.provideService(HttpClient.TracerDisabledWhen, () => true),
+    (exchange, request) =>
+      Spans.around(exchange, () => ({
+        name: request.method,
+        kind: "client",
+        attributes: { ...Wire.attributesOf(request), "millrace.upstream": UPSTREAM }
+      }))
+  )
+}
+
+/** The sound, from where it is known to begin like MP3; fails where it does not, or exceeds the limit. */
+const mp3Of = (body: Stream.Stream<Uint8Array, UpstreamUnavailable>, byteLimit: number) =>
+  Stream.suspend(() => {
+    let size = 0
+    let head: Uint8Array = new Uint8Array()
+    let isMp3 = false
+    const judge = (piece: Uint8Array): Result.Result<Uint8Array, UpstreamUnavailable> => {
+      size += piece.length
+      if (size > byteLimit) return Result.fail(unavailable(`its reply exceeds ${byteLimit} bytes`))
+      if (isMp3) return Result.succeed(piece)
+      head = Buffer.concat([head, piece])
+      if (head.length < MEDIA_TYPE_BYTES) return Result.succeed(new Uint8Array())
+      isMp3 = mediaTypeOf(head) === Speech.CONTENT_TYPE
+      return isMp3 ? Result.succeed(head) : Result.fail(NO_MP3)
+    }
+    const end = Stream.suspend(() => (isMp3 ? Stream.empty : Stream.fail(NO_MP3)))
+    return Stream.mapEffect(body, (piece) => Effect.fromResult(judge(piece))).pipe(
+      Stream.filter((piece) => piece.length > 0),
+      Stream.concat(end)
+    )
+  })
 
 const NO_MP3 = unavailable("its reply is no MP3")
 
@@ -147,7 +151,7 @@ const bodyOf = ({ stream }: HttpClientResponse.HttpClientResponse): Stream.Strea
 
 const decodeError = Schema.decodeUnknownEffect(Schema.fromJsonString(ErrorReply))
 
-/** What a reply that is no sound means. */
+/** The failure that a reply with another status than 200 means. */
 const refusalOf = Effect.fnUntraced(function* (response: HttpClientResponse.HttpClientResponse, voice: string) {
   const { status, headers } = response
   if (status === 429) return yield* unavailable(`it answered with status 429${waitIn(headers["retry-after"])}`)

@@ -4,12 +4,12 @@ import { type Findings, scoreOf } from "../../src/email/Score.ts"
 
 const findings: fc.Arbitrary<Findings> = fc.record({
   delivery: fc.constantFrom("mx", "address", "none"),
-  sound: fc.boolean(),
+  healthy: fc.boolean(),
   disposable: fc.boolean(),
   role: fc.boolean()
 })
 
-const BEST: Findings = { delivery: "mx", sound: true, disposable: false, role: false }
+const BEST: Findings = { delivery: "mx", healthy: true, disposable: false, role: false }
 
 const always = (holds: (findings: Findings) => void) => fc.assert(fc.property(findings, holds), { seed: 1 })
 
@@ -17,13 +17,13 @@ describe("a score", () => {
   test.each<[number, Partial<Findings>]>([
     [0.9, {}],
     [0.75, { role: true }],
-    [0.8, { sound: false }],
-    [0.65, { role: true, sound: false }],
+    [0.8, { healthy: false }],
+    [0.65, { role: true, healthy: false }],
     [0.1, { disposable: true }],
-    [0.1, { disposable: true, role: true, sound: false }],
+    [0.1, { disposable: true, role: true, healthy: false }],
     [0.5, { delivery: "address" }],
     [0.35, { delivery: "address", role: true }],
-    [0.25, { delivery: "address", role: true, sound: false }],
+    [0.25, { delivery: "address", role: true, healthy: false }],
     [0.1, { delivery: "address", disposable: true }],
     [0, { delivery: "none" }]
   ])("is %d for an address that is best but for %j", (score, found) => {
@@ -53,7 +53,7 @@ describe("a score", () => {
     always((found) => {
       const score = scoreOf(found)
       expect(scoreOf({ ...found, role: true })).toBeLessThanOrEqual(score)
-      expect(scoreOf({ ...found, sound: false })).toBeLessThanOrEqual(score)
+      expect(scoreOf({ ...found, healthy: false })).toBeLessThanOrEqual(score)
       expect(scoreOf({ ...found, disposable: true })).toBeLessThanOrEqual(score)
       expect(scoreOf({ ...found, delivery: "mx" })).toBeGreaterThanOrEqual(scoreOf({ ...found, delivery: "address" }))
       expect(scoreOf({ ...found, delivery: "address" })).toBeGreaterThanOrEqual(scoreOf({ ...found, delivery: "none" }))

@@ -183,7 +183,7 @@ describe("Harper's thread", () => {
 
   const run = <A, E>(effect: Effect.Effect<A, E, Scope.Scope | Grammar.GrammarChecker>): Promise<A> =>
     Effect.runPromise(
-      Effect.scoped(effect.pipe(Effect.provide(HarperGrammarChecker.layer({ timeLimit: "1 minute" })))).pipe(
+      Effect.scoped(effect.pipe(Effect.provide(HarperGrammarChecker.layer({ waitLimit: "15 seconds", timeLimit: "1 minute" })))).pipe(
         Effect.provide(TestClock.layer({ warningDelay: "1 minute" }))
       )
     )

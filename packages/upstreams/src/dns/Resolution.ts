@@ -1,38 +1,38 @@
-/** What a reply says about a question: it may say so of another name, to which a chain of CNAME records leads. */
+/** The meaning of a reply for its question: it may concern another name, to which a chain of CNAME records leads. */
 import type { Dns } from "@millrace/core"
 import type { Answer } from "dns-packet"
 import { NXDOMAIN, type Question, type Reply } from "./Message.ts"
 import { recordOf, ttlOf } from "./Records.ts"
 
 export type Outcome =
-  /** None when the domain exists, but has none of this type. */
+  /** Empty where the domain exists, but has none of this type. */
   | { readonly _tag: "Records"; readonly records: ReadonlyArray<Dns.DnsRecord> }
   /** There is no such domain. */
   | { readonly _tag: "Nonexistent" }
-  /** Nothing is said about this name, to which the chain leads: it is to be asked for. */
-  | { readonly _tag: "Onward"; readonly name: string }
+  /** The chain leads to this name, which the reply does not resolve: another query has to. */
+  | { readonly _tag: "Unresolved"; readonly name: string }
 
-export interface Finding {
-  /** The names that the chain leads to, in lower case and order. */
+export interface Resolution {
+  /** The names of the chain after the first, in order and in lower case. */
   readonly aliases: ReadonlyArray<string>
-  /** Of the name at the chain's end. */
+  /** Of the last name of the chain. */
   readonly outcome: Outcome
-  /** Seconds for which all of this holds. */
+  /** Seconds for which it may be cached. */
   readonly ttl: number
 }
 
-/** As many links as a chain may have, in one reply or several: more is a loop, or might as well be one. */
+/** CNAME records that one lookup follows, in one reply or several; a longer chain is taken for a loop. */
 export const MAX_LINKS = 8
 
-/** For how long something may be absent, at most, before it is asked for again: RFC 2308, section 5. */
+/** The longest time to cache that there is no such record, in seconds (RFC 2308, section 5). */
 const MAX_ABSENCE = 3600
 
-/** Nothing when the reply sends one to other name servers: it comes from one that does not resolve. */
-export const make = (question: Question, { rcode, answers, authorities }: Reply): Finding | undefined => {
+/** Undefined where the reply refers to other name servers: the server does not resolve names for us. */
+export const make = (question: Question, { rcode, answers, authorities }: Reply): Resolution | undefined => {
   const aliases: Array<string> = []
   let name = question.name
   let ttl = Number.POSITIVE_INFINITY
-  const until = (seconds: number, outcome: Outcome): Finding => ({ aliases, outcome, ttl: Math.min(ttl, seconds) })
+  const until = (seconds: number, outcome: Outcome): Resolution => ({ aliases, outcome, ttl: Math.min(ttl, seconds) })
 
   while (aliases.length <= MAX_LINKS) {
     const here = answers.filter((answer) => isIn(answer) && answer.name.toLowerCase() === name)
@@ -51,7 +51,7 @@ export const make = (question: Question, { rcode, answers, authorities }: Reply)
   const proof = authorities.find((authority) => authority.type === "SOA" && isWithin(name, authority.name.toLowerCase()))
   const absence = proof?.type === "SOA" ? Math.min(ttlOf(proof), proof.data.minimum ?? 0, MAX_ABSENCE) : 0
   if (rcode === NXDOMAIN) return until(absence, { _tag: "Nonexistent" })
-  if (aliases.length > 0 && proof === undefined) return until(ttl, { _tag: "Onward", name })
+  if (aliases.length > 0 && proof === undefined) return until(ttl, { _tag: "Unresolved", name })
   if (proof === undefined && authorities.some(({ type }) => type === "NS")) return undefined
   return until(absence, { _tag: "Records", records: [] })
 }

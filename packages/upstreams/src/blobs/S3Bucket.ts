@@ -1,0 +1,205 @@
+/** Requests to one bucket of an S3-compatible service. */
+import { BlobStore } from "@millrace/core"
+import { type Duration, Effect, Option, Redacted, Schema, Stream } from "effect"
+import { S3Error, S3mini, S3ServiceError, type UploadPart } from "s3mini"
+
+const { BlobNotFound, BlobUnavailable } = BlobStore
+type BlobNotFound = BlobStore.BlobNotFound
+type BlobUnavailable = BlobStore.BlobUnavailable
+
+export interface Options {
+  /** Of the bucket, such as `https://s3.eu-central-1.amazonaws.com/my-bucket`. */
+  readonly bucketUrl: URL
+  /** `auto` by default, which AWS itself does not take. */
+  readonly region?: string
+  readonly accessKeyId: string
+  readonly secretAccessKey: Redacted.Redacted
+  /** Before each name, such as `blobs/`; nothing by default. */
+  readonly prefix?: string
+  /** For each request, of which a large blob takes many; a minute by default. */
+  readonly timeLimit?: Duration.Input
+}
+
+/** Bytes of an object from `start`, and how many it has in all. */
+export interface Block {
+  readonly start: number
+  readonly bytes: Uint8Array
+  readonly total: number
+}
+
+export interface Upload {
+  readonly name: string
+  readonly uploadId: string
+}
+
+/** The objects whose keys begin with the prefix, by the rest of their keys. Interrupted, a request ends its connection. */
+export interface S3Bucket {
+  readonly put: (name: string, bytes: Buffer) => Effect.Effect<void, BlobUnavailable>
+  /** At most `length` bytes; fewer where the object ends. */
+  readonly get: (name: string, start: number, length: number) => Effect.Effect<Block, BlobNotFound | BlobUnavailable>
+  readonly copy: (from: string, to: string) => Effect.Effect<void, BlobUnavailable>
+  /** Succeeds, too, where there is no such object. */
+  readonly remove: (name: string) => Effect.Effect<void, BlobUnavailable>
+  readonly list: Stream.Stream<BlobStore.StoredBlob, BlobUnavailable>
+  readonly beginUpload: (name: string) => Effect.Effect<Upload, BlobUnavailable>
+  /** Parts are numbered from 1. */
+  readonly uploadPart: (upload: Upload, number: number, bytes: Buffer) => Effect.Effect<UploadPart, BlobUnavailable>
+  readonly completeUpload: (upload: Upload, parts: ReadonlyArray<UploadPart>) => Effect.Effect<void, BlobUnavailable>
+  readonly abortUpload: (upload: Upload) => Effect.Effect<void, BlobUnavailable>
+  /** Uploads begun before that time and not ended; none where the service cannot list them, and ends them by rules of its own. */
+  readonly unfinishedUploads: (time: number) => Effect.Effect<ReadonlyArray<Upload>, BlobUnavailable>
+}
+
+export const make = (options: Options): S3Bucket => {
+  const { prefix = "" } = options
+  const request = requests(options)
+  const keyOf = (name: string) => prefix + name
+  return {
+    put: (name, bytes) => Effect.asVoid(request((s3) => s3.putObject(keyOf(name), bytes))),
+    get: (name, start, length) =>
+      request(
+        (s3) =>
+          s3.getObjectRaw(keyOf(name), false, start, start + length).then((reply) => blockOf(reply, start, length), emptyWhereOutOfRange),
+        (cause) => (isMissing(cause) ? new BlobNotFound({ id: name }) : unavailable(cause))
+      ),
+    copy: (from, to) =>
+      Effect.asVoid(request((s3) => s3.copyObject(keyOf(from), keyOf(to), { additionalHeaders: copySource(s3.bucketName, keyOf(from)) }))),
+    remove: (name) =>
+      Effect.asVoid(
+        unless(
+          isMissing,
+          request(
+            (s3) => s3.deleteObject(keyOf(name)),
+            (cause) => cause
+          )
+        )
+      ),
+    list: listing(request, prefix),
+    beginUpload: (name) =>
+      Effect.map(
+        request((s3) => s3.getMultipartUploadId(keyOf(name))),
+        (uploadId) => ({ name, uploadId })
+      ),
+    uploadPart: ({ name, uploadId }, number, bytes) => request((s3) => s3.uploadPart(keyOf(name), uploadId, bytes, number)),
+    completeUpload: Effect.fnUntraced(function* ({ name, uploadId }, parts) {
+      const { etag } = yield* request((s3) => s3.completeMultipartUpload(keyOf(name), uploadId, [...parts]))
+      // A service may fail after a reply that began as a success
+      if (typeof etag !== "string") return yield* new BlobUnavailable({ reason: "the parts were not put together" })
+    }),
+    abortUpload: ({ name, uploadId }) => Effect.asVoid(request((s3) => s3.abortMultipartUpload(keyOf(name), uploadId))),
+    unfinishedUploads: unfinishedUploads(request, prefix)
+  }
+}
+
+/** Makes requests; `catching` says what a failure means, and makes it `BlobUnavailable` by default. */
+interface Request {
+  <A>(run: (s3: S3mini) => Promise<A>): Effect.Effect<A, BlobUnavailable>
+  <A, E>(run: (s3: S3mini) => Promise<A>, catching: (cause: unknown) => E): Effect.Effect<A, E | BlobUnavailable>
+}
+
+const requests =
+  ({ bucketUrl, region = "auto", accessKeyId, secretAccessKey, timeLimit = "1 minute" }: Options): Request =>
+  <A>(run: (s3: S3mini) => Promise<A>, catching: (cause: unknown) => unknown = unavailable): Effect.Effect<A, BlobUnavailable> =>
+    Effect.tryPromise({
+      try: (signal) =>
+        run(
+          new S3mini({
+            accessKeyId,
+            secretAccessKey: Redacted.value(secretAccessKey),
+            endpoint: bucketUrl.href,
+            region,
+            fetch: (input, init) => fetch(input, { ...init, signal, redirect: "manual" })
+          })
+        ),
+      catch: catching as (cause: unknown) => BlobUnavailable
+    }).pipe(
+      Effect.timeoutOrElse({
+        duration: timeLimit,
+        orElse: () => Effect.fail(new BlobUnavailable({ reason: "a request exceeds the time limit" }))
+      })
+    )
+
+const reasonOf = (cause: unknown): string => {
+  if (cause instanceof S3Error) return cause.message
+  if (!(cause instanceof Error)) return "no cause given"
+  return cause.cause instanceof Error ? reasonOf(cause.cause) : cause.message
+}
+
+const unavailable = (cause: unknown): BlobUnavailable =>
+  cause instanceof BlobUnavailable ? cause : new BlobUnavailable({ reason: reasonOf(cause) })
+
+/** Nothing where the request failed with such a cause. */
+const unless = <A>(
+  isExpected: (cause: unknown) => boolean,
+  request: Effect.Effect<A, unknown>
+): Effect.Effect<A | undefined, BlobUnavailable> =>
+  Effect.catch(request, (cause) => (isExpected(cause) ? Effect.undefined : Effect.fail(unavailable(cause))))
+
+/** No such key. A bucket that is missing is a failure. */
+const isMissing = (cause: unknown): boolean =>
+  cause instanceof S3ServiceError && cause.status === 404 && cause.serviceCode !== "NoSuchBucket" && !cause.body?.includes("NoSuchBucket")
+
+/** The service cannot list uploads. */
+const isUnsupported = (cause: unknown): boolean => cause instanceof S3ServiceError && [400, 405, 501].includes(cause.status)
+
+const blockOf = async (response: Response, start: number, length: number): Promise<Block> => {
+  const range = /^bytes (\d+)-(\d+)\/(\d+)$/u.exec(response.headers.get("content-range") ?? "")
+  const [first, last, total] = (range ?? []).slice(1).map(Number)
+  if (first !== start || last === undefined || total === undefined || last - first >= length) {
+    await response.body?.cancel()
+    throw new Error("it answered with another range")
+  }
+  const bytes = new Uint8Array(await response.arrayBuffer())
+  if (bytes.length !== last - first + 1) throw new Error("its answer is cut off")
+  return { start, bytes, total }
+}
+
+/** An object that ends before the range, or is empty, is there, though it is no blob. */
+const emptyWhereOutOfRange = (cause: unknown): Block => {
+  if (cause instanceof S3ServiceError && cause.status === 416) return { start: 0, bytes: new Uint8Array(), total: 0 }
+  throw cause
+}
+
+/** With its slashes as they are: `s3mini` escapes them, which not all services take. */
+const copySource = (bucket: string, key: string) => ({
+  "x-amz-copy-source": `/${bucket}/${key.split("/").map(encodeURIComponent).join("/")}`
+})
+
+const listing = (request: Request, prefix: string): Stream.Stream<BlobStore.StoredBlob, BlobUnavailable> =>
+  Stream.paginate(undefined, (token: string | undefined) =>
+    Effect.flatMap(
+      request((s3) => s3.listObjectsPaged("/", prefix, 1_000, token)),
+      (page) => {
+        if (page?.objects == null) return Effect.fail(new BlobUnavailable({ reason: "there is no such bucket" }))
+        const found = page.objects.map(({ Key, Size, LastModified }) => ({
+          id: Key.slice(prefix.length),
+          storedBytes: Size,
+          at: LastModified.getTime()
+        }))
+        return Effect.succeed([found, Option.fromUndefinedOr(page.nextContinuationToken)] as const)
+      }
+    )
+  )
+
+/** As a service lists uploads: one alone is no list. */
+const Uploads = Schema.Struct({ ListMultipartUploadsResult: Schema.Struct({ Upload: Schema.optionalKey(Schema.Unknown) }) })
+
+const ListedUpload = Schema.Struct({ Key: Schema.String, UploadId: Schema.String, Initiated: Schema.String })
+
+const decode = <A>(shape: Schema.Decoder<A>, reply: unknown) => Effect.mapError(Schema.decodeUnknownEffect(shape)(reply), unavailable)
+
+const unfinishedUploads = (request: Request, prefix: string): S3Bucket["unfinishedUploads"] =>
+  Effect.fnUntraced(function* (time) {
+    const listing = request(
+      (s3) => s3.listMultipartUploads("/", prefix, "GET", { prefix }),
+      (cause) => cause
+    )
+    const reply: unknown = yield* unless(isUnsupported, listing)
+    if (reply === undefined) return []
+    const { ListMultipartUploadsResult } = yield* decode(Uploads, reply)
+    const listed = ListMultipartUploadsResult.Upload ?? []
+    const uploads = yield* decode(Schema.Array(ListedUpload), Array.isArray(listed) ? listed : [listed])
+    return uploads
+      .filter(({ Initiated }) => Date.parse(Initiated) <= time)
+      .map(({ Key, UploadId }) => ({ name: Key.slice(prefix.length), uploadId: UploadId }))
+  })

@@ -1,0 +1,140 @@
+/** The HTTP API of a ComfyUI server: workflows are queued (`/prompt`), found (`/history`, `/queue`), and their pictures read (`/view`). */
+import { type Image, UpstreamUnavailable } from "@millrace/core"
+import { type Duration, Effect, Schema } from "effect"
+import { type HttpClient, HttpClientRequest } from "effect/http"
+import * as ByteService from "../shared/ByteService.ts"
+import { below } from "../shared/JsonService.ts"
+import type * as ComfyWorkflow from "./ComfyWorkflow.ts"
+import * as ImageFile from "./ImageFile.ts"
+
+export const UPSTREAM = "comfyui"
+
+/** Bytes of a reply in JSON: histories and queues hold whole workflows. */
+const JSON_LIMIT = 16 * 1024 * 1024
+
+/** For one exchange: none of them waits for a picture to be drawn. */
+const EXCHANGE_LIMIT = "30 seconds"
+
+/** For one exchange that stops or cleans up work. */
+const STOP_LIMIT = "5 seconds"
+
+const PromptReply = Schema.Struct({ prompt_id: Schema.String })
+
+const File = Schema.Struct({ filename: Schema.String, subfolder: Schema.String, type: Schema.String })
+
+/** Of work that has ended. */
+const HistoryEntry = Schema.Struct({
+  outputs: Schema.Record(Schema.String, Schema.Struct({ images: Schema.optionalKey(Schema.Array(File)) })),
+  status: Schema.optionalKey(Schema.NullOr(Schema.Struct({ status_str: Schema.String, completed: Schema.Boolean })))
+})
+export type HistoryEntry = typeof HistoryEntry.Type
+
+/** Also of work that was stopped. */
+export const isFailed = ({ status }: HistoryEntry): boolean => status?.status_str === "error"
+
+const HistoryReply = Schema.Record(Schema.String, HistoryEntry)
+
+/** Each a tuple whose second is the id. */
+const Queued = Schema.Array(Schema.Array(Schema.Unknown))
+
+const QueueReply = Schema.Struct({ queue_running: Queued, queue_pending: Queued })
+
+const has = (queued: typeof Queued.Type, id: string): boolean => queued.some((item) => item[1] === id)
+
+const UploadReply = Schema.Struct({ name: Schema.String, subfolder: Schema.String })
+
+export interface Options {
+  /** Such as `http://localhost:8188`. */
+  readonly baseUrl: URL
+  /** Sent with each request, such as the key of a proxy before it. */
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+/** `UpstreamUnavailable` on any status but 200, and on a reply that is malformed, too large or too late. */
+export interface ComfyUiServer {
+  /** Queues a workflow under that id, and answers the id that the server uses. */
+  readonly submit: (id: string, workflow: ComfyWorkflow.Workflow) => Effect.Effect<string, UpstreamUnavailable>
+  /** Undefined while the work has not ended, or where the server does not know it. */
+  readonly historyOf: (id: string) => Effect.Effect<HistoryEntry | undefined, UpstreamUnavailable>
+  readonly isQueued: (id: string) => Effect.Effect<boolean, UpstreamUnavailable>
+  /** Puts a picture into the folder that is emptied when the server starts, and answers its name there. */
+  readonly upload: (image: Image.Picture, id: string) => Effect.Effect<string, UpstreamUnavailable>
+  readonly view: (file: typeof File.Type) => Effect.Effect<Uint8Array, UpstreamUnavailable>
+  /** Removes ended work from the history, which holds its prompt. Its failure is ignored. */
+  readonly forget: (id: string) => Effect.Effect<void>
+  /** Takes work out of the queue, or interrupts it where it is being drawn, and no other work. Its failure is ignored. */
+  readonly stop: (id: string) => Effect.Effect<void>
+}
+
+export const make = (options: Options): Effect.Effect<ComfyUiServer, never, HttpClient.HttpClient> =>
+  Effect.gen(function* () {
+    const { get, post, postJson } = requests(options)
+    const ask = yield* asking(EXCHANGE_LIMIT, JSON_LIMIT)
+    const fetch = yield* asking(EXCHANGE_LIMIT, ImageFile.MAX_BYTES)
+    const tell = yield* asking(STOP_LIMIT, JSON_LIMIT)
+
+    const ofPrompt = ByteService.decoder(UPSTREAM, PromptReply)
+    const ofHistory = ByteService.decoder(UPSTREAM, HistoryReply)
+    const ofQueue = ByteService.decoder(UPSTREAM, QueueReply)
+    const ofUpload = ByteService.decoder(UPSTREAM, UploadReply)
+
+    return {
+      submit: (id, workflow) =>
+        ask(postJson("prompt", { prompt: workflow, prompt_id: id })).pipe(
+          Effect.flatMap(ofPrompt),
+          Effect.map(({ prompt_id }) => prompt_id)
+        ),
+      historyOf: (id) =>
+        ask(get(`history/${encodeURIComponent(id)}`)).pipe(
+          Effect.flatMap(ofHistory),
+          Effect.map((history) => history[id])
+        ),
+      isQueued: (id) =>
+        ask(get("queue")).pipe(
+          Effect.flatMap(ofQueue),
+          Effect.map(({ queue_running, queue_pending }) => has(queue_running, id) || has(queue_pending, id))
+        ),
+      upload: Effect.fnUntraced(function* (image, id) {
+        const { name, subfolder } = yield* ofUpload(yield* ask(HttpClientRequest.bodyFormData(post("upload/image"), uploadForm(image, id))))
+        return `${subfolder === "" ? name : `${subfolder}/${name}`} [temp]`
+      }),
+      view: (file) => Effect.map(fetch(get("view", file)), ({ bytes }) => bytes),
+      forget: (id) => Effect.ignore(tell(postJson("history", { delete: [id] }))),
+      stop: (id) =>
+        Effect.gen(function* () {
+          yield* tell(postJson("queue", { delete: [id] }))
+          const { queue_running } = yield* ofQueue(yield* tell(get("queue")))
+          if (has(queue_running, id)) yield* tell(postJson("interrupt", { prompt_id: id }))
+        }).pipe(Effect.ignore)
+    }
+  })
+
+const requests = ({ baseUrl, headers = {} }: Options) => {
+  const post = (path: string) => HttpClientRequest.post(below(baseUrl, path), { headers })
+  return {
+    get: (path: string, urlParams: Readonly<Record<string, string>> = {}) =>
+      HttpClientRequest.get(below(baseUrl, path), { headers, urlParams }),
+    post,
+    postJson: (path: string, body: unknown) => HttpClientRequest.bodyJsonUnsafe(post(path), body)
+  }
+}
+
+const asking = (timeLimit: Duration.Input, byteLimit: number) =>
+  Effect.map(
+    ByteService.make({ upstream: UPSTREAM, timeLimit, byteLimit }),
+    (ask): ByteService.Ask =>
+      (request) =>
+        Effect.flatMap(ask(request), (reply) =>
+          reply.status === 200
+            ? Effect.succeed(reply)
+            : Effect.fail(new UpstreamUnavailable({ upstream: UPSTREAM, reason: `it answered with status ${reply.status}` }))
+        )
+  )
+
+const uploadForm = (image: Image.Picture, id: string): FormData => {
+  const form = new FormData()
+  form.append("image", new Blob([Buffer.from(image.bytes)], { type: image.contentType }), `millrace-${id}.png`)
+  form.append("type", "temp")
+  form.append("overwrite", "true")
+  return form
+}
