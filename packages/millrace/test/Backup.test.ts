@@ -298,7 +298,7 @@ describe("what is no backup as it was made", () => {
   }
 
   const SPOILT: Readonly<Record<string, readonly [spoil: (folder: string) => void, says: RegExp]>> = {
-    "has no manifest, for it was cut off": [(folder) => rmSync(join(folder, "manifest.json")), /is no backup, or half of one/u],
+    "has no manifest, for it was cut off": [(folder) => rmSync(join(folder, "manifest.json")), /is no backup, or an incomplete one/u],
     "has half a manifest": [(folder) => truncateSync(join(folder, "manifest.json"), 200), /manifest\.json cannot be read/u],
     "is of another format": [
       (folder) => writeFileSync(join(folder, "manifest.json"), '{"format":2}'),

@@ -1,5 +1,4 @@
-/** Credits of an account: granted, refunded, clawed back. */
-
+/** `credits`: grant, refund, claw back. */
 import { Credits, Decisions, History, Ledger, Lots, lotIdOfPayment, newLotId } from "@millrace/core"
 import { Clock, Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"

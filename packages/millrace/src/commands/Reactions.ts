@@ -1,4 +1,4 @@
-/** Events that a reaction on KurrentDB has set aside, because it failed at them again and again. */
+/** `reactions`: events that a reaction on KurrentDB has parked, because it kept failing at them. */
 import { HashChain } from "@millrace/event-sourcing"
 import { CompetingReaction, KurrentDb } from "@millrace/event-store-kurrentdb"
 import { Effect, Layer } from "effect"
@@ -14,17 +14,17 @@ const flags = {
   json: Output.json
 }
 
-/** Others have none: there, a reaction reads in order and tries until it works. */
+/** Only on KurrentDB: elsewhere a reaction reads in order and retries until it succeeds. */
 const nodes = (store: string) =>
   Layer.unwrap(
     StoreUrl.isKurrentDb(store)
       ? Effect.succeed(KurrentDb.layer({ connection: store }))
-      : Effect.fail(new CommandFailed("only on KurrentDB do reactions set events aside: name such a store"))
+      : Effect.fail(new CommandFailed("only on KurrentDB do reactions park events: name such a store"))
   )
 
 const parked = Command.make("parked", flags, ({ store, name, json }) =>
   Effect.gen(function* () {
-    // Whether there is such a reaction is not to be taken for that it has parked nothing
+    // Fails where there is no such reaction, instead of listing nothing
     yield* CompetingReaction.info(name)
     const events = yield* CompetingReaction.parked(name)
     yield* Output.print(
@@ -45,7 +45,7 @@ const replay = Command.make("replay", flags, ({ store, name, json }) =>
   }).pipe(Effect.provide(nodes(store)))
 ).pipe(
   Command.withDescription("Have everything that a reaction parked delivered again; what fails again is parked again"),
-  Command.withExamples([{ command: "millrace reactions replay --name letters", description: "Once its cause is mended" }])
+  Command.withExamples([{ command: "millrace reactions replay --name letters", description: "Once the cause is fixed" }])
 )
 
 export const reactions = Command.make("reactions").pipe(
