@@ -1,5 +1,4 @@
-/** Who calls, and how often they may: a good key first, then the rate of its account. */
-
+/** Authenticates a request and counts it: the key first, then the rate limit of its account. */
 import {
   type Authenticated,
   AuthThrottle,
@@ -18,7 +17,7 @@ import type { HttpServerRequest } from "effect/http"
 
 const BEARER = /^Bearer +(?<key>[^\s]+) *$/iu
 
-/** The credential of a request: the one place where it is read. */
+/** The API key of a request. It is read nowhere else. */
 const keyOf = (request: HttpServerRequest.HttpServerRequest): string | undefined =>
   BEARER.exec(request.headers["authorization"] ?? "")?.groups?.["key"]
 
@@ -28,13 +27,13 @@ export interface Access {
   ) => Effect.Effect<Authenticated, Unauthorized | TooManyFailures | Aggregate.Failure>
   /** Counts one call of an account. */
   readonly admit: (accountId: string) => Effect.Effect<RateLimitState, RateLimited>
-  /** Counts one call without a key, for the client's address; nothing to count where the host does not say which that is. */
+  /** Counts one call without a key, for the client's address. Without an address, nothing is counted. */
   readonly admitClient: (request: HttpServerRequest.HttpServerRequest) => Effect.Effect<RateLimitState | undefined, RateLimited>
 }
 
 /**
- * Missing, malformed, unknown and revoked keys take one path to one answer. Failures are limited for each client address; a good key is
- * never refused for what others at its address did, since they may share no more than a proxy.
+ * Missing, malformed, unknown and revoked keys get the same answer in the same way. Failures are limited for each client address. A good
+ * key is never refused for failures at its address: different clients may share a proxy.
  */
 export const make: Effect.Effect<Access, never, KeyRing | AuthThrottle | RateLimit> = Effect.gen(function* () {
   const keys = yield* KeyRing

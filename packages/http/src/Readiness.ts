@@ -1,5 +1,4 @@
-/** Whether this process can serve, and why not. Reasons are ours: what a store says about itself is logged, never shown. */
-
+/** Whether this process can serve, and why not. The reasons are our own words: a store's own message goes to the log only. */
 import { JobRunner, Jobs, JobUpkeep, KeyRing, Ledger, Metrics, Recovery, Registration } from "@millrace/core"
 import { EventStore, type Projection, StateStore } from "@millrace/event-sourcing"
 import { Clock, Context, Duration, Effect, Layer, Option, Schema } from "effect"
@@ -11,36 +10,36 @@ export const Ready = Schema.Struct({
   status: Schema.Literals(["ready", "not_ready"]),
   /** Why not; empty while it is ready. */
   reasons: Schema.Array(Schema.String),
-  /** Streams that this process cannot read: calls that need them get 503, all others are served. */
+  /** Streams that this process cannot read. Calls that need them get 503; all others are served. */
   refused: Schema.Array(Schema.String),
-  /** Ends the holds of calls that died. */
+  /** Of the sweep that ends the holds of abandoned calls. */
   recovery: Schema.Struct({
-    /** Whether it is this process that does it. */
+    /** Whether this process runs it. */
     leader: Schema.Boolean,
     caught_up: Schema.Boolean,
     /** Holds that could not be ended yet. */
     failing: Schema.Int
   }),
-  /** Of a host whose operations are jobs, too. */
+  /** Only at a host with jobs. */
   jobs: Schema.optionalKey(
     Schema.Struct({
-      /** How many this process works at. */
+      /** How many jobs this process runs. */
       running: Schema.Int,
-      /** Whether it is this process that settles, ends and purges them. */
+      /** Whether this process settles, ends and purges jobs. */
       leader: Schema.Boolean,
       caught_up: Schema.Boolean,
-      /** Settlements and deadlines that could not be seen to yet. */
+      /** Settlements and deadlines that failed so far. */
       failing: Schema.Int
     })
   )
 })
 export type Ready = typeof Ready.Type
 
-/** One more thing to ask: why it cannot serve, or nothing. */
+/** A further check: why the process cannot serve; undefined where it can. */
 export type Check = Effect.Effect<string | undefined>
 
 export class Readiness extends Context.Service<Readiness, { readonly report: Effect.Effect<Ready> }>()("@millrace/http/Readiness") {
-  /** `checks`: what else a host needs before it can serve. */
+  /** `checks`: further checks of the host. */
   static readonly layer = (
     checks: ReadonlyArray<Check> = []
   ): Layer.Layer<Readiness, never, EventStore.EventStore | StateStore.StateStore | Ledger | KeyRing | Recovery> =>
@@ -133,7 +132,7 @@ const storeChecks = Effect.gen(function* () {
   ]
 })
 
-/** What there is to say about jobs, where any operation is one. */
+/** The status of jobs, at a host that has any. */
 const jobsStatus = Effect.gen(function* () {
   const board = yield* Effect.serviceOption(Jobs)
   const upkeep = yield* Effect.serviceOption(JobUpkeep)

@@ -1,4 +1,4 @@
-/** The routes beside those of operations: health, readiness, and the documentation for programs and for people. */
+/** The routes beside those of operations: health, readiness, the OpenAPI document and its page. */
 import { Context, Effect, Layer } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { type HttpApi, type HttpApiGroup, HttpApiSwagger, OpenApi } from "effect/http-api"
@@ -10,7 +10,7 @@ import { HEALTH, OPENAPI, READY } from "./System.ts"
 
 export interface Options<Groups extends HttpApiGroup.Constraint> {
   readonly contract: HttpApi.HttpApi<string, Groups>
-  /** Where people read it, if anywhere. */
+  /** Path of the documentation page, or `false` for none. */
   readonly docs: `/${string}` | false
 }
 
@@ -31,7 +31,7 @@ export const make = Effect.fnUntraced(function* <Groups extends HttpApiGroup.Con
       })
     )
 
-  /** What costs more to send than to ask for is limited like calls without a key. */
+  /** Large answers are limited like calls without a key. */
   const published = (path: `/${string}`, response: HttpServerResponse.HttpServerResponse) =>
     told(path, (exchange) =>
       HttpServerRequest.HttpServerRequest.pipe(
@@ -66,7 +66,7 @@ export const make = Effect.fnUntraced(function* <Groups extends HttpApiGroup.Con
 const NEVER_KEPT = { "cache-control": "no-store" }
 const REVALIDATED = { "cache-control": "no-cache" }
 
-/** All that the page needs is in it; it loads nothing, and calls nobody but this server. */
+/** The page contains everything it needs: it loads nothing, and calls only this server. */
 const POLICY = [
   "default-src 'none'",
   "script-src 'unsafe-inline'",
@@ -79,12 +79,12 @@ const POLICY = [
   "frame-ancestors 'none'"
 ].join("; ")
 
-/** Swagger UI, which comes with Effect. */
+/** Swagger UI, which is part of Effect. */
 const viewer = Effect.fnUntraced(function* <Groups extends HttpApiGroup.Constraint>(contract: HttpApi.HttpApi<string, Groups>) {
   const path = "/"
   const page = yield* Effect.scoped(
     Effect.gen(function* () {
-      // A router of its own, of which the one that serves knows nothing
+      // A separate router, which serves no requests
       const router = yield* Layer.build(Layer.provideMerge(HttpApiSwagger.layer(contract, { path }), Layer.fresh(HttpRouter.layer)))
       const request = HttpServerRequest.fromWeb(new Request(`http://localhost${path}`))
       return yield* Context.get(router, HttpRouter.HttpRouter)

@@ -1,19 +1,19 @@
 /**
- * Failed authentications, limited for each client address: so many at once, and then as many again in the course of a minute. What is
- * kept is one instant for each address that failed lately, and a bounded number of those.
+ * Limits failed authentications of each client address: so many at once, then as many in each minute. It keeps one time for each address
+ * that failed lately, for a bounded number of addresses.
  */
 import { isIPv6 } from "node:net"
 import { Clock, Context, Duration, Effect, Layer, Schema } from "effect"
 
-/** `retryAfter` milliseconds from now it may try again. */
+/** The address may try again in `retryAfter` milliseconds. */
 export class TooManyFailures extends Schema.TaggedError<TooManyFailures>()("TooManyFailures", { retryAfter: Schema.Number }) {}
 
 export interface Options {
-  /** Failures at once, and in each period after that: 20 by default. */
+  /** Failures at once, and in each period: 20 by default. */
   readonly failures?: number
   /** A minute by default. */
   readonly per?: Duration.Input
-  /** Addresses kept, 10,000 by default: beyond that, the one that failed longest ago is forgotten. */
+  /** Addresses kept, 10,000 by default; beyond that, the one that failed longest ago is forgotten. */
   readonly addresses?: number
 }
 
@@ -30,8 +30,8 @@ export class AuthThrottle extends Context.Service<
 }
 
 /**
- * Who counts as one client: an IPv4 address, however it is written, or the 64-bit network of an IPv6 address, for each subscriber has
- * all of it.
+ * The client of an address: an IPv4 address, however it is written, or the 64-bit network of an IPv6 address, which belongs to one
+ * subscriber.
  */
 export const clientOf = (address: string): string => {
   if (!isIPv6(address)) return address
@@ -49,12 +49,12 @@ export const clientOf = (address: string): string => {
     .join(":")}::/64`
 }
 
-// https://en.wikipedia.org/wiki/Generic_cell_rate_algorithm: the instant at which all failures so far will be forgotten says it all
+// https://en.wikipedia.org/wiki/Generic_cell_rate_algorithm: one time for each client, at which all its failures are forgotten
 const make = Effect.fnUntraced(function* ({ failures = 20, per = "1 minute", addresses = 10_000 }: Options) {
   const clock = yield* Clock.Clock
   const interval = Duration.toMillis(per) / failures
   const tolerance = interval * (failures - 1)
-  /** Least lately failed first. */
+  /** In the order of the newest failure, the oldest first. */
   const forgivenAt = new Map<string, number>()
 
   return AuthThrottle.of({
@@ -69,7 +69,7 @@ const make = Effect.fnUntraced(function* ({ failures = 20, per = "1 minute", add
         const now = clock.currentTimeMillisUnsafe()
         const from = Math.max(forgivenAt.get(client) ?? 0, now)
         forgivenAt.delete(client)
-        // Those who tried all at once before any had failed are not kept out for longer than one period
+        // Many attempts at once, before any had failed, lock an address out for one period at most
         forgivenAt.set(client, Math.min(from + interval, now + tolerance + interval))
         for (const [oldest, instant] of forgivenAt) {
           if (instant > now && forgivenAt.size <= addresses) break

@@ -1,7 +1,7 @@
 /**
- * How hosts tell each other of the calls that they admitted. Each keeps one row in the state store: of every key that is called often,
- * how many calls there were in a window. A host that has admitted more calls of a key than others need not know of writes its row, then
- * reads theirs; in between it decides by what it heard last, so no call waits for the store. Keys are named by a keyed hash alone.
+ * Shares the counts of the rate limit between hosts. Each host keeps one row in the state store, with the calls of each busy key in a
+ * window. A host that admitted more calls of a key than it may keep to itself writes its row, then reads the others'. In between it
+ * decides by what it read last, so no call waits for the store. Rows name keys by a keyed hash.
  */
 import { EventIds, StateStore } from "@millrace/event-sourcing"
 import { type Cause, Clock, Duration, Effect, Latch, type Scope } from "effect"
@@ -10,17 +10,17 @@ import { Vault } from "../vault/Vault.ts"
 import { type Counts, type Share, type Tally, untold } from "./RateCounts.ts"
 
 export interface Options {
-  /** The least time between two looks at the store: 100 milliseconds by default. */
+  /** The least time between two exchanges: 100 milliseconds by default. */
   readonly every?: Duration.Input
-  /** How long the store may take for one: two seconds by default. */
+  /** The time limit of one exchange: two seconds by default. */
   readonly patience?: Duration.Input
 }
 
 const SPACE = "rates"
 
-/** Keys in a row; others are counted here alone meanwhile. */
+/** Keys in a row at most; further ones are counted by this host alone. */
 const KEYS = 2_000
-/** Rows that are read: as many hosts. */
+/** Rows read at most, one for each host. */
 const HOSTS = 1_000
 
 /** After a failure the store is left alone for this long, then for twice as long, and so on: milliseconds. */
@@ -43,7 +43,7 @@ const encode = (window: number, told: ReadonlyArray<readonly [string, Tally]>): 
   return row
 }
 
-/** What is not whole is left out. */
+/** Skips incomplete entries. */
 const decode = (value: Uint8Array, take: (name: string, share: Share) => void): void => {
   const row = Buffer.from(value.buffer, value.byteOffset, value.byteLength)
   if (row.length < WINDOW) return
@@ -54,7 +54,7 @@ const decode = (value: Uint8Array, take: (name: string, share: Share) => void): 
   }
 }
 
-/** Tells and hears behind the back of the calls. What it gives is told of each call: whose key it was. */
+/** Exchanges counts in the background. Call the answer with the key of each admitted call. */
 export const make = Effect.fnUntraced(function* (
   counts: Counts,
   { limit, quiet }: { readonly limit: number; readonly quiet: number },
@@ -89,7 +89,7 @@ export const make = Effect.fnUntraced(function* (
     const told = toTell(now)
     if (told.length === 0) return
     const admitted = told.map(([_, tally]) => tally.admitted)
-    // Told before heard: of two hosts that do this at once, at least one hears of the other
+    // Write before read: of two hosts that do this at once, at least one reads the other's row
     const value = encode(window, told)
     yield* store.write([{ _tag: "put", space: SPACE, key: host, value, expiresAt: Math.ceil(counts.startOf(window + 2)) }])
     const rows = yield* store.list(SPACE, { limit: HOSTS })
@@ -97,7 +97,7 @@ export const make = Effect.fnUntraced(function* (
     for (const { key, value } of rows)
       if (key !== host)
         decode(value, (name, { window, calls, before, debt }) =>
-          // No host admits more, whatever it says
+          // No host can have admitted more
           heard.get(name)?.push({
             window,
             calls: Math.min(calls, limit),
@@ -110,7 +110,7 @@ export const make = Effect.fnUntraced(function* (
       counts.hear(tally, heard.get(name) ?? [], heardAt)
       const isNew = tally.told < (admitted[i] ?? 0)
       tally.told = Math.max(tally.told, admitted[i] ?? 0)
-      // Who looked a moment before has not heard of what others told since
+      // A host that read a moment ago has not seen what others wrote since
       if (isNew || isBusy(tally)) due.openUnsafe()
     }
   })
@@ -143,19 +143,19 @@ export const make = Effect.fnUntraced(function* (
     )
   })
 
-  /** Calls that others should know of, or a new window in which something is owed. */
+  /** Waits for calls that others should know of, or for a new window of a key in debt. */
   const next = Effect.suspend(() => {
     const owing = [...shared.keys()].filter((tally) => counts.total(tally) > limit)
     if (owing.length === 0) return due.await
     const now = clock.currentTimeMillisUnsafe()
     return Effect.raceFirst(due.await, Effect.sleep(Math.max(0, Math.ceil(counts.startOf(counts.windowAt(now) + 1) - now))))
   })
-  // Apart from the call that it is woken by
+  // In a turn of its own, after the call that woke it
   yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.andThen(next, Effect.yieldNow), round)))
 
   return (tally) => {
     if (!isBusy(tally)) return
-    // There may be room by the next call
+    // If there is no room, the next call tries again
     if (!shared.has(tally) && shared.size < KEYS) shared.set(tally, nameOf(tally.key))
     due.openUnsafe()
   }
