@@ -1,14 +1,14 @@
 /**
  * A backup is a folder:
  *
- *     log/millrace.db            the log; for audits, as long as anyone likes
- *     keys/millrace.state.db     vault keys, wrapped by the master key, and all else that is not in the log
- *     keys/master.key            only where it was asked for
- *     blobs/                     sealed, each named by its SHA-256
- *     manifest.json              what is in it, and when its keys are to be deleted
+ *     log/millrace.db            the log; keep it for audits
+ *     keys/millrace.state.db     vault keys, wrapped by the master key, and everything else that is not in the log
+ *     keys/master.key            only with `--with-master-key`
+ *     blobs/                     sealed files, each named by its SHA-256
+ *     manifest.json              sizes, hashes, and the date by which to delete the keys
  *
- * Who deletes `keys/` deletes what was sealed for everyone, in this copy; amounts and ids stay. The manifest is written last, and the
- * folder gets its name only then: what has none is no backup.
+ * Deleting `keys/` deletes what is sealed in this copy; amounts and ids stay. The manifest is written last, and only then the folder gets
+ * its name: a folder without a manifest is not a backup.
  */
 import { existsSync, readdirSync, readFileSync, renameSync, rmdirSync, rmSync, statSync } from "node:fs"
 import { mkdir } from "node:fs/promises"
@@ -28,20 +28,20 @@ const content = { bytes: Schema.Int, sha256: Schema.String }
 
 export const Manifest = Schema.Struct({
   format: Schema.Literal(1),
-  /** Version of the program that made it. */
+  /** Version of the program that made the backup. */
   millrace: Schema.String,
-  /** All that was acknowledged before is in it. */
+  /** Everything that was acknowledged before is in the backup. */
   madeAt: Timestamp,
   /** For `audit --against`. */
   head: Head,
-  /** What an audit of the log found when it was copied. */
+  /** How many problems an audit found in the copied log. */
   problems: Schema.Int,
   log: Schema.Struct({ path: Schema.Literal(LOG), ...content }),
   keys: Schema.Struct({
     path: Schema.Literal(STATE),
     ...content,
     masterKey: Schema.Boolean,
-    /** When the folder `keys` is to be deleted: until then what is erased in the store could be read in this copy. */
+    /** The date by which to delete the folder `keys`: until then, what is erased in the store can be read in this copy. */
     deleteBy: Timestamp
   }),
   blobs: Schema.Struct({ count: Schema.Int, bytes: Schema.Int })
@@ -50,7 +50,7 @@ export type Manifest = typeof Manifest.Type
 
 const ManifestText = Schema.fromJsonString(Manifest)
 
-/** Where everything is in a backup. */
+/** The paths in a backup. */
 export interface Paths extends StoreUrl.Files {
   readonly folder: string
   readonly manifest: string
@@ -66,8 +66,8 @@ export const pathsOf = (folder: string): Paths => ({
 })
 
 /**
- * A folder to fill, of another name until the scope closes: then it is `folder`, if `finish` was called, or gone. Fails where something
- * is in `folder` already.
+ * Begins a backup in a folder `….partial`. `finish` writes the manifest and renames it to `folder`; without it, the folder is removed when
+ * the scope closes. Fails where `folder` is not empty.
  */
 export const begin = Effect.fnUntraced(function* (folder: string) {
   const target = resolve(folder)
@@ -106,11 +106,11 @@ const refuse = (target: string): Effect.Effect<void, CommandFailed> => {
   return Effect.fail(new CommandFailed(there.isDirectory() ? `${target} is not empty: name a new folder` : `${target} is a file`))
 }
 
-/** What a backup says of itself. */
+/** Reads the manifest of a backup. */
 export const read = (folder: string): Effect.Effect<{ readonly paths: Paths; readonly manifest: Manifest }, CommandFailed> => {
   const paths = pathsOf(resolve(folder))
   if (!existsSync(paths.manifest)) {
-    return Effect.fail(new CommandFailed(`${paths.folder} is no backup, or half of one: it has no ${MANIFEST}`))
+    return Effect.fail(new CommandFailed(`${paths.folder} is no backup, or an incomplete one: it has no ${MANIFEST}`))
   }
   return Effect.try({
     try: () => ({ paths, manifest: Schema.decodeUnknownSync(ManifestText)(readFileSync(paths.manifest, "utf8")) }),
@@ -118,7 +118,7 @@ export const read = (folder: string): Effect.Effect<{ readonly paths: Paths; rea
   })
 }
 
-/** The keys in the backups below a folder that are past their time, and there: they are to be deleted. */
+/** The folders of keys, in the backups below a folder, that should have been deleted by `now`. */
 export const overdueKeys = (folder: string, now: number): Effect.Effect<ReadonlyArray<string>, CommandFailed> =>
   Effect.gen(function* () {
     const names = yield* DiskFiles.attempt(`${folder} cannot be read`, () => readdirSync(folder))
@@ -129,23 +129,24 @@ export const overdueKeys = (folder: string, now: number): Effect.Effect<Readonly
       .map(({ paths }) => dirname(paths.state))
   })
 
-/** Copies a file of a backup; fails where it is not what the manifest says. */
+/** Copies a file of a backup; fails where its size or hash differs from the manifest. */
 export const take = (from: string, to: string, expected: DiskFiles.Content): Effect.Effect<void, CommandFailed> =>
   Effect.flatMap(DiskFiles.copy(from, to), ({ bytes, sha256 }) =>
     bytes === expected.bytes && sha256 === expected.sha256
       ? Effect.void
-      : Effect.fail(new CommandFailed(`${from} is not what was backed up: its size or its SHA-256 is another than in ${MANIFEST}`))
+      : Effect.fail(new CommandFailed(`${from} is not what was backed up: its size or its SHA-256 differs from ${MANIFEST}`))
   )
 
 const BLOB = /^[0-9a-f]{64}$/u
 
-/** Copies the blobs of one folder to another, each checked against its name; none where there is no folder. */
+/** Copies the blobs of a folder, if it exists, each checked against its name. Answers how many and how large. */
 export const copyBlobs = Effect.fnUntraced(function* (from: string, to: string) {
   const names = existsSync(from) ? readdirSync(from).filter((name) => BLOB.test(name)) : []
   let bytes = 0
   for (const name of names) {
     const blob = yield* DiskFiles.copy(join(from, name), join(to, name))
-    if (blob.sha256 !== name) return yield* Effect.fail(new CommandFailed(`the blob ${join(from, name)} is not what its name says`))
+    if (blob.sha256 !== name)
+      return yield* Effect.fail(new CommandFailed(`the blob ${join(from, name)} was changed: its SHA-256 is not its name`))
     bytes += blob.bytes
   }
   return { count: names.length, bytes }

@@ -1,6 +1,6 @@
 /**
- * What can be wrong with a host, looked at one by one: each check says what it found, and what to do where that is not well. They only
- * look: nothing is made, migrated or repaired.
+ * The checks of `doctor`. Each answers what it found, and what to do where that is wrong. They only read: nothing is made, migrated or
+ * repaired.
  */
 import { accessSync, constants, existsSync, readdirSync, statfsSync, statSync } from "node:fs"
 import { dirname } from "node:path"
@@ -30,10 +30,10 @@ type Finding = Omit<Check, "name">
 
 const MIB = 1024 * 1024
 
-/** Less room than this is no room to work in. */
+/** Less free space than this is reported. Bytes. */
 const LEAST_ROOM = 256 * MIB
 
-/** A write-ahead log is emptied long before it is as large as this, unless someone reads without end. */
+/** Larger write-ahead logs are reported: SQLite empties one long before, unless a reader never ends. Bytes. */
 const LARGE_LOG = 512 * MIB
 
 /** Milliseconds by which the clocks of hosts that write to one log may differ. */
@@ -42,7 +42,7 @@ const OFFSET = 2_000
 const isTagged = (error: unknown): error is Error & { readonly _tag: string } =>
   error instanceof Error && "_tag" in error && typeof error._tag === "string"
 
-/** What a check cannot find out for whatever reason is not well. */
+/** A check that fails counts as not ok. */
 const check = <E, R>(name: string, look: Effect.Effect<Finding, E, R>): Effect.Effect<Check, never, R> =>
   look.pipe(
     Effect.catchCause((cause) => {
@@ -66,7 +66,7 @@ const node = check(
 
 const PREFIX = "MILLRACE"
 
-/** Names alone: some values are secrets. */
+/** The names of settings only: some values are secrets. */
 const settings = check(
   "settings",
   Effect.gen(function* () {
@@ -88,7 +88,7 @@ type Services = Operation.Services<(typeof Upstreams.api.operations)[number]>
 const isNotConfigured = ({ configured }: { readonly configured: Effect.Effect<void, UpstreamNotConfigured, Services> }) =>
   Effect.isFailure(configured)
 
-/** What an operation runs on: with no provider it answers 503, and costs nothing. Asked of a host like the server, that keeps nothing. */
+/** Which operations have a provider; the others answer 503 and cost nothing. Asked of a server in memory with the same settings. */
 const upstreams = check(
   "upstreams",
   Effect.gen(function* () {
@@ -96,7 +96,7 @@ const upstreams = check(
     const servers = Option.getOrUndefined(yield* Config.String("MILLRACE_DNS_SERVERS").pipe(Config.option))
     const dnsServers = servers === undefined ? undefined : Setting.list(DnsClient.isServer)(servers)
     if (servers !== undefined && dnsServers === undefined)
-      return yield* Effect.fail(new CommandFailed(`MILLRACE_DNS_SERVERS names no name servers by their addresses: ${servers}`))
+      return yield* Effect.fail(new CommandFailed(`MILLRACE_DNS_SERVERS must list IP addresses of name servers: ${servers}`))
     const host = Millrace.layer({ operations: Upstreams.api.operations }).pipe(
       Layer.provideMerge(Upstreams.layer({ binFile, dnsServers, providers: yield* Providers.byEnvironment })),
       Layer.provideMerge(Blobs.layer(StoreUrl.MEMORY, Option.none())),
@@ -159,7 +159,7 @@ const disk = ({ log, state }: StoreUrl.Files) =>
       const { bavail, bsize } = statfsSync(dirname(log))
       const free = bavail * bsize
       const detail = `${inMiB(free)} free under ${dirname(log)}`
-      if (free < LEAST_ROOM) return { ok: false, detail, advice: "make room: when there is none, every charge is refused" }
+      if (free < LEAST_ROOM) return { ok: false, detail, advice: "free some space: without it, every charge is refused" }
       const store = sizeOf(log) + sizeOf(state)
       return free < 2 * store ? { ok: true, detail, advice: "a backup on this disk would leave little room" } : { ok: true, detail }
     })
@@ -275,11 +275,11 @@ const backups = (folder: string) =>
 export interface Options {
   readonly store: string
   readonly register: Option.Option<string>
-  /** The folder that backups are in. */
+  /** The folder of backups. */
   readonly backups: Option.Option<string>
 }
 
-/** Every check of a host and its store; without a store those of the host alone, and that there is none. */
+/** Runs every check; without a store, those of the host alone. */
 export const run = (options: Options): Effect.Effect<ReadonlyArray<Check>> =>
   Effect.gen(function* () {
     const there = yield* Effect.result(StoreUrl.existing(options.store))

@@ -1,5 +1,5 @@
 /**
- * Where everything is kept: `sqlite:./data/millrace.db`, `postgres://user@host/database`, `kurrentdb://node1,node2,node3` with a state
+ * The address of a store: `sqlite:./data/millrace.db`, `postgres://user@host/database`, `kurrentdb://node1,node2,node3` with a state
  * elsewhere, or `memory:` for as long as a server runs.
  */
 import { closeSync, existsSync, mkdirSync, openSync, statSync } from "node:fs"
@@ -16,25 +16,25 @@ import * as StateUrl from "./StateUrl.ts"
 
 export const DEFAULT = "sqlite:./data/millrace.db"
 
-/** A store that keeps nothing. */
+/** A store in memory. */
 export const MEMORY = "memory:"
 
 /** A store that several hosts share. */
 export const isPostgres = (url: string): boolean => /^postgres(?:ql)?:\/\//u.test(url)
 
-/** A log by either name of its database; the state is elsewhere. */
+/** A log on KurrentDB, by its new or its old name. */
 export const isKurrentDb = (url: string): boolean => /^(?:kurrentdb|esdb)(?:\+discover)?:\/\//u.test(url)
 
-/** What is kept on other machines has no folder of its own on this one. */
+/** A store on other machines, which has no folder on this one. */
 export const isRemote = (url: string): boolean => isPostgres(url) || isKurrentDb(url)
 
 export interface StoreOptions {
   readonly url: string
-  /** `create` makes what is not there; `open` takes only what is. */
+  /** `create` makes a missing store; `open` fails. */
   readonly mode: "create" | "open"
 }
 
-/** The log, what is beside it, and the key to both. */
+/** The log, the state and the master key. */
 export type Stores = EventStore.EventStore | StateStore.StateStore | MasterKey
 
 export const layer = ({ url, mode }: StoreOptions) =>
@@ -56,7 +56,7 @@ export const layer = ({ url, mode }: StoreOptions) =>
       const isNew = yield* isMissing(files)
       if (isNew && mode === "open") return yield* Effect.fail(noStore(files.log))
       if (isNew) yield* prepare(files.state)
-      // The key first: a store without its key is lost, a key without its store is not
+      // The key is made first: a store without its key is lost, a key without a store is harmless
       return SqliteStateStore.layer({ filename: files.state }).pipe(
         Layer.provideMerge(SqliteEventStore.layer({ filename: files.log })),
         Layer.provideMerge(MasterKeyFile.layer({ given: masterKey, file: files.masterKey, isNew }))
@@ -64,7 +64,7 @@ export const layer = ({ url, mode }: StoreOptions) =>
     })
   )
 
-/** Nothing outlives it. */
+/** Both stores in memory, with a new master key unless one is given. */
 export const memoryLayer = (masterKey?: Redacted.Redacted<string>) =>
   Layer.unwrap(
     Effect.map(masterKey === undefined ? generateMasterKey : Effect.succeed(masterKey), (key) =>
@@ -72,7 +72,7 @@ export const memoryLayer = (masterKey?: Redacted.Redacted<string>) =>
     )
   )
 
-/** Nodes that answer: without them nothing begins. */
+/** The event store on KurrentDB; fails at once where no node answers. */
 const nodesLayer = (connection: string) =>
   Layer.effectDiscard(
     Effect.mapError(
@@ -87,7 +87,7 @@ const stateLayer = (state: StateUrl.StateUrl, mode: StoreOptions["mode"]) =>
       if (state._tag === "Postgres") return PostgresStateStore.layer({ url: state.url })
       const { filename } = state
       if (!existsSync(filename)) {
-        // A state that is begun anew beside a log loses what was sealed, and what had been seen already, without a word
+        // A new state beside an old log would silently lose what was sealed, and where readers of the log had been
         const head = yield* EventStore.EventStore.use(({ head }) => head)
         if (mode === "open" || head !== EventStore.start) return yield* Effect.fail(noState(filename))
         yield* prepare(filename)
@@ -104,7 +104,7 @@ const noState = (filename: string) =>
 const NO_KEY =
   "a store on PostgreSQL or KurrentDB needs MILLRACE_MASTER_KEY, the same for every host: 64 hexadecimal digits, such as openssl rand -hex 32 gives"
 
-/** Only the log, for whoever only reads it. */
+/** The log alone, read-only. */
 export const logLayer = (url: string) =>
   Layer.unwrap(
     Effect.gen(function* () {
@@ -144,7 +144,7 @@ export const secretsLayer = (url: string) =>
 export const positionOf = (text: string, url: string): EventStore.Position | undefined =>
   (isKurrentDb(url) ? KurrentDbEventStore : isPostgres(url) ? PostgresEventStore : SqliteEventStore).parsePosition(text)
 
-/** A store's files, by their absolute paths; the blobs are a folder. */
+/** The absolute paths of a store's files, and of its folder of blobs. */
 export interface Files {
   readonly log: string
   readonly state: string
@@ -154,13 +154,11 @@ export interface Files {
 
 const URL = /^sqlite:(?:\/\/(?=\/))?(?!\/\/)(?<path>.+)$/u
 
-/** Where the files of a store are, or would be. */
+/** The files of a store, whether they exist or not. */
 export const filesOf = (url: string): Effect.Effect<Files, CommandFailed> => {
-  if (isPostgres(url))
-    return Effect.fail(new CommandFailed("this is for a store in files; PostgreSQL has means of its own, see docs/postgresql.md"))
-  if (isKurrentDb(url))
-    return Effect.fail(new CommandFailed("this is for a store in files; KurrentDB has means of its own, see docs/kurrentdb.md"))
-  if (url === MEMORY) return Effect.fail(new CommandFailed("memory: lasts as long as the server that keeps it: name another store"))
+  if (isPostgres(url)) return Effect.fail(new CommandFailed("this command is for a store in files; for PostgreSQL see docs/postgresql.md"))
+  if (isKurrentDb(url)) return Effect.fail(new CommandFailed("this command is for a store in files; for KurrentDB see docs/kurrentdb.md"))
+  if (url === MEMORY) return Effect.fail(new CommandFailed("a store in memory lasts as long as its server: name another store"))
   const path = URL.exec(url)?.groups?.["path"]
   if (path === undefined || path.startsWith(":")) {
     return Effect.fail(
@@ -178,7 +176,7 @@ export const filesOf = (url: string): Effect.Effect<Files, CommandFailed> => {
   })
 }
 
-/** The files of a store that is there, whole. */
+/** The files of a store; fails where log or state is missing. */
 export const existing = (url: string): Effect.Effect<Files, CommandFailed> =>
   Effect.gen(function* () {
     const files = yield* filesOf(url)
@@ -190,8 +188,8 @@ const noFile = (log: string) => new CommandFailed(`${log} is a folder: name a fi
 const noStore = (log: string) => new CommandFailed(`there is no store at ${log}`)
 
 /**
- * Whether there is nothing yet. Half a store is something else: with its other half begun anew, what was sealed, or had been seen
- * already, would be lost without a word.
+ * Whether neither log nor state exists. Fails where one of them is missing: making it anew would silently lose what was sealed, or the log
+ * itself.
  */
 const isMissing = ({ log, state }: Files): Effect.Effect<boolean, CommandFailed> => {
   const stateFile = statSync(state, { throwIfNoEntry: false })
@@ -208,7 +206,7 @@ const isMissing = ({ log, state }: Files): Effect.Effect<boolean, CommandFailed>
     : Effect.succeed(true)
 }
 
-/** The folder, and an empty state: whatever stops the making of the rest, it can go on from there. */
+/** Makes the folder and an empty state. If the rest fails, the next start goes on from there. */
 const prepare = (state: string): Effect.Effect<void, CommandFailed> =>
   Effect.try({
     try: () => {
@@ -218,7 +216,7 @@ const prepare = (state: string): Effect.Effect<void, CommandFailed> =>
     catch: (error) => new CommandFailed(`a store cannot be made in ${dirname(state)}: ${textOf(error)}`)
   })
 
-/** With those above it. One by one: told to do it alone, Node never comes back where a folder cannot be made, as under `/proc`. */
+/** Makes a folder and those above it, one by one: `mkdirSync` with `recursive` never returns under `/proc`. */
 export const makeFolder = (folder: string): void => {
   if (existsSync(folder)) return
   makeFolder(dirname(folder))

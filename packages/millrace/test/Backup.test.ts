@@ -215,7 +215,9 @@ describe("a backup", () => {
     const spoilt = newStore()
     cpSync(store.folder, spoilt.folder, { recursive: true })
     appendFileSync(join(spoilt.folder, "blobs", blobId), "!")
-    expect(await refused(["backup", "--store", spoilt.url, "--to", join(folder, "spoilt")])).toMatch(/blob .* is not what its name says/u)
+    expect(await refused(["backup", "--store", spoilt.url, "--to", join(folder, "spoilt")])).toMatch(
+      /blob .* was changed: its SHA-256 is not its name/u
+    )
     expect(readdirSync(folder).sort()).toEqual(["mine.txt", "new.partial"])
     mkdirSync(join(folder, "empty"))
     expect((await backup(store.url, join(folder, "empty"))).ok).toBe(true)
@@ -298,7 +300,7 @@ describe("what is no backup as it was made", () => {
   }
 
   const SPOILT: Readonly<Record<string, readonly [spoil: (folder: string) => void, says: RegExp]>> = {
-    "has no manifest, for it was cut off": [(folder) => rmSync(join(folder, "manifest.json")), /is no backup, or half of one/u],
+    "has no manifest, for it was cut off": [(folder) => rmSync(join(folder, "manifest.json")), /is no backup, or an incomplete one/u],
     "has half a manifest": [(folder) => truncateSync(join(folder, "manifest.json"), 200), /manifest\.json cannot be read/u],
     "is of another format": [
       (folder) => writeFileSync(join(folder, "manifest.json"), '{"format":2}'),
@@ -311,7 +313,7 @@ describe("what is no backup as it was made", () => {
       (folder) => flip(join(folder, "keys", "millrace.state.db")),
       /keys\/millrace\.state\.db is not what was backed up/u
     ],
-    "has a changed blob": [(folder) => flip(join(folder, "blobs", blobId)), /is not what its name says/u],
+    "has a changed blob": [(folder) => flip(join(folder, "blobs", blobId)), /was changed: its SHA-256 is not its name/u],
     "lost a blob": [(folder) => rmSync(join(folder, "blobs", blobId)), /has 0 blobs, 1 were backed up/u],
     "has no keys any more": [(folder) => rmSync(join(folder, "keys"), { recursive: true }), /were deleted: --without-keys/u],
     "has a log that was rewritten, and a manifest that says so": [

@@ -120,7 +120,7 @@ describe("what is wrong", () => {
   it("is a provider's file that cannot be read, or a provider that is no address", async () => {
     const { url } = await made()
     expect(await wrongOf(url, { MILLRACE_DNS_SERVERS: "dns.example.com" })).toEqual([
-      ["upstreams", expect.stringContaining("MILLRACE_DNS_SERVERS names no name servers by their addresses: dns.example.com")]
+      ["upstreams", expect.stringContaining("MILLRACE_DNS_SERVERS must list IP addresses of name servers: dns.example.com")]
     ])
     expect(await wrongOf(url, { MILLRACE_BIN_FILE: "/nowhere/bins.csv" })).toEqual([
       ["upstreams", expect.stringContaining("/nowhere/bins.csv")]

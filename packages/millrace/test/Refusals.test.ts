@@ -153,7 +153,7 @@ describe("a store that is not there", () => {
 
   it("is what memory: is to every command but serve", { timeout: 60_000 }, async () => {
     for (const args of [["audit"], ["journal", "--format", "csv"], ["accounts", "show", "--account", ACCOUNT]]) {
-      expect(await refused([...args, "--store", "memory:"])).toMatch(/^memory: lasts as long as the server/u)
+      expect(await refused([...args, "--store", "memory:"])).toMatch(/^a store in memory lasts as long as its server/u)
     }
   })
 

@@ -223,7 +223,7 @@ describe("KurrentDB", () => {
     for (const url of [store.url, "postgres://127.0.0.1/millrace"])
       expect(await refused("serve", { ...env, MILLRACE_STORE: url })).toMatch(/--state, or MILLRACE_STATE, is for a log on KurrentDB/u)
     expect(existsSync(store.file)).toBe(false)
-    expect(await refused(`backup --to ${join(store.folder, "backup")}`, env)).toMatch(/KurrentDB has means of its own/u)
+    expect(await refused(`backup --to ${join(store.folder, "backup")}`, env)).toMatch(/for KurrentDB see docs/u)
   })
 
   it("is not asked where its address is none", async () => {

@@ -9,7 +9,7 @@ import { Clock, Context, Duration, Effect, Layer, Schema } from "effect"
 export class TooManyFailures extends Schema.TaggedError<TooManyFailures>()("TooManyFailures", { retryAfter: Schema.Number }) {}
 
 export interface Options {
-  /** Failures at once, and in each period after that: 20 by default. */
+  /** Failures at once, and in each period: 20 by default. */
   readonly failures?: number
   /** A minute by default. */
   readonly per?: Duration.Input

@@ -1,10 +1,10 @@
 /**
- * Calls counted in windows, with what other hosts told of theirs. Windows are numbered from 1970 on, so that hosts mean the same ones
- * without a word: what is told is how many calls were admitted in which. Where more got through in a window than the limit, because
- * hosts did not know of each other's calls yet, that is a debt of the key, which counts in the windows after.
+ * Counts calls in windows, with the counts of other hosts. Windows are numbered from 1970 on, so all hosts mean the same ones. If hosts
+ * together admit more calls in a window than the limit, because they did not know of each other's calls yet, the excess is a debt of the
+ * key, which counts in the following windows.
  */
 
-/** What one host admitted of a key, as of a window. */
+/** The calls of a key that one host admitted, as of a window. */
 export interface Share {
   /** The number of the window. */
   readonly window: number
@@ -12,11 +12,11 @@ export interface Share {
   readonly calls: number
   /** Calls in the window before. */
   readonly before: number
-  /** What was too many in earlier windows, and counts in this one. */
+  /** The excess of earlier windows, which counts in this one. */
   readonly debt: number
 }
 
-/** What is known of one key: of this host, and of the others as far as they told. */
+/** The counts of one key: of this host, and of the others as far as they told. */
 export interface Tally extends Share {
   readonly key: string
   window: number
@@ -27,7 +27,7 @@ export interface Tally extends Share {
   debtBefore: number
   heard: number
   heardBefore: number
-  /** Admitted here ever, and as far as the others were told; what they need not know of is left out when its window is over. */
+  /** Calls ever admitted here, and how many of them the others know of. Calls of past windows count as known. */
   admitted: number
   told: number
 }
@@ -39,8 +39,8 @@ export interface Options {
 }
 
 /**
- * Keys are remembered for at least a window after they were last asked for, and at most so many at a time: those without an account
- * are chosen by whoever calls. Beyond that, the ones that were asked for longest ago are forgotten early.
+ * The most keys in memory: clients without an account choose theirs. A key is kept for at least a window after its last call; beyond this
+ * number, the keys that were not used for longest are forgotten early.
  */
 export const KEYS = 200_000
 

@@ -1,7 +1,7 @@
 /**
- * How often an account, or a client without a key, may call: so often in each window, counted in memory, and shared with other hosts
- * behind the back of the calls. Effect's own limiter keeps every key it ever saw, which an attacker chooses, and asks its store at each
- * call; this one forgets what a window ago was not asked for, and answers at once.
+ * The rate limit of an account, or of a client without a key: so many calls in each window. Calls are counted in memory, and hosts share
+ * their counts in the background. Effect's own limiter keeps every key it ever saw, though clients choose keys, and asks its store at each
+ * call. This one forgets keys that were not used for a window, and answers at once.
  */
 import type { StateStore } from "@millrace/event-sourcing"
 import { Clock, Context, Effect, Layer, Schema } from "effect"
@@ -12,7 +12,7 @@ import * as RateSharing from "./RateSharing.ts"
 export interface RateLimitPolicy {
   /** Calls in a window. */
   readonly limit: number
-  /** Seconds. Windows follow each other from 1970 on: those of a minute begin with the minute. */
+  /** Seconds. Windows follow one another from 1970 on: a window of a minute begins with the minute. */
   readonly window: number
 }
 
@@ -46,14 +46,14 @@ export class RateLimit extends Context.Service<
     )
 
   /**
-   * Counted by all hosts on one state store together, without a call that waits for it. Of *n* hosts, one window of a key lets through
+   * Counted by all hosts on one state store together; no call waits for the store. Of *n* hosts, one window of a key lets through
    * at most `limit + (n - 1) × u` calls, and never more than `limit × n`: *u* is what one host admits before the others have heard of
    * it, `floor(limit / 20) + 1 + c` calls, where *c* is how many calls of the key come to it within `every` (100 ms) and two looks at
    * the store. A single host counts exactly, and nothing is refused that is within the limit. What was too many is owed: it counts in
    * the windows after, so over time no more than `floor(limit / 20)` for each other host and window comes on top of the limit.
    *
-   * A window is a number, so clocks that are apart move the windows of hosts against each other, and let no more through in any. A host
-   * that is gone counts in the window of its last calls, and no longer. While the store does not serve a host, that host counts by
+   * Windows have numbers: clocks that differ shift the windows of hosts, and let no more calls through in any. A host that is gone counts
+   * in the window of its last calls, and no longer. While the store does not serve a host, that host counts by
    * itself and by what it had heard: then *u* is up to `limit`. So it is for keys beyond the first 2,000 that are called often.
    */
   static readonly shared = (
@@ -69,7 +69,7 @@ export class RateLimit extends Context.Service<
     )
 }
 
-/** The part of a limit that one host may admit without a word to the others. */
+/** A host admits a QUIET-th of the limit before it tells the others. */
 const QUIET = 20
 
 const counting = ({ limit, window }: RateLimitPolicy) =>
@@ -115,5 +115,5 @@ const serviceOf = (
 
 const secondsUntil = (instant: number, now: number): number => Math.ceil((instant - now) / 1000)
 
-/** What the calls of an account are counted under. */
+/** The key of an account's calls. */
 export const ofAccount = (accountId: string): string => `account:${accountId}`

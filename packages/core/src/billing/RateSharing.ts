@@ -10,17 +10,17 @@ import { Vault } from "../vault/Vault.ts"
 import { type Counts, type Share, type Tally, untold } from "./RateCounts.ts"
 
 export interface Options {
-  /** The least time between two looks at the store: 100 milliseconds by default. */
+  /** The least time between two exchanges: 100 milliseconds by default. */
   readonly every?: Duration.Input
-  /** How long the store may take for one: two seconds by default. */
+  /** The time limit of one exchange: two seconds by default. */
   readonly patience?: Duration.Input
 }
 
 const SPACE = "rates"
 
-/** Keys in a row; others are counted here alone meanwhile. */
+/** Keys in a row at most; further ones are counted by this host alone. */
 const KEYS = 2_000
-/** Rows that are read: as many hosts. */
+/** Rows read at most, one for each host. */
 const HOSTS = 1_000
 
 /** After a failure the store is left alone for this long, then for twice as long, and so on: milliseconds. */
@@ -43,7 +43,7 @@ const encode = (window: number, told: ReadonlyArray<readonly [string, Tally]>): 
   return row
 }
 
-/** What is not whole is left out. */
+/** Skips incomplete entries. */
 const decode = (value: Uint8Array, take: (name: string, share: Share) => void): void => {
   const row = Buffer.from(value.buffer, value.byteOffset, value.byteLength)
   if (row.length < WINDOW) return

@@ -1,6 +1,6 @@
 /**
- * What Millrace counts and measures of itself, as metrics of Effect's registry: whoever reads that, Prometheus or OpenTelemetry, finds
- * them. Values of attributes come from small sets: no account, no id, no path. Names and units are OpenTelemetry's.
+ * Millrace's metrics, in Effect's registry, from which Prometheus or OpenTelemetry reads them. Attributes have small sets of values: no
+ * account, no id, no path. Names and units follow OpenTelemetry.
  */
 import type { Projection } from "@millrace/event-sourcing"
 import { Clock, Context, Effect, Exit, Metric, type Scope } from "effect"
@@ -65,7 +65,7 @@ const registry: Effect.Effect<Context.Context<never>> = Effect.map(Effect.contex
   )
 )
 
-/** Starts to measure; what it gives is called once, at the end. */
+/** Starts to measure; call the answer once, at the end. */
 const stopwatch = <Args extends ReadonlyArray<unknown>>(
   histogram: (...args: Args) => Metric.Histogram<number>
 ): Effect.Effect<() => (...args: Args) => undefined> =>
@@ -88,7 +88,7 @@ const charges = table(
   counter("millrace.charges", "Calls of operations by outcome: charged, free, replayed, cancelled, defect, or the error they ended with")
 )
 
-/** Counts a call of an operation by what became of it. */
+/** Counts a call of an operation by how it ended. */
 export const countCharges: Effect.Effect<(operation: string, exit: Exit.Exit<Reply, unknown>) => void> = Effect.map(
   registry,
   (context) => (operation, exit) =>
@@ -111,17 +111,17 @@ const upstreamDuration = table(
   histogram("millrace.upstream.duration", "How long an upstream took for a call: success, or the error it ended with")
 )
 
-/** Measures what an upstream does for a call: at the end it takes the upstream and how the call ended. */
+/** Measures how long an upstream takes for a call. At the end, pass the upstream and how the call ended. */
 export const timeUpstreams = stopwatch((upstream: string, exit: Exit.Exit<unknown, unknown>) =>
   upstreamDuration(upstream, Outcome.of(exit))
 )
 
 const openCircuits = series(
   "upstream",
-  gauge("millrace.upstream.circuit.open", "Whether calls of an upstream are answered without asking it, after a run of failures")
+  gauge("millrace.upstream.circuit.open", "1 while calls of an upstream fail without asking it, after a run of failures")
 )
 
-/** Tells of each upstream, from when it is first named, whether its circuit is open. */
+/** Reports for each upstream, from when it is first named, whether its circuit is open. */
 export const circuits = (isOpen: (upstream: string) => boolean): Effect.Effect<(upstream: string) => void, never, Scope.Scope> =>
   Effect.map(observer, (observe) => {
     const known = new Set<string>()
@@ -163,7 +163,7 @@ const appendDuration = series(
   )
 )
 
-/** Measures an append: at the end it takes how that ended. */
+/** Measures an append. At the end, pass how it ended. */
 export const timeAppends = stopwatch((exit: Exit.Exit<unknown, unknown>) => appendDuration(Outcome.of(exit)))
 
 // what follows the log
@@ -175,7 +175,7 @@ const projectionLag = series("projection", (attributes) =>
   )({ ...attributes, unit: "s" })
 )
 
-/** Tells how far a projection is behind. What happens between two looks at it is taken for the worst. */
+/** Reports how far a projection is behind: at most the time since it was last seen caught up. */
 export const lag = (projection: string, status: Effect.Effect<Projection.Status>): Effect.Effect<void, never, Scope.Scope> =>
   Effect.flatMap(Clock.Clock, (clock) => {
     let caughtUpAt = clock.monotonicTimeNanosUnsafe()
@@ -188,10 +188,10 @@ export const lag = (projection: string, status: Effect.Effect<Projection.Status>
 
 const failing = gauge(
   "millrace.recovery.failing",
-  "Holds of calls that died, which could not be ended yet; at most a hundred are counted"
+  "Holds of abandoned calls that recovery could not end yet; at most a hundred are counted"
 )({})
 
-/** Tells how many holds recovery could not end. */
+/** Reports how many holds recovery could not end. */
 export const recovery = (failures: Effect.Effect<number>): Effect.Effect<void, never, Scope.Scope> =>
   observe(failing, () => ({ value: Effect.runSync(failures) }))
 
@@ -200,7 +200,7 @@ const refused = gauge(
   "Streams that this host cannot read at present, such as those with an event of a newer release: it answers 503 for them"
 )({})
 
-/** Tells how many streams a host refuses. */
+/** Reports how many streams a host refuses. */
 export const refusedStreams = (count: () => number): Effect.Effect<void, never, Scope.Scope> => observe(refused, () => ({ value: count() }))
 
 const unsaved = gauge(
@@ -215,11 +215,11 @@ const rateSyncs = series(
   "outcome",
   counter(
     "millrace.rate_limit.syncs",
-    "Looks at the state store for the calls that other hosts admitted: success, or the error they ended with"
+    "Exchanges of counts with other hosts through the state store: success, or the error they ended with"
   )
 )
 
-/** Counts how hosts got through to each other with what they admitted. */
+/** Counts the exchanges of counts with other hosts. */
 export const countRateSyncs: Effect.Effect<(exit: Exit.Exit<unknown, unknown>) => void> = Effect.map(
   registry,
   (context) => (exit) => rateSyncs(Outcome.of(exit)).updateUnsafe(1, context)

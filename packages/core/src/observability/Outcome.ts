@@ -1,4 +1,4 @@
-/** How something ended, in one word of a small set: fit to be an attribute of a metric or a span. */
+/** How something ended, in one word of a small set, for an attribute of a metric or a span. */
 import { type Cause, Exit } from "effect"
 
 const words = new Map<unknown, string>()
@@ -13,7 +13,7 @@ const wordOf = (tag: string): string => {
   return word
 }
 
-/** The name of the error, never what it says: that may quote what was asked. `cancelled` where nothing failed, `defect` for bugs. */
+/** The name of the error, never its text, which may quote the request. `cancelled` for an interruption, `defect` for a bug. */
 export const ofCause = (cause: Cause.Cause<unknown>): string => {
   let found = "cancelled"
   for (const reason of cause.reasons) {

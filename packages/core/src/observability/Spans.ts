@@ -1,6 +1,6 @@
 /**
- * Spans at the boundaries, where somebody looks at spans, and nothing at all where nobody does. They say what was done and how it
- * ended, never what was asked or answered: a failure is told by its name, since its text may quote a caller.
+ * Spans at the boundaries of the service; without a tracer they cost nothing. A span says what was done and how it ended, never what was
+ * asked or answered. It gives an error's name only, since its text may quote a caller.
  */
 import { Clock, Context, Effect, Exit, Tracer } from "effect"
 import * as Outcome from "./Outcome.ts"
@@ -9,15 +9,15 @@ import { isTraced } from "./TraceContext.ts"
 export interface Description {
   readonly name: string
   readonly kind?: Tracer.SpanKind
-  /** The span outside that it belongs to; by default the one it runs in. */
+  /** The parent span; by default the current one. */
   readonly parent?: Tracer.AnySpan
-  /** Whether it begins a trace, whatever it runs in. */
+  /** Whether it begins a new trace. */
   readonly root?: boolean
   readonly attributes?: Readonly<Record<string, unknown>>
 }
 
 /**
- * An effect in a span, and what it spans itself likewise discreet. `failure`: what a value is a failure of, though the effect
+ * Runs an effect in a span. Spans inside it give only names of errors, too. `failure` names the error in a value of an effect that
  * succeeded.
  */
 export const around = <A, E, R>(
@@ -31,7 +31,7 @@ export const around = <A, E, R>(
       : effect
   )
 
-/** {@link around}, or what does nothing: decided once, when a layer is built, by whether anybody looks at spans then. */
+/** {@link around}, or the identity where nothing is traced. Decided once, when a layer is built. */
 export const spanner: Effect.Effect<typeof around> = Effect.map(Effect.context<never>(), (context) =>
   isTraced(context) ? around : (effect) => effect
 )
@@ -53,7 +53,7 @@ const traced = <A, E, R>(
 
 const ends = new WeakSet<Exit.Exit<unknown, unknown>>()
 
-/** Names are few, so this is too. */
+/** By name of the error. Names are few. */
 const failures = new Map<string, Exit.Exit<never, string>>()
 
 const endOf = (error: string | undefined): Exit.Exit<void, string> => {
@@ -69,7 +69,7 @@ const endOf = (error: string | undefined): Exit.Exit<void, string> => {
 
 const made = new WeakMap<Tracer.Tracer, Tracer.Tracer>()
 
-/** A tracer that tells of a failure no more than its name. */
+/** A tracer whose spans give only the name of an error. */
 export const discreet = (tracer: Tracer.Tracer): Tracer.Tracer => {
   let own = made.get(tracer)
   if (own === undefined) {

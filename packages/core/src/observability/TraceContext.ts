@@ -1,10 +1,10 @@
 /**
- * W3C Trace Context: the trace that a request belongs to, read from its headers, and given on to whatever is asked for it. A process
- * that traces nothing gives on what came in as it was.
+ * W3C Trace Context: reads a request's trace from its headers, and passes it on to the services that the request asks. A process that
+ * traces nothing passes the headers on unchanged.
  */
 import { Context, Effect, Option, Tracer } from "effect"
 
-/** As they came in; kept beside the span outside that they name. */
+/** The headers as they came in, kept with the external span that they name. */
 interface Inbound {
   readonly traceparent: string
   readonly tracestate: string | undefined
@@ -14,13 +14,13 @@ const Inbound = Context.Reference<Inbound | undefined>("@millrace/core/observabi
   defaultValue: () => undefined
 })
 
-/** Version, trace, parent, flags; a later version may say more, which is not for us. */
+/** Version, trace, parent, flags. A later version may have more fields, which are ignored. */
 const TRACEPARENT =
   /^(?!ff)(?<version>[0-9a-f]{2})-(?!0{32})(?<trace>[0-9a-f]{32})-(?!0{16})(?<parent>[0-9a-f]{16})-(?<flags>[0-9a-f]{2})(?<more>-|$)/u
 
 const SAMPLED = 1
 
-/** The least that everyone has to pass on; more of it is not worth the room in every request that follows. */
+/** The length that the standard requires everyone to pass on; longer ones are dropped. */
 const MAX_TRACESTATE = 512
 const MAX_MEMBERS = 32
 const MEMBER =
@@ -41,7 +41,7 @@ export const fromHeaders = (headers: Readonly<Record<string, string | undefined>
   })
 }
 
-/** What is malformed is not passed on; the trace itself is. */
+/** A malformed `tracestate` is dropped; the trace itself is passed on. */
 const stateOf = (tracestate: string | undefined): string | undefined => {
   if (tracestate === undefined || tracestate.length > MAX_TRACESTATE) return undefined
   const members = tracestate
@@ -53,10 +53,10 @@ const stateOf = (tracestate: string | undefined): string | undefined => {
     : undefined
 }
 
-/** Whether anybody looks at spans: Effect's own tracer keeps none. */
+/** Whether this process traces: Effect's own tracer drops every span. */
 export const isTraced = (context: Context.Context<never>): boolean => Context.get(context, Tracer.Tracer) !== Tracer.nativeTracer
 
-/** The span that somebody will see: of this process where it is traced, else the caller's. */
+/** The span that a trace shows: of this process where it traces, else the caller's. */
 export const current = (context: Context.Context<never>): Tracer.AnySpan | undefined => {
   const traced = isTraced(context)
   let span = Option.getOrUndefined(Context.getOption(context, Tracer.ParentSpan))
@@ -64,7 +64,7 @@ export const current = (context: Context.Context<never>): Tracer.AnySpan | undef
   return span
 }
 
-/** What a request to somebody else carries, so that its trace goes on there; nothing where there is none. */
+/** The headers for a request to another service, so that the trace goes on there; none without a trace. */
 export const headers: Effect.Effect<Readonly<Record<string, string>>> = Effect.withFiber((fiber) => {
   const span = current(fiber.context)
   return Effect.succeed(span === undefined ? {} : headersOf(span))

@@ -1,4 +1,4 @@
-/** What an account has to spend, where it comes from, and what it used this month. */
+/** An account's credits, the lots they come from, and its usage in this month. */
 import { Effect, Schema } from "effect"
 import { type Usage, UsageBook } from "../billing/Usage.ts"
 import * as Credits from "../Credits.ts"
@@ -9,11 +9,11 @@ import * as Operation from "../work/Operation.ts"
 import { NotFound, UpstreamUnavailable } from "../work/OperationError.ts"
 
 const Used = {
-  /** That were charged. */
+  /** Calls that were charged. */
   calls: Schema.Int,
-  /** What they were charged. */
+  /** What these calls were charged. */
   credits: Credits.CreditsFromDecimal,
-  /** Of credits that had been charged, this month or before, what was given back this month. */
+  /** Given back in this month, of what was charged in this month or before. */
   refunded: Credits.CreditsFromDecimal,
   /** Calls that failed or were cancelled, and cost nothing. */
   uncharged_calls: Schema.Int
@@ -21,11 +21,11 @@ const Used = {
 
 /** Amounts in credits, with at most three decimals. */
 export const AccountBilling = Schema.Struct({
-  /** Free to be spent: the sum of what remains of the lots. */
+  /** Available: the sum of what remains of the lots. */
   balance: Credits.CreditsFromDecimal,
-  /** Taken by calls that are running. */
+  /** Held by calls that are running. */
   held: Credits.CreditsFromDecimal,
-  /** Owed since a payment was taken back; nothing priced runs until it is repaid. */
+  /** Owed after a chargeback. No priced call runs until it is repaid. */
   debt: Credits.CreditsFromDecimal,
   /** In the order in which they are used. */
   lots: Schema.Array(
@@ -33,7 +33,7 @@ export const AccountBilling = Schema.Struct({
       lot_id: Schema.String,
       source: LotSource,
       remaining: Credits.CreditsFromDecimal,
-      /** Null: never. */
+      /** Null for a lot that never expires. */
       expires_at: Schema.NullOr(Timestamp)
     })
   ),
@@ -41,15 +41,15 @@ export const AccountBilling = Schema.Struct({
   usage: Schema.Struct({
     /** Such as `2026-11`. */
     month: Schema.String,
-    /** What was done by then is counted. */
+    /** The usage is complete up to this time. */
     as_of: Timestamp,
     ...Used,
-    /** Those that were called, by key. */
+    /** The operations that were called, by key. */
     operations: Schema.Array(
       Schema.Struct({
         operation: Schema.String,
         ...Used,
-        /** What its calls were charged for: calls, or such as addresses. */
+        /** Units that were charged: calls, or for example addresses. */
         units: Schema.Int
       })
     )

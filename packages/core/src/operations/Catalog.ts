@@ -1,6 +1,6 @@
 /**
- * The operations of this host, one by one and by groups: whatever there is to know about all of them derives from their list. What
- * never changes is worked out once; the price in force and whether an operation can be called are those of the moment.
+ * The catalog: the operations of this host, one by one and by groups. Everything in it derives from the list of operations. What never
+ * changes is computed once; prices and availability are read at each call.
  */
 import type { Aggregate } from "@millrace/event-sourcing"
 import { Clock, Context, Effect, Layer, Schema } from "effect"
@@ -11,13 +11,13 @@ import { CircuitBreaker } from "../work/CircuitBreaker.ts"
 import type * as Operation from "../work/Operation.ts"
 import { upstreamOf } from "../work/Perform.ts"
 
-// what is told
+// the entries
 
-/** In force now. */
+/** The price in force now. */
 export const Price = Schema.Struct({
   /** For each unit. */
   credits: Credits.CreditsFromDecimal,
-  /** What is counted: a call, or such as an address. */
+  /** What is counted: a call, or for example an address. */
   unit: Schema.String,
   /** Of the price plan. */
   version: Schema.Int
@@ -25,26 +25,26 @@ export const Price = Schema.Struct({
 
 export const Availability = Schema.Struct({
   available: Schema.Boolean,
-  /** Why not, in words; null while it is available. */
+  /** Why not; null while it is available. */
   reason: Schema.NullOr(Schema.String),
-  /** Seconds after which it may be available; null where nobody knows. */
+  /** Seconds after which it may be available; null where that is unknown. */
   retry_after: Schema.NullOr(Schema.Int)
 })
 export type Availability = typeof Availability.Type
 
-/** What names an operation, what it costs, and whether it can be called. */
+/** An operation's name, price and availability. */
 export const Summary = Schema.Struct({
   key: Schema.String,
-  /** The key in words. */
+  /** The key as words. */
   name: Schema.String,
   summary: Schema.String,
-  /** Null where none was published: then it cannot be called. */
+  /** Null without a published price: then it cannot be called. */
   price: Schema.NullOr(Price),
   availability: Availability
 })
 export type Summary = typeof Summary.Type
 
-/** One operation as a caller may want to know it. */
+/** An operation in the list of the catalog. */
 export const CatalogEntry = Schema.Struct({
   ...Summary.fields,
   /** Key of the one group that it belongs to. */
@@ -52,28 +52,28 @@ export const CatalogEntry = Schema.Struct({
   method: Schema.String,
   /** Below the address of the API; parameters in braces. */
   path: Schema.String,
-  /** JSON Schema of what it takes, by the place where it is given. */
+  /** JSON Schemas of its input: path, query and body. */
   bounds: Schema.Struct({ params: Schema.JsonObject, query: Schema.JsonObject, body: Schema.JsonObject })
 })
 export type CatalogEntry = typeof CatalogEntry.Type
 
-/** One operation and all that is known of it. */
+/** One operation in full. */
 export const Capability = Schema.Struct({
   ...CatalogEntry.fields,
   /** Markdown. */
   description: Schema.NullOr(Schema.String),
-  /** JSON Schema of what it answers. */
+  /** JSON Schema of its output. */
   output: Schema.JsonObject,
   example: Schema.NullOr(Schema.Struct({ input: Schema.JsonObject, data: Schema.Json }))
 })
 export type Capability = typeof Capability.Type
 
-/** Operations that belong together. */
+/** A group of operations. */
 export const CatalogGroup = Schema.Struct({
   key: Schema.String,
   name: Schema.String,
   summary: Schema.NullOr(Schema.String),
-  /** Available while any of its operations is. */
+  /** Available while one of its operations is. */
   availability: Availability,
   operations: Schema.Array(Summary)
 })
@@ -81,14 +81,14 @@ export type CatalogGroup = typeof CatalogGroup.Type
 
 // the service
 
-/** Operations by the name of their group. What is not among them is in a group of its key's area: `dns.resolve` in `dns`. */
+/** Operations by the name of their group. Any other operation is in the group of its area: `dns.resolve` in `dns`. */
 export type Groups = Readonly<
   Record<string, { readonly operations: ReadonlyArray<{ readonly key: string }>; readonly description?: string | undefined }>
 >
 
-/** What this host gives and asks, beside prices. */
+/** The host's terms beside prices. */
 export interface Terms {
-  /** What an account gets when it is verified. */
+  /** Credits that an account gets when it is verified. */
   readonly signUpCredits: Credits.Credits
 }
 
@@ -106,11 +106,11 @@ export class Catalog extends Context.Service<
     /** Every operation once, in the order in which the host names them. */
     readonly entries: Effect.Effect<ReadonlyArray<CatalogEntry>, Aggregate.Failure>
     readonly capability: (key: string) => Effect.Effect<Capability | undefined, Aggregate.Failure>
-    /** Every operation once, too, in the order of the groups. */
+    /** Every operation once, in the order of the groups. */
     readonly groups: Effect.Effect<ReadonlyArray<CatalogGroup>, Aggregate.Failure>
   }
 >()("@millrace/core/operations/Catalog") {
-  /** Two operations of one key are a defect; so is a group of what is no operation here, or is in another group already. */
+  /** Defects: two operations of one key, and a group with an unknown operation or one of another group. */
   static readonly layer = <Op extends Operation.Any>(
     operations: ReadonlyArray<Op>,
     options: CatalogOptions = {}
@@ -125,7 +125,7 @@ const make = Effect.fnUntraced(function* <Op extends Operation.Any>(
   const prices = yield* PriceBook
   const breaker = yield* CircuitBreaker
   const clock = yield* Clock.Clock
-  // The catalog's own operations need no provider
+  // The operations of the catalog itself need no upstream
   // biome-ignore lint/suspicious/noExplicitAny: what any of the operations needs
   const services: Context.Context<any> = yield* Effect.context<Exclude<Operation.Services<Op>, Catalog>>()
   const byKey = new Map<string, Operation.Any>(operations.map((operation) => [operation.key, operation]))
@@ -206,7 +206,7 @@ const unavailable = (reason: string, retryAfter: number | null = null): Availabi
   retry_after: retryAfter
 })
 
-/** Of a group: what the one of its operations says that may be available first. */
+/** Of a group: that of the operation which may be available first. */
 const availabilityOf = (operations: ReadonlyArray<CatalogEntry>): Availability =>
   operations.map(({ availability }) => availability).reduce((first, next) => (waitFor(next) < waitFor(first) ? next : first))
 
@@ -242,14 +242,14 @@ const wordsOf = (key: string): string => key.replaceAll(/\.|(?<=[a-z0-9])(?=[A-Z
 
 const jsonObject = Schema.decodeUnknownSync(Schema.JsonObject)
 
-/** `excess`: what becomes of a field that is not among these. */
+/** `excess`: whether further fields are ignored or refused. */
 const boundsOf = (fields: Schema.Struct.Fields, excess: "ignore" | "error"): Schema.JsonObject => {
   // Effect's schema of no fields is that of anything at all
   if (Object.keys(fields).length === 0) return { type: "object", properties: {}, additionalProperties: excess === "ignore" }
   return schemaOf(Schema.Struct(fields), { onExcessProperty: excess })
 }
 
-/** As it is sent, and by itself: what it refers to is among its own `$defs`. */
+/** The JSON Schema of the encoded form; references point to its own `$defs`. */
 const schemaOf = (of: Schema.Top, options?: Schema.ToJsonSchemaOptions): Schema.JsonObject => {
   const { schema, definitions } = Schema.toJsonSchemaDocument(of, options)
   return jsonObject(Object.keys(definitions).length === 0 ? schema : { ...schema, $defs: definitions })

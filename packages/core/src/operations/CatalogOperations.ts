@@ -1,4 +1,4 @@
-/** What there is to call here, what it costs and whether it works: for anybody, without a key. */
+/** The operations of the catalog: what can be called here, at which price, and whether it works. They need no key. */
 import { Effect, Schema } from "effect"
 import { RateLimit } from "../billing/RateLimit.ts"
 import * as Credits from "../Credits.ts"
@@ -7,7 +7,7 @@ import { NotFound, UpstreamUnavailable } from "../work/OperationError.ts"
 import { Availability, Capability, Catalog, CatalogEntry, CatalogGroup } from "./Catalog.ts"
 import { LIMITS, Limits } from "./Limits.ts"
 
-/** The prices cannot be read at present. */
+/** The prices cannot be read now. */
 const unavailable = ({ _tag }: { readonly _tag: string }) => new UpstreamUnavailable({ upstream: "catalog", reason: _tag })
 
 const AVAILABLE: Availability = { available: true, reason: null, retry_after: null }
@@ -129,16 +129,16 @@ export const groups = Operation.make("catalog.groups", {
   }
 })
 
-/** What a client needs to know of this host before it has an account. */
+/** What a client needs to know about this host before it has an account. */
 export const Config = Schema.Struct({
   credit: Schema.Struct({
     usd: Schema.Finite,
     /** Of an amount of credits. */
     decimals: Schema.Int
   }),
-  /** What an account is given once it is verified. */
+  /** Credits that an account gets once it is verified. */
   registration: Schema.Struct({ credits: Credits.CreditsFromDecimal }),
-  /** Of an account, and of a client without one. */
+  /** For an account, and for a client without a key. */
   rate_limit: Schema.Struct({
     calls: Schema.Int,
     /** Seconds. */

@@ -1,5 +1,4 @@
-/** Accounts: opened, shown, suspended, reinstated, closed, erased. */
-
+/** `accounts`: open, show, suspend, reinstate, close, erase. */
 import { Credits, KeyRing, Ledger, Registration, Vault } from "@millrace/core"
 import { Effect, Redacted } from "effect"
 import { Command, Flag } from "effect/cli"
@@ -15,9 +14,9 @@ const open = Command.make(
   "open",
   {
     store,
-    email: Flag.String("email").pipe(Flag.withDescription("Address of its owner; sealed, never written in clear")),
+    email: Flag.String("email").pipe(Flag.withDescription("Address of its owner; stored sealed")),
     verified: Flag.Boolean("verified").pipe(
-      Flag.withDescription("The address is known to be its owner's: grants the sign-up credits"),
+      Flag.withDescription("The address is verified: grants the sign-up credits"),
       Flag.withDefault(false)
     ),
     by,
@@ -37,7 +36,7 @@ const open = Command.make(
       yield* Output.print(json, { account, key: Redacted.value(key), balance: Credits.toDecimal(available) })
     }).pipe(Effect.provide(Administration.layer(store, "create")))
 ).pipe(
-  Command.withDescription("Open an account and issue its first key, which is shown only now"),
+  Command.withDescription("Open an account and issue its first key, which is shown once"),
   Command.withExamples([
     { command: "millrace accounts open --email ada@example.com --verified", description: "With 200 credits for a verified address" }
   ])
@@ -59,7 +58,7 @@ const show = Command.make("show", { store, account, json }, ({ account, store, j
     })
   }).pipe(Effect.provide(Administration.layer(store)))
 ).pipe(
-  Command.withDescription("Show an account: its status, its address, what it has"),
+  Command.withDescription("Show an account: status, address, credits"),
   Command.withExamples([{ command: "millrace accounts show --account acc_01M7YKD46JCP6VGMKADN3JSPJP", description: "One account" }])
 )
 
@@ -87,7 +86,7 @@ const erase = Command.make(
     account,
     confirm: Flag.String("confirm").pipe(
       Flag.withMetavar("account"),
-      Flag.withDescription("The id of the account once more: nothing brings it back")
+      Flag.withDescription("The id of the account once more; an erasure cannot be undone")
     ),
     register: ErasureRegister.register,
     by,
@@ -106,7 +105,7 @@ const erase = Command.make(
       const metadata = Administration.metadata("accounts erase", flags)
       const file = yield* ErasureRegister.needed(store, register)
       const subject = Vault.ofAccount(account)
-      // Before it is done: a backup that is restored meanwhile is told rather too early than too late
+      // Before the erasure: if this stops halfway, a restore erases the account again
       yield* ErasureRegister.add(file, subject)
       yield* registration.erase(account, metadata)
       const working = (yield* keys.list(account)).filter(({ revokedAt }) => revokedAt === null)
@@ -122,9 +121,9 @@ const erase = Command.make(
       })
     }).pipe(Effect.provide(Administration.layer(store)))
 ).pipe(
-  Command.withShortDescription("Close an account and destroy its keys, for ever: what was sealed for it is deleted"),
+  Command.withShortDescription("Close an account and destroy its keys for ever: what was sealed for it is deleted"),
   Command.withDescription(
-    "Close an account, revoke its API keys and destroy its vault keys, for ever: its address, labels, replies and jobs can be read by nobody any more, whatever copies there are without keys. Amounts and ids stay, so audits do, and so does the claim on its address. Asked again, it makes sure"
+    "Close an account, revoke its API keys and destroy its vault keys for ever. Nobody can read its address, labels, replies and jobs any more, in any copy without keys. Amounts, ids and the claim on its address stay, so audits still work. If the command is interrupted, run it again"
   ),
   Command.withExamples([
     {

@@ -1,4 +1,4 @@
-/** The audit of a whole log. */
+/** `audit`: replays the whole log and checks it. */
 import { readFileSync } from "node:fs"
 import { Audit, Head } from "@millrace/audit"
 import { Effect, Option, Schema } from "effect"
@@ -25,10 +25,10 @@ export const audit = Command.make(
   {
     store: Administration.store,
     against: Flag.String("against").pipe(
-      Flag.withDescription("File with an earlier audit's report or its head: the log must extend it"),
+      Flag.withDescription("File with the report or the head of an earlier audit, which the log must extend"),
       Flag.optional
     ),
-    at: Administration.time("at", "When overdue is judged; at the log's last event, when left out"),
+    at: Administration.time("at", "The time at which holds count as overdue (default: the log's last event)"),
     json: Output.json
   },
   ({ store, against, at, json }) =>
@@ -42,9 +42,9 @@ export const audit = Command.make(
       yield* Output.print(json, found > report.problems.length ? { ...report, found } : report)
     }).pipe(Effect.provide(StoreUrl.logLayer(store)))
 ).pipe(
-  Command.withDescription("Replay the whole log and say what is wrong with it; exits with 1 if anything is"),
+  Command.withDescription("Replay the whole log and list what is wrong with it; exits with 1 if anything is"),
   Command.withExamples([
-    { command: "millrace audit --json > head.json", description: "Keep the report where nobody who can write the log can write" },
-    { command: "millrace audit --against head.json", description: "Whether the log still is what it was then, and more" }
+    { command: "millrace audit --json > head.json", description: "Keep the report where nobody who can write the log can change it" },
+    { command: "millrace audit --against head.json", description: "Check that the log still begins with what it was then" }
   ])
 )

@@ -1,4 +1,4 @@
-/** A copy of a whole store, while a server works on it. */
+/** `backup`: copies a whole store, while a server works on it. */
 import { existsSync } from "node:fs"
 import { Audit } from "@millrace/audit"
 import { toIso } from "@millrace/core"
@@ -25,7 +25,7 @@ const lifetimeOf = (text: string): number | undefined => {
 
 const keysLifetime = Flag.String("keys-lifetime").pipe(
   Flag.withMetavar("30d|12h"),
-  Flag.withDescription("When the keys in it are to be deleted, and are restored no more (30d)"),
+  Flag.withDescription("Time after which the keys must be deleted and are not restored any more (default: 30d)"),
   Flag.withDefault("30d"),
   Flag.filterMap(
     (text) => Option.fromUndefinedOr(lifetimeOf(text)),
@@ -33,7 +33,7 @@ const keysLifetime = Flag.String("keys-lifetime").pipe(
   )
 )
 
-/** As it is set for this process, else as it lies beside the database. */
+/** The master key: from the environment, else from the file beside the database. */
 const masterKeyOf = ({ masterKey: file }: StoreUrl.Files) =>
   Effect.gen(function* () {
     const given = yield* MasterKeyFile.byEnvironment
@@ -47,10 +47,10 @@ export const backup = Command.make(
   "backup",
   {
     store: Administration.store,
-    to: Flag.String("to").pipe(Flag.withMetavar("folder"), Flag.withDescription("Where to: a folder that is not there yet, or empty")),
+    to: Flag.String("to").pipe(Flag.withMetavar("folder"), Flag.withDescription("A folder that does not exist yet, or is empty")),
     keysLifetime,
     withMasterKey: Flag.Boolean("with-master-key").pipe(
-      Flag.withDescription("Include the master key: whoever has such a backup reads all that is sealed in it"),
+      Flag.withDescription("Include the master key: whoever has such a backup can read everything in it"),
       Flag.withDefault(false)
     ),
     json: Output.json
@@ -61,10 +61,10 @@ export const backup = Command.make(
       const { paths, finish } = yield* BackupFolder.begin(to)
       const madeAt = yield* Clock.currentTimeMillis
       yield* SqliteCopy.copy(files, paths)
-      // After the log, which names them: what was removed since was to be gone
+      // After the log, which names them: a blob that was removed meanwhile was meant to go
       const blobs = yield* BackupFolder.copyBlobs(files.blobs, paths.blobs)
       if (withMasterKey) yield* DiskFiles.write(paths.masterKey, `${Redacted.value(yield* masterKeyOf(files))}\n`)
-      // What is wrong with the log is no reason to have no copy of it
+      // A log with problems is copied all the same
       const { found, head } = yield* Effect.provide(Audit.run(), SqliteEventStore.layer({ filename: paths.log, readOnly: true }))
       const log = yield* DiskFiles.contentOf(paths.log)
       const state = yield* DiskFiles.contentOf(paths.state)
@@ -96,10 +96,10 @@ export const backup = Command.make(
 ).pipe(
   Command.withShortDescription("Copy a whole store at one instant, while a server works on it"),
   Command.withDescription(
-    "Copy a whole store at one instant, while a server works on it: the log, the blobs, and apart from them the keys, which are to be deleted by a stated time. The copy is checked and audited; it exits with 1 if the audit finds anything, and keeps the copy all the same. The master key is not in it, unless it is asked for: keep it elsewhere"
+    "Copy a whole store at one instant, while a server works on it: the log, the blobs, and in a folder of their own the keys, which must be deleted by a stated time. The copy is checked and audited. If the audit finds anything, the command keeps the copy and exits with 1. The master key is left out unless you ask for it: keep it elsewhere"
   ),
   Command.withExamples([
-    { command: "millrace backup --to /backups/2026-12-31", description: "Its keys are to be deleted within 30 days" },
-    { command: "millrace backup --to /backups/2026-12-31 --keys-lifetime 7d", description: "Within a week: so long an erasure may take" }
+    { command: "millrace backup --to /backups/2026-12-31", description: "Its keys must be deleted within 30 days" },
+    { command: "millrace backup --to /backups/2026-12-31 --keys-lifetime 7d", description: "Its keys must be deleted within a week" }
   ])
 )

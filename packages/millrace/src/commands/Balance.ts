@@ -1,5 +1,4 @@
-/** What an account has, now or at an instant that is past. */
-
+/** `balance`: what an account has, now or at a past time. */
 import { Credits, Ledger, toIso } from "@millrace/core"
 import { Effect, Option } from "effect"
 import { Command } from "effect/cli"

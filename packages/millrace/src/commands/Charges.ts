@@ -1,5 +1,4 @@
-/** What became of a request: its hold, its price, its lots, its end, each with the event that says so. */
-
+/** `charges`: the hold of a request, its price, its lots and its end, each with its event. */
 import { Account, Credits, type EventOf, History, PricePlan, toIso, Vault } from "@millrace/core"
 import { EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
 import { Effect, Layer, Option, Schema, Stream } from "effect"
@@ -11,12 +10,12 @@ import * as StoreUrl from "../StoreUrl.ts"
 
 type LotParts = EventOf<"CreditReserved">["lots"]
 
-/** Where in the log it says so. */
+/** An event's id and place in the log. */
 const said = ({ position, stream, revision, id, type }: EventStore.RecordedEvent) => ({ event: id, type, stream, revision, position })
 
 const partsOf = (parts: LotParts) => parts.map(({ lotId, amount }) => ({ lot: lotId, amount: Credits.toDecimal(amount) }))
 
-/** The first of a stream's events that tells what is looked for. */
+/** The first answer that `tell` gives for an event of a stream. */
 const first = <A>(stream: StreamName.StreamName, tell: (event: EventStore.RecordedEvent) => A | undefined) =>
   Effect.gen(function* () {
     const store = yield* EventStore.EventStore
@@ -32,7 +31,7 @@ const accounts = Account.Account.codec
 const pricePlans = PricePlan.PricePlan.codec
 const PRICES = StreamName.make(PricePlan.PricePlan.category, "standard")
 
-/** The version that a hold pinned, as it was published. */
+/** The price version of a hold, as it was published. */
 const priceOf = ({ operation, priceVersion }: EventOf<"CreditReserved">) =>
   first(PRICES, (recorded) => {
     const { version, effectiveAt, prices } = pricePlans.decode(recorded.type, recorded.data)
@@ -56,7 +55,7 @@ const grantOf = (account: string, lotId: string) =>
 
 type Happened = History.ReservationHistory["events"][number]
 
-/** How a hold ended, and what was given back since. */
+/** The events that ended a hold, or gave credits back later. */
 const endOf = ({ recorded, event }: Happened) => {
   if (event._tag !== "OperationSucceeded" && event._tag !== "Refunded") return []
   const [end, amount, reason] =
@@ -124,7 +123,7 @@ const show = Command.make(
       for (const reservation of found) yield* Output.print(json, yield* describe(store, reservation))
     }).pipe(Effect.provide(StoreUrl.logLayer(store)))
 ).pipe(
-  Command.withDescription("Show what a request held, at which price, from which lots, and what became of it, each with its event"),
+  Command.withDescription("Show what a request held, at which price, from which lots, and how it ended, each with its event"),
   Command.withExamples([
     { command: "millrace charges show --request 5f0c7c4e-7c39-4d2f-9b57-0d1f3a3f7a11", description: "By the id in its reply" }
   ])
@@ -132,8 +131,6 @@ const show = Command.make(
 
 export const charges = Command.make("charges").pipe(
   Command.withDescription("Look at single charges"),
-  Command.withExamples([
-    { command: "millrace charges show --request 5f0c7c4e-7c39-4d2f-9b57-0d1f3a3f7a11", description: "What became of a request" }
-  ]),
+  Command.withExamples([{ command: "millrace charges show --request 5f0c7c4e-7c39-4d2f-9b57-0d1f3a3f7a11", description: "One request" }]),
   Command.withSubcommands([show])
 )

@@ -1,4 +1,4 @@
-/** What is wrong with this host and its store, if anything is. */
+/** `doctor`: checks this host and its store. */
 import { Effect } from "effect"
 import { Command, Flag } from "effect/cli"
 import * as Administration from "../Administration.ts"
@@ -18,7 +18,7 @@ export const doctor = Command.make(
     register: ErasureRegister.register,
     backups: Flag.String("backups").pipe(
       Flag.withMetavar("folder"),
-      Flag.withDescription("A folder of backups: whether keys in them are past their time"),
+      Flag.withDescription("A folder of backups: report keys that should have been deleted"),
       Flag.optional
     ),
     json: Output.json
@@ -31,9 +31,9 @@ export const doctor = Command.make(
       yield* Output.isForPeople(json) ? Output.text(checks.map(line).join("")) : Output.print(json, { ok, checks })
     })
 ).pipe(
-  Command.withShortDescription("Look at this host and its store: settings, providers, keys, clock, disk, permissions"),
+  Command.withShortDescription("Check this host and its store: settings, providers, keys, clock, disk, permissions"),
   Command.withDescription(
-    "Look at this host and its store: settings, providers, keys, clock, disk, permissions, and whether the files are whole. Nothing is changed. Exits with 1 if anything is wrong; whether the log is right is for millrace audit to say"
+    "Check this host and its store: settings, providers, keys, clock, disk, permissions, and whether the files are whole. Changes nothing. Exits with 1 if anything is wrong. The log's content is checked by millrace audit"
   ),
   Command.withExamples([
     { command: "millrace doctor", description: "In the environment and as the user that the server runs in" },

@@ -1,5 +1,4 @@
-/** The log, event by event. */
-
+/** `events`: prints the log. */
 import { EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
 import { Effect, Option, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
@@ -23,7 +22,7 @@ const jsonLine = (event: EventStore.RecordedEvent): string => {
   })
 }
 
-/** What somebody changed so that it is no JSON any more is shown as the text it is. */
+/** Text that is not JSON, because somebody changed it, is shown as it is. */
 const valueOf = (json: string): unknown => {
   try {
     return JSON.parse(json)
@@ -45,17 +44,14 @@ export const events = Command.make(
     store: Administration.store,
     stream: Flag.String("stream").pipe(Flag.withDescription("Only this stream: account-acc_..."), Flag.optional),
     from: Flag.String("from").pipe(
-      Flag.withDescription("Only what comes after this position"),
+      Flag.withDescription("Only events after this position"),
       Flag.filter(
         (text) => /^\d+$/u.test(text),
         () => POSITION
       ),
       Flag.optional
     ),
-    follow: Flag.Boolean("follow").pipe(
-      Flag.withDescription("Go on with what is written from now on, until SIGTERM or SIGINT"),
-      Flag.withDefault(false)
-    ),
+    follow: Flag.Boolean("follow").pipe(Flag.withDescription("Keep printing new events, until SIGTERM or SIGINT"), Flag.withDefault(false)),
     json: Output.json
   },
   ({ store, stream, from: given, follow, json }) =>

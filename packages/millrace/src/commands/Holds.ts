@@ -1,5 +1,4 @@
-/** Holds that are open, across accounts. */
-
+/** `holds`: open holds of all accounts. */
 import { Account, Credits } from "@millrace/core"
 import { EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
 import { Clock, Effect, HashMap, Stream } from "effect"

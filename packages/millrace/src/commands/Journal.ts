@@ -1,5 +1,4 @@
-/** The journal for accountants' tools. */
-
+/** `journal`: the double-entry journal, for accounting tools. */
 import { Journal } from "@millrace/audit"
 import { Effect, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
@@ -11,7 +10,7 @@ export const journal = Command.make(
   "journal",
   {
     store: Administration.store,
-    format: Flag.Literals("format", ["hledger", "ledger", "beancount", "csv", "jsonl"]).pipe(Flag.withDescription("For which tool"))
+    format: Flag.Literals("format", ["hledger", "ledger", "beancount", "csv", "jsonl"]).pipe(Flag.withDescription("Format of the journal"))
   },
   ({ store, format }) => Stream.runForEach(Journal.journal(format), Output.text).pipe(Effect.provide(StoreUrl.logLayer(store)))
 ).pipe(

@@ -1,5 +1,4 @@
-/** API keys of an account: issued, listed, revoked. */
-
+/** `keys`: issue, list and revoke API keys. */
 import { ApiKey, KeyRing, Ledger } from "@millrace/core"
 import { Effect, Option, Redacted } from "effect"
 import { Command, Flag } from "effect/cli"
@@ -15,10 +14,10 @@ const issue = Command.make(
     store,
     account,
     scope: Flag.Literals("scope", ApiKey.Scope.literals).pipe(
-      Flag.withDescription(`What it may be used for, once for each (${ApiKey.DEFAULT_SCOPES.join(", ")})`),
+      Flag.withDescription(`What the key may do; repeat for several (default: ${ApiKey.DEFAULT_SCOPES.join(", ")})`),
       Flag.between(0, ApiKey.Scope.literals.length)
     ),
-    label: Flag.String("label").pipe(Flag.withDescription("What its owner calls it; sealed"), Flag.optional),
+    label: Flag.String("label").pipe(Flag.withDescription("A name for the key; stored sealed"), Flag.optional),
     expiresAt: Administration.time("expires-at", "When it stops working"),
     by,
     reason,
@@ -36,7 +35,7 @@ const issue = Command.make(
       yield* Output.print(json, { keyId, key: Redacted.value(key) })
     }).pipe(Effect.provide(Administration.layer(store)))
 ).pipe(
-  Command.withDescription("Issue a key, which is shown only now"),
+  Command.withDescription("Issue a key, which is shown once"),
   Command.withExamples([
     {
       command: "millrace keys issue --account acc_01M7YKD46JCP6VGMKADN3JSPJP --scope read --expires-at 2027-01-01T00:00:00Z",
@@ -49,7 +48,7 @@ const list = Command.make("list", { store, account, json }, ({ account, store, j
   Effect.gen(function* () {
     const keys = yield* KeyRing
     const ledger = yield* Ledger
-    // An account without keys is one thing, no account another
+    // Fails where there is no such account
     yield* ledger.balance(account)
     const listed = yield* keys.list(account)
     yield* Output.print(

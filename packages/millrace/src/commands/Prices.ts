@@ -1,4 +1,4 @@
-/** The price plan: its versions, and new ones. */
+/** `prices`: lists the versions of the price plan, and publishes new ones. */
 import { readFileSync } from "node:fs"
 import { Credits, PricePlan, toIso } from "@millrace/core"
 import { EventStore, StreamName } from "@millrace/event-sourcing"
@@ -42,7 +42,7 @@ const list = Command.make(
         inForce: version === inForce?.version,
         prices: decimals(prices)
       }))
-      // On a terminal the prices in force are read as a table of their own
+      // On a terminal, the prices in force get a table of their own
       yield* Output.isForPeople(json)
         ? Output.print(json, {
             versions: versions.map(({ version, effectiveAt, inForce }) => ({ version, effectiveAt, inForce })),
@@ -87,7 +87,7 @@ const changesOf = (assignments: ReadonlyArray<string>) =>
       : amountOf(operation, price)
   })
 
-/** A slip in a key would price nothing, and leave the old price in force. */
+/** A misspelt key would leave the old price in force. */
 const refuseUnknown = (changes: PricePlan.Prices, plan: PricePlan.PricePlan) => {
   const known = new Set([...Object.keys(plan.at(-1)?.prices ?? {}), ...Upstreams.api.operations.map(({ key }): string => key)])
   const unknown = Object.keys(changes).filter((operation) => !known.has(operation))
@@ -98,7 +98,7 @@ const refuseUnknown = (changes: PricePlan.Prices, plan: PricePlan.PricePlan) => 
       )
 }
 
-/** Versions follow one another: what is published without a time would come into force with the last that is to come, unexpectedly. */
+/** Versions take effect in order: without a time, a new one would only take effect with the last that is announced. */
 const refuseToWait = (plan: PricePlan.PricePlan, now: number) => {
   const last = plan.at(-1)
   return last === undefined || last.effectiveAt <= now
@@ -117,12 +117,12 @@ const publish = Command.make(
     file: Flag.String("file").pipe(Flag.withDescription('JSON file of prices: {"bin.lookup": 0.5}, credits by operation'), Flag.optional),
     set: Flag.String("set").pipe(
       Flag.withMetavar("operation=credits"),
-      Flag.withDescription("A price, once for each; it goes before the file's"),
+      Flag.withDescription("A price; repeat for several. It overrides the file's"),
       Flag.between(0, 1_000)
     ),
     effectiveAt: Administration.time("effective-at", "When they come into force; now, when left out"),
     newOperations: Flag.Boolean("new-operations").pipe(
-      Flag.withDescription("Prices of operations that this program does not know, too: a host's own"),
+      Flag.withDescription("Allow prices of operations that this program does not know"),
       Flag.withDefault(false)
     ),
     by,

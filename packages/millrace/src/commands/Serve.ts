@@ -1,5 +1,4 @@
-/** The server: everything in one process, for as long as it is not told to end. */
-
+/** `serve`: the whole server in one process, until a signal ends it. */
 import { AuthThrottle, Millrace, type RateLimitPolicy } from "@millrace/core"
 import { Http, Metrics, Readiness, Server, WebHandler } from "@millrace/http"
 import { DnsClient } from "@millrace/upstreams"
@@ -57,7 +56,7 @@ const flags = {
   metricsPort: Setting.optional({
     flag: "metrics-port",
     variable: "MILLRACE_METRICS_PORT",
-    description: "Port on which operators get metrics for Prometheus, at /metrics; none when left out",
+    description: "Port for Prometheus metrics, at /metrics; none when left out",
     metavar: "number",
     parse: portOf,
     expected: "a port from 0 to 65535"
@@ -65,7 +64,7 @@ const flags = {
   metricsHost: Setting.make({
     flag: "metrics-host",
     variable: "MILLRACE_METRICS_HOST",
-    description: "Address on which that is: whoever can reach it can read them",
+    description: "Address for the metrics; whoever can reach it can read them",
     metavar: "address",
     fallback: "127.0.0.1",
     parse: Setting.text,
@@ -74,7 +73,7 @@ const flags = {
   store: Setting.make({
     flag: "store",
     variable: "MILLRACE_STORE",
-    description: "Where everything is kept: sqlite:PATH, made if it is not there, postgres:URL, kurrentdb:URL with --state, or memory:",
+    description: "The store: sqlite:PATH (made if it is missing), postgres:URL, kurrentdb:URL with --state, or memory:",
     metavar: "url",
     fallback: StoreUrl.DEFAULT,
     parse: (text) => text,
@@ -83,7 +82,7 @@ const flags = {
   rateLimit: Setting.make({
     flag: "rate-limit",
     variable: "MILLRACE_RATE_LIMIT",
-    description: "Requests / seconds for each account",
+    description: "Requests in so many seconds, for each account",
     metavar: "requests/seconds",
     fallback: "60/60",
     parse: policyOf,
@@ -92,7 +91,7 @@ const flags = {
   late: Setting.make({
     flag: "late",
     variable: "MILLRACE_LATE",
-    description: "What becomes of a success that comes after its hold has ended: withhold it, or charge it anew",
+    description: "A call that succeeds after its hold has ended: withhold the result, or charge it again",
     metavar: "withhold|charge",
     fallback: "withhold",
     parse: Setting.oneOf(["withhold", "charge"]),
@@ -101,7 +100,7 @@ const flags = {
   jobs: Setting.make({
     flag: "jobs",
     variable: "MILLRACE_JOBS",
-    description: "Jobs that this process works at, at once; with 0 it accepts them for others on the same store",
+    description: "Jobs that this process runs at once; with 0 it accepts jobs and leaves them to others on the same store",
     metavar: "number",
     fallback: "16",
     parse: wholeNumber(0, 10_000),
@@ -110,7 +109,7 @@ const flags = {
   jobLease: Setting.make({
     flag: "job-lease",
     variable: "MILLRACE_JOB_LEASE",
-    description: "After how long another process takes over the jobs of one that died; the same at all of them",
+    description: "Seconds after which another process takes over the jobs of one that died; the same at all hosts",
     metavar: "seconds",
     fallback: "30",
     parse: wholeNumber(5, 3_600),
@@ -119,7 +118,7 @@ const flags = {
   jobRetention: Setting.optional({
     flag: "job-retention",
     variable: "MILLRACE_JOB_RETENTION",
-    description: "For how long a job, its result and its files are kept once it has ended; 24 hours when left out",
+    description: "Hours for which an ended job, its result and its files are kept; 24 when left out",
     metavar: "hours",
     parse: wholeNumber(1, 87_600),
     expected: "hours from 1 to 87600"
@@ -153,7 +152,7 @@ const flags = {
   logLevel: Setting.optional({
     flag: "log-level",
     variable: "MILLRACE_LOG_LEVEL",
-    description: `What is told on stderr: ${Logging.levels.join(", ")}; info, or warn on a terminal, when left out`,
+    description: `Log level on stderr: ${Logging.levels.join(", ")}; info, or warn on a terminal, when left out`,
     metavar: "level",
     parse: Setting.oneOf(Logging.levels),
     expected: Logging.levels.join(", ")
@@ -165,89 +164,81 @@ const flags = {
   json: Output.json
 }
 
-export const serve = Command.make(
-  "serve",
-  flags,
-  ({
-    host,
-    port,
-    metricsPort,
-    metricsHost,
-    store,
+type Settings = Command.Command.Config.Infer<typeof flags>
+
+/** The domain, its upstreams and its stores. */
+const domainLayer = (settings: Settings) => {
+  const { binFile, blobs, dnsServers, images, jobLease, jobRetention, jobs, late, rateLimit, speech, store, translate } = settings
+  const { operations, groups } = Upstreams.api
+  return Millrace.layer({
+    operations,
+    groups,
     rateLimit,
     late,
-    jobs,
-    jobLease,
-    jobRetention,
-    binFile,
-    dnsServers,
-    speech,
-    images,
-    translate,
-    blobs,
-    corsOrigins,
-    logLevel,
-    demo,
-    json
-  }) => {
-    const forPeople = Output.isForPeople(json)
-    const logging = Logging.layer(Option.getOrElse(logLevel, () => (forPeople ? "warn" : "info")))
-    const { operations, groups } = Upstreams.api
-    const millrace = Millrace.layer({
-      operations,
-      groups,
-      rateLimit,
-      late,
-      jobs: {
-        ...(jobs === 0 ? { runner: false } : { concurrency: jobs }),
-        lease: Duration.seconds(jobLease),
-        ...Option.match(jobRetention, { onNone: () => ({}), onSome: (hours) => ({ retention: Duration.hours(hours) }) })
-      }
-    }).pipe(
-      Layer.provideMerge(
-        Upstreams.layer({
-          binFile: Option.getOrUndefined(binFile),
-          dnsServers: Option.getOrUndefined(dnsServers),
-          providers: { speech, images, translate }
-        })
-      ),
-      Layer.provideMerge(Blobs.layer(store, blobs)),
-      Layer.provideMerge(StoreUrl.layer({ url: store, mode: "create" }))
-    )
-    const handler = WebHandler.make(
-      Http.layer(Upstreams.api, Option.match(corsOrigins, { onNone: () => ({}), onSome: (origins) => ({ cors: { origins } }) }))
-    )
-    const server = Server.Server.layer(handler, { host, port }).pipe(
-      Layer.provide(Layer.mergeAll(Layer.unwrap(Effect.map(SubscriptionCheck.checks, Readiness.Readiness.layer)), AuthThrottle.layer())),
-      Layer.provideMerge(millrace),
-      // Beneath, so that it can still be asked while calls end
-      Layer.provideMerge(
-        Option.match(metricsPort, {
-          onNone: () => Layer.empty,
-          onSome: (port) => Layer.merge(Metrics.MetricsServer.layer({ host: metricsHost, port }), ProcessMetrics.layer)
-        })
-      )
-    )
-    return Effect.gen(function* () {
-      const { url } = yield* Server.Server
-      const metrics = Option.map(yield* Effect.serviceOption(Metrics.MetricsServer), ({ url }) => `${url}${Metrics.PATH}`)
-      const account = demo ? yield* Demo.open : undefined
-      const announcement = forPeople
-        ? `Listening on ${url}${Option.match(metrics, { onNone: () => "", onSome: (url) => `, metrics on ${url}` })}`
-        : JSON.stringify({ listening: url, ...(Option.isSome(metrics) ? { metrics: metrics.value } : {}) })
-      // It serves whether anybody reads this or not
-      yield* Effect.ignore(Output.line(account === undefined ? announcement : `${announcement}\n${Demo.invitation(url, account)}`))
-      return yield* Effect.never
-    }).pipe(Effect.provide(server), Effect.provide(Telemetry.layer), Effect.provide(logging), Signals.endsBySignal)
-  }
-).pipe(
+    jobs: {
+      ...(jobs === 0 ? { runner: false } : { concurrency: jobs }),
+      lease: Duration.seconds(jobLease),
+      ...Option.match(jobRetention, { onNone: () => ({}), onSome: (hours) => ({ retention: Duration.hours(hours) }) })
+    }
+  }).pipe(
+    Layer.provideMerge(
+      Upstreams.layer({
+        binFile: Option.getOrUndefined(binFile),
+        dnsServers: Option.getOrUndefined(dnsServers),
+        providers: { speech, images, translate }
+      })
+    ),
+    Layer.provideMerge(Blobs.layer(store, blobs)),
+    Layer.provideMerge(StoreUrl.layer({ url: store, mode: "create" }))
+  )
+}
+
+/** The metrics' own port stays open until every call has ended. */
+const metricsLayer = ({ metricsHost: host, metricsPort }: Settings) =>
+  Option.match(metricsPort, {
+    onNone: () => Layer.empty,
+    onSome: (port) => Layer.merge(Metrics.MetricsServer.layer({ host, port }), ProcessMetrics.layer)
+  })
+
+const serverLayer = (settings: Settings) => {
+  const { corsOrigins, host, port } = settings
+  const cors = Option.match(corsOrigins, { onNone: () => ({}), onSome: (origins) => ({ cors: { origins } }) })
+  return Server.Server.layer(WebHandler.make(Http.layer(Upstreams.api, cors)), { host, port }).pipe(
+    Layer.provide(Layer.mergeAll(Layer.unwrap(Effect.map(SubscriptionCheck.checks, Readiness.Readiness.layer)), AuthThrottle.layer())),
+    Layer.provideMerge(domainLayer(settings)),
+    Layer.provideMerge(metricsLayer(settings))
+  )
+}
+
+/** Prints where the server listens, and with `--demo` a key to try. */
+const announce = Effect.fnUntraced(function* (demo: boolean, forPeople: boolean) {
+  const { url } = yield* Server.Server
+  const metrics = Option.map(yield* Effect.serviceOption(Metrics.MetricsServer), ({ url }) => `${url}${Metrics.PATH}`)
+  const account = demo ? yield* Demo.open : undefined
+  const announcement = forPeople
+    ? `Listening on ${url}${Option.match(metrics, { onNone: () => "", onSome: (url) => `, metrics on ${url}` })}`
+    : JSON.stringify({ listening: url, ...(Option.isSome(metrics) ? { metrics: metrics.value } : {}) })
+  // The server goes on when nobody reads its output
+  yield* Effect.ignore(Output.line(account === undefined ? announcement : `${announcement}\n${Demo.invitation(url, account)}`))
+})
+
+export const serve = Command.make("serve", flags, (settings) => {
+  const forPeople = Output.isForPeople(settings.json)
+  const level = Option.getOrElse(settings.logLevel, () => (forPeople ? "warn" : "info"))
+  return Effect.andThen(announce(settings.demo, forPeople), Effect.never).pipe(
+    Effect.provide(serverLayer(settings)),
+    Effect.provide(Telemetry.layer),
+    Effect.provide(Logging.layer(level)),
+    Signals.endsBySignal
+  )
+}).pipe(
   Command.withShortDescription("Serve the API over HTTP, until SIGTERM or SIGINT; running calls end first"),
   Command.withDescription(
-    "Serve the API over HTTP, until SIGTERM or SIGINT; running calls end first. Each setting is taken from its flag, else from the environment variable that is named beside it. One has no flag: MILLRACE_MASTER_KEY, the key to all that is sealed, 64 hexadecimal digits; else a file master.key beside the database, made with it, for its owner's eyes; on PostgreSQL and KurrentDB it must be set. Traces, metrics and logs go to an OpenTelemetry collector where OTEL_EXPORTER_OTLP_ENDPOINT names one"
+    "Serve the API over HTTP, until SIGTERM or SIGINT; running calls end first. Each setting is taken from its flag, else from the environment variable in its description. MILLRACE_MASTER_KEY has no flag: 64 hexadecimal digits, the key to everything that is sealed. Without it, a file master.key beside the database is used, and made with a new store; PostgreSQL and KurrentDB need the variable. Traces, metrics and logs go to an OpenTelemetry collector where OTEL_EXPORTER_OTLP_ENDPOINT names one"
   ),
   Command.withExamples([
-    { command: "millrace serve --demo", description: "On 127.0.0.1:8787, kept in ./data, with an account to try" },
-    { command: "millrace serve --store memory: --port 0 --demo", description: "Keeps nothing, on any free port" },
+    { command: "millrace serve --demo", description: "On 127.0.0.1:8787, with a store in ./data and a demo account" },
+    { command: "millrace serve --store memory: --port 0 --demo", description: "A store in memory, on any free port" },
     {
       command: "millrace serve --store kurrentdb://node1,node2,node3 --state postgres://millrace@db/millrace",
       description: "One of several hosts on one log"
