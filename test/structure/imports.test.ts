@@ -1,7 +1,7 @@
 /**
  * The import rules. A package's `src` imports only packages before it in this list, declares what it imports, and has no circle of imports,
  * imports of types included. Only `http` imports Effect's HTTP API, and only stores import databases. The browser client imports nothing
- * but its own files.
+ * but its own files. Within `core` the folders are floors: each imports only from itself and from the floors below it.
  */
 import { readdirSync, readFileSync } from "node:fs"
 import { stripTypeScriptTypes } from "node:module"
@@ -123,6 +123,41 @@ const circlesIn = (graph: ReadonlyMap<string, ReadonlyArray<string>>): ReadonlyA
   for (const file of graph.keys()) visit(file, [])
   return circles
 }
+
+describe("the floors of core", () => {
+  /** From the ground up. */
+  const FLOORS = ["observability", "vault", "ledger", "accounts", "work", "jobs", "billing", "operations"]
+  /** Files at the root that every floor may import, and those that may import every floor. */
+  const GROUND = ["Credits.ts", "Ids.ts", "Timestamp.ts"]
+  const ROOF = ["Millrace.ts", "index.ts"]
+
+  const source = join(root, "packages/core/src")
+  /** The height of a file: the ground is 0, the roof is the highest. Undefined if the file is on no floor. */
+  const heightOf = (file: string): number | undefined => {
+    const [first = ""] = relative(source, file).split("/")
+    if (GROUND.includes(first)) return 0
+    if (ROOF.includes(first)) return FLOORS.length + 1
+    return FLOORS.includes(first) ? FLOORS.indexOf(first) + 1 : undefined
+  }
+  const files = sources(source)
+
+  test("has every file on one of them", () => {
+    expect(files.filter((file) => heightOf(file) === undefined).map((file) => relative(source, file))).toEqual([])
+    const folders = readdirSync(source, { withFileTypes: true }).flatMap((entry) => (entry.isDirectory() ? [entry.name] : []))
+    expect(folders.toSorted()).toEqual(FLOORS.toSorted())
+  })
+
+  test("has no import that points up", () => {
+    const up = files.flatMap((file) =>
+      imports(file, "all")
+        .filter((specifier) => specifier.startsWith("."))
+        .map((specifier) => resolve(dirname(file), specifier))
+        .filter((imported) => (heightOf(imported) ?? 0) > (heightOf(file) ?? 0))
+        .map((imported) => `${relative(source, file)} -> ${relative(source, imported)}`)
+    )
+    expect(up).toEqual([])
+  })
+})
 
 test("the client that runs in browsers imports nothing at run time but files of its own", () => {
   const client = join(root, "packages/http/src/client")

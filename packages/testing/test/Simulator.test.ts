@@ -191,7 +191,7 @@ describe("a host's own operations", () => {
       checkpoints += stats["JobProgressed"] ?? 0
     }
     expect(checkpoints).toBeGreaterThan(8)
-  })
+  }, 120_000)
 })
 
 describe("a host whose clock is stepped by up to a quarter of an hour, forwards and back", () => {
