@@ -215,7 +215,9 @@ describe("a backup", () => {
     const spoilt = newStore()
     cpSync(store.folder, spoilt.folder, { recursive: true })
     appendFileSync(join(spoilt.folder, "blobs", blobId), "!")
-    expect(await refused(["backup", "--store", spoilt.url, "--to", join(folder, "spoilt")])).toMatch(/blob .* was changed: its SHA-256 is not its name/u)
+    expect(await refused(["backup", "--store", spoilt.url, "--to", join(folder, "spoilt")])).toMatch(
+      /blob .* was changed: its SHA-256 is not its name/u
+    )
     expect(readdirSync(folder).sort()).toEqual(["mine.txt", "new.partial"])
     mkdirSync(join(folder, "empty"))
     expect((await backup(store.url, join(folder, "empty"))).ok).toBe(true)
