@@ -28,7 +28,7 @@ export const REPLY_LIFETIME = 24 * 3_600_000
 export const MAX_REPLY = 1024 * 1024
 
 /** How often another attempt may be first in a row. */
-const CONFLICTS = { times: 100 }
+const CONFLICTS = { times: 20 }
 
 const isConflict = (error: unknown): error is StateStore.StateConflict => error instanceof StateStore.StateConflict
 
@@ -44,22 +44,22 @@ export class Replies extends Context.Service<
     ) => Effect.Effect<StoredReply | undefined, StateStore.StateUnavailable | VaultFailure>
     /**
      * Keeps a reply in place of another that is over: of a call that came to nothing, as `isOver` may find out, or else of an earlier one.
-     * Any other reply stays: the attempt that was overtaken has nothing to replay.
+     * Any other reply stays, and is returned: the attempt that was overtaken has nothing to replay.
      */
     readonly keep: <E = never>(
       accountId: string,
       keyHash: string,
       reply: StoredReply,
       isOver?: (there: StoredReply) => Effect.Effect<boolean, E>
-    ) => Effect.Effect<void, E | StateStore.StateUnavailable | VaultFailure>
-    /** The same for a call that is about to run, for `lifetime` milliseconds. False where another reply stands under the key. */
+    ) => Effect.Effect<StoredReply | undefined, E | StateStore.StateUnavailable | VaultFailure>
+    /** The same for a call that is about to run, for `lifetime` milliseconds. */
     readonly claim: <E>(
       accountId: string,
       keyHash: string,
       reply: StoredReply,
       lifetime: number,
       isOver: (there: StoredReply) => Effect.Effect<boolean, E>
-    ) => Effect.Effect<boolean, E | StateStore.StateUnavailable | VaultFailure>
+    ) => Effect.Effect<StoredReply | undefined, E | StateStore.StateUnavailable | VaultFailure>
     /** Frees a key that a reservation claimed. Where another one has it by now, nothing. */
     readonly unclaim: (
       accountId: string,
@@ -86,7 +86,7 @@ export class Replies extends Context.Service<
         return { version: entry.version, reply: decode(opened) }
       })
 
-      /** False where another reply stands. */
+      /** Returns the reply that stands, if it is another one. */
       const put = Effect.fnUntraced(
         function* <E>(
           accountId: string,
@@ -96,12 +96,12 @@ export class Replies extends Context.Service<
           isOver: (there: StoredReply) => Effect.Effect<boolean, E>
         ) {
           const there = yield* entryOf(accountId, keyHash)
-          if (there !== undefined && there.reply.reservationId !== reply.reservationId && !(yield* isOver(there.reply))) return false
+          if (there !== undefined && there.reply.reservationId !== reply.reservationId && !(yield* isOver(there.reply))) return there.reply
           const kept = reply.data !== null && reply.data.length > MAX_REPLY ? { ...reply, data: null } : reply
           const sealed = yield* vault.seal(ofAccount(accountId), PURPOSE, encode(kept))
           const change = { _tag: "put", space: SPACE, key: keyOf(accountId, keyHash), value: Buffer.from(sealed) } as const
           yield* state.write([{ ...change, expiresAt: clock.currentTimeMillisUnsafe() + lifetime, expected: there?.version ?? "absent" }])
-          return true
+          return undefined
         },
         // Another attempt was first: it may be the later one
         Effect.retry({ while: isConflict, ...CONFLICTS }),
@@ -113,7 +113,7 @@ export class Replies extends Context.Service<
       return Replies.of({
         find: (accountId, keyHash) => Effect.map(entryOf(accountId, keyHash), (entry) => entry?.reply),
         keep: (accountId, keyHash, reply, isOver = ({ revision }) => Effect.succeed(revision <= reply.revision)) =>
-          Effect.asVoid(put(accountId, keyHash, reply, REPLY_LIFETIME, isOver)),
+          put(accountId, keyHash, reply, REPLY_LIFETIME, isOver),
         claim: put,
         unclaim: Effect.fnUntraced(function* (accountId, keyHash, reservationId) {
           const there = yield* entryOf(accountId, keyHash)
