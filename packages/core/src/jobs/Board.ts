@@ -1,4 +1,4 @@
-/** The jobs that have not ended, as a projection of their streams. */
+/** A projection of the open jobs, those that have not ended, in the order in which they are to run. */
 import { type EventHandlers, type EventStore, Projection, type StateStore } from "@millrace/event-sourcing"
 import { type Effect, Schema, SchemaTransformation, type Scope } from "effect"
 import { Job, type JobEvent } from "./Job.ts"
@@ -20,7 +20,7 @@ const Stored = Schema.Array(Entry).pipe(
   )
 )
 
-/** `startFrom` of a job that waits for nothing: earlier than any host's clock says. */
+/** `startFrom` of a job that can start at once: earlier than any host's clock. */
 const AT_ONCE = 0
 
 const change = (schedule: Schedule, jobId: string, next: (entry: Entry) => Entry): Schedule => {

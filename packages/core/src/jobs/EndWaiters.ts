@@ -1,4 +1,4 @@
-/** Callers that wait for jobs to end, woken by the projection of open jobs. */
+/** Callers that wait for jobs to end. The projection of open jobs wakes them. */
 import type { Aggregate, Projection } from "@millrace/event-sourcing"
 import { Deferred, type Duration, Effect } from "effect"
 import type { Board } from "./Board.ts"
@@ -12,7 +12,7 @@ export class EndWaiters {
     this.#board = board
   }
 
-  /** Wakes waiters for as long as it runs. */
+  /** Wakes waiters. Never ends. */
   readonly watch = Effect.gen({ self: this }, function* () {
     for (;;) {
       const { position, state } = yield* this.#board.read()
@@ -22,7 +22,7 @@ export class EndWaiters {
     }
   })
 
-  /** Waits until the job that is read has ended, at most `within`. */
+  /** Waits at most `within` until the job has ended. */
   wait(
     jobId: string,
     read: Effect.Effect<Aggregate.Current<Job.Job>, Aggregate.Failure>,
@@ -48,7 +48,7 @@ export class EndWaiters {
       if (!Job.isOpen(job)) return
       const { state } = yield* this.#board.read({ atLeast: position, within })
       if (state.get(jobId) === undefined) return
-      // Only now: a board that does not know the job yet looks like one on which the job has ended. A later end wakes the waiter
+      // Registered only after the projection has the job: until then, the job's absence from it does not mean that the job has ended
       this.#waiting.set(jobId, (this.#waiting.get(jobId) ?? new Set()).add(waiter))
       yield* Deferred.await(waiter)
     }
