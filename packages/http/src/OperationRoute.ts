@@ -142,7 +142,10 @@ const awaitJob = Effect.fnUntraced(function* (
   const isPending = job !== undefined || retryAfter !== undefined
   if (operation._tag !== "Job" || job === undefined || replayed || accountId === undefined || wait === undefined)
     return { reply, isPending, waited: undefined }
-  const waited = yield* charge.awaitJob(operation, accountId, { ...reply, job }, `${wait} seconds`)
+  const waited = yield* charge.awaitJob(operation, accountId, { ...reply, job }, `${wait} seconds`).pipe(
+    // The job was accepted: the caller must learn its id, though a store does not answer now
+    Effect.catchTag("UpstreamUnavailable", () => Effect.succeed({ reply, ended: false }))
+  )
   return { reply: waited.reply, isPending: !waited.ended, waited: wait }
 })
 

@@ -11,8 +11,8 @@ import * as Metrics from "../observability/Metrics.ts"
 import * as Spans from "../observability/Spans.ts"
 import type { Vault, VaultFailure } from "../vault/Vault.ts"
 import { CIRCUIT_OPEN, type CircuitBreaker } from "../work/CircuitBreaker.ts"
-import type { Any, AnyJob, ErrorOf, InputOf, Services as ServicesOf } from "../work/Operation.ts"
-import type { OperationError } from "../work/OperationError.ts"
+import type { Any, AnyJob, ErrorOf, InputOf, ReadError, Services as ServicesOf } from "../work/Operation.ts"
+import type { OperationError, OperationFailed } from "../work/OperationError.ts"
 import { upstreamOf } from "../work/Perform.ts"
 import { redact } from "../work/Redaction.ts"
 import * as Accept from "./charge/Accept.ts"
@@ -62,13 +62,16 @@ export class Charge extends Context.Service<
       input: InputOf<Op>,
       requestId: string
     ) => Effect.Effect<Reply, ErrorOf<Op> | ChargeError, ServicesOf<Op>>
-    /** Waits at most `within` for the job that a call became. Returns the reply with the job's charge so far, and whether the job has ended. */
+    /**
+     * Waits at most `within` for the job that a call became. Returns the reply with the job's charge so far, and whether it is final.
+     * `NotFound` if the job was cancelled meanwhile; `UpstreamUnavailable` if a store does not answer.
+     */
     readonly awaitJob: (
       operation: AnyJob,
       accountId: string,
-      reply: Reply & Required<Pick<Reply, "job">>,
+      reply: Accept.Accepted,
       within?: Duration.Input
-    ) => Effect.Effect<{ readonly reply: Reply; readonly ended: boolean }, OperationError | ChargeError>
+    ) => Effect.Effect<Accept.Awaited, ReadError | OperationFailed>
     /** Ends a hold that is due: asks a recoverable operation for the outcome and settles by it; releases any other hold. */
     readonly recover: <E extends OperationError, R>(
       operation: Any<E, R> | undefined,
@@ -149,7 +152,7 @@ const charge = <E extends OperationError, R>(services: Services.Services, call: 
       if (held._tag === "Replayed") return held.reply
       const done = yield* Amends.onFailure(services, held, restore(work(services, operation, input, call)))
       if (call.key !== undefined)
-        yield* Effect.tapCause(Replay.keep(services, held, done), () => Amends.release(services, call, "service_error"))
+        yield* Effect.tapCause(Replay.keepOrYield(services, held, done), () => Amends.release(services, call, "service_error"))
       return yield* Settle.charge(services, held, done)
     })
   )

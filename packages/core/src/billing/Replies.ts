@@ -28,7 +28,7 @@ export const REPLY_LIFETIME = 24 * 3_600_000
 export const MAX_REPLY = 1024 * 1024
 
 /** The most conflicts with other attempts in a row. */
-const CONFLICTS = { times: 100 }
+const CONFLICTS = { times: 20 }
 
 const isConflict = (error: unknown): error is StateStore.StateConflict => error instanceof StateStore.StateConflict
 
@@ -45,22 +45,22 @@ export class Replies extends Context.Service<
     ) => Effect.Effect<StoredReply | undefined, StateStore.StateUnavailable | VaultFailure>
     /**
      * Stores a reply. It replaces another attempt's reply only if `isOver` says that the other will never be replayed; by default, if the
-     * other hold is not newer.
+     * other hold is not newer. Otherwise the other reply stays and is returned.
      */
     readonly keep: <E = never>(
       accountId: string,
       keyHash: string,
       reply: StoredReply,
       isOver?: (there: StoredReply) => Effect.Effect<boolean, E>
-    ) => Effect.Effect<void, E | StateStore.StateUnavailable | VaultFailure>
-    /** Claims a key for a call that is about to run, for `lifetime` milliseconds. False if another attempt has the key. */
+    ) => Effect.Effect<StoredReply | undefined, E | StateStore.StateUnavailable | VaultFailure>
+    /** Claims a key for a call that is about to run, for `lifetime` milliseconds. Returns the other attempt's reply if that has the key. */
     readonly claim: <E>(
       accountId: string,
       keyHash: string,
       reply: StoredReply,
       lifetime: number,
       isOver: (there: StoredReply) => Effect.Effect<boolean, E>
-    ) => Effect.Effect<boolean, E | StateStore.StateUnavailable | VaultFailure>
+    ) => Effect.Effect<StoredReply | undefined, E | StateStore.StateUnavailable | VaultFailure>
     /** Frees a key that a reservation claimed. Does nothing if another reservation has it by now. */
     readonly unclaim: (
       accountId: string,
@@ -87,7 +87,7 @@ export class Replies extends Context.Service<
         return { version: entry.version, reply: decode(opened) }
       })
 
-      /** False if another attempt's reply stays. */
+      /** Returns another attempt's reply if it stays. */
       const put = Effect.fnUntraced(
         function* <E>(
           accountId: string,
@@ -97,12 +97,12 @@ export class Replies extends Context.Service<
           isOver: (there: StoredReply) => Effect.Effect<boolean, E>
         ) {
           const there = yield* entryOf(accountId, keyHash)
-          if (there !== undefined && there.reply.reservationId !== reply.reservationId && !(yield* isOver(there.reply))) return false
+          if (there !== undefined && there.reply.reservationId !== reply.reservationId && !(yield* isOver(there.reply))) return there.reply
           const kept = reply.data !== null && reply.data.length > MAX_REPLY ? { ...reply, data: null } : reply
           const sealed = yield* vault.seal(ofAccount(accountId), PURPOSE, encode(kept))
           const change = { _tag: "put", space: SPACE, key: keyOf(accountId, keyHash), value: Buffer.from(sealed) } as const
           yield* state.write([{ ...change, expiresAt: clock.currentTimeMillisUnsafe() + lifetime, expected: there?.version ?? "absent" }])
-          return true
+          return undefined
         },
         // Another attempt wrote first: decide again
         Effect.retry({ while: isConflict, ...CONFLICTS }),
@@ -114,7 +114,7 @@ export class Replies extends Context.Service<
       return Replies.of({
         find: (accountId, keyHash) => Effect.map(entryOf(accountId, keyHash), (entry) => entry?.reply),
         keep: (accountId, keyHash, reply, isOver = ({ revision }) => Effect.succeed(revision <= reply.revision)) =>
-          Effect.asVoid(put(accountId, keyHash, reply, REPLY_LIFETIME, isOver)),
+          put(accountId, keyHash, reply, REPLY_LIFETIME, isOver),
         claim: put,
         unclaim: Effect.fnUntraced(function* (accountId, keyHash, reservationId) {
           const there = yield* entryOf(accountId, keyHash)

@@ -117,111 +117,17 @@ const make = Effect.gen(function* () {
   const store = yield* StateStore.StateStore
   const random = yield* RandomBytes
   const master = Redacted.value(yield* MasterKey)
-
   const derive = (info: string): Buffer => Buffer.from(hkdfSync("sha256", master, "", `millrace/v1/${info}`, Aead.KEY))
-  const wrappingKey = derive("wrap")
   yield* confirm(store, derive("check"))
-
-  const box = (key: Uint8Array, associated: Uint8Array, plaintext: Uint8Array): string => {
-    const nonce = random(Aead.NONCE)
-    return VERSION + Buffer.concat([nonce, Aead.encrypt(key, nonce, associated, plaintext)]).toString("base64url")
-  }
-
-  // Least recently used first
-  const keys = new Map<string, Unwrapped>()
-  let destroyals = 0
-  /** Caches a key, unless any key was destroyed since `before`: it may have been this one. */
-  const remember = (name: string, unwrapped: Unwrapped, before: number): Unwrapped => {
-    if (destroyals !== before) return unwrapped
-    keys.delete(name)
-    keys.set(name, unwrapped)
-    const [oldest = name] = keys.size > MEMORY ? keys.keys() : []
-    if (oldest !== name) keys.delete(oldest)
-    return unwrapped
-  }
-  const forget = (name: string): void => {
-    destroyals++
-    keys.delete(name)
-    for (const [child, { parent }] of keys) if (parent === name) keys.delete(child)
-  }
-
-  /** Reads the row each time, because another process may have destroyed it. Undefined if the subject or its parent has no key. */
-  const find = (name: string, isParent = false): Effect.Effect<Unwrapped | undefined, Tampered | StateStore.StateUnavailable> =>
-    Effect.gen(function* () {
-      const before = destroyals
-      const entry = yield* store.get(KEYS, name)
-      if (entry === undefined) {
-        if (keys.has(name)) forget(name)
-        return undefined
-      }
-      const known = keys.get(name)
-      const current = known?.version === entry.version ? known : undefined
-      const row = current ?? Option.getOrUndefined(decodeRow(Buffer.from(entry.value).toString()))
-      if (row === undefined || (isParent && row.parent !== null)) return yield* new Tampered({ subject: name, purpose: "key" })
-      const wrapping = row.parent === null ? wrappingKey : (yield* find(row.parent, true))?.key
-      if (wrapping === undefined) return undefined
-      if ("key" in row) return remember(name, row, before)
-      const key = unbox(wrapping, context("key", name, row.parent), row.wrapped)
-      if (key?.length !== Aead.KEY) return yield* new Tampered({ subject: name, purpose: "key" })
-      return remember(name, { key, parent: row.parent, version: entry.version }, before)
-    })
-
-  const create = Effect.fnUntraced(function* (name: string, parent: string | null) {
-    const destroyed = new SubjectDestroyed({ subject: name })
-    const above =
-      parent === null
-        ? undefined
-        : yield* Effect.mapError(keyOf(parent), (error) => (error._tag === "SubjectDestroyed" ? destroyed : error))
-    if (above !== undefined && above.parent !== null) return yield* Effect.die(new Error(`${parent} has a parent, so it can be none`))
-    const before = destroyals
-    const key = random(Aead.KEY)
-    const wrapped = box(above?.key ?? wrappingKey, context("key", name, parent), key)
-    const value = Buffer.from(encodeRow({ parent, wrapped }))
-    return yield* store
-      .write([
-        { _tag: "put", space: KEYS, key: name, value, expected: "absent" },
-        { _tag: "put", space: SUBJECTS, key: name, value: Uint8Array.of(1), expected: "absent" }
-      ])
-      .pipe(
-        Effect.map((version) => remember(name, { key, parent, version }, before)),
-        // Another process created or destroyed the key first
-        Effect.catchTag("StateConflict", () =>
-          Effect.flatMap(find(name), (found) => (found ? Effect.succeed(found) : Effect.fail(destroyed)))
-        )
-      )
-  })
-
-  const keyOf = (subject: Subject): Effect.Effect<Unwrapped, VaultFailure> =>
-    Effect.gen(function* () {
-      const name = nameOf(subject)
-      const unwrapped = (yield* find(name)) ?? (yield* create(name, typeof subject === "string" ? null : subject.parent))
-      if (typeof subject !== "string" && unwrapped.parent !== subject.parent)
-        return yield* Effect.die(new Error(`The key of ${name} is wrapped by ${unwrapped.parent}, not by ${subject.parent}`))
-      return unwrapped
-    })
-
-  const seal: Vault["Service"]["seal"] = (subject, purpose, plaintext) =>
-    Effect.map(keyOf(subject), ({ key }) =>
-      box(key, context("text", nameOf(subject), purpose), typeof plaintext === "string" ? Buffer.from(plaintext) : plaintext)
-    )
+  const keys = new SubjectKeys(store, random, derive("wrap"))
 
   const openBytes = Effect.fnUntraced(function* (subject: Subject, purpose: string, sealed: string) {
     const name = nameOf(subject)
-    const unwrapped = yield* find(name)
+    const unwrapped = yield* keys.find(name)
     if (unwrapped === undefined) return yield* new SubjectDestroyed({ subject: name })
     const plaintext = unbox(unwrapped.key, context("text", name, purpose), sealed)
     return plaintext ?? (yield* new Tampered({ subject: name, purpose }))
   })
-
-  const destroy: Vault["Service"]["destroy"] = (subject) => {
-    const name = nameOf(subject)
-    return store
-      .write([
-        { _tag: "remove", space: KEYS, key: name, shred: true },
-        { _tag: "put", space: SUBJECTS, key: name, value: Uint8Array.of(DESTROYED) }
-      ])
-      .pipe(Effect.catchTag("StateConflict", Effect.die), Effect.ensuring(Effect.sync(() => forget(name))), Effect.asVoid)
-  }
 
   const macKeys = new Map<string, Buffer>()
   const hmac: Vault["Service"]["hmac"] = (purpose, text) => {
@@ -234,13 +140,122 @@ const make = Effect.gen(function* () {
   }
 
   return Vault.of({
-    seal,
+    seal: (subject, purpose, plaintext) =>
+      Effect.map(keys.of(subject), ({ key }) =>
+        box(random, key, context("text", nameOf(subject), purpose), typeof plaintext === "string" ? Buffer.from(plaintext) : plaintext)
+      ),
     open: (subject, purpose, sealed) => Effect.map(openBytes(subject, purpose, sealed), (bytes) => bytes.toString()),
     openBytes,
-    destroy,
+    destroy: (subject) => keys.destroy(nameOf(subject)),
     hmac
   })
 })
+
+const box = (random: RandomBytes, key: Uint8Array, associated: Uint8Array, plaintext: Uint8Array): string => {
+  const nonce = random(Aead.NONCE)
+  return VERSION + Buffer.concat([nonce, Aead.encrypt(key, nonce, associated, plaintext)]).toString("base64url")
+}
+
+/** The keys of subjects: wrapped in the state store, with the most recently used ones unwrapped in memory. */
+class SubjectKeys {
+  readonly #store: StateStore.StateStore["Service"]
+  readonly #random: RandomBytes
+  readonly #wrappingKey: Uint8Array
+  /** The least recently used key comes first. */
+  readonly #unwrapped = new Map<string, Unwrapped>()
+  #destroyals = 0
+
+  constructor(store: StateStore.StateStore["Service"], random: RandomBytes, wrappingKey: Uint8Array) {
+    this.#store = store
+    this.#random = random
+    this.#wrappingKey = wrappingKey
+  }
+
+  /** The key of a subject, created on first use. */
+  of(subject: Subject): Effect.Effect<Unwrapped, VaultFailure> {
+    return Effect.gen({ self: this }, function* () {
+      const name = nameOf(subject)
+      const unwrapped = (yield* this.find(name)) ?? (yield* this.#create(name, typeof subject === "string" ? null : subject.parent))
+      if (typeof subject !== "string" && unwrapped.parent !== subject.parent)
+        return yield* Effect.die(new Error(`The key of ${name} is wrapped by ${unwrapped.parent}, not by ${subject.parent}`))
+      return unwrapped
+    })
+  }
+
+  /** Reads the row each time, because another process may have destroyed it. Undefined if the subject or its parent has no key. */
+  find(name: string, isParent = false): Effect.Effect<Unwrapped | undefined, Tampered | StateStore.StateUnavailable> {
+    return Effect.gen({ self: this }, function* () {
+      const before = this.#destroyals
+      const entry = yield* this.#store.get(KEYS, name)
+      if (entry === undefined) {
+        if (this.#unwrapped.has(name)) this.#forget(name)
+        return undefined
+      }
+      const known = this.#unwrapped.get(name)
+      const current = known?.version === entry.version ? known : undefined
+      const row = current ?? Option.getOrUndefined(decodeRow(Buffer.from(entry.value).toString()))
+      if (row === undefined || (isParent && row.parent !== null)) return yield* new Tampered({ subject: name, purpose: "key" })
+      const wrapping = row.parent === null ? this.#wrappingKey : (yield* this.find(row.parent, true))?.key
+      if (wrapping === undefined) return undefined
+      if ("key" in row) return this.#remember(name, row, before)
+      const key = unbox(wrapping, context("key", name, row.parent), row.wrapped)
+      if (key?.length !== Aead.KEY) return yield* new Tampered({ subject: name, purpose: "key" })
+      return this.#remember(name, { key, parent: row.parent, version: entry.version }, before)
+    })
+  }
+
+  /** Destroys a subject's key, and records for ever that it was destroyed. */
+  destroy(name: string): Effect.Effect<void, StateStore.StateUnavailable> {
+    const removed = this.#store.write([
+      { _tag: "remove", space: KEYS, key: name, shred: true },
+      { _tag: "put", space: SUBJECTS, key: name, value: Uint8Array.of(DESTROYED) }
+    ])
+    const forgotten = Effect.sync(() => this.#forget(name))
+    return removed.pipe(Effect.catchTag("StateConflict", Effect.die), Effect.ensuring(forgotten), Effect.asVoid)
+  }
+
+  #create(name: string, parent: string | null): Effect.Effect<Unwrapped, VaultFailure> {
+    return Effect.gen({ self: this }, function* () {
+      const destroyed = new SubjectDestroyed({ subject: name })
+      const above =
+        parent === null
+          ? undefined
+          : yield* Effect.mapError(this.of(parent), (error) => (error._tag === "SubjectDestroyed" ? destroyed : error))
+      if (above !== undefined && above.parent !== null) return yield* Effect.die(new Error(`${parent} has a parent, so it can be none`))
+      const before = this.#destroyals
+      const key = this.#random(Aead.KEY)
+      const wrapped = box(this.#random, above?.key ?? this.#wrappingKey, context("key", name, parent), key)
+      const value = Buffer.from(encodeRow({ parent, wrapped }))
+      const created = this.#store.write([
+        { _tag: "put", space: KEYS, key: name, value, expected: "absent" },
+        { _tag: "put", space: SUBJECTS, key: name, value: Uint8Array.of(1), expected: "absent" }
+      ])
+      return yield* created.pipe(
+        Effect.map((version) => this.#remember(name, { key, parent, version }, before)),
+        // Another process created or destroyed the key first
+        Effect.catchTag("StateConflict", () =>
+          Effect.flatMap(this.find(name), (found) => (found ? Effect.succeed(found) : Effect.fail(destroyed)))
+        )
+      )
+    })
+  }
+
+  /** Caches a key, unless any key was destroyed since `before`: it may have been this one. */
+  #remember(name: string, unwrapped: Unwrapped, before: number): Unwrapped {
+    if (this.#destroyals !== before) return unwrapped
+    this.#unwrapped.delete(name)
+    this.#unwrapped.set(name, unwrapped)
+    const [oldest = name] = this.#unwrapped.size > MEMORY ? this.#unwrapped.keys() : []
+    if (oldest !== name) this.#unwrapped.delete(oldest)
+    return unwrapped
+  }
+
+  #forget(name: string): void {
+    this.#destroyals++
+    this.#unwrapped.delete(name)
+    for (const [child, { parent }] of this.#unwrapped) if (parent === name) this.#unwrapped.delete(child)
+  }
+}
 
 /** Compares the master key with the one that the state store was first used with, by a value derived from it. */
 const confirm = Effect.fnUntraced(function* (store: StateStore.StateStore["Service"], check: Buffer) {

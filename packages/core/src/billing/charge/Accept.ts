@@ -7,9 +7,10 @@ import * as Credits from "../../Credits.ts"
 import * as Acceptance from "../../jobs/Acceptance.ts"
 import { idOf as jobIdOf } from "../../jobs/Job.ts"
 import type { JobCall } from "../../jobs/Jobs.ts"
+import { unreadable } from "../../jobs/JobView.ts"
 import { outcome } from "../../ledger/Account.ts"
-import type { AnyJob } from "../../work/Operation.ts"
-import type { OperationError } from "../../work/OperationError.ts"
+import type { AnyJob, ReadError } from "../../work/Operation.ts"
+import type { OperationError, OperationFailed } from "../../work/OperationError.ts"
 import type { Done } from "../../work/Perform.ts"
 import { isTransient } from "../../work/Transient.ts"
 import * as Amends from "./Amends.ts"
@@ -35,7 +36,7 @@ export const call = <E extends OperationError, R>(
       const job = jobOf(held)
       const prepare = Acceptance.prepare(needs.jobs, operation, asked.input, job)
       const { accept, done } = yield* Effect.tapCause(restore(prepare), () => abandon(needs, held, job))
-      yield* Effect.tapCause(Replay.keep(needs, held, done), () => abandon(needs, held, job))
+      yield* Effect.tapCause(Replay.keepOrYield(needs, held, done), () => abandon(needs, held, job))
       yield* accepted(needs, held, job, accept)
       return yield* replyOf(needs, held, job, done)
     })
@@ -91,25 +92,45 @@ const replyOf = (needs: Needs, { call, hold }: Held, { jobId }: JobCall, done: D
 
 /**
  * Waits at most `within` for the job that a call became. The reply has the job's charge so far, so that the charges of an account's replies
- * add up to its balance.
+ * add up to its balance. `UpstreamUnavailable` if a store does not answer; the job is accepted in any case.
  */
 export const awaitEnd = (
+  services: Pick<Services, "jobs" | "ledger">,
+  operation: AnyJob,
+  accountId: string,
+  accepted: Accepted,
+  within?: Duration.Input
+): Effect.Effect<Awaited, ReadError | OperationFailed> =>
+  Effect.mapError(ended(services, operation, accountId, accepted, within), (error) =>
+    error._tag === "OperationFailed" || error._tag === "UpstreamUnavailable" ? error : unreadable(operation.family.resource)(error)
+  )
+
+/** The reply of a call that became a job. */
+export type Accepted = Reply & Required<Pick<Reply, "job">>
+
+/** A reply; `ended`: whether it is final. */
+export interface Awaited {
+  readonly reply: Reply
+  readonly ended: boolean
+}
+
+const ended = Effect.fnUntraced(function* (
   { jobs, ledger }: Pick<Services, "jobs" | "ledger">,
   operation: AnyJob,
   accountId: string,
-  reply: Reply & Required<Pick<Reply, "job">>,
-  within?: Duration.Input
-): Effect.Effect<{ readonly reply: Reply; readonly ended: boolean }, ChargeError | OperationError> =>
-  Effect.gen(function* () {
-    const { id: jobId } = reply.job
-    const { data, ended } = yield* Acceptance.answer(jobs, operation, { accountId, jobId }, within)
-    if (!ended) return { reply: { ...reply, data }, ended }
-    yield* jobs.settle(jobId)
-    const { state: job } = yield* jobs.read(jobId)
-    const account = yield* ledger.read(accountId)
-    const reservationId = "accepted" in job ? job.accepted.reservationId : null
-    const end =
-      reservationId === null ? undefined : (outcome(account.state, reservationId) ?? (yield* ledger.ending(accountId, reservationId)))
-    const charged = end !== undefined && "charged" in end ? end.charged : Credits.zero
-    return { reply: { ...reply, data, billed: { charged, balance: available(account) } }, ended }
-  })
+  accepted: Accepted,
+  within: Duration.Input | undefined
+) {
+  const { id: jobId } = accepted.job
+  const answer = yield* Acceptance.answer(jobs, operation, { accountId, jobId }, within)
+  const reply: Reply = { ...accepted, data: answer.data }
+  if (!answer.ended) return { reply, ended: false }
+  yield* jobs.settle(jobId)
+  const { state: job } = yield* jobs.read(jobId)
+  const account = yield* ledger.read(accountId)
+  const reservationId = "accepted" in job ? job.accepted.reservationId : null
+  const end =
+    reservationId === null ? undefined : (outcome(account.state, reservationId) ?? (yield* ledger.ending(accountId, reservationId)))
+  const charged = end !== undefined && "charged" in end ? end.charged : Credits.zero
+  return { reply: { ...reply, billed: { charged, balance: available(account) } }, ended: true }
+})

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import * as Credits from "../../Credits.ts"
 import type { AnyCall, AnyFile } from "../../work/Operation.ts"
 import type { OperationError } from "../../work/OperationError.ts"
-import { available, type Call, type ChargeError, type Held, type Reply } from "./Call.ts"
+import { available, type Call, type ChargeError, type Held, type Reply, ResultWithheld } from "./Call.ts"
 import * as Replay from "./Replay.ts"
 import type { Services } from "./Services.ts"
 import { answered } from "./Settle.ts"
@@ -27,10 +27,12 @@ const isClaimed = ({ key, operation }: Call): boolean => key !== undefined && op
 const once = <E, R>(needs: Needs, free: Call, work: Effect.Effect<Delivered, E, R>): Effect.Effect<Delivered, E | ChargeError, R> =>
   Effect.uninterruptibleMask((restore) =>
     Effect.gen(function* () {
-      yield* claim(needs, free)
+      // A claim whose write is in doubt may be there
+      yield* Effect.tapCause(claim(needs, free), () => unclaim(needs, free))
       const done = yield* Effect.tapCause(restore(work), () => unclaim(needs, free))
-      yield* Effect.tapCause(Replay.keep(needs, heldFor(free), done), () => unclaim(needs, free))
-      return done
+      const standing = yield* Effect.tapCause(Replay.keep(needs, heldFor(free), done), () => unclaim(needs, free))
+      // The claim had run out, and another call took the key
+      return standing === undefined ? done : yield* new ResultWithheld()
     })
   )
 

@@ -134,25 +134,44 @@ const hasBegun = ({ jobs }: Pick<Needs, "jobs">, reservationId: string) =>
 
 // keeping
 
-/** Step 4: stores the reply of a call with a key. It replaces a reply that is over. */
-export const keep = (services: Needs, { call, hold }: Held, { data }: Pick<Done, "data">): Effect.Effect<void, ChargeError> => {
+/** Step 4: stores the reply of a call with a key. It replaces a reply that is over. Returns another attempt's reply if that stays. */
+export const keep = (
+  services: Needs,
+  { call, hold }: Held,
+  { data }: Pick<Done, "data">
+): Effect.Effect<StoredReply | undefined, ChargeError> => {
   const { accountId, key } = call
-  if (key === undefined) return Effect.void
+  if (key === undefined) return Effect.undefined
   const reply: StoredReply = { ...storedOf(call, key, hold?.revision), data, ...(hold === undefined ? { free: "done" } : {}) }
   return services.replies.keep(accountId, key.hash, reply, isOver(services, accountId))
 }
+
+/**
+ * Stores the reply as {@link keep} does. Fails if a free call has the key: it has no hold that could prevent this call from running at the
+ * same time. If a priced attempt's reply stays, this call's hold has ended, which its settle detects.
+ */
+export const keepOrYield = (services: Needs, held: Held, done: Pick<Done, "data">): Effect.Effect<void, ChargeError> =>
+  Effect.flatMap(keep(services, held, done), (standing) =>
+    standing?.free === undefined || held.call.key === undefined ? Effect.void : inUse(standing, held.call.key)
+  )
 
 /**
  * Claims the key of a free call for as long as its work may take. A free call has no hold, so this entry prevents a second call from running
  * at the same time.
  */
 export const claim = Effect.fnUntraced(function* (services: Needs, call: Call, key: Key): Effect.fn.Return<void, ChargeError> {
-  const { accountId, operation, reservationId } = call
+  const { accountId, operation } = call
   const reply: StoredReply = { ...storedOf(call, key, undefined), data: null, free: "running" }
   const lifetime = Duration.toMillis(operation.timeout) + HOLD_MARGIN
-  const claimed = yield* services.replies.claim(accountId, key.hash, reply, lifetime, isOver(services, accountId))
-  if (!claimed) return yield* new Decisions.InFlight({ reservationId })
+  const standing = yield* services.replies.claim(accountId, key.hash, reply, lifetime, isOver(services, accountId))
+  if (standing !== undefined) return yield* inUse(standing, key)
 })
+
+/** The refusal if another call has the key. */
+export const inUse = (standing: StoredReply, key: Key): Effect.Effect<never, Decisions.InFlight | Decisions.KeyReused> =>
+  Effect.fail(
+    standing.fingerprint === key.fingerprint ? new Decisions.InFlight({ reservationId: standing.reservationId }) : new Decisions.KeyReused()
+  )
 
 const storedOf = ({ operation, requestId, reservationId }: Call, { fingerprint }: Key, revision = -1) => ({
   ...{ reservationId, requestId, fingerprint, revision },

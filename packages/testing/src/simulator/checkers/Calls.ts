@@ -183,8 +183,23 @@ const isKeyReused = ({ intent, response }: Call, { calls }: Evidence): boolean =
       accountId === intent.accountId && key === intent.key && request !== intent.request && startedAt <= (response?.at ?? 0)
   )
 
-const isInFlight = ({ lengthBefore, response }: Call, { reservations }: Evidence): boolean => {
+/** How much longer than its call's timeout a free call's claim on its key lasts, milliseconds. */
+const CLAIM_MARGIN = 30_000
+/** A host may be paused for so long before it claims a key and dies, milliseconds. */
+const PAUSED = 10 * 60_000
+
+/** A free call holds nothing: its claim on the key stands in no log, and outlives a host that dies. */
+const isClaimed = ({ intent, requestId, response }: Call, { calls, faults, longestTimeout }: Evidence): boolean =>
+  calls.some(({ ended, intent: { accountId, key }, requestId: other, startedAt }) => {
+    if (other === requestId || accountId !== intent.accountId || key !== intent.key || startedAt > (response?.at ?? 0)) return false
+    return (response?.at ?? 0) - (ended?.at ?? startedAt + PAUSED) <= longestTimeout + CLAIM_MARGIN + faults.skew
+  })
+
+const isInFlight = (call: Call, evidence: Evidence): boolean => {
+  const { lengthBefore, response } = call
+  const { reservations } = evidence
   if (response === undefined) return false
+  if (isClaimed(call, evidence)) return true
   const error = Option.getOrUndefined(Exit.findErrorOption(response.answer))
   const running = error?._tag === "InFlight" ? reservations.byId.get(error.reservationId) : undefined
   return running !== undefined && running.index <= response.lengthAfter && (running.end === undefined || running.end.index > lengthBefore)

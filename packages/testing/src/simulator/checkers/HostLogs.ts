@@ -18,7 +18,8 @@ export const isExpectedWarning = (message: string, { attempts, faults, faultsEnd
   if (failed !== undefined)
     return attempts.some(({ jobId, outcome, rejectedAs }) => jobId === failed && (outcome === "Defect" || rejectedAs === "Defect"))
   if (message.startsWith("No snapshot of ")) return !isOver && !areHostsUndisturbed(faults)
-  if (/^(?:An upstream failed|An operation is faulty|An attempt at a job failed)/u.test(message)) return !isOver
+  // That it did is another checker's to judge
+  if (/^(?:An upstream failed|An operation is faulty|An attempt at a job failed)/u.test(message)) return true
   // The job was cancelled, and its key destroyed, while it succeeded
   if (/^The end of a job was not recorded SubjectDestroyed/u.test(message)) return true
   if (/^(?:A job's lease was lost|A job could not be claimed|The end of a job was not recorded)/u.test(message))
