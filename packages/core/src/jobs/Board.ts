@@ -2,20 +2,20 @@
 import { type EventHandlers, type EventStore, Projection, type StateStore } from "@millrace/event-sourcing"
 import { type Effect, Schema, SchemaTransformation, type Scope } from "effect"
 import { Job, type JobEvent } from "./Job.ts"
-import { Entry, Schedule } from "./Schedule.ts"
+import { Entry, JobQueue } from "./JobQueue.ts"
 
-export type Board = Projection.Projection<Schedule>
+export type Board = Projection.Projection<JobQueue>
 
 const Stored = Schema.Array(Entry).pipe(
   Schema.decodeTo(
-    Schema.instanceOf(Schedule),
+    Schema.instanceOf(JobQueue),
     SchemaTransformation.transform({
       decode: (entries) => {
-        const schedule = new Schedule()
-        for (const entry of entries) schedule.set(entry)
-        return schedule
+        const queue = new JobQueue()
+        for (const entry of entries) queue.set(entry)
+        return queue
       },
-      encode: (schedule) => [...schedule.values()]
+      encode: (queue) => [...queue.values()]
     })
   )
 )
@@ -23,15 +23,15 @@ const Stored = Schema.Array(Entry).pipe(
 /** `startFrom` of a job that can start at once: earlier than any host's clock. */
 const AT_ONCE = 0
 
-const change = (schedule: Schedule, jobId: string, next: (entry: Entry) => Entry): Schedule => {
-  const entry = schedule.get(jobId)
-  if (entry !== undefined) schedule.set(next(entry))
-  return schedule
+const change = (queue: JobQueue, jobId: string, next: (entry: Entry) => Entry): JobQueue => {
+  const entry = queue.get(jobId)
+  if (entry !== undefined) queue.set(next(entry))
+  return queue
 }
 
-const end = (_: unknown, { id }: EventHandlers.Origin, schedule: Schedule): Schedule => {
-  schedule.remove(id)
-  return schedule
+const end = (_: unknown, { id }: EventHandlers.Origin, queue: JobQueue): JobQueue => {
+  queue.remove(id)
+  return queue
 }
 
 export const make = (
@@ -42,17 +42,17 @@ export const make = (
       name: "jobs",
       version: 1,
       state: Stored,
-      initial: () => new Schedule(),
-      ...Projection.of<Schedule, JobEvent>(Job, {
-        JobAccepted: ({ accountId, operation }, { id: jobId }, schedule) => {
-          schedule.set({ jobId, accountId, operation, attempt: 0, runner: null, startFrom: AT_ONCE })
-          return schedule
+      initial: () => new JobQueue(),
+      ...Projection.of<JobQueue, JobEvent>(Job, {
+        JobAccepted: ({ accountId, operation }, { id: jobId }, queue) => {
+          queue.set({ jobId, accountId, operation, attempt: 0, runner: null, startFrom: AT_ONCE })
+          return queue
         },
-        JobStarted: ({ attempt, leaseUntil, runner }, { id }, schedule) =>
-          change(schedule, id, (entry) => ({ ...entry, attempt, runner, startFrom: leaseUntil })),
-        JobLeaseExtended: ({ leaseUntil }, { id }, schedule) => change(schedule, id, (entry) => ({ ...entry, startFrom: leaseUntil })),
-        JobReleased: ({ failure, startFrom }, { id }, schedule) =>
-          change(schedule, id, (entry) => ({ ...entry, runner: null, startFrom: failure === undefined ? AT_ONCE : startFrom })),
+        JobStarted: ({ attempt, leaseUntil, runner }, { id }, queue) =>
+          change(queue, id, (entry) => ({ ...entry, attempt, runner, startFrom: leaseUntil })),
+        JobLeaseExtended: ({ leaseUntil }, { id }, queue) => change(queue, id, (entry) => ({ ...entry, startFrom: leaseUntil })),
+        JobReleased: ({ failure, startFrom }, { id }, queue) =>
+          change(queue, id, (entry) => ({ ...entry, runner: null, startFrom: failure === undefined ? AT_ONCE : startFrom })),
         JobSucceeded: end,
         JobFailed: end,
         JobCancelled: end

@@ -10,8 +10,8 @@ import type { CircuitBreaker } from "../work/CircuitBreaker.ts"
 import type * as Operation from "../work/Operation.ts"
 import * as Attempt from "./Attempt.ts"
 import { backOffOf } from "./AttemptEnd.ts"
+import type { Entry, JobQueue } from "./JobQueue.ts"
 import { Jobs } from "./Jobs.ts"
-import type { Entry, Schedule } from "./Schedule.ts"
 
 export interface RunnerOptions {
   /** The most jobs that this runner runs at once: 16 by default. */
@@ -163,7 +163,7 @@ const lookForJobs = Effect.fnUntraced(function* (runner: Runner) {
 })
 
 /** Starts as many jobs as there is room for, and stops those that have ended or that another runner has. Returns the milliseconds to wait. */
-const takeJobs = Effect.fnUntraced(function* (runner: Runner, state: Schedule, now: number, drawn: number) {
+const takeJobs = Effect.fnUntraced(function* (runner: Runner, state: JobQueue, now: number, drawn: number) {
   const { byKey, fork, id, running } = runner
   const chosen = choose(runner, state, now, drawn)
   const over: Array<string> = []
@@ -183,7 +183,7 @@ const takeJobs = Effect.fnUntraced(function* (runner: Runner, state: Schedule, n
   return wait
 })
 
-const choose = ({ byKey, concurrency, shift }: Runner, state: Schedule, now: number, drawn: number): ReadonlyArray<Entry> => {
+const choose = ({ byKey, concurrency, shift }: Runner, state: JobQueue, now: number, drawn: number): ReadonlyArray<Entry> => {
   const limits = (operation: string) => byKey.get(operation)?.limits
   const pick = (choices: number) => Math.floor(drawn * choices)
   const request = { now, limits, taken: shift.taken, among: Math.floor(shift.spread), pick }

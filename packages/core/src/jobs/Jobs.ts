@@ -16,7 +16,7 @@ import * as Documents from "./Documents.ts"
 import { EndWaiters } from "./EndWaiters.ts"
 import * as Files from "./Files.ts"
 import * as Job from "./Job.ts"
-import type { Schedule } from "./Schedule.ts"
+import type { JobQueue } from "./JobQueue.ts"
 import * as Settlement from "./Settlement.ts"
 
 export interface JobsOptions extends Omit<Aggregate.Options<Job.Job>, "snapshots" | "queueLimit"> {
@@ -171,7 +171,7 @@ const make = Effect.fnUntraced(function* ({ board: boardOptions, queueLimit = QU
 
 type Service = Jobs["Service"]
 
-const roomFor = (open: Schedule, queueLimit: number, accountId: string, limit: number): Effect.Effect<void, TooManyJobs> =>
+const roomFor = (open: JobQueue, queueLimit: number, accountId: string, limit: number): Effect.Effect<void, TooManyJobs> =>
   open.size >= queueLimit
     ? Effect.fail(new TooManyJobs({ scope: "host", limit: queueLimit, retryAfter: RETRY_AFTER }))
     : open.sizeOf(accountId) >= limit

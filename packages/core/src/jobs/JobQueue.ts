@@ -20,7 +20,7 @@ export const Entry = Schema.Struct({
 export type Entry = typeof Entry.Type
 
 /** How many jobs may run at once at all runners. Jobs that another runner started a moment ago may not be counted yet. */
-export interface Limits {
+export interface ConcurrencyLimits {
   readonly atOnce: number
   readonly atOnceOfAccount: number
 }
@@ -29,7 +29,7 @@ export interface Request {
   /** Milliseconds since 1970. */
   readonly now: number
   /** The limits of an operation; undefined if this runner does not run it. */
-  readonly limits: (operation: string) => Limits | undefined
+  readonly limits: (operation: string) => ConcurrencyLimits | undefined
   /** Jobs that this runner has taken, including those whose events the queue does not have yet. */
   readonly taken: { readonly has: (jobId: string) => boolean } & Iterable<string>
   /** Pick among this many of an account's oldest jobs, with `pick`, so that runners do not all choose the same job. */
@@ -76,7 +76,7 @@ class Lane {
   }
 }
 
-export class Schedule {
+export class JobQueue {
   readonly #jobs = new Map<string, Entry>()
   readonly #lanes = new Map<string, Lane>()
   readonly #ofAccount = new Map<string, number>()
