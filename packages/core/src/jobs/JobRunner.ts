@@ -154,11 +154,11 @@ const lookForJobs = Effect.fnUntraced(function* (runner: Runner) {
   yield* Effect.yieldNow
   shift.rest()
   const drawn = yield* Random.next
-  const { position, state } = yield* jobs.board.read()
+  const { position, state } = yield* jobs.openJobs.read()
   const now = clock.currentTimeMillisUnsafe()
   const wait = yield* Effect.uninterruptible(takeJobs(runner, state, now, drawn))
   shift.trouble = undefined
-  const changed = Effect.raceFirst(jobs.board.past(position), shift.woken)
+  const changed = Effect.raceFirst(jobs.openJobs.past(position), shift.woken)
   yield* Number.isFinite(wait) ? Effect.raceFirst(changed, Effect.sleep(Math.max(1, Math.ceil(wait)))) : changed
 })
 
@@ -200,7 +200,7 @@ const choose = ({ byKey, concurrency, shift }: Runner, state: JobQueue, now: num
 const ended = ({ fork, jobs, shift }: Runner, jobId: string, result: Attempt.AttemptResult): void => {
   shift.end(result)
   const { position } = result
-  const shown = position === undefined ? Effect.sleep(FORGET_AFTER) : Effect.exit(jobs.board.read({ atLeast: position }))
+  const shown = position === undefined ? Effect.sleep(FORGET_AFTER) : Effect.exit(jobs.openJobs.read({ atLeast: position }))
   fork(
     Effect.andThen(
       shown,

@@ -11,12 +11,12 @@ import { BlobStore, type BlobUnavailable } from "../vault/BlobStore.ts"
 import type { Vault } from "../vault/Vault.ts"
 import type { JobFamily } from "../work/JobOperation.ts"
 import { NotFound, TooManyJobs } from "../work/OperationError.ts"
-import * as Board from "./Board.ts"
 import * as Documents from "./Documents.ts"
 import { EndWaiters } from "./EndWaiters.ts"
 import * as Files from "./Files.ts"
 import * as Job from "./Job.ts"
 import type { JobQueue } from "./JobQueue.ts"
+import * as OpenJobs from "./OpenJobs.ts"
 import * as Settlement from "./Settlement.ts"
 
 export interface JobsOptions extends Omit<Aggregate.Options<Job.Job>, "snapshots" | "queueLimit"> {
@@ -24,7 +24,8 @@ export interface JobsOptions extends Omit<Aggregate.Options<Job.Job>, "snapshots
   readonly queueLimit?: number
   /** How long results are kept after a job's end. Overrides the operations' settings. */
   readonly retention?: Duration.Input
-  readonly board?: Projection.Options
+  /** Options of the projection of open jobs. */
+  readonly openJobs?: Projection.Options
 }
 
 /** A call that becomes a job. */
@@ -62,7 +63,7 @@ export class Jobs extends Context.Service<
     /** Jobs whose streams this host cannot read. */
     readonly refused: () => ReadonlyArray<Aggregate.StreamRefused>
     /** The projection of open jobs. */
-    readonly board: Board.Board
+    readonly openJobs: OpenJobs.OpenJobs
     readonly documents: Documents.Documents
     readonly files: Files.Files
     /** The host's retention of results, if it overrides the operations' settings. */
@@ -108,14 +109,14 @@ const QUEUE_LIMIT = 100_000
 /** Seconds after which a caller who found the queue full may try again. */
 const RETRY_AFTER = 5
 
-const make = Effect.fnUntraced(function* ({ board: boardOptions, queueLimit = QUEUE_LIMIT, retention, ...options }: JobsOptions) {
+const make = Effect.fnUntraced(function* ({ openJobs: projectionOptions, queueLimit = QUEUE_LIMIT, retention, ...options }: JobsOptions) {
   const ledger = yield* Ledger
   const blobs = Option.getOrUndefined(yield* Effect.serviceOption(BlobStore))
   const documents = yield* Documents.make
   const files = yield* Files.make
   const { execute, read, refused } = yield* Aggregate.make(Job.Job, options)
-  const board = yield* Board.make(boardOptions)
-  const waiters = new EndWaiters(board)
+  const openJobs = yield* OpenJobs.make(projectionOptions)
+  const waiters = new EndWaiters(openJobs)
   yield* Effect.forkScoped(Following.retryForever(waiters.watch, () => {}))
 
   const settle: Service["settle"] = (jobId) => Effect.flatMap(read(jobId), (job) => Settlement.settle(ledger, jobId, job))
@@ -163,8 +164,8 @@ const make = Effect.fnUntraced(function* ({ board: boardOptions, queueLimit = QU
   })
 
   return Jobs.of({
-    ...{ execute, read, refused, board, documents, files, retention, find, cancel, settle, purge, abandon },
-    admit: (accountId, limit) => Effect.flatMap(board.read(), ({ state }) => roomFor(state, queueLimit, accountId, limit)),
+    ...{ execute, read, refused, openJobs, documents, files, retention, find, cancel, settle, purge, abandon },
+    admit: (accountId, limit) => Effect.flatMap(openJobs.read(), ({ state }) => roomFor(state, queueLimit, accountId, limit)),
     wait: (jobId, within) => waiters.wait(jobId, read(jobId), within)
   })
 })

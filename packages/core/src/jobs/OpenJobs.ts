@@ -4,7 +4,7 @@ import { type Effect, Schema, SchemaTransformation, type Scope } from "effect"
 import { Job, type JobEvent } from "./Job.ts"
 import { Entry, JobQueue } from "./JobQueue.ts"
 
-export type Board = Projection.Projection<JobQueue>
+export type OpenJobs = Projection.Projection<JobQueue>
 
 const Stored = Schema.Array(Entry).pipe(
   Schema.decodeTo(
@@ -36,7 +36,7 @@ const end = (_: unknown, { id }: EventHandlers.Origin, queue: JobQueue): JobQueu
 
 export const make = (
   options?: Projection.Options
-): Effect.Effect<Board, never, EventStore.EventStore | StateStore.StateStore | Scope.Scope> =>
+): Effect.Effect<OpenJobs, never, EventStore.EventStore | StateStore.StateStore | Scope.Scope> =>
   Projection.make(
     {
       name: "jobs",
