@@ -1,4 +1,4 @@
-/** Ids of resources: a prefix that says what, then a ULID. Their making is a service, so a test or a simulation owns it. */
+/** Ids of resources: a prefix that names the kind of resource, then a ULID. A test or a simulation can replace the generator. */
 
 import { hash, randomFillSync, randomUUID } from "node:crypto"
 import { Clock, Context, Effect, Schema } from "effect"
@@ -12,9 +12,9 @@ export type AccountId = typeof AccountId.Type
 export const ReservationId = Schema.String.check(Schema.isPattern(new RegExp(`^res_${ULID}$`, "u"))).pipe(Schema.brand("ReservationId"))
 export type ReservationId = typeof ReservationId.Type
 
-/** What makes ids. */
+/** Generates ids. */
 export interface Ids {
-  /** A ULID for a time in milliseconds since 1970; greater than every one before it. */
+  /** A ULID for a time in milliseconds since 1970. Each is greater than all before it. */
   readonly ulid: (now: number) => string
   /** A random UUID, for requests. */
   readonly uuid: () => string
@@ -27,7 +27,7 @@ export const Ids = Context.Reference<Ids>("@millrace/core/Ids", {
   }
 })
 
-/** Numbers from 0 up to 1 off the system's generator, fetched a few thousand at a time: one by one they cost more than all else of an id. */
+/** Random numbers in [0, 1), read from the system's generator 4,096 at a time: single reads would cost more than the rest of an id. */
 const bufferedRandom = (): (() => number) => {
   const bytes = new Uint8Array(4_096)
   let used = bytes.length
@@ -43,7 +43,7 @@ const bufferedRandom = (): (() => number) => {
 const prefixed = <Id extends string>(prefix: string): Effect.Effect<Id> =>
   Effect.withFiber((fiber) => {
     const now = fiber.getRef(Clock.Clock).currentTimeMillisUnsafe()
-    // A prefix and a ULID is what the id's schema asks for
+    // The id's schema accepts any ULID after its prefix
     return Effect.succeed((prefix + fiber.getRef(Ids).ulid(now)) as Id)
   })
 
@@ -51,18 +51,18 @@ export const newAccountId = prefixed<AccountId>("acc_")
 export const newReservationId = prefixed<ReservationId>("res_")
 export const newLotId = prefixed<string>("lot_")
 
-/** The lot that a payment buys: the same payment, the same lot, so that a notice that comes again grants nothing. */
+/** The id of the lot that a payment buys. It derives from the payment, so a repeated payment notice grants nothing. */
 export const lotIdOfPayment = (paymentRef: string): string => `lot_${hash("sha256", paymentRef, "hex").slice(0, 26)}`
 
-/** A job is named after the reservation that pays for it. */
+/** A job has the ULID of the reservation that pays for it. */
 export const jobIdOf = (reservationId: string): string => `job_${bare(reservationId)}`
 
 const JOB_ID = new RegExp(`^job_${ULID}$`, "u")
 
-/** Whether a text may be a job's id at all. */
+/** Whether a text has the format of a job id. */
 export const isJobId = (text: string): boolean => JOB_ID.test(text)
 
-/** An account has one lot of sign-up credits. */
+/** The id of an account's only lot of sign-up credits. */
 export const signUpLotIdOf = (accountId: string): string => `lot_${bare(accountId)}`
 
 /** An id without its prefix. */

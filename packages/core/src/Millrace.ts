@@ -1,6 +1,6 @@
 /**
- * The whole of Millrace above a store, as one layer: what a host provides is an event store, a state store, a master key and the
- * upstreams of its operations.
+ * All of Millrace above its stores, as one layer. A host provides an event store, a state store, a master key and the upstreams of its
+ * operations.
  */
 
 import type { Aggregate, Deadlines, EventStore, StateStore } from "@millrace/event-sourcing"
@@ -27,17 +27,17 @@ import type * as Operation from "./work/Operation.ts"
 
 export interface MillraceOptions<Op extends Operation.Any> {
   readonly operations: ReadonlyArray<Op>
-  /** How the catalog groups them: by the area that their keys begin with, where this says nothing. */
+  /** How the catalog groups operations. Default: by area, the part of the key before its dot. */
   readonly groups?: Groups
-  /** Calls in a window, for each account, at all hosts of the store together: 60 in 60 seconds by default. */
+  /** Calls of an account in a window, counted over all hosts of the store: 60 in 60 seconds by default. */
   readonly rateLimit?: RateLimitPolicy
   readonly late?: ChargeOptions["late"]
   readonly breaker?: CircuitBreakerOptions
   readonly recovery?: Deadlines.Options
   readonly jobs?: JobOptions
   /**
-   * How long credits live that our failure brings back into a lot that has expired: seven days by default. A hold keeps to what was set
-   * when it was made.
+   * The lifetime of credits that we return to an expired lot after our failure: seven days by default. A hold keeps the setting under
+   * which it was made.
    */
   readonly adjustmentLifetime?: LedgerOptions["adjustmentLifetime"]
   readonly accounts?: Omit<LedgerOptions, "adjustmentLifetime">
@@ -45,20 +45,20 @@ export interface MillraceOptions<Op extends Operation.Any> {
 }
 
 export interface JobOptions extends Pick<JobsOptions, "queueLimit" | "retention">, Pick<UpkeepOptions, "sweepFilesEvery">, RunnerOptions {
-  /** Whether this process runs jobs, beside accepting them: it does by default. Another process on the same log may run them as well. */
+  /** Whether this process runs jobs: true by default. It accepts them in any case, and other processes on the log may run them. */
   readonly runner?: boolean
 }
 
 const RATE_LIMIT: RateLimitPolicy = { limit: 60, window: 60 }
 
-/** What an administrator uses. */
+/** The services for administrators. */
 export type Administration = Ledger | PriceBook | KeyRing | Payments | Registration | Vault
-/** Why it does not start. */
+/** Why Millrace does not start. */
 export type StartError = WrongMasterKey | EffectiveTooEarly | Aggregate.Failure | StateStore.StateUnavailable
 
 type Stores = EventStore.EventStore | StateStore.StateStore | MasterKey
 
-/** Without operations: what an administrator needs, who opens accounts, issues keys, grants credits and looks things up. */
+/** The services for administrators, without operations: they open accounts, issue keys, grant credits and read balances. */
 export const administration = (
   options: Pick<MillraceOptions<never>, "accounts" | "adjustmentLifetime" | "registration"> = {}
 ): Layer.Layer<Administration, StartError, Stores> => {
@@ -69,7 +69,7 @@ export const administration = (
   )
 }
 
-/** Everything: administration, and the calls themselves with their recovery. */
+/** All services: administration, calls, recovery and, where an operation is a job, jobs. */
 export const layer = <Op extends Operation.Any>(options: MillraceOptions<Op>) =>
   Layer.mergeAll(Recovery.layer(options.operations, options.recovery), running(options)).pipe(
     Layer.provideMerge(Charge.layer(options.late === undefined ? {} : { late: options.late })),
@@ -87,7 +87,7 @@ export const layer = <Op extends Operation.Any>(options: MillraceOptions<Op>) =>
     Layer.provideMerge(administration(options))
   )
 
-/** What runs jobs here and sees to their ends, where any operation is one: `JobRunner` and `JobUpkeep` are there for who asks for them. */
+/** `JobUpkeep` and, unless `runner` is false, `JobRunner`. Empty when no operation is a job. */
 const running = <Op extends Operation.Any>({
   jobs = {},
   operations,
@@ -108,5 +108,5 @@ const catalogOptions = ({ groups, registration }: Pick<MillraceOptions<never>, "
   ...(registration?.signUpCredits === undefined ? {} : { signUpCredits: registration.signUpCredits })
 })
 
-/** What {@link layer} needs. */
+/** The services that {@link layer} needs. */
 export type Requirements<Op extends Operation.Any> = Stores | Operation.Services<Op>

@@ -9,12 +9,12 @@ export { toIso }
 
 const message = "expected a time such as 2026-01-31T00:00:00.000Z"
 
-/** The years 0000 to 9999: what could not be read again is not written. */
+/** The years 0000 to 9999: other times have no ISO 8601 text that can be read back. */
 const Instant = Schema.Int.annotate({ message }).check(
   Schema.isBetween({ minimum: -62_167_219_200_000, maximum: 253_402_300_799_999 }, { message })
 )
 
-/** Exactly as it is written, `2026-01-31T00:00:00.000Z`, so that what is read and written again is the same text. */
+/** Accepts only the format that it writes, `2026-01-31T00:00:00.000Z`, so text survives a round trip unchanged. */
 export const Timestamp: Schema.Codec<Timestamp, string> = Schema.String.pipe(
   Schema.decodeTo(Instant, {
     decode: SchemaGetter.transform(fromIso),

@@ -65,13 +65,13 @@ const make = Effect.fnUntraced(function* (checks: ReadonlyArray<Check>) {
   const stores = yield* storeChecks
 
   const registration = yield* Effect.serviceOption(Registration)
-  const board = yield* Effect.serviceOption(Jobs)
+  const jobStreams = yield* Effect.serviceOption(Jobs)
   const refused = (): ReadonlyArray<string> =>
     [
       ...ledger.refused(),
       ...keys.refused(),
       ...(Option.isSome(registration) ? registration.value.refused() : []),
-      ...(Option.isSome(board) ? board.value.refused() : [])
+      ...(Option.isSome(jobStreams) ? jobStreams.value.refused() : [])
     ].map(({ stream }) => stream)
   yield* Metrics.refusedStreams(() => refused().length)
 
@@ -141,11 +141,11 @@ const storeChecks = Effect.gen(function* () {
 
 /** The status of jobs, at a host that has them. */
 const jobsStatus = Effect.gen(function* () {
-  const board = yield* Effect.serviceOption(Jobs)
+  const jobs = yield* Effect.serviceOption(Jobs)
   const upkeep = yield* Effect.serviceOption(JobUpkeep)
   const runner = yield* Effect.serviceOption(JobRunner)
   return Effect.gen(function* () {
-    if (Option.isNone(board) || Option.isNone(upkeep)) return { jobs: undefined, reasons: [] }
+    if (Option.isNone(jobs) || Option.isNone(upkeep)) return { jobs: undefined, reasons: [] }
     const { deadlines, settlements } = yield* upkeep.value.status
     const working = Option.isSome(runner) ? yield* runner.value.status : undefined
     return {
@@ -156,7 +156,7 @@ const jobsStatus = Effect.gen(function* () {
         failing: deadlines.failing.length + (settlements.failing === undefined ? 0 : 1)
       },
       reasons: [
-        projectionTrouble("the list of jobs", yield* board.value.board.status),
+        projectionTrouble("the list of jobs", yield* jobs.value.openJobs.status),
         projectionTrouble("the deadlines of jobs", deadlines.projection),
         deadlines.trouble === undefined && settlements.trouble === undefined
           ? undefined

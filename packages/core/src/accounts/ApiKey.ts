@@ -41,7 +41,7 @@ const checksum = (text: string): string => {
 /** A key id from a ULID. */
 export const idOf = (ulid: string): string => ulid.toLowerCase()
 
-/** Whether a text may be a key id at all. */
+/** Whether a text has the format of a key id. */
 export const isId = (text: string): boolean => ID.test(text)
 
 /** A new secret. Bytes from 248 on are drawn again, so that each digit is equally likely. */
@@ -131,11 +131,11 @@ export class ApiKeyNotFound extends Schema.TaggedError<ApiKeyNotFound>()("ApiKey
 /** The key would have expired before it is issued. */
 export class ExpiryPast extends Schema.TaggedError<ExpiryPast>()("ExpiryPast", { expiresAt: Schema.Int }) {}
 
-/** Issues a key under an id that was never used. */
+/** Issues a key under an unused id. `ExpiryPast` if it would have expired already. */
 export const issue =
   (issued: Issued) =>
   (key: ApiKey, now: Timestamp): Decision<ApiKeyEvent, ExpiryPast> => {
-    if (key.status !== "absent") throw new Error("Ids of keys do not repeat")
+    if (key.status !== "absent") throw new Error("A key id was used twice")
     if (issued.expiresAt !== null && issued.expiresAt <= now) return Result.fail(new ExpiryPast({ expiresAt: issued.expiresAt }))
     return Result.succeed([{ _tag: "ApiKeyIssued", ...issued }])
   }

@@ -20,7 +20,7 @@ export interface Options {
 export class AuthThrottle extends Context.Service<
   AuthThrottle,
   {
-    /** Refuses an address that failed too often lately. */
+    /** Fails for an address with too many recent failures. */
     readonly check: (address: string) => Effect.Effect<void, TooManyFailures>
     /** Counts a failure. */
     readonly failed: (address: string) => Effect.Effect<void>

@@ -68,6 +68,7 @@ export interface ListedKey {
 export class KeyRing extends Context.Service<
   KeyRing,
   {
+    /** Issues a key. Its text is returned only here. */
     readonly issue: (
       accountId: string,
       options?: IssueOptions,
@@ -86,7 +87,7 @@ export class KeyRing extends Context.Service<
       ReadonlyArray<ListedKey>,
       VaultFailure | Projection.ProjectionBehind | Projection.ProjectionStopped | EventStore.StoreUnavailable
     >
-    /** Says whose key it is. `Unauthorized` does not tell why a key is no good. */
+    /** The account of a key. `Unauthorized` does not say why a key is refused. */
     readonly authenticate: (key: string | undefined) => Effect.Effect<Authenticated, Unauthorized | Aggregate.Failure>
     /** Keys whose streams this host cannot read, and the status of its list of keys: for `/ready`. */
     readonly refused: () => ReadonlyArray<Aggregate.StreamRefused>
@@ -134,7 +135,7 @@ export const keysByAccount: Projection.Definition<Keys> = {
 }
 
 const PURPOSE = "apiKey.label"
-// One value for all: it carries nothing, and is the most frequent failure
+// Shared, because it is the most frequent failure and has no fields
 const UNAUTHORIZED = Effect.fail(new Unauthorized())
 
 const make = Effect.gen(function* () {

@@ -36,7 +36,7 @@ const PURPOSE = "email"
 export class Registration extends Context.Service<
   Registration,
   {
-    /** Opens an account for an address, not yet verified. Of any number of callers at once, one gets it. */
+    /** Opens an unverified account for an address. Of several concurrent callers, one succeeds and the others fail with `EmailTaken`. */
     readonly open: (
       email: string,
       metadata?: Aggregate.Metadata

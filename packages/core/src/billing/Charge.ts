@@ -1,6 +1,6 @@
 /**
  * A billed call, step by step: find a replay, quote, hold, work, keep the reply, settle, answer. Each step is a module of `charge/`, and
- * `Amends` holds what goes wrong. Wherever a call stops, its hold ends once: captured or released.
+ * `Amends` handles failures. Wherever a call stops, its hold is captured or released exactly once.
  */
 import type { Aggregate, StateStore } from "@millrace/event-sourcing"
 import { Context, type Duration, Effect, type Exit, Layer } from "effect"
@@ -43,28 +43,28 @@ export {
 } from "./charge/Call.ts"
 
 export interface ChargeOptions {
-  /** What happens to a success whose hold has ended: its result is withheld, or charged under a new reservation. */
+  /** A success whose hold has ended is withheld, the default, or charged under a new reservation. */
   readonly late?: "withhold" | "charge"
 }
 
 export class Charge extends Context.Service<
   Charge,
   {
-    /** Runs an operation for a caller and charges what was done. A call that fails costs nothing. */
+    /** Runs an operation for a caller and charges the units done. A call that fails is free. */
     readonly run: <Op extends Any>(
       operation: Op,
       input: InputOf<Op>,
       caller: Caller
     ) => Effect.Effect<Reply, ErrorOf<Op> | ChargeError, ServicesOf<Op>>
-    /** Runs an operation for a caller without an account. An operation that has a price is a defect. */
+    /** Runs an operation for a caller without an account. A priced operation is a defect. */
     readonly runPublic: <Op extends Any>(
       operation: Op,
       input: InputOf<Op>,
       requestId: string
     ) => Effect.Effect<Reply, ErrorOf<Op> | ChargeError, ServicesOf<Op>>
     /**
-     * The reply of a call that became a job, once the job has ended, or after `within`; with what the job has charged by then. `NotFound`
-     * where the job was cancelled meanwhile; `UpstreamUnavailable` where a store does not answer.
+     * Waits at most `within` for the job that a call became. Returns the reply with the job's charge so far, and whether it is final.
+     * `NotFound` if the job was cancelled meanwhile; `UpstreamUnavailable` if a store does not answer.
      */
     readonly awaitJob: (
       operation: AnyJob,
@@ -72,15 +72,15 @@ export class Charge extends Context.Service<
       reply: Accept.Accepted,
       within?: Duration.Input
     ) => Effect.Effect<Accept.Awaited, ReadError | OperationFailed>
-    /** Ends a hold that is due: by what its operation says became of the call, where it can say; otherwise the hold is released. */
+    /** Ends a hold that is due: asks a recoverable operation for the outcome and settles by it; releases any other hold. */
     readonly recover: <E extends OperationError, R>(
       operation: Any<E, R> | undefined,
       accountId: string,
       reservationId: string
     ) => Effect.Effect<void, E | Aggregate.Failure | StateStore.StateUnavailable | VaultFailure, R>
     /**
-     * Releases or refunds whatever was held or charged for a call whose caller was told {@link OutcomeUnknown}; again: nothing. False
-     * where the account knows nothing of the call, or not yet.
+     * Makes a call free that failed with {@link OutcomeUnknown}: releases its hold or refunds its charge. Idempotent. False if the account
+     * has no hold or charge of the call, or not yet.
      */
     readonly makeFree: (call: Omit<UnansweredCall, "at">) => Effect.Effect<boolean, Aggregate.Failure>
   }
@@ -105,10 +105,10 @@ const make = Effect.fnUntraced(function* (late: "withhold" | "charge") {
   })
 })
 
-/** The same operation, by what it fails with and what it needs. */
+/** Types an operation by its errors and services. */
 const typed = <Op extends Any>(operation: Op) => operation as Any<ErrorOf<Op>, ServicesOf<Op>>
 
-/** A key is looked up before anything is checked: what was done is answered again, whatever has changed since. */
+/** Looks up the idempotency key before any check, so that a finished call is replayed whatever has changed since. */
 const run = <E extends OperationError, R>(
   services: Services.Services,
   operation: Any<E, R>,
@@ -141,7 +141,7 @@ const runNew = <E extends OperationError, R>(
 const guarded = <A, E, R>({ breaker }: Pick<Services.Services, "breaker">, { key, local }: Any, call: Effect.Effect<A, E, R>) =>
   local === true ? call : breaker.guard(upstreamOf(key), call)
 
-/** From the hold to its end, only the work can be interrupted. */
+/** Between the hold and its end, only the work is interruptible. */
 const charge = <E extends OperationError, R>(services: Services.Services, call: Call<E, R>): Effect.Effect<Reply, E | ChargeError, R> => {
   const { input, operation } = call
   if (operation._tag === "Job") return Accept.call(services, call, operation)
@@ -174,7 +174,7 @@ const runPublic = Effect.fnUntraced(function* <E extends OperationError, R>(
   return Settle.answered(caller, yield* work(services, operation, input, { ...caller, reservationId }))
 })
 
-/** Counts a call and shows it in its trace by how it ended, and logs why it failed where its caller is not told. */
+/** Counts a call and traces it by its outcome. Logs reasons of failures that the caller is not told. */
 const observer = Effect.gen(function* () {
   const count = yield* Metrics.countCharges
   const spanned = yield* Spans.spanner
@@ -205,7 +205,7 @@ const logged = (
     if (reason._tag !== "Fail" || !Reason.isUntold(reason.error)) continue
     const { error } = reason
     const facts = { requestId, accountId, operation, reason: redact(error.reason, input) }
-    // The failures that opened the circuit were logged
+    // The failures that opened the circuit were logged as warnings
     if (error.reason === CIRCUIT_OPEN) return Effect.logDebug("A circuit is open", facts)
     return error._tag === "OperationFailed"
       ? Effect.logError("An operation is faulty", facts)

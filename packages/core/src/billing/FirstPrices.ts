@@ -1,6 +1,6 @@
 /** Version 1 of the price plan: the prices of the service's own operations, in decimal credits for each unit. */
 
-/** By operation key, which never changes. 0: free, and without an event in the ledger. */
+/** Prices by operation key. An operation of price 0 is free and leaves no event in the ledger. */
 export const FIRST_PRICES: Readonly<Record<string, number>> = {
   // account, billing, catalog
   "account.billing": 0,

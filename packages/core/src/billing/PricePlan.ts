@@ -1,5 +1,5 @@
 /**
- * What operations cost: versions of a price list, each published before it comes into force. A hold names its version, so an auditor can
+ * The price plan: versions of a price list, each published before it comes into force. A hold records its version, so an auditor can
  * recompute every charge. Stream `pricePlan-{planId}`; amounts in thousandths of a credit for each unit.
  */
 
@@ -51,18 +51,18 @@ export const inForce = (plan: PricePlan, now: Timestamp): PriceList | undefined 
 /** A version may not come into force before it is published, nor before the version that it follows. */
 export class EffectiveTooEarly extends Schema.TaggedError<EffectiveTooEarly>()("EffectiveTooEarly", { earliest: Timestamp }) {}
 
-/** At this price, a call of many units would cost more than an amount can be. */
+/** The price exceeds {@link MAX_UNIT_PRICE}. */
 export class PriceTooHigh extends Schema.TaggedError<PriceTooHigh>()("PriceTooHigh", {
   operation: Schema.String,
   limit: Credits.Credits
 }) {}
 
-/** The units that one call may have with the highest price: more than any operation takes. */
+/** The most units of a call at the highest price: more than any operation accepts. */
 export const MAX_QUANTITY = 1_000_000
 /** The highest price of a unit: {@link MAX_QUANTITY} of them are the largest amount. A million credits, or $1,000. */
 export const MAX_UNIT_PRICE = Credits.of(Credits.MAXIMUM / MAX_QUANTITY)
 
-/** Publishes the prices that change; those not named stay as they are. Prices that all stand already decide nothing. */
+/** Publishes changed prices; the others stay. Decides nothing if no price changes. */
 export const publish =
   (changes: Prices, effectiveAt?: Timestamp) =>
   (plan: PricePlan, now: Timestamp): Decision<PricePlanEvent, EffectiveTooEarly | PriceTooHigh> => {
@@ -78,7 +78,7 @@ export const publish =
     return Result.succeed([{ _tag: "PricePlanPublished", version: (last?.version ?? 0) + 1, effectiveAt: from, prices }])
   }
 
-/** Version 1, where nothing was published yet. */
+/** Publishes version 1 if the plan is empty. */
 export const publishFirst = (plan: PricePlan, now: Timestamp): Decision<PricePlanEvent, EffectiveTooEarly | PriceTooHigh> =>
   plan.length > 0 ? Result.succeed([]) : publish(firstPrices())(plan, now)
 
@@ -104,7 +104,9 @@ export class PriceBook extends Context.Service<
   {
     /** The price in force of one unit of an operation. */
     readonly quote: (operation: string) => Effect.Effect<Price, NotPriced | Aggregate.Failure>
+    /** All versions, in the order of publication. */
     readonly plan: Effect.Effect<PricePlan, Aggregate.Failure>
+    /** Publishes changed prices, at once by default. Returns all versions. */
     readonly publish: (
       changes: Prices,
       effectiveAt?: Timestamp,
@@ -112,7 +114,7 @@ export class PriceBook extends Context.Service<
     ) => Effect.Effect<PricePlan, EffectiveTooEarly | PriceTooHigh | Aggregate.Failure>
   }
 >()("@millrace/core/billing/PricePlan/PriceBook") {
-  /** Publishes {@link FIRST_PRICES} where nothing was published yet. */
+  /** Publishes {@link FIRST_PRICES} if the plan is empty. */
   static readonly layer: Layer.Layer<PriceBook, EffectiveTooEarly | Aggregate.Failure, EventStore.EventStore> = Layer.effect(
     PriceBook,
     Effect.gen(function* () {
@@ -125,7 +127,7 @@ export class PriceBook extends Context.Service<
       return PriceBook.of({
         plan,
         quote: (operation) =>
-          // By the plan's own time: a host whose clock is slow has the prices that were published for now
+          // The plan's time, not the host's: a host with a slow clock must use the newest prices in force
           Effect.flatMap(plans.read(PLAN_ID), ({ at, state }) => {
             const list = inForce(state, at)
             const unitPrice = list?.prices[operation]

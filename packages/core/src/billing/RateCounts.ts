@@ -1,10 +1,10 @@
 /**
- * Counts calls in windows, with the counts of other hosts. Windows are numbered from 1970 on, so all hosts mean the same ones. If hosts
- * together admit more calls in a window than the limit, because they did not know of each other's calls yet, the excess is a debt of the
- * key, which counts in the following windows.
+ * Counts calls in windows, including those at other hosts. Windows are numbered from 1970, so they are the same at all hosts. If hosts
+ * together admit more calls in a window than the limit, before they have each other's counts, the excess is a debt of the key, which counts
+ * in the following windows.
  */
 
-/** The calls of a key that one host admitted, as of a window. */
+/** The calls of a key that one host admitted in a window. */
 export interface Share {
   /** The number of the window. */
   readonly window: number
@@ -16,18 +16,18 @@ export interface Share {
   readonly debt: number
 }
 
-/** The counts of one key: of this host, and of the others as far as they told. */
+/** The counts of one key: those of this host, and those that other hosts have reported (`heard`). */
 export interface Tally extends Share {
   readonly key: string
   window: number
   calls: number
   before: number
   debt: number
-  /** That of the window before. */
+  /** The debt in the window before. */
   debtBefore: number
   heard: number
   heardBefore: number
-  /** Calls ever admitted here, and how many of them the others know of. Calls of past windows count as known. */
+  /** All calls admitted here, and how many of them were reported to other hosts (`told`). Calls of past windows count as reported. */
   admitted: number
   told: number
 }
@@ -39,8 +39,8 @@ export interface Options {
 }
 
 /**
- * The most keys in memory: clients without an account choose theirs. A key is kept for at least a window after its last call; beyond this
- * number, the keys that were not used for longest are forgotten early.
+ * The most keys in memory, as clients without an account choose their key. A key is kept for at least a window after its last call; beyond
+ * this number, the least recently used keys are dropped early.
  */
 export const KEYS = 200_000
 
@@ -50,7 +50,7 @@ export const admit = (tally: Tally): void => {
   tally.admitted++
 }
 
-/** Calls that the others were not told of. */
+/** Calls not yet reported to other hosts. */
 export const untold = ({ admitted, told }: Tally): number => admitted - told
 
 /** The counts of all keys of this host. */
@@ -69,7 +69,7 @@ export class Counts {
     this.#keys = keys
   }
 
-  /** Keys that are remembered. */
+  /** Keys in memory. */
   get size(): number {
     return this.#recent.size + this.#older.size
   }
@@ -83,26 +83,26 @@ export class Counts {
     return window * this.#length
   }
 
-  /** What counts in the window: admitted here and elsewhere, and owed. */
+  /** The calls that count in the window: admitted at all hosts, plus the debt. */
   total({ debt, calls, heard }: Tally): number {
     return debt + calls + heard
   }
 
-  /** From when on less than the limit counts, or nothing of this window: milliseconds since 1970. */
+  /** When the limit next admits a call that it refuses now: milliseconds since 1970. */
   freeAt(tally: Tally): number {
     return this.startOf(tally.window + 1 + Math.floor(this.#debtAfter(tally, 1) / this.#limit))
   }
 
-  /** What is owed so many windows after the tally's. */
+  /** The debt that remains `windows` windows later. */
   #debtAfter(tally: Tally, windows: number): number {
     return Math.max(0, this.total(tally) - windows * this.#limit)
   }
 
-  /** Brings a tally to the window that is under way. */
+  /** Moves a tally to the current window. */
   settle(tally: Tally, now: number): void {
     const window = this.windowAt(now)
     const passed = window - tally.window
-    // A clock that is set back by less than a window shortens none
+    // A clock set back by less than a window changes nothing
     if (passed === 0 || passed === -1) return
     const isNext = passed === 1
     const isPast = passed > 0
@@ -118,14 +118,14 @@ export class Counts {
     })
   }
 
-  /** The tally of a key if there is one, as of the window that is under way. */
+  /** The tally of a key in the current window; undefined if there is none. */
   find(key: string, now: number): Tally | undefined {
     const tally = this.#recent.get(key) ?? this.#older.get(key)
     if (tally !== undefined) this.settle(tally, now)
     return tally
   }
 
-  /** The tally of a key, as of the window that is under way; the key is remembered from now on. */
+  /** The tally of a key in the current window. Keeps the key in memory. */
   remember(key: string, now: number): Tally {
     if (now < this.#since || now - this.#since >= this.#length) this.#turn(now)
     const known = this.#recent.get(key)
@@ -150,12 +150,12 @@ export class Counts {
     for (const tallies of forgotten)
       for (const [key, tally] of tallies) {
         this.settle(tally, now)
-        // A debt is not forgiven because nobody asked
+        // A debt outlives the memory of its key
         if (tally.debt > 0 && !this.#older.has(key)) this.#older.set(key, tally)
       }
   }
 
-  /** Takes in what other hosts reported of the key. */
+  /** Adds the reports of other hosts to a tally. */
   hear(tally: Tally, shares: ReadonlyArray<Share>, now: number): void {
     this.settle(tally, now)
     let { debt, debtBefore } = tally
@@ -172,7 +172,7 @@ export class Counts {
           heardBefore += share.calls
           debtBefore = Math.max(debtBefore, share.debt)
           break
-        // A clock that is a little ahead
+        // The other host's clock is a little ahead
         case 1:
           heard += share.before
           break

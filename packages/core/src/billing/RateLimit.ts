@@ -1,7 +1,7 @@
 /**
- * The rate limit of an account, or of a client without a key: so many calls in each window. Calls are counted in memory, and hosts share
- * their counts in the background. Effect's own limiter keeps every key it ever saw, though clients choose keys, and asks its store at each
- * call. This one forgets keys that were not used for a window, and answers at once.
+ * The rate limit of an account, or of a client without an account: a number of calls in each window. Calls are counted in memory, and hosts
+ * exchange counts in the background. Effect's own limiter keeps every key for ever, though clients choose keys, and reads its store at each
+ * call. This one drops keys that were unused for a window, and never waits for a store.
  */
 import type { StateStore } from "@millrace/event-sourcing"
 import { Clock, Context, Effect, Layer, Schema } from "effect"
@@ -12,16 +12,17 @@ import * as RateSharing from "./RateSharing.ts"
 export interface RateLimitPolicy {
   /** Calls in a window. */
   readonly limit: number
-  /** Seconds. Windows follow one another from 1970 on: a window of a minute begins with the minute. */
+  /** Seconds. Windows are aligned to 1970: a window of a minute begins with the minute. */
   readonly window: number
 }
 
 export interface RateLimitState extends RateLimitPolicy {
   readonly remaining: number
-  /** Seconds until the window ends, or until a call is let through again, rounded up. */
+  /** Seconds until the window ends or, if later, until a call is admitted again. Rounded up. */
   readonly resetAfter: number
 }
 
+/** The limit is reached. `window` and `resetAfter` in seconds. */
 export class RateLimited extends Schema.TaggedError<RateLimited>()("RateLimited", {
   limit: Schema.Int,
   window: Schema.Finite,
@@ -34,11 +35,11 @@ export class RateLimit extends Context.Service<
     readonly policy: RateLimitPolicy
     /** Counts one call. */
     readonly consume: (key: string) => Effect.Effect<RateLimitState, RateLimited>
-    /** What is left, without counting. */
+    /** The state of a key, without counting a call. */
     readonly peek: (key: string) => Effect.Effect<RateLimitState>
   }
 >()("@millrace/core/billing/RateLimit") {
-  /** Counted in this process alone. */
+  /** A limit of this process alone. */
   static readonly layer = (policy: RateLimitPolicy): Layer.Layer<RateLimit> =>
     Layer.effect(
       RateLimit,
@@ -46,15 +47,15 @@ export class RateLimit extends Context.Service<
     )
 
   /**
-   * Counted by all hosts on one state store together; no call waits for the store. Of *n* hosts, one window of a key lets through
-   * at most `limit + (n - 1) × u` calls, and never more than `limit × n`: *u* is what one host admits before the others have heard of
-   * it, `floor(limit / 20) + 1 + c` calls, where *c* is how many calls of the key come to it within `every` (100 ms) and two looks at
-   * the store. A single host counts exactly, and nothing is refused that is within the limit. What was too many is owed: it counts in
-   * the windows after, so over time no more than `floor(limit / 20)` for each other host and window comes on top of the limit.
+   * A limit shared by all hosts on one state store. No call waits for the store. With *n* hosts, a window of a key admits at most
+   * `limit + (n - 1) × u` calls, and never more than `limit × n`. *u* is what one host admits before the others have its count:
+   * `floor(limit / 20) + 1 + c` calls, where *c* is the number of calls of the key that it receives within `every` (100 ms) and two accesses
+   * to the store. A single host counts exactly, and no call within the limit is refused. The excess is a debt in the following windows, so
+   * over time the excess is at most `floor(limit / 20)` calls for each other host and window.
    *
-   * Windows have numbers: clocks that differ shift the windows of hosts, and let no more calls through in any. A host that is gone counts
-   * in the window of its last calls, and no longer. While the store does not serve a host, that host counts by
-   * itself and by what it had heard: then *u* is up to `limit`. So it is for keys beyond the first 2,000 that are called often.
+   * Windows have numbers, so clocks that differ shift the windows of hosts, but no window admits more calls. The last calls of a stopped host
+   * count in their own window only. A host that cannot reach the store uses its own counts and the last reports: then *u* is up to `limit`.
+   * The same holds for the busy keys of a host beyond its first 2,000.
    */
   static readonly shared = (
     policy: RateLimitPolicy,
@@ -69,7 +70,7 @@ export class RateLimit extends Context.Service<
     )
 }
 
-/** A host admits a QUIET-th of the limit before it tells the others. */
+/** A host admits 1/QUIET of the limit before it reports its count. */
 const QUIET = 20
 
 const counting = ({ limit, window }: RateLimitPolicy) =>
@@ -115,5 +116,5 @@ const serviceOf = (
 
 const secondsUntil = (instant: number, now: number): number => Math.ceil((instant - now) / 1000)
 
-/** The key of an account's calls. */
+/** The rate limit's key of an account. */
 export const ofAccount = (accountId: string): string => `account:${accountId}`

@@ -1,7 +1,7 @@
 /**
- * Hosts share how many calls they admitted. Each host keeps one row in the state store with the counts of its busy keys. When a host has
- * admitted more than `quiet` calls of a key since its last row, it writes its row, then reads the others'. In between it decides by what
- * it read last, so no call waits for the store. Rows name a key only by a keyed hash.
+ * Exchanges the counts of admitted calls between hosts. Each host has one row in the state store with the counts of its busy keys. After more
+ * than `quiet` admitted calls of a key it writes its row, then reads the others'. In between it uses the counts that it read last, so no call
+ * waits for the store. Rows name a key only by its HMAC.
  */
 import { EventIds, StateStore } from "@millrace/event-sourcing"
 import { type Cause, Clock, Duration, Effect, type Exit, Latch, type Scope } from "effect"
@@ -18,16 +18,16 @@ export interface Options {
 
 const SPACE = "rates"
 
-/** Keys in a row at most; further ones are counted by this host alone. */
+/** The most keys in a row. This host counts further keys alone. */
 const KEYS = 2_000
-/** Rows read at most, one for each host. */
+/** The most rows to read, one for each host. */
 const HOSTS = 1_000
 
-/** After a failure the store is left alone for this long, then for twice as long, and so on: milliseconds. */
+/** The pause after a failure, milliseconds: exponential, from `RETRY_AFTER` to `RETRY_AT_MOST`. */
 const RETRY_AFTER = 1_000
 const RETRY_AT_MOST = 30_000
 
-/** A row: the number of the window, then of each key its name, its calls in the window, in the one before, and what it owes. */
+/** The layout of a row: the window, then for each key its name, its calls in the window and in the one before, and its debt. In bytes. */
 const WINDOW = 6
 const NAME = 16
 const COUNT = 4
@@ -55,8 +55,8 @@ const decode = (value: Uint8Array, take: (name: string, share: Share) => void): 
 }
 
 /**
- * Exchanges counts with the other hosts in the background, for as long as the scope is open. The function it returns is to be called
- * for each admitted call, with the tally of its key.
+ * Exchanges counts with the other hosts in the background, until the scope closes. The returned function must be called for each admitted
+ * call, with the tally of its key.
  */
 export const make = Effect.fnUntraced(function* (
   counts: Counts,
@@ -79,7 +79,7 @@ export const make = Effect.fnUntraced(function* (
 
 interface Limits {
   readonly limit: number
-  /** Calls of a key that other hosts need not know of. */
+  /** Calls of a key that are admitted without a report to other hosts. */
   readonly quiet: number
 }
 
@@ -101,9 +101,9 @@ class Sharing {
   readonly #patience: Duration.Input
   /** Open when a round is due. */
   readonly #due = Latch.makeUnsafe(false)
-  /** In a row. */
+  /** Consecutive failures. */
   #failures = 0
-  /** Keys that are called often, and their names in the rows. */
+  /** Busy keys, and their names in the rows. */
   readonly #shared = new Map<Tally, string>()
 
   constructor(counts: Counts, limits: Limits, { every = "100 millis", patience = "2 seconds" }: Options, services: Services) {
@@ -116,12 +116,12 @@ class Sharing {
 
   admitted(tally: Tally): void {
     if (!this.#isBusy(tally)) return
-    // There may be room by the next call
+    // If there is no room now, the key's next call tries again
     if (!this.#shared.has(tally) && this.#shared.size < KEYS) this.#shared.set(tally, this.#nameOf(tally.key))
     this.#due.openUnsafe()
   }
 
-  /** Rounds for ever, apart from the call that wakes them. */
+  /** Repeats rounds for ever. Yields first, so that the call that triggers a round does not wait for it. */
   get run(): Effect.Effect<never> {
     return Effect.forever(Effect.andThen(Effect.andThen(this.#next, Effect.yieldNow), this.#round))
   }
@@ -134,7 +134,7 @@ class Sharing {
     return untold(tally) > this.#limits.quiet
   }
 
-  /** Waits for calls that others should know of, or for a new window in which something is owed. */
+  /** Waits until a report is due, or for the next window if a key is above the limit: its debt must be reported there. */
   readonly #next = Effect.suspend(() => {
     const owing = [...this.#shared.keys()].some((tally) => this.#counts.total(tally) > this.#limits.limit)
     if (!owing) return this.#due.await
@@ -178,7 +178,7 @@ class Sharing {
       const told = this.#toTell(now)
       if (told.length === 0) return
       const admitted = told.map(([_, tally]) => tally.admitted)
-      // Told before heard: of two hosts that do this at once, at least one hears of the other
+      // Writes before it reads: of two hosts that exchange at once, at least one reads the other's row
       const window = this.#counts.windowAt(now)
       const expiresAt = Math.ceil(this.#counts.startOf(window + 2))
       yield* store.write([{ _tag: "put", space: SPACE, key: host, value: encode(window, told), expiresAt }])
@@ -188,13 +188,13 @@ class Sharing {
         this.#counts.hear(tally, heard.get(name) ?? [], heardAt)
         const isNew = tally.told < (admitted[i] ?? 0)
         tally.told = Math.max(tally.told, admitted[i] ?? 0)
-        // A host that looked a moment before has not heard of what others told since
+        // Another host may have written after this host read, so read again
         if (isNew || this.#isBusy(tally)) this.#due.openUnsafe()
       }
     })
   }
 
-  /** The keys of which others should know, as of now. */
+  /** The keys to report, in the current window. */
   #toTell(now: number): ReadonlyArray<readonly [name: string, tally: Tally]> {
     for (const tally of this.#shared.keys()) {
       this.#counts.settle(tally, now)
@@ -203,7 +203,7 @@ class Sharing {
     return [...this.#shared].map(([tally, name]) => [name, tally] as const)
   }
 
-  /** What the rows of other hosts say of these keys, by name. */
+  /** The shares of these keys in the rows of other hosts, by name. */
   #sharesIn(
     rows: ReadonlyArray<StateStore.Entry>,
     told: ReadonlyArray<readonly [string, Tally]>
@@ -213,7 +213,7 @@ class Sharing {
     for (const { key, value } of rows)
       if (key !== this.#services.host)
         decode(value, (name, { window, calls, before, debt }) =>
-          // No host admits more, whatever its row says
+          // Bounded, in case a row is wrong: no host admits more than the limit
           heard.get(name)?.push({
             window,
             calls: Math.min(calls, limit),

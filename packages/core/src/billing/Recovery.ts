@@ -1,7 +1,7 @@
 /**
- * Ends the holds that nobody ended: of calls whose process died, or whose refund the store did not take. It touches a hold only
- * once it is due, so a call that still runs, here or at another host, is safe from it. And it keeps the promises of processes that
- * died: that a call costs nothing whose caller was told that nobody knows how it ended.
+ * Ends abandoned holds: of calls whose process died, or whose release the store did not accept. It ends a hold only once it is due, so it
+ * does not disturb a call that still runs, here or at another host. It also makes calls free whose outcome is unknown, if the process that
+ * promised it died: see `Unanswered.ts`.
  */
 
 import { Deadlines, type EventStore, Following, Lease, type StateStore } from "@millrace/event-sourcing"
@@ -17,13 +17,13 @@ import { Unanswered, type UnansweredCall } from "./Unanswered.ts"
 export class Recovery extends Context.Service<
   Recovery,
   {
-    /** Open holds that are past their time, at `now`. Milliseconds since 1970. */
+    /** Open holds that were due at `now`, milliseconds since 1970. */
     readonly overdue: Deadlines.Deadlines["overdue"]
-    /** Of the sweep over open holds; `unanswered`: why promised refunds cannot be looked up, if so. */
+    /** The status of the sweep over open holds. `unanswered`: why the sweep over calls with an unknown outcome fails now, if it does. */
     readonly status: Effect.Effect<Deadlines.Status & { readonly unanswered: Following.Retrying | undefined }>
   }
 >()("@millrace/core/billing/Recovery") {
-  /** `operations`: those that can say what became of a call of theirs are asked before its hold is ended. */
+  /** `operations`: recoverable ones are asked for the outcome of a call before its hold is ended. */
   static readonly layer = <Op extends Operation.Any>(
     operations: ReadonlyArray<Op>,
     options: Deadlines.Options = {}
@@ -31,18 +31,18 @@ export class Recovery extends Context.Service<
     Layer.effect(Recovery, make(operations, options))
 }
 
-/** What a deadline remembers of its hold, as JSON. */
+/** The payload of a deadline, as JSON. */
 interface Hold {
   readonly accountId: string
   readonly operation: string
 }
 
-/** What is not known of a call by then never happened: no append is on its way for an hour. */
+/** An append in doubt arrives within this time or never. After it, a call that the account does not know was never held. */
 const ARRIVES_WITHIN = Duration.toMillis("1 hour")
 
 /**
- * Gives back what the calls took that were never answered. What fails now is tried again in the next sweep. `abandon` sees to it that one
- * which was to become a job becomes none.
+ * Makes calls with an unknown outcome free. A failure is retried in the next sweep. `abandon` refuses or cancels the job that such a call may
+ * have become.
  */
 const keepPromises = Effect.fnUntraced(function* <E, R>(abandon: (call: UnansweredCall) => Effect.Effect<void, E, R>) {
   const charge = yield* Charge
@@ -55,13 +55,13 @@ const keepPromises = Effect.fnUntraced(function* <E, R>(abandon: (call: Unanswer
   })
   let calls = yield* unanswered.page()
   while (calls.length > 0) {
-    // One that cannot be given back must not keep the others waiting
+    // A failure must not stop the other calls
     for (const call of calls) yield* Effect.exit(keep(call))
     calls = yield* unanswered.page(calls.at(-1)?.reservationId)
   }
 })
 
-/** A hold falls due at its expiry; its end clears it. */
+/** The deadlines of holds: set at the reservation, cleared at the end. */
 const schedule = Deadlines.of(Account, {
   CreditReserved: ({ expiresAt, operation, reservationId: key }, { id: accountId }) => {
     if (expiresAt === undefined) return []

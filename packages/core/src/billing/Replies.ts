@@ -1,6 +1,6 @@
 /**
- * Replies kept for a day for callers who send a call again with the same idempotency key, sealed under their account's key. A reply is
- * stored before its call is settled, so finding one says nothing yet: the account says whether the call was settled.
+ * Replies for callers who retry with the same idempotency key. They are kept for a day, sealed under the account's key. A reply is stored
+ * before its call is settled, so a stored reply does not prove a success: the account says whether the call was settled.
  */
 
 import { StateStore } from "@millrace/event-sourcing"
@@ -11,23 +11,23 @@ export const StoredReply = Schema.Struct({
   reservationId: Schema.String,
   requestId: Schema.String,
   fingerprint: Schema.String,
-  /** Revision of the hold in its account's stream: where to look for its end. */
+  /** Revision of the hold in the account's stream. The end of the hold comes after it. */
   revision: Schema.Int,
   /** The reply's data as JSON text; null when it was too large to keep. */
   data: Schema.NullOr(Schema.String),
-  /** Of a call that became a job. */
+  /** Set if the call became a job. */
   job: Schema.optionalKey(Schema.Literal(true)),
-  /** Of a call that costs nothing, and so has no hold: whether it still runs. */
+  /** Set for a free call, which has no hold: whether it still runs. */
   free: Schema.optionalKey(Schema.Literals(["running", "done"]))
 })
 export type StoredReply = typeof StoredReply.Type
 
 /** How long a reply can be replayed, milliseconds. */
 export const REPLY_LIFETIME = 24 * 3_600_000
-/** Replies longer than this, in UTF-16 code units, are not kept; that there was one is. */
+/** The data of longer replies, in UTF-16 code units, is not kept, only the fact that there was a reply. */
 export const MAX_REPLY = 1024 * 1024
 
-/** How often another attempt may be first in a row. */
+/** The most conflicts with other attempts in a row. */
 const CONFLICTS = { times: 20 }
 
 const isConflict = (error: unknown): error is StateStore.StateConflict => error instanceof StateStore.StateConflict
@@ -38,13 +38,14 @@ const PURPOSE = "reply"
 export class Replies extends Context.Service<
   Replies,
   {
+    /** The reply stored under a key; undefined if there is none. */
     readonly find: (
       accountId: string,
       keyHash: string
     ) => Effect.Effect<StoredReply | undefined, StateStore.StateUnavailable | VaultFailure>
     /**
-     * Keeps a reply in place of another that is over: of a call that came to nothing, as `isOver` may find out, or else of an earlier one.
-     * Any other reply stays, and is returned: the attempt that was overtaken has nothing to replay.
+     * Stores a reply. It replaces another attempt's reply only if `isOver` says that the other will never be replayed; by default, if the
+     * other hold is not newer. Otherwise the other reply stays and is returned.
      */
     readonly keep: <E = never>(
       accountId: string,
@@ -52,7 +53,7 @@ export class Replies extends Context.Service<
       reply: StoredReply,
       isOver?: (there: StoredReply) => Effect.Effect<boolean, E>
     ) => Effect.Effect<StoredReply | undefined, E | StateStore.StateUnavailable | VaultFailure>
-    /** The same for a call that is about to run, for `lifetime` milliseconds. */
+    /** Claims a key for a call that is about to run, for `lifetime` milliseconds. Returns the other attempt's reply if that has the key. */
     readonly claim: <E>(
       accountId: string,
       keyHash: string,
@@ -60,7 +61,7 @@ export class Replies extends Context.Service<
       lifetime: number,
       isOver: (there: StoredReply) => Effect.Effect<boolean, E>
     ) => Effect.Effect<StoredReply | undefined, E | StateStore.StateUnavailable | VaultFailure>
-    /** Frees a key that a reservation claimed. Where another one has it by now, nothing. */
+    /** Frees a key that a reservation claimed. Does nothing if another reservation has it by now. */
     readonly unclaim: (
       accountId: string,
       keyHash: string,
@@ -86,7 +87,7 @@ export class Replies extends Context.Service<
         return { version: entry.version, reply: decode(opened) }
       })
 
-      /** Returns the reply that stands, if it is another one. */
+      /** Returns another attempt's reply if it stays. */
       const put = Effect.fnUntraced(
         function* <E>(
           accountId: string,
@@ -103,7 +104,7 @@ export class Replies extends Context.Service<
           yield* state.write([{ ...change, expiresAt: clock.currentTimeMillisUnsafe() + lifetime, expected: there?.version ?? "absent" }])
           return undefined
         },
-        // Another attempt was first: it may be the later one
+        // Another attempt wrote first: decide again
         Effect.retry({ while: isConflict, ...CONFLICTS }),
         Effect.catchIf(isConflict, () =>
           Effect.fail(new StateStore.StateUnavailable({ reason: "a reply met other attempts at each of its writes" }))

@@ -1,6 +1,6 @@
 /**
- * Calls whose callers were told that nobody knows how they ended, and who have no key to ask again with: they shall cost nothing. The
- * process that told them sees to it; it is written down here, so that another does when that one dies first.
+ * Calls without an idempotency key whose outcome is unknown. Their callers cannot retry safely, so these calls are made free. The process
+ * that answered does it; this record lets another process do it if that one dies first.
  */
 
 import { StateStore } from "@millrace/event-sourcing"
@@ -10,9 +10,9 @@ export const UnansweredCall = Schema.Struct({
   accountId: Schema.String,
   reservationId: Schema.String,
   requestId: Schema.String,
-  /** Set where the call was to become a job: the key of its operation. */
+  /** The key of the operation, if the call was to become a job. */
   operation: Schema.optionalKey(Schema.String),
-  /** When its caller was told, milliseconds since 1970. */
+  /** When the call was recorded, milliseconds since 1970. */
   at: Schema.Int
 })
 export type UnansweredCall = typeof UnansweredCall.Type
@@ -23,9 +23,11 @@ const PAGE = 500
 export class Unanswered extends Context.Service<
   Unanswered,
   {
+    /** Records a call that must become free. */
     readonly add: (call: Omit<UnansweredCall, "at">) => Effect.Effect<void, StateStore.StateUnavailable>
+    /** Removes a call that is free now. */
     readonly remove: (reservationId: string) => Effect.Effect<void, StateStore.StateUnavailable>
-    /** Those after a reservation's id, in the order of their ids; none when there are no more. */
+    /** A page of calls after a reservation id, in the order of ids; empty at the end. */
     readonly page: (after?: string) => Effect.Effect<ReadonlyArray<UnansweredCall>, StateStore.StateUnavailable>
   }
 >()("@millrace/core/billing/Unanswered") {
@@ -38,7 +40,7 @@ export class Unanswered extends Context.Service<
       const encode = Schema.encodeSync(Text)
       const decode = Schema.decodeUnknownOption(Text)
       const write = (change: StateStore.Change) =>
-        // Nothing is expected of an entry, so nothing conflicts
+        // A write without an expected version cannot conflict
         Effect.asVoid(Effect.catchTag(state.write([change]), "StateConflict", Effect.die))
 
       return Unanswered.of({

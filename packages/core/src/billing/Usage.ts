@@ -1,9 +1,9 @@
 /**
- * The use of an account in a month of UTC, by operation: a fold of the account's stream. It is folded when somebody asks, and stored in
- * the state store with the revision that it reached, so the next question reads only newer events. A charge costs nothing for it, it
- * takes no memory, and an answer contains all that any process had written before.
+ * The usage of an account in a month of UTC, by operation: a fold of the account's stream. It is folded on request, and stored in the state
+ * store with the last revision, so the next request reads only newer events. So charges have no extra cost, it takes no memory, and a result
+ * includes all events that any process wrote before.
  *
- * The stored row is derived data. It is folded anew when its version differs, or when the log no longer has the event it was folded to.
+ * The stored row is derived data. It is discarded when its version differs, or when the log no longer has the event it was folded to.
  */
 import { Aggregate, EventStore, HashChain, StateStore, StreamName } from "@millrace/event-sourcing"
 import { Clock, Context, Duration, Effect, Layer, Option, PartitionedSemaphore, Schema, Stream } from "effect"
@@ -18,43 +18,43 @@ export type Month = string
 export const monthOf = (at: Timestamp): Month => toIso(at).slice(0, 7)
 
 /**
- * Everything counts in the month in which it happened, so a month that is over stays as it was: a charge when the call was settled, a
- * refund when it was given back. Calls that cost nothing leave no trace in the ledger, and are not counted.
+ * The usage of one operation. A charge counts in the month of its settlement and a refund in the month of the refund, so a past month never
+ * changes. Free calls leave no event in the ledger, so they are not counted.
  */
 export const OperationUsage = Schema.Struct({
-  /** Its key. */
+  /** The operation's key. */
   operation: Schema.String,
-  /** That were charged. */
+  /** Charged calls. */
   calls: Schema.Int,
-  /** Of the price plan, as charged. */
+  /** Charged units. */
   units: Schema.Int,
   charged: Credits.Credits,
-  /** Given back after it had been charged, in this month or an earlier one. */
+  /** Refunds of charges of this month or an earlier one. */
   refunded: Credits.Credits,
-  /** Calls that failed or were cancelled, so that their hold went back as a whole. */
+  /** Calls that failed or were cancelled, so their hold was released in full. */
   uncharged: Schema.Int
 })
 export type OperationUsage = typeof OperationUsage.Type
 
 export interface Usage {
   readonly month: Month
-  /** Those that were used, by key. */
+  /** Used operations, sorted by key. */
   readonly operations: ReadonlyArray<OperationUsage>
-  /** What was written by then is counted. */
+  /** All events up to this time are counted. */
   readonly asOf: Timestamp
 }
 
 export interface UsageOptions {
-  /** The row is stored after this many newly folded events, 500 by default; during a long fold after twenty times as many. */
+  /** The row is stored after a fold of at least this many new events, 500 by default, and during a long fold after twenty times as many. */
   readonly storeEvery?: number
-  /** After this time the answer is the row that was stored last, and the next question goes on from there: 2 seconds by default. */
+  /** The time limit of a fold: 2 seconds by default. Then the last stored row is returned, and the next request continues from it. */
   readonly within?: Duration.Input
 }
 
 export class UsageBook extends Context.Service<
   UsageBook,
   {
-    /** The use of a month, the current one by default. Incomplete (see `asOf`) only where folding a long month for the first time takes longer than `within`. */
+    /** The usage of a month, by default the current one. Incomplete (see `asOf`) only if the first fold of a long month exceeds `within`. */
     readonly read: (
       accountId: string,
       month?: Month
@@ -89,15 +89,15 @@ const evolve = (usage: OperationUsage, event: Ending): OperationUsage => {
     : { ...usage, refunded: Credits.of(usage.refunded + event.amount) }
 }
 
-// what is kept
+// the stored row
 
-/** Raised whenever the fold or the row changes. */
+/** Raise it when the fold or the row changes. */
 const VERSION = 1
 
 const Row = Schema.fromJsonString(
   Schema.Struct({
     version: Schema.Literal(VERSION),
-    /** Of the last event that was folded, and its hash: so that it is known again. */
+    /** The revision and hash of the last folded event, to detect a log that was restored from a backup. */
     revision: Schema.Int,
     hash: Schema.String,
     at: Schema.Int,
@@ -109,7 +109,7 @@ const encodeRow = Schema.encodeSync(Row)
 const decodeRow = Schema.decodeUnknownOption(Row)
 
 const SPACE = "usage"
-/** How long a row is kept after it was written, in milliseconds: longer than its month, when most questions about it come. */
+/** The lifetime of a row, milliseconds: longer than its month, because most requests come within it. */
 const KEPT = Duration.toMillis("40 days")
 
 /** Events folded at once. */
@@ -126,7 +126,7 @@ type States = StateStore.StateStore["Service"]
 
 // reading the account's stream
 
-/** An account's stream never goes back in time. */
+/** The month of an event. Events of an account are in the order of time. */
 const monthOfEvent = (event: EventStore.RecordedEvent): Month => HashChain.atOf(event).slice(0, 7)
 
 const eventAt = (events: Events, stream: StreamName.StreamName, revision: EventStore.Revision) =>
@@ -152,7 +152,7 @@ const decode = (event: EventStore.RecordedEvent) =>
     catch: (error) => new Aggregate.StreamRefused({ stream: event.stream, revision: event.revision, reason: String(error) })
   })
 
-/** The operations of reservations that were made before a revision: most of them not long before. */
+/** The operations of reservations made before a revision. Reads backwards, because most were made shortly before. */
 const operationsBefore = Effect.fnUntraced(function* (
   events: Events,
   stream: StreamName.StreamName,
@@ -172,7 +172,7 @@ const operationsBefore = Effect.fnUntraced(function* (
   return found
 })
 
-/** Counts a page of events into `operations`. `holds`: the operations of the open reservations that were seen so far. */
+/** Counts a page of events into `operations`. `holds`: the operations of open reservations seen so far. */
 const count = Effect.fnUntraced(function* (
   events: Events,
   stream: StreamName.StreamName,
@@ -214,14 +214,14 @@ const loadRow = Effect.fnUntraced(function* (states: States, accountId: string, 
   return { row, version: entry?.version ?? ("absent" as const) }
 })
 
-/** Whether the log has the past that a row is of: the log may have been restored from a backup since. */
+/** Whether the log still has the event that a row was folded to. A restored backup may not have it. */
 const isOf = (events: Events, stream: StreamName.StreamName, { revision, hash }: Row) =>
   Effect.map(
     eventAt(events, stream, revision),
     Option.exists((event) => HashChain.hashOf(event) === hash)
   )
 
-/** The row of one month while it is folded: written now and then, unless another host writes it, too. */
+/** Writes the row of one month during a fold. It stops when another host writes the same row. */
 class RowWriter {
   readonly #states: States
   readonly #key: string
@@ -233,7 +233,7 @@ class RowWriter {
     this.#expected = version
   }
 
-  /** Expires after {@link KEPT}, counted from `now`. A failure is ignored: what is not written is folded again. */
+  /** Writes the row, which expires {@link KEPT} after `now`. A failure is ignored, as the events can be folded again. */
   write(now: number, last: EventStore.RecordedEvent, operations: Operations): Effect.Effect<void> {
     if (this.#expected === undefined) return Effect.void
     const at = Date.parse(HashChain.atOf(last))

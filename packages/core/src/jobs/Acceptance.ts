@@ -1,4 +1,4 @@
-/** How a call becomes a job, and how it is answered: by the job as it is then. */
+/** Accepts a call as a job, and builds its reply from the state of the job. */
 import type { Aggregate } from "@millrace/event-sourcing"
 import { Clock, Duration, Effect, Schema } from "effect"
 import type { VaultFailure } from "../vault/Vault.ts"
@@ -11,11 +11,11 @@ import * as Job from "./Job.ts"
 import type { JobCall, Jobs } from "./Jobs.ts"
 import { isOpen, jsonText, unreadable, viewer } from "./JobView.ts"
 
-/** A job that only has to be accepted: its input is stored. */
+/** A job that is ready to be accepted: its input is stored. */
 export interface Prepared {
-  /** What the caller is answered once `accept` has succeeded. */
+  /** The reply, to be sent once `accept` has succeeded. */
   readonly done: Done
-  /** Appends `JobAccepted`. The same again changes nothing. */
+  /** Appends `JobAccepted`. Idempotent. */
   readonly accept: Effect.Effect<void, Job.JobWasRefused | Aggregate.Failure>
 }
 
@@ -30,7 +30,7 @@ const encodeInput = (operation: AnyJob, input: unknown): string => {
   return encoder(input)
 }
 
-/** Stores the input, sealed, and makes the answer of a job that is accepted now. */
+/** Stores the sealed input, and builds the reply for a job that is accepted now. */
 export const prepare = <Op extends AnyJob>(
   jobs: Jobs["Service"],
   operation: Op,
@@ -58,7 +58,7 @@ export const prepare = <Op extends AnyJob>(
     }
   })
 
-/** Waits for the job's end, at most `within`, and answers as its creation would then. `ended`: whether that is final. */
+/** Waits at most `within` for the job's end, then builds its creation reply anew. `ended`: whether the reply is final. */
 export const answer = (
   jobs: Jobs["Service"],
   operation: AnyJob,

@@ -1,4 +1,4 @@
-/** A job's artifact, as a file that its owner downloads. */
+/** Downloads of a job's artifacts by its owner. */
 import { Effect } from "effect"
 import type { BlobStore } from "../vault/BlobStore.ts"
 import { ofJob } from "../vault/Vault.ts"
@@ -17,11 +17,12 @@ const EXTENSIONS: Readonly<Record<string, string>> = {
 export interface Place {
   readonly accountId: string
   readonly jobId: string
-  /** Of several files, which: counted from 1. */
+  /** The artifact's position among the job's, from 1. */
   readonly part: number
   readonly resource: string
 }
 
+/** The download of an artifact. Its bytes are read when the caller asks for them. */
 export const of = (
   blobs: BlobStore["Service"],
   { contentType, id, size }: Artifact,

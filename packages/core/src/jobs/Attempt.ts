@@ -1,6 +1,6 @@
 /**
- * One attempt at a job: claim it, run it while its lease is kept, record how it ended. The job's stream refuses whatever comes from an
- * attempt that is no longer the newest.
+ * One attempt at a job: claim it, run it while its lease is extended, record how it ended. The job's stream refuses events of any attempt
+ * but the newest.
  */
 import type { Aggregate, EventStore } from "@millrace/event-sourcing"
 import { Deferred, Effect } from "effect"
@@ -15,20 +15,20 @@ import * as Job from "./Job.ts"
 import { Jobs } from "./Jobs.ts"
 
 export interface Options {
-  /** Names the runner in the log. */
+  /** The runner's id in the log. */
   readonly runner: string
   /** Milliseconds. */
   readonly lease: number
   readonly backOff: AttemptEnd.BackOff
 }
 
-/** Whether this runner got the job, and the position up to which the log shows the end of the attempt; undefined where not known. */
+/** Whether this runner claimed the job, and the log position of the attempt's last event; undefined if unknown. */
 export interface AttemptResult {
   readonly claimed: boolean
   readonly position: EventStore.Position | undefined
 }
 
-/** Makes attempts. Interrupting one stops it: what was not recorded by then is handed back. */
+/** Returns the function that makes attempts. An interrupted attempt hands its job back. */
 export const make = Effect.fnUntraced(function* ({ backOff, lease, runner }: Options) {
   const jobs = yield* Jobs
   const vault = yield* Vault
@@ -48,7 +48,7 @@ export const make = Effect.fnUntraced(function* ({ backOff, lease, runner }: Opt
         const claim = yield* jobs.execute(jobId, Job.start({ runner, lease }))
         const { state: job } = claim
         if (claim.events.length === 0 || job.status !== "running") {
-          // This claim may have failed the job: past its deadline, or tried too often
+          // The claim itself fails a job that is past its deadline or has no attempts left
           if (claim.events.length > 0) yield* Effect.ignore(jobs.settle(jobId))
           return { claimed: false, position: claim.position }
         }

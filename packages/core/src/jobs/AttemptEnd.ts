@@ -1,4 +1,4 @@
-/** Records how an attempt ended: the job's result, its failure, or that it was handed back. */
+/** Records how an attempt ended: a result, a failure, or a job handed back. */
 import type { EventStore } from "@millrace/event-sourcing"
 import { Cause, Duration, Effect, Exit, Random, Schema } from "effect"
 import type { Vault, VaultFailure } from "../vault/Vault.ts"
@@ -20,7 +20,7 @@ export interface Services {
 
 export type AttemptError = OperationError | OperationFailed | VaultFailure | LeaseLost
 
-/** Before the second attempt, and the longest between two: milliseconds. */
+/** The pause before the second attempt, and the longest pause between two attempts. Milliseconds. */
 export interface BackOff {
   readonly first: number
   readonly longest: number
@@ -31,10 +31,10 @@ export const backOffOf = ({ first, longest }: { readonly first: Duration.Input; 
   longest: Duration.toMillis(longest)
 })
 
-/** How long a runner that stops waits to hand a job back. */
+/** How long a stopping runner tries to hand a job back. */
 const HAND_BACK_WITHIN = "5 seconds"
 
-/** Returns the position up to which the log shows the end; undefined where that is not known, or another attempt has the job. */
+/** Returns the log position of the attempt's end; undefined if it is unknown or another attempt has the job. */
 export const record = (
   services: Services,
   jobId: string,
@@ -85,14 +85,12 @@ const failed = Effect.fnUntraced(function* (
   cause: Cause.Cause<AttemptError>,
   backOff: BackOff
 ) {
-  const found = failureOf(cause)
-  const { details, failure, mayPass } = found
+  const { details, failure, mayPass, reason } = failureOf(cause)
   const { accountId, operation, requestId } = accepted
-  const { reason } = found
   const facts = { requestId, accountId, operation, attempt, ...(reason === undefined ? {} : { reason }) }
   if (failure === "Defect" || failure === "Unreadable") yield* Effect.logError(`Job ${jobId} failed because of a bug`, facts, cause)
   else if (reason !== undefined) yield* Effect.logWarning("An attempt at a job failed", { jobId, ...facts })
-  // The job fails also where the details cannot be stored
+  // The job fails even if its details cannot be stored
   const kept = details && (yield* Effect.option(jobs.documents.keep({ jobId, accountId }, "details", encodeDetails(details))))
   const random = yield* Random.next
   const after = Math.ceil(Math.min(backOff.longest, backOff.first * 2 ** (tries - 1)) * (1 - random / 2))
@@ -106,7 +104,7 @@ interface AttemptFailure {
   /** Whether another attempt may succeed. */
   readonly mayPass: boolean
   readonly details?: Details
-  /** Why, for operators. */
+  /** The cause, for operators. */
   readonly reason?: string
 }
 

@@ -1,4 +1,4 @@
-/** The work of one attempt: opens what the job was asked, runs its operation, and records the progress. */
+/** The work of one attempt: opens the job's input, runs its operation, and records its progress. */
 import type { Aggregate } from "@millrace/event-sourcing"
 import { Deferred, Effect, Schedule, Schema, type Stream } from "effect"
 import { BlobStore } from "../vault/BlobStore.ts"
@@ -16,7 +16,7 @@ import * as Job from "./Job.ts"
 import type { Jobs } from "./Jobs.ts"
 import { jsonText } from "./JobView.ts"
 
-/** What was kept for the job cannot be read. */
+/** The job's stored input or checkpoint cannot be decoded. */
 export class Unreadable extends Error {
   override readonly name = "Unreadable"
 }
@@ -26,10 +26,10 @@ export interface Worked {
   readonly artifacts: ReadonlyArray<Artifact>
 }
 
-/** The store is asked again for some ten seconds; then the lease runs out. */
+/** Retries a store for about ten seconds. */
 export const RETRY_STORE = { schedule: Schedule.min([Schedule.exponential("100 millis"), Schedule.spaced("2 seconds")]), times: 8 } as const
 
-/** Runs the attempt's operation. `lost` is failed when the store says that the attempt is over. */
+/** Runs the attempt's operation. Fails `lost` when the store refuses an event because the attempt is over. */
 export const work = <E extends OperationError, R>(
   { jobs, perform }: { readonly jobs: Jobs["Service"]; readonly perform: Perform },
   operation: AnyJob<E, R>,
@@ -76,8 +76,8 @@ const opened = <A>(
   )
 
 /**
- * Records progress durably. The document before the last is removed, but not the last: a reader may be about to open it. Once the attempt
- * is over, it fails `lost` and never answers.
+ * Records progress durably. It removes the checkpoint before the last one, but not the last: a reader may be about to open it. Once the
+ * attempt is over, it fails `lost` and never returns.
  */
 const recorder = <Checkpoint>(
   jobs: Jobs["Service"],
@@ -111,7 +111,7 @@ const recorder = <Checkpoint>(
   )
 }
 
-/** Notes the file before it is there, so that a file of an attempt that died can be found and removed. */
+/** Stores a file. It is noted first, so that the sweep finds the files of attempts that died. */
 const stored = <E, R>(
   { files }: Jobs["Service"],
   { accountId, jobId }: Owner,

@@ -1,6 +1,6 @@
 /**
- * What jobs are asked, where they stand and what they came to: sealed under a key of the job's own, in the state store. A document is named
- * after what is stored, so none is ever overwritten: the log says which one counts.
+ * The input, checkpoints, result and failure details of jobs, sealed under the job's own key, in the state store. A document is named by the
+ * hash of its stored bytes, so none is overwritten: the job's events name the current one.
  */
 import { hash } from "node:crypto"
 import { StateStore } from "@millrace/event-sourcing"
@@ -10,25 +10,26 @@ import type { Document } from "./Job.ts"
 
 export type Purpose = "input" | "checkpoint" | "result" | "details"
 
-/** Whose documents: the job's, which end with the account's. */
+/** The job that documents belong to. Erasing the account also erases them. */
 export interface Owner {
   readonly jobId: string
   readonly accountId: string
 }
 
 export interface Documents {
+  /** Seals and stores a text. */
   readonly keep: (owner: Owner, purpose: Purpose, text: string) => Effect.Effect<Document, VaultFailure>
-  /** `Tampered` also where it is not there. */
+  /** Reads a document. `Tampered` also if it does not exist. */
   readonly open: (owner: Owner, purpose: Purpose, document: Document) => Effect.Effect<string, VaultFailure>
-  /** One that no longer counts. */
+  /** Removes a document that no event names as current. */
   readonly drop: (owner: Owner, document: Document) => Effect.Effect<void, StateStore.StateUnavailable>
-  /** Destroys the job's key, and with it all its documents and artifacts; then clears away what nobody can read any more. */
+  /** Destroys the job's key, which makes its documents and artifacts unreadable, then removes its documents. */
   readonly destroy: (owner: Owner) => Effect.Effect<void, StateStore.StateUnavailable>
 }
 
 const SPACE = "jobs"
 const PAGE = 100
-/** Pages of one job that are removed at once; a job has three documents at a time. */
+/** The most pages to remove of one job. A job has about three documents at a time. */
 const PAGES = 100
 
 const purposeOf = (purpose: Purpose): string => `job-${purpose}`
@@ -37,7 +38,7 @@ const keyOf = ({ jobId }: Owner, { hash }: Document): string => `${jobId}/${hash
 export const make: Effect.Effect<Documents, never, Vault | StateStore.StateStore> = Effect.gen(function* () {
   const vault = yield* Vault
   const states = yield* StateStore.StateStore
-  // Nothing is expected of an entry, so nothing conflicts
+  // A write without an expected version cannot conflict
   const write = (changes: Array.NonEmptyReadonlyArray<StateStore.Change>) =>
     Effect.asVoid(Effect.catchTag(states.write(changes), "StateConflict", Effect.die))
   const subjectOf = ({ accountId, jobId }: Owner) => ofJob(jobId, accountId)
@@ -52,7 +53,7 @@ export const make: Effect.Effect<Documents, never, Vault | StateStore.StateStore
     open: Effect.fnUntraced(function* (owner, purpose, document) {
       const entry = yield* states.get(SPACE, keyOf(owner, document))
       const sealed = entry === undefined ? "" : Buffer.from(entry.value).toString("latin1")
-      // What was destroyed says so, cleared away or not
+      // Also opens a missing document, so that a destroyed job fails with `SubjectDestroyed`
       const text = yield* vault.open(subjectOf(owner), purposeOf(purpose), sealed)
       if (hash("sha256", sealed, "base64url") === document.hash) return text
       return yield* new Tampered({ subject: owner.jobId, purpose: purposeOf(purpose) })

@@ -1,28 +1,28 @@
-/** Callers that wait for jobs to end, woken by the projection of open jobs. */
+/** Callers that wait for jobs to end. The projection of open jobs wakes them. */
 import type { Aggregate, Projection } from "@millrace/event-sourcing"
 import { Deferred, type Duration, Effect } from "effect"
-import type { Board } from "./Board.ts"
 import * as Job from "./Job.ts"
+import type { OpenJobs } from "./OpenJobs.ts"
 
 export class EndWaiters {
-  readonly #board: Board
+  readonly #openJobs: OpenJobs
   readonly #waiting = new Map<string, Set<Deferred.Deferred<void>>>()
 
-  constructor(board: Board) {
-    this.#board = board
+  constructor(openJobs: OpenJobs) {
+    this.#openJobs = openJobs
   }
 
-  /** Wakes waiters for as long as it runs. */
+  /** Wakes waiters. Never ends. */
   readonly watch = Effect.gen({ self: this }, function* () {
     for (;;) {
-      const { position, state } = yield* this.#board.read()
+      const { position, state } = yield* this.#openJobs.read()
       for (const [jobId, waiters] of this.#waiting)
         if (state.get(jobId) === undefined) for (const waiter of waiters) Deferred.doneUnsafe(waiter, Effect.void)
-      yield* this.#board.past(position)
+      yield* this.#openJobs.past(position)
     }
   })
 
-  /** Waits until the job that is read has ended, at most `within`. */
+  /** Waits at most `within` until the job has ended. */
   wait(
     jobId: string,
     read: Effect.Effect<Aggregate.Current<Job.Job>, Aggregate.Failure>,
@@ -46,9 +46,9 @@ export class EndWaiters {
     ) {
       const { position, state: job } = yield* read
       if (!Job.isOpen(job)) return
-      const { state } = yield* this.#board.read({ atLeast: position, within })
+      const { state } = yield* this.#openJobs.read({ atLeast: position, within })
       if (state.get(jobId) === undefined) return
-      // Only now: a board that does not know the job yet looks like one on which the job has ended. A later end wakes the waiter
+      // Registered only after the projection has the job: until then, the job's absence from it does not mean that the job has ended
       this.#waiting.set(jobId, (this.#waiting.get(jobId) ?? new Set()).add(waiter))
       yield* Deferred.await(waiter)
     }

@@ -1,24 +1,24 @@
 /**
- * Which blobs are files of jobs. Each is noted in the state store before it is there, so whatever attempts left that died can be found, and
- * what others keep in the same `BlobStore` is never taken for it.
+ * An index of the blobs that jobs stored, in the state store. A file is noted before its blob is written, so the sweep finds the files of
+ * attempts that died, and never removes blobs that belong to something else in the same `BlobStore`.
  */
 import { StateStore } from "@millrace/event-sourcing"
 import { Clock, Effect, Option, Stream } from "effect"
 
 export interface File {
   readonly jobId: string
-  /** Of the blob. */
+  /** The blob's id. */
   readonly id: string
 }
 
 export interface Files {
-  /** Before the blob is there. */
+  /** Adds a file. To be called before its blob is written. */
   readonly note: (file: File) => Effect.Effect<void, StateStore.StateUnavailable>
-  /** Once the blob is gone. */
+  /** Removes a file. To be called after its blob is removed. */
   readonly forget: (file: File) => Effect.Effect<void, StateStore.StateUnavailable>
-  /** The same, for who writes it under a lease. */
+  /** The change that `forget` writes, for a caller that writes it under a lease. */
   readonly forgotten: (file: File) => StateStore.Change
-  /** Those noted at that time or before, milliseconds since 1970. */
+  /** The files noted at `time` or before, milliseconds since 1970. */
   readonly notedBy: (time: number) => Stream.Stream<File, StateStore.StateUnavailable>
 }
 
@@ -33,7 +33,7 @@ const fileOf = (key: string): File => {
 
 export const make: Effect.Effect<Files, never, StateStore.StateStore> = Effect.gen(function* () {
   const states = yield* StateStore.StateStore
-  // Nothing is expected of an entry, so nothing conflicts
+  // A write without an expected version cannot conflict
   const write = (change: StateStore.Change) => Effect.asVoid(Effect.catchTag(states.write([change]), "StateConflict", Effect.die))
   const forgotten: Files["forgotten"] = (file) => ({ _tag: "remove", space: SPACE, key: keyOf(file) })
   return {

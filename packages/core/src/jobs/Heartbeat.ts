@@ -1,4 +1,4 @@
-/** Keeps the lease of an attempt for as long as it runs. */
+/** Extends the lease of a running attempt. */
 import { Clock, Effect, Schema } from "effect"
 import { isTransient } from "../work/Transient.ts"
 import * as Job from "./Job.ts"
@@ -7,12 +7,12 @@ import type { Jobs } from "./Jobs.ts"
 /** The lease could not be extended in time, another attempt has begun, or the job has ended. */
 export class LeaseLost extends Schema.TaggedError<LeaseLost>()("LeaseLost", {}) {}
 
-/** Milliseconds of a clock that never jumps. */
+/** Milliseconds of the monotonic clock. */
 export const elapsed = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos) / 1e6)
 
 /**
- * Extends the lease each third of it. Fails after two thirds without an extension: so the work stops before another runner may take the
- * job over. `lease` in milliseconds; `startedAt` by {@link elapsed}.
+ * Extends the lease after each third of it. Fails when two thirds have passed without an extension, so the work stops before another runner
+ * may claim the job. `lease` in milliseconds, `startedAt` from {@link elapsed}.
  */
 export const keepLease = (
   jobs: Jobs["Service"],

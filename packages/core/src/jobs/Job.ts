@@ -1,9 +1,8 @@
 /**
- * A job: work that outlasts the call that asked for it. Its stream is the only judge of what became of it: whether it was accepted, which
- * attempt holds it, how it ended. The account follows. Stream `job-{jobId}`.
+ * A job: work that continues after the call that requested it was answered. Its stream decides whether it was accepted, which attempt has it
+ * and how it ended; the account's hold is settled by that. Stream `job-{jobId}`.
  *
- * The number of an attempt is its fencing token: what an attempt says that is no longer the newest is refused, so of any number of runners
- * at most one records a result.
+ * The number of an attempt is its fencing token: events of older attempts are refused, so at most one runner records a result.
  */
 import { type Decider, type Decision, EventCodec } from "@millrace/event-sourcing"
 import { Result, Schema } from "effect"
@@ -15,7 +14,7 @@ export { Artifact, JobFailure as Failure } from "../work/JobOperation.ts"
 
 // events
 
-/** What is kept sealed outside the log: its size in bytes and its SHA-256, base64url, both as it is stored. */
+/** A sealed text outside the log: the size in bytes and the SHA-256, base64url, of its stored bytes. */
 export const Document = Schema.Struct({ size: Schema.Int, hash: Schema.String })
 export type Document = typeof Document.Type
 
@@ -23,22 +22,22 @@ export const JobEvent = Schema.TaggedUnion({
   JobAccepted: {
     accountId: Schema.String,
     operation: Schema.String,
-    /** The operations that read it are those of this name. */
+    /** The name of the job's family, whose operations read it. */
     family: Schema.String,
     requestId: Schema.String,
-    /** The hold that pays for it; null where it costs nothing. */
+    /** The hold that pays for it; null if it is free. */
     reservationId: Schema.NullOr(Schema.String),
-    /** Units that it is held for. */
+    /** Units held. */
     quantity: Schema.Int,
     input: Document,
-    /** How many attempts there may be, but for those handed back. */
+    /** The most attempts. Attempts that were handed back do not count. */
     attempts: Schema.Int,
-    /** From then on it has failed. */
+    /** A job that has not ended by then fails. */
     deadline: Timestamp,
-    /** How long what it came to is kept after its end, milliseconds. */
+    /** How long the result is kept after the job's end, milliseconds. */
     retention: Schema.Int
   },
-  /** Nobody accepted it in time: the first and only event. */
+  /** The job was not accepted in time. The first and only event. */
   JobRefused: { accountId: Schema.String, reservationId: Schema.String },
   JobStarted: { runner: Schema.String, attempt: Schema.Int, leaseUntil: Timestamp },
   JobLeaseExtended: { attempt: Schema.Int, leaseUntil: Timestamp },
@@ -48,33 +47,33 @@ export const JobEvent = Schema.TaggedUnion({
     percent: Schema.Int,
     checkpoint: Schema.optionalKey(Document)
   },
-  /** The attempt is over, the job is not: handed back, or failed in a way that may pass. */
+  /** The attempt ended but the job did not: it was handed back, or a failure may be temporary. */
   JobReleased: {
     attempt: Schema.Int,
-    /** The next attempt may start from then on. */
+    /** The earliest start of the next attempt. */
     startFrom: Timestamp,
     failure: Schema.optionalKey(Failure)
   },
   JobSucceeded: {
     attempt: Schema.Int,
-    /** Units that were done. */
+    /** Units done. */
     quantity: Schema.Int,
     result: Document,
     artifacts: Schema.Array(Artifact),
     retainUntil: Timestamp
   },
   JobFailed: {
-    /** The newest attempt; 0 where none was made. */
+    /** The newest attempt; 0 before the first. */
     attempt: Schema.Int,
     failure: Failure,
-    /** Whether it might have passed, had there been another attempt. */
+    /** Whether the failure may be temporary. */
     mayPass: Schema.Boolean,
-    /** What the caller can do about it. */
+    /** Which input is invalid and why, for the caller. */
     details: Schema.optionalKey(Document),
     retainUntil: Timestamp
   },
   JobCancelled: { retainUntil: Timestamp },
-  /** What was sealed for it can be read by nobody any more. */
+  /** The job's key was destroyed, so its documents and artifacts are unreadable. */
   JobPurged: {}
 })
 export type JobEvent = typeof JobEvent.Type
@@ -179,7 +178,7 @@ const commonOf = ({ accepted, acceptedAt, attempt, tries, percent, checkpoint }:
   checkpoint
 })
 
-// That it is so is the deciders' promise: without it the log is not one this code wrote
+// The decisions guarantee these states, so a log that breaks them was not written by this code
 
 const open = (job: Job): Queued | Running => {
   if (!isOpen(job)) throw new Error("The job is not open")
@@ -202,21 +201,21 @@ export const Job: Decider<Job, JobEvent> = {
 
 type Decided<E = never> = Decision<JobEvent, E>
 
-/** Its hold was given back before it could be accepted. */
+/** The job was refused, and its hold released, before it could be accepted. */
 export class JobWasRefused extends Schema.TaggedError<JobWasRefused>()("JobWasRefused", {}) {}
-/** Another attempt has begun, or the job has ended: what this one says does not count. */
+/** Another attempt has begun, or the job has ended. Nothing of this attempt is recorded. */
 export class AttemptOver extends Schema.TaggedError<AttemptOver>()("AttemptOver", { attempt: Schema.Int }) {}
 
 const NOTHING: Decided = Result.succeed([])
 
 const one = (event: JobEvent): Decided => Result.succeed([event])
 
-/** `deadline` as milliseconds from now. */
+/** The command that accepts a job. `within`: milliseconds until the deadline. */
 export interface Accept extends Omit<Accepted, "deadline"> {
   readonly within: number
 }
 
-/** The same again changes nothing. */
+/** Accepts a job. Accepting again decides nothing. */
 export const accept =
   ({ within, ...accepted }: Accept) =>
   (job: Job, now: Timestamp): Decided<JobWasRefused> => {
@@ -224,22 +223,22 @@ export const accept =
     return job.status === "absent" ? one({ _tag: "JobAccepted", ...accepted, deadline: now + within }) : NOTHING
   }
 
-/** The job as it is right after it was accepted. */
+/** The state of the job right after it is accepted. */
 export const accepted = ({ within, ...accept }: Accept, now: Timestamp): Queued => {
   const job = evolve(Job.initial, { _tag: "JobAccepted", ...accept, deadline: now + within }, now)
   if (job.status !== "queued") throw new Error("A job that was just accepted is queued")
   return job
 }
 
-/** A job that began stays. */
+/** Refuses a job that was not accepted. A job that was accepted stays. */
 export const refuse =
   (accountId: string, reservationId: string) =>
   (job: Job): Decided =>
     job.status === "absent" ? one({ _tag: "JobRefused", accountId, reservationId }) : NOTHING
 
 /**
- * Claims the job for a runner, for `lease` milliseconds. Nothing where somebody else has it, it has to wait, or is over; one whose runners
- * died too often, or whose deadline has passed, fails.
+ * Claims the job for a runner, for `lease` milliseconds. Decides nothing if another runner has the job, it may not start yet, or it has
+ * ended. Fails a job that has no attempts left or is past its deadline.
  */
 export const start =
   ({ runner, lease }: { readonly runner: string; readonly lease: number }) =>
@@ -251,15 +250,17 @@ export const start =
     return one({ _tag: "JobStarted", runner, attempt: job.attempt + 1, leaseUntil: now + lease })
   }
 
-/** A decision of an attempt, while it is the newest. */
+/** A decision on behalf of an attempt: refused unless the attempt is the newest and runs. */
 const during =
   (attempt: number, decide: (job: Running, now: Timestamp) => JobEvent) =>
   (job: Job, now: Timestamp): Decided<AttemptOver> =>
     job.status === "running" && job.attempt === attempt ? one(decide(job, now)) : Result.fail(new AttemptOver({ attempt }))
 
+/** Extends the lease to `lease` milliseconds from now. */
 export const extendLease = (attempt: number, lease: number) =>
   during(attempt, (_, now) => ({ _tag: "JobLeaseExtended", attempt, leaseUntil: now + lease }))
 
+/** Records 0 to 100 percent, never less than before, and a checkpoint. */
 export const progress = (attempt: number, percent: number, checkpoint?: Document) =>
   during(attempt, (job) => ({
     _tag: "JobProgressed",
@@ -268,10 +269,10 @@ export const progress = (attempt: number, percent: number, checkpoint?: Document
     ...(checkpoint === undefined ? {} : { checkpoint })
   }))
 
-/** Hands the job back: another runner may start at once, and the attempt does not count. */
+/** Hands the job back: another runner may start it at once, and the attempt does not count. */
 export const release = (attempt: number) => during(attempt, (_, now) => ({ _tag: "JobReleased", attempt, startFrom: now }))
 
-/** More than was held for is a defect. */
+/** Records the result. A quantity of more units than held is a defect. */
 export const succeed = (
   attempt: number,
   { quantity, result, artifacts }: Pick<EventOf<"JobSucceeded">, "result" | "artifacts"> & { readonly quantity?: number | undefined }
@@ -283,7 +284,7 @@ export const succeed = (
     return { _tag: "JobSucceeded", attempt, quantity: done, result, artifacts, retainUntil: now + accepted.retention }
   })
 
-/** Tries again after `after` milliseconds what may pass, while there are attempts and time left. */
+/** Fails the attempt. If the failure may be temporary, and attempts and time are left, the job starts again after `after` milliseconds. */
 export const fail = (
   attempt: number,
   { failure, mayPass, details, after }: { failure: Failure; mayPass: boolean; details?: Document | undefined; after: number }
@@ -302,15 +303,16 @@ const failed = (job: Queued | Running, failure: Failure, mayPass: boolean, now: 
   retainUntil: now + job.accepted.retention
 })
 
-/** A job that has ended stays as it is. */
+/** Cancels a job. A job that has ended stays as it is. */
 export const cancel = (job: Job, now: Timestamp): Decided => (isOpen(job) ? one({ _tag: "JobCancelled", retainUntil: now }) : NOTHING)
 
-/** Fails what has outlived its deadline. */
+/** Fails a job that is past its deadline. */
 export const expire = (job: Job, now: Timestamp): Decided =>
   isOpen(job) && now >= job.accepted.deadline ? one(failed(job, "TooLate", true, now)) : NOTHING
 
+/** Records that the job's documents were destroyed. Only for a job that has ended. */
 export const purge = (job: Job): Decided => (isEnded(job) && !job.purged ? one({ _tag: "JobPurged" }) : NOTHING)
 
-/** Whether what the job came to can still be read. */
+/** Whether the job's owner can still read it. */
 export const isReadable = (job: Job, now: Timestamp): job is Queued | Running | Succeeded | Failed =>
   isOpen(job) || ((job.status === "succeeded" || job.status === "failed") && !job.purged && now < job.retainUntil)

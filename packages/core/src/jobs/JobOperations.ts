@@ -1,4 +1,4 @@
-/** The operations that every family of jobs can have: one that reads a job, one that cancels it, one that downloads its files. */
+/** Operations that a family of jobs can have: read a job, cancel it, download its artifacts. */
 import { Effect, Schema, Struct } from "effect"
 import { BlobStore } from "../vault/BlobStore.ts"
 import { type Call, make } from "../work/CallOperation.ts"
@@ -10,7 +10,7 @@ import * as ArtifactDownload from "./ArtifactDownload.ts"
 import { Jobs } from "./Jobs.ts"
 import { isOpen, RETRY_AFTER, unreadable, viewer } from "./JobView.ts"
 
-/** A text that is no job id at all is answered like the id of a job that is not there. */
+/** Accepts any text: one that is not a job id is answered as not found, like an unknown job. */
 const JobParams = { job: Schema.String.check(Schema.isMinLength(1), Schema.isMaxCodePoints(100)) }
 type JobParams = typeof JobParams
 
@@ -19,7 +19,7 @@ interface Documented {
   readonly description?: string
 }
 
-/** Reads a family's jobs. `view` makes the answer; it may depend on the query, such as a page of the results. */
+/** An operation that reads a family's jobs. `view` builds the reply; it may depend on the query, such as a page of the results. */
 export const readJob = <
   const Key extends string,
   A,
@@ -36,7 +36,7 @@ export const readJob = <
     readonly query?: Query
     readonly success: Success
     readonly view: (job: JobView<A, Checkpoint>, input: Input<JobParams, Query, {}>) => Effect.Effect<Success["Type"], E, R>
-    /** Where the answer is one page of many. */
+    /** Describes the page, if the reply is one of many. */
     readonly page?: (data: NoInfer<Success["Type"]>, input: Input<JobParams, Query, {}>) => Page
     readonly example?: { readonly input: NoInfer<Input<JobParams, Query, {}>>; readonly data: NoInfer<Success["Type"]> }
     readonly links?: ReadonlyArray<Link>
@@ -62,12 +62,12 @@ export const readJob = <
 }
 
 export const Cancelled = Schema.Struct({
-  /** Whether this call ended the job: then it costs nothing. Otherwise it had ended before, and is purged now. */
+  /** Whether this call ended the job, which is then free. If false, the job had ended before, and is purged now. */
   cancelled: Schema.Boolean,
   job_id: Schema.String
 })
 
-/** Ends one of a family's jobs, and destroys whatever is kept of it. A job that had not ended yet costs nothing. */
+/** An operation that cancels a job of a family and purges it. A job that had not ended is free. */
 export const cancelJob = <const Key extends string, const P extends Path>(
   key: Key,
   family: JobFamily<unknown, unknown, P>,
@@ -87,16 +87,16 @@ export const cancelJob = <const Key extends string, const P extends Path>(
 
 type Below<P extends Path, Last extends string> = P extends `/${infer Rest}` ? `/${Rest}/${Last}` : never
 
-/** Of several files, which: counted from 1. */
+/** `part`: the artifact's position among the job's, from 1. */
 const FileQuery = { part: Schema.optionalKey(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100 }))) }
 
-/** Gives a file that one of a family's jobs made: its first, unless another `part` is asked for. */
+/** An operation that downloads an artifact of a family's job: the first, unless the caller names another `part`. */
 export const downloadJob = <const Key extends string, const P extends Path>(
   key: Key,
   { path, ...family }: JobFamily<unknown, unknown, P>,
   options: Documented & {
     readonly contentTypes: ReadonlyArray<string>
-    /** An input, for readers of the documentation. */
+    /** An example input, for the documentation. */
     readonly example?: { readonly job: string; readonly part?: number }
   }
 ): File<Key, Below<P, "artifact">, JobParams, typeof FileQuery, ReadError, Jobs | BlobStore> =>

@@ -1,7 +1,7 @@
 /**
- * Runs jobs: takes them from the log, in turns between accounts, claims each by an append at an exact revision, and keeps its lease while it
- * works. Any number of runners may share a log. When a runner dies, others take its jobs over once their leases have run out. A runner that
- * cannot extend a lease stops that job in time. A runner that is stopped finishes its jobs or hands them back.
+ * Runs jobs: picks open jobs in turns between accounts, claims each by an append at an exact revision, and extends its lease while it works.
+ * Any number of runners may share a log. When a runner dies, others claim its jobs once the leases have expired. A runner that cannot extend
+ * a lease stops that job before the lease expires. A runner that is stopped finishes its jobs or hands them back.
  */
 import { Following } from "@millrace/event-sourcing"
 import { Clock, Context, Deferred, Duration, Effect, Exit, FiberMap, FiberSet, Layer, Random, type Scope } from "effect"
@@ -11,33 +11,33 @@ import type { CircuitBreaker } from "../work/CircuitBreaker.ts"
 import type * as Operation from "../work/Operation.ts"
 import * as Attempt from "./Attempt.ts"
 import { backOffOf } from "./AttemptEnd.ts"
+import type { Entry, JobQueue } from "./JobQueue.ts"
 import { Jobs } from "./Jobs.ts"
-import type { Entry, Schedule } from "./Schedule.ts"
 
 export interface RunnerOptions {
-  /** Jobs that this runner works at, at once: 16 by default. */
+  /** The most jobs that this runner runs at once: 16 by default. */
   readonly concurrency?: number
-  /** Another runner may take a job over when its lease was not extended for this long: 30 seconds by default. Extended each third of it. */
+  /** Another runner may claim a job whose lease was not extended for this long: 30 seconds by default. Extended after each third. */
   readonly lease?: Duration.Input
-  /** How long jobs may go on when the runner is stopped, before they are handed back: 10 seconds by default. */
+  /** How long a stopping runner waits for its jobs before it hands them back: 10 seconds by default. */
   readonly drain?: Duration.Input
-  /** Before the second attempt, less up to a half at random, then twice as long and so on: from 1 second up to 1 minute by default. */
+  /** Pauses between attempts: each twice as long, less up to a half at random (jitter). From 1 second to 1 minute by default. */
   readonly backOff?: { readonly first: Duration.Input; readonly longest: Duration.Input }
 }
 
 export interface RunnerStatus {
-  /** Names it in the log. */
+  /** The runner's id in the log. */
   readonly id: string
-  /** Jobs that it works at. */
+  /** Ids of the jobs that it runs. */
   readonly running: ReadonlyArray<string>
-  /** Why it takes no jobs at the moment. */
+  /** Why it claims no jobs now; undefined if it does. */
   readonly trouble: Following.Retrying | undefined
 }
 
 export class JobRunner extends Context.Service<JobRunner, { readonly status: Effect.Effect<RunnerStatus> }>()(
   "@millrace/core/jobs/JobRunner"
 ) {
-  /** Runs those of the operations that are jobs, for as long as the scope is open. */
+  /** Runs jobs of the given operations until the scope closes. Operations that are not jobs are ignored. */
   static readonly layer = <Op extends Operation.Any>(
     operations: ReadonlyArray<Op>,
     options: RunnerOptions = {}
@@ -50,20 +50,20 @@ const LEASE = "30 seconds"
 const DRAIN = "10 seconds"
 const BACK_OFF = { first: "1 second", longest: "1 minute" } as const
 
-/** Where several runners compete for the same jobs, each chooses among at most this many of an account's oldest. */
+/** When runners compete for jobs, each picks at random among at most this many of an account's oldest. */
 const MAX_SPREAD = 64
 const NOT_CLAIMED: Attempt.AttemptResult = { claimed: false, position: undefined }
-/** By then the log shows what became of an attempt whose position is not known. */
+/** By then the projection has the end of an attempt whose position is unknown. */
 const FORGET_AFTER = "1 second"
 
 type RunJob = (operation: Operation.AnyJob, jobId: string) => Effect.Effect<Attempt.AttemptResult>
 
-/** The jobs that this runner has taken: how many it works at, and when to look for more. */
+/** The jobs that this runner has taken, how many it runs, and the signal to look for more. */
 class Shift {
-  /** Taken jobs, until the log shows that or shows that they are free again. */
+  /** Taken jobs, until the projection shows the outcome of the attempt. */
   readonly taken = new Set<string>()
   busy = 0
-  /** Among how many of an account's oldest jobs it chooses. */
+  /** The number of an account's oldest jobs to pick from. */
   spread = 1
   trouble: Following.Retrying | undefined
   #idle = Deferred.makeUnsafe<void>()
@@ -74,7 +74,7 @@ class Shift {
     this.busy++
   }
 
-  /** An attempt is over. A claim that was lost to another runner spreads the next choices. */
+  /** Ends an attempt. A claim lost to another runner widens the next picks. */
   end({ claimed }: Attempt.AttemptResult): void {
     this.busy--
     if (this.busy === 0) Deferred.doneUnsafe(this.#idle, Effect.void)
@@ -82,7 +82,7 @@ class Shift {
     this.wake()
   }
 
-  /** The log shows what became of the job. */
+  /** Drops a job once the projection shows the outcome of its attempt. */
   forget(jobId: string): void {
     this.taken.delete(jobId)
     this.wake()
@@ -92,7 +92,7 @@ class Shift {
     Deferred.doneUnsafe(this.#woken, Effect.void)
   }
 
-  /** From now on {@link woken} waits for the next wake. */
+  /** Resets the signal: {@link woken} waits for the next wake. */
   rest(): void {
     this.#woken = Deferred.makeUnsafe()
   }
@@ -149,23 +149,23 @@ interface Runner {
   readonly fork: (effect: Effect.Effect<void>) => unknown
 }
 
-/** Takes jobs once, then waits until there may be more: for an event, the end of an attempt, or the time of a job that waits. */
+/** Takes jobs once, then waits for an event, the end of an attempt, or the start time of a waiting job. */
 const lookForJobs = Effect.fnUntraced(function* (runner: Runner) {
   const { clock, jobs, shift } = runner
-  // One look for all that happens in a tick
+  // Collects all wakes of a tick into one round
   yield* Effect.yieldNow
   shift.rest()
   const drawn = yield* Random.next
-  const { position, state } = yield* jobs.board.read()
+  const { position, state } = yield* jobs.openJobs.read()
   const now = clock.currentTimeMillisUnsafe()
   const wait = yield* Effect.uninterruptible(takeJobs(runner, state, now, drawn))
   shift.trouble = undefined
-  const changed = Effect.raceFirst(jobs.board.past(position), shift.woken)
+  const changed = Effect.raceFirst(jobs.openJobs.past(position), shift.woken)
   yield* Number.isFinite(wait) ? Effect.raceFirst(changed, Effect.sleep(Math.max(1, Math.ceil(wait)))) : changed
 })
 
-/** Starts as many jobs as there is room for, and stops those that another runner has or that have ended. Answers how long to wait. */
-const takeJobs = Effect.fnUntraced(function* (runner: Runner, state: Schedule, now: number, drawn: number) {
+/** Starts as many jobs as there is room for, and stops those that have ended or that another runner has. Returns the milliseconds to wait. */
+const takeJobs = Effect.fnUntraced(function* (runner: Runner, state: JobQueue, now: number, drawn: number) {
   const { byKey, fork, id, running } = runner
   const chosen = choose(runner, state, now, drawn)
   const over: Array<string> = []
@@ -174,7 +174,7 @@ const takeJobs = Effect.fnUntraced(function* (runner: Runner, state: Schedule, n
     if (entry === undefined || (entry.runner !== null && entry.runner !== id)) over.push(jobId)
   }
   const wait = state.nextTime(now) - now
-  // From here on the state is not read any more: it changes in place
+  // The projection changes `state` in place, so it must not be read after the first yield
   for (const { jobId, operation } of chosen) {
     const job = byKey.get(operation)
     if (job === undefined) continue
@@ -185,7 +185,7 @@ const takeJobs = Effect.fnUntraced(function* (runner: Runner, state: Schedule, n
   return wait
 })
 
-const choose = ({ byKey, concurrency, shift }: Runner, state: Schedule, now: number, drawn: number): ReadonlyArray<Entry> => {
+const choose = ({ byKey, concurrency, shift }: Runner, state: JobQueue, now: number, drawn: number): ReadonlyArray<Entry> => {
   const limits = (operation: string) => byKey.get(operation)?.limits
   const pick = (choices: number) => Math.floor(drawn * choices)
   const request = { now, limits, taken: shift.taken, among: Math.floor(shift.spread), pick }
@@ -202,7 +202,7 @@ const choose = ({ byKey, concurrency, shift }: Runner, state: Schedule, now: num
 const ended = ({ fork, jobs, shift }: Runner, jobId: string, result: Attempt.AttemptResult): void => {
   shift.end(result)
   const { position } = result
-  const shown = position === undefined ? Effect.sleep(FORGET_AFTER) : Effect.exit(jobs.board.read({ atLeast: position }))
+  const shown = position === undefined ? Effect.sleep(FORGET_AFTER) : Effect.exit(jobs.openJobs.read({ atLeast: position }))
   fork(
     Effect.andThen(
       shown,

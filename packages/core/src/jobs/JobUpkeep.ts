@@ -1,6 +1,6 @@
 /**
- * Finishes what processes that died left of jobs. A hold whose job was not accepted in time is refunded, a job past its deadline fails,
- * each end of a job reaches its account, and documents and files are destroyed when their time is over.
+ * Maintains jobs in the background, also after a process died. It releases a hold whose job was not accepted in time, fails a job past its
+ * deadline, settles each ended job with its account, and purges documents and files after their retention.
  */
 import {
   Deadlines,
@@ -20,28 +20,28 @@ import * as Job from "./Job.ts"
 import { Jobs } from "./Jobs.ts"
 
 export interface UpkeepOptions extends Deadlines.Options {
-  /** How often files are looked for that no job needs and that are a day old, at one of the hosts that have a `BlobStore`: each 6 hours by default. */
+  /** How often one of the hosts with a `BlobStore` removes files that no job needs and that are a day old: every 6 hours by default. */
   readonly sweepFilesEvery?: Duration.Input
 }
 
-/** What looks after the files of jobs. */
+/** The status of the sweep over the files of jobs. */
 export interface FilesStatus {
-  /** Whether this process is the one that does; never where there is no `BlobStore`. */
+  /** Whether this process runs the sweep. False without a `BlobStore`. */
   readonly leader: boolean
-  /** When it last had looked at them all, milliseconds since 1970; nothing while it never had. */
+  /** The end of the last complete sweep, milliseconds since 1970. */
   readonly sweptAt: number | undefined
-  /** How many it removed that no job needed, and what was left of puts that never ended. */
+  /** How many unneeded files and leftovers of unfinished puts it removed. */
   readonly removed: { readonly files: number; readonly leftovers: number }
-  /** A store does not do its part. It is tried again. */
+  /** Why the sweep fails now. It is retried. */
   readonly trouble: Following.Retrying | undefined
 }
 
 export class JobUpkeep extends Context.Service<
   JobUpkeep,
   {
-    /** Jobs that were to be accepted, to end, or to be purged by `now`. Milliseconds since 1970. */
+    /** Jobs that should have been accepted, ended or purged by `now`, milliseconds since 1970. */
     readonly overdue: Deadlines.Deadlines["overdue"]
-    /** The names of all blobs that jobs still give out. An attempt that runs, or that died, may have stored others. */
+    /** Ids of all blobs that jobs return as artifacts. A running or dead attempt may have stored others. */
     readonly artifacts: Effect.Effect<
       ReadonlySet<string>,
       Projection.ProjectionBehind | Projection.ProjectionStopped | EventStore.StoreUnavailable
@@ -58,7 +58,7 @@ export class JobUpkeep extends Context.Service<
   ): Layer.Layer<JobUpkeep, never, Jobs | EventStore.EventStore | StateStore.StateStore> => Layer.effect(JobUpkeep, make(options))
 }
 
-/** What is to be known when a deadline is due: who pays for a job that was to be accepted, what is kept of one that has ended. */
+/** The payload of a deadline: the hold of a job that is not accepted yet, or the artifacts of a job that has ended. */
 interface Payload {
   readonly payer?: { readonly accountId: string; readonly reservationId: string }
   readonly artifacts?: ReadonlyArray<string>
@@ -67,14 +67,14 @@ interface Payload {
 const encode = (payload: Payload): string => JSON.stringify(payload)
 const decode = (payload: string): Payload => (payload === "" ? {} : JSON.parse(payload))
 
-/** Settlements that may come again after a crash: they are all idempotent. */
+/** At most this many settlements repeat after a crash. They are idempotent. */
 const CHECKPOINT_EVERY = 100
 
 const SWEEP_FILES_EVERY = "6 hours"
-/** For so long after it was stored a file stays, whatever became of its job: an attempt may be at it that does not know yet. */
+/** A file is kept this long after it was stored: an attempt may still use it that does not know yet that it is over. */
 const GRACE = Duration.toMillis("1 day")
 
-/** A hold waits for its job to be accepted. */
+/** The deadlines of holds that wait for their job to be accepted. */
 const holds = Deadlines.of(
   Account,
   {
@@ -92,7 +92,7 @@ const retain = (
 ): ReadonlyArray<Deadlines.Change> => [{ _tag: "set", key, dueAt: retainUntil }]
 const clear = (_: unknown, { id: key }: EventHandlers.Origin): ReadonlyArray<Deadlines.Change> => [{ _tag: "clear", key }]
 
-/** A job is to end by its deadline, and is purged once it was kept long enough. */
+/** The deadlines of jobs: to end, then to be purged. */
 const lives = Deadlines.of(Job.Job, {
   JobAccepted: ({ deadline }, { id: key }) => [{ _tag: "set", key, dueAt: deadline }],
   JobRefused: clear,
@@ -105,7 +105,7 @@ const lives = Deadlines.of(Job.Job, {
   JobPurged: clear
 })
 
-/** Ends what a due deadline names: a hold without a job, a job past its deadline, or what is kept of an ended job. */
+/** Handles a due deadline: refuses a job that was not accepted, fails an open job, or purges an ended one. */
 const endDue = (jobs: Jobs["Service"]) =>
   Effect.fnUntraced(function* ({ key: jobId, payload }: Deadlines.Deadline) {
     const { payer } = decode(payload)
@@ -120,7 +120,7 @@ const endDue = (jobs: Jobs["Service"]) =>
     yield* jobs.settle(jobId)
   })
 
-/** Carries the end of each job to its account. */
+/** Settles each ended job with its account. */
 const settlementsOf = (jobs: Jobs["Service"]) => {
   const settle = (_: unknown, { id }: EventHandlers.Origin) => jobs.settle(id)
   const settleAndPurge = (_: unknown, { id }: EventHandlers.Origin) => Effect.andThen(jobs.settle(id), jobs.purge(id))
@@ -167,7 +167,7 @@ const make = (
 
 const NO_FILES: FilesStatus = { leader: false, sweptAt: undefined, removed: { files: 0, leftovers: 0 }, trouble: undefined }
 
-/** Removes files that no job needs, while it leads. */
+/** Removes files that no job needs, while it holds the lease. */
 class FileSweeper {
   readonly #jobs: Jobs["Service"]
   readonly #blobs: BlobStore["Service"]
@@ -190,7 +190,7 @@ class FileSweeper {
     this.#status = { ...this.#status, ...change }
   }
 
-  /** Sweeps for ever, as long as the lease is held. */
+  /** Sweeps at intervals until the lease is lost. */
   lead(lease: Lease.Held): Effect.Effect<never, Lease.LeaseLost> {
     const swept = this.#sweep(lease).pipe(
       Effect.as(Effect.void),
@@ -211,21 +211,21 @@ class FileSweeper {
       Effect.gen({ self: this }, function* () {
         if (needed.has(id) || (yield* this.#isNeeded(jobId, id))) return
         yield* this.#blobs.remove(id)
-        // A deposed leader stops here. No job would ever have needed what it removed
+        // A leader that lost its lease stops here. The file that it removed is needed by no job
         yield* lease.write([this.#jobs.files.forgotten({ jobId, id })])
         files++
         const { removed } = this.#status
         this.#update({ removed: { ...removed, files: removed.files + 1 } })
       })
     )
-    // Other names in the blob store may belong to something else, so only what is left of unfinished puts is removed
+    // Other blobs may belong to something else, so only leftovers of unfinished puts are removed
     const { leftovers } = yield* this.#blobs.sweep(() => Effect.succeed(true), GRACE)
     const { removed } = this.#status
     this.#update({ removed: { ...removed, leftovers: removed.leftovers + leftovers }, sweptAt: yield* Clock.currentTimeMillis })
     if (files + leftovers > 0) yield* Effect.logInfo("Removed files that no job needs", { files, leftovers })
   })
 
-  /** An open job may still name it, in this attempt or, from its checkpoint, in the next. So may a job that cannot be read. */
+  /** An open job may still name the file, in this attempt or, from a checkpoint, in the next. A job that cannot be read may need it, too. */
   #isNeeded(jobId: string, id: string): Effect.Effect<boolean> {
     return Effect.map(Effect.option(this.#jobs.read(jobId)), (found) => {
       if (Option.isNone(found)) return true

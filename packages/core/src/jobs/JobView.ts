@@ -1,4 +1,4 @@
-/** Makes the view that a job's owner gets: what is sealed is opened when it is asked for. */
+/** Builds the view of a job for its owner. Sealed documents are opened only when they are read. */
 import { Effect, Schema } from "effect"
 import { Details, type JobFamily, type JobView, type ReadError } from "../work/JobOperation.ts"
 import { NotFound, UpstreamUnavailable } from "../work/OperationError.ts"
@@ -6,12 +6,12 @@ import type { Purpose } from "./Documents.ts"
 import type * as Job from "./Job.ts"
 import type { Jobs, Readable } from "./Jobs.ts"
 
-/** Seconds after which to ask again for a job that has not ended. */
+/** Seconds after which a client should ask again for an open job. */
 export const RETRY_AFTER = 1
 
 export const isOpen = ({ status }: Pick<JobView<never, never>, "status">): boolean => status === "queued" || status === "running"
 
-/** What a failure beneath a job means for its reader: what was purged meanwhile is not there; all else may work later. */
+/** Maps a storage error to one for the job's reader: a purged job is not found; any other error may be temporary. */
 export const unreadable =
   (resource: string) =>
   (error: { readonly _tag: string }): ReadError =>
@@ -21,12 +21,12 @@ export const unreadable =
         ? new NotFound({ resource })
         : new UpstreamUnavailable({ upstream: "jobs", reason: error._tag, isolated: true })
 
-/** A schema's values as JSON text. */
+/** The codec of a schema's values as JSON text. */
 export const jsonText = <A>(schema: Schema.Codec<A, unknown>): Schema.Codec<A, string> => Schema.fromJsonString(Schema.toCodecJson(schema))
 
 const decodeDetails = Schema.decodeUnknownEffect(jsonText(Details))
 
-/** Makes views of a family's jobs. */
+/** Returns the function that builds views of a family's jobs. */
 export const viewer = <A, Checkpoint>(family: JobFamily<A, Checkpoint>) => {
   const decodeResult = Schema.decodeUnknownEffect(jsonText(family.result))
   const decodeCheckpoint = Schema.decodeUnknownEffect(jsonText(family.checkpoint))

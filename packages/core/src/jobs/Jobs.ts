@@ -1,5 +1,5 @@
 /**
- * Jobs as they are accepted, read, awaited, cancelled and purged. `JobRunner` runs them; `JobUpkeep` completes what a process left undone
+ * The service that accepts, reads, awaits, cancels and purges jobs. `JobRunner` runs them; `JobUpkeep` completes what a process left undone
  * when it died.
  */
 import type { Decide } from "@millrace/event-sourcing"
@@ -11,20 +11,21 @@ import { BlobStore, type BlobUnavailable } from "../vault/BlobStore.ts"
 import type { Vault } from "../vault/Vault.ts"
 import type { JobFamily } from "../work/JobOperation.ts"
 import { NotFound, TooManyJobs } from "../work/OperationError.ts"
-import * as Board from "./Board.ts"
 import * as Documents from "./Documents.ts"
 import { EndWaiters } from "./EndWaiters.ts"
 import * as Files from "./Files.ts"
 import * as Job from "./Job.ts"
-import type { Schedule } from "./Schedule.ts"
+import type { JobQueue } from "./JobQueue.ts"
+import * as OpenJobs from "./OpenJobs.ts"
 import * as Settlement from "./Settlement.ts"
 
 export interface JobsOptions extends Omit<Aggregate.Options<Job.Job>, "snapshots" | "queueLimit"> {
-  /** Jobs that may wait or run, of all accounts: 100,000 by default. Each takes about a kilobyte of memory at every host. */
+  /** The most open jobs of all accounts: 100,000 by default. Each takes about a kilobyte of memory at every host. */
   readonly queueLimit?: number
-  /** How long what a job came to is kept after its end, whatever its operation says. */
+  /** How long results are kept after a job's end. Overrides the operations' settings. */
   readonly retention?: Duration.Input
-  readonly board?: Projection.Options
+  /** Options of the projection of open jobs. */
+  readonly openJobs?: Projection.Options
 }
 
 /** A call that becomes a job. */
@@ -32,15 +33,15 @@ export interface JobCall {
   readonly accountId: string
   readonly requestId: string
   readonly jobId: string
-  /** Null where the job costs nothing. */
+  /** Null if the job is free. */
   readonly reservationId: string | null
   readonly quantity: number
 }
 
-/** Names the jobs that an operation is about, and what a 404 calls them. */
+/** The name of a family of jobs, and of its resource in a 404. */
 export type FamilyName = Pick<JobFamily<unknown, unknown>, "name" | "resource">
 
-/** A job that can be read, as it is now. */
+/** The present state of a job that its owner can read. */
 export interface Readable {
   readonly job: Job.Queued | Job.Running | Job.Succeeded | Job.Failed
   readonly at: Timestamp
@@ -51,52 +52,54 @@ type Committed = Aggregate.Committed<Job.Job, Job.JobEvent>
 export class Jobs extends Context.Service<
   Jobs,
   {
+    /** Decides on a job: see `Job.ts`. */
     readonly execute: <E>(
       jobId: string,
       decide: Decide<Job.Job, Job.JobEvent, E>,
       metadata?: Aggregate.Metadata
     ) => Effect.Effect<Committed, E | Aggregate.Failure>
+    /** The present state of a job, including events that other hosts wrote. */
     readonly read: (jobId: string) => Effect.Effect<Aggregate.Current<Job.Job>, Aggregate.Failure>
-    /** Jobs that this host refuses to read at present. */
+    /** Jobs whose streams this host cannot read. */
     readonly refused: () => ReadonlyArray<Aggregate.StreamRefused>
-    /** The jobs that have not ended. */
-    readonly board: Board.Board
+    /** The projection of open jobs. */
+    readonly openJobs: OpenJobs.OpenJobs
     readonly documents: Documents.Documents
     readonly files: Files.Files
-    /** How long results are kept, where the host sets it for all operations. */
+    /** The host's retention of results, if it overrides the operations' settings. */
     readonly retention: Duration.Input | undefined
-    /** Whether the queue has room, by the log of a moment ago. `limit`: jobs of this account that may wait or run. */
+    /** Fails if the queue is full, by a projection that may lag a moment. `limit`: the most open jobs of this account. */
     readonly admit: (
       accountId: string,
       limit: number
     ) => Effect.Effect<void, TooManyJobs | Projection.ProjectionBehind | Projection.ProjectionStopped>
-    /** An account's own job of a family. One that is foreign, missing, refused, cancelled, purged or outdated is not found. */
+    /** An account's own job of a family. A job that is foreign, missing, refused, cancelled, purged or past its retention is not found. */
     readonly find: (accountId: string, family: FamilyName, jobId: string) => Effect.Effect<Readable, NotFound | Aggregate.Failure>
     /**
-     * Ends a job that has not ended, wherever it runs, and purges it. True when this call ended it: then it costs nothing. Of several
-     * calls for one job, one succeeds and the others do not find it.
+     * Cancels an open job, wherever it runs, and purges it; purges a job that has ended. Returns whether this call ended the job, which is
+     * then free. Of several concurrent calls for a job, one succeeds and the others fail with `NotFound`.
      */
     readonly cancel: (
       accountId: string,
       family: FamilyName,
       jobId: string
     ) => Effect.Effect<boolean, NotFound | Aggregate.Failure | StateStore.StateUnavailable | BlobUnavailable>
-    /** Waits until the job has ended, at most `within`. Woken by the log. */
+    /** Waits at most `within` until the job has ended. */
     readonly wait: (
       jobId: string,
       within: Duration.Input
     ) => Effect.Effect<void, Aggregate.Failure | Projection.ProjectionBehind | Projection.ProjectionStopped>
-    /** Carries a job's end to its account: captured or released. Again, or before its end: nothing. */
+    /** Captures or releases the hold of a job that has ended. Idempotent; does nothing before the job's end. */
     readonly settle: (jobId: string) => Effect.Effect<void, Aggregate.Failure>
-    /** Destroys all that was sealed for a job that has ended or was refused. True when this call recorded the purge. */
+    /** Destroys the documents and artifacts of a job that has ended or was refused. Returns whether this call recorded the purge. */
     readonly purge: (jobId: string) => Effect.Effect<boolean, Aggregate.Failure | StateStore.StateUnavailable | BlobUnavailable>
-    /** Refuses the job if it was not accepted yet, else cancels it: for a call that could not tell its caller that it was accepted. */
+    /** Refuses a job that was not accepted, or cancels an accepted one: for a call that could not confirm the acceptance to its caller. */
     readonly abandon: (
       call: Pick<JobCall, "jobId" | "accountId" | "reservationId">
     ) => Effect.Effect<void, Aggregate.Failure | StateStore.StateUnavailable>
   }
 >()("@millrace/core/jobs/Jobs") {
-  /** Artifacts of purged jobs are removed where the host has a `BlobStore`; that nobody can read them any more does not depend on it. */
+  /** With a `BlobStore`, the blobs of purged artifacts are removed. Without one they are unreadable as well, as their key is destroyed. */
   static readonly layer = (
     options: JobsOptions = {}
   ): Layer.Layer<Jobs, never, EventStore.EventStore | StateStore.StateStore | Vault | Ledger> => Layer.effect(Jobs, make(options))
@@ -106,14 +109,14 @@ const QUEUE_LIMIT = 100_000
 /** Seconds after which a caller who found the queue full may try again. */
 const RETRY_AFTER = 5
 
-const make = Effect.fnUntraced(function* ({ board: boardOptions, queueLimit = QUEUE_LIMIT, retention, ...options }: JobsOptions) {
+const make = Effect.fnUntraced(function* ({ openJobs: projectionOptions, queueLimit = QUEUE_LIMIT, retention, ...options }: JobsOptions) {
   const ledger = yield* Ledger
   const blobs = Option.getOrUndefined(yield* Effect.serviceOption(BlobStore))
   const documents = yield* Documents.make
   const files = yield* Files.make
   const { execute, read, refused } = yield* Aggregate.make(Job.Job, options)
-  const board = yield* Board.make(boardOptions)
-  const waiters = new EndWaiters(board)
+  const openJobs = yield* OpenJobs.make(projectionOptions)
+  const waiters = new EndWaiters(openJobs)
   yield* Effect.forkScoped(Following.retryForever(waiters.watch, () => {}))
 
   const settle: Service["settle"] = (jobId) => Effect.flatMap(read(jobId), (job) => Settlement.settle(ledger, jobId, job))
@@ -147,7 +150,7 @@ const make = Effect.fnUntraced(function* ({ board: boardOptions, queueLimit = QU
       return yield* new NotFound(family)
     }
     if (events.length === 0) return yield* new NotFound(family)
-    // What fails here is done later, from the log
+    // `JobUpkeep` repeats what fails here
     yield* Effect.ignore(Effect.andThen(settle(jobId), purge(jobId)))
     return true
   }, Effect.uninterruptible)
@@ -161,15 +164,15 @@ const make = Effect.fnUntraced(function* ({ board: boardOptions, queueLimit = QU
   })
 
   return Jobs.of({
-    ...{ execute, read, refused, board, documents, files, retention, find, cancel, settle, purge, abandon },
-    admit: (accountId, limit) => Effect.flatMap(board.read(), ({ state }) => roomFor(state, queueLimit, accountId, limit)),
+    ...{ execute, read, refused, openJobs, documents, files, retention, find, cancel, settle, purge, abandon },
+    admit: (accountId, limit) => Effect.flatMap(openJobs.read(), ({ state }) => roomFor(state, queueLimit, accountId, limit)),
     wait: (jobId, within) => waiters.wait(jobId, read(jobId), within)
   })
 })
 
 type Service = Jobs["Service"]
 
-const roomFor = (open: Schedule, queueLimit: number, accountId: string, limit: number): Effect.Effect<void, TooManyJobs> =>
+const roomFor = (open: JobQueue, queueLimit: number, accountId: string, limit: number): Effect.Effect<void, TooManyJobs> =>
   open.size >= queueLimit
     ? Effect.fail(new TooManyJobs({ scope: "host", limit: queueLimit, retryAfter: RETRY_AFTER }))
     : open.sizeOf(accountId) >= limit

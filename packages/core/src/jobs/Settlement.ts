@@ -1,11 +1,11 @@
-/** Carries a job's end to the account that pays for it: captured or released. Money moves in the account's stream alone. */
+/** Settles a job's hold: captures or releases it in the stream of the account that pays for the job. */
 import type { Aggregate } from "@millrace/event-sourcing"
 import { Effect } from "effect"
 import * as Decisions from "../ledger/Decisions.ts"
 import type { Ledger } from "../ledger/Ledger.ts"
 import * as Job from "./Job.ts"
 
-/** Settles the hold of a job that has ended. Before its end, or again: nothing. */
+/** Settles the hold of a job that has ended. Idempotent; does nothing before the job's end. */
 export const settle = (
   ledger: Ledger["Service"],
   jobId: string,
@@ -20,13 +20,13 @@ export const settle = (
     $causationId: `${Job.Job.category}-${jobId}@${"purged" in job && job.purged ? revision - 1 : revision}`
   }
   return Effect.asVoid(ledger.execute(hold.accountId, decide, metadata)).pipe(
-    // `ReservationNotFound`: it ended so long ago that the account no longer remembers it
+    // `ReservationNotFound`: the hold ended so long ago that the account has forgotten it
     Effect.catchTag(["AlreadyEnded", "ReservationNotFound", "HoldExpired"], () => Effect.void),
     Effect.catchTag("ChargeExceedsHold", Effect.die)
   )
 }
 
-/** The hold that pays for a job that has ended; undefined while the job is open, or where it costs nothing. */
+/** The hold of a job that has ended; undefined while the job is open or if it is free. */
 const holdOf = (job: Job.Job): { readonly accountId: string; readonly reservationId: string } | undefined => {
   if (job.status === "refused") return job
   if (!Job.isEnded(job)) return undefined

@@ -1,18 +1,18 @@
 /**
- * Millrace's metrics, in Effect's registry, from which Prometheus or OpenTelemetry reads them. Attributes have small sets of values: no
- * account, no id, no path. Names and units follow OpenTelemetry.
+ * Millrace's metrics, in Effect's registry, from which Prometheus or OpenTelemetry reads them. Attributes have few values, so no account,
+ * id or path is one. Names and units follow OpenTelemetry.
  */
 import type { Projection } from "@millrace/event-sourcing"
 import { Clock, Context, Effect, Exit, Metric, type Scope } from "effect"
 import * as Credits from "../Credits.ts"
 import * as Outcome from "./Outcome.ts"
 
-/** Seconds: the bounds that OpenTelemetry gives for HTTP. */
+/** Histogram boundaries in seconds, from OpenTelemetry's semantic conventions for HTTP. */
 export const SECONDS: ReadonlyArray<number> = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10]
 
 type Attributes = Readonly<Record<string, string>>
 
-/** One metric for each value of an attribute, made when it is first needed. No value, no attribute. */
+/** One metric for each value of an attribute, created on first use. An empty value omits the attribute. */
 export const series = <M>(name: string, make: (attributes: Attributes) => M): ((value: string) => M) => {
   const made = new Map<string, M>()
   return (value) => {
@@ -25,7 +25,7 @@ export const series = <M>(name: string, make: (attributes: Attributes) => M): ((
   }
 }
 
-/** One for each pair of values. */
+/** One metric for each pair of values of two attributes. */
 export const table = <M>(first: string, second: string, make: (attributes: Attributes) => M): ((a: string, b: string) => M) => {
   const rows = series(first, (outer) => series(second, (inner) => make({ ...outer, ...inner })))
   return (a, b) => rows(a)(b)
@@ -34,7 +34,7 @@ export const table = <M>(first: string, second: string, make: (attributes: Attri
 export const counter = (name: string, description: string) => (attributes: Attributes) =>
   Metric.counter(name, { description, incremental: true, attributes })
 
-/** Of seconds. */
+/** A histogram of seconds. */
 export const histogram =
   (name: string, description: string, boundaries = SECONDS) =>
   (attributes: Attributes) =>
@@ -42,7 +42,7 @@ export const histogram =
 
 export const gauge = (name: string, description: string) => (attributes: Attributes) => Metric.gauge(name, { description, attributes })
 
-/** Has metrics read when somebody looks at them, for as long as the scope is open. */
+/** Registers gauges that are read when they are exported, until the scope closes. */
 const observer: Effect.Effect<Observer, never, Scope.Scope> = Effect.gen(function* () {
   const context = yield* Effect.context<never>()
   const registered: Array<Metric.Registration> = []
@@ -54,18 +54,18 @@ const observer: Effect.Effect<Observer, never, Scope.Scope> = Effect.gen(functio
 
 type Observer = <State>(metric: Metric.Metric<number, State>, read: () => State) => void
 
-/** A metric that is read when somebody looks at it, for as long as the scope is open. */
+/** Registers a gauge that is read when it is exported, until the scope closes. */
 export const observe = <State>(metric: Metric.Metric<number, State>, read: () => State): Effect.Effect<void, never, Scope.Scope> =>
   Effect.map(observer, (observe) => observe(metric, read))
 
-/** Where metrics are counted: found once, when a layer is built, for finding it costs more than counting. */
+/** The registry and attributes of metrics. Resolved once, when a layer is built: a lookup costs more than an update. */
 const registry: Effect.Effect<Context.Context<never>> = Effect.map(Effect.context<never>(), (context) =>
   Context.make(Metric.MetricRegistry, Context.get(context, Metric.MetricRegistry)).pipe(
     Context.add(Metric.CurrentMetricAttributes, Context.get(context, Metric.CurrentMetricAttributes))
   )
 )
 
-/** Starts to measure; call the answer once, at the end. */
+/** Starts a measurement. Call the returned function once, at the end, to record the seconds. */
 const stopwatch = <Args extends ReadonlyArray<unknown>>(
   histogram: (...args: Args) => Metric.Histogram<number>
 ): Effect.Effect<() => (...args: Args) => undefined> =>
@@ -166,7 +166,7 @@ const appendDuration = series(
 /** Measures an append. At the end, pass how it ended. */
 export const timeAppends = stopwatch((exit: Exit.Exit<unknown, unknown>) => appendDuration(Outcome.of(exit)))
 
-// what follows the log
+// projections, recovery, streams, rate limits
 
 const projectionLag = series("projection", (attributes) =>
   gauge(

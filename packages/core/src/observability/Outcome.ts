@@ -1,9 +1,9 @@
-/** How something ended, in one word of a small set, for an attribute of a metric or a span. */
+/** Outcomes as single words from a small set, for attributes of metrics and spans. */
 import { type Cause, Exit } from "effect"
 
 const words = new Map<unknown, string>()
 
-/** `InsufficientCredits` is `insufficient_credits`. */
+/** `InsufficientCredits` becomes `insufficient_credits`. */
 const wordOf = (tag: string): string => {
   let word = words.get(tag)
   if (word === undefined) {
@@ -13,7 +13,7 @@ const wordOf = (tag: string): string => {
   return word
 }
 
-/** The name of the error, never its text, which may quote the request. `cancelled` for an interruption, `defect` for a bug. */
+/** The error's name, never its text, which may quote the request. `cancelled` for an interruption, `defect` for a bug. */
 export const ofCause = (cause: Cause.Cause<unknown>): string => {
   let found = "cancelled"
   for (const reason of cause.reasons) {
@@ -26,4 +26,5 @@ export const ofCause = (cause: Cause.Cause<unknown>): string => {
   return found
 }
 
+/** `success`, or the word of {@link ofCause}. */
 export const of = (exit: Exit.Exit<unknown, unknown>): string => (Exit.isSuccess(exit) ? "success" : ofCause(exit.cause))

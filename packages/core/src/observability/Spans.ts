@@ -1,6 +1,6 @@
 /**
- * Spans at the boundaries of the service; without a tracer they cost nothing. A span says what was done and how it ended, never what was
- * asked or answered. It gives an error's name only, since its text may quote a caller.
+ * Spans at the boundaries of the service. Without a tracer they cost nothing. A span never holds a request or a reply, and it names an
+ * error without its text, which may quote the caller.
  */
 import { Clock, Context, Effect, Exit, Tracer } from "effect"
 import * as Outcome from "./Outcome.ts"
@@ -11,15 +11,12 @@ export interface Description {
   readonly kind?: Tracer.SpanKind
   /** The parent span; by default the current one. */
   readonly parent?: Tracer.AnySpan
-  /** Whether it begins a new trace. */
+  /** Whether the span begins a new trace. */
   readonly root?: boolean
   readonly attributes?: Readonly<Record<string, unknown>>
 }
 
-/**
- * Runs an effect in a span. Spans inside it give only names of errors, too. `failure` names the error in a value of an effect that
- * succeeded.
- */
+/** Runs an effect in a span. Spans inside it also hide the texts of errors. `failure` names the error in a successful value. */
 export const around = <A, E, R>(
   effect: Effect.Effect<A, E, R>,
   describe: () => Description,
@@ -31,7 +28,7 @@ export const around = <A, E, R>(
       : effect
   )
 
-/** {@link around}, or the identity where nothing is traced. Decided once, when a layer is built. */
+/** {@link around}, or the identity without a tracer. Resolved once, when a layer is built. */
 export const spanner: Effect.Effect<typeof around> = Effect.map(Effect.context<never>(), (context) =>
   isTraced(context) ? around : (effect) => effect
 )
@@ -53,7 +50,7 @@ const traced = <A, E, R>(
 
 const ends = new WeakSet<Exit.Exit<unknown, unknown>>()
 
-/** By name of the error. Names are few. */
+/** Exits by error name. There are few names. */
 const failures = new Map<string, Exit.Exit<never, string>>()
 
 const endOf = (error: string | undefined): Exit.Exit<void, string> => {
@@ -69,7 +66,7 @@ const endOf = (error: string | undefined): Exit.Exit<void, string> => {
 
 const made = new WeakMap<Tracer.Tracer, Tracer.Tracer>()
 
-/** A tracer whose spans give only the name of an error. */
+/** A tracer whose spans hold an error's name without its text. */
 export const discreet = (tracer: Tracer.Tracer): Tracer.Tracer => {
   let own = made.get(tracer)
   if (own === undefined) {

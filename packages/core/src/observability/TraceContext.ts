@@ -1,10 +1,10 @@
 /**
- * W3C Trace Context: reads a request's trace from its headers, and passes it on to the services that the request asks. A process that
- * traces nothing passes the headers on unchanged.
+ * W3C Trace Context (https://www.w3.org/TR/trace-context/): reads a request's trace from its headers and passes it on to upstreams. A
+ * process without a tracer passes the headers on unchanged.
  */
 import { Context, Effect, Option, Tracer } from "effect"
 
-/** The headers as they came in, kept with the external span that they name. */
+/** The request's headers, kept with the external span that they name. */
 interface Inbound {
   readonly traceparent: string
   readonly tracestate: string | undefined
@@ -20,13 +20,13 @@ const TRACEPARENT =
 
 const SAMPLED = 1
 
-/** The length that the standard requires everyone to pass on; longer ones are dropped. */
+/** The `tracestate` length in characters that the standard requires to be passed on. Longer ones are dropped. */
 const MAX_TRACESTATE = 512
 const MAX_MEMBERS = 32
 const MEMBER =
   /^[a-z0-9][a-z0-9_\-*/]{0,240}(?:@[a-z][a-z0-9_\-*/]{0,13})?=[\x20-\x2b\x2d-\x3c\x3e-\x7e]{0,255}[\x21-\x2b\x2d-\x3c\x3e-\x7e]$/u
 
-/** The caller's span; none where the headers name none, or not as the standard says. Header names in lower case. */
+/** The caller's span. Undefined when the headers have none or a malformed one. Header names are in lower case. */
 export const fromHeaders = (headers: Readonly<Record<string, string | undefined>>): Tracer.ExternalSpan | undefined => {
   const { traceparent } = headers
   if (traceparent === undefined) return undefined
@@ -56,7 +56,7 @@ const stateOf = (tracestate: string | undefined): string | undefined => {
 /** Whether this process traces: Effect's own tracer drops every span. */
 export const isTraced = (context: Context.Context<never>): boolean => Context.get(context, Tracer.Tracer) !== Tracer.nativeTracer
 
-/** The span that a trace shows: of this process where it traces, else the caller's. */
+/** The span to propagate: this process's span if it traces, else the caller's. */
 export const current = (context: Context.Context<never>): Tracer.AnySpan | undefined => {
   const traced = isTraced(context)
   let span = Option.getOrUndefined(Context.getOption(context, Tracer.ParentSpan))
@@ -64,7 +64,7 @@ export const current = (context: Context.Context<never>): Tracer.AnySpan | undef
   return span
 }
 
-/** The headers for a request to another service, so that the trace goes on there; none without a trace. */
+/** The headers that continue the trace in a request to another service. Empty without a trace. */
 export const headers: Effect.Effect<Readonly<Record<string, string>>> = Effect.withFiber((fiber) => {
   const span = current(fiber.context)
   return Effect.succeed(span === undefined ? {} : headersOf(span))

@@ -1,4 +1,4 @@
-/** An account's credits, the lots they come from, and its usage in this month. */
+/** An operation that reads an account's balance, its lots, and its usage in this month. */
 import { Effect, Schema } from "effect"
 import { type Usage, UsageBook } from "../billing/Usage.ts"
 import * as Credits from "../Credits.ts"
@@ -11,23 +11,23 @@ import { NotFound, UpstreamUnavailable } from "../work/OperationError.ts"
 const Used = {
   /** Calls that were charged. */
   calls: Schema.Int,
-  /** What these calls were charged. */
+  /** The charges of these calls. */
   credits: Credits.CreditsFromDecimal,
-  /** Given back in this month, of what was charged in this month or before. */
+  /** Refunds in this month, of charges of this month or an earlier one. */
   refunded: Credits.CreditsFromDecimal,
-  /** Calls that failed or were cancelled, and cost nothing. */
+  /** Calls that failed or were cancelled, so they were free. */
   uncharged_calls: Schema.Int
 }
 
 /** Amounts in credits, with at most three decimals. */
 export const AccountBilling = Schema.Struct({
-  /** Available: the sum of what remains of the lots. */
+  /** Available credits: the sum of the lots' remaining credits. */
   balance: Credits.CreditsFromDecimal,
-  /** Held by calls that are running. */
+  /** Credits held by running calls and jobs. */
   held: Credits.CreditsFromDecimal,
   /** Owed after a chargeback. No priced call runs until it is repaid. */
   debt: Credits.CreditsFromDecimal,
-  /** In the order in which they are used. */
+  /** Lots in the order in which they are spent. */
   lots: Schema.Array(
     Schema.Struct({
       lot_id: Schema.String,
@@ -37,19 +37,19 @@ export const AccountBilling = Schema.Struct({
       expires_at: Schema.NullOr(Timestamp)
     })
   ),
-  /** Of the current month, UTC. Calls that cost nothing are not counted. */
+  /** Usage in the current month of UTC. Free calls are not counted. */
   usage: Schema.Struct({
     /** Such as `2026-11`. */
     month: Schema.String,
     /** The usage is complete up to this time. */
     as_of: Timestamp,
     ...Used,
-    /** The operations that were called, by key. */
+    /** Used operations, sorted by key. */
     operations: Schema.Array(
       Schema.Struct({
         operation: Schema.String,
         ...Used,
-        /** Units that were charged: calls, or for example addresses. */
+        /** Charged units: calls, or for example addresses. */
         units: Schema.Int
       })
     )

@@ -1,4 +1,4 @@
-/** The rate limit of an account, how much of it is left, and the limits that are the same for every account. */
+/** An operation that reads the rate limit of an account, the calls left, and the limits common to all accounts. */
 import { Effect, Schema } from "effect"
 import { ofAccount, RateLimit } from "../billing/RateLimit.ts"
 import { Ledger } from "../ledger/Ledger.ts"
@@ -11,17 +11,17 @@ const CATALOG = CatalogOperations.read.route.path
 
 export const AccountLimits = Schema.Struct({
   rate_limit: Schema.Struct({
-    /** In a window. */
+    /** Calls in a window. */
     calls: Schema.Int,
     /** Seconds. */
     window: Schema.Finite,
     /** Calls left in this window, after this one. */
     remaining: Schema.Int,
-    /** Seconds until it ends. */
+    /** Seconds until the window ends. */
     reset_after: Schema.Int
   }),
   ...Limits.fields,
-  /** Path of the catalog, which lists the bounds of each operation; below the address of the API. */
+  /** Path of the catalog, which lists the bounds of each operation. Relative to the root of the API. */
   operation_bounds: Schema.String
 })
 

@@ -1,6 +1,6 @@
 /**
- * Paths of the API in the data of operations, such as where a file is downloaded. They are relative to the root of the API: only the
- * server knows where that is, and puts its own prefix before them.
+ * Paths of the API in the data of operations, such as the path of a download. They are relative to the root of the API. Only the server knows
+ * its root, so it adds the prefix.
  */
 import type { Schema } from "effect"
 

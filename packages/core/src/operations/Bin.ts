@@ -7,7 +7,7 @@ export const BinRecord = Schema.Struct({
   bin: Schema.String,
   /** The network's name in lower case, such as `visa`. */
   scheme: Schema.String,
-  /** `credit`, `debit`, `prepaid`; null where no source says, as for all that follow. */
+  /** `credit`, `debit` or `prepaid`. This field and the following ones are null if no source has a value. */
   type: Schema.NullOr(Schema.String),
   brand: Schema.NullOr(Schema.String),
   country: Schema.NullOr(
@@ -25,7 +25,7 @@ export const BinRecord = Schema.Struct({
 export class BinDirectory extends Context.Service<
   BinDirectory,
   {
-    /** What is known of a prefix of six to eight digits; `NotFound` when it belongs to no known scheme. */
+    /** The record of a prefix of six to eight digits. `NotFound` if it belongs to no known scheme. */
     readonly lookup: (bin: string) => Effect.Effect<typeof BinRecord.Type, NotFound | UpstreamUnavailable>
   }
 >()("@millrace/core/operations/Bin/BinDirectory") {}

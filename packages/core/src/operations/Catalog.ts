@@ -1,6 +1,6 @@
 /**
- * The catalog: the operations of this host, one by one and by groups. Everything in it derives from the list of operations. What never
- * changes is computed once; prices and availability are read at each call.
+ * The catalog of this host's operations, as a list and by groups. It derives from the list of operations. Constant parts are computed once;
+ * prices and availability are read at each call.
  */
 import type { Aggregate } from "@millrace/event-sourcing"
 import { Clock, Context, Effect, Layer, Schema } from "effect"
@@ -15,19 +15,19 @@ import { upstreamOf } from "../work/Perform.ts"
 
 /** The price in force now. */
 export const Price = Schema.Struct({
-  /** For each unit. */
+  /** Credits for a unit. */
   credits: Credits.CreditsFromDecimal,
-  /** What is counted: a call, or for example an address. */
+  /** The unit: a call, or for example an address. */
   unit: Schema.String,
-  /** Of the price plan. */
+  /** Version of the price plan. */
   version: Schema.Int
 })
 
 export const Availability = Schema.Struct({
   available: Schema.Boolean,
-  /** Why not; null while it is available. */
+  /** Why it is unavailable; null while it is available. */
   reason: Schema.NullOr(Schema.String),
-  /** Seconds after which it may be available; null where that is unknown. */
+  /** Seconds after which it may be available; null if unknown. */
   retry_after: Schema.NullOr(Schema.Int)
 })
 export type Availability = typeof Availability.Type
@@ -38,26 +38,26 @@ export const Summary = Schema.Struct({
   /** The key as words. */
   name: Schema.String,
   summary: Schema.String,
-  /** Null without a published price: then it cannot be called. */
+  /** Null without a published price: the operation then cannot be called. */
   price: Schema.NullOr(Price),
   availability: Availability
 })
 export type Summary = typeof Summary.Type
 
-/** An operation in the list of the catalog. */
+/** An operation in the catalog's list. */
 export const CatalogEntry = Schema.Struct({
   ...Summary.fields,
-  /** Key of the one group that it belongs to. */
+  /** Key of its group. */
   group: Schema.String,
   method: Schema.String,
-  /** Below the address of the API; parameters in braces. */
+  /** Relative to the root of the API, with parameters in braces. */
   path: Schema.String,
   /** JSON Schemas of its input: path, query and body. */
   bounds: Schema.Struct({ params: Schema.JsonObject, query: Schema.JsonObject, body: Schema.JsonObject })
 })
 export type CatalogEntry = typeof CatalogEntry.Type
 
-/** One operation in full. */
+/** An operation with all details. */
 export const Capability = Schema.Struct({
   ...CatalogEntry.fields,
   /** Markdown. */
@@ -73,7 +73,7 @@ export const CatalogGroup = Schema.Struct({
   key: Schema.String,
   name: Schema.String,
   summary: Schema.NullOr(Schema.String),
-  /** Available while one of its operations is. */
+  /** Available if one of its operations is available. */
   availability: Availability,
   operations: Schema.Array(Summary)
 })
@@ -81,14 +81,14 @@ export type CatalogGroup = typeof CatalogGroup.Type
 
 // the service
 
-/** Operations by the name of their group. Any other operation is in the group of its area: `dns.resolve` in `dns`. */
+/** Operations by the name of their group. An operation without a group is in that of its area: `dns.resolve` is in `dns`. */
 export type Groups = Readonly<
   Record<string, { readonly operations: ReadonlyArray<{ readonly key: string }>; readonly description?: string | undefined }>
 >
 
-/** The host's terms beside prices. */
+/** The host's terms besides prices. */
 export interface Terms {
-  /** Credits that an account gets when it is verified. */
+  /** Credits granted to an account when it is verified. */
   readonly signUpCredits: Credits.Credits
 }
 
@@ -102,15 +102,17 @@ export class Catalog extends Context.Service<
   {
     readonly operations: ReadonlyArray<Operation.Any>
     readonly terms: Terms
+    /** The operation of a key; undefined for an unknown key. */
     readonly find: (key: string) => Operation.Any | undefined
-    /** Every operation once, in the order in which the host names them. */
+    /** Every operation once, in the host's order. */
     readonly entries: Effect.Effect<ReadonlyArray<CatalogEntry>, Aggregate.Failure>
+    /** An operation with all details; undefined for an unknown key. */
     readonly capability: (key: string) => Effect.Effect<Capability | undefined, Aggregate.Failure>
     /** Every operation once, in the order of the groups. */
     readonly groups: Effect.Effect<ReadonlyArray<CatalogGroup>, Aggregate.Failure>
   }
 >()("@millrace/core/operations/Catalog") {
-  /** Defects: two operations of one key, and a group with an unknown operation or one of another group. */
+  /** Two operations with one key are a defect. So is a group that names an unknown operation or one of another group. */
   static readonly layer = <Op extends Operation.Any>(
     operations: ReadonlyArray<Op>,
     options: CatalogOptions = {}
@@ -126,12 +128,12 @@ const make = Effect.fnUntraced(function* <Op extends Operation.Any>(
   const breaker = yield* CircuitBreaker
   const clock = yield* Clock.Clock
   // The operations of the catalog itself need no upstream
-  // biome-ignore lint/suspicious/noExplicitAny: what any of the operations needs
+  // biome-ignore lint/suspicious/noExplicitAny: the services of all operations
   const services: Context.Context<any> = yield* Effect.context<Exclude<Operation.Services<Op>, Catalog>>()
   const byKey = new Map<string, Operation.Any>(operations.map((operation) => [operation.key, operation]))
   if (byKey.size < operations.length) throw new Error("Two operations have the same key")
   const members = membership(byKey, groups)
-  const described = new Map<string, Described>()
+  const described = new Map<string, StaticEntry>()
   for (const [group, operations] of members) for (const operation of operations) described.set(operation.key, describe(operation, group))
 
   const availability = (operation: Operation.Any, price: unknown): Effect.Effect<Availability> =>
@@ -143,7 +145,7 @@ const make = Effect.fnUntraced(function* <Op extends Operation.Any>(
       return openFor === 0 ? AVAILABLE : unavailable("It is temporarily unavailable.", Math.ceil(openFor / 1_000))
     })
 
-  const entryOf = ({ operation, entry }: Described, list: PriceList | undefined): Effect.Effect<CatalogEntry> => {
+  const entryOf = ({ operation, entry }: StaticEntry, list: PriceList | undefined): Effect.Effect<CatalogEntry> => {
     const credits = list?.prices[operation.key]
     const price = list === undefined || credits === undefined ? null : { credits, unit: operation.unit, version: list.version }
     return Effect.map(availability(operation, price), (availability) => ({ ...entry, price, availability }))
@@ -174,7 +176,7 @@ const make = Effect.fnUntraced(function* <Op extends Operation.Any>(
   })
 })
 
-/** The operations of each group, in the order of the groups; none is empty. */
+/** The operations of each group, in the order of the groups. No group is empty. */
 const membership = (operations: ReadonlyMap<string, Operation.Any>, groups: Groups): ReadonlyMap<string, ReadonlyArray<Operation.Any>> => {
   const members = new Map<string, Array<Operation.Any>>()
   const left = new Map(operations)
@@ -206,21 +208,22 @@ const unavailable = (reason: string, retryAfter: number | null = null): Availabi
   retry_after: retryAfter
 })
 
-/** Of a group: that of the operation which may be available first. */
+/** The availability of a group: that of its operation with the shortest wait. */
 const availabilityOf = (operations: ReadonlyArray<CatalogEntry>): Availability =>
   operations.map(({ availability }) => availability).reduce((first, next) => (waitFor(next) < waitFor(first) ? next : first))
 
 const waitFor = ({ available, retry_after }: Availability): number => (available ? 0 : (retry_after ?? Number.POSITIVE_INFINITY))
 
-// what never changes
+// constant parts
 
-interface Described {
+/** The constant parts of an operation's catalog entry. */
+interface StaticEntry {
   readonly operation: Operation.Any
   readonly entry: Omit<CatalogEntry, "price" | "availability">
   readonly details: Omit<Capability, keyof CatalogEntry>
 }
 
-const describe = (operation: Operation.Any, group: string): Described => {
+const describe = (operation: Operation.Any, group: string): StaticEntry => {
   const { key, summary, description = null, route, success } = operation
   return {
     operation,
@@ -237,14 +240,14 @@ const describe = (operation: Operation.Any, group: string): Described => {
   }
 }
 
-/** `email.validateBatch` is `email validate batch`. */
+/** `email.validateBatch` becomes `email validate batch`. */
 const wordsOf = (key: string): string => key.replaceAll(/\.|(?<=[a-z0-9])(?=[A-Z])/gu, " ").toLowerCase()
 
 const jsonObject = Schema.decodeUnknownSync(Schema.JsonObject)
 
-/** `excess`: whether further fields are ignored or refused. */
+/** `excess`: whether unknown fields are ignored or refused. */
 const boundsOf = (fields: Schema.Struct.Fields, excess: "ignore" | "error"): Schema.JsonObject => {
-  // Effect's schema of no fields is that of anything at all
+  // Effect's JSON Schema of a struct without fields accepts any value
   if (Object.keys(fields).length === 0) return { type: "object", properties: {}, additionalProperties: excess === "ignore" }
   return schemaOf(Schema.Struct(fields), { onExcessProperty: excess })
 }

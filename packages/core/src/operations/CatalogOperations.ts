@@ -1,4 +1,4 @@
-/** The operations of the catalog: what can be called here, at which price, and whether it works. They need no key. */
+/** Operations that read the catalog: what can be called, its price and its availability. They need no API key. */
 import { Effect, Schema } from "effect"
 import { RateLimit } from "../billing/RateLimit.ts"
 import * as Credits from "../Credits.ts"
@@ -129,16 +129,16 @@ export const groups = Operation.make("catalog.groups", {
   }
 })
 
-/** What a client needs to know about this host before it has an account. */
+/** The host's configuration for a client without an account. */
 export const Config = Schema.Struct({
   credit: Schema.Struct({
     usd: Schema.Finite,
-    /** Of an amount of credits. */
+    /** The most decimals of an amount of credits. */
     decimals: Schema.Int
   }),
-  /** Credits that an account gets once it is verified. */
+  /** Credits granted to an account when it is verified. */
   registration: Schema.Struct({ credits: Credits.CreditsFromDecimal }),
-  /** For an account, and for a client without a key. */
+  /** The rate limit of an account, and of a client without a key. */
   rate_limit: Schema.Struct({
     calls: Schema.Int,
     /** Seconds. */

@@ -1,17 +1,17 @@
-/** DNS lookups. */
+/** The operation that resolves DNS records, and the service that does it. */
 import { Context, Effect, Schema } from "effect"
 import * as Operation from "../work/Operation.ts"
 import { InvalidInput, type NotFound, type UpstreamUnavailable } from "../work/OperationError.ts"
 
-/** What can be asked for; `ANY` is all of the others, merged. */
+/** The types of records. `ANY` merges the records of all other types. */
 export const RecordType = Schema.Literals(["ANY", "A", "AAAA", "MX", "TXT", "NS", "CNAME", "SOA"])
 export type RecordType = typeof RecordType.Type
 
 const record = <const Fields extends Schema.Struct.Fields>(type: Exclude<RecordType, "ANY">, fields: Fields) =>
   Schema.Struct({
-    /** Told where the records of several types stand together. */
+    /** Set only in a list with records of several types. */
     type: Schema.optionalKey(Schema.Literal(type)),
-    /** Seconds for which the answer may still be kept. */
+    /** Seconds for which the record may still be cached. */
     ttl: Schema.Int,
     ...fields
   })
@@ -19,10 +19,10 @@ const record = <const Fields extends Schema.Struct.Fields>(type: Exclude<RecordT
 /** RFC 1035, section 3.3.13. */
 const soa = {
   mname: Schema.String,
-  /** A mailbox written as a name: its first label is what stands before the `@`, a dot in it escaped by a backslash. */
+  /** A mailbox in the format of a name: the first label is the local part, with its dots escaped by a backslash. */
   rname: Schema.String,
   serial: Schema.Int,
-  /** Seconds, as are the three that follow. */
+  /** Seconds, as are the next three. */
   refresh: Schema.Int,
   retry: Schema.Int,
   expire: Schema.Int,
@@ -36,17 +36,17 @@ export const DnsRecord = Schema.Union([
   record("MX", { exchange: Schema.String, priority: Schema.Int }),
   record("NS", { host: Schema.String }),
   record("CNAME", { host: Schema.String }),
-  /** All strings of the record as one, read as UTF-8, or as Latin-1 where they are not that. */
+  /** All strings of the record, joined; decoded as UTF-8 or, if that is invalid, as Latin-1. */
   record("TXT", { text: Schema.String }),
   record("SOA", soa)
 ])
 export type DnsRecord = typeof DnsRecord.Type
 
 export const DnsAnswer = Schema.Struct({
-  /** As it was asked for of the name servers: in lower case and ASCII. */
+  /** The name in the query to the name servers: in lower case and ASCII. */
   domain: Schema.String,
   type: RecordType,
-  /** Empty when the domain exists, but has none of this type. */
+  /** Empty if the domain exists but has no record of this type. */
   records: Schema.Array(DnsRecord)
 })
 export type DnsAnswer = typeof DnsAnswer.Type
@@ -54,22 +54,22 @@ export type DnsAnswer = typeof DnsAnswer.Type
 const LABEL = /^[a-z0-9_-]{1,63}$/u
 const MAX_NAME = 253
 
-/** By the rules that browsers have for hosts (UTS 46); nothing where these admit no such name. */
+/** The ASCII form of a name by the browsers' rules for hosts (UTS 46); undefined if they refuse it. */
 const asciiOf = (name: string): string | undefined => {
-  // Those rules also undo percent encoding, and what that may hide is nothing that was asked for.
+  // `URL` also decodes percent encoding, which could yield a name that the caller did not write
   if (/^[\w.-]*$/u.test(name)) return name
   return /[\0-\x7f]/u.test(name.replaceAll(/[\w.-]/gu, "")) ? undefined : URL.parse(`http://${name}`)?.hostname
 }
 
 /**
- * A domain name as name servers are asked for it: in lower case, in ASCII (punycode), without a trailing dot. Nothing for what is none:
- * an IP address, a label that is empty, too long, or of more than letters, digits, hyphens and underscores, and the root.
+ * A domain name in the form of a query: in lower case, in ASCII (punycode), without a trailing dot. Undefined for an IP address, the root, and
+ * a name with a label that is empty, too long, or has characters other than letters, digits, hyphens and underscores.
  */
 export const domainName = (text: string): string | undefined => {
   const name = asciiOf(text)?.toLowerCase().replace(/\.$/u, "")
   if (name === undefined || name.length > MAX_NAME) return undefined
   const labels = name.split(".")
-  // No top-level domain is a number (RFC 3696, section 2), but the last part of an IPv4 address is.
+  // No top-level domain is a number (RFC 3696, section 2), but the last part of an IPv4 address is
   return labels.every((label) => LABEL.test(label)) && !/^[0-9]+$/u.test(labels.at(-1) ?? "") ? name : undefined
 }
 
@@ -77,8 +77,8 @@ export class DnsResolver extends Context.Service<
   DnsResolver,
   {
     /**
-     * Asks the name servers. `NotFound` when they say that there is no such domain; `UpstreamUnavailable` when none said either yes or
-     * no: a timeout, SERVFAIL, REFUSED, or nothing that is an answer to the question.
+     * Queries the name servers. `NotFound` if they answer that the domain does not exist. `UpstreamUnavailable` if none gives a valid
+     * answer: a timeout, SERVFAIL, REFUSED, or a malformed reply.
      */
     readonly resolve: (query: {
       readonly domain: string

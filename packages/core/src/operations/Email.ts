@@ -1,48 +1,48 @@
-/** Validation of e-mail addresses: whether mail can be sent there, and how far that can be trusted. Nothing is sent, and no mail server is asked. */
+/** Operations that validate e-mail addresses: whether mail can be delivered, with a score. They send no mail and contact no mail server. */
 import { Array, Context, Effect, Result, Schema, Struct } from "effect"
 import * as Operation from "../work/Operation.ts"
 import type { UpstreamUnavailable } from "../work/OperationError.ts"
 
 export const EmailReport = Schema.Struct({
-  /** As it was given. */
+  /** The address as the caller wrote it. */
   email: Schema.String,
-  /** Whether mail can be sent there: the syntax is right, and the domain takes mail. So the score is above 0. Disposable addresses are valid, too. */
+  /** Whether mail can be delivered: the syntax is valid and the domain accepts mail. The score is then above 0. Disposable addresses can be valid. */
   valid: Schema.Boolean,
-  /** Whether the domain, or one above it, is listed as a service of throw-away addresses. Relays that hide a lasting address are none. */
+  /** Whether the domain or a parent domain is listed as a disposable-address service. Relays of permanent addresses do not count. */
   disposable: Schema.Boolean,
-  /** What follows the last `@`, in lower case, and with valid syntax as DNS has it (`xn--...`). Empty where there is no `@`. */
+  /** The part after the last `@` in lower case, in its DNS form (`xn--...`) if the syntax is valid. Empty without an `@`. */
   domain: Schema.String,
-  /** RFC 5321 and 6531, at a name of at least two labels: not at an IP address, and without control characters. */
+  /** RFC 5321 and 6531, for a domain of at least two labels: no IP addresses, no control characters. */
   syntax_valid: Schema.Boolean,
-  /** Whether the domain names hosts that take its mail. A null MX (RFC 7505) says that there are none. */
+  /** Whether the domain has MX records that name hosts. A null MX (RFC 7505) names none. */
   mx_records: Schema.Boolean,
   /**
-   * From 0 to 1: 0.9 where mail goes to MX hosts, 0.5 where there is but the address of the domain itself, 0 where neither is there or the
-   * domain does not exist. Less 0.15 for the address of a role (`info@`, `sales@`). Less 0.1 where the domain's DNS is not in health: its
-   * name servers answer, but tell of NS without SOA or of SOA without NS, while every zone has both. At most 0.1 for a disposable address.
+   * From 0 to 1: 0.9 with MX hosts, 0.5 with an address record only, 0 with neither or if the domain does not exist. Less 0.15 for a role
+   * address (`info@`, `sales@`). Less 0.1 if the zone is unhealthy: it has NS without SOA, or SOA without NS. At most 0.1 for a disposable
+   * address.
    */
   score: Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 1 }))
 })
 export type EmailReport = typeof EmailReport.Type
 
 export const EmailBatch = Schema.Struct({
-  /** How many addresses were given. */
+  /** The number of addresses in the request. */
   total: Schema.Int,
-  /** In the order of the addresses, also where one is given twice. */
+  /** Results in the order of the addresses. A repeated address has a result each time. */
   results: Schema.Array(EmailReport.mapFields(Struct.pick(["email", "valid", "disposable", "score"]))),
-  /** Addresses of domains that could not be asked about: nothing is said of them, and they cost nothing. */
+  /** Addresses whose domain could not be queried. They have no result and are free. */
   unchecked: Schema.Array(Schema.String)
 })
 
 /**
- * `UpstreamUnavailable` where name servers failed, refused, or did not answer in time: that is no verdict on an address. `consensus` asks
- * all engines that know disposable addresses, not the first alone; one that says so is enough.
+ * Validates addresses. `UpstreamUnavailable` if name servers failed, refused or timed out, which says nothing about an address. With
+ * `consensus`, an address is disposable if any list says so, not only the first.
  */
 export class EmailValidator extends Context.Service<
   EmailValidator,
   {
     readonly validate: (request: { readonly email: string; readonly consensus: boolean }) => Effect.Effect<EmailReport, UpstreamUnavailable>
-    /** A report on each, or why there is none, in order. What DNS says of a domain is asked once for all of its addresses. */
+    /** A report or an error for each address, in order. DNS is queried once for all addresses of a domain. */
     readonly validateAll: (request: {
       readonly emails: ReadonlyArray<string>
       readonly consensus: boolean
@@ -50,7 +50,7 @@ export class EmailValidator extends Context.Service<
   }
 >()("@millrace/core/operations/Email/EmailValidator") {}
 
-/** What is looked into, not what is valid: an address that is none is answered, not refused. */
+/** Any text: an invalid address gets a report, not an error. */
 export const Address = Schema.String.check(Schema.isMinLength(1), Schema.isMaxCodePoints(255))
 
 export const validate = Operation.make("email.validate", {
@@ -66,7 +66,7 @@ export const validate = Operation.make("email.validate", {
     path: "/email/validate",
     body: {
       email: Address,
-      /** Asks a second engine, too. */
+      /** Uses a second list of disposable domains. */
       consensus: Schema.optionalKey(Schema.Boolean)
     }
   },

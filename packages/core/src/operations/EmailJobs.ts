@@ -1,4 +1,4 @@
-/** Validation of up to a thousand e-mail addresses, as a job: its results can be read page by page while it runs. */
+/** A job that validates up to a thousand e-mail addresses. Its results can be read page by page while it runs. */
 import { Array, Effect, Result, Schema, Struct } from "effect"
 import * as JobOperations from "../jobs/JobOperations.ts"
 import { toIso } from "../Timestamp.ts"
@@ -9,10 +9,10 @@ import { Address, EmailReport, EmailValidator } from "./Email.ts"
 
 const Verdict = EmailReport.mapFields(Struct.pick(["email", "valid", "disposable"]))
 
-/** What was found out so far, in the order in which it was: it only ever grows. */
+/** The results so far, in the order of the checks. The lists only grow. */
 const Findings = Schema.Struct({
   results: Schema.Array(Verdict),
-  /** Addresses of domains that could not be asked about. */
+  /** Addresses whose domain could not be queried. */
   unchecked: Schema.Array(Schema.String)
 })
 type Findings = typeof Findings.Type
@@ -31,10 +31,10 @@ const Status = Schema.Literals(["processing", "completed", "failed"])
 const statusOf = (status: "queued" | "running" | "succeeded" | "failed"): typeof Status.Type =>
   status === "succeeded" ? "completed" : status === "failed" ? "failed" : "processing"
 
-/** Addresses that are looked into before it is recorded how far it is. All of a domain are looked into at once, so it is asked once. */
+/** The least addresses between two checkpoints. A slice has all addresses of its domains, so each domain is queried once. */
 const SLICE = 50
 
-/** The same for the same addresses, always: so that another attempt can go on where the last one was. */
+/** Splits addresses into slices. Deterministic, so that another attempt can resume from a checkpoint. */
 export const slicesOf = (emails: ReadonlyArray<string>): ReadonlyArray<ReadonlyArray<string>> => {
   const slices: Array<Array<string>> = []
   const ofDomain = Map.groupBy(emails, (email) => {
@@ -60,7 +60,7 @@ export const validationJob = Operation.job("email.validationJob", {
     path: "/email/validation-jobs",
     body: {
       emails: Schema.Array(Address).check(Schema.isMinLength(1), Schema.isMaxLength(1_000)),
-      /** Asks a second engine, too. */
+      /** Uses a second list of disposable domains. */
       consensus: Schema.optionalKey(Schema.Boolean)
     },
     status: 201
@@ -69,7 +69,7 @@ export const validationJob = Operation.job("email.validationJob", {
   success: Schema.Struct({
     job_id: Schema.String,
     status: Status,
-    /** How many addresses were given. */
+    /** The number of addresses in the request. */
     total_emails: Schema.Int,
     /** ISO 8601, UTC. */
     created_at: Schema.String
@@ -96,7 +96,7 @@ export const validationJob = Operation.job("email.validationJob", {
       if (done < emails.length) yield* job.progress((100 * done) / emails.length, { results, unchecked })
     }
     if (results.length === 0) {
-      // Another attempt may fare better, from the start
+      // Discard the checkpoint, so that another attempt starts again
       yield* job.progress(0, NOTHING)
       return yield* new UpstreamUnavailable({ upstream: "email", reason: "No domain could be asked about", isolated: true })
     }
@@ -128,17 +128,17 @@ export const readValidationJob = JobOperations.readJob("email.readValidationJob"
     status: Status,
     /** Percent. */
     progress: Schema.Int,
-    /** How many addresses were given. */
+    /** The number of addresses in the request. */
     total: Schema.Int,
-    /** How many of them were checked so far: those that the pages are made of. */
+    /** Addresses checked so far: the total of the pages. */
     checked: Schema.Int,
-    /** Of those checked so far. */
+    /** Valid addresses so far. */
     valid_count: Schema.Int,
-    /** Of those checked so far. */
+    /** Disposable addresses so far. */
     disposable_count: Schema.Int,
-    /** Of this page. */
+    /** Results of this page. */
     results: Schema.Array(Verdict),
-    /** Addresses of domains that could not be asked about: nothing is said of them, and they cost nothing. */
+    /** Addresses whose domain could not be queried. They have no result and are free. */
     unchecked: Schema.Array(Schema.String)
   }),
   view: (job, { page = 1, per_page = PER_PAGE }) =>

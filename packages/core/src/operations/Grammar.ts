@@ -1,4 +1,4 @@
-/** Grammar and spelling. */
+/** The operation that checks grammar and spelling, and the service that does it. */
 import { Context, Effect, Schema } from "effect"
 import * as Operation from "../work/Operation.ts"
 import { InvalidInput, type UpstreamUnavailable } from "../work/OperationError.ts"
@@ -7,7 +7,7 @@ export const GrammarReport = Schema.Struct({
   matches: Schema.Array(
     Schema.Struct({
       message: Schema.String,
-      /** Where the match begins in the text and how long it is, in UTF-16 code units, as JavaScript counts. */
+      /** The start and length of the match in UTF-16 code units, as in JavaScript. */
       offset: Schema.Int,
       length: Schema.Int,
       replacements: Schema.Array(Schema.String),
@@ -20,11 +20,11 @@ export const GrammarReport = Schema.Struct({
 export class GrammarChecker extends Context.Service<
   GrammarChecker,
   {
-    /** Whether a text in this language (BCP 47, such as `en` or `en-GB`, in any case) can be checked. */
+    /** Whether the checker supports a language (BCP 47, such as `en` or `en-GB`, in any case). */
     readonly supports: (language: string) => boolean
     /**
-     * Checks a text in a language that is supported and answers the matches in order of offset. A checker that computes in this process
-     * takes turns between accounts.
+     * Checks a text in a supported language. Returns matches in order of offset. A checker that computes in this process takes turns between
+     * accounts.
      */
     readonly check: (request: {
       readonly accountId: string

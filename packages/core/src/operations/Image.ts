@@ -1,17 +1,17 @@
-/** Pictures made and edited after a prompt: what has to be done elsewhere, and what it takes. */
+/** The services that image operations need: generation, inspection, download, translation. And the limits of images. */
 import { Context, Effect, Layer } from "effect"
 import { type InvalidInput, UpstreamNotConfigured, type UpstreamUnavailable } from "../work/OperationError.ts"
 
-/** Pixels of width and of height. */
+/** Bounds of width and height, in pixels. */
 export const SIDE = { minimum: 256, maximum: 2048, default: 1024 } as const
 
-/** Pictures that one call may ask for. */
+/** The most images of a call. */
 export const MAX_SAMPLES = 4
 
-/** Unicode code points. */
+/** The longest prompt, in Unicode code points. */
 export const MAX_PROMPT = 2_000
 
-/** Of a picture that a caller gives, in bytes. */
+/** The largest image from a caller, in bytes. */
 export const MAX_IMAGE = 16 * 1024 * 1024
 
 export interface Size {
@@ -20,47 +20,47 @@ export interface Size {
   readonly height: number
 }
 
-/** Decoded and encoded anew, so that there is nothing in it but the picture. */
+/** An image that was decoded and encoded again, so that it holds no metadata. */
 export interface Picture extends Size {
   readonly bytes: Uint8Array
   readonly contentType: "image/png" | "image/jpeg"
 }
 
 export interface GenerateRequest extends Size {
-  /** In whatever language the provider takes; English is safe. */
+  /** In a language that the provider supports; all support English. */
   readonly prompt: string
   readonly samples: number
-  /** The same for each attempt at the same work: passed to providers that take one. */
+  /** The same for each attempt at the same work. For providers that accept an idempotency key. */
   readonly idempotencyKey: string
 }
 
 export interface EditRequest {
   readonly prompt: string
-  /** PNG, JPEG or WebP. Without one, the prompt alone is drawn. */
+  /** PNG, JPEG or WebP. Undefined: the image is generated from the prompt alone. */
   readonly image: Uint8Array | undefined
-  /** As the image has it, brought into bounds, where left out; one alone keeps its proportions. */
+  /** By default the image's size, scaled into the bounds. If only one side is given, the proportions are kept. */
   readonly width?: number
   readonly height?: number
-  /** From 0, hardly changed, to 1, hardly kept. A provider without such a knob takes no notice. */
+  /** How much the image changes, from 0 to 1. Ignored by providers without this parameter. */
   readonly strength?: number
   readonly idempotencyKey: string
 }
 
 /**
- * `InvalidInput` where the provider refuses the prompt or the image for what it shows (`prompt`), or the image is none that can be read
- * (`image`). `UpstreamUnavailable` for all else that kept it from giving what was asked for.
+ * `InvalidInput` with the field `prompt` if the provider's content policy refuses the prompt or the image, with the field `image` if the image
+ * cannot be decoded. `UpstreamUnavailable` for any other failure.
  */
 export type ImageFailure = InvalidInput | UpstreamUnavailable | UpstreamNotConfigured
 
-/** Interrupted, a call ends its connection, and where the provider can be told to stop, tells it so. */
+/** Generates images. An interrupted call closes its connection and, if the provider supports it, cancels the work there. */
 export class ImageGenerator extends Context.Service<
   ImageGenerator,
   {
-    /** Fails where there is no provider. */
+    /** Fails without a provider. */
     readonly configured: Effect.Effect<void, UpstreamNotConfigured>
-    /** Exactly as many pictures as asked for, each exactly of the size asked for: what does not fit its proportions is cut off. */
+    /** Generates exactly `samples` images of exactly the requested size; other proportions are cropped. */
     readonly generate: (request: GenerateRequest) => Effect.Effect<ReadonlyArray<Picture>, ImageFailure>
-    /** One picture. */
+    /** Edits an image. Returns one image. */
     readonly edit: (request: EditRequest) => Effect.Effect<ReadonlyArray<Picture>, ImageFailure>
   }
 >()("@millrace/core/operations/Image/ImageGenerator") {
@@ -70,11 +70,11 @@ export class ImageGenerator extends Context.Service<
   })
 }
 
-/** Tells whether a picture that a caller gives can be decoded, before credits are held for work on it. */
+/** Checks that an image from a caller can be decoded, before credits are held. */
 export class ImageInspector extends Context.Service<
   ImageInspector,
   {
-    /** `InvalidInput` (`image`) where it is no PNG, JPEG or WebP within bounds, or is damaged. Takes turns between accounts. */
+    /** `InvalidInput` with the field `image` if it is damaged, or not a PNG, JPEG or WebP within the bounds. Takes turns between accounts. */
     readonly inspect: (request: {
       readonly accountId: string
       readonly image: Uint8Array
@@ -82,25 +82,25 @@ export class ImageInspector extends Context.Service<
   }
 >()("@millrace/core/operations/Image/ImageInspector") {}
 
-/** Pictures at addresses that callers give: read from the public internet only, within bounds, and checked. */
+/** Downloads images from callers' URLs, from the public internet only, and checks them. */
 export class ImageDownloader extends Context.Service<
   ImageDownloader,
   {
     /**
-     * `InvalidInput` (`image_url`) on an address that must not be read, and on what is no picture there. `UpstreamUnavailable`, isolated,
-     * where that server fails.
+     * `InvalidInput` with the field `image_url` for a forbidden URL and for content that is no image. Isolated `UpstreamUnavailable` if that
+     * server fails.
      */
     readonly download: (url: string) => Effect.Effect<Picture, InvalidInput | UpstreamUnavailable>
   }
 >()("@millrace/core/operations/Image/ImageDownloader") {}
 
-/** Prompts in other languages. */
+/** Translates prompts. */
 export class Translator extends Context.Service<
   Translator,
   {
-    /** Fails where there is no provider. */
+    /** Fails without a provider. */
     readonly configured: Effect.Effect<void, UpstreamNotConfigured>
-    /** The text in English, whatever language it is in; as it is where it is English already. */
+    /** Translates a text of any language into English. English text is unchanged. */
     readonly translate: (text: string) => Effect.Effect<string, UpstreamUnavailable | UpstreamNotConfigured>
   }
 >()("@millrace/core/operations/Image/Translator") {

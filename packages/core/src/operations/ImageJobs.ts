@@ -1,4 +1,4 @@
-/** Pictures made and edited after a prompt, as jobs. */
+/** Jobs that generate and edit images from a prompt. */
 import { Effect, Schema, Stream } from "effect"
 import * as JobOperations from "../jobs/JobOperations.ts"
 import { Jobs } from "../jobs/Jobs.ts"
@@ -21,7 +21,7 @@ const prompt = Schema.String.check(Schema.isMinLength(1), Schema.isMaxCodePoints
 
 const configured = Effect.flatMap(Image.ImageGenerator, ({ configured }) => configured)
 
-/** Whoever wants a translation needs a translator. */
+/** Fails if a translation is requested and there is no translator. */
 const translatable = (translate: boolean | undefined) =>
   translate === true ? Effect.flatMap(Image.Translator, ({ configured }) => configured) : Effect.void
 
@@ -78,19 +78,19 @@ export const generate = Operation.job("image.generate", {
   ]
 })
 
-/** Base64, with or without `data:image/png;base64,` before it. */
+/** Decodes base64, with or without the prefix of a data URL. Undefined if it is malformed. */
 const bytesOf = (image: string): Uint8Array | undefined => {
   const text = image.replace(/^data:image\/[a-z]+;base64,/u, "")
   return /^[A-Za-z0-9+/]+={0,2}$/u.test(text) ? Buffer.from(text, "base64") : undefined
 }
 
-/** Whether it is an address that can be read from at all, whatever is there. */
+/** Whether a text is an http or https URL without credentials. */
 const isWebAddress = (text: string): boolean => {
   const url = URL.parse(text)
   return url !== null && (url.protocol === "https:" || url.protocol === "http:") && url.username === "" && url.password === ""
 }
 
-/** Where the picture to edit is: at most one of the three. */
+/** The source of the image to edit: at most one of `image_url`, `job_id` and `image`. */
 interface Source {
   readonly image_url?: string
   readonly job_id?: string
@@ -117,7 +117,7 @@ const checkSource = Effect.fnUntraced(function* (accountId: string, { allow_prom
   }
 })
 
-/** The first picture of an earlier job of the same account. */
+/** The first image of an earlier job of the same account. */
 const earlier = Effect.fnUntraced(function* (accountId: string, jobId: string) {
   const jobs = yield* Jobs
   const { job } = yield* Effect.mapError(jobs.find(accountId, imageJobs, jobId), unreadable("job"))

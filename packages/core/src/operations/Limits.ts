@@ -6,18 +6,18 @@ import { MAX_REPLY, REPLY_LIFETIME } from "../billing/Replies.ts"
 export const LAST_PAGE = 10_000
 export const PER_PAGE = { minimum: 1, maximum: 100, default: 25 } as const
 
-/** As they are told. */
+/** The schema of the limits in replies. */
 export const Limits = Schema.Struct({
-  /** Of lists that come in pages. */
+  /** Bounds of the query of a paged list. */
   pages: Schema.Struct({
     page: Schema.Struct({ minimum: Schema.Int, maximum: Schema.Int }),
     per_page: Schema.Struct({ minimum: Schema.Int, maximum: Schema.Int, default: Schema.Int })
   }),
-  /** Answers to calls with an idempotency key, which are given again to whoever sends the call again. */
+  /** Replies to calls with an idempotency key, which are replayed when the call is sent again. */
   replies: Schema.Struct({
     /** Seconds. */
     kept_for: Schema.Int,
-    /** Of the data, in UTF-16 code units: what is longer is not kept. */
+    /** The longest data that is kept, in UTF-16 code units. */
     maximum_length: Schema.Int
   })
 })

@@ -1,11 +1,11 @@
-/** What jobs that make files have in common: the answers that create and read them. */
+/** The replies that create and read jobs which make files. */
 import { Effect, Schema } from "effect"
 import type { JobView, ReadError } from "../work/JobOperation.ts"
 import * as ApiPath from "./ApiPath.ts"
 
-/** The answer to the call that creates a job. */
+/** The reply to a call that creates a job. */
 export const Created = Schema.Struct({
-  /** For every later call about the job. */
+  /** The job's id, for later calls. */
   id: Schema.String,
   status: Schema.Literals(["processing", "succeeded", "failed"])
 })
@@ -18,18 +18,18 @@ export const created = ({ id, status }: JobView<unknown, unknown>): typeof Creat
 export const MediaJob = Schema.Struct({
   job_id: Schema.String,
   status: Schema.Literals(["processing", "completed", "failed"]),
-  /** The path of the file; null until there is one. */
+  /** The path of the file; null until it exists. */
   download_url: ApiPath.mark(Schema.NullOr(Schema.String)),
-  /** The number of files. The first is downloaded at `download_url`, each of them there with `?part=`, counted from 1. */
+  /** The number of files. `download_url` returns the first; `?part=` selects any of them, from 1. */
   parts: Schema.Int,
-  /** Why it failed, in words; null otherwise. A job that failed cost nothing. */
+  /** Why the job failed; null if it did not. A failed job is free. */
   error: Schema.NullOr(Schema.String)
 })
 export type MediaJob = typeof MediaJob.Type
 
 const artifactPath = (path: string, jobId: string): string => `${path.replace(":job", jobId)}/artifact`
 
-/** Describes a job to its caller. `path` is the path at which the job is read, with `:job` for its id. */
+/** The view of a job for its caller. `path`: the path of the job, with `:job` for its id. */
 export const view =
   (path: string) =>
   (job: JobView<unknown, unknown>): Effect.Effect<MediaJob, ReadError> =>

@@ -1,30 +1,30 @@
-/** Speech: texts read aloud, and the voices that can. */
+/** Text to speech: the service, its voices, and the operation that lists them. */
 import { Context, Effect, Layer, Schema, Stream } from "effect"
 import * as Operation from "../work/Operation.ts"
 import { InvalidInput, UpstreamNotConfigured, type UpstreamUnavailable } from "../work/OperationError.ts"
 
-/** Unicode code points. */
+/** The longest text and voice id, in Unicode code points. */
 export const MAX_TEXT = 2_000
 export const MAX_VOICE = 50
 
-/** Of whatever is spoken. */
+/** The media type of speech. */
 export const CONTENT_TYPE = "audio/mpeg"
 
 export const Voice = Schema.Struct({
-  /** What a call names. */
+  /** The id that a call names. */
   id: Schema.String,
   name: Schema.String,
-  /** BCP 47, such as `en-US`; `mul` for a voice that speaks whatever language the text is in. */
+  /** BCP 47, such as `en-US`; `mul` for a voice that speaks any language. */
   language: Schema.String,
-  /** Null where nobody says. */
+  /** Null if unknown. */
   gender: Schema.NullOr(Schema.Literals(["female", "male"])),
-  /** One that it shares with others, in lower case. */
+  /** A category of voices, in lower case. */
   category: Schema.String
 })
 export type Voice = typeof Voice.Type
 
 export const VoiceList = Schema.Struct({
-  /** The id of the voice that speaks where a call names none. */
+  /** The id of the voice for calls that name none. */
   default_voice: Schema.String,
   voices: Schema.Array(Voice)
 })
@@ -32,28 +32,28 @@ export type VoiceList = typeof VoiceList.Type
 
 export interface SpeechRequest {
   readonly accountId: string
-  /** At most `MAX_TEXT`. */
+  /** At most `MAX_TEXT` code points. */
   readonly text: string
-  /** The id of a voice, exactly as it is listed: see {@link voiceOf}. */
+  /** The id of a listed voice: see {@link voiceOf}. */
   readonly voice: string
-  /** The same for each attempt at the same work: passed to providers that take one. */
+  /** The same for each attempt at the same work. For providers that accept an idempotency key. */
   readonly idempotencyKey: string
 }
 
 /**
- * `InvalidInput` (`text`) where there is nothing in the text to speak, or the provider refuses it. `UpstreamUnavailable` for all else that
- * kept it from being spoken to its end.
+ * `InvalidInput` with the field `text` if the text has nothing to speak, or the provider refuses it. `UpstreamUnavailable` for any other
+ * failure.
  */
 export type SpeechFailure = InvalidInput | UpstreamUnavailable | UpstreamNotConfigured
 
 export class SpeechSynthesizer extends Context.Service<
   SpeechSynthesizer,
   {
-    /** Fails where there is no provider. */
+    /** Fails without a provider. */
     readonly voices: Effect.Effect<VoiceList, UpstreamNotConfigured>
     /**
-     * The text as MP3, in pieces. Work begins when the stream is run, and ends with it: interrupted, it ends the connection or the thread
-     * that works on it. A stream that failed may have given pieces before, which are worth nothing.
+     * Speaks a text as MP3, in pieces. Work begins when the stream runs; an interruption ends the connection or the thread. The pieces of a
+     * stream that fails must be discarded.
      */
     readonly synthesize: (request: SpeechRequest) => Stream.Stream<Uint8Array, SpeechFailure>
   }
@@ -64,12 +64,12 @@ export class SpeechSynthesizer extends Context.Service<
   })
 }
 
-/** Fails where there is no provider. */
+/** Fails without a provider. */
 export const configured: Effect.Effect<void, UpstreamNotConfigured, SpeechSynthesizer> = Effect.asVoid(
   SpeechSynthesizer.use(({ voices }) => voices)
 )
 
-/** The voice that is called so, in any case, or the default one; `InvalidInput` names voices close to what was asked for. */
+/** The voice of an id in any case, or the default voice. `InvalidInput` for an unknown id; it names similar voices. */
 export const voiceOf = Effect.fnUntraced(function* (id: string | undefined) {
   const { default_voice, voices } = yield* SpeechSynthesizer.use(({ voices }) => voices)
   const wanted = id ?? default_voice
@@ -82,32 +82,32 @@ const unknown = (wanted: string, close: ReadonlyArray<Voice>): string =>
   `voice ${JSON.stringify(wanted)} is unknown; ` +
   (close.length === 0 ? "GET /audio/voices lists all" : `close to it: ${close.map(({ id }) => id).join(", ")}`)
 
-/** More would be a list, and there is one. */
+/** The most similar voices in an error. */
 const MAX_SUGGESTIONS = 5
 const MAX_EDITS = 3
 
 /**
- * The voices that may have been meant, likeliest first: of the same language or a name that begins so, then of an id that is a few
- * edits away, one more for each four characters; of equals, the shorter id. Linear in the length of the list and of what was asked for.
+ * The voices similar to an unknown id, most similar first: those of the same language or with a name that begins with it, then those whose id
+ * is a few edits away (one, and one more for each four characters), then by the length of the id. Linear in the list and the id.
  */
 export const closest = (wanted: string, voices: ReadonlyArray<Voice>): ReadonlyArray<Voice> => {
   const lower = wanted.toLowerCase()
   const limit = Math.min(MAX_EDITS, 1 + Math.floor(lower.length / 4))
   const [subtag = ""] = lower.split(/[-_]/u, 1)
   return voices
-    .map((voice) => ({ voice, kin: isKin(voice, lower, subtag), edits: editsBetween(lower, voice.id.toLowerCase(), limit) }))
-    .filter(({ kin, edits }) => kin || edits <= limit)
-    .sort((a, b) => Number(b.kin) - Number(a.kin) || a.edits - b.edits || a.voice.id.length - b.voice.id.length)
+    .map((voice) => ({ voice, related: isRelated(voice, lower, subtag), edits: editsBetween(lower, voice.id.toLowerCase(), limit) }))
+    .filter(({ related, edits }) => related || edits <= limit)
+    .sort((a, b) => Number(b.related) - Number(a.related) || a.edits - b.edits || a.voice.id.length - b.voice.id.length)
     .slice(0, MAX_SUGGESTIONS)
     .map(({ voice }) => voice)
 }
 
-const isKin = ({ name, language }: Voice, lower: string, subtag: string): boolean =>
+const isRelated = ({ name, language }: Voice, lower: string, subtag: string): boolean =>
   lower !== "" && (name.toLowerCase().startsWith(lower) || language.toLowerCase().split("-", 1)[0] === subtag)
 
 /**
- * The fewest insertions, deletions and replacements that make one string of the other, or `limit + 1` where it takes more. Of the table
- * of all prefixes, only the diagonal band that few edits can reach is filled in (Ukkonen, 1985).
+ * The Levenshtein distance of two strings, or `limit + 1` if it is greater. Computes only the diagonal band of the table that `limit` edits can
+ * reach (Ukkonen, 1985).
  */
 export const editsBetween = (a: string, b: string, limit: number): number => {
   const far = limit + 1

@@ -1,4 +1,4 @@
-/** Texts read aloud, as jobs. */
+/** Jobs that read texts aloud. */
 import { Effect, Schema } from "effect"
 import * as JobOperations from "../jobs/JobOperations.ts"
 import * as Operation from "../work/Operation.ts"
@@ -8,7 +8,7 @@ import * as Speech from "./Speech.ts"
 
 const PATH = "/audio/tts/:job"
 
-/** No text is spoken that has only blanks and control characters. */
+/** A text needs a character that is neither blank nor control. */
 const SPOKEN = /[^\p{Z}\p{C}]/u
 
 export const speechJobs = Operation.family("speech.synthesize", {

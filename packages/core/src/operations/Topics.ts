@@ -1,4 +1,4 @@
-/** Ideas for prompts: templates by category. */
+/** The operation that searches templates of prompts, and the service that holds them. */
 import { Context, Effect, Schema } from "effect"
 import * as Operation from "../work/Operation.ts"
 import type { UpstreamUnavailable } from "../work/OperationError.ts"
@@ -7,7 +7,7 @@ export const Topics = Schema.Struct({
   topics: Schema.Array(
     Schema.Struct({
       category: Schema.String,
-      /** Whole prompts. What a caller has to fill in stands in braces, such as `{topic}` or `{audience}`. */
+      /** Whole prompts. Placeholders are in braces, such as `{topic}` or `{audience}`. */
       templates: Schema.Array(Schema.String)
     })
   )
@@ -17,8 +17,8 @@ export class TopicLibrary extends Context.Service<
   TopicLibrary,
   {
     /**
-     * The topics with those of their templates for which every word of the query occurs in the category or in the template itself: no
-     * topics, when there are none. Nothing to look for, or nothing but blanks, finds all.
+     * Returns topics with the templates that match: every word of the query occurs in the category or in the template. Topics without a match
+     * are left out. An empty or blank query matches all.
      */
     readonly search: (query: string | undefined) => Effect.Effect<typeof Topics.Type, UpstreamUnavailable>
   }

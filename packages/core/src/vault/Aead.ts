@@ -4,18 +4,18 @@ import { createCipheriv, createDecipheriv } from "node:crypto"
 const ALGORITHM = "aes-256-gcm"
 const OPTIONS = { authTagLength: 16 }
 
-/** Bytes. */
+/** Lengths in bytes. */
 export const KEY = 32
 export const NONCE = 12
 export const TAG = OPTIONS.authTagLength
 
-/** A nonce serves once for each key. */
+/** Encrypts to a box. A nonce must be used only once with a key. */
 export const encrypt = (key: Uint8Array, nonce: Uint8Array, associated: Uint8Array, plaintext: Uint8Array): Buffer => {
   const cipher = createCipheriv(ALGORITHM, key, nonce, OPTIONS).setAAD(associated)
   return Buffer.concat([cipher.update(plaintext), cipher.final(), cipher.getAuthTag()])
 }
 
-/** Undefined when anything of it is not as it was. */
+/** The plaintext of a box. Undefined if the key, nonce, associated data or box differs from what was encrypted. */
 export const decrypt = (key: Uint8Array, nonce: Uint8Array, associated: Uint8Array, box: Uint8Array): Buffer | undefined => {
   if (box.length < TAG) return undefined
   const split = box.length - TAG

@@ -1,6 +1,6 @@
 /**
- * Large things outside the log: artifacts, attachments, replies. Each is sealed under a subject of the vault, so that destroying that
- * subject's key deletes them all, and named after the SHA-256 of what is stored, so that a name never means anything else.
+ * Blobs: large content outside the log, such as artifacts and replies. Each blob is sealed under a subject of the vault, so destroying that
+ * subject's key deletes it. Its id is the SHA-256 of the stored bytes, so an id never names different content.
  */
 import { createHash } from "node:crypto"
 import { Clock, Context, Duration, Effect, Schema, type Scope, Stream } from "effect"
@@ -11,26 +11,26 @@ import { type Subject, Tampered, Vault, type VaultFailure } from "./Vault.ts"
 
 export class BlobNotFound extends Schema.TaggedError<BlobNotFound>()("BlobNotFound", { id: Schema.String }) {}
 
-/** The place where blobs are kept cannot serve now; no blob was changed. */
+/** The storage of blobs does not answer now. No blob was changed. */
 export class BlobUnavailable extends Schema.TaggedError<BlobUnavailable>()("BlobUnavailable", { reason: Schema.String }) {}
 
-/** `Tampered` also when a blob was cut off or is none. */
+/** Why a blob cannot be read. `Tampered` also covers a truncated blob and a file that is not a blob. */
 export type GetFailure = BlobNotFound | BlobUnavailable | VaultFailure
 
-/** What to remember of a blob. `size` in bytes of plaintext. */
+/** A blob's id, and its size in bytes of plaintext. */
 export interface Blob {
   readonly id: string
   readonly size: number
 }
 
-/** A blob as it is kept: its size there, and when it was put, milliseconds since 1970. */
+/** A blob in storage: its size in bytes there, and when it was put, milliseconds since 1970. */
 export interface StoredBlob {
   readonly id: string
   readonly storedBytes: number
   readonly at: number
 }
 
-/** How many blobs nobody needed, and what was left of puts that never ended. */
+/** How many unneeded blobs and leftovers of unfinished puts a sweep removed. */
 export interface Swept {
   readonly blobs: number
   readonly leftovers: number
@@ -40,26 +40,26 @@ export class BlobStore extends Context.Service<
   BlobStore,
   {
     /**
-     * Once it answers, the blob is there for good; when it fails or is interrupted, what may be left of it is swept later. `named` is told
-     * what it is called before there is anything of that name.
+     * Stores content durably. If it fails or is interrupted, a later sweep removes the leftovers. `named` runs with the blob's id before
+     * the blob exists under it.
      */
     readonly put: <E = never, R = never, E2 = never, R2 = never>(
       subject: Subject,
       content: Uint8Array | Stream.Stream<Uint8Array, E, R>,
       named?: (blob: Blob) => Effect.Effect<void, E2, R2>
     ) => Effect.Effect<Blob, E | E2 | BlobUnavailable | VaultFailure, R | R2>
-    /** The size of the whole, and the bytes of the range: all by default. Each chunk is checked before any byte of it is given out. */
+    /** The blob's size and the bytes of a range, by default all. Each chunk is authenticated before any of its bytes is returned. */
     readonly get: (
       subject: Subject,
       id: string,
       range?: SealedBlob.Range
     ) => Effect.Effect<{ readonly size: number; readonly bytes: Stream.Stream<Uint8Array, GetFailure> }, GetFailure>
-    /** Gone, or was not there. What was stored is unlinked, not overwritten: what deletes it is the vault. */
+    /** Removes a blob if it exists. The stored bytes are unlinked, not overwritten: only the vault makes them unreadable. */
     readonly remove: (id: string) => Effect.Effect<void, BlobUnavailable>
     readonly list: Stream.Stream<StoredBlob, BlobUnavailable>
     /**
-     * Removes blobs that nobody needs, and leftovers of crashes, once they are older than a day or `olderThan`: younger ones may be
-     * about to be named in the log.
+     * Removes unneeded blobs and leftovers of crashes that are older than `olderThan`, a day by default. Younger ones may be about to be
+     * named in the log.
      */
     readonly sweep: <E = never, R = never>(
       isNeeded: (id: string) => Effect.Effect<boolean, E, R>,
@@ -68,23 +68,23 @@ export class BlobStore extends Context.Service<
   }
 >()("@millrace/core/vault/BlobStore") {}
 
-/** Something stored, at hand until the scope closes. */
+/** A stored blob, open for reading until the scope closes. */
 export interface Source {
   readonly storedBytes: number
-  /** Fewer bytes where there are no more. */
+  /** Returns fewer bytes at the end of the blob. */
   readonly read: (position: number, length: number) => Effect.Effect<Uint8Array, BlobUnavailable>
 }
 
-/** Where sealed blobs are kept, by their name: all that an implementation has to bring. */
+/** The storage of sealed blobs by id: what an implementation provides. */
 export interface Shelf {
-  /** Keeps what `fill` appends, under the name it answers, all or nothing, durably. */
+  /** Stores what `fill` appends under the id that `fill` returns, atomically and durably. */
   readonly write: <E, R>(
     fill: (append: (bytes: Uint8Array) => Effect.Effect<void, BlobUnavailable>) => Effect.Effect<Blob, E, R>
   ) => Effect.Effect<Blob, E | BlobUnavailable, R>
   readonly read: (id: string) => Effect.Effect<Source, BlobNotFound | BlobUnavailable, Scope.Scope>
   readonly remove: (id: string) => Effect.Effect<void, BlobUnavailable>
   readonly list: Stream.Stream<StoredBlob, BlobUnavailable>
-  /** Removes what was left of puts that ended before `time`, and says how many. */
+  /** Removes leftovers of puts that ended before `time`, milliseconds since 1970. Returns how many. */
   readonly tidy: (time: number) => Effect.Effect<number, BlobUnavailable>
 }
 
@@ -92,7 +92,7 @@ const PURPOSE = "blob"
 const ID = /^[0-9a-f]{64}$/u
 const GRACE = "1 day"
 
-/** Whether it is the name of a blob, and so can be no other path. */
+/** Whether a text has the format of a blob id. Such a text is a safe file name. */
 export const isId = (name: string): boolean => ID.test(name)
 
 /** A blob store over a shelf. */

@@ -1,12 +1,12 @@
 /**
- * The one secret that a host keeps outside its stores: 32 bytes that wrap all other keys, and that every HMAC derives from.
- * Whoever composes the host reads it from a file or the environment; lost, all that was sealed is lost.
+ * The master key: 32 bytes that a host keeps outside its stores. It wraps all other keys, and every HMAC key derives from it. Without it,
+ * no sealed text or blob can be read again.
  */
 import { Context, Effect, Layer, Redacted, Result, Schema } from "effect"
 import { KEY } from "./Aead.ts"
 import { RandomBytes } from "./RandomBytes.ts"
 
-/** The key is not 32 bytes, or not the text of such. Says nothing of what it is. */
+/** The key is not 32 bytes or their text. The reason never quotes the key. */
 export class MalformedMasterKey extends Schema.TaggedError<MalformedMasterKey>()("MalformedMasterKey", { reason: Schema.String }) {}
 
 const malformed = (reason: string) => Result.fail(new MalformedMasterKey({ reason }))
@@ -14,14 +14,14 @@ const malformed = (reason: string) => Result.fail(new MalformedMasterKey({ reaso
 const HEX = /^[0-9a-f]{64}$/iu
 const BASE64 = /^[0-9a-z+/_-]{43}=?$/iu
 
-/** 32 bytes, or their text: 64 hexadecimal digits, or base64 in either alphabet. White space around a text does not count. */
+/** Parses 32 bytes or their text: 64 hexadecimal digits, or base64 in either alphabet. White space around the text is ignored. */
 export const parse = (key: Uint8Array | string): Result.Result<Redacted.Redacted<Uint8Array>, MalformedMasterKey> => {
   if (typeof key === "string") {
     const text = key.trim()
     if (HEX.test(text)) return parse(Buffer.from(text, "hex"))
     if (!BASE64.test(text)) return malformed("A master key is 64 hexadecimal digits, or 44 characters of base64")
     const bytes = Buffer.from(text, "base64")
-    // The last digit has bits to spare, so a slip in it would pass unseen
+    // The last digit has unused bits: without this check a typing error in it would go unnoticed
     if (bytes.toString("base64url") !== text.replace("=", "").replaceAll("+", "-").replaceAll("/", "_"))
       return malformed("The base64 text of the master key ends in a digit that it cannot end in")
     return parse(bytes)
@@ -30,13 +30,13 @@ export const parse = (key: Uint8Array | string): Result.Result<Redacted.Redacted
   return Result.succeed(Redacted.make(Uint8Array.from(key), { label: "MasterKey" }))
 }
 
-/** A new master key as text, for a host that has none yet. */
+/** A new master key as 64 hexadecimal digits. */
 export const generate: Effect.Effect<Redacted.Redacted<string>> = Effect.map(RandomBytes, (random) =>
   Redacted.make(Buffer.from(random(KEY)).toString("hex"), { label: "MasterKey" })
 )
 
 export class MasterKey extends Context.Service<MasterKey, Redacted.Redacted<Uint8Array>>()("@millrace/core/vault/MasterKey") {
-  /** See {@link parse}. */
+  /** Provides the key that {@link parse} accepts. */
   static readonly layer = (key: Uint8Array | string | Redacted.Redacted<Uint8Array | string>): Layer.Layer<MasterKey, MalformedMasterKey> =>
     Layer.effect(
       MasterKey,

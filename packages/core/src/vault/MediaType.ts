@@ -1,9 +1,9 @@
-/** What bytes are, told by how they begin and not by what somebody called them. */
+/** Detects the media type of bytes by their magic number, not by a declared type or file name. */
 
-/** What artifacts may be. */
+/** The media types of artifacts. */
 export type MediaType = "image/png" | "image/jpeg" | "audio/mpeg"
 
-/** How many bytes of the beginning it takes to tell. */
+/** How many of the first bytes {@link mediaTypeOf} needs. */
 export const MEDIA_TYPE_BYTES = 8
 
 const PNG = Buffer.from("89504e470d0a1a0a", "hex")
@@ -16,7 +16,7 @@ const begins = (bytes: Uint8Array, magic: Uint8Array): boolean => magic.every((b
 const isMp3Frame = ([first = 0, second = 0, third = 0]: Uint8Array): boolean =>
   first === 0xff && (second & 0xe6) === 0xe2 && (second & 0x18) !== 0x08 && third >> 4 !== 0 && third >> 4 !== 15 && (third & 0x0c) !== 0x0c
 
-/** Undefined for anything else. MP3 with a tag in front (ID3v2) counts by the tag. */
+/** The media type of content, from its first {@link MEDIA_TYPE_BYTES} bytes; undefined if unknown. An ID3v2 tag counts as MP3. */
 export const mediaTypeOf = (bytes: Uint8Array): MediaType | undefined => {
   if (begins(bytes, PNG)) return "image/png"
   if (begins(bytes, JPEG)) return "image/jpeg"

@@ -1,4 +1,4 @@
-/** A blob store that lasts as long as the process; sealed all the same. */
+/** A blob store in memory, for tests and trials. Its blobs are sealed, too. */
 import { Clock, Effect, Layer, Stream } from "effect"
 import { BlobNotFound, BlobStore, make, type Shelf } from "./BlobStore.ts"
 import type { Vault } from "./Vault.ts"

@@ -1,8 +1,8 @@
-/** Where keys, nonces and secrets come from: the system's own generator, unless a simulation brings another. */
+/** The source of keys, nonces and secrets: the system's generator, unless a simulation replaces it. */
 import { randomBytes } from "node:crypto"
 import { Context } from "effect"
 
-/** That many bytes that nobody can foretell. */
+/** Returns `size` unpredictable bytes. */
 export type RandomBytes = (size: number) => Uint8Array
 
 export const RandomBytes = Context.Reference<RandomBytes>("@millrace/core/vault/RandomBytes", {

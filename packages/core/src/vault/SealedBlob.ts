@@ -1,6 +1,6 @@
 /**
- * A blob as it is stored: chunks of 64 KiB, each with a tag of its own, so that a part can be read alone; then a trailer with what
- * the vault sealed: the key of this one blob, and its size, by which a cut-off end is noticed.
+ * The stored format of a blob: chunks of 64 KiB, then a trailer. Each chunk has its own tag, so a range can be read alone. The trailer holds
+ * the blob's own key and its size, sealed by the vault; the size reveals a truncated blob.
  *
  * `chunk* | sealed key and size | length of that (2 bytes) | "MRB1"`
  */
@@ -14,17 +14,17 @@ const MAGIC = Buffer.from("MRB1")
 const SIZE = 8
 const NOTHING = new Uint8Array()
 
-/** The most a trailer may be: more than any vault writes. */
+/** The most bytes that a trailer may have: more than any vault writes. */
 export const MAX_TRAILER = 512
 
-/** A part of a blob, in bytes of plaintext. What lies past the end does not count. */
+/** A part of a blob, in bytes of plaintext. It is cut at the blob's end. */
 export interface Range {
   readonly offset: number
-  /** To the end, when left out. */
+  /** By default, to the end. */
   readonly length?: number
 }
 
-/** What opens a blob: its own key, used for nothing else, so that the number of a chunk can be its nonce. */
+/** Opens a blob. The key is used for this blob only, so a chunk's index can be its nonce. */
 export interface Secret {
   readonly key: Uint8Array
   readonly size: number
@@ -36,7 +36,7 @@ const nonceOf = (index: number): Uint8Array => {
   return nonce
 }
 
-/** Cuts what it is given into chunks, and seals each. */
+/** Splits content into chunks and seals each. */
 export class Sealer {
   readonly #key: Uint8Array
   readonly #buffer = Buffer.alloc(CHUNK)
@@ -62,7 +62,7 @@ export class Sealer {
     }
   }
 
-  /** The last chunk, if there is anything left for one, and the secret that opens them all. */
+  /** The last chunk, empty if no bytes are left, and the secret that opens all chunks. */
   end(): readonly [last: Uint8Array, secret: Uint8Array] {
     const secret = Buffer.alloc(Aead.KEY + SIZE)
     secret.set(this.#key)
@@ -78,14 +78,14 @@ export class Sealer {
   }
 }
 
-/** What follows the chunks. */
+/** The bytes that follow the chunks. */
 export const trailer = (sealedSecret: string): Uint8Array => {
   const length = Buffer.alloc(2)
   length.writeUInt16BE(sealedSecret.length)
   return Buffer.concat([Buffer.from(sealedSecret), length, MAGIC])
 }
 
-/** The sealed secret and where the chunks end, from the last {@link MAX_TRAILER} bytes; undefined when it is no blob. */
+/** The sealed secret and the bytes of chunks, from the last {@link MAX_TRAILER} bytes. Undefined if this is no blob. */
 export const readTrailer = (
   end: Uint8Array,
   storedBytes: number
@@ -98,14 +98,14 @@ export const readTrailer = (
   return { sealedSecret: bytes.toString("latin1", start, after), chunkBytes: storedBytes - (bytes.length - start) }
 }
 
-/** Undefined when it is not the secret of that many bytes of chunks. */
+/** Decodes a secret. Undefined if it does not fit `chunkBytes`, the stored bytes of chunks. */
 export const readSecret = (bytes: Uint8Array, chunkBytes: number): Secret | undefined => {
   if (bytes.length !== Aead.KEY + SIZE) return undefined
   const size = Number(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).readBigUInt64BE(Aead.KEY))
   return size + Math.ceil(size / CHUNK) * Aead.TAG === chunkBytes ? { key: bytes.subarray(0, Aead.KEY), size } : undefined
 }
 
-/** One chunk to read for a range: where it is stored, and which of its bytes are meant. */
+/** One chunk to read for a range: its stored position and length, and the plaintext bytes `from` to `to` that belong to the range. */
 export interface Part {
   readonly index: number
   readonly position: number
@@ -131,6 +131,6 @@ export function* parts(size: number, { offset, length = size }: Range): Generato
   }
 }
 
-/** What a part means, from the chunk as it was stored; undefined when that was meddled with. */
+/** The plaintext of a part, from its stored chunk. Undefined if the chunk was tampered with. */
 export const openPart = ({ key }: Secret, { index, from, to }: Part, stored: Uint8Array): Uint8Array | undefined =>
   Aead.decrypt(key, nonceOf(index), NOTHING, stored)?.subarray(from, to)

@@ -1,7 +1,7 @@
 /**
- * The vault: what is sealed under the key of a subject can be read until that key is destroyed, and never after. A key is made on
- * first use, wrapped by the master key or by the key of a parent subject, and kept in the state store, outside the log. So
- * destroying one small row deletes all that was ever sealed under it, wherever copies of that are.
+ * The vault seals texts under the key of a subject. A key is created on first use, wrapped by the master key or by the key of a parent
+ * subject, and kept in the state store, outside the log. Destroying that one row makes every copy of the sealed texts unreadable for ever
+ * (crypto-shredding).
  */
 import { createHmac, hkdfSync, timingSafeEqual } from "node:crypto"
 import { StateStore } from "@millrace/event-sourcing"
@@ -10,21 +10,21 @@ import * as Aead from "./Aead.ts"
 import { MasterKey } from "./MasterKey.ts"
 import { RandomBytes } from "./RandomBytes.ts"
 
-/** Whose key: a name such as `account:acc_...`, with the parent's where that one's key wraps this one's. A parent has none itself. */
+/** The owner of a key: a name such as `account:acc_...`, and the parent whose key wraps it, if any. A parent has no parent. */
 export type Subject = string | { readonly name: string; readonly parent: string }
 
 export const ofAccount = (accountId: string): string => `account:${accountId}`
 
-/** Deleting the job deletes its data; so does deleting the account. */
+/** A job's subject. Its data is deleted with the job or with the account. */
 export const ofJob = (jobId: string, accountId: string): Subject => ({ name: `job:${jobId}`, parent: ofAccount(accountId) })
 
-/** The key of this subject, or of its parent, is gone for ever, or has never been: nothing opens, nothing is sealed under it again. */
+/** The key of this subject or its parent was destroyed, or never existed. Nothing can be opened or sealed under it. */
 export class SubjectDestroyed extends Schema.TaggedError<SubjectDestroyed>()("SubjectDestroyed", { subject: Schema.String }) {}
 
-/** It is not what was sealed for this subject and purpose; for the purpose `key`, the subject's key itself was meddled with. */
+/** The text was not sealed for this subject and purpose. With the purpose `key`, the subject's stored key was altered. */
 export class Tampered extends Schema.TaggedError<Tampered>()("Tampered", { subject: Schema.String, purpose: Schema.String }) {}
 
-/** The state store belongs to another master key, or is not whole. Nothing was changed. */
+/** The state store belongs to another master key, or rows are missing. Nothing was changed. */
 export class WrongMasterKey extends Schema.TaggedError<WrongMasterKey>()("WrongMasterKey", { reason: Schema.String }) {}
 
 export type VaultFailure = SubjectDestroyed | Tampered | StateStore.StateUnavailable
@@ -33,15 +33,15 @@ export class Vault extends Context.Service<
   Vault,
   {
     /**
-     * Text that only `open` with the same subject and purpose reads: `v1.` and base64url. A purpose is a constant of the code; it
-     * keeps what was sealed as one thing from being passed off as another.
+     * Seals a text: `v1.`, then base64url. Only `open` with the same subject and purpose reads it. A purpose is a constant of the code; it
+     * keeps a text sealed for one use from being accepted for another.
      */
     readonly seal: (subject: Subject, purpose: string, plaintext: string | Uint8Array) => Effect.Effect<string, VaultFailure>
     readonly open: (subject: Subject, purpose: string, sealed: string) => Effect.Effect<string, VaultFailure>
     readonly openBytes: (subject: Subject, purpose: string, sealed: string) => Effect.Effect<Uint8Array, VaultFailure>
-    /** Destroys the subject's key without a trace, and with it those it wraps. For ever: again, it changes nothing. */
+    /** Destroys the subject's key for ever, and with it the keys that it wraps. Repeating it changes nothing. */
     readonly destroy: (subject: Subject) => Effect.Effect<void, StateStore.StateUnavailable>
-    /** A name for a text, 43 characters of base64url: the same for ever, and telling nothing to whoever has not the master key. */
+    /** HMAC-SHA-256 of a text, 43 characters of base64url. It never changes, and reveals nothing without the master key. */
     readonly hmac: (purpose: string, text: string) => string
   }
 >()("@millrace/core/vault/Vault") {
@@ -53,19 +53,19 @@ export class Vault extends Context.Service<
 
 /** The wrapped keys, by subject. */
 const KEYS = "vaultKeys"
-/** Which subjects ever had a key or were destroyed. These rows stay, so that no key is made twice. */
+/** Subjects that ever had a key or were destroyed. These rows stay, so that no subject gets a second key. */
 const SUBJECTS = "vaultSubjects"
 const DESTROYED = 0
 const CHECK = { space: "vaultMasterKey", key: "check" }
 
-/** Unwrapped keys held in memory. */
+/** The most unwrapped keys in memory. */
 const MEMORY = 1_000
 
 const Row = Schema.fromJsonString(Schema.Struct({ parent: Schema.NullOr(Schema.String), wrapped: Schema.String }))
 const encodeRow = Schema.encodeSync(Row)
 const decodeRow = Schema.decodeUnknownOption(Row)
 
-/** A key as it was unwrapped from the row of that version. */
+/** A key, unwrapped from the row of `version`. */
 interface Unwrapped {
   readonly key: Uint8Array
   readonly parent: string | null
@@ -77,24 +77,24 @@ const NONCE_CHARS = 16
 
 const nameOf = (subject: Subject): string => (typeof subject === "string" ? subject : subject.name)
 
-/** What a box belongs to, unambiguously. */
+/** The associated data that binds a box to its subject and purpose. JSON keeps the parts apart. */
 const context = (kind: "text" | "key", ...parts: ReadonlyArray<string | null>): Buffer =>
   Buffer.from(JSON.stringify([VERSION, kind, ...parts]))
 
 const unbox = (key: Uint8Array, associated: Uint8Array, text: string): Buffer | undefined => {
   const digits = text.slice(VERSION.length)
   const bytes = Buffer.from(digits, "base64url")
-  // Node reads over digits that are none, and over the bits to spare in the last one
+  // Node ignores invalid digits, and the unused bits of the last digit
   if (!text.startsWith(VERSION) || digits.length < NONCE_CHARS || bytes.toString("base64url") !== digits) return undefined
   return Aead.decrypt(key, bytes.subarray(0, Aead.NONCE), associated, bytes.subarray(Aead.NONCE))
 }
 
-/** How many subjects are asked for at once. */
+/** Subjects in a page. */
 const PAGE = 1_000
 
 /**
- * Every subject there ever was: those whose own key was destroyed, for ever remembered, and those that have one, which is of no use to
- * anyone where its parent's was destroyed. Told by the state store alone, without the master key.
+ * Every subject that ever had a key: `destroyed`, those whose own key was destroyed, and `alive`, all others. An alive subject is unreadable
+ * if its parent is destroyed. Needs the state store only, not the master key.
  */
 export const census: Effect.Effect<
   { readonly destroyed: ReadonlyArray<string>; readonly alive: ReadonlyArray<string> },
@@ -156,7 +156,7 @@ const box = (random: RandomBytes, key: Uint8Array, associated: Uint8Array, plain
   return VERSION + Buffer.concat([nonce, Aead.encrypt(key, nonce, associated, plaintext)]).toString("base64url")
 }
 
-/** The keys of subjects: wrapped in the state store, unwrapped in memory for those used last. */
+/** The keys of subjects: wrapped in the state store, with the most recently used ones unwrapped in memory. */
 class SubjectKeys {
   readonly #store: StateStore.StateStore["Service"]
   readonly #random: RandomBytes
@@ -171,7 +171,7 @@ class SubjectKeys {
     this.#wrappingKey = wrappingKey
   }
 
-  /** The key of a subject, made when it is first needed. */
+  /** The key of a subject, created on first use. */
   of(subject: Subject): Effect.Effect<Unwrapped, VaultFailure> {
     return Effect.gen({ self: this }, function* () {
       const name = nameOf(subject)
@@ -182,7 +182,7 @@ class SubjectKeys {
     })
   }
 
-  /** Reads the row each time, for another process may have destroyed it. Undefined when there is none, or its parent has none. */
+  /** Reads the row each time, because another process may have destroyed it. Undefined if the subject or its parent has no key. */
   find(name: string, isParent = false): Effect.Effect<Unwrapped | undefined, Tampered | StateStore.StateUnavailable> {
     return Effect.gen({ self: this }, function* () {
       const before = this.#destroyals
@@ -204,7 +204,7 @@ class SubjectKeys {
     })
   }
 
-  /** Destroys a subject's key, and remembers for ever that there was one. */
+  /** Destroys a subject's key, and records for ever that it was destroyed. */
   destroy(name: string): Effect.Effect<void, StateStore.StateUnavailable> {
     const removed = this.#store.write([
       { _tag: "remove", space: KEYS, key: name, shred: true },
@@ -232,7 +232,7 @@ class SubjectKeys {
       ])
       return yield* created.pipe(
         Effect.map((version) => this.#remember(name, { key, parent, version }, before)),
-        // Another process was first, to make the key or to destroy it
+        // Another process created or destroyed the key first
         Effect.catchTag("StateConflict", () =>
           Effect.flatMap(this.find(name), (found) => (found ? Effect.succeed(found) : Effect.fail(destroyed)))
         )
@@ -240,7 +240,7 @@ class SubjectKeys {
     })
   }
 
-  /** Not when a key was destroyed since `before`: it may be this one. */
+  /** Caches a key, unless any key was destroyed since `before`: it may have been this one. */
   #remember(name: string, unwrapped: Unwrapped, before: number): Unwrapped {
     if (this.#destroyals !== before) return unwrapped
     this.#unwrapped.delete(name)
@@ -257,10 +257,10 @@ class SubjectKeys {
   }
 }
 
-/** The state store keeps a value derived from the master key that it was begun with: any other is refused before it does harm. */
+/** Compares the master key with the one that the state store was first used with, by a value derived from it. */
 const confirm = Effect.fnUntraced(function* (store: StateStore.StateStore["Service"], check: Buffer) {
   const find = store.get(CHECK.space, CHECK.key)
-  // In this order: a key that is there has been written after the check
+  // Listed before the check is read: every key is written after the check
   const [anyKey] = yield* store.list(KEYS, { limit: 1 })
   const there = yield* find
   if (there === undefined && anyKey !== undefined)

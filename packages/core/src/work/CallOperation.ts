@@ -3,14 +3,14 @@ import type { Duration, Effect, Schema } from "effect"
 import * as Contract from "./Contract.ts"
 import type { OperationError } from "./OperationError.ts"
 
-/** What an operation gives back. */
+/** The result of an operation's work. */
 export interface Outcome<A> {
   readonly data: A
-  /** Units that were done, where they are fewer than were held for. */
+  /** Units done, if fewer than held. */
   readonly quantity?: number
-  /** The answer is not final: seconds after which to ask again. */
+  /** If the reply is not final: seconds after which the client should ask again. */
   readonly retryAfter?: number
-  /** Where the answer is one page of many. */
+  /** The page, if the reply is one of many. */
   readonly page?: Contract.Page
 }
 
@@ -28,13 +28,13 @@ export interface Call<
   readonly _tag: "Call"
   readonly run: (input: Contract.Input<Params, Query, Body>, caller: Contract.Caller) => Effect.Effect<Outcome<Success["Type"]>, E, R>
   /**
-   * For an operation that creates or changes something: what became of a call whose process died. Undefined when the call left no
-   * trace. Recovery asks when the hold expires, and charges or refunds by the answer.
+   * For an operation that creates or changes something: finds the outcome of a call whose process died; undefined if the call had no effect.
+   * Recovery runs it when the hold expires, then charges the outcome or releases the hold.
    */
   readonly recover?: (reservationId: string) => Effect.Effect<Outcome<Success["Type"]> | undefined, E, R>
 }
 
-/** An operation that is called and answers: its work runs while the caller waits, for 30 seconds at most by default. */
+/** Defines an operation whose work runs while the caller waits, by default for at most 30 seconds. */
 export const make = <
   const Key extends string,
   const Method extends string,

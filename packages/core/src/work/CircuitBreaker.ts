@@ -1,15 +1,15 @@
-/** A circuit breaker for each upstream: after a run of failures its calls fail at once, until one that was let through has succeeded. */
+/** A circuit breaker for each upstream: after a run of failures its calls fail at once, until a trial call has succeeded. */
 import { Clock, Context, Effect, Layer } from "effect"
 import * as Metrics from "../observability/Metrics.ts"
 import { UpstreamUnavailable } from "./OperationError.ts"
 
-/** Why a call fails that was not let through. */
+/** The reason of calls that fail because the circuit is open. */
 export const CIRCUIT_OPEN = "its circuit is open"
 
 export interface CircuitBreakerOptions {
-  /** Failures in a row that open it. */
+  /** Consecutive failures that open a circuit: 5 by default. */
   readonly failures?: number
-  /** How long it stays open before one call may try, milliseconds. */
+  /** How long a circuit stays open before a trial call, milliseconds: 10,000 by default. */
   readonly openFor?: number
 }
 
@@ -17,13 +17,13 @@ export class CircuitBreaker extends Context.Service<
   CircuitBreaker,
   {
     /**
-     * Fails at once while the circuit of this upstream is open. When it is time to try, one call is let through; the others still fail
-     * until it shows something. Where it ends without having asked the upstream, the next call may try.
+     * Runs a call. While the upstream's circuit is open, the call fails at once. After `openFor`, one trial call runs, and the others still
+     * fail until it records a result. If the trial ends without a result, the next call becomes the trial.
      */
     readonly guard: <A, E, R>(upstream: string, call: Effect.Effect<A, E, R>) => Effect.Effect<A, E | UpstreamUnavailable, R>
-    /** Milliseconds for which its calls still fail at once: 0 while the circuit is closed, or when it is time to try. */
+    /** Milliseconds for which calls still fail at once: 0 while the circuit is closed or a trial call may run. */
     readonly openFor: (upstream: string) => Effect.Effect<number>
-    /** What a call showed. */
+    /** Records the result of a call of the upstream. */
     readonly record: (upstream: string, result: "success" | "failure") => Effect.Effect<void>
   }
 >()("@millrace/core/work/CircuitBreaker") {
@@ -73,9 +73,9 @@ export class CircuitBreaker extends Context.Service<
 }
 
 interface Circuit {
-  /** In a row. */
+  /** Consecutive failures. */
   failures: number
   openUntil: number
-  /** The call that was let through, until it has shown something. */
+  /** The trial call, until it records a result. */
   trial: object | undefined
 }

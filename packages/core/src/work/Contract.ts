@@ -1,6 +1,6 @@
 /**
- * What every operation has in common: its route, its schemas, how it is counted, and what is checked before credits are held. The
- * endpoint, the OpenAPI document, the catalog entry, the client and the generators all derive from this value.
+ * The contract of an operation: its route, its schemas, its quantity, and the checks before credits are held. The endpoint, the OpenAPI
+ * document, the catalog entry, the client and the generators derive from it.
  */
 import { type Duration, Effect, Schema } from "effect"
 import type { UpstreamNotConfigured } from "./OperationError.ts"
@@ -9,7 +9,7 @@ export type Fields = Schema.Struct.Fields
 export type Path = `/${string}`
 export type Input<Params extends Fields, Query extends Fields, Body extends Fields> = Schema.Struct.Type<Params & Query & Body>
 
-/** Where an operation is reached over HTTP: data, so that the core needs no HTTP library. */
+/** The HTTP route of an operation. It is plain data, so the core needs no HTTP library. */
 export interface Route<Method extends string, P extends Path, Params extends Fields, Query extends Fields, Body extends Fields> {
   readonly method: Method
   readonly path: P
@@ -20,13 +20,13 @@ export interface Route<Method extends string, P extends Path, Params extends Fie
   readonly status: 200 | 201 | 202
 }
 
-/** Who calls, before anything is held. */
+/** The account and request of a call, before credits are held. */
 export interface Requester {
   readonly accountId: string
   readonly requestId: string
 }
 
-/** Who calls. An operation that creates a resource names it after the reservation. */
+/** The account, request and reservation of a call. An operation that creates a resource derives its id from the reservation. */
 export interface Caller extends Requester {
   readonly reservationId: string
 }
@@ -34,17 +34,17 @@ export interface Caller extends Requester {
 export interface Page {
   /** From 1. */
   readonly number: number
-  /** The most items that a page has. */
+  /** The most items of a page. */
   readonly size: number
-  /** Items on all pages together. */
+  /** Items on all pages. */
   readonly total: number
 }
 
-/** From an answer to the next call. */
+/** A link from a reply to a call that can follow it. */
 export interface Link {
-  /** Key of the operation that follows. */
+  /** Key of the following operation. */
   readonly operation: string
-  /** Its parameters, each by a JSON pointer (RFC 6901) into the data of the answer, such as `/id`. */
+  /** Its parameters, each as a JSON pointer (RFC 6901) into the data of the reply, such as `/id`. */
   readonly parameters: Readonly<Record<string, string>>
 }
 
@@ -62,31 +62,31 @@ export interface Contract<
   /** Names the operation in events, the price plan and the catalog. Never changes. */
   readonly key: Key
   readonly summary: string
-  /** What a developer should know beside the summary: sentences, in Markdown. */
+  /** A longer description for developers, in Markdown. */
   readonly description?: string
   readonly route: Route<Method, P, Params, Query, Body>
-  /** What the price plan prices: a call, unless it says otherwise, such as an address. One word. */
+  /** The unit of the price plan in one word: `call` by default, or for example `address`. */
   readonly unit: string
-  /** Units of the price plan that the call is held for: a whole number of at least 0. */
+  /** The units to hold credits for: a whole number of at least 0. */
   readonly quantity: (input: Input<Params, Query, Body>) => number
   readonly success: Success
-  /** Ownership and existence. A failure here is answered before any credit is held, and writes nothing. */
+  /** Checks ownership and existence before credits are held. A failure writes nothing. */
   readonly check: (input: Input<Params, Query, Body>, requester: Requester) => Effect.Effect<void, E, R>
-  /** Asks no upstream, so the operation has no circuit breaker. */
+  /** The operation calls no upstream, so it has no circuit breaker. */
   readonly local?: true
-  /** Of the work. A hold outlives it by at least thirty seconds. */
+  /** The time limit of the work. A hold expires at least thirty seconds later. */
   readonly timeout: Duration.Input
   /** Fields of input or data that are never echoed, logged or written in clear. */
   readonly secret: ReadonlyArray<string>
-  /** Fails where this host has no provider for the operation: the catalog then says so. */
+  /** Fails if this host has no provider for the operation. The catalog shows it. */
   readonly configured: Effect.Effect<void, UpstreamNotConfigured, R>
-  /** A call and its answer, for readers of the documentation. */
+  /** An example call and its reply, for the documentation. */
   readonly example?: { readonly input: Input<Params, Query, Body>; readonly data: Success["Type"] }
-  /** Operations that take what this one gives. */
+  /** Operations that take this one's reply as input. */
   readonly links?: ReadonlyArray<Link>
 }
 
-/** A contract as it is written: what it leaves out has a default. */
+/** The options of a contract. Those left out have a default. */
 export interface Options<
   Method extends string,
   P extends Path,
@@ -121,6 +121,7 @@ export interface Options<
   readonly links?: ReadonlyArray<Link>
 }
 
+/** Makes a contract, with the defaults of the options that are left out. */
 export const make = <
   const Key extends string,
   const Method extends string,
@@ -166,5 +167,5 @@ export const inputOf = <Params extends Fields, Query extends Fields, Body extend
   query,
   body
 }: Route<string, Path, Params, Query, Body>): Schema.Codec<Input<Params, Query, Body>, unknown> =>
-  // A struct of the three has this type, which no type can tell of fields not known yet
+  // TypeScript cannot infer this type while the fields are type parameters
   Schema.Struct({ ...params, ...query, ...body }) as unknown as Schema.Codec<Input<Params, Query, Body>, unknown>

@@ -1,28 +1,28 @@
-/** An operation that answers with a file: its bytes are streamed, never whole in memory. */
+/** An operation that replies with a file. Its bytes are streamed, so it is never whole in memory. */
 import { type Duration, type Effect, Schema, type Stream } from "effect"
 import type { GetFailure } from "../vault/BlobStore.ts"
 import type { Range } from "../vault/SealedBlob.ts"
 import * as Contract from "./Contract.ts"
 import type { NotFound, OperationError, UpstreamUnavailable } from "./OperationError.ts"
 
-/** A file that was found, before any byte of it is read. */
+/** A file to download, before any byte of it is read. */
 export interface Download {
   readonly contentType: string
-  /** Of the whole file, in bytes. */
+  /** Bytes of the whole file. */
   readonly size: number
-  /** Names these very bytes, for ever: an entity tag without its quotes. */
+  /** Identifies the content for ever: an entity tag without its quotes. */
   readonly tag: string
   readonly filename: string
-  /** The bytes of a range, all by default; what lies past the end is left out. Fails before any byte where there are none. */
+  /** The bytes of a range, by default all; a range is cut at the end of the file. Fails before the first byte if the file is gone. */
   readonly read: (range?: Range) => Effect.Effect<Stream.Stream<Uint8Array, GetFailure>, NotFound | UpstreamUnavailable>
 }
 
-/** What is recorded of a file that was given. */
+/** What the log records of a downloaded file. */
 export const FileInfo = Schema.Struct({
   content_type: Schema.String,
   /** Bytes. */
   size: Schema.Int,
-  /** Names these very bytes. */
+  /** Identifies the content. */
   tag: Schema.String
 })
 
@@ -35,7 +35,7 @@ export interface File<
   R
 > extends Contract.Contract<Key, "GET", P, Params, Query, {}, typeof FileInfo, E, R> {
   readonly _tag: "File"
-  /** Of the files that it gives. */
+  /** The media types of its files. */
   readonly contentTypes: ReadonlyArray<string>
   /** Finds the file. */
   readonly open: (input: Contract.Input<Params, Query, {}>, caller: Contract.Caller) => Effect.Effect<Download, E, R>
@@ -43,7 +43,7 @@ export interface File<
 
 const EXAMPLE = { size: 146_515, tag: "3f5a7c9b1d2e" } as const
 
-/** An operation that gives a file. */
+/** Defines an operation that replies with a file. Its time limit is 30 seconds by default. */
 export const file = <
   const Key extends string,
   const P extends Contract.Path,
@@ -64,7 +64,7 @@ export const file = <
     readonly contentTypes: ReadonlyArray<string>
     readonly open: (input: Contract.Input<Params, Query, {}>, caller: Contract.Caller) => Effect.Effect<Download, EOpen, ROpen>
     readonly timeout?: Duration.Input
-    /** An input, for readers of the documentation. */
+    /** An example input, for the documentation. */
     readonly example?: NoInfer<Contract.Input<Params, Query, {}>>
   }
 ): File<Key, P, Params, Query, EOpen | ECheck, ROpen | RCheck | RConfigured> => {

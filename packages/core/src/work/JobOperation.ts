@@ -1,6 +1,6 @@
 /**
- * An operation that becomes a job: its call is answered as soon as the job is accepted, and a runner does the work later. What the job
- * achieved is charged when it has succeeded; a job that does not succeed costs nothing.
+ * An operation that runs as a job: its call is answered once the job is accepted, and a runner does the work later. The units done are charged
+ * when the job has succeeded; a job that does not succeed is free.
  */
 import { type Duration, type Effect, Schema, type Stream } from "effect"
 import type { Timestamp } from "../Timestamp.ts"
@@ -8,7 +8,7 @@ import type { BlobStore } from "../vault/BlobStore.ts"
 import * as Contract from "./Contract.ts"
 import type { NotFound, OperationError, TooManyJobs, UpstreamUnavailable } from "./OperationError.ts"
 
-/** A file that a job made. `id`: SHA-256 of the stored bytes, which names the blob; `size`: bytes of the file itself. */
+/** A file that a job made. `id`: the blob's id; `size`: bytes of the file. */
 export const Artifact = Schema.Struct({ id: Schema.String, size: Schema.Int, contentType: Schema.String })
 export type Artifact = typeof Artifact.Type
 
@@ -33,20 +33,20 @@ export const Details = Schema.Struct({ field: Schema.String, message: Schema.Str
 export type Details = typeof Details.Type
 
 /**
- * Jobs that are read, cancelled and downloaded alike, whichever operation made them. `name` stands in their events; `resource` is a word
- * such as `image`, for a 404.
+ * A family of jobs: several operations may create them, and the same operations read, cancel and download them. `name` is recorded in
+ * their events; `resource` is a word such as `image`, for a 404.
  */
 export interface JobFamily<A, Checkpoint, P extends Contract.Path = Contract.Path> {
   readonly name: string
   readonly resource: string
-  /** Where one job is read; the parameter `job` is its id. */
+  /** The path of one job. Its parameter `job` is the job's id. */
   readonly path: P
   readonly result: Schema.Codec<A, unknown>
-  /** What an attempt may record for the next one. */
+  /** What an attempt records for the next one to resume from. */
   readonly checkpoint: Schema.Codec<Checkpoint, unknown>
 }
 
-/** A family of jobs. Without a `checkpoint` schema its jobs record none. */
+/** Defines a family of jobs. Without a `checkpoint` schema its jobs record no checkpoints. */
 export const family = <A, const P extends Contract.Path, Checkpoint = null>(
   name: string,
   {
@@ -59,18 +59,18 @@ export const family = <A, const P extends Contract.Path, Checkpoint = null>(
   checkpoint: checkpoint ?? (Schema.Null as unknown as Schema.Codec<Checkpoint, unknown>)
 })
 
-/** What the work of a job has in hand while it runs. */
+/** What the work of a running job can use. */
 export interface RunningJob<Checkpoint> {
-  /** Every attempt has the same: an idempotency key for an upstream that takes one. */
+  /** The job's id. It is the same for all attempts, so it can be an upstream's idempotency key. */
   readonly id: string
   readonly accountId: string
-  /** Counted from 1. Each later attempt has a greater number, also after one that was handed back. */
+  /** The attempt, from 1. Each later attempt has a greater number, also after one that was handed back. */
   readonly attempt: number
-  /** What an earlier attempt recorded last: where to resume. */
+  /** The last checkpoint of an earlier attempt, to resume from. */
   readonly checkpoint: Checkpoint | undefined
-  /** Records the progress, 0 to 100 percent, and where the next attempt can resume. Durable once it answers. */
+  /** Records 0 to 100 percent, and a checkpoint for the next attempt. Durable once it returns. */
   readonly progress: (percent: number, checkpoint?: Checkpoint) => Effect.Effect<void, UpstreamUnavailable>
-  /** Stores a file, sealed, to be returned among the `artifacts`. It is streamed, never whole in memory. */
+  /** Stores a sealed file, which the work returns among its `artifacts`. A stream is never whole in memory. */
   readonly store: <E = never, R = never>(
     content: Uint8Array | Stream.Stream<Uint8Array, E, R>,
     options: { readonly contentType: string }
@@ -80,36 +80,36 @@ export interface RunningJob<Checkpoint> {
 /** The result of a job. */
 export interface JobOutcome<A> {
   readonly data: A
-  /** Units that were done, where they are fewer than were held for. */
+  /** Units done, if fewer than held. */
   readonly quantity?: number
   readonly artifacts?: ReadonlyArray<Artifact>
 }
 
 export type ReadError = NotFound | UpstreamUnavailable
 
-/** A job as its owner sees it. */
+/** The view of a job for its owner. */
 export interface JobView<A, Checkpoint> {
   readonly id: string
-  /** Key of the operation that made it. */
+  /** Key of the operation that created it. */
   readonly operation: string
   readonly status: "queued" | "running" | "succeeded" | "failed"
   /** 0 to 100. */
   readonly percent: number
-  /** Units that it is held for. */
+  /** Units held. */
   readonly quantity: number
   readonly acceptedAt: Timestamp
   readonly endedAt: Timestamp | undefined
   readonly failure: JobFailure | undefined
-  /** None unless it succeeded. */
+  /** Empty unless the job has succeeded. */
   readonly artifacts: ReadonlyArray<Artifact>
-  /** Undefined unless it succeeded. */
+  /** Undefined unless the job has succeeded. */
   readonly result: Effect.Effect<A | undefined, ReadError>
-  /** What it recorded last, also after its end; undefined where it never did. */
+  /** The last checkpoint, also after the job's end; undefined if there is none. */
   readonly checkpoint: Effect.Effect<Checkpoint | undefined, ReadError>
   readonly details: Effect.Effect<Details | undefined, ReadError>
 }
 
-/** How many jobs of one operation may run at once, in all and of one account, and how many of one account may wait or run. */
+/** Limits of an operation's jobs: running at once, running at once of one account, and open (waiting or running) of one account. */
 export interface JobLimits {
   readonly atOnce: number
   readonly atOnceOfAccount: number
@@ -133,19 +133,19 @@ export interface Job<
 > extends Contract.Contract<Key, Method, P, Params, Query, Body, Success, E, R> {
   readonly _tag: "Job"
   readonly family: JobFamily<A, Checkpoint>
-  /** The call's answer, from the job as it is then: just accepted, or later for a caller that waited. */
+  /** The reply to the call, from the view of the job: just accepted, or later for a caller that waited. */
   readonly created: (job: JobView<A, Checkpoint>) => Success["Type"]
   readonly run: (input: Contract.Input<Params, Query, Body>, job: RunningJob<Checkpoint>) => Effect.Effect<JobOutcome<A>, E, R>
-  /** Attempts that may fail; those that were handed back do not count. */
+  /** The most attempts. Attempts that were handed back do not count. */
   readonly attempts: number
-  /** From its acceptance on. Then the job has failed. */
+  /** A job that has not ended this long after its acceptance fails. */
   readonly deadline: Duration.Input
-  /** How long its result is kept after its end. */
+  /** How long the result is kept after the job's end. */
   readonly retention: Duration.Input
   readonly limits: JobLimits
 }
 
-/** An operation that becomes a job. It is tried up to `attempts` times where it fails in a way that may pass. */
+/** Defines an operation that runs as a job. An attempt that fails with a temporary error is repeated, up to `attempts` times. */
 export const job = <
   const Key extends string,
   const Method extends string,
@@ -167,7 +167,7 @@ export const job = <
     readonly family: JobFamily<A, Checkpoint>
     readonly created: (job: JobView<A, Checkpoint>) => NoInfer<Success["Type"]>
     readonly run: (input: Contract.Input<Params, Query, Body>, job: RunningJob<Checkpoint>) => Effect.Effect<JobOutcome<A>, ERun, RRun>
-    /** Of one attempt: 5 minutes by default. */
+    /** The time limit of one attempt: 5 minutes by default. */
     readonly timeout?: Duration.Input
     /** 5 by default. */
     readonly attempts?: number

@@ -1,4 +1,4 @@
-/** One billable operation: a call, a job, or a file. What the three share is their `Contract`. */
+/** A billable operation: a call, a job or a file. The three share a `Contract`. */
 import type { Effect, Schema } from "effect"
 import type { Call, Outcome } from "./CallOperation.ts"
 import type { Caller, Path, Requester } from "./Contract.ts"
@@ -36,7 +36,7 @@ export {
 type AnySchema = Schema.Codec<any, any>
 type AnyCheck<E, R> = (input: any, requester: Requester) => Effect.Effect<void, E, R>
 
-/** Of contracts, whatever their input: for lists of operations that need `R`. */
+/** The members of a contract that depend on its input, with any input: for lists of operations that need `R`. */
 interface Widened<E, R> {
   readonly quantity: (input: any) => number
   readonly check: AnyCheck<E, R>
@@ -54,14 +54,14 @@ export type AnyCall<E extends OperationError = OperationError, R = any> = Widen<
     readonly recover?: (reservationId: string) => Effect.Effect<Outcome<any> | undefined, E, R>
   }
 >
-/** Any operation that becomes a job. */
+/** Any operation that runs as a job. */
 export type AnyJob<E extends OperationError = OperationError, R = any> = Widen<
   Job<string, string, Path, any, any, any, AnySchema, E, R, any, any>,
   E,
   R,
   { readonly run: (input: any, job: RunningJob<any>) => Effect.Effect<JobOutcome<any>, E, R> }
 >
-/** Any operation that gives a file. */
+/** Any operation that replies with a file. */
 export type AnyFile<E extends OperationError = OperationError, R = any> = Widen<
   File<string, Path, any, any, E, R>,
   E,
@@ -71,11 +71,11 @@ export type AnyFile<E extends OperationError = OperationError, R = any> = Widen<
 /** Any operation. */
 export type Any<E extends OperationError = OperationError, R = any> = AnyCall<E, R> | AnyJob<E, R> | AnyFile<E, R>
 
-/** What an operation is called with. */
+/** The input of an operation. */
 export type InputOf<Op extends { readonly check: (input: any, requester: Requester) => unknown }> = Parameters<Op["check"]>[0]
-/** What an operation fails with. */
+/** The errors of an operation. */
 export type ErrorOf<Op> = Op extends { readonly check: AnyCheck<infer E extends OperationError, any> } ? E : never
-/** What an operation needs to run. */
+/** The services that an operation needs. */
 export type Services<Op> = Op extends { readonly check: AnyCheck<any, infer R> } ? R : never
 
 // biome-ignore-end lint/suspicious/noExplicitAny: as above

@@ -1,25 +1,23 @@
-/**
- * What an operation may answer instead of a success. Each error is refunded in full; one found in `check`, before a hold, writes nothing.
- */
+/** The errors of an operation. The hold of a failed call is released in full. An error of `check` comes before the hold and writes nothing. */
 import { Schema } from "effect"
 
-/** Well-formed, but not something this operation can do. `message` names the field and what would do. */
+/** The input is well-formed, but the operation cannot process it. `message` names the field and the values that it accepts. */
 export class InvalidInput extends Schema.TaggedError<InvalidInput>()("InvalidInput", {
   field: Schema.String,
   message: Schema.String
 }) {}
 
-/** The resource does not exist, or not for this caller. `resource` is a word such as `bin` or `domain`. */
+/** The resource does not exist, or belongs to another account. `resource` is a word such as `bin` or `domain`. */
 export class NotFound extends Schema.TaggedError<NotFound>()("NotFound", { resource: Schema.String }) {}
 
-/** The upstream failed, refused, hung, or answered something that is no answer. */
+/** The upstream failed, refused, timed out, or sent an invalid response. */
 export class UpstreamUnavailable extends Schema.TaggedError<UpstreamUnavailable>()("UpstreamUnavailable", {
   upstream: Schema.String,
-  /** For operators: it may name hosts and causes, and is never shown to a caller. */
+  /** For operators. It may name hosts and causes, so it is never shown to a caller. */
   reason: Schema.String,
   /**
-   * Only this question failed, as where somebody else's server had to be asked: it says nothing of the upstream, and opens no circuit.
-   * Otherwise one caller could pick five questions that fail, and the operation would be closed to all.
+   * The failure concerns this request only, such as a third party's server that does not answer. It does not count for the circuit:
+   * otherwise one caller could open the circuit for all with five requests that fail.
    */
   isolated: Schema.optionalKey(Schema.Boolean)
 }) {}
@@ -29,7 +27,7 @@ export class UpstreamNotConfigured extends Schema.TaggedError<UpstreamNotConfigu
   upstream: Schema.String
 }) {}
 
-/** Too many jobs wait or run already: of this account, or of all at this host. Nothing was held. `retryAfter` in seconds. */
+/** The account, or the host, has too many open jobs. Nothing was held. `retryAfter` in seconds. */
 export class TooManyJobs extends Schema.TaggedError<TooManyJobs>()("TooManyJobs", {
   scope: Schema.Literals(["account", "host"]),
   limit: Schema.Int,
@@ -39,8 +37,8 @@ export class TooManyJobs extends Schema.TaggedError<TooManyJobs>()("TooManyJobs"
 export type OperationError = InvalidInput | NotFound | UpstreamUnavailable | UpstreamNotConfigured | TooManyJobs
 
 /**
- * The operation has a bug: its result breaks its own schema, it returned no Effect, or it counted a quantity that cannot be. It is not
- * the upstream's failure, so it does not count against the circuit. `reason` is for operators.
+ * The operation has a bug: its result does not match its schema, it returned no Effect, or its quantity is invalid. It is not the upstream's
+ * failure, so it does not count for the circuit. `reason` is for operators.
  */
 export class OperationFailed extends Schema.TaggedError<OperationFailed>()("OperationFailed", {
   operation: Schema.String,

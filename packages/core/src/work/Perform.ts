@@ -1,4 +1,4 @@
-/** Does the work of an operation: bounds its time, encodes its result, and tells the circuit breaker what it shows of the upstream. */
+/** Runs the work of an operation: limits its time, encodes its result, and records the upstream's success or failure. */
 import { Duration, Effect, type Exit, Schema } from "effect"
 import * as Metrics from "../observability/Metrics.ts"
 import * as Spans from "../observability/Spans.ts"
@@ -6,17 +6,17 @@ import type { Outcome } from "./CallOperation.ts"
 import { CircuitBreaker } from "./CircuitBreaker.ts"
 import { type OperationError, OperationFailed, UpstreamUnavailable } from "./OperationError.ts"
 
-/** What is to be done: `work` is the operation's own. */
+/** The work of an operation, with its limits. */
 export interface Task<A, E, R> {
   readonly key: string
   readonly timeout: Duration.Input
   readonly local?: true
-  /** Of what the work returns. */
+  /** The schema of the result. */
   readonly success: Schema.Codec<A, unknown>
   readonly work: Effect.Effect<Outcome<A>, E, R>
 }
 
-/** Work that was done: its data as JSON text, and how much of what was held for. */
+/** The result of the work, with its data as JSON text. */
 export interface Done extends Omit<Outcome<unknown>, "data"> {
   readonly data: string
 }
@@ -25,6 +25,7 @@ export type Perform = <A, E extends OperationError | OperationFailed, R>(
   task: Task<A, E, R>
 ) => Effect.Effect<Done, E | UpstreamUnavailable | OperationFailed, R>
 
+/** Returns the function that runs work. */
 export const make: Effect.Effect<Perform, never, CircuitBreaker> = Effect.gen(function* () {
   const breaker = yield* CircuitBreaker
   const time = yield* Metrics.timeUpstreams
@@ -38,8 +39,8 @@ export const make: Effect.Effect<Perform, never, CircuitBreaker> = Effect.gen(fu
         Effect.flatMap((outcome) => encode(task, outcome)),
         Effect.onExit((exit) => {
           ended(upstream, exit)
-          const shown = task.local === true ? undefined : shownBy(exit)
-          return shown === undefined ? Effect.void : breaker.record(upstream, shown)
+          const result = task.local === true ? undefined : upstreamResult(exit)
+          return result === undefined ? Effect.void : breaker.record(upstream, result)
         })
       )
     })
@@ -47,10 +48,10 @@ export const make: Effect.Effect<Perform, never, CircuitBreaker> = Effect.gen(fu
   }
 })
 
-/** Operations of one area share an upstream, and so a circuit: the key's text before its dot. */
+/** The upstream of an operation: its area, the part of the key before the dot. Operations of an area share a circuit. */
 export const upstreamOf = (key: string): string => key.split(".", 1)[0] ?? key
 
-/** Calls a function of an operation, which has to return an Effect. A host in JavaScript may return anything. */
+/** Calls a function of an operation. `OperationFailed` if it does not return an Effect, as can happen in a host in JavaScript. */
 export const called = <A, E, R>(
   operation: { readonly key: string },
   name: "check" | "run" | "open" | "recover",
@@ -77,7 +78,7 @@ const encoderOf = <A>(schema: Schema.Codec<A, unknown>): ((data: unknown) => unk
   return encoder
 }
 
-/** The result as it is answered, kept and hashed. A result that its own schema refuses is a bug of the operation. */
+/** Encodes the result as JSON text, which is answered, stored and hashed. A result that does not match its schema is a bug of the operation. */
 export const encode = <A>(
   { key, success }: { readonly key: string; readonly success: Schema.Codec<A, unknown> },
   outcome: Outcome<A>
@@ -95,11 +96,8 @@ export const encode = <A>(
     catch: (error) => new OperationFailed({ operation: key, reason: `its result breaks its own schema: ${String(error)}` })
   })
 
-/**
- * What a call shows of its upstream: "not found" shows that it is there. A bug of the operation shows nothing, nor does a caller who
- * left.
- */
-const shownBy = (exit: Exit.Exit<unknown, OperationError | OperationFailed>): "success" | "failure" | undefined => {
+/** What a call says of its upstream. `NotFound` and `InvalidInput` are successes; a bug or an interruption says nothing. */
+const upstreamResult = (exit: Exit.Exit<unknown, OperationError | OperationFailed>): "success" | "failure" | undefined => {
   if (exit._tag === "Success") return "success"
   for (const reason of exit.cause.reasons) {
     if (reason._tag !== "Fail") continue

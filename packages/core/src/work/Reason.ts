@@ -1,10 +1,10 @@
-/** Why a call failed, for operators: what the upstream said, without what the caller asked. */
+/** Reasons of failures for operators: the upstream's message without the caller's input. */
 import { type Cause, Effect } from "effect"
 import { ofAccount, type Vault } from "../vault/Vault.ts"
 import { UpstreamUnavailable } from "./OperationError.ts"
 import { redact } from "./Redaction.ts"
 
-/** In one line; undefined where the call failed for a reason that its caller was told, or was interrupted. */
+/** The redacted reason in one line; undefined if the caller was told the reason, or the call was interrupted. */
 export const of = (cause: Cause.Cause<unknown>, input: unknown): string | undefined => {
   for (const reason of cause.reasons) {
     if (reason._tag === "Die") return redact(`a bug: ${messageOf(reason.defect)}`, input)
@@ -33,6 +33,6 @@ const messageOf = (defect: unknown): string => (defect instanceof Error ? `${def
 
 const PURPOSE = "failure"
 
-/** Sealed under the account's key, to stand beside an event. Undefined where there is none, or it cannot be sealed now. */
+/** Seals a reason under the account's key, for an event's metadata. Undefined if there is no reason or it cannot be sealed now. */
 export const seal = (vault: Vault["Service"], accountId: string, reason: string | undefined): Effect.Effect<string | undefined> =>
   reason === undefined ? Effect.undefined : Effect.catch(vault.seal(ofAccount(accountId), PURPOSE, reason), () => Effect.undefined)

@@ -1,6 +1,6 @@
 /**
- * A call that becomes a job: hold, store the input, keep the reply, accept, answer. From then on the job's stream decides how its hold
- * ends. Until then nothing runs, so whatever fails is abandoned there, and its hold is released.
+ * A call that becomes a job: hold, store the input, keep the reply, accept, answer. Once accepted, the job's end decides how the hold ends. A
+ * failure before that abandons the job and releases the hold.
  */
 import { type Duration, Effect, Fiber } from "effect"
 import * as Credits from "../../Credits.ts"
@@ -23,6 +23,7 @@ import { answered } from "./Settle.ts"
 
 type Needs = Replay.Needs & Amends.Needs
 
+/** Runs the call up to the acceptance of its job. Interruptible only while it stores the input. */
 export const call = <E extends OperationError, R>(
   needs: Needs,
   asked: Call<E, R>,
@@ -52,7 +53,7 @@ const jobOf = ({ call: { accountId, quantity, requestId, reservationId }, hold }
   quantity
 })
 
-/** Appends the acceptance. Where the store does not say whether it was written, a caller without a key is promised that it costs nothing. */
+/** Appends the acceptance. If the store does not confirm it, a call without an idempotency key is made free. */
 const accepted = (needs: Needs, held: Held, job: JobCall, accept: Acceptance.Prepared["accept"]): Effect.Effect<void, ChargeError> => {
   const { key, operation } = held.call
   return accept.pipe(
@@ -67,11 +68,11 @@ const accepted = (needs: Needs, held: Held, job: JobCall, accept: Acceptance.Pre
   )
 }
 
-/** In the background, for as long as it takes: the caller waits a moment for it. A job that was never accepted is refused after its time. */
+/** Abandons the job in the background, with retries. The caller waits a moment for it. If this process dies, `JobUpkeep` refuses the job. */
 const abandon = (needs: Needs, { call, hold }: Held, job: JobCall): Effect.Effect<void> => {
   const { jobs, scope, unanswered } = needs
   return jobs.abandon(job).pipe(
-    // The job may have succeeded by then
+    // Refund as well: the job may have succeeded by then
     Effect.andThen(hold === undefined ? Free.unclaim(needs, call) : Effect.asVoid(Amends.makeFree(needs, idsOf(call)))),
     Effect.andThen(unanswered.remove(call.reservationId)),
     Effect.retry({ while: isTransient, schedule: Amends.IN_BACKGROUND }),
@@ -90,8 +91,8 @@ const replyOf = (needs: Needs, { call, hold }: Held, { jobId }: JobCall, done: D
 }
 
 /**
- * The reply of a call that became a job, once the job has ended, or after `within`: its data, and what the job has charged by then, so that
- * the replies of an account add up to its balance. `UpstreamUnavailable` where a store does not answer: the job was accepted all the same.
+ * Waits at most `within` for the job that a call became. The reply has the job's charge so far, so that the charges of an account's replies
+ * add up to its balance. `UpstreamUnavailable` if a store does not answer; the job is accepted in any case.
  */
 export const awaitEnd = (
   services: Pick<Services, "jobs" | "ledger">,

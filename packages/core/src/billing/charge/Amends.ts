@@ -1,6 +1,6 @@
 /**
- * What goes wrong: holds that are released, charges that are refunded, and calls whose callers could not be told how they ended. Step by
- * step: release the hold now; if the store does not answer, go on in the background; at the latest the hold's expiry releases it.
+ * Corrections after a failure: releases holds, refunds charges, and makes calls free whose outcome is unknown. It releases a hold at once; if
+ * the store does not answer, it retries in the background; at the latest, the hold's expiry releases it.
  */
 import type { Aggregate } from "@millrace/event-sourcing"
 import { Cause, Effect, Exit, Schedule } from "effect"
@@ -13,14 +13,14 @@ import { type Services, TRY_AGAIN } from "./Services.ts"
 
 export type Needs = Pick<Services, "ledger" | "unanswered" | "vault" | "scope">
 
-/** How long in the background: as long as it takes. */
+/** The schedule of retries in the background. It never ends. */
 export const IN_BACKGROUND = Schedule.min([Schedule.exponential("100 millis"), Schedule.spaced("10 seconds")])
-/** How long a caller waits for the promise that the call is free to be written. */
+/** How long a caller waits until the promise that its call is free is stored. */
 export const WRITTEN_WITHIN = "1 second"
 
 // releasing a hold
 
-/** Releases the hold where the work fails, or its caller leaves. */
+/** Releases the hold if the work fails or is interrupted. */
 export const onFailure = <A, E, R>(needs: Needs, { call }: Held, work: Effect.Effect<A, E, R>): Effect.Effect<A, E | OutcomeUnknown, R> =>
   Effect.flatMap(Effect.exit(work), (exit): Effect.Effect<A, E | OutcomeUnknown> => {
     if (Exit.isSuccess(exit)) return exit
@@ -34,8 +34,8 @@ export const onFailure = <A, E, R>(needs: Needs, { call }: Held, work: Effect.Ef
   })
 
 /**
- * Releases a hold now, if the store answers; otherwise in the background. Where recovery may still charge the call at its expiry, because
- * the work may stand, nobody can be told that it was not charged. `failure`: why, sealed.
+ * Releases a hold, in the background if the store does not answer. A recoverable call then fails with `OutcomeUnknown`, because recovery may
+ * still charge it at the hold's expiry. `failure`: the sealed reason.
  */
 export const release = (
   needs: Needs,
@@ -46,27 +46,27 @@ export const release = (
   const metadata = { $correlationId: call.requestId, ...(failure === undefined ? {} : { failure }) }
   const released = needs.ledger.execute(call.accountId, Decisions.release(call.reservationId, reason), metadata)
   return released.pipe(
-    // The store works; only other commands are first
+    // The store works, but other commands of the account are queued
     Effect.catchTag("Busy", () => Effect.retry(released, { while: ({ _tag }) => _tag === "Busy", ...TRY_AGAIN })),
     Effect.asVoid,
     Effect.catch(() => (isRecoverable(call.operation) ? outcomeUnknown(needs, call) : putRight(needs, call)))
   )
 }
 
-// calls whose callers do not know how they ended
+// calls with an unknown outcome
 
-/** Tells the caller so. A caller without an idempotency key cannot retry safely, so the call is made free: that is written down first. */
+/** Fails with `OutcomeUnknown`. A caller without an idempotency key cannot retry safely, so the call is made free; that is stored first. */
 export const outcomeUnknown = (needs: Needs, call: Call): Effect.Effect<never, OutcomeUnknown> => {
   const { accountId, key, requestId, reservationId } = call
   const promised = key === undefined ? promise(needs, { accountId, requestId, reservationId }) : Effect.void
   return promised.pipe(Effect.andThen(putRight(needs, call)), Effect.andThen(Effect.fail(new OutcomeUnknown())))
 }
 
-/** Writes down that the call shall cost nothing, so that another process refunds it if this one dies. */
+/** Stores the promise that the call is free, so that another process keeps it if this one dies. */
 export const promise = ({ unanswered }: Pick<Needs, "unanswered">, call: Omit<UnansweredCall, "at">): Effect.Effect<void> =>
   Effect.asVoid(Effect.timeoutOption(Effect.exit(unanswered.add(call)), WRITTEN_WITHIN))
 
-/** In the background: without a key the call is made free; with one its hold is released, unless it was settled and can be replayed. */
+/** In the background, makes a call without a key free. Releases the hold of a call with a key, unless it was settled: then it is replayed. */
 export const putRight = (needs: Needs, { accountId, key, requestId, reservationId }: Call): Effect.Effect<void> => {
   const { ledger, scope, unanswered } = needs
   const call = { accountId, requestId, reservationId }
@@ -82,7 +82,7 @@ export const putRight = (needs: Needs, { accountId, key, requestId, reservationI
   )
 }
 
-/** Releases or refunds whatever was held or charged. False where the account knows nothing of the call, or not yet. */
+/** Releases the hold of a call or refunds its charge. False if the account has neither, or not yet. */
 export const makeFree = (
   { ledger }: Pick<Needs, "ledger">,
   { accountId, requestId, reservationId }: Omit<UnansweredCall, "at">
@@ -100,7 +100,7 @@ export const makeFree = (
   )
 }
 
-/** Where another host already ended the hold, there is nothing left to do. */
+/** Ignores that another host already ended the hold. */
 export const endedAnyway = (
   end: Effect.Effect<unknown, Decisions.AlreadyEnded | Decisions.ReservationNotFound | Decisions.HoldExpired | Aggregate.Failure>
 ): Effect.Effect<void, Aggregate.Failure> =>

@@ -1,4 +1,4 @@
-/** A call as the steps of the charge see it, and what it may come to. */
+/** The types of a charge: a call, its hold, its reply and its errors. */
 import type { Aggregate, StateStore } from "@millrace/event-sourcing"
 import { Duration, Schema } from "effect"
 import * as Credits from "../../Credits.ts"
@@ -13,21 +13,21 @@ import type { Any } from "../../work/Operation.ts"
 import type { OperationError, OperationFailed, TooManyJobs, UpstreamUnavailable } from "../../work/OperationError.ts"
 import type { NotPriced } from "../PricePlan.ts"
 
-/** Who calls, and how. */
+/** The caller of an operation. */
 export interface Caller extends Requester {
-  /** `key` as the caller sent it; `request`: a text that differs whenever the request does. Neither is written anywhere. */
+  /** `key`: as the caller sent it; `request`: a text that differs for different requests. Only HMACs of both are stored. */
   readonly idempotency?: { readonly key: string; readonly request: string }
-  /** A dearer call is refused before anything is held. */
+  /** A call that costs more is refused before the hold. */
   readonly maxCost?: Credits.Credits
 }
 
-/** The caller's idempotency key as the ledger knows it. */
+/** The caller's idempotency key in the ledger's form. */
 export type Key = NonNullable<Decisions.Reserve["key"]>
 
-/** A call that was checked and priced. */
+/** A checked and priced call. */
 export interface Call<E extends OperationError = OperationError, R = unknown> extends Requester {
   readonly operation: Any<E, R>
-  // biome-ignore lint/suspicious/noExplicitAny: what the operation takes
+  // biome-ignore lint/suspicious/noExplicitAny: the operation's input
   readonly input: any
   readonly key: Key | undefined
   readonly reservationId: string
@@ -38,34 +38,34 @@ export interface Call<E extends OperationError = OperationError, R = unknown> ex
   readonly cost: Credits.Credits
 }
 
-/** A call that may run: its price is held, or it costs nothing. */
+/** A call that may run: its cost is held, or it is free. */
 export interface Held<E extends OperationError = OperationError, R = unknown> {
   readonly _tag: "Held"
   readonly call: Call<E, R>
-  /** The account right after the hold; undefined where nothing is held. */
+  /** The account right after the hold; undefined for a free call. */
   readonly hold: Committed | undefined
 }
 
 /** A success. */
 export interface Reply {
-  /** Of the call that did the work: the first one's, when it is replayed. */
+  /** The request that did the work. In a replay, that of the first call. */
   readonly requestId: string
-  /** The operation's data as JSON text, exactly as it was first answered. */
+  /** The operation's data as JSON text. In a replay, exactly the first call's. */
   readonly data: string
-  /** What the call cost, and what is available now. Absent where a free call was done, but the balance could no longer be read. */
+  /** The charge, and the balance now. Absent for a free call whose balance could not be read. */
   readonly billed?: { readonly charged: Credits.Credits; readonly balance: Credits.Credits }
   readonly replayed: boolean
-  /** The answer is not final: seconds after which to ask again. */
+  /** If the reply is not final: seconds after which the client should ask again. */
   readonly retryAfter?: number
-  /** Where the answer is one page of many. */
+  /** The page, if the reply is one of many. */
   readonly page?: Page
-  /** The job that the call became. It is charged once it has succeeded; until then its price is held. */
+  /** The job that the call became. It is charged once it has succeeded; until then its cost is held. */
   readonly job?: { readonly id: string }
-  /** Where the operation gives a file. */
+  /** The file, if the operation replies with one. */
   readonly file?: Download
 }
 
-/** The key has done its work already. */
+/** The reply of an earlier call under the same idempotency key. */
 export interface Replayed {
   readonly _tag: "Replayed"
   readonly reply: Reply
@@ -73,6 +73,7 @@ export interface Replayed {
 
 // errors
 
+/** The cost exceeds the caller's `maxCost`. Nothing was held. */
 export class CostExceedsLimit extends Schema.TaggedError<CostExceedsLimit>()("CostExceedsLimit", {
   cost: Credits.Credits,
   limit: Credits.Credits
@@ -98,14 +99,14 @@ export type ChargeError =
   | StateStore.StateUnavailable
   | VaultFailure
 
-// what follows of a call
+// derived from a call
 
-/** How much longer than its work a hold lives at least, milliseconds: time to keep the reply and settle. */
+/** How much longer than the work's time limit a hold lives, milliseconds: time to keep the reply and settle. */
 export const HOLD_MARGIN = 30_000
 /** How long after its hold a job can be accepted, milliseconds. */
 const ACCEPT_WITHIN = 30_000
 
-/** The command that holds its price. A job's hold ends with the job; any other at a time of its own. */
+/** The command that holds the cost. A job's hold ends with the job; any other hold has an expiry. */
 export const reserveOf = (
   { key, operation, priceVersion, quantity, requestId, reservationId, unitPrice }: Call,
   adjustmentLifetime: number,
@@ -118,9 +119,9 @@ export const reserveOf = (
   return isRecoverable(operation) ? { ...keyed, lifetime, recoverable: true } : { ...keyed, lifetime }
 }
 
-/** Recovery asks such an operation what became of a call before it ends the call's hold. */
+/** Whether recovery asks the operation for the outcome of a call before it ends the hold. */
 export const isRecoverable = (operation: Any): boolean => operation._tag === "Call" && operation.recover !== undefined
 
-/** What can be spent: credits that are due to expire by now are gone, whether or not that was written. */
+/** The credits that can be spent. Excludes lots that are due to expire, even if their expiry is not written yet. */
 export const available = ({ state, at }: Aggregate.Current<Account> | Committed): Credits.Credits =>
   Lots.available(Decisions.asOf(state, at).purse.lots, at)

@@ -1,4 +1,4 @@
-/** A call that costs nothing: it leaves no trace in the ledger. */
+/** A free call. It leaves no event in the ledger. */
 import { Effect } from "effect"
 import * as Credits from "../../Credits.ts"
 import type { AnyCall, AnyFile } from "../../work/Operation.ts"
@@ -11,7 +11,7 @@ import { type Delivered, work } from "./Work.ts"
 
 type Needs = Replay.Needs & Pick<Services, "perform">
 
-/** Does the work. A call with a key that may change something runs once: its key is claimed first. */
+/** Does the work. A call with a key that is not a GET claims the key first, so that it runs once. */
 export const call = <E extends OperationError, R>(
   needs: Needs,
   free: Call<E, R>,
@@ -21,7 +21,7 @@ export const call = <E extends OperationError, R>(
   return Effect.flatMap(isClaimed(free) ? once(needs, free, done) : done, (delivered) => reply(needs, free, delivered))
 }
 
-/** Reading twice does no harm; so the key of a call that only reads is not claimed. */
+/** A GET may run twice without harm, so its key is not claimed. */
 const isClaimed = ({ key, operation }: Call): boolean => key !== undefined && operation.route.method !== "GET"
 
 const once = <E, R>(needs: Needs, free: Call, work: Effect.Effect<Delivered, E, R>): Effect.Effect<Delivered, E | ChargeError, R> =>
@@ -36,18 +36,18 @@ const once = <E, R>(needs: Needs, free: Call, work: Effect.Effect<Delivered, E, 
     })
   )
 
-/** Nothing is held for it. */
+/** A free call needs no hold. */
 export const heldFor = <E extends OperationError, R>(free: Call<E, R>): Held<E, R> => ({ _tag: "Held", call: free, hold: undefined })
 
-/** Claims the key of a call that costs nothing, if it has one. */
+/** Claims the key of a free call, if it has one. */
 export const claim = (needs: Replay.Needs, free: Call): Effect.Effect<void, ChargeError> =>
   free.key === undefined ? Effect.void : Replay.claim(needs, free, free.key)
 
-/** Frees the key. Where the store does not answer, the claim runs out. */
+/** Frees the key. If the store does not answer, the claim expires. */
 export const unclaim = ({ replies }: Replay.Needs, { accountId, key, reservationId }: Call): Effect.Effect<void> =>
   key === undefined ? Effect.void : Effect.ignore(replies.unclaim(accountId, key.hash, reservationId))
 
-/** With the balance, where it can be read. */
+/** The reply, with the balance if it can be read. */
 export const reply = ({ ledger }: Pick<Services, "ledger">, { accountId, requestId }: Call, done: Delivered): Effect.Effect<Reply> =>
   Effect.match(ledger.read(accountId), {
     onFailure: () => answered({ requestId }, done),

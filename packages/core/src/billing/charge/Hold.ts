@@ -1,4 +1,4 @@
-/** Step 2: holds the price of a call, unless its key turns out to have done its work. */
+/** Step 2: holds the cost of a call, or returns the reply of an earlier call under the same key. */
 import { Aggregate, StreamName } from "@millrace/event-sourcing"
 import { Effect } from "effect"
 import { idOf as jobIdOf } from "../../jobs/Job.ts"
@@ -11,9 +11,10 @@ import * as Replay from "./Replay.ts"
 
 type Needs = Replay.Needs & Amends.Needs
 
-/** How often a key is looked up at most, while so much ends in its account that each lookup is outdated: then the account is busy. */
+/** The most lookups of a key. If all are stale, because too many calls of the account end meanwhile, the account is busy. */
 const LOOKUPS = 5
 
+/** Reserves the cost. `lookups`: how often the key was looked up so far. */
 export const make = <E extends OperationError, R>(
   services: Needs,
   call: Call<E, R>,
@@ -33,7 +34,7 @@ export const make = <E extends OperationError, R>(
           // A reservation id is new for each attempt
           return Effect.die(error)
         case "AppendInDoubt":
-          // The hold of a job that nobody accepts is released by itself
+          // `JobUpkeep` releases the hold of a job that is never accepted
           return Effect.andThen(operation._tag === "Job" ? Effect.void : Amends.putRight(services, call), Effect.fail(error))
         default:
           return Effect.fail(error)
@@ -48,7 +49,7 @@ const replayed = Effect.fnUntraced(function* <E extends OperationError, R>(servi
   return reply ?? (yield* new ReplyUnavailable())
 })
 
-/** The command waited until the account had forgotten outcomes that are newer than the lookup: the reply may have been kept since. */
+/** The account has forgotten outcomes since the lookup: look the reply up again, then reserve again. */
 const lookUpAgain = Effect.fnUntraced(function* <E extends OperationError, R>(
   services: Needs,
   call: Call<E, R>,

@@ -1,4 +1,4 @@
-/** Step 1: checks a call and prices it. What fails here holds nothing and writes nothing. */
+/** Step 1: checks a call and prices it. A failure here holds nothing and writes nothing. */
 import { Effect } from "effect"
 import * as Credits from "../../Credits.ts"
 import { newReservationId } from "../../Ids.ts"
@@ -9,6 +9,7 @@ import { called } from "../../work/Perform.ts"
 import { type Call, type Caller, type ChargeError, CostExceedsLimit, type Key } from "./Call.ts"
 import type { Services } from "./Services.ts"
 
+/** Checks the call, then computes its cost from the prices in force. */
 export const quote = <E extends OperationError, R>(
   services: Pick<Services, "prices" | "jobs">,
   operation: Any<E, R>,
@@ -27,7 +28,7 @@ export const quote = <E extends OperationError, R>(
     return { operation, input, accountId, requestId, key, reservationId, quantity, priceVersion: version, unitPrice, cost }
   })
 
-/** The operation's own check; for a job also whether the queue has room. */
+/** Runs the operation's own check; for a job, also checks that the queue has room. */
 const check = <E extends OperationError, R>(
   { jobs }: Pick<Services, "jobs">,
   operation: Any<E, R>,
@@ -42,7 +43,7 @@ const check = <E extends OperationError, R>(
   return Effect.andThen(checked, room)
 }
 
-/** A quantity that is no whole number of at least 0 is a bug of the operation. */
+/** The units of a call. `OperationFailed` if the operation does not return a whole number of at least 0. */
 export const quantityOf = (operation: Pick<Any, "key" | "quantity">, input: unknown): Effect.Effect<number, OperationFailed> => {
   const quantity: unknown = operation.quantity(input)
   if (typeof quantity === "number" && Number.isSafeInteger(quantity) && quantity >= 0) return Effect.succeed(quantity)

@@ -1,4 +1,4 @@
-/** Ends a hold that is due, for a call whose process died or whose release the store did not take. */
+/** Ends a hold that is due, for a call whose process died or whose release the store did not accept. */
 import type { Aggregate, StateStore } from "@millrace/event-sourcing"
 import { Effect } from "effect"
 import { hold as openHold } from "../../ledger/Account.ts"
@@ -11,7 +11,7 @@ import { endedAnyway } from "./Amends.ts"
 import type { Services } from "./Services.ts"
 import { settleOf } from "./Settle.ts"
 
-/** By what the operation says became of the call, where it can say; otherwise the hold is released. */
+/** Asks a recoverable operation for the outcome and settles by it. Releases any other hold that is due. */
 export const recover = Effect.fnUntraced(function* <E extends OperationError, R>(
   { ledger, replies }: Pick<Services, "ledger" | "replies">,
   operation: Any<E, R> | undefined,
@@ -29,7 +29,7 @@ export const recover = Effect.fnUntraced(function* <E extends OperationError, R>
   const metadata = { $correlationId: requestId }
   const release = (reason: "abandoned" | "service_error") =>
     endedAnyway(ledger.execute(accountId, Decisions.release(reservationId, reason), metadata))
-  // As in a call: a bug of the operation is not charged, and the host's operator is told
+  // As in a call, a bug of the operation is not charged, and operators see the defect
   const releaseAndDie = (error: unknown) => Effect.andThen(release("service_error"), Effect.die(error))
 
   const outcome = yield* operation.recover(reservationId)

@@ -1,6 +1,6 @@
 /**
- * Replies for callers who send a call again with the same idempotency key. A reply is stored before its call is settled, so finding one
- * says nothing yet: the account, or the job that the call became, says whether it counts.
+ * Replays replies to callers who retry with the same idempotency key. A reply is stored before its call is settled, so a stored reply does not
+ * prove a success: the account, or the job that the call became, says whether it counts.
  */
 import type { Aggregate } from "@millrace/event-sourcing"
 import { Duration, Effect } from "effect"
@@ -30,7 +30,7 @@ export type Needs = Pick<Services, "ledger" | "replies" | "jobs" | "vault">
 
 // the key
 
-/** The key of a call, to be looked up now. */
+/** The HMACs of a caller's key and request, ready for a lookup. */
 export const keyOf = (
   needs: Pick<Needs, "ledger" | "vault">,
   { accountId }: Pick<Caller, "accountId">,
@@ -42,8 +42,8 @@ export const keyOf = (
   })
 
 /**
- * The key, to be looked up anew. What the account has recorded is taken before the lookup, so that the hold can tell whether the account
- * knows all that came after it: see `Memory.ts`.
+ * The key with the number of successes that the account has recorded. It must be taken before the lookup, so that the reservation can detect
+ * a stale lookup: see `Memory.ts`.
  */
 export const marked = (
   { ledger }: Pick<Needs, "ledger">,
@@ -53,12 +53,12 @@ export const marked = (
 
 // finding
 
-/** A call as far as a replay is concerned. */
+/** The parts of a call that a replay needs. */
 export interface Sought<E extends OperationError, R> extends Pick<Call, "accountId" | "requestId" | "input"> {
   readonly operation: Any<E, R>
 }
 
-/** The reply that was kept under the key; undefined when the key is free for a new attempt. */
+/** The reply stored under the key; undefined if the key is free for a new attempt. `InFlight` while another attempt runs. */
 export const find = Effect.fnUntraced(function* <E extends OperationError, R>(
   services: Needs,
   { accountId, input, operation, requestId }: Sought<E, R>,
@@ -84,13 +84,13 @@ export const find = Effect.fnUntraced(function* <E extends OperationError, R>(
   return { _tag: "Replayed", reply: { ...reply, file } }
 })
 
-/** Whether another attempt's reply stands under the key. */
+/** Whether a reply is stored under the key that may be replayed. */
 export const isKept = Effect.fnUntraced(function* (services: Needs, accountId: string, key: Key) {
   const kept = yield* services.replies.find(accountId, key.hash)
   return kept !== undefined && !(yield* isOver(services, accountId)(kept))
 })
 
-/** What a stored reply is worth. `Over`: its call came to nothing, so the key is free. */
+/** The state of the call of a stored reply. `Open`: it runs. `Counts`: replay it. `Over`: it failed, so the key is free. */
 type End =
   | { readonly _tag: "Over" }
   | { readonly _tag: "Open" }
@@ -108,7 +108,7 @@ const endOf = Effect.fnUntraced(function* (
   kept: StoredReply
 ): Effect.fn.Return<End, Aggregate.Failure> {
   const ended = kept.free === undefined ? yield* reservationEnd(services, accountId, account, kept) : OVER
-  // A job that began has its key, however it ended
+  // A job that was accepted keeps its key, however it ended
   if (kept.job === true && (yield* hasBegun(services, kept.reservationId)))
     return counts(ended._tag === "Counts" ? ended.charged : Credits.zero, true)
   if (kept.free === undefined) return ended
@@ -116,7 +116,7 @@ const endOf = Effect.fnUntraced(function* (
   return kept.job === true ? OVER : counts(Credits.zero)
 })
 
-/** In the account's memory, and beyond it in its stream. */
+/** How a reservation ended, from the account's memory or else from its stream. */
 const reservationEnd = Effect.fnUntraced(function* (
   { ledger }: Pick<Needs, "ledger">,
   accountId: string,
@@ -134,7 +134,7 @@ const hasBegun = ({ jobs }: Pick<Needs, "jobs">, reservationId: string) =>
 
 // keeping
 
-/** Step 4: keeps the reply of a call that has a key, in place of any that is over. Returns the reply that stands, if it is another one. */
+/** Step 4: stores the reply of a call with a key. It replaces a reply that is over. Returns another attempt's reply if that stays. */
 export const keep = (
   services: Needs,
   { call, hold }: Held,
@@ -147,8 +147,8 @@ export const keep = (
 }
 
 /**
- * The same, and fails where a free call has the key: it holds nothing, so no hold could keep this call from running beside it. A reply of
- * another attempt stays: then this one's hold has ended, which its settle will find.
+ * Stores the reply as {@link keep} does. Fails if a free call has the key: it has no hold that could prevent this call from running at the
+ * same time. If a priced attempt's reply stays, this call's hold has ended, which its settle detects.
  */
 export const keepOrYield = (services: Needs, held: Held, done: Pick<Done, "data">): Effect.Effect<void, ChargeError> =>
   Effect.flatMap(keep(services, held, done), (standing) =>
@@ -156,8 +156,8 @@ export const keepOrYield = (services: Needs, held: Held, done: Pick<Done, "data"
   )
 
 /**
- * Claims the key of a call that costs nothing, for as long as its work may take: with no hold in the account, the stored entry is what
- * keeps a second call from running beside it.
+ * Claims the key of a free call for as long as its work may take. A free call has no hold, so this entry prevents a second call from running
+ * at the same time.
  */
 export const claim = Effect.fnUntraced(function* (services: Needs, call: Call, key: Key): Effect.fn.Return<void, ChargeError> {
   const { accountId, operation } = call
@@ -167,7 +167,7 @@ export const claim = Effect.fnUntraced(function* (services: Needs, call: Call, k
   if (standing !== undefined) return yield* inUse(standing, key)
 })
 
-/** Another call has the key. */
+/** The refusal if another call has the key. */
 export const inUse = (standing: StoredReply, key: Key): Effect.Effect<never, Decisions.InFlight | Decisions.KeyReused> =>
   Effect.fail(
     standing.fingerprint === key.fingerprint ? new Decisions.InFlight({ reservationId: standing.reservationId }) : new Decisions.KeyReused()

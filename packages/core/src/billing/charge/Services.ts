@@ -1,4 +1,4 @@
-/** What the steps of a charge use. Each step takes the part that it needs. */
+/** The services of a charge. Each step takes the part that it needs. */
 import { Effect, Schedule, type Scope } from "effect"
 import { Jobs } from "../../jobs/Jobs.ts"
 import { Ledger } from "../../ledger/Ledger.ts"
@@ -18,12 +18,13 @@ export interface Services {
   readonly jobs: Jobs["Service"]
   readonly breaker: CircuitBreaker["Service"]
   readonly perform: Perform.Perform
-  /** Of the layer: work in the background lives as long. */
+  /** The layer's scope, in which background work runs. */
   readonly scope: Scope.Scope
-  /** What happens to a success whose hold has ended: its result is withheld, or charged under a new reservation. */
+  /** A success whose hold has ended is withheld, or charged under a new reservation. */
   readonly late: "withhold" | "charge"
 }
 
+/** Resolves the services once, when the layer is built. */
 export const make = Effect.fnUntraced(function* (late: Services["late"]) {
   const services: Services = {
     ledger: yield* Ledger,
@@ -40,5 +41,5 @@ export const make = Effect.fnUntraced(function* (late: Services["late"]) {
   return services
 })
 
-/** The store may fail for a moment when the work is done: it is asked again for about a second before the caller is told. */
+/** Retries a store for about a second before the call fails. */
 export const TRY_AGAIN = { schedule: Schedule.exponential("20 millis"), times: 5 } as const

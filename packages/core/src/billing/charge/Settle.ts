@@ -1,4 +1,4 @@
-/** Step 5: charges what was done, and makes the reply. What follows when the store does not answer is here as well. */
+/** Step 5: charges the units done and builds the reply, with retries if the store does not answer. */
 import { hash } from "node:crypto"
 import type { Aggregate } from "@millrace/event-sourcing"
 import { type Cause, Effect } from "effect"
@@ -25,13 +25,14 @@ type SettleError =
   | Decisions.ChargeExceedsHold
   | Aggregate.Failure
 
-/** The command that charges what was done of a reservation. */
+/** The command that charges the units done of a reservation. */
 export const settleOf = (reservationId: string, { data, quantity }: Done): Decisions.Settle => ({
   reservationId,
   ...(quantity === undefined ? {} : { quantity }),
   replyHash: hash("sha256", data, "base64url")
 })
 
+/** Settles the hold. Fails with `OutcomeUnknown` if the store does not answer in time. */
 export const charge = (needs: Needs, held: Held, done: Delivered): Effect.Effect<Reply, ChargeError> => {
   const { accountId, requestId, reservationId } = held.call
   const settle = needs.ledger.execute(accountId, Decisions.settle(settleOf(reservationId, done)), { $correlationId: requestId })
@@ -41,7 +42,7 @@ export const charge = (needs: Needs, held: Held, done: Delivered): Effect.Effect
   })
 }
 
-/** Apart, so that a call that is settled at once does not prepare for it. */
+/** Retries. A function of its own, so that a call that settles at once does not build this effect. */
 const settleAgain = (
   needs: Needs,
   held: Held,
@@ -57,13 +58,13 @@ const settleAgain = (
   })
   return next.pipe(
     Effect.map((committed) => replyOf(held.call, done, committed)),
-    // So much has ended since that the account forgot it, while the store did not answer: its stream knows
+    // The account has forgotten the outcome while the store did not answer: read it from the stream
     Effect.catchTag("ReservationNotFound", () => readEnd(needs, held, done)),
     Effect.retry({ while: isTransient, ...TRY_AGAIN }),
     Effect.catch((error): Effect.Effect<Reply, ResultWithheld | OutcomeUnknown> => {
       switch (error._tag) {
         case "ChargeExceedsHold":
-          // The operation counted more than it was held for: a bug, not the caller's debt
+          // The operation did more units than were held: a bug, so the caller is not charged
           return Effect.andThen(Amends.release(needs, held.call, "service_error"), Effect.die(error))
         case "HoldExpired":
         case "AlreadyEnded":
@@ -83,8 +84,8 @@ const readEnd = Effect.fnUntraced(function* ({ ledger }: Needs, { call, hold }: 
 })
 
 /**
- * Charges a result under a new reservation, where the host chose so. Its key is looked up anew, for another attempt may have used it
- * since.
+ * Charges a late result under a new reservation, if the host chose `late: "charge"`. It looks the key up again, because another attempt may
+ * have used it.
  */
 const chargeLate = Effect.fnUntraced(
   function* (needs: Needs, { call: before, hold }: Held, done: Delivered) {
@@ -100,7 +101,7 @@ const chargeLate = Effect.fnUntraced(
       Effect.retry({ while: isTransient, ...TRY_AGAIN }),
       Effect.catchIf(isTransient, () => Amends.outcomeUnknown(needs, call))
     )
-    // Another attempt may have kept its own reply meanwhile, and then failed
+    // Another attempt may have replaced the reply meanwhile, and then failed
     yield* Effect.ignore(Replay.keep(needs, held, done))
     return replyOf(call, done, committed)
   },
@@ -113,7 +114,7 @@ const replyOf = (call: Call, done: Delivered, committed: Committed): Reply => {
   return answered(call, done, { charged, balance: available(committed) })
 }
 
-/** A reply of work that was done now. */
+/** The reply of a call that did its work, with its charge. */
 export const answered = (
   { requestId }: Pick<Call, "requestId">,
   { data, file, page, retryAfter }: Delivered,

@@ -1,4 +1,4 @@
-/** Step 3: does the work of a call. It may be interrupted: then its hold is released. */
+/** Step 3: does the work of a call. If it is interrupted, the hold is released. */
 import { Effect } from "effect"
 import type { Caller } from "../../work/Contract.ts"
 import { type Download, FileInfo } from "../../work/FileOperation.ts"
@@ -7,11 +7,12 @@ import type { OperationError, OperationFailed, UpstreamUnavailable } from "../..
 import { called, type Done } from "../../work/Perform.ts"
 import type { Services } from "./Services.ts"
 
-/** Work that was done; `file` where the operation gives one. */
+/** The result of the work; `file` if the operation replies with one. */
 export interface Delivered extends Done {
   readonly file?: Download
 }
 
+/** Runs the operation, within its time limit. */
 export const work = <E extends OperationError, R>(
   { perform }: Pick<Services, "perform">,
   operation: AnyCall<E, R> | AnyFile<E, R>,

@@ -1,6 +1,6 @@
 /**
- * Which job is next: those that wait, those that run, in memory, as plain data. Fair between accounts: for each operation they take turns,
- * one job a turn, so ten thousand jobs of one account keep the only one of another waiting for no more than what is running already.
+ * The queue of open jobs in memory. It is fair between accounts: for each operation they take turns (round robin), one job a turn. So an
+ * account with one job waits only for the running jobs, even if another account has queued ten thousand.
  */
 import { Deadlines } from "@millrace/event-sourcing"
 import { Schema } from "effect"
@@ -12,15 +12,15 @@ export const Entry = Schema.Struct({
   operation: Schema.String,
   /** The newest attempt; 0 before the first. */
   attempt: Schema.Int,
-  /** Who has it; null while it waits. */
+  /** The runner that has it; null while it waits. */
   runner: Schema.NullOr(Schema.String),
-  /** From when on it may be started: what it waits for, or the end of its lease. Milliseconds since 1970. */
+  /** The earliest next start: of a waiting job its start time, of a running one the end of its lease. Milliseconds since 1970. */
   startFrom: Schema.Int
 })
 export type Entry = typeof Entry.Type
 
-/** How many may run at once, by all who run them; what was started a moment ago elsewhere may not be counted yet. */
-export interface Limits {
+/** How many jobs may run at once at all runners. Jobs that another runner started a moment ago may not be counted yet. */
+export interface ConcurrencyLimits {
   readonly atOnce: number
   readonly atOnceOfAccount: number
 }
@@ -28,21 +28,21 @@ export interface Limits {
 export interface Request {
   /** Milliseconds since 1970. */
   readonly now: number
-  /** Of an operation; undefined where it is none of ours. */
-  readonly limits: (operation: string) => Limits | undefined
-  /** Jobs that were taken already, whether or not the log says so yet. */
+  /** The limits of an operation; undefined if this runner does not run it. */
+  readonly limits: (operation: string) => ConcurrencyLimits | undefined
+  /** Jobs that this runner has taken, including those whose events the queue does not have yet. */
   readonly taken: { readonly has: (jobId: string) => boolean } & Iterable<string>
-  /** Of an account's jobs, among how many of the oldest to choose, and how: so that several runners do not all reach for the same. */
+  /** Pick among this many of an account's oldest jobs, with `pick`, so that runners do not all choose the same job. */
   readonly among?: number
   readonly pick?: (choices: number) => number
 }
 
-/** New accounts go before those that had their turn, but not for ever: so many turns later a round ends in any case. */
+/** Accounts that had no turn in this round go first. A round ends after this many turns, so new accounts cannot starve the others. */
 const ROUND = 1_000
 
 /** The jobs of one operation. */
 class Lane {
-  /** Those that may be started, the oldest first, by account; the account whose turn was longest ago comes first. */
+  /** Jobs that may start, oldest first, by account. The account whose turn was longest ago comes first. */
   readonly ready = new Map<string, Set<string>>()
   readonly running = new Map<string, number>()
   /** Accounts that had their turn in this round. */
@@ -76,11 +76,11 @@ class Lane {
   }
 }
 
-export class Schedule {
+export class JobQueue {
   readonly #jobs = new Map<string, Entry>()
   readonly #lanes = new Map<string, Lane>()
   readonly #ofAccount = new Map<string, number>()
-  /** Those that are not ready: running, or waiting for a time. */
+  /** Start times of jobs that are not ready: they run or wait. */
   readonly #times = new Deadlines.OpenDeadlines()
 
   /** Jobs that have not ended. */
@@ -100,7 +100,7 @@ export class Schedule {
     return this.#jobs.values()
   }
 
-  /** As it is now. */
+  /** Adds or replaces a job. */
   set(entry: Entry): void {
     this.remove(entry.jobId)
     this.#jobs.set(entry.jobId, entry)
@@ -109,7 +109,7 @@ export class Schedule {
     if (entry.runner !== null) this.#lane(entry.operation).count(entry.accountId, 1)
   }
 
-  /** It has ended. */
+  /** Removes a job that has ended. */
   remove(jobId: string): void {
     const entry = this.#jobs.get(jobId)
     if (entry === undefined) return
@@ -125,13 +125,13 @@ export class Schedule {
     }
   }
 
-  /** The job whose turn it is; its account then waits for the others. Undefined when nothing may be started now. */
+  /** The next job to start. Its account then waits for a turn of the others. Undefined if no job may start now. */
   next({ now, limits, taken, among = 1, pick = () => 0 }: Request): Entry | undefined {
     this.#ripen(now)
-    const soon = this.#takenOnly(taken)
+    const takenCounts = this.#countTaken(taken)
     for (const [operation, lane] of this.#lanes) {
       const limit = limits(operation)
-      const ours = soon.get(operation)
+      const ours = takenCounts.get(operation)
       if (limit === undefined || lane.runningInAll + (ours?.inAll ?? 0) >= limit.atOnce) continue
       const isFree = (accountId: string) =>
         (lane.running.get(accountId) ?? 0) + (ours?.of.get(accountId) ?? 0) < limit.atOnceOfAccount &&
@@ -153,7 +153,7 @@ export class Schedule {
     return undefined
   }
 
-  /** When the next one may be started that may not now; infinity where there is none. */
+  /** When the next job becomes ready, milliseconds since 1970; infinity if none will. */
   nextTime(now: number): number {
     this.#ripen(now)
     return this.#times.at(now).next
@@ -172,7 +172,7 @@ export class Schedule {
     return this.#lane(operation).ready.get(accountId)?.has(jobId) === true
   }
 
-  /** A lease that ran out counts as nobody's. */
+  /** Makes jobs ready whose time has come. A job whose lease expired no longer counts as running. */
   #ripen(now: number): void {
     for (const { key } of this.#times.at(now).due) {
       const entry = this.#jobs.get(key)
@@ -184,8 +184,8 @@ export class Schedule {
     }
   }
 
-  /** Taken jobs that still count as ready. */
-  #takenOnly(taken: Iterable<string>): ReadonlyMap<string, { inAll: number; readonly of: Map<string, number> }> {
+  /** Counts taken jobs that the queue still has as ready, by operation and account. */
+  #countTaken(taken: Iterable<string>): ReadonlyMap<string, { inAll: number; readonly of: Map<string, number> }> {
     const counts = new Map<string, { inAll: number; readonly of: Map<string, number> }>()
     for (const jobId of taken) {
       const entry = this.#jobs.get(jobId)
@@ -200,7 +200,7 @@ export class Schedule {
   }
 }
 
-/** Whose turn it is: the first that had none in this round, or, when all that are free had theirs, the first of a new one. */
+/** The next account: the first free one without a turn in this round, or else the first free one, which begins a new round. */
 const turn = ({ ready, served }: Lane, isFree: (accountId: string) => boolean): string | undefined => {
   let first: string | undefined
   if (served.size >= ROUND) served.clear()
