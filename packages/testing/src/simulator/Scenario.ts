@@ -7,7 +7,7 @@ import * as FaultyEventStore from "../FaultyEventStore.ts"
 import type * as SeededRandom from "../SeededRandom.ts"
 import { isExpectedWarning } from "./checkers/HostLogs.ts"
 import { check } from "./checkers/index.ts"
-import { Evidence, type FaultsEnded, type Records, type Report } from "./Evidence.ts"
+import { type Evidence, type FaultsEnded, indexEvidence, type Records, type Report } from "./Evidence.ts"
 import * as Faults from "./Faults.ts"
 import * as FinalPhase from "./FinalPhase.ts"
 import { Host } from "./Host.ts"
@@ -210,7 +210,7 @@ const gather = (
     const keys = yield* Effect.orDie(states.list("vaultKeys", { limit: 100_000 }))
     const longestTimeout = Math.max(...workload.offers.map(({ operation }) => Duration.toMillis(operation.timeout)))
     const vaultKeys = new Set(keys.map(({ key }) => key))
-    return new Evidence(records, { faults, faultsEnded, longestTimeout, end: world.now, log, survivors, vaultKeys })
+    return indexEvidence(records, { faults, faultsEnded, longestTimeout, end: world.now, log, survivors, vaultKeys })
   })
 
 /** The audit must find nothing in the log. */

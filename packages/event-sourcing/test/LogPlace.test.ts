@@ -1,0 +1,32 @@
+import { EventStore, parsePosition, placeOf, positionOf, stepBack } from "@millrace/event-sourcing"
+import fc from "fast-check"
+import { expect, it } from "vitest"
+
+const place = fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER })
+
+it("positions sort as text in the order of the log, after the start, and lead back to their places", () =>
+  fc.assert(
+    fc.property(place, place, (a, b) => {
+      expect(positionOf(a) < positionOf(b)).toBe(a < b)
+      expect(positionOf(a) > EventStore.start).toBe(true)
+      expect(placeOf(positionOf(a))).toBe(a)
+    })
+  ))
+
+it("a position is read as a person writes it, with its leading zeros or without", () =>
+  fc.assert(
+    fc.property(place, (at) => {
+      const text = positionOf(at)
+      expect([parsePosition(text), parsePosition(`${at}`)]).toEqual([text, text])
+      expect([parsePosition(`-${at}`), parsePosition(`${text}0`), parsePosition(""), parsePosition("1e3")]).toEqual(
+        Array(4).fill(undefined)
+      )
+    })
+  ))
+
+it("stepping back ends at the start", () =>
+  fc.assert(
+    fc.property(place, fc.nat(), (at, events) => {
+      expect(stepBack(positionOf(at), events)).toBe(at > events ? positionOf(at - events) : EventStore.start)
+    })
+  ))
