@@ -2,7 +2,7 @@
 import { Audit } from "@millrace/audit"
 import { Credits, PricePlan, Registration } from "@millrace/core"
 import { EventStore, MemoryEventStore, MemoryStateStore, type StateStore } from "@millrace/event-sourcing"
-import { Duration, Effect, Fiber, Stream } from "effect"
+import { Deferred, Duration, Effect, Fiber, Stream } from "effect"
 import * as FaultyEventStore from "../FaultyEventStore.ts"
 import type * as SeededRandom from "../SeededRandom.ts"
 import { isExpectedWarning } from "./checkers/HostLogs.ts"
@@ -13,7 +13,6 @@ import * as FinalPhase from "./FinalPhase.ts"
 import { Host } from "./Host.ts"
 import type { Deployment } from "./HostProcess.ts"
 import * as JobEndpoints from "./JobEndpoints.ts"
-import { JobSignals } from "./JobSignals.ts"
 import { LogRecorder } from "./LogRecorder.ts"
 import { type Outcome, outcomeOf } from "./Outcome.ts"
 import type { Intent } from "./Records.ts"
@@ -101,7 +100,7 @@ const build = (options: ScenarioOptions): Effect.Effect<Scene> =>
       lateBy,
       ...(appends === undefined ? {} : { plan: { appends } })
     })
-    const signals = new JobSignals()
+    const deliveries = new Map<string, Deferred.Deferred<void>>()
     let faultsEnded: FaultsEnded | undefined
     const isOver = () => faultsEnded !== undefined
     const injector: FaultInjector = {
@@ -111,7 +110,10 @@ const build = (options: ScenarioOptions): Effect.Effect<Scene> =>
       rate: () => (isOver() ? 0 : faults.upstreams),
       delivered: (delivery) => void records.deliveries.push(delivery),
       attempted: (attempt) => void records.attempts.push(attempt),
-      jobDelivered: (jobId) => signals.signal(jobId)
+      jobDelivered: (jobId) => {
+        const delivery = deliveries.get(jobId)
+        if (deliveries.delete(jobId) && delivery !== undefined) Deferred.doneUnsafe(delivery, Effect.void)
+      }
     }
     const shape = random.fork("shape")
     const runners = random.fork("runners")
@@ -138,7 +140,12 @@ const build = (options: ScenarioOptions): Effect.Effect<Scene> =>
     const simulation: Simulation = {
       ...{ world, hosts, accounts, workload, records, keys: options.keys, isOver, report },
       ...{ blobs: deployment.blobs, files: deployment.files },
-      awaitDelivery: (jobId) => signals.wait(jobId),
+      awaitDelivery: (jobId) =>
+        Effect.suspend(() => {
+          const delivery = deliveries.get(jobId) ?? Deferred.makeUnsafe()
+          deliveries.set(jobId, delivery)
+          return Deferred.await(delivery)
+        }),
       hangUps: () => (isOver() ? 0 : faults.hangUps)
     }
     const endFaults = () => {
