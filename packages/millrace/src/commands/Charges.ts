@@ -145,8 +145,4 @@ const show = Command.make(
   ])
 )
 
-export const charges = Command.make("charges").pipe(
-  Command.withDescription("Look at single charges"),
-  Command.withExamples([{ command: "millrace charges show --request 5f0c7c4e-7c39-4d2f-9b57-0d1f3a3f7a11", description: "One request" }]),
-  Command.withSubcommands([show])
-)
+export const charges = Administration.group("charges", "Look at single charges", [show])
