@@ -51,6 +51,10 @@ export const newAccountId = prefixed<AccountId>("acc_")
 export const newReservationId = prefixed<ReservationId>("res_")
 export const newLotId = prefixed<string>("lot_")
 
+export const newRunnerId = prefixed<string>("runner_")
+/** A key id stands inside a key, in lower case and without a prefix. */
+export const newKeyId = Effect.map(prefixed<string>(""), (id) => id.toLowerCase())
+
 /** The id of the lot that a payment buys. It derives from the payment, so a repeated payment notice grants nothing. */
 export const lotIdOfPayment = (paymentRef: string): string => `lot_${hash("sha256", paymentRef, "hex").slice(0, 26)}`
 

@@ -50,7 +50,7 @@ export const keyRunsOnce = rule("key-runs-once", ["CreditReserved"], ({ keyHash 
 export const lateCallWasAbandoned = rule("late-call-was-abandoned", ["CreditReserved"], ({ lateOf }, { before }) => {
   if (lateOf === undefined) return undefined
   const past = Account.outcome(before, lateOf)
-  return past?._tag === "refunded" && past.reason === "abandoned" ? undefined : `reservation ${lateOf} was not given back as abandoned`
+  return past?._tag === "refunded" && past.reason === "abandoned" ? undefined : `reservation ${lateOf} was not released as abandoned`
 })
 
 /** An event that ends a hold finds it open, so every hold ends at most once. Holds without an end are found at the end of the log. */
@@ -75,10 +75,10 @@ export const chargeIsPartOfItsHold = rule("charge-is-part-of-its-hold", ["Operat
 
 /** A release returns the whole hold to the lots that it came from. */
 export const refundIsItsHold = rule("refund-is-its-hold", ["Refunded"], ({ stage, amount, lots }, { hold }) => {
-  if (stage === "settled") return notThisMuch(lots, amount, "what is given back")
+  if (stage === "settled") return notThisMuch(lots, amount, "what is refunded")
   if (hold === undefined) return undefined
-  if (amount !== hold.amount) return `${credits(amount)} was given back of ${credits(hold.amount)} held`
-  return notThisMuch(lots, amount, "what is given back") ?? differ(lots, hold.lots, "what went back to")
+  if (amount !== hold.amount) return `${credits(amount)} was released of ${credits(hold.amount)} held`
+  return notThisMuch(lots, amount, "what is released") ?? differ(lots, hold.lots, "what was released to")
 })
 
 /** Of credits that come back, a clawback takes what it claims of their lot; of those charged, what it cannot get elsewhere is owed. */

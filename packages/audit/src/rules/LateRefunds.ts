@@ -71,7 +71,7 @@ class Past {
     if (charge === undefined) return yield `nothing was charged under ${reservationId}`
     for (const { lotId, amount } of lots) {
       const left = charge.get(lotId) ?? 0
-      if (amount > left) yield `${credits(amount)} went back to lot ${lotId}, of ${credits(left)} charged and not given back`
+      if (amount > left) yield `${credits(amount)} was refunded to lot ${lotId}, of ${credits(left)} charged and not refunded`
       charge.set(lotId, Math.max(0, left - amount))
     }
     for (const lot of revived) {

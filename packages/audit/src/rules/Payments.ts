@@ -22,11 +22,11 @@ export const reversalIsOfAClawback = rule("reversal-is-of-a-clawback", ["Clawbac
   const paid = Account.get(before.purse.paidLots, lotId)
   if (paid === undefined) return `nobody paid for lot ${lotId}`
   if (paid.paymentRef !== paymentRef) return `lot ${lotId} came of payment ${paid.paymentRef}, not ${paymentRef}`
-  if (amount > paid.clawedBack) return `${credits(amount)} was given back of ${credits(paid.clawedBack)} clawed back`
+  if (amount > paid.clawedBack) return `${credits(amount)} was returned of ${credits(paid.clawedBack)} clawed back`
   const held = Math.min(amount, Lots.find(before.purse.lots, lotId)?.claimed ?? 0)
   const owed = Math.min(amount - held, amountOf(before.purse.debts, lotId))
   if (toHeld === held && toDebt === owed && toAvailable === amount - held - owed) return undefined
-  return `of ${credits(amount)} given back, ${credits(held)} was still claimed and ${credits(owed)} owed`
+  return `of ${credits(amount)} returned, ${credits(held)} was still claimed and ${credits(owed)} owed`
 })
 
 /** Debt is repaid by paid lots that have not expired, never more than is owed. */

@@ -38,9 +38,6 @@ const checksum = (text: string): string => {
   return digits
 }
 
-/** A key id from a ULID. */
-export const idOf = (ulid: string): string => ulid.toLowerCase()
-
 /** Whether a text has the format of a key id. */
 export const isId = (text: string): boolean => ID.test(text)
 

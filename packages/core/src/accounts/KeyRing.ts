@@ -3,8 +3,8 @@
  * its end for each call. So a key that another process issued or revoked counts at once.
  */
 import { Aggregate, type EventStore, Projection, type StateStore } from "@millrace/event-sourcing"
-import { Clock, Context, Effect, HashMap, Layer, Option, type Redacted, Schema } from "effect"
-import { Ids } from "../Ids.ts"
+import { Context, Effect, HashMap, Layer, Option, type Redacted, Schema } from "effect"
+import { newKeyId } from "../Ids.ts"
 import * as Decisions from "../ledger/Decisions.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import * as Metrics from "../observability/Metrics.ts"
@@ -20,7 +20,6 @@ import {
   type ExpiryPast,
   format,
   hashOf,
-  idOf,
   isId,
   issue as issueKey,
   newSecret,
@@ -142,8 +141,6 @@ const make = Effect.gen(function* () {
   const ledger = yield* Ledger
   const vault = yield* Vault
   const random = yield* RandomBytes
-  const ids = yield* Ids
-  const clock = yield* Clock.Clock
   const keys = yield* Aggregate.make(ApiKey)
   const listing = yield* Projection.make(keysByAccount)
   yield* Metrics.lag("keys", listing.status)
@@ -156,7 +153,7 @@ const make = Effect.gen(function* () {
     const { status } = (yield* ledger.read(accountId)).state
     if (status === "absent") return yield* new Decisions.AccountNotFound()
     if (status === "closed") return yield* new Decisions.AccountClosed()
-    const keyId = idOf(ids.ulid(clock.currentTimeMillisUnsafe()))
+    const keyId = yield* newKeyId
     const secret = newSecret(random)
     const sealedLabel = label === undefined ? null : yield* vault.seal(ofAccount(accountId), PURPOSE, label)
     const issued = { accountId, hash: hashOf(secret), scopes: [...new Set(scopes)], expiresAt: expiresAt ?? null, sealedLabel }

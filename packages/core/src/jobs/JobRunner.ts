@@ -5,7 +5,7 @@
  */
 import { Following } from "@millrace/event-sourcing"
 import { Clock, Context, Deferred, Duration, Effect, Exit, FiberMap, FiberSet, Layer, Random, type Scope } from "effect"
-import { Ids } from "../Ids.ts"
+import { newRunnerId } from "../Ids.ts"
 import type { Vault } from "../vault/Vault.ts"
 import type { CircuitBreaker } from "../work/CircuitBreaker.ts"
 import type * as Operation from "../work/Operation.ts"
@@ -113,7 +113,7 @@ const make = <Op extends Operation.Any>(
     const jobs = yield* Jobs
     const clock = yield* Clock.Clock
     const services = yield* Effect.context<Operation.Services<Op>>()
-    const id = `runner_${(yield* Ids).ulid(clock.currentTimeMillisUnsafe())}`
+    const id = yield* newRunnerId
     const attempt = yield* Attempt.make({ runner: id, lease: Duration.toMillis(lease), backOff: backOffOf(backOff) })
     const run: RunJob = (operation, jobId) =>
       attempt<Operation.Services<Op>>(operation, jobId).pipe(

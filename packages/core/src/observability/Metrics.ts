@@ -135,10 +135,7 @@ export const circuits = (isOpen: (upstream: string) => boolean): Effect.Effect<(
 // the ledger
 
 const charged = counter("millrace.credits.charged", "Credits that calls were charged")({})
-const refunded = series(
-  "stage",
-  counter("millrace.credits.refunded", "Credits given back, by whether they were reserved or already settled")
-)
+const refunded = series("stage", counter("millrace.credits.refunded", "Credits released (stage reserved) or refunded (stage settled)"))
 const granted = counter("millrace.credits.granted", "Credits granted to accounts")({})
 
 export interface CreditCounters {
