@@ -96,6 +96,7 @@ export const make = Effect.fnUntraced(function* (options: SqliteStateStoreOption
   const read = <A>(look: () => A) => patiently(options.filename, look, unavailable)
   const now = () => clock.currentTimeMillisUnsafe()
   const group = yield* GroupCommit.make(
+    options.filename,
     (body) =>
       connection.transact(() => {
         body()
