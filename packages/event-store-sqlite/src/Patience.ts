@@ -6,7 +6,7 @@ import { type Fault, faultOf } from "./Fault.ts"
 const ATTEMPTS = 200
 
 /** The pause after an attempt that found a lock, in milliseconds; undefined after the last attempt. */
-const pauseAfter = (attempt: number): number | undefined => (attempt < ATTEMPTS ? Math.min(2 ** attempt, 25) : undefined)
+export const pauseAfter = (attempt: number): number | undefined => (attempt < ATTEMPTS ? Math.min(2 ** attempt, 25) : undefined)
 
 /** Runs `look`, and repeats it while another process holds a lock on the file. */
 export const patiently = <A, E>(filename: string, look: () => A, broken: (fault: Fault) => E, attempt = 0): Effect.Effect<A, E> =>
@@ -15,7 +15,7 @@ export const patiently = <A, E>(filename: string, look: () => A, broken: (fault:
       return Effect.succeed(look())
     } catch (error) {
       const fault = faultOf(error, filename)
-      const pause = fault.kind === "locked" && !fault.inDoubt ? pauseAfter(attempt) : undefined
+      const pause = fault.kind === "locked" ? pauseAfter(attempt) : undefined
       if (pause === undefined) return Effect.fail(broken(fault))
       return Effect.andThen(Effect.sleep(pause), patiently(filename, look, broken, attempt + 1))
     }

@@ -24,7 +24,6 @@ export const make = Effect.fnUntraced(function* (options: SqliteEventStoreOption
   const end = Effect.try({ try: () => positionOf(log.last()), catch: (error) => error })
   const head = new WatchedHead(positionOf(log.place), end, POLL, yield* Effect.scope)
   const group = yield* GroupCommit.make(
-    options.filename,
     (body) => log.transact(body),
     () => head.advance(positionOf(log.place))
   )

@@ -96,7 +96,6 @@ export const make = Effect.fnUntraced(function* (options: SqliteStateStoreOption
   const read = <A>(look: () => A) => patiently(options.filename, look, unavailable)
   const now = () => clock.currentTimeMillisUnsafe()
   const group = yield* GroupCommit.make(
-    options.filename,
     (body) =>
       connection.transact(() => {
         body()
