@@ -146,8 +146,7 @@ interface Acted {
 class Sweeper<E, R> {
   readonly #projection: Projection.Projection<OpenDeadlines>
   readonly #onDue: Definition<E, R>["onDue"]
-  readonly #concurrency: number
-  readonly #timeout: Duration.Input
+  readonly #options: Options
   /** Milliseconds between two sweeps. */
   readonly #pause: number
   /** By key. */
@@ -156,12 +155,10 @@ class Sweeper<E, R> {
   #trouble: Following.Retrying | undefined
 
   constructor(projection: Projection.Projection<OpenDeadlines>, onDue: Definition<E, R>["onDue"], options: Options) {
-    const { concurrency = 16, sweepEvery = "30 seconds", timeout = "1 minute" } = options
     this.#projection = projection
     this.#onDue = onDue
-    this.#concurrency = concurrency
-    this.#timeout = timeout
-    this.#pause = Duration.toMillis(sweepEvery)
+    this.#options = options
+    this.#pause = Duration.toMillis(options.sweepEvery ?? "30 seconds")
   }
 
   status(): Omit<Status, "projection"> {
@@ -179,7 +176,7 @@ class Sweeper<E, R> {
   get lead(): Effect.Effect<never, never, R> {
     return Effect.gen({ self: this }, function* () {
       this.#leader = true
-      const places = yield* Semaphore.make(this.#concurrency)
+      const places = yield* Semaphore.make(this.#options.concurrency ?? 16)
       const acting = yield* FiberSet.make()
       const round = Effect.andThen(this.#sweep(places, acting), this.#rest)
       return yield* Effect.forever(Following.retryForever(round, this.#report))
@@ -224,7 +221,7 @@ class Sweeper<E, R> {
     return Effect.gen({ self: this }, function* () {
       const before = this.#last(deadline)
       this.#acted.set(deadline.key, { ...before, deadline, retryAt: Number.POSITIVE_INFINITY })
-      const exit = yield* Effect.exit(Effect.timeout(this.#onDue(deadline), this.#timeout))
+      const exit = yield* Effect.exit(Effect.timeout(this.#onDue(deadline), this.#options.timeout ?? "1 minute"))
       const now = yield* Clock.currentTimeMillis
       if (this.#last(deadline) !== undefined) this.#acted.delete(deadline.key)
       if (!open.has(deadline)) return

@@ -4,39 +4,21 @@
  */
 import type { Decider } from "./Decider.ts"
 import type { EventOf, Tagged } from "./EventCodec.ts"
-import type { Position, RecordedEvent, Revision } from "./EventStore.ts"
+import type { RecordedEvent } from "./EventStore.ts"
 import * as HashChain from "./HashChain.ts"
 import * as StreamName from "./StreamName.ts"
 
 /** Where an event stands in the log, and when it was decided. */
-export class Origin {
-  readonly #recorded: RecordedEvent
-
-  constructor(recorded: RecordedEvent) {
-    this.#recorded = recorded
-  }
-
-  get stream(): StreamName.StreamName {
-    return this.#recorded.stream
-  }
-
+export interface Origin extends Pick<RecordedEvent, "stream" | "revision" | "position"> {
   /** The stream's name without its category. */
-  get id(): string {
-    return StreamName.id(this.#recorded.stream)
-  }
-
-  get revision(): Revision {
-    return this.#recorded.revision
-  }
-
-  get position(): Position {
-    return this.#recorded.position
-  }
-
+  readonly id: string
   /** Milliseconds since 1970. */
-  get at(): number {
-    return Date.parse(HashChain.atOf(this.#recorded))
-  }
+  readonly at: number
+}
+
+const originOf = (recorded: RecordedEvent): Origin => {
+  const { stream, revision, position } = recorded
+  return { stream, revision, position, id: StreamName.id(stream), at: Date.parse(HashChain.atOf(recorded)) }
 }
 
 /** A function for each event tag that is of interest. `Rest`: what it is given besides. */
@@ -52,20 +34,15 @@ export interface Options<Event extends Tagged> {
   readonly onlyWith?: { readonly [Tag in Event["_tag"]]?: Exclude<keyof EventOf<Event, Tag>, "_tag"> & string }
 }
 
-/** The handlers of a category, ready to be given recorded events of any. */
-export interface Dispatcher<Rest extends ReadonlyArray<unknown>, A> {
-  readonly categories: ReadonlyArray<string>
-  readonly types: ReadonlyArray<string>
-  /** Undefined where there is no handler for this event. Throws what the codec or the handler throws. */
-  readonly dispatch: (recorded: RecordedEvent, ...rest: Rest) => A | undefined
-}
-
-/** The handlers of one decider's events. */
+/**
+ * The handlers of one decider's events, ready to be given recorded events of any category. `dispatch` returns undefined where there is no
+ * handler for an event, and throws what the codec or the handler throws.
+ */
 export const of = <Event extends Tagged, Rest extends ReadonlyArray<unknown>, A>(
   { category, codec }: Pick<Decider<never, Event>, "category" | "codec">,
   handlers: Handlers<Event, Rest, A>,
   { onlyWith = {} }: Options<Event> = {}
-): Dispatcher<Rest, A> => {
+) => {
   type Handler = (event: Event, origin: Origin, ...rest: Rest) => A
   const byTag = new Map(Object.entries(handlers) as ReadonlyArray<[Event["_tag"], Handler]>)
   const types = codec.typesOf(byTag.keys())
@@ -78,12 +55,12 @@ export const of = <Event extends Tagged, Rest extends ReadonlyArray<unknown>, A>
   return {
     categories: [category],
     types: [...types],
-    dispatch: (recorded, ...rest) => {
+    dispatch: (recorded: RecordedEvent, ...rest: Rest): A | undefined => {
       const { data, stream, type } = recorded
       if (!types.has(type) || StreamName.category(stream) !== category || !mayBeOfInterest(type, data)) return undefined
       const event = codec.decode(type, data)
       const field = fields.get(event._tag)
-      return field === undefined || field in event ? byTag.get(event._tag)?.(event, new Origin(recorded), ...rest) : undefined
+      return field === undefined || field in event ? byTag.get(event._tag)?.(event, originOf(recorded), ...rest) : undefined
     }
   }
 }

@@ -65,41 +65,35 @@ export const hold =
       const clock = Option.getOrUndefined(yield* Effect.serviceOption(EventStore))?.clock
       const mayWrite = clock === undefined ? Effect.succeed(true) : Effect.map(clock.status, ({ trouble }) => trouble === undefined)
       const holder = ids(yield* Clock.currentTimeMillis)
-      const tenure = new Tenure(name, holder, store, mayWrite, yield* Semaphore.make(1), options)
+      const ttl = Duration.toMillis(options.ttl ?? "15 seconds")
+      const poll = options.poll === undefined ? ttl / 10 : Duration.toMillis(options.poll)
+      const tenure = new Tenure({ name, holder, store, mayWrite, writing: yield* Semaphore.make(1), ttl, poll })
       const held = Effect.suspend(() => work(tenure.held))
       return yield* tenure.acquire.pipe(Effect.andThen(Effect.raceFirst(held, tenure.heartbeat)), Effect.ensuring(tenure.release))
     })
 
+interface Terms {
+  readonly name: string
+  readonly holder: string
+  readonly store: StateStore["Service"]
+  /** Whether this host's clock is right. */
+  readonly mayWrite: Effect.Effect<boolean>
+  /** One write at a time: each names the version that the one before it made. */
+  readonly writing: Semaphore.Semaphore
+  /** Milliseconds. */
+  readonly ttl: number
+  readonly poll: number
+}
+
 /** One holder's claim on a lease, from its first look to the release. */
 class Tenure {
-  readonly #name: string
-  readonly #holder: string
-  readonly #store: StateStore["Service"]
-  /** Whether this host's clock is right. */
-  readonly #mayWrite: Effect.Effect<boolean>
-  /** One write at a time: each names the version that the one before it made. */
-  readonly #writing: Semaphore.Semaphore
-  readonly #ttl: number
-  readonly #poll: number
+  readonly #terms: Terms
   #version = 0
   /** Milliseconds of the monotonic clock. */
   #renewedAt = 0
 
-  constructor(
-    name: string,
-    holder: string,
-    store: StateStore["Service"],
-    mayWrite: Effect.Effect<boolean>,
-    writing: Semaphore.Semaphore,
-    { ttl = "15 seconds", poll }: Options
-  ) {
-    this.#name = name
-    this.#holder = holder
-    this.#store = store
-    this.#mayWrite = mayWrite
-    this.#writing = writing
-    this.#ttl = Duration.toMillis(ttl)
-    this.#poll = poll === undefined ? this.#ttl / 10 : Duration.toMillis(poll)
+  constructor(terms: Terms) {
+    this.#terms = terms
   }
 
   get held(): Held {
@@ -107,19 +101,19 @@ class Tenure {
   }
 
   #put(to: string | null, expected: number | "absent"): Change {
-    const value = Buffer.from(encodeRow({ holder: to, ttl: this.#ttl }))
-    return { _tag: "put", space: SPACE, key: this.#name, value, expected }
+    const value = Buffer.from(encodeRow({ holder: to, ttl: this.#terms.ttl }))
+    return { _tag: "put", space: SPACE, key: this.#terms.name, value, expected }
   }
 
   #isMine(entry: Entry | undefined): entry is Entry {
-    return entry !== undefined && Option.exists(rowOf(entry), (row) => row.holder === this.#holder)
+    return entry !== undefined && Option.exists(rowOf(entry), (row) => row.holder === this.#terms.holder)
   }
 
-  readonly #lost = Effect.suspend(() => Effect.fail(new LeaseLost({ lease: this.#name })))
+  readonly #lost = Effect.suspend(() => Effect.fail(new LeaseLost({ lease: this.#terms.name })))
 
   /** None when the call failed, or had no answer within a third of the lease. */
   #answered<A, E>(call: Effect.Effect<A, E>): Effect.Effect<Option.Option<A>> {
-    return Effect.option(Effect.timeout(call, this.#ttl / 3))
+    return Effect.option(Effect.timeout(call, this.#terms.ttl / 3))
   }
 
   /** Waits until the row is free. A row counts as abandoned when its version stayed the same for its whole time since we first saw it. */
@@ -127,15 +121,15 @@ class Tenure {
     return Effect.gen({ self: this }, function* () {
       let seen: { readonly version: number; readonly at: number } | undefined
       for (;;) {
-        const look = yield* this.#answered(this.#store.get(SPACE, this.#name))
+        const look = yield* this.#answered(this.#terms.store.get(SPACE, this.#terms.name))
         const now = yield* elapsed
         // Out of step with the others that wait
-        let wait = this.#poll * (1 - (yield* Random.next) / 10)
+        let wait = this.#terms.poll * (1 - (yield* Random.next) / 10)
         if (Option.isSome(look)) {
           const entry = look.value
           if (entry !== undefined && entry.version !== seen?.version) seen = { version: entry.version, at: now }
           const left = this.#left(entry, now - (seen?.at ?? now))
-          if (left <= 0 && (yield* this.#mayWrite)) {
+          if (left <= 0 && (yield* this.#terms.mayWrite)) {
             if (yield* this.#claim(entry, now)) return
           } else if (left > 0) wait = Math.min(wait, left)
         }
@@ -147,13 +141,13 @@ class Tenure {
   /** Milliseconds until the row may be taken, given for how long we have seen it unchanged. */
   #left(entry: Entry | undefined, unchangedFor: number): number {
     if (entry === undefined) return 0
-    const row = Option.getOrElse(rowOf(entry), () => ({ holder: "unknown", ttl: this.#ttl }))
-    return row.holder === null || row.holder === this.#holder ? 0 : row.ttl - unchangedFor
+    const row = Option.getOrElse(rowOf(entry), () => ({ holder: "unknown", ttl: this.#terms.ttl }))
+    return row.holder === null || row.holder === this.#terms.holder ? 0 : row.ttl - unchangedFor
   }
 
   /** Whether the row is ours now. */
   #claim(entry: Entry | undefined, now: number): Effect.Effect<boolean> {
-    const written = this.#answered(this.#store.write([this.#put(this.#holder, entry?.version ?? "absent")]))
+    const written = this.#answered(this.#terms.store.write([this.#put(this.#terms.holder, entry?.version ?? "absent")]))
     return Effect.map(written, (version) => {
       if (Option.isNone(version)) return false
       this.#version = version.value
@@ -165,7 +159,7 @@ class Tenure {
   #renew(changes: ReadonlyArray<Change>): Effect.Effect<number, LeaseLost | StateConflict | StateUnavailable> {
     return Effect.gen({ self: this }, function* () {
       const now = yield* elapsed
-      this.#version = yield* this.#store.write([this.#put(this.#holder, this.#version), ...changes])
+      this.#version = yield* this.#terms.store.write([this.#put(this.#terms.holder, this.#version), ...changes])
       this.#renewedAt = now
       return this.#version
     })
@@ -173,28 +167,28 @@ class Tenure {
 
   #write(changes: ReadonlyArray<Change>): Effect.Effect<number, LeaseLost | StateConflict | StateUnavailable> {
     const isOfTheRow = (error: { readonly _tag: string }) =>
-      error instanceof StateConflict && error.space === SPACE && error.key === this.#name
+      error instanceof StateConflict && error.space === SPACE && error.key === this.#terms.name
     // An earlier renewal without an answer may have been written: then the row is not where we left it, but still ours
-    const recover = Effect.flatMap(this.#store.get(SPACE, this.#name), (entry) => {
+    const recover = Effect.flatMap(this.#terms.store.get(SPACE, this.#terms.name), (entry) => {
       if (!this.#isMine(entry)) return this.#lost
       this.#version = entry.version
       return Effect.catchIf(this.#renew(changes), isOfTheRow, () => this.#lost)
     })
-    return this.#writing.withPermit(Effect.catchIf(this.#renew(changes), isOfTheRow, () => recover))
+    return this.#terms.writing.withPermit(Effect.catchIf(this.#renew(changes), isOfTheRow, () => recover))
   }
 
   /** Renews for ever; fails when the lease is lost. */
   get heartbeat(): Effect.Effect<never, LeaseLost> {
     return Effect.gen({ self: this }, function* () {
       for (;;) {
-        if (!(yield* this.#mayWrite)) return yield* this.#lost
+        if (!(yield* this.#terms.mayWrite)) return yield* this.#lost
         const now = yield* elapsed
-        const due = this.#renewedAt + this.#ttl / 3 - now
+        const due = this.#renewedAt + this.#terms.ttl / 3 - now
         if (due > 0) {
           yield* Effect.sleep(Math.ceil(due))
           continue
         }
-        const left = this.#renewedAt + (this.#ttl * 2) / 3 - now
+        const left = this.#renewedAt + (this.#terms.ttl * 2) / 3 - now
         if (left <= 0) return yield* this.#lost
         const renewed = yield* this.#write([]).pipe(
           Effect.as(true),
@@ -202,16 +196,16 @@ class Tenure {
           Effect.catchTag("StateConflict", () => this.#lost),
           Effect.timeoutOrElse({ duration: left, orElse: () => this.#lost })
         )
-        if (!renewed) yield* Effect.sleep(Math.ceil(Math.min(left, this.#ttl / 12)))
+        if (!renewed) yield* Effect.sleep(Math.ceil(Math.min(left, this.#terms.ttl / 12)))
       }
     })
   }
 
   /** Also after an acquisition that was interrupted half-way. What cannot be released now is free after its time. */
   get release(): Effect.Effect<void> {
-    return Effect.flatMap(this.#store.get(SPACE, this.#name), (entry) =>
-      this.#isMine(entry) ? this.#store.write([this.#put(null, entry.version)]) : Effect.void
-    ).pipe(Effect.timeoutOption(this.#ttl / 3), Effect.ignore)
+    return Effect.flatMap(this.#terms.store.get(SPACE, this.#terms.name), (entry) =>
+      this.#isMine(entry) ? this.#terms.store.write([this.#put(null, entry.version)]) : Effect.void
+    ).pipe(Effect.timeoutOption(this.#terms.ttl / 3), Effect.ignore)
   }
 }
 

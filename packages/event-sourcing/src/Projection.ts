@@ -150,27 +150,16 @@ class Conditions {
 }
 
 /** Folds batches of events by one definition. */
-class Fold<State> {
-  readonly #definition: Definition<State>
-  readonly #concerns: (event: RecordedEvent) => boolean
-
-  constructor(definition: Definition<State>) {
-    this.#definition = definition
-    this.#concerns = selects(definition)
-  }
-
-  get initial(): Folded<State> {
-    return { state: this.#definition.initial(), position: start }
-  }
-
-  advance(folded: Folded<State>, batch: Batch): Folded<State> | ProjectionStopped {
-    const { evolve, name } = this.#definition
+const folder = <State>(definition: Definition<State>) => {
+  const { evolve, name } = definition
+  const concerns = selects(definition)
+  return (folded: Folded<State>, batch: Batch): Folded<State> | ProjectionStopped => {
     let { state, position } = folded
     for (const event of batch.events) {
       // A rebuilt state may be ahead of the subscription that it took over
       if (event.position <= position) continue
       try {
-        if (this.#concerns(event)) state = evolve(state, event)
+        if (concerns(event)) state = evolve(state, event)
       } catch (cause) {
         const { stream, revision } = event
         return new ProjectionStopped({ projection: name, position: event.position, stream, revision, reason: String(cause) })
@@ -187,7 +176,7 @@ class Projector<State> {
   readonly #events: EventStore["Service"]
   readonly #storing: Semaphore.Semaphore
   readonly #options: Options
-  readonly #fold: Fold<State>
+  readonly #fold: ReturnType<typeof folder<State>>
   readonly #conditions = new Conditions()
   readonly #encode: (state: State) => unknown
   readonly #decode: (json: string) => Option.Option<State>
@@ -208,10 +197,10 @@ class Projector<State> {
     this.#events = events
     this.#storing = storing
     this.#options = options
-    this.#fold = new Fold(definition)
+    this.#fold = folder(definition)
     this.#encode = Schema.encodeSync(codec)
     this.#decode = Schema.decodeUnknownOption(Schema.fromJsonString(codec))
-    this.#live = this.#fold.initial
+    this.#live = { state: definition.initial(), position: start }
   }
 
   status(): Status {
@@ -287,7 +276,7 @@ class Projector<State> {
 
   #take(batch: Batch): Effect.Effect<void, ProjectionStopped> {
     return Effect.suspend(() => {
-      const folded = this.#fold.advance(this.#live, batch)
+      const folded = this.#fold(this.#live, batch)
       if (folded instanceof ProjectionStopped) {
         // Here and not later: from now on the state may be half-way through an event
         this.#stopped = folded
@@ -307,11 +296,11 @@ class Projector<State> {
   get rebuild(): Effect.Effect<void, ProjectionStopped | StoreUnavailable> {
     return Effect.gen({ self: this }, function* () {
       yield* this.#conditions.until(() => this.#loaded)
-      let fresh = this.#fold.initial
+      let fresh: Folded<State> = { state: this.#definition.initial(), position: start }
       this.#rebuilding = true
       yield* Stream.runForEachWhile(this.#events.subscribe(start), (batch) =>
         Effect.suspend(() => {
-          const folded = this.#fold.advance(fresh, batch)
+          const folded = this.#fold(fresh, batch)
           if (folded instanceof ProjectionStopped) return Effect.fail(folded)
           fresh = folded
           if (!batch.live || fresh.position < this.#live.position) return Effect.succeed(true)

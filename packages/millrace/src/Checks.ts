@@ -28,6 +28,13 @@ export interface Check {
 
 type Finding = Omit<Check, "name">
 
+/** What a check found. With an advice it is wrong, unless `ok` says otherwise. */
+const finding = (detail: string, advice?: string, ok = advice === undefined): Finding => ({
+  ok,
+  detail,
+  ...(advice === undefined ? {} : { advice })
+})
+
 const MIB = 1024 * 1024
 
 /** Less free space than this is reported. Bytes. */
@@ -105,9 +112,7 @@ const upstreams = check(
     const missing = yield* Effect.filter(Upstreams.api.operations, isNotConfigured).pipe(Effect.provide(host))
     const detail = `${Upstreams.api.operations.length - missing.length} of ${Upstreams.api.operations.length} operations have their provider`
     const names = missing.map(({ key }) => key).join(", ")
-    return missing.length === 0
-      ? { ok: true, detail }
-      : { ok: true, detail, advice: `set up what serves ${names}: see millrace serve --help` }
+    return finding(detail, missing.length === 0 ? undefined : `set up what serves ${names}: see millrace serve --help`, true)
   })
 )
 
@@ -119,9 +124,8 @@ const files = ({ log, state }: StoreUrl.Files) =>
     Effect.sync(() => {
       const wal = sizeOf(`${log}-wal`) + sizeOf(`${state}-wal`)
       const detail = `log ${inMiB(sizeOf(log))}, state ${inMiB(sizeOf(state))}, write-ahead logs ${inMiB(wal)}`
-      return wal < LARGE_LOG
-        ? { ok: true, detail }
-        : { ok: false, detail, advice: "some process reads without end, so that the write-ahead log cannot be emptied: find and end it" }
+      const endless = "some process reads without end, so that the write-ahead log cannot be emptied: find and end it"
+      return finding(detail, wal < LARGE_LOG ? undefined : endless)
     })
   )
 
@@ -143,12 +147,11 @@ const permissions = ({ log, state, masterKey }: StoreUrl.Files) =>
         ...(isAllowed(dirname(log), R_OK | W_OK | X_OK) ? [] : [dirname(log)]),
         ...[log, state].filter((file) => !isAllowed(file, R_OK | W_OK))
       ]
-      if (denied.length > 0)
-        return { ok: false, detail: `this user may not write ${denied.join(", ")}`, advice: "run as the user whose store it is" }
+      if (denied.length > 0) return finding(`this user may not write ${denied.join(", ")}`, "run as the user whose store it is")
       const mode = existsSync(masterKey) ? statSync(masterKey).mode & 0o777 : undefined
       if (mode !== undefined && (mode & 0o077) !== 0)
-        return { ok: false, detail: `${masterKey} has mode ${mode.toString(8)}: others may read it`, advice: `chmod 600 ${masterKey}` }
-      return { ok: true, detail: "the store may be read and written, its master key by its owner alone" }
+        return finding(`${masterKey} has mode ${mode.toString(8)}: others may read it`, `chmod 600 ${masterKey}`)
+      return finding("the store may be read and written, its master key by its owner alone")
     })
   )
 
@@ -159,9 +162,9 @@ const disk = ({ log, state }: StoreUrl.Files) =>
       const { bavail, bsize } = statfsSync(dirname(log))
       const free = bavail * bsize
       const detail = `${inMiB(free)} free under ${dirname(log)}`
-      if (free < LEAST_ROOM) return { ok: false, detail, advice: "free some space: without it, every charge is refused" }
-      const store = sizeOf(log) + sizeOf(state)
-      return free < 2 * store ? { ok: true, detail, advice: "a backup on this disk would leave little room" } : { ok: true, detail }
+      if (free < LEAST_ROOM) return finding(detail, "free some space: without it, every charge is refused")
+      const isScarce = free < 2 * (sizeOf(log) + sizeOf(state))
+      return finding(detail, isScarce ? "a backup on this disk would leave little room" : undefined, true)
     })
   )
 
@@ -173,19 +176,13 @@ const wholeness = ({ log, state }: StoreUrl.Files) =>
         Effect.map(SqliteCheck.check(file, "quick"), (checked) => ({ file, ...checked }))
       )
       const broken = checked.find(({ problems }) => problems.length > 0)
-      if (broken !== undefined)
-        return { ok: false, detail: `${broken.file}: ${broken.problems[0]}`, advice: "keep a copy of it as it is, and restore a backup" }
+      if (broken !== undefined) return finding(`${broken.file}: ${broken.problems[0]}`, "keep a copy of it as it is, and restore a backup")
       const other = checked.find(({ journalMode }) => journalMode !== "wal")
       if (other !== undefined)
-        return {
-          ok: false,
-          detail: `${other.file} is kept with journal_mode ${other.journalMode}`,
-          advice: "is it on a network file system?"
-        }
-      return {
-        ok: true,
-        detail: `SQLite ${checked[0]?.version}; both files are whole (quick_check), write-ahead logged, and synced at each commit (synchronous FULL)`
-      }
+        return finding(`${other.file} is kept with journal_mode ${other.journalMode}`, "is it on a network file system?")
+      return finding(
+        `SQLite ${checked[0]?.version}; both files are whole (quick_check), write-ahead logged, and synced at each commit (synchronous FULL)`
+      )
     })
   )
 
@@ -200,7 +197,7 @@ const vault = ({ state, masterKey }: StoreUrl.Files) =>
       const key = given ?? (yield* MasterKeyFile.read(masterKey))
       const stores = Layer.mergeAll(SqliteStateStore.layer({ filename: state, readOnly: true }), MasterKey.layer(key))
       const { alive, destroyed } = yield* Vault.census.pipe(Effect.provide(Vault.Vault.layer.pipe(Layer.provideMerge(stores))))
-      return { ok: true, detail: `${source} opens the vault: ${keys(alive.length)}, ${erased(destroyed.length)}` }
+      return finding(`${source} opens the vault: ${keys(alive.length)}, ${erased(destroyed.length)}`)
     })
   )
 
@@ -219,18 +216,14 @@ const clock = ({ log }: StoreUrl.Files) =>
       const times = yield* Stream.runCollect(Stream.map(store.readAll(after), (event) => Date.parse(HashChain.atOf(event))))
       const now = yield* Clock.currentTimeMillis
       const latest = Math.max(...times)
-      if (times.length === 0) return { ok: true, detail: "nothing to compare it with: the log is empty" }
+      if (times.length === 0) return finding("nothing to compare it with: the log is empty")
       const ahead = latest - now
       return ahead > OFFSET
-        ? {
-            ok: false,
-            detail: `the log's newest event is ${ahead / 1000} s ahead of this host's clock`,
-            advice: "this clock is slow, or another host's was fast: set it by NTP"
-          }
-        : {
-            ok: true,
-            detail: `the log's newest event is ${-ahead / 1000} s old by this host's clock; a clock that is fast would not show`
-          }
+        ? finding(
+            `the log's newest event is ${ahead / 1000} s ahead of this host's clock`,
+            "this clock is slow, or another host's was fast: set it by NTP"
+          )
+        : finding(`the log's newest event is ${-ahead / 1000} s old by this host's clock; a clock that is fast would not show`)
     }).pipe(Effect.provide(SqliteEventStore.layer({ filename: log, readOnly: true })))
   )
 
@@ -239,10 +232,10 @@ const erasures = (of: StoreUrl.Files, given: Option.Option<string>) =>
     "erasures",
     Effect.gen(function* () {
       const file = ErasureRegister.fileOf(of, given)
-      const apart =
-        dirname(file) === dirname(of.log) ? { advice: "keep it on another disk: MILLRACE_ERASURES, or copy it after each erasure" } : {}
-      if (!existsSync(file)) return { ok: true, detail: `no erasure is registered: there is no ${file}`, ...apart }
-      return { ok: true, detail: `${new Set(yield* ErasureRegister.read(file)).size} in ${file}`, ...apart }
+      const isBeside = dirname(file) === dirname(of.log)
+      const apart = isBeside ? "keep it on another disk: MILLRACE_ERASURES, or copy it after each erasure" : undefined
+      if (!existsSync(file)) return finding(`no erasure is registered: there is no ${file}`, apart, true)
+      return finding(`${new Set(yield* ErasureRegister.read(file)).size} in ${file}`, apart, true)
     })
   )
 
@@ -252,8 +245,8 @@ const leftovers = ({ log }: StoreUrl.Files) =>
     Effect.sync(() => {
       const found = readdirSync(dirname(log)).filter((name) => /\.(?:restoring|partial)$/u.test(name))
       return found.length === 0
-        ? { ok: true, detail: "none of a backup or restoration that was cut off" }
-        : { ok: true, detail: `${found.join(", ")} in ${dirname(log)}`, advice: "remove what no running command is at work on" }
+        ? finding("none of a backup or restoration that was cut off")
+        : finding(`${found.join(", ")} in ${dirname(log)}`, "remove what no running command is at work on", true)
     })
   )
 
@@ -263,12 +256,8 @@ const backups = (folder: string) =>
     Effect.gen(function* () {
       const overdue = yield* BackupFolder.overdueKeys(folder, yield* Clock.currentTimeMillis)
       return overdue.length === 0
-        ? { ok: true, detail: `no keys below ${folder} are past their time` }
-        : {
-            ok: false,
-            detail: `keys are past their time: ${overdue.join(", ")}`,
-            advice: "delete these folders, so that erasures hold there, too"
-          }
+        ? finding(`no keys below ${folder} are past their time`)
+        : finding(`keys are past their time: ${overdue.join(", ")}`, "delete these folders, so that erasures hold there, too")
     })
   )
 
@@ -285,7 +274,7 @@ export const run = (options: Options): Effect.Effect<ReadonlyArray<Check>> =>
     const there = yield* Effect.result(StoreUrl.existing(options.store))
     const store = yield* check(
       "store",
-      Effect.map(Effect.fromResult(there), ({ log }) => ({ ok: true, detail: log }))
+      Effect.map(Effect.fromResult(there), ({ log }) => finding(log))
     )
     const host = yield* Effect.all([node, settings, upstreams, ...Option.toArray(options.backups).map(backups)])
     if (there._tag === "Failure")

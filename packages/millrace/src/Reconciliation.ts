@@ -14,6 +14,8 @@ export interface Item {
   readonly advice: string
 }
 
+const item = (what: string, count: number | null, advice: string): Item => ({ what, count, advice })
+
 const accountCodec = Account.Account.codec
 const keyCodec = ApiKey.ApiKey.codec
 
@@ -70,51 +72,35 @@ export const items = (
   Effect.gen(function* () {
     const { holds, keys } = yield* openIn(now)
     const since = toIso(madeAt)
-    const sealed: ReadonlyArray<Item> = withKeys
-      ? []
-      : [
-          {
-            what: "sealed data",
-            count: null,
-            advice: "was left behind with its keys: addresses, labels and kept replies cannot be read any more"
-          }
-        ]
+    const lost = item("sealed data", null, "was left behind with its keys: addresses, labels and kept replies cannot be read any more")
     return [
-      ...sealed,
-      {
-        what: "events after the backup",
-        count: null,
-        advice: `whatever was written after ${since}, position ${head.position || "0"}, is gone: accounts opened, prices published, calls charged`
-      },
-      {
-        what: "payments after the backup",
-        count: null,
-        advice: `compare with the payment provider from ${since} on and grant again with the same --payment-ref, which grants once; claw back what was charged back`
-      },
-      {
-        what: "API keys that work",
-        count: keys,
-        advice: `a key revoked after ${since} works again, one issued since does not: go through keys list, and revoke again before serving`
-      },
-      {
-        what: "accounts suspended or closed after the backup",
-        count: null,
-        advice: "are as they were before: suspend or close them again"
-      },
-      {
-        what: "open holds",
-        count: holds,
-        advice: "end by themselves when they expire, and are refunded, also where the call was answered after the backup"
-      },
-      {
-        what: "promises that an unanswered call costs nothing",
-        count: yield* promises,
-        advice: `are kept by the next server; one that was made after ${since} is gone with its charge`
-      },
-      {
-        what: "idempotency keys used after the backup",
-        count: null,
-        advice: "are forgotten with their replies: a caller who tries again runs the call again, and is charged for it once here"
-      }
+      ...(withKeys ? [] : [lost]),
+      item(
+        "events after the backup",
+        null,
+        `whatever was written after ${since}, position ${head.position || "0"}, is gone: accounts opened, prices published, calls charged`
+      ),
+      item(
+        "payments after the backup",
+        null,
+        `compare with the payment provider from ${since} on and grant again with the same --payment-ref, which grants once; claw back what was charged back`
+      ),
+      item(
+        "API keys that work",
+        keys,
+        `a key revoked after ${since} works again, one issued since does not: go through keys list, and revoke again before serving`
+      ),
+      item("accounts suspended or closed after the backup", null, "are as they were before: suspend or close them again"),
+      item("open holds", holds, "end by themselves when they expire, and are refunded, also where the call was answered after the backup"),
+      item(
+        "promises that an unanswered call costs nothing",
+        yield* promises,
+        `are kept by the next server; one that was made after ${since} is gone with its charge`
+      ),
+      item(
+        "idempotency keys used after the backup",
+        null,
+        "are forgotten with their replies: a caller who tries again runs the call again, and is charged for it once here"
+      )
     ]
   }).pipe(Effect.provide(Unanswered.layer))

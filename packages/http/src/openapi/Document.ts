@@ -75,7 +75,7 @@ export const complete = (spec: Json, groups: Groups, info: Info): Json => {
       schemas,
       responses,
       headers: Headers.RESPONSE_HEADERS,
-      parameters: Object.fromEntries([...uses].map((name) => [name, Headers.REQUEST_HEADERS[name]])),
+      parameters: Object.fromEntries([...uses].map((name) => [name, headerParameter(Headers.REQUEST_HEADERS[name])])),
       securitySchemes: {
         apiKey: {
           type: "http",
@@ -214,6 +214,11 @@ const linksOf = ({ links = [] }: Servable, operations: ReadonlyMap<string, Descr
 }
 
 // parameters
+
+const headerParameter = ({ name, ...header }: (typeof Headers.REQUEST_HEADERS)[Headers.RequestHeader]): Json => ({
+  ...{ name, in: "header", required: false },
+  ...header
+})
 
 /** A parameter with the schema of its value; the generated schema is that of the text in the URL. */
 const typed = (parameter: Json, { params, query }: Servable["route"]): Json => {

@@ -97,12 +97,10 @@ export const fileHeaders: ReadonlyArray<ResponseHeader> = [...ALWAYS, ...RATE, "
 /** The headers of an error. */
 export const errorHeaders = (status: number): ReadonlyArray<ResponseHeader> => [...ALWAYS, "X-Should-Retry", ...(BY_STATUS[status] ?? [])]
 
-/** The headers of requests. */
+/** The headers of requests, all optional. */
 export const REQUEST_HEADERS = {
   IdempotencyKey: {
     name: "Idempotency-Key",
-    in: "header",
-    required: false,
     description:
       "Runs the call once: whoever sends the same request under the same key within 24 hours gets the first success again, and pays once. A string of RFC 8941, quoted or not.",
     schema: { type: "string", minLength: 1, maxLength: 255 },
@@ -110,48 +108,36 @@ export const REQUEST_HEADERS = {
   },
   MaxCredits: {
     name: "X-Max-Credits",
-    in: "header",
-    required: false,
     description: "A call that would cost more is refused with 422 before anything is held.",
     schema: { type: "number", minimum: 0 },
     example: 10
   },
   Prefer: {
     name: "Prefer",
-    in: "header",
-    required: false,
     description: "`wait=20`: the answer may wait so many seconds for the end of the job, 150 at the most. RFC 7240.",
     schema: { type: "string" },
     example: "wait=20"
   },
   Range: {
     name: "Range",
-    in: "header",
-    required: false,
     description: "One part of the file. RFC 9110, section 14.",
     schema: { type: "string" },
     example: "bytes=0-1023"
   },
   IfNoneMatch: {
     name: "If-None-Match",
-    in: "header",
-    required: false,
     description: "The ETag of what is there already.",
     schema: { type: "string" },
     example: '"3f5a7c9b1d2e"'
   },
   RequestId: {
     name: "X-Request-Id",
-    in: "header",
-    required: false,
     description: "Your own name for the request: it reaches our log, and nothing else.",
     schema: { type: "string", pattern: "^[\\w\\-=]{1,255}$" },
     example: "checkout-17"
   },
   TraceParent: {
     name: "traceparent",
-    in: "header",
-    required: false,
     description: "W3C Trace Context.",
     schema: { type: "string" },
     example: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
