@@ -41,9 +41,9 @@ export const holdHasADeadline = rule("hold-has-a-deadline", ["CreditReserved"], 
 export const keyRunsOnce = rule("key-runs-once", ["CreditReserved"], ({ keyHash }, { before, at }) => {
   if (keyHash === undefined) return undefined
   // What the caller's lookup may have missed is not in the log: only what no lookup may excuse is judged
-  const attempt = Memory.attempt(before.memory, { hash: keyHash, since: Number.MAX_SAFE_INTEGER }, at)
-  if (attempt?._tag === "running") return `reservation ${attempt.reservationId} was open under the same key`
-  return attempt?._tag === "succeeded" ? `reservation ${attempt.reservationId} had succeeded under the same key` : undefined
+  const used = Memory.keyState(before.memory, { hash: keyHash, since: Number.MAX_SAFE_INTEGER }, at)
+  if (used?._tag === "running") return `reservation ${used.reservationId} was open under the same key`
+  return used?._tag === "succeeded" ? `reservation ${used.reservationId} had succeeded under the same key` : undefined
 })
 
 /** Only a call whose hold was released as abandoned is charged late. */

@@ -16,9 +16,9 @@ export class LateRefunds {
   readonly #streams = new Map<StreamName.StreamName, Map<EventStore.Revision, Refund>>()
 
   note({ stream, revision }: EventStore.RecordedEvent, refund: Refund): void {
-    const there = this.#streams.get(stream)
-    if (there === undefined) this.#streams.set(stream, new Map([[revision, refund]]))
-    else there.set(revision, refund)
+    const refunds = this.#streams.get(stream)
+    if (refunds === undefined) this.#streams.set(stream, new Map([[revision, refund]]))
+    else refunds.set(revision, refund)
   }
 
   check(problems: Problems): Effect.Effect<void, EventStore.StoreUnavailable, EventStore.EventStore> {
