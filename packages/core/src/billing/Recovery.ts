@@ -41,8 +41,8 @@ interface Hold {
 const ARRIVES_WITHIN = Duration.toMillis("1 hour")
 
 /**
- * Makes calls with an unknown outcome free. A failure is retried in the next sweep. `abandon` refuses or cancels the job that such a call may
- * have become.
+ * Makes calls with an unknown outcome free. A failure is retried in the next sweep. `abandon` refuses or cancels the job that such a call
+ * may have become.
  */
 const keepPromises = Effect.fnUntraced(function* <E, R>(abandon: (call: CallInDoubt) => Effect.Effect<void, E, R>) {
   const charge = yield* Charge
@@ -104,13 +104,16 @@ const make = <Op extends Operation.Any>(
     )
     yield* Metrics.recovery(Effect.map(deadlines.status, ({ failing }) => failing.length))
     let callsInDoubt: Following.Retrying | undefined
-    const told = (trouble: Following.Retrying | undefined) => {
+    const setTrouble = (trouble: Following.Retrying | undefined) => {
       callsInDoubt = trouble
     }
     const abandon = (call: CallInDoubt) => {
       return call.operation === undefined ? Effect.void : jobs.abandon({ ...call, jobId: jobIdOf(call.reservationId) })
     }
-    const sweep = Effect.andThen(Following.retryForever(keepPromises(abandon), told), Effect.sleep(options.sweepEvery ?? "30 seconds"))
+    const sweep = Effect.andThen(
+      Following.retryForever(keepPromises(abandon), setTrouble),
+      Effect.sleep(options.sweepEvery ?? "30 seconds")
+    )
     yield* Effect.forkScoped(Lease.keep("unanswered", options)(() => Effect.forever(sweep)))
 
     return Recovery.of({

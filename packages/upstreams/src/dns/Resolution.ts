@@ -38,8 +38,8 @@ export const make = (question: Question, { rcode, answers, authorities }: Reply)
     const here = answers.filter((answer) => isIn(answer) && answer.name.toLowerCase() === name)
     const records = here.flatMap((answer) => (answer.type === question.type ? (recordOf(answer) ?? []) : []))
     if (records.length > 0) {
-      const told = records.map((record) => ({ ...record, ttl: Math.min(ttl, record.ttl) }))
-      return until(Math.min(...told.map((record) => record.ttl)), { _tag: "Records", records: told })
+      const capped = records.map((record) => ({ ...record, ttl: Math.min(ttl, record.ttl) }))
+      return until(Math.min(...capped.map((record) => record.ttl)), { _tag: "Records", records: capped })
     }
     const alias = here.find(({ type }) => type === "CNAME")
     if (alias?.type !== "CNAME") break

@@ -1,6 +1,6 @@
 /**
- * A call that becomes a job: hold, store the input, keep the reply, accept, answer. Once accepted, the job's end decides how the hold ends. A
- * failure before that abandons the job and releases the hold.
+ * A call that becomes a job: hold, store the input, keep the reply, accept, answer. Once accepted, the job's end decides how the hold ends.
+ * A failure before that abandons the job and releases the hold.
  */
 import { type Duration, Effect, Fiber } from "effect"
 import * as Credits from "../../Credits.ts"
@@ -68,7 +68,9 @@ const accepted = (needs: Needs, held: Held, job: JobCall, accept: Acceptance.Pre
   )
 }
 
-/** Abandons the job in the background, with retries. The caller waits a moment for it. If this process dies, `JobUpkeep` refuses the job. */
+/**
+ * Abandons the job in the background, with retries. The caller waits a moment for it. If this process dies, `JobUpkeep` refuses the job.
+ */
 const abandon = (needs: Needs, { call, hold }: Held, job: JobCall): Effect.Effect<void> => {
   const { jobs, scope, callsInDoubt } = needs
   return jobs.abandon(job).pipe(

@@ -1,6 +1,6 @@
 /**
- * Corrections after a failure: releases holds, refunds charges, and makes calls free whose outcome is unknown. It releases a hold at once; if
- * the store does not answer, it retries in the background; at the latest, the hold's expiry releases it.
+ * Corrections after a failure: releases holds, refunds charges, and makes calls free whose outcome is unknown. It releases a hold at once;
+ * if the store does not answer, it retries in the background; at the latest, the hold's expiry releases it.
  */
 import type { Aggregate } from "@millrace/event-sourcing"
 import { Cause, Effect, Exit, Schedule } from "effect"
@@ -34,8 +34,8 @@ export const onFailure = <A, E, R>(needs: Needs, { call }: Held, work: Effect.Ef
   })
 
 /**
- * Releases a hold, in the background if the store does not answer. A recoverable call then fails with `OutcomeUnknown`, because recovery may
- * still charge it at the hold's expiry. `failure`: the sealed reason.
+ * Releases a hold, in the background if the store does not answer. A recoverable call then fails with `OutcomeUnknown`, because recovery
+ * may still charge it at the hold's expiry. `failure`: the sealed reason.
  */
 export const release = (
   needs: Needs,
@@ -66,7 +66,9 @@ export const outcomeUnknown = (needs: Needs, call: Call): Effect.Effect<never, O
 export const promise = ({ callsInDoubt }: Pick<Needs, "callsInDoubt">, call: Omit<CallInDoubt, "at">): Effect.Effect<void> =>
   Effect.asVoid(Effect.timeoutOption(Effect.exit(callsInDoubt.add(call)), WRITTEN_WITHIN))
 
-/** In the background, makes a call without a key free. Releases the hold of a call with a key, unless it was settled: then it is replayed. */
+/**
+ * In the background, makes a call without a key free. Releases the hold of a call with a key, unless it was settled: then it is replayed.
+ */
 export const putRight = (needs: Needs, { accountId, key, requestId, reservationId }: Call): Effect.Effect<void> => {
   const { ledger, scope, callsInDoubt } = needs
   const call = { accountId, requestId, reservationId }
