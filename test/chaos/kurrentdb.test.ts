@@ -1,9 +1,9 @@
 /** Appends to KurrentDB whose request or answer is lost on the way, over real sockets: see `Script.ts`. */
 import { KurrentDb, KurrentDbEventStore } from "@millrace/event-store-kurrentdb"
 import { FaultProxy } from "@millrace/testing"
-import { KurrentDbStandIn } from "@millrace/testing/kurrentdb"
 import { Effect } from "effect"
 import { it } from "vitest"
+import { KurrentDbStandIn } from "../../packages/event-store-kurrentdb/test/standin/index.ts"
 import { DEADLINE, LOSSES, surviveAll } from "./Script.ts"
 
 const storeAt = (port: number, options: { readonly deadline?: number } = {}) =>

@@ -7,11 +7,11 @@ import { EventStore, HashChain, MemoryEventStore, StreamName } from "@millrace/e
 import { KurrentDb, KurrentDbEventStore } from "@millrace/event-store-kurrentdb"
 import { PostgresEventStore } from "@millrace/event-store-postgres"
 import { SqliteEventStore } from "@millrace/event-store-sqlite"
-import { KurrentDbStandIn } from "@millrace/testing/kurrentdb"
 import { Context, Effect, Layer, type Scope, Stream } from "effect"
 import { describe, expect, test } from "vitest"
 import { replay as replayJob } from "../../packages/core/test/jobs/Golden.ts"
 import { type RecordedLine, readLog, replay } from "../../packages/core/test/ledger/Golden.ts"
+import { KurrentDbStandIn } from "../../packages/event-store-kurrentdb/test/standin/index.ts"
 import { schema } from "../../packages/event-store-postgres/test/Postgres.ts"
 import { inTemporaryFolder } from "../../packages/event-store-sqlite/test/TemporaryFolder.ts"
 

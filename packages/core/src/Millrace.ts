@@ -92,7 +92,7 @@ const running = <Op extends Operation.Any>({
   jobs = {},
   operations,
   recovery
-}: MillraceOptions<Op>): Layer.Layer<never, never, Jobs | CircuitBreaker | Stores | Operation.Services<Op>> => {
+}: MillraceOptions<Op>): Layer.Layer<never, never, Jobs | Vault | CircuitBreaker | Stores | Operation.Services<Op>> => {
   const { runner = true, ...options } = jobs
   const ofJobs = operations.filter(({ _tag }) => _tag === "Job")
   return Layer.mergeAll(

@@ -73,6 +73,23 @@ export const appendBytes = (events: ReadonlyArray<EventData>): number => {
   return bytes
 }
 
+/** Characters of an append: cheap to know, and never more than its bytes. */
+export const appendChars = (events: ReadonlyArray<EventData>): number => {
+  let chars = 0
+  for (const { id, type, data, metadata } of events) chars += id.length + type.length + data.length + metadata.length
+  return chars
+}
+
+/** The error of an append that has more than {@link MAX_APPEND_BYTES}; undefined for any other. */
+export const tooLarge = (stream: StreamName, events: ReadonlyArray<EventData>): AppendTooLarge | undefined => {
+  // A character is at most three bytes of UTF-8
+  const bytes = appendChars(events) * 3 > MAX_APPEND_BYTES ? appendBytes(events) : 0
+  return bytes > MAX_APPEND_BYTES ? new AppendTooLarge({ stream, bytes }) : undefined
+}
+
+/** Where a stream ends whose last event has this revision; -1 for a stream that has not begun. */
+export const expectedOf = (revision: Revision): ExpectedRevision => (revision === -1 ? "noStream" : revision)
+
 /** The stream does not end where the caller expected. Nothing was written. */
 export class WrongRevision extends Schema.TaggedError<WrongRevision>()("WrongRevision", {
   stream: Schema.String,

@@ -1,5 +1,5 @@
 /** The end of a growing log, and how a subscription follows it. */
-import { Effect, Stream } from "effect"
+import { type Duration, Effect, type Scope, Stream } from "effect"
 import type { Batch, Position, RecordedEvent } from "./EventStore.ts"
 
 export class Head {
@@ -29,6 +29,46 @@ export class Head {
       return Effect.sync(() => this.#waiting.delete(go))
     })
   }
+}
+
+/** The end of a log to which other processes write, too. It is looked for only while somebody waits for it. */
+export class WatchedHead extends Head {
+  /** Looks for the end once. A failure is not told: followers go on waiting, and readers get the failure themselves. */
+  readonly look: Effect.Effect<void>
+  readonly #every: Duration.Input
+  readonly #scope: Scope.Scope
+  #waiting = 0
+  #isWatched = false
+
+  /** `end`: where the log ends now. It is asked `every` so often, in the scope. */
+  constructor(position: Position, end: Effect.Effect<Position, unknown>, every: Duration.Input, scope: Scope.Scope) {
+    super(position)
+    this.look = Effect.ignore(Effect.map(end, (found) => this.advance(found)))
+    this.#every = every
+    this.#scope = scope
+  }
+
+  override past(position: Position): Effect.Effect<void> {
+    return Effect.acquireUseRelease(
+      Effect.suspend(() => {
+        this.#waiting++
+        if (this.#isWatched) return Effect.void
+        this.#isWatched = true
+        return Effect.asVoid(Effect.forkIn(this.#watch, this.#scope))
+      }),
+      () => super.past(position),
+      () => Effect.sync(() => this.#waiting--)
+    )
+  }
+
+  readonly #watch: Effect.Effect<void> = Effect.suspend(() => Effect.sleep(this.#every)).pipe(
+    Effect.andThen(
+      Effect.suspend(() => {
+        this.#isWatched = this.#waiting > 0
+        return this.#isWatched ? Effect.andThen(this.look, this.#watch) : Effect.void
+      })
+    )
+  )
 }
 
 /** Reads page after page. After an empty page, which is the end, it waits for the head to move. */

@@ -1,13 +1,13 @@
 /** An event store in memory, for tests, simulations and experiments. It is lost with the process. */
-import { Effect, Layer, Option, Stream } from "effect"
+import { Effect, Layer, Stream } from "effect"
 import * as Store from "./EventStore.ts"
 import { follow, Head } from "./Head.ts"
+import { placeOf, positionOf } from "./LogPlace.ts"
+import * as Paging from "./Paging.ts"
 import type { StreamName } from "./StreamName.ts"
 
 /** Events read at once. */
 const PAGE = 1_000
-
-const positionOf = (place: number) => Store.position(place.toString().padStart(16, "0"))
 
 export const make = Effect.sync(() => {
   const log: Array<Store.RecordedEvent> = []
@@ -15,15 +15,12 @@ export const make = Effect.sync(() => {
   const snapshots = new Map<StreamName, Store.StoredSnapshot>()
   const head = new Head(Store.start)
 
-  const lastRevision = (name: StreamName): Store.ExpectedRevision => {
-    const stream = streams.get(name)
-    return stream === undefined ? "noStream" : stream.length - 1
-  }
+  const lastRevision = (name: StreamName) => Store.expectedOf((streams.get(name)?.length ?? 0) - 1)
 
   const append: Store.EventStore["Service"]["append"] = (name, expected, events) =>
     Effect.suspend((): Effect.Effect<Store.Appended, Store.WrongRevision | Store.AppendTooLarge> => {
-      const bytes = Store.appendBytes(events)
-      if (bytes > Store.MAX_APPEND_BYTES) return Effect.fail(new Store.AppendTooLarge({ stream: name, bytes }))
+      const tooLarge = Store.tooLarge(name, events)
+      if (tooLarge !== undefined) return Effect.fail(tooLarge)
       const stream = streams.get(name) ?? []
       const first = expected === "noStream" ? 0 : expected + 1
       if (stream.length !== first) {
@@ -51,22 +48,14 @@ export const make = Effect.sync(() => {
       return Stream.fromArray(events.slice(0, limit))
     })
 
-  /** Positions count from 1 without gaps, so the place in the array is the position. */
-  const placeOf = (after: Store.Position) => (after === Store.start ? 0 : Number(after))
+  /** Places count from 1 without gaps, so the events after a place begin at this index of the array. */
   const page = (after: Store.Position) => Effect.sync(() => log.slice(placeOf(after), placeOf(after) + PAGE))
 
   return Store.EventStore.of({
     append,
     readStream,
     lastRevision: (stream) => Effect.sync(() => lastRevision(stream)),
-    // Page after page, so that a reader also gets what is appended while it reads
-    readAll: (after) =>
-      Stream.paginate(after, (seen) =>
-        Effect.map(page(seen), (events) => {
-          const last = events.at(-1)
-          return [events, last === undefined || events.length < PAGE ? Option.none() : Option.some(last.position)] as const
-        })
-      ),
+    readAll: (after) => Paging.ofLog(after, (seen) => Effect.map(page(seen), (events) => ({ events, isLast: events.length < PAGE }))),
     subscribe: (after) => follow(after, head, page),
     head: Effect.sync(() => head.position),
     loadSnapshot: (name) => Effect.sync(() => snapshots.get(name)),

@@ -2,7 +2,7 @@
  * The distributed event store, on KurrentDB (EventStoreDB). Every append is at an exact revision and has a deadline. An append without an
  * answer is in doubt: the caller sends the identical batch again, and the server answers what became of it, however much later.
  */
-import { ClockGuard, EventIds, EventStore, follow, StreamName } from "@millrace/event-sourcing"
+import { ClockGuard, EventIds, EventStore, follow, Paging, StreamName } from "@millrace/event-sourcing"
 import { Effect, Layer, Option, type Scope, Stream } from "effect"
 import type { Clients } from "./Clients.ts"
 import type { InvalidConnectionString } from "./ConnectionString.ts"
@@ -58,8 +58,8 @@ const appender =
   (stream, expected, events) =>
     Effect.suspend(() => {
       requireStorable(stream, events)
-      const bytes = EventStore.appendBytes(events)
-      if (bytes > EventStore.MAX_APPEND_BYTES) return Effect.fail(new EventStore.AppendTooLarge({ stream, bytes }))
+      const tooLarge = EventStore.tooLarge(stream, events)
+      if (tooLarge !== undefined) return Effect.fail(tooLarge)
       const send = redirected(clients.call((driver) => driver.append(stream, expected, events)))
       return inTurn(stream, expected, events[0].id, send).pipe(
         Effect.flatMap(({ revision, position }) =>
@@ -70,7 +70,7 @@ const appender =
             case "wrongRevision":
               return new EventStore.WrongRevision({ stream, actual: fault.actual ?? "noStream" })
             case "tooLarge":
-              return new EventStore.AppendTooLarge({ stream, bytes })
+              return new EventStore.AppendTooLarge({ stream, bytes: EventStore.appendBytes(events) })
             case "noAnswer":
               return new EventStore.AppendInDoubt({ stream, reason: fault.message })
             default:
@@ -88,28 +88,15 @@ const locate = (log: KurrentLog, stream: StreamName.StreamName, revision: EventS
     Effect.mapError(({ message }) => new Fault({ kind: "noAnswer", message }))
   )
 
-/** Where a reader of a stream is: the next event, how many are wanted yet, and how many at a time. */
-interface Place {
-  readonly from: EventStore.Revision | undefined
-  readonly left: number
-  readonly size: number
-}
-
 const streamReader =
   (log: KurrentLog): Service["readStream"] =>
-  (stream, { direction = "forwards", from, limit = Number.POSITIVE_INFINITY } = {}) => {
-    const page = (at: Place) => {
-      const count = Math.min(at.left, at.size)
-      return Effect.map(read(log.readStream(stream, direction, at.from, count)), (events) => {
-        const last = events.at(-1)
-        const next = last && last.revision + (direction === "forwards" ? 1 : -1)
-        const left = at.left - events.length
-        const isEnd = next === undefined || next < 0 || left === 0 || events.length < count
-        return [events, isEnd ? Option.none() : Option.some({ from: next, left, size: PAGE })] as const
-      })
-    }
-    return limit <= 0 || (from !== undefined && from < 0) ? Stream.empty : Stream.paginate({ from, left: limit, size: FIRST_PAGE }, page)
-  }
+  (stream, options) =>
+    (options?.from ?? 0) < 0
+      ? Stream.empty
+      : Paging.ofStream(({ direction, from, left, isFirstPage }) => {
+          const count = Math.min(left, isFirstPage ? FIRST_PAGE : PAGE)
+          return Effect.map(read(log.readStream(stream, direction, from, count)), (events) => ({ events, isLast: events.length < count }))
+        }, options)
 
 /** How often the server is asked for its time, while anything is appended. */
 const ASK_TIME = "1 minute"

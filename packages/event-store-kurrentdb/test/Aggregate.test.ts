@@ -1,10 +1,10 @@
 /** The kernel on this store: for every append of a short script, each thing that can become of it. Whoever was told so, it is so. */
 import { Aggregate, EventStore } from "@millrace/event-sourcing"
-import type { AppendFault } from "@millrace/testing/kurrentdb"
 import { Effect } from "effect"
 import { describe, expect } from "vitest"
 import { pay, till } from "../../event-sourcing/test/Till.ts"
 import { fact, failsafe, type Store } from "./Store.ts"
+import type { AppendFault } from "./standin/index.ts"
 
 const FAULTS: ReadonlyArray<AppendFault> = ["lost", "unanswered", "dropBefore", "dropAfter", "late", { code: 14, details: "going down" }]
 const PAYMENTS = 5

@@ -5,7 +5,6 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { EventStoreDBClient, jsonEvent, NO_STREAM } from "@eventstore/db-client"
 import { EventStore } from "@millrace/event-sourcing"
-import { type AppendFault, KurrentDbStandIn } from "@millrace/testing/kurrentdb"
 import { Effect, Fiber } from "effect"
 import { describe, expect, it } from "vitest"
 import {
@@ -24,6 +23,7 @@ import {
   settle,
   tagOf
 } from "./Store.ts"
+import { type AppendFault, KurrentDbStandIn } from "./standin/index.ts"
 
 const UNAVAILABLE = 14
 

@@ -2,10 +2,10 @@
 import { EventStore } from "@millrace/event-sourcing"
 import { KurrentDbEventStore } from "@millrace/event-store-kurrentdb"
 import { WrongClock } from "@millrace/testing"
-import { KurrentDbStandIn } from "@millrace/testing/kurrentdb"
 import { Clock, Context, Effect, Exit, Layer, Logger, type Scope, Stream } from "effect"
 import { describe, expect, test } from "vitest"
 import { failsafe, freshEvents, freshStream } from "./Store.ts"
+import { KurrentDbStandIn } from "./standin/index.ts"
 
 /** A host on a node, with a clock of its own. */
 const hostOn = (connection: string, apart: WrongClock.Apart) =>

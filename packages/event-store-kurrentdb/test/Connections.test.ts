@@ -5,12 +5,12 @@ import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
 import { EventStoreDBClient, jsonEvent } from "@eventstore/db-client"
 import { EventStore } from "@millrace/event-sourcing"
-import { KurrentDbStandIn } from "@millrace/testing/kurrentdb"
 import { Effect, Fiber, Schema, type Scope, Stream } from "effect"
 import { describe, expect, it } from "vitest"
 import { filterOf } from "../src/Selecting.ts"
 import { address } from "./Node.ts"
 import { fact, failsafe, followed, freshEvents, freshStream, IMPATIENT, ids, isOfFacts, openOn, readIds, sentTo } from "./Store.ts"
+import { KurrentDbStandIn } from "./standin/index.ts"
 
 const Told = Schema.fromJsonString(
   Schema.Struct({

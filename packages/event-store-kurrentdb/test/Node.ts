@@ -2,8 +2,9 @@
  * The node that tests run against: the one that KURRENTDB_URL (or EVENTSTOREDB_URL) names, else a stand-in of their own. What must hold
  * anywhere asks for an address and does not know which it got; what needs faults asks for a stand-in.
  */
-import { KurrentDbStandIn } from "@millrace/testing/kurrentdb"
+
 import { Effect, type Scope } from "effect"
+import { KurrentDbStandIn } from "./standin/index.ts"
 
 const given = process.env["KURRENTDB_URL"] ?? process.env["EVENTSTOREDB_URL"]
 

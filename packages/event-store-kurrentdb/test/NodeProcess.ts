@@ -2,8 +2,9 @@
  * A stand-in as a process of its own, so that it can be killed: `NodeProcess.ts [file] [port]`. It prints its port, and keeps the log in
  * the file, if one is named.
  */
-import { KurrentDbStandIn } from "@millrace/testing/kurrentdb"
+
 import { Effect } from "effect"
+import { KurrentDbStandIn } from "./standin/index.ts"
 
 const [, , file = "", port = "0"] = process.argv
 

@@ -4,12 +4,12 @@ import { once } from "node:events"
 import { connect, createServer, Socket } from "node:net"
 import { ChannelCredentials } from "@grpc/grpc-js"
 import { EventStore } from "@millrace/event-sourcing"
-import { KurrentDbStandIn } from "@millrace/testing/kurrentdb"
 import { Effect, type Scope, Stream } from "effect"
 import { describe, expect, it } from "vitest"
 import * as FaultProxy from "../../testing/src/FaultProxy.ts"
 import { Sockets } from "../src/eventstoredb/Sockets.ts"
 import { failsafe, freshEvents, freshStream, ids, openOn, readIds, settle } from "./Store.ts"
+import { KurrentDbStandIn } from "./standin/index.ts"
 
 const test = (title: string, body: Effect.Effect<unknown, unknown, Scope.Scope>) =>
   it(title, () => Effect.runPromise(Effect.asVoid(Effect.scoped(body))))

@@ -3,9 +3,9 @@ import assert from "node:assert/strict"
 import { randomUUID } from "node:crypto"
 import type { EventStore, StreamName } from "@millrace/event-sourcing"
 import { KurrentDb, KurrentDbEventStore } from "@millrace/event-store-kurrentdb"
-import { type AppendCall, KurrentDbStandIn } from "@millrace/testing/kurrentdb"
 import { Effect, Exit, type Scope, Stream } from "effect"
 import { it } from "vitest"
+import { type AppendCall, KurrentDbStandIn } from "./standin/index.ts"
 
 export type Store = EventStore.EventStore["Service"]
 export type Node = KurrentDbStandIn.KurrentDbStandIn

@@ -1,18 +1,18 @@
 /** The event store on PostgreSQL. Appends to many streams share a transaction, and the server syncs it before any of them is answered. */
-import { ClockGuard, EventStore, follow, type StreamName } from "@millrace/event-sourcing"
-import { Effect, Layer, Option, Stream } from "effect"
+import { ClockGuard, EventStore, follow, Paging, type StreamName } from "@millrace/event-sourcing"
+import { Effect, Layer } from "effect"
 import { isText } from "./BinaryArrays.ts"
 import * as Connections from "./Connections.ts"
 import { EVENTS } from "./EventTables.ts"
 import { Fault } from "./Fault.ts"
 import * as GroupCommit from "./GroupCommit.ts"
 import { DEFAULT_SCHEMA, migrate } from "./Migrations.ts"
-import { type Append, type NamedSnapshot, type Page, PostgresLog, type Written } from "./PostgresLog.ts"
+import { type Append, type NamedSnapshot, PostgresLog, type Written } from "./PostgresLog.ts"
 import { Recent } from "./Recent.ts"
 import * as Server from "./Server.ts"
 import * as Wake from "./Wake.ts"
 
-export { parsePosition } from "./Position.ts"
+export { parsePosition } from "@millrace/event-sourcing"
 
 export interface PostgresEventStoreOptions extends Connections.ConnectionsOptions {
   /** The schema of the tables, beside the host's own: `millrace` by default. */
@@ -64,10 +64,8 @@ export const makeOn = Effect.fnUntraced(function* (
 
   const store = EventStore.EventStore.of({
     append: (stream, expected, events) => {
-      const size = sizeOf(events)
-      // A character is at most three bytes of UTF-8
-      const bytes = size * 3 > EventStore.MAX_APPEND_BYTES ? EventStore.appendBytes(events) : 0
-      if (bytes > EventStore.MAX_APPEND_BYTES) return Effect.fail(new EventStore.AppendTooLarge({ stream, bytes }))
+      const tooLarge = EventStore.tooLarge(stream, events)
+      if (tooLarge !== undefined) return Effect.fail(tooLarge)
       if (readOnly) return Effect.fail(lookingOnly)
       const appended = { stream, before: expected === "noStream" ? -1 : expected, events }
       const unfit = unfitness(appended)
@@ -81,9 +79,9 @@ export const makeOn = Effect.fnUntraced(function* (
             : Effect.succeed(written(appended, outcome))
       })
     },
-    readStream: streamReader(log),
+    readStream: (stream, options) => Paging.ofStream((at) => Effect.mapError(log.readStream(stream, at), unavailable), options),
     lastRevision: (stream) => Effect.mapError(groups.tails(stream), unavailable),
-    readAll: logReader(log),
+    readAll: (after) => Paging.ofLog(after, (seen) => Effect.mapError(log.readAll(seen), unavailable)),
     subscribe: (after) =>
       follow(after, wake.head, (seen) =>
         Effect.suspend(() => {
@@ -106,7 +104,7 @@ const groupsOf = Effect.fnUntraced(function* (log: PostgresLog) {
     send: (group: ReadonlyArray<Append>) => log.append(group),
     lanes: LANES,
     count: GROUP,
-    size: ({ events }) => sizeOf(events),
+    size: ({ events }) => EventStore.appendChars(events),
     key: ({ stream }) => stream,
     // Appends that expect the same revision can share a transaction: one wins. One that expects the result of another waits for it
     isRival: (one, earlier) => one.before === earlier.before
@@ -131,40 +129,10 @@ const groupsOf = Effect.fnUntraced(function* (log: PostgresLog) {
 
 /** A page after each position. Followers mostly stand at the same position: one query serves all of them. */
 const pagesOf = Effect.fnUntraced(function* (log: PostgresLog, places: ReadonlyArray<EventStore.Position>) {
-  const found = new Map<EventStore.Position, Page>()
+  const found = new Map<EventStore.Position, Paging.Page>()
   for (const place of places) if (!found.has(place)) found.set(place, yield* log.readAll(place))
   return places.map((place) => found.get(place) ?? { events: [], isLast: true })
 })
-
-const streamReader =
-  (log: PostgresLog): EventStore.EventStore["Service"]["readStream"] =>
-  (stream, { direction = "forwards", from, limit = Infinity } = {}) =>
-    Stream.paginate({ from, left: limit }, (at: { readonly from: EventStore.Revision | undefined; readonly left: number }) =>
-      at.left <= 0
-        ? Effect.succeed([[], Option.none()] as const)
-        : Effect.mapBoth(log.readStream(stream, direction, at.from, at.left), {
-            onFailure: unavailable,
-            onSuccess: ({ events, isLast }) => {
-              const last = events.at(-1)
-              const left = at.left - events.length
-              const next = { from: (last?.revision ?? 0) + (direction === "forwards" ? 1 : -1), left }
-              return [events, last === undefined || isLast || left <= 0 || next.from < 0 ? Option.none() : Option.some(next)] as const
-            }
-          })
-    )
-
-const logReader =
-  (log: PostgresLog): EventStore.EventStore["Service"]["readAll"] =>
-  (after) =>
-    Stream.paginate(after, (seen) =>
-      Effect.mapBoth(log.readAll(seen), {
-        onFailure: unavailable,
-        onSuccess: ({ events, isLast }) => {
-          const last = events.at(-1)
-          return [events, last === undefined || isLast ? Option.none() : Option.some(last.position)] as const
-        }
-      })
-    )
 
 /** The store, for a host whose clock agrees with the server's. */
 const guarded = (store: EventStore.EventStore["Service"], { read, where }: Connections.Connections) =>
@@ -182,13 +150,6 @@ const unfitness = ({ before, events }: Append): string | undefined => {
 }
 
 const isFit = ({ id, type, data, metadata }: EventStore.EventData) => ID.test(id) && isText(type) && isText(data) && isText(metadata)
-
-/** Characters of an append: cheap to know, and never more than its bytes. */
-const sizeOf = (events: ReadonlyArray<EventStore.EventData>): number => {
-  let size = 0
-  for (const { id, type, data, metadata } of events) size += id.length + type.length + data.length + metadata.length
-  return size
-}
 
 export const make = Effect.fnUntraced(function* (options: PostgresEventStoreOptions) {
   const connections = yield* Connections.make(options)

@@ -1,10 +1,9 @@
 /** The log in its tables: the statements, and the meaning of their answers. */
-import type { EventStore, StreamName } from "@millrace/event-sourcing"
+import { EventStore, type Paging, placeOf, positionOf, type StreamName } from "@millrace/event-sourcing"
 import { Effect } from "effect"
 import { booleans, int4s, int8s, texts, uuids } from "./BinaryArrays.ts"
 import type { Connections } from "./Connections.ts"
 import { Fault } from "./Fault.ts"
-import { placeOf, positionOf } from "./Position.ts"
 
 /** The most events of a page. */
 export const PAGE = 512
@@ -30,13 +29,6 @@ export interface Written extends EventStore.Appended {
 /** Where an append ended, or where its stream ends if that is not the expected revision. */
 export type Outcome = Written | { readonly actual: EventStore.ExpectedRevision }
 
-export interface Page {
-  readonly events: ReadonlyArray<EventStore.RecordedEvent>
-  readonly isLast: boolean
-}
-
-export const expectedOf = (revision: EventStore.Revision): EventStore.ExpectedRevision => (revision === -1 ? "noStream" : revision)
-
 interface Row {
   readonly [column: string]: unknown
   readonly stream: StreamName.StreamName
@@ -60,7 +52,7 @@ const recorded = ({ stream, revision, place, id, type, data, metadata }: Row): E
   position: positionOf(Number(place))
 })
 
-const pageOf = (rows: ReadonlyArray<Row>, limit: number): Page => ({
+const pageOf = (rows: ReadonlyArray<Row>, limit: number): Paging.Page => ({
   events: rows.map(recorded),
   isLast: rows.length < limit && Number(rows.at(-1)?.total ?? 0) < PAGE_BYTES
 })
@@ -94,7 +86,9 @@ const outcomesOf = (appends: ReadonlyArray<Append>, { before, refused, actual, t
       return { revision, position: positionOf(place), isNew: true }
     }
     const last = there?.[k] ?? undefined
-    return last === undefined ? { actual: expectedOf(Number(actual?.[k])) } : { revision, position: positionOf(Number(last)), isNew: false }
+    return last === undefined
+      ? { actual: EventStore.expectedOf(Number(actual?.[k])) }
+      : { revision, position: positionOf(Number(last)), isNew: false }
   })
 }
 
@@ -168,22 +162,17 @@ export class PostgresLog {
   tails(names: ReadonlyArray<StreamName.StreamName>): Effect.Effect<ReadonlyArray<EventStore.ExpectedRevision>, Fault> {
     return Effect.map(
       this.#connections.read<{ revisions: ReadonlyArray<string> }>(this.#sql.tails, texts(names), `${this.#isStandbyEnough}`),
-      ([answer]) => (answer?.revisions ?? []).map((revision) => expectedOf(Number(revision)))
+      ([answer]) => (answer?.revisions ?? []).map((revision) => EventStore.expectedOf(Number(revision)))
     )
   }
 
-  readStream(
-    stream: StreamName.StreamName,
-    direction: "forwards" | "backwards",
-    from: EventStore.Revision | undefined,
-    left: number
-  ): Effect.Effect<Page, Fault> {
+  readStream(stream: StreamName.StreamName, { direction, from, left }: Paging.Place): Effect.Effect<Paging.Page, Fault> {
     const limit = Math.min(left, PAGE)
     const first = from ?? (direction === "forwards" ? 0 : Number.MAX_SAFE_INTEGER)
     return Effect.map(this.#connections.read<Row>(this.#sql[direction], stream, first, limit), (rows) => pageOf(rows, limit))
   }
 
-  readAll(after: EventStore.Position): Effect.Effect<Page, Fault> {
+  readAll(after: EventStore.Position): Effect.Effect<Paging.Page, Fault> {
     return Effect.map(
       Effect.suspend(() => this.#connections.read<Row>(this.#sql.all, placeOf(after))),
       (rows) => pageOf(rows, PAGE)

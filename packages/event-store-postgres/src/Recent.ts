@@ -1,6 +1,5 @@
 /** The events that this process wrote last. Followers in this process need not read them back. */
-import type { EventStore } from "@millrace/event-sourcing"
-import { type Place, placeOf, positionOf } from "./Position.ts"
+import { type EventStore, type Place, placeOf, positionOf } from "@millrace/event-sourcing"
 import { type Append, PAGE } from "./PostgresLog.ts"
 
 /** Events that are kept. */

@@ -6,12 +6,11 @@
  * Notifications are sent after the commit, not within it: a transaction that notifies holds a lock of the whole server over its sync.
  */
 import { Socket } from "node:net"
-import { type EventStore, Head } from "@millrace/event-sourcing"
+import { type EventStore, type Head, parsePosition, WatchedHead } from "@millrace/event-sourcing"
 import { Effect, type Scope } from "effect"
 import pg from "pg"
 import type { Connections, Settings } from "./Connections.ts"
 import type { Fault } from "./Fault.ts"
-import { parsePosition } from "./Position.ts"
 import type { PostgresLog } from "./PostgresLog.ts"
 
 /** Between two looks while no notifications are heard, in milliseconds; each costs the server some microseconds. */
@@ -42,7 +41,7 @@ export const make = Effect.fnUntraced(function* (
   const fork = Effect.runForkWith(yield* Effect.context<never>())
   const scope = yield* Effect.scope
   const background: Background = (effect) => void fork(Effect.forkIn(Effect.ignore(effect), scope))
-  const head = new WatchedHead(yield* log.last, log, background)
+  const head = new NotifiedHead(yield* log.last, log, scope, background)
   if (listening === undefined) return { head, appended: (position) => head.advance(position) }
 
   yield* Effect.forkScoped(
@@ -66,60 +65,35 @@ export const make = Effect.fnUntraced(function* (
 /** Runs something in the background, whatever comes of it. */
 type Background = <A, E>(effect: Effect.Effect<A, E>) => void
 
-/** The end of the log. While somebody waits for it, it is looked for: seldom while notifications are heard, often otherwise. */
-class WatchedHead extends Head {
-  readonly #log: PostgresLog
+/** The end of the log: it is looked for seldom while notifications are heard, often otherwise. */
+class NotifiedHead extends WatchedHead {
   readonly #background: Background
-  #waiting = 0
-  #isWatched = false
   #skipped = 0
   /** Whether a notification was heard on the connection that listens now. */
   #isHeard = false
 
-  constructor(end: EventStore.Position, log: PostgresLog, background: Background) {
-    super(end)
-    this.#log = log
+  constructor(end: EventStore.Position, log: PostgresLog, scope: Scope.Scope, background: Background) {
+    const look = Effect.suspend(() => {
+      if (this.#isHeard && ++this.#skipped < TRUSTED) return Effect.succeed(this.position)
+      this.#skipped = 0
+      return log.last
+    })
+    super(end, look, POLL, scope)
     this.#background = background
-  }
-
-  override past(position: EventStore.Position): Effect.Effect<void> {
-    return Effect.acquireUseRelease(
-      Effect.sync(() => {
-        this.#waiting++
-        if (this.#isWatched) return
-        this.#isWatched = true
-        this.#background(this.#watch)
-      }),
-      () => super.past(position),
-      () => Effect.sync(() => this.#waiting--)
-    )
   }
 
   heard(payload: string): void {
     this.#isHeard = true
     const position = parsePosition(payload)
-    if (position !== undefined) this.advance(position)
+    if (position !== undefined) return this.advance(position)
     // The first on this connection: the log may have moved before it listened
-    else this.#background(this.#look)
+    this.#skipped = TRUSTED
+    this.#background(this.look)
   }
 
   lost(): void {
     this.#isHeard = false
   }
-
-  /** A fault is not told here: followers go on waiting, and readers get the fault themselves. */
-  readonly #look = Effect.suspend(() => Effect.map(this.#log.last, (end) => this.advance(end)))
-
-  readonly #watch: Effect.Effect<void> = Effect.andThen(
-    Effect.sleep(POLL),
-    Effect.suspend(() => {
-      this.#isWatched = this.#waiting > 0
-      if (!this.#isWatched) return Effect.void
-      if (this.#isHeard && ++this.#skipped < TRUSTED) return this.#watch
-      this.#skipped = 0
-      return Effect.andThen(Effect.ignore(this.#look), this.#watch)
-    })
-  )
 }
 
 /** Tells other processes of appends: those that come close after one another share a notification. */

@@ -1,14 +1,13 @@
 /** The embedded durable event store: one SQLite file in WAL mode, shared by processes of one host, and synced before it answers. */
-import { EventStore, follow, Head } from "@millrace/event-sourcing"
-import { Effect, Exit, Layer, Option, type Scope, Stream } from "effect"
+import { EventStore, follow, type Head, Paging, placeOf, positionOf, WatchedHead } from "@millrace/event-sourcing"
+import { Effect, Exit, Layer } from "effect"
 import type { ConnectionOptions } from "./Connection.ts"
 import type { Fault } from "./Fault.ts"
 import * as GroupCommit from "./GroupCommit.ts"
 import { open, patiently } from "./Patience.ts"
-import { placeOf, positionOf } from "./Position.ts"
 import { PAGE, SqliteLog } from "./SqliteLog.ts"
 
-export { parsePosition, stepBack } from "./Position.ts"
+export { parsePosition, stepBack } from "@millrace/event-sourcing"
 
 export type SqliteEventStoreOptions = ConnectionOptions
 
@@ -17,58 +16,13 @@ const POLL = 20
 
 const unavailable = (fault: Fault) => new EventStore.StoreUnavailable({ reason: fault.message })
 
-/** The end of a log to which other processes write, too. It is looked for only while somebody waits for it. */
-class WatchedHead extends Head {
-  readonly #log: SqliteLog
-  readonly #scope: Scope.Scope
-  #waiting = 0
-  #isWatched = false
-
-  constructor(log: SqliteLog, scope: Scope.Scope) {
-    super(positionOf(log.place))
-    this.#log = log
-    this.#scope = scope
-  }
-
-  override past(position: EventStore.Position): Effect.Effect<void> {
-    return Effect.acquireUseRelease(
-      Effect.suspend(() => {
-        this.#waiting++
-        if (this.#isWatched) return Effect.void
-        this.#isWatched = true
-        return Effect.asVoid(Effect.forkIn(this.#watch(), this.#scope))
-      }),
-      () => super.past(position),
-      () => Effect.sync(() => this.#waiting--)
-    )
-  }
-
-  #watch(): Effect.Effect<void> {
-    return Effect.andThen(
-      Effect.sleep(POLL),
-      Effect.suspend(() => {
-        this.#isWatched = this.#waiting > 0
-        if (!this.#isWatched) return Effect.void
-        this.look()
-        return this.#watch()
-      })
-    )
-  }
-
-  /** A fault is not told here: followers go on waiting, and readers get the fault themselves. */
-  look(): void {
-    try {
-      this.advance(positionOf(this.#log.last()))
-    } catch {}
-  }
-}
-
 type Service = EventStore.EventStore["Service"]
 type Read = <A>(look: () => A) => Effect.Effect<A, EventStore.StoreUnavailable>
 
 export const make = Effect.fnUntraced(function* (options: SqliteEventStoreOptions) {
   const log = yield* open(options.filename, () => new SqliteLog(options), unavailable)
-  const head = new WatchedHead(log, yield* Effect.scope)
+  const end = Effect.try({ try: () => positionOf(log.last()), catch: (error) => error })
+  const head = new WatchedHead(positionOf(log.place), end, POLL, yield* Effect.scope)
   const group = yield* GroupCommit.make(
     (body) => log.transact(body),
     () => head.advance(positionOf(log.place))
@@ -76,12 +30,10 @@ export const make = Effect.fnUntraced(function* (options: SqliteEventStoreOption
   const read: Read = (look) => patiently(options.filename, look, unavailable)
   return EventStore.EventStore.of({
     append: (stream, expected, events) => {
-      const size = sizeOf(events)
-      // A character is at most three bytes of UTF-8
-      const bytes = size * 3 > EventStore.MAX_APPEND_BYTES ? EventStore.appendBytes(events) : 0
-      if (bytes > EventStore.MAX_APPEND_BYTES) return Effect.fail(new EventStore.AppendTooLarge({ stream, bytes }))
+      const tooLarge = EventStore.tooLarge(stream, events)
+      if (tooLarge !== undefined) return Effect.fail(tooLarge)
       return group.submit<EventStore.Appended, EventStore.WrongRevision | EventStore.AppendInDoubt | EventStore.StoreUnavailable>(
-        size,
+        EventStore.appendChars(events),
         () => {
           const outcome = log.append(stream, expected, events)
           return "actual" in outcome ? Exit.fail(new EventStore.WrongRevision({ stream, actual: outcome.actual })) : Exit.succeed(outcome)
@@ -89,9 +41,23 @@ export const make = Effect.fnUntraced(function* (options: SqliteEventStoreOption
         (fault) => (fault.inDoubt ? new EventStore.AppendInDoubt({ stream, reason: fault.message }) : unavailable(fault))
       )
     },
-    readStream: streamReader(log, read),
+    readStream: (stream, options) =>
+      Paging.ofStream(
+        ({ direction, from, left }) =>
+          Effect.map(
+            read(() => log.readStream(stream, direction, from, left)),
+            pageOf
+          ),
+        options
+      ),
     lastRevision: (stream) => read(() => log.lastRevision(stream)),
-    readAll: logReader(log, read),
+    readAll: (after) =>
+      Paging.ofLog(after, (seen) =>
+        Effect.map(
+          read(() => log.readAll(placeOf(seen))),
+          pageOf
+        )
+      ),
     subscribe: subscriber(log, read, head),
     head: read(() => positionOf(log.last())),
     loadSnapshot: (name) => read(() => log.loadSnapshot(name)),
@@ -99,36 +65,7 @@ export const make = Effect.fnUntraced(function* (options: SqliteEventStoreOption
   })
 })
 
-const streamReader =
-  (log: SqliteLog, read: Read): Service["readStream"] =>
-  (stream, { direction = "forwards", from, limit = Infinity } = {}) => {
-    const page = (at: { readonly from: EventStore.Revision | undefined; readonly left: number }) =>
-      Effect.map(
-        read(() => log.readStream(stream, direction, at.from, at.left)),
-        (events) => {
-          const last = events.at(-1)
-          const isEnd = last === undefined || events.length < PAGE || events.length === at.left
-          const next = isEnd
-            ? Option.none()
-            : Option.some({ from: last.revision + (direction === "forwards" ? 1 : -1), left: at.left - events.length })
-          return [events, next] as const
-        }
-      )
-    return Stream.paginate({ from, left: limit }, page)
-  }
-
-const logReader =
-  (log: SqliteLog, read: Read): Service["readAll"] =>
-  (after) =>
-    Stream.paginate(after, (seen) =>
-      Effect.map(
-        read(() => log.readAll(placeOf(seen))),
-        (events) => {
-          const last = events.at(-1)
-          return [events, last === undefined || events.length < PAGE ? Option.none() : Option.some(last.position)] as const
-        }
-      )
-    )
+const pageOf = (events: ReadonlyArray<EventStore.RecordedEvent>): Paging.Page => ({ events, isLast: events.length < PAGE })
 
 /**
  * Followers mostly stand at the same position, right before the newest events. Those are kept, so they are not read back for each
@@ -147,13 +84,6 @@ const subscriber = (log: SqliteLog, read: Read, head: Head): Service["subscribe"
           }
         )
   return (after) => follow(after, head, pageAfter)
-}
-
-/** Characters of an append: cheap to know, and never more than its bytes. */
-const sizeOf = (events: ReadonlyArray<EventStore.EventData>): number => {
-  let size = 0
-  for (const { id, type, data, metadata } of events) size += id.length + type.length + data.length + metadata.length
-  return size
 }
 
 export const layer = (options: SqliteEventStoreOptions): Layer.Layer<EventStore.EventStore, EventStore.StoreUnavailable> =>

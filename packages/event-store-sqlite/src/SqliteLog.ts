@@ -2,12 +2,11 @@
  * The log in one SQLite file, without Effect. Inside a transaction ({@link SqliteLog.transact}) the appends to many streams each
  * succeed or conflict by themselves: an append checks before it writes, so a conflict has nothing to undo.
  */
-import type { EventStore, StreamName } from "@millrace/event-sourcing"
+import { EventStore, type Place, positionOf, type StreamName } from "@millrace/event-sourcing"
 import type Database from "better-sqlite3"
 import { Connection, type ConnectionOptions } from "./Connection.ts"
 import { Fault } from "./Fault.ts"
 import type { Schema } from "./Migrations.ts"
-import { type Place, positionOf } from "./Position.ts"
 
 /** Events read at once: about a third of a millisecond. */
 export const PAGE = 512
@@ -69,8 +68,6 @@ const recorded = ({ id, type, data, metadata, revision, place }: Row, stream: St
   revision,
   position: positionOf(place)
 })
-
-const expectedOf = (revision: EventStore.Revision): EventStore.ExpectedRevision => (revision === -1 ? "noStream" : revision)
 
 const statements = (db: Database.Database) => ({
   version: db.prepare<[], number>("PRAGMA data_version").pluck(),
@@ -164,7 +161,7 @@ export class SqliteLog {
     const before = expected === "noStream" ? -1 : expected
     const actual = head?.revision ?? -1
     if (actual !== before) {
-      return this.#alreadyThere(head, before, events) ?? { actual: expectedOf(actual) }
+      return this.#alreadyThere(head, before, events) ?? { actual: EventStore.expectedOf(actual) }
     }
     if (head === undefined) {
       head = { id: Number(this.#sql.addStream.run(stream).lastInsertRowid), revision: -1 }
@@ -198,7 +195,7 @@ export class SqliteLog {
 
   lastRevision(stream: StreamName.StreamName): EventStore.ExpectedRevision {
     this.#noticeOthersOnce()
-    return expectedOf(this.#head(stream)?.revision ?? -1)
+    return EventStore.expectedOf(this.#head(stream)?.revision ?? -1)
   }
 
   /** The events that this connection wrote last, if they come right after a place: followers need not read them back. */

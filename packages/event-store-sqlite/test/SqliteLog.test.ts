@@ -1,11 +1,11 @@
 /** What a connection remembers of the log: that it is never behind what this process wrote, nor ahead of what is there. */
 import { join } from "node:path"
 import type { EventStore, StreamName } from "@millrace/event-sourcing"
+import { type Place, placeOf } from "@millrace/event-sourcing"
 import Database from "better-sqlite3"
 import { Effect } from "effect"
 import * as fc from "fast-check"
 import { afterEach, describe, expect, it, vi } from "vitest"
-import { type Place, placeOf } from "../src/Position.ts"
 import { SqliteLog } from "../src/SqliteLog.ts"
 import { temporaryFolder } from "./TemporaryFolder.ts"
 

@@ -3,19 +3,27 @@ import { userInfo } from "node:os"
 import { Credits, Millrace, toIso } from "@millrace/core"
 import type { Aggregate } from "@millrace/event-sourcing"
 import { Layer, Option } from "effect"
-import { Flag } from "effect/cli"
+import { Command, Flag } from "effect/cli"
 import * as Setting from "./Setting.ts"
 import * as StoreUrl from "./StoreUrl.ts"
 
-export const store = Setting.make({
-  flag: "store",
-  variable: "MILLRACE_STORE",
-  description: "The store: sqlite:PATH, postgres:URL, or kurrentdb:URL with --state",
-  metavar: "url",
-  fallback: StoreUrl.DEFAULT,
-  parse: (text) => text,
-  expected: "a store"
-})
+/** The flag of the store, which the description says the kinds of. */
+export const storeBy = (description: string) =>
+  Setting.make({ flag: "store", description, metavar: "url", fallback: StoreUrl.DEFAULT, parse: (text) => text, expected: "a store" })
+
+export const store = storeBy("The store: sqlite:PATH, postgres:URL, or kurrentdb:URL with --state")
+
+/** A command of several others, with the first example of the first. */
+export const group = <const Name extends string, const Subcommands extends readonly [Command.Command.Any, ...Array<Command.Command.Any>]>(
+  name: Name,
+  description: string,
+  subcommands: Subcommands
+) =>
+  Command.make(name).pipe(
+    Command.withDescription(description),
+    Command.withExamples(subcommands[0].examples.slice(0, 1)),
+    Command.withSubcommands(subcommands)
+  )
 
 /** Everything but the calls themselves, on an existing store; with `create`, on a new one where there is none. */
 export const layer = (url: string, mode: StoreUrl.StoreOptions["mode"] = "open") =>

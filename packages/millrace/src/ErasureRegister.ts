@@ -16,9 +16,7 @@ export const register = Setting.optional({
   flag: "register",
   variable: "MILLRACE_ERASURES",
   description: "File for the register of erasures, best on another disk (default: erasures.jsonl beside the store)",
-  metavar: "file",
-  parse: Setting.text,
-  expected: "a file"
+  ...Setting.file
 })
 
 /** The register of a store: the given file, else the default. */

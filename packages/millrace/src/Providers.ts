@@ -34,7 +34,6 @@ const translatorOf = (text: string) => (/^https?:/u.test(text) && URL.canParse(t
 export const flags = {
   speech: Setting.optional({
     flag: "speech",
-    variable: "MILLRACE_SPEECH",
     description:
       "Who reads texts aloud: espeak, offline, of the package @millrace/upstream-espeak (GPL), or openai:URL, with MILLRACE_SPEECH_KEY",
     metavar: "espeak|openai:url",
@@ -43,7 +42,6 @@ export const flags = {
   }),
   images: Setting.optional({
     flag: "images",
-    variable: "MILLRACE_IMAGES",
     description:
       "Who makes pictures: openai:URL, with MILLRACE_IMAGES_KEY, automatic1111:URL, or comfyui:URL#CHECKPOINT, such as comfyui:http://localhost:8188#sd_xl_base_1.0.safetensors",
     metavar: "who:url",
@@ -52,7 +50,6 @@ export const flags = {
   }),
   translate: Setting.optional({
     flag: "translate",
-    variable: "MILLRACE_TRANSLATE",
     description: "Who translates prompts: the address of a LibreTranslate server, with MILLRACE_TRANSLATE_KEY where it wants one",
     metavar: "url",
     parse: translatorOf,

@@ -12,7 +12,6 @@ import * as Setting from "./Setting.ts"
 export const State = GlobalFlag.Setting("state")({
   flag: Setting.optional({
     flag: "state",
-    variable: "MILLRACE_STATE",
     description:
       "Where keys, replies and leases are kept, for a log on KurrentDB: postgres://USER@HOST/DATABASE, or sqlite:PATH for one host",
     metavar: "url",

@@ -1,7 +1,7 @@
 /** Why an upstream failed, as `charges show` tells it: the words are sealed, and are gone with the account's keys. */
 import { readFileSync, renameSync } from "node:fs"
 import { join } from "node:path"
-import { Credits, Decisions, Ledger, MasterKey, Millrace, Vault } from "@millrace/core"
+import { Charge, Credits, Decisions, Ledger, MasterKey, Millrace, Operation, PricePlan, UpstreamUnavailable, Vault } from "@millrace/core"
 import { SqliteEventStore, SqliteStateStore } from "@millrace/event-store-sqlite"
 import { Effect, Layer, Redacted, Schema } from "effect"
 import { expect, it } from "vitest"
@@ -15,15 +15,15 @@ type Store = ReturnType<typeof newStore>
 const stateOf = ({ folder }: Store) => join(folder, "millrace.state.db")
 
 /** Runs beside the command line, on the same files. */
-const beside = <A, E>(store: Store, effect: Effect.Effect<A, E, Millrace.Administration>): Promise<A> => {
-  const key = Redacted.make(readFileSync(join(store.folder, "master.key"), "utf8").trim())
-  const stores = Layer.mergeAll(
+const beside = <A, E>(store: Store, effect: Effect.Effect<A, E, Millrace.Administration>): Promise<A> =>
+  Effect.runPromise(Effect.provide(effect, Layer.provide(Millrace.administration(), storesOf(store))))
+
+const storesOf = (store: Store) =>
+  Layer.mergeAll(
     SqliteEventStore.layer({ filename: store.file }),
     SqliteStateStore.layer({ filename: stateOf(store) }),
-    MasterKey.layer(key)
+    MasterKey.layer(Redacted.make(readFileSync(join(store.folder, "master.key"), "utf8").trim()))
   )
-  return Effect.runPromise(Effect.provide(effect, Layer.provide(Millrace.administration(), stores)))
-}
 
 /** Holds a call of the account and refunds it, with `failure` in the metadata of the refund. */
 const refund = (account: string, requestId: string, failure: string | undefined) =>
@@ -74,4 +74,41 @@ it("is shown where it was sealed, and otherwise that it was erased or cannot be 
   const erased = await millrace(["accounts", "erase", "--store", store.url, "--account", account, "--confirm", account])
   expect([erased.code, erased.stderr]).toEqual([0, ""])
   expect(await shown()).toEqual(["erased", undefined, "erased", "unreadable"])
+})
+
+const work = Operation.job("failing.work", {
+  summary: "Fails",
+  route: { method: "POST", path: "/work", body: { question: Schema.String } },
+  family: Operation.family("work", { resource: "work", path: "/work/:job", result: Schema.Null }),
+  success: Schema.Struct({ id: Schema.String }),
+  created: ({ id }) => ({ id }),
+  attempts: 2,
+  run: ({ question }) => Effect.fail(new UpstreamUnavailable({ upstream: "failing", reason: `${REASON}, asked for ${question}` }))
+})
+
+it("is shown for each attempt of a job that failed, without what was asked", { timeout: 60_000 }, async () => {
+  const store = newStore()
+  const { account } = await openAccount(store.url, 10)
+  const host = Millrace.layer({ operations: [work], jobs: { backOff: { first: "1 millis", longest: "1 millis" } } })
+  const failed = Effect.gen(function* () {
+    yield* PricePlan.PriceBook.use((prices) => prices.publish({ [work.key]: Credits.of(1_000) }))
+    const charge = yield* Charge.Charge
+    const { job, ...reply } = yield* charge.run(work, { question: "SECRET-QUESTION" }, { accountId: account, requestId: "job" })
+    if (job === undefined) throw new Error("The call becomes a job")
+    const { ended } = yield* charge.awaitJob(work, account, { ...reply, job }, "30 seconds")
+    expect(ended).toBe(true)
+  })
+  await Effect.runPromise(Effect.provide(failed, Layer.provide(host, storesOf(store))))
+  const { code, stdout, stderr } = await millrace(["charges", "show", "--store", store.url, "--request", "job"])
+  expect([code, stderr]).toEqual([0, ""])
+  const attempt = { error: "UpstreamUnavailable", failure: `${REASON}, asked for [input]` }
+  expect(JSON.parse(stdout)).toMatchObject({
+    outcome: "refunded",
+    job: expect.stringMatching(/^job_/u),
+    failedAttempts: [
+      { attempt: 1, ...attempt, type: "JobReleased" },
+      { attempt: 2, ...attempt, type: "JobFailed" }
+    ]
+  })
+  expect((await millrace(["events", "--store", store.url])).stdout).not.toContain("SECRET-QUESTION")
 })

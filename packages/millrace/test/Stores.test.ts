@@ -4,7 +4,6 @@ import { randomBytes, randomUUID } from "node:crypto"
 import { existsSync, readFileSync } from "node:fs"
 import { createServer, type Socket } from "node:net"
 import { join } from "node:path"
-import { KurrentDbStandIn } from "@millrace/testing/kurrentdb"
 import { Effect, Exit, Schema, Scope } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { millrace } from "../../../test/system/InProcess.ts"
@@ -26,6 +25,7 @@ import {
   temporaryFolder,
   UNLIMITED
 } from "../../../test/system/Server.ts"
+import { KurrentDbStandIn } from "../../event-store-kurrentdb/test/standin/index.ts"
 import * as Postgres from "../../event-store-postgres/test/Postgres.ts"
 
 const masterKey = () => randomBytes(32).toString("hex")

@@ -8,7 +8,7 @@ import { checkCalls } from "../src/simulator/checkers/Calls.ts"
 import { checkGrants } from "../src/simulator/checkers/Grants.ts"
 import { isExpectedWarning } from "../src/simulator/checkers/HostLogs.ts"
 import { checkKeys } from "../src/simulator/checkers/Keys.ts"
-import { Evidence, type Final, type Records, type Report } from "../src/simulator/Evidence.ts"
+import { type Evidence, type Final, indexEvidence, type Records, type Report } from "../src/simulator/Evidence.ts"
 import * as Faults from "../src/simulator/Faults.ts"
 import { LogRecorder } from "../src/simulator/LogRecorder.ts"
 import { type Answer, type Call, Disconnected, type Grant } from "../src/simulator/Records.ts"
@@ -37,7 +37,7 @@ const evidenceOf = (
     recorder: new LogRecorder(world, store),
     ...{ calls, grants, deliveries: [], attempts: [], observations: [], promised: new Set<string>() }
   }
-  return new Evidence(records, {
+  return indexEvidence(records, {
     ...{ faults: Faults.none, faultsEnded: { at: 0, length: 0 }, longestTimeout: 30_000, end: 0 },
     ...{ log: [], survivors: new Set([host]), vaultKeys: new Set<string>() },
     ...final

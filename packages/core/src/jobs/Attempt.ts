@@ -4,6 +4,7 @@
  */
 import type { Aggregate, EventStore } from "@millrace/event-sourcing"
 import { Deferred, Effect } from "effect"
+import { Vault } from "../vault/Vault.ts"
 import type { AnyJob } from "../work/Operation.ts"
 import type { OperationError } from "../work/OperationError.ts"
 import * as Perform from "../work/Perform.ts"
@@ -30,6 +31,7 @@ export interface AttemptResult {
 /** Returns the function that makes attempts. An interrupted attempt hands its job back. */
 export const make = Effect.fnUntraced(function* ({ backOff, lease, runner }: Options) {
   const jobs = yield* Jobs
+  const vault = yield* Vault
   const perform = yield* Perform.make
 
   const worked = Effect.fnUntraced(function* <R>(operation: AnyJob<OperationError, R>, jobId: string, job: Job.Running, startedAt: number) {
@@ -51,7 +53,7 @@ export const make = Effect.fnUntraced(function* ({ backOff, lease, runner }: Opt
           return { claimed: false, position: claim.position }
         }
         const exit = yield* Effect.exit(restore(worked(operation, jobId, job, startedAt)))
-        return { claimed: true, position: yield* AttemptEnd.record(jobs, jobId, job, exit, backOff) }
+        return { claimed: true, position: yield* AttemptEnd.record({ jobs, vault }, jobId, job, exit, backOff) }
       })
     )
 })

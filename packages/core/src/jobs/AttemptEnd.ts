@@ -1,15 +1,22 @@
 /** Records how an attempt ended: a result, a failure, or a job handed back. */
 import type { EventStore } from "@millrace/event-sourcing"
 import { Cause, Duration, Effect, Exit, Random, Schema } from "effect"
-import type { VaultFailure } from "../vault/Vault.ts"
+import type { Vault, VaultFailure } from "../vault/Vault.ts"
 import { Details } from "../work/JobOperation.ts"
 import type { OperationError, OperationFailed } from "../work/OperationError.ts"
+import * as Reason from "../work/Reason.ts"
 import { isTransient } from "../work/Transient.ts"
 import { RETRY_STORE, Unreadable, type Worked } from "./AttemptWork.ts"
 import type { LeaseLost } from "./Heartbeat.ts"
 import * as Job from "./Job.ts"
 import type { Jobs } from "./Jobs.ts"
 import { jsonText } from "./JobView.ts"
+
+/** What an attempt's end is recorded with. */
+export interface Services {
+  readonly jobs: Jobs["Service"]
+  readonly vault: Vault["Service"]
+}
 
 export type AttemptError = OperationError | OperationFailed | VaultFailure | LeaseLost
 
@@ -29,13 +36,14 @@ const HAND_BACK_WITHIN = "5 seconds"
 
 /** Returns the log position of the attempt's end; undefined if it is unknown or another attempt has the job. */
 export const record = (
-  jobs: Jobs["Service"],
+  services: Services,
   jobId: string,
   job: Job.Running,
   exit: Exit.Exit<Worked, AttemptError>,
   backOff: BackOff
 ): Effect.Effect<EventStore.Position | undefined> =>
   Effect.gen(function* () {
+    const { jobs } = services
     const { attempt } = job
     if (Exit.isFailure(exit)) {
       if (Cause.hasInterruptsOnly(exit.cause)) {
@@ -47,7 +55,9 @@ export const record = (
         return undefined
       }
     }
-    const end = Exit.isSuccess(exit) ? succeeded(jobs, jobId, job, exit.value, backOff) : failed(jobs, jobId, job, exit.cause, backOff)
+    const end = Exit.isSuccess(exit)
+      ? succeeded(services, jobId, job, exit.value, backOff)
+      : failed(services, jobId, job, exit.cause, backOff)
     return yield* end.pipe(
       Effect.retry({ while: isTransient, ...RETRY_STORE }),
       Effect.tap((committed) => (Job.isEnded(committed.state) ? Effect.ignore(jobs.settle(jobId)) : Effect.void)),
@@ -60,16 +70,16 @@ export const record = (
     )
   })
 
-const succeeded = (jobs: Jobs["Service"], jobId: string, job: Job.Running, { artifacts, done }: Worked, backOff: BackOff) =>
-  jobs.documents.keep({ jobId, accountId: job.accepted.accountId }, "result", done.data).pipe(
-    Effect.flatMap((result) => jobs.execute(jobId, Job.succeed(job.attempt, { quantity: done.quantity, result, artifacts }))),
-    Effect.catchDefect((defect) => failed(jobs, jobId, job, Cause.die(defect), backOff))
+const succeeded = (services: Services, jobId: string, job: Job.Running, { artifacts, done }: Worked, backOff: BackOff) =>
+  services.jobs.documents.keep({ jobId, accountId: job.accepted.accountId }, "result", done.data).pipe(
+    Effect.flatMap((result) => services.jobs.execute(jobId, Job.succeed(job.attempt, { quantity: done.quantity, result, artifacts }))),
+    Effect.catchDefect((defect) => failed(services, jobId, job, Cause.die(defect), backOff))
   )
 
 const encodeDetails = Schema.encodeSync(jsonText(Details))
 
 const failed = Effect.fnUntraced(function* (
-  jobs: Jobs["Service"],
+  { jobs, vault }: Services,
   jobId: string,
   { accepted, attempt, tries }: Job.Running,
   cause: Cause.Cause<AttemptError>,
@@ -84,7 +94,9 @@ const failed = Effect.fnUntraced(function* (
   const kept = details && (yield* Effect.option(jobs.documents.keep({ jobId, accountId }, "details", encodeDetails(details))))
   const random = yield* Random.next
   const after = Math.ceil(Math.min(backOff.longest, backOff.first * 2 ** (tries - 1)) * (1 - random / 2))
-  return yield* jobs.execute(jobId, Job.fail(attempt, { failure, mayPass, after, details: kept?._tag === "Some" ? kept.value : undefined }))
+  const sealed = yield* Reason.seal(vault, accountId, reason)
+  const decide = Job.fail(attempt, { failure, mayPass, after, details: kept?._tag === "Some" ? kept.value : undefined })
+  return yield* jobs.execute(jobId, decide, sealed === undefined ? undefined : { failure: sealed })
 })
 
 interface AttemptFailure {

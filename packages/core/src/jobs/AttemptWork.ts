@@ -8,6 +8,7 @@ import type { Artifact, JobOutcome, RunningJob } from "../work/JobOperation.ts"
 import type { AnyJob } from "../work/Operation.ts"
 import { type OperationError, type OperationFailed, UpstreamUnavailable } from "../work/OperationError.ts"
 import { called, type Done, type Perform } from "../work/Perform.ts"
+import * as Reason from "../work/Reason.ts"
 import { isTransient } from "../work/Transient.ts"
 import type { Owner } from "./Documents.ts"
 import { LeaseLost } from "./Heartbeat.ts"
@@ -54,15 +55,12 @@ export const work = <E extends OperationError, R>(
       Effect.sync(() => {
         artifacts = outcome.artifacts ?? []
       })
-    const done = yield* perform({
-      key: operation.key,
-      timeout: operation.timeout,
-      success: family.result,
-      work: Effect.tap(
-        called(operation, "run", () => operation.run(input, running)),
-        keepArtifacts
-      )
-    })
+    const ran = Effect.tap(
+      called(operation, "run", () => operation.run(input, running)),
+      keepArtifacts
+    )
+    const performed = perform({ key: operation.key, timeout: operation.timeout, success: family.result, work: ran })
+    const done = yield* Effect.mapError(performed, (error) => Reason.withoutInput(error, input))
     return { done, artifacts }
   })
 

@@ -6,6 +6,7 @@
 import { Following } from "@millrace/event-sourcing"
 import { Clock, Context, Deferred, Duration, Effect, Exit, FiberMap, FiberSet, Layer, Random, type Scope } from "effect"
 import { Ids } from "../Ids.ts"
+import type { Vault } from "../vault/Vault.ts"
 import type { CircuitBreaker } from "../work/CircuitBreaker.ts"
 import type * as Operation from "../work/Operation.ts"
 import * as Attempt from "./Attempt.ts"
@@ -40,7 +41,8 @@ export class JobRunner extends Context.Service<JobRunner, { readonly status: Eff
   static readonly layer = <Op extends Operation.Any>(
     operations: ReadonlyArray<Op>,
     options: RunnerOptions = {}
-  ): Layer.Layer<JobRunner, never, Jobs | CircuitBreaker | Operation.Services<Op>> => Layer.effect(JobRunner, make(operations, options))
+  ): Layer.Layer<JobRunner, never, Jobs | Vault | CircuitBreaker | Operation.Services<Op>> =>
+    Layer.effect(JobRunner, make(operations, options))
 }
 
 const CONCURRENCY = 16
@@ -106,7 +108,7 @@ class Shift {
 const make = <Op extends Operation.Any>(
   operations: ReadonlyArray<Op>,
   { backOff = BACK_OFF, concurrency = CONCURRENCY, drain = DRAIN, lease = LEASE }: RunnerOptions
-): Effect.Effect<JobRunner["Service"], never, Jobs | CircuitBreaker | Operation.Services<Op> | Scope.Scope> =>
+): Effect.Effect<JobRunner["Service"], never, Jobs | Vault | CircuitBreaker | Operation.Services<Op> | Scope.Scope> =>
   Effect.gen(function* () {
     const jobs = yield* Jobs
     const clock = yield* Clock.Clock

@@ -9,9 +9,7 @@ import {
   CallCredentials,
   type CallOptions,
   ChannelCredentials,
-  type ClientDuplexStream,
   type ClientReadableStream,
-  type ClientUnaryCall,
   type ClientWritableStream,
   Client as Grpc,
   Metadata
@@ -43,11 +41,6 @@ export class Calls {
     this.#deadline = deadline
   }
 
-  ask<Question, Answer>(method: Method<Question, Answer>, question: Question, tell: Tell<Answer>): ClientUnaryCall {
-    const { path, requestSerialize, responseDeserialize } = method
-    return this.#grpc.makeUnaryRequest(path, requestSerialize, responseDeserialize, question, this.#metadata(), this.#options(), tell)
-  }
-
   send<Question, Answer>(method: Method<Question, Answer>, tell: Tell<Answer>): ClientWritableStream<Question> {
     const { path, requestSerialize, responseDeserialize } = method
     return this.#grpc.makeClientStreamRequest(path, requestSerialize, responseDeserialize, this.#metadata(), this.#options(), tell)
@@ -62,12 +55,6 @@ export class Calls {
   follow<Question, Answer>(method: Method<Question, Answer>, question: Question): ClientReadableStream<Answer> {
     const { path, requestSerialize, responseDeserialize } = method
     return this.#grpc.makeServerStreamRequest(path, requestSerialize, responseDeserialize, question, this.#metadata(), this.#shown())
-  }
-
-  /** To and fro, for ever. */
-  converse<Question, Answer>(method: Method<Question, Answer>): ClientDuplexStream<Question, Answer> {
-    const { path, requestSerialize, responseDeserialize } = method
-    return this.#grpc.makeBidiStreamRequest(path, requestSerialize, responseDeserialize, this.#metadata(), this.#shown())
   }
 
   /** Takes no more calls. Those under way may end. */

@@ -134,17 +134,11 @@ const erase = Command.make(
   ])
 )
 
-export const accounts = Command.make("accounts").pipe(
-  Command.withDescription("Open, show, suspend, reinstate, close and erase accounts"),
-  Command.withExamples([
-    { command: "millrace accounts open --email ada@example.com --verified", description: "An account with 200 credits and a key" }
-  ]),
-  Command.withSubcommands([
-    open,
-    show,
-    act("suspend", "Stop every priced call of an account; its credits stay"),
-    act("reinstate", "Let a suspended account call again"),
-    act("close", "Close an account for ever; its keys stop working"),
-    erase
-  ])
-)
+export const accounts = Administration.group("accounts", "Open, show, suspend, reinstate, close and erase accounts", [
+  open,
+  show,
+  act("suspend", "Stop every priced call of an account; its credits stay"),
+  act("reinstate", "Let a suspended account call again"),
+  act("close", "Close an account for ever; its keys stop working"),
+  erase
+])

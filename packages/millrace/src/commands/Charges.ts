@@ -1,5 +1,5 @@
 /** `charges`: the hold of a request, its price, its lots and its end, each with its event. */
-import { Account, Credits, type EventOf, History, PricePlan, toIso, Vault } from "@millrace/core"
+import { Account, Credits, type EventOf, History, Job, PricePlan, toIso, Vault } from "@millrace/core"
 import { EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
 import { Effect, Layer, Option, Schema, Stream } from "effect"
 import { Command } from "effect/cli"
@@ -78,6 +78,21 @@ const failureOf = (store: string, accountId: string, { metadata }: EventStore.Re
   )
 }
 
+/** Why attempts at the job that a hold pays for failed, in the order of its log. */
+const attemptsOf = (store: string, accountId: string, jobId: string | undefined) =>
+  Effect.gen(function* () {
+    if (jobId === undefined) return {}
+    const events = yield* EventStore.EventStore
+    const recorded = yield* Stream.runCollect(events.readStream(StreamName.make(Job.Job.category, jobId)))
+    const attempts = yield* Effect.forEach(recorded, (happened) => {
+      const event = Job.Job.codec.decode(happened.type, happened.data)
+      if ((event._tag !== "JobReleased" && event._tag !== "JobFailed") || event.failure === undefined) return Effect.succeed([])
+      const { attempt, failure: error } = event
+      return Effect.map(failureOf(store, accountId, happened), (failure) => [{ attempt, error, ...failure, ...said(happened) }])
+    })
+    return { job: jobId, failedAttempts: attempts.flat() }
+  })
+
 const describe = (store: string, { accountId, hold, events }: History.ReservationHistory) =>
   Effect.gen(function* () {
     const reserved = events.find(({ event }) => event._tag === "CreditReserved")?.recorded
@@ -105,7 +120,8 @@ const describe = (store: string, { accountId, hold, events }: History.Reservatio
       },
       price: (yield* priceOf(hold)) ?? { version: hold.priceVersion },
       lots,
-      ends
+      ends,
+      ...(yield* attemptsOf(store, accountId, hold.jobId))
     }
   })
 
@@ -129,8 +145,4 @@ const show = Command.make(
   ])
 )
 
-export const charges = Command.make("charges").pipe(
-  Command.withDescription("Look at single charges"),
-  Command.withExamples([{ command: "millrace charges show --request 5f0c7c4e-7c39-4d2f-9b57-0d1f3a3f7a11", description: "One request" }]),
-  Command.withSubcommands([show])
-)
+export const charges = Administration.group("charges", "Look at single charges", [show])

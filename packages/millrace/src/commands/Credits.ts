@@ -143,13 +143,4 @@ const clawBack = Command.make(
   ])
 )
 
-export const credits = Command.make("credits").pipe(
-  Command.withDescription("Grant, refund and claw back credits"),
-  Command.withExamples([
-    {
-      command: "millrace credits grant --account acc_01M7YKD46JCP6VGMKADN3JSPJP --amount 100 --source promotion",
-      description: "A hundred credits"
-    }
-  ]),
-  Command.withSubcommands([grant, refund, clawBack])
-)
+export const credits = Administration.group("credits", "Grant, refund and claw back credits", [grant, refund, clawBack])

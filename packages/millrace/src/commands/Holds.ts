@@ -46,8 +46,4 @@ const list = Command.make("list", { store: Administration.store, json: Output.js
   Command.withExamples([{ command: "millrace holds list", description: "All of them" }])
 )
 
-export const holds = Command.make("holds").pipe(
-  Command.withDescription("Look at open holds"),
-  Command.withExamples([{ command: "millrace holds list", description: "All of them" }]),
-  Command.withSubcommands([list])
-)
+export const holds = Administration.group("holds", "Look at open holds", [list])

@@ -86,8 +86,4 @@ const revoke = Command.make(
   ])
 )
 
-export const keys = Command.make("keys").pipe(
-  Command.withDescription("Issue, list and revoke the API keys of an account"),
-  Command.withExamples([{ command: "millrace keys list --account acc_01M7YKD46JCP6VGMKADN3JSPJP", description: "The keys of an account" }]),
-  Command.withSubcommands([issue, list, revoke])
-)
+export const keys = Administration.group("keys", "Issue, list and revoke the API keys of an account", [issue, list, revoke])

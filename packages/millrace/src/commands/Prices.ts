@@ -180,8 +180,4 @@ const publish = Command.make(
   ])
 )
 
-export const prices = Command.make("prices").pipe(
-  Command.withDescription("List prices, and publish new ones"),
-  Command.withExamples([{ command: "millrace prices list", description: "All versions of the plan" }]),
-  Command.withSubcommands([list, publish])
-)
+export const prices = Administration.group("prices", "List prices, and publish new ones", [list, publish])

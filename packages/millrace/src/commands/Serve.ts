@@ -4,6 +4,7 @@ import { Http, Metrics, Readiness, Server, WebHandler } from "@millrace/http"
 import { DnsClient } from "@millrace/upstreams"
 import { Duration, Effect, Layer, Option } from "effect"
 import { Command, Flag } from "effect/cli"
+import * as Administration from "../Administration.ts"
 import * as Blobs from "../Blobs.ts"
 import * as Demo from "../Demo.ts"
 import * as Logging from "../Logging.ts"
@@ -24,64 +25,36 @@ const policyOf = (text: string): RateLimitPolicy | undefined => {
   return limit === undefined || window === undefined ? undefined : { limit: Number(limit), window: Number(window) }
 }
 
-const portOf = (text: string): number | undefined => (/^\d{1,5}$/u.test(text) && Number(text) <= 65_535 ? Number(text) : undefined)
-
-const wholeNumber =
-  (least: number, most: number) =>
-  (text: string): number | undefined =>
-    /^\d{1,7}$/u.test(text) && Number(text) >= least && Number(text) <= most ? Number(text) : undefined
-
 /** Scheme, host and port, written as browsers do. */
 const isOrigin = (text: string): boolean => URL.canParse(text) && new URL(text).origin === text
 
 const flags = {
   host: Setting.make({
     flag: "host",
-    variable: "MILLRACE_HOST",
     description: "Address to listen on",
-    metavar: "address",
     fallback: "127.0.0.1",
-    parse: Setting.text,
-    expected: "an address of this machine"
+    ...Setting.address
   }),
   port: Setting.make({
     flag: "port",
-    variable: "MILLRACE_PORT",
     description: "Port to listen on, 0 for any that is free",
-    metavar: "number",
     fallback: "8787",
-    parse: portOf,
-    expected: "a port from 0 to 65535"
+    ...Setting.port
   }),
   metricsPort: Setting.optional({
     flag: "metrics-port",
-    variable: "MILLRACE_METRICS_PORT",
     description: "Port for Prometheus metrics, at /metrics; none when left out",
-    metavar: "number",
-    parse: portOf,
-    expected: "a port from 0 to 65535"
+    ...Setting.port
   }),
   metricsHost: Setting.make({
     flag: "metrics-host",
-    variable: "MILLRACE_METRICS_HOST",
     description: "Address for the metrics; whoever can reach it can read them",
-    metavar: "address",
     fallback: "127.0.0.1",
-    parse: Setting.text,
-    expected: "an address of this machine"
+    ...Setting.address
   }),
-  store: Setting.make({
-    flag: "store",
-    variable: "MILLRACE_STORE",
-    description: "The store: sqlite:PATH (made if it is missing), postgres:URL, kurrentdb:URL with --state, or memory:",
-    metavar: "url",
-    fallback: StoreUrl.DEFAULT,
-    parse: (text) => text,
-    expected: "a store"
-  }),
+  store: Administration.storeBy("The store: sqlite:PATH (made if it is missing), postgres:URL, kurrentdb:URL with --state, or memory:"),
   rateLimit: Setting.make({
     flag: "rate-limit",
-    variable: "MILLRACE_RATE_LIMIT",
     description: "Requests in so many seconds, for each account",
     metavar: "requests/seconds",
     fallback: "60/60",
@@ -90,7 +63,6 @@ const flags = {
   }),
   late: Setting.make({
     flag: "late",
-    variable: "MILLRACE_LATE",
     description: "A call that succeeds after its hold has ended: withhold the result, or charge it again",
     metavar: "withhold|charge",
     fallback: "withhold",
@@ -99,41 +71,28 @@ const flags = {
   }),
   jobs: Setting.make({
     flag: "jobs",
-    variable: "MILLRACE_JOBS",
     description: "Jobs that this process runs at once; with 0 it accepts jobs and leaves them to others on the same store",
-    metavar: "number",
     fallback: "16",
-    parse: wholeNumber(0, 10_000),
-    expected: "a number from 0 to 10000"
+    ...Setting.whole("number", "a number", 0, 10_000)
   }),
   jobLease: Setting.make({
     flag: "job-lease",
-    variable: "MILLRACE_JOB_LEASE",
     description: "Seconds after which another process takes over the jobs of one that died; the same at all hosts",
-    metavar: "seconds",
     fallback: "30",
-    parse: wholeNumber(5, 3_600),
-    expected: "seconds from 5 to 3600"
+    ...Setting.whole("seconds", "seconds", 5, 3_600)
   }),
   jobRetention: Setting.optional({
     flag: "job-retention",
-    variable: "MILLRACE_JOB_RETENTION",
     description: "Hours for which an ended job, its result and its files are kept; 24 when left out",
-    metavar: "hours",
-    parse: wholeNumber(1, 87_600),
-    expected: "hours from 1 to 87600"
+    ...Setting.whole("hours", "hours", 1, 87_600)
   }),
   binFile: Setting.optional({
     flag: "bin-file",
-    variable: "MILLRACE_BIN_FILE",
     description: "CSV of BIN ranges: bin,scheme,type,brand,country,bank",
-    metavar: "file",
-    parse: Setting.text,
-    expected: "a file"
+    ...Setting.file
   }),
   dnsServers: Setting.optional({
     flag: "dns-servers",
-    variable: "MILLRACE_DNS_SERVERS",
     description: "Name servers for lookups, separated by commas; those of the system when left out",
     metavar: "addresses",
     parse: Setting.list(DnsClient.isServer),
@@ -143,7 +102,6 @@ const flags = {
   blobs: Blobs.blobs,
   corsOrigins: Setting.optional({
     flag: "cors-origins",
-    variable: "MILLRACE_CORS_ORIGINS",
     description: "Origins of web pages that may call from a browser, separated by commas; none when left out",
     metavar: "origins",
     parse: Setting.list(isOrigin),
@@ -151,7 +109,6 @@ const flags = {
   }),
   logLevel: Setting.optional({
     flag: "log-level",
-    variable: "MILLRACE_LOG_LEVEL",
     description: `Log level on stderr: ${Logging.levels.join(", ")}; info, or warn on a terminal, when left out`,
     metavar: "level",
     parse: Setting.oneOf(Logging.levels),

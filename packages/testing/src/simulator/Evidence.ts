@@ -6,7 +6,7 @@ import { type EventOf, Job, PricePlan } from "@millrace/core"
 import { type EventStore, StreamName } from "@millrace/event-sourcing"
 import { areHostsUndisturbed, type Faults } from "./Faults.ts"
 import * as JobEndpoints from "./JobEndpoints.ts"
-import { type JobHistory, type LogRecorder, type RecordedAccountEvent, type RecordedJobEvent, stateOf } from "./LogRecorder.ts"
+import type { JobHistory, LogRecorder, RecordedAccountEvent, RecordedJobEvent } from "./LogRecorder.ts"
 import type { AttemptRecord, Call, Delivery, Grant, JobObservation } from "./Records.ts"
 import type { Process } from "./World.ts"
 
@@ -116,61 +116,24 @@ const actionsIn = (calls: ReadonlyArray<Call>): ReadonlyMap<string, ReadonlyArra
 /** Time after which a fault has no effects: a paused host has resumed, and an attempt that hung is over. Milliseconds. */
 export const AFTERMATH = 5 * 60_000
 
-export class Evidence implements Final {
-  readonly records: Records
-  readonly faults: Faults
-  readonly faultsEnded: FaultsEnded
-  readonly longestTimeout: number
-  readonly end: number
-  readonly log: ReadonlyArray<EventStore.RecordedEvent>
-  readonly survivors: ReadonlySet<Process>
-  readonly vaultKeys: ReadonlySet<string>
-  readonly reservations: Reservations
-  readonly prices: Prices
-  readonly #callsById: ReadonlyMap<string, Call>
-  readonly #actions: ReadonlyMap<string, ReadonlyArray<JobActionCall>>
-  readonly #attempts: ReadonlyMap<string, ReadonlyArray<AttemptRecord>>
+export type Evidence = ReturnType<typeof indexEvidence>
 
-  constructor(records: Records, final: Final) {
-    this.records = records
-    this.faults = final.faults
-    this.faultsEnded = final.faultsEnded
-    this.longestTimeout = final.longestTimeout
-    this.end = final.end
-    this.log = final.log
-    this.survivors = final.survivors
-    this.vaultKeys = final.vaultKeys
-    this.reservations = new Reservations(records.recorder.accountEvents)
-    this.prices = pricesIn(final.log)
-    this.#callsById = new Map(records.calls.map((call) => [call.requestId, call]))
-    this.#actions = actionsIn(records.calls)
-    this.#attempts = Map.groupBy(records.attempts, ({ jobId }) => jobId)
-  }
-
-  get recorder(): LogRecorder {
-    return this.records.recorder
-  }
-
-  get calls(): ReadonlyArray<Call> {
-    return this.records.calls
-  }
-
-  call(requestId: string): Call | undefined {
-    return this.#callsById.get(requestId)
-  }
-
-  /** Calls that read, cancelled or downloaded this job, in the order in which they began. */
-  actionsOn(jobId: string): ReadonlyArray<JobActionCall> {
-    return this.#actions.get(jobId) ?? []
-  }
-
-  attemptsAt(jobId: string): ReadonlyArray<AttemptRecord> {
-    return this.#attempts.get(jobId) ?? []
-  }
-
-  /** From then on nothing kept a host from doing its work: milliseconds since 1970. */
-  get undisturbedSince(): number {
-    return areHostsUndisturbed(this.faults) ? 0 : this.faultsEnded.at + AFTERMATH
+/** Indexes the records for the checkers. */
+export const indexEvidence = (records: Records, final: Final) => {
+  const calls = new Map(records.calls.map((call) => [call.requestId, call]))
+  const actions = actionsIn(records.calls)
+  const attempts = Map.groupBy(records.attempts, ({ jobId }) => jobId)
+  return {
+    ...final,
+    ...{ records, recorder: records.recorder, calls: records.calls },
+    reservations: new Reservations(records.recorder.accountEvents),
+    prices: pricesIn(final.log),
+    call: (requestId: string): Call | undefined => calls.get(requestId),
+    /** Calls that read, cancelled or downloaded this job, in the order in which they began. */
+    actionsOn: (jobId: string): ReadonlyArray<JobActionCall> => actions.get(jobId) ?? [],
+    attemptsAt: (jobId: string): ReadonlyArray<AttemptRecord> => attempts.get(jobId) ?? [],
+    /** From then on nothing kept a host from doing its work: milliseconds since 1970. */
+    undisturbedSince: areHostsUndisturbed(final.faults) ? 0 : final.faultsEnded.at + AFTERMATH
   }
 }
 
@@ -184,5 +147,3 @@ export const statesBetween = ({ events, states }: JobHistory, lengthBefore: numb
   const last = events.filter(({ index }) => index <= lengthAfter).length - 1
   return [...(first < 0 ? [Job.Job.initial] : []), ...states.slice(Math.max(0, first), last + 1)]
 }
-
-export { stateOf }

@@ -2,18 +2,17 @@
 import { Audit } from "@millrace/audit"
 import { Credits, PricePlan, Registration } from "@millrace/core"
 import { EventStore, MemoryEventStore, MemoryStateStore, type StateStore } from "@millrace/event-sourcing"
-import { Duration, Effect, Fiber, Stream } from "effect"
+import { Deferred, Duration, Effect, Fiber, Stream } from "effect"
 import * as FaultyEventStore from "../FaultyEventStore.ts"
 import type * as SeededRandom from "../SeededRandom.ts"
 import { isExpectedWarning } from "./checkers/HostLogs.ts"
 import { check } from "./checkers/index.ts"
-import { Evidence, type FaultsEnded, type Records, type Report } from "./Evidence.ts"
+import { type Evidence, type FaultsEnded, indexEvidence, type Records, type Report } from "./Evidence.ts"
 import * as Faults from "./Faults.ts"
 import * as FinalPhase from "./FinalPhase.ts"
 import { Host } from "./Host.ts"
 import type { Deployment } from "./HostProcess.ts"
 import * as JobEndpoints from "./JobEndpoints.ts"
-import { JobSignals } from "./JobSignals.ts"
 import { LogRecorder } from "./LogRecorder.ts"
 import { type Outcome, outcomeOf } from "./Outcome.ts"
 import type { Intent } from "./Records.ts"
@@ -101,7 +100,7 @@ const build = (options: ScenarioOptions): Effect.Effect<Scene> =>
       lateBy,
       ...(appends === undefined ? {} : { plan: { appends } })
     })
-    const signals = new JobSignals()
+    const deliveries = new Map<string, Deferred.Deferred<void>>()
     let faultsEnded: FaultsEnded | undefined
     const isOver = () => faultsEnded !== undefined
     const injector: FaultInjector = {
@@ -111,7 +110,10 @@ const build = (options: ScenarioOptions): Effect.Effect<Scene> =>
       rate: () => (isOver() ? 0 : faults.upstreams),
       delivered: (delivery) => void records.deliveries.push(delivery),
       attempted: (attempt) => void records.attempts.push(attempt),
-      jobDelivered: (jobId) => signals.signal(jobId)
+      jobDelivered: (jobId) => {
+        const delivery = deliveries.get(jobId)
+        if (deliveries.delete(jobId) && delivery !== undefined) Deferred.doneUnsafe(delivery, Effect.void)
+      }
     }
     const shape = random.fork("shape")
     const runners = random.fork("runners")
@@ -138,7 +140,12 @@ const build = (options: ScenarioOptions): Effect.Effect<Scene> =>
     const simulation: Simulation = {
       ...{ world, hosts, accounts, workload, records, keys: options.keys, isOver, report },
       ...{ blobs: deployment.blobs, files: deployment.files },
-      awaitDelivery: (jobId) => signals.wait(jobId),
+      awaitDelivery: (jobId) =>
+        Effect.suspend(() => {
+          const delivery = deliveries.get(jobId) ?? Deferred.makeUnsafe()
+          deliveries.set(jobId, delivery)
+          return Deferred.await(delivery)
+        }),
       hangUps: () => (isOver() ? 0 : faults.hangUps)
     }
     const endFaults = () => {
@@ -210,7 +217,7 @@ const gather = (
     const keys = yield* Effect.orDie(states.list("vaultKeys", { limit: 100_000 }))
     const longestTimeout = Math.max(...workload.offers.map(({ operation }) => Duration.toMillis(operation.timeout)))
     const vaultKeys = new Set(keys.map(({ key }) => key))
-    return new Evidence(records, { faults, faultsEnded, longestTimeout, end: world.now, log, survivors, vaultKeys })
+    return indexEvidence(records, { faults, faultsEnded, longestTimeout, end: world.now, log, survivors, vaultKeys })
   })
 
 /** The audit must find nothing in the log. */

@@ -5,10 +5,10 @@
 import type { Aggregate } from "@millrace/event-sourcing"
 import { Cause, Effect, Exit, Schedule } from "effect"
 import * as Decisions from "../../ledger/Decisions.ts"
+import * as Reason from "../../work/Reason.ts"
 import { isTransient } from "../../work/Transient.ts"
 import type { CallInDoubt } from "../CallsInDoubt.ts"
 import { type Call, type Held, isRecoverable, OutcomeUnknown } from "./Call.ts"
-import * as Reason from "./Reason.ts"
 import { type Services, TRY_AGAIN } from "./Services.ts"
 
 export type Needs = Pick<Services, "ledger" | "callsInDoubt" | "vault" | "scope">
@@ -26,7 +26,7 @@ export const onFailure = <A, E, R>(needs: Needs, { call }: Held, work: Effect.Ef
     if (Exit.isSuccess(exit)) return exit
     const failed = Effect.failCause(exit.cause)
     if (Cause.hasInterruptsOnly(exit.cause)) return Effect.andThen(release(needs, call, "cancelled"), failed)
-    const sealed = Reason.seal(needs, call.accountId, Reason.of(exit.cause, call.input))
+    const sealed = Reason.seal(needs.vault, call.accountId, Reason.of(exit.cause, call.input))
     return Effect.andThen(
       Effect.flatMap(sealed, (failure) => release(needs, call, "service_error", failure)),
       failed

@@ -20,6 +20,12 @@ export const isExpectedWarning = (message: string, { attempts, faults, faultsEnd
   if (message.startsWith("No snapshot of ")) return !isOver && !areHostsUndisturbed(faults)
   // That it did is another checker's to judge
   if (/^(?:An upstream failed|An operation is faulty|An attempt at a job failed)/u.test(message)) return true
+  // An attempt that could not be interrupted finds only at its end that it lost its lease while there were faults
+  if (
+    message.startsWith("A job's lease was lost") &&
+    attempts.some(({ isUninterruptible, stopped }) => isUninterruptible && stopped?.at === now)
+  )
+    return true
   // The job was cancelled, and its key destroyed, while it succeeded
   if (/^The end of a job was not recorded SubjectDestroyed/u.test(message)) return true
   if (/^(?:A job's lease was lost|A job could not be claimed|The end of a job was not recorded)/u.test(message))

@@ -1,7 +1,6 @@
-import { EventStore } from "@millrace/event-sourcing"
+import { EventStore, parsePosition, placeOf, positionOf, stepBack } from "@millrace/event-sourcing"
 import fc from "fast-check"
 import { expect, it } from "vitest"
-import { parsePosition, placeOf, positionOf } from "../src/Position.ts"
 
 const place = fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER })
 
@@ -22,5 +21,12 @@ it("a position is read as a person writes it, with its leading zeros or without"
       expect([parsePosition(`-${at}`), parsePosition(`${text}0`), parsePosition(""), parsePosition("1e3")]).toEqual(
         Array(4).fill(undefined)
       )
+    })
+  ))
+
+it("stepping back ends at the start", () =>
+  fc.assert(
+    fc.property(place, fc.nat(), (at, events) => {
+      expect(stepBack(positionOf(at), events)).toBe(at > events ? positionOf(at - events) : EventStore.start)
     })
   ))
