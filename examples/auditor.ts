@@ -1,6 +1,6 @@
 /**
- * An auditor's program: replays a ledger that somebody else keeps, compares it with the head that was noted at the last visit, and
- * recomputes one account's balance from its events alone. It opens the log read-only; no key, no password, nothing of the operator's.
+ * An auditor's program: replays another party's ledger, compares it with the head of the last audit, and recomputes balances from the events
+ * alone. It opens the log read-only, and needs no key or password of the operator.
  *
  *   npm run auditor -w examples -- PATH/TO/millrace.db [head.json]
  */
@@ -17,7 +17,7 @@ export interface Findings {
   readonly balances: ReadonlyMap<string, number>
 }
 
-/** Visits a log. The head is noted in `headFile` when all is well, for the next visit. */
+/** Audits a log. If it is correct, stores the head in `headFile` for the next audit. */
 export const visit = (filename: string, headFile: string): Promise<Findings> =>
   Effect.gen(function* () {
     const noted = existsSync(headFile) ? Schema.decodeUnknownSync(Head)(JSON.parse(readFileSync(headFile, "utf8"))) : undefined
@@ -26,7 +26,7 @@ export const visit = (filename: string, headFile: string): Promise<Findings> =>
     return { report, balances: yield* balances }
   }).pipe(Effect.provide(SqliteEventStore.layer({ filename, readOnly: true })), Effect.runPromise)
 
-/** Each account's fold, and then what is due by now: no table of balances is asked, for there is none. */
+/** The balances: each account's fold, with the expiries that are due by now. */
 const balances = Effect.gen(function* () {
   const log = yield* EventStore.EventStore
   const { codec } = Account.Account

@@ -1,9 +1,9 @@
-/** An operation of a host's own, with the upstream it asks: one definition, and the rest of Millrace knows it. */
+/** A host's own operation with its upstream. Routes, catalog and billing derive from this one definition. */
 import { Operation, UpstreamUnavailable } from "@millrace/core"
 import { Api } from "@millrace/http"
 import { Context, Effect, Layer, Schema } from "effect"
 
-/** What the operation needs, whoever provides it. */
+/** The service that the operation needs. */
 export class Rates extends Context.Service<Rates, { readonly of: (currency: string) => Effect.Effect<number, UpstreamUnavailable> }>()(
   "Rates"
 ) {

@@ -10,7 +10,7 @@ import { Charge, Credits, KeyRing, MasterKey, Millrace, newRequestId, Operation,
 import { SqliteEventStore, SqliteStateStore } from "@millrace/event-store-sqlite"
 import { Effect, Exit, Layer, ManagedRuntime, Redacted, Schema } from "effect"
 
-/** What this host sells: a text, shouted. One definition is all that Millrace needs. */
+/** This host's operation: returns a text in capitals. */
 const shout = Operation.make("text.shout", {
   summary: "Shout a text",
   route: { method: "POST", path: "/shout", body: { text: Schema.String.check(Schema.isMinLength(1), Schema.isMaxCodePoints(1_000)) } },
@@ -18,7 +18,7 @@ const shout = Operation.make("text.shout", {
   run: ({ text }) => Effect.succeed({ data: { text: text.toUpperCase() } })
 })
 
-/** Serves `POST /shout` on a free port of this machine until `stop`, keeping everything in `folder`. */
+/** Serves `POST /shout` on a free local port until `stop`. Stores its data in `folder`. */
 export const start = async (folder: string, masterKey: string) => {
   const runtime = ManagedRuntime.make(
     Millrace.layer({ operations: [shout] }).pipe(
@@ -31,7 +31,7 @@ export const start = async (folder: string, masterKey: string) => {
       )
     )
   )
-  // A price is published once; the same again changes nothing
+  // Publishing an unchanged price does nothing
   await runtime.runPromise(PricePlan.PriceBook.use((prices) => prices.publish({ [shout.key]: Credits.of(2_000) })))
 
   const decode = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Struct(shout.route.body)))
@@ -65,7 +65,7 @@ export const start = async (folder: string, masterKey: string) => {
 
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/shout`,
-    /** An account with its sign-up credits, and a key for it. */
+    /** Opens an account with its sign-up credits, and issues a key for it. */
     signUp: (email: string) =>
       runtime.runPromise(
         Effect.gen(function* () {

@@ -1,4 +1,4 @@
-/** What all the mounts share: operations, stores, an account. A real host keeps its log on disk, see `embed.ts`. */
+/** Shared by all the mounts: operations, stores, an account. A real host keeps its log on disk, see `embed.ts`. */
 import { randomBytes } from "node:crypto"
 import type { Server } from "node:http"
 import { AccountBilling, AuthThrottle, Bin, Grammar, KeyRing, MasterKey, Millrace, Registration } from "@millrace/core"
@@ -7,7 +7,7 @@ import { Api, Http, Readiness, WebHandler } from "@millrace/http"
 import { CardTypeBinDirectory, HarperGrammarChecker } from "@millrace/upstreams"
 import { Effect, Exit, Layer, ManagedRuntime, Redacted, Scope } from "effect"
 
-/** What this host sells: two of the operations that come with Millrace, and what an account has. */
+/** This host's operations: two built-in ones, and the account's billing. */
 export const api = Api.make({
   lookups: Api.group([Bin.lookup, Grammar.check]),
   account: Api.group([AccountBilling.read], { scope: "read" })
@@ -15,7 +15,7 @@ export const api = Api.make({
 
 const providers = Layer.mergeAll(CardTypeBinDirectory.layer, HarperGrammarChecker.layer())
 
-/** Everything that the routes need. */
+/** The services of the routes. */
 export const services = (upstreams: Layer.Layer<Bin.BinDirectory | Grammar.GrammarChecker> = providers) =>
   Layer.mergeAll(Readiness.Readiness.layer(), AuthThrottle.layer()).pipe(
     Layer.provideMerge(Millrace.layer({ operations: api.operations })),
@@ -24,7 +24,7 @@ export const services = (upstreams: Layer.Layer<Bin.BinDirectory | Grammar.Gramm
     )
   )
 
-/** A verified account with its sign-up credits, and a key for it. */
+/** Opens a verified account with its sign-up credits, and issues a key for it. */
 export const signUp = (email: string) =>
   Effect.gen(function* () {
     const registration = yield* Registration
@@ -35,12 +35,12 @@ export const signUp = (email: string) =>
     return Redacted.value(key)
   })
 
-/** Millrace as a host without Effect sees it. */
+/** Millrace for a host that does not use Effect. */
 export interface Mountable {
   /** `(Request) => Promise<Response>` for everything below `/api/v1`, and for `/health` and `/ready`. */
   readonly handle: WebHandler.Handle
   readonly signUp: (email: string) => Promise<string>
-  /** Answers new calls with 503, lets the running ones end, and closes the stores. */
+  /** Answers new calls with 503, waits for the running ones, and closes the stores. */
   readonly close: () => Promise<void>
 }
 
@@ -58,7 +58,7 @@ export const open = async (upstreams?: Parameters<typeof services>[0]): Promise<
   }
 }
 
-/** Where a server listens. */
+/** The URL of a listening server. */
 export const urlOf = (server: Pick<Server, "address">): string => {
   const address = server.address()
   return `http://127.0.0.1:${typeof address === "object" && address !== null ? address.port : 0}`
@@ -70,7 +70,7 @@ interface Closable {
   readonly closeAllConnections?: () => void
 }
 
-/** Takes no new connections, lets the running calls end, and gives the last answers a second to get out. */
+/** Accepts no new connections, waits for running calls, and gives the last replies a second to be sent. */
 export const shutDown = async (server: Closable, close: Mountable["close"]): Promise<void> => {
   const closed = new Promise<void>((resolve) => server.close(resolve))
   await close()
@@ -80,7 +80,7 @@ export const shutDown = async (server: Closable, close: Mountable["close"]): Pro
   clearTimeout(linger)
 }
 
-/** Serves a mount until Ctrl-C, and says how to call it. */
+/** Serves a mount until Ctrl-C, and prints an example call. */
 export const demonstrate = async (
   mount: (millrace: Mountable, port: number) => Promise<{ readonly url: string; readonly stop: () => Promise<void> }>
 ) => {

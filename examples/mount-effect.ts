@@ -1,4 +1,4 @@
-/** Millrace among the routes of a host that is in Effect itself: `npm run mount-effect -w examples`. */
+/** Millrace among the routes of a host that uses Effect: `npm run mount-effect -w examples`. */
 import { createServer } from "node:http"
 import { NodeHttpServer, NodeRuntime } from "@effect/platform-node"
 import { Http, WebHandler } from "@millrace/http"
@@ -6,7 +6,7 @@ import { Layer } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import { api, services } from "./host.ts"
 
-/** Routes of the host's own have request ids and error objects, too. */
+/** The host's own routes get request ids and error objects, too. */
 const routes = Layer.mergeAll(Http.layer(api), HttpRouter.add("GET", "/", HttpServerResponse.text("The host's own page")))
 
 export const layer = (port = 0) =>

@@ -6,7 +6,7 @@ import { demonstrate, type Mountable, shutDown, urlOf } from "./host.ts"
 export const mount = async ({ handle, close }: Mountable, port = 0) => {
   const app = express()
   app.use(express.json())
-  // The address as the setting "trust proxy" has it
+  // The client's address, by the setting "trust proxy"
   app.use("/api/v1", toNodeHandler(handle, { address: ({ ip }: Request) => ip }))
   app.post("/echo", (request, response) => {
     response.json(request.body)

@@ -6,18 +6,18 @@ import { demonstrate, type Mountable } from "./host.ts"
 export const mount = async ({ handle, close }: Mountable, port = 0) => {
   const app = fastify()
   app.register(async (plugin) => {
-    // Bodies are left to Millrace, whose bounds and errors they have
+    // Millrace parses bodies, with its own limits and errors
     plugin.removeAllContentTypeParsers()
     plugin.addContentTypeParser("*", (_request, _body, done) => done(null))
     plugin.all("/api/v1/*", (request, reply) => {
       reply.hijack()
-      // The address as the option `trustProxy` has it
+      // The client's address, by the option `trustProxy`
       toNodeHandler(handle, { address: () => request.ip })(request.raw, reply.raw)
     })
   })
   app.post("/echo", async ({ body }) => body)
   app.get("/", async () => "The host's own page")
-  // Before the server waits for its connections to end
+  // Before the server waits for its connections to close
   app.addHook("preClose", close)
 
   const url = await app.listen({ port, host: "127.0.0.1" })

@@ -1,8 +1,8 @@
-/** A name server to try things with where there is no network: every name that ends in `.mill` has an address, and receives mail. */
+/** A name server for offline trials: every name that ends in `.mill` has an address and receives mail. */
 import { createSocket } from "node:dgram"
 import { type Answer, AUTHORITATIVE_ANSWER, decode, encode } from "dns-packet"
 
-/** As if it were on the other side of the world. Milliseconds. */
+/** A delay like that of a distant server. Milliseconds. */
 const DISTANCE = 300
 const NO_SUCH_NAME = 3
 

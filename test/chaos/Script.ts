@@ -5,6 +5,7 @@
 import assert from "node:assert/strict"
 import { Audit } from "@millrace/audit"
 import {
+  CallsInDoubt,
   Charge,
   CircuitBreaker,
   Credits,
@@ -15,7 +16,6 @@ import {
   PricePlan,
   Recovery,
   Replies,
-  Unanswered,
   Vault
 } from "@millrace/core"
 import { EventIds, EventStore, HashChain, MemoryEventStore, MemoryStateStore } from "@millrace/event-sourcing"
@@ -139,7 +139,7 @@ const patiently = <A, E, R>(look: Effect.Effect<A, E, R>, is: (found: A) => bool
 const sweep = (store: Store, direct: Store) => {
   const billing = Recovery.layer([]).pipe(
     Layer.provide(Charge.Charge.layer()),
-    Layer.provide(Layer.mergeAll(Replies.layer, Unanswered.layer, CircuitBreaker.layer(), Jobs.layer())),
+    Layer.provide(Layer.mergeAll(Replies.layer, CallsInDoubt.layer, CircuitBreaker.layer(), Jobs.layer())),
     Layer.provide(Layer.orDie(Vault.Vault.layer)),
     // Only the ledger uses the store that fails
     Layer.provide([Layer.succeed(EventStore.EventStore, direct), MemoryStateStore.layer, Layer.orDie(MasterKey.layer("5a".repeat(32)))]),

@@ -34,7 +34,7 @@ export const category = <State, Event extends { readonly _tag: string }>(
   }
 }
 
-/** The categories of this library. Price plans teach `prices`, and jobs teach `jobs`. */
+/** The categories of this library. Replays of price plans fill `prices`, those of jobs fill `jobs`. */
 export const coreCategories = (prices: Prices, jobs: JobIndex): ReadonlyArray<Category> => [
   { name: Job.Job.category, begin: (stream, report) => jobs.begin(stream, report), lost: (stream) => jobs.lost(stream) },
   { ...category(PricePlan.PricePlan, (published, at) => prices.learn(published, at)), lost: () => prices.doubt() },

@@ -13,8 +13,8 @@ export class Prices {
   #complete = true
 
   /**
-   * Each price plan counts its own versions, so one number may stand for several price lists. `at`: when the version was published. One that
-   * came into force at once is in force from its place in the log, whatever the clock of the host that then holds by it.
+   * Each price plan counts its own versions, so one number may stand for several price lists. `at`: when the version was published. One
+   * that came into force at once is in force from its place in the log, whatever the clock of the host that then holds by it.
    */
   learn(published: PriceVersion, at: number): void {
     const version = published.effectiveAt <= at ? { ...published, effectiveAt: Number.NEGATIVE_INFINITY } : published
@@ -23,7 +23,7 @@ export class Prices {
     else same.push(version)
   }
 
-  /** A part of a plan could not be replayed: an unknown version may have been in that part. */
+  /** Notes that a part of a plan could not be replayed: an unknown version may be in that part. */
   doubt(): void {
     this.#complete = false
   }

@@ -63,9 +63,9 @@ export class UniqueNames {
     const slots = this.#slots
     const mask = slots.length / 2 - 1
     for (let slot = low & mask; ; slot = (slot + 1) & mask) {
-      const there = slots[2 * slot + 1]
-      if (there === low && slots[2 * slot] === high) return true
-      if (there !== 0) continue
+      const stored = slots[2 * slot + 1]
+      if (stored === low && slots[2 * slot] === high) return true
+      if (stored !== 0) continue
       slots[2 * slot] = high
       slots[2 * slot + 1] = low
       // Up to three quarters full, a free slot is found in a few steps

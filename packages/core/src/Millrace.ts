@@ -8,12 +8,12 @@ import { Layer } from "effect"
 import { KeyRing } from "./accounts/KeyRing.ts"
 import { Payments } from "./accounts/Payments.ts"
 import { Registration, type Options as RegistrationOptions } from "./accounts/Registration.ts"
+import { CallsInDoubt } from "./billing/CallsInDoubt.ts"
 import { Charge, type ChargeOptions } from "./billing/Charge.ts"
 import { type EffectiveTooEarly, PriceBook } from "./billing/PricePlan.ts"
 import { RateLimit, type RateLimitPolicy } from "./billing/RateLimit.ts"
 import { Recovery } from "./billing/Recovery.ts"
 import { Replies } from "./billing/Replies.ts"
-import { Unanswered } from "./billing/Unanswered.ts"
 import { UsageBook } from "./billing/Usage.ts"
 import { JobRunner, type RunnerOptions } from "./jobs/JobRunner.ts"
 import { Jobs, type JobsOptions } from "./jobs/Jobs.ts"
@@ -77,7 +77,7 @@ export const layer = <Op extends Operation.Any>(options: MillraceOptions<Op>) =>
     Layer.provideMerge(
       Layer.mergeAll(
         Replies.layer,
-        Unanswered.layer,
+        CallsInDoubt.layer,
         UsageBook.layer(),
         CircuitBreaker.layer(options.breaker),
         RateLimit.shared(options.rateLimit ?? RATE_LIMIT),

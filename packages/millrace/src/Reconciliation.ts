@@ -2,7 +2,7 @@
  * What an operator reconciles after a restore. A backup does not know what came after it; this lists the kinds of facts that may be
  * missing or outdated, how many there are where that is known, and what to do about each.
  */
-import { Account, ApiKey, toIso, Unanswered } from "@millrace/core"
+import { Account, ApiKey, CallsInDoubt, toIso } from "@millrace/core"
 import { EventStore, HashChain, type StateStore, StreamName } from "@millrace/event-sourcing"
 import { Effect, HashMap, Stream } from "effect"
 import type { Manifest } from "./BackupFolder.ts"
@@ -49,11 +49,11 @@ const openIn = (now: number) =>
   })
 
 const promises = Effect.gen(function* () {
-  const unanswered = yield* Unanswered
+  const callsInDoubt = yield* CallsInDoubt
   let count = 0
   let after: string | undefined
   do {
-    const page = yield* unanswered.page(after)
+    const page = yield* callsInDoubt.page(after)
     count += page.length
     after = page.at(-1)?.reservationId
   } while (after !== undefined)
@@ -103,4 +103,4 @@ export const items = (
         "are forgotten with their replies: a caller who tries again runs the call again, and is charged for it once here"
       )
     ]
-  }).pipe(Effect.provide(Unanswered.layer))
+  }).pipe(Effect.provide(CallsInDoubt.layer))

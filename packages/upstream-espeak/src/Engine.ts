@@ -1,12 +1,12 @@
-/** espeak-ng in WebAssembly: its command is run once for each text, in a memory of its own that is gone with it. */
+/** espeak-ng in WebAssembly. Its command runs once for each text, in its own memory. */
 /// <reference path="./espeak-ng.d.ts" />
 import { readFile } from "node:fs/promises"
 import espeak from "espeak-ng"
 
-/** Hertz, of every voice. */
+/** The sample rate of every voice, in hertz. */
 export const SAMPLE_RATE = 22_050
 
-/** What of the standard is used here; the ECMAScript library has no types of it. */
+/** The used part of the WebAssembly API, for which TypeScript's ECMAScript library has no types. */
 declare const WebAssembly: {
   readonly compile: (bytes: Uint8Array) => Promise<object>
   readonly Instance: new (module: object, imports: object) => { readonly exports: object }
@@ -14,11 +14,11 @@ declare const WebAssembly: {
 
 const compiled = await WebAssembly.compile(await readFile(new URL("espeak-ng.wasm", import.meta.resolve("espeak-ng"))))
 
-/** Files of the command's own. */
+/** The command's own files. */
 const TEXT = "/text"
 const SOUND = "/dev/sound"
 
-/** Runs the command with a text and a device for the sound; what it prints is given line by line. Fails where it does. */
+/** Runs the command with a text and an audio device. Passes its output on line by line. Fails if the command fails. */
 export const run = async (options: {
   readonly arguments: ReadonlyArray<string>
   readonly text: string
@@ -59,18 +59,18 @@ export const run = async (options: {
 
 class TooLong extends Error {}
 
-/** Samples given at once: about a second and a half. */
+/** Samples of a block: about a second and a half. */
 const BLOCK = 32_768
 
-/** Of a WAV file as espeak-ng writes it: RIFF, format, and the beginning of the data. */
+/** Bytes of the WAV header that espeak-ng writes: RIFF, format, and the beginning of the data. */
 const HEADER_BYTES = 44
 
 /**
- * Speaks a text and gives its samples in blocks, each from -1 to 1; the array is used again for the next. Stops where more than
- * `sampleLimit` samples come, and says so with false.
+ * Speaks a text and passes its samples on in blocks, as numbers from -1 to 1. The array of a block is reused for the next. Stops after
+ * `sampleLimit` samples and then returns false.
  */
 export const speak = async (options: {
-  /** A file, as `-v` takes it. */
+  /** The voice's file, for the option `-v`. */
   readonly voice: string
   readonly text: string
   readonly sampleLimit: number
@@ -92,7 +92,7 @@ export const speak = async (options: {
     options.onSamples(samples.subarray(0, count))
   }
 
-  /** The file begins with its header, then there are samples to the end: what cannot be sought in is not gone back to. */
+  /** The file begins with a header, then has samples to its end. espeak-ng does not seek back in a device. */
   const write = (written: Uint8Array) => {
     for (let taken = 0; taken < written.length; ) {
       const piece = written.subarray(taken, taken + (header ? HEADER_BYTES : bytes.length) - filled)

@@ -1,6 +1,6 @@
 /**
- * `SpeechSynthesizer` on espeak-ng and LAME, in this process and offline: in worker threads that the first text starts (a third of a
- * second, some 250 MB each while they work) and the end of the layer's scope ends.
+ * `SpeechSynthesizer` on espeak-ng and LAME, in this process and offline. The first text starts worker threads (a third of a second, and
+ * 250 MB each while they work), and the end of the layer's scope ends them.
  */
 import { InvalidInput, Speech } from "@millrace/core"
 import * as WorkerPool from "@millrace/upstreams/worker-pool"
@@ -10,17 +10,17 @@ import { SpeechReply } from "./SpeechReply.ts"
 import { spokenTextOf } from "./SpokenText.ts"
 import { DEFAULT_VOICE, VOICES } from "./Voices.ts"
 
-/** Sources run as they are, a published package compiled: the worker beside this file has the same ending. */
+/** The worker's file has the extension of this one: `.ts` in the repository, `.js` in a published package. */
 const SCRIPT = new URL(import.meta.url.endsWith(".ts") ? "./EspeakWorker.ts" : "./EspeakWorker.js", import.meta.url)
 
 export interface Options extends Pick<WorkerPool.Options<typeof SpeechReply.Type>, "threads" | "accountLimit" | "queueLimit"> {
-  /** How long a text may wait for its turn. 3 minutes by default. */
+  /** The longest wait of a text for its turn; 3 minutes by default. */
   readonly waitLimit?: Duration.Input
-  /** For the work on one text; one that exceeds it fails, and its thread is ended. A minute by default. */
+  /** The time limit of one text; a minute by default. A text that exceeds it fails, and its thread is ended. */
   readonly timeLimit?: Duration.Input
-  /** A thread that spoke nothing for so long is ended, to be started again when needed. A minute by default. */
+  /** A thread that is idle for this long is ended, and restarted when needed. A minute by default. */
   readonly idleLimit?: Duration.Input
-  /** Of the sound, at 6 kB a second; a text that takes longer to say is refused. Half an hour by default. */
+  /** The longest audio, at 6 kB a second; half an hour by default. A text that takes longer is refused. */
   readonly durationLimit?: Duration.Input
 }
 
@@ -38,9 +38,9 @@ const VOICE_LIST: Speech.VoiceList = { default_voice: DEFAULT_VOICE, voices: VOI
 const invalid = (field: string, message: string) => new InvalidInput({ field, message })
 
 /**
- * MP3 of 48 kbit/s, 22,050 Hz, one channel; the same text gives the same bytes. Accounts take fair turns, and each text is spoken to its
- * end before the first piece of it is given. A text fails with `UpstreamUnavailable`, isolated, where it waits too long, its thread dies
- * or hangs, or too many texts wait. An interrupted one ends its thread; the next text has a new one.
+ * MP3 of 48 kbit/s, 22,050 Hz, one channel. The same text gives the same bytes. Accounts take fair turns, and a text is spoken to its end
+ * before the first piece is returned. Isolated `UpstreamUnavailable` if a text waits too long, its thread crashes or hangs, or too many
+ * texts wait. An interruption ends the thread; the next text gets a new one.
  */
 export const layer = ({
   waitLimit = "3 minutes",

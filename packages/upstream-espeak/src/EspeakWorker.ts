@@ -1,4 +1,4 @@
-/** espeak-ng and LAME in a thread of their own: receives a `SpeechOrder`, posts a `SpeechReply`. Any failure ends the thread. */
+/** The worker thread of espeak-ng and LAME: receives a `SpeechOrder`, posts a `SpeechReply`. A failure ends the thread. */
 import { parentPort } from "node:worker_threads"
 import { createMp3Encoder } from "wasm-media-encoders"
 import { SAMPLE_RATE, speak } from "./Engine.ts"
@@ -6,13 +6,13 @@ import type { SpeechReply } from "./SpeechReply.ts"
 
 export interface SpeechOrder {
   readonly text: string
-  /** A file of espeak-ng's. */
+  /** The voice's file in espeak-ng's data. */
   readonly voice: string
   /** Seconds. */
   readonly durationLimit: number
 }
 
-/** Kilobits a second, always: so a player knows the duration by the size. Speech of one channel has no use for more. */
+/** A constant bit rate in kilobits a second, so that a player knows the duration from the size. Enough for speech. */
 const BIT_RATE = 48
 
 const encoder = await createMp3Encoder()
@@ -22,7 +22,7 @@ const answer = async ({ text, voice, durationLimit }: SpeechOrder): Promise<type
   const pieces: Array<Uint8Array> = []
   let size = 0
   let sounded = false
-  // What it gives is in its memory, and soon something else
+  // Copied, because the encoder reuses its memory
   const keep = (piece: Uint8Array) => {
     pieces.push(piece.slice())
     size += piece.length

@@ -1,10 +1,10 @@
-/** What the worker thread has to say of a text. */
+/** The worker thread's reply to a text. */
 import { Schema } from "effect"
 
 export const SpeechReply = Schema.TaggedUnion({
   Spoken: { mp3: Schema.Uint8Array },
-  /** There was nothing in it to speak. */
+  /** The text has nothing to speak. */
   Silent: {},
-  /** It takes longer than the limit to say. */
+  /** The audio would exceed the limit. */
   TooLong: {}
 })

@@ -1,14 +1,14 @@
-/** A text as espeak-ng may be given it, which reads more into some characters than what they say. */
+/** Sanitizes a text for espeak-ng, which treats some characters as commands. */
 
-/** Control characters begin its commands, and those for private use stand for sounds of its own; unassigned ones say nothing. */
+/** Control characters begin commands, private-use characters stand for sounds, and unassigned ones have no sound. */
 const SILENT = /[^\P{C}\p{Cf}\n]/gu
 
-/** Soft hyphens, marks of direction and the like. The joiners stay: in some scripts they change what is read. */
+/** Soft hyphens, direction marks and the like. The joiners stay, because they change the sound in some scripts. */
 const INVISIBLE = /[^\P{Cf}\u200c\u200d]/gu
 
-/** Two brackets begin phonemes. */
+/** Two brackets begin a list of phonemes. */
 const BRACKET = /\[(?=\[)/gu
 
-/** What is spoken of a text: lone surrogates, control characters and the like are not, and nothing in it is a command. */
+/** The text without lone surrogates, control characters and the like. Nothing in it is a command. */
 export const spokenTextOf = (text: string): string =>
   text.toWellFormed().normalize("NFC").replace(INVISIBLE, "").replace(SILENT, " ").replace(BRACKET, "[ ")

@@ -1,15 +1,15 @@
-/** The voices of espeak-ng's WebAssembly build: one for each language and dialect in it (`voices.json`), and a female one made of each. */
+/** The voices of espeak-ng's WebAssembly build: one for each language and dialect (`voices.json`), and a female variant of each. */
 import type { Speech } from "@millrace/core"
 import voices from "./voices.json" with { type: "json" }
 
-/** A variant of espeak-ng's that makes any voice female. */
+/** espeak-ng's female variant of any voice. */
 const FEMALE = "f3"
 
-/** Where a call names none. */
+/** The voice for calls that name none. */
 export const DEFAULT_VOICE = "en-us"
 
 export interface EspeakVoice extends Speech.Voice {
-  /** The file in espeak-ng's data that makes the voice, as `-v` takes it. */
+  /** The voice's file in espeak-ng's data, for the option `-v`. */
   readonly file: string
 }
 

@@ -1,9 +1,9 @@
-/** The package has no types of its own: of what Emscripten's modules take and give, what is used here. */
+/** Types of the used part of Emscripten's modules, because the package has none. */
 declare module "espeak-ng" {
   export interface Device {
     readonly open: () => void
     readonly close: () => void
-    /** Takes bytes of a buffer, and gives back how many were taken. */
+    /** Writes bytes of a buffer. Returns how many. */
     readonly write: (stream: unknown, buffer: Int8Array, offset: number, length: number) => number
   }
 
@@ -16,7 +16,7 @@ declare module "espeak-ng" {
     }
   }
 
-  /** Runs the command in a memory of its own; settles once it ended, however it did. */
+  /** Runs the command in its own memory. Settles when it has ended, successfully or not. */
   export default function espeak(options: {
     readonly arguments: ReadonlyArray<string>
     readonly preRun: ReadonlyArray<(module: Module) => void>

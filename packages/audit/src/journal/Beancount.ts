@@ -1,9 +1,9 @@
 /**
- * The journal of beancount. It asserts balances as of the beginning of a day: for a customer's accounts at each new day they are used,
- * for all at the day after the last.
+ * The journal for beancount. It asserts balances at the beginning of a day: of a customer's accounts on each day with postings, of all
+ * accounts on the day after the last.
  *
- * Components of its account names are letters, digits and hyphens, and begin with a capital or a digit. Ours are mapped one to one:
- * the first letter becomes a capital, any other character `-` and the two hexadecimal digits of each of its bytes; a component that does not
+ * Components of its account names are letters, digits and hyphens, and begin with a capital or a digit. Ours are mapped one to one: the
+ * first letter becomes a capital, any other character `-` and the two hexadecimal digits of each of its bytes; a component that does not
  * begin with a small letter or a digit is led by `0-00`. So `assets:receivable:acc_01` is `Assets:Receivable:Acc-5F01`.
  */
 import { type Balance, COMMODITY, dayAfter, decimal, type Format, type Transaction } from "./Format.ts"
@@ -23,12 +23,12 @@ const componentFrom = (text: string): string => {
   return decodeURIComponent(escaped.replaceAll("-", "%"))
 }
 
-/** Our name of an account as beancount's. */
+/** Converts an account name to beancount's format. */
 export const nameOf = (account: string): string => account.split(":").map(componentOf).join(":")
-/** And back. */
+/** Converts an account name back from beancount's format. */
 export const nameFrom = (name: string): string => name.split(":").map(componentFrom).join(":")
 
-/** To the thousandth: unless told, beancount would let one pass. */
+/** Exact to the thousandth: by default beancount tolerates small differences. */
 const balance = (date: string, { account, balance }: Balance): string =>
   `${date} balance ${nameOf(account)}  ${decimal(balance)} ~ 0 ${COMMODITY}\n`
 
@@ -37,7 +37,7 @@ const transaction = ({ at, carried, date, event, lines, position, revision, stre
   `  event: ${JSON.stringify(event)}\n  position: ${JSON.stringify(position)}\n  stream: ${JSON.stringify(stream)}\n  revision: ${revision}\n  at: "${at}"\n` +
   lines.map(({ account, amount }) => `  ${nameOf(account)}  ${decimal(amount)} ${COMMODITY}\n`).join("")
 
-/** Clocks of several hosts may differ, so the log is not quite in the order of dates: accounts are open from the beginning of time. */
+/** Accounts are open from the beginning of time: the clocks of hosts may differ, so the log is not strictly in the order of dates. */
 const BEGINNING = "1970-01-01"
 
 export const beancount: Format = {

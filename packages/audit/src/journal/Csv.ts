@@ -1,6 +1,6 @@
 /**
- * The journal as CSV (RFC 4180): a row for each posting, then a row of type `Balance` for each account, of amount zero. `balance` is
- * what the account stands at after the row: empty for accounts of the house, until the end.
+ * The journal as CSV (RFC 4180): a row for each posting, then a row of type `Balance` and amount zero for each account. `balance` is the
+ * account's balance after the row; for accounts of the operator it is empty until the end.
  */
 import { COMMODITY, decimal, type Format } from "./Format.ts"
 

@@ -1,9 +1,9 @@
-/** What a journal is made of, whichever tool it is for, and how a tool's format writes it. Amounts in thousandths, debit positive. */
+/** The parts of a journal, and the interface of a tool's format. Amounts in thousandths, debit positive. */
 
 export interface Line {
   readonly account: string
   readonly amount: number
-  /** What a customer's account stands at afterwards, by the fold. */
+  /** The balance of a customer's account afterwards, by the fold. */
   readonly balance?: number
 }
 
@@ -23,14 +23,14 @@ export interface Transaction {
   readonly stream: string
   readonly revision: number
   readonly type: string
-  /** What the customer's accounts stood at when the day began, where this is the first transaction of a day. */
+  /** For the first transaction of a day: the customer's balances at the beginning of the day. */
   readonly carried: ReadonlyArray<Balance>
   readonly lines: ReadonlyArray<Line>
 }
 
 export interface Format {
   readonly opening: string
-  /** Before the first transaction that names it. */
+  /** Written before the first transaction that names the account. */
   readonly account: (account: string) => string
   readonly transaction: (transaction: Transaction) => string
   /** `date`: the last day of the journal. */
@@ -45,5 +45,5 @@ export const decimal = (thousandths: number): string => {
   return `${thousandths < 0 ? "-" : ""}${digits.slice(0, -3)}.${digits.slice(-3)}`
 }
 
-/** The day after, `2026-01-31` to `2026-02-01`. */
+/** The next day: `2026-02-01` after `2026-01-31`. */
 export const dayAfter = (date: string): string => new Date(Date.parse(date) + 86_400_000).toISOString().slice(0, 10)

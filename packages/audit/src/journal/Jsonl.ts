@@ -1,7 +1,7 @@
 /**
  * The journal as JSON Lines: an object for each transaction, `{date, at, position, stream, revision, event, type, postings: [{account,
  * amount, balance?}]}`, then one for each account, `{date, type: "Balance", account, balance}`. Amounts are decimal text, so that no
- * reader makes a float of them.
+ * reader converts them to floats.
  */
 import { decimal, type Format } from "./Format.ts"
 

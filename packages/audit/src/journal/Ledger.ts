@@ -1,14 +1,15 @@
 /**
- * The journals of hledger and of ledger, which differ in how they declare a commodity. Every posting to a customer's account asserts
- * its balance; the last transaction moves nothing and asserts all balances.
+ * The journals for hledger and ledger, which declare a commodity differently. Every posting to a customer's account asserts its balance.
+ * The last transaction moves nothing and asserts all balances.
  *
- * Names of accounts are ours, but for characters that end a name, a component or a line: those are written `%` and their hexadecimal code.
+ * Account names are unchanged, except that characters which end a name, a component or a line are written as `%` and their hexadecimal
+ * code.
  */
 import { type Balance, COMMODITY, decimal, type Format, type Transaction } from "./Format.ts"
 
 const amount = (thousandths: number): string => `${decimal(thousandths)} ${COMMODITY}`
 
-/** `%` is itself written as a code, so that {@link nameFrom} undoes this. */
+/** Escapes `%` as well, so that {@link nameFrom} can undo it. */
 export const nameOf = (account: string): string =>
   account.replace(/[^\p{L}\p{N}:._-]/gu, (char) =>
     [...Buffer.from(char)].map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, "0")}`).join("")
@@ -34,7 +35,7 @@ const format = (commodity: string): Format => ({
 })
 
 export const hledger: Format = format(`commodity 1000.000 ${COMMODITY}`)
-/** With the tags declared, as `--pedantic` wants them. */
+/** Declares the tags, as `--pedantic` requires. */
 export const ledger: Format = format(
   `commodity ${COMMODITY}\n    format 1000.000 ${COMMODITY}\n\n${["event", "position", "stream", "revision", "at"].map((tag) => `tag ${tag}\n`).join("")}`
 )

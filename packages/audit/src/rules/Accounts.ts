@@ -1,9 +1,9 @@
-/** Accounts: which may hold credits and be granted credits. */
+/** Rules of accounts: which may hold credits and be granted credits. */
 import { Account, Decisions } from "@millrace/core"
 import { HashMap } from "effect"
 import { credits, type Rule, rule } from "./Rule.ts"
 
-/** An account begins by being opened, once, and nothing happens to it before. */
+/** An account's first event opens it, and no later one does. */
 export const accountIsOpenedFirst: Rule = {
   name: "account-is-opened-first",
   tags: "all",
@@ -13,19 +13,19 @@ export const accountIsOpenedFirst: Rule = {
   }
 }
 
-/** An account that is suspended, closed or in debt holds nothing new. */
+/** An account that is suspended, closed or in debt makes no new hold. */
 export const barredAccountHoldsNothing = rule("barred-account-holds-nothing", ["CreditReserved"], (_, { before }) => {
   if (before.status === "suspended" || before.status === "closed") return `the account was ${before.status}`
   const owed = Account.debt(before)
   return owed === 0 ? undefined : `the account owed ${credits(owed)}`
 })
 
-/** A closed account is given no credits, but what becomes of credits it had. */
+/** A closed account is granted no credits, except replacements of its own expired ones. */
 export const closedAccountIsGrantedNothing = rule("closed-account-is-granted-nothing", ["CreditsGranted"], ({ source }, { before }) =>
   before.status === "closed" && source !== "adjustment" ? "the account was closed" : undefined
 )
 
-/** The trial of an account that was never verified has a few slots, of which each is used or released once. */
+/** An account that was never verified has a few trial slots. Each is used or released once. */
 export const trialHasItsSlots = rule("trial-has-its-slots", ["TrialReserved", "TrialUsed", "TrialReleased"], (event, { before }) => {
   const { used, open } = before.trial
   if (event._tag !== "TrialReserved") return HashMap.has(open, event.reservationId) ? undefined : `no trial ${event.reservationId} was open`

@@ -1,14 +1,14 @@
-/** Double entry against the fold: two ways to the same balances, checked against each other after every event. */
+/** Rules of double entry: after every event, the sums of postings equal the balances of the fold. */
 import { Account, Lots, type Postings } from "@millrace/core"
 
-/** An account's balances as an accountant has them: in thousandths, credits positive, `receivable` what is owed to the house. */
+/** An account's balances in thousandths, credits positive. `receivable`: the account's debt. */
 export interface Balances {
   readonly available: number
   readonly reserved: number
   readonly receivable: number
 }
 
-/** Balances as the fold has them. */
+/** The balances of the fold. */
 export const balancesOf = (account: Account.Account): Balances => {
   let available = 0
   let reserved = 0
@@ -37,7 +37,7 @@ export const booksAgree = (byPostings: Balances, byFold: Balances): string | und
 const differs = (name: keyof Balances, byPostings: number, byFold: number): string | undefined =>
   byPostings === byFold ? undefined : `${name} is ${byPostings / 1000} by postings, ${byFold / 1000} by the account's lots`
 
-/** What is held of lots is held by open holds, to the same amount. Checked where an account ends. */
+/** The held amount of each lot equals the sum over open holds. Checked at the end of an account. */
 export const holdsAreCovered = (account: Account.Account): string | undefined => {
   let open = 0
   for (const [, { amount }] of account.purse.holds) open += amount

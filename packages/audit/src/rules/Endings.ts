@@ -1,9 +1,9 @@
-/** Holds that are still open at the end of the log. */
+/** The rule of holds that are still open at the end of the log. */
 import { Account } from "@millrace/core"
 
 /**
- * Holds that outlived their deadline at `now` and that only recovery can end. Those that the ledger itself ends by the next decision or
- * balance count as released, written or not. A job's hold waits for its job, once that has begun.
+ * Holds that are overdue at `now` and that only recovery can end. Holds that the ledger ends with the next decision count as released. The
+ * hold of an accepted job waits for the job.
  */
 export const overdueHolds = (
   account: Account.Account,

@@ -1,11 +1,11 @@
-/** Holds: each takes what it costs from lots that were there, has a deadline, and ends exactly once. */
+/** Rules of holds: each takes its amount from available lots, has a deadline, and ends exactly once. */
 import { Account, Lots, Memory } from "@millrace/core"
 import { amountOf, credits, differ, notThisMuch, type Parts, rule } from "./Rule.ts"
 
 /** The amount of a hold is the sum of its lots. */
 export const holdIsItsLots = rule("hold-is-its-lots", ["CreditReserved"], ({ lots, amount }) => notThisMuch(lots, amount, "what is held"))
 
-/** A hold takes from lots granted before it, not expired, what was free of them: no credit is spent twice, none before it is there. */
+/** A hold takes only available credits of lots that are granted and not expired, so no credit is spent twice or before its grant. */
 export const holdTakesWhatIsFree = rule("hold-takes-what-is-free", ["CreditReserved"], ({ lots }, { before, at }) => {
   for (const { lotId, amount } of lots) {
     const lot = Lots.find(before.purse.lots, lotId)
@@ -16,7 +16,7 @@ export const holdTakesWhatIsFree = rule("hold-takes-what-is-free", ["CreditReser
   return undefined
 })
 
-/** What expires first is held first, then the lower priority, then the oldest: no lot is touched while an earlier one has credits. */
+/** Lots are held by expiry, then priority, then age. No lot is used while an earlier one has credits. */
 export const holdTakesLotsInOrder = rule("hold-takes-lots-in-order", ["CreditReserved"], ({ lots }, { before, at }) => {
   let taken = 0
   let spared: string | undefined
@@ -40,20 +40,20 @@ export const holdHasADeadline = rule("hold-has-a-deadline", ["CreditReserved"], 
 /** No two attempts run under one idempotency key at once, and none within ten minutes after a success. */
 export const keyRunsOnce = rule("key-runs-once", ["CreditReserved"], ({ keyHash }, { before, at }) => {
   if (keyHash === undefined) return undefined
-  // What the caller's lookup may have missed is not in the log: only what no lookup may excuse is judged
-  const attempt = Memory.attempt(before.memory, { hash: keyHash, since: Number.MAX_SAFE_INTEGER }, at)
-  if (attempt?._tag === "running") return `reservation ${attempt.reservationId} was open under the same key`
-  return attempt?._tag === "succeeded" ? `reservation ${attempt.reservationId} had succeeded under the same key` : undefined
+  // The log does not have the caller's lookup, so judge only what no lookup could excuse
+  const used = Memory.keyState(before.memory, { hash: keyHash, since: Number.MAX_SAFE_INTEGER }, at)
+  if (used?._tag === "running") return `reservation ${used.reservationId} was open under the same key`
+  return used?._tag === "succeeded" ? `reservation ${used.reservationId} had succeeded under the same key` : undefined
 })
 
-/** Only a call whose hold was released as abandoned is charged late. */
+/** A late charge names a reservation that was released as abandoned. */
 export const lateCallWasAbandoned = rule("late-call-was-abandoned", ["CreditReserved"], ({ lateOf }, { before }) => {
   if (lateOf === undefined) return undefined
   const past = Account.outcome(before, lateOf)
   return past?._tag === "refunded" && past.reason === "abandoned" ? undefined : `reservation ${lateOf} was not released as abandoned`
 })
 
-/** An event that ends a hold finds it open, so every hold ends at most once. Holds without an end are found at the end of the log. */
+/** An event ends only an open hold, so every hold ends at most once. Holds without an end are reported at the end of the log. */
 export const holdEndsOnce = rule("hold-ends-once", ["OperationSucceeded", "Refunded"], (event, { before, hold }) => {
   if ((event._tag === "Refunded" && event.stage === "settled") || hold !== undefined) return undefined
   const past = Account.outcome(before, event.reservationId)
@@ -81,7 +81,7 @@ export const refundIsItsHold = rule("refund-is-its-hold", ["Refunded"], ({ stage
   return notThisMuch(lots, amount, "what is released") ?? differ(lots, hold.lots, "what was released to")
 })
 
-/** Of credits that come back, a clawback takes what it claims of their lot; of those charged, what it cannot get elsewhere is owed. */
+/** A clawback takes its claim from returned credits; a claim on charged credits that no other hold can return becomes debt. */
 export const clawbackTakesWhatIsReleased = rule(
   "clawback-takes-what-is-released",
   ["OperationSucceeded", "Refunded"],

@@ -1,15 +1,15 @@
-/** Jobs and their money: a job's stream says how it ended, and its account does just that. */
+/** Rules of jobs: the account settles a job's hold as the job's stream says that the job ended. */
 import type { Job } from "@millrace/core"
 import { rule } from "./Rule.ts"
 
-/** Why the account may not yet, or never, do what it did. */
+/** Why the account's event contradicts the job. */
 const notOf = (job: Job.Job, reservationId: string): string | undefined => {
   if (job.status === "absent") return "the job had not begun"
   const named = job.status === "refused" ? job.reservationId : job.accepted.reservationId
   return named === reservationId ? undefined : `the job is of reservation ${named}`
 }
 
-/** A job's hold is charged after the job succeeded: for what was done, and for that result. */
+/** A job's hold is charged after the job succeeded, for its units and its result. */
 export const jobIsChargedForItsResult = rule("job-is-charged-for-its-result", ["OperationSucceeded"], (event, { hold, jobs }) => {
   const job = hold?.jobId === undefined ? undefined : jobs.get(hold.jobId)
   if (job === undefined) return undefined
@@ -20,7 +20,7 @@ export const jobIsChargedForItsResult = rule("job-is-charged-for-its-result", ["
   return event.replyHash === job.result.hash ? undefined : `result ${event.replyHash} was charged, ${job.result.hash} recorded`
 })
 
-/** A job's hold goes back only after the job came to nothing, and for that reason. */
+/** A job's hold is released only after the job failed, was cancelled or refused, for that reason. */
 export const jobIsRefundedForItsFailure = rule("job-is-refunded-for-its-failure", ["Refunded"], (event, { hold, jobs }) => {
   const job = hold?.jobId === undefined || event.stage === "settled" ? undefined : jobs.get(hold.jobId)
   if (job === undefined) return undefined

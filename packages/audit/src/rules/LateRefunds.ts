@@ -1,7 +1,7 @@
 /**
- * Refunds after the settle: never more, of any lot, than was charged under that reservation and not refunded yet; and a lot that
- * lives again has the terms under which it was granted. An account does not keep what was settled, so these are looked up in its
- * stream once the log was read.
+ * Rules of refunds after settlement. Of each lot, a refund returns at most the amount that was charged and not refunded yet, and a revived
+ * lot has the terms of its grant. The account's state does not keep settled charges, so they are looked up in its stream after the log was
+ * read.
  */
 import { Account, type EventOf, type Lots } from "@millrace/core"
 import { EventStore, HashChain, type StreamName } from "@millrace/event-sourcing"
@@ -12,13 +12,13 @@ import { credits } from "./Rule.ts"
 type Refund = EventOf<"Refunded">
 
 export class LateRefunds {
-  /** What the replay accepted, by stream and revision. */
+  /** Accepted refunds, by stream and revision. */
   readonly #streams = new Map<StreamName.StreamName, Map<EventStore.Revision, Refund>>()
 
   note({ stream, revision }: EventStore.RecordedEvent, refund: Refund): void {
-    const there = this.#streams.get(stream)
-    if (there === undefined) this.#streams.set(stream, new Map([[revision, refund]]))
-    else there.set(revision, refund)
+    const refunds = this.#streams.get(stream)
+    if (refunds === undefined) this.#streams.set(stream, new Map([[revision, refund]]))
+    else refunds.set(revision, refund)
   }
 
   check(problems: Problems): Effect.Effect<void, EventStore.StoreUnavailable, EventStore.EventStore> {
@@ -45,10 +45,10 @@ const checkStream = Effect.fnUntraced(function* (
 
 const TYPES = Account.Account.codec.typesOf(["OperationSucceeded", "CreditsGranted"])
 
-/** What the refunds of one stream are judged by: charges they are about, and the grants of lots. */
+/** The charges and grants to which the refunds of one stream refer. */
 class Past {
   readonly #about: ReadonlySet<string>
-  /** What is left of each charge, by lot. */
+  /** The part of each charge that is not refunded, by lot. */
   readonly #charges = new Map<string, Map<string, number>>()
   readonly #grants = new Map<string, Lots.LotTerms & { readonly grantedAt: number }>()
 

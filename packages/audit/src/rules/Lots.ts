@@ -1,21 +1,21 @@
-/** Lots: each granted once, paid ones by a payment, expired at their time and only of what is free. */
+/** Rules of lots: granted once, paid lots by a payment, available credits expired when due. */
 import { Account, Decisions, Lots } from "@millrace/core"
 import { HashMap } from "effect"
 import { credits, rule } from "./Rule.ts"
 
-/** No lot is granted again while anything of it is left, and a paid one never. */
+/** No lot is granted again while it has credits left or held, and a paid lot never. */
 export const lotIsGrantedOnce = rule("lot-is-granted-once", ["CreditsGranted"], ({ lotId }, { before }) =>
   Lots.find(before.purse.lots, lotId) !== undefined || HashMap.has(before.purse.paidLots, lotId)
     ? `lot ${lotId} had been granted`
     : undefined
 )
 
-/** Who paid for credits can be told: a paid lot names its payment. That no payment grants twice is checked over the whole log. */
+/** A paid lot names its payment. A rule over the whole log checks that no payment grants twice. */
 export const paidLotNamesItsPayment = rule("paid-lot-names-its-payment", ["CreditsGranted"], ({ lotId, source, paymentRef }) =>
   Lots.isPaid(source) && paymentRef === null ? `lot ${lotId} of source ${source} names no payment` : undefined
 )
 
-/** What expires is all that is free of a lot, when its time has come, not before. */
+/** All available credits of a lot expire, at its expiry and not before. */
 export const lotExpiresAtItsTime = rule("lot-expires-at-its-time", ["LotExpired"], ({ lotId, amount, dueAt }, { before, at }) => {
   const lot = Lots.find(before.purse.lots, lotId)
   if (lot === undefined) return `there was nothing of lot ${lotId}`
@@ -24,7 +24,7 @@ export const lotExpiresAtItsTime = rule("lot-expires-at-its-time", ["LotExpired"
   return amount === lot.left ? undefined : `of lot ${lotId} was ${credits(lot.left)} free, ${credits(amount)} expired`
 })
 
-/** A hold or trial that nobody ended goes back when its deadline has come, not before. */
+/** An abandoned hold or trial slot is released at its deadline and not before. */
 export const holdLapsesAtItsTime = rule("hold-lapses-at-its-time", ["Refunded", "TrialReleased"], (event, { before, at, hold }) => {
   const { dueAt, reservationId } = event
   if (dueAt === undefined) return undefined
@@ -33,7 +33,7 @@ export const holdLapsesAtItsTime = rule("hold-lapses-at-its-time", ["Refunded", 
   return dueAt > at ? `${reservationId} ended before ${iso(dueAt)}` : undefined
 })
 
-/** What was due is written before anything else is decided: nobody spends expired credits or settles a hold that had lapsed. */
+/** Due expiries are written before any other event, so no call spends expired credits or settles an expired hold. */
 export const whatIsDueComesFirst = rule(
   "what-is-due-comes-first",
   [

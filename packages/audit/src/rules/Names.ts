@@ -1,13 +1,13 @@
 /**
- * Names that may occur only once in the whole log: the id of an event, a reservation of an account, a payment that grants credits, the
- * sign-up credits of an account. They are collected while the log is read; those that seem to occur twice are looked up afterwards.
+ * Rules of names that must be unique in the whole log: an event's id, an account's reservation, a payment that grants credits, an account's
+ * sign-up credits. Names are collected while the log is read; suspected duplicates are compared afterwards.
  */
 import { Account, type AccountEvent, Lots } from "@millrace/core"
 import { type EventStore, StreamName } from "@millrace/event-sourcing"
 
-/** No event is in the log twice, in any stream. */
+/** No event id occurs twice, in any stream. */
 export const EVENT_ID = "event-id-is-unique"
-/** Each attempt makes a new reservation; no reservation is made again after it ended. */
+/** Each attempt has a new reservation, and no reservation is made twice. */
 const RESERVATION = "reservation-is-made-once"
 /** A payment grants credits once, to one account. */
 const PAYMENT = "payment-grants-once"
@@ -36,7 +36,7 @@ export const uniqueName = (stream: string, event: AccountEvent): UniqueName | un
 
 const TYPES = Account.Account.codec.typesOf(["CreditReserved", "CreditsGranted"])
 
-/** The same for an event as it was recorded. */
+/** The unique name in a recorded event, if any. */
 export const readUniqueName = ({ data, stream, type }: EventStore.RecordedEvent): UniqueName | undefined => {
   const mayHaveOne = TYPES.has(type) && StreamName.category(stream) === Account.Account.category
   try {

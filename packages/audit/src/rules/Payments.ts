@@ -1,8 +1,8 @@
-/** Payments taken back, and the debt that may come of it. */
+/** Rules of clawbacks and debt. */
 import { Account, Lots } from "@millrace/core"
 import { amountOf, credits, rule } from "./Rule.ts"
 
-/** A clawback takes a payment's own lot, never more than was granted: what is free of it, then what is held; the rest is debt. */
+/** A clawback takes at most the granted amount of the payment's lot: first available credits, then held ones; the rest is debt. */
 export const clawbackIsOfAPaidLot = rule("clawback-is-of-a-paid-lot", ["CreditsClawedBack"], (event, { before }) => {
   const { lotId, paymentRef, amount, fromAvailable, fromHeld, debt } = event
   const paid = Account.get(before.purse.paidLots, lotId)
@@ -16,7 +16,7 @@ export const clawbackIsOfAPaidLot = rule("clawback-is-of-a-paid-lot", ["CreditsC
   return `of ${credits(amount)} clawed back, ${credits(free)} was free and ${credits(held)} held`
 })
 
-/** A reversal returns at most what was clawed back: what the clawback still claims, what is still owed, and only the rest as credits. */
+/** A reversal returns at most the clawed-back amount: first the claim on held credits, then the debt; only the rest as credits. */
 export const reversalIsOfAClawback = rule("reversal-is-of-a-clawback", ["ClawbackReversed"], (event, { before }) => {
   const { lotId, paymentRef, amount, toHeld, toDebt, toAvailable } = event
   const paid = Account.get(before.purse.paidLots, lotId)
@@ -29,7 +29,7 @@ export const reversalIsOfAClawback = rule("reversal-is-of-a-clawback", ["Clawbac
   return `of ${credits(amount)} returned, ${credits(held)} was still claimed and ${credits(owed)} owed`
 })
 
-/** Debt is repaid by paid lots that have not expired, never more than is owed. */
+/** Only paid lots that have not expired repay debt, and never more than is owed. */
 export const debtIsRepaidByPaidLots = rule("debt-is-repaid-by-paid-lots", ["DebtRepaid"], ({ lotId, amount }, { before, at }) => {
   const lot = Lots.find(before.purse.lots, lotId)
   if (lot === undefined || !Lots.isPaid(lot.source)) return `lot ${lotId} is no paid lot with credits`

@@ -1,4 +1,4 @@
-/** The replay does not use snapshots; each must equal what the replay would have saved at its revision. */
+/** The rule of snapshots: each must equal the replayed state at its revision. The replay itself uses none. */
 import { isDeepStrictEqual } from "node:util"
 import { Account, AccountSnapshot } from "@millrace/core"
 import { Aggregate, type HashChain, type StreamName } from "@millrace/event-sourcing"
@@ -6,7 +6,7 @@ import { HashMap, Option, Schema } from "effect"
 
 const decode = Schema.decodeUnknownOption(Schema.fromJsonString(Aggregate.savedSchema(AccountSnapshot.accountSnapshots.state)))
 
-/** The name of the newest snapshot of an account by this release's fold. */
+/** The name of an account's newest snapshot with this release's version. */
 export const snapshotOf = (accountId: string): StreamName.StreamName =>
   `${Aggregate.snapshotCategory(Account.Account.category, AccountSnapshot.VERSION)}-${accountId}`
 
@@ -27,7 +27,7 @@ export const snapshotAgrees = (
   return wrong.length === 0 ? undefined : `the snapshot differs from the events in ${wrong.join(", ")}`
 }
 
-/** The fields that differ, those of parts by their own names. */
+/** The names of the fields that differ, also within parts. */
 const differences = (saved: object, replayed: object): ReadonlyArray<string> => {
   const then: Readonly<Record<string, unknown>> = { ...replayed }
   return Object.entries(saved).flatMap(([field, value]) => {

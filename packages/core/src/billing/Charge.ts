@@ -16,6 +16,7 @@ import type { OperationError, OperationFailed } from "../work/OperationError.ts"
 import { upstreamOf } from "../work/Perform.ts"
 import * as Reason from "../work/Reason.ts"
 import { redact } from "../work/Redaction.ts"
+import type { CallInDoubt, CallsInDoubt } from "./CallsInDoubt.ts"
 import * as Accept from "./charge/Accept.ts"
 import * as Amends from "./charge/Amends.ts"
 import type { Call, Caller, ChargeError, Reply } from "./charge/Call.ts"
@@ -29,7 +30,6 @@ import * as Settle from "./charge/Settle.ts"
 import { work } from "./charge/Work.ts"
 import type { PriceBook } from "./PricePlan.ts"
 import type { Replies } from "./Replies.ts"
-import type { Unanswered, UnansweredCall } from "./Unanswered.ts"
 
 export {
   type Caller,
@@ -82,12 +82,12 @@ export class Charge extends Context.Service<
      * Makes a call free that failed with {@link OutcomeUnknown}: releases its hold or refunds its charge. Idempotent. False if the account
      * has no hold or charge of the call, or not yet.
      */
-    readonly makeFree: (call: Omit<UnansweredCall, "at">) => Effect.Effect<boolean, Aggregate.Failure>
+    readonly makeFree: (call: Omit<CallInDoubt, "at">) => Effect.Effect<boolean, Aggregate.Failure>
   }
 >()("@millrace/core/billing/Charge") {
   static readonly layer = ({
     late = "withhold"
-  }: ChargeOptions = {}): Layer.Layer<Charge, never, Ledger | PriceBook | Replies | Unanswered | Vault | Jobs | CircuitBreaker> =>
+  }: ChargeOptions = {}): Layer.Layer<Charge, never, Ledger | PriceBook | Replies | CallsInDoubt | Vault | Jobs | CircuitBreaker> =>
     Layer.effect(Charge, make(late))
 }
 

@@ -16,7 +16,7 @@ export interface Share {
   readonly debt: number
 }
 
-/** The counts of one key: those of this host, and those that other hosts have reported (`heard`). */
+/** The counts of one key: those of this host, and those that other hosts have reported (`elsewhere`). */
 export interface Tally extends Share {
   readonly key: string
   window: number
@@ -25,11 +25,11 @@ export interface Tally extends Share {
   debt: number
   /** The debt in the window before. */
   debtBefore: number
-  heard: number
-  heardBefore: number
-  /** All calls admitted here, and how many of them were reported to other hosts (`told`). Calls of past windows count as reported. */
+  elsewhere: number
+  elsewhereBefore: number
+  /** All calls admitted here, and how many of them were reported to other hosts (`reported`). Calls of past windows count as reported. */
   admitted: number
-  told: number
+  reported: number
 }
 
 export interface Options {
@@ -51,7 +51,7 @@ export const admit = (tally: Tally): void => {
 }
 
 /** Calls not yet reported to other hosts. */
-export const untold = ({ admitted, told }: Tally): number => admitted - told
+export const unreported = ({ admitted, reported }: Tally): number => admitted - reported
 
 /** The counts of all keys of this host. */
 export class Counts {
@@ -84,8 +84,8 @@ export class Counts {
   }
 
   /** The calls that count in the window: admitted at all hosts, plus the debt. */
-  total({ debt, calls, heard }: Tally): number {
-    return debt + calls + heard
+  total({ debt, calls, elsewhere }: Tally): number {
+    return debt + calls + elsewhere
   }
 
   /** When the limit next admits a call that it refuses now: milliseconds since 1970. */
@@ -111,10 +111,10 @@ export class Counts {
       debtBefore: isNext ? tally.debt : isPast ? this.#debtAfter(tally, passed - 1) : 0,
       debt: isPast ? this.#debtAfter(tally, passed) : 0,
       before: isNext ? tally.calls : 0,
-      heardBefore: isNext ? tally.heard : 0,
+      elsewhereBefore: isNext ? tally.elsewhere : 0,
       calls: 0,
-      heard: 0,
-      told: tally.admitted
+      elsewhere: 0,
+      reported: tally.admitted
     })
   }
 
@@ -156,32 +156,32 @@ export class Counts {
   }
 
   /** Adds the reports of other hosts to a tally. */
-  hear(tally: Tally, shares: ReadonlyArray<Share>, now: number): void {
+  merge(tally: Tally, shares: ReadonlyArray<Share>, now: number): void {
     this.settle(tally, now)
     let { debt, debtBefore } = tally
-    let heard = 0
-    let heardBefore = 0
+    let elsewhere = 0
+    let elsewhereBefore = 0
     for (const share of shares) {
       switch (share.window - tally.window) {
         case 0:
-          heard += share.calls
-          heardBefore += share.before
+          elsewhere += share.calls
+          elsewhereBefore += share.before
           debt = Math.max(debt, share.debt)
           break
         case -1:
-          heardBefore += share.calls
+          elsewhereBefore += share.calls
           debtBefore = Math.max(debtBefore, share.debt)
           break
         // The other host's clock is a little ahead
         case 1:
-          heard += share.before
+          elsewhere += share.before
           break
       }
     }
-    tally.heard = Math.max(tally.heard, heard)
-    tally.heardBefore = Math.max(tally.heardBefore, heardBefore)
+    tally.elsewhere = Math.max(tally.elsewhere, elsewhere)
+    tally.elsewhereBefore = Math.max(tally.elsewhereBefore, elsewhereBefore)
     tally.debtBefore = debtBefore
-    tally.debt = Math.max(debt, debtBefore + tally.before + tally.heardBefore - this.#limit)
+    tally.debt = Math.max(debt, debtBefore + tally.before + tally.elsewhereBefore - this.#limit)
   }
 }
 
@@ -192,8 +192,8 @@ const emptyTally = (key: string, window: number): Tally => ({
   before: 0,
   debt: 0,
   debtBefore: 0,
-  heard: 0,
-  heardBefore: 0,
+  elsewhere: 0,
+  elsewhereBefore: 0,
   admitted: 0,
-  told: 0
+  reported: 0
 })

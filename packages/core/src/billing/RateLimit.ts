@@ -47,15 +47,15 @@ export class RateLimit extends Context.Service<
     )
 
   /**
-   * A limit shared by all hosts on one state store. No call waits for the store. With *n* hosts, a window of a key admits at most
-   * `limit + (n - 1) × u` calls, and never more than `limit × n`. *u* is what one host admits before the others have its count:
-   * `floor(limit / 20) + 1 + c` calls, where *c* is the number of calls of the key that it receives within `every` (100 ms) and two accesses
-   * to the store. A single host counts exactly, and no call within the limit is refused. The excess is a debt in the following windows, so
-   * over time the excess is at most `floor(limit / 20)` calls for each other host and window.
+   * A limit shared by all hosts on one state store. No call waits for the store. With *n* hosts, a window of a key admits at most `limit +
+   * (n - 1) × u` calls, and never more than `limit × n`. *u* is what one host admits before the others have its count: `floor(limit / 20) +
+   * 1 + c` calls, where *c* is the number of calls of the key that it receives within `every` (100 ms) and two accesses to the store. A
+   * single host counts exactly, and no call within the limit is refused. The excess is a debt in the following windows, so over time the
+   * excess is at most `floor(limit / 20)` calls for each other host and window.
    *
-   * Windows have numbers, so clocks that differ shift the windows of hosts, but no window admits more calls. The last calls of a stopped host
-   * count in their own window only. A host that cannot reach the store uses its own counts and the last reports: then *u* is up to `limit`.
-   * The same holds for the busy keys of a host beyond its first 2,000.
+   * Windows have numbers, so clocks that differ shift the windows of hosts, but no window admits more calls. The last calls of a stopped
+   * host count in their own window only. A host that cannot reach the store uses its own counts and the last reports: then *u* is up to
+   * `limit`. The same holds for the busy keys of a host beyond its first 2,000.
    */
   static readonly shared = (
     policy: RateLimitPolicy,

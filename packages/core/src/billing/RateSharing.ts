@@ -1,13 +1,13 @@
 /**
- * Exchanges the counts of admitted calls between hosts. Each host has one row in the state store with the counts of its busy keys. After more
- * than `quiet` admitted calls of a key it writes its row, then reads the others'. In between it uses the counts that it read last, so no call
- * waits for the store. Rows name a key only by its HMAC.
+ * Exchanges the counts of admitted calls between hosts. Each host has one row in the state store with the counts of its busy keys. After
+ * more than `quiet` admitted calls of a key it writes its row, then reads the others'. In between it uses the counts that it read last, so
+ * no call waits for the store. Rows name a key only by its HMAC.
  */
 import { EventIds, StateStore } from "@millrace/event-sourcing"
 import { type Cause, Clock, Duration, Effect, type Exit, Latch, type Scope } from "effect"
 import * as Metrics from "../observability/Metrics.ts"
 import { Vault } from "../vault/Vault.ts"
-import { type Counts, type Share, type Tally, untold } from "./RateCounts.ts"
+import { type Counts, type Share, type Tally, unreported } from "./RateCounts.ts"
 
 export interface Options {
   /** The least time between two exchanges: 100 milliseconds by default. */
@@ -33,10 +33,10 @@ const NAME = 16
 const COUNT = 4
 const SIZE = NAME + 3 * COUNT
 
-const encode = (window: number, told: ReadonlyArray<readonly [string, Tally]>): Buffer => {
-  const row = Buffer.alloc(WINDOW + told.length * SIZE)
+const encode = (window: number, reported: ReadonlyArray<readonly [string, Tally]>): Buffer => {
+  const row = Buffer.alloc(WINDOW + reported.length * SIZE)
   let at = row.writeUIntBE(window, 0, WINDOW)
-  for (const [name, { calls, before, debt }] of told) {
+  for (const [name, { calls, before, debt }] of reported) {
     at += row.write(name, at, NAME, "latin1")
     for (const count of [calls, before, debt]) at = row.writeUIntBE(Math.min(count, 2 ** 32 - 1), at, COUNT)
   }
@@ -131,7 +131,7 @@ class Sharing {
   }
 
   #isBusy(tally: Tally): boolean {
-    return untold(tally) > this.#limits.quiet
+    return unreported(tally) > this.#limits.quiet
   }
 
   /** Waits until a report is due, or for the next window if a key is above the limit: its debt must be reported there. */
@@ -175,19 +175,19 @@ class Sharing {
     return Effect.gen({ self: this }, function* () {
       const { clock, host, store } = this.#services
       const now = clock.currentTimeMillisUnsafe()
-      const told = this.#toTell(now)
-      if (told.length === 0) return
-      const admitted = told.map(([_, tally]) => tally.admitted)
+      const reported = this.#toReport(now)
+      if (reported.length === 0) return
+      const admitted = reported.map(([_, tally]) => tally.admitted)
       // Writes before it reads: of two hosts that exchange at once, at least one reads the other's row
       const window = this.#counts.windowAt(now)
       const expiresAt = Math.ceil(this.#counts.startOf(window + 2))
-      yield* store.write([{ _tag: "put", space: SPACE, key: host, value: encode(window, told), expiresAt }])
-      const heard = this.#sharesIn(yield* store.list(SPACE, { limit: HOSTS }), told)
-      const heardAt = clock.currentTimeMillisUnsafe()
-      for (const [i, [name, tally]] of told.entries()) {
-        this.#counts.hear(tally, heard.get(name) ?? [], heardAt)
-        const isNew = tally.told < (admitted[i] ?? 0)
-        tally.told = Math.max(tally.told, admitted[i] ?? 0)
+      yield* store.write([{ _tag: "put", space: SPACE, key: host, value: encode(window, reported), expiresAt }])
+      const shares = this.#sharesIn(yield* store.list(SPACE, { limit: HOSTS }), reported)
+      const readAt = clock.currentTimeMillisUnsafe()
+      for (const [i, [name, tally]] of reported.entries()) {
+        this.#counts.merge(tally, shares.get(name) ?? [], readAt)
+        const isNew = tally.reported < (admitted[i] ?? 0)
+        tally.reported = Math.max(tally.reported, admitted[i] ?? 0)
         // Another host may have written after this host read, so read again
         if (isNew || this.#isBusy(tally)) this.#due.openUnsafe()
       }
@@ -195,7 +195,7 @@ class Sharing {
   }
 
   /** The keys to report, in the current window. */
-  #toTell(now: number): ReadonlyArray<readonly [name: string, tally: Tally]> {
+  #toReport(now: number): ReadonlyArray<readonly [name: string, tally: Tally]> {
     for (const tally of this.#shared.keys()) {
       this.#counts.settle(tally, now)
       if (tally.calls + tally.before + tally.debt === 0) this.#shared.delete(tally)
@@ -206,21 +206,21 @@ class Sharing {
   /** The shares of these keys in the rows of other hosts, by name. */
   #sharesIn(
     rows: ReadonlyArray<StateStore.Entry>,
-    told: ReadonlyArray<readonly [string, Tally]>
+    reported: ReadonlyArray<readonly [string, Tally]>
   ): ReadonlyMap<string, ReadonlyArray<Share>> {
-    const heard = new Map<string, Array<Share>>(told.map(([name]) => [name, []]))
+    const shares = new Map<string, Array<Share>>(reported.map(([name]) => [name, []]))
     const { limit } = this.#limits
     for (const { key, value } of rows)
       if (key !== this.#services.host)
         decode(value, (name, { window, calls, before, debt }) =>
           // Bounded, in case a row is wrong: no host admits more than the limit
-          heard.get(name)?.push({
+          shares.get(name)?.push({
             window,
             calls: Math.min(calls, limit),
             before: Math.min(before, limit),
             debt: Math.min(debt, limit * (rows.length - 1))
           })
         )
-    return heard
+    return shares
   }
 }

@@ -1,7 +1,7 @@
 /**
  * Ends abandoned holds: of calls whose process died, or whose release the store did not accept. It ends a hold only once it is due, so it
  * does not disturb a call that still runs, here or at another host. It also makes calls free whose outcome is unknown, if the process that
- * promised it died: see `Unanswered.ts`.
+ * promised it died: see `CallsInDoubt.ts`.
  */
 
 import { Deadlines, type EventStore, Following, Lease, type StateStore } from "@millrace/event-sourcing"
@@ -11,23 +11,23 @@ import { Jobs } from "../jobs/Jobs.ts"
 import { Account } from "../ledger/Account.ts"
 import * as Metrics from "../observability/Metrics.ts"
 import type * as Operation from "../work/Operation.ts"
+import { type CallInDoubt, CallsInDoubt } from "./CallsInDoubt.ts"
 import { Charge } from "./Charge.ts"
-import { Unanswered, type UnansweredCall } from "./Unanswered.ts"
 
 export class Recovery extends Context.Service<
   Recovery,
   {
     /** Open holds that were due at `now`, milliseconds since 1970. */
     readonly overdue: Deadlines.Deadlines["overdue"]
-    /** The status of the sweep over open holds. `unanswered`: why the sweep over calls with an unknown outcome fails now, if it does. */
-    readonly status: Effect.Effect<Deadlines.Status & { readonly unanswered: Following.Retrying | undefined }>
+    /** The status of the sweep over open holds. `callsInDoubt`: why the sweep over calls with an unknown outcome fails now, if it does. */
+    readonly status: Effect.Effect<Deadlines.Status & { readonly callsInDoubt: Following.Retrying | undefined }>
   }
 >()("@millrace/core/billing/Recovery") {
   /** `operations`: recoverable ones are asked for the outcome of a call before its hold is ended. */
   static readonly layer = <Op extends Operation.Any>(
     operations: ReadonlyArray<Op>,
     options: Deadlines.Options = {}
-  ): Layer.Layer<Recovery, never, Charge | Jobs | Unanswered | EventStore.EventStore | StateStore.StateStore | Operation.Services<Op>> =>
+  ): Layer.Layer<Recovery, never, Charge | Jobs | CallsInDoubt | EventStore.EventStore | StateStore.StateStore | Operation.Services<Op>> =>
     Layer.effect(Recovery, make(operations, options))
 }
 
@@ -41,23 +41,23 @@ interface Hold {
 const ARRIVES_WITHIN = Duration.toMillis("1 hour")
 
 /**
- * Makes calls with an unknown outcome free. A failure is retried in the next sweep. `abandon` refuses or cancels the job that such a call may
- * have become.
+ * Makes calls with an unknown outcome free. A failure is retried in the next sweep. `abandon` refuses or cancels the job that such a call
+ * may have become.
  */
-const keepPromises = Effect.fnUntraced(function* <E, R>(abandon: (call: UnansweredCall) => Effect.Effect<void, E, R>) {
+const keepPromises = Effect.fnUntraced(function* <E, R>(abandon: (call: CallInDoubt) => Effect.Effect<void, E, R>) {
   const charge = yield* Charge
-  const unanswered = yield* Unanswered
-  const keep = Effect.fnUntraced(function* (call: UnansweredCall) {
+  const callsInDoubt = yield* CallsInDoubt
+  const keep = Effect.fnUntraced(function* (call: CallInDoubt) {
     yield* abandon(call)
     const known = yield* charge.makeFree(call)
     const now = yield* Clock.currentTimeMillis
-    if (known || now - call.at > ARRIVES_WITHIN) yield* unanswered.remove(call.reservationId)
+    if (known || now - call.at > ARRIVES_WITHIN) yield* callsInDoubt.remove(call.reservationId)
   })
-  let calls = yield* unanswered.page()
+  let calls = yield* callsInDoubt.page()
   while (calls.length > 0) {
     // A failure must not stop the other calls
     for (const call of calls) yield* Effect.exit(keep(call))
-    calls = yield* unanswered.page(calls.at(-1)?.reservationId)
+    calls = yield* callsInDoubt.page(calls.at(-1)?.reservationId)
   }
 })
 
@@ -78,7 +78,7 @@ const make = <Op extends Operation.Any>(
 ): Effect.Effect<
   Recovery["Service"],
   never,
-  Charge | Jobs | Unanswered | EventStore.EventStore | StateStore.StateStore | Operation.Services<Op> | Scope.Scope
+  Charge | Jobs | CallsInDoubt | EventStore.EventStore | StateStore.StateStore | Operation.Services<Op> | Scope.Scope
 > =>
   Effect.gen(function* () {
     const charge = yield* Charge
@@ -103,18 +103,21 @@ const make = <Op extends Operation.Any>(
       Effect.map(deadlines.status, ({ projection }) => projection)
     )
     yield* Metrics.recovery(Effect.map(deadlines.status, ({ failing }) => failing.length))
-    let unanswered: Following.Retrying | undefined
-    const told = (trouble: Following.Retrying | undefined) => {
-      unanswered = trouble
+    let callsInDoubt: Following.Retrying | undefined
+    const setTrouble = (trouble: Following.Retrying | undefined) => {
+      callsInDoubt = trouble
     }
-    const abandon = (call: UnansweredCall) => {
+    const abandon = (call: CallInDoubt) => {
       return call.operation === undefined ? Effect.void : jobs.abandon({ ...call, jobId: jobIdOf(call.reservationId) })
     }
-    const sweep = Effect.andThen(Following.retryForever(keepPromises(abandon), told), Effect.sleep(options.sweepEvery ?? "30 seconds"))
+    const sweep = Effect.andThen(
+      Following.retryForever(keepPromises(abandon), setTrouble),
+      Effect.sleep(options.sweepEvery ?? "30 seconds")
+    )
     yield* Effect.forkScoped(Lease.keep("unanswered", options)(() => Effect.forever(sweep)))
 
     return Recovery.of({
       overdue: deadlines.overdue,
-      status: Effect.map(deadlines.status, (holds) => ({ ...holds, unanswered }))
+      status: Effect.map(deadlines.status, (holds) => ({ ...holds, callsInDoubt }))
     })
   })

@@ -51,7 +51,7 @@ export class Replies extends Context.Service<
       accountId: string,
       keyHash: string,
       reply: StoredReply,
-      isOver?: (there: StoredReply) => Effect.Effect<boolean, E>
+      isOver?: (existing: StoredReply) => Effect.Effect<boolean, E>
     ) => Effect.Effect<StoredReply | undefined, E | StateStore.StateUnavailable | VaultFailure>
     /** Claims a key for a call that is about to run, for `lifetime` milliseconds. Returns the other attempt's reply if that has the key. */
     readonly claim: <E>(
@@ -59,7 +59,7 @@ export class Replies extends Context.Service<
       keyHash: string,
       reply: StoredReply,
       lifetime: number,
-      isOver: (there: StoredReply) => Effect.Effect<boolean, E>
+      isOver: (existing: StoredReply) => Effect.Effect<boolean, E>
     ) => Effect.Effect<StoredReply | undefined, E | StateStore.StateUnavailable | VaultFailure>
     /** Frees a key that a reservation claimed. Does nothing if another reservation has it by now. */
     readonly unclaim: (
@@ -94,14 +94,17 @@ export class Replies extends Context.Service<
           keyHash: string,
           reply: StoredReply,
           lifetime: number,
-          isOver: (there: StoredReply) => Effect.Effect<boolean, E>
+          isOver: (existing: StoredReply) => Effect.Effect<boolean, E>
         ) {
-          const there = yield* entryOf(accountId, keyHash)
-          if (there !== undefined && there.reply.reservationId !== reply.reservationId && !(yield* isOver(there.reply))) return there.reply
+          const existing = yield* entryOf(accountId, keyHash)
+          if (existing !== undefined && existing.reply.reservationId !== reply.reservationId && !(yield* isOver(existing.reply)))
+            return existing.reply
           const kept = reply.data !== null && reply.data.length > MAX_REPLY ? { ...reply, data: null } : reply
           const sealed = yield* vault.seal(ofAccount(accountId), PURPOSE, encode(kept))
           const change = { _tag: "put", space: SPACE, key: keyOf(accountId, keyHash), value: Buffer.from(sealed) } as const
-          yield* state.write([{ ...change, expiresAt: clock.currentTimeMillisUnsafe() + lifetime, expected: there?.version ?? "absent" }])
+          yield* state.write([
+            { ...change, expiresAt: clock.currentTimeMillisUnsafe() + lifetime, expected: existing?.version ?? "absent" }
+          ])
           return undefined
         },
         // Another attempt wrote first: decide again
@@ -117,9 +120,9 @@ export class Replies extends Context.Service<
           put(accountId, keyHash, reply, REPLY_LIFETIME, isOver),
         claim: put,
         unclaim: Effect.fnUntraced(function* (accountId, keyHash, reservationId) {
-          const there = yield* entryOf(accountId, keyHash)
-          if (there?.reply.reservationId !== reservationId) return
-          const change = { _tag: "remove", space: SPACE, key: keyOf(accountId, keyHash), expected: there.version } as const
+          const existing = yield* entryOf(accountId, keyHash)
+          if (existing?.reply.reservationId !== reservationId) return
+          const change = { _tag: "remove", space: SPACE, key: keyOf(accountId, keyHash), expected: existing.version } as const
           yield* Effect.catchIf(state.write([change]), isConflict, () => Effect.void)
         })
       })

@@ -1,7 +1,7 @@
 /**
  * The usage of an account in a month of UTC, by operation: a fold of the account's stream. It is folded on request, and stored in the state
- * store with the last revision, so the next request reads only newer events. So charges have no extra cost, it takes no memory, and a result
- * includes all events that any process wrote before.
+ * store with the last revision, so the next request reads only newer events. So charges have no extra cost, it takes no memory, and a
+ * result includes all events that any process wrote before.
  *
  * The stored row is derived data. It is discarded when its version differs, or when the log no longer has the event it was folded to.
  */
@@ -54,7 +54,9 @@ export interface UsageOptions {
 export class UsageBook extends Context.Service<
   UsageBook,
   {
-    /** The usage of a month, by default the current one. Incomplete (see `asOf`) only if the first fold of a long month exceeds `within`. */
+    /**
+     * The usage of a month, by default the current one. Incomplete (see `asOf`) only if the first fold of a long month exceeds `within`.
+     */
     readonly read: (
       accountId: string,
       month?: Month

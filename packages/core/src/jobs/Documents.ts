@@ -1,6 +1,6 @@
 /**
- * The input, checkpoints, result and failure details of jobs, sealed under the job's own key, in the state store. A document is named by the
- * hash of its stored bytes, so none is overwritten: the job's events name the current one.
+ * The input, checkpoints, result and failure details of jobs, sealed under the job's own key, in the state store. A document is named by
+ * the hash of its stored bytes, so none is overwritten: the job's events name the current one.
  */
 import { hash } from "node:crypto"
 import { StateStore } from "@millrace/event-sourcing"

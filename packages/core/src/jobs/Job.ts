@@ -1,6 +1,6 @@
 /**
- * A job: work that continues after the call that requested it was answered. Its stream decides whether it was accepted, which attempt has it
- * and how it ended; the account's hold is settled by that. Stream `job-{jobId}`.
+ * A job: work that continues after the call that requested it was answered. Its stream decides whether it was accepted, which attempt has
+ * it and how it ended; the account's hold is settled by that. Stream `job-{jobId}`.
  *
  * The number of an attempt is its fencing token: events of older attempts are refused, so at most one runner records a result.
  */

@@ -1,7 +1,7 @@
 /**
- * Runs jobs: picks open jobs in turns between accounts, claims each by an append at an exact revision, and extends its lease while it works.
- * Any number of runners may share a log. When a runner dies, others claim its jobs once the leases have expired. A runner that cannot extend
- * a lease stops that job before the lease expires. A runner that is stopped finishes its jobs or hands them back.
+ * Runs jobs: picks open jobs in turns between accounts, claims each by an append at an exact revision, and extends its lease while it
+ * works. Any number of runners may share a log. When a runner dies, others claim its jobs once the leases have expired. A runner that
+ * cannot extend a lease stops that job before the lease expires. A runner that is stopped finishes its jobs or hands them back.
  */
 import { Following } from "@millrace/event-sourcing"
 import { Clock, Context, Deferred, Duration, Effect, Exit, FiberMap, FiberSet, Layer, Random, type Scope } from "effect"
@@ -164,7 +164,9 @@ const lookForJobs = Effect.fnUntraced(function* (runner: Runner) {
   yield* Number.isFinite(wait) ? Effect.raceFirst(changed, Effect.sleep(Math.max(1, Math.ceil(wait)))) : changed
 })
 
-/** Starts as many jobs as there is room for, and stops those that have ended or that another runner has. Returns the milliseconds to wait. */
+/**
+ * Starts as many jobs as there is room for, and stops those that have ended or that another runner has. Returns the milliseconds to wait.
+ */
 const takeJobs = Effect.fnUntraced(function* (runner: Runner, state: JobQueue, now: number, drawn: number) {
   const { byKey, fork, id, running } = runner
   const chosen = choose(runner, state, now, drawn)

@@ -225,7 +225,9 @@ class FileSweeper {
     if (files + leftovers > 0) yield* Effect.logInfo("Removed files that no job needs", { files, leftovers })
   })
 
-  /** An open job may still name the file, in this attempt or, from a checkpoint, in the next. A job that cannot be read may need it, too. */
+  /**
+   * An open job may still name the file, in this attempt or, from a checkpoint, in the next. A job that cannot be read may need it, too.
+   */
   #isNeeded(jobId: string, id: string): Effect.Effect<boolean> {
     return Effect.map(Effect.option(this.#jobs.read(jobId)), (found) => {
       if (Option.isNone(found)) return true

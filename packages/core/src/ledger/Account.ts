@@ -1,6 +1,6 @@
 /**
- * A credit account: its standing, its purse of lots and holds, its memory of ended calls, and its trial. This file says what the events
- * mean; `Decisions.ts` says what may happen next. Stream `account-{accountId}`.
+ * A credit account: its status, its purse of lots and holds, its memory of ended calls, and its trial. This file folds the events;
+ * `Decisions.ts` has the commands. Stream `account-{accountId}`.
  */
 
 import { type Decider, EventCodec } from "@millrace/event-sourcing"
@@ -56,7 +56,7 @@ export const debt = ({ purse }: Account) => Purse.debt(purse)
 
 const evolve = (before: Account, event: AccountEvent, at: Timestamp): Account => {
   const account = apply(before, event, at)
-  // Holds that ended early leave the bound too low; it is made exact again only when it is reached
+  // A hold that ends early leaves the bound too low. It is recomputed only once it is reached
   const { nothingDueBefore } = before
   const bound = at < nothingDueBefore ? Math.min(nothingDueBefore, deadlineOf(event), lotExpiry(account)) : nextDue(account, at)
   return bound === nothingDueBefore ? account : { ...account, nothingDueBefore: bound }
@@ -86,7 +86,7 @@ const apply = (account: Account, event: AccountEvent, at: Timestamp): Account =>
   }
 }
 
-/** When what an event began is due by itself. */
+/** When the hold or trial slot of an event expires. */
 const deadlineOf = (event: AccountEvent): Timestamp => {
   if (event._tag === "TrialReserved") return event.expiresAt
   return event._tag === "CreditReserved" && event.recoverable === undefined ? (event.expiresAt ?? NEVER) : NEVER
@@ -94,7 +94,7 @@ const deadlineOf = (event: AccountEvent): Timestamp => {
 
 const lotExpiry = ({ purse }: Account): Timestamp => Purse.nextLotExpiry(purse) ?? NEVER
 
-/** The next instant at which something is due; or, while something is due at `at` already, any instant up to then. */
+/** The next time at which something is due. If something is due at `at` already, any time up to then. */
 const nextDue = (account: Account, at: Timestamp): Timestamp => {
   let next = lotExpiry(account)
   for (const dueAt of deadlines(account)) {

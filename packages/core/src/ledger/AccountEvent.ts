@@ -6,15 +6,15 @@ import { LotPart, LotTerms } from "./Lots.ts"
 
 const LotParts = Schema.Array(LotPart)
 
-/** Why a hold was released or a charge refunded. `cancelled`: the caller's wish; `goodwill`: the host's; the others: our failures. */
+/** Why a hold was released or a charge refunded. `cancelled`: by the caller; `goodwill`: by the host; the others: our failures. */
 export const RefundReason = Schema.Literals(["service_error", "cancelled", "expired", "abandoned", "goodwill"])
 export type RefundReason = typeof RefundReason.Type
 
 const YEAR = 365 * 24 * 3_600_000
 
 /**
- * How long credits live that our failure brings back into an expired lot, milliseconds. At most a century: an instant that cannot be
- * written as text would leave a hold that nobody can end.
+ * The lifetime of credits that we return to an expired lot after our failure, milliseconds. At most a century: a hold whose expiry has no
+ * ISO 8601 text could not be ended.
  */
 export const AdjustmentLifetime = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100 * YEAR }))
 
@@ -34,7 +34,7 @@ export const AccountEvent = Schema.TaggedUnion({
     lotId: Schema.String,
     amount: Credits,
     ...LotTerms.fields,
-    /** The payment that it came from, for lots that were paid. */
+    /** The payment, for a paid lot. */
     paymentRef: Schema.NullOr(Schema.String)
   },
 
@@ -47,19 +47,19 @@ export const AccountEvent = Schema.TaggedUnion({
     /** quantity × the unit price of that version. */
     amount: Credits,
     lots: LotParts,
-    /** From then on the hold is released as abandoned. A job's hold has no expiry. */
+    /** When the hold is released as abandoned. A job's hold has no expiry. */
     expiresAt: Schema.optionalKey(Timestamp),
-    /** After the expiry, the operation says what became of the call before the hold is released. */
+    /** After the expiry, recovery asks the operation for the outcome before it releases the hold. */
     recoverable: Schema.optionalKey(Schema.Literal(true)),
     jobId: Schema.optionalKey(Schema.String),
-    /** Until then the job must have been accepted. */
+    /** The deadline of the job's acceptance. */
     acceptBy: Schema.optionalKey(Timestamp),
-    /** The host's setting, where it is not seven days, so that no later setting changes what this hold comes to. */
+    /** The host's setting, if it is not seven days. A later setting does not change this hold. */
     adjustmentLifetime: Schema.optionalKey(AdjustmentLifetime),
     /** HMACs of the caller's idempotency key and of the request. */
     keyHash: Schema.optionalKey(Schema.String),
     fingerprint: Schema.optionalKey(Schema.String),
-    /** The reservation that had ended before this call's success could be settled. */
+    /** For a late charge: the reservation that ended before it could be settled. */
     lateOf: Schema.optionalKey(Schema.String)
   },
   OperationSucceeded: {
@@ -82,11 +82,11 @@ export const AccountEvent = Schema.TaggedUnion({
     amount: Credits,
     reason: RefundReason,
     lots: LotParts,
-    /** The part of these that a clawback took: held credits that it had claimed, or debt that is less now. */
+    /** The part of these that a clawback took: held credits that it had claimed, or debt that is reduced. */
     claimed: Schema.optionalKey(LotParts),
     /** When the hold expired, where its expiry released it. */
     dueAt: Schema.optionalKey(Timestamp),
-    /** Lots among these that had been used up, with the terms of their grants: they are there again. */
+    /** Lots among these that had been used up, and now have credits again, with the terms of their grants. */
     revived: Schema.optionalKey(Schema.Array(Schema.Struct({ lotId: Schema.String, grantedAt: Timestamp, ...LotTerms.fields })))
   },
 
@@ -97,7 +97,7 @@ export const AccountEvent = Schema.TaggedUnion({
     paymentRef: Schema.NullOr(Schema.String),
     amount: Credits,
     fromAvailable: Credits,
-    /** Held at the time: taken if the hold is released, debt if it is captured. */
+    /** Credits in open holds: taken if the hold is released, debt if it is captured. */
     fromHeld: Credits,
     debt: Credits
   },

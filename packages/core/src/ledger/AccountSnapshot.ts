@@ -1,4 +1,4 @@
-/** An account as its snapshots hold it. Change `VERSION` whenever the fold would lead elsewhere from the same events. */
+/** The stored form of an account in snapshots. Change `VERSION` whenever the fold of the same events gives a different state. */
 
 import type { Aggregate } from "@millrace/event-sourcing"
 import { HashMap, Schema, SchemaGetter } from "effect"
@@ -37,7 +37,7 @@ const Outcome = Schema.Union([
 const Outcomes = Schema.HashMap(Schema.String, Outcome)
 const KeyedSuccess = Schema.Struct({ number: Schema.Int, reservationId: Schema.String, fingerprint: Schema.String, at: Time })
 
-/** What a snapshot holds of an account. */
+/** The stored form of an account. */
 export const SavedAccount = Schema.Struct({
   status: Schema.Literals(["absent", "opened", "verified", "suspended", "closed"]),
   verified: Schema.Boolean,
@@ -93,21 +93,21 @@ const restorePaidLots = (saved: ReadonlyArray<SavedPaidLot>): Purse["paidLots"] 
     })
   )
 
-/** What a snapshot holds of an account. It is bounded where the account in memory is larger: see `Memory.save`. */
+/** Saves an account. The stored memory is smaller than that of the account: see `Memory.save`. */
 export const save = (account: Account): SavedAccount => ({
   ...account,
   purse: { ...account.purse, paidLots: savePaidLots(account.purse) },
   memory: Memory.save(account.memory)
 })
 
-/** The account that a snapshot holds. */
+/** Restores an account. */
 export const restore = (saved: SavedAccount): Account => ({
   ...saved,
   purse: { ...saved.purse, paidLots: restorePaidLots(saved.purse.paidLots) },
   memory: Memory.restore(saved.memory)
 })
 
-/** An account as a schema: its JSON is what a snapshot holds. */
+/** The schema of an account whose JSON is the stored form. */
 export const AccountState: Schema.Codec<Account, unknown> = Schema.toCodecJson(SavedAccount).pipe(
   Schema.decodeTo(
     Schema.declare((_): _ is Account => true),

@@ -28,7 +28,7 @@ import {
 import { NOTHING, unusable } from "./StatusDecisions.ts"
 import { ADJUSTMENT_LIFETIME, renewal, Transaction } from "./Transaction.ts"
 
-/** What a call wants to hold. A hold ends by itself, through recovery, or with its job. */
+/** The command that holds a call's price. A hold ends at its expiry, through recovery, or with its job. */
 export type Reserve = ReserveCall & (CallDeadline | JobDeadline)
 
 interface ReserveCall {
@@ -38,20 +38,20 @@ interface ReserveCall {
   readonly quantity: number
   readonly priceVersion: number
   readonly unitPrice: Credits.Credits
-  /** How long credits live that our failure brings back into an expired lot, milliseconds; seven days by default. */
+  /** The lifetime of credits that are returned to an expired lot, milliseconds; seven days by default. */
   readonly adjustmentLifetime?: number
   readonly key?: Memory.Key
 }
 
 interface CallDeadline {
-  /** When the hold ends, as milliseconds from now: by itself, or if `recoverable` by what recovery finds out. */
+  /** Milliseconds until the hold expires. If `recoverable`, recovery ends it then; otherwise it is released. */
   readonly lifetime: number
   readonly recoverable?: boolean
   readonly job?: never
 }
 
 interface JobDeadline {
-  /** Milliseconds within which the job must have been accepted; then its own end is the hold's. */
+  /** Milliseconds within which the job must be accepted. After that, the job's end ends the hold. */
   readonly job: { readonly jobId: string; readonly acceptWithin: number }
   readonly lifetime?: never
   readonly recoverable?: never
@@ -71,7 +71,7 @@ type HoldRefusal =
 
 export type ReserveRefusal = HoldRefusal | AlreadyEnded
 
-/** Holds quantity × unit price. The same reservation again decides nothing. */
+/** Holds quantity × unit price. Repeating the reservation decides nothing. */
 export const reserve =
   (call: Reserve) =>
   (account: Account, now: Timestamp): Decision<AccountEvent, ReserveRefusal> => {
@@ -86,12 +86,12 @@ export const reserve =
 
 export interface Settle {
   readonly reservationId: string
-  /** Units that were really done; what was held for the others goes back. All, when left out. */
+  /** Units done, by default all. The credits of the others are released. */
   readonly quantity?: number
   readonly replyHash: string
 }
 
-/** Charges what was done at the price of the hold, and releases the rest. Settling again decides nothing. */
+/** Charges the units done at the price of the hold, and releases the rest. Settling again decides nothing. */
 export const settle =
   ({ reservationId, quantity, replyHash }: Settle) =>
   (account: Account, now: Timestamp): Decision<AccountEvent, ReservationNotFound | AlreadyEnded | ChargeExceedsHold | HoldExpired> => {
@@ -107,8 +107,8 @@ export const settle =
   }
 
 /**
- * Charges a call whose hold had ended before it could be settled. A new reservation, which names the old one, is held and captured at
- * once. Only for hosts that chose so; a hold that is still open, or was cancelled, is not late.
+ * Charges a call whose hold was released as abandoned before it could be settled. A new reservation, which names the old one, is held and
+ * captured at once. Only for hosts with `late: "charge"`.
  */
 export const settleLate =
   (call: Reserve, { quantity, replyHash, reservationId: lateOf }: Settle) =>
@@ -132,7 +132,7 @@ export const settleLate =
     return transaction.commit()
   }
 
-/** Releases a hold: all of it goes back to its lots. Releasing again decides nothing. */
+/** Releases a hold: returns all of it to its lots. Releasing again decides nothing. */
 export const release =
   (reservationId: string, reason: Exclude<RefundReason, "goodwill">) =>
   (account: Account, now: Timestamp): Decision<AccountEvent, ReservationNotFound | AlreadyEnded> => {
@@ -144,7 +144,7 @@ export const release =
     return transaction.commit()
   }
 
-/** A charge as its own events tell it, with the terms of its lots. The account does not keep what is settled. */
+/** A charge, read from the events, with the terms of its lots. The account's state does not keep settled charges. */
 export interface Charge {
   readonly reservationId: string
   readonly charged: Credits.Credits
@@ -153,9 +153,9 @@ export interface Charge {
 }
 
 /**
- * Refunds some or all of a charge, as far as it was not refunded yet: to the very lots, those taken last first, as if less had been
- * charged. What was charged on a lot that is owed for reduces that debt first. Where a lot has expired, its part becomes a new lot that
- * lives `adjustmentLifetime` milliseconds.
+ * Refunds the part of a charge that was not refunded yet, or `amount` of it. The credits return to the same lots, last charged first. A
+ * refund to a lot with debt reduces that debt first. The part of an expired lot becomes a new lot with a lifetime of `adjustmentLifetime`
+ * milliseconds.
  */
 export const refund =
   (charge: Charge, reason: RefundReason, amount?: Credits.Credits, adjustmentLifetime: number = ADJUSTMENT_LIFETIME) =>
@@ -192,7 +192,7 @@ export const refund =
 
 // parts of these decisions
 
-/** A command on a reservation that is not open: done before if it ended as wanted, else refused. */
+/** Answers a command on an ended reservation: decides nothing if it ended as wanted, else refuses. */
 const alreadyEnded = (
   reservationId: string,
   ended: Outcome["_tag"] | undefined,
@@ -202,11 +202,11 @@ const alreadyEnded = (
   return ended === wanted ? NOTHING : Result.fail(new AlreadyEnded({ reservationId, outcome: ended }))
 }
 
-/** A reservation made again: nothing is left to do after its success, and it cannot be made anew after its refund. */
+/** Answers a repeated reservation: decides nothing after its success, refuses after its refund. */
 const alreadyMade = (reservationId: string, { _tag }: Outcome): Result.Result<ReadonlyArray<never>, AlreadyEnded> =>
   _tag === "succeeded" ? NOTHING : Result.fail(new AlreadyEnded({ reservationId, outcome: _tag }))
 
-/** Adds the hold of a call; or says why nothing can be held. */
+/** Adds the hold of a call, or returns why it is refused. */
 const holdFor = (transaction: Transaction, call: Reserve, lateOf?: string): HoldRefusal | undefined => {
   const { account, now } = transaction
   const refusal = unusable(account) ?? unpayable(account) ?? (call.key && refusedKey(account, call.key, now))
@@ -225,16 +225,16 @@ const unpayable = (account: Account): AccountSuspended | AccountInDebt | undefin
 }
 
 const refusedKey = (account: Account, key: Memory.Key, now: Timestamp) => {
-  const attempt = Memory.attempt(account.memory, key, now)
-  switch (attempt?._tag) {
+  const used = Memory.keyState(account.memory, key, now)
+  switch (used?._tag) {
     case undefined:
       return undefined
     case "running": {
-      const { reservationId } = attempt
+      const { reservationId } = used
       return hold(account, reservationId)?.fingerprint === key.fingerprint ? new InFlight({ reservationId }) : new KeyReused()
     }
     case "succeeded":
-      return attempt.fingerprint === key.fingerprint ? new AlreadySucceeded({ reservationId: attempt.reservationId }) : new KeyReused()
+      return used.fingerprint === key.fingerprint ? new AlreadySucceeded({ reservationId: used.reservationId }) : new KeyReused()
     case "stale":
       return new LookupStale()
   }
@@ -275,7 +275,7 @@ const reservation = (
   ...(lateOf === undefined ? {} : { lateOf })
 })
 
-/** The price of the units done, all when left out: never more than was held. */
+/** The price of the units done, by default all held units. */
 const chargeFor = (reservationId: string, hold: Hold, done: number = hold.quantity): Result.Result<Credits.Credits, ChargeExceedsHold> =>
   Number.isInteger(done) && done >= 0 && done <= hold.quantity
     ? Result.succeed(hold.quantity === 0 ? Credits.zero : Credits.of((hold.amount / hold.quantity) * done))

@@ -1,6 +1,6 @@
 /**
- * What may happen to an account next: one pure decision for each command. A decision first expires what is due by now, and ends with what
- * follows of itself: see `Transaction.ts`. A refused decision writes nothing.
+ * The decisions on accounts: one pure function for each command. A decision first expires what is due, and ends with automatic consequences
+ * such as debt repayment: see `Transaction.ts`. A refused decision writes nothing.
  */
 export { TRIAL_SLOTS } from "./Account.ts"
 export * from "./CallDecisions.ts"

@@ -1,6 +1,6 @@
 /**
- * Looks back across accounts: what became of a request or a reservation, and which account a lot was granted to. Reads the log from its
- * start, without an index: for operators and auditors, not for calls. Only events that mention what is sought are decoded.
+ * Searches the log across accounts: for the outcome of a request or a reservation, and for the account of a lot. It reads the log from its
+ * start, without an index, so it is for operators and auditors, not for calls. Only events that contain the sought text are decoded.
  */
 
 import { EventStore, StreamName } from "@millrace/event-sourcing"
@@ -34,7 +34,7 @@ const mentions = (text: string, before?: string) =>
     return found
   })
 
-/** Every reservation of a request (a retry makes another), or the one of that id; in the order of the log. */
+/** All reservations of a request (each retry makes one), or the reservation of an id, in the order of the log. */
 export const reservations = (
   sought: { readonly requestId: string } | { readonly reservationId: string }
 ): Effect.Effect<ReadonlyArray<ReservationHistory>, EventStore.StoreUnavailable, EventStore.EventStore> =>

@@ -28,7 +28,7 @@ export interface Balance {
 export type Committed = Aggregate.Committed<Account, AccountEvent>
 
 export interface LedgerOptions extends Omit<Aggregate.Options<Account>, "snapshots"> {
-  /** How long credits live that come back into an expired lot through our failure: whole milliseconds, seven days by default. */
+  /** The lifetime of credits that we return to an expired lot after our failure: whole milliseconds, seven days by default. */
   readonly adjustmentLifetime?: Duration.Input
 }
 
@@ -41,35 +41,35 @@ export class Ledger extends Context.Service<
       decide: Decide<Account, AccountEvent, E>,
       metadata?: Aggregate.Metadata
     ) => Effect.Effect<Committed, E | Aggregate.Failure>
-    /** An account as it is now, by whomever it was written. */
+    /** The present state of an account, including events that other hosts wrote. */
     readonly read: (accountId: string) => Effect.Effect<Aggregate.Current<Account>, Aggregate.Failure>
     /**
-     * How many successes under idempotency keys the account has recorded, as far as this host knows: take it before you look into the reply
-     * store, and reserve with it (see `Memory.ts`). Asks the store only where the account is not in memory; 0 when the store does not answer.
+     * The number of successes under idempotency keys that the account has recorded, as far as this host knows. Take it before the lookup in
+     * the reply store, and reserve with it (see `Memory.ts`). Reads the store only if the account is not in memory; 0 if the store fails.
      */
     readonly recorded: (accountId: string) => Effect.Effect<number>
     /** What an account has now, or had at an earlier instant, milliseconds since 1970. */
     readonly balance: (accountId: string, at?: Timestamp) => Effect.Effect<Balance, Decisions.AccountNotFound | Aggregate.Failure>
-    /** Refunds what a settled call was charged, or some of it. The charge is read from its own events. */
+    /** Refunds a charge or a part of it. Reads the charge from the account's events. */
     readonly refund: (
       accountId: string,
       reservationId: string,
       refund: { readonly reason: RefundReason; readonly amount?: Credits.Credits },
       metadata?: Aggregate.Metadata
     ) => Effect.Effect<Committed, Decisions.ReservationNotFound | Decisions.RefundExceedsCharge | Aggregate.Failure>
-    /** This host's setting, for decisions that may return credits to an expired lot. Milliseconds. */
+    /** This host's lifetime of credits that are returned to an expired lot. Milliseconds. */
     readonly adjustmentLifetime: number
-    /** How a reservation ended, by its own events; undefined while it is open or when it is not known. */
+    /** The event that ended a reservation, searched from a revision on; undefined if it is open or unknown. */
     readonly ending: (
       accountId: string,
       reservationId: string,
       from?: EventStore.Revision
     ) => Effect.Effect<EventOf<"OperationSucceeded"> | EventOf<"Refunded"> | undefined, Aggregate.Failure>
-    /** Accounts that this host refuses at present. */
+    /** Accounts whose streams this host cannot read. */
     readonly refused: () => ReadonlyArray<Aggregate.StreamRefused>
     /** Accounts in memory whose newest snapshot could not be stored. */
     readonly unsaved: () => ReadonlyArray<Aggregate.Unsaved>
-    /** When the store last failed to take an append, if it has taken none since: milliseconds since 1970, for `/ready`. */
+    /** When an append last failed, if none has succeeded since: milliseconds since 1970, for `/ready`. */
     readonly appendFailedAt: () => Timestamp | undefined
   }
 >()("@millrace/core/ledger/Ledger") {
@@ -174,7 +174,7 @@ const history = (store: Store, accountId: string, from?: EventStore.Revision) =>
 
 const balanceAt = (store: Store, read: Ledger["Service"]["read"]) =>
   Effect.fn("Ledger.balance")(function* (accountId: string, at?: Timestamp) {
-    // Its time may be ahead of this host's clock: then an instant between the two is past
+    // The account's time may be ahead of this host's clock
     const current = yield* read(accountId)
     const account =
       at === undefined || at >= current.at
@@ -188,7 +188,7 @@ const balanceAt = (store: Store, read: Ledger["Service"]["read"]) =>
     return balanceOf(accountId, account, at ?? current.at)
   })
 
-/** What a settled call was charged, and the terms of the lots that paid for it. */
+/** The charge of a settled call, and the terms of the charged lots. */
 const chargeOf = Effect.fnUntraced(function* (store: Store, accountId: string, reservationId: string) {
   const grants = new Map<string, Decisions.Charge["terms"][number]>()
   let settled: EventOf<"OperationSucceeded"> | undefined
@@ -221,12 +221,13 @@ const endingOf = Effect.fnUntraced(function* (store: Store, accountId: string, r
   return (yield* Stream.runCollect(ends))[0]
 })
 
-/** Open holds that are past their time and that the ledger does not end by itself: recovery has to. */
+/** Open holds that are due and that recovery has to end, because the ledger does not. */
 export const overdue = (account: Account, now: Timestamp): ReadonlyArray<string> =>
   [...HashMap.entries(account.purse.holds)]
     .filter(([, hold]) => !expiresByItself(hold) && (hold.expiresAt ?? hold.acceptBy ?? Number.POSITIVE_INFINITY) <= now)
     .map(([reservationId]) => reservationId)
-/** The store could not write. A wrong clock is this host's own fault, and another writer's success is no failure. */
+
+/** Whether the store failed to write. A wrong clock of this host and a conflict with another writer are not failures of the store. */
 const isOfTheStore = (
   cause: Cause.Cause<EventStore.WrongRevision | EventStore.AppendInDoubt | EventStore.AppendTooLarge | EventStore.StoreUnavailable>
 ): boolean =>

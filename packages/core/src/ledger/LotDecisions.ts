@@ -21,10 +21,10 @@ export interface Grant {
   readonly paymentRef?: string | null
 }
 
-/** The most that an account may have, free and held: a hundred million dollars, so that sums over accounts stay exact, too. */
+/** The largest balance, available and held: a hundred million dollars. Sums over many accounts stay exact, too. */
 export const MAX_BALANCE = Credits.of(100_000_000_000_000)
 
-/** Adds a lot. The same lot again changes nothing: the account knows a paid lot for ever, any other while it has credits left. */
+/** Grants a lot. Repeating the grant decides nothing: a paid lot is remembered for ever, any other while it has credits left or held. */
 export const grant =
   ({ lotId, amount, source, priority = Lots.DEFAULT_PRIORITY[source], expiresAt = null, paymentRef = null }: Grant) =>
   (account: Account, now: Timestamp): Decision<AccountEvent, AccountNotFound | AccountClosed | BalanceTooLarge> => {
@@ -38,7 +38,7 @@ export const grant =
     return transaction.commit()
   }
 
-/** Takes a paid lot back, as after a chargeback: first what is free of it, then what is held once it is released; the rest is debt. */
+/** Takes a paid lot back, as after a chargeback: first its available credits, then its held ones once released. The rest is debt. */
 export const clawBack =
   (lotId: string, amount?: Credits.Credits) =>
   (account: Account, now: Timestamp): Decision<AccountEvent, LotNotFound | LotNotPaid> => {
@@ -58,8 +58,8 @@ export const clawBack =
   }
 
 /**
- * Reverses clawbacks of a lot: first what the clawback still claims, then what is still owed for it; the rest comes back as credits. Where
- * the lot has expired, these live for `adjustmentLifetime` milliseconds.
+ * Reverses clawbacks of a lot: first the claim on held credits, then the debt; the rest returns as credits. If the lot has expired, these
+ * become a new lot with a lifetime of `adjustmentLifetime` milliseconds.
  */
 export const reverseClawback =
   (lotId: string, amount?: Credits.Credits, adjustmentLifetime: number = ADJUSTMENT_LIFETIME) =>

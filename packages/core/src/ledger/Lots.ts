@@ -1,4 +1,4 @@
-/** Lots: credits granted together. Where they come from, in which order they are used, and what is left, held and claimed of each. */
+/** Lots: credits granted together, with their source, the order of use, and the amounts left, held and claimed. */
 import { Schema } from "effect"
 import * as Credits from "../Credits.ts"
 import { Timestamp } from "../Timestamp.ts"
@@ -74,7 +74,7 @@ export const left = (lots: ReadonlyArray<Lot>): Credits.Credits => Credits.sum(l
 
 export const held = (lots: ReadonlyArray<Lot>): Credits.Credits => Credits.sum(lots.map((lot) => lot.held))
 
-/** Takes `amount` from lots in the order of use; undefined when they do not have that much. */
+/** Allocates `amount` from lots in the order of use; undefined if they have too little. */
 export const allocate = (lots: ReadonlyArray<Lot>, amount: Credits.Credits, now: Timestamp): LotParts | undefined => {
   const parts: Array<LotPart> = []
   let missing: number = amount

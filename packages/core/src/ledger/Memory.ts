@@ -74,26 +74,27 @@ export const initial: Memory = {
 /** How a reservation ended; undefined when it is open, unknown or forgotten. */
 export const outcome = ({ outcomes }: Memory, reservationId: string): Outcome | undefined => Generations.get(outcomes, reservationId)
 
+/** A caller's idempotency key. */
 export interface Key {
   readonly hash: string
-  /** Differs whenever the request does. */
+  /** An HMAC of the request. Different requests have different fingerprints. */
   readonly fingerprint: string
   /** What {@link Memory.recorded} was before the caller looked into the reply store. */
   readonly since: number
 }
 
-/** What became of earlier attempts under a key: undefined when a new attempt may run. */
-export type Attempt =
+/** The state of an idempotency key. Undefined instead if a new attempt may run. */
+export type KeyState =
   | { readonly _tag: "running"; readonly reservationId: string }
   | ({ readonly _tag: "succeeded" } & KeyedSuccess)
   | { readonly _tag: "stale" }
 
 /**
- * Earlier attempts under a key. In its first ten minutes a success is told as it is, also where the reply store lost its reply. After that
- * only the reply store tells, which keeps replies for a day: a caller whose lookup came before the success has to look again, and a lookup
- * that came after it and showed no reply means that the key is free.
+ * The state of a key. For ten minutes after a success it is `succeeded`, even if the reply store lost the reply. After that only the reply
+ * store knows, which keeps replies for a day: `stale` if the caller's lookup came before the success, else undefined, since a later lookup
+ * without a reply means that the key is free.
  */
-export const attempt = (memory: Memory, { hash, since }: Omit<Key, "fingerprint">, now: Timestamp): Attempt | undefined => {
+export const keyState = (memory: Memory, { hash, since }: Omit<Key, "fingerprint">, now: Timestamp): KeyState | undefined => {
   const running = get(memory.openKeys, hash)
   if (running !== undefined) return { _tag: "running", reservationId: running }
   const success = Generations.get(memory.successes, hash)
@@ -103,7 +104,7 @@ export const attempt = (memory: Memory, { hash, since }: Omit<Key, "fingerprint"
 
 // evolve
 
-/** The hold that an event ends, as far as it matters here. */
+/** The fields of an ended hold that the memory needs. */
 interface KeyedHold {
   readonly keyHash?: string
   readonly fingerprint?: string

@@ -1,9 +1,8 @@
 /**
- * The credits of an account: lots, what calls hold of them, and what is owed. Amounts in thousandths of a credit.
+ * The credits of an account: lots, holds and debts. Amounts in thousandths of a credit.
  *
- * Bounded by what is live: lots with anything left or held, open holds, debts. Two things stay for ever, each a few characters: the
- * terms of every paid lot, so that a repeated payment notice grants nothing and a chargeback finds its lot; and the amount refunded of a
- * charge, so that no charge is refunded twice.
+ * It holds live lots, open holds and debts. Two small records stay for ever: the terms of every paid lot, so that a repeated payment notice
+ * grants nothing and a chargeback finds its lot, and the refunded amount of a charge, so that no charge is refunded twice.
  */
 import { HashMap } from "effect"
 import * as Credits from "../Credits.ts"
@@ -16,7 +15,7 @@ export interface Hold extends Omit<EventOf<"CreditReserved">, "_tag" | "reservat
   readonly reservedAt: Timestamp
 }
 
-/** A lot that was paid for, whether or not anything of it is left. */
+/** A paid lot, also after it is used up. */
 export interface PaidLot extends Lots.LotTerms {
   readonly granted: Credits.Credits
   readonly clawedBack: Credits.Credits
@@ -30,9 +29,9 @@ export interface Purse {
   /** Open holds by reservation. */
   readonly holds: HashMap.HashMap<string, Hold>
   readonly paidLots: HashMap.HashMap<string, PaidLot>
-  /** Clawed back and not repaid, by the lot it was clawed back from, oldest first. */
+  /** Clawbacks that are not repaid, by lot, oldest first. */
   readonly debts: Lots.LotParts
-  /** What was refunded of settled charges, by reservation. */
+  /** Refunded amounts of settled charges, by reservation. */
   readonly refunds: HashMap.HashMap<string, Credits.Credits>
 }
 
@@ -105,7 +104,7 @@ const reserved = (purse: Purse, event: EventOf<"CreditReserved">, at: Timestamp)
   return { ...purse, lots, holds: HashMap.set(purse.holds, reservationId, { ...call, reservedAt: at }) }
 }
 
-/** A hold was charged, in part or in whole; the rest goes back to its lots. */
+/** Charges a hold, in part or in whole; returns the rest to its lots. */
 const captured = (purse: Purse, event: EventOf<"OperationSucceeded">): Purse => {
   const { reservationId, claimed = [], owed = [] } = event
   let lots = purse.lots
@@ -117,7 +116,7 @@ const captured = (purse: Purse, event: EventOf<"OperationSucceeded">): Purse => 
   return { ...purse, lots, holds: HashMap.remove(purse.holds, reservationId), debts: owe(purse.debts, owed) }
 }
 
-/** A hold went back to its lots. */
+/** Returns a hold to its lots. */
 const released = (purse: Purse, event: EventOf<"Refunded">): Purse => {
   const { reservationId, claimed = [] } = event
   holdOf(purse, reservationId)
@@ -129,7 +128,7 @@ const released = (purse: Purse, event: EventOf<"Refunded">): Purse => {
   return { ...purse, lots, holds: HashMap.remove(purse.holds, reservationId) }
 }
 
-/** A charge went back to its lots. */
+/** Returns a charge to its lots. */
 const refunded = (purse: Purse, event: EventOf<"Refunded">): Purse => {
   const { reservationId, amount, claimed = [] } = event
   let { lots, debts } = purse
@@ -163,7 +162,7 @@ const clawbackReversed = (purse: Purse, event: EventOf<"ClawbackReversed">): Pur
   }
 }
 
-/** Returns credits to a lot. A lot that was used up is there again, under the terms of its grant. */
+/** Returns credits to a lot. A used-up lot is created again with the terms of its grant. */
 const returnTo = (
   lots: ReadonlyArray<Lots.Lot>,
   lotId: string,
@@ -192,7 +191,7 @@ const owe = (debts: Lots.LotParts, more: Lots.LotParts): Lots.LotParts => {
   return sum
 }
 
-/** The hold that an event ends. Decisions end only open holds, so a log without it was not written by this code. */
+/** The hold that an event ends. Decisions end only open holds, so a log without the hold was not written by this code. */
 const holdOf = (purse: Purse, reservationId: string): Hold => {
   const hold = get(purse.holds, reservationId)
   if (hold === undefined) throw new Error(`Reservation ${reservationId} is not open`)

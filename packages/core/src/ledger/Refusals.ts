@@ -30,7 +30,7 @@ export class ChargeExceedsHold extends Schema.TaggedError<ChargeExceedsHold>()("
   held: Schema.Int,
   done: Schema.Number
 }) {}
-/** The hold expired before the settle came, and was released. */
+/** The hold expired and was released before the settlement. */
 export class HoldExpired extends Schema.TaggedError<HoldExpired>()("HoldExpired", { reservationId: Schema.String }) {}
 export class RefundExceedsCharge extends Schema.TaggedError<RefundExceedsCharge>()("RefundExceedsCharge", {
   reservationId: Schema.String,
@@ -41,12 +41,12 @@ export class RefundExceedsCharge extends Schema.TaggedError<RefundExceedsCharge>
 export class InFlight extends Schema.TaggedError<InFlight>()("InFlight", { reservationId: Schema.String }) {}
 /** This idempotency key was used for another request. */
 export class KeyReused extends Schema.TaggedError<KeyReused>()("KeyReused", {}) {}
-/** An attempt under this idempotency key succeeded: its reply is the answer. */
+/** An attempt under this idempotency key succeeded: replay its reply. */
 export class AlreadySucceeded extends Schema.TaggedError<AlreadySucceeded>()("AlreadySucceeded", { reservationId: Schema.String }) {}
 /** Since the caller looked into the reply store, the account has forgotten a success: look again, then reserve again. */
 export class LookupStale extends Schema.TaggedError<LookupStale>()("LookupStale", {}) {}
 
-/** With these credits the account would have more than `limit`. */
+/** The grant would raise the balance above `limit`. */
 export class BalanceTooLarge extends Schema.TaggedError<BalanceTooLarge>()("BalanceTooLarge", { limit: Credits.Credits }) {}
 
 export class LotNotFound extends Schema.TaggedError<LotNotFound>()("LotNotFound", { lotId: Schema.String }) {}

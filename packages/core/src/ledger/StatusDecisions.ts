@@ -1,4 +1,4 @@
-/** Decisions on the standing of an account: opened, verified, suspended, reinstated, closed. */
+/** Decisions on the status of an account: open, verify, suspend, reinstate, close. */
 
 import type { Decision } from "@millrace/event-sourcing"
 import { Result } from "effect"
@@ -13,13 +13,14 @@ import { Transaction } from "./Transaction.ts"
 /** The decision that writes nothing: the command was done before. */
 export const NOTHING: Result.Result<ReadonlyArray<never>> = Result.succeed([])
 
-/** Why an account takes no command that adds to it: it was never opened, or is closed. */
+/** Why an account accepts no grant or hold: it was never opened, or is closed. */
 export const unusable = (account: Account): AccountNotFound | AccountClosed | undefined =>
   account.status === "absent" ? new AccountNotFound() : account.status === "closed" ? new AccountClosed() : undefined
 
 /** Writes what is due, and nothing else. */
 export const applyDue = (account: Account, now: Timestamp): Decision<AccountEvent> => new Transaction(account, now).commit()
 
+/** Opens the account. Opening again decides nothing. */
 export const open =
   (event: Omit<EventOf<"AccountOpened">, "_tag">) =>
   (account: Account): Decision<AccountEvent> =>
@@ -65,5 +66,5 @@ export const reinstate = changeStatus(
   { _tag: "AccountReinstated" },
   (account) => account.status === "opened" || account.status === "verified"
 )
-/** Closes the account for ever. Open holds end as they would; credits that are left stay on the books. */
+/** Closes the account for ever. Open holds still end as usual, and its credits stay on the books. */
 export const close = changeStatus({ _tag: "AccountClosed" }, (account) => account.status === "closed")

@@ -1,6 +1,6 @@
 /**
- * The events of one decision, as they add up. A transaction first expires what is due by now. It ends with what follows of itself:
- * credits that came back into expired lots are written off or granted anew, and paid lots repay debt.
+ * The events of one decision. A transaction first expires what is due. It ends with automatic consequences: credits returned to expired
+ * lots are written off or granted anew, and paid lots repay debt.
  */
 import { Result } from "effect"
 import * as Credits from "../Credits.ts"
@@ -11,12 +11,12 @@ import type { AccountEvent, RefundReason } from "./AccountEvent.ts"
 import * as Lots from "./Lots.ts"
 
 /**
- * How long credits live, in milliseconds, that our failure brings back into an expired lot: they become a new lot. A hold may name another
- * lifetime. This constant must never change, because it applies to every recorded hold that names none.
+ * The lifetime in milliseconds of credits that we return to an expired lot after our failure: they become a new lot. A hold may record
+ * another lifetime. This constant must never change, because it applies to every recorded hold without one.
  */
 export const ADJUSTMENT_LIFETIME = 7 * 24 * 3_600_000
 
-/** The events decided so far, and the account as if they had happened. */
+/** The events decided so far, and the account after them. */
 export class Transaction {
   readonly events: Array<AccountEvent> = []
   readonly now: Timestamp
@@ -49,7 +49,7 @@ export class Transaction {
     return Result.succeed(this.events)
   }
 
-  /** In order of due time. At one instant lots expire before holds, so a hold that ends with its lot counts as returned to an expired lot. */
+  /** Expires in order of due time. At one instant, lots expire before holds, so such a hold returns to an expired lot. */
   #applyDue(): void {
     for (const { at, reservationId, hold } of lapsed(this.account, this.now)) {
       this.#expireLots(at)
@@ -59,7 +59,7 @@ export class Transaction {
     this.#expireLots(this.now)
   }
 
-  /** Includes lots that an earlier hold's end refilled or created. */
+  /** Expires lots, including those that an expired hold refilled or created. */
   #expireLots(until: Timestamp): void {
     for (;;) {
       // Sorted by expiry
@@ -69,7 +69,7 @@ export class Transaction {
     }
   }
 
-  /** Returns a whole hold to its lots. `dueAt`: the instant of its expiry, where it expired. */
+  /** Returns a hold to its lots. `dueAt`: when it expired, if it did. */
   release(reservationId: string, hold: Hold, reason: RefundReason, dueAt?: Timestamp): void {
     const claimed = this.#claimedOf(hold.lots)
     this.add({
@@ -84,7 +84,7 @@ export class Transaction {
     })
     const at = dueAt ?? this.now
     this.expireReturned(Lots.without(hold.lots, claimed), bare(reservationId), renewal(reason, hold.adjustmentLifetime), at)
-    // At the instant of the release: by now the lot may have expired, and could not repay the debt
+    // At the time of the release, because the lot may have expired since
     this.#repayDebt(at)
   }
 
@@ -103,13 +103,13 @@ export class Transaction {
       ...(claimed.length === 0 ? {} : { claimed }),
       ...(owed.length === 0 ? {} : { owed })
     })
-    // Less was done than was asked, which counts as our failure
+    // Units that were not done count as our failure
     this.expireReturned(Lots.without(rest, claimed), bare(reservationId), hold.adjustmentLifetime ?? ADJUSTMENT_LIFETIME, this.now)
   }
 
   /**
-   * Writes off credits that came back into an expired lot, and grants them anew for `lifetime` milliseconds if that is given. The new lots
-   * are named after `name`, which says what brought the credits back.
+   * Writes off credits that were returned to an expired lot and, with a `lifetime` in milliseconds, grants them as new lots. Their ids
+   * derive from `name`, which identifies the cause.
    */
   expireReturned(parts: Lots.LotParts, name: string, lifetime: number | undefined, at: Timestamp): void {
     parts.forEach(({ lotId, amount }, i) => {
@@ -129,7 +129,7 @@ export class Transaction {
     })
   }
 
-  /** The first id that no live lot has: where the account's time stands still, one name may come again. */
+  /** The first id without a live lot. Two decisions at the same time may use the same name. */
   #unusedLotId(prefix: string, from: number): string {
     for (let i = from; ; i++) {
       const lotId = `${prefix}_${i}`
@@ -137,12 +137,12 @@ export class Transaction {
     }
   }
 
-  /** Of credits released now, what a clawback has claimed of their lots. */
+  /** The part of released credits that a clawback has claimed. */
   #claimedOf(released: Lots.LotParts): Lots.LotParts {
     return this.#mapLots(released, (lot, amount) => Math.min(amount, lot.claimed))
   }
 
-  /** Of what is captured, what a clawback had claimed and no other hold on the lot can still release. */
+  /** The captured credits that become debt: claimed by a clawback, and no other hold on the lot can release them. */
   #owedOf(hold: Lots.LotParts, rest: Lots.LotParts): Lots.LotParts {
     return this.#mapLots(hold, (lot, amount) => {
       const claimed = lot.claimed - Math.min(Lots.amountOf(rest, lot.lotId), lot.claimed)
@@ -172,7 +172,7 @@ export class Transaction {
   }
 }
 
-/** How long credits live that come back into an expired lot, milliseconds. Undefined where the caller cancelled: then they expire. */
+/** The lifetime of credits returned to an expired lot, milliseconds. Undefined if the caller cancelled: such credits expire. */
 export const renewal = (reason: RefundReason, lifetime: number = ADJUSTMENT_LIFETIME): number | undefined =>
   reason === "cancelled" ? undefined : lifetime
 
@@ -202,6 +202,6 @@ export const expireDue = (account: Account, now: Timestamp): ReadonlyArray<Accou
   return transaction.events
 }
 
-/** The account as of `now`: with what is due by then, written or not. */
+/** The account as of `now`, after everything that is due by then, whether or not it is written. */
 export const asOf = (account: Account, now: Timestamp): Account =>
   now < account.nothingDueBefore ? account : expireDue(account, now).reduce((state, event) => Account.evolve(state, event, now), account)

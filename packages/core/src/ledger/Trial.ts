@@ -1,4 +1,4 @@
-/** The free trial: an account that was never verified may make a few calls. A call takes a slot, and uses or releases it. */
+/** The free trial: an account that was never verified may make a few free calls. A call reserves a slot, then uses or releases it. */
 import { HashMap } from "effect"
 import type { Timestamp } from "../Timestamp.ts"
 import type { EventOf } from "./AccountEvent.ts"
@@ -8,9 +8,9 @@ export const TRIAL_SLOTS = 10
 
 export interface Trial {
   readonly used: number
-  /** Slots taken, by reservation: until when. */
+  /** When each reserved slot expires, by reservation. */
   readonly open: HashMap.HashMap<string, Timestamp>
-  /** Slots that ended, for commands sent again: all that were used, and the newest that were released. */
+  /** Ended slots, for repeated commands: all used ones and the newest released ones. */
   readonly lastUsed: ReadonlyArray<string>
   readonly lastReleased: ReadonlyArray<string>
 }

@@ -10,7 +10,7 @@ import { NOTHING, unusable } from "./StatusDecisions.ts"
 import { Transaction } from "./Transaction.ts"
 import * as Trial from "./Trial.ts"
 
-/** Takes one of ten slots. The same reservation again decides nothing. */
+/** Reserves one of ten slots. Repeating the reservation decides nothing. */
 export const reserveTrial =
   (call: { readonly reservationId: string; readonly requestId: string; readonly operation: string; readonly lifetime: number }) =>
   (
@@ -47,5 +47,5 @@ const endTrial =
 
 /** Uses a slot up. Using it again decides nothing. */
 export const useTrial = endTrial("TrialUsed", "succeeded")
-/** Releases a slot, as its expiry does. Releasing it again decides nothing. */
+/** Releases a slot. Releasing it again decides nothing. */
 export const releaseTrial = endTrial("TrialReleased", "refunded")

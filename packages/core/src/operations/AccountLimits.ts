@@ -5,7 +5,7 @@ import { Ledger } from "../ledger/Ledger.ts"
 import * as Operation from "../work/Operation.ts"
 import { NotFound, UpstreamUnavailable } from "../work/OperationError.ts"
 import * as CatalogOperations from "./CatalogOperations.ts"
-import { LIMITS, Limits } from "./Limits.ts"
+import { COMMON_LIMITS, CommonLimits } from "./CommonLimits.ts"
 
 const CATALOG = CatalogOperations.read.route.path
 
@@ -20,7 +20,7 @@ export const AccountLimits = Schema.Struct({
     /** Seconds until the window ends. */
     reset_after: Schema.Int
   }),
-  ...Limits.fields,
+  ...CommonLimits.fields,
   /** Path of the catalog, which lists the bounds of each operation. Relative to the root of the API. */
   operation_bounds: Schema.String
 })
@@ -40,7 +40,7 @@ export const read = Operation.make("account.limits", {
     const { limit, window, remaining, resetAfter } = yield* rates.peek(ofAccount(accountId))
     return {
       data: {
-        ...LIMITS,
+        ...COMMON_LIMITS,
         rate_limit: { calls: limit, window, remaining, reset_after: resetAfter },
         operation_bounds: CATALOG
       }
@@ -49,7 +49,7 @@ export const read = Operation.make("account.limits", {
   example: {
     input: {},
     data: {
-      ...LIMITS,
+      ...COMMON_LIMITS,
       rate_limit: { calls: 60, window: 60, remaining: 42, reset_after: 18 },
       operation_bounds: CATALOG
     }

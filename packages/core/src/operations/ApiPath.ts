@@ -1,6 +1,6 @@
 /**
- * Paths of the API in the data of operations, such as the path of a download. They are relative to the root of the API. Only the server knows
- * its root, so it adds the prefix.
+ * Paths of the API in the data of operations, such as the path of a download. They are relative to the root of the API. Only the server
+ * knows its root, so it adds the prefix.
  */
 import type { Schema } from "effect"
 

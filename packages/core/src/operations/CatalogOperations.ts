@@ -5,7 +5,7 @@ import * as Credits from "../Credits.ts"
 import * as Operation from "../work/Operation.ts"
 import { NotFound, UpstreamUnavailable } from "../work/OperationError.ts"
 import { Availability, Capability, Catalog, CatalogEntry, CatalogGroup } from "./Catalog.ts"
-import { LIMITS, Limits } from "./Limits.ts"
+import { COMMON_LIMITS, CommonLimits } from "./CommonLimits.ts"
 
 /** The prices cannot be read now. */
 const unavailable = ({ _tag }: { readonly _tag: string }) => new UpstreamUnavailable({ upstream: "catalog", reason: _tag })
@@ -144,12 +144,12 @@ export const Config = Schema.Struct({
     /** Seconds. */
     window: Schema.Finite
   }),
-  ...Limits.fields
+  ...CommonLimits.fields
 })
 
 const CONSTANTS = {
   credit: { usd: Credits.toDecimal(Credits.of(1)), decimals: 3 },
-  ...LIMITS
+  ...COMMON_LIMITS
 }
 
 export const config = Operation.make("catalog.config", {

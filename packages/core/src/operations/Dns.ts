@@ -62,8 +62,8 @@ const asciiOf = (name: string): string | undefined => {
 }
 
 /**
- * A domain name in the form of a query: in lower case, in ASCII (punycode), without a trailing dot. Undefined for an IP address, the root, and
- * a name with a label that is empty, too long, or has characters other than letters, digits, hyphens and underscores.
+ * A domain name in the form of a query: in lower case, in ASCII (punycode), without a trailing dot. Undefined for an IP address, the root,
+ * and a name with a label that is empty, too long, or has characters other than letters, digits, hyphens and underscores.
  */
 export const domainName = (text: string): string | undefined => {
   const name = asciiOf(text)?.toLowerCase().replace(/\.$/u, "")

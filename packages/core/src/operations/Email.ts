@@ -6,7 +6,10 @@ import type { UpstreamUnavailable } from "../work/OperationError.ts"
 export const EmailReport = Schema.Struct({
   /** The address as the caller wrote it. */
   email: Schema.String,
-  /** Whether mail can be delivered: the syntax is valid and the domain accepts mail. The score is then above 0. Disposable addresses can be valid. */
+  /**
+   * Whether mail can be delivered: the syntax is valid and the domain accepts mail. The score is then above 0. Disposable addresses can be
+   * valid.
+   */
   valid: Schema.Boolean,
   /** Whether the domain or a parent domain is listed as a disposable-address service. Relays of permanent addresses do not count. */
   disposable: Schema.Boolean,

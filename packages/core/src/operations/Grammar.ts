@@ -23,8 +23,8 @@ export class GrammarChecker extends Context.Service<
     /** Whether the checker supports a language (BCP 47, such as `en` or `en-GB`, in any case). */
     readonly supports: (language: string) => boolean
     /**
-     * Checks a text in a supported language. Returns matches in order of offset. A checker that computes in this process takes turns between
-     * accounts.
+     * Checks a text in a supported language. Returns matches in order of offset. A checker that computes in this process takes turns
+     * between accounts.
      */
     readonly check: (request: {
       readonly accountId: string

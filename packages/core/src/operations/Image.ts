@@ -47,8 +47,8 @@ export interface EditRequest {
 }
 
 /**
- * `InvalidInput` with the field `prompt` if the provider's content policy refuses the prompt or the image, with the field `image` if the image
- * cannot be decoded. `UpstreamUnavailable` for any other failure.
+ * `InvalidInput` with the field `prompt` if the provider's content policy refuses the prompt or the image, with the field `image` if the
+ * image cannot be decoded. `UpstreamUnavailable` for any other failure.
  */
 export type ImageFailure = InvalidInput | UpstreamUnavailable | UpstreamNotConfigured
 
@@ -74,7 +74,9 @@ export class ImageGenerator extends Context.Service<
 export class ImageInspector extends Context.Service<
   ImageInspector,
   {
-    /** `InvalidInput` with the field `image` if it is damaged, or not a PNG, JPEG or WebP within the bounds. Takes turns between accounts. */
+    /**
+     * `InvalidInput` with the field `image` if it is damaged, or not a PNG, JPEG or WebP within the bounds. Takes turns between accounts.
+     */
     readonly inspect: (request: {
       readonly accountId: string
       readonly image: Uint8Array
@@ -87,8 +89,8 @@ export class ImageDownloader extends Context.Service<
   ImageDownloader,
   {
     /**
-     * `InvalidInput` with the field `image_url` for a forbidden URL and for content that is no image. Isolated `UpstreamUnavailable` if that
-     * server fails.
+     * `InvalidInput` with the field `image_url` for a forbidden URL and for content that is no image. Isolated `UpstreamUnavailable` if
+     * that server fails.
      */
     readonly download: (url: string) => Effect.Effect<Picture, InvalidInput | UpstreamUnavailable>
   }

@@ -87,8 +87,8 @@ const MAX_SUGGESTIONS = 5
 const MAX_EDITS = 3
 
 /**
- * The voices similar to an unknown id, most similar first: those of the same language or with a name that begins with it, then those whose id
- * is a few edits away (one, and one more for each four characters), then by the length of the id. Linear in the list and the id.
+ * The voices similar to an unknown id, most similar first: those of the same language or with a name that begins with it, then those whose
+ * id is a few edits away (one, and one more for each four characters), then by the length of the id. Linear in the list and the id.
  */
 export const closest = (wanted: string, voices: ReadonlyArray<Voice>): ReadonlyArray<Voice> => {
   const lower = wanted.toLowerCase()
@@ -106,8 +106,8 @@ const isRelated = ({ name, language }: Voice, lower: string, subtag: string): bo
   lower !== "" && (name.toLowerCase().startsWith(lower) || language.toLowerCase().split("-", 1)[0] === subtag)
 
 /**
- * The Levenshtein distance of two strings, or `limit + 1` if it is greater. Computes only the diagonal band of the table that `limit` edits can
- * reach (Ukkonen, 1985).
+ * The Levenshtein distance of two strings, or `limit + 1` if it is greater. Computes only the diagonal band of the table that `limit` edits
+ * can reach (Ukkonen, 1985).
  */
 export const editsBetween = (a: string, b: string, limit: number): number => {
   const far = limit + 1

@@ -17,8 +17,8 @@ export class TopicLibrary extends Context.Service<
   TopicLibrary,
   {
     /**
-     * Returns topics with the templates that match: every word of the query occurs in the category or in the template. Topics without a match
-     * are left out. An empty or blank query matches all.
+     * Returns topics with the templates that match: every word of the query occurs in the category or in the template. Topics without a
+     * match are left out. An empty or blank query matches all.
      */
     readonly search: (query: string | undefined) => Effect.Effect<typeof Topics.Type, UpstreamUnavailable>
   }

@@ -1,6 +1,6 @@
 /**
- * The stored format of a blob: chunks of 64 KiB, then a trailer. Each chunk has its own tag, so a range can be read alone. The trailer holds
- * the blob's own key and its size, sealed by the vault; the size reveals a truncated blob.
+ * The stored format of a blob: chunks of 64 KiB, then a trailer. Each chunk has its own tag, so a range can be read alone. The trailer
+ * holds the blob's own key and its size, sealed by the vault; the size reveals a truncated blob.
  *
  * `chunk* | sealed key and size | length of that (2 bytes) | "MRB1"`
  */

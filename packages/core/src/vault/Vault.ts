@@ -93,8 +93,8 @@ const unbox = (key: Uint8Array, associated: Uint8Array, text: string): Buffer | 
 const PAGE = 1_000
 
 /**
- * Every subject that ever had a key: `destroyed`, those whose own key was destroyed, and `alive`, all others. An alive subject is unreadable
- * if its parent is destroyed. Needs the state store only, not the master key.
+ * Every subject that ever had a key: `destroyed`, those whose own key was destroyed, and `alive`, all others. An alive subject is
+ * unreadable if its parent is destroyed. Needs the state store only, not the master key.
  */
 export const census: Effect.Effect<
   { readonly destroyed: ReadonlyArray<string>; readonly alive: ReadonlyArray<string> },
@@ -262,11 +262,11 @@ const confirm = Effect.fnUntraced(function* (store: StateStore.StateStore["Servi
   const find = store.get(CHECK.space, CHECK.key)
   // Listed before the check is read: every key is written after the check
   const [anyKey] = yield* store.list(KEYS, { limit: 1 })
-  const there = yield* find
-  if (there === undefined && anyKey !== undefined)
+  const stored = yield* find
+  if (stored === undefined && anyKey !== undefined)
     return yield* new WrongMasterKey({ reason: "The state store has vault keys, but does not say of which master key: it is not whole" })
   const begun =
-    there ??
+    stored ??
     (yield* store.write([{ _tag: "put", ...CHECK, value: check, expected: "absent" }]).pipe(
       Effect.as({ value: check }),
       Effect.catchTag("StateConflict", () => find)

@@ -28,8 +28,8 @@ export interface Call<
   readonly _tag: "Call"
   readonly run: (input: Contract.Input<Params, Query, Body>, caller: Contract.Caller) => Effect.Effect<Outcome<Success["Type"]>, E, R>
   /**
-   * For an operation that creates or changes something: finds the outcome of a call whose process died; undefined if the call had no effect.
-   * Recovery runs it when the hold expires, then charges the outcome or releases the hold.
+   * For an operation that creates or changes something: finds the outcome of a call whose process died; undefined if the call had no
+   * effect. Recovery runs it when the hold expires, then charges the outcome or releases the hold.
    */
   readonly recover?: (reservationId: string) => Effect.Effect<Outcome<Success["Type"]> | undefined, E, R>
 }

@@ -1,6 +1,6 @@
 /**
- * An operation that runs as a job: its call is answered once the job is accepted, and a runner does the work later. The units done are charged
- * when the job has succeeded; a job that does not succeed is free.
+ * An operation that runs as a job: its call is answered once the job is accepted, and a runner does the work later. The units done are
+ * charged when the job has succeeded; a job that does not succeed is free.
  */
 import { type Duration, type Effect, Schema, type Stream } from "effect"
 import type { Timestamp } from "../Timestamp.ts"

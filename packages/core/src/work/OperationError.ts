@@ -1,4 +1,6 @@
-/** The errors of an operation. The hold of a failed call is released in full. An error of `check` comes before the hold and writes nothing. */
+/**
+ * The errors of an operation. The hold of a failed call is released in full. An error of `check` comes before the hold and writes nothing.
+ */
 import { Schema } from "effect"
 
 /** The input is well-formed, but the operation cannot process it. `message` names the field and the values that it accepts. */
@@ -37,8 +39,8 @@ export class TooManyJobs extends Schema.TaggedError<TooManyJobs>()("TooManyJobs"
 export type OperationError = InvalidInput | NotFound | UpstreamUnavailable | UpstreamNotConfigured | TooManyJobs
 
 /**
- * The operation has a bug: its result does not match its schema, it returned no Effect, or its quantity is invalid. It is not the upstream's
- * failure, so it does not count for the circuit. `reason` is for operators.
+ * The operation has a bug: its result does not match its schema, it returned no Effect, or its quantity is invalid. It is not the
+ * upstream's failure, so it does not count for the circuit. `reason` is for operators.
  */
 export class OperationFailed extends Schema.TaggedError<OperationFailed>()("OperationFailed", {
   operation: Schema.String,

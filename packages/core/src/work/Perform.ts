@@ -78,7 +78,9 @@ const encoderOf = <A>(schema: Schema.Codec<A, unknown>): ((data: unknown) => unk
   return encoder
 }
 
-/** Encodes the result as JSON text, which is answered, stored and hashed. A result that does not match its schema is a bug of the operation. */
+/**
+ * Encodes the result as JSON text, which is answered, stored and hashed. A result that does not match its schema is a bug of the operation.
+ */
 export const encode = <A>(
   { key, success }: { readonly key: string; readonly success: Schema.Codec<A, unknown> },
   outcome: Outcome<A>

@@ -9,11 +9,11 @@ import { expect, test } from "vitest"
 import * as FaultyEventStore from "../../../testing/src/FaultyEventStore.ts"
 import { invariants } from "../../../testing/src/Invariants.ts"
 import { Registration } from "../../src/accounts/Registration.ts"
+import { CallsInDoubt } from "../../src/billing/CallsInDoubt.ts"
 import { Charge } from "../../src/billing/Charge.ts"
 import { PriceBook } from "../../src/billing/PricePlan.ts"
 import { Recovery } from "../../src/billing/Recovery.ts"
 import { Replies } from "../../src/billing/Replies.ts"
-import { Unanswered } from "../../src/billing/Unanswered.ts"
 import * as Credits from "../../src/Credits.ts"
 import { Jobs } from "../../src/jobs/Jobs.ts"
 import { Account } from "../../src/ledger/Account.ts"
@@ -208,7 +208,9 @@ export const host = (shared: Stores, bench: Bench, options: HostOptions = {}) =>
       Layer.orDie(MasterKey.layer(MASTER))
     )
     const calls = Charge.layer(options.late === undefined ? {} : { late: options.late }).pipe(
-      Layer.provideMerge(Layer.mergeAll(Replies.layer, Unanswered.layer, CircuitBreaker.layer(options.breaker), Jobs.layer(options.jobs))),
+      Layer.provideMerge(
+        Layer.mergeAll(Replies.layer, CallsInDoubt.layer, CircuitBreaker.layer(options.breaker), Jobs.layer(options.jobs))
+      ),
       Layer.provideMerge(Millrace.administration())
     )
     const context = yield* Layer.build(Layer.fresh(Layer.provide(calls, base)))

@@ -559,7 +559,7 @@ describe("the keys that are remembered", () => {
     const counts = new RateCounts.Counts({ limit: 10, length: 1_000 }, 0)
     const tally = counts.remember("account:a", 0)
     for (const _ of range(10)) RateCounts.admit(tally)
-    counts.hear(tally, [{ window: 0, calls: 30, before: 0, debt: 0 }], 0)
+    counts.merge(tally, [{ window: 0, calls: 30, before: 0, debt: 0 }], 0)
     expect(counts.freeAt(tally)).toBe(4_000)
     for (const at of [1_500, 2_600, 3_900]) counts.remember("account:b", at)
     expect(counts.total(counts.remember("account:a", 3_950))).toBe(10)

@@ -526,7 +526,7 @@ describe("an idempotency key", () => {
     at(now, succeeded(id, { a: 0 }))
   ]
   const under = (log: ReadonlyArray<AccountEvent | Dated<AccountEvent>>, hash: string, since: number, now: number) =>
-    Memory.attempt(fold(opened, granted("a", 9), ...log).memory, { hash, since }, now)
+    Memory.keyState(fold(opened, granted("a", 9), ...log).memory, { hash, since }, now)
 
   test("is forgotten by age, and says so to a caller whose lookup came before", () => {
     const period = Memory.KEY_MEMORY
@@ -550,7 +550,7 @@ describe("an idempotency key", () => {
     const { memory } = fold(opened, granted("a", 9), ...log)
     expect([memory.recorded, memory.forgotten]).toEqual([many, 2 * Memory.SUCCESSES])
     for (let i = 0; i < many; i++) {
-      const [before, after] = [i, i + 1].map((since) => Memory.attempt(memory, { hash: `key_${i}`, since }, 0)?._tag)
+      const [before, after] = [i, i + 1].map((since) => Memory.keyState(memory, { hash: `key_${i}`, since }, 0)?._tag)
       expect([before, after]).toEqual(i < memory.forgotten ? ["stale", after] : ["succeeded", "succeeded"])
       if (i < memory.forgotten) expect(after).toBe(i + 1 < memory.forgotten ? "stale" : undefined)
     }

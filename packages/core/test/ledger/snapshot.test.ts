@@ -72,8 +72,8 @@ describe("the snapshot of a busy account", () => {
     let stale = 0
     for (let i = 0; i < 7_200; i++) {
       for (const since of [0, memory.recorded - 65, memory.recorded - 64, memory.recorded - 1, memory.recorded]) {
-        const all = Memory.attempt(memory, { hash: keyOf(i), since }, now)
-        const some = Memory.attempt(there.memory, { hash: keyOf(i), since }, now)
+        const all = Memory.keyState(memory, { hash: keyOf(i), since }, now)
+        const some = Memory.keyState(there.memory, { hash: keyOf(i), since }, now)
         if (some?._tag === "stale") stale++
         else if (since >= there.memory.forgotten) {
           // What came before the lookup is the reply store's to tell

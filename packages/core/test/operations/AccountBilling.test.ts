@@ -13,7 +13,7 @@ import { Ledger } from "../../src/ledger/Ledger.ts"
 import * as Millrace from "../../src/Millrace.ts"
 import * as AccountBilling from "../../src/operations/AccountBilling.ts"
 import * as AccountLimits from "../../src/operations/AccountLimits.ts"
-import { LIMITS } from "../../src/operations/Limits.ts"
+import { COMMON_LIMITS } from "../../src/operations/CommonLimits.ts"
 import { MasterKey } from "../../src/vault/MasterKey.ts"
 import * as Operation from "../../src/work/Operation.ts"
 import { UpstreamUnavailable } from "../../src/work/OperationError.ts"
@@ -153,7 +153,7 @@ describe("account.limits", () => {
       const accountId = yield* here(Effect.flatMap(Registration, (registration) => registration.open("ada@example.com")))
       const limits = here(call(accountId, AccountLimits.read, {}))
       const rate = { calls: 3, window: 60, remaining: 3, reset_after: 60 }
-      const expected = { ...LIMITS, rate_limit: rate, operation_bounds: "/catalog" }
+      const expected = { ...COMMON_LIMITS, rate_limit: rate, operation_bounds: "/catalog" }
       for (const _ of [1, 2]) expect(yield* limits).toEqual(expected)
       yield* here(Effect.flatMap(RateLimit, (rates) => rates.consume(ofAccount(accountId))))
       yield* TestClock.adjust("20 seconds")

@@ -9,7 +9,7 @@ import { schemeNamed } from "./Schemes.ts"
 /** The file cannot be read, or is malformed. */
 export class BinFileError extends Schema.TaggedError<BinFileError>()("BinFileError", {
   path: Schema.String,
-  /** Counted from 1; null where the failure concerns the whole file. */
+  /** The line, from 1; null if the failure concerns the whole file. */
   line: Schema.NullOr(Schema.Int),
   reason: Schema.String
 }) {
@@ -18,7 +18,7 @@ export class BinFileError extends Schema.TaggedError<BinFileError>()("BinFileErr
   }
 }
 
-/** The row of a prefix; null where a cell is empty. */
+/** The row of a prefix. An empty cell is null. */
 export type BinEntry = Omit<typeof Bin.BinRecord.Type, "bin" | "scheme"> & { readonly scheme: string | null }
 
 /** Finds the entry of the longest prefix of a BIN that the file lists. */

@@ -1,4 +1,4 @@
-/** `BinDirectory` on a service shaped like binlist.net: `GET {base}/{bin}`, and 404 for what it does not know. */
+/** `BinDirectory` on binlist.net or a compatible service: `GET {base}/{bin}`, and 404 for an unknown prefix. */
 import { Bin, NotFound, UpstreamUnavailable } from "@millrace/core"
 import { Effect, Layer, Schema } from "effect"
 import { FetchHttpClient, HttpClientRequest } from "effect/http"
@@ -10,7 +10,7 @@ const UPSTREAM = "binlist"
 
 const Word = Schema.optionalKey(Schema.NullOr(Schema.String))
 
-/** The part of a reply that is read. What the service does not know is null, missing, or an object without fields. */
+/** The fields of a reply that are used. An unknown value is null, missing, or an object without fields. */
 const LookupReply = Schema.Struct({
   scheme: Word,
   type: Word,
@@ -44,7 +44,7 @@ const recordOf = (bin: string, scheme: string, reply: typeof LookupReply.Type): 
 }
 
 /**
- * `NotFound` on 404 and where the service knows no scheme. `UpstreamUnavailable` on any other status but 200, and on a reply that is
+ * `NotFound` for 404 and for a reply without a scheme. `UpstreamUnavailable` for any other status but 200, and for a reply that is
  * malformed, too large (64 KiB by default) or too late (10 seconds by default).
  */
 export const layer = ({ baseUrl, timeLimit = "10 seconds", byteLimit = 64 * 1024 }: Options): Layer.Layer<Bin.BinDirectory> =>

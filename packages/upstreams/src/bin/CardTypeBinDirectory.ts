@@ -1,4 +1,4 @@
-/** `BinDirectory` in this process and offline: networks by their ranges, and what an operator's own file says of issuers. */
+/** `BinDirectory` in this process and offline: networks by their number ranges, and issuers from an optional file of the operator. */
 import { Bin, NotFound } from "@millrace/core"
 import { Effect, Layer } from "effect"
 import { type BinEntry, type BinFile, type BinFileError, load } from "./BinFile.ts"
@@ -19,7 +19,7 @@ const directory = (fileEntry: BinFile): (typeof Bin.BinDirectory)["Service"] => 
   }
 })
 
-/** Scheme and brand only: ranges say nothing of type, country and bank, so these are null. */
+/** The record from ranges: scheme and brand only. Type, country and bank are null. */
 export const layer: Layer.Layer<Bin.BinDirectory> = Layer.succeed(
   Bin.BinDirectory,
   directory(() => undefined)
@@ -27,7 +27,7 @@ export const layer: Layer.Layer<Bin.BinDirectory> = Layer.succeed(
 
 /**
  * With a CSV file (UTF-8; a header of bin, scheme, type, brand, country, bank; bin is a prefix of one to eight digits, country an ISO
- * 3166-1 alpha-2 code), read once. The longest prefix that matches tells all; where its scheme is empty, the ranges do.
+ * 3166-1 alpha-2 code), read once. The entry of the longest matching prefix is used; if its scheme is empty, the ranges give it.
  */
 export const layerFile = (path: string): Layer.Layer<Bin.BinDirectory, BinFileError> =>
   Layer.effect(Bin.BinDirectory, Effect.map(load(path), directory))

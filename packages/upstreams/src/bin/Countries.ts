@@ -1,10 +1,10 @@
-/** Countries as a BIN record shows them. */
+/** Countries of BIN records. */
 import type { Bin } from "@millrace/core"
 import { countries } from "countries-list"
 
 type Country = NonNullable<(typeof Bin.BinRecord.Type)["country"]>
 
-/** ISO 4217 codes of units of account in which no card is billed; `countries-list` gives them beside the money. */
+/** ISO 4217 codes of units of account, in which no card is billed. `countries-list` has them among the currencies. */
 const FUNDS = new Set(["BOV", "CHE", "CHW", "CLF", "COU", "MXV", "USN", "USS", "UYI", "UYW"])
 
 const NAMES = new Intl.DisplayNames("en", { type: "region" })
@@ -16,5 +16,5 @@ const COUNTRIES: ReadonlyMap<string, Country> = new Map(
   ])
 )
 
-/** The country of an ISO 3166-1 alpha-2 code, in any case, with its first currency; undefined where the code is not assigned. */
+/** The country of an ISO 3166-1 alpha-2 code in any case, with its first currency; undefined if the code is not assigned. */
 export const countryOf = (alpha2: string): Country | undefined => COUNTRIES.get(alpha2.toUpperCase())

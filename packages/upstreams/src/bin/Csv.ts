@@ -1,12 +1,12 @@
 /** Comma-separated values (RFC 4180), read from a stream. */
 
 export interface Row {
-  /** Where the row begins, counted from 1. */
+  /** The line on which the row begins, from 1. */
   readonly line: number
   readonly cells: ReadonlyArray<string>
 }
 
-/** Thrown where a file is malformed. */
+/** The file is malformed. */
 export class CsvError extends Error {
   readonly line: number
   constructor(line: number, message: string) {

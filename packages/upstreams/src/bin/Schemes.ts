@@ -1,7 +1,7 @@
-/** Names of card networks, and which prefixes are theirs. */
+/** Names and prefixes of card networks. */
 import creditCardType from "credit-card-type"
 
-/** Names of networks in directories, by their names in `credit-card-type`, which we use. */
+/** Names of networks in directories, mapped to those of `credit-card-type`. */
 const ALIASES: ReadonlyMap<string, string> = new Map([
   ["amex", "american-express"],
   ["diners", "diners-club"],
@@ -9,7 +9,7 @@ const ALIASES: ReadonlyMap<string, string> = new Map([
   ["china-unionpay", "unionpay"]
 ])
 
-/** A network's name as records show it: `American Express` and `amex` are `american-express`. */
+/** A network's canonical name: `American Express` and `amex` become `american-express`. */
 export const schemeNamed = (name: string): string => {
   const scheme = name.trim().toLowerCase().replaceAll(/\s+/gu, "-")
   return ALIASES.get(scheme) ?? scheme
@@ -23,7 +23,7 @@ export const schemeNamed = (name: string): string => {
 export const schemeOf = (bin: string): { readonly scheme: string; readonly brand: string } | undefined => {
   const [match, ...others] = creditCardType(bin)
   if (match === undefined || others.length > 0) return undefined
-  // One digit names an industry, not a network, but for 4; the library takes all that begin with 6 for Maestro until it knows better.
+  // A single digit identifies an industry, except 4. The library reports Maestro for any prefix 6 without a longer match
   if ((match.matchStrength ?? 0) < 2 && match.type !== "visa") return undefined
   return { scheme: match.type, brand: match.niceType }
 }

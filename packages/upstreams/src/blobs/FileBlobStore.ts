@@ -1,6 +1,6 @@
 /**
- * `BlobStore` on a directory of files named after their hash. A blob is written under a temporary name, synced and renamed, and the
- * directory is synced: after a crash the blob is there whole or not at all, and its temporary file is removed later.
+ * `BlobStore` on a directory of files named by hash. A blob is written to a temporary file, synced and renamed, then the directory is
+ * synced. So after a crash a blob exists complete or not at all, and its temporary file is removed later.
  */
 import { type FileHandle, mkdir, open, readdir, rename, rm, stat } from "node:fs/promises"
 import { dirname, join, resolve } from "node:path"
@@ -12,10 +12,10 @@ type BlobUnavailable = BlobStore.BlobUnavailable
 
 const TEMPORARY = ".part"
 
-/** A temporary file unchanged for so long belongs to a put that has died: it is removed when a store opens. */
+/** A temporary file that is unchanged for this long belongs to a put that died. It is removed when a store opens. */
 const DEAD = "1 hour"
 
-/** Keeps blobs in `directory`, which is made where there is none, readable for this user only. */
+/** A blob store in `directory`, which is created if it does not exist, for this user only. */
 export const layer = (directory: string): Layer.Layer<BlobStore.BlobStore, BlobUnavailable, Vault.Vault> =>
   Layer.effect(
     BlobStore.BlobStore,
@@ -44,7 +44,7 @@ const write =
     Effect.scoped(
       Effect.gen(function* () {
         const temporary = join(directory, temporaryName())
-        // After the rename there is no file of that name
+        // After the rename the temporary file no longer exists
         yield* Effect.addFinalizer(() => Effect.ignore(io(() => rm(temporary, { force: true }))))
         const file = yield* opened(temporary, "wx", 0o600)
         const blob = yield* fill((bytes) => io(() => file.writeFile(bytes)))
@@ -64,7 +64,7 @@ const read =
       return { storedBytes: size, read: (position, length) => io(() => readAt(file, position, length)) }
     })
 
-/** Fewer bytes only where the file ends. */
+/** Returns fewer bytes only at the end of the file. */
 const readAt = async (file: FileHandle, position: number, length: number): Promise<Uint8Array> => {
   const buffer = Buffer.alloc(length)
   let filled = 0
@@ -76,7 +76,7 @@ const readAt = async (file: FileHandle, position: number, length: number): Promi
   return buffer.subarray(0, filled)
 }
 
-/** Without those that are removed meanwhile. */
+/** Skips files that are removed meanwhile. */
 const files = (directory: string, isWanted: (name: string) => boolean): Stream.Stream<BlobStore.StoredBlob, BlobUnavailable> =>
   Stream.fromIterableEffect(
     Effect.map(
@@ -101,7 +101,7 @@ const removeTemporary = (directory: string): BlobStore.Shelf["tidy"] =>
     return old.length
   })
 
-/** Makes the directory durably: each new directory is synced in the one above. */
+/** Creates the directory durably: syncs the parent of each new directory. */
 const makeDirectory = Effect.fnUntraced(function* (directory: string) {
   const first = yield* io(() => mkdir(directory, { recursive: true, mode: 0o700 }))
   if (first === undefined) return
@@ -115,8 +115,8 @@ const makeDirectory = Effect.fnUntraced(function* (directory: string) {
 const syncDirectory = (path: string) => Effect.scoped(Effect.flatMap(opened(path, "r"), (handle) => io(() => handle.sync())))
 
 /**
- * Opens a file until the scope closes. It is opened and given to the scope uninterruptibly: a handle that a fiber left behind would be
- * closed by garbage collection only, which Node deprecates.
+ * Opens a file until the scope closes. Opening and registering are uninterruptible: a leaked handle would be closed only by garbage
+ * collection, which Node deprecates.
  */
 const opened = (path: string, flags: string, mode?: number): Effect.Effect<FileHandle, BlobUnavailable, Scope.Scope> =>
   Effect.acquireRelease(
@@ -128,7 +128,7 @@ const MISSING = "ENOENT"
 
 const isMissing = ({ reason }: BlobUnavailable): boolean => reason.startsWith(MISSING)
 
-/** The reason begins with the system's code for the error. */
+/** The reason begins with the system's error code. */
 const io = <A>(attempt: () => Promise<A>): Effect.Effect<A, BlobUnavailable> =>
   Effect.tryPromise({
     try: attempt,

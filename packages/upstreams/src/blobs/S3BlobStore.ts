@@ -1,7 +1,7 @@
 /**
- * `BlobStore` on one bucket of an S3-compatible service, its objects named after their hash. What fits into one part is put at once, under
- * its name. What is longer is uploaded in parts under a temporary name, copied by the service to its name, which is known only then, and
- * removed: under its name a blob is there whole or not at all, and what a crash leaves is removed later.
+ * `BlobStore` on a bucket of an S3-compatible service, with objects named by hash. A blob of one part is put under its name. A longer blob
+ * is uploaded in parts under a temporary name, and then copied to its name, which is known only at its end. So a blob exists complete or
+ * not at all. Leftovers of a crash are swept later.
  */
 import { BlobStore, RandomBytes, type Vault } from "@millrace/core"
 import { Effect, Layer, Stream } from "effect"
@@ -12,20 +12,20 @@ const { BlobUnavailable, isId } = BlobStore
 
 const TEMPORARY = ".part"
 
-/** Read at first: all of a small blob, or the beginning of a large one. */
+/** Bytes of the first read: all of a small blob, or the beginning of a large one. */
 const FIRST_READ = 128 * 1024
 
-/** The most that is read ahead, where one part is read after another. */
+/** The most bytes to read ahead during a sequential read. */
 const MAX_READ = 4 * 1024 * 1024
 
 export interface Options extends S3Bucket.Options {
-  /** Bytes of a part, 5 MiB at least; 8 MiB by default. Each put and each read holds about one in memory. */
+  /** Bytes of a part, at least 5 MiB; 8 MiB by default. Each put and each read holds about one part in memory. */
   readonly partSize?: number
 }
 
 /**
- * Keeps blobs in a bucket that exists. Versions must be off, or a rule of the bucket must remove old ones: else what was removed stays,
- * though sealed. A rule should also end unfinished uploads after some days, where the service cannot list them.
+ * A blob store in an existing bucket. Versioning must be off, or a lifecycle rule must remove old versions: otherwise removed blobs stay,
+ * though sealed. If the service cannot list unfinished uploads, a lifecycle rule should abort them after some days.
  */
 export const layer = (options: Options): Layer.Layer<BlobStore.BlobStore, never, Vault.Vault> =>
   Layer.effect(
@@ -47,7 +47,7 @@ export const layer = (options: Options): Layer.Layer<BlobStore.BlobStore, never,
     })
   )
 
-/** One request for what is small; for what is long, requests that grow as long as one part is read after another. */
+/** Reads a small blob in one request, and a long one in requests that grow while the read is sequential. */
 const read =
   (bucket: S3Bucket.S3Bucket): BlobStore.Shelf["read"] =>
   (id) =>

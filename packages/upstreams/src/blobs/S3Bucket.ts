@@ -8,19 +8,19 @@ type BlobNotFound = BlobStore.BlobNotFound
 type BlobUnavailable = BlobStore.BlobUnavailable
 
 export interface Options {
-  /** Of the bucket, such as `https://s3.eu-central-1.amazonaws.com/my-bucket`. */
+  /** The bucket's URL, such as `https://s3.eu-central-1.amazonaws.com/my-bucket`. */
   readonly bucketUrl: URL
-  /** `auto` by default, which AWS itself does not take. */
+  /** `auto` by default, which AWS itself does not accept. */
   readonly region?: string
   readonly accessKeyId: string
   readonly secretAccessKey: Redacted.Redacted
-  /** Before each name, such as `blobs/`; nothing by default. */
+  /** The prefix of names, such as `blobs/`; empty by default. */
   readonly prefix?: string
-  /** For each request, of which a large blob takes many; a minute by default. */
+  /** The time limit of a request; a minute by default. A large blob takes many requests. */
   readonly timeLimit?: Duration.Input
 }
 
-/** Bytes of an object from `start`, and how many it has in all. */
+/** Bytes of an object from `start`, and its size. */
 export interface Block {
   readonly start: number
   readonly bytes: Uint8Array
@@ -32,13 +32,13 @@ export interface Upload {
   readonly uploadId: string
 }
 
-/** The objects whose keys begin with the prefix, by the rest of their keys. Interrupted, a request ends its connection. */
+/** The objects under the prefix, by the rest of their keys. An interrupted request closes its connection. */
 export interface S3Bucket {
   readonly put: (name: string, bytes: Buffer) => Effect.Effect<void, BlobUnavailable>
-  /** At most `length` bytes; fewer where the object ends. */
+  /** Reads at most `length` bytes; fewer at the end of the object. */
   readonly get: (name: string, start: number, length: number) => Effect.Effect<Block, BlobNotFound | BlobUnavailable>
   readonly copy: (from: string, to: string) => Effect.Effect<void, BlobUnavailable>
-  /** Succeeds, too, where there is no such object. */
+  /** Removes an object, if it exists. */
   readonly remove: (name: string) => Effect.Effect<void, BlobUnavailable>
   readonly list: Stream.Stream<BlobStore.StoredBlob, BlobUnavailable>
   readonly beginUpload: (name: string) => Effect.Effect<Upload, BlobUnavailable>
@@ -46,7 +46,7 @@ export interface S3Bucket {
   readonly uploadPart: (upload: Upload, number: number, bytes: Buffer) => Effect.Effect<UploadPart, BlobUnavailable>
   readonly completeUpload: (upload: Upload, parts: ReadonlyArray<UploadPart>) => Effect.Effect<void, BlobUnavailable>
   readonly abortUpload: (upload: Upload) => Effect.Effect<void, BlobUnavailable>
-  /** Uploads begun before that time and not ended; none where the service cannot list them, and ends them by rules of its own. */
+  /** Unfinished uploads that began before a time; none if the service cannot list them. */
   readonly unfinishedUploads: (time: number) => Effect.Effect<ReadonlyArray<Upload>, BlobUnavailable>
 }
 
@@ -83,7 +83,7 @@ export const make = (options: Options): S3Bucket => {
     uploadPart: ({ name, uploadId }, number, bytes) => request((s3) => s3.uploadPart(keyOf(name), uploadId, bytes, number)),
     completeUpload: Effect.fnUntraced(function* ({ name, uploadId }, parts) {
       const { etag } = yield* request((s3) => s3.completeMultipartUpload(keyOf(name), uploadId, [...parts]))
-      // A service may fail after a reply that began as a success
+      // A service may send the status of a success, and then an error in the body
       if (typeof etag !== "string") return yield* new BlobUnavailable({ reason: "the parts were not put together" })
     }),
     abortUpload: ({ name, uploadId }) => Effect.asVoid(request((s3) => s3.abortMultipartUpload(keyOf(name), uploadId))),
@@ -91,7 +91,7 @@ export const make = (options: Options): S3Bucket => {
   }
 }
 
-/** Makes requests; `catching` says what a failure means, and makes it `BlobUnavailable` by default. */
+/** Makes requests. `catching` maps a failure, by default to `BlobUnavailable`. */
 interface Request {
   <A>(run: (s3: S3mini) => Promise<A>): Effect.Effect<A, BlobUnavailable>
   <A, E>(run: (s3: S3mini) => Promise<A>, catching: (cause: unknown) => E): Effect.Effect<A, E | BlobUnavailable>
@@ -128,14 +128,14 @@ const reasonOf = (cause: unknown): string => {
 const unavailable = (cause: unknown): BlobUnavailable =>
   cause instanceof BlobUnavailable ? cause : new BlobUnavailable({ reason: reasonOf(cause) })
 
-/** Nothing where the request failed with such a cause. */
+/** Undefined if the request failed with such a cause. */
 const unless = <A>(
   isExpected: (cause: unknown) => boolean,
   request: Effect.Effect<A, unknown>
 ): Effect.Effect<A | undefined, BlobUnavailable> =>
   Effect.catch(request, (cause) => (isExpected(cause) ? Effect.undefined : Effect.fail(unavailable(cause))))
 
-/** No such key. A bucket that is missing is a failure. */
+/** The key does not exist. A missing bucket is a failure. */
 const isMissing = (cause: unknown): boolean =>
   cause instanceof S3ServiceError && cause.status === 404 && cause.serviceCode !== "NoSuchBucket" && !cause.body?.includes("NoSuchBucket")
 
@@ -154,13 +154,13 @@ const blockOf = async (response: Response, start: number, length: number): Promi
   return { start, bytes, total }
 }
 
-/** An object that ends before the range, or is empty, is there, though it is no blob. */
+/** The object exists but is empty or ends before the range, so it is not a blob. */
 const emptyWhereOutOfRange = (cause: unknown): Block => {
   if (cause instanceof S3ServiceError && cause.status === 416) return { start: 0, bytes: new Uint8Array(), total: 0 }
   throw cause
 }
 
-/** With its slashes as they are: `s3mini` escapes them, which not all services take. */
+/** Keeps slashes: `s3mini` escapes them, which some services refuse. */
 const copySource = (bucket: string, key: string) => ({
   "x-amz-copy-source": `/${bucket}/${key.split("/").map(encodeURIComponent).join("/")}`
 })
@@ -181,7 +181,7 @@ const listing = (request: Request, prefix: string): Stream.Stream<BlobStore.Stor
     )
   )
 
-/** As a service lists uploads: one alone is no list. */
+/** A listing of uploads. A single upload is not in an array. */
 const Uploads = Schema.Struct({ ListMultipartUploadsResult: Schema.Struct({ Upload: Schema.optionalKey(Schema.Unknown) }) })
 
 const ListedUpload = Schema.Struct({ Key: Schema.String, UploadId: Schema.String, Initiated: Schema.String })

@@ -1,4 +1,4 @@
-/** Writes a blob to S3 whose name is known only after its last byte: at once where it fits into one part, else as a multipart upload. */
+/** Writes a blob to S3, whose name is known only after its last byte: in one put if it fits into a part, else as a multipart upload. */
 import { BlobStore } from "@millrace/core"
 import { Effect } from "effect"
 import type { UploadPart } from "s3mini"
@@ -6,7 +6,7 @@ import type { S3Bucket, Upload } from "./S3Bucket.ts"
 
 const { BlobUnavailable } = BlobStore
 
-/** What a service copies in one request, and so the most bytes that a stored blob may have. */
+/** The most bytes that a service copies in one request, which limits a stored blob. */
 const MAX_COPY = 5 * 1024 ** 3
 
 export interface Options {
@@ -16,11 +16,11 @@ export interface Options {
   readonly temporaryName: () => string
 }
 
-/** A put under way. */
+/** An unfinished put. */
 interface Put {
   readonly parts: Array<UploadPart>
   upload: Upload | undefined
-  /** Whether the parts were put together, under the temporary name. */
+  /** Whether the multipart upload was completed, under the temporary name. */
   isComplete: boolean
 }
 
@@ -86,7 +86,7 @@ class PartBuffer {
     }
   }
 
-  /** What no part was given of. */
+  /** The bytes of the last, incomplete part. */
   get rest(): Buffer<ArrayBuffer> {
     return this.#bytes.subarray(0, this.#filled)
   }

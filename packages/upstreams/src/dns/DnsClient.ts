@@ -1,6 +1,6 @@
 /**
- * `DnsResolver` on recursive name servers, over UDP, and over TCP where an answer does not fit a datagram. Answers are cached for their
- * time to live.
+ * `DnsResolver` on recursive name servers, over UDP, or over TCP for answers that do not fit a datagram. Answers are cached for their time
+ * to live.
  */
 import { Dns, NotFound, type UpstreamUnavailable } from "@millrace/core"
 import { Cache, Clock, type Duration, Effect, Exit, Layer } from "effect"
@@ -13,25 +13,25 @@ import { unavailable } from "./Transport.ts"
 export { QueryIds } from "./NameServers.ts"
 
 export interface Options {
-  /** IP addresses, with a port unless it is 53: `192.0.2.1`, `[2001:db8::1]:5353`. Asked in this order; those of the system by default. */
+  /** IP addresses in the order of queries, with a port unless it is 53: `192.0.2.1`, `[2001:db8::1]:5353`. By default the system's. */
   readonly servers?: ReadonlyArray<string>
-  /** How long one server may take, over UDP and TCP together, before the next is asked. */
+  /** The time limit of one server, over UDP and TCP together. */
   readonly timeout?: Duration.Input
-  /** How often each server is asked. */
+  /** How often each server is queried. */
   readonly attempts?: number
-  /** How long a lookup may take in all. */
+  /** The time limit of a lookup. */
   readonly timeLimit?: Duration.Input
   /** The most answers to cache; 0 for none. */
   readonly cacheEntries?: number
-  /** The most queries at once, each on a socket of its own; others wait. */
+  /** The most concurrent queries, each on its own socket. Others wait. */
   readonly concurrency?: number
-  /** Domains, in lower case, that are answered with `NotFound`, as is all below them, without asking; `SPECIAL_USE` by default. */
+  /** Domains in lower case that, with their subdomains, are answered with `NotFound` without a query; `SPECIAL_USE` by default. */
   readonly withheld?: ReadonlyArray<string>
 }
 
 /**
- * Domains that the public DNS does not have: a name server that knows them shows the inside of its network. Those of RFC 6761 and its
- * registry, ICANN's `internal`, others found in use inside (RFC 6762, appendix G), and the reverse zones of private addresses (RFC 6303).
+ * Domains that are not in the public DNS, so an answer would reveal an internal network: those of RFC 6761 and its registry, ICANN's
+ * `internal`, others in private use (RFC 6762, appendix G), and the reverse zones of private addresses (RFC 6303).
  */
 export const SPECIAL_USE: ReadonlyArray<string> = [
   ...["localhost", "local", "invalid", "test", "onion", "alt", "home.arpa", "internal", "intranet", "private", "corp", "home", "lan"],
@@ -45,7 +45,7 @@ export const isServer = (text: string): boolean => ServerAddress.parse(text) !==
 /** The longest time to cache an answer, in seconds. */
 const MAX_TTL = 86_400
 
-/** Bytes. Larger messages are not cached, so that the number of entries bounds the memory of the cache. */
+/** Bytes. Larger messages are not cached, so the number of entries limits the cache's memory. */
 const MAX_KEPT_BYTES = 4096
 
 type Lookup = Effect.fn.Return<ReadonlyArray<Dns.DnsRecord>, NotFound | UpstreamUnavailable>
@@ -54,7 +54,7 @@ const isDotless = (name: string): boolean => !name.includes(".")
 
 const everyType = Dns.RecordType.literals.filter((type) => type !== "ANY")
 
-/** By default a server has two seconds and is asked twice, and a lookup has ten seconds. A malformed address of a server is a defect. */
+/** By default a server has two seconds and is queried twice, and a lookup has ten seconds. A malformed server address is a defect. */
 export const layer = ({
   servers = ServerAddress.system(),
   timeout = "2 seconds",
@@ -68,7 +68,7 @@ export const layer = ({
     Dns.DnsResolver,
     Effect.gen(function* () {
       const ask = yield* NameServers.make({ servers: servers.map(ServerAddress.parseOrThrow), timeout, attempts, concurrency })
-      /** Equal lookups at the same time share one query, which is interrupted with the last of them. */
+      /** Concurrent equal lookups share one query, which is interrupted with the last of them. */
       const cache = yield* Cache.makeWith(({ name, type }: { readonly name: string; readonly type: RecordType }) => ask(name, type), {
         capacity: cacheEntries,
         timeToLive: (exit) =>
@@ -77,7 +77,7 @@ export const layer = ({
       const notFound = new NotFound({ resource: "domain" })
       const isWithheld = (name: string) => withheld.some((domain) => isWithin(name, domain))
 
-      /** Resolves the name that `links` CNAME records led to. The answer may be cached for `hold` seconds at most, as they may. */
+      /** Resolves a name after `links` CNAME records. The answer may be cached for at most `hold` seconds, as they may. */
       const follow = Effect.fnUntraced(function* (name: string, type: RecordType, links = 0, hold = Number.POSITIVE_INFINITY): Lookup {
         const { resolution, at } = yield* Cache.get(cache, { name, type })
         const age = Math.floor(((yield* Clock.currentTimeMillis) - at) / 1000)
@@ -95,7 +95,7 @@ export const layer = ({
       const lookup = Effect.fnUntraced(function* (name: string, type: RecordType) {
         if (isWithheld(name)) return yield* notFound
         if (!isDotless(name) || type === "NS" || type === "SOA") return yield* follow(name, type)
-        // A top-level domain has no other records (SAC053): a server that has some knows a host of its network by that name
+        // A top-level domain has no other records (SAC053), so other records would be of an internal host
         yield* follow(name, "SOA")
         return []
       })

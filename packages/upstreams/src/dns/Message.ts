@@ -26,7 +26,7 @@ export const NXDOMAIN = 3
 /** The largest datagram that no path fragments, as agreed on the DNS flag day of 2020, in bytes. */
 const DATAGRAM_BYTES = 1232
 
-/** Bounds the time of decoding, which a hostile reply can make long by its compressed names. Honest replies have fewer records. */
+/** The most records of a reply. A hostile reply with compressed names could take long to decode; real replies have fewer records. */
 const MAX_RECORDS = 1024
 
 export const query = ({ id, name, type }: Question): Buffer =>
@@ -45,7 +45,7 @@ const HEADER_BYTES = 12
 /** The two highest bits of the length of a label mark a pointer. */
 const POINTER = 0xc0
 
-/** Undefined where the bytes are no reply to this question. */
+/** Decodes a reply. Undefined if the bytes are not a reply to this question. */
 export const read = (bytes: Buffer, question: Question): Reply | undefined => {
   const packet = decoded(bytes)
   if (packet === undefined || !answers(packet, question)) return undefined
@@ -72,8 +72,8 @@ const decoded = (bytes: Buffer): DecodedPacket | undefined => {
 }
 
 /**
- * Where the message ends by its own lengths. `dns-packet` does not check them and reads missing bytes as zeros. Throws where the end lies
- * beyond the bytes; undefined where there are too many records.
+ * The end of the message by its own lengths, which `dns-packet` does not check: it reads missing bytes as zeros. Throws if the end is
+ * beyond the bytes; undefined if there are too many records.
  */
 const endOf = (bytes: Buffer): number | undefined => {
   const records = [6, 8, 10].reduce((sum, offset) => sum + bytes.readUInt16BE(offset), 0)

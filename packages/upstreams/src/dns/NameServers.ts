@@ -1,4 +1,4 @@
-/** Recursive name servers, asked one after another until one answers. */
+/** Queries recursive name servers one after another, until one answers. */
 import { randomInt } from "node:crypto"
 import type { UpstreamUnavailable } from "@millrace/core"
 import { Clock, Context, type Duration, Effect, Result, Semaphore } from "effect"
@@ -16,13 +16,13 @@ export interface Options {
 
 export interface Answered {
   readonly resolution: Resolution.Resolution
-  /** Size of the message. */
+  /** Bytes of the message. */
   readonly bytes: number
   /** Milliseconds since 1970. */
   readonly at: number
 }
 
-/** Makes the ids of queries: 16 bits that nobody can predict. */
+/** Generates unpredictable 16-bit ids of queries. */
 export const QueryIds = Context.Reference<() => number>("@millrace/upstreams/dns/NameServers/QueryIds", {
   defaultValue: () => () => randomInt(0x1_0000)
 })
@@ -30,8 +30,8 @@ export const QueryIds = Context.Reference<() => number>("@millrace/upstreams/dns
 const RCODES: Readonly<Record<number, string>> = { 1: "FORMERR", 2: "SERVFAIL", 4: "NOTIMP", 5: "REFUSED", 16: "BADVERS" }
 
 /**
- * Makes a way to ask them. The next server is asked where one fails, refuses, cannot be reached, or has not replied in its time.
- * `UpstreamUnavailable`, where none answers, names the reason of each.
+ * Returns the function that queries them. It queries the next server if one fails, refuses, is unreachable, or times out. If none answers,
+ * `UpstreamUnavailable` names the reason of each.
  */
 export const make = ({
   servers,

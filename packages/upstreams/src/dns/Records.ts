@@ -1,4 +1,4 @@
-/** Records of a DNS message as the operation shows them. */
+/** Converts records of a DNS message to the operation's format. */
 import type { Dns } from "@millrace/core"
 import type { Answer } from "dns-packet"
 
@@ -14,7 +14,7 @@ const presented = (name: string): string =>
     character === "\\" ? "\\\\" : [...Buffer.from(character)].map((byte) => `\\${String(byte).padStart(3, "0")}`).join("")
   )
 
-/** As RFC 5952 says: the longest run of zeros is left out, not the first. */
+/** The format of RFC 5952, which omits the longest run of zeros. */
 const compressed = (ip: string): string => new URL(`http://[${ip}]`).hostname.slice(1, -1)
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
@@ -27,7 +27,7 @@ const textOf = (bytes: Buffer): string => {
   }
 }
 
-/** Undefined for the types that cannot be asked for. What is optional in the types of `dns-packet` is so for encoding only. */
+/** Undefined for types that the operation does not support. Optional fields in the types of `dns-packet` are optional for encoding only. */
 export const recordOf = (answer: Answer): Dns.DnsRecord | undefined => {
   switch (answer.type) {
     case "A":

@@ -1,33 +1,33 @@
-/** The meaning of a reply for its question: it may concern another name, to which a chain of CNAME records leads. */
+/** Interprets a reply to a question. It follows chains of CNAME records within the reply. */
 import type { Dns } from "@millrace/core"
 import type { Answer } from "dns-packet"
 import { NXDOMAIN, type Question, type Reply } from "./Message.ts"
 import { recordOf, ttlOf } from "./Records.ts"
 
 export type Outcome =
-  /** Empty where the domain exists, but has none of this type. */
+  /** Empty if the domain exists but has no record of this type. */
   | { readonly _tag: "Records"; readonly records: ReadonlyArray<Dns.DnsRecord> }
-  /** There is no such domain. */
+  /** The domain does not exist. */
   | { readonly _tag: "Nonexistent" }
-  /** The chain leads to this name, which the reply does not resolve: another query has to. */
+  /** The chain leads to this name, which needs another query. */
   | { readonly _tag: "Unresolved"; readonly name: string }
 
 export interface Resolution {
   /** The names of the chain after the first, in order and in lower case. */
   readonly aliases: ReadonlyArray<string>
-  /** Of the last name of the chain. */
+  /** The outcome for the last name of the chain. */
   readonly outcome: Outcome
   /** Seconds for which it may be cached. */
   readonly ttl: number
 }
 
-/** CNAME records that one lookup follows, in one reply or several; a longer chain is taken for a loop. */
+/** The most CNAME records that a lookup follows, over all replies. A longer chain counts as a loop. */
 export const MAX_LINKS = 8
 
-/** The longest time to cache that there is no such record, in seconds (RFC 2308, section 5). */
+/** The longest time to cache a negative answer, in seconds (RFC 2308, section 5). */
 const MAX_ABSENCE = 3600
 
-/** Undefined where the reply refers to other name servers: the server does not resolve names for us. */
+/** Interprets a reply. Undefined for a referral to other name servers: the server is not recursive for this host. */
 export const make = (question: Question, { rcode, answers, authorities }: Reply): Resolution | undefined => {
   const aliases: Array<string> = []
   let name = question.name
@@ -38,8 +38,8 @@ export const make = (question: Question, { rcode, answers, authorities }: Reply)
     const here = answers.filter((answer) => isIn(answer) && answer.name.toLowerCase() === name)
     const records = here.flatMap((answer) => (answer.type === question.type ? (recordOf(answer) ?? []) : []))
     if (records.length > 0) {
-      const told = records.map((record) => ({ ...record, ttl: Math.min(ttl, record.ttl) }))
-      return until(Math.min(...told.map((record) => record.ttl)), { _tag: "Records", records: told })
+      const capped = records.map((record) => ({ ...record, ttl: Math.min(ttl, record.ttl) }))
+      return until(Math.min(...capped.map((record) => record.ttl)), { _tag: "Records", records: capped })
     }
     const alias = here.find(({ type }) => type === "CNAME")
     if (alias?.type !== "CNAME") break

@@ -8,11 +8,11 @@ export interface ServerAddress {
   readonly host: string
   readonly family: 4 | 6
   readonly port: number
-  /** As it was written. */
+  /** The address as configured. */
   readonly text: string
 }
 
-/** `192.0.2.1`, `192.0.2.1:5353`, `2001:db8::1` or `[2001:db8::1]:5353`; undefined for anything else: names would have to be resolved. */
+/** Parses `192.0.2.1`, `192.0.2.1:5353`, `2001:db8::1` or `[2001:db8::1]:5353`. Undefined for anything else, such as a name. */
 export const parse = (text: string): ServerAddress | undefined => {
   const [, bracketed, host = bracketed, digits] = /^(?:\[(.+)\]|([^:[\]]+))(?::([0-9]{1,5}))?$/u.exec(text) ?? [text, undefined, text]
   const port = digits === undefined ? PORT : Number(digits)
@@ -21,12 +21,12 @@ export const parse = (text: string): ServerAddress | undefined => {
   return family === 4 || family === 6 ? { host, family, port, text } : undefined
 }
 
-/** Throws where `parse` answers undefined. */
+/** Like `parse`, but throws on a malformed address. */
 export const parseOrThrow = (text: string): ServerAddress => {
   const address = parse(text)
   if (address === undefined) throw new Error(`${JSON.stringify(text)} is not the address of a name server`)
   return address
 }
 
-/** The name servers that the system is configured with, in its order. */
+/** The system's name servers, in its order. */
 export const system = (): ReadonlyArray<string> => getServers()

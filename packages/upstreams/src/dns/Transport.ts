@@ -1,14 +1,14 @@
-/** One message to a name server and its reply, over a socket of its own. */
+/** Exchanges one message with a name server, over its own socket. */
 import { createSocket, type Socket as UdpSocket } from "node:dgram"
 import { connect, type Socket as TcpSocket } from "node:net"
 import { UpstreamUnavailable } from "@millrace/core"
 import { Effect } from "effect"
 import type { ServerAddress } from "./ServerAddress.ts"
 
-/** Isolated: the caller chooses the domain and so its name servers, whose failure says nothing of other lookups. */
+/** Isolated, because the caller chooses the domain and so the authoritative servers. Their failure says nothing of other lookups. */
 export const unavailable = (reason: string): UpstreamUnavailable => new UpstreamUnavailable({ upstream: "dns", reason, isolated: true })
 
-/** Decodes a message; undefined where it is no reply to the query. */
+/** Decodes a message; undefined if it is not a reply to the query. */
 export type Read<A> = (message: Buffer) => A | undefined
 
 /**

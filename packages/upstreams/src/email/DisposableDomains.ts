@@ -1,17 +1,17 @@
-/** Domains of services for throw-away addresses, from two lists of packages. */
+/** Domains of disposable-address services, from the lists of two packages. */
 import { Effect } from "effect"
 import { once } from "./Once.ts"
 
-/** Relays that hide a lasting address. Some lists name them, but their addresses are not throw-away. */
+/** Relays of permanent addresses. Some lists name them, but their addresses are not disposable. */
 const RELAYS: ReadonlySet<string> = new Set(["duck.com", "mozmail.com", "simplelogin.com"])
 
-/** Some 9,000 domains that are checked by hand. */
+/** About 9,000 domains, reviewed by hand. */
 const first = once(async () => (await import("disposable-email-domains-js")).disposableEmailBlocklistSet())
 
-/** Some 56,000 domains, one megabyte. */
+/** About 56,000 domains, one megabyte. */
 const second = once(async () => (await import("mailchecker")).default.blacklist())
 
-/** Whether a list has the domain or one above it: whoever owns `mailinator.com` owns `any.mailinator.com`. */
+/** Whether a list has the domain or a parent domain: the owner of `mailinator.com` owns `any.mailinator.com`. */
 const covers = (list: ReadonlySet<string>, domain: string): boolean => {
   for (let at = 0; ; ) {
     if (list.has(domain.slice(at))) return true

@@ -1,4 +1,4 @@
-/** `EmailValidator` by syntax, by DNS, and by lists of disposable domains and of roles, which the first validation loads. */
+/** `EmailValidator` by syntax, DNS, and lists of disposable domains and roles. The first validation loads the lists. */
 import { Dns, Email } from "@millrace/core"
 import { Effect, Layer, Result } from "effect"
 import { isDisposable } from "./DisposableDomains.ts"
@@ -7,7 +7,7 @@ import * as MailDomain from "./MailDomain.ts"
 import { isRole } from "./RoleAddresses.ts"
 import { scoreOf } from "./Score.ts"
 
-/** Domains of one call that are looked up at once: a batch with many dead domains takes no longer than one with one. */
+/** The most concurrent domain lookups of a call, so that a batch with many dead domains is as fast as one with one. */
 const CONCURRENCY = 50
 
 /** The report on a malformed address, whose domain is not looked up. */
@@ -21,7 +21,7 @@ const malformed = (email: string): Email.EmailReport => ({
   score: 0
 })
 
-/** Makes reports from addresses and what DNS says of their domains. */
+/** Builds reports from addresses and the mail routing of their domains. */
 const reporter = Effect.fnUntraced(function* (options: { readonly consensus: boolean }) {
   const isDisposableDomain = yield* isDisposable(options)
   const isRoleName = yield* isRole

@@ -1,11 +1,11 @@
-/** The syntax of e-mail addresses. */
+/** Parses e-mail addresses. */
 import { Dns } from "@millrace/core"
 import email from "validator/lib/isEmail.js"
 
 /** RFC 5321, 4.5.3.1.3, less the two brackets of a path; in octets. */
 const MAX_OCTETS = 254
 
-/** Characters that a mail header or a log could take for the end of a line: no address has them. */
+/** Characters that a mail header or a log could treat as the end of a line. No address has them. */
 const CONTROL = /[\p{Cc}\p{Zl}\p{Zp}]/u
 
 export interface MailAddress {
@@ -16,9 +16,9 @@ export interface MailAddress {
 }
 
 /**
- * Undefined where it is no address. RFC 5321 with the letters of RFC 6531, as `validator` reads it: a local part of at most 64 octets, with
- * or without quotes, and a domain name, never an IP address. Unlike `validator`, refuses control characters, an opening quote alone, and a
- * domain that has no form in DNS.
+ * Parses an address by RFC 5321 with the letters of RFC 6531, as `validator` does: a local part of at most 64 octets, quoted or not, and a
+ * domain name, never an IP address. Unlike `validator`, it also refuses control characters, an unclosed quote, and a domain without a DNS
+ * form. Undefined if the address is malformed.
  */
 export const parse = (text: string): MailAddress | undefined => {
   // Half a surrogate pair would make it throw
@@ -29,5 +29,5 @@ export const parse = (text: string): MailAddress | undefined => {
   return local === '"' || domain === undefined ? undefined : { local, domain }
 }
 
-/** What follows the last `@` in any text, in lower case; empty where there is none. */
+/** The text after the last `@`, in lower case; empty without an `@`. */
 export const domainOf = (text: string): string => (text.includes("@") ? text.slice(text.lastIndexOf("@") + 1).toLowerCase() : "")

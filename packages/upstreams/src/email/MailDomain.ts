@@ -1,10 +1,10 @@
-/** What DNS says of the mail of a domain. */
+/** The mail routing of a domain, from DNS. */
 import type { Dns, UpstreamUnavailable } from "@millrace/core"
 import { Effect } from "effect"
 import domainName from "validator/lib/isFQDN.js"
 
 export interface MailDomain {
-  /** Where mail goes (RFC 5321, 5.1): to hosts that MX records name, to the domain's own address, or nowhere. */
+  /** The destination of mail (RFC 5321, 5.1): hosts of MX records, the domain's own address, or none. */
   readonly delivery: "mx" | "address" | "none"
   /** Whether the domain has both NS and SOA, as the top of a zone has, or neither, as names below it. */
   readonly healthy: boolean
@@ -12,18 +12,18 @@ export interface MailDomain {
 
 const NOWHERE: MailDomain = { delivery: "none", healthy: true }
 
-/** The name of a host. The root, which says that a domain takes no mail (RFC 7505), is none; nor are an IP address and `localhost`. */
+/** Whether a name is that of a mail host. The root (null MX, RFC 7505), IP addresses and `localhost` are not. */
 const isHost = (name: string): boolean => domainName.default(name, { allow_trailing_dot: true, allow_underscores: true })
 
 /**
- * Asks for MX, and for other records only where mail can be delivered. A domain whose MX records name no host takes no mail, even where it
- * has an address. `UpstreamUnavailable` where a query that matters is not answered.
+ * Queries MX, and other records only if mail can be delivered. A domain whose MX records name no host accepts no mail, even if it has an
+ * address. `UpstreamUnavailable` if a necessary query is not answered.
  */
 export const inspect = Effect.fnUntraced(function* (
   resolver: (typeof Dns.DnsResolver)["Service"],
   domain: string
 ): Effect.fn.Return<MailDomain, UpstreamUnavailable> {
-  /** Undefined where there is no such domain. */
+  /** Undefined if the domain does not exist. */
   const ask = (type: Dns.RecordType) =>
     resolver.resolve({ domain, type }).pipe(
       Effect.map(({ records }) => records),

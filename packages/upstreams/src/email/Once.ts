@@ -1,4 +1,4 @@
-/** Large data that may never be needed: the first use loads it for all. */
+/** Lazily loaded data: the first use loads it for all. */
 import { Effect } from "effect"
 
 /** An interrupted use does not interrupt the loading. */

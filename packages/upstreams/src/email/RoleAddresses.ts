@@ -1,4 +1,4 @@
-/** Addresses of a role, such as `info` or `sales`, and not of a person. */
+/** Role addresses, such as `info` or `sales`, which do not belong to a person. */
 /// <reference path="./role-based-email-addresses.d.ts" />
 import { Effect } from "effect"
 import { once } from "./Once.ts"

@@ -1,6 +1,6 @@
 /**
- * `GrammarChecker` on Harper, in this process and offline: English only, in worker threads that the first check starts (about a second
- * and some 350 MB each) and the end of the layer's scope ends.
+ * `GrammarChecker` on Harper, in this process and offline, for English only. The first check starts worker threads (about a second and 350
+ * MB each), and the end of the layer's scope ends them.
  */
 import { Grammar } from "@millrace/core"
 import { type Duration, Effect, Layer } from "effect"
@@ -18,30 +18,30 @@ const DIALECTS: ReadonlyMap<string, HarperRequest["dialect"]> = new Map([
   ["en-in", "Indian"]
 ])
 
-/** Sources run as they are, a published package compiled: the worker beside this file has the same ending. */
+/** The worker's file has the extension of this one: `.ts` in the repository, `.js` in a published package. */
 const SCRIPT = new URL(import.meta.url.endsWith(".ts") ? "./HarperWorker.ts" : "./HarperWorker.js", import.meta.url)
 
 /**
- * UTF-16 code units that Harper checks at once, longer than nearly all sentences. Prose takes it some 10 ms; a thousand random letters,
- * for which it looks up similar words, take it up to a second.
+ * The UTF-16 code units of a piece, longer than nearly all sentences. Prose of this length takes about 10 ms; a thousand random letters,
+ * for which Harper looks up similar words, take up to a second.
  */
 const PIECE = 1_000
 
 type Report = typeof Grammar.GrammarReport.Type
 
 export interface Options extends Pick<WorkerPool.Options<Report>, "threads" | "accountLimit" | "queueLimit"> {
-  /** How long a check may wait for its turns, beside other checks. 10 seconds by default. */
+  /** The longest wait of a check for its turns; 10 seconds by default. */
   readonly waitLimit?: Duration.Input
-  /** For the work on one piece of a text. 15 seconds by default. */
+  /** The time limit of one piece of a text; 15 seconds by default. */
   readonly timeLimit?: Duration.Input
-  /** A thread that checked nothing for so long is ended, to be started again when needed. Never by default. */
+  /** A thread that is idle for this long is ended, and restarted when needed. Never by default. */
   readonly idleLimit?: Duration.Input
 }
 
 /**
- * Checks texts as plain text, in pieces of whole sentences and in fair turns between accounts. Runs that are no English prose are left
- * out: a hundred characters without a space, 32 signs or letters of other scripts. Rules bear Harper's names, such as `AnA`. A check fails
- * with `UpstreamUnavailable`, isolated, where it waits too long, Harper dies of the text or hangs, or too many checks wait.
+ * Checks plain text, in pieces of whole sentences and in fair turns between accounts. It skips runs that are not English prose: a hundred
+ * characters without a space, or 32 signs or letters of other scripts. Rules have Harper's names, such as `AnA`. Isolated
+ * `UpstreamUnavailable` if the check waits too long, Harper crashes or hangs, or too many checks wait.
  */
 export const layer = ({
   waitLimit = "10 seconds",
@@ -74,12 +74,12 @@ export const layer = ({
     })
   )
 
-/** The first word of a sentence needs a capital letter. */
+/** Harper's rule that a sentence begins with a capital letter. */
 const CAPITALIZATION = "SentenceCapitalization"
-/** A quotation has no end. */
+/** Harper's rule that a quotation is closed. */
 const UNCLOSED_QUOTES = "UnclosedQuotes"
 
-/** Matches in a piece as matches in the whole text, without those that are due to where the text is cut. */
+/** Converts matches in a piece to matches in the text, without those caused by the split. */
 const matchesIn = ({ after, ends, offset, text }: TextPiece, matches: Report["matches"]): Report["matches"] => {
   const isWithinSentence = after === "word" || after === "character"
   const isWithinParagraph = after !== "paragraph" || ends !== "paragraph"

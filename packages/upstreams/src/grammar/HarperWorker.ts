@@ -1,4 +1,4 @@
-/** Harper in a thread of its own: receives a `HarperRequest`, posts a `GrammarReport`. Any failure ends the thread. */
+/** The worker thread of Harper: receives a `HarperRequest`, posts a `GrammarReport`. A failure ends the thread. */
 import { readFile } from "node:fs/promises"
 import { fileURLToPath } from "node:url"
 import { parentPort } from "node:worker_threads"
@@ -13,7 +13,7 @@ export interface HarperRequest {
 
 type Match = (typeof Grammar.GrammarReport.Type)["matches"][number]
 
-/** Harper itself does not decode the path of a file URL, so it finds no file with a space in its path. */
+/** Harper does not decode the path of a file URL, so it would not find a file with a space in its path. */
 const readBinary = async () => {
   const wasm = new Blob([await readFile(fileURLToPath(slimBinary.url))], { type: "application/wasm" })
   return createBinaryModuleFromUrl(URL.createObjectURL(wasm), "slim")
@@ -53,6 +53,6 @@ const check = async ({ text, dialect }: HarperRequest): Promise<ReadonlyArray<Ma
 }
 
 parentPort?.on("message", async (request: HarperRequest) => parentPort?.postMessage({ matches: await check(request) }))
-// The first check builds the index of the dictionary, which takes as long as hundreds of others: it is part of the start
+// The first check builds the index of the dictionary, which takes as long as hundreds of checks: do it before the thread is ready
 await check({ text: "Teh aparatus is redy.", dialect: "American" })
 parentPort?.postMessage("ready")

@@ -1,4 +1,4 @@
-/** `GrammarChecker` on a LanguageTool server: one's own, or the public one with credentials. Speaks `POST /v2/check`. */
+/** `GrammarChecker` on a LanguageTool server, self-hosted or public: `POST /v2/check`. */
 import { Grammar, UpstreamUnavailable } from "@millrace/core"
 import { Effect, Layer, Redacted, Schema } from "effect"
 import { FetchHttpClient, HttpClientRequest } from "effect/http"
@@ -6,7 +6,7 @@ import * as JsonService from "../shared/JsonService.ts"
 
 const UPSTREAM = "languagetool"
 
-/** The part of a reply that is read. Offsets are UTF-16 code units, as Java counts like JavaScript. */
+/** The fields of a reply that are used. Offsets are UTF-16 code units, in Java as in JavaScript. */
 const CheckReply = Schema.Struct({
   warnings: Schema.optionalKey(Schema.Struct({ incompleteResults: Schema.optionalKey(Schema.Boolean) })),
   matches: Schema.Array(
@@ -21,15 +21,15 @@ const CheckReply = Schema.Struct({
 })
 
 export interface Options extends JsonService.ExchangeLimits {
-  /** Above `/v2/check`, such as `https://api.languagetool.org` or `http://localhost:8081`. */
+  /** The URL above `/v2/check`, such as `https://api.languagetool.org` or `http://localhost:8081`. */
   readonly baseUrl: URL
-  /** What the server can check; anything that is well-formed BCP 47 by default. */
+  /** The supported languages; by default any well-formed BCP 47 tag. */
   readonly languages?: ReadonlyArray<string>
-  /** Of a premium account. */
+  /** Credentials of a premium account. */
   readonly credentials?: { readonly username: string; readonly apiKey: Redacted.Redacted }
 }
 
-/** A language as LanguageTool writes it: `en-gb` is `en-GB`. Nothing when it is not well-formed. */
+/** A language tag in canonical case: `en-gb` becomes `en-GB`. Undefined if it is malformed. */
 const canonical = (language: string): string | undefined => {
   try {
     return Intl.getCanonicalLocales(language)[0]
@@ -39,8 +39,8 @@ const canonical = (language: string): string | undefined => {
 }
 
 /**
- * Fails with `UpstreamUnavailable` on any status but 200, a reply that is malformed, too large (16 MiB by default), too late (20
- * seconds by default) or by its own word incomplete, and on matches outside of the text.
+ * `UpstreamUnavailable` for any status but 200, for a reply that is malformed, too large (16 MiB by default), too late (20 seconds by
+ * default) or declared incomplete, and for matches outside the text.
  */
 export const layer = ({
   baseUrl,

@@ -1,20 +1,20 @@
-/** Texts in pieces of bounded length, so that the work on each is bounded. */
+/** Splits texts into pieces of limited length, which limits the work on each. */
 
-/** What ends at a place in a text. */
+/** What ends at a position of a text. */
 export type Boundary = "paragraph" | "sentence" | "word" | "character"
 
-/** A part of a text and where it begins there, in UTF-16 code units. */
+/** A part of a text, and its offset in the text in UTF-16 code units. */
 export interface TextPiece {
   readonly text: string
   readonly offset: number
-  /** What ends where it begins, and what ends with it: a paragraph at both ends of the text. */
+  /** What ends at its start and at its end. At both ends of the text, a paragraph ends. */
   readonly after: Boundary
   readonly ends: Boundary
 }
 
 /**
- * Cuts a text into pieces of at most `limit` UTF-16 code units, at least 2, that together are the text: after the last paragraph that
- * fits, else the last sentence, the last word, or the last character. Takes time linear to the text.
+ * Splits a text into pieces of at most `limit` (at least 2) UTF-16 code units. Joined, they are the text. It splits after the last
+ * paragraph that fits, else after the last sentence, word or character. Linear in the text.
  */
 export const textPieces = (text: string, limit: number): ReadonlyArray<TextPiece> => {
   const pieces: Array<TextPiece> = []
@@ -49,7 +49,7 @@ interface Word {
 
 const SENTENCE_END = /[.!?…]["'’”)\]]*$/u
 
-/** A sentence ends with its sign where no small letter follows, a paragraph with an empty line. Many blanks are words of their own. */
+/** A sentence ends with its punctuation unless a small letter follows, a paragraph with an empty line. Long blanks are separate words. */
 const wordsOf = function* (text: string): Generator<Word> {
   for (const { 0: found, 1: word = "", 2: blanks = "", index } of text.matchAll(/(\S*)(\s{0,16})/gu)) {
     const end = index + found.length
@@ -58,6 +58,6 @@ const wordsOf = function* (text: string): Generator<Word> {
   }
 }
 
-/** The place, or the one before it where that lies within a surrogate pair. */
+/** The position, or the one before it if it lies within a surrogate pair. */
 const betweenCharacters = (text: string, place: number): number =>
   /^[\ud800-\udbff][\udc00-\udfff]/.test(text.slice(place - 1, place + 1)) ? place - 1 : place

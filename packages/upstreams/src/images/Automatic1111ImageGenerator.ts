@@ -1,4 +1,4 @@
-/** `ImageGenerator` on AUTOMATIC1111's web UI or what speaks like it (`--api`): `POST {base}/sdapi/v1/txt2img` and `img2img`. */
+/** `ImageGenerator` on AUTOMATIC1111's web UI (`--api`) or a compatible one: `POST {base}/sdapi/v1/txt2img` and `img2img`. */
 import { Image, UpstreamUnavailable } from "@millrace/core"
 import { type Duration, Effect, Layer, Redacted, Schema, Semaphore } from "effect"
 import { FetchHttpClient, HttpClientRequest } from "effect/http"
@@ -12,26 +12,26 @@ const ImagesReply = Schema.Struct({ images: Schema.Array(Schema.String) })
 
 const ProgressReply = Schema.Struct({ current_task: Schema.optionalKey(Schema.NullOr(Schema.String)) })
 
-/** For the requests that stop work. */
+/** The time limit of requests that stop work. */
 const STOP_LIMIT = "5 seconds"
 
 export interface Options {
-  /** Above `/sdapi`, such as `http://localhost:7860`. */
+  /** The URL above `/sdapi`, such as `http://localhost:7860`. */
   readonly baseUrl: URL
-  /** As given to `--api-auth`. */
+  /** The value of `--api-auth`. */
   readonly credentials?: { readonly username: string; readonly password: Redacted.Redacted }
-  /** More of a request, such as `steps`, `sampler_name`, `cfg_scale`, `negative_prompt` or `override_settings`. */
+  /** Further parameters of a request, such as `steps`, `sampler_name`, `cfg_scale`, `negative_prompt` or `override_settings`. */
   readonly parameters?: Readonly<Record<string, unknown>>
-  /** For each call, from when it is this call's turn; 5 minutes by default. */
+  /** The time limit of a call, from its turn on; 5 minutes by default. */
   readonly timeLimit?: Duration.Input
-  /** Of a reply; 96 MiB by default. */
+  /** The most bytes of a reply; 96 MiB by default. */
   readonly byteLimit?: number
 }
 
 /**
- * The server draws one call at a time and refuses nothing of its own. Calls wait here for their turn, so that one that is interrupted or
- * too late stops its own drawing and no other. The idempotency key names the task there, and picks
- * the seed. `UpstreamUnavailable` on any status but 200, and on a reply that is malformed, short of images, too large or too late.
+ * The server draws one call at a time and has no content policy. Calls wait here for their turn, so that an interrupted or late call stops
+ * only its own work. The idempotency key determines the task id and the seed. `UpstreamUnavailable` for any status but 200, and for a reply
+ * that is malformed, lacks images, is too large or too late.
  */
 export const layer = (options: Options): Layer.Layer<Image.ImageGenerator> =>
   Layer.effect(
@@ -66,7 +66,7 @@ export const layer = (options: Options): Layer.Layer<Image.ImageGenerator> =>
     })
   ).pipe(Layer.provide(FetchHttpClient.layer))
 
-/** Draws with an endpoint such as `txt2img`, one call at a time, and answers the files. */
+/** Draws with an endpoint such as `txt2img`, one call at a time. Returns the files. */
 const drawing = ({ baseUrl, credentials, parameters = {}, timeLimit = "5 minutes", byteLimit = 96 * 1024 * 1024 }: Options) =>
   Effect.gen(function* () {
     const signed = (request: HttpClientRequest.HttpClientRequest) =>
@@ -78,7 +78,7 @@ const drawing = ({ baseUrl, credentials, parameters = {}, timeLimit = "5 minutes
     const progressOf = ByteService.decoder(UPSTREAM, ProgressReply)
     const turn = yield* Semaphore.make(1)
 
-    /** Only where it is drawing for this task; one of another client may be. Older ones do not say for which. */
+    /** Interrupts the server only if it draws this task: it may draw for another client. Older servers do not name the task. */
     const stop = Effect.fnUntraced(
       function* (task: string) {
         const progress = HttpClientRequest.get(path("progress"), { urlParams: { skip_current_image: "true" } })

@@ -1,4 +1,4 @@
-/** `ImageGenerator` on a ComfyUI server: a workflow is queued, polled until it has ended, and its pictures are fetched. */
+/** `ImageGenerator` on a ComfyUI server: queues a workflow, polls until it has ended, and fetches its images. */
 import { createHash } from "node:crypto"
 import { Image, UpstreamUnavailable } from "@millrace/core"
 import { type Duration, Effect, Layer } from "effect"
@@ -13,18 +13,18 @@ const { UPSTREAM } = ComfyUiServer
 const STRENGTH = 0.75
 
 export interface Options extends ComfyUiServer.Options {
-  /** The settings of the standard workflow for a checkpoint (`ComfyWorkflow.standard`), or a workflow of one's own. */
+  /** Settings of the standard workflow (`ComfyWorkflow.standard`), or a custom workflow. */
   readonly workflow: ComfyWorkflow.Settings | ((scene: ComfyWorkflow.Scene) => ComfyWorkflow.Workflow)
-  /** Between two polls of the work's state; a second by default. */
+  /** The interval between polls; a second by default. */
   readonly pollInterval?: Duration.Input
-  /** For all of a call, waiting in the server's queue included; 5 minutes by default. */
+  /** The time limit of a call, including the wait in the server's queue; 5 minutes by default. */
   readonly timeLimit?: Duration.Input
 }
 
 /**
- * The server refuses nothing of its own. Work that is interrupted or too late is taken out of its queue, or stopped while it is drawn.
- * Once fetched, it is removed from the server's history, which holds the prompt. `UpstreamUnavailable` on any status but 200, on work
- * that failed or got lost there, and on a reply that is malformed, too large or too late.
+ * The server has no content policy. Interrupted or late work is removed from its queue, or stopped. Fetched work is removed from the
+ * server's history, which holds the prompt. `UpstreamUnavailable` for any status but 200, for work that failed or was lost, and for a reply
+ * that is malformed, too large or too late.
  */
 export const layer = (options: Options): Layer.Layer<Image.ImageGenerator> =>
   Layer.effect(
@@ -54,7 +54,7 @@ export const layer = (options: Options): Layer.Layer<Image.ImageGenerator> =>
 
 type Scene = Omit<ComfyWorkflow.Scene, "image" | "seed">
 
-/** Draws a scene and answers the files. Another attempt under the same key finds the work that the first began. */
+/** Draws a scene and returns the files. Another attempt under the same key continues the work of the first. */
 const drawing = (server: ComfyUiServer.ComfyUiServer, { workflow, pollInterval = "1 second", timeLimit = "5 minutes" }: Options) => {
   const workflowOf = typeof workflow === "function" ? workflow : ComfyWorkflow.standard(workflow)
 
@@ -74,7 +74,7 @@ const drawing = (server: ComfyUiServer.ComfyUiServer, { workflow, pollInterval =
   )
 }
 
-/** Whether an earlier attempt queued the work. One that failed or was stopped is forgotten, so that it is not taken for this one. */
+/** Whether an earlier attempt queued the work. Removes failed or stopped work from the history, so that it is queued again. */
 const isBegun = Effect.fnUntraced(function* (server: ComfyUiServer.ComfyUiServer, id: string) {
   const entry = yield* server.historyOf(id)
   if (entry === undefined) return yield* server.isQueued(id)
@@ -101,7 +101,7 @@ const filesOf = Effect.fnUntraced(function* (
 
 const ended = Effect.fnUntraced(function* (server: ComfyUiServer.ComfyUiServer, id: string, pollInterval: Duration.Input) {
   for (;;) {
-    // Work leaves the queue before it enters the history, or after: it is lost only where it is in neither, asked in any order
+    // Work may leave the queue before or after it enters the history, so read the history again before the work counts as lost
     const entry = (yield* server.historyOf(id)) ?? ((yield* server.isQueued(id)) ? undefined : ((yield* server.historyOf(id)) ?? "lost"))
     if (entry === "lost") return yield* unavailable("it lost the work")
     if (entry !== undefined) return entry
@@ -111,7 +111,7 @@ const ended = Effect.fnUntraced(function* (server: ComfyUiServer.ComfyUiServer, 
 
 const unavailable = (reason: string) => new UpstreamUnavailable({ upstream: UPSTREAM, reason })
 
-/** The id of the work there, a UUID: the same for the same key, so that another attempt finds what the first began. */
+/** The work's id on the server, a UUID derived from the key, so that another attempt finds the work of the first. */
 const idOf = (idempotencyKey: string): string => {
   const bytes = createHash("sha256").update(idempotencyKey).digest().subarray(0, 16)
   bytes.writeUInt8((bytes.readUInt8(6) & 0x0f) | 0x80, 6)

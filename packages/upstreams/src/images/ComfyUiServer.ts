@@ -1,4 +1,4 @@
-/** The HTTP API of a ComfyUI server: workflows are queued (`/prompt`), found (`/history`, `/queue`), and their pictures read (`/view`). */
+/** The HTTP API of a ComfyUI server: queues workflows (`/prompt`), finds them (`/history`, `/queue`), reads images (`/view`). */
 import { type Image, UpstreamUnavailable } from "@millrace/core"
 import { type Duration, Effect, Schema } from "effect"
 import { type HttpClient, HttpClientRequest } from "effect/http"
@@ -9,32 +9,32 @@ import * as ImageFile from "./ImageFile.ts"
 
 export const UPSTREAM = "comfyui"
 
-/** Bytes of a reply in JSON: histories and queues hold whole workflows. */
+/** The most bytes of a JSON reply: histories and queues hold whole workflows. */
 const JSON_LIMIT = 16 * 1024 * 1024
 
-/** For one exchange: none of them waits for a picture to be drawn. */
+/** The time limit of an exchange: none waits for an image. */
 const EXCHANGE_LIMIT = "30 seconds"
 
-/** For one exchange that stops or cleans up work. */
+/** The time limit of an exchange that stops or removes work. */
 const STOP_LIMIT = "5 seconds"
 
 const PromptReply = Schema.Struct({ prompt_id: Schema.String })
 
 const File = Schema.Struct({ filename: Schema.String, subfolder: Schema.String, type: Schema.String })
 
-/** Of work that has ended. */
+/** The history's entry of ended work. */
 const HistoryEntry = Schema.Struct({
   outputs: Schema.Record(Schema.String, Schema.Struct({ images: Schema.optionalKey(Schema.Array(File)) })),
   status: Schema.optionalKey(Schema.NullOr(Schema.Struct({ status_str: Schema.String, completed: Schema.Boolean })))
 })
 export type HistoryEntry = typeof HistoryEntry.Type
 
-/** Also of work that was stopped. */
+/** Whether the work failed or was stopped. */
 export const isFailed = ({ status }: HistoryEntry): boolean => status?.status_str === "error"
 
 const HistoryReply = Schema.Record(Schema.String, HistoryEntry)
 
-/** Each a tuple whose second is the id. */
+/** Work in the queue: tuples whose second item is the id. */
 const Queued = Schema.Array(Schema.Array(Schema.Unknown))
 
 const QueueReply = Schema.Struct({ queue_running: Queued, queue_pending: Queued })
@@ -46,23 +46,23 @@ const UploadReply = Schema.Struct({ name: Schema.String, subfolder: Schema.Strin
 export interface Options {
   /** Such as `http://localhost:8188`. */
   readonly baseUrl: URL
-  /** Sent with each request, such as the key of a proxy before it. */
+  /** Headers of each request, such as the key for a proxy. */
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** `UpstreamUnavailable` on any status but 200, and on a reply that is malformed, too large or too late. */
+/** `UpstreamUnavailable` for any status but 200, and for a reply that is malformed, too large or too late. */
 export interface ComfyUiServer {
-  /** Queues a workflow under that id, and answers the id that the server uses. */
+  /** Queues a workflow under an id. Returns the id that the server uses. */
   readonly submit: (id: string, workflow: ComfyWorkflow.Workflow) => Effect.Effect<string, UpstreamUnavailable>
-  /** Undefined while the work has not ended, or where the server does not know it. */
+  /** The history's entry of work; undefined while it has not ended, or if the server does not know it. */
   readonly historyOf: (id: string) => Effect.Effect<HistoryEntry | undefined, UpstreamUnavailable>
   readonly isQueued: (id: string) => Effect.Effect<boolean, UpstreamUnavailable>
-  /** Puts a picture into the folder that is emptied when the server starts, and answers its name there. */
+  /** Uploads an image to the folder that the server empties when it starts. Returns its name. */
   readonly upload: (image: Image.Picture, id: string) => Effect.Effect<string, UpstreamUnavailable>
   readonly view: (file: typeof File.Type) => Effect.Effect<Uint8Array, UpstreamUnavailable>
-  /** Removes ended work from the history, which holds its prompt. Its failure is ignored. */
+  /** Removes ended work from the history, which holds its prompt. A failure is ignored. */
   readonly forget: (id: string) => Effect.Effect<void>
-  /** Takes work out of the queue, or interrupts it where it is being drawn, and no other work. Its failure is ignored. */
+  /** Removes work from the queue, or interrupts it, but no other work. A failure is ignored. */
   readonly stop: (id: string) => Effect.Effect<void>
 }
 

@@ -1,26 +1,26 @@
-/** What ComfyUI is told to do: a graph of nodes, in its API format. These are the plainest that draw with a Stable Diffusion checkpoint. */
+/** Workflows of ComfyUI: graphs of nodes in its API format. The standard ones are the simplest for a Stable Diffusion checkpoint. */
 import type { Image } from "@millrace/core"
 
 export interface Node {
   readonly class_type: string
-  /** Values, and outputs of other nodes as `[node, number of the output]`. */
+  /** Values, or outputs of other nodes as `[node, number of the output]`. */
   readonly inputs: Readonly<Record<string, unknown>>
 }
 
 export type Workflow = Readonly<Record<string, Node>>
 
-/** What shall be drawn. */
+/** The image to draw. */
 export interface Scene extends Image.Size {
   readonly prompt: string
   readonly samples: number
   readonly seed: number
-  /** The picture to begin with, as `LoadImage` takes it, of the scene's size. */
+  /** The image to edit, by its name for `LoadImage`. It has the scene's size. */
   readonly image: string | undefined
   readonly strength: number
 }
 
 export interface Settings {
-  /** Name of the checkpoint's file, such as `sd_xl_base_1.0.safetensors`. */
+  /** The checkpoint's file name, such as `sd_xl_base_1.0.safetensors`. */
   readonly checkpoint: string
   /** 25 by default. */
   readonly steps?: number
@@ -30,11 +30,11 @@ export interface Settings {
   readonly sampler?: string
   /** `normal` by default. */
   readonly scheduler?: string
-  /** What shall not be seen; nothing by default. */
+  /** The negative prompt; empty by default. */
   readonly negativePrompt?: string
 }
 
-/** Pictures go to a preview, whose folder is emptied when ComfyUI starts: they are not kept there. */
+/** Images are saved as previews, because ComfyUI empties that folder when it starts. */
 export const standard =
   ({ checkpoint, steps = 25, cfg = 7, sampler = "euler", scheduler = "normal", negativePrompt = "" }: Settings) =>
   ({ prompt, samples, seed, image, strength, width, height }: Scene): Workflow => ({

@@ -1,20 +1,20 @@
 /**
- * Pictures from untrusted sources: recognised by how they begin, bounded in bytes and pixels before anything is decoded, decoded off the
- * event loop and a few at a time, and encoded again, so that the result holds nothing but the picture.
+ * Decodes images from untrusted sources. It detects the format by magic number, limits bytes and pixels before it decodes, decodes a few at
+ * a time off the event loop, and encodes again, so that the result has no metadata.
  */
 import { Image, InvalidInput, mediaTypeOf } from "@millrace/core"
 import { Effect, Schema, Semaphore } from "effect"
 
-/** Bytes of a file. */
+/** The most bytes of a file. */
 export const MAX_BYTES = 32 * 1024 * 1024
 
 /** Four bytes each once decoded, so 200 MB at most; more than a phone's camera takes. */
 export const MAX_PIXELS = 50_000_000
 
-/** Pictures decoded at once in this process, each by one thread or more of the pool. */
+/** The most images decoded at once in this process, each by one or more threads of the pool. */
 const CONCURRENCY = 2
 
-/** For one picture. */
+/** The time limit of one image. */
 const SECONDS = 30
 
 /** `reason` completes a sentence whose subject is the file, such as "is no PNG, JPEG or WebP image". */
@@ -22,7 +22,7 @@ export class NotAnImage extends Schema.TaggedError<NotAnImage>()("NotAnImage", {
 
 type Kind = "png" | "jpeg" | "webp"
 
-/** The formats that are decoded. The decoder knows others, but is never given them. */
+/** The allowed formats. The decoder knows more, but never gets them. */
 const kindOf = (bytes: Uint8Array): Kind | undefined => {
   const type = mediaTypeOf(bytes)
   if (type === "image/png") return "png"
@@ -36,8 +36,8 @@ const permits = Semaphore.makeUnsafe(CONCURRENCY)
 const no = (reason: string) => new NotAnImage({ reason })
 
 /**
- * The first picture of the file, upright, in sRGB, of the size that `sizeFor` answers for its own size: scaled to cover that, and cut from
- * the middle. JPEG stays JPEG by default, all else becomes PNG. Profiles, locations, cameras and comments are removed.
+ * Decodes the first frame of the file, upright, in sRGB. `sizeFor` maps its size to the result's size; the image is scaled to cover it and
+ * cropped at the centre. By default JPEG stays JPEG and other formats become PNG. All metadata is removed.
  */
 export const fit = (
   bytes: Uint8Array,
@@ -51,25 +51,25 @@ export const fit = (
     })
   )
 
-/** Fails where the first picture of the file cannot be decoded. The caller has to bound how many run at once. */
+/** Fails if the first frame of the file cannot be decoded. The caller must limit concurrency. */
 export const inspect = (field: string, bytes: Uint8Array): Effect.Effect<void, InvalidInput> =>
   Effect.mapError(
     decoded(bytes, async (sharp, kind) => {
       await uprightSize(sharp, bytes, kind)
-      // Reads all pixels, and keeps one
+      // Decodes all pixels, and keeps one
       await sharp(bytes, OPTIONS).resize({ width: 1, height: 1, fit: "fill" }).timeout({ seconds: SECONDS }).raw().toBuffer()
     }),
     invalid(field)
   )
 
-/** The decoder has the limit of pixels, too: it may read another size from the header than `metadata` does. */
+/** The decoder gets the pixel limit, too: it may read another size than `metadata` does. */
 const OPTIONS = { limitInputPixels: MAX_PIXELS, failOn: "error", pages: 1, autoOrient: true } as const
 
-/** Loaded with the first picture, as it is native and large. */
+/** Loaded with the first image, because the library is native and large. */
 const decoder = Effect.promise(async () => (await import("sharp")).default)
 type Sharp = Effect.Success<typeof decoder>
 
-/** Uninterruptible, since the decoder cannot be stopped: a permit must be held until it ends. */
+/** Uninterruptible, because the decoder cannot be stopped: the permit must be held until it ends. */
 const decoded = <A>(bytes: Uint8Array, decode: (sharp: Sharp, kind: Kind) => Promise<A>): Effect.Effect<A, NotAnImage> =>
   Effect.suspend(() => {
     const kind = kindOf(bytes)
@@ -105,7 +105,7 @@ const { minimum, maximum } = Image.SIDE
 
 const side = (pixels: number): number => Math.min(maximum, Math.max(minimum, Math.round(pixels)))
 
-/** Fills in the sides that a caller left out. */
+/** Computes the sides that the caller left out. */
 export const sizeOf = ({ width, height }: { readonly width?: number; readonly height?: number }, own: Image.Size): Image.Size => {
   if (width !== undefined) return { width, height: height ?? side((own.height * width) / own.width) }
   if (height !== undefined) return { width: side((own.width * height) / own.height), height }
@@ -113,7 +113,7 @@ export const sizeOf = ({ width, height }: { readonly width?: number; readonly he
   return { width: side(own.width * scale), height: side(own.height * scale) }
 }
 
-/** A caller's picture as PNG of the size that is asked for. `field` names it in errors. */
+/** A caller's image as a PNG of the requested size. `field`: its input field, for errors. */
 export const given = (
   field: string,
   bytes: Uint8Array,

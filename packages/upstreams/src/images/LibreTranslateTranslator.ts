@@ -1,4 +1,4 @@
-/** `Translator` on LibreTranslate or what speaks like it: `POST {base}/translate`. */
+/** `Translator` on LibreTranslate or a compatible service: `POST {base}/translate`. */
 import { Image, UpstreamUnavailable } from "@millrace/core"
 import { Effect, Layer, Redacted, Schema } from "effect"
 import { FetchHttpClient, HttpClientRequest } from "effect/http"
@@ -6,23 +6,23 @@ import * as JsonService from "../shared/JsonService.ts"
 
 const UPSTREAM = "libretranslate"
 
-/** No translation of a prompt is longer, in Unicode code points. */
+/** The longest accepted translation, in Unicode code points. */
 const MAX_TRANSLATION = 4 * Image.MAX_PROMPT
 
-/** The part of a reply that is read. */
+/** The fields of a reply that are used. */
 const TranslateReply = Schema.Struct({
   translatedText: Schema.String.check(Schema.isMinLength(1), Schema.isMaxCodePoints(MAX_TRANSLATION))
 })
 
 export interface Options extends JsonService.ExchangeLimits {
-  /** Above `/translate`, such as `https://libretranslate.com`. */
+  /** The URL above `/translate`, such as `https://libretranslate.com`. */
   readonly baseUrl: URL
   readonly apiKey?: Redacted.Redacted
 }
 
 /**
- * `UpstreamUnavailable` on any status but 200 (isolated on 400, which says that it can do nothing with this text) and on a reply that is
- * malformed, empty, too large (256 KiB by default) or too late (20 seconds by default).
+ * `UpstreamUnavailable` for any status but 200 (isolated for 400, which concerns this text only), and for a reply that is malformed, empty,
+ * too large (256 KiB by default) or too late (20 seconds by default).
  */
 export const layer = ({ baseUrl, apiKey, timeLimit = "20 seconds", byteLimit = 256 * 1024 }: Options): Layer.Layer<Image.Translator> =>
   Layer.effect(

@@ -1,4 +1,4 @@
-/** `ImageGenerator` on OpenAI's images API or what speaks like it: `POST {base}/images/generations` and `POST {base}/images/edits`. */
+/** `ImageGenerator` on OpenAI's images API or a compatible one: `POST {base}/images/generations` and `POST {base}/images/edits`. */
 import { Image, UpstreamUnavailable } from "@millrace/core"
 import { type Duration, Effect, Layer, type Redacted, Schema } from "effect"
 import { FetchHttpClient, HttpClientRequest } from "effect/http"
@@ -14,7 +14,7 @@ const ErrorReply = Schema.Struct({
   error: Schema.Struct({ code: Schema.optionalKey(Schema.NullOr(Schema.Union([Schema.String, Schema.Number]))) })
 })
 
-/** Codes of a refusal by the content policy, of OpenAI and of Azure. */
+/** OpenAI's and Azure's error codes for a violation of the content policy. */
 const REFUSALS: ReadonlySet<unknown> = new Set(["content_policy_violation", "moderation_blocked", "content_filter", "contentFilter"])
 
 /** Sizes of the GPT image models. */
@@ -25,22 +25,24 @@ const SIZES: ReadonlyArray<Image.Size> = [
 ]
 
 export interface Options {
-  /** Above `/images`, such as `https://api.openai.com/v1`. */
+  /** The URL above `/images`, such as `https://api.openai.com/v1`. */
   readonly baseUrl: URL
   readonly apiKey?: Redacted.Redacted
   /** `gpt-image-1` by default. */
   readonly model?: string
-  /** The sizes that the model draws; the one nearest in shape is asked for. Those of the GPT image models by default, `any` for any. */
+  /**
+   * The model's sizes, by default those of the GPT image models; `any` for no restriction. The size with the nearest proportions is used.
+   */
   readonly sizes?: ReadonlyArray<Image.Size> | "any"
-  /** Pictures that the model draws in one call, such as 1 for `dall-e-3`; 4 by default. */
+  /** The most images of one call of the model, such as 1 for `dall-e-3`; 4 by default. */
   readonly maxSamples?: number
-  /** For each call of the provider; 3 minutes by default. */
+  /** The time limit of a call of the provider; 3 minutes by default. */
   readonly timeLimit?: Duration.Input
-  /** Of a reply; 96 MiB by default. */
+  /** The most bytes of a reply; 96 MiB by default. */
   readonly byteLimit?: number
 }
 
-/** How much two shapes differ; of equal shapes, a smaller one is farther. */
+/** The difference in proportions. A size smaller than wanted counts as slightly more different. */
 const distance = (wanted: Image.Size, { width, height }: Image.Size): number =>
   Math.abs(Math.log((width / height) * (wanted.height / wanted.width))) + Math.max(0, Math.log(wanted.width / width)) / 100
 
@@ -50,13 +52,13 @@ const nearest = (wanted: Image.Size, sizes: Options["sizes"]): Image.Size =>
     : sizes.reduce((best, size) => (distance(wanted, size) < distance(wanted, best) ? size : best), sizes[0] ?? wanted)
 
 /**
- * `strength` has no counterpart there. `InvalidInput` where the content is refused; `UpstreamUnavailable` on any other status but 200
- * (isolated on 400, which concerns this prompt or picture alone), and on a reply that is malformed, short of images, too large or too
- * late. The idempotency key is sent as `Idempotency-Key`, with the number of the call where it takes several.
+ * The API has no `strength`. `InvalidInput` if the content policy refuses the request. `UpstreamUnavailable` for any other status but 200
+ * (isolated for 400, which concerns this request only), and for a reply that is malformed, lacks images, is too large or too late. The
+ * idempotency key is sent as `Idempotency-Key`, with the number of the call if there are several.
  */
 export const layer = (options: Options): Layer.Layer<Image.ImageGenerator> => {
   const { model = "gpt-image-1", sizes = SIZES, maxSamples = Image.MAX_SAMPLES } = options
-  // GPT image models answer in base64 always, and refuse the parameter
+  // GPT image models always reply in base64, and refuse this parameter
   const format: Readonly<Record<string, string>> = /^(?:gpt|chatgpt)-image/u.test(model) ? {} : { response_format: "b64_json" }
   const to = (path: string, idempotencyKey: string) =>
     HttpClientRequest.post(below(options.baseUrl, path)).pipe(
@@ -103,7 +105,7 @@ export const layer = (options: Options): Layer.Layer<Image.ImageGenerator> => {
 const unavailable = (reason: string, isolated = false) =>
   new UpstreamUnavailable({ upstream: UPSTREAM, reason, ...(isolated ? { isolated } : {}) })
 
-/** Sends a request and answers the files, or what its refusal means. */
+/** Sends a request and returns the files, or maps a refusal to an error. */
 const drawing = ({ timeLimit = "3 minutes", byteLimit = 96 * 1024 * 1024 }: Options) =>
   Effect.gen(function* () {
     const ask = yield* ByteService.make({ upstream: UPSTREAM, timeLimit, byteLimit })

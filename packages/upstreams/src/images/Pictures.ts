@@ -1,16 +1,16 @@
-/** What all image providers share: preparing the picture to edit, and checking the files that they answer. */
+/** Shared by all image providers: prepares the image to edit, and checks the files of replies. */
 import { createHash } from "node:crypto"
 import { Image, InvalidInput, UpstreamUnavailable } from "@millrace/core"
 import { Effect } from "effect"
 import * as ImageFile from "./ImageFile.ts"
 
-/** For a provider that refuses a prompt or an image by its content policy. */
+/** The error if a provider's content policy refuses a prompt or an image. */
 export const refused = new InvalidInput({
   field: "prompt",
   message: "prompt or image is refused by the content policy of the image provider"
 })
 
-/** The picture to edit, decoded and of the size of the result; without one, the size alone. */
+/** Decodes the image to edit, in the size of the result. Without an image, returns only the size. */
 export const begin = (
   request: Image.EditRequest
 ): Effect.Effect<Image.Size & { readonly image: Image.Picture | undefined }, InvalidInput> => {
@@ -21,7 +21,7 @@ export const begin = (
   return Effect.map(ImageFile.given("image", request.image, request), (image) => ({ width: image.width, height: image.height, image }))
 }
 
-/** Makes of the provider's files exactly `samples` pictures of that size. */
+/** Converts the provider's files to exactly `samples` images of the requested size. */
 export const finish = (
   upstream: string,
   files: ReadonlyArray<Uint8Array>,
@@ -37,16 +37,16 @@ export const finish = (
   )
 }
 
-/** The bytes of strict base64, with or without the head of a data URL; undefined where it is none. */
+/** Decodes strict base64, with or without the prefix of a data URL; undefined if it is malformed. */
 export const fromBase64 = (text: string): Uint8Array | undefined => {
   const digits = text.startsWith("data:") ? text.slice(text.indexOf(",") + 1) : text
   const padding = digits.endsWith("==") ? 2 : digits.endsWith("=") ? 1 : 0
   const bytes = Buffer.from(digits, "base64")
-  // `Buffer.from` skips what is no base64, so the length tells
+  // `Buffer.from` skips invalid characters, which the length reveals
   return digits.length > 0 && digits.length % 4 === 0 && bytes.length === (digits.length / 4) * 3 - padding ? bytes : undefined
 }
 
-/** The bytes of each text; `UpstreamUnavailable` where one is no base64. */
+/** Decodes all texts; `UpstreamUnavailable` if one is malformed. */
 export const allFromBase64 = (
   upstream: string,
   texts: ReadonlyArray<string>
@@ -58,8 +58,8 @@ export const allFromBase64 = (
       : Effect.succeed(bytes)
   })
 
-/** The next multiple of eight: latent diffusion models draw no other sides. */
+/** The next multiple of eight, as latent diffusion models require. */
 export const byEight = (pixels: number): number => Math.ceil(pixels / 8) * 8
 
-/** 32 bits, the same for the same key: another attempt draws the same picture. */
+/** A 32-bit seed derived from the key, so that another attempt draws the same image. */
 export const seedOf = (idempotencyKey: string): number => createHash("sha256").update(idempotencyKey).digest().readUInt32BE(0)

@@ -1,15 +1,15 @@
-/** `ImageInspector` on sharp: decodes the whole picture, off the event loop, and keeps nothing of it. */
+/** `ImageInspector` on sharp: decodes the whole image off the event loop, and discards it. */
 import { Image } from "@millrace/core"
 import { Effect, Layer } from "effect"
 import * as FairTurns from "../shared/FairTurns.ts"
 import * as ImageFile from "./ImageFile.ts"
 
 export interface Options extends Partial<Omit<FairTurns.QueueLimits, "upstream">> {
-  /** Pictures decoded at once: 1 by default. One of 50 million pixels takes about half a second and 200 MB. */
+  /** The most images decoded at once: 1 by default. One of 50 million pixels takes about half a second and 200 MB. */
   readonly concurrency?: number
 }
 
-/** Accounts take fair turns. A picture waits 15 seconds for its turn by default; then it fails with `UpstreamUnavailable`, isolated. */
+/** Accounts take fair turns. After a wait of 15 seconds by default, a call fails with isolated `UpstreamUnavailable`. */
 export const layer = ({ concurrency = 1, waitLimit = "15 seconds", ...limits }: Options = {}): Layer.Layer<Image.ImageInspector> =>
   Layer.effect(
     Image.ImageInspector,

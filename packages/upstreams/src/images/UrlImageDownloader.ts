@@ -1,4 +1,4 @@
-/** `ImageDownloader` for addresses of the public internet, read as `SafeFetch` does and checked as `ImageFile` does. */
+/** `ImageDownloader` for public URLs: reads with `SafeFetch`, checks with `ImageFile`. */
 import { Image } from "@millrace/core"
 import { type Duration, Effect, Layer } from "effect"
 import * as SafeFetch from "../shared/SafeFetch.ts"
@@ -13,7 +13,7 @@ export interface Options extends Pick<SafeFetch.Options, "ports" | "isAllowed" |
   readonly timeLimit?: Duration.Input
 }
 
-/** Each picture becomes PNG of its own size, brought into bounds. */
+/** Each image becomes a PNG of its own size, scaled into the bounds. */
 export const layer = ({
   byteLimit = Image.MAX_IMAGE,
   timeLimit = "15 seconds",

@@ -1,6 +1,6 @@
 /**
- * An untrusted service over HTTP that answers in bytes: its replies are bounded in bytes and time, redirects are not followed, and the
- * caller decides what a status means. The trace of a call is sent along.
+ * A client of an untrusted HTTP service. Replies are limited in bytes and time, redirects are not followed, and the caller interprets the
+ * status. The trace of the call is propagated.
  */
 import { Spans, TraceContext, UpstreamUnavailable } from "@millrace/core"
 import { type Duration, Effect, Schema, Stream } from "effect"
@@ -9,26 +9,26 @@ import * as Wire from "./Wire.ts"
 
 export interface Reply {
   readonly status: number
-  /** Names in lower case. */
+  /** Headers, with names in lower case. */
   readonly headers: Readonly<Record<string, string | undefined>>
   readonly bytes: Uint8Array
 }
 
-/** Fails with `UpstreamUnavailable`, whose reason never quotes a reply or an address: either may repeat a caller's text. */
+/** Sends a request. The reason of `UpstreamUnavailable` never quotes a reply or a URL, which may contain a caller's text. */
 export type Ask = (request: HttpClientRequest.HttpClientRequest) => Effect.Effect<Reply, UpstreamUnavailable>
 
 export interface Options {
-  /** Names the service in errors. */
+  /** The service's name in errors. */
   readonly upstream: string
-  /** For a whole exchange, from the connection to the last byte. */
+  /** The time limit of an exchange, from the connection to the last byte. */
   readonly timeLimit: Duration.Input
-  /** Of the body of a reply. */
+  /** The most bytes of a reply's body. */
   readonly byteLimit: number
 }
 
 export const make = (options: Options): Effect.Effect<Ask, never, HttpClient.HttpClient> => makeReading(options, Effect.succeed)
 
-/** As {@link make}; `read` says what a reply means, and its failure is the span's. */
+/** {@link make} with `read`, which interprets a reply. A failure of `read` is also the span's. */
 export const makeReading = <A, E>(
   options: Options,
   read: (reply: Reply) => Effect.Effect<A, E>
@@ -73,7 +73,7 @@ export const makeReading = <A, E>(
       )
   })
 
-/** Decodes a reply as JSON of that shape. `placesOf` tells in the reason where it is malformed. */
+/** Decodes a reply as JSON. The reason of a failure names the malformed places, by `placesOf`. */
 export const decoder = <A>(
   upstream: string,
   shape: Schema.Decoder<A>,

@@ -1,11 +1,10 @@
 /**
- * Items waiting for a shared resource, taken in fair turns between accounts: the next item belongs to the account that has used the
- * resource the least since it began to wait; of equals, to the one whose last turn is longest ago. So an account with cheap items is
- * served often, and one with expensive items waits until the others have used as much (start-time fair queueing: Goyal, Vin, Cheng,
- * 1996). Items of one account keep their order.
+ * A fair queue between accounts for a shared resource. The next item belongs to the account that has used the resource least since it began
+ * to wait, or among equals to the one whose last turn is longest ago. So an account with cheap items is served more often than one with
+ * expensive items (start-time fair queueing: Goyal, Vin, Cheng, 1996). Items of one account keep their order.
  */
 export class FairQueue<Item> {
-  /** Those that wait or use the resource, in the order of their last turns. */
+  /** Accounts that wait or use the resource, in the order of their last turns. */
   readonly #accounts = new Map<string, Account<Item>>()
 
   add(accountId: string, item: Item): void {
@@ -13,13 +12,13 @@ export class FairQueue<Item> {
     account.waiting.add(item)
   }
 
-  /** Removes an item that waits. */
+  /** Removes a waiting item. */
   remove(accountId: string, item: Item): void {
     this.#accounts.get(accountId)?.waiting.delete(item)
     this.#leaveIfIdle(accountId)
   }
 
-  /** Takes the next item; undefined where none waits. After its use, {@link release} has to be called. */
+  /** Takes the next item; undefined if none waits. {@link release} must be called after its use. */
   take(): Item | undefined {
     let next: readonly [accountId: string, account: Account<Item>] | undefined
     for (const entry of this.#accounts) if (entry[1].waiting.size > 0 && (next === undefined || entry[1].used < next[1].used)) next = entry
@@ -34,7 +33,7 @@ export class FairQueue<Item> {
     return undefined
   }
 
-  /** An item that was taken no longer uses the resource. `cost` is what it used, in the same unit for all, such as milliseconds. */
+  /** Ends the use of a taken item. `cost`: its usage, in one unit for all items, such as milliseconds. */
   release(accountId: string, cost: number): void {
     const account = this.#accounts.get(accountId)
     if (account === undefined) return
@@ -49,7 +48,7 @@ export class FairQueue<Item> {
     this.#accounts.set(accountId, account)
   }
 
-  /** Starts an account level with the one that is next: it has saved nothing while it was idle. */
+  /** Starts an account with the usage of the next one, so that it gains no advantage from having been idle. */
   #enter(accountId: string): Account<Item> {
     const used = this.#accounts.size === 0 ? 0 : Math.min(...Array.from(this.#accounts.values(), (account) => account.used))
     const account = { waiting: new Set<Item>(), inUse: 0, used }
@@ -64,10 +63,10 @@ export class FairQueue<Item> {
 }
 
 interface Account<Item> {
-  /** In the order in which they came. */
+  /** Waiting items, in the order of arrival. */
   readonly waiting: Set<Item>
   /** Items taken and not yet released. */
   inUse: number
-  /** Sum of the costs, on a scale that all accounts share. */
+  /** The account's usage: the sum of costs, on a scale that all accounts share. */
   used: number
 }

@@ -1,33 +1,33 @@
 /**
- * Resources shared by all accounts, such as worker threads: each use waits for its turn ({@link FairQueue}), measured by the time that
- * uses take. How many calls of one account and of all may wait is bounded, and so is the time for which one waits.
+ * Resources shared by all accounts, such as worker threads. Each use waits for its turn ({@link FairQueue}), by the time that uses take.
+ * The number of waiting calls of an account and of all accounts is limited, as is the waiting time.
  */
 import { UpstreamUnavailable } from "@millrace/core"
 import { Clock, Deferred, type Duration, Effect, Exit, type Scope } from "effect"
 import { FairQueue } from "./FairQueue.ts"
 
 export interface QueueLimits {
-  /** Names the resource in errors. */
+  /** The resource's name in errors. */
   readonly upstream: string
   /** Calls of one account that wait or run; one more fails. 32 by default. */
   readonly accountLimit?: number
   /** Calls of all accounts that wait or run; one more fails. 256 by default. */
   readonly queueLimit?: number
-  /** For how long a use may wait for its turn. */
+  /** The longest wait for a turn. */
   readonly waitLimit: Duration.Input
 }
 
 export interface FairTurns<Resource> {
-  /** Runs a call of an account, of one use or more; fails at once where too many calls of the account or of all run. */
+  /** Runs a call of an account, with one use or more. Fails at once if too many calls of the account or of all accounts run. */
   readonly admit: (accountId: string) => <A, E, R>(call: Effect.Effect<A, E, R>) => Effect.Effect<A, E | UpstreamUnavailable, R>
-  /** Waits for a turn and uses one of the resources; fails where it waits too long. */
+  /** Waits for a turn and uses one of the resources. Fails if it waits too long. */
   readonly use: <A, E, R>(
     accountId: string,
     work: (resource: Resource) => Effect.Effect<A, E, R>
   ) => Effect.Effect<A, E | UpstreamUnavailable, R>
 }
 
-/** All failures of its own are isolated: they say nothing of the resources. `restore` runs after a use that failed, in the same turn. */
+/** Its own failures are isolated, as they say nothing of the resources. `restore` runs after a failed use, in the same turn. */
 export const make = <Resource extends object | number>(
   resources: ReadonlyArray<Resource>,
   limits: QueueLimits,
@@ -62,7 +62,7 @@ export const make = <Resource extends object | number>(
 const refusal = ({ upstream }: { readonly upstream: string }, reason: string) =>
   new UpstreamUnavailable({ upstream, reason, isolated: true })
 
-/** Lets so many calls of one account and of all run at once, and refuses others. */
+/** Limits the concurrent calls of an account and of all accounts, and refuses others. */
 const admission = (options: QueueLimits) => {
   const { accountLimit = 32, queueLimit = 256 } = options
   const calls = new Map<string, number>()
@@ -101,11 +101,11 @@ interface Turn<Resource> {
   readonly begun: Deferred.Deferred<Resource>
   /** Undefined while it waits. */
   resource: Resource | undefined
-  /** Nanoseconds. */
+  /** Monotonic nanoseconds. */
   begunAt: bigint
 }
 
-/** Gives each resource that nobody uses to the turn that is next. */
+/** Gives each idle resource to the next turn. */
 class Turns<Resource> {
   readonly #idle: Array<Resource>
   readonly #clock: Clock.Clock
@@ -123,7 +123,7 @@ class Turns<Resource> {
     return turn
   }
 
-  /** Of one that has begun or still waits. */
+  /** Ends a turn that has begun or still waits. */
   end(turn: Turn<Resource>): void {
     if (turn.resource === undefined) return this.#queue.remove(turn.accountId, turn)
     this.#queue.release(turn.accountId, Number(this.#clock.monotonicTimeNanosUnsafe() - turn.begunAt))

@@ -1,25 +1,25 @@
-/** An untrusted service over HTTP that answers in JSON: as {@link ByteService}, and its replies are decoded. */
+/** A client of an untrusted HTTP service with JSON replies: {@link ByteService} with decoding. */
 import type { UpstreamUnavailable } from "@millrace/core"
 import { type Duration, Effect, type Schema, SchemaIssue } from "effect"
 import type { HttpClient, HttpClientRequest } from "effect/http"
 import * as ByteService from "./ByteService.ts"
 
-/** How long a whole exchange may take, from the connection to the last byte, and how many bytes the body of a reply may have. */
+/** The time limit of an exchange, from the connection to the last byte, and the most bytes of a reply's body. */
 export interface ExchangeLimits {
   readonly timeLimit?: Duration.Input
   readonly byteLimit?: number
 }
 
-/** The address of a path below a base address, whether or not that ends in a slash. */
+/** The URL of a path below a base URL, with or without a trailing slash. */
 export const below = (base: URL, path: string): URL =>
   new URL(`${base.pathname.endsWith("/") ? base.pathname : `${base.pathname}/`}${path}`, base)
 
-/** A way to ask the service. */
+/** Sends a request and returns the decoded reply. */
 export type Ask<A, E> = (request: HttpClientRequest.HttpClientRequest) => Effect.Effect<A, E | UpstreamUnavailable>
 
 /**
- * Makes a way to ask the service, which answers the decoded body of a reply with status 200; `refusal` says what any other status means.
- * All other failures are `UpstreamUnavailable`, whose reason never quotes a reply: it may repeat a caller's text.
+ * Returns the function that sends requests. It returns the decoded body of a reply with status 200; `refusal` maps any other status to an
+ * error. All other failures are `UpstreamUnavailable`, whose reason never quotes a reply, as it may contain a caller's text.
  */
 export const make = <A, E>(
   options: ByteService.Options & {
@@ -38,7 +38,7 @@ export const make = <A, E>(
 
 const format = SchemaIssue.makeFormatterStandardSchemaV1()
 
-/** Where the reply differs from its shape, without what is there. */
+/** The places where the reply does not match its schema, without the values. */
 const placesOf = (error: Schema.SchemaError): string => {
   const paths = format(error.issue).issues.flatMap(({ path }) => (path === undefined || path.length === 0 ? [] : [path.join(".")]))
   return paths.length === 0 ? "" : ` at ${paths.join(", ")}`

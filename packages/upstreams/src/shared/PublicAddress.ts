@@ -1,11 +1,11 @@
-/** Which IP addresses are of the public internet, and not of the network behind this host. */
+/** Tells public IP addresses from those of the network behind this host. */
 import { isIP } from "node:net"
 import ipaddr from "ipaddr.js"
 
 /** All global unicast addresses of IPv6 (RFC 4291, 2.4); mapped and NAT64 addresses lie outside. */
 const GLOBAL = ipaddr.IPv6.parseCIDR("2000::/3")
 
-/** In a public range, but within Azure the host itself, for metadata and DNS. */
+/** Azure's address for metadata and DNS of the host, in a public range. */
 const PUBLIC_IN_NAME_ONLY = new Set(["168.63.129.16"])
 
 /**

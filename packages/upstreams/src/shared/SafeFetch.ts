@@ -1,7 +1,6 @@
 /**
- * Reads a URL that a caller gave, which may aim at hosts behind this one (server-side request forgery). The name is resolved once, each of
- * its addresses must be public, and the connection goes to an address that was checked, so that a later answer of DNS changes nothing.
- * Each redirect is checked in the same way.
+ * Reads a caller's URL safely, against server-side request forgery. The name is resolved once, all its addresses must be public, and the
+ * connection goes to a checked address, so a later change of DNS has no effect. Each redirect is checked in the same way.
  */
 import { lookup } from "node:dns/promises"
 import type { LookupFunction } from "node:net"
@@ -20,16 +19,16 @@ export interface Address {
 export interface Options {
   /** The name of the input field, such as `image_url`. */
   readonly field: string
-  /** Value of the `Accept` header. */
+  /** The value of the `Accept` header. */
   readonly accept: string
   readonly byteLimit: number
-  /** For the whole read with its redirects. */
+  /** The time limit of the read with its redirects. */
   readonly timeLimit: Duration.Input
   /** The most redirects to follow; 3 by default. */
   readonly redirects?: number
-  /** 80 and 443 by default. */
+  /** Allowed ports; 80 and 443 by default. */
   readonly ports?: ReadonlyArray<number>
-  /** Which addresses may be connected to; public ones by default. */
+  /** Allowed addresses; public ones by default. */
   readonly isAllowed?: (address: string) => boolean
   /** All addresses of a name; the system's resolver by default. */
   readonly resolve?: (name: string) => Promise<ReadonlyArray<Address>>
@@ -45,15 +44,15 @@ const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
 const system = async (name: string): Promise<ReadonlyArray<Address>> =>
   (await lookup(name, { all: true })).map(({ address, family }) => ({ address, family: family === 6 ? 6 : 4 }))
 
-/** The name does not exist, which the caller has to correct; any other failure is the resolver's. */
+/** The codes of an unknown name, which is the caller's error. Any other failure is the resolver's. */
 const isUnknown = (cause: unknown): boolean => cause instanceof Error && "code" in cause && cause.code === "ENOTFOUND"
 
 type Failure = InvalidInput | UpstreamUnavailable
 
 /**
- * `InvalidInput` on an address that is malformed, bears credentials, has another scheme or port, or leads to no public address, on any
- * status but 200, and on more redirects or bytes than allowed. The words are the same for every address that is not public, so that they
- * reveal nothing of the network behind this host. `UpstreamUnavailable`, isolated, where the server or its name servers fail or take too long.
+ * `InvalidInput` for a URL that is malformed, has credentials, another scheme or port, or a non-public address; for any status but 200; and
+ * for too many redirects or bytes. The message is the same for every non-public address, so it reveals nothing of the internal network.
+ * Isolated `UpstreamUnavailable` if the server or its name servers fail or take too long.
  */
 export const make = ({
   field,
@@ -121,11 +120,11 @@ const isLiteral = (hostname: string): boolean => hostname.startsWith("[") || /^\
 interface Answer {
   readonly status: number
   readonly location: string | undefined
-  /** Of a 200 only; undefined where there are more than the limit. */
+  /** The body of a 200; undefined if it exceeds the limit. */
   readonly bytes: Uint8Array | undefined
 }
 
-/** One request over a connection of its own, which is always closed. */
+/** One request over its own connection, which is always closed. */
 const exchange = async (
   url: URL,
   addresses: ReadonlyArray<Address>,
@@ -144,7 +143,7 @@ const exchange = async (
       signal,
       headers: { accept, "accept-encoding": "identity", "user-agent": "millrace" }
     })
-    // A body that is not read fails when the agent is destroyed, and nobody else handles that error
+    // An unread body emits an error when the agent is destroyed: ignore it
     body.on("error", () => undefined)
     const location = typeof headers.location === "string" ? headers.location : undefined
     return { status: statusCode, location, bytes: statusCode === 200 ? await bounded(body, byteLimit) : undefined }

@@ -1,4 +1,4 @@
-/** What traces and errors may tell of an exchange over HTTP: its host and how it failed, but never a request or a reply. */
+/** Descriptions of an HTTP exchange for traces and errors: its host and its failure, never the request or the reply. */
 import type { HttpClientError, HttpClientRequest } from "effect/http"
 
 /** Attributes of a span, without the path, which may hold a caller's text. */
@@ -12,10 +12,10 @@ export const attributesOf = ({ method, url }: HttpClientRequest.HttpClientReques
   }
 }
 
-/** Without the error's own message, which names the whole address. */
+/** Omits the error's own message, which quotes the whole URL. */
 export const reasonOf = ({ reason }: HttpClientError.HttpClientError): string => `${reason._tag}: ${rootOf(reason.cause)}`
 
-/** The innermost cause: fetch itself says only that it failed. */
+/** The innermost cause: the message of `fetch` says only that it failed. */
 const rootOf = (cause: unknown): string => {
   if (!(cause instanceof Error)) return "no cause given"
   if (cause.cause instanceof Error) return rootOf(cause.cause)

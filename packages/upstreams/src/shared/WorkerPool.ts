@@ -1,6 +1,6 @@
 /**
- * Worker threads shared by all accounts, in fair turns. A thread that was ended is started again in the turn of the account whose message
- * ended it, so that this account pays for the time.
+ * Worker threads shared by all accounts, in fair turns. An ended thread is restarted in the turn of the account whose message ended it, so
+ * the time counts for that account.
  */
 import type { UpstreamUnavailable } from "@millrace/core"
 import { Effect, Fiber, type Scope } from "effect"
@@ -8,15 +8,15 @@ import * as FairTurns from "./FairTurns.ts"
 import * as WorkerThread from "./WorkerThread.ts"
 
 export interface Options<Reply> extends WorkerThread.Options<Reply>, FairTurns.QueueLimits {
-  /** Each is started when it is first needed, and holds an engine of its own in memory. 1 by default. */
+  /** The number of threads, 1 by default. Each starts on first use, and holds its own engine in memory. */
   readonly threads?: number
 }
 
 export interface WorkerPool<Message, Reply> {
   /**
-   * Sends the messages of one call, each at a turn of its own, and answers their replies in the same order. Fails with
-   * `UpstreamUnavailable`: at once where too many calls wait, where a message waited too long, and as `WorkerThread.ask` does. It is
-   * isolated, as it may concern this account alone, unless a thread cannot start or its reply has an unknown shape.
+   * Sends the messages of a call, each in its own turn, and returns their replies in the same order. `UpstreamUnavailable` if too many
+   * calls wait, if a message waits too long, and as `WorkerThread.ask` does. It is isolated, as it may concern this account only, unless a
+   * thread cannot start or its reply is malformed.
    */
   readonly ask: (accountId: string, messages: ReadonlyArray<Message>) => Effect.Effect<ReadonlyArray<Reply>, UpstreamUnavailable>
 }
@@ -28,8 +28,8 @@ export const make = <Message, Reply>(options: Options<Reply>): Effect.Effect<Wor
     const ask = (accountId: string, message: Message) => turns.use(accountId, (thread) => thread.ask(message))
 
     return {
-      // All messages wait from the start, so that the account keeps its place. They are awaited in the order in which they begin: one that
-      // waited too long fails the call only after those that a thread works on, which are not interrupted for it.
+      // All messages queue at the start, so that the account keeps its place. They are awaited in the order in which they begin, so a message
+      // that waits too long fails the call only after the running ones, which are not interrupted
       ask: (accountId, messages) =>
         Effect.forEach(messages, (message) => Effect.forkScoped(ask(accountId, message), { startImmediately: true })).pipe(
           Effect.flatMap((fibers) => Effect.forEach(fibers, Fiber.join)),

@@ -1,8 +1,8 @@
 /**
- * A worker thread that answers one message at a time: started by the first message, ended with the scope, and replaced whenever it
- * does anything but answer. Meant for engines that block, cannot be interrupted, or may take their thread down with them.
+ * A worker thread that answers one message at a time. The first message starts it, the end of the scope ends it, and a failure replaces it.
+ * For engines that block, cannot be interrupted, or may crash their thread.
  *
- * The script posts a message, of any content, once it can work, then exactly one reply to each message that it receives.
+ * The script posts one message of any content when it is ready, then exactly one reply to each message that it receives.
  */
 import { Worker } from "node:worker_threads"
 import { UpstreamUnavailable } from "@millrace/core"
@@ -13,22 +13,22 @@ export interface Options<Reply> {
   readonly upstream: string
   readonly script: URL
   readonly reply: Schema.Decoder<Reply>
-  /** For one message, without the start of the thread. */
+  /** The time limit of a message, without the start of the thread. */
   readonly timeLimit: Duration.Input
-  /** For the start of a thread: 20 seconds by default. */
+  /** The time limit of a thread's start: 20 seconds by default. */
   readonly startLimit?: Duration.Input
-  /** A thread unused for so long is ended, and its memory given back. */
+  /** A thread that is unused for this long is ended to free its memory. */
   readonly idleLimit: Duration.Input
 }
 
 export interface WorkerThread<Message, Reply> {
   /**
-   * Sends a message, a structured clone, and answers the reply; to be called again only after that. Fails with `UpstreamUnavailable`
-   * where the thread does not start, and, isolated, where this message made it die or exceed the time limit. A message that was not
-   * answered, also one whose fiber was interrupted, ends the thread: nothing else stops what it is doing. The next has a new one.
+   * Sends a message as a structured clone and returns the reply. Must not be called again before that. `UpstreamUnavailable` if the thread
+   * does not start; isolated if the message crashed the thread or exceeded the time limit. An unanswered or interrupted message ends the
+   * thread, because its work cannot be stopped otherwise. The next message gets a new thread.
    */
   readonly ask: (message: Message) => Effect.Effect<Reply, UpstreamUnavailable>
-  /** Starts the thread, unless it is there. */
+  /** Starts the thread, unless it runs. */
   readonly start: Effect.Effect<void, UpstreamUnavailable>
 }
 
@@ -102,7 +102,7 @@ const open = Effect.fnUntraced(function* (script: URL) {
   return { worker, ended }
 })
 
-/** The next message of the thread, or why there is none. A thread keeps its process alive only while it owes a message. */
+/** The thread's next message, or why there is none. The thread keeps its process alive only while a reply is pending. */
 const nextMessage = ({ worker, ended }: Thread, ask: () => void): Effect.Effect<unknown, string> =>
   Effect.callback<unknown>((resume) => {
     const listener = (message: unknown) => resume(Effect.succeed(message))

@@ -1,4 +1,4 @@
-/** `SpeechSynthesizer` on OpenAI's speech API or what speaks like it: `POST {base}/audio/speech`. */
+/** `SpeechSynthesizer` on OpenAI's speech API or a compatible one: `POST {base}/audio/speech`. */
 import { InvalidInput, MEDIA_TYPE_BYTES, mediaTypeOf, Spans, Speech, TraceContext, UpstreamUnavailable } from "@millrace/core"
 import { type Duration, Effect, Layer, type Redacted, Result, Schema, Stream } from "effect"
 import { FetchHttpClient, HttpClient, HttpClientRequest, type HttpClientResponse } from "effect/http"
@@ -7,7 +7,7 @@ import * as Wire from "../shared/Wire.ts"
 
 const UPSTREAM = "openai speech"
 
-/** The part of an error that is read. Of an error of another shape, the status alone counts. */
+/** The fields of an error that are used. For a malformed error, only the status counts. */
 const ErrorReply = Schema.Struct({
   error: Schema.Struct({
     code: Schema.optionalKey(Schema.NullOr(Schema.Union([Schema.String, Schema.Finite]))),
@@ -15,31 +15,31 @@ const ErrorReply = Schema.Struct({
   })
 })
 
-/** Codes of a refusal by the content policy, of OpenAI and of Azure. */
+/** OpenAI's and Azure's error codes for a violation of the content policy. */
 const REFUSALS: ReadonlySet<unknown> = new Set(["content_policy_violation", "moderation_blocked", "content_filter", "contentFilter"])
 
-/** The longest body of an error that is read, in UTF-16 code units. */
+/** The most UTF-16 code units to read of an error's body. */
 const ERROR_LENGTH = 64 * 1024
 
 const MEDIA_TYPES: ReadonlySet<string> = new Set([Speech.CONTENT_TYPE, "audio/mp3"])
 
 export interface Options {
-  /** Above `/audio/speech`, such as `https://api.openai.com/v1`. */
+  /** The URL above `/audio/speech`, such as `https://api.openai.com/v1`. */
   readonly baseUrl: URL
   readonly apiKey?: Redacted.Redacted
   /** `gpt-4o-mini-tts` by default. */
   readonly model?: string
-  /** The voices of the model; those that OpenAI publishes by default. A voice without a language speaks all of them. */
+  /** The voices of the model, by default those that OpenAI publishes. A voice without a language speaks all languages. */
   readonly voices?: ReadonlyArray<Pick<Speech.Voice, "id"> & Partial<Speech.Voice>>
-  /** The voice of a call that names none; the first one by default. */
+  /** The voice for calls that name none; the first one by default. */
   readonly defaultVoice?: string
-  /** From the connection to the last byte, also where nobody takes the bytes; 2 minutes by default. */
+  /** The time limit from the connection to the last byte, even if the consumer is slow; 2 minutes by default. */
   readonly timeLimit?: Duration.Input
-  /** Of the sound; 32 MiB by default. */
+  /** The most bytes of the audio; 32 MiB by default. */
   readonly byteLimit?: number
 }
 
-/** Of `gpt-4o-mini-tts`; older models lack some of them. */
+/** The voices of `gpt-4o-mini-tts`. Older models lack some of them. */
 const PUBLISHED = ["alloy", "ash", "ballad", "cedar", "coral", "echo", "fable", "marin", "nova", "onyx", "sage", "shimmer", "verse"]
 
 const capitalised = (id: string): string => id.slice(0, 1).toUpperCase() + id.slice(1)
@@ -55,9 +55,9 @@ const voiceListOf = ({ voices = PUBLISHED.map((id) => ({ id, name: capitalised(i
 const unavailable = (reason: string) => new UpstreamUnavailable({ upstream: UPSTREAM, reason })
 
 /**
- * Passes the sound on as it arrives. `InvalidInput` where the provider refuses the text or the voice. `UpstreamUnavailable` on any other
- * status but 200, where a 400 or 422 is this one text's, and on a reply that is no MP3, is cut off, or exceeds its limits. The idempotency
- * key is sent as `Idempotency-Key`.
+ * Streams the audio as it arrives. `InvalidInput` if the provider refuses the text or the voice. `UpstreamUnavailable` for any other status
+ * but 200 (isolated for 400 and 422, which concern this text only), and for a reply that is not MP3, is truncated, or exceeds its limits.
+ * The idempotency key is sent as `Idempotency-Key`.
  */
 export const layer = (options: Options): Layer.Layer<Speech.SpeechSynthesizer> => {
   const { baseUrl, apiKey, model = "gpt-4o-mini-tts", timeLimit = "2 minutes", byteLimit = 32 * 1024 * 1024 } = options
@@ -93,7 +93,7 @@ export const layer = (options: Options): Layer.Layer<Speech.SpeechSynthesizer> =
   ).pipe(Layer.provide(FetchHttpClient.layer))
 }
 
-/** Sends a request as a part of the current trace, and answers once the reply's headers have come. */
+/** Sends a request within the current trace. Returns when the reply's headers have arrived. */
 const opening = (httpClient: HttpClient.HttpClient) => {
   const client = HttpClient.withScope(httpClient)
   return Effect.fnUntraced(
@@ -105,7 +105,7 @@ const opening = (httpClient: HttpClient.HttpClient) => {
     },
     Effect.mapError((error) => unavailable(Wire.reasonOf(error))),
     Effect.provideService(FetchHttpClient.RequestInit, { redirect: "manual" }),
-    // Its spans show whole addresses
+    // Effect's own spans contain whole URLs
     Effect.provideService(HttpClient.TracerDisabledWhen, () => true),
     (exchange, request) =>
       Spans.around(exchange, () => ({
@@ -116,7 +116,7 @@ const opening = (httpClient: HttpClient.HttpClient) => {
   )
 }
 
-/** The sound, from where it is known to begin like MP3; fails where it does not, or exceeds the limit. */
+/** The audio. Fails if it does not begin like MP3, or exceeds the limit. */
 const mp3Of = (body: Stream.Stream<Uint8Array, UpstreamUnavailable>, byteLimit: number) =>
   Stream.suspend(() => {
     let size = 0
@@ -142,7 +142,7 @@ const NO_MP3 = unavailable("its reply is no MP3")
 
 const mediaTypeIn = (contentType = ""): string => contentType.split(";", 1).join("").trim().toLowerCase()
 
-/** Without a length or chunks, a body ends where the connection does, and so one that was cut off looks whole (RFC 9112, 6.3). */
+/** Without a length or chunks, a body ends with the connection, so a truncated one looks complete (RFC 9112, 6.3). */
 const mayEndAnywhere = (headers: Readonly<Record<string, string | undefined>>): boolean =>
   headers["connection"]?.toLowerCase() === "close" && headers["content-length"] === undefined && headers["transfer-encoding"] === undefined
 
@@ -151,7 +151,7 @@ const bodyOf = ({ stream }: HttpClientResponse.HttpClientResponse): Stream.Strea
 
 const decodeError = Schema.decodeUnknownEffect(Schema.fromJsonString(ErrorReply))
 
-/** The failure that a reply with another status than 200 means. */
+/** Maps a reply with a status other than 200 to an error. */
 const refusalOf = Effect.fnUntraced(function* (response: HttpClientResponse.HttpClientResponse, voice: string) {
   const { status, headers } = response
   if (status === 429) return yield* unavailable(`it answered with status 429${waitIn(headers["retry-after"])}`)
@@ -178,6 +178,6 @@ const bodyText = Effect.fnUntraced(function* (response: HttpClientResponse.HttpC
   return text.length <= ERROR_LENGTH ? text : ""
 })
 
-/** Seconds or a date, as it was said. */
+/** Describes the header `Retry-After`: seconds or a date. */
 const waitIn = (retryAfter: string | undefined): string =>
   retryAfter !== undefined && /^[\w ,:]{1,40}$/u.test(retryAfter) ? `, and to wait: ${retryAfter}` : ""

@@ -1,16 +1,16 @@
-/** `TopicLibrary` in this process and offline: the prompts of `topics.json`, whole sentences in plain English. */
+/** `TopicLibrary` in this process and offline: the prompts of `topics.json`. */
 import { Topics } from "@millrace/core"
 import { Effect, Layer } from "effect"
 import placeholders from "./placeholders.json" with { type: "json" }
 import * as Search from "./Search.ts"
 import topics from "./topics.json" with { type: "json" }
 
-/** What a caller puts in place of each placeholder of a template, such as `{audience}`, by its name. */
+/** A description of each placeholder, such as `{audience}`, by its name. */
 export const PLACEHOLDERS = placeholders
 
 export type Placeholder = keyof typeof PLACEHOLDERS
 
-/** Every topic, in the order in which they are shown. */
+/** All topics, in display order. */
 export const TOPICS: ReadonlyArray<Search.Topic> = topics
 
 const search = Search.over(TOPICS)

@@ -1,6 +1,6 @@
 /** Search over topics, by words. */
 
-/** A category and its templates: whole prompts, to be used once their placeholders are filled in. */
+/** A category and its templates: whole prompts with placeholders. */
 export interface Topic {
   readonly category: string
   readonly templates: ReadonlyArray<string>
@@ -9,15 +9,15 @@ export interface Topic {
 /** Runs of letters, their marks, and digits. */
 const WORD = /[\p{L}\p{M}\p{N}]+/gu
 
-/** The words of a text, however they are spelt: without case, and with one form for each letter (Unicode NFKC). */
+/** The words of a text in one spelling: lower case, Unicode NFKC. */
 const wordsOf = (text: string): ReadonlyArray<string> => text.normalize("NFKC").toLowerCase().match(WORD) ?? []
 
-/** A text in which a word begins wherever the text has one that begins so. */
+/** A searchable form of a text: its words, each after a separator, so that a prefix can be found by substring search. */
 const indexed = (text: string): string => ` ${wordsOf(text).join(" ")}`
 
 /**
- * Makes a search over these topics. It answers the templates for which every word of the query begins a word of the template or of its
- * category, by category, in their order; all of them where the query has no word. Takes time linear to the text of all topics.
+ * Makes a search over topics. It returns templates by category for which every word of the query is a prefix of a word in the template or
+ * its category, or all if the query has no word. Linear in the text of all topics.
  */
 export const over = (topics: ReadonlyArray<Topic>): ((query: string) => ReadonlyArray<Topic>) => {
   const entries = topics.map(({ category, templates }) => ({

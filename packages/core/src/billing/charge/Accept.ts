@@ -1,6 +1,6 @@
 /**
- * A call that becomes a job: hold, store the input, keep the reply, accept, answer. Once accepted, the job's end decides how the hold ends. A
- * failure before that abandons the job and releases the hold.
+ * A call that becomes a job: hold, store the input, keep the reply, accept, answer. Once accepted, the job's end decides how the hold ends.
+ * A failure before that abandons the job and releases the hold.
  */
 import { type Duration, Effect, Fiber } from "effect"
 import * as Credits from "../../Credits.ts"
@@ -68,13 +68,15 @@ const accepted = (needs: Needs, held: Held, job: JobCall, accept: Acceptance.Pre
   )
 }
 
-/** Abandons the job in the background, with retries. The caller waits a moment for it. If this process dies, `JobUpkeep` refuses the job. */
+/**
+ * Abandons the job in the background, with retries. The caller waits a moment for it. If this process dies, `JobUpkeep` refuses the job.
+ */
 const abandon = (needs: Needs, { call, hold }: Held, job: JobCall): Effect.Effect<void> => {
-  const { jobs, scope, unanswered } = needs
+  const { jobs, scope, callsInDoubt } = needs
   return jobs.abandon(job).pipe(
     // Refund as well: the job may have succeeded by then
     Effect.andThen(hold === undefined ? Free.unclaim(needs, call) : Effect.asVoid(Amends.makeFree(needs, idsOf(call)))),
-    Effect.andThen(unanswered.remove(call.reservationId)),
+    Effect.andThen(callsInDoubt.remove(call.reservationId)),
     Effect.retry({ while: isTransient, schedule: Amends.IN_BACKGROUND }),
     Effect.catchCause((cause) => Effect.logWarning("A job could not be abandoned", { jobId: job.jobId }, cause)),
     Effect.forkIn(scope),

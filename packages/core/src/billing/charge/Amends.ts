@@ -1,17 +1,17 @@
 /**
- * Corrections after a failure: releases holds, refunds charges, and makes calls free whose outcome is unknown. It releases a hold at once; if
- * the store does not answer, it retries in the background; at the latest, the hold's expiry releases it.
+ * Corrections after a failure: releases holds, refunds charges, and makes calls free whose outcome is unknown. It releases a hold at once;
+ * if the store does not answer, it retries in the background; at the latest, the hold's expiry releases it.
  */
 import type { Aggregate } from "@millrace/event-sourcing"
 import { Cause, Effect, Exit, Schedule } from "effect"
 import * as Decisions from "../../ledger/Decisions.ts"
 import * as Reason from "../../work/Reason.ts"
 import { isTransient } from "../../work/Transient.ts"
-import type { UnansweredCall } from "../Unanswered.ts"
+import type { CallInDoubt } from "../CallsInDoubt.ts"
 import { type Call, type Held, isRecoverable, OutcomeUnknown } from "./Call.ts"
 import { type Services, TRY_AGAIN } from "./Services.ts"
 
-export type Needs = Pick<Services, "ledger" | "unanswered" | "vault" | "scope">
+export type Needs = Pick<Services, "ledger" | "callsInDoubt" | "vault" | "scope">
 
 /** The schedule of retries in the background. It never ends. */
 export const IN_BACKGROUND = Schedule.min([Schedule.exponential("100 millis"), Schedule.spaced("10 seconds")])
@@ -34,8 +34,8 @@ export const onFailure = <A, E, R>(needs: Needs, { call }: Held, work: Effect.Ef
   })
 
 /**
- * Releases a hold, in the background if the store does not answer. A recoverable call then fails with `OutcomeUnknown`, because recovery may
- * still charge it at the hold's expiry. `failure`: the sealed reason.
+ * Releases a hold, in the background if the store does not answer. A recoverable call then fails with `OutcomeUnknown`, because recovery
+ * may still charge it at the hold's expiry. `failure`: the sealed reason.
  */
 export const release = (
   needs: Needs,
@@ -63,16 +63,18 @@ export const outcomeUnknown = (needs: Needs, call: Call): Effect.Effect<never, O
 }
 
 /** Stores the promise that the call is free, so that another process keeps it if this one dies. */
-export const promise = ({ unanswered }: Pick<Needs, "unanswered">, call: Omit<UnansweredCall, "at">): Effect.Effect<void> =>
-  Effect.asVoid(Effect.timeoutOption(Effect.exit(unanswered.add(call)), WRITTEN_WITHIN))
+export const promise = ({ callsInDoubt }: Pick<Needs, "callsInDoubt">, call: Omit<CallInDoubt, "at">): Effect.Effect<void> =>
+  Effect.asVoid(Effect.timeoutOption(Effect.exit(callsInDoubt.add(call)), WRITTEN_WITHIN))
 
-/** In the background, makes a call without a key free. Releases the hold of a call with a key, unless it was settled: then it is replayed. */
+/**
+ * In the background, makes a call without a key free. Releases the hold of a call with a key, unless it was settled: then it is replayed.
+ */
 export const putRight = (needs: Needs, { accountId, key, requestId, reservationId }: Call): Effect.Effect<void> => {
-  const { ledger, scope, unanswered } = needs
+  const { ledger, scope, callsInDoubt } = needs
   const call = { accountId, requestId, reservationId }
   const end =
     key === undefined
-      ? Effect.flatMap(makeFree(needs, call), (known) => (known ? unanswered.remove(reservationId) : Effect.void))
+      ? Effect.flatMap(makeFree(needs, call), (known) => (known ? callsInDoubt.remove(reservationId) : Effect.void))
       : endedAnyway(ledger.execute(accountId, Decisions.release(reservationId, "service_error"), { $correlationId: requestId }))
   return end.pipe(
     Effect.retry({ while: isTransient, schedule: IN_BACKGROUND }),
@@ -85,7 +87,7 @@ export const putRight = (needs: Needs, { accountId, key, requestId, reservationI
 /** Releases the hold of a call or refunds its charge. False if the account has neither, or not yet. */
 export const makeFree = (
   { ledger }: Pick<Needs, "ledger">,
-  { accountId, requestId, reservationId }: Omit<UnansweredCall, "at">
+  { accountId, requestId, reservationId }: Omit<CallInDoubt, "at">
 ): Effect.Effect<boolean, Aggregate.Failure> => {
   const metadata = { $correlationId: requestId }
   return ledger.execute(accountId, Decisions.release(reservationId, "service_error"), metadata).pipe(

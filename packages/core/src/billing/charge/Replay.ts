@@ -1,6 +1,6 @@
 /**
- * Replays replies to callers who retry with the same idempotency key. A reply is stored before its call is settled, so a stored reply does not
- * prove a success: the account, or the job that the call became, says whether it counts.
+ * Replays replies to callers who retry with the same idempotency key. A reply is stored before its call is settled, so a stored reply does
+ * not prove a success: the account, or the job that the call became, says whether it counts.
  */
 import type { Aggregate } from "@millrace/event-sourcing"
 import { Duration, Effect } from "effect"
@@ -42,8 +42,8 @@ export const keyOf = (
   })
 
 /**
- * The key with the number of successes that the account has recorded. It must be taken before the lookup, so that the reservation can detect
- * a stale lookup: see `Memory.ts`.
+ * The key with the number of successes that the account has recorded. It must be taken before the lookup, so that the reservation can
+ * detect a stale lookup: see `Memory.ts`.
  */
 export const marked = (
   { ledger }: Pick<Needs, "ledger">,
@@ -156,8 +156,8 @@ export const keepOrYield = (services: Needs, held: Held, done: Pick<Done, "data"
   )
 
 /**
- * Claims the key of a free call for as long as its work may take. A free call has no hold, so this entry prevents a second call from running
- * at the same time.
+ * Claims the key of a free call for as long as its work may take. A free call has no hold, so this entry prevents a second call from
+ * running at the same time.
  */
 export const claim = Effect.fnUntraced(function* (services: Needs, call: Call, key: Key): Effect.fn.Return<void, ChargeError> {
   const { accountId, operation } = call
@@ -179,8 +179,8 @@ const storedOf = ({ operation, requestId, reservationId }: Call, { fingerprint }
 })
 
 /** Whether another attempt's reply will never be replayed. */
-const isOver = (services: Pick<Needs, "ledger" | "jobs">, accountId: string) => (there: StoredReply) =>
+const isOver = (services: Pick<Needs, "ledger" | "jobs">, accountId: string) => (existing: StoredReply) =>
   Effect.map(
-    Effect.flatMap(services.ledger.read(accountId), (account) => endOf(services, accountId, account, there)),
+    Effect.flatMap(services.ledger.read(accountId), (account) => endOf(services, accountId, account, existing)),
     ({ _tag }) => _tag === "Over"
   )

@@ -5,15 +5,15 @@ import { Ledger } from "../../ledger/Ledger.ts"
 import { Vault } from "../../vault/Vault.ts"
 import { CircuitBreaker } from "../../work/CircuitBreaker.ts"
 import * as Perform from "../../work/Perform.ts"
+import { CallsInDoubt } from "../CallsInDoubt.ts"
 import { PriceBook } from "../PricePlan.ts"
 import { Replies } from "../Replies.ts"
-import { Unanswered } from "../Unanswered.ts"
 
 export interface Services {
   readonly ledger: Ledger["Service"]
   readonly prices: PriceBook["Service"]
   readonly replies: Replies["Service"]
-  readonly unanswered: Unanswered["Service"]
+  readonly callsInDoubt: CallsInDoubt["Service"]
   readonly vault: Vault["Service"]
   readonly jobs: Jobs["Service"]
   readonly breaker: CircuitBreaker["Service"]
@@ -30,7 +30,7 @@ export const make = Effect.fnUntraced(function* (late: Services["late"]) {
     ledger: yield* Ledger,
     prices: yield* PriceBook,
     replies: yield* Replies,
-    unanswered: yield* Unanswered,
+    callsInDoubt: yield* CallsInDoubt,
     vault: yield* Vault,
     jobs: yield* Jobs,
     breaker: yield* CircuitBreaker,

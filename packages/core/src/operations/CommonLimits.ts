@@ -7,7 +7,7 @@ export const LAST_PAGE = 10_000
 export const PER_PAGE = { minimum: 1, maximum: 100, default: 25 } as const
 
 /** The schema of the limits in replies. */
-export const Limits = Schema.Struct({
+export const CommonLimits = Schema.Struct({
   /** Bounds of the query of a paged list. */
   pages: Schema.Struct({
     page: Schema.Struct({ minimum: Schema.Int, maximum: Schema.Int }),
@@ -22,7 +22,7 @@ export const Limits = Schema.Struct({
   })
 })
 
-export const LIMITS: typeof Limits.Type = {
+export const COMMON_LIMITS: typeof CommonLimits.Type = {
   pages: { page: { minimum: 1, maximum: LAST_PAGE }, per_page: PER_PAGE },
   replies: { kept_for: REPLY_LIFETIME / 1_000, maximum_length: MAX_REPLY }
 }

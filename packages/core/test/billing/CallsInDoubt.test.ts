@@ -3,7 +3,7 @@ import { EventStore, StateStore } from "@millrace/event-sourcing"
 import { Effect, Layer, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { describe, expect } from "vitest"
-import { Unanswered } from "../../src/billing/Unanswered.ts"
+import { CallsInDoubt } from "../../src/billing/CallsInDoubt.ts"
 import * as Decisions from "../../src/ledger/Decisions.ts"
 import {
   ACCOUNT,
@@ -33,8 +33,8 @@ const SWEEP = seconds(30)
 
 const promisesOf = ({ states }: Stores) =>
   Effect.gen(function* () {
-    return yield* Unanswered
-  }).pipe(Effect.provide(Layer.provide(Layer.fresh(Unanswered.layer), Layer.succeed(StateStore.StateStore, states))))
+    return yield* CallsInDoubt
+  }).pipe(Effect.provide(Layer.provide(Layer.fresh(CallsInDoubt.layer), Layer.succeed(StateStore.StateStore, states))))
 
 /** The calls of which something is written down. */
 const promised = (shared: Stores) => Effect.map(shared.states.list("unanswered"), (entries) => entries.map(({ key }) => key))
@@ -86,7 +86,7 @@ const onItsWay = Effect.gen(function* () {
   return { shared, there, accountId, arrive: Effect.suspend(() => late ?? Effect.die(new Error("Nothing is on its way"))) }
 })
 
-describe("a promise that an unanswered call costs nothing", () => {
+describe("the promise that a call in doubt is free", () => {
   testing(
     "is struck out by the process that keeps it",
     Effect.gen(function* () {
@@ -200,7 +200,7 @@ describe("a promise that an unanswered call costs nothing", () => {
     Effect.gen(function* () {
       const { shared, bench, accountId } = yield* chargedUnheard()
       const there = yield* host(shared, bench, { recovery: { sweepEvery: SWEEP } })
-      const trouble = Effect.map(there.recovery?.status ?? Effect.die("no recovery"), ({ unanswered }) => unanswered)
+      const trouble = Effect.map(there.recovery?.status ?? Effect.die("no recovery"), ({ callsInDoubt }) => callsInDoubt)
       yield* there.through(({ states }) => ({
         states: {
           ...states,
@@ -219,7 +219,7 @@ describe("a promise that an unanswered call costs nothing", () => {
   )
 })
 
-describe("what is written down of unanswered calls", () => {
+describe("the record of calls in doubt", () => {
   testing(
     "comes in pages, in order, with when its caller was told; what is no such call is passed over",
     Effect.gen(function* () {

@@ -6,7 +6,7 @@
 import { StateStore } from "@millrace/event-sourcing"
 import { Clock, Context, Effect, Layer, Option, Schema } from "effect"
 
-export const UnansweredCall = Schema.Struct({
+export const CallInDoubt = Schema.Struct({
   accountId: Schema.String,
   reservationId: Schema.String,
   requestId: Schema.String,
@@ -15,35 +15,36 @@ export const UnansweredCall = Schema.Struct({
   /** When the call was recorded, milliseconds since 1970. */
   at: Schema.Int
 })
-export type UnansweredCall = typeof UnansweredCall.Type
+export type CallInDoubt = typeof CallInDoubt.Type
 
+/** Stored under this name by every release. */
 const SPACE = "unanswered"
 const PAGE = 500
 
-export class Unanswered extends Context.Service<
-  Unanswered,
+export class CallsInDoubt extends Context.Service<
+  CallsInDoubt,
   {
     /** Records a call that must become free. */
-    readonly add: (call: Omit<UnansweredCall, "at">) => Effect.Effect<void, StateStore.StateUnavailable>
+    readonly add: (call: Omit<CallInDoubt, "at">) => Effect.Effect<void, StateStore.StateUnavailable>
     /** Removes a call that is free now. */
     readonly remove: (reservationId: string) => Effect.Effect<void, StateStore.StateUnavailable>
     /** A page of calls after a reservation id, in the order of ids; empty at the end. */
-    readonly page: (after?: string) => Effect.Effect<ReadonlyArray<UnansweredCall>, StateStore.StateUnavailable>
+    readonly page: (after?: string) => Effect.Effect<ReadonlyArray<CallInDoubt>, StateStore.StateUnavailable>
   }
->()("@millrace/core/billing/Unanswered") {
-  static readonly layer: Layer.Layer<Unanswered, never, StateStore.StateStore> = Layer.effect(
-    Unanswered,
+>()("@millrace/core/billing/CallsInDoubt") {
+  static readonly layer: Layer.Layer<CallsInDoubt, never, StateStore.StateStore> = Layer.effect(
+    CallsInDoubt,
     Effect.gen(function* () {
       const state = yield* StateStore.StateStore
       const clock = yield* Clock.Clock
-      const Text = Schema.fromJsonString(UnansweredCall)
+      const Text = Schema.fromJsonString(CallInDoubt)
       const encode = Schema.encodeSync(Text)
       const decode = Schema.decodeUnknownOption(Text)
       const write = (change: StateStore.Change) =>
         // A write without an expected version cannot conflict
         Effect.asVoid(Effect.catchTag(state.write([change]), "StateConflict", Effect.die))
 
-      return Unanswered.of({
+      return CallsInDoubt.of({
         add: (call) =>
           Effect.suspend(() => {
             const value = Buffer.from(encode({ ...call, at: clock.currentTimeMillisUnsafe() }))
