@@ -145,7 +145,7 @@ describe("the key's stream", () => {
     expect(admits(ApiKey.evolve(ApiKey.initial, { ...Issued, hash: "" }, 1), SECRET, 2)).toBe(false)
   })
 
-  test("has an id that may be told from others", () => {
+  test("has an id that is its ULID in lower case", () => {
     expect(idOf("01ARZ3NDEKTSV4RRFFQ69G5FAV")).toBe(KEY_ID)
   })
 })
