@@ -172,7 +172,7 @@ describe("publishing", () => {
       .then([published(2, 2_000, { a: of(MAX_UNIT_PRICE + 1), b: of(1) })])
   })
 
-  test("whatever is published when, versions go up by one, times never go back, and the newest that holds is in force", () => {
+  test("versions increase by one, times never go back, and the newest effective version is in force", () => {
     const step = fc.record({
       wait: fc.nat(1_000),
       ahead: fc.option(fc.nat(3_000)),

@@ -95,7 +95,7 @@ describe.each(Object.entries(layers))("%s", (_name, layer) => {
       })
     ))
 
-  test("is a fixed window for each key, whoever else calls and whatever was forgotten meanwhile", () =>
+  test("is a fixed window for each key, independent of other keys and of dropped ones", () =>
     checkAsync(
       fc.asyncProperty(
         fc.integer({ min: 1, max: 4 }),

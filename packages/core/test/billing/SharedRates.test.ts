@@ -170,7 +170,7 @@ describe("hosts that share a store", () => {
       10
     ))
 
-  test("keep to the limit over time, whoever is called, and when in a window", () =>
+  test("keep to the limit over time, at any host and any time in a window", () =>
     checkAsync(
       fc.asyncProperty(
         hostsOf,
@@ -194,7 +194,7 @@ describe("hosts that share a store", () => {
       30
     ))
 
-  test("limit one that is left no more once the windows of the others are over, however they ended", () =>
+  test("no longer limit the last host once the windows of stopped hosts are over", () =>
     checkAsync(
       fc.asyncProperty(
         fc.array(fc.record({ calls: fc.nat(50), at: fc.nat(2_000), ends: fc.nat(2_000) }), { minLength: 1, maxLength: 3 }),
@@ -254,7 +254,7 @@ describe("hosts that share a store", () => {
       })
     ))
 
-  test("tell of what is owed in each window, also where nobody calls", () =>
+  test("report a debt in each window, even without calls", () =>
     running(
       Effect.gen(function* () {
         const store = yield* MemoryStateStore.make
@@ -555,7 +555,7 @@ describe("the keys that are remembered", () => {
     expect(counts.find("client:0", 0)).toBeUndefined()
   })
 
-  test("keep what they owe, though nobody asks", () => {
+  test("keep a debt even without calls", () => {
     const counts = new RateCounts.Counts({ limit: 10, length: 1_000 }, 0)
     const tally = counts.remember("account:a", 0)
     for (const _ of range(10)) RateCounts.admit(tally)

@@ -128,7 +128,7 @@ const history = fc
   })
 
 describe("the use of a month", () => {
-  test("is the fold of the whole log, wherever it is asked for, whatever was kept, and when all of that is gone", () =>
+  test("equals the fold of the whole log, at every host, with or without stored rows", () =>
     checkAsync(
       fc.asyncProperty(
         history,
@@ -377,7 +377,7 @@ describe("what is kept of it", () => {
   )
 })
 
-describe("a log that nobody wrote", () => {
+describe("a log that no host wrote", () => {
   const refusal = (...events: ReadonlyArray<AccountEvent>) =>
     Effect.gen(function* () {
       const shared = yield* stores

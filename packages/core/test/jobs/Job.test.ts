@@ -121,7 +121,7 @@ describe("for any commands", () => {
     )
   })
 
-  test("one that is open at its deadline can be ended by anybody", () => {
+  test("an open job can be failed by any host once its deadline has passed", () => {
     fc.assert(
       fc.property(histories, (steps) => {
         let job: Job.Job = Job.Job.initial

@@ -114,7 +114,7 @@ const chaos = (to: Shared, seed: number, runners: number, rounds: number) =>
   })
 
 describe.each([2, 4])("%i runners on one log in memory", (runners) => {
-  test("end every job once, whatever happens to them", async () => {
+  test("end every job exactly once, whatever faults occur", async () => {
     await fc.assert(
       fc.asyncProperty(fc.integer({ min: 0, max: 1_000_000 }), (seed) => run(Effect.flatMap(shared, (to) => chaos(to, seed, runners, 40)))),
       { numRuns: 8 }

@@ -161,7 +161,7 @@ testing(
   })
 )
 
-describe("a caller without a key who was told that nobody knows", () => {
+describe("a caller without an idempotency key whose outcome is unknown", () => {
   for (const survives of [true, false]) {
     testing(
       `pays nothing, whatever became of the job, ${survives ? "" : "and "}of the process${survives ? " that told" : ""}`,

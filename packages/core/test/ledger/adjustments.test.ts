@@ -49,7 +49,7 @@ const open = (ledger: Ledger["Service"], accountId: string) =>
     )
   })
 
-describe("credits of a hold that nobody ended", () => {
+describe("credits of an abandoned hold", () => {
   testing(
     "live for as long as the host has set that held them, whatever hosts have set that ask, or write its end",
     Effect.gen(function* () {

@@ -107,14 +107,14 @@ describe("an account", () => {
     }
   })
 
-  test("that nobody opened takes nothing", () => {
+  test("that was never opened accepts no command", () => {
     const nobody = given(Account.Account, [])
     nobody.when(Decisions.grant({ lotId: "a", amount: credits(1), source: "topup" })).thenRefused(new Decisions.AccountNotFound())
     nobody.when(Decisions.reserve(call("res_1", 1))).thenRefused(new Decisions.AccountNotFound())
     nobody.when(Decisions.verify(credits(1), "a")).thenRefused(new Decisions.AccountNotFound())
   })
 
-  test("has no more than a sum can hold, whatever is granted", () => {
+  test("never exceeds the largest balance", () => {
     const most = Decisions.MAX_BALANCE
     const grant = (amount: number) => Decisions.grant({ lotId: "more", amount: credits(amount), source: "promotion" })
     account(granted("lot", most - 1))
@@ -406,7 +406,7 @@ describe("at a host that grants anew for thirty days", () => {
       .then([succeeded("res_1", { a: 1 }, { quantity: 1 }), expired("a", 2, 1_000), renewed("lot_1_0", 2, 2_000 + MONTH)])
   })
 
-  test("a hold that nobody ended is given back for thirty days from its own end, whoever writes it and when", () => {
+  test("an abandoned hold of an expired lot returns as a lot that lives thirty days from the hold's expiry", () => {
     const events = [lot, hold({ expiresAt: 1_500 })]
     const due = [refunded("res_1", { a: 3 }, { reason: "abandoned", dueAt: 1_500 }), expired("a", 3, 1_000)]
     account(...events)
@@ -628,7 +628,7 @@ describe("time", () => {
       .then([expired("a", 5, 1_000), granted("b", 1)])
   })
 
-  test("ends an adjustment too that nobody was awake to grant", () => {
+  test("also expires an adjustment lot that was due before it was written", () => {
     account(granted("a", 5, { expiresAt: 1_000 }), reserved("res_1", { a: 5 }, { expiresAt: 2_000 }))
       .when(Decisions.applyDue, 3_000 + WEEK)
       .thenState(available(0, 3_000 + WEEK))
@@ -768,7 +768,7 @@ describe("debt", () => {
       .then([refunded("res_2", { b: 3 }, { reason: "abandoned", dueAt: 1_000 }), repaid("b", 3)])
   })
 
-  test("that a due hold repays stops nobody", () => {
+  test("that a due hold repays refuses no call", () => {
     account(granted("b", 7), reserved("res_2", { b: 7 }, { expiresAt: 1_000 }), ...inDebt)
       .when(Decisions.reserve(call("res_3", 2)), 1_000)
       .thenState(available(0, 1_000))

@@ -87,7 +87,7 @@ describe("the snapshot of a busy account", () => {
 })
 
 describe("an account in memory", () => {
-  test("stays small, whatever it lived through", () => {
+  test("stays small after any sequence of events", () => {
     const { memory, purse } = busy().account
     for (const generation of [memory.outcomes.newer, memory.outcomes.older])
       expect(HashMap.size(generation)).toBeLessThanOrEqual(Memory.OUTCOMES)

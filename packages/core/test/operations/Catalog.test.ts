@@ -135,7 +135,7 @@ describe("the catalog", () => {
       })
     ))
 
-  test("shows prices in decimal credits where it is told to others", () =>
+  test("shows prices in decimal credits in replies", () =>
     testing(
       OPERATIONS,
       Effect.gen(function* () {
@@ -167,7 +167,7 @@ describe("the catalog", () => {
       })
     ))
 
-  test("tells all that is known of one operation, but for secrets, and nothing of one that is not here", () =>
+  test("describes an operation in full, without secrets, and is undefined for an unknown one", () =>
     testing(
       OPERATIONS,
       Effect.gen(function* () {
@@ -209,7 +209,7 @@ describe("the catalog", () => {
 const said = (key: string) => Effect.flatMap(Catalog, (catalog) => Effect.map(catalog.capability(key), (known) => known?.availability))
 
 describe("an operation", () => {
-  test("is unavailable where nobody priced it, and the others are not", () =>
+  test("is unavailable without a price, while the others are available", () =>
     testing(
       [dns, named("nobody.priced")],
       Effect.gen(function* () {

@@ -28,7 +28,7 @@ describe("a domain name", () => {
     )
   })
 
-  test("is one or none, and the name of itself, whatever the text", () => {
+  test("normalises any text to a domain name or undefined, and is idempotent", () => {
     check(
       fc.property(fc.oneof(fc.string({ unit: "grapheme" }), fc.webUrl(), fc.ipV4(), fc.ipV6()), (text) => {
         const name = Dns.domainName(text)

@@ -44,7 +44,7 @@ describe("email.validate", () => {
     }
   })
 
-  test("gives the report, and asks for a consensus only where told", () =>
+  test("returns the report, and uses consensus only if requested", () =>
     checkAsync(
       fc.asyncProperty(inputOf(Email.validate), async (input) => {
         expect(Email.validate.quantity(input)).toBe(1)

@@ -11,7 +11,7 @@ import { check, checkAsync } from "../vault/Property.ts"
 const CALLER = { accountId: "acc_1", requestId: "req_1", reservationId: "res_1" }
 
 describe("an operation", () => {
-  test("takes and does nothing special unless told so", async () => {
+  test("has defaults for all options", async () => {
     const operation = Operation.make("a.b", {
       summary: "Does nothing",
       route: { method: "GET", path: "/a" },
@@ -29,7 +29,7 @@ describe("an operation", () => {
     expect(await Effect.runPromise(operation.check({}, CALLER))).toBeUndefined()
   })
 
-  test("is what it was told to be", async () => {
+  test("has the given options", async () => {
     const operation = Operation.make("a.b", {
       summary: "Does much",
       route: {
@@ -106,7 +106,7 @@ describe("grammar.check", () => {
       }).pipe(provide)
     ))
 
-  test("asks for American English unless told otherwise", () =>
+  test("uses American English by default", () =>
     Effect.runPromise(
       Effect.gen(function* () {
         yield* Grammar.check.run({ text: "a" }, CALLER)
@@ -118,7 +118,7 @@ describe("grammar.check", () => {
       }).pipe(provide)
     ))
 
-  test("costs one unit, whatever the text", () => {
+  test("costs one unit for any text", () => {
     check(
       fc.property(inputOf(Grammar.check), (input) => {
         expect(Grammar.check.quantity(input)).toBe(1)

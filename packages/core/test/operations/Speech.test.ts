@@ -47,7 +47,7 @@ const editsOf = (a: string, b: string): number => {
 }
 
 describe("a voice", () => {
-  test("is found by its id, in any case, and by no id the default one", () => {
+  test("is found by its id in any case; without an id it is the default", () => {
     for (const { id } of VOICES) expect(resolve(id)).toMatchObject(Result.succeed({ id }))
     expect(resolve("EN-gb")).toEqual(Result.succeed(VOICES[1]))
     expect(resolve("NOVA")).toEqual(Result.succeed(VOICES[6]))
@@ -117,7 +117,7 @@ describe("speech.voices", () => {
     expect(Schema.is(Speech.voices.success)(Speech.voices.example?.data)).toBe(true)
   })
 
-  test("lists all, or those of a category in any case, or none", () => {
+  test("lists all voices, or those of a category in any case, or none", () => {
     expect(list()).toEqual(VOICES.map(({ id }) => id))
     expect(list("en")).toEqual(["en-gb", "en-us", "en-us+f3"])
     expect(list("MU")).toEqual(["Nova", "nova", "shimmer"])

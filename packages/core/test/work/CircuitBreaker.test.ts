@@ -58,7 +58,7 @@ describe("a circuit", () => {
       })
     ))
 
-  test("stays open for as long again where the trial fails; one that finds nothing leaves the trial to the next", () =>
+  test("stays open again if the trial fails; a trial without a result leaves the trial to the next call", () =>
     testing(
       { failures: 1, openFor: 1_000 },
       Effect.gen(function* () {
