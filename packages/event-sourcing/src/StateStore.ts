@@ -1,6 +1,6 @@
 /**
  * A small durable map of bytes, by space and key, with versions for compare-and-set. It holds what does not belong in the log because it
- * must be deletable or is derived: vault keys, sealed replies, blobs, leases, projections and checkpoints.
+ * must be deletable or is derived: vault keys, sealed replies, leases, projections and checkpoints.
  */
 import { type Array, Context, type Effect, Schema } from "effect"
 

@@ -1,6 +1,6 @@
 /**
- * Blobs: large content outside the log, such as artifacts and replies. Each blob is sealed under a subject of the vault, so destroying that
- * subject's key deletes it. Its id is the SHA-256 of the stored bytes, so an id never names different content.
+ * Blobs: large content outside the log, which is what jobs read and make. Each blob is sealed under a subject of the vault, so destroying
+ * that subject's key deletes it. Its id is the SHA-256 of the stored bytes, so an id never names different content.
  */
 import { createHash } from "node:crypto"
 import { Clock, Context, Duration, Effect, Schema, type Scope, Stream } from "effect"
