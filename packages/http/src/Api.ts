@@ -36,18 +36,18 @@ export const standard: Standard = {
       CatalogOperations.config,
       CatalogOperations.groups
     ],
-    { description: "What there is to call, what it costs, and whether it works. No key is needed." }
+    { description: "The operations, their prices and their availability. No key is needed." }
   ),
-  account: group([AccountBilling.read, AccountLimits.read], { scope: "read", description: "What an account has, used, and may." }),
-  lookups: group([Grammar.check, Bin.lookup, Dns.resolve, Topics.list], { description: "Questions that are answered at once." }),
+  account: group([AccountBilling.read, AccountLimits.read], { scope: "read", description: "Balance, use and limits of the account." }),
+  lookups: group([Grammar.check, Bin.lookup, Dns.resolve, Topics.list], { description: "Lookups that are answered at once." }),
   email: group([Email.validate, Email.validateBatch, EmailJobs.validationJob, EmailJobs.readValidationJob], {
-    description: "Whether mail gets to an address, and how far to trust it."
+    description: "Whether an address receives mail, and how trustworthy it is."
   }),
   images: group([ImageJobs.generate, ImageJobs.edit, ImageJobs.read, ImageJobs.cancel, ImageJobs.download], {
-    description: "Pictures after a prompt, as jobs."
+    description: "Image generation and editing, as jobs."
   }),
   audio: group([SpeechJobs.synthesize, SpeechJobs.read, SpeechJobs.cancel, SpeechJobs.download, Speech.voices], {
-    description: "Texts read aloud, as jobs."
+    description: "Text to speech, as jobs."
   })
 }
 

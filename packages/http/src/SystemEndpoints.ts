@@ -12,7 +12,7 @@ export const OPENAPI = `${PREFIX}/openapi.json`
 export const system = HttpApiGroup.make("system")
   .add(
     HttpApiEndpoint.get("health", HEALTH, { success: Health, error: protocolErrorSchemas }).annotateMerge(
-      OpenApi.annotations({ summary: "Whether the process is alive", description: "For whoever restarts it when it is not." })
+      OpenApi.annotations({ summary: "Whether the process is alive", description: "Liveness probe: whether the process answers." })
     ),
     HttpApiEndpoint.get("ready", READY, {
       success: Ready,
@@ -20,14 +20,18 @@ export const system = HttpApiGroup.make("system")
     }).annotateMerge(
       OpenApi.annotations({
         summary: "Whether it can serve calls, and why not",
-        description: "For load balancers, and for operators: its stores answer, and its projections are caught up."
+        description: "Readiness probe: whether its stores answer and its projections are caught up."
       })
     ),
     HttpApiEndpoint.get("openapi", OPENAPI, {
       success: Schema.Record(Schema.String, Schema.Unknown),
       error: errorSchemas({ isPublic: true, hasBody: false })
     }).annotateMerge(
-      OpenApi.annotations({ identifier: "catalog.openapi", summary: "This document", description: "OpenAPI 3.1 of all that is served." })
+      OpenApi.annotations({
+        identifier: "catalog.openapi",
+        summary: "This document",
+        description: "The OpenAPI 3.1 document of all routes."
+      })
     )
   )
-  .annotateMerge(OpenApi.annotations({ description: "What the service says of itself. No key is needed." }))
+  .annotateMerge(OpenApi.annotations({ description: "Health, readiness and this document. No key is needed." }))

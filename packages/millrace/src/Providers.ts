@@ -50,7 +50,7 @@ export const flags = {
   }),
   translate: Setting.optional({
     flag: "translate",
-    description: "Who translates prompts: the address of a LibreTranslate server, with MILLRACE_TRANSLATE_KEY where it wants one",
+    description: "Address of a LibreTranslate server that translates prompts; MILLRACE_TRANSLATE_KEY if it needs a key",
     metavar: "url",
     parse: translatorOf,
     expected: "such as https://libretranslate.com"

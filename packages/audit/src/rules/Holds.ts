@@ -9,7 +9,7 @@ export const holdIsItsLots = rule("hold-is-its-lots", ["CreditReserved"], ({ lot
 export const holdTakesWhatIsFree = rule("hold-takes-what-is-free", ["CreditReserved"], ({ lots }, { before, at }) => {
   for (const { lotId, amount } of lots) {
     const lot = Lots.find(before.purse.lots, lotId)
-    if (lot === undefined) return `there was nothing of lot ${lotId}`
+    if (lot === undefined) return `lot ${lotId} had no credits`
     if (Lots.isExpired(lot, at)) return `lot ${lotId} had expired`
     if (lot.left < amount) return `of lot ${lotId} was ${credits(lot.left)} free, less than ${credits(amount)}`
   }

@@ -18,7 +18,7 @@ export const paidLotNamesItsPayment = rule("paid-lot-names-its-payment", ["Credi
 /** All available credits of a lot expire, at its expiry and not before. */
 export const lotExpiresAtItsTime = rule("lot-expires-at-its-time", ["LotExpired"], ({ lotId, amount, dueAt }, { before, at }) => {
   const lot = Lots.find(before.purse.lots, lotId)
-  if (lot === undefined) return `there was nothing of lot ${lotId}`
+  if (lot === undefined) return `lot ${lotId} had no credits`
   if (lot.expiresAt !== dueAt) return `lot ${lotId} was not to expire at ${iso(dueAt)}`
   if (dueAt > at) return `lot ${lotId} expired before ${iso(dueAt)}`
   return amount === lot.left ? undefined : `of lot ${lotId} was ${credits(lot.left)} free, ${credits(amount)} expired`

@@ -50,7 +50,7 @@ export const CapabilityListed = Schema.Struct({
 })
 
 export const capabilities = Operation.make("catalog.capabilities", {
-  summary: "List what can be called here, and what cannot at present",
+  summary: "List the operations and whether each is available now",
   route: { method: "GET", path: "/catalog/capabilities" },
   success: Schema.Struct({ capabilities: Schema.Array(CapabilityListed) }),
   run: Effect.fnUntraced(function* () {
@@ -81,7 +81,7 @@ export const capabilities = Operation.make("catalog.capabilities", {
 })
 
 export const capability = Operation.make("catalog.capability", {
-  summary: "Read all that is known of one operation",
+  summary: "Read the details of one operation",
   route: {
     method: "GET",
     path: "/catalog/capabilities/:key",
@@ -153,7 +153,7 @@ const CONSTANTS = {
 }
 
 export const config = Operation.make("catalog.config", {
-  summary: "Read the value of a credit, what accounts are given, and limits",
+  summary: "Read the value of a credit, the credits of new accounts, and limits",
   route: { method: "GET", path: "/catalog/config" },
   success: Config,
   run: Effect.fnUntraced(function* () {

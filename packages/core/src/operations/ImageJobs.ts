@@ -35,7 +35,7 @@ const kept = (pictures: ReadonlyArray<Image.Picture>, job: RunningJob<null>) =>
   )
 
 export const generate = Operation.job("image.generate", {
-  summary: "Make pictures after a prompt",
+  summary: "Generate images from a prompt",
   description:
     "A job: read it for its status, and its artifact for the picture. Of several `samples`, each is read with `?part=`, counted from 1. " +
     "With `translate` the prompt may be in any language. `Prefer: wait=20` waits so many seconds for the end.",
@@ -143,7 +143,7 @@ const pictureOf = Effect.fnUntraced(function* (accountId: string, { image, image
 })
 
 export const edit = Operation.job("image.edit", {
-  summary: "Edit a picture after a prompt",
+  summary: "Edit an image with a prompt",
   description:
     "The picture is one at an address (`image_url`), that of an earlier job (`job_id`), or inline (`image`, base64). The prompt alone is drawn " +
     "only with `allow_prompt_only`. `strength` goes from 0, hardly changed, to 1, hardly kept.",
@@ -205,12 +205,12 @@ export const read = JobOperations.readJob("image.read", imageJobs, {
 })
 
 export const cancel = JobOperations.cancelJob("image.cancel", imageJobs, {
-  summary: "Cancel an image job, and delete what there is of it",
+  summary: "Cancel an image job and delete its files",
   example: { input: { job: EXAMPLE_JOB }, data: { cancelled: true, job_id: EXAMPLE_JOB } }
 })
 
 export const download = JobOperations.downloadJob("image.download", imageJobs, {
-  summary: "Download a picture",
+  summary: "Download an image",
   contentTypes: ["image/png", "image/jpeg"],
   example: { job: EXAMPLE_JOB }
 })

@@ -129,7 +129,7 @@ export const editsBetween = (a: string, b: string, limit: number): number => {
 }
 
 export const voices = Operation.make("speech.voices", {
-  summary: "List the voices that read texts aloud",
+  summary: "List the voices for text to speech",
   description:
     "`language` is a BCP 47 tag, and `mul` where the voice speaks whatever language the text is in. With `category`, only the voices of " +
     "that category, in any case: for voices of one language, its first subtag, such as `en`. Where there are none, the list is empty.",

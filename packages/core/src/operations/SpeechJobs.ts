@@ -18,7 +18,7 @@ export const speechJobs = Operation.family("speech.synthesize", {
 })
 
 export const synthesize = Operation.job("speech.synthesize", {
-  summary: "Read a text aloud",
+  summary: "Convert a text to speech",
   description:
     "A job: read it for its status, and its artifact for the MP3. `voice` is one of `GET /audio/voices`; an unknown one is refused, and close " +
     "ones are named. `Prefer: wait=20` waits so many seconds for the end.",
@@ -65,12 +65,12 @@ export const read = JobOperations.readJob("speech.read", speechJobs, {
 })
 
 export const cancel = JobOperations.cancelJob("speech.cancel", speechJobs, {
-  summary: "Cancel a text-to-speech job, and delete what there is of it",
+  summary: "Cancel a text-to-speech job and delete its files",
   example: { input: { job: EXAMPLE_JOB }, data: { cancelled: true, job_id: EXAMPLE_JOB } }
 })
 
 export const download = JobOperations.downloadJob("speech.download", speechJobs, {
-  summary: "Download what was read aloud",
+  summary: "Download the audio file of a text-to-speech job",
   contentTypes: [Speech.CONTENT_TYPE],
   example: { job: EXAMPLE_JOB }
 })

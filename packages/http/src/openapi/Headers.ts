@@ -13,20 +13,20 @@ const credits = (description: string, example: number): Header => ({ description
 
 export const RESPONSE_HEADERS = {
   "X-Request-Id": {
-    description: "Names the request: equal to `request.id` or `error.request_id`. A replay has the id of the first call.",
+    description: "The id of the request, equal to `request.id` or `error.request_id`. A replay has the id of the first call.",
     schema: { type: "string", format: "uuid" },
     example: EXAMPLE_ID
   },
-  "Cache-Control": { description: "Answers are for their caller alone.", schema: { type: "string" }, example: "private, no-store" },
+  "Cache-Control": { description: "No cache may store an answer.", schema: { type: "string" }, example: "private, no-store" },
   "X-Credits-Charged": credits("Credits that this request cost; 0 for a replay, whose first request was charged.", 0.5),
   "X-Credits-Balance": credits("Credits that are free to be spent now.", 199.5),
   "Idempotent-Replayed": {
-    description: "`true` where the answer is that of an earlier call under the same Idempotency-Key.",
+    description: "`true` if the answer repeats that of an earlier call under the same Idempotency-Key.",
     schema: { type: "boolean", const: true },
     example: true
   },
   "X-Replay-Request-Id": {
-    description: "Of a replay: the id of this request.",
+    description: "Only in a replay: the id of this request.",
     schema: { type: "string", format: "uuid" },
     example: "0192f3a1-02b4-7c55-8e21-6a9d0c4f7b18"
   },
@@ -45,14 +45,18 @@ export const RESPONSE_HEADERS = {
   "WWW-Authenticate": { description: "RFC 6750.", schema: { type: "string" }, example: "Bearer" },
   Allow: { description: "The methods that the path takes.", schema: { type: "string" }, example: "GET" },
   "Preference-Applied": {
-    description: "That the answer waited for the end of the job, and for how many seconds at the most.",
+    description: "The longest time, in seconds, that the answer waited for the end of the job.",
     schema: { type: "string" },
     example: "wait=20"
   },
-  ETag: { description: "Names these very bytes.", schema: { type: "string" }, example: '"3f5a7c9b1d2e"' },
-  "Accept-Ranges": { description: "Parts of the file may be asked for.", schema: { type: "string", const: "bytes" }, example: "bytes" },
+  ETag: { description: "Identifies the bytes of the file.", schema: { type: "string" }, example: '"3f5a7c9b1d2e"' },
+  "Accept-Ranges": {
+    description: "The client may request parts of the file.",
+    schema: { type: "string", const: "bytes" },
+    example: "bytes"
+  },
   "Content-Disposition": {
-    description: "A file, to be kept under this name.",
+    description: "Tells the client to save the file under this name.",
     schema: { type: "string" },
     example: 'attachment; filename="job_01JD7X2M9G4YQ0V5Z8K3T6W1RB.mp3"'
   },
@@ -108,13 +112,13 @@ export const REQUEST_HEADERS = {
   },
   MaxCredits: {
     name: "X-Max-Credits",
-    description: "A call that would cost more is refused with 422 before anything is held.",
+    description: "The most credits the call may cost. A call that would cost more is refused with 422 before anything is held.",
     schema: { type: "number", minimum: 0 },
     example: 10
   },
   Prefer: {
     name: "Prefer",
-    description: "`wait=20`: the answer may wait so many seconds for the end of the job, 150 at the most. RFC 7240.",
+    description: "`wait=20`: wait up to 20 seconds for the end of the job. The longest wait is 150 seconds. RFC 7240.",
     schema: { type: "string" },
     example: "wait=20"
   },
@@ -126,13 +130,13 @@ export const REQUEST_HEADERS = {
   },
   IfNoneMatch: {
     name: "If-None-Match",
-    description: "The ETag of what is there already.",
+    description: "The ETag of the client's copy.",
     schema: { type: "string" },
     example: '"3f5a7c9b1d2e"'
   },
   RequestId: {
     name: "X-Request-Id",
-    description: "Your own name for the request: it reaches our log, and nothing else.",
+    description: "The client's own id for the request. It is written to the server's log only.",
     schema: { type: "string", pattern: "^[\\w\\-=]{1,255}$" },
     example: "checkout-17"
   },

@@ -48,7 +48,7 @@ const flags = {
   }),
   metricsHost: Setting.make({
     flag: "metrics-host",
-    description: "Address for the metrics; whoever can reach it can read them",
+    description: "Address for the metrics. Anyone who can reach it can read them",
     fallback: "127.0.0.1",
     ...Setting.address
   }),
@@ -71,7 +71,7 @@ const flags = {
   }),
   jobs: Setting.make({
     flag: "jobs",
-    description: "Jobs that this process runs at once; with 0 it accepts jobs and leaves them to others on the same store",
+    description: "Jobs that this process runs at once. With 0 it only accepts jobs, and other processes on the store run them",
     fallback: "16",
     ...Setting.whole("number", "a number", 0, 10_000)
   }),

@@ -49,7 +49,7 @@ export const release = (
     // The store works, but other commands of the account are queued
     Effect.catchTag("Busy", () => Effect.retry(released, { while: ({ _tag }) => _tag === "Busy", ...TRY_AGAIN })),
     Effect.asVoid,
-    Effect.catch(() => (isRecoverable(call.operation) ? outcomeUnknown(needs, call) : putRight(needs, call)))
+    Effect.catch(() => (isRecoverable(call.operation) ? outcomeUnknown(needs, call) : correctInBackground(needs, call)))
   )
 }
 
@@ -59,7 +59,7 @@ export const release = (
 export const outcomeUnknown = (needs: Needs, call: Call): Effect.Effect<never, OutcomeUnknown> => {
   const { accountId, key, requestId, reservationId } = call
   const promised = key === undefined ? promise(needs, { accountId, requestId, reservationId }) : Effect.void
-  return promised.pipe(Effect.andThen(putRight(needs, call)), Effect.andThen(Effect.fail(new OutcomeUnknown())))
+  return promised.pipe(Effect.andThen(correctInBackground(needs, call)), Effect.andThen(Effect.fail(new OutcomeUnknown())))
 }
 
 /** Stores the promise that the call is free, so that another process keeps it if this one dies. */
@@ -69,7 +69,7 @@ export const promise = ({ callsInDoubt }: Pick<Needs, "callsInDoubt">, call: Omi
 /**
  * In the background, makes a call without a key free. Releases the hold of a call with a key, unless it was settled: then it is replayed.
  */
-export const putRight = (needs: Needs, { accountId, key, requestId, reservationId }: Call): Effect.Effect<void> => {
+export const correctInBackground = (needs: Needs, { accountId, key, requestId, reservationId }: Call): Effect.Effect<void> => {
   const { ledger, scope, callsInDoubt } = needs
   const call = { accountId, requestId, reservationId }
   const end =
@@ -78,7 +78,7 @@ export const putRight = (needs: Needs, { accountId, key, requestId, reservationI
       : endedAnyway(ledger.execute(accountId, Decisions.release(reservationId, "service_error"), { $correlationId: requestId }))
   return end.pipe(
     Effect.retry({ while: isTransient, schedule: IN_BACKGROUND }),
-    Effect.catchCause((cause) => Effect.logWarning("A call could not be put right", { requestId }, cause)),
+    Effect.catchCause((cause) => Effect.logWarning("A call that failed could not be released or refunded", { requestId }, cause)),
     Effect.forkIn(scope),
     Effect.asVoid
   )

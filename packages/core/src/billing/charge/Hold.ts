@@ -35,7 +35,7 @@ export const make = <E extends OperationError, R>(
           return Effect.die(error)
         case "AppendInDoubt":
           // `JobUpkeep` releases the hold of a job that is never accepted
-          return Effect.andThen(operation._tag === "Job" ? Effect.void : Amends.putRight(services, call), Effect.fail(error))
+          return Effect.andThen(operation._tag === "Job" ? Effect.void : Amends.correctInBackground(services, call), Effect.fail(error))
         default:
           return Effect.fail(error)
       }

@@ -24,7 +24,7 @@ export const recover = Effect.fnUntraced(function* <E extends OperationError, R>
   // The call may still run, here or at another host
   if (hold.expiresAt !== undefined && hold.expiresAt > at) return
   if (operation?._tag !== "Call" || operation.recover === undefined)
-    return yield* Effect.logError("No operation here can say what became of a call", { accountId, reservationId })
+    return yield* Effect.logError("No operation of this host can recover a call", { accountId, reservationId })
   const { keyHash, fingerprint, requestId } = hold
   const metadata = { $correlationId: requestId }
   const release = (reason: "abandoned" | "service_error") =>
