@@ -1,0 +1,6 @@
+/** Millrace as promises, for hosts without Effect. */
+export * from "./host/Failures.ts"
+export * from "./host/Host.ts"
+export * from "./host/Job.ts"
+export * from "./host/Operation.ts"
+export { InvalidInput, NotFound, UpstreamUnavailable } from "./host/Throwable.ts"
