@@ -18,6 +18,17 @@ export const accountsOf = (run: Run<Registration | KeyRing | Ledger>): Accounts 
       })
     ),
   issueKey: (account) =>
-    run(Effect.map(KeyRing.use((keys) => keys.issue(account)), ({ keyId, key }) => ({ keyId, key: Redacted.value(key) }))),
-  balance: (account) => run(Effect.map(Ledger.use((ledger) => ledger.balance(account)), ({ available }) => Credits.toDecimal(available)))
+    run(
+      Effect.map(
+        KeyRing.use((keys) => keys.issue(account)),
+        ({ keyId, key }) => ({ keyId, key: Redacted.value(key) })
+      )
+    ),
+  balance: (account) =>
+    run(
+      Effect.map(
+        Ledger.use((ledger) => ledger.balance(account)),
+        ({ available }) => Credits.toDecimal(available)
+      )
+    )
 })

@@ -3,7 +3,17 @@
  * credits, times are `Date`s.
  */
 import type { IncomingMessage, ServerResponse } from "node:http"
-import { AuthThrottle, BlobStore, Charge, Credits, KeyRing, Millrace, newRequestId, type Operation as Core, PricePlan } from "@millrace/core"
+import {
+  AuthThrottle,
+  type BlobStore,
+  Charge,
+  type Operation as Core,
+  Credits,
+  KeyRing,
+  Millrace,
+  newRequestId,
+  PricePlan
+} from "@millrace/core"
 import { Api, Http, Readiness, toNodeHandler, WebHandler } from "@millrace/http"
 import { ConfigProvider, Effect, Exit, Layer, ManagedRuntime, Option, Scope } from "effect"
 import * as Blobs from "../Blobs.ts"
@@ -85,8 +95,7 @@ export const createMillrace = async (options: Options): Promise<Host> => {
     return {
       run: (operation, input, call) => run(callOf(operation, input, call), call.signal) as never,
       accounts: accountsOf(run),
-      handler: (request, response, next) =>
-        next === undefined || isOurs(request.url ?? "/") ? listener(request, response) : next(),
+      handler: (request, response, next) => (next === undefined || isOurs(request.url ?? "/") ? listener(request, response) : next()),
       fetch: handle,
       close: () => (closed ??= Effect.runPromise(Scope.close(scope, Exit.void)).then(() => runtime.dispose()))
     }
@@ -178,6 +187,10 @@ const isRecord = (input: unknown): input is Record<string, unknown> => typeof in
 export const amountOf = (credits: number, name: string): Credits.Credits => {
   const amount = typeof credits === "number" ? Credits.parse(String(credits)) : undefined
   if (amount === undefined)
-    throw new MillraceError("invalid_amount", `${name} is ${String(credits)}: give a number of credits, at least 0, with at most three decimals`, { name })
+    throw new MillraceError(
+      "invalid_amount",
+      `${name} is ${String(credits)}: give a number of credits, at least 0, with at most three decimals`,
+      { name }
+    )
   return amount
 }

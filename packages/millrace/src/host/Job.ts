@@ -1,7 +1,22 @@
 /** Jobs as promises: work that takes longer than its call. One definition makes the call, and the operations that read, cancel and download. */
-import { BlobStore, Operation as Core, type OperationError, toIso } from "@millrace/core"
+import { type BlobStore, Operation as Core, type OperationError, toIso } from "@millrace/core"
 import { Effect, Schema, Stream } from "effect"
-import { type AnyRoute, contractOf, type Described, type Input, type None, outcomeOf, type Parsed, performed, quoted, type Returned, requestOf, type Path, type Result, type Route } from "./Operation.ts"
+import {
+  type AnyRoute,
+  contractOf,
+  type Described,
+  type Input,
+  type None,
+  outcomeOf,
+  type Parsed,
+  type Path,
+  performed,
+  quoted,
+  type Result,
+  type Returned,
+  type Route,
+  requestOf
+} from "./Operation.ts"
 import * as Schemas from "./Schemas.ts"
 import { failureOf } from "./Throwable.ts"
 
@@ -165,7 +180,9 @@ const companionsOf = (
     accepted_at: Schema.String,
     ended_at: Schema.NullOr(Schema.String),
     result: Schema.NullOr(Schemas.documented(result)),
-    failure: Schema.NullOr(Schema.Struct({ code: Schema.String, field: Schema.NullOr(Schema.String), message: Schema.NullOr(Schema.String) })),
+    failure: Schema.NullOr(
+      Schema.Struct({ code: Schema.String, field: Schema.NullOr(Schema.String), message: Schema.NullOr(Schema.String) })
+    ),
     files: Schema.Array(Schema.Struct({ part: Schema.Int, size: Schema.Int, content_type: Schema.String }))
   })
   const read = Core.readJob(keyOf("read", key), family, {

@@ -2,7 +2,7 @@
  * Operations as promises: the work is a function, sync or async, and the schemas are of any library. `operation` makes an operation of
  * `@millrace/core`, so route, catalog entry, OpenAPI and clients derive from it like from any other.
  */
-import { Credits, InvalidInput, Operation as Core, type OperationError } from "@millrace/core"
+import { Operation as Core, Credits, InvalidInput, type OperationError } from "@millrace/core"
 import { Effect, type Schema } from "effect"
 import * as Schemas from "./Schemas.ts"
 import { bug, failureOf } from "./Throwable.ts"
@@ -26,7 +26,11 @@ type ParametersOf<P extends string, Params> = [ParameterNames<P>] extends [never
   : [keyof Schemas.InputOf<Params>] extends [ParameterNames<P>]
     ? [ParameterNames<P>] extends [keyof Schemas.InputOf<Params>]
       ? { readonly params: Params }
-      : { readonly params: { readonly "the path has a parameter without a schema": Exclude<ParameterNames<P>, keyof Schemas.InputOf<Params>> } }
+      : {
+          readonly params: {
+            readonly "the path has a parameter without a schema": Exclude<ParameterNames<P>, keyof Schemas.InputOf<Params>>
+          }
+        }
     : { readonly params: { readonly "the path has no such parameter": Exclude<keyof Schemas.InputOf<Params>, ParameterNames<P>> } }
 
 /** A route as it is read, whatever its schemas. */
@@ -232,7 +236,9 @@ export const contractOf = (key: string, options: Described<never>, { parse, pars
 
 const assertPrice = (key: string, price: unknown): void => {
   if (typeof price !== "number" || Credits.parse(String(price)) === undefined)
-    throw new TypeError(`The price of ${quoted(key)} is ${String(price)}: give credits for each unit, a number of at least 0 with at most three decimals`)
+    throw new TypeError(
+      `The price of ${quoted(key)} is ${String(price)}: give credits for each unit, a number of at least 0 with at most three decimals`
+    )
 }
 
 /** Runs a function of the host's. What it throws becomes the failure of the call. */

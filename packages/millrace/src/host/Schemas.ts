@@ -54,7 +54,9 @@ const standardOf = (schema: AnySchema, where: string): Standard => {
   }
   const given: unknown = schema
   if ((typeof given !== "object" && typeof given !== "function") || given === null || !("~standard" in given))
-    throw new TypeError(`${where} is not a schema: give one of zod, valibot, arktype or effect, or any other that implements Standard Schema`)
+    throw new TypeError(
+      `${where} is not a schema: give one of zod, valibot, arktype or effect, or any other that implements Standard Schema`
+    )
   return given as Standard
 }
 
@@ -101,7 +103,11 @@ export const documented = (jsonSchema: JsonSchema): Schema.Codec<Schema.Json> =>
 
 /** The fields of an object, for a route. */
 export const fieldsOf = ({ jsonSchema }: Converted, where: string): Schema.Struct.Fields => {
-  const { properties, required = [], type } = jsonSchema as { properties?: Record<string, JsonSchema>; required?: Array<string>; type?: string }
+  const {
+    properties,
+    required = [],
+    type
+  } = jsonSchema as { properties?: Record<string, JsonSchema>; required?: Array<string>; type?: string }
   if (type !== "object" || properties === undefined) throw new TypeError(`${where} must be a schema of an object with named fields`)
   return Object.fromEntries(
     Object.entries(properties).map(([name, property]) => {
