@@ -1,4 +1,5 @@
 /** Millrace as promises, for hosts without Effect. */
+export * from "./host/Administration.ts"
 export * from "./host/Failures.ts"
 export * from "./host/Host.ts"
 export * from "./host/Job.ts"

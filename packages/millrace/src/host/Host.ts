@@ -3,26 +3,16 @@
  * credits, times are `Date`s.
  */
 import type { IncomingMessage, ServerResponse } from "node:http"
-import {
-  AuthThrottle,
-  type BlobStore,
-  Charge,
-  type Operation as Core,
-  Credits,
-  KeyRing,
-  Millrace,
-  newRequestId,
-  PricePlan
-} from "@millrace/core"
+import { AuthThrottle, type BlobStore, Charge, type Operation as Core, Credits, Millrace, newRequestId, PricePlan } from "@millrace/core"
 import { Api, Http, Readiness, toNodeHandler, WebHandler } from "@millrace/http"
 import { ConfigProvider, Effect, Exit, Layer, ManagedRuntime, Option, Scope } from "effect"
 import * as Blobs from "../Blobs.ts"
 import * as StateUrl from "../StateUrl.ts"
 import * as StoreUrl from "../StoreUrl.ts"
-import { type Accounts, accountsOf } from "./Accounts.ts"
-import { errorOf, MillraceError } from "./Failures.ts"
+import { type Administration, administrationOf } from "./Administration.ts"
 import type { Job } from "./Job.ts"
 import type { Operation } from "./Operation.ts"
+import { amountOf, runnerOf } from "./Run.ts"
 
 // biome-ignore lint/suspicious/noExplicitAny: operations of any input
 type AnyOperation = Operation<any, any> | Job<any, any>
@@ -69,10 +59,9 @@ export interface Reply<A> {
 }
 
 /** Millrace at a host. */
-export interface Host {
+export interface Host extends Administration {
   /** Runs an operation and charges its account. A call that fails costs nothing. */
   readonly run: <Op extends AnyOperation>(operation: Op, input: InputOf<Op>, options: CallOptions) => Promise<Reply<Data<Op>>>
-  readonly accounts: Accounts
   /** A listener for `node:http` and a middleware for Express: `/api/v1`, `/docs`, `/health` and `/ready`. Other paths go to `next`. */
   readonly handler: (request: IncomingMessage, response: ServerResponse, next?: () => void) => void
   /** The same for servers of web requests. */
@@ -94,7 +83,7 @@ export const createMillrace = async (options: Options): Promise<Host> => {
     let closed: Promise<void> | undefined
     return {
       run: (operation, input, call) => run(callOf(operation, input, call), call.signal) as never,
-      accounts: accountsOf(run),
+      ...administrationOf(run),
       handler: (request, response, next) => (next === undefined || isOurs(request.url ?? "/") ? listener(request, response) : next()),
       fetch: handle,
       close: () => (closed ??= Effect.runPromise(Scope.close(scope, Exit.void)).then(() => runtime.dispose()))
@@ -148,18 +137,6 @@ const publishPrices = (operations: ReadonlyArray<AnyOperation>) =>
     yield* prices.publish(Object.fromEntries(own))
   })
 
-/** Runs effects of a runtime as promises that reject with `MillraceError`s. */
-export type Run<R> = <A, E>(effect: Effect.Effect<A, E, R>, signal?: AbortSignal) => Promise<A>
-
-const runnerOf =
-  <R, ER>(runtime: ManagedRuntime.ManagedRuntime<R, ER>): Run<R> =>
-  async (effect, signal) => {
-    const exit = await runtime.runPromiseExit(effect, signal === undefined ? {} : { signal })
-    if (Exit.isSuccess(exit)) return exit.value
-    if (signal?.aborted === true) throw signal.reason
-    throw errorOf(exit.cause)
-  }
-
 const callOf = (operation: AnyOperation, input: unknown, { account, idempotencyKey, maxCredits, requestId }: CallOptions) =>
   Effect.gen(function* () {
     const charges = yield* Charge.Charge
@@ -182,15 +159,3 @@ const callOf = (operation: AnyOperation, input: unknown, { account, idempotencyK
   })
 
 const isRecord = (input: unknown): input is Record<string, unknown> => typeof input === "object" && input !== null && !Array.isArray(input)
-
-/** An amount that a host gives in credits. */
-export const amountOf = (credits: number, name: string): Credits.Credits => {
-  const amount = typeof credits === "number" ? Credits.parse(String(credits)) : undefined
-  if (amount === undefined)
-    throw new MillraceError(
-      "invalid_amount",
-      `${name} is ${String(credits)}: give a number of credits, at least 0, with at most three decimals`,
-      { name }
-    )
-  return amount
-}

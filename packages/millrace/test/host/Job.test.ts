@@ -33,13 +33,13 @@ const write = job("report.write", {
 
 let millrace: Host
 let account: string
-let call: (method: string, path: string, body?: object) => Promise<{ status: number; data: any; text: string }>
+let call: (method: string, path: string, body?: object) => Promise<{ status: number; data: Record<string, unknown>; text: string }>
 const server = createServer((request, response) => millrace.handler(request, response))
 
 beforeAll(async () => {
   millrace = await createMillrace({ store: "memory:", operations: [write] })
   account = await millrace.accounts.open({ email: "ada@example.com", verified: true })
-  const { key } = await millrace.accounts.issueKey(account)
+  const { key } = await millrace.keys.issue(account)
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/api/v1`
   call = async (method, path, body) => {
@@ -59,10 +59,10 @@ afterAll(async () => {
 })
 
 it("is charged once it has succeeded, and its result and file can be read", async () => {
-  const before = await millrace.accounts.balance(account)
+  const before = (await millrace.balance(account)).available
   const created = await call("POST", "/reports", { pages: 3 })
   expect(created).toMatchObject({ status: 200, data: { status: "succeeded" } })
-  expect(await millrace.accounts.balance(account)).toBe(before - 1.5)
+  expect((await millrace.balance(account)).available).toBe(before - 1.5)
   expect(await call("GET", `/reports/${created.data.id}`)).toMatchObject({
     data: { status: "succeeded", percent: 100, result: { title: "untitled", pages: 3 }, failure: null, files: [{ part: 1, size: 21 }] }
   })
@@ -80,11 +80,11 @@ it("goes on from its checkpoint after an attempt that failed", async () => {
 })
 
 it("costs nothing when it is cancelled, and its work is aborted", async () => {
-  const before = await millrace.accounts.balance(account)
+  const before = (await millrace.balance(account)).available
   const { data } = await millrace.run(write, { pages: 2, title: "endless" }, { account })
   expect(await call("DELETE", `/reports/${data.id}`)).toMatchObject({ status: 200, data: { cancelled: true } })
   expect((await call("GET", `/reports/${data.id}`)).status).toBe(404)
-  expect(await millrace.accounts.balance(account)).toBe(before)
+  expect((await millrace.balance(account)).available).toBe(before)
 })
 
 it("answers 422 for an input that its schema refuses, and holds nothing", async () => {

@@ -86,7 +86,7 @@ describe("the work of an operation", () => {
   })
   afterAll(() => millrace.close())
 
-  const balance = () => millrace.accounts.balance(account)
+  const balance = () => millrace.balance(account).then(({ available }) => available)
   const failure = async (text: string) => {
     const before = await balance()
     const error = await millrace.run(work, { text }, { account }).then(

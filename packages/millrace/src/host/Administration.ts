@@ -1,0 +1,122 @@
+/** What an administrator does, as promises. The command line does the same by the same functions. */
+
+import type { Millrace } from "@millrace/core"
+import { type ApiKey, KeyRing, Registration } from "@millrace/core"
+import type { Aggregate, EventStore } from "@millrace/event-sourcing"
+import { Effect } from "effect"
+import * as Accounts from "../administration/Accounts.ts"
+import * as CreditActs from "../administration/Credits.ts"
+import * as Keys from "../administration/Keys.ts"
+import { amountOf, type Run } from "./Run.ts"
+
+/** Recorded with every event of the act: who, by default `host`, and why. */
+export interface Recorded {
+  readonly by?: string
+  readonly reason?: string
+}
+
+/** Credits, and why they are granted. What was paid for has the payment's reference, and the same payment grants once. */
+export type Grant = Recorded & { readonly amount: number; readonly expiresAt?: Date } & (
+    | { readonly source: "topup" | "subscription"; readonly paymentRef: string }
+    | { readonly source: "promotion" | "adjustment" }
+  )
+
+/** Account, keys and credits. Amounts are in credits. */
+export interface Administration {
+  readonly accounts: {
+    /** Opens an account, and returns its id. `verified`: the host knows that the address is the owner's; grants the sign-up credits. */
+    readonly open: (options: { readonly email: string; readonly verified?: boolean } & Recorded) => Promise<string>
+    /** The account of an address; undefined if there is none. */
+    readonly find: (options: { readonly email: string }) => Promise<string | undefined>
+    readonly show: (account: string) => Promise<Accounts.ShownAccount>
+    /** Every account, in the order in which they were opened. Reads the whole log. */
+    readonly list: () => Promise<ReadonlyArray<{ readonly account: string; readonly openedAt: Date }>>
+    /** The address is the owner's: grants the sign-up credits, once. */
+    readonly verify: Act
+    /** Stops every priced call; the credits stay. */
+    readonly suspend: Act
+    readonly reinstate: Act
+    /** For ever; its keys stop working. */
+    readonly close: Act
+  }
+  readonly keys: {
+    /** Issues an API key. Its text is shown this once. */
+    readonly issue: (account: string, options?: Keys.KeyOptions & Recorded) => Promise<{ readonly keyId: string; readonly key: string }>
+    /** All keys that the account ever had, oldest first. */
+    readonly list: (account: string) => Promise<ReadonlyArray<ListedKey>>
+    readonly revoke: (account: string, keyId: string, recorded?: Recorded) => Promise<void>
+    /** The account of a key, and what the key may do. Rejects with `unauthorized`. */
+    readonly authenticate: (key: string | undefined) => Promise<{ readonly account: string; readonly scopes: ReadonlyArray<ApiKey.Scope> }>
+  }
+  readonly credits: {
+    readonly grant: (account: string, grant: Grant) => Promise<{ readonly lot: string; readonly balance: number }>
+    /** Refunds what a call was charged, or `amount` of it. `reservation` is the id of its hold. */
+    readonly refund: (
+      reservation: string,
+      options?: { readonly amount?: number } & Recorded
+    ) => Promise<{ readonly account: string; readonly refunded: number; readonly balance: number }>
+    /** Takes a paid lot back, as after a chargeback. What was spent of it becomes debt. */
+    readonly clawBack: (lot: string, recorded?: Recorded) => Promise<{ readonly clawedBack: number; readonly balance: number }>
+  }
+  /** What the account has, now or at a past time, by lot and by hold. */
+  readonly balance: (account: string, options?: { readonly at?: Date }) => Promise<Balance>
+}
+
+type Act = (account: string, recorded?: Recorded) => Promise<{ readonly status: Accounts.ShownAccount["status"] }>
+type Succeeds<F extends (...args: never) => unknown> = ReturnType<F> extends Effect.Effect<infer A, infer _, infer _> ? A : never
+export type ListedKey = Succeeds<typeof Keys.list>[number]
+export type Balance = Succeeds<typeof CreditActs.balance>
+
+const metadata = (act: string, { by = "host", reason = act }: Recorded = {}): Aggregate.Metadata => ({ actor: by, reason })
+
+export const administrationOf = (run: Run<Millrace.Administration | EventStore.EventStore>): Administration => {
+  const changing =
+    (act: Parameters<typeof Accounts.change>[0]): Act =>
+    (account, recorded) =>
+      run(Accounts.change(act, account, metadata(`accounts.${act}`, recorded)))
+  return {
+    accounts: {
+      open: (options) => run(Accounts.open(options, metadata("accounts.open", options))),
+      find: ({ email }) => run(Registration.use((registration) => registration.find(email))),
+      show: (account) => run(Accounts.show(account)),
+      list: () => run(Accounts.list),
+      verify: changing("verify"),
+      suspend: changing("suspend"),
+      reinstate: changing("reinstate"),
+      close: changing("close")
+    },
+    keys: {
+      issue: (account, { by, reason, ...options } = {}) =>
+        run(Keys.issue(account, options, metadata("keys.issue", { ...(by && { by }), ...(reason && { reason }) }))),
+      list: (account) => run(Keys.list(account)),
+      revoke: (account, keyId, recorded) => run(Keys.revoke(account, keyId, metadata("keys.revoke", recorded))),
+      authenticate: (key) =>
+        run(
+          Effect.map(
+            KeyRing.use((keys) => keys.authenticate(key)),
+            ({ accountId, scopes }) => ({ account: accountId, scopes })
+          )
+        )
+    },
+    credits: {
+      grant: (account, { amount, ...grant }) =>
+        run(
+          Effect.suspend(() =>
+            CreditActs.grant(account, { ...grant, amount: amountOf(amount, "amount") }, metadata("credits.grant", grant))
+          )
+        ),
+      refund: (reservation, { amount, ...recorded } = {}) =>
+        run(
+          Effect.suspend(() =>
+            CreditActs.refund(
+              reservation,
+              amount === undefined ? undefined : amountOf(amount, "amount"),
+              metadata("credits.refund", recorded)
+            )
+          )
+        ),
+      clawBack: (lot, recorded) => run(CreditActs.clawBack(lot, metadata("credits.clawBack", recorded)))
+    },
+    balance: (account, { at } = {}) => run(CreditActs.balance(account, at))
+  }
+}
