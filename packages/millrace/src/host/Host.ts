@@ -7,6 +7,7 @@ import { AuthThrottle, type BlobStore, Charge, type Operation as Core, Credits, 
 import { Api, Http, Readiness, toNodeHandler, WebHandler } from "@millrace/http"
 import { ConfigProvider, Effect, Exit, Layer, ManagedRuntime, Option, Scope } from "effect"
 import * as Blobs from "../Blobs.ts"
+import * as Logging from "../Logging.ts"
 import * as StateUrl from "../StateUrl.ts"
 import * as StoreUrl from "../StoreUrl.ts"
 import { type Administration, administrationOf } from "./Administration.ts"
@@ -33,7 +34,12 @@ export interface Options {
   readonly rateLimit?: { readonly limit: number; readonly window: number }
   /** Jobs that this process runs at once: 16 by default; with 0 it only accepts them. */
   readonly jobs?: number
+  /** Where log lines go: warnings and errors to the console by default. */
+  readonly log?: Log
 }
+
+/** A logger, such as `console`: a line's text and its fields, such as `requestId`. Lines of a level that it has not are left out. */
+export type Log = { readonly [L in "debug" | "info" | "warn" | "error"]?: (text: string, fields: Readonly<Record<string, unknown>>) => void }
 
 /** Who calls, for a call in code. */
 export interface CallOptions {
@@ -106,7 +112,7 @@ const apiOf = (operations: ReadonlyArray<AnyOperation>) => {
   return Api.make(groups)
 }
 
-const layerOf = ({ blobs, jobs, masterKey, rateLimit, state, store }: Options, api: ReturnType<typeof apiOf>) => {
+const layerOf = ({ blobs, jobs, log, masterKey, rateLimit, state, store }: Options, api: ReturnType<typeof apiOf>) => {
   const runner = jobs === 0 ? { runner: false } : jobs === undefined ? {} : { concurrency: jobs }
   const domain = Millrace.layer({
     operations: api.operations as ReadonlyArray<Core.Any<never, BlobStore.BlobStore>>,
@@ -119,8 +125,19 @@ const layerOf = ({ blobs, jobs, masterKey, rateLimit, state, store }: Options, a
     Layer.provide(Layer.succeed(StateUrl.State, Option.fromUndefinedOr(state))),
     Layer.provide(ConfigProvider.layer(masterKey === undefined ? ConfigProvider.fromEnv() : settings({ MILLRACE_MASTER_KEY: masterKey })))
   )
-  return Layer.mergeAll(Readiness.Readiness.layer(), AuthThrottle.layer()).pipe(Layer.provideMerge(domain))
+  return Layer.mergeAll(Readiness.Readiness.layer(), AuthThrottle.layer()).pipe(
+    Layer.provideMerge(domain),
+    Layer.provideMerge(logLayer(log))
+  )
 }
+
+const TO_CONSOLE: Log = { warn: (...line) => console.warn(...line), error: (...line) => console.error(...line) }
+
+const logLayer = (log: Log = TO_CONSOLE) =>
+  Logging.forwarding(log.debug === undefined ? "info" : "debug", (level, text, { details = [], ...fields }) => {
+    const write = level === "fatal" ? log.error : level === "trace" ? log.debug : log[level]
+    write?.call(log, text, Object.assign(fields, ...(details as ReadonlyArray<object>)))
+  })
 
 /** Settings that go before those of the environment. */
 const settings = (given: Readonly<Record<string, string>>) =>

@@ -37,7 +37,7 @@ let call: (method: string, path: string, body?: object) => Promise<{ status: num
 const server = createServer((request, response) => millrace.handler(request, response))
 
 beforeAll(async () => {
-  millrace = await createMillrace({ store: "memory:", operations: [write] })
+  millrace = await createMillrace({ store: "memory:", log: {}, operations: [write] })
   account = await millrace.accounts.open({ email: "ada@example.com", verified: true })
   const { key } = await millrace.keys.issue(account)
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))

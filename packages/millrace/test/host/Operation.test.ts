@@ -81,7 +81,7 @@ describe("the work of an operation", () => {
   let millrace: Host
   let account: string
   beforeAll(async () => {
-    millrace = await createMillrace({ store: "memory:", operations: [work, returning] })
+    millrace = await createMillrace({ store: "memory:", log: {}, operations: [work, returning] })
     account = await millrace.accounts.open({ email: "ada@example.com", verified: true })
   })
   afterAll(() => millrace.close())
