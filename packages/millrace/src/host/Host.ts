@@ -39,7 +39,9 @@ export interface Options {
 }
 
 /** A logger, such as `console`: a line's text and its fields, such as `requestId`. Lines of a level that it has not are left out. */
-export type Log = { readonly [L in "debug" | "info" | "warn" | "error"]?: (text: string, fields: Readonly<Record<string, unknown>>) => void }
+export type Log = {
+  readonly [L in "debug" | "info" | "warn" | "error"]?: (text: string, fields: Readonly<Record<string, unknown>>) => void
+}
 
 /** Who calls, for a call in code. */
 export interface CallOptions {
