@@ -1,7 +1,7 @@
 /** A billable operation: a call, a job or a file. The three share a `Contract`. */
 import type { Effect, Schema } from "effect"
 import type { Call, Outcome } from "./CallOperation.ts"
-import type { Caller, Path, Requester } from "./Contract.ts"
+import type { Caller, Path, Requester, Route } from "./Contract.ts"
 import type { File } from "./FileOperation.ts"
 import type { Job, JobOutcome, RunningJob } from "./JobOperation.ts"
 import type { OperationError } from "./OperationError.ts"
@@ -15,7 +15,8 @@ export {
   type Link,
   type Page,
   type Requester,
-  type Route
+  type Route,
+  type RouteOf
 } from "./Contract.ts"
 export { type Download, type File, FileInfo, file } from "./FileOperation.ts"
 export {
@@ -34,6 +35,7 @@ export {
 // biome-ignore-start lint/suspicious/noExplicitAny: inputs are contravariant, so only `any` admits every operation
 
 type AnySchema = Schema.Codec<any, any>
+type AnyRoute = Route<string, Path, any, any, any>
 type AnyCheck<E, R> = (input: any, requester: Requester) => Effect.Effect<void, E, R>
 
 /** The members of a contract that depend on its input, with any input: for lists of operations that need `R`. */
@@ -46,7 +48,7 @@ type Widen<Op, E, R, Own> = Omit<Op, keyof Widened<E, R> | keyof Own> & Widened<
 
 /** Any call. */
 export type AnyCall<E extends OperationError = OperationError, R = any> = Widen<
-  Call<string, string, Path, any, any, any, AnySchema, E, R>,
+  Call<string, AnyRoute, AnySchema, E, R>,
   E,
   R,
   {
@@ -56,14 +58,14 @@ export type AnyCall<E extends OperationError = OperationError, R = any> = Widen<
 >
 /** Any operation that runs as a job. */
 export type AnyJob<E extends OperationError = OperationError, R = any> = Widen<
-  Job<string, string, Path, any, any, any, AnySchema, E, R, any, any>,
+  Job<string, AnyRoute, AnySchema, E, R, any, any>,
   E,
   R,
   { readonly run: (input: any, job: RunningJob<any>) => Effect.Effect<JobOutcome<any>, E, R> }
 >
 /** Any operation that replies with a file. */
 export type AnyFile<E extends OperationError = OperationError, R = any> = Widen<
-  File<string, Path, any, any, E, R>,
+  File<string, AnyRoute, E, R>,
   E,
   R,
   { readonly open: (input: any, caller: Caller) => Effect.Effect<any, E, R> }
