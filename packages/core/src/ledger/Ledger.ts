@@ -237,13 +237,13 @@ const isOfTheStore = (
       (reason.error._tag === "AppendInDoubt" || (reason.error._tag === "StoreUnavailable" && reason.error.why === undefined))
   )
 
-const countMoved = (count: Metrics.CreditCounters, event: AccountEvent): void => {
+const countMoved = (count: Effect.Success<typeof Metrics.countCredits>, event: AccountEvent): void => {
   switch (event._tag) {
     case "OperationSucceeded":
-      return count.charged(event.charged)
+      return count("charged", event.charged)
     case "Refunded":
-      return count.refunded(event.stage, event.amount)
+      return count(event.stage, event.amount)
     case "CreditsGranted":
-      return count.granted(event.amount)
+      return count("granted", event.amount)
   }
 }
