@@ -7,20 +7,7 @@ import { type Account, debt, get, type Hold, hold, type Outcome, outcome } from 
 import type { EventOf, RefundReason } from "./AccountEvent.ts"
 import * as Lots from "./Lots.ts"
 import * as Memory from "./Memory.ts"
-import {
-  AccountInDebt,
-  AccountSuspended,
-  AlreadyEnded,
-  AlreadySucceeded,
-  ChargeExceedsHold,
-  HoldExpired,
-  InFlight,
-  InsufficientCredits,
-  KeyReused,
-  LookupStale,
-  RefundExceedsCharge,
-  ReservationNotFound
-} from "./Refusals.ts"
+import * as Refusals from "./Refusals.ts"
 import { unusable } from "./StatusDecisions.ts"
 import { ADJUSTMENT_LIFETIME, deciding, NOTHING, renewal, type Transaction } from "./Transaction.ts"
 
@@ -54,7 +41,7 @@ interface JobDeadline {
 }
 
 /** Why a reservation is refused. */
-export type ReserveRefusal = NonNullable<ReturnType<typeof holdFor>> | AlreadyEnded
+export type ReserveRefusal = NonNullable<ReturnType<typeof holdFor>> | Refusals.AlreadyEnded
 
 /** Holds quantity × unit price. Repeating the reservation decides nothing. */
 export const reserve = (call: Reserve) =>
@@ -81,7 +68,7 @@ export const settle = ({ reservationId, quantity, replyHash }: Settle) =>
     const excess = excessOf(reservationId, known, quantity)
     if (excess !== undefined) return excess
     const open = hold(transaction.account, reservationId)
-    if (open === undefined) return new HoldExpired({ reservationId })
+    if (open === undefined) return new Refusals.HoldExpired({ reservationId })
     transaction.capture(reservationId, open, replyHash, quantity)
     return undefined
   })
@@ -94,12 +81,13 @@ export const settleLate = (call: Reserve, { quantity, replyHash, reservationId: 
   deciding((transaction) => {
     const { reservationId } = call
     const { account } = transaction
-    if (hold(account, reservationId) !== undefined) return new InFlight({ reservationId })
+    if (hold(account, reservationId) !== undefined) return new Refusals.InFlight({ reservationId })
     const own = outcome(account, reservationId)
     if (own !== undefined) return alreadyMade(reservationId, own)
     const past = outcome(account, lateOf)
-    if (past === undefined) return new ReservationNotFound({ reservationId: lateOf })
-    if (past._tag !== "refunded" || past.reason !== "abandoned") return new AlreadyEnded({ reservationId: lateOf, outcome: past._tag })
+    if (past === undefined) return new Refusals.ReservationNotFound({ reservationId: lateOf })
+    if (past._tag !== "refunded" || past.reason !== "abandoned")
+      return new Refusals.AlreadyEnded({ reservationId: lateOf, outcome: past._tag })
     const refusal = holdFor(transaction, call, lateOf)
     if (refusal !== undefined) return refusal
     const held = hold(transaction.account, reservationId)
@@ -138,7 +126,7 @@ export const refund = (charge: Charge, reason: RefundReason, amount?: Credits.Cr
     const before = get(account.purse.refunds, reservationId) ?? Credits.zero
     const refundable = Credits.of(charge.charged - before)
     const wanted = amount ?? refundable
-    if (wanted > refundable) return new RefundExceedsCharge({ reservationId, refundable })
+    if (wanted > refundable) return new Refusals.RefundExceedsCharge({ reservationId, refundable })
     if (wanted === 0) return NOTHING
     const { debts, lots: live } = transaction.account.purse
     const [, open] = Lots.split(charge.lots.toReversed(), before)
@@ -168,13 +156,13 @@ export const refund = (charge: Charge, reason: RefundReason, amount?: Credits.Cr
 /** Answers a command on a reservation that is not open: decides nothing if it ended as wanted, else refuses. */
 const alreadyEnded = (account: Account, reservationId: string, wanted: Outcome["_tag"]) => {
   const ended = outcome(account, reservationId)?._tag
-  if (ended === undefined) return new ReservationNotFound({ reservationId })
-  return ended === wanted ? NOTHING : new AlreadyEnded({ reservationId, outcome: ended })
+  if (ended === undefined) return new Refusals.ReservationNotFound({ reservationId })
+  return ended === wanted ? NOTHING : new Refusals.AlreadyEnded({ reservationId, outcome: ended })
 }
 
 /** Answers a repeated reservation: decides nothing after its success, refuses after its refund. */
 const alreadyMade = (reservationId: string, { _tag }: Outcome) =>
-  _tag === "succeeded" ? NOTHING : new AlreadyEnded({ reservationId, outcome: _tag })
+  _tag === "succeeded" ? NOTHING : new Refusals.AlreadyEnded({ reservationId, outcome: _tag })
 
 /** Adds the hold of a call, or returns why it is refused. */
 const holdFor = (transaction: Transaction, call: Reserve, lateOf?: string) => {
@@ -188,10 +176,10 @@ const holdFor = (transaction: Transaction, call: Reserve, lateOf?: string) => {
   return undefined
 }
 
-const unpayable = (account: Account): AccountSuspended | AccountInDebt | undefined => {
-  if (account.status === "suspended") return new AccountSuspended()
+const unpayable = (account: Account) => {
+  if (account.status === "suspended") return new Refusals.AccountSuspended()
   const owed = debt(account)
-  return owed > 0 ? new AccountInDebt({ debt: owed }) : undefined
+  return owed > 0 ? new Refusals.AccountInDebt({ debt: owed }) : undefined
 }
 
 const refusedKey = (account: Account, key: Memory.Key, now: Timestamp) => {
@@ -201,18 +189,22 @@ const refusedKey = (account: Account, key: Memory.Key, now: Timestamp) => {
       return undefined
     case "running": {
       const { reservationId } = used
-      return hold(account, reservationId)?.fingerprint === key.fingerprint ? new InFlight({ reservationId }) : new KeyReused()
+      return hold(account, reservationId)?.fingerprint === key.fingerprint
+        ? new Refusals.InFlight({ reservationId })
+        : new Refusals.KeyReused()
     }
     case "succeeded":
-      return used.fingerprint === key.fingerprint ? new AlreadySucceeded({ reservationId: used.reservationId }) : new KeyReused()
+      return used.fingerprint === key.fingerprint
+        ? new Refusals.AlreadySucceeded({ reservationId: used.reservationId })
+        : new Refusals.KeyReused()
     case "stale":
-      return new LookupStale()
+      return new Refusals.LookupStale()
   }
 }
 
 const insufficient = (account: Account, required: Credits.Credits, unitPrice: Credits.Credits, now: Timestamp) => {
   const available = Lots.available(account.purse.lots, now)
-  return new InsufficientCredits({
+  return new Refusals.InsufficientCredits({
     required,
     available,
     shortfall: Credits.of(required - available),
@@ -246,5 +238,5 @@ const reservation = (
 })
 
 /** Refuses a number of units done that is not whole, or is more than held. */
-const excessOf = (reservationId: string, { quantity: held }: Hold, done: number = held): ChargeExceedsHold | undefined =>
-  Number.isInteger(done) && done >= 0 && done <= held ? undefined : new ChargeExceedsHold({ reservationId, held, done })
+const excessOf = (reservationId: string, { quantity: held }: Hold, done: number = held): Refusals.ChargeExceedsHold | undefined =>
+  Number.isInteger(done) && done >= 0 && done <= held ? undefined : new Refusals.ChargeExceedsHold({ reservationId, held, done })

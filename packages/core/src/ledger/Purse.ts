@@ -4,16 +4,17 @@
  * It holds live lots, open holds and debts. Two small records stay for ever: the terms of every paid lot, so that a repeated payment notice
  * grants nothing and a chargeback finds its lot, and the refunded amount of a charge, so that no charge is refunded twice.
  */
-import { HashMap } from "effect"
+import { HashMap, Schema } from "effect"
 import * as Credits from "../Credits.ts"
 import type { Timestamp } from "../Timestamp.ts"
-import type { AccountEvent, EventOf } from "./AccountEvent.ts"
+import { AccountEvent, type EventOf } from "./AccountEvent.ts"
 import { get } from "./Get.ts"
 import * as Lots from "./Lots.ts"
 
-export interface Hold extends Omit<EventOf<"CreditReserved">, "_tag" | "reservationId"> {
-  readonly reservedAt: Timestamp
-}
+const { reservationId: _, _tag: __, ...call } = AccountEvent.cases.CreditReserved.fields
+
+export const Hold = Schema.Struct({ ...call, reservedAt: Schema.Int })
+export type Hold = typeof Hold.Type
 
 /** A paid lot, also after it is used up. */
 export interface PaidLot extends Lots.LotTerms {

@@ -6,7 +6,7 @@ import type { File } from "./FileOperation.ts"
 import type { Job, JobOutcome, RunningJob } from "./JobOperation.ts"
 import type { OperationError } from "./OperationError.ts"
 
-export { type Call, make, type Outcome } from "./CallOperation.ts"
+export * from "./CallOperation.ts"
 export {
   type Caller,
   type Contract,
@@ -18,19 +18,8 @@ export {
   type Route,
   type RouteOf
 } from "./Contract.ts"
-export { type Download, type File, FileInfo, file } from "./FileOperation.ts"
-export {
-  Artifact,
-  family,
-  type Job,
-  type JobFamily,
-  type JobLimits,
-  type JobOutcome,
-  type JobView,
-  job,
-  type ReadError,
-  type RunningJob
-} from "./JobOperation.ts"
+export * from "./FileOperation.ts"
+export * from "./JobOperation.ts"
 
 // biome-ignore-start lint/suspicious/noExplicitAny: inputs are contravariant, so only `any` admits every operation
 
