@@ -25,8 +25,11 @@ export interface Route<
   readonly status: 200 | 201 | 202
 }
 
-/** The input of an operation: path, query and body fields together. */
-export type Input<Rt extends Route> = Schema.Struct.Type<Rt["params"] & Rt["query"] & Rt["body"]>
+// biome-ignore lint/suspicious/noExplicitAny: the input of any operation, which only `any` admits because inputs are contravariant
+type Any = any
+
+/** The input of an operation: path, query and body fields together. Of a route with any fields, any input. */
+export type Input<Rt extends Route> = 0 extends 1 & Rt["params"] ? Any : Schema.Struct.Type<Rt["params"] & Rt["query"] & Rt["body"]>
 
 /** A route as an author writes it: fields that it does not have are left out. */
 export type RouteOptions = Pick<Route, "method" | "path"> & Partial<Route>
