@@ -12,7 +12,7 @@ import * as Decisions from "../ledger/Decisions.ts"
 import * as History from "../ledger/History.ts"
 import { type Committed, Ledger } from "../ledger/Ledger.ts"
 import type { LotSource } from "../ledger/Lots.ts"
-import { claim, idOf, PaymentClaim } from "./PaymentClaim.ts"
+import { claim, PaymentClaim, paymentIdOf } from "./Claim.ts"
 
 /** The payment bought credits for another account. */
 export class PaymentUsed extends Schema.TaggedError<PaymentUsed>()("PaymentUsed", { accountId: Schema.String }) {}
@@ -52,7 +52,7 @@ export class Payments extends Context.Service<
         Effect.provideContext(History.accountOfLot(lotId, { before: PaymentClaim.category }), context)
 
       const owner = Effect.fn("Payments.owner")(function* (paymentRef: string) {
-        const { accountId } = (yield* claims.read(idOf(paymentRef))).state
+        const { accountId } = (yield* claims.read(paymentIdOf(paymentRef))).state
         return accountId ?? (yield* grantedUnclaimed(lotIdOfPayment(paymentRef)))
       })
 
@@ -63,7 +63,11 @@ export class Payments extends Context.Service<
         const possible = decide(state, at)
         if (Result.isFailure(possible)) return yield* possible.failure
         const first = (yield* owner(grant.paymentRef)) ?? accountId
-        const claimed = yield* claims.execute(idOf(grant.paymentRef), claim(first, lotId), metadata)
+        const claimed = yield* claims.execute(
+          paymentIdOf(grant.paymentRef),
+          claim({ _tag: "PaymentClaimed", accountId: first, lotId }),
+          metadata
+        )
         const owns = claimed.state.accountId ?? first
         if (owns !== accountId) return yield* new PaymentUsed({ accountId: owns })
         return yield* ledger.execute(accountId, decide, metadata)

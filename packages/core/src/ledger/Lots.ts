@@ -32,16 +32,19 @@ export type LotPart = typeof LotPart.Type
 export type LotParts = ReadonlyArray<LotPart>
 
 /** A lot with anything left or held. */
-export interface Lot extends LotTerms {
-  readonly lotId: string
-  readonly grantedAt: Timestamp
+export const Lot = Schema.Struct({
+  lotId: Schema.String,
+  ...LotTerms.fields,
+  /** Milliseconds since 1970. */
+  grantedAt: Schema.Int,
   /** Free to be held. */
-  readonly left: Credits.Credits
+  left: Credits.Credits,
   /** Taken by open holds. */
-  readonly held: Credits.Credits
+  held: Credits.Credits,
   /** The part of `held` that a clawback takes as soon as it is released. */
-  readonly claimed: Credits.Credits
-}
+  claimed: Credits.Credits
+})
+export type Lot = typeof Lot.Type
 
 export const isExpired = (lot: Pick<Lot, "expiresAt">, now: Timestamp): boolean => lot.expiresAt !== null && lot.expiresAt <= now
 

@@ -4,7 +4,7 @@ import { TestClock } from "effect/testing"
 import { describe, expect } from "vitest"
 import * as FaultyEventStore from "../../../testing/src/FaultyEventStore.ts"
 import { given } from "../../../testing/src/GivenWhenThen.ts"
-import { claim, idOf, PaymentClaim } from "../../src/accounts/PaymentClaim.ts"
+import { claim, PaymentClaim, paymentIdOf } from "../../src/accounts/Claim.ts"
 import * as Credits from "../../src/Credits.ts"
 import { lotIdOfPayment } from "../../src/Ids.ts"
 import * as Decisions from "../../src/ledger/Decisions.ts"
@@ -29,19 +29,19 @@ const balances = ({ ledger }: Host) =>
 describe("the claim of a payment", () => {
   const claimed = (accountId: string) => ({ _tag: "PaymentClaimed", accountId, lotId: "lot_1" }) as const
   given(PaymentClaim, [])
-    .when(claim("acc_1", "lot_1"))
+    .when(claim(claimed("acc_1")))
     .then([claimed("acc_1")])
   testing(
     "is made once, and stays with its account",
     Effect.sync(() => {
       given(PaymentClaim, [claimed("acc_1")])
-        .when(claim("acc_2", "lot_1"))
+        .when(claim(claimed("acc_2")))
         .then([])
         .thenState(({ accountId }) => expect(accountId).toBe("acc_1"))
       given(PaymentClaim, [claimed("acc_1"), claimed("acc_2")])
-        .when(claim("acc_2", "lot_1"))
+        .when(claim(claimed("acc_2")))
         .thenState(({ accountId }) => expect(accountId).toBe("acc_1"))
-      expect(`lot_${idOf("pi_1")}`).toBe(lotIdOfPayment("pi_1"))
+      expect(`lot_${paymentIdOf("pi_1")}`).toBe(lotIdOfPayment("pi_1"))
     })
   )
 })

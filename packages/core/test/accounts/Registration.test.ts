@@ -3,7 +3,7 @@ import { TestClock } from "effect/testing"
 import { describe, expect } from "vitest"
 import * as FaultyEventStore from "../../../testing/src/FaultyEventStore.ts"
 import { given } from "../../../testing/src/GivenWhenThen.ts"
-import { claim, EmailClaim } from "../../src/accounts/EmailClaim.ts"
+import { claim, EmailClaim } from "../../src/accounts/Claim.ts"
 import * as Credits from "../../src/Credits.ts"
 import { AccountId } from "../../src/Ids.ts"
 import { ofJob } from "../../src/vault/Vault.ts"
@@ -254,10 +254,13 @@ describe("the claim on an address", () => {
   testing(
     "is made once, and stays",
     Effect.sync(() => {
-      given(EmailClaim, []).when(claim(mine)).then([claimed]).thenState({ accountId: mine })
-      given(EmailClaim, [claimed]).when(claim(yours)).then([]).thenState({ accountId: mine })
-      given(EmailClaim, [claimed]).when(claim(mine)).then([])
-      expect(EmailClaim.evolve({ accountId: mine }, { _tag: "EmailClaimed", accountId: yours }, 0)).toEqual({ accountId: mine })
+      given(EmailClaim, []).when(claim(claimed)).then([claimed]).thenState({ accountId: mine })
+      given(EmailClaim, [claimed])
+        .when(claim({ ...claimed, accountId: yours }))
+        .then([])
+        .thenState({ accountId: mine })
+      given(EmailClaim, [claimed]).when(claim(claimed)).then([])
+      expect(EmailClaim.evolve({ accountId: mine }, { ...claimed, accountId: yours }, 0)).toEqual({ accountId: mine })
     })
   )
 })

@@ -19,7 +19,7 @@ const call = (found?: "success" | "failure", upstream = "a") =>
   )
 
 describe("a circuit", () => {
-  test("opens by failures in a row, and names its upstream", () =>
+  test("opens after consecutive failures, with an error that names its upstream", () =>
     testing(
       { failures: 3, openFor: 1_000 },
       Effect.gen(function* () {
@@ -33,7 +33,7 @@ describe("a circuit", () => {
       })
     ))
 
-  test("lets one call of 64 through after a while, and the others when that one has succeeded", () =>
+  test("lets one of 64 calls through as a trial, and the others after the trial has succeeded", () =>
     testing(
       { failures: 1, openFor: 1_000 },
       Effect.gen(function* () {
@@ -80,7 +80,7 @@ describe("a circuit", () => {
       })
     ))
 
-  test("tries again with another call, where the trial takes longer than it would stay open", () =>
+  test("starts another trial if the first takes longer than the circuit stays open", () =>
     testing(
       { failures: 1, openFor: 1_000 },
       Effect.gen(function* () {
@@ -98,7 +98,7 @@ describe("a circuit", () => {
       })
     ))
 
-  test("lets through what the model lets through, call after call", () =>
+  test("lets the same calls through as its model, for any sequence of calls", () =>
     checkAsync(
       fc.asyncProperty(
         fc.integer({ min: 1, max: 4 }),
