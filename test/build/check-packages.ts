@@ -15,8 +15,7 @@ const folder = mkdtempSync(join(tmpdir(), "millrace-pack-"))
 /** The oldest and the newest Node.js that the packages support. */
 const NODES = ["22.19.0", "24.21.0"]
 
-const versionOf = (name: string): string =>
-  JSON.parse(readFileSync(join(root, "node_modules", name, "package.json"), "utf8")).version
+const versionOf = (name: string): string => JSON.parse(readFileSync(join(root, "node_modules", name, "package.json"), "utf8")).version
 
 interface Packed {
   readonly name: string

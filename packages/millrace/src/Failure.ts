@@ -4,7 +4,7 @@ import { Cause, Effect } from "effect"
 import { CliError } from "effect/cli"
 
 /** Anything a command may fail with. */
-interface Failure {
+export interface Failure {
   readonly _tag: string
   readonly message?: string
 }

@@ -1,12 +1,16 @@
-/** Acts on accounts, for the command line and for hosts: amounts in credits. */
+/** Acts on accounts. Amounts in credits. */
 import { Account, Credits, KeyRing, Ledger, Registration, Vault } from "@millrace/core"
 import { type Aggregate, EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
 import { Effect, Stream } from "effect"
+import type { Failure } from "../Failure.ts"
+import type { Act } from "./Act.ts"
 
-/** An account as an operator sees it. */
+export type Status = Account.Account["status"]
+
+/** An account as an administrator sees it. */
 export interface ShownAccount {
   readonly account: string
-  readonly status: Account.Account["status"]
+  readonly status: Status
   /** Null once the account is erased. */
   readonly email: string | null
   readonly available: number
@@ -14,69 +18,77 @@ export interface ShownAccount {
   readonly debt: number
 }
 
-export const open = Effect.fnUntraced(function* (
+/** What was destroyed with an account. */
+export interface Erased {
+  readonly account: string
+  readonly destroyed: ReadonlyArray<string>
+  readonly keysRevoked: ReadonlyArray<string>
+}
+
+export const open = (
   { email, verified = false }: { readonly email: string; readonly verified?: boolean },
   metadata: Aggregate.Metadata
-) {
-  const registration = yield* Registration
-  const account = yield* registration.open(email, metadata)
-  if (verified) yield* registration.verify(account, metadata)
-  return account
-})
+): Act<string> =>
+  Effect.gen(function* () {
+    const registration = yield* Registration
+    const account = yield* registration.open(email, metadata)
+    if (verified) yield* registration.verify(account, metadata)
+    return account
+  })
 
-export const show = Effect.fnUntraced(function* (account: string) {
-  const { available, debt, held, status } = yield* Ledger.use((ledger) => ledger.balance(account))
-  const email = yield* Registration.use((registration) => registration.email(account)).pipe(
-    Effect.catchTag("SubjectDestroyed", () => Effect.succeed(null))
-  )
-  const shown: ShownAccount = {
-    account,
-    status,
-    email,
-    available: Credits.toDecimal(available),
-    held: Credits.toDecimal(held),
-    debt: Credits.toDecimal(debt)
-  }
-  return shown
-})
+export const show = (account: string): Act<ShownAccount> =>
+  Effect.gen(function* () {
+    const { available, debt, held, status } = yield* Ledger.use((ledger) => ledger.balance(account))
+    const email = yield* Registration.use((registration) => registration.email(account)).pipe(
+      Effect.catchTag("SubjectDestroyed", () => Effect.succeed(null))
+    )
+    const amounts = { available: Credits.toDecimal(available), held: Credits.toDecimal(held), debt: Credits.toDecimal(debt) }
+    return { account, status, email, ...amounts }
+  })
 
-/** Opens again, closes or suspends an account. */
-export const change = (act: "verify" | "suspend" | "reinstate" | "close", account: string, metadata: Aggregate.Metadata) =>
+/** Verifies, suspends, reinstates or closes an account. */
+export const change = (
+  act: "verify" | "suspend" | "reinstate" | "close",
+  account: string,
+  metadata: Aggregate.Metadata
+): Act<{ readonly account: string; readonly status: Status }> =>
   Effect.map(
     Registration.use((registration) => registration[act](account, metadata)),
     ({ state }) => ({ account, status: state.status })
   )
 
 /**
- * Closes an account, revokes its keys, and destroys what was sealed for it. `note` is given what is destroyed before it is: if this stops
- * halfway, a restore erases the account again.
+ * Closes an account, revokes its keys, and destroys what was sealed for it. `note` gets the names of what is destroyed before it is: if the
+ * erasure stops halfway, a restore completes it.
  */
-export const erase = Effect.fnUntraced(function* <E, R>(
+export const erase = (
   account: string,
   metadata: Aggregate.Metadata,
-  note: (subject: string) => Effect.Effect<void, E, R>
-) {
-  const keys = yield* KeyRing
-  // Fails where there is no such account
-  yield* Ledger.use((ledger) => ledger.balance(account))
-  const subject = Vault.ofAccount(account)
-  yield* note(subject)
-  yield* Registration.use((registration) => registration.erase(account, metadata))
-  const working = (yield* keys.list(account)).filter(({ revokedAt }) => revokedAt === null)
-  for (const { keyId } of working) yield* keys.revoke(account, keyId, metadata)
-  return { account, destroyed: [subject], keysRevoked: working.map(({ keyId }) => keyId) }
-})
+  note: (subject: string) => Effect.Effect<void, Failure>
+): Act<Erased> =>
+  Effect.gen(function* () {
+    const keys = yield* KeyRing
+    // Fails where there is no such account
+    yield* Ledger.use((ledger) => ledger.balance(account))
+    const subject = Vault.ofAccount(account)
+    yield* note(subject)
+    yield* Registration.use((registration) => registration.erase(account, metadata))
+    const working = (yield* keys.list(account)).filter(({ revokedAt }) => revokedAt === null)
+    for (const { keyId } of working) yield* keys.revoke(account, keyId, metadata)
+    return { account, destroyed: [subject], keysRevoked: working.map(({ keyId }) => keyId) }
+  })
 
 const { category, codec } = Account.Account
+const OPENED = codec.typesOf(["AccountOpened"])
 
-/** Every account in the log, in the order in which they were opened. */
-export const list = Effect.gen(function* () {
-  const log = yield* EventStore.EventStore
-  const opened = codec.typesOf(["AccountOpened"])
-  return yield* Stream.runCollect(
-    log.readAll(EventStore.start).pipe(
-      Stream.filter(({ stream, type }) => opened.has(type) && StreamName.category(stream) === category),
-      Stream.map((event) => ({ account: StreamName.id(event.stream), openedAt: new Date(HashChain.atOf(event)) }))
+/** Every account, in the order in which they were opened. */
+export const list: Act<ReadonlyArray<{ readonly account: string; readonly openedAt: Date }>> = Effect.flatMap(
+  EventStore.EventStore,
+  (log) =>
+    Stream.runCollect(
+      log.readAll(EventStore.start).pipe(
+        Stream.filter(({ stream, type }) => OPENED.has(type) && StreamName.category(stream) === category),
+        Stream.map((event) => ({ account: StreamName.id(event.stream), openedAt: new Date(HashChain.atOf(event)) }))
+      )
     )
-  )
-})
+)

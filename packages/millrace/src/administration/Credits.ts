@@ -1,8 +1,9 @@
-/** Acts on the credits of an account, for the command line and for hosts: amounts in credits. */
+/** Acts on the credits of accounts. Amounts in credits, but for those that are given. */
 import { Credits, Decisions, History, Ledger, Lots, lotIdOfPayment, newLotId, Payments } from "@millrace/core"
 import type { Aggregate } from "@millrace/event-sourcing"
-import { Clock, Effect, Schema } from "effect"
-import { dateOf } from "./Keys.ts"
+import { Clock, Effect } from "effect"
+import { CommandFailed } from "../Failure.ts"
+import { type Act, dateOf } from "./Act.ts"
 
 /** Why credits are granted. What was paid for has the payment's reference, and the same payment grants once. */
 export type Grant = { readonly amount: Credits.Credits; readonly expiresAt?: Date | undefined } & (
@@ -10,86 +11,109 @@ export type Grant = { readonly amount: Credits.Credits; readonly expiresAt?: Dat
   | { readonly source: "signup" | "promotion" | "adjustment"; readonly paymentRef?: undefined }
 )
 
-/** The grant names a time that is over. */
-export class ExpiryInPast extends Schema.TaggedError<ExpiryInPast>()("ExpiryInPast", {}) {
-  override get message(): string {
-    return "the expiry lies in the past"
-  }
+export interface Granted {
+  readonly lot: string
+  readonly balance: number
 }
 
-export const grant = Effect.fnUntraced(function* (account: string, { amount, expiresAt, ...given }: Grant, metadata: Aggregate.Metadata) {
-  if (expiresAt !== undefined && expiresAt.getTime() <= (yield* Clock.currentTimeMillis)) return yield* new ExpiryInPast()
-  const terms = { amount, expiresAt: expiresAt?.getTime() ?? null }
-  const { lotId, granted } =
-    given.paymentRef === undefined
-      ? yield* grantUnpaid(account, { ...terms, source: given.source }, metadata)
-      : {
-          lotId: lotIdOfPayment(given.paymentRef),
-          granted: yield* Payments.use((payments) => payments.grant(account, { ...terms, ...given }, metadata))
-        }
-  return { lot: lotId, balance: balanceOf(granted) }
-})
+export interface Refunded {
+  readonly reservation: string
+  readonly account: string
+  readonly refunded: number
+  readonly balance: number
+}
 
-const grantUnpaid = Effect.fnUntraced(function* (account: string, terms: Omit<Decisions.Grant, "lotId">, metadata: Aggregate.Metadata) {
-  const lotId = yield* newLotId
-  return { lotId, granted: yield* Ledger.use((ledger) => ledger.execute(account, Decisions.grant({ ...terms, lotId }), metadata)) }
-})
+export interface ClawedBack {
+  readonly lot: string
+  readonly account: string
+  readonly clawedBack: number
+  readonly balance: number
+}
 
-const balanceOf = ({
+/** What an account has, by lot and by hold. */
+export interface Balance {
+  readonly account: string
+  readonly available: number
+  readonly held: number
+  readonly debt: number
+  readonly at: Date
+  readonly lots: ReadonlyArray<{
+    readonly lot: string
+    readonly source: Lots.LotSource
+    readonly remaining: number
+    readonly expiresAt: Date | null
+  }>
+  readonly holds: ReadonlyArray<{
+    readonly reservation: string
+    readonly operation: string
+    readonly amount: number
+    readonly request: string
+    readonly expiresAt: Date | null
+  }>
+}
+
+export const grant = (account: string, { amount, expiresAt, ...given }: Grant, metadata: Aggregate.Metadata): Act<Granted> =>
+  Effect.gen(function* () {
+    if (expiresAt !== undefined && expiresAt.getTime() <= (yield* Clock.currentTimeMillis))
+      return yield* Effect.fail(new CommandFailed("the expiry lies in the past"))
+    const terms = { amount, expiresAt: expiresAt?.getTime() ?? null }
+    if (given.paymentRef !== undefined) {
+      const granted = yield* Payments.use((payments) => payments.grant(account, { ...terms, ...given }, metadata))
+      return { lot: lotIdOfPayment(given.paymentRef), balance: availableOf(granted) }
+    }
+    const lot = yield* newLotId
+    const decide = Decisions.grant({ ...terms, source: given.source, lotId: lot })
+    return { lot, balance: availableOf(yield* Ledger.use((ledger) => ledger.execute(account, decide, metadata))) }
+  })
+
+const availableOf = ({
   at,
   state
-}: {
-  readonly at: number
-  readonly state: { readonly purse: { readonly lots: ReadonlyArray<Lots.Lot> } }
-}) => Credits.toDecimal(Lots.available(state.purse.lots, at))
+}: Pick<Aggregate.Current<{ readonly purse: { readonly lots: ReadonlyArray<Lots.Lot> } }>, "at" | "state">) =>
+  Credits.toDecimal(Lots.available(state.purse.lots, at))
 
 /** Refunds what a call was charged, or a part of it, as goodwill. */
-export const refund = Effect.fnUntraced(function* (reservation: string, amount: Credits.Credits | undefined, metadata: Aggregate.Metadata) {
-  const ledger = yield* Ledger
-  const [history] = yield* History.reservations({ reservationId: reservation })
-  if (history === undefined) return yield* new Decisions.ReservationNotFound({ reservationId: reservation })
-  const refund = { reason: "goodwill", ...(amount === undefined ? {} : { amount }) } as const
-  const committed = yield* ledger.refund(history.accountId, reservation, refund, metadata)
-  const given = committed.events.find((event) => event._tag === "Refunded")
-  return {
-    reservation,
-    account: history.accountId,
-    refunded: given?._tag === "Refunded" ? Credits.toDecimal(given.amount) : 0,
-    balance: balanceOf(committed)
-  }
-})
+export const refund = (reservation: string, amount: Credits.Credits | undefined, metadata: Aggregate.Metadata): Act<Refunded> =>
+  Effect.gen(function* () {
+    const ledger = yield* Ledger
+    const [history] = yield* History.reservations({ reservationId: reservation })
+    if (history === undefined) return yield* new Decisions.ReservationNotFound({ reservationId: reservation })
+    const refund = { reason: "goodwill", ...(amount === undefined ? {} : { amount }) } as const
+    const committed = yield* ledger.refund(history.accountId, reservation, refund, metadata)
+    const given = committed.events.find((event) => event._tag === "Refunded")
+    const refunded = given?._tag === "Refunded" ? Credits.toDecimal(given.amount) : 0
+    return { reservation, account: history.accountId, refunded, balance: availableOf(committed) }
+  })
 
 /** Takes a paid lot back, as after a chargeback. */
-export const clawBack = Effect.fnUntraced(function* (lot: string, metadata: Aggregate.Metadata) {
-  const ledger = yield* Ledger
-  const account = yield* History.accountOfLot(lot)
-  if (account === undefined) return yield* new Decisions.LotNotFound({ lotId: lot })
-  const committed = yield* ledger.execute(account, Decisions.clawBack(lot), metadata)
-  const taken = committed.events.find((event) => event._tag === "CreditsClawedBack")
-  return {
-    lot,
-    account,
-    clawedBack: taken?._tag === "CreditsClawedBack" ? Credits.toDecimal(taken.amount) : 0,
-    balance: balanceOf(committed)
-  }
-})
+export const clawBack = (lot: string, metadata: Aggregate.Metadata): Act<ClawedBack> =>
+  Effect.gen(function* () {
+    const ledger = yield* Ledger
+    const account = yield* History.accountOfLot(lot)
+    if (account === undefined) return yield* new Decisions.LotNotFound({ lotId: lot })
+    const committed = yield* ledger.execute(account, Decisions.clawBack(lot), metadata)
+    const taken = committed.events.find((event) => event._tag === "CreditsClawedBack")
+    const clawedBack = taken?._tag === "CreditsClawedBack" ? Credits.toDecimal(taken.amount) : 0
+    return { lot, account, clawedBack, balance: availableOf(committed) }
+  })
 
 /** What an account has, now or at a past time. */
-export const balance = Effect.fnUntraced(function* (account: string, at: Date | undefined) {
-  const { available, debt, held, ...balance } = yield* Ledger.use((ledger) => ledger.balance(account, at?.getTime()))
-  return {
-    account,
-    available: Credits.toDecimal(available),
-    held: Credits.toDecimal(held),
-    debt: Credits.toDecimal(debt),
-    at: new Date(balance.at),
-    lots: balance.lots.map(({ expiresAt, left, lotId, source }) => ({
-      ...{ lot: lotId, source, remaining: Credits.toDecimal(left) },
-      expiresAt: dateOf(expiresAt)
-    })),
-    holds: balance.holds.map(({ acceptBy, amount, expiresAt, operation, requestId, reservationId }) => ({
-      ...{ reservation: reservationId, operation, amount: Credits.toDecimal(amount), request: requestId },
-      expiresAt: dateOf(expiresAt ?? acceptBy)
-    }))
-  }
-})
+export const balance = (account: string, at: Date | undefined): Act<Balance> =>
+  Effect.map(
+    Ledger.use((ledger) => ledger.balance(account, at?.getTime())),
+    ({ available, debt, held, ...balance }) => ({
+      account,
+      available: Credits.toDecimal(available),
+      held: Credits.toDecimal(held),
+      debt: Credits.toDecimal(debt),
+      at: new Date(balance.at),
+      lots: balance.lots.map(({ expiresAt, left, lotId, source }) => ({
+        ...{ lot: lotId, source, remaining: Credits.toDecimal(left) },
+        expiresAt: dateOf(expiresAt)
+      })),
+      holds: balance.holds.map(({ acceptBy, amount, expiresAt, operation, requestId, reservationId }) => ({
+        ...{ reservation: reservationId, operation, amount: Credits.toDecimal(amount), request: requestId },
+        expiresAt: dateOf(expiresAt ?? acceptBy)
+      }))
+    })
+  )

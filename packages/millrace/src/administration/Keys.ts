@@ -1,10 +1,11 @@
-/** Acts on API keys, for the command line and for hosts. */
+/** Acts on API keys. */
 import { type ApiKey, KeyRing, Ledger } from "@millrace/core"
 import type { Aggregate } from "@millrace/event-sourcing"
 import { Effect, Redacted } from "effect"
+import { type Act, dateOf } from "./Act.ts"
 
 export interface KeyOptions {
-  /** What the key may do: everything but administration by default. */
+  /** What the key may do: `operations` and `read` by default. */
   readonly scopes?: ReadonlyArray<ApiKey.Scope>
   /** What its owner calls it; stored sealed. */
   readonly label?: string
@@ -12,30 +13,47 @@ export interface KeyOptions {
   readonly expiresAt?: Date
 }
 
+/** A key as it is listed. */
+export interface ListedKey {
+  readonly keyId: string
+  readonly scopes: ReadonlyArray<ApiKey.Scope>
+  readonly label: string | null
+  readonly issuedAt: Date
+  readonly expiresAt: Date | null
+  readonly revokedAt: Date | null
+}
+
 /** Issues a key. Its text is shown this once. */
-export const issue = Effect.fnUntraced(function* (account: string, { expiresAt, ...options }: KeyOptions, metadata: Aggregate.Metadata) {
-  const issued = yield* KeyRing.use((keys) =>
-    keys.issue(account, { ...options, ...(expiresAt === undefined ? {} : { expiresAt: expiresAt.getTime() }) }, metadata)
+export const issue = (
+  account: string,
+  { expiresAt, label, scopes }: KeyOptions,
+  metadata: Aggregate.Metadata
+): Act<{ readonly keyId: string; readonly key: string }> => {
+  const options = {
+    ...(scopes === undefined ? {} : { scopes }),
+    ...(label === undefined ? {} : { label }),
+    ...(expiresAt === undefined ? {} : { expiresAt: expiresAt.getTime() })
+  }
+  return Effect.map(
+    KeyRing.use((keys) => keys.issue(account, options, metadata)),
+    ({ key, keyId }) => ({ keyId, key: Redacted.value(key) })
   )
-  return { keyId: issued.keyId, key: Redacted.value(issued.key) }
-})
+}
 
 /** All keys that an account ever had, oldest first. */
-export const list = Effect.fnUntraced(function* (account: string) {
-  // Fails where there is no such account
-  yield* Ledger.use((ledger) => ledger.balance(account))
-  const listed = yield* KeyRing.use((keys) => keys.list(account))
-  return listed.map(({ expiresAt, issuedAt, keyId, label, revokedAt, scopes }) => ({
-    ...{ keyId, scopes, label },
-    issuedAt: new Date(issuedAt),
-    expiresAt: dateOf(expiresAt),
-    revokedAt: dateOf(revokedAt)
-  }))
-})
+export const list = (account: string): Act<ReadonlyArray<ListedKey>> =>
+  Effect.gen(function* () {
+    // Fails where there is no such account
+    yield* Ledger.use((ledger) => ledger.balance(account))
+    const listed = yield* KeyRing.use((keys) => keys.list(account))
+    return listed.map(({ expiresAt, issuedAt, keyId, label, revokedAt, scopes }) => ({
+      ...{ keyId, scopes, label },
+      issuedAt: new Date(issuedAt),
+      expiresAt: dateOf(expiresAt),
+      revokedAt: dateOf(revokedAt)
+    }))
+  })
 
 /** Revokes a key for ever. */
-export const revoke = (account: string, keyId: string, metadata: Aggregate.Metadata) =>
+export const revoke = (account: string, keyId: string, metadata: Aggregate.Metadata): Act<void> =>
   KeyRing.use((keys) => keys.revoke(account, keyId, metadata))
-
-export const dateOf = (millis: number | null | undefined): Date | null =>
-  millis === null || millis === undefined ? null : new Date(millis)

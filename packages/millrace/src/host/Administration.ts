@@ -32,46 +32,40 @@ export interface Administration {
     /** Every account, in the order in which they were opened. Reads the whole log. */
     readonly list: () => Promise<ReadonlyArray<{ readonly account: string; readonly openedAt: Date }>>
     /** The address is the owner's: grants the sign-up credits, once. */
-    readonly verify: Act
+    readonly verify: Change
     /** Stops every priced call; the credits stay. */
-    readonly suspend: Act
-    readonly reinstate: Act
+    readonly suspend: Change
+    readonly reinstate: Change
     /** For ever; its keys stop working. */
-    readonly close: Act
+    readonly close: Change
   }
   readonly keys: {
     /** Issues an API key. Its text is shown this once. */
     readonly issue: (account: string, options?: Keys.KeyOptions & Recorded) => Promise<{ readonly keyId: string; readonly key: string }>
     /** All keys that the account ever had, oldest first. */
-    readonly list: (account: string) => Promise<ReadonlyArray<ListedKey>>
+    readonly list: (account: string) => Promise<ReadonlyArray<Keys.ListedKey>>
     readonly revoke: (account: string, keyId: string, recorded?: Recorded) => Promise<void>
     /** The account of a key, and what the key may do. Rejects with `unauthorized`. */
     readonly authenticate: (key: string | undefined) => Promise<{ readonly account: string; readonly scopes: ReadonlyArray<ApiKey.Scope> }>
   }
   readonly credits: {
-    readonly grant: (account: string, grant: Grant) => Promise<{ readonly lot: string; readonly balance: number }>
+    readonly grant: (account: string, grant: Grant) => Promise<CreditActs.Granted>
     /** Refunds what a call was charged, or `amount` of it. `reservation` is the id of its hold. */
-    readonly refund: (
-      reservation: string,
-      options?: { readonly amount?: number } & Recorded
-    ) => Promise<{ readonly account: string; readonly refunded: number; readonly balance: number }>
+    readonly refund: (reservation: string, options?: { readonly amount?: number } & Recorded) => Promise<CreditActs.Refunded>
     /** Takes a paid lot back, as after a chargeback. What was spent of it becomes debt. */
-    readonly clawBack: (lot: string, recorded?: Recorded) => Promise<{ readonly clawedBack: number; readonly balance: number }>
+    readonly clawBack: (lot: string, recorded?: Recorded) => Promise<CreditActs.ClawedBack>
   }
   /** What the account has, now or at a past time, by lot and by hold. */
-  readonly balance: (account: string, options?: { readonly at?: Date }) => Promise<Balance>
+  readonly balance: (account: string, options?: { readonly at?: Date }) => Promise<CreditActs.Balance>
 }
 
-type Act = (account: string, recorded?: Recorded) => Promise<{ readonly status: Accounts.ShownAccount["status"] }>
-type Succeeds<F extends (...args: never) => unknown> = ReturnType<F> extends Effect.Effect<infer A, infer _, infer _> ? A : never
-export type ListedKey = Succeeds<typeof Keys.list>[number]
-export type Balance = Succeeds<typeof CreditActs.balance>
+type Change = (account: string, recorded?: Recorded) => Promise<{ readonly status: Accounts.ShownAccount["status"] }>
 
 const metadata = (act: string, { by = "host", reason = act }: Recorded = {}): Aggregate.Metadata => ({ actor: by, reason })
 
 export const administrationOf = (run: Run<Millrace.Administration | EventStore.EventStore>): Administration => {
   const changing =
-    (act: Parameters<typeof Accounts.change>[0]): Act =>
+    (act: Parameters<typeof Accounts.change>[0]): Change =>
     (account, recorded) =>
       run(Accounts.change(act, account, metadata(`accounts.${act}`, recorded)))
   return {

@@ -11,13 +11,14 @@ import * as Logging from "../Logging.ts"
 import * as StateUrl from "../StateUrl.ts"
 import * as StoreUrl from "../StoreUrl.ts"
 import { type Administration, administrationOf } from "./Administration.ts"
-import type { Job } from "./Job.ts"
+import type { Accepted, Companions, Job } from "./Job.ts"
+import { type JobActs, jobsOf } from "./Jobs.ts"
 import type { Operation } from "./Operation.ts"
 import { amountOf, runnerOf } from "./Run.ts"
 
 // biome-ignore lint/suspicious/noExplicitAny: operations of any input
 type AnyOperation = Operation<any, any> | Job<any, any>
-type Data<Op> = Op extends Operation<infer _, infer A> ? A : Op extends Job<infer _, infer _> ? { id: string; status: string } : never
+type Data<Op> = Op extends Operation<infer _, infer A> ? A : Op extends Job<infer _, infer _> ? Accepted : never
 type InputOf<Op> = Op extends Operation<infer I, infer _> | Job<infer I, infer _> ? I : never
 
 export interface Options {
@@ -70,6 +71,8 @@ export interface Reply<A> {
 export interface Host extends Administration {
   /** Runs an operation and charges its account. A call that fails costs nothing. */
   readonly run: <Op extends AnyOperation>(operation: Op, input: InputOf<Op>, options: CallOptions) => Promise<Reply<Data<Op>>>
+  /** Reads, awaits and cancels jobs, and reads their files. */
+  readonly jobs: JobActs
   /** A listener for `node:http` and a middleware for Express: `/api/v1`, `/docs`, `/health` and `/ready`. Other paths go to `next`. */
   readonly handler: (request: IncomingMessage, response: ServerResponse, next?: () => void) => void
   /** The same for servers of web requests. */
@@ -92,6 +95,7 @@ export const createMillrace = async (options: Options): Promise<Host> => {
     return {
       run: (operation, input, call) => run(callOf(operation, input, call), call.signal) as never,
       ...administrationOf(run),
+      jobs: jobsOf(run, freely),
       handler: (request, response, next) => (next === undefined || isOurs(request.url ?? "/") ? listener(request, response) : next()),
       fetch: handle,
       close: () => (closed ??= Effect.runPromise(Scope.close(scope, Exit.void)).then(() => runtime.dispose()))
@@ -107,7 +111,7 @@ const isOurs = (url: string): boolean => OURS.test(url)
 
 const apiOf = (operations: ReadonlyArray<AnyOperation>) => {
   const all = operations.flatMap((operation) =>
-    operation._tag === "Job" ? [operation.core, ...operation.companions] : [operation.core]
+    operation._tag === "Job" ? [operation.core, ...Object.values(operation.companions)] : [operation.core]
   ) as Array<never>
   const areas = Map.groupBy(all as Array<Core.Any>, ({ key }) => key.split(".", 1)[0] ?? key)
   const groups = Object.fromEntries([...areas].map(([area, members]) => [area, Api.group(members as never)]))
@@ -151,7 +155,7 @@ const publishPrices = (operations: ReadonlyArray<AnyOperation>) =>
     const prices = yield* PricePlan.PriceBook
     const own = operations.flatMap((operation) => [
       [operation.key, Credits.of(Math.round(operation.price * 1000))] as const,
-      ...(operation._tag === "Job" ? operation.companions.map(({ key }) => [key, Credits.zero] as const) : [])
+      ...(operation._tag === "Job" ? Object.values(operation.companions as Companions).map(({ key }) => [key, Credits.zero] as const) : [])
     ])
     yield* prices.publish(Object.fromEntries(own))
   })
@@ -176,5 +180,15 @@ const callOf = (operation: AnyOperation, input: unknown, { account, idempotencyK
       replayed: reply.replayed
     }
   })
+
+/** Runs an operation that is free. */
+const freely = Effect.fnUntraced(function* (operation: Core.Any, input: Readonly<Record<string, unknown>>, account: string) {
+  const charges = yield* Charge.Charge
+  const { data, file } = yield* charges.run(operation as Core.Any<never, never>, input, {
+    accountId: account,
+    requestId: yield* newRequestId
+  })
+  return { data: JSON.parse(data) as unknown, ...(file === undefined ? {} : { file }) }
+})
 
 const isRecord = (input: unknown): input is Record<string, unknown> => typeof input === "object" && input !== null && !Array.isArray(input)

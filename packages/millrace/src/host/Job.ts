@@ -51,9 +51,32 @@ export interface Job<Input, Result> {
   readonly price: number
   readonly core: Core.AnyJob<OperationError, BlobStore.BlobStore>
   /** The operations that read, cancel and, where it has files, download a job. They are free. */
-  readonly companions: ReadonlyArray<Core.Any>
+  readonly companions: Companions
   /** Only for inference. */
   readonly "~types"?: { readonly input: Input; readonly data: Accepted; readonly result: Result }
+}
+
+export interface Companions {
+  readonly read: Core.Any
+  readonly cancel: Core.Any
+  readonly download?: Core.Any
+}
+
+/** A job as its owner reads it. */
+export interface JobView<Result> {
+  readonly id: string
+  readonly status: "queued" | "running" | "succeeded" | "failed"
+  /** 0 to 100. */
+  readonly percent: number
+  /** ISO 8601. */
+  readonly accepted_at: string
+  readonly ended_at: string | null
+  /** Null unless it has succeeded. */
+  readonly result: Result | null
+  /** Null unless it has failed. */
+  readonly failure: { readonly code: string; readonly field: string | null; readonly message: string | null } | null
+  /** `part`: its number, from 1; `size` in bytes. */
+  readonly files: ReadonlyArray<{ readonly part: number; readonly size: number; readonly content_type: string }>
 }
 
 /** What the call of a job answers. */
@@ -171,7 +194,7 @@ const companionsOf = (
   { files, summary }: { readonly files?: ReadonlyArray<string>; readonly summary: string },
   family: Core.JobFamily<Schema.Json, Schema.Json>,
   result: Schemas.JsonSchema
-): ReadonlyArray<Core.Any> => {
+): Companions => {
   const View = Schema.Struct({
     id: Schema.String,
     status: Schema.Literals(STATUSES),
@@ -203,6 +226,7 @@ const companionsOf = (
     })
   })
   const cancel = Core.cancelJob(keyOf("cancel", key), family, { summary: `Cancel: ${summary}` })
-  if (files === undefined) return [read, cancel]
-  return [read, cancel, Core.downloadJob(keyOf("download", key), family, { summary: `Download a file: ${summary}`, contentTypes: files })]
+  if (files === undefined) return { read, cancel }
+  const download = Core.downloadJob(keyOf("download", key), family, { summary: `Download a file: ${summary}`, contentTypes: files })
+  return { read, cancel, download }
 }

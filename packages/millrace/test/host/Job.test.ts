@@ -79,6 +79,20 @@ it("goes on from its checkpoint after an attempt that failed", async () => {
   ])
 })
 
+it("is awaited, read and downloaded in code by its own account alone", async () => {
+  const { data } = await millrace.run(write, { pages: 2 }, { account })
+  const view = await millrace.jobs.wait(write, data.id, { account })
+  expect(view).toMatchObject({ status: "succeeded", result: { pages: 2 } })
+  const { stream, ...file } = await millrace.jobs.file(write, data.id, { account })
+  expect(file).toEqual({ contentType: "text/plain", size: 14, filename: data.id })
+  expect(await new Response(stream).text()).toBe("page 0\npage 1\n")
+  const other = await millrace.accounts.open({ email: "eve@example.com" })
+  await expect(millrace.jobs.wait(write, data.id, { account: other })).rejects.toMatchObject({ code: "not_found" })
+  await expect(millrace.jobs.cancel(write, data.id, { account: other })).rejects.toMatchObject({ code: "not_found" })
+  expect(await millrace.jobs.cancel(write, data.id, { account })).toBe(false)
+  await expect(millrace.jobs.read(write, data.id, { account })).rejects.toMatchObject({ code: "not_found" })
+})
+
 it("costs nothing when it is cancelled, and its work is aborted", async () => {
   const before = (await millrace.balance(account)).available
   const { data } = await millrace.run(write, { pages: 2, title: "endless" }, { account })
