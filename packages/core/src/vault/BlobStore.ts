@@ -101,11 +101,7 @@ export const make = Effect.fnUntraced(function* (shelf: Shelf) {
   const random = yield* RandomBytes
   const tampered = (subject: Subject) => new Tampered({ subject: typeof subject === "string" ? subject : subject.name, purpose: PURPOSE })
 
-  const put: BlobStore["Service"]["put"] = <E, R, E2, R2>(
-    subject: Subject,
-    content: Uint8Array | Stream.Stream<Uint8Array, E, R>,
-    named?: (blob: Blob) => Effect.Effect<void, E2, R2>
-  ) =>
+  const put: BlobStore["Service"]["put"] = (subject, content, named) =>
     shelf.write((append) =>
       Effect.gen(function* () {
         const sealer = new SealedBlob.Sealer(random(KEY))
