@@ -48,7 +48,7 @@ describe("the claim of a payment", () => {
 
 describe("a payment", () => {
   testing(
-    "is claimed, then grants; again it grants nothing, and to another account it is refused",
+    "is claimed, then grants; a repetition grants nothing, and another account is refused",
     Effect.gen(function* () {
       const shared = yield* stores
       const here = yield* host(shared)
@@ -65,7 +65,7 @@ describe("a payment", () => {
   )
 
   testing(
-    "grants once, however many ask at once at four hosts for four accounts",
+    "grants once, for concurrent grants at four hosts for four accounts",
     Effect.gen(function* () {
       const shared = yield* stores
       const hosts = yield* Effect.forEach(range(4), () => host(shared))
@@ -82,7 +82,7 @@ describe("a payment", () => {
   )
 
   testing(
-    "is not claimed by an account that can be granted nothing",
+    "is not claimed by an account that cannot be granted credits",
     Effect.gen(function* () {
       const here = yield* host(yield* stores)
       yield* open(here)
@@ -96,7 +96,7 @@ describe("a payment", () => {
   )
 
   testing(
-    "of a log from before there were claims stays with the account that it was granted to, also for another host meanwhile",
+    "granted before claims existed stays with its account, also for another host meanwhile",
     Effect.gen(function* () {
       const shared = yield* stores
       const here = yield* host(shared)
@@ -113,7 +113,7 @@ describe("a payment", () => {
   )
 
   testing(
-    "searches the log for grants without a claim up to the first claim, and no further",
+    "is searched for in the log up to the first claim, and no further",
     Effect.gen(function* () {
       const shared = yield* stores
       let read = 0
@@ -132,7 +132,7 @@ describe("a payment", () => {
 
   for (const fault of ["before", "lost", "after", "unanswered"] as const) {
     testing(
-      `whose process is stopped by a store that answers '${fault}' at any append is completed by the same grant, and by no other`,
+      `interrupted by the store error '${fault}' at any append is completed by the same grant only`,
       Effect.gen(function* () {
         yield* ticking
         for (const append of [1, 2]) {

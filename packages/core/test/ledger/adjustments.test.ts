@@ -51,7 +51,7 @@ const open = (ledger: Ledger["Service"], accountId: string) =>
 
 describe("credits of an abandoned hold", () => {
   testing(
-    "live for as long as the host has set that held them, whatever hosts have set that ask, or write its end",
+    "live for the lifetime recorded in the hold, whatever other hosts are configured to",
     Effect.gen(function* () {
       yield* TestClock.setTime(START)
       const events = yield* MemoryEventStore.make
@@ -82,14 +82,14 @@ describe("credits of an abandoned hold", () => {
   )
 })
 
-describe("credits given back by command into an expired lot", () => {
+describe("credits refunded by command into an expired lot", () => {
   for (const [setting, lifetime] of [
     [undefined, 7 * DAY],
     ["30 days", 30 * DAY],
     [HOUR, HOUR]
   ] as const) {
     testing(
-      `live for as long as the host has set that gives them back: ${setting ?? "nothing"}`,
+      `live for the lifetime of the host that refunds them: ${setting ?? "default"}`,
       Effect.gen(function* () {
         yield* TestClock.setTime(START)
         const ledger = yield* host(yield* MemoryEventStore.make, setting)
@@ -115,7 +115,7 @@ describe("credits given back by command into an expired lot", () => {
 
 describe("a host", () => {
   testing(
-    "does not start with a lifetime that is none, is not of whole milliseconds, or that never ends",
+    "does not start with an adjustment lifetime that is zero, fractional or unlimited",
     Effect.gen(function* () {
       const events = yield* MemoryEventStore.make
       for (const setting of [0, -1, "0.5 millis", "Infinity", { days: 365 * 101 }] as const) {

@@ -105,9 +105,9 @@ describe("the ledger and its oracle", () => {
   )
 })
 
-describe("an account that sleeps", () => {
+describe("an account without commands", () => {
   test(
-    "has at every instant what one has that writes each due event when it is due",
+    "has the same state at every instant as an account that writes each event when it is due",
     () => {
       fc.assert(
         fc.property(script({ maxLength: 40 }), (steps) => {
@@ -140,7 +140,7 @@ describe("an account that sleeps", () => {
 
 describe("the state of an account", () => {
   test(
-    "is the fold of its log, from the start or from a snapshot taken anywhere",
+    "is the fold of its log, from the start or from any snapshot",
     () => {
       fc.assert(
         fc.property(script(), fc.nat(), (steps, where) => {
@@ -162,7 +162,7 @@ describe("the state of an account", () => {
 })
 
 describe("the invariants", () => {
-  test("find credits granted anew for longer, or for less, than their hold says", () => {
+  test("detect credits granted for longer or shorter than the lifetime in their hold", () => {
     const HOUR = 3_600_000
     for (const [adjustmentLifetime, lives] of [
       [undefined, 7 * 24 * HOUR],
@@ -191,7 +191,7 @@ describe("the invariants", () => {
     }
   })
 
-  test("find a log that was tampered with, and never throw", () => {
+  test("detect a tampered log, and never throw", () => {
     fc.assert(
       fc.property(script(), fc.nat(), fc.constantFrom("removed", "twice", "swapped", "more", "earlier"), (steps, where, how) => {
         const book = new Book()
