@@ -142,7 +142,7 @@ describe("the stream of a key", () => {
     expect(admits(ApiKey.evolve(key, Revoked, 2), SECRET, 3)).toBe(false)
     expect(admits(ApiKey.initial, SECRET, 3)).toBe(false)
     check(fc.property(digits(BASE62, 30), (secret) => void expect(admits(key, secret, 2)).toBe(secret === SECRET)))
-    // A hash of another length is none that compares
+    // A hash of another length never matches
     expect(admits(ApiKey.evolve(ApiKey.initial, { ...Issued, hash: "" }, 1), SECRET, 2)).toBe(false)
   })
 

@@ -21,7 +21,7 @@ const opened = Effect.gen(function* () {
 setFlagsFromString("--expose-gc")
 const gc: () => void = runInNewContext("gc")
 
-/** Bytes in use, once everything that nobody holds is gone. */
+/** Bytes in use after garbage collection. */
 const heapUsed = (): number => {
   gc()
   gc()
@@ -45,7 +45,7 @@ describe("keys that were never issued", () => {
       yield* attempt(0, 1_000)
       const before = heapUsed()
       yield* attempt(1_000, 20_000)
-      // A stream in memory takes some 700 bytes
+      // A stream in memory takes about 700 bytes
       expect((heapUsed() - before) / 20_000).toBeLessThan(50)
     })
   )

@@ -1,4 +1,4 @@
-/** A payment buys credits once, for one account, whoever asks and whatever stops half way. */
+/** A payment buys credits once, for one account, despite concurrent callers and interruptions. */
 import { Effect, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { describe, expect } from "vitest"
@@ -125,7 +125,7 @@ describe("a payment", () => {
         yield* here.ledger.execute("acc_1", Decisions.grant({ lotId: `lot_${i}`, amount: Credits.of(1), source: "promotion" }))
       read = 0
       yield* here.payments.grant("acc_1", pay(1, "pi_later"))
-      // The four accounts that were opened, and the first claim
+      // The four opened accounts and the first claim
       expect(read).toBeLessThanOrEqual(ACCOUNTS.length + 1)
     })
   )
@@ -139,7 +139,7 @@ describe("a payment", () => {
           const shared = yield* stores
           const right = yield* host(shared)
           yield* open(right)
-          // Appends sent again to settle a doubt meet the same fault: the process never learns what became of the first
+          // Repeated appends meet the same fault, so the process never learns the result of the first one
           const appends = Object.fromEntries(range(20).map((i) => [append + i, fault]))
           const faulty: Stores = { ...shared, events: FaultyEventStore.make(shared.events, { plan: { appends } }) }
           yield* outcome((yield* host(faulty)).payments.grant("acc_1", pay(500)))

@@ -14,7 +14,7 @@ import { host, logText, type Stores, stores, testing, typesIn } from "./Hosts.ts
 const ADA = "ada@example.com"
 const all = { concurrency: "unbounded" } as const
 const range = (n: number) => Array.from({ length: n }, (_, i) => i)
-/** Time passes by itself from now on: an append in doubt is sent again after a while. */
+/** Advances the clock from now on, so that an append in doubt is repeated. */
 const ticking = Effect.forkScoped(Effect.forever(Effect.andThen(TestClock.adjust(50), Effect.yieldNow)))
 
 describe("opening an account", () => {
@@ -82,7 +82,7 @@ describe("opening an account", () => {
 })
 
 describe("an interrupted opening", () => {
-  /** Fails the n-th append or state call; whoever is stopped asks again, in a new process. */
+  /** Fails the n-th append or state call. An interrupted caller tries again in a new process. */
   const finished = (broken: (shared: Stores) => Stores) =>
     Effect.gen(function* () {
       const shared = yield* stores
@@ -91,7 +91,7 @@ describe("an interrupted opening", () => {
       const { registration, ledger } = yield* host(shared)
       const second = yield* outcome(registration.open(ADA))
       const accountId = (yield* registration.find(ADA)) ?? ""
-      // One of them has it. Whoever was told neither yes nor no asks, and is told that it is taken
+      // One caller has the account. A caller whose result is unknown asks again, and gets `EmailTaken`
       expect([first, second].filter((each) => each === accountId).length).toBeLessThanOrEqual(1)
       expect([first, second]).not.toContain("defect")
       expect((yield* typesIn(shared)).sort()).toEqual(["AccountOpened", "EmailClaimed"])

@@ -1,4 +1,4 @@
-/** How long credits live anew that came back too late through our failure: as the host that held them had it, or that gives them back. */
+/** The lifetime of credits that return to an expired lot after our failure: that of the host that held them or refunds them. */
 import { Credits, Decisions, Ledger, Millrace } from "@millrace/core"
 import { EventStore, MemoryEventStore, MemoryStateStore } from "@millrace/event-sourcing"
 import { type Duration, Effect, Exit, Layer } from "effect"
@@ -14,7 +14,7 @@ const MINUTE = 60 * SECOND
 const HOUR = 60 * MINUTE
 const DAY = 24 * HOUR
 
-/** The ledger of a process over the store, with what that host has set. */
+/** The ledger of a process on the store, with that host's setting. */
 const host = (events: EventStore.EventStore["Service"], adjustmentLifetime?: Duration.Input) =>
   Effect.gen(function* () {
     const stores = Layer.mergeAll(
@@ -94,7 +94,7 @@ describe("credits refunded by command into an expired lot", () => {
         yield* TestClock.setTime(START)
         const ledger = yield* host(yield* MemoryEventStore.make, setting)
         expect(ledger.adjustmentLifetime).toBe(lifetime)
-        // What the hold says is of its own end, not of what is given back later
+        // The lifetime in the hold is for its own release, not for later refunds
         yield* open(ledger, "acc_1")
         yield* ledger.execute("acc_1", Decisions.reserve(call("res_1", 2 * DAY)))
         yield* ledger.execute("acc_1", Decisions.settle({ reservationId: "res_1", replyHash: "reply" }))

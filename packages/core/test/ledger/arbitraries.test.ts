@@ -1,4 +1,4 @@
-/** Whether what is generated is what the schemas admit. */
+/** Generated values match their schemas. */
 import { Account, AccountEvent, AccountId, Bin, Credits, Grammar, Timestamp } from "@millrace/core"
 import { Schema } from "effect"
 import fc from "fast-check"

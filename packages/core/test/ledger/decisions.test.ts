@@ -1,4 +1,4 @@
-/** What may happen to an account, example by example. Properties of all of it together are in `model.test.ts`. */
+/** Decisions on accounts, by example. Properties of all decisions together are in `model.test.ts`. */
 import { Account, type AccountEvent, Decisions, Lots, Memory } from "@millrace/core"
 import { HashMap } from "effect"
 import { describe, expect, test } from "vitest"
@@ -10,7 +10,7 @@ const HOUR = 60 * MINUTE
 const WEEK = 7 * 24 * HOUR
 const MONTH = 30 * 24 * HOUR
 
-/** An account that was opened, and what happened since: at the instant of the event before it where none is given. */
+/** An opened account after these events. An event without a time happens at the time of the one before it. */
 const account = (...events: ReadonlyArray<AccountEvent | Dated<AccountEvent>>) => given(Account.Account, [opened, ...events])
 
 const fold = (...events: ReadonlyArray<AccountEvent | Dated<AccountEvent>>): Account.Account => {
@@ -24,7 +24,7 @@ const fold = (...events: ReadonlyArray<AccountEvent | Dated<AccountEvent>>): Acc
   return state
 }
 
-/** A call of one unit at `price`, held for nobody knows how long. */
+/** A call of one unit at `price`, with a lifetime that does not matter. */
 const endless = (
   reservationId: string,
   price: number,
@@ -538,7 +538,7 @@ describe("an idempotency key", () => {
     expect(under(later, "key", 0, 2 * period)).toEqual({ _tag: "stale" })
     expect(under(later, "key", 1, 2 * period)).toBeUndefined()
     expect(under(later, "k2", 1, 2 * period - 1)).toMatchObject({ _tag: "succeeded", reservationId: "res_2" })
-    // After a pause longer than two generations nothing is left of them
+    // After a pause longer than two generations, all are forgotten
     const anew = [...log, ...success("res_3", "k3", 3 * period)]
     expect(under(anew, "k2", 1, 3 * period)).toEqual({ _tag: "stale" })
     expect(under(anew, "k2", 2, 3 * period)).toBeUndefined()
@@ -719,7 +719,7 @@ describe("a clawback", () => {
     account(...log)
       .when(Decisions.reverseClawback("a"), 2_000)
       .then([...back, renewed("lot_a_r2000_5_0", 2_000)])
-    // Disputed and lost again, and paid by another lot in between
+    // Clawed back and reversed again; another lot paid in between
     const again = [...log, ...[...back, renewed("lot_a_r2000_5_0", 2_000)].map((event) => at(2_000, event))]
     account(...again, clawedBack("a", { debt: 5 }), granted("b", 5), repaid("b", 5))
       .when(Decisions.reverseClawback("a"), 3_000)

@@ -8,7 +8,7 @@ fc.configureGlobal({ seed: 1 })
 
 const small = fc.nat(3_000).map(Credits.of)
 
-/** The terms by which lots are ordered; never an expiry counts as the last. */
+/** The terms by which lots are ordered. A lot that never expires comes last. */
 const rank = ({ expiresAt, priority, grantedAt }: Lots.Lot) => [expiresAt ?? Number.POSITIVE_INFINITY, priority, grantedAt] as const
 
 const isInOrder = (a: Lots.Lot, b: Lots.Lot): boolean => {
@@ -55,7 +55,7 @@ describe("lots", () => {
         if (taken === undefined) return
         expect(Lots.total(taken)).toBe(amount)
         const usable = lots.filter((lot) => lot.left > 0 && (lot.expiresAt === null || lot.expiresAt > now))
-        // All of each lot but the last, and none left out
+        // All of each lot but the last, and none skipped
         expect(taken.map(({ lotId }) => lotId)).toStrictEqual(usable.slice(0, taken.length).map(({ lotId }) => lotId))
         for (const [i, { lotId, amount }] of taken.entries()) {
           const left = Lots.find(lots, lotId)?.left ?? 0
@@ -148,7 +148,7 @@ describe("parts of lots", () => {
         expect(Lots.total(first)).toBe(Math.min(amount, Lots.total(all)))
         expect([...first, ...rest].every((part) => part.amount > 0)).toBe(true)
         for (const { lotId, amount } of all) expect(Lots.amountOf(first, lotId) + Lots.amountOf(rest, lotId)).toBe(amount)
-        // At most one lot is in both
+        // At most one lot is in both parts
         expect(first.length + rest.length).toBeLessThanOrEqual(all.length + 1)
       })
     )

@@ -17,7 +17,7 @@ const SECOND = 1_000
 
 const keyOf = (i: number) => `${i}`.padStart(43, "k")
 
-/** Half an hour of an account that calls four times a second, each time under a key, with thirty calls open at any time. */
+/** Half an hour of an account that makes four keyed calls a second, with thirty calls open at any time. */
 const busy = (): Book => {
   const book = new Book()
   book.tell({ _tag: "Open" }, START)
@@ -76,7 +76,7 @@ describe("the snapshot of a busy account", () => {
         const some = Memory.keyState(there.memory, { hash: keyOf(i), since }, now)
         if (some?._tag === "stale") stale++
         else if (since >= there.memory.forgotten) {
-          // What came before the lookup is the reply store's to tell
+          // The reply store knows the successes before the lookup
           const told = all?._tag === "succeeded" && all.number <= there.memory.forgotten ? undefined : all
           expect(some).toEqual(told)
         }
@@ -177,7 +177,7 @@ describe("the start of an account that makes 100 keyed calls a second", () => {
         expect(started.revision).toBe(revision)
         expect(Equal.equals(started.state.purse, state.purse)).toBe(true)
         expect(reads.snapshots).toBe(1)
-        // The event of the snapshot among them
+        // Including the event of the snapshot
         expect(reads.events).toBeLessThanOrEqual(1_000)
       }).pipe(Effect.scoped, Effect.provide(TestClock.layer()), Effect.runPromise),
     240_000 * (SECONDS / 600)

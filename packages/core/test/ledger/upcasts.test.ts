@@ -1,4 +1,4 @@
-/** Everything that reads accounts, jobs or keys reads what an earlier release wrote: through the decider's codec and its upcasts. */
+/** Every reader of accounts, jobs or keys reads the events of an earlier release, through the decider's codec and its upcasts. */
 import { EventStore, MemoryEventStore, MemoryStateStore, StateStore } from "@millrace/event-sourcing"
 import { Effect, Layer, Result, Stream } from "effect"
 import { describe, expect, vi } from "vitest"
@@ -90,7 +90,7 @@ describe("events of an earlier release", () => {
       const to = yield* JobBench.shared
       const mortal = yield* JobBench.mortalHost(to, JobBench.makeBench())
       const accountId = yield* mortal.open("acc_1", 10 * UNIT)
-      // The hold is written, and nothing after it
+      // Only the hold is written
       let appends = 0
       yield* mortal.through(({ events }) => ({
         events: {

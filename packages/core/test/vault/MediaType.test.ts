@@ -36,7 +36,7 @@ describe("a media type", () => {
     ["a sample rate that does not exist", "ff fb 9c 64"],
     ["FLAC", "66 4c 61 43"],
     ["a page", "3c 68 74 6d 6c 3e"]
-  ])("%s is none", (_, bytes) => expect(mediaTypeOf(hex(bytes))).toBeUndefined())
+  ])("%s has no known type", (_, bytes) => expect(mediaTypeOf(hex(bytes))).toBeUndefined())
 
   test("depends on the first bytes only", () =>
     check(

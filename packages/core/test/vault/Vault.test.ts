@@ -42,7 +42,7 @@ const inMemory = Effect.gen(function* () {
   return { store, vault: yield* open(store) }
 })
 
-/** Runs a property over a fresh vault for all its cases. */
+/** Checks a property on one vault for all its cases. */
 const forAll = <T>(arbitrary: fc.Arbitrary<T>, body: (vault: Vault["Service"], value: T) => Effect.Effect<unknown, unknown>) =>
   Effect.flatMap(inMemory, ({ vault }) =>
     Effect.promise(() => checkAsync(fc.asyncProperty(arbitrary, (value) => Effect.runPromise(Effect.asVoid(body(vault, value))))))
@@ -353,7 +353,7 @@ describe("a faulty state store", () => {
           yield* again(vault.destroy(job))
           expect(yield* outcome(again(vault.open(job, "p", first)))).toBe("SubjectDestroyed")
           expect(yield* again(vault.open(account, "p", second))).toBe("2")
-          // Fewer would mean that the later faults met nothing
+          // Fewer calls would mean that the later faults never happened
           expect(faulty.calls()).toBeGreaterThanOrEqual(at)
         }
     })
@@ -393,17 +393,17 @@ describe("a parent", () => {
   )
 })
 
-/** What nobody can reach any more is gone after it. */
+/** Collects garbage. */
 const collectGarbage = Effect.promise(async () => {
   setFlagsFromString("--expose-gc")
   const collect: unknown = runInNewContext("gc")
-  // A weak reference that was looked at holds on until the turn of the event loop is over
+  // A weak reference that was read keeps its target until the end of the turn of the event loop
   await new Promise((resolve) => setImmediate(resolve))
   if (typeof collect !== "function") throw new Error("No garbage can be collected here")
   collect()
 })
 
-// what an attacker could do with the files and the master key
+// what an attacker can do with the files and the master key
 
 const RowOf = Schema.decodeUnknownResult(
   Schema.fromJsonString(Schema.Struct({ parent: Schema.NullOr(Schema.String), wrapped: Schema.String }))
@@ -419,7 +419,7 @@ const decrypt = (key: Uint8Array, associated: string, text: string): Buffer | un
   }
 }
 
-/** Every key that can be had from the state store and the master key, by unwrapping whatever can be unwrapped. */
+/** Every key that can be unwrapped from the state store with the master key. */
 const recoverable = (store: StateStore.StateStore["Service"]) =>
   Effect.map(store.list("vaultKeys"), (rows) => {
     const master = Buffer.from(MASTER, "hex")
