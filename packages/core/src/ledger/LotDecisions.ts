@@ -3,21 +3,16 @@
 import { HashMap } from "effect"
 import * as Credits from "../Credits.ts"
 import { bare } from "../Ids.ts"
-import type { Timestamp } from "../Timestamp.ts"
 import { get } from "./Account.ts"
+import type { EventOf } from "./AccountEvent.ts"
 import * as Lots from "./Lots.ts"
 import { BalanceTooLarge, LotNotFound, LotNotPaid } from "./Refusals.ts"
 import { unusable } from "./StatusDecisions.ts"
 import { ADJUSTMENT_LIFETIME, deciding, NOTHING } from "./Transaction.ts"
 
-export interface Grant {
-  readonly lotId: string
-  readonly amount: Credits.Credits
-  readonly source: Lots.LotSource
-  readonly priority?: number
-  readonly expiresAt?: Timestamp | null
-  readonly paymentRef?: string | null
-}
+/** The lot to grant. By default it has the priority of its source, never expires, and belongs to no payment. */
+export type Grant = Pick<Granted, "lotId" | "amount" | "source"> & Partial<Omit<Granted, "_tag">>
+type Granted = EventOf<"CreditsGranted">
 
 /** The largest balance, available and held: a hundred million dollars. Sums over many accounts stay exact, too. */
 export const MAX_BALANCE = Credits.of(100_000_000_000_000)

@@ -177,12 +177,9 @@ const changeClawedBack = (purse: Purse, lotId: string, by: number): Purse["paidL
 const owe = (debts: Lots.LotParts, more: Lots.LotParts): Lots.LotParts => {
   let sum = debts
   for (const { lotId, amount } of more) {
-    if (amount === 0) continue
     const before = Lots.amountOf(sum, lotId)
-    sum =
-      before === 0
-        ? [...sum, { lotId, amount }]
-        : sum.map((part) => (part.lotId === lotId ? { lotId, amount: Credits.of(before + amount) } : part))
+    if (before > 0) sum = sum.map((part) => (part.lotId === lotId ? { lotId, amount: Credits.of(before + amount) } : part))
+    else if (amount > 0) sum = [...sum, { lotId, amount }]
   }
   return sum
 }

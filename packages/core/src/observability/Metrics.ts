@@ -5,6 +5,7 @@
 import type { Projection } from "@millrace/event-sourcing"
 import { Clock, Context, Effect, Exit, Metric, type Scope } from "effect"
 import * as Credits from "../Credits.ts"
+import { memoised } from "../Memoised.ts"
 import * as Outcome from "./Outcome.ts"
 
 /** Histogram boundaries in seconds, from OpenTelemetry's semantic conventions for HTTP. */
@@ -13,20 +14,11 @@ export const SECONDS: ReadonlyArray<number> = [0.005, 0.01, 0.025, 0.05, 0.075, 
 type Attributes = Readonly<Record<string, string>>
 
 /** One metric for each value of an attribute, created on first use. An empty value omits the attribute. */
-export const series = <M>(name: string, make: (attributes: Attributes) => M): ((value: string) => M) => {
-  const made = new Map<string, M>()
-  return (value) => {
-    let metric = made.get(value)
-    if (metric === undefined) {
-      metric = make(value === "" ? {} : { [name]: value })
-      made.set(value, metric)
-    }
-    return metric
-  }
-}
+export const series = <M extends {}>(name: string, make: (attributes: Attributes) => M): ((value: string) => M) =>
+  memoised((value) => make(value === "" ? {} : { [name]: value }))
 
 /** One metric for each pair of values of two attributes. */
-export const table = <M>(first: string, second: string, make: (attributes: Attributes) => M): ((a: string, b: string) => M) => {
+export const table = <M extends {}>(first: string, second: string, make: (attributes: Attributes) => M): ((a: string, b: string) => M) => {
   const rows = series(first, (outer) => series(second, (inner) => make({ ...outer, ...inner })))
   return (a, b) => rows(a)(b)
 }

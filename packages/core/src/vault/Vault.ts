@@ -6,6 +6,7 @@
 import { createHmac, hkdfSync, timingSafeEqual } from "node:crypto"
 import { StateStore } from "@millrace/event-sourcing"
 import { Context, Effect, Layer, Option, Redacted, Schema } from "effect"
+import { memoised } from "../Memoised.ts"
 import * as Aead from "./Aead.ts"
 import { MasterKey } from "./MasterKey.ts"
 import { RandomBytes } from "./RandomBytes.ts"
@@ -129,15 +130,7 @@ const make = Effect.gen(function* () {
     return plaintext ?? (yield* new Tampered({ subject: name, purpose }))
   })
 
-  const macKeys = new Map<string, Buffer>()
-  const hmac: Vault["Service"]["hmac"] = (purpose, text) => {
-    let key = macKeys.get(purpose)
-    if (key === undefined) {
-      key = derive(`hmac/${purpose}`)
-      macKeys.set(purpose, key)
-    }
-    return createHmac("sha256", key).update(text).digest("base64url")
-  }
+  const macKey = memoised((purpose) => derive(`hmac/${purpose}`))
 
   return Vault.of({
     seal: (subject, purpose, plaintext) =>
@@ -147,7 +140,7 @@ const make = Effect.gen(function* () {
     open: (subject, purpose, sealed) => Effect.map(openBytes(subject, purpose, sealed), (bytes) => bytes.toString()),
     openBytes,
     destroy: (subject) => keys.destroy(nameOf(subject)),
-    hmac
+    hmac: (purpose, text) => createHmac("sha256", macKey(purpose)).update(text).digest("base64url")
   })
 })
 
@@ -217,10 +210,7 @@ class SubjectKeys {
   #create(name: string, parent: string | null): Effect.Effect<Unwrapped, VaultFailure> {
     return Effect.gen({ self: this }, function* () {
       const destroyed = new SubjectDestroyed({ subject: name })
-      const above =
-        parent === null
-          ? undefined
-          : yield* Effect.mapError(this.of(parent), (error) => (error._tag === "SubjectDestroyed" ? destroyed : error))
+      const above = parent === null ? undefined : yield* Effect.catchTag(this.of(parent), "SubjectDestroyed", () => Effect.fail(destroyed))
       if (above !== undefined && above.parent !== null) return yield* Effect.die(new Error(`${parent} has a parent, so it can be none`))
       const before = this.#destroyals
       const key = this.#random(Aead.KEY)

@@ -9,7 +9,7 @@ import { checkAsync } from "../vault/Property.ts"
 const testing = (options: CircuitBreakerOptions, body: Effect.Effect<unknown, unknown, CircuitBreaker>) =>
   Effect.runPromise(Effect.asVoid(body).pipe(Effect.provide(CircuitBreaker.layer(options)), Effect.provide(TestClock.layer())))
 
-/** Whether a call gets through; it then finds this, if anything. */
+/** Whether a call gets through. If it does, it records `found`, if given. */
 const call = (found?: "success" | "failure", upstream = "a") =>
   Effect.flatMap(CircuitBreaker, (breaker) =>
     breaker.guard(upstream, found === undefined ? Effect.void : breaker.record(upstream, found)).pipe(
@@ -92,7 +92,7 @@ describe("a circuit", () => {
         expect(yield* call()).toBe(false)
         yield* TestClock.adjust(1)
         expect(yield* call("failure")).toBe(true)
-        // The slow one leaves, but it is not its trial any more
+        // The slow call ends, but it is not the trial any more
         yield* Fiber.interrupt(slow)
         expect(yield* call()).toBe(false)
       })
