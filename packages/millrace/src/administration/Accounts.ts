@@ -1,5 +1,5 @@
 /** Acts on accounts. Amounts in credits. */
-import { Account, Credits, KeyRing, Ledger, Registration, Vault } from "@millrace/core"
+import { Account, Credits, KeyRing, Ledger, type Owner, Registration, Vault } from "@millrace/core"
 import { type Aggregate, EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
 import { Effect, Stream } from "effect"
 import type { Failure } from "../Failure.ts"
@@ -11,7 +11,9 @@ export type Status = Account.Account["status"]
 export interface ShownAccount {
   readonly account: string
   readonly status: Status
-  /** Null once the account is erased. */
+  /** The host's own id. Null for an account without one, and once the account is erased. */
+  readonly id: string | null
+  /** Null for an account without an address, and once the account is erased. */
   readonly email: string | null
   readonly available: number
   readonly held: number
@@ -25,48 +27,73 @@ export interface Erased {
   readonly keysRevoked: ReadonlyArray<string>
 }
 
-export const open = (
-  { email, verified = false }: { readonly email: string; readonly verified?: boolean },
-  metadata: Aggregate.Metadata
-): Act<string> =>
+/** The names of a new account: at least one. */
+export interface Opening {
+  /** The host's own id of the account, such as that of its user: 1 to 200 characters. Every act and call takes it in place of `acc_...`. */
+  readonly id?: string
+  readonly email?: string
+  /** The host knows that the address is the owner's: grants the sign-up credits. */
+  readonly verified?: boolean
+}
+
+/** Opens an account. Opening again with the same `id`, and the same address if any, returns the account that is there. */
+export const open = ({ email, id, verified = false }: Opening, metadata: Aggregate.Metadata): Act<string> =>
   Effect.gen(function* () {
     const registration = yield* Registration
-    const account = yield* registration.open(email, metadata)
+    const owner = { ...(email === undefined ? {} : { email }), ...(id === undefined ? {} : { reference: id }) }
+    const account = yield* registration.open(owner, metadata).pipe(
+      Effect.catchIf(
+        (error) => id !== undefined && (error._tag === "ReferenceTaken" || error._tag === "EmailTaken"),
+        (taken) => Effect.flatMap(present(owner), (account) => (account === undefined ? Effect.fail(taken) : Effect.succeed(account)))
+      )
+    )
     if (verified) yield* registration.verify(account, metadata)
     return account
   })
 
-export const show = (account: string): Act<ShownAccount> =>
+/** The account that has all these names. */
+const present = ({ email, reference }: Owner) =>
   Effect.gen(function* () {
+    const registration = yield* Registration
+    const account = yield* registration.find(reference === undefined ? {} : { reference })
+    return email === undefined || account === (yield* registration.find(email)) ? account : undefined
+  })
+
+export const show = (name: string): Act<ShownAccount> =>
+  Effect.gen(function* () {
+    const account = yield* resolve(name)
     const { available, debt, held, status } = yield* Ledger.use((ledger) => ledger.balance(account))
-    const email = yield* Registration.use((registration) => registration.email(account)).pipe(
-      Effect.catchTag("SubjectDestroyed", () => Effect.succeed(null))
+    const registration = yield* Registration
+    const [email = null, id = null] = yield* Effect.all([registration.email(account), registration.reference(account)]).pipe(
+      Effect.catchTag("SubjectDestroyed", () => Effect.succeed([null, null]))
     )
     const amounts = { available: Credits.toDecimal(available), held: Credits.toDecimal(held), debt: Credits.toDecimal(debt) }
-    return { account, status, email, ...amounts }
+    return { account, status, id, email, ...amounts }
   })
+
+/** The id of an account that is named by its id or by the host's own. */
+export const resolve = (name: string): Act<string> => Registration.use((registration) => registration.resolve(name))
 
 /** Verifies, suspends, reinstates or closes an account. */
 export const change = (
   act: "verify" | "suspend" | "reinstate" | "close",
-  account: string,
+  name: string,
   metadata: Aggregate.Metadata
 ): Act<{ readonly account: string; readonly status: Status }> =>
-  Effect.map(
-    Registration.use((registration) => registration[act](account, metadata)),
-    ({ state }) => ({ account, status: state.status })
-  )
+  Effect.gen(function* () {
+    const registration = yield* Registration
+    const account = yield* registration.resolve(name)
+    const { state } = yield* registration[act](account, metadata)
+    return { account, status: state.status }
+  })
 
 /**
  * Closes an account, revokes its keys, and destroys what was sealed for it. `note` gets the names of what is destroyed before it is: if the
  * erasure stops halfway, a restore completes it.
  */
-export const erase = (
-  account: string,
-  metadata: Aggregate.Metadata,
-  note: (subject: string) => Effect.Effect<void, Failure>
-): Act<Erased> =>
+export const erase = (name: string, metadata: Aggregate.Metadata, note: (subject: string) => Effect.Effect<void, Failure>): Act<Erased> =>
   Effect.gen(function* () {
+    const account = yield* resolve(name)
     const keys = yield* KeyRing
     // Fails where there is no such account
     yield* Ledger.use((ledger) => ledger.balance(account))

@@ -3,6 +3,7 @@ import { Credits, Decisions, History, Ledger, Lots, lotIdOfPayment, newLotId, Pa
 import type { Aggregate } from "@millrace/event-sourcing"
 import { Clock, Effect } from "effect"
 import { CommandFailed } from "../Failure.ts"
+import { resolve } from "./Accounts.ts"
 import { type Act, dateOf } from "./Act.ts"
 
 /** Why credits are granted. What was paid for has the payment's reference, and the same payment grants once. */
@@ -52,8 +53,9 @@ export interface Balance {
   }>
 }
 
-export const grant = (account: string, { amount, expiresAt, ...given }: Grant, metadata: Aggregate.Metadata): Act<Granted> =>
+export const grant = (name: string, { amount, expiresAt, ...given }: Grant, metadata: Aggregate.Metadata): Act<Granted> =>
   Effect.gen(function* () {
+    const account = yield* resolve(name)
     if (expiresAt !== undefined && expiresAt.getTime() <= (yield* Clock.currentTimeMillis))
       return yield* Effect.fail(new CommandFailed("the expiry lies in the past"))
     const terms = { amount, expiresAt: expiresAt?.getTime() ?? null }
@@ -98,10 +100,11 @@ export const clawBack = (lot: string, metadata: Aggregate.Metadata): Act<ClawedB
   })
 
 /** What an account has, now or at a past time. */
-export const balance = (account: string, at: Date | undefined): Act<Balance> =>
-  Effect.map(
-    Ledger.use((ledger) => ledger.balance(account, at?.getTime())),
-    ({ available, debt, held, ...balance }) => ({
+export const balance = (name: string, at: Date | undefined): Act<Balance> =>
+  Effect.gen(function* () {
+    const account = yield* resolve(name)
+    const { available, debt, held, ...balance } = yield* Ledger.use((ledger) => ledger.balance(account, at?.getTime()))
+    return {
       account,
       available: Credits.toDecimal(available),
       held: Credits.toDecimal(held),
@@ -115,5 +118,5 @@ export const balance = (account: string, at: Date | undefined): Act<Balance> =>
         ...{ reservation: reservationId, operation, amount: Credits.toDecimal(amount), request: requestId },
         expiresAt: dateOf(expiresAt ?? acceptBy)
       }))
-    })
-  )
+    }
+  })

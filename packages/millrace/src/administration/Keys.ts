@@ -2,6 +2,7 @@
 import { type ApiKey, KeyRing, Ledger } from "@millrace/core"
 import type { Aggregate } from "@millrace/event-sourcing"
 import { Effect, Redacted } from "effect"
+import { resolve } from "./Accounts.ts"
 import { type Act, dateOf } from "./Act.ts"
 
 export interface KeyOptions {
@@ -25,7 +26,7 @@ export interface ListedKey {
 
 /** Issues a key. Its text is shown this once. */
 export const issue = (
-  account: string,
+  name: string,
   { expiresAt, label, scopes }: KeyOptions,
   metadata: Aggregate.Metadata
 ): Act<{ readonly keyId: string; readonly key: string }> => {
@@ -34,15 +35,17 @@ export const issue = (
     ...(label === undefined ? {} : { label }),
     ...(expiresAt === undefined ? {} : { expiresAt: expiresAt.getTime() })
   }
-  return Effect.map(
-    KeyRing.use((keys) => keys.issue(account, options, metadata)),
-    ({ key, keyId }) => ({ keyId, key: Redacted.value(key) })
-  )
+  return Effect.gen(function* () {
+    const keys = yield* KeyRing
+    const { key, keyId } = yield* keys.issue(yield* resolve(name), options, metadata)
+    return { keyId, key: Redacted.value(key) }
+  })
 }
 
 /** All keys that an account ever had, oldest first. */
-export const list = (account: string): Act<ReadonlyArray<ListedKey>> =>
+export const list = (name: string): Act<ReadonlyArray<ListedKey>> =>
   Effect.gen(function* () {
+    const account = yield* resolve(name)
     // Fails where there is no such account
     yield* Ledger.use((ledger) => ledger.balance(account))
     const listed = yield* KeyRing.use((keys) => keys.list(account))
@@ -55,5 +58,5 @@ export const list = (account: string): Act<ReadonlyArray<ListedKey>> =>
   })
 
 /** Revokes a key for ever. */
-export const revoke = (account: string, keyId: string, metadata: Aggregate.Metadata): Act<void> =>
-  KeyRing.use((keys) => keys.revoke(account, keyId, metadata))
+export const revoke = (name: string, keyId: string, metadata: Aggregate.Metadata): Act<void> =>
+  Effect.flatMap(resolve(name), (account) => KeyRing.use((keys) => keys.revoke(account, keyId, metadata)))

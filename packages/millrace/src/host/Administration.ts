@@ -21,13 +21,13 @@ export type Grant = Recorded & { readonly amount: number; readonly expiresAt?: D
     | { readonly source: "promotion" | "adjustment" }
   )
 
-/** Account, keys and credits. Amounts are in credits. */
+/** Accounts, keys and credits. An account is named by its id or by the host's own. Amounts are in credits. */
 export interface Administration {
   readonly accounts: {
-    /** Opens an account, and returns its id. `verified`: the host knows that the address is the owner's; grants the sign-up credits. */
-    readonly open: (options: { readonly email: string; readonly verified?: boolean } & Recorded) => Promise<string>
-    /** The account of an address; undefined if there is none. */
-    readonly find: (options: { readonly email: string }) => Promise<string | undefined>
+    /** Opens an account, and returns its id, `acc_...`. A name that has an account rejects with `email_taken` or `reference_taken`. */
+    readonly open: (options: Accounts.Opening & Recorded) => Promise<string>
+    /** The account of a host's own id, or else of an address; undefined if there is none. */
+    readonly find: (options: Pick<Accounts.Opening, "id" | "email">) => Promise<string | undefined>
     readonly show: (account: string) => Promise<Accounts.ShownAccount>
     /** Every account, in the order in which they were opened. Reads the whole log. */
     readonly list: () => Promise<ReadonlyArray<{ readonly account: string; readonly openedAt: Date }>>
@@ -71,7 +71,8 @@ export const administrationOf = (run: Run<Millrace.Administration | EventStore.E
   return {
     accounts: {
       open: (options) => run(Accounts.open(options, metadata("accounts.open", options))),
-      find: ({ email }) => run(Registration.use((registration) => registration.find(email))),
+      find: ({ email, id }) =>
+        run(Registration.use((registration) => registration.find({ ...(email && { email }), ...(id && { reference: id }) }))),
       show: (account) => run(Accounts.show(account)),
       list: () => run(Accounts.list),
       verify: changing("verify"),

@@ -6,6 +6,7 @@ import type { IncomingMessage, ServerResponse } from "node:http"
 import { AuthThrottle, type BlobStore, Charge, type Operation as Core, Credits, Millrace, newRequestId, PricePlan } from "@millrace/core"
 import { Api, Http, Readiness, toNodeHandler, WebHandler } from "@millrace/http"
 import { ConfigProvider, Effect, Exit, Layer, ManagedRuntime, Option, Scope } from "effect"
+import { resolve } from "../administration/Accounts.ts"
 import * as Blobs from "../Blobs.ts"
 import * as Logging from "../Logging.ts"
 import * as StateUrl from "../StateUrl.ts"
@@ -46,6 +47,7 @@ export type Log = {
 
 /** Who calls, for a call in code. */
 export interface CallOptions {
+  /** The account's id, `acc_...` or the host's own. */
   readonly account: string
   /** A call runs once under its key: sent again, it is answered with the first reply and costs nothing. */
   readonly idempotencyKey?: string
@@ -165,7 +167,7 @@ const callOf = (operation: AnyOperation, input: unknown, { account, idempotencyK
     const charges = yield* Charge.Charge
     const sent = isRecord(input) ? input : {}
     const reply = yield* charges.run(operation.core as Core.Any<never, never>, sent, {
-      accountId: account,
+      accountId: yield* resolve(account),
       requestId: requestId ?? (yield* newRequestId),
       ...(idempotencyKey === undefined
         ? {}
@@ -185,7 +187,7 @@ const callOf = (operation: AnyOperation, input: unknown, { account, idempotencyK
 const freely = Effect.fnUntraced(function* (operation: Core.Any, input: Readonly<Record<string, unknown>>, account: string) {
   const charges = yield* Charge.Charge
   const { data, file } = yield* charges.run(operation as Core.Any<never, never>, input, {
-    accountId: account,
+    accountId: yield* resolve(account),
     requestId: yield* newRequestId
   })
   return { data: JSON.parse(data) as unknown, ...(file === undefined ? {} : { file }) }

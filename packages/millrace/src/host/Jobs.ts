@@ -1,5 +1,6 @@
 /** What a host does with a job that it accepted: read it, wait for it, cancel it, read its files. */
 import { type Charge, type Operation as Core, Jobs } from "@millrace/core"
+import type { EventStore } from "@millrace/event-sourcing"
 import { Effect, Stream } from "effect"
 import type { Job, JobView } from "./Job.ts"
 import type { Run } from "./Run.ts"
@@ -34,7 +35,10 @@ export interface JobActs {
 }
 
 /** Runs a free operation of a job for its owner. */
-type Call = (operation: Core.Any, input: Readonly<Record<string, unknown>>, account: string) => Effect.Effect<Reply, unknown, Charge.Charge>
+type Call = (operation: Core.Any, input: Readonly<Record<string, unknown>>, account: string) => Effect.Effect<Reply, unknown, Needs>
+/** What a call of an account needs. */
+export type Needs = Charge.Charge | Millrace.Administration | EventStore.EventStore
+
 interface Reply {
   readonly data: unknown
   readonly file?: Core.Download
@@ -42,7 +46,7 @@ interface Reply {
 
 const MINUTE = 60_000
 
-export const jobsOf = (run: Run<Jobs | Charge.Charge>, call: Call): JobActs => {
+export const jobsOf = (run: Run<Jobs | Needs>, call: Call): JobActs => {
   const read = <Result>({ companions }: AnyJob<Result>, id: string, account: string) =>
     Effect.map(call(companions.read, { job: id }, account), ({ data }) => data as JobView<Result>)
   return {
