@@ -1,5 +1,5 @@
 /** What a host does with a job that it accepted: read it, wait for it, cancel it, read its files. */
-import { type Charge, type Operation as Core, Jobs } from "@millrace/core"
+import { type Charge, type Operation as Core, Jobs, type Millrace } from "@millrace/core"
 import type { EventStore } from "@millrace/event-sourcing"
 import { Effect, Stream } from "effect"
 import type { Job, JobView } from "./Job.ts"
