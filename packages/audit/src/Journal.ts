@@ -5,12 +5,12 @@
 import { Account, Postings } from "@millrace/core"
 import { EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
 import { Array, Effect, Schema, Stream } from "effect"
+import { balancesOf } from "./AccountReplay.ts"
 import { beancount } from "./journal/Beancount.ts"
 import { csv } from "./journal/Csv.ts"
 import type { Balance, Format, Line, Transaction } from "./journal/Format.ts"
 import { jsonl } from "./journal/Jsonl.ts"
 import { hledger, ledger } from "./journal/Ledger.ts"
-import { balancesOf } from "./rules/Books.ts"
 
 export const formats: Readonly<Record<FormatName, Format>> = { hledger, ledger, beancount, csv, jsonl }
 export type FormatName = "hledger" | "ledger" | "beancount" | "csv" | "jsonl"
@@ -28,20 +28,14 @@ export const journal = (name: FormatName): Stream.Stream<string, EventStore.Stor
     Effect.gen(function* () {
       const store = yield* EventStore.EventStore
       const writer = new Writer(formats[name])
-      const opening = Stream.make(formats[name].opening)
       const body = Stream.mapArrayEffect(store.readAll(EventStore.start), (events) =>
         Effect.try({
           try: () => Array.of(events.map((event) => writer.next(event)).join("")),
           catch: (error) => (error instanceof UnreadableLog ? error : unreadable(events[0], error))
         })
       )
-      return Stream.concat(
-        opening,
-        Stream.concat(
-          body,
-          Stream.suspend(() => Stream.make(writer.end()))
-        )
-      )
+      const end = Stream.suspend(() => Stream.make(writer.end()))
+      return Stream.make(formats[name].opening).pipe(Stream.concat(body), Stream.concat(end))
     })
   )
 
@@ -91,13 +85,7 @@ class Writer {
     const balances = ownBalances(accountId, state)
     const { id, position, revision, stream, type } = recorded
     const transaction: Transaction = {
-      date,
-      at,
-      event: id,
-      position,
-      stream,
-      revision,
-      type,
+      ...{ date, at, event: id, position, stream, revision, type },
       // The first transaction of a new day for this account: some tools check balances only once a day
       carried: own !== undefined && own.date !== "" && own.date < date ? this.#known(ownBalances(accountId, before)) : [],
       lines: postings.map(({ account, amount }): Line => {

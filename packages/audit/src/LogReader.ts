@@ -5,20 +5,16 @@
  * are checked to the end, and other streams go on.
  */
 import { Account } from "@millrace/core"
-import { EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
-import { AccountReplay } from "./AccountReplay.ts"
+import { EventStore, fromIso, HashChain, StreamName } from "@millrace/event-sourcing"
+import { AccountReplay, uncoveredHolds } from "./AccountReplay.ts"
 import { type Category, coreCategories } from "./Categories.ts"
 import * as Head from "./Head.ts"
 import { JobIndex } from "./JobIndex.ts"
 import { Prices } from "./Prices.ts"
-import type { ReportProblem } from "./Replay.ts"
-import { type Place, Problems, WHOLE_LOG } from "./Report.ts"
-import { holdsAreCovered } from "./rules/Books.ts"
+import { type Place, Problems, type Replay, type ReportProblem, WHOLE_LOG } from "./Report.ts"
 import { LateRefunds } from "./rules/LateRefunds.ts"
-import { linkHolds, millisOf, positionIncreases, revisionFollows, timeGoesOn } from "./rules/Log.ts"
 import { EVENT_ID, uniqueName } from "./rules/Names.ts"
 import { snapshotAgrees, snapshotOf } from "./rules/Snapshots.ts"
-import { StreamReplay } from "./StreamReplay.ts"
 import { UniqueNames } from "./UniqueNames.ts"
 
 export interface ReaderOptions {
@@ -28,6 +24,29 @@ export interface ReaderOptions {
   readonly categories?: ReadonlyArray<Category>
   /** The most names that are kept in memory at once to check that they are unique. */
   readonly uniques?: number
+}
+
+/** One stream, as far as it was read. */
+export class StreamReplay implements Head.StreamEnd {
+  readonly name: StreamName.StreamName
+  /** Set for the stream of an account. */
+  readonly account: AccountReplay | undefined
+  /** Set for a stream of another known category. */
+  readonly other: Replay | undefined
+  revision: EventStore.Revision = -1
+  hash: HashChain.Hash
+  position: string = EventStore.start
+  at = ""
+  /** False from the first event that cannot be replayed. */
+  sound = true
+  snapshot: EventStore.StoredSnapshot | undefined
+
+  constructor(name: StreamName.StreamName, account: AccountReplay | undefined, other: Replay | undefined) {
+    this.name = name
+    this.hash = HashChain.start(name)
+    this.account = account
+    this.other = other
+  }
 }
 
 /** Reads the events of a log in order, and keeps what is known so far. */
@@ -90,7 +109,7 @@ export class LogReader {
   end(): Head.Head {
     if (this.#earlier !== undefined) this.#compareHead(this.#earlier)
     for (const { account, name, position, sound } of this.streams.values()) {
-      const uncovered = account !== undefined && sound ? holdsAreCovered(account.state) : undefined
+      const uncovered = account !== undefined && sound ? uncoveredHolds(account.state) : undefined
       if (uncovered !== undefined) this.problems.add({ position, stream: name }, "holds-are-covered", uncovered)
     }
     return { ...this.#past(), at: this.latest === "" ? null : this.latest }
@@ -115,27 +134,32 @@ export class LogReader {
     if (stream.snapshot?.revision === event.revision && stream.sound) this.#compareSnapshot(stream, stream.snapshot, event)
   }
 
-  /** Checks position, revision, hash and id. False when the event does not follow the one before it in its stream. */
+  /** Checks position, id, revision and hash. False when the event does not follow the one before it in its stream. */
   #checkPlace(stream: StreamReplay, event: EventStore.RecordedEvent): boolean {
-    const misplaced = positionIncreases(this.#position, event)
-    if (misplaced !== undefined) this.#report("position-increases", misplaced)
+    // Positions increase through the whole log, so the order is total and no event occurs twice
+    if (event.position <= this.#position) this.#report("position-increases", `it follows position ${this.#position}`)
     if (this.uniques.add(event.id)) this.suspects.set(event.id, EVENT_ID)
-    const gap = revisionFollows(stream.revision, event)
-    if (gap !== undefined) this.#report("revision-follows", gap)
-    const broken = gap === undefined ? linkHolds(stream.hash, event) : undefined
-    if (broken !== undefined) this.#report("link-holds", broken)
-    return gap === undefined && broken === undefined
+    // Revisions count from 0 without gaps, so no event of a stream was removed, inserted or moved
+    const expected = stream.revision + 1
+    if (event.revision !== expected) this.#report("revision-follows", `its revision is ${event.revision} instead of ${expected}`)
+    if (event.revision !== expected) return false
+    // Each event has the SHA-256 of itself and of the hash before it, so no event was changed, exchanged or forged
+    if (HashChain.verify(stream.hash, event)) return true
+    this.#report("link-holds", HashChain.isSealed(event) ? "its hash does not match its content and the hash before it" : "it has no hash")
+    return false
   }
 
+  /** Times have one format and never go back within a stream. */
   #checkTime(stream: StreamReplay, at: string): void {
     if (at === this.#at && at >= stream.at) return
-    const millis = millisOf(at)
-    const wrong = timeGoesOn(stream.at, at, millis)
-    if (wrong !== undefined) this.#report("time-goes-on", wrong)
+    const millis = fromIso(at)
+    const isTime = !Number.isNaN(millis)
+    if (!isTime) this.#report("time-goes-on", `${JSON.stringify(at)} is not a time`)
+    else if (at < stream.at) this.#report("time-goes-on", `${at} is earlier than ${stream.at}, the time of the event before it`)
+    else if (at > this.latest) this.latest = at
     this.#at = at
     // A time in another format may still be a time
-    this.#millis = millis ?? Date.parse(at)
-    if (wrong === undefined && at > this.latest) this.latest = at
+    this.#millis = isTime ? millis : Date.parse(at)
   }
 
   /** False when the event cannot be read or does not fold. */
@@ -143,7 +167,7 @@ export class LogReader {
     const report = this.#report
     try {
       if (account === undefined) {
-        if (other === undefined) report("stream-is-known", "no decider here knows streams of its category")
+        if (other === undefined) report("stream-is-known", "no decider reads streams of this category")
         other?.(recorded.type, recorded.data, this.#millis, recorded.position)
         return other !== undefined
       }
