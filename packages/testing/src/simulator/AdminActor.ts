@@ -2,7 +2,7 @@
 import { type Account, type AccountEvent, Credits, Decisions, Ledger, Lots, PricePlan, Registration } from "@millrace/core"
 import type { Decide } from "@millrace/event-sourcing"
 import { Effect, Equal, Exit } from "effect"
-import type * as SeededRandom from "../SeededRandom.ts"
+import type { SeededRandom } from "../SeededRandom.ts"
 import type { Host } from "./Host.ts"
 import type { Services } from "./HostProcess.ts"
 import type { LogRecorder } from "./LogRecorder.ts"
@@ -16,11 +16,11 @@ interface Action {
   readonly simulation: Simulation
   readonly accountId: string
   readonly host: Host
-  readonly random: SeededRandom.SeededRandom
+  readonly random: SeededRandom
 }
 
 /** Does one thing at some host. */
-export const act = (simulation: Simulation, random: SeededRandom.SeededRandom): Effect.Effect<void> =>
+export const act = (simulation: Simulation, random: SeededRandom): Effect.Effect<void> =>
   Effect.suspend(() => {
     const accountId = random.pick(nonEmpty(simulation.accounts))
     const host = pickHost(simulation, random)

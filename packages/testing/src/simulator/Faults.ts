@@ -1,6 +1,6 @@
 /** The fault model of one simulation. Each kind of fault is often left out, because frequent faults hide the effects of rare ones. */
 import type * as FaultyEventStore from "../FaultyEventStore.ts"
-import type * as SeededRandom from "../SeededRandom.ts"
+import type { SeededRandom } from "../SeededRandom.ts"
 
 /** Where a host may crash while it writes: before it sends the request, once it has sent it, or when the store has handled it. */
 export type WriteStage = "before" | "sent" | "arrived"
@@ -65,7 +65,7 @@ export const none: Faults = {
 }
 
 /** Draws a fault model. */
-export const draw = (random: SeededRandom.SeededRandom): Faults => {
+export const draw = (random: SeededRandom): Faults => {
   const rate = (upTo: number) => {
     const drawn = random.next() * upTo
     return random.chance(0.3) ? 0 : drawn

@@ -3,7 +3,7 @@ import { BlobStore } from "@millrace/core"
 import { EventStore, StateStore } from "@millrace/event-sourcing"
 import { Clock, Effect, Stream } from "effect"
 import * as FaultyEventStore from "../FaultyEventStore.ts"
-import type * as SeededRandom from "../SeededRandom.ts"
+import type { SeededRandom } from "../SeededRandom.ts"
 import type { Faults } from "./Faults.ts"
 
 type Events = EventStore.EventStore["Service"]
@@ -26,7 +26,7 @@ export interface FaultyEvents {
   readonly calm: () => void
 }
 
-export const faultyEvents = (store: Events, { events, delay, lateBy }: Faults, random: SeededRandom.SeededRandom): FaultyEvents => {
+export const faultyEvents = (store: Events, { events, delay, lateBy }: Faults, random: SeededRandom): FaultyEvents => {
   const usual = { before: events / 4, after: events / 4, lost: events / 4, unanswered: events / 4 }
   const rates = { ...usual }
   let isCut = false
@@ -69,7 +69,7 @@ export interface FaultyStateStore extends States {
 export const faultyStates = (
   store: States,
   { states, slow, delay }: Faults,
-  random: SeededRandom.SeededRandom,
+  random: SeededRandom,
   note: (what: string) => void
 ): FaultyStateStore => {
   let calm = false
@@ -112,7 +112,7 @@ type BlobCall = <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E | Blob
 
 /** Fails blob calls as often as calls to the state store. */
 export const blobFaults =
-  ({ states, delay }: Faults, random: SeededRandom.SeededRandom, isCalm: () => boolean): BlobCall =>
+  ({ states, delay }: Faults, random: SeededRandom, isCalm: () => boolean): BlobCall =>
   <A, E>(effect: Effect.Effect<A, E>) =>
     Effect.suspend((): Effect.Effect<A, E | BlobStore.BlobUnavailable> => {
       const drawn = random.next()

@@ -5,7 +5,7 @@
 import { Job, Ledger } from "@millrace/core"
 import type { StateStore } from "@millrace/event-sourcing"
 import { Effect, Exit } from "effect"
-import type * as SeededRandom from "../SeededRandom.ts"
+import type { SeededRandom } from "../SeededRandom.ts"
 import { readAccount } from "./AdminActor.ts"
 import { call, requestOf } from "./Callers.ts"
 import { Reservations } from "./Evidence.ts"
@@ -45,7 +45,7 @@ const REFUSALS = new Set([
 ])
 
 /** Calls once more under every key: a success is replayed, and any other call may run now. */
-export const retryEveryKey = (simulation: Simulation, intents: ReadonlyArray<Intent>, random: SeededRandom.SeededRandom) =>
+export const retryEveryKey = (simulation: Simulation, intents: ReadonlyArray<Intent>, random: SeededRandom) =>
   Effect.gen(function* () {
     const { hosts, records, report, world } = simulation
     const reservations = new Reservations(records.recorder.accountEvents)
@@ -85,7 +85,7 @@ const successUnder = (
 }
 
 /** Creates each kind of job once and waits for it. Then every job that was accepted before must have ended as well. */
-export const runEveryJob = (simulation: Simulation, random: SeededRandom.SeededRandom) =>
+export const runEveryJob = (simulation: Simulation, random: SeededRandom) =>
   Effect.gen(function* () {
     const { records, report, workload } = simulation
     for (const offer of workload.offers)
@@ -94,7 +94,7 @@ export const runEveryJob = (simulation: Simulation, random: SeededRandom.SeededR
     for (const { jobId } of records.recorder.openJobs()) report(`${jobId} does not end`)
   })
 
-const runJob = (simulation: Simulation, { input: draw, operation }: AnyOffer, random: SeededRandom.SeededRandom) =>
+const runJob = (simulation: Simulation, { input: draw, operation }: AnyOffer, random: SeededRandom) =>
   Effect.gen(function* () {
     const { accounts, hosts, records, report, world } = simulation
     const accountId = random.pick(nonEmpty(accounts))
@@ -127,7 +127,7 @@ export const checkAccounts = (simulation: Simulation, host: Host, past: number) 
   })
 
 /** A host shows every job, and gives out the files of those that have any. */
-export const checkJobs = (simulation: Simulation, host: Host, random: SeededRandom.SeededRandom) =>
+export const checkJobs = (simulation: Simulation, host: Host, random: SeededRandom) =>
   Effect.gen(function* () {
     const { records, report } = simulation
     for (const job of knownJobs(simulation)) {

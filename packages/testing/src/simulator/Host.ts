@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto"
 import { Charge, type Operation, type OperationError } from "@millrace/core"
 import { Context, type Duration, Effect, Exit, Scope, Stream } from "effect"
-import type * as SeededRandom from "../SeededRandom.ts"
+import type { SeededRandom } from "../SeededRandom.ts"
 import type { WriteStage } from "./Faults.ts"
 import type { Outage } from "./FaultyStores.ts"
 import { type Deployment, type Prepared, prepare, type Running, type Services } from "./HostProcess.ts"
@@ -179,7 +179,7 @@ export class Host {
   }
 
   /** Steps its clock, forwards or back, within the skew of the fault model. */
-  stepClock(random: SeededRandom.SeededRandom): void {
+  stepClock(random: SeededRandom): void {
     const { faults, world } = this.#deployment
     if (this.#running === undefined) return
     const skew = random.below(faults.skew + 1)

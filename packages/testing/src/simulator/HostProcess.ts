@@ -13,7 +13,7 @@ import {
 } from "@millrace/core"
 import { type Aggregate, EventStore, StateStore } from "@millrace/event-sourcing"
 import { Context, Effect, Layer, Scope, Stream } from "effect"
-import type * as SeededRandom from "../SeededRandom.ts"
+import type { SeededRandom } from "../SeededRandom.ts"
 import type { Faults, WriteStage } from "./Faults.ts"
 import * as FaultyOperation from "./FaultyOperation.ts"
 import * as FaultyStores from "./FaultyStores.ts"
@@ -38,7 +38,7 @@ export interface Deployment {
   readonly faults: Faults
   readonly workload: AnyWorkload
   readonly injector: FaultInjector
-  readonly random: SeededRandom.SeededRandom
+  readonly random: SeededRandom
   readonly accounts: Pick<Aggregate.Options<never>, "queueLimit" | "batchLimit" | "idleAfter">
   readonly jobs: Millrace.JobOptions
   readonly blobs: FaultyStores.Blobs
@@ -74,7 +74,7 @@ export interface Prepared {
 export const prepare = (
   deployment: Deployment,
   process: Process,
-  random: SeededRandom.SeededRandom,
+  random: SeededRandom,
   isCalm: () => boolean,
   onWrite: (stage: WriteStage) => void
 ): Prepared => {

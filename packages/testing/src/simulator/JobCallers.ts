@@ -1,7 +1,7 @@
 /** Callers that have created a job: they wait for it, read it, cancel it, sometimes just as it succeeds, and download its files. */
 import { Job } from "@millrace/core"
 import { Effect, Exit } from "effect"
-import type * as SeededRandom from "../SeededRandom.ts"
+import type { SeededRandom } from "../SeededRandom.ts"
 import { call } from "./Callers.ts"
 import type { Download, Failure, Host } from "./Host.ts"
 import * as JobEndpoints from "./JobEndpoints.ts"
@@ -45,7 +45,7 @@ export const act = (
   host: Host,
   action: JobEndpoints.JobAction,
   { accountId, family, jobId }: KnownJob,
-  random: SeededRandom.SeededRandom
+  random: SeededRandom
 ): Effect.Effect<Call | undefined> => {
   const intent: Intent = {
     accountId,
@@ -118,7 +118,7 @@ export const download = (simulation: Simulation, host: Host, job: KnownJob): Eff
   })
 
 /** Does something with a job, up to three times. */
-export const follow = (simulation: Simulation, job: KnownJob, random: SeededRandom.SeededRandom): Effect.Effect<void> =>
+export const follow = (simulation: Simulation, job: KnownJob, random: SeededRandom): Effect.Effect<void> =>
   Effect.gen(function* () {
     const times = random.below(4)
     for (let i = 0; i < times; i++) {
@@ -130,7 +130,7 @@ export const follow = (simulation: Simulation, job: KnownJob, random: SeededRand
     }
   })
 
-const doSomething = (simulation: Simulation, host: Host, job: KnownJob, random: SeededRandom.SeededRandom): Effect.Effect<unknown> =>
+const doSomething = (simulation: Simulation, host: Host, job: KnownJob, random: SeededRandom): Effect.Effect<unknown> =>
   Effect.suspend((): Effect.Effect<unknown> => {
     const choice = random.below(16)
     if (choice < 4) return wait(simulation, host, job, random.pick([0, 800, 20_000, 120_000]))
@@ -146,7 +146,7 @@ const doSomething = (simulation: Simulation, host: Host, job: KnownJob, random: 
   })
 
 /** Cancels the job at the moment when it succeeds. */
-const cancelOnDelivery = (simulation: Simulation, host: Host, job: KnownJob, random: SeededRandom.SeededRandom) =>
+const cancelOnDelivery = (simulation: Simulation, host: Host, job: KnownJob, random: SeededRandom) =>
   Effect.gen(function* () {
     yield* Effect.raceFirst(simulation.awaitDelivery(job.jobId), Effect.sleep(60_000))
     yield* Effect.replicateEffect(Effect.yieldNow, random.below(60), { discard: true })
@@ -154,7 +154,7 @@ const cancelOnDelivery = (simulation: Simulation, host: Host, job: KnownJob, ran
   })
 
 /** Two or three callers cancel or read the job at once. */
-const actAtOnce = (simulation: Simulation, host: Host, job: KnownJob, random: SeededRandom.SeededRandom) => {
+const actAtOnce = (simulation: Simulation, host: Host, job: KnownJob, random: SeededRandom) => {
   const actions = Array.from({ length: 2 + random.below(2) }, () => random.pick<JobEndpoints.JobAction>(["cancel", "cancel", "read"]))
   const up = simulation.hosts.filter((host) => host.isUp)
   return Effect.forEach(actions, (action, i) => act(simulation, random.pick([host, ...up]), action, job, random.fork(`${i}`)), {

@@ -5,7 +5,7 @@
 import type { BlobStore } from "@millrace/core"
 import type { EventStore, StateStore } from "@millrace/event-sourcing"
 import { Context, Effect, Stream } from "effect"
-import type * as SeededRandom from "../SeededRandom.ts"
+import type { SeededRandom } from "../SeededRandom.ts"
 import type { Faults, WriteStage } from "./Faults.ts"
 import { type Blobs, blobFaults, blobSource, listBlobs, putBlob } from "./FaultyStores.ts"
 import type { Process, World } from "./World.ts"
@@ -61,7 +61,7 @@ export const shelf = (
   connection: Connection,
   blobs: Blobs,
   faults: Faults,
-  random: SeededRandom.SeededRandom,
+  random: SeededRandom,
   isCalm: () => boolean
 ): BlobStore.Shelf => {
   const call = blobFaults(faults, random, isCalm)

@@ -4,7 +4,7 @@ import { Credits, PricePlan, Registration } from "@millrace/core"
 import { EventStore, MemoryEventStore, MemoryStateStore, type StateStore } from "@millrace/event-sourcing"
 import { Deferred, Duration, Effect, Fiber, Stream } from "effect"
 import * as FaultyEventStore from "../FaultyEventStore.ts"
-import type * as SeededRandom from "../SeededRandom.ts"
+import type { SeededRandom } from "../SeededRandom.ts"
 import { isExpectedWarning } from "./checkers/HostLogs.ts"
 import { check } from "./checkers/index.ts"
 import { type Evidence, type FaultsEnded, indexEvidence, type Records, type Report } from "./Evidence.ts"
@@ -31,7 +31,7 @@ export interface ScenarioOptions {
   readonly keys: number
   readonly workload: AnyWorkload
   readonly faults: Faults.Faults
-  readonly random: SeededRandom.SeededRandom
+  readonly random: SeededRandom
   readonly report: Report
   /** False once something was reported. */
   readonly goOn: () => boolean
@@ -179,7 +179,7 @@ const withPromises = (states: StateStore.StateStore["Service"], promised: Set<st
 })
 
 /** Some hosts only accept jobs; the last one always runs them, too. */
-const hostsOf = (deployment: Deployment, count: number, random: SeededRandom.SeededRandom): ReadonlyArray<Host> => {
+const hostsOf = (deployment: Deployment, count: number, random: SeededRandom): ReadonlyArray<Host> => {
   const isRunner = Array.from({ length: count }, (_, i) => random.chance(0.7) || i === count - 1)
   return isRunner.map((runner, i) => new Host(`h${i}`, { ...deployment, jobs: { ...deployment.jobs, runner } }))
 }

@@ -1,5 +1,5 @@
 import type { Effect } from "effect"
-import type * as SeededRandom from "../SeededRandom.ts"
+import type { SeededRandom } from "../SeededRandom.ts"
 import type { Records, Report } from "./Evidence.ts"
 import type { Blobs } from "./FaultyStores.ts"
 import type { Host } from "./Host.ts"
@@ -35,11 +35,10 @@ export const nonEmpty = <A>(all: ReadonlyArray<A>): readonly [A, ...ReadonlyArra
 }
 
 /** Draws one of the elements; undefined if there are none. Draws once in any case. */
-export const pickAny = <A>(random: SeededRandom.SeededRandom, all: ReadonlyArray<A>): A | undefined =>
-  all[random.below(Math.max(1, all.length))]
+export const pickAny = <A>(random: SeededRandom, all: ReadonlyArray<A>): A | undefined => all[random.below(Math.max(1, all.length))]
 
 /** Draws one of the hosts that are up. */
-export const pickHost = ({ hosts }: Simulation, random: SeededRandom.SeededRandom): Host | undefined =>
+export const pickHost = ({ hosts }: Simulation, random: SeededRandom): Host | undefined =>
   pickAny(
     random,
     hosts.filter((host) => host.isUp)

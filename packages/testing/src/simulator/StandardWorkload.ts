@@ -4,7 +4,7 @@
  */
 import { type BlobStore, Operation, type UpstreamUnavailable } from "@millrace/core"
 import { Effect, Layer, Schema } from "effect"
-import type * as SeededRandom from "../SeededRandom.ts"
+import type { SeededRandom } from "../SeededRandom.ts"
 import type { Offer, Workload } from "./Workload.ts"
 
 const Result = Schema.Struct({ n: Schema.Int, serial: Schema.Int })
@@ -149,7 +149,7 @@ type Calls = ReturnType<typeof callsOf>
 type JobOperations = ReturnType<typeof jobsOf>
 export type StandardOperation = Calls[keyof Calls] | JobOperations[keyof JobOperations]
 
-const input = (random: SeededRandom.SeededRandom) => ({ n: 1 + random.below(20) })
+const input = (random: SeededRandom) => ({ n: 1 + random.below(20) })
 
 const jobOffers = ({ long, picture, steps }: JobOperations): ReadonlyArray<Offer<StandardOperation>> => [
   { operation: steps, input, price: 400 },

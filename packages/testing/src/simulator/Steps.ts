@@ -1,7 +1,7 @@
 /** The steps of a simulation: in each a caller or an administrator does something, and faults may follow. */
 import { Credits } from "@millrace/core"
 import { Effect, type Fiber } from "effect"
-import type * as SeededRandom from "../SeededRandom.ts"
+import type { SeededRandom } from "../SeededRandom.ts"
 import * as AdminActor from "./AdminActor.ts"
 import { callWithRetries, requestOf } from "./Callers.ts"
 import { checkInvariants } from "./checkers/index.ts"
@@ -20,7 +20,7 @@ export const ANSWERED_WITHIN = 15 * MINUTE
 export interface StepOptions {
   readonly steps: number
   readonly faults: Faults
-  readonly random: SeededRandom.SeededRandom
+  readonly random: SeededRandom
   /** False once something was reported. */
   readonly goOn: () => boolean
 }
@@ -48,7 +48,7 @@ export const run = (
   })
 
 /** Skips up to half a minute or, if no caller waits, up to a week. A reply is kept for a day, so a longer call may not find it again. */
-const skipTime = ({ records: { calls }, world }: Simulation, random: SeededRandom.SeededRandom): void => {
+const skipTime = ({ records: { calls }, world }: Simulation, random: SeededRandom): void => {
   const isWaiting = ({ process, response, startedAt }: Call) =>
     response === undefined && process.alive && world.now - startedAt <= ANSWERED_WITHIN
   const millis = random.pick([
@@ -62,7 +62,7 @@ const skipTime = ({ records: { calls }, world }: Simulation, random: SeededRando
 }
 
 /** One thing that callers or an administrator do. */
-const act = (simulation: Simulation, intents: Array<Intent>, random: SeededRandom.SeededRandom): Effect.Effect<void> =>
+const act = (simulation: Simulation, intents: Array<Intent>, random: SeededRandom): Effect.Effect<void> =>
   Effect.suspend(() => {
     const choice = random.below(20)
     const repeated = (): Intent => pickAny(random, intents) ?? newIntent(simulation, intents, random)
@@ -86,7 +86,7 @@ const act = (simulation: Simulation, intents: Array<Intent>, random: SeededRando
     return AdminActor.act(simulation, random)
   })
 
-const newIntent = (simulation: Simulation, intents: Array<Intent>, random: SeededRandom.SeededRandom): Intent => {
+const newIntent = (simulation: Simulation, intents: Array<Intent>, random: SeededRandom): Intent => {
   const { accounts, keys, records, workload } = simulation
   const { operation, input: draw } = random.pick(workload.offers)
   const jobs = records.recorder.jobs.size === 0 ? [] : knownJobs(simulation).map(({ jobId }) => jobId)
@@ -104,12 +104,12 @@ const newIntent = (simulation: Simulation, intents: Array<Intent>, random: Seede
 }
 
 /** Calls, with retries, and follows the job if the call became one. */
-const pursue = (simulation: Simulation, intent: Intent, random: SeededRandom.SeededRandom) =>
+const pursue = (simulation: Simulation, intent: Intent, random: SeededRandom) =>
   Effect.flatMap(callWithRetries(simulation, intent, random), (call) => {
     const job = call && jobOf(simulation, call)
     return job === undefined ? Effect.void : follow(simulation, job, random.fork("follow"))
   })
 
 /** Several callers at once. */
-const pursueAll = (simulation: Simulation, intents: ReadonlyArray<Intent>, random: SeededRandom.SeededRandom) =>
+const pursueAll = (simulation: Simulation, intents: ReadonlyArray<Intent>, random: SeededRandom) =>
   Effect.forEach(intents, (intent, i) => pursue(simulation, intent, random.fork(`${i}`)), { concurrency: "unbounded", discard: true })

@@ -1,7 +1,7 @@
 /** The faults of upstreams: which there are, and what each does to the work of a call or of an attempt at a job. */
 import { InvalidInput, NotFound, type OperationError, UpstreamNotConfigured, UpstreamUnavailable } from "@millrace/core"
 import { type Context, Effect } from "effect"
-import type * as SeededRandom from "../SeededRandom.ts"
+import type { SeededRandom } from "../SeededRandom.ts"
 import type { AttemptRecord, Delivery } from "./Records.ts"
 import type { HostServices } from "./Workload.ts"
 import type { World } from "./World.ts"
@@ -26,7 +26,7 @@ export type UpstreamFault = (typeof callFaults)[number]
 /** What fault injection shares between all hosts. */
 export interface FaultInjector {
   readonly world: World
-  readonly random: SeededRandom.SeededRandom
+  readonly random: SeededRandom
   /** Events in the log. */
   readonly length: () => number
   /** Probability of a fault now; 0 once faults have ended. */
@@ -51,7 +51,7 @@ interface Work<A extends Outcome, E, R> {
   readonly upstream: string
   /** The work itself. */
   readonly deliver: Effect.Effect<A, E, R>
-  readonly random: SeededRandom.SeededRandom
+  readonly random: SeededRandom
   /** Milliseconds until a failure is answered, until the call times out, and for which interruption is ignored. */
   readonly takes: number
   readonly timeout: number

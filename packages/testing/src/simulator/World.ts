@@ -5,10 +5,10 @@
  * Effect's own test clock waits for real time to see whether a fiber has come to rest. This scheduler knows: no task is ready.
  */
 import { Clock, Context, Duration, Effect, type Fiber, Scheduler } from "effect"
-import type * as SeededRandom from "../SeededRandom.ts"
+import type { SeededRandom } from "../SeededRandom.ts"
 
 export interface WorldOptions {
-  readonly random: SeededRandom.SeededRandom
+  readonly random: SeededRandom
   /** Milliseconds since 1970. */
   readonly start: number
   /** Probability that the next task is any ready one instead of the oldest. */
@@ -39,7 +39,7 @@ export class World {
   readonly trace: Array<string> = []
   /** The process of everything outside the hosts: callers, administrators, the network. */
   readonly outside: Process
-  readonly #random: SeededRandom.SeededRandom
+  readonly #random: SeededRandom
   readonly #options: WorldOptions
   #ready: Array<Task> = []
   /** Sorted by wake time, the next one last. */
