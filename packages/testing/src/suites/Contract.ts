@@ -10,10 +10,10 @@ export interface Runner {
 }
 
 /** The body of a test, as `Effect.gen` takes it. */
-type Body<A, R = never> = (argument: A) => Generator<Effect.Effect<unknown, unknown, R>, unknown, never>
+type Body<A> = (argument: A) => Generator<Effect.Effect<unknown, unknown, Scope.Scope>, unknown, never>
 
 /** Tests of a subject, such as a store, by their titles. */
-export type Contract<Subject> = Readonly<Record<string, Body<Subject, Scope.Scope>>>
+export type Contract<Subject> = Readonly<Record<string, Body<Subject>>>
 
 /** Declares a group of tests. Each test gets a new subject with a new layer. */
 export const declare = <Subject, R>(
@@ -38,7 +38,7 @@ export const failsafe = <A, E, R>(what: string, effect: Effect.Effect<A, E, R>):
 export const property = <A>(arbitrary: fc.Arbitrary<A>, numRuns: number, run: Body<A>) =>
   Effect.promise(() =>
     fc.assert(
-      fc.asyncProperty(arbitrary, async (value) => void (await Effect.runPromise(Effect.gen(() => run(value))))),
+      fc.asyncProperty(arbitrary, async (value) => void (await Effect.runPromise(Effect.scoped(Effect.gen(() => run(value)))))),
       { numRuns }
     )
   )
