@@ -76,9 +76,9 @@ const broken = (...events: ReadonlyArray<Recorded>) => [
 ]
 
 const FIRST = "a job is accepted or refused first, and ends once"
-const NEWEST = "attempts are counted, and only the newest is heard"
-const LEASE = "a job is taken over when its lease is over, and tried again when it is time"
-const HOLD = "a job's hold is made before it and ends after it, as it ended"
+const NEWEST = "attempts are numbered, and only the newest attempt reports"
+const LEASE = "an attempt starts after the lease of the attempt before it, and not before its time"
+const HOLD = "a job's hold is made before the job, and ends after it as the job ended"
 
 describe("of jobs", () => {
   test("nothing is said when one is handed back, taken over, and charged", () => {

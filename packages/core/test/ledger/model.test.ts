@@ -185,7 +185,7 @@ describe("the invariants", () => {
       expect(invariants(livingFor(lives))).toStrictEqual([])
       for (const wrong of [lives - 1, lives + 1]) {
         expect(invariants(livingFor(wrong))).toMatchObject([
-          { rule: "what comes back into an expired lot lives on for as long as its hold says" }
+          { rule: "credits returned to an expired lot live as long as their hold says" }
         ])
       }
     }
