@@ -11,7 +11,7 @@ export const requestOf = (operation: string, input: Input): string => `${operati
 /** Makes one call at a host and records it. The caller may hang up. Undefined if the host is down. */
 export const call = (simulation: Simulation, host: Host, intent: Intent, random: SeededRandom): Effect.Effect<Call | undefined> =>
   Effect.suspend((): Effect.Effect<Call | undefined> => {
-    const { hangUps, records, world } = simulation
+    const { faults, isOver, records, world } = simulation
     const { process } = host
     if (process === undefined) return Effect.undefined
     const { accountId, operation, input, key, request, maxCost } = intent
@@ -38,7 +38,7 @@ export const call = (simulation: Simulation, host: Host, intent: Intent, random:
       )
     )
     const isSoon = random.chance(0.5)
-    if (!random.chance(hangUps())) return Effect.as(answered, record)
+    if (!random.chance(isOver() ? 0 : faults.hangUps)) return Effect.as(answered, record)
     const hangUp = Effect.andThen(
       patience(isSoon, random),
       Effect.sync(() => {

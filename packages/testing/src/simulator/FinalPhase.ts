@@ -3,7 +3,6 @@
  * and every account, job and file must be readable at every host.
  */
 import { Job, Ledger } from "@millrace/core"
-import type { StateStore } from "@millrace/event-sourcing"
 import { Effect, Exit } from "effect"
 import type { SeededRandom } from "../SeededRandom.ts"
 import { readAccount } from "./AdminActor.ts"
@@ -29,7 +28,7 @@ const TOLD_WITHIN = 3_000
 const REPLAYED = 23 * 60 * MINUTE
 
 /** Waits until no hold, job or promise is open; `long`: for the longest time that may take, so that late mistakes show as well. */
-export const untilRecovered = (recorder: LogRecorder, states: StateStore.StateStore["Service"], long: boolean) =>
+export const untilRecovered = ({ records: { recorder }, states }: Simulation, long: boolean) =>
   Effect.gen(function* () {
     for (let waited = 0; waited < RECOVERED_WITHIN; waited += MINUTE) {
       yield* Effect.sleep(MINUTE)
@@ -98,10 +97,8 @@ const runJob = (simulation: Simulation, { input: draw, operation }: AnyOffer, ra
   Effect.gen(function* () {
     const { accounts, hosts, records, report, world } = simulation
     const accountId = random.pick(nonEmpty(accounts))
-    const input = draw(
-      random,
-      knownJobs(simulation).map(({ jobId }) => jobId)
-    )
+    const known = knownJobs(simulation).map(({ jobId }) => jobId)
+    const input = draw(random, known)
     const intent: Intent = { accountId, operation: operation.key, input, request: requestOf(operation.key, input) }
     const record = yield* call(simulation, random.pick(nonEmpty(hosts)), intent, random)
     const job = record && jobOf(simulation, record)

@@ -6,8 +6,8 @@ import { call } from "./Callers.ts"
 import type { Download, Failure, Host } from "./Host.ts"
 import * as JobEndpoints from "./JobEndpoints.ts"
 import { stateOf } from "./LogRecorder.ts"
-import { type Call, type Intent, type JobObservation, tagOf } from "./Records.ts"
-import { familyOf, pickHost, type Simulation } from "./Simulation.ts"
+import { type Call, type JobObservation, tagOf } from "./Records.ts"
+import { pickHost, type Simulation } from "./Simulation.ts"
 
 /** A job as its caller knows it. */
 export interface KnownJob {
@@ -17,26 +17,19 @@ export interface KnownJob {
   readonly family: string
 }
 
-/** The job that a call was answered with; undefined if it became none. */
-export const jobOf = (simulation: Simulation, { intent, response }: Call): KnownJob | undefined => {
-  if (response === undefined || Exit.isFailure(response.answer) || response.answer.value.job === undefined) return undefined
-  const { accountId, operation } = intent
-  const family = familyOf(simulation, operation)
-  return family === undefined ? undefined : { jobId: response.answer.value.job.id, accountId, operation, family }
+/** The accepted job that a call was answered with, if any. */
+export const jobOf = ({ records }: Simulation, { response }: Call): KnownJob | undefined => {
+  const jobId = response === undefined || Exit.isFailure(response.answer) ? undefined : response.answer.value.job?.id
+  const event = jobId === undefined ? undefined : records.recorder.job(jobId).events[0]?.event
+  if (jobId === undefined || event?._tag !== "JobAccepted") return undefined
+  const { accountId, family, operation } = event
+  return { jobId, accountId, operation, family }
 }
 
 /** The accepted jobs that callers were answered with, in that order. */
-export const knownJobs = ({ records }: Simulation): ReadonlyArray<KnownJob> => {
-  const jobs = new Map<string, KnownJob>()
-  for (const { response } of records.calls) {
-    if (response === undefined || Exit.isFailure(response.answer) || response.answer.value.job === undefined) continue
-    const jobId = response.answer.value.job.id
-    const [first] = records.recorder.job(jobId).events
-    if (first?.event._tag !== "JobAccepted") continue
-    const { accountId, family, operation } = first.event
-    jobs.set(jobId, { jobId, accountId, operation, family })
-  }
-  return [...jobs.values()]
+export const knownJobs = (simulation: Simulation): ReadonlyArray<KnownJob> => {
+  const jobs = simulation.records.calls.flatMap((call) => jobOf(simulation, call) ?? [])
+  return [...new Map(jobs.map((job) => [job.jobId, job])).values()]
 }
 
 /** Reads, cancels or downloads a job by a call. */
@@ -47,13 +40,8 @@ export const act = (
   { accountId, family, jobId }: KnownJob,
   random: SeededRandom
 ): Effect.Effect<Call | undefined> => {
-  const intent: Intent = {
-    accountId,
-    operation: JobEndpoints.keyOf(action, family),
-    input: { job: jobId },
-    request: `${action} ${jobId}`
-  }
-  return call(simulation, host, intent, random)
+  const operation = JobEndpoints.keyOf(action, family)
+  return call(simulation, host, { accountId, operation, input: { job: jobId }, request: `${action} ${jobId}` }, random)
 }
 
 /** Records what a host answered that was asked about a job. */

@@ -4,7 +4,7 @@
  */
 import { hash } from "node:crypto"
 import type { Charge, Credits, OperationError } from "@millrace/core"
-import { Cause, Data, Exit, Option } from "effect"
+import { Cause, Data, Exit, Option, Schema } from "effect"
 import type { Input } from "./Workload.ts"
 import type { Process } from "./World.ts"
 
@@ -100,7 +100,7 @@ export interface AttemptRecord {
   readonly isUninterruptible: boolean
   readonly process: Process
   /** The runner must reject the result: its schema refuses the data, or the counted quantity is impossible. */
-  rejectedAs?: "UpstreamUnavailable" | "Defect"
+  rejectedAs?: "Defect"
 }
 
 /** The tag of the error; undefined for a success, a defect, or an interruption. */
@@ -115,4 +115,10 @@ export const summaryOf = (answer: Answer): string => {
     return `${replayed ? "replayed" : "done"} ${hash("sha256", data, "base64url").slice(0, 8)}, ${cost}`
   }
   return tagOf(answer) ?? (Cause.hasInterruptsOnly(answer.cause) ? "interrupted" : `died: ${Cause.squash(answer.cause)}`)
+}
+
+/** Writes a schema's values as JSON text. */
+export const encoderOf = (schema: Schema.Codec<unknown, unknown>): ((value: unknown) => string) => {
+  const encode = Schema.encodeUnknownSync(Schema.toCodecJson(schema))
+  return (value) => JSON.stringify(encode(value))
 }

@@ -5,7 +5,6 @@ import type { SeededRandom } from "../SeededRandom.ts"
 import * as AdminActor from "./AdminActor.ts"
 import { callWithRetries, requestOf } from "./Callers.ts"
 import { checkInvariants } from "./checkers/index.ts"
-import type { Faults } from "./Faults.ts"
 import { follow, jobOf, knownJobs } from "./JobCallers.ts"
 import * as Nemesis from "./Nemesis.ts"
 import type { Call, Intent } from "./Records.ts"
@@ -17,23 +16,11 @@ const MINUTE = 60_000
 /** Every call is answered within so long, milliseconds. */
 export const ANSWERED_WITHIN = 15 * MINUTE
 
-export interface StepOptions {
-  readonly steps: number
-  readonly faults: Faults
-  readonly random: SeededRandom
-  /** False once something was reported. */
-  readonly goOn: () => boolean
-}
-
 /** Runs all steps. Adds what callers want to `intents`; returns the fibers of all actors. */
-export const run = (
-  simulation: Simulation,
-  { faults, goOn, random, steps }: StepOptions,
-  intents: Array<Intent>
-): Effect.Effect<ReadonlyArray<Fiber.Fiber<void>>> =>
+export const run = (simulation: Simulation, intents: Array<Intent>): Effect.Effect<ReadonlyArray<Fiber.Fiber<unknown>>> =>
   Effect.gen(function* () {
-    const actors: Array<Fiber.Fiber<void>> = []
-    const { hosts, records, report } = simulation
+    const actors: Array<Fiber.Fiber<unknown>> = []
+    const { faults, goOn, hosts, random, records, report, steps } = simulation
     for (let step = 0; step < steps && goOn(); step++) {
       const own = random.fork(`step ${step}`)
       yield* Effect.sleep(own.below(own.pick([1, 30, 400, 5_000, 40_000])))
@@ -51,30 +38,23 @@ export const run = (
 const skipTime = ({ records: { calls }, world }: Simulation, random: SeededRandom): void => {
   const isWaiting = ({ process, response, startedAt }: Call) =>
     response === undefined && process.alive && world.now - startedAt <= ANSWERED_WITHIN
-  const millis = random.pick([
-    40_000,
-    90_000,
-    5 * MINUTE,
-    ...(calls.some(isWaiting) ? [] : [11 * MINUTE, 40 * MINUTE, 25 * 60 * MINUTE, 8 * 24 * 60 * MINUTE])
-  ])
+  const long = calls.some(isWaiting) ? [] : [11 * MINUTE, 40 * MINUTE, 25 * 60 * MINUTE, 8 * 24 * 60 * MINUTE]
+  const millis = random.pick([40_000, 90_000, 5 * MINUTE, ...long])
   world.note("world", `skips ${millis} ms`)
   world.skip(millis)
 }
 
 /** One thing that callers or an administrator do. */
-const act = (simulation: Simulation, intents: Array<Intent>, random: SeededRandom): Effect.Effect<void> =>
-  Effect.suspend(() => {
+const act = (simulation: Simulation, intents: Array<Intent>, random: SeededRandom): Effect.Effect<unknown> =>
+  Effect.suspend((): Effect.Effect<unknown> => {
     const choice = random.below(20)
     const repeated = (): Intent => pickAny(random, intents) ?? newIntent(simulation, intents, random)
     if (choice < 9) return pursue(simulation, newIntent(simulation, intents, random), random)
     if (choice < 12) return pursue(simulation, repeated(), random)
     if (choice < 15) {
       const intent = random.chance(0.5) ? newIntent(simulation, intents, random) : repeated()
-      return pursueAll(
-        simulation,
-        Array.from({ length: 2 + random.below(3) }, () => intent),
-        random
-      )
+      const same = Array.from({ length: 2 + random.below(3) }, () => intent)
+      return pursueAll(simulation, same, random)
     }
     if (choice < 16) {
       // Another request under the same key, by mistake
