@@ -1,7 +1,7 @@
 /** The stores as one host sees them on a bad day: calls are refused, slow, or not answered, by chance, and a host may be cut off. */
 import { BlobStore } from "@millrace/core"
 import { EventStore, StateStore } from "@millrace/event-sourcing"
-import { Clock, Effect, Stream } from "effect"
+import { Effect, Stream } from "effect"
 import * as FaultyEventStore from "../FaultyEventStore.ts"
 import type { SeededRandom } from "../SeededRandom.ts"
 import type { Faults } from "./Faults.ts"
@@ -78,11 +78,13 @@ export const faultyStates = (
       const drawn = random.next()
       const isSlow = random.chance(slow) && !calm
       const wait = isSlow ? random.below(60_000) : random.below(delay + 1)
-      const fault = calm ? undefined : drawn < states / 2 ? "before" : drawn < states ? "after" : undefined
+      const fault = drawnFault(drawn, states, calm)
       if (isSlow) note(`${name} takes ${wait} ms`)
       if (fault !== undefined) note(`${name} fails ${fault}`)
-      const unavailable = Effect.suspend(() => Effect.fail(new StateStore.StateUnavailable({ reason: name })))
-      return delayed(wait, withFault(fault, effect, unavailable))
+      return delayed(
+        wait,
+        withFault(fault, effect, () => new StateStore.StateUnavailable({ reason: name }))
+      )
     })
   return {
     get: (space, key) => call(`state get ${space}`, store.get(space, key)),
@@ -98,41 +100,30 @@ const delayed = <A, E>(millis: number, effect: Effect.Effect<A, E>): Effect.Effe
   millis === 0 ? effect : Effect.delay(effect, millis)
 
 /** `before`: the effect does not run; `after`: it runs, but is not confirmed. */
-const withFault = <A, E, E2>(
-  fault: "before" | "after" | undefined,
-  effect: Effect.Effect<A, E>,
-  unavailable: Effect.Effect<never, E2>
-): Effect.Effect<A, E | E2> =>
-  fault === undefined ? effect : fault === "before" ? unavailable : Effect.andThen(Effect.exit(effect), unavailable)
+type CallFault = "before" | "after" | undefined
+
+const withFault = <A, E, E2>(fault: CallFault, effect: Effect.Effect<A, E>, error: () => E2): Effect.Effect<A, E | E2> => {
+  const unavailable = Effect.suspend(() => Effect.fail(error()))
+  return fault === undefined ? effect : fault === "before" ? unavailable : Effect.andThen(Effect.exit(effect), unavailable)
+}
+
+/** The fault of a call that drew this number. */
+const drawnFault = (drawn: number, rate: number, isCalm: boolean): CallFault =>
+  isCalm || drawn >= rate ? undefined : drawn < rate / 2 ? "before" : "after"
 
 /** The sealed blobs of all hosts, by name. `at`: when each was stored, milliseconds since 1970. */
 export type Blobs = Map<string, { readonly bytes: Uint8Array; readonly at: number }>
 
-type BlobCall = <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E | BlobStore.BlobUnavailable>
-
 /** Fails blob calls as often as calls to the state store. */
 export const blobFaults =
-  ({ states, delay }: Faults, random: SeededRandom, isCalm: () => boolean): BlobCall =>
-  <A, E>(effect: Effect.Effect<A, E>) =>
+  ({ states, delay }: Faults, random: SeededRandom, isCalm: () => boolean) =>
+  <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E | BlobStore.BlobUnavailable> =>
     Effect.suspend((): Effect.Effect<A, E | BlobStore.BlobUnavailable> => {
       const drawn = random.next()
       const wait = random.below(delay + 1)
-      const unavailable = Effect.suspend(() => Effect.fail(new BlobStore.BlobUnavailable({ reason: "drawn" })))
-      const fault = isCalm() || drawn >= states ? undefined : drawn < states / 2 ? "before" : "after"
-      return delayed(wait, withFault(fault, effect, unavailable))
+      const fault = drawnFault(drawn, states, isCalm())
+      return delayed(
+        wait,
+        withFault(fault, effect, () => new BlobStore.BlobUnavailable({ reason: "drawn" }))
+      )
     })
-
-/** A blob that another process stored may be removed at any time, so each read looks it up. */
-export const blobSource = (blobs: Blobs, id: string): Effect.Effect<BlobStore.Source, BlobStore.BlobNotFound> =>
-  Effect.suspend((): Effect.Effect<BlobStore.Source, BlobStore.BlobNotFound> => {
-    const bytes = blobs.get(id)?.bytes
-    if (bytes === undefined) return Effect.fail(new BlobStore.BlobNotFound({ id }))
-    const read = (position: number, length: number) => Effect.sync(() => bytes.subarray(position, position + length))
-    return Effect.succeed({ storedBytes: bytes.length, read })
-  })
-
-export const putBlob = (blobs: Blobs, id: string, pieces: ReadonlyArray<Uint8Array>): Effect.Effect<void> =>
-  Effect.map(Clock.currentTimeMillis, (at) => void blobs.set(id, { bytes: Buffer.concat(pieces), at }))
-
-export const listBlobs = (blobs: Blobs): BlobStore.Shelf["list"] =>
-  Stream.suspend(() => Stream.fromIterable([...blobs].map(([id, { at, bytes }]) => ({ id, at, storedBytes: bytes.length }))))

@@ -104,7 +104,7 @@ const runJob = (simulation: Simulation, { input: draw, operation }: AnyOffer, ra
     const job = record && jobOf(simulation, record)
     if (job === undefined) return
     const waited = yield* wait(simulation, random.pick(nonEmpty(hosts)), job, ENDED_WITHIN)
-    if (Exit.isFailure(waited) || !waited.value.ended) report(`${job.jobId} does not end after faults have ended`)
+    if (Exit.isFailure(waited) || !waited.value) report(`${job.jobId} does not end after faults have ended`)
     const late = world.now - (records.recorder.job(job.jobId).events.at(-1)?.at ?? 0)
     if (late > TOLD_WITHIN) report(`a caller that waited for ${job.jobId} learned of its end ${late} ms late`)
   })

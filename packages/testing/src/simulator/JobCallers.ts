@@ -69,24 +69,18 @@ const observe = <A, E extends { readonly _tag: string }>(
   })
 
 /** Waits for the end of a job, up to so many milliseconds. */
-export const wait = (
-  simulation: Simulation,
-  host: Host,
-  job: KnownJob,
-  within: number
-): Effect.Effect<Exit.Exit<{ readonly ended: boolean }, Failure>> =>
+export const wait = (simulation: Simulation, host: Host, job: KnownJob, within: number): Effect.Effect<Exit.Exit<boolean, Failure>> =>
   Effect.suspend(() => {
     const { records, report, world } = simulation
     const since = world.now
-    const asked = host.answer(job.operation, job.accountId, job.jobId, within)
-    return Effect.tap(
-      observe(simulation, host, "waits", job, asked, ({ ended }) => (ended ? "ended" : "open")),
-      (exit) =>
-        Effect.sync(() => {
-          if (Exit.isFailure(exit) || exit.value.ended || world.now - since >= within) return
-          const isOpen = Job.isOpen(stateOf(records.recorder.job(job.jobId)))
-          report(`a wait for ${job.jobId} ended after ${world.now - since} ms of ${within}, while it is ${isOpen ? "open" : "over"}`)
-        })
+    const asked = host.wait(job.operation, job.accountId, job.jobId, within)
+    const observed = observe(simulation, host, "waits", job, asked, (ended) => (ended ? "ended" : "open"))
+    return Effect.tap(observed, (exit) =>
+      Effect.sync(() => {
+        if (Exit.isFailure(exit) || exit.value || world.now - since >= within) return
+        const isOpen = Job.isOpen(stateOf(records.recorder.job(job.jobId)))
+        report(`a wait for ${job.jobId} ended after ${world.now - since} ms of ${within}, while it is ${isOpen ? "open" : "over"}`)
+      })
     )
   })
 
@@ -94,15 +88,13 @@ export const wait = (
 export const download = (simulation: Simulation, host: Host, job: KnownJob): Effect.Effect<Exit.Exit<Download, Failure>> =>
   Effect.suspend(() => {
     const { files, report } = simulation
-    const asked = host.download(JobEndpoints.keyOf("download", job.family), job.accountId, job.jobId, "download")
-    return Effect.map(
-      observe(simulation, host, "fetches", job, asked, ({ tag }) => `file ${tag.slice(0, 8)}`),
-      (exit) => {
-        if (Exit.isSuccess(exit) && files.has(exit.value.tag) && files.get(exit.value.tag) !== exit.value.hash)
-          report(`${job.jobId} returns another file than it stored`)
-        return exit
-      }
-    )
+    const asked = host.download(JobEndpoints.keyOf("download", job.family), job.accountId, job.jobId)
+    const observed = observe(simulation, host, "fetches", job, asked, ({ tag }) => `file ${tag.slice(0, 8)}`)
+    return Effect.map(observed, (exit) => {
+      if (Exit.isSuccess(exit) && files.has(exit.value.tag) && files.get(exit.value.tag) !== exit.value.hash)
+        report(`${job.jobId} returns another file than it stored`)
+      return exit
+    })
   })
 
 /** Does something with a job, up to three times. */

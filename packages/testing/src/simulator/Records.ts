@@ -22,7 +22,8 @@ export interface Intent {
   readonly maxCost?: Credits.Credits
 }
 
-export type Answer = Exit.Exit<Charge.Reply, Charge.ChargeError | OperationError | Disconnected>
+export type CallError = Charge.ChargeError | OperationError | Disconnected
+export type Answer = Exit.Exit<Charge.Reply, CallError>
 
 /** One call, as its caller and its host saw it. Times are milliseconds since 1970, lengths count the events in the log. */
 export interface Call {
