@@ -37,29 +37,23 @@ const checkHolds = (call: Call, evidence: Evidence, report: Report): void => {
   const own = evidence.reservations.of(call.requestId)
   const successes = own.filter(({ success }) => success !== undefined)
   if (successes.length > 1) report(`was charged ${successes.length} times`)
-  for (const { at, hold } of own) {
+  for (const { hold } of own) {
     if (hold.lateOf !== undefined && evidence.faults.late !== "charge") report("was charged late, but the host withholds late results")
-    checkPrice(call, hold, at, evidence, report)
+    checkPrice(call, hold, evidence, report)
   }
   checkHoldsEnd(call, own, evidence, report)
 }
 
-/** A hold is quantity times a price in force when it was made, as far as that price had been published when the call began. */
+/** A hold uses the newest price that had been published and was in force when the call began. The audit checks the amount. */
 const checkPrice = (
   { lengthBefore, startedAt }: Call,
   hold: EventOf<"CreditReserved">,
-  at: number,
-  { faults: { skew }, prices }: Evidence,
+  { faults, prices }: Evidence,
   report: Report
 ): void => {
-  const list = prices[hold.priceVersion - 1]
-  const price = list?.prices[hold.operation]
-  if (list === undefined || price === undefined || price * hold.quantity !== hold.amount)
-    return report(`holds ${hold.amount} for ${hold.quantity} units at ${price}`)
-  const isOutdated = prices
-    .slice(hold.priceVersion)
-    .some(({ effectiveAt, index }) => index <= lengthBefore && effectiveAt < startedAt - skew)
-  if (list.effectiveAt > at + skew || isOutdated) report(`holds at price version ${hold.priceVersion}, which is not in force`)
+  const newer = prices.slice(hold.priceVersion)
+  if (newer.some(({ effectiveAt, index }) => index <= lengthBefore && effectiveAt < startedAt - faults.skew))
+    report(`holds at price version ${hold.priceVersion}, which is not in force`)
 }
 
 /** While stores and hosts work, a call ends its hold before it ends itself. Its caller need not wait for the hold to expire. */
