@@ -85,7 +85,7 @@ export const make = (store: Service, options: Options = {}): FaultyEventStore =>
   }
 }
 
-const KINDS = ["before", "after", "lost", "unanswered", "silent", "conflict"] as const satisfies ReadonlyArray<Fault>
+const KINDS = [...faults, "silent", "conflict"] as const satisfies ReadonlyArray<Fault>
 
 type Append = ReturnType<Service["append"]>
 

@@ -7,11 +7,11 @@ import { Effect, Exit } from "effect"
 import type { SeededRandom } from "../SeededRandom.ts"
 import { readAccount } from "./AdminActor.ts"
 import { call, requestOf } from "./Callers.ts"
-import { Reservations } from "./Evidence.ts"
+import { type Reservation, Reservations } from "./Evidence.ts"
 import type { Host } from "./Host.ts"
 import { act, download, jobOf, knownJobs, wait } from "./JobCallers.ts"
 import { type LogRecorder, stateOf } from "./LogRecorder.ts"
-import { type Call, type Intent, summaryOf, tagOf } from "./Records.ts"
+import { type Call, haveSameKey, type Intent, summaryOf, tagOf } from "./Records.ts"
 import { nonEmpty, type Simulation } from "./Simulation.ts"
 import type { AnyOffer } from "./Workload.ts"
 
@@ -63,22 +63,19 @@ export const retryEveryKey = (simulation: Simulation, intents: ReadonlyArray<Int
 
 /** The call that succeeded under this key and must be replayed. A job takes its key as soon as it is accepted, however it ends. */
 const successUnder = (
-  { accountId, key }: Intent,
+  wanted: Intent,
   calls: ReadonlyArray<Call>,
   reservations: Reservations,
   recorder: LogRecorder,
   now: number
 ): { readonly intent: Intent; readonly requestId: string } | undefined => {
   for (const { intent, requestId } of calls) {
-    if (intent.accountId !== accountId || intent.key !== key) continue
-    const isReplayed = reservations
-      .of(requestId)
-      .some(({ at, end, hold: { jobId }, success }) =>
-        jobId === undefined
-          ? success !== undefined && now - (end?.at ?? 0) < REPLAYED
-          : "accepted" in stateOf(recorder.job(jobId)) && now - at < REPLAYED
-      )
-    if (isReplayed) return { intent, requestId }
+    if (!haveSameKey(intent, wanted)) continue
+    const isReplayed = ({ at, end, hold: { jobId }, success }: Reservation) =>
+      jobId === undefined
+        ? success !== undefined && now - (end?.at ?? 0) < REPLAYED
+        : "accepted" in stateOf(recorder.job(jobId)) && now - at < REPLAYED
+    if (reservations.of(requestId).some(isReplayed)) return { intent, requestId }
   }
   return undefined
 }

@@ -22,6 +22,9 @@ export interface Intent {
   readonly maxCost?: Credits.Credits
 }
 
+/** Whether two calls use the same idempotency key of one account. */
+export const haveSameKey = (a: Intent, b: Intent): boolean => a.accountId === b.accountId && a.key === b.key
+
 export type CallError = Charge.ChargeError | OperationError | Disconnected
 export type Answer = Exit.Exit<Charge.Reply, CallError>
 

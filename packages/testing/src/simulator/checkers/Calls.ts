@@ -6,7 +6,7 @@ import { Cause, Exit, HashMap, Option } from "effect"
 import type { Evidence, Report, Reservation } from "../Evidence.ts"
 import { isPlanned } from "../Faults.ts"
 import * as JobEndpoints from "../JobEndpoints.ts"
-import { type Call, tagOf } from "../Records.ts"
+import { type Call, haveSameKey, tagOf } from "../Records.ts"
 import { BUG } from "../UpstreamFaults.ts"
 import { checkAcceptance, checkJobAction } from "./JobAnswers.ts"
 
@@ -155,26 +155,18 @@ const isInjectedDefect = (cause: Cause.Cause<unknown>): boolean => {
 const REPLY_LIFETIME = 24 * 3_600_000
 
 /** A job under this key took longer than its reply is kept, and was charged by then. */
-const isReplyExpired = ({ intent: { accountId, key }, response }: Call, { calls, faults, reservations }: Evidence): boolean =>
-  calls.some(
-    ({ intent, requestId }) =>
-      intent.accountId === accountId &&
-      intent.key === key &&
-      reservations
-        .of(requestId)
-        .some(
-          ({ at, end, hold, success }) =>
-            hold.jobId !== undefined &&
-            success !== undefined &&
-            (end?.at ?? 0) - at > REPLY_LIFETIME - faults.skew &&
-            (end?.index ?? 0) <= (response?.lengthAfter ?? 0)
-        )
-  )
+const isReplyExpired = ({ intent, response }: Call, { calls, faults, reservations }: Evidence): boolean =>
+  calls
+    .filter((other) => haveSameKey(other.intent, intent))
+    .flatMap(({ requestId }) => reservations.of(requestId))
+    .some(({ at, end, hold, success }) => {
+      if (hold.jobId === undefined || success === undefined || end === undefined) return false
+      return end.at - at > REPLY_LIFETIME - faults.skew && end.index <= (response?.lengthAfter ?? 0)
+    })
 
 const isKeyReused = ({ intent, response }: Call, { calls }: Evidence): boolean =>
   calls.some(
-    ({ intent: { accountId, key, request }, startedAt }) =>
-      accountId === intent.accountId && key === intent.key && request !== intent.request && startedAt <= (response?.at ?? 0)
+    (other) => haveSameKey(other.intent, intent) && other.intent.request !== intent.request && other.startedAt <= (response?.at ?? 0)
   )
 
 /** How much longer than its call's timeout a free call's claim on its key lasts, milliseconds. */
@@ -184,8 +176,8 @@ const PAUSED = 10 * 60_000
 
 /** A free call holds nothing: its claim on the key stands in no log, and outlives a host that dies. */
 const isClaimed = ({ intent, requestId, response }: Call, { calls, faults, longestTimeout }: Evidence): boolean =>
-  calls.some(({ ended, intent: { accountId, key }, requestId: other, startedAt }) => {
-    if (other === requestId || accountId !== intent.accountId || key !== intent.key || startedAt > (response?.at ?? 0)) return false
+  calls.some(({ ended, intent: other, requestId: otherId, startedAt }) => {
+    if (otherId === requestId || !haveSameKey(other, intent) || startedAt > (response?.at ?? 0)) return false
     return (response?.at ?? 0) - (ended?.at ?? startedAt + PAUSED) <= longestTimeout + CLAIM_MARGIN + faults.skew
   })
 
@@ -214,14 +206,11 @@ const checkInsufficient = (
   const end = response.at + faults.skew
   for (let revision = first; revision <= last; revision++) {
     const state = recorder.stateAt(accountId, revision)
-    const due = [
-      ...state.purse.lots.map(({ expiresAt }) => expiresAt),
-      ...[...HashMap.values(state.purse.holds)].map(({ expiresAt }) => expiresAt)
-    ]
-    const instants = [startedAt, end, ...due.filter((at) => typeof at === "number" && at >= startedAt && at <= end)]
+    const due = [...state.purse.lots, ...HashMap.values(state.purse.holds)].map(({ expiresAt }) => expiresAt ?? Number.NaN)
+    const instants = [startedAt, end, ...due.filter((at) => at >= startedAt && at <= end)]
     // The ledger never decides at a time before its last event
     const decidedAt = events[revision]?.at ?? 0
-    if (instants.some((at) => typeof at === "number" && availableAt(state, Math.max(at, decidedAt)) === error.available)) return
+    if (instants.some((at) => availableAt(state, Math.max(at, decidedAt)) === error.available)) return
   }
   report(`was answered that ${error.available} are available, which was never so`)
 }
