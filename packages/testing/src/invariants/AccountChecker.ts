@@ -41,7 +41,7 @@ const expiry = (lot: Lot): number => lot.expiresAt ?? Number.POSITIVE_INFINITY
 
 export class AccountChecker {
   #at = Number.NEGATIVE_INFINITY
-  #status: "open" | "suspended" | "closed" = "open"
+  #status: "AccountSuspended" | "AccountReinstated" | "AccountClosed" = "AccountReinstated"
   readonly #lots = new Map<string, Lot>()
   readonly #holds = new Map<string, Hold>()
   readonly #charges = new Map<string, Charge>()
@@ -100,13 +100,9 @@ export class AccountChecker {
   #keepBooks(event: AccountEvent, at: number): void {
     switch (event._tag) {
       case "AccountSuspended":
-        this.#status = "suspended"
-        return
       case "AccountReinstated":
-        this.#status = "open"
-        return
       case "AccountClosed":
-        this.#status = "closed"
+        this.#status = event._tag
         return
       case "CreditsGranted":
         return this.#granted(event, at)
@@ -189,7 +185,7 @@ export class AccountChecker {
     if (expiresAt === undefined && acceptBy === undefined && lateOf === undefined) this.#report("deadline", reservationId)
     if (total(parts) !== amount) this.#report("amount", `${total(parts)} of lots for ${amount}`)
     if (quantity <= 0 || amount % quantity !== 0) this.#report("amount", `${amount} for ${quantity}`)
-    if (this.#status !== "open") this.#report("barred", this.#status)
+    if (this.#status !== "AccountReinstated") this.#report("barred", `after ${this.#status}`)
     if (this.#owed() > 0) this.#report("debt", `${this.#owed()} is owed`)
     this.#heldAt.set(reservationId, this.#at)
     this.#holds.set(reservationId, event)

@@ -7,7 +7,7 @@
 import { Clock, Context, Duration, Effect, type Fiber, Scheduler } from "effect"
 import type { SeededRandom } from "../SeededRandom.ts"
 
-export interface WorldOptions {
+interface WorldOptions {
   readonly random: SeededRandom
   /** Milliseconds since 1970. */
   readonly start: number
@@ -62,7 +62,7 @@ export class World {
     this.trace.push(`${this.now - this.#options.start} ${who}: ${what}`)
   }
 
-  /** Runs the next task; lets time pass until there is one. False when no task is left and nobody sleeps. */
+  /** Runs the next task; lets time pass until there is one. False when no task is left and no fiber sleeps. */
   runNext(): boolean {
     this.#wakeDue()
     while (this.#ready.length === 0) {
@@ -91,14 +91,8 @@ export class World {
 
   sleep(process: Process, millis: number, wake: () => void): Sleeper {
     const sleeper: Sleeper = { at: Math.ceil(this.now + Math.max(0, millis)), process, wake, cancelled: false }
-    let low = 0
-    let high = this.#sleepers.length
-    while (low < high) {
-      const middle = (low + high) >>> 1
-      if ((this.#sleepers[middle]?.at ?? 0) > sleeper.at) low = middle + 1
-      else high = middle
-    }
-    this.#sleepers.splice(low, 0, sleeper)
+    const index = this.#sleepers.findIndex(({ at }) => at <= sleeper.at)
+    this.#sleepers.splice(index < 0 ? this.#sleepers.length : index, 0, sleeper)
     return sleeper
   }
 

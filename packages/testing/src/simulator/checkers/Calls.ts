@@ -3,7 +3,7 @@ import { hash } from "node:crypto"
 import { type Account, type Charge, Decisions, type EventOf, Lots } from "@millrace/core"
 import { StreamName } from "@millrace/event-sourcing"
 import { Cause, Exit, HashMap, Option } from "effect"
-import type { Evidence, Report, Reservation } from "../Evidence.ts"
+import { type Evidence, lastAt, type Report, type Reservation } from "../Evidence.ts"
 import { isPlanned } from "../Faults.ts"
 import * as JobEndpoints from "../JobEndpoints.ts"
 import { type Call, haveSameKey, tagOf } from "../Records.ts"
@@ -201,10 +201,8 @@ const checkInsufficient = (
   const error = response && Option.getOrUndefined(Exit.findErrorOption(response.answer))
   if (response === undefined || error?._tag !== "InsufficientCredits") return
   const events = recorder.accountEvents.filter(({ stream }) => StreamName.isStreamName(stream) && StreamName.id(stream) === accountId)
-  const first = events.filter(({ index }) => index <= lengthBefore).length - 1
-  const last = events.filter(({ index }) => index <= response.lengthAfter).length - 1
   const end = response.at + faults.skew
-  for (let revision = first; revision <= last; revision++) {
+  for (let revision = lastAt(events, lengthBefore); revision <= lastAt(events, response.lengthAfter); revision++) {
     const state = recorder.stateAt(accountId, revision)
     const due = [...state.purse.lots, ...HashMap.values(state.purse.holds)].map(({ expiresAt }) => expiresAt ?? Number.NaN)
     const instants = [startedAt, end, ...due.filter((at) => at >= startedAt && at <= end)]
@@ -216,3 +214,21 @@ const checkInsufficient = (
 }
 
 const availableAt = (state: Account.Account, at: number): number => Lots.available(Decisions.asOf(state, at).purse.lots, at)
+
+/** How long a success is certainly replayed, milliseconds. */
+const REPLAYED = 24 * 3_600_000 - 60_000
+
+/** Idempotency: all answers under one key, within a day, are one success, byte for byte. */
+export const checkKeys = (evidence: Evidence, report: Report): void => {
+  const replies = new Map<string, { readonly at: number; readonly data: string; readonly requestId: string }>()
+  for (const { intent, requestId, response } of evidence.calls) {
+    if (intent.key === undefined || response === undefined || Exit.isFailure(response.answer)) continue
+    const { data, requestId: original } = response.answer.value
+    if (isFree(response.answer.value, evidence)) continue
+    const name = `${intent.accountId} ${intent.key}`
+    const before = replies.get(name)
+    if (before !== undefined && Math.abs(response.at - before.at) < REPLAYED && (before.data !== data || before.requestId !== original))
+      report(`${requestId}: the key ${intent.key} succeeded again, as ${original} after ${before.requestId}`)
+    if (before === undefined || before.requestId !== original) replies.set(name, { at: response.at, data, requestId: original })
+  }
+}
