@@ -108,17 +108,11 @@ const RESERVED = Account.Account.codec.typesOf(["CreditReserved"])
 const placesOf = Effect.fnUntraced(function* (stream: StreamName.StreamName, reservationIds: ReadonlyMap<string, unknown>) {
   const store = yield* EventStore.EventStore
   const places = new Map<string, Place>()
-  yield* store.readStream(stream).pipe(
-    Stream.runForEachArray((events) =>
-      Effect.sync(() => {
-        for (const event of events) {
-          if (!RESERVED.has(event.type)) continue
-          const decoded = Account.Account.codec.decode(event.type, event.data)
-          if (decoded._tag === "CreditReserved" && reservationIds.has(decoded.reservationId))
-            places.set(decoded.reservationId, { position: event.position, stream })
-        }
-      })
-    )
+  yield* Stream.runForEach(store.readStream(stream), ({ data, position, type }) =>
+    Effect.sync(() => {
+      const event = RESERVED.has(type) ? Account.Account.codec.decode(type, data) : undefined
+      if (event?._tag === "CreditReserved" && reservationIds.has(event.reservationId)) places.set(event.reservationId, { position, stream })
+    })
   )
   return places
 })

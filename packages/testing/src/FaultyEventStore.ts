@@ -111,11 +111,10 @@ class Injector {
       const fault = this.#draw(count)
       const late = 1 + this.#random.below(this.#options.lateBy ?? 1_000)
       const note = (outcome: string) => this.#note({ call: "append", count, stream, outcome })
-      const arrive = (prefix: string) =>
-        Effect.tapError(
-          Effect.tap(send, () => note(`${prefix}ok`)),
-          ({ _tag }) => note(prefix + _tag)
-        )
+      const arrive = (prefix: string) => {
+        const arrived = Effect.tap(send, () => note(`${prefix}ok`))
+        return Effect.tapError(arrived, ({ _tag }) => note(prefix + _tag))
+      }
       const happens = Effect.suspend(() => this.#happen(fault, store, stream, arrive, late))
       return this.#paused(fault === undefined ? happens : Effect.andThen(note(fault), happens))
     })
@@ -148,12 +147,9 @@ class Injector {
   }
 
   other<A, E>(call: keyof Service, stream: string, effect: Effect.Effect<A, E>): Effect.Effect<A, E | EventStore.StoreUnavailable> {
-    return this.#paused(
-      Effect.flatMap(
-        this.#failure(call, stream),
-        (failure): Effect.Effect<A, E | EventStore.StoreUnavailable> => (failure ? Effect.fail(failure) : effect)
-      )
-    )
+    const happens = (failure: EventStore.StoreUnavailable | undefined): Effect.Effect<A, E | EventStore.StoreUnavailable> =>
+      failure === undefined ? effect : Effect.fail(failure)
+    return this.#paused(Effect.flatMap(this.#failure(call, stream), happens))
   }
 
   streamed<A>(call: keyof Service, stream: string, elements: Stream.Stream<A, EventStore.StoreUnavailable>) {

@@ -78,13 +78,10 @@ export const faultyStates = (
       const drawn = random.next()
       const isSlow = random.chance(slow) && !calm
       const wait = isSlow ? random.below(60_000) : random.below(delay + 1)
-      const fault = drawnFault(drawn, states, calm)
+      const fault = faultOf(drawn, states, calm)
       if (isSlow) note(`${name} takes ${wait} ms`)
       if (fault !== undefined) note(`${name} fails ${fault}`)
-      return delayed(
-        wait,
-        withFault(fault, effect, () => new StateStore.StateUnavailable({ reason: name }))
-      )
+      return faulty(fault, wait, effect, () => new StateStore.StateUnavailable({ reason: name }))
     })
   return {
     get: (space, key) => call(`state get ${space}`, store.get(space, key)),
@@ -96,20 +93,17 @@ export const faultyStates = (
   }
 }
 
-const delayed = <A, E>(millis: number, effect: Effect.Effect<A, E>): Effect.Effect<A, E> =>
-  millis === 0 ? effect : Effect.delay(effect, millis)
-
-/** `before`: the effect does not run; `after`: it runs, but is not confirmed. */
-type CallFault = "before" | "after" | undefined
-
-const withFault = <A, E, E2>(fault: CallFault, effect: Effect.Effect<A, E>, error: () => E2): Effect.Effect<A, E | E2> => {
-  const unavailable = Effect.suspend(() => Effect.fail(error()))
-  return fault === undefined ? effect : fault === "before" ? unavailable : Effect.andThen(Effect.exit(effect), unavailable)
-}
-
-/** The fault of a call that drew this number. */
-const drawnFault = (drawn: number, rate: number, isCalm: boolean): CallFault =>
+/** What happens to a call: `before`: it does not run; `after`: it runs, but is not confirmed. `drawn`: a number that was drawn for it. */
+const faultOf = (drawn: number, rate: number, isCalm: boolean): "before" | "after" | undefined =>
   isCalm || drawn >= rate ? undefined : drawn < rate / 2 ? "before" : "after"
+
+/** The call with its fault, so many milliseconds later. */
+const faulty = <A, E, E2>(fault: ReturnType<typeof faultOf>, millis: number, call: Effect.Effect<A, E>, error: () => E2) => {
+  const unavailable = Effect.suspend(() => Effect.fail(error()))
+  const done: Effect.Effect<A, E | E2> =
+    fault === undefined ? call : fault === "before" ? unavailable : Effect.andThen(Effect.exit(call), unavailable)
+  return millis === 0 ? done : Effect.delay(done, millis)
+}
 
 /** The sealed blobs of all hosts, by name. `at`: when each was stored, milliseconds since 1970. */
 export type Blobs = Map<string, { readonly bytes: Uint8Array; readonly at: number }>
@@ -121,9 +115,6 @@ export const blobFaults =
     Effect.suspend((): Effect.Effect<A, E | BlobStore.BlobUnavailable> => {
       const drawn = random.next()
       const wait = random.below(delay + 1)
-      const fault = drawnFault(drawn, states, isCalm())
-      return delayed(
-        wait,
-        withFault(fault, effect, () => new BlobStore.BlobUnavailable({ reason: "drawn" }))
-      )
+      const fault = faultOf(drawn, states, isCalm())
+      return faulty(fault, wait, effect, () => new BlobStore.BlobUnavailable({ reason: "drawn" }))
     })
