@@ -26,8 +26,8 @@ export const run = Effect.fn("Audit.run")(function* (options: Options = {}) {
 
   yield* store.readAll(EventStore.start).pipe(
     Stream.runForEachArray((events) => {
-      const { readings, accounts } = reader.streamsOf(events)
-      const read = Effect.sync(() => reader.read(events, readings))
+      const accounts = reader.begin(events)
+      const read = Effect.sync(() => reader.read(events))
       return accounts.length === 0 ? read : Effect.andThen(Effect.forEach(accounts, loadSnapshot, { concurrency: 16, discard: true }), read)
     })
   )

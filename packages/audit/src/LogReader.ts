@@ -79,30 +79,25 @@ export class LogReader {
     this.#categories = new Map([...coreCategories(this.#prices, this.jobs), ...categories].map((category) => [category.name, category]))
   }
 
-  /** The stream of each event, and those streams of accounts that are new. Their snapshots must be loaded before {@link read}. */
-  streamsOf(events: ReadonlyArray<EventStore.RecordedEvent>): {
-    readonly readings: ReadonlyArray<StreamReplay>
-    readonly accounts: ReadonlyArray<StreamReplay>
-  } {
+  /** Begins the streams that are new. Returns those of accounts: their snapshots must be loaded before {@link read}. */
+  begin(events: ReadonlyArray<EventStore.RecordedEvent>): ReadonlyArray<StreamReplay> {
     const accounts: Array<StreamReplay> = []
-    const readings = events.map(({ stream }) => {
-      const known = this.streams.get(stream)
-      if (known !== undefined) return known
+    for (const { stream } of events) {
+      if (this.streams.has(stream)) continue
       const category = StreamName.category(stream)
       const account = category === Account.Account.category ? new AccountReplay(StreamName.id(stream)) : undefined
       const reading = new StreamReplay(stream, account, this.#categories.get(category)?.begin(stream, this.#report))
       this.streams.set(stream, reading)
       if (account !== undefined) accounts.push(reading)
-      return reading
-    })
-    return { readings, accounts }
+    }
+    return accounts
   }
 
-  read(events: ReadonlyArray<EventStore.RecordedEvent>, readings: ReadonlyArray<StreamReplay>): void {
-    readings.forEach((reading, i) => {
-      const event = events[i]
-      if (event !== undefined) this.#next(reading, event)
-    })
+  read(events: ReadonlyArray<EventStore.RecordedEvent>): void {
+    for (const event of events) {
+      const stream = this.streams.get(event.stream)
+      if (stream !== undefined) this.#next(stream, event)
+    }
   }
 
   /** Ends the reading and returns the head of the log. An earlier head that was not reached yet is compared now. */
