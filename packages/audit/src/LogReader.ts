@@ -1,5 +1,5 @@
 /**
- * Reads a log once, in its order, and checks every event: its place, its hash and its time, then what it says, by the rules of its category.
+ * Reads a log once, in its order, and checks every event: its place, its hash and its time, then its content by the rules of its category.
  *
  * A stream is replayed up to its first event that was changed or cannot be read, for no state follows from there. Places, hashes and times
  * are checked to the end, and other streams go on.

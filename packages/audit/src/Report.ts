@@ -1,4 +1,4 @@
-/** The report of an audit: its verdict, what it read, the head to keep for the next audit, and every problem with its event. */
+/** The report of an audit: the verdict, counts of the log, the head to keep for the next audit, and every problem with its event. */
 import { Schema } from "effect"
 import { Head } from "./Head.ts"
 

@@ -253,15 +253,17 @@ export const script = ({
   minLength = 0,
   maxLength = 60
 }: Pick<fc.ArrayConstraints, "minLength" | "maxLength"> = {}): fc.Arbitrary<ReadonlyArray<Step>> =>
-  fc.tuple(either([30, true], [1, false]), fc.array(fc.tuple(wait, intent), { minLength, maxLength, size: "max" })).map(([opens, told]) => {
-    let now = SCRIPT_START
-    const made = { res: 0, trial: 0, lot: 0 }
-    const name = (kind: Kind, n: number) => `${kind}_${String(Math.max(1, n)).padStart(3, "0")}`
-    const names: Names = { next: (kind) => name(kind, ++made[kind]), back: (kind, n) => name(kind, made[kind] - n) }
-    const steps: Array<Step> = opens ? [{ at: now, command: { _tag: "Open" } }] : []
-    for (const [wait, intent] of told) {
-      now += wait
-      for (const command of intent(now, names)) steps.push({ at: now, command })
-    }
-    return steps
-  })
+  fc
+    .tuple(either([30, true], [1, false]), fc.array(fc.tuple(wait, intent), { minLength, maxLength, size: "max" }))
+    .map(([opens, intents]) => {
+      let now = SCRIPT_START
+      const made = { res: 0, trial: 0, lot: 0 }
+      const name = (kind: Kind, n: number) => `${kind}_${String(Math.max(1, n)).padStart(3, "0")}`
+      const names: Names = { next: (kind) => name(kind, ++made[kind]), back: (kind, n) => name(kind, made[kind] - n) }
+      const steps: Array<Step> = opens ? [{ at: now, command: { _tag: "Open" } }] : []
+      for (const [wait, intent] of intents) {
+        now += wait
+        for (const command of intent(now, names)) steps.push({ at: now, command })
+      }
+      return steps
+    })

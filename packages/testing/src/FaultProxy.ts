@@ -14,7 +14,7 @@ import { Effect, Schema, type Scope } from "effect"
  * - `halfOpen`: they are dropped; the receiver sees a connection reset, and the sender gets nothing any more
  * - `blackHole`: they and all that follows are dropped, the end of the connection included, and neither end notices
  *
- * A connection that has lost bytes stays reset, half-open or a black hole, whatever is set later.
+ * A connection that has lost bytes stays reset, half-open or a black hole, also when other faults are set later.
  */
 export type Fault =
   | { readonly _tag: "delay"; readonly millis: number }

@@ -1,6 +1,6 @@
 /**
  * An event store with faults. It wraps a real store and loses, delays or refuses calls, by a plan ("the third append gets this fault") or by
- * chance. Every answer is one that a real store may give, so whatever is built on a store must cope with it.
+ * chance. A real store may give any of these answers, so the users of a store must cope with them.
  *
  * Under a test clock and with a seed it does the same each time. Its trace records what it did.
  */
@@ -169,7 +169,7 @@ class Injector {
     return this.#pause.pipe(Effect.andThen(Effect.exit(effect)), Effect.tap(this.#pause), Effect.flatten)
   }
 
-  /** The fault of this append. Draws once whatever the plan and the rates are, so that a changed rate shifts nothing else. */
+  /** The fault of this append. Always draws once, so that a changed plan or rate shifts nothing else. */
   #draw(count: number): Fault | undefined {
     const { plan, rates = {} } = this.#options
     let drawn = this.#random.next()

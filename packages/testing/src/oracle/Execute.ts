@@ -67,7 +67,7 @@ const verify = (account: OracleAccount, { lotId, signUp }: Of<"Verify">, now: nu
   return ACCEPTED
 }
 
-/** A lot is granted once. An id may be granted again once its lot is used up, unless somebody paid for it. */
+/** A lot is granted once. An id may be granted again once its lot is used up, unless it is a paid lot. */
 const grant = (account: OracleAccount, { _tag, amount, expiresAt, ...lot }: Of<"Grant">, now: number): void => {
   const known = account.lot(lot.lotId)
   if (amount === 0 || (known !== undefined && (isPaid(known) || account.isLive(known)))) return

@@ -19,7 +19,7 @@ export interface Lot {
   readonly granted: number
   clawedBack: number
   left: number
-  /** The part of what is held that a clawback takes once it is released. */
+  /** The part of the held credits that a clawback takes when they are released. */
   claimed: number
 }
 

@@ -6,22 +6,23 @@ import { callFaults, type FaultInjector, inject, jobFaults, provideAllButHost, R
 import type { HostServices, Input, SimulatedOperation } from "./Workload.ts"
 import type { Process } from "./World.ts"
 
-/** `process`: the host that runs it. */
-export const make = (
-  operation: Operation.Any,
-  services: Context.Context<never>,
-  injector: FaultInjector,
-  process: Process
-): SimulatedOperation => {
+/** Where an operation runs: its services, and the process of its host. */
+interface Site extends FaultInjector {
+  readonly services: Context.Context<never>
+  readonly process: Process
+}
+
+export const make = (operation: Operation.Any, site: Site): SimulatedOperation => {
+  const { services } = site
   const provided = {
     check: (input: Input, requester: Operation.Requester) => provideAllButHost(operation.check(input, requester), services),
     configured: provideAllButHost(operation.configured, services)
   }
   switch (operation._tag) {
     case "Call":
-      return { ...operation, ...provided, ...faultyCall(operation, services, injector) }
+      return { ...operation, ...provided, ...faultyCall(operation, site) }
     case "Job":
-      return { ...operation, ...provided, run: faultyJob(operation, services, injector, process) }
+      return { ...operation, ...provided, run: faultyJob(operation, site) }
     case "File":
       return { ...operation, ...provided, open: (input, caller) => provideAllButHost(operation.open(input, caller), services) }
   }
@@ -29,13 +30,9 @@ export const make = (
 
 type SimulatedCall = Operation.AnyCall<OperationError, HostServices>
 
-const faultyCall = (
-  operation: Operation.AnyCall,
-  services: Context.Context<never>,
-  injector: FaultInjector
-): Pick<SimulatedCall, "run" | "recover"> => {
+const faultyCall = (operation: Operation.AnyCall, site: Site): Pick<SimulatedCall, "run" | "recover"> => {
   const { key: upstream, quantity, recover } = operation
-  const { random: randoms, rate, records, world } = injector
+  const { random: randoms, rate, records, services, world } = site
   const timeout = Duration.toMillis(operation.timeout)
   const textOf = encoderOf(operation.success)
   const run: SimulatedCall["run"] = (input, caller) =>
@@ -52,15 +49,13 @@ const faultyCall = (
       const ignores = () => timeout + random.below(90_000)
       return inject(fault, { upstream, deliver, random, takes, timeout, ignores, tooMany: () => quantity(input) + 1 })
     })
-  return recover === undefined ? { run } : { run, recover: faultyRecover(upstream, recover, services, injector) }
+  return recover === undefined ? { run } : { run, recover: faultyRecover(upstream, recover, site) }
 }
 
-const faultyRecover = (
-  upstream: string,
-  recover: NonNullable<Operation.AnyCall["recover"]>,
-  services: Context.Context<never>,
-  { random: randoms, rate, world }: FaultInjector
-): NonNullable<SimulatedCall["recover"]> => {
+type Recover<C extends Operation.AnyCall> = NonNullable<C["recover"]>
+
+const faultyRecover = (upstream: string, recover: Recover<Operation.AnyCall>, site: Site): Recover<SimulatedCall> => {
+  const { random: randoms, rate, services, world } = site
   let asked = 0
   return (reservationId) =>
     Effect.suspend((): Effect.Effect<Operation.Outcome<unknown> | undefined, OperationError, HostServices> => {
@@ -74,13 +69,8 @@ const faultyRecover = (
     })
 }
 
-const faultyJob = (
-  operation: Operation.AnyJob,
-  services: Context.Context<never>,
-  injector: FaultInjector,
-  process: Process
-): Operation.AnyJob<OperationError, HostServices>["run"] => {
-  const { jobDelivered, random: randoms, rate, records, world } = injector
+const faultyJob = (operation: Operation.AnyJob, site: Site): Operation.AnyJob<OperationError, HostServices>["run"] => {
+  const { jobDelivered, process, random: randoms, rate, records, services, world } = site
   const { family, key, route } = operation
   const timeout = Duration.toMillis(operation.timeout)
   const resultText = encoderOf(family.result)

@@ -65,7 +65,7 @@ export interface FaultyStateStore extends States {
   readonly calm: () => void
 }
 
-/** A state store that refuses a call, or does it and refuses to confirm it, or takes its time. `note` is told of each fault. */
+/** A state store that refuses a call, does it without confirming it, or is slow. `note` gets each fault. */
 export const faultyStates = (
   store: States,
   { states, slow, delay }: Faults,

@@ -171,7 +171,7 @@ export class Host {
     this.#running.process.setClock(skew)
   }
 
-  /** Kills it at once, whatever it does. */
+  /** Kills it at once. */
   crash(why: string): void {
     const process = this.#process
     if (process === undefined || !process.alive) return

@@ -77,7 +77,7 @@ export const prepare = (deployment: Deployment, connection: Network.Connection, 
   let operations: ReadonlyArray<SimulatedOperation> = []
   const layer = Layer.unwrap(
     Effect.map(Layer.build(workload.services), (services) => {
-      operations = [...offered.map((operation) => FaultyOperation.make(operation, services, injector, process)), ...endpoints]
+      operations = [...offered.map((operation) => FaultyOperation.make(operation, { ...injector, services, process })), ...endpoints]
       return Millrace.layer({ operations, late: faults.late, recovery: RECOVERY, accounts, jobs })
     })
   ).pipe(Layer.provideMerge(Layer.provideMerge(endpoints.length === 0 ? noFiles : fileStore(shelf, files), stores)))

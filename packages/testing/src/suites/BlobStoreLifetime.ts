@@ -40,12 +40,12 @@ export const lifetime: BlobContract = {
 
   *"a put announces the blob's name before it stores the blob, and stores nothing if that fails"([blobs]) {
     const { job } = yield* freshSubjects
-    const told: Array<string> = []
+    const seen: Array<string> = []
     const named = ({ id }: BlobStore.Blob) =>
-      Effect.flatMap(outcome(blobs.get(job, id)), (found) => Effect.sync(() => void told.push(`${id} ${found}`)))
+      Effect.flatMap(outcome(blobs.get(job, id)), (found) => Effect.sync(() => void seen.push(`${id} ${found}`)))
     const put = yield* Effect.forEach([100, 3 * CHUNK], (size) => blobs.put(job, content(size), named))
     assert.deepEqual(
-      told,
+      seen,
       put.map(({ id }) => `${id} BlobNotFound`)
     )
     let refused = ""

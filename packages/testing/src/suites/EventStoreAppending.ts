@@ -90,7 +90,7 @@ export const appending: StoreContract = {
   *"accepts an append of the largest size, and writes nothing of a larger one"(store) {
     const stream = yield* freshStream
     const [first, second] = [yield* freshEvent, yield* freshEvent]
-    // Letters of two bytes, so that characters are not what is counted
+    // Letters of two bytes, so that a store which counts characters fails
     const filledTo = (bytes: number): Batch => {
       const room = bytes - EventStore.appendBytes([first, { ...second, data: `""` }])
       return [first, { ...second, data: `"${"x".repeat(room % 2)}${"é".repeat(Math.floor(room / 2))}"` }]

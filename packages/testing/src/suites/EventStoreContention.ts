@@ -121,15 +121,15 @@ export const contention: StoreContract = {
           const exit = yield* Effect.exit(store.append(stream, lastOf(first), batch))
           return { stream, first, batch, exit }
         })
-      const told = yield* Effect.forEach(schedule, run, atOnce)
+      const sent = yield* Effect.forEach(schedule, run, atOnce)
       for (const stream of streams) {
-        const written = told
+        const written = sent
           .filter((one) => one.stream === stream && Exit.isSuccess(one.exit))
           .sort((a, b) => a.first - b.first)
           .flatMap(({ batch }) => ids(batch))
         assert.deepEqual(ids(yield* readAllOf(store, stream)), written)
       }
-      for (const { exit } of told) if (Exit.isFailure(exit)) wrongRevision(exit)
+      for (const { exit } of sent) if (Exit.isFailure(exit)) wrongRevision(exit)
     })
   }
 }

@@ -5,7 +5,7 @@ import { Deferred, Effect, Fiber, Stream } from "effect"
 import { atOnce, failsafe, nth } from "./Contract.ts"
 import { followed, freshEvents, freshStream, ids, lastOf, ofStreams, type Store, type StoreContract, slice } from "./EventStoreFixtures.ts"
 
-/** Collects ids of these streams until `count` were seen, and remembers where it was told to be live. */
+/** Collects ids of these streams until `count` were seen, and notes how many had been seen when the subscription was live. */
 const watch = (store: Store, after: EventStore.Position, names: ReadonlyArray<StreamName.StreamName>, count: number) =>
   Effect.gen(function* () {
     const seen: Array<string> = []

@@ -1,4 +1,4 @@
-/** Checks every call: what its caller was answered against what the log says was held, charged and refunded for it. */
+/** Checks every call: compares its answer with the holds, charges and refunds in the log. */
 import { hash } from "node:crypto"
 import { type Account, type Charge, Decisions, type EventOf, Lots } from "@millrace/core"
 import { StreamName } from "@millrace/event-sourcing"
@@ -94,11 +94,11 @@ const checkSuccess = (call: Call, reply: Charge.Reply, lengthAfter: number, evid
   const delivered = records.deliveries.filter(({ data, requestId }) => requestId === reply.requestId && data === reply.data)
   if (delivered.length === 0) report("was answered data that no upstream delivered for it")
   if (isFree(reply, evidence)) return
-  if (reply.billed === undefined) return report("was not told its cost")
+  if (reply.billed === undefined) return report("was answered no cost")
   if (charge?.success === undefined) return report("was answered a success that is not in the ledger")
   const { end, hold, net, success } = charge
   if ((end?.index ?? 0) > lengthAfter) report("was answered a success before it was written")
-  if (success.charged !== reply.billed.charged) report(`was told a cost of ${reply.billed.charged}, but charged ${success.charged}`)
+  if (success.charged !== reply.billed.charged) report(`was answered a cost of ${reply.billed.charged}, but charged ${success.charged}`)
   if (net !== success.charged) report(`was answered a success, but refunded ${success.charged - net}`)
   if (success.replyHash !== hash("sha256", reply.data, "base64url")) report("was answered another reply than the ledger has")
   if (!delivered.some(({ quantity }) => success.quantity === (quantity ?? hold.quantity)))

@@ -1,4 +1,4 @@
-/** Checks what callers were answered about jobs: that one was accepted, what it looks like, how it ended, and its files. */
+/** Checks the answers to callers about jobs: acceptances, views, cancellations, ends and files. */
 import { type Charge, Job } from "@millrace/core"
 import { Exit, Result, Schema } from "effect"
 import { type Evidence, isEnd, jobIdOf, type Report, type Reservation, statesBetween } from "../Evidence.ts"
@@ -33,12 +33,12 @@ const checkQuotedCost = (
   report: Report
 ): void => {
   if (reservation === undefined) {
-    if (billed !== undefined && billed.charged !== 0) report(`was told a cost of ${billed.charged}, but its job is free`)
+    if (billed !== undefined && billed.charged !== 0) report(`was answered a cost of ${billed.charged}, but its job is free`)
     return
   }
   const { hold, success } = reservation
-  if (billed === undefined) return report("was not told its cost")
-  if (billed.charged !== 0 && (!replayed || billed.charged !== success?.charged)) report(`was told a cost of ${billed.charged}`)
+  if (billed === undefined) return report("was answered no cost")
+  if (billed.charged !== 0 && (!replayed || billed.charged !== success?.charged)) report(`was answered a cost of ${billed.charged}`)
   if (maxCost !== undefined && !replayed && hold.amount > maxCost) report(`held ${hold.amount}, more than its limit of ${maxCost}`)
 }
 
@@ -154,7 +154,7 @@ const checkPaid = ({ events, jobId }: JobHistory, { reservations }: Evidence, re
   const [first] = events
   if (first?.event._tag !== "JobAccepted" || first.event.reservationId === null) return
   const { net, success } = reservations.byId.get(first.event.reservationId) ?? {}
-  if (success === undefined || net !== success.charged) report(`has the result of ${jobId}, but did not pay for it`)
+  if (success === undefined || net !== success.charged) report(`has the result of ${jobId}, but was not charged for it`)
 }
 
 /** Errors that may break off a wait or a download at any time. */

@@ -86,7 +86,7 @@ const checkDeadline = ({ events }: JobHistory, undisturbedSince: number, report:
   if (end.at > Math.max(first.event.deadline, undisturbedSince) + OVERDUE) report("outlived its deadline")
 }
 
-/** An undisturbed runner keeps its lease: nobody takes its job over, and nobody gives it up as abandoned. */
+/** An undisturbed runner keeps its lease: no other runner takes its job over, and no host gives the job up as abandoned. */
 const checkTakeovers = ({ events }: JobHistory, undisturbedSince: number, report: Report): void => {
   let running: RecordedJobEvent | undefined
   for (const recorded of events) {

@@ -77,7 +77,7 @@ const checkResult = (
   else if (String(event.artifacts.map(({ id }) => id)) !== String(delivered.artifacts)) report("succeeded with other files")
 }
 
-/** A job fails for what its last attempt ended with, and no earlier than it must. */
+/** A job fails for the reason that its last attempt ended with, and not before it must. */
 const checkFailure = (
   { at, revision }: RecordedJobEvent,
   { attempt, failure }: Job.EventOf<"JobFailed">,
