@@ -10,7 +10,7 @@ import { call, requestOf } from "./Callers.ts"
 import { type Reservation, Reservations } from "./Evidence.ts"
 import type { Host } from "./Host.ts"
 import { act, download, jobOf, knownJobs, wait } from "./JobCallers.ts"
-import { type LogRecorder, stateOf } from "./LogRecorder.ts"
+import { stateOf } from "./LogRecorder.ts"
 import { type Call, haveSameKey, type Intent, summaryOf, tagOf } from "./Records.ts"
 import { nonEmpty, type Simulation } from "./Simulation.ts"
 import type { AnyOffer } from "./Workload.ts"
@@ -46,11 +46,11 @@ const REFUSALS = new Set([
 /** Calls once more under every key: a success is replayed, and any other call may run now. */
 export const retryEveryKey = (simulation: Simulation, intents: ReadonlyArray<Intent>, random: SeededRandom) =>
   Effect.gen(function* () {
-    const { hosts, records, report, world } = simulation
+    const { hosts, records, report } = simulation
     const reservations = new Reservations(records.recorder.accountEvents)
     for (const intent of new Set(intents.filter(({ key }) => key !== undefined))) {
       const host = random.pick(nonEmpty(hosts))
-      const success = successUnder(intent, records.calls, reservations, records.recorder, world.now)
+      const success = successUnder(intent, simulation, reservations)
       const record = yield* call(simulation, host, success?.intent ?? intent, random)
       const answer = record?.response?.answer
       if (answer === undefined) report(`${intent.key} is not answered after faults have ended`)
@@ -62,22 +62,12 @@ export const retryEveryKey = (simulation: Simulation, intents: ReadonlyArray<Int
   })
 
 /** The call that succeeded under this key and must be replayed. A job takes its key as soon as it is accepted, however it ends. */
-const successUnder = (
-  wanted: Intent,
-  calls: ReadonlyArray<Call>,
-  reservations: Reservations,
-  recorder: LogRecorder,
-  now: number
-): { readonly intent: Intent; readonly requestId: string } | undefined => {
-  for (const { intent, requestId } of calls) {
-    if (!haveSameKey(intent, wanted)) continue
-    const isReplayed = ({ at, end, hold: { jobId }, success }: Reservation) =>
-      jobId === undefined
-        ? success !== undefined && now - (end?.at ?? 0) < REPLAYED
-        : "accepted" in stateOf(recorder.job(jobId)) && now - at < REPLAYED
-    if (reservations.of(requestId).some(isReplayed)) return { intent, requestId }
-  }
-  return undefined
+const successUnder = (intent: Intent, { records, world }: Simulation, reservations: Reservations): Call | undefined => {
+  const isReplayed = ({ at, end, hold: { jobId }, success }: Reservation) =>
+    jobId === undefined
+      ? success !== undefined && world.now - (end?.at ?? 0) < REPLAYED
+      : "accepted" in stateOf(records.recorder.job(jobId)) && world.now - at < REPLAYED
+  return records.calls.find((earlier) => haveSameKey(earlier.intent, intent) && reservations.of(earlier.requestId).some(isReplayed))
 }
 
 /** Creates each kind of job once and waits for it. Then every job that was accepted before must have ended as well. */

@@ -1,6 +1,6 @@
 /** Checks every call: compares its answer with the holds, charges and refunds in the log. */
 import { hash } from "node:crypto"
-import { type Account, type Charge, Decisions, type EventOf, Lots } from "@millrace/core"
+import { type Account, type Charge, Decisions, Lots } from "@millrace/core"
 import { StreamName } from "@millrace/event-sourcing"
 import { Cause, Exit, HashMap, Option } from "effect"
 import { type Evidence, lastAt, type Report, type Reservation } from "../Evidence.ts"
@@ -39,21 +39,16 @@ const checkHolds = (call: Call, evidence: Evidence, report: Report): void => {
   if (successes.length > 1) report(`was charged ${successes.length} times`)
   for (const { hold } of own) {
     if (hold.lateOf !== undefined && evidence.faults.late !== "charge") report("was charged late, but the host withholds late results")
-    checkPrice(call, hold, evidence, report)
+    checkPrice(call, hold.priceVersion, evidence, report)
   }
   checkHoldsEnd(call, own, evidence, report)
 }
 
 /** A hold uses the newest price that had been published and was in force when the call began. The audit checks the amount. */
-const checkPrice = (
-  { lengthBefore, startedAt }: Call,
-  hold: EventOf<"CreditReserved">,
-  { faults, prices }: Evidence,
-  report: Report
-): void => {
-  const newer = prices.slice(hold.priceVersion)
-  if (newer.some(({ effectiveAt, index }) => index <= lengthBefore && effectiveAt < startedAt - faults.skew))
-    report(`holds at price version ${hold.priceVersion}, which is not in force`)
+const checkPrice = (call: Call, priceVersion: number, { faults, prices }: Evidence, report: Report): void => {
+  const newer = prices.slice(priceVersion)
+  if (newer.some(({ effectiveAt, index }) => index <= call.lengthBefore && effectiveAt < call.startedAt - faults.skew))
+    report(`holds at price version ${priceVersion}, which is not in force`)
 }
 
 /** While stores and hosts work, a call ends its hold before it ends itself. Its caller need not wait for the hold to expire. */
@@ -192,18 +187,16 @@ const isInFlight = (call: Call, evidence: Evidence): boolean => {
 }
 
 /** The balance that a refusal names was the balance at some instant between question and answer. */
-const checkInsufficient = (
-  { intent: { accountId }, lengthBefore, response, startedAt }: Call,
-  evidence: Evidence,
-  report: Report
-): void => {
-  const { faults, recorder } = evidence
+const checkInsufficient = (call: Call, { faults, recorder }: Evidence, report: Report): void => {
+  const { intent, lengthBefore, response, startedAt } = call
   const error = response && Option.getOrUndefined(Exit.findErrorOption(response.answer))
   if (response === undefined || error?._tag !== "InsufficientCredits") return
-  const events = recorder.accountEvents.filter(({ stream }) => StreamName.isStreamName(stream) && StreamName.id(stream) === accountId)
+  const events = recorder.accountEvents.filter(
+    ({ stream }) => StreamName.isStreamName(stream) && StreamName.id(stream) === intent.accountId
+  )
   const end = response.at + faults.skew
   for (let revision = lastAt(events, lengthBefore); revision <= lastAt(events, response.lengthAfter); revision++) {
-    const state = recorder.stateAt(accountId, revision)
+    const state = recorder.stateAt(intent.accountId, revision)
     const due = [...state.purse.lots, ...HashMap.values(state.purse.holds)].map(({ expiresAt }) => expiresAt ?? Number.NaN)
     const instants = [startedAt, end, ...due.filter((at) => at >= startedAt && at <= end)]
     // The ledger never decides at a time before its last event

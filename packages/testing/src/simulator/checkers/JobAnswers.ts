@@ -26,12 +26,8 @@ export const checkAcceptance = (call: Call, evidence: Evidence, report: Report):
   checkQuotedCost(call, response.answer.value, evidence.reservations.byId.get(first.event.reservationId ?? ""), report)
 }
 
-const checkQuotedCost = (
-  { intent: { maxCost } }: Call,
-  { billed, replayed }: Charge.Reply,
-  reservation: Reservation | undefined,
-  report: Report
-): void => {
+const checkQuotedCost = (call: Call, { billed, replayed }: Charge.Reply, reservation: Reservation | undefined, report: Report): void => {
+  const { maxCost } = call.intent
   if (reservation === undefined) {
     if (billed !== undefined && billed.charged !== 0) report(`was answered a cost of ${billed.charged}, but its job is free`)
     return

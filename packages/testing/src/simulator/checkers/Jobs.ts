@@ -114,12 +114,8 @@ const checkFailure = (
 const PURGED_WITHIN = 25 * 60_000
 
 /** The data of a job is kept until its retention ends or a caller cancels it, and no longer. */
-const checkPurge = (
-  { events, jobId, states }: JobHistory,
-  actions: ReadonlyArray<JobActionCall>,
-  { end, faults, vaultKeys }: Evidence,
-  report: Report
-): void => {
+const checkPurge = (job: JobHistory, actions: ReadonlyArray<JobActionCall>, { end, faults, vaultKeys }: Evidence, report: Report): void => {
+  const { events, jobId, states } = job
   const purge = events.find(({ event }) => event._tag === "JobPurged")
   const last = states.at(-1)
   if (last === undefined) return
