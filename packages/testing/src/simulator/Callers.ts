@@ -5,7 +5,7 @@ import { type Call, type Intent, summaryOf, tagOf } from "./Records.ts"
 import { pickHost, type Simulation } from "./Simulation.ts"
 import type { Input } from "./Workload.ts"
 
-/** The text that tells this request from any other. */
+/** A text that differs whenever the request does. */
 export const requestOf = (operation: string, input: Input): string => `${operation} ${JSON.stringify(input)}`
 
 /** Makes one call at a host and records it. The caller may hang up. Undefined if the host is down. */
@@ -56,7 +56,7 @@ const patience = (isSoon: boolean, random: SeededRandom): Effect.Effect<void> =>
 /** Errors that no retry can change. */
 const FINAL = new Set(["KeyReused", "CostExceedsLimit", "InvalidInput", "NotFound"])
 
-/** Calls until it is answered or has tried often enough. Returns the call with the final answer, if any. */
+/** Repeats a call until it gets a final answer or has tried often enough. Returns the call with the final answer, if any. */
 export const callWithRetries = (simulation: Simulation, intent: Intent, random: SeededRandom): Effect.Effect<Call | undefined> =>
   Effect.gen(function* () {
     const attempts = 1 + (intent.key === undefined ? random.below(6) >> 2 : random.below(6))

@@ -1,6 +1,6 @@
 /**
- * The evidence of one simulation, which every checker reads: what callers were answered, what the log says, and what upstreams did. Also
- * indexes of it: the reservations, the published prices, and the calls and attempts of each job.
+ * The evidence of one simulation, which every checker reads: the answers to callers, the log, and the work of upstreams. Also indexes
+ * of it: the reservations, the published prices, and the calls and attempts of each job.
  */
 import { type EventOf, Job, PricePlan } from "@millrace/core"
 import { type EventStore, StreamName } from "@millrace/event-sourcing"
@@ -47,7 +47,7 @@ export interface Final {
 /** Gets a description of each violation. */
 export type Report = (violation: string) => void
 
-/** A hold with all that followed from it. */
+/** A hold, its end, and its charge. */
 export interface Reservation {
   readonly stream: string
   readonly hold: EventOf<"CreditReserved">

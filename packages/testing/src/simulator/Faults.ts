@@ -7,13 +7,13 @@ export type WriteStage = "before" | "sent" | "arrived"
 
 /** Probabilities, unless stated otherwise. */
 export interface Faults {
-  /** An append is refused or lost, or its answer is. Other calls to the event store are refused half as often. */
+  /** An append is refused or lost, or its answer is lost. Other calls to the event store are refused half as often. */
   readonly events: number
   /** A call to the state store is refused, or its answer is lost. */
   readonly states: number
   /** A call to the state store takes up to a minute. */
   readonly slow: number
-  /** The upstream of a call fails, hangs, takes too long, or answers nonsense. */
+  /** The upstream of a call fails, hangs, takes too long, or answers malformed data. */
   readonly upstreams: number
   /** A caller hangs up. */
   readonly hangUps: number

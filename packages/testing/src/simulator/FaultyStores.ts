@@ -1,4 +1,4 @@
-/** The stores as one host sees them on a bad day: calls are refused, slow, or not answered, by chance, and a host may be cut off. */
+/** The stores of one host with faults: calls are refused, slow, or not answered, by chance, and the host may be cut off. */
 import { BlobStore } from "@millrace/core"
 import { EventStore, StateStore } from "@millrace/event-sourcing"
 import { Effect, Stream } from "effect"

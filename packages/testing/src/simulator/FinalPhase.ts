@@ -16,15 +16,15 @@ import { nonEmpty, type Simulation } from "./Simulation.ts"
 import type { AnyOffer } from "./Workload.ts"
 
 const MINUTE = 60_000
-/** Recovery has retried everything by then: after its longest pause, a lease, and its sweeps. Milliseconds. */
+/** Recovery has retried everything after this time: its longest pause, a lease, and its sweeps. Milliseconds. */
 const RECOVERED_WITHIN = 25 * MINUTE
-/** Before that hosts may be paused, stores slow, and appends on their way. Milliseconds. */
+/** For this time after the faults, hosts may be paused, stores slow, and appends on their way. Milliseconds. */
 const AFTERMATH = 6 * MINUTE
-/** A job that is created now ends within so long: an attempt, after the others of its account. Milliseconds. */
+/** The longest time until a new job ends: an attempt, after the others of its account. Milliseconds. */
 const ENDED_WITHIN = 15 * MINUTE
-/** A caller that waits for a job learns of its end within so long, milliseconds. */
+/** The longest time until a waiting caller learns of a job's end, milliseconds. */
 const TOLD_WITHIN = 3_000
-/** A reply is certainly replayed for so long, milliseconds. */
+/** How long a reply is certainly replayed, milliseconds. */
 const REPLAYED = 23 * 60 * MINUTE
 
 /** Waits until no hold, job or promise is open; `long`: for the longest time that may take, so that late mistakes show as well. */
@@ -37,7 +37,7 @@ export const untilRecovered = ({ records: { recorder }, states }: Simulation, lo
     }
   })
 
-/** Errors that a call may meet without faults; a workload's operations may have reasons of their own. */
+/** Errors that a call may get without faults. */
 const REFUSALS = new Set([
   ...["AccountSuspended", "AccountInDebt", "InsufficientCredits", "CostExceedsLimit", "KeyReused", "ReplyUnavailable"],
   ...["InvalidInput", "NotFound", "UpstreamNotConfigured", "TooManyJobs"]

@@ -44,7 +44,7 @@ export const act = (
   return call(simulation, host, { accountId, operation, input: { job: jobId }, request: `${action} ${jobId}` }, random)
 }
 
-/** Records what a host answered that was asked about a job. */
+/** Records a host's answer about a job. */
 const observe = <A, E extends { readonly _tag: string }>(
   { records, world }: Simulation,
   host: Host,

@@ -3,7 +3,7 @@ import { Operation } from "@millrace/core"
 import { Effect, Schema } from "effect"
 import { encoderOf } from "./Records.ts"
 
-/** What a caller reads of a job: everything there is. */
+/** A job as a caller reads it, with all its data. */
 export const JobView = Schema.Struct({
   id: Schema.String,
   operation: Schema.String,

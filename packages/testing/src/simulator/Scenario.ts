@@ -24,8 +24,8 @@ import type { AnyWorkload } from "./Workload.ts"
 const MINUTE = 60_000
 
 /**
- * Runs a simulation. Reports every violation; returns what happened. `hosts` is drawn if undefined. Each generator is forked by a name: another
- * name draws other numbers, and changes what every seed does.
+ * Runs a simulation. Reports every violation; returns what happened. `hostCount` is drawn if undefined. Each generator is forked by a name:
+ * another name draws other numbers, and changes what every seed does.
  */
 export const simulate = (options: SimulationOptions, hostCount: number | undefined): Effect.Effect<Outcome> =>
   Effect.gen(function* () {

@@ -1,4 +1,4 @@
-/** One simulation: what was asked for, and its parts. */
+/** One simulation: its options and its parts. */
 import type { StateStore } from "@millrace/event-sourcing"
 import type { Effect } from "effect"
 import type { SeededRandom } from "../SeededRandom.ts"

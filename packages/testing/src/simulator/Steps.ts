@@ -13,7 +13,7 @@ import { nonEmpty, pickAny, type Simulation } from "./Simulation.ts"
 /** Steps between two checks of the invariants of the log. */
 const CHECK_EVERY = 12
 const MINUTE = 60_000
-/** Every call is answered within so long, milliseconds. */
+/** The longest time until a call is answered, milliseconds. */
 export const ANSWERED_WITHIN = 15 * MINUTE
 
 /** Runs all steps. Adds what callers want to `intents`; returns the fibers of all actors. */

@@ -1,4 +1,4 @@
-/** The faults of upstreams: which there are, and what each does to the work of a call or of an attempt at a job. */
+/** The faults of upstreams, and their effects on the work of a call or of an attempt at a job. */
 import { InvalidInput, NotFound, type OperationError, UpstreamNotConfigured, UpstreamUnavailable } from "@millrace/core"
 import { type Context, Effect } from "effect"
 import type { SeededRandom } from "../SeededRandom.ts"

@@ -2,7 +2,7 @@
  * The scheduler of a simulation. Every fiber of every process runs here, one task at a time, and the seed picks the next one. When no task
  * is ready, virtual time passes to the next sleeper. There are no timers and no threads, so the seed decides everything.
  *
- * Effect's own test clock waits for real time to see whether a fiber has come to rest. This scheduler knows: no task is ready.
+ * Effect's own test clock needs real time to detect that all fibers wait. This scheduler knows it when no task is ready.
  */
 import { Clock, Context, Duration, Effect, type Fiber, Scheduler } from "effect"
 import type { SeededRandom } from "../SeededRandom.ts"

@@ -63,7 +63,7 @@ const checkHoldsEnd = ({ ended }: Call, own: ReadonlyArray<Reservation>, { fault
   }
 }
 
-/** An upstream may ignore interruption for so long after the timeout, and retries of stores take their time: milliseconds. */
+/** How long an upstream may ignore interruption after the timeout, and how long retries of stores may take: milliseconds. */
 const UNINTERRUPTIBLE = 150_000
 const RETRIES = 10_000
 
@@ -166,10 +166,10 @@ const isKeyReused = ({ intent, response }: Call, { calls }: Evidence): boolean =
 
 /** How much longer than its call's timeout a free call's claim on its key lasts, milliseconds. */
 const CLAIM_MARGIN = 30_000
-/** A host may be paused for so long before it claims a key and dies, milliseconds. */
+/** How long a host may be paused before it claims a key and dies, milliseconds. */
 const PAUSED = 10 * 60_000
 
-/** A free call holds nothing: its claim on the key stands in no log, and outlives a host that dies. */
+/** A free call holds nothing: its claim on the key is not in the log, and outlives a host that dies. */
 const isClaimed = ({ intent, requestId, response }: Call, { calls, faults, longestTimeout }: Evidence): boolean =>
   calls.some(({ ended, intent: other, requestId: otherId, startedAt }) => {
     if (otherId === requestId || !haveSameKey(other, intent) || startedAt > (response?.at ?? 0)) return false
