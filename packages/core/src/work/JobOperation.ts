@@ -28,7 +28,7 @@ export const JobFailure = Schema.Literals([
 ])
 export type JobFailure = typeof JobFailure.Type
 
-/** What is wrong with the input of a job that failed with `InvalidInput`. */
+/** The fault in the input of a job that failed with `InvalidInput`. */
 export const Details = Schema.Struct({ field: Schema.String, message: Schema.String })
 export type Details = typeof Details.Type
 
@@ -42,7 +42,7 @@ export interface JobFamily<A, Checkpoint, P extends Contract.Path = Contract.Pat
   /** The path of one job. Its parameter `job` is the job's id. */
   readonly path: P
   readonly result: Schema.Codec<A, unknown>
-  /** What an attempt records for the next one to resume from. */
+  /** The data that an attempt records for the next one to resume from. */
   readonly checkpoint: Schema.Codec<Checkpoint, unknown>
 }
 
