@@ -5,6 +5,7 @@
 import { type Duration, type Effect, Schema, type Stream } from "effect"
 import type { Timestamp } from "../Timestamp.ts"
 import type { BlobStore } from "../vault/BlobStore.ts"
+import type { Outcome } from "./CallOperation.ts"
 import * as Contract from "./Contract.ts"
 import type { NotFound, OperationError, TooManyJobs, UpstreamUnavailable } from "./OperationError.ts"
 
@@ -78,10 +79,7 @@ export interface RunningJob<Checkpoint> {
 }
 
 /** The result of a job. */
-export interface JobOutcome<A> {
-  readonly data: A
-  /** Units done, if fewer than held. */
-  readonly quantity?: number
+export interface JobOutcome<A> extends Pick<Outcome<A>, "data" | "quantity"> {
   readonly artifacts?: ReadonlyArray<Artifact>
 }
 
