@@ -24,14 +24,14 @@ export type Services<Op extends Servable> = Operation.Services<Op>
 
 /** The type of an operation's endpoint. Parts of the request without fields are left out. */
 export type EndpointOf<Op> =
-  Op extends Operation.Operation<infer Key, infer M, infer P, infer Params, infer Query, infer Body, infer Success, infer _E, infer _R>
+  Op extends Operation.Operation<infer Key, infer Route, infer Success, infer _E, infer _R>
     ? HttpApiEndpoint.HttpApiEndpoint<
         Key,
-        M & Method,
-        `${typeof PREFIX}${P}`,
-        Text<Part<Params>>,
-        Text<Part<Query>>,
-        M extends "GET" ? never : Json<Part<Body>>,
+        Route["method"] & Method,
+        `${typeof PREFIX}${Route["path"]}`,
+        Text<Part<Route["params"]>>,
+        Text<Part<Route["query"]>>,
+        Route["method"] extends "GET" ? never : Json<Part<Route["body"]>>,
         never,
         Op extends { readonly _tag: "File" } ? typeof File : Json<ReturnType<typeof Envelope<Success>>>,
         Json<typeof ErrorBody>

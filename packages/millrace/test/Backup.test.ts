@@ -274,7 +274,7 @@ describe("a restored store", () => {
 
     const none = newStore()
     expect(await refused(from(none.url))).toMatch(/the master key is missing, and not in the backup/u)
-    expect(await refused(from(none.url), { MILLRACE_MASTER_KEY: "42".repeat(32) })).toMatch(/begun with another master key/u)
+    expect(await refused(from(none.url), { MILLRACE_MASTER_KEY: "42".repeat(32) })).toMatch(/first used with another master key/u)
     expect(await refused([...from(none.url), "--master-key", "/nowhere/master.key"])).toBe("/nowhere/master.key is not there")
     expect(readdirSync(none.folder)).toEqual([])
   })

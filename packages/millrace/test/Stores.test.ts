@@ -156,7 +156,7 @@ describe.each(STORES)("a store on %s", (_, settings) => {
     for (const words of ["serve", "accounts open --email bob@example.com"]) {
       expect(await refused(words, { ...without, MILLRACE_PORT: "0" })).toMatch(/needs MILLRACE_MASTER_KEY/u)
       const other = { ...env, MILLRACE_PORT: "0", MILLRACE_MASTER_KEY: masterKey() }
-      expect(await refused(words, other)).toMatch(/begun with another master key/u)
+      expect(await refused(words, other)).toMatch(/first used with another master key/u)
     }
   })
 })

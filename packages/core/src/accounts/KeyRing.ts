@@ -11,22 +11,7 @@ import * as Metrics from "../observability/Metrics.ts"
 import type { Timestamp } from "../Timestamp.ts"
 import { RandomBytes } from "../vault/RandomBytes.ts"
 import { ofAccount, Vault, type VaultFailure } from "../vault/Vault.ts"
-import {
-  ApiKey,
-  type ApiKeyEvent,
-  ApiKeyNotFound,
-  admits,
-  DEFAULT_SCOPES,
-  type ExpiryPast,
-  format,
-  hashOf,
-  isId,
-  issue as issueKey,
-  newSecret,
-  parse,
-  revoke as revokeKey,
-  Scope
-} from "./ApiKey.ts"
+import * as ApiKey from "./ApiKey.ts"
 
 /** There is no key, or it is malformed, unknown, wrong, revoked, expired, or of a closed account. */
 export class Unauthorized extends Schema.TaggedError<Unauthorized>()("Unauthorized", {}) {}
@@ -35,15 +20,15 @@ export class Unauthorized extends Schema.TaggedError<Unauthorized>()("Unauthoriz
 export interface Authenticated {
   readonly accountId: string
   readonly keyId: string
-  readonly scopes: ReadonlyArray<Scope>
+  readonly scopes: ReadonlyArray<ApiKey.Scope>
 }
 
 export interface IssueOptions {
   /** `DEFAULT_SCOPES` by default. */
-  readonly scopes?: ReadonlyArray<Scope>
+  readonly scopes?: ReadonlyArray<ApiKey.Scope>
   /** Milliseconds since 1970; never by default. */
   readonly expiresAt?: Timestamp
-  /** What its owner calls it. */
+  /** The owner's name for the key. */
   readonly label?: string
 }
 
@@ -56,7 +41,7 @@ export interface NewKey {
 /** A key as its owner sees it in a list. */
 export interface ListedKey {
   readonly keyId: string
-  readonly scopes: ReadonlyArray<Scope>
+  readonly scopes: ReadonlyArray<ApiKey.Scope>
   readonly issuedAt: Timestamp
   readonly expiresAt: Timestamp | null
   readonly revokedAt: Timestamp | null
@@ -72,13 +57,13 @@ export class KeyRing extends Context.Service<
       accountId: string,
       options?: IssueOptions,
       metadata?: Aggregate.Metadata
-    ) => Effect.Effect<NewKey, ExpiryPast | Decisions.AccountNotFound | Decisions.AccountClosed | VaultFailure | Aggregate.Failure>
+    ) => Effect.Effect<NewKey, ApiKey.ExpiryPast | Decisions.AccountNotFound | Decisions.AccountClosed | VaultFailure | Aggregate.Failure>
     /** Revokes a key for ever. Revoking again changes nothing. */
     readonly revoke: (
       accountId: string,
       keyId: string,
       metadata?: Aggregate.Metadata
-    ) => Effect.Effect<void, ApiKeyNotFound | Aggregate.Failure>
+    ) => Effect.Effect<void, ApiKey.ApiKeyNotFound | Aggregate.Failure>
     /** All keys that an account ever had, oldest first, including those that another process issued a moment ago. */
     readonly list: (
       accountId: string
@@ -102,7 +87,7 @@ export class KeyRing extends Context.Service<
 // the list
 
 const Listed = Schema.Struct({
-  scopes: Schema.Array(Scope),
+  scopes: Schema.Array(ApiKey.Scope),
   issuedAt: Schema.Int,
   expiresAt: Schema.NullOr(Schema.Int),
   revokedAt: Schema.NullOr(Schema.Int),
@@ -121,7 +106,7 @@ export const keysByAccount: Projection.Definition<Keys> = {
   version: 1,
   state: Keys,
   initial: () => ({ keys: HashMap.empty(), accounts: HashMap.empty() }),
-  ...Projection.of<Keys, ApiKeyEvent>(ApiKey, {
+  ...Projection.of<Keys, ApiKey.ApiKeyEvent>(ApiKey.ApiKey, {
     ApiKeyIssued: ({ accountId, scopes, expiresAt, sealedLabel }, { at, id: keyId }, { accounts, keys }) => ({
       keys: HashMap.set(keys, keyId, { scopes, issuedAt: at, expiresAt, revokedAt: null, sealedLabel }),
       accounts: HashMap.modifyAt(accounts, accountId, (ids) => Option.some([...Option.getOrElse(ids, () => []), keyId]))
@@ -141,28 +126,30 @@ const make = Effect.gen(function* () {
   const ledger = yield* Ledger
   const vault = yield* Vault
   const random = yield* RandomBytes
-  const keys = yield* Aggregate.make(ApiKey)
+  const keys = yield* Aggregate.make(ApiKey.ApiKey)
   const listing = yield* Projection.make(keysByAccount)
   yield* Metrics.lag("keys", listing.status)
 
   const issue = Effect.fn("KeyRing.issue")(function* (
     accountId: string,
-    { scopes = DEFAULT_SCOPES, expiresAt, label }: IssueOptions = {},
+    { scopes = ApiKey.DEFAULT_SCOPES, expiresAt, label }: IssueOptions = {},
     metadata?: Aggregate.Metadata
   ) {
     const { status } = (yield* ledger.read(accountId)).state
     if (status === "absent") return yield* new Decisions.AccountNotFound()
     if (status === "closed") return yield* new Decisions.AccountClosed()
     const keyId = yield* newKeyId
-    const secret = newSecret(random)
+    const secret = ApiKey.newSecret(random)
     const sealedLabel = label === undefined ? null : yield* vault.seal(ofAccount(accountId), PURPOSE, label)
-    const issued = { accountId, hash: hashOf(secret), scopes: [...new Set(scopes)], expiresAt: expiresAt ?? null, sealedLabel }
-    yield* keys.execute(keyId, issueKey(issued), metadata)
-    return { keyId, key: format({ keyId, secret }) }
+    const issued = { accountId, hash: ApiKey.hashOf(secret), scopes: [...new Set(scopes)], expiresAt: expiresAt ?? null, sealedLabel }
+    yield* keys.execute(keyId, ApiKey.issue(issued), metadata)
+    return { keyId, key: ApiKey.format({ keyId, secret }) }
   })
 
   const revoke: KeyRing["Service"]["revoke"] = (accountId, keyId, metadata) =>
-    isId(keyId) ? Effect.asVoid(keys.execute(keyId, revokeKey(keyId, accountId), metadata)) : Effect.fail(new ApiKeyNotFound({ keyId }))
+    ApiKey.isId(keyId)
+      ? Effect.asVoid(keys.execute(keyId, ApiKey.revoke(keyId, accountId), metadata))
+      : Effect.fail(new ApiKey.ApiKeyNotFound({ keyId }))
 
   const list = Effect.fn("KeyRing.list")(function* (accountId: string) {
     const { state } = yield* listing.caughtUp()
@@ -179,11 +166,11 @@ const make = Effect.gen(function* () {
       : Effect.catchTag(vault.open(ofAccount(accountId), PURPOSE, sealedLabel), "SubjectDestroyed", () => Effect.succeed(null))
 
   const authenticate: KeyRing["Service"]["authenticate"] = Effect.fnUntraced(function* (text) {
-    const parts = text === undefined ? undefined : parse(text)
+    const parts = text === undefined ? undefined : ApiKey.parse(text)
     if (parts === undefined) return yield* UNAUTHORIZED
     const { keyId, secret } = parts
     const { state: key, at } = yield* keys.read(keyId)
-    if (!admits(key, secret, at)) return yield* UNAUTHORIZED
+    if (!ApiKey.admits(key, secret, at)) return yield* UNAUTHORIZED
     const { accountId, scopes } = key
     const { status } = (yield* ledger.read(accountId)).state
     if (status === "closed" || status === "absent") return yield* UNAUTHORIZED

@@ -1,9 +1,8 @@
 /**
- * Payments: each buys credits once, for one account. A payment is claimed for an account before its credits are granted. A process that
- * stops in between leaves a claim, and the same grant, repeated, completes it. However many processes ask at once, and for however many
- * accounts, one claim stands.
+ * Payments: each buys credits once, for one account. A payment is claimed for an account before its credits are granted. If a process
+ * stops in between, the same grant, repeated, completes it. Of concurrent claims for several accounts, one stands.
  *
- * Logs from before there were claims hold grants without one. They lie before the first claim, so only that part of the log is searched.
+ * Older logs have grants without a claim. They come before the first claim, so only that part of the log is searched.
  */
 import { Aggregate, type EventStore } from "@millrace/event-sourcing"
 import { Context, Effect, Layer, Result, Schema } from "effect"
@@ -12,7 +11,7 @@ import * as Decisions from "../ledger/Decisions.ts"
 import * as History from "../ledger/History.ts"
 import { type Committed, Ledger } from "../ledger/Ledger.ts"
 import type { LotSource } from "../ledger/Lots.ts"
-import { claim, idOf, PaymentClaim } from "./PaymentClaim.ts"
+import { claim, PaymentClaim, paymentIdOf } from "./Claim.ts"
 
 /** The payment bought credits for another account. */
 export class PaymentUsed extends Schema.TaggedError<PaymentUsed>()("PaymentUsed", { accountId: Schema.String }) {}
@@ -38,7 +37,7 @@ export class Payments extends Context.Service<
       Committed,
       PaymentUsed | Decisions.AccountNotFound | Decisions.AccountClosed | Decisions.BalanceTooLarge | Aggregate.Failure
     >
-    /** The account that a payment was claimed for; undefined while nobody has claimed it. */
+    /** The account that a payment was claimed for; undefined before its claim. */
     readonly owner: (paymentRef: string) => Effect.Effect<string | undefined, Aggregate.Failure>
   }
 >()("@millrace/core/accounts/Payments") {
@@ -52,7 +51,7 @@ export class Payments extends Context.Service<
         Effect.provideContext(History.accountOfLot(lotId, { before: PaymentClaim.category }), context)
 
       const owner = Effect.fn("Payments.owner")(function* (paymentRef: string) {
-        const { accountId } = (yield* claims.read(idOf(paymentRef))).state
+        const { accountId } = (yield* claims.read(paymentIdOf(paymentRef))).state
         return accountId ?? (yield* grantedUnclaimed(lotIdOfPayment(paymentRef)))
       })
 
@@ -63,7 +62,11 @@ export class Payments extends Context.Service<
         const possible = decide(state, at)
         if (Result.isFailure(possible)) return yield* possible.failure
         const first = (yield* owner(grant.paymentRef)) ?? accountId
-        const claimed = yield* claims.execute(idOf(grant.paymentRef), claim(first, lotId), metadata)
+        const claimed = yield* claims.execute(
+          paymentIdOf(grant.paymentRef),
+          claim({ _tag: "PaymentClaimed", accountId: first, lotId }),
+          metadata
+        )
         const owns = claimed.state.accountId ?? first
         if (owns !== accountId) return yield* new PaymentUsed({ accountId: owns })
         return yield* ledger.execute(accountId, decide, metadata)

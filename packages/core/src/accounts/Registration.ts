@@ -11,8 +11,8 @@ import { type AccountId, newAccountId, signUpLotIdOf } from "../Ids.ts"
 import * as Decisions from "../ledger/Decisions.ts"
 import { type Committed, Ledger } from "../ledger/Ledger.ts"
 import { ofAccount, Vault, type VaultFailure } from "../vault/Vault.ts"
+import { claim, EmailClaim } from "./Claim.ts"
 import * as EmailAddress from "./EmailAddress.ts"
-import { claim, EmailClaim } from "./EmailClaim.ts"
 
 /** What an account is granted once, when its address is verified: 200 credits. */
 export const SIGNUP_CREDITS = Credits.of(200_000)
@@ -76,7 +76,7 @@ const make = Effect.fnUntraced(function* ({ signUpCredits = SIGNUP_CREDITS }: Op
     if (address === undefined) return yield* new InvalidEmail()
     const emailHash = vault.hmac(PURPOSE, address)
     const id = yield* newAccountId
-    const { state } = yield* claims.execute(emailHash, claim(id), metadata)
+    const { state } = yield* claims.execute(emailHash, claim({ _tag: "EmailClaimed", accountId: id }), metadata)
     const accountId = state.accountId ?? id
     if (accountId !== id) {
       const { status } = (yield* ledger.read(accountId)).state

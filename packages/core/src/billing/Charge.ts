@@ -15,7 +15,6 @@ import type { Any, AnyJob, ErrorOf, InputOf, ReadError, Services as ServicesOf }
 import type { OperationError, OperationFailed } from "../work/OperationError.ts"
 import { upstreamOf } from "../work/Perform.ts"
 import * as Reason from "../work/Reason.ts"
-import { redact } from "../work/Redaction.ts"
 import type { CallInDoubt, CallsInDoubt } from "./CallsInDoubt.ts"
 import * as Accept from "./charge/Accept.ts"
 import * as Amends from "./charge/Amends.ts"
@@ -204,7 +203,7 @@ const logged = (
   for (const reason of cause.reasons) {
     if (reason._tag !== "Fail" || !Reason.isUntold(reason.error)) continue
     const { error } = reason
-    const facts = { requestId, accountId, operation, reason: redact(error.reason, input) }
+    const facts = { requestId, accountId, operation, reason: Reason.redact(error.reason, input) }
     // The failures that opened the circuit were logged as warnings
     if (error.reason === CIRCUIT_OPEN) return Effect.logDebug("A circuit is open", facts)
     return error._tag === "OperationFailed"

@@ -102,7 +102,7 @@ const make = <Op extends Operation.Any>(
       "holds",
       Effect.map(deadlines.status, ({ projection }) => projection)
     )
-    yield* Metrics.recovery(Effect.map(deadlines.status, ({ failing }) => failing.length))
+    yield* Metrics.recovery(() => Effect.runSync(deadlines.status).failing.length)
     let callsInDoubt: Following.Retrying | undefined
     const setTrouble = (trouble: Following.Retrying | undefined) => {
       callsInDoubt = trouble

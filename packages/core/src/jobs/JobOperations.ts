@@ -2,7 +2,7 @@
 import { Effect, Schema, Struct } from "effect"
 import { BlobStore } from "../vault/BlobStore.ts"
 import { type Call, make } from "../work/CallOperation.ts"
-import type { Fields, Input, Link, Page, Path } from "../work/Contract.ts"
+import type { Fields, Input, Link, Page, Path, Route } from "../work/Contract.ts"
 import { type File, file } from "../work/FileOperation.ts"
 import type { JobFamily, JobView, ReadError } from "../work/JobOperation.ts"
 import { NotFound } from "../work/OperationError.ts"
@@ -13,6 +13,7 @@ import { isOpen, RETRY_AFTER, unreadable, viewer } from "./JobView.ts"
 /** Accepts any text: one that is not a job id is answered as not found, like an unknown job. */
 const JobParams = { job: Schema.String.check(Schema.isMinLength(1), Schema.isMaxCodePoints(100)) }
 type JobParams = typeof JobParams
+type JobRoute<Method extends string, P extends Path, Query extends Fields = {}> = Route<Method, P, JobParams, Query, {}>
 
 interface Documented {
   readonly summary: string
@@ -35,19 +36,19 @@ export const readJob = <
   options: Documented & {
     readonly query?: Query
     readonly success: Success
-    readonly view: (job: JobView<A, Checkpoint>, input: Input<JobParams, Query, {}>) => Effect.Effect<Success["Type"], E, R>
+    readonly view: (job: JobView<A, Checkpoint>, input: Input<JobRoute<"GET", P, Query>>) => Effect.Effect<Success["Type"], E, R>
     /** Describes the page, if the reply is one of many. */
-    readonly page?: (data: NoInfer<Success["Type"]>, input: Input<JobParams, Query, {}>) => Page
-    readonly example?: { readonly input: NoInfer<Input<JobParams, Query, {}>>; readonly data: NoInfer<Success["Type"]> }
+    readonly page?: (data: NoInfer<Success["Type"]>, input: Input<JobRoute<"GET", P, Query>>) => Page
+    readonly example?: { readonly input: NoInfer<Input<JobRoute<"GET", P, Query>>>; readonly data: NoInfer<Success["Type"]> }
     readonly links?: ReadonlyArray<Link>
   }
-): Call<Key, "GET", P, JobParams, Query, {}, Success, E | ReadError, R | Jobs> => {
+): Call<Key, JobRoute<"GET", P, Query>, Success, E | ReadError, R | Jobs> => {
   const viewOf = viewer(family)
-  return make<Key, "GET", P, Success, E | ReadError, R | Jobs, JobParams, Query>(key, {
+  return make<Key, JobRoute<"GET", P, Query>, Success, E | ReadError, R | Jobs>(key, {
     ...Struct.omit(options, ["page", "query", "view"]),
-    route: { method: "GET", path: family.path, params: JobParams, ...(options.query === undefined ? {} : { query: options.query }) },
+    route: { method: "GET", path: family.path, params: JobParams, query: options.query ?? ({} as Query), body: {}, status: 200 },
     local: true,
-    run: Effect.fnUntraced(function* (input: Input<JobParams, Query, {}>, { accountId }) {
+    run: Effect.fnUntraced(function* (input: Input<JobRoute<"GET", P, Query>>, { accountId }) {
       const jobs = yield* Jobs
       const jobId = String(input["job" as keyof typeof input])
       const view = viewOf(jobs, jobId, yield* Effect.mapError(jobs.find(accountId, family, jobId), unreadable(family.resource)))
@@ -72,7 +73,7 @@ export const cancelJob = <const Key extends string, const P extends Path>(
   key: Key,
   family: JobFamily<unknown, unknown, P>,
   options: Documented & { readonly example?: { readonly input: { readonly job: string }; readonly data: typeof Cancelled.Type } }
-): Call<Key, "DELETE", P, JobParams, {}, {}, typeof Cancelled, ReadError, Jobs> =>
+): Call<Key, JobRoute<"DELETE", P>, typeof Cancelled, ReadError, Jobs> =>
   make(key, {
     ...options,
     route: { method: "DELETE", path: family.path, params: JobParams },
@@ -99,7 +100,7 @@ export const downloadJob = <const Key extends string, const P extends Path>(
     /** An example input, for the documentation. */
     readonly example?: { readonly job: string; readonly part?: number }
   }
-): File<Key, Below<P, "artifact">, JobParams, typeof FileQuery, ReadError, Jobs | BlobStore> =>
+): File<Key, JobRoute<"GET", Below<P, "artifact">, typeof FileQuery>, ReadError, Jobs | BlobStore> =>
   file(key, {
     ...options,
     route: { path: `${path}/artifact` as Below<P, "artifact">, params: JobParams, query: FileQuery },

@@ -5,15 +5,14 @@ import { HashMap, Schema, SchemaGetter } from "effect"
 import { Credits } from "../Credits.ts"
 import { lotIdOfPayment } from "../Ids.ts"
 import type { Account } from "./Account.ts"
-import { AccountEvent, RefundReason } from "./AccountEvent.ts"
-import { DEFAULT_PRIORITY, LotPart, LotSource, LotTerms } from "./Lots.ts"
+import { DEFAULT_PRIORITY, Lot, LotPart, LotSource } from "./Lots.ts"
 import * as Memory from "./Memory.ts"
-import type { PaidLot, Purse } from "./Purse.ts"
+import { Hold, type PaidLot, type Purse } from "./Purse.ts"
+import { Trial } from "./Trial.ts"
 
 export const VERSION = 3
 
 const Time = Schema.Int
-const { reservationId: _, _tag: __, ...call } = AccountEvent.cases.CreditReserved.fields
 
 /**
  * A paid lot, of which an account may have thousands: the payment, the amount, and when it was granted. The other fields say how it
@@ -30,40 +29,20 @@ const SavedPaidLot = Schema.Struct({
   clawedBack: Schema.optionalKey(Credits)
 })
 
-const Outcome = Schema.Union([
-  Schema.TaggedStruct("succeeded", { charged: Credits }),
-  Schema.TaggedStruct("refunded", { reason: RefundReason })
-])
-const Outcomes = Schema.HashMap(Schema.String, Outcome)
-const KeyedSuccess = Schema.Struct({ number: Schema.Int, reservationId: Schema.String, fingerprint: Schema.String, at: Time })
-
 /** The stored form of an account. */
 export const SavedAccount = Schema.Struct({
   status: Schema.Literals(["absent", "opened", "verified", "suspended", "closed"]),
   verified: Schema.Boolean,
   sealedEmail: Schema.String,
   purse: Schema.Struct({
-    lots: Schema.Array(
-      Schema.Struct({ lotId: Schema.String, ...LotTerms.fields, grantedAt: Time, left: Credits, held: Credits, claimed: Credits })
-    ),
-    holds: Schema.HashMap(Schema.String, Schema.Struct({ ...call, reservedAt: Time })),
+    lots: Schema.Array(Lot),
+    holds: Schema.HashMap(Schema.String, Hold),
     paidLots: Schema.Array(SavedPaidLot),
     debts: Schema.Array(LotPart),
     refunds: Schema.HashMap(Schema.String, Credits)
   }),
-  memory: Schema.Struct({
-    outcomes: Schema.Struct({ newer: Outcomes, older: Outcomes }),
-    openKeys: Schema.HashMap(Schema.String, Schema.String),
-    successes: Schema.Array(Schema.Tuple([Schema.String, KeyedSuccess])),
-    recorded: Schema.Int,
-    forgotten: Schema.Int
-  }),
-  trial: Schema.Struct({
-    used: Schema.Int,
-    open: Schema.HashMap(Schema.String, Time),
-    lastUsed: Schema.Array(Schema.String),
-    lastReleased: Schema.Array(Schema.String)
-  }),
+  memory: Memory.Saved,
+  trial: Trial,
   nothingDueBefore: Time
 })
 type SavedAccount = typeof SavedAccount.Type

@@ -1,42 +1,20 @@
 /** Decisions on calls: credits are reserved (held), then settled (charged) or released; a charge may be refunded later. */
 
-import type { Decision } from "@millrace/event-sourcing"
-import { Result } from "effect"
 import * as Credits from "../Credits.ts"
 import { bare } from "../Ids.ts"
 import type { Timestamp } from "../Timestamp.ts"
 import { type Account, debt, get, type Hold, hold, type Outcome, outcome } from "./Account.ts"
-import type { AccountEvent, EventOf, RefundReason } from "./AccountEvent.ts"
+import type { EventOf, RefundReason } from "./AccountEvent.ts"
 import * as Lots from "./Lots.ts"
 import * as Memory from "./Memory.ts"
-import {
-  type AccountClosed,
-  AccountInDebt,
-  type AccountNotFound,
-  AccountSuspended,
-  AlreadyEnded,
-  AlreadySucceeded,
-  ChargeExceedsHold,
-  HoldExpired,
-  InFlight,
-  InsufficientCredits,
-  KeyReused,
-  LookupStale,
-  RefundExceedsCharge,
-  ReservationNotFound
-} from "./Refusals.ts"
-import { NOTHING, unusable } from "./StatusDecisions.ts"
-import { ADJUSTMENT_LIFETIME, renewal, Transaction } from "./Transaction.ts"
+import * as Refusals from "./Refusals.ts"
+import { unusable } from "./StatusDecisions.ts"
+import { ADJUSTMENT_LIFETIME, deciding, NOTHING, renewal, type Transaction } from "./Transaction.ts"
 
 /** The command that holds a call's price. A hold ends at its expiry, through recovery, or with its job. */
 export type Reserve = ReserveCall & (CallDeadline | JobDeadline)
 
-interface ReserveCall {
-  readonly reservationId: string
-  readonly requestId: string
-  readonly operation: string
-  readonly quantity: number
-  readonly priceVersion: number
+interface ReserveCall extends Pick<EventOf<"CreditReserved">, "reservationId" | "requestId" | "operation" | "quantity" | "priceVersion"> {
   readonly unitPrice: Credits.Credits
   /** The lifetime of credits that are returned to an expired lot, milliseconds; seven days by default. */
   readonly adjustmentLifetime?: number
@@ -57,32 +35,18 @@ interface JobDeadline {
   readonly recoverable?: never
 }
 
-/** Why nothing can be held for a call. */
-type HoldRefusal =
-  | AccountNotFound
-  | AccountClosed
-  | AccountSuspended
-  | AccountInDebt
-  | InsufficientCredits
-  | InFlight
-  | KeyReused
-  | AlreadySucceeded
-  | LookupStale
-
-export type ReserveRefusal = HoldRefusal | AlreadyEnded
+/** Why a reservation is refused. */
+export type ReserveRefusal = NonNullable<ReturnType<typeof holdFor>> | Refusals.AlreadyEnded
 
 /** Holds quantity × unit price. Repeating the reservation decides nothing. */
-export const reserve =
-  (call: Reserve) =>
-  (account: Account, now: Timestamp): Decision<AccountEvent, ReserveRefusal> => {
+export const reserve = (call: Reserve) =>
+  deciding((transaction) => {
     const { reservationId } = call
-    const transaction = new Transaction(account, now)
-    if (hold(transaction.account, reservationId) !== undefined) return NOTHING
-    const past = outcome(transaction.account, reservationId)
-    if (past !== undefined) return alreadyMade(reservationId, past)
-    const refusal = holdFor(transaction, call)
-    return refusal === undefined ? transaction.commit() : Result.fail(refusal)
-  }
+    const { account } = transaction
+    if (hold(account, reservationId) !== undefined) return NOTHING
+    const past = outcome(account, reservationId)
+    return past === undefined ? holdFor(transaction, call) : alreadyMade(reservationId, past)
+  })
 
 export interface Settle {
   readonly reservationId: string
@@ -92,57 +56,51 @@ export interface Settle {
 }
 
 /** Charges the units done at the price of the hold, and releases the rest. Settling again decides nothing. */
-export const settle =
-  ({ reservationId, quantity, replyHash }: Settle) =>
-  (account: Account, now: Timestamp): Decision<AccountEvent, ReservationNotFound | AlreadyEnded | ChargeExceedsHold | HoldExpired> => {
+export const settle = ({ reservationId, quantity, replyHash }: Settle) =>
+  deciding((transaction, account) => {
     const known = hold(account, reservationId)
-    if (known === undefined) return alreadyEnded(reservationId, outcome(account, reservationId)?._tag, "succeeded")
-    const charged = chargeFor(reservationId, known, quantity)
-    if (Result.isFailure(charged)) return Result.fail(charged.failure)
-    const transaction = new Transaction(account, now)
+    if (known === undefined) return alreadyEnded(account, reservationId, "succeeded")
+    const excess = excessOf(reservationId, known, quantity)
+    if (excess !== undefined) return excess
     const open = hold(transaction.account, reservationId)
-    if (open === undefined) return Result.fail(new HoldExpired({ reservationId }))
-    transaction.capture(reservationId, open, charged.success, quantity ?? open.quantity, replyHash)
-    return transaction.commit()
-  }
+    if (open === undefined) return new Refusals.HoldExpired({ reservationId })
+    transaction.capture(reservationId, open, replyHash, quantity)
+    return undefined
+  })
 
 /**
  * Charges a call whose hold was released as abandoned before it could be settled. A new reservation, which names the old one, is held and
  * captured at once. Only for hosts with `late: "charge"`.
  */
-export const settleLate =
-  (call: Reserve, { quantity, replyHash, reservationId: lateOf }: Settle) =>
-  (account: Account, now: Timestamp): Decision<AccountEvent, ReserveRefusal | ReservationNotFound | ChargeExceedsHold> => {
+export const settleLate = (call: Reserve, { quantity, replyHash, reservationId: lateOf }: Settle) =>
+  deciding((transaction) => {
     const { reservationId } = call
-    const transaction = new Transaction(account, now)
-    if (hold(transaction.account, reservationId) !== undefined) return Result.fail(new InFlight({ reservationId }))
-    const own = outcome(transaction.account, reservationId)
+    const { account } = transaction
+    if (hold(account, reservationId) !== undefined) return new Refusals.InFlight({ reservationId })
+    const own = outcome(account, reservationId)
     if (own !== undefined) return alreadyMade(reservationId, own)
-    const past = outcome(transaction.account, lateOf)
-    if (past === undefined) return Result.fail(new ReservationNotFound({ reservationId: lateOf }))
+    const past = outcome(account, lateOf)
+    if (past === undefined) return new Refusals.ReservationNotFound({ reservationId: lateOf })
     if (past._tag !== "refunded" || past.reason !== "abandoned")
-      return Result.fail(new AlreadyEnded({ reservationId: lateOf, outcome: past._tag }))
+      return new Refusals.AlreadyEnded({ reservationId: lateOf, outcome: past._tag })
     const refusal = holdFor(transaction, call, lateOf)
-    if (refusal !== undefined) return Result.fail(refusal)
+    if (refusal !== undefined) return refusal
     const held = hold(transaction.account, reservationId)
     if (held === undefined) throw new Error("A reservation just made is open")
-    const charged = chargeFor(reservationId, held, quantity)
-    if (Result.isFailure(charged)) return Result.fail(charged.failure)
-    transaction.capture(reservationId, held, charged.success, quantity ?? held.quantity, replyHash)
-    return transaction.commit()
-  }
+    const excess = excessOf(reservationId, held, quantity)
+    if (excess === undefined) transaction.capture(reservationId, held, replyHash, quantity)
+    return excess
+  })
 
 /** Releases a hold: returns all of it to its lots. Releasing again decides nothing. */
-export const release =
-  (reservationId: string, reason: Exclude<RefundReason, "goodwill">) =>
-  (account: Account, now: Timestamp): Decision<AccountEvent, ReservationNotFound | AlreadyEnded> => {
-    if (hold(account, reservationId) === undefined) return alreadyEnded(reservationId, outcome(account, reservationId)?._tag, "refunded")
-    const transaction = new Transaction(account, now)
+export const release = (reservationId: string, reason: Exclude<RefundReason, "goodwill">) =>
+  deciding((transaction, account) => {
+    if (hold(account, reservationId) === undefined) return alreadyEnded(account, reservationId, "refunded")
     const open = hold(transaction.account, reservationId)
     // Undefined: it was due, and was released as abandoned
     if (open !== undefined) transaction.release(reservationId, open, reason)
-    return transaction.commit()
-  }
+    return undefined
+  })
 
 /** A charge, read from the events, with the terms of its lots. The account's state does not keep settled charges. */
 export interface Charge {
@@ -157,16 +115,14 @@ export interface Charge {
  * refund to a lot with debt reduces that debt first. The part of an expired lot becomes a new lot with a lifetime of `adjustmentLifetime`
  * milliseconds.
  */
-export const refund =
-  (charge: Charge, reason: RefundReason, amount?: Credits.Credits, adjustmentLifetime: number = ADJUSTMENT_LIFETIME) =>
-  (account: Account, now: Timestamp): Decision<AccountEvent, RefundExceedsCharge> => {
+export const refund = (charge: Charge, reason: RefundReason, amount?: Credits.Credits, adjustmentLifetime: number = ADJUSTMENT_LIFETIME) =>
+  deciding((transaction, account) => {
     const { reservationId } = charge
     const before = get(account.purse.refunds, reservationId) ?? Credits.zero
     const refundable = Credits.of(charge.charged - before)
     const wanted = amount ?? refundable
-    if (wanted > refundable) return Result.fail(new RefundExceedsCharge({ reservationId, refundable }))
+    if (wanted > refundable) return new Refusals.RefundExceedsCharge({ reservationId, refundable })
     if (wanted === 0) return NOTHING
-    const transaction = new Transaction(account, now)
     const { debts, lots: live } = transaction.account.purse
     const [, open] = Lots.split(charge.lots.toReversed(), before)
     const [lots] = Lots.split(open, wanted)
@@ -186,28 +142,25 @@ export const refund =
       ...(claimed.length === 0 ? {} : { claimed }),
       ...(revived.length === 0 ? {} : { revived })
     })
-    transaction.expireReturned(returned, `${bare(reservationId)}_g${before}`, renewal(reason, adjustmentLifetime), now)
-    return transaction.commit()
-  }
+    transaction.expireReturned(returned, `${bare(reservationId)}_g${before}`, renewal(reason, adjustmentLifetime), transaction.now)
+    return undefined
+  })
 
 // parts of these decisions
 
-/** Answers a command on an ended reservation: decides nothing if it ended as wanted, else refuses. */
-const alreadyEnded = (
-  reservationId: string,
-  ended: Outcome["_tag"] | undefined,
-  wanted: Outcome["_tag"]
-): Result.Result<ReadonlyArray<never>, ReservationNotFound | AlreadyEnded> => {
-  if (ended === undefined) return Result.fail(new ReservationNotFound({ reservationId }))
-  return ended === wanted ? NOTHING : Result.fail(new AlreadyEnded({ reservationId, outcome: ended }))
+/** Answers a command on a reservation that is not open: decides nothing if it ended as wanted, else refuses. */
+const alreadyEnded = (account: Account, reservationId: string, wanted: Outcome["_tag"]) => {
+  const ended = outcome(account, reservationId)?._tag
+  if (ended === undefined) return new Refusals.ReservationNotFound({ reservationId })
+  return ended === wanted ? NOTHING : new Refusals.AlreadyEnded({ reservationId, outcome: ended })
 }
 
 /** Answers a repeated reservation: decides nothing after its success, refuses after its refund. */
-const alreadyMade = (reservationId: string, { _tag }: Outcome): Result.Result<ReadonlyArray<never>, AlreadyEnded> =>
-  _tag === "succeeded" ? NOTHING : Result.fail(new AlreadyEnded({ reservationId, outcome: _tag }))
+const alreadyMade = (reservationId: string, { _tag }: Outcome) =>
+  _tag === "succeeded" ? NOTHING : new Refusals.AlreadyEnded({ reservationId, outcome: _tag })
 
 /** Adds the hold of a call, or returns why it is refused. */
-const holdFor = (transaction: Transaction, call: Reserve, lateOf?: string): HoldRefusal | undefined => {
+const holdFor = (transaction: Transaction, call: Reserve, lateOf?: string) => {
   const { account, now } = transaction
   const refusal = unusable(account) ?? unpayable(account) ?? (call.key && refusedKey(account, call.key, now))
   if (refusal !== undefined) return refusal
@@ -218,31 +171,25 @@ const holdFor = (transaction: Transaction, call: Reserve, lateOf?: string): Hold
   return undefined
 }
 
-const unpayable = (account: Account): AccountSuspended | AccountInDebt | undefined => {
-  if (account.status === "suspended") return new AccountSuspended()
+const unpayable = (account: Account) => {
+  if (account.status === "suspended") return new Refusals.AccountSuspended()
   const owed = debt(account)
-  return owed > 0 ? new AccountInDebt({ debt: owed }) : undefined
+  return owed > 0 ? new Refusals.AccountInDebt({ debt: owed }) : undefined
 }
 
 const refusedKey = (account: Account, key: Memory.Key, now: Timestamp) => {
   const used = Memory.keyState(account.memory, key, now)
-  switch (used?._tag) {
-    case undefined:
-      return undefined
-    case "running": {
-      const { reservationId } = used
-      return hold(account, reservationId)?.fingerprint === key.fingerprint ? new InFlight({ reservationId }) : new KeyReused()
-    }
-    case "succeeded":
-      return used.fingerprint === key.fingerprint ? new AlreadySucceeded({ reservationId: used.reservationId }) : new KeyReused()
-    case "stale":
-      return new LookupStale()
-  }
+  if (used === undefined) return undefined
+  if (used._tag === "stale") return new Refusals.LookupStale()
+  const { reservationId } = used
+  const fingerprint = used._tag === "running" ? hold(account, reservationId)?.fingerprint : used.fingerprint
+  if (fingerprint !== key.fingerprint) return new Refusals.KeyReused()
+  return used._tag === "running" ? new Refusals.InFlight({ reservationId }) : new Refusals.AlreadySucceeded({ reservationId })
 }
 
 const insufficient = (account: Account, required: Credits.Credits, unitPrice: Credits.Credits, now: Timestamp) => {
   const available = Lots.available(account.purse.lots, now)
-  return new InsufficientCredits({
+  return new Refusals.InsufficientCredits({
     required,
     available,
     shortfall: Credits.of(required - available),
@@ -275,8 +222,6 @@ const reservation = (
   ...(lateOf === undefined ? {} : { lateOf })
 })
 
-/** The price of the units done, by default all held units. */
-const chargeFor = (reservationId: string, hold: Hold, done: number = hold.quantity): Result.Result<Credits.Credits, ChargeExceedsHold> =>
-  Number.isInteger(done) && done >= 0 && done <= hold.quantity
-    ? Result.succeed(hold.quantity === 0 ? Credits.zero : Credits.of((hold.amount / hold.quantity) * done))
-    : Result.fail(new ChargeExceedsHold({ reservationId, held: hold.quantity, done }))
+/** Refuses a number of units done that is not whole, or is more than held. */
+const excessOf = (reservationId: string, { quantity: held }: Hold, done: number = held): Refusals.ChargeExceedsHold | undefined =>
+  Number.isInteger(done) && done >= 0 && done <= held ? undefined : new Refusals.ChargeExceedsHold({ reservationId, held, done })

@@ -19,19 +19,12 @@ const { codec } = Account
 
 /** The events of accounts that mention a text; `before`: only those before the first event of that category. */
 const mentions = (text: string, before?: string) =>
-  Effect.gen(function* () {
-    const store = yield* EventStore.EventStore
-    const found: Array<EventStore.RecordedEvent> = []
+  Effect.flatMap(EventStore.EventStore, (store) => {
     const log = store.readAll(EventStore.start)
     const part = before === undefined ? log : Stream.takeWhile(log, ({ stream }) => StreamName.category(stream) !== before)
-    yield* Stream.runForEachArray(part, (events) =>
-      Effect.sync(() => {
-        for (const event of events) {
-          if (event.data.includes(text) && StreamName.category(event.stream) === Account.category) found.push(event)
-        }
-      })
+    return Stream.runCollect(
+      Stream.filter(part, ({ data, stream }) => data.includes(text) && StreamName.category(stream) === Account.category)
     )
-    return found
   })
 
 /** All reservations of a request (each retry makes one), or the reservation of an id, in the order of the log. */

@@ -1,13 +1,12 @@
 /** The ledger as a service: decides on accounts, reads them, and looks back into their streams. */
 
-import type { Decide } from "@millrace/event-sourcing"
 import { Aggregate, EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
-import { type Cause, Clock, Context, Duration, Effect, Exit, HashMap, Layer, Schema, Stream } from "effect"
+import { type Cause, Clock, Context, Duration, Effect, Exit, Layer, Option, Schema, Stream } from "effect"
 import type * as Credits from "../Credits.ts"
 import * as Metrics from "../observability/Metrics.ts"
 import * as Spans from "../observability/Spans.ts"
 import type { Timestamp } from "../Timestamp.ts"
-import { Account, debt, expiresByItself, initial } from "./Account.ts"
+import { Account, debt, initial } from "./Account.ts"
 import { type AccountEvent, AdjustmentLifetime, type EventOf, type RefundReason } from "./AccountEvent.ts"
 import { accountSnapshots } from "./AccountSnapshot.ts"
 import * as Decisions from "./Decisions.ts"
@@ -34,15 +33,7 @@ export interface LedgerOptions extends Omit<Aggregate.Options<Account>, "snapsho
 
 export class Ledger extends Context.Service<
   Ledger,
-  {
-    /** Decides on an account: see `Decisions`. */
-    readonly execute: <E>(
-      accountId: string,
-      decide: Decide<Account, AccountEvent, E>,
-      metadata?: Aggregate.Metadata
-    ) => Effect.Effect<Committed, E | Aggregate.Failure>
-    /** The present state of an account, including events that other hosts wrote. */
-    readonly read: (accountId: string) => Effect.Effect<Aggregate.Current<Account>, Aggregate.Failure>
+  Pick<Aggregate.Aggregate<Account, AccountEvent>, "execute" | "read" | "refused" | "unsaved"> & {
     /**
      * The number of successes under idempotency keys that the account has recorded, as far as this host knows. Take it before the lookup in
      * the reply store, and reserve with it (see `Memory.ts`). Reads the store only if the account is not in memory; 0 if the store fails.
@@ -65,10 +56,6 @@ export class Ledger extends Context.Service<
       reservationId: string,
       from?: EventStore.Revision
     ) => Effect.Effect<EventOf<"OperationSucceeded"> | EventOf<"Refunded"> | undefined, Aggregate.Failure>
-    /** Accounts whose streams this host cannot read. */
-    readonly refused: () => ReadonlyArray<Aggregate.StreamRefused>
-    /** Accounts in memory whose newest snapshot could not be stored. */
-    readonly unsaved: () => ReadonlyArray<Aggregate.Unsaved>
     /** When an append last failed, if none has succeeded since: milliseconds since 1970, for `/ready`. */
     readonly appendFailedAt: () => Timestamp | undefined
   }
@@ -101,13 +88,51 @@ const lifetimeOf = Schema.decodeSync(AdjustmentLifetime)
 
 const make = Effect.fnUntraced(function* ({ adjustmentLifetime: lifetime = Decisions.ADJUSTMENT_LIFETIME, ...options }: LedgerOptions) {
   const adjustmentLifetime = lifetimeOf(Duration.toMillis(lifetime))
+  const count = yield* Metrics.countCredits
+  const spanned = yield* Spans.spanner
+  const { store, appendFailedAt } = yield* measuredStore
+  const { known, ...accounts } = yield* Aggregate.make(Account, { ...options, snapshots: accountSnapshots }).pipe(
+    Effect.provideService(EventStore.EventStore, store)
+  )
+  yield* Metrics.unsavedStreams(() => accounts.unsaved().length)
+  const execute: Ledger["Service"]["execute"] = (accountId, decision, metadata) =>
+    spanned(
+      Effect.map(accounts.execute(accountId, decision, metadata), (committed) => {
+        for (const event of committed.events) countMoved(count, event)
+        return committed
+      }),
+      () => ({ name: "ledger execute" })
+    )
+  return Ledger.of({
+    ...accounts,
+    execute,
+    recorded: (accountId) =>
+      Effect.suspend(() => {
+        const account = known(accountId)
+        if (account !== undefined) return Effect.succeed(account.memory.recorded)
+        // A lower number is safe: the lookup is stale more often
+        return Effect.match(accounts.read(accountId), { onSuccess: ({ state }) => state.memory.recorded, onFailure: () => 0 })
+      }),
+    balance: balanceAt(store, accounts.read),
+    refund: Effect.fn("Ledger.refund")(function* (accountId, reservationId, { reason, amount }, metadata) {
+      const charge = yield* chargeOf(store, accountId, reservationId)
+      return yield* execute(accountId, Decisions.refund(charge, reason, amount, adjustmentLifetime), metadata)
+    }),
+    adjustmentLifetime,
+    ending: endingOf(store),
+    appendFailedAt
+  })
+})
+
+type Store = EventStore.EventStore["Service"]
+
+/** The event store with its appends measured, and when one last failed, if none has succeeded since. */
+const measuredStore = Effect.gen(function* () {
   const store = yield* EventStore.EventStore
   const clock = yield* Clock.Clock
   const time = yield* Metrics.timeAppends
-  const count = yield* Metrics.countCredits
-  const spanned = yield* Spans.spanner
   let failedAt: Timestamp | undefined
-  const append: typeof store.append = (stream, expected, events) =>
+  const append: Store["append"] = (stream, expected, events) =>
     Effect.suspend(() => {
       const measured = time()
       return Effect.onExitPrimitive(store.append(stream, expected, events), (exit) => {
@@ -116,48 +141,27 @@ const make = Effect.fnUntraced(function* ({ adjustmentLifetime: lifetime = Decis
         return measured(exit)
       })
     })
-  const {
-    execute: decide,
-    known,
-    read,
-    refused,
-    unsaved
-  } = yield* Aggregate.make(Account, { ...options, snapshots: accountSnapshots }).pipe(
-    Effect.provideService(EventStore.EventStore, { ...store, append })
-  )
-  const execute: Ledger["Service"]["execute"] = (accountId, decision, metadata) =>
-    spanned(
-      Effect.map(decide(accountId, decision, metadata), (committed) => {
-        for (const event of committed.events) countMoved(count, event)
-        return committed
-      }),
-      () => ({ name: "ledger execute" })
-    )
-  yield* Metrics.unsavedStreams(() => unsaved().length)
-  return Ledger.of({
-    execute,
-    read,
-    recorded: (accountId) =>
-      Effect.suspend(() => {
-        const account = known(accountId)
-        if (account !== undefined) return Effect.succeed(account.memory.recorded)
-        // A lower number is safe: the lookup is stale more often
-        return Effect.match(read(accountId), { onSuccess: ({ state }) => state.memory.recorded, onFailure: () => 0 })
-      }),
-    balance: balanceAt(store, read),
-    refund: Effect.fn("Ledger.refund")(function* (accountId, reservationId, { reason, amount }, metadata) {
-      const charge = yield* chargeOf(store, accountId, reservationId)
-      return yield* execute(accountId, Decisions.refund(charge, reason, amount, adjustmentLifetime), metadata)
-    }),
-    adjustmentLifetime,
-    ending: (accountId, reservationId, from) => endingOf(store, accountId, reservationId, from),
-    refused,
-    unsaved,
-    appendFailedAt: () => failedAt
-  })
+  return { store: { ...store, append }, appendFailedAt: () => failedAt }
 })
 
-type Store = EventStore.EventStore["Service"]
+/** Whether the store failed to write. A wrong clock of this host and a conflict with another writer are not failures of the store. */
+const isOfTheStore = ({ reasons }: Cause.Cause<Effect.Error<ReturnType<Store["append"]>>>): boolean =>
+  reasons.some(
+    (reason) =>
+      reason._tag === "Fail" &&
+      (reason.error._tag === "AppendInDoubt" || (reason.error._tag === "StoreUnavailable" && reason.error.why === undefined))
+  )
+
+const countMoved = (count: Effect.Success<typeof Metrics.countCredits>, event: AccountEvent): void => {
+  switch (event._tag) {
+    case "OperationSucceeded":
+      return count("charged", event.charged)
+    case "Refunded":
+      return count(event.stage, event.amount)
+    case "CreditsGranted":
+      return count("granted", event.amount)
+  }
+}
 
 /** The events of an account with their times, from a revision on. */
 const history = (store: Store, accountId: string, from?: EventStore.Revision) => {
@@ -203,47 +207,19 @@ const chargeOf = Effect.fnUntraced(function* (store: Store, accountId: string, r
   )
   if (settled === undefined) return yield* new Decisions.ReservationNotFound({ reservationId })
   const { charged, lots } = settled
-  const charge: Decisions.Charge = { reservationId, charged, lots, terms: lots.flatMap(({ lotId }) => grants.get(lotId) ?? []) }
-  return charge
+  return { reservationId, charged, lots, terms: lots.flatMap(({ lotId }) => grants.get(lotId) ?? []) }
 })
 
-/** The event that ended a reservation. */
-const endingOf = Effect.fnUntraced(function* (store: Store, accountId: string, reservationId: string, from?: EventStore.Revision) {
-  const ends = history(store, accountId, from).pipe(
-    Stream.map(({ event }) => event),
-    Stream.filter(
-      (event): event is EventOf<"OperationSucceeded"> | EventOf<"Refunded"> =>
-        (event._tag === "OperationSucceeded" || (event._tag === "Refunded" && event.stage === "reserved")) &&
-        event.reservationId === reservationId
-    ),
-    Stream.take(1)
-  )
-  return (yield* Stream.runCollect(ends))[0]
-})
+const isEnding = (event: AccountEvent): event is EventOf<"OperationSucceeded"> | EventOf<"Refunded"> =>
+  event._tag === "OperationSucceeded" || (event._tag === "Refunded" && event.stage === "reserved")
 
-/** Open holds that are due and that recovery has to end, because the ledger does not. */
-export const overdue = (account: Account, now: Timestamp): ReadonlyArray<string> =>
-  [...HashMap.entries(account.purse.holds)]
-    .filter(([, hold]) => !expiresByItself(hold) && (hold.expiresAt ?? hold.acceptBy ?? Number.POSITIVE_INFINITY) <= now)
-    .map(([reservationId]) => reservationId)
-
-/** Whether the store failed to write. A wrong clock of this host and a conflict with another writer are not failures of the store. */
-const isOfTheStore = (
-  cause: Cause.Cause<EventStore.WrongRevision | EventStore.AppendInDoubt | EventStore.AppendTooLarge | EventStore.StoreUnavailable>
-): boolean =>
-  cause.reasons.some(
-    (reason) =>
-      reason._tag === "Fail" &&
-      (reason.error._tag === "AppendInDoubt" || (reason.error._tag === "StoreUnavailable" && reason.error.why === undefined))
-  )
-
-const countMoved = (count: Metrics.CreditCounters, event: AccountEvent): void => {
-  switch (event._tag) {
-    case "OperationSucceeded":
-      return count.charged(event.charged)
-    case "Refunded":
-      return count.refunded(event.stage, event.amount)
-    case "CreditsGranted":
-      return count.granted(event.amount)
-  }
-}
+const endingOf =
+  (store: Store): Ledger["Service"]["ending"] =>
+  (accountId, reservationId, from) =>
+    history(store, accountId, from).pipe(
+      Stream.map(({ event }) => event),
+      Stream.filter(isEnding),
+      Stream.filter((event) => event.reservationId === reservationId),
+      Stream.runHead,
+      Effect.map(Option.getOrUndefined)
+    )

@@ -12,26 +12,29 @@
  *
  * So the account may forget at any time, by count and by age, and no key runs twice: it only answers more often that a lookup is stale.
  */
-import { HashMap } from "effect"
-import type * as Credits from "../Credits.ts"
+import { HashMap, Schema } from "effect"
+import { Credits } from "../Credits.ts"
 import type { Timestamp } from "../Timestamp.ts"
-import type { AccountEvent, EventOf, RefundReason } from "./AccountEvent.ts"
+import { type AccountEvent, type EventOf, RefundReason } from "./AccountEvent.ts"
 import * as Generations from "./Generations.ts"
 import { get } from "./Get.ts"
 
 /** How a reservation ended. */
-export type Outcome =
-  | { readonly _tag: "succeeded"; readonly charged: Credits.Credits }
-  | { readonly _tag: "refunded"; readonly reason: RefundReason }
+const Outcome = Schema.Union([
+  Schema.TaggedStruct("succeeded", { charged: Credits }),
+  Schema.TaggedStruct("refunded", { reason: RefundReason })
+])
+export type Outcome = typeof Outcome.Type
 
 /** A success under an idempotency key. */
-export interface KeyedSuccess {
+const KeyedSuccess = Schema.Struct({
   /** Its place among the successes that the account recorded, from 1. */
-  readonly number: number
-  readonly reservationId: string
-  readonly fingerprint: string
-  readonly at: Timestamp
-}
+  number: Schema.Int,
+  reservationId: Schema.String,
+  fingerprint: Schema.String,
+  at: Schema.Int
+})
+export type KeyedSuccess = typeof KeyedSuccess.Type
 
 export interface Memory {
   /** How the newest reservations ended: by reservation. */
@@ -105,10 +108,7 @@ export const keyState = (memory: Memory, { hash, since }: Omit<Key, "fingerprint
 // evolve
 
 /** The fields of an ended hold that the memory needs. */
-interface KeyedHold {
-  readonly keyHash?: string
-  readonly fingerprint?: string
-}
+type KeyedHold = Pick<EventOf<"CreditReserved">, "keyHash" | "fingerprint">
 
 /** The memory after an event. `hold` is the one that the event ends. */
 export const evolve = (memory: Memory, event: AccountEvent, hold: KeyedHold | undefined, at: Timestamp): Memory => {
@@ -153,11 +153,18 @@ const forgetOlder = ({ generation, recorded, successes, ...rest }: Memory, at: T
 
 // snapshots
 
+const Outcomes = Schema.HashMap(Schema.String, Outcome)
+
 /** What a snapshot holds of a memory. */
-export interface Saved extends Pick<Memory, "outcomes" | "openKeys" | "recorded" | "forgotten"> {
-  /** In the order in which they were recorded. */
-  readonly successes: ReadonlyArray<readonly [keyHash: string, success: KeyedSuccess]>
-}
+export const Saved = Schema.Struct({
+  outcomes: Schema.Struct({ newer: Outcomes, older: Outcomes }),
+  openKeys: Schema.HashMap(Schema.String, Schema.String),
+  /** By key, in the order in which they were recorded. */
+  successes: Schema.Array(Schema.Tuple([Schema.String, KeyedSuccess])),
+  recorded: Schema.Int,
+  forgotten: Schema.Int
+})
+export type Saved = typeof Saved.Type
 
 /**
  * What a snapshot holds of a memory: of the successes the newest {@link SAVED_SUCCESSES}, as far as they are from the last ten minutes

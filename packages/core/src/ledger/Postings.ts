@@ -24,17 +24,12 @@ export const reserved = (accountId: string): string => `liabilities:credits:${ac
 export const operationIncome = (operation: string): string => `income:operations:${operation}`
 
 /** The names of the ledger accounts that belong to one credit account. */
-export interface OwnAccounts {
-  readonly available: string
-  readonly reserved: string
-  readonly receivable: string
-}
-
-export const ownAccounts = (accountId: string): OwnAccounts => ({
+export const ownAccounts = (accountId: string) => ({
   available: available(accountId),
   reserved: reserved(accountId),
   receivable: receivable(accountId)
 })
+export type OwnAccounts = Readonly<ReturnType<typeof ownAccounts>>
 
 /**
  * The postings of an event, given the account before it. Empty for events that move no money. `of` is the account's id; or its names, made

@@ -4,16 +4,17 @@
  * It holds live lots, open holds and debts. Two small records stay for ever: the terms of every paid lot, so that a repeated payment notice
  * grants nothing and a chargeback finds its lot, and the refunded amount of a charge, so that no charge is refunded twice.
  */
-import { HashMap } from "effect"
+import { HashMap, Schema } from "effect"
 import * as Credits from "../Credits.ts"
 import type { Timestamp } from "../Timestamp.ts"
-import type { AccountEvent, EventOf } from "./AccountEvent.ts"
+import { AccountEvent, type EventOf } from "./AccountEvent.ts"
 import { get } from "./Get.ts"
 import * as Lots from "./Lots.ts"
 
-export interface Hold extends Omit<EventOf<"CreditReserved">, "_tag" | "reservationId"> {
-  readonly reservedAt: Timestamp
-}
+const { reservationId: _, _tag: __, ...call } = AccountEvent.cases.CreditReserved.fields
+
+export const Hold = Schema.Struct({ ...call, reservedAt: Schema.Int })
+export type Hold = typeof Hold.Type
 
 /** A paid lot, also after it is used up. */
 export interface PaidLot extends Lots.LotTerms {
@@ -52,7 +53,7 @@ export const debt = ({ debts }: Pick<Purse, "debts">): Credits.Credits => Lots.t
 export const expiresByItself = (hold: Hold): hold is Hold & { readonly expiresAt: Timestamp } =>
   hold.expiresAt !== undefined && hold.recoverable === undefined
 
-/** When the first lot expires that has anything left; undefined when none does. */
+/** When the next lot with credits left expires; undefined if no such lot expires. */
 export const nextLotExpiry = ({ lots }: Purse): Timestamp | undefined => {
   // Sorted by expiry
   for (const lot of lots) if (lot.left > 0) return lot.expiresAt ?? undefined
@@ -68,9 +69,9 @@ export const evolve = (purse: Purse, event: AccountEvent, at: Timestamp): Purse 
     case "CreditReserved":
       return reserved(purse, event, at)
     case "OperationSucceeded":
-      return captured(purse, event)
+      return endHold(purse, event, event.lots)
     case "Refunded":
-      return event.stage === "reserved" ? released(purse, event) : refunded(purse, event)
+      return event.stage === "reserved" ? endHold(purse, event, []) : refunded(purse, event)
     case "LotExpired":
       return { ...purse, lots: Lots.adjust(purse.lots, event.lotId, { left: -event.amount }) }
     case "CreditsClawedBack":
@@ -104,28 +105,23 @@ const reserved = (purse: Purse, event: EventOf<"CreditReserved">, at: Timestamp)
   return { ...purse, lots, holds: HashMap.set(purse.holds, reservationId, { ...call, reservedAt: at }) }
 }
 
-/** Charges a hold, in part or in whole; returns the rest to its lots. */
-const captured = (purse: Purse, event: EventOf<"OperationSucceeded">): Purse => {
-  const { reservationId, claimed = [], owed = [] } = event
+/** Ends a hold: charges `charged`, and returns the rest to its lots. */
+const endHold = (
+  purse: Purse,
+  {
+    reservationId,
+    claimed = [],
+    owed = []
+  }: { readonly reservationId: string; readonly claimed?: Lots.LotParts; readonly owed?: Lots.LotParts },
+  charged: Lots.LotParts
+): Purse => {
   let lots = purse.lots
   for (const { lotId, amount } of holdOf(purse, reservationId).lots) {
     const taken = Lots.amountOf(claimed, lotId)
-    const back = amount - Lots.amountOf(event.lots, lotId) - taken
+    const back = amount - Lots.amountOf(charged, lotId) - taken
     lots = Lots.adjust(lots, lotId, { held: -amount, left: back, claimed: -taken - Lots.amountOf(owed, lotId) })
   }
   return { ...purse, lots, holds: HashMap.remove(purse.holds, reservationId), debts: owe(purse.debts, owed) }
-}
-
-/** Returns a hold to its lots. */
-const released = (purse: Purse, event: EventOf<"Refunded">): Purse => {
-  const { reservationId, claimed = [] } = event
-  holdOf(purse, reservationId)
-  let lots = purse.lots
-  for (const { lotId, amount } of event.lots) {
-    const taken = Lots.amountOf(claimed, lotId)
-    lots = Lots.adjust(lots, lotId, { held: -amount, left: amount - taken, claimed: -taken })
-  }
-  return { ...purse, lots, holds: HashMap.remove(purse.holds, reservationId) }
 }
 
 /** Returns a charge to its lots. */
@@ -181,12 +177,9 @@ const changeClawedBack = (purse: Purse, lotId: string, by: number): Purse["paidL
 const owe = (debts: Lots.LotParts, more: Lots.LotParts): Lots.LotParts => {
   let sum = debts
   for (const { lotId, amount } of more) {
-    if (amount === 0) continue
     const before = Lots.amountOf(sum, lotId)
-    sum =
-      before === 0
-        ? [...sum, { lotId, amount }]
-        : sum.map((part) => (part.lotId === lotId ? { lotId, amount: Credits.of(before + amount) } : part))
+    if (before > 0) sum = sum.map((part) => (part.lotId === lotId ? { lotId, amount: Credits.of(before + amount) } : part))
+    else if (amount > 0) sum = [...sum, { lotId, amount }]
   }
   return sum
 }

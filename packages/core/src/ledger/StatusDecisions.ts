@@ -1,70 +1,49 @@
 /** Decisions on the status of an account: open, verify, suspend, reinstate, close. */
 
-import type { Decision } from "@millrace/event-sourcing"
-import { Result } from "effect"
 import type * as Credits from "../Credits.ts"
-import type { Timestamp } from "../Timestamp.ts"
 import type { Account } from "./Account.ts"
-import type { AccountEvent, EventOf } from "./AccountEvent.ts"
+import type { EventOf } from "./AccountEvent.ts"
 import * as Lots from "./Lots.ts"
 import { AccountClosed, AccountNotFound } from "./Refusals.ts"
-import { Transaction } from "./Transaction.ts"
-
-/** The decision that writes nothing: the command was done before. */
-export const NOTHING: Result.Result<ReadonlyArray<never>> = Result.succeed([])
+import { deciding, NOTHING } from "./Transaction.ts"
 
 /** Why an account accepts no grant or hold: it was never opened, or is closed. */
 export const unusable = (account: Account): AccountNotFound | AccountClosed | undefined =>
   account.status === "absent" ? new AccountNotFound() : account.status === "closed" ? new AccountClosed() : undefined
 
 /** Writes what is due, and nothing else. */
-export const applyDue = (account: Account, now: Timestamp): Decision<AccountEvent> => new Transaction(account, now).commit()
+export const applyDue = deciding(() => undefined)
 
 /** Opens the account. Opening again decides nothing. */
-export const open =
-  (event: Omit<EventOf<"AccountOpened">, "_tag">) =>
-  (account: Account): Decision<AccountEvent> =>
-    account.status === "absent" ? Result.succeed([{ _tag: "AccountOpened", ...event }]) : NOTHING
+export const open = (event: Omit<EventOf<"AccountOpened">, "_tag">) =>
+  deciding((transaction, { status }) => {
+    if (status !== "absent") return NOTHING
+    transaction.add({ _tag: "AccountOpened", ...event })
+    return undefined
+  })
 
 /** Verifies the account, and grants it its sign-up credits the first time. */
-export const verify =
-  (signUp: Credits.Credits, lotId: string) =>
-  (account: Account, now: Timestamp): Decision<AccountEvent, AccountNotFound | AccountClosed> => {
+export const verify = (signUp: Credits.Credits, lotId: string) =>
+  deciding((transaction, account) => {
     const refusal = unusable(account)
-    if (refusal !== undefined) return Result.fail(refusal)
+    if (refusal !== undefined) return refusal
     if (account.verified) return NOTHING
-    const transaction = new Transaction(account, now)
     transaction.add({ _tag: "AccountVerified" })
-    if (signUp > 0) {
-      transaction.add({
-        _tag: "CreditsGranted",
-        lotId,
-        amount: signUp,
-        source: "signup",
-        priority: Lots.DEFAULT_PRIORITY.signup,
-        expiresAt: null,
-        paymentRef: null
-      })
-    }
-    return transaction.commit()
-  }
+    const terms = { source: "signup", priority: Lots.DEFAULT_PRIORITY.signup, expiresAt: null } as const
+    if (signUp > 0) transaction.add({ _tag: "CreditsGranted", lotId, amount: signUp, ...terms, paymentRef: null })
+    return undefined
+  })
 
-const changeStatus =
-  (event: EventOf<"AccountSuspended"> | EventOf<"AccountReinstated"> | EventOf<"AccountClosed">, already: (account: Account) => boolean) =>
-  (account: Account, now: Timestamp): Decision<AccountEvent, AccountNotFound | AccountClosed> => {
-    if (already(account)) return NOTHING
+const changeStatus = (_tag: "AccountSuspended" | "AccountReinstated" | "AccountClosed", already: ReadonlyArray<Account["status"]>) =>
+  deciding((transaction, account) => {
+    if (already.includes(account.status)) return NOTHING
     const refusal = unusable(account)
-    if (refusal !== undefined) return Result.fail(refusal)
-    const transaction = new Transaction(account, now)
-    transaction.add(event)
-    return transaction.commit()
-  }
+    if (refusal === undefined) transaction.add({ _tag })
+    return refusal
+  })
 
 /** No priced call runs until the account is reinstated; its credits stay. */
-export const suspend = changeStatus({ _tag: "AccountSuspended" }, (account) => account.status === "suspended")
-export const reinstate = changeStatus(
-  { _tag: "AccountReinstated" },
-  (account) => account.status === "opened" || account.status === "verified"
-)
+export const suspend = changeStatus("AccountSuspended", ["suspended"])
+export const reinstate = changeStatus("AccountReinstated", ["opened", "verified"])
 /** Closes the account for ever. Open holds still end as usual, and its credits stay on the books. */
-export const close = changeStatus({ _tag: "AccountClosed" }, (account) => account.status === "closed")
+export const close = changeStatus("AccountClosed", ["closed"])

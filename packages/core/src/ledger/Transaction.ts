@@ -2,6 +2,7 @@
  * The events of one decision. A transaction first expires what is due. It ends with automatic consequences: credits returned to expired
  * lots are written off or granted anew, and paid lots repay debt.
  */
+import type { Decide } from "@millrace/event-sourcing"
 import { Result } from "effect"
 import * as Credits from "../Credits.ts"
 import { bare } from "../Ids.ts"
@@ -88,8 +89,9 @@ export class Transaction {
     this.#repayDebt(at)
   }
 
-  /** Charges the first `charged` of a hold and returns the rest to its lots. */
-  capture(reservationId: string, hold: Hold, charged: Credits.Credits, quantity: number, replyHash: string): void {
+  /** Charges the units done of a hold at its price, and returns the rest to its lots. */
+  capture(reservationId: string, hold: Hold, replyHash: string, quantity: number = hold.quantity): void {
+    const charged = hold.quantity === 0 ? Credits.zero : Credits.of((hold.amount / hold.quantity) * quantity)
     const [lots, rest] = Lots.split(hold.lots, charged)
     const claimed = this.#claimedOf(rest)
     const owed = this.#owedOf(hold.lots, rest)
@@ -171,6 +173,22 @@ export class Transaction {
     }
   }
 }
+
+/** What a decision returns if its command was carried out before: it writes nothing, not even what is due. */
+export const NOTHING = "nothing"
+
+/**
+ * Makes a decision: `decide` adds its events to a transaction, and returns a refusal, `NOTHING` or undefined. `account` is the account
+ * before what is due.
+ */
+export const deciding =
+  <R>(decide: (transaction: Transaction, account: Account) => R): Decide<Account, AccountEvent, Exclude<R, typeof NOTHING | undefined>> =>
+  (account, now) => {
+    const transaction = new Transaction(account, now)
+    const refusal = decide(transaction, account)
+    if (refusal === undefined) return transaction.commit()
+    return refusal === NOTHING ? Result.succeed([]) : Result.fail(refusal as Exclude<R, typeof NOTHING | undefined>)
+  }
 
 /** The lifetime of credits returned to an expired lot, milliseconds. Undefined if the caller cancelled: such credits expire. */
 export const renewal = (reason: RefundReason, lifetime: number = ADJUSTMENT_LIFETIME): number | undefined =>

@@ -1,19 +1,19 @@
 /** The free trial: an account that was never verified may make a few free calls. A call reserves a slot, then uses or releases it. */
-import { HashMap } from "effect"
-import type { Timestamp } from "../Timestamp.ts"
+import { HashMap, Schema } from "effect"
 import type { EventOf } from "./AccountEvent.ts"
 
 /** Free calls of an account that was never verified. */
 export const TRIAL_SLOTS = 10
 
-export interface Trial {
-  readonly used: number
-  /** When each reserved slot expires, by reservation. */
-  readonly open: HashMap.HashMap<string, Timestamp>
+export const Trial = Schema.Struct({
+  used: Schema.Int,
+  /** When each reserved slot expires, by reservation: milliseconds since 1970. */
+  open: Schema.HashMap(Schema.String, Schema.Int),
   /** Ended slots, for repeated commands: all used ones and the newest released ones. */
-  readonly lastUsed: ReadonlyArray<string>
-  readonly lastReleased: ReadonlyArray<string>
-}
+  lastUsed: Schema.Array(Schema.String),
+  lastReleased: Schema.Array(Schema.String)
+})
+export type Trial = typeof Trial.Type
 
 export const initial: Trial = { used: 0, open: HashMap.empty(), lastUsed: [], lastReleased: [] }
 

@@ -5,6 +5,7 @@
 import type { Projection } from "@millrace/event-sourcing"
 import { Clock, Context, Effect, Exit, Metric, type Scope } from "effect"
 import * as Credits from "../Credits.ts"
+import { memoised } from "../Memoised.ts"
 import * as Outcome from "./Outcome.ts"
 
 /** Histogram boundaries in seconds, from OpenTelemetry's semantic conventions for HTTP. */
@@ -13,20 +14,11 @@ export const SECONDS: ReadonlyArray<number> = [0.005, 0.01, 0.025, 0.05, 0.075, 
 type Attributes = Readonly<Record<string, string>>
 
 /** One metric for each value of an attribute, created on first use. An empty value omits the attribute. */
-export const series = <M>(name: string, make: (attributes: Attributes) => M): ((value: string) => M) => {
-  const made = new Map<string, M>()
-  return (value) => {
-    let metric = made.get(value)
-    if (metric === undefined) {
-      metric = make(value === "" ? {} : { [name]: value })
-      made.set(value, metric)
-    }
-    return metric
-  }
-}
+export const series = <M extends {}>(name: string, make: (attributes: Attributes) => M): ((value: string) => M) =>
+  memoised((value) => make(value === "" ? {} : { [name]: value }))
 
 /** One metric for each pair of values of two attributes. */
-export const table = <M>(first: string, second: string, make: (attributes: Attributes) => M): ((a: string, b: string) => M) => {
+export const table = <M extends {}>(first: string, second: string, make: (attributes: Attributes) => M): ((a: string, b: string) => M) => {
   const rows = series(first, (outer) => series(second, (inner) => make({ ...outer, ...inner })))
   return (a, b) => rows(a)(b)
 }
@@ -43,20 +35,24 @@ export const histogram =
 export const gauge = (name: string, description: string) => (attributes: Attributes) => Metric.gauge(name, { description, attributes })
 
 /** Registers gauges that are read when they are exported, until the scope closes. */
-const observer: Effect.Effect<Observer, never, Scope.Scope> = Effect.gen(function* () {
+const observer = Effect.gen(function* () {
   const context = yield* Effect.context<never>()
   const registered: Array<Metric.Registration> = []
   yield* Effect.addFinalizer(() => Effect.sync(() => registered.forEach((registration) => registration.remove())))
-  return (metric, read) => {
+  return <State>(metric: Metric.Metric<number, State>, read: () => State): void => {
     registered.push(Metric.registerUnsafe(metric, context, { get: read, update: () => {}, modify: () => {} }))
   }
 })
 
-type Observer = <State>(metric: Metric.Metric<number, State>, read: () => State) => void
-
 /** Registers a gauge that is read when it is exported, until the scope closes. */
 export const observe = <State>(metric: Metric.Metric<number, State>, read: () => State): Effect.Effect<void, never, Scope.Scope> =>
   Effect.map(observer, (observe) => observe(metric, read))
+
+/** A gauge without attributes: makes the function that registers it. */
+const observed = (name: string, description: string): ((read: () => number) => Effect.Effect<void, never, Scope.Scope>) => {
+  const metric = gauge(name, description)({})
+  return (read) => observe(metric, () => ({ value: read() }))
+}
 
 /** The registry and attributes of metrics. Resolved once, when a layer is built: a lookup costs more than an update. */
 const registry: Effect.Effect<Context.Context<never>> = Effect.map(Effect.context<never>(), (context) =>
@@ -89,11 +85,10 @@ const charges = table(
 )
 
 /** Counts a call of an operation by how it ended. */
-export const countCharges: Effect.Effect<(operation: string, exit: Exit.Exit<Reply, unknown>) => void> = Effect.map(
-  registry,
-  (context) => (operation, exit) =>
-    charges(operation, Exit.isSuccess(exit) ? successOf(exit.value) : Outcome.ofCause(exit.cause)).updateUnsafe(1, context)
-)
+export const countCharges = Effect.map(registry, (context) => (operation: string, exit: Exit.Exit<Reply, unknown>) => {
+  const outcome = Exit.isSuccess(exit) ? successOf(exit.value) : Outcome.ofCause(exit.cause)
+  charges(operation, outcome).updateUnsafe(1, context)
+})
 
 interface Reply {
   readonly billed?: { readonly charged: Credits.Credits }
@@ -118,7 +113,7 @@ export const timeUpstreams = stopwatch((upstream: string, exit: Exit.Exit<unknow
 
 const openCircuits = series(
   "upstream",
-  gauge("millrace.upstream.circuit.open", "1 while calls of an upstream fail without asking it, after a run of failures")
+  gauge("millrace.upstream.circuit.open", "1 while calls of an upstream fail at once, after consecutive failures")
 )
 
 /** Reports for each upstream, from when it is first named, whether its circuit is open. */
@@ -134,22 +129,20 @@ export const circuits = (isOpen: (upstream: string) => boolean): Effect.Effect<(
 
 // the ledger
 
-const charged = counter("millrace.credits.charged", "Credits that calls were charged")({})
 const refunded = series("stage", counter("millrace.credits.refunded", "Credits released (stage reserved) or refunded (stage settled)"))
-const granted = counter("millrace.credits.granted", "Credits granted to accounts")({})
 
-export interface CreditCounters {
-  readonly charged: (amount: Credits.Credits) => void
-  readonly refunded: (stage: "reserved" | "settled", amount: Credits.Credits) => void
-  readonly granted: (amount: Credits.Credits) => void
+const credits = {
+  charged: counter("millrace.credits.charged", "Credits that calls were charged")({}),
+  granted: counter("millrace.credits.granted", "Credits granted to accounts")({}),
+  reserved: refunded("reserved"),
+  settled: refunded("settled")
 }
 
-/** Counts the credits that events move. */
-export const countCredits: Effect.Effect<CreditCounters> = Effect.map(registry, (context) => ({
-  charged: (amount) => charged.updateUnsafe(Credits.toDecimal(amount), context),
-  refunded: (stage, amount) => refunded(stage).updateUnsafe(Credits.toDecimal(amount), context),
-  granted: (amount) => granted.updateUnsafe(Credits.toDecimal(amount), context)
-}))
+/** Counts credits that an event moves: charged, granted, released (`reserved`) or refunded (`settled`). */
+export const countCredits: Effect.Effect<(moved: keyof typeof credits, amount: Credits.Credits) => void> = Effect.map(
+  registry,
+  (context) => (moved, amount) => credits[moved].updateUnsafe(Credits.toDecimal(amount), context)
+)
 
 const appendDuration = series(
   "outcome",
@@ -168,7 +161,7 @@ export const timeAppends = stopwatch((exit: Exit.Exit<unknown, unknown>) => appe
 const projectionLag = series("projection", (attributes) =>
   gauge(
     "millrace.projection.lag",
-    "How long ago a projection was last seen to have caught up with the log: the most by which it is behind"
+    "Time since a projection was last seen caught up with the log: the longest delay that it can have"
   )({ ...attributes, unit: "s" })
 )
 
@@ -183,30 +176,23 @@ export const lag = (projection: string, status: Effect.Effect<Projection.Status>
     })
   })
 
-const failing = gauge(
+/** Reports how many holds recovery could not end. */
+export const recovery = observed(
   "millrace.recovery.failing",
   "Holds of abandoned calls that recovery could not end yet; at most a hundred are counted"
-)({})
-
-/** Reports how many holds recovery could not end. */
-export const recovery = (failures: Effect.Effect<number>): Effect.Effect<void, never, Scope.Scope> =>
-  observe(failing, () => ({ value: Effect.runSync(failures) }))
-
-const refused = gauge(
-  "millrace.streams.refused",
-  "Streams that this host cannot read at present, such as those with an event of a newer release: it answers 503 for them"
-)({})
+)
 
 /** Reports how many streams a host refuses. */
-export const refusedStreams = (count: () => number): Effect.Effect<void, never, Scope.Scope> => observe(refused, () => ({ value: count() }))
-
-const unsaved = gauge(
-  "millrace.streams.unsaved",
-  "Streams in memory whose newest snapshot could not be stored: the next host that needs one of them reads more events than it should"
-)({})
+export const refusedStreams = observed(
+  "millrace.streams.refused",
+  "Streams that this host cannot read now, such as those with an event of a newer release: it answers 503 for them"
+)
 
 /** Reports how many streams have no current snapshot. */
-export const unsavedStreams = (count: () => number): Effect.Effect<void, never, Scope.Scope> => observe(unsaved, () => ({ value: count() }))
+export const unsavedStreams = observed(
+  "millrace.streams.unsaved",
+  "Streams in memory whose newest snapshot could not be stored: the next host that loads one of them has to read more events"
+)
 
 const rateSyncs = series(
   "outcome",
@@ -217,7 +203,6 @@ const rateSyncs = series(
 )
 
 /** Counts the exchanges of counts with other hosts. */
-export const countRateSyncs: Effect.Effect<(exit: Exit.Exit<unknown, unknown>) => void> = Effect.map(
-  registry,
-  (context) => (exit) => rateSyncs(Outcome.of(exit)).updateUnsafe(1, context)
-)
+export const countRateSyncs = Effect.map(registry, (context) => (exit: Exit.Exit<unknown, unknown>) => {
+  rateSyncs(Outcome.of(exit)).updateUnsafe(1, context)
+})

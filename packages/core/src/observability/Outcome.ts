@@ -1,17 +1,9 @@
 /** Outcomes as single words from a small set, for attributes of metrics and spans. */
 import { type Cause, Exit } from "effect"
-
-const words = new Map<unknown, string>()
+import { memoised } from "../Memoised.ts"
 
 /** `InsufficientCredits` becomes `insufficient_credits`. */
-const wordOf = (tag: string): string => {
-  let word = words.get(tag)
-  if (word === undefined) {
-    word = tag.replaceAll(/(?<=[a-z0-9])(?=[A-Z])/gu, "_").toLowerCase()
-    words.set(tag, word)
-  }
-  return word
-}
+const wordOf = memoised((tag: string) => tag.replaceAll(/(?<=[a-z0-9])(?=[A-Z])/gu, "_").toLowerCase())
 
 /** The error's name, never its text, which may quote the request. `cancelled` for an interruption, `defect` for a bug. */
 export const ofCause = (cause: Cause.Cause<unknown>): string => {

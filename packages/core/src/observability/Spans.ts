@@ -2,7 +2,8 @@
  * Spans at the boundaries of the service. Without a tracer they cost nothing. A span never holds a request or a reply, and it names an
  * error without its text, which may quote the caller.
  */
-import { Clock, Context, Effect, Exit, Tracer } from "effect"
+import { Clock, Context, Effect, Exit, Function, Tracer } from "effect"
+import { memoised } from "../Memoised.ts"
 import * as Outcome from "./Outcome.ts"
 import { isTraced } from "./TraceContext.ts"
 
@@ -50,36 +51,24 @@ const traced = <A, E, R>(
 
 const ends = new WeakSet<Exit.Exit<unknown, unknown>>()
 
-/** Exits by error name. There are few names. */
-const failures = new Map<string, Exit.Exit<never, string>>()
-
-const endOf = (error: string | undefined): Exit.Exit<void, string> => {
-  if (error === undefined) return Exit.void
-  let end = failures.get(error)
-  if (end === undefined) {
-    end = error === "cancelled" ? Exit.interrupt() : Exit.fail(error)
-    failures.set(error, end)
-    ends.add(end)
-  }
+/** The exit of an error's name. There are few names. */
+const failureOf = memoised((error) => {
+  const end = error === "cancelled" ? Exit.interrupt() : Exit.fail(error)
+  ends.add(end)
   return end
-}
+})
 
-const made = new WeakMap<Tracer.Tracer, Tracer.Tracer>()
+const endOf = (error: string | undefined): Exit.Exit<void, string> => (error === undefined ? Exit.void : failureOf(error))
 
 /** A tracer whose spans hold an error's name without its text. */
-export const discreet = (tracer: Tracer.Tracer): Tracer.Tracer => {
-  let own = made.get(tracer)
-  if (own === undefined) {
-    own = Tracer.make({
-      ...tracer,
-      span: (options) => {
-        const span = tracer.span(options)
-        const end = span.end.bind(span)
-        span.end = (at, exit) => end(at, Exit.isSuccess(exit) || ends.has(exit) ? exit : endOf(Outcome.ofCause(exit.cause)))
-        return span
-      }
-    })
-    made.set(tracer, own).set(own, own)
-  }
-  return own
-}
+const discreet = Function.memoizeIdempotent((tracer: Tracer.Tracer) =>
+  Tracer.make({
+    ...tracer,
+    span: (options) => {
+      const span = tracer.span(options)
+      const end = span.end.bind(span)
+      span.end = (at, exit) => end(at, Exit.isSuccess(exit) || ends.has(exit) ? exit : endOf(Outcome.ofCause(exit.cause)))
+      return span
+    }
+  })
+)

@@ -30,12 +30,6 @@ export interface StoredBlob {
   readonly at: number
 }
 
-/** How many unneeded blobs and leftovers of unfinished puts a sweep removed. */
-export interface Swept {
-  readonly blobs: number
-  readonly leftovers: number
-}
-
 export class BlobStore extends Context.Service<
   BlobStore,
   {
@@ -59,12 +53,12 @@ export class BlobStore extends Context.Service<
     readonly list: Stream.Stream<StoredBlob, BlobUnavailable>
     /**
      * Removes unneeded blobs and leftovers of crashes that are older than `olderThan`, a day by default. Younger ones may be about to be
-     * named in the log.
+     * named in the log. Returns how many it removed of each.
      */
     readonly sweep: <E = never, R = never>(
       isNeeded: (id: string) => Effect.Effect<boolean, E, R>,
       olderThan?: Duration.Input
-    ) => Effect.Effect<Swept, E | BlobUnavailable, R>
+    ) => Effect.Effect<{ readonly blobs: number; readonly leftovers: number }, E | BlobUnavailable, R>
   }
 >()("@millrace/core/vault/BlobStore") {}
 
@@ -101,11 +95,7 @@ export const make = Effect.fnUntraced(function* (shelf: Shelf) {
   const random = yield* RandomBytes
   const tampered = (subject: Subject) => new Tampered({ subject: typeof subject === "string" ? subject : subject.name, purpose: PURPOSE })
 
-  const put: BlobStore["Service"]["put"] = <E, R, E2, R2>(
-    subject: Subject,
-    content: Uint8Array | Stream.Stream<Uint8Array, E, R>,
-    named?: (blob: Blob) => Effect.Effect<void, E2, R2>
-  ) =>
+  const put: BlobStore["Service"]["put"] = (subject, content, named) =>
     shelf.write((append) =>
       Effect.gen(function* () {
         const sealer = new SealedBlob.Sealer(random(KEY))
@@ -144,13 +134,11 @@ export const make = Effect.fnUntraced(function* (shelf: Shelf) {
       size: secret.size,
       bytes: Stream.unwrap(
         Effect.map(open(id), ({ read }) =>
-          Stream.fromIterable(SealedBlob.parts(secret.size, range), { chunkSize: 1 }).pipe(
-            Stream.mapEffect((part) =>
-              Effect.flatMap(read(part.position, part.length), (stored) => {
-                const bytes = SealedBlob.openPart(secret, part, stored)
-                return bytes === undefined ? Effect.fail(tampered(subject)) : Effect.succeed(bytes)
-              })
-            )
+          Stream.mapEffect(Stream.fromIterable(SealedBlob.parts(secret.size, range), { chunkSize: 1 }), (part) =>
+            Effect.flatMap(read(part.position, part.length), (stored) => {
+              const bytes = SealedBlob.openPart(secret, part, stored)
+              return bytes === undefined ? Effect.fail(tampered(subject)) : Effect.succeed(bytes)
+            })
           )
         )
       )

@@ -1,5 +1,5 @@
 /** An operation that answers with the result of its work. */
-import type { Duration, Effect, Schema } from "effect"
+import type { Effect, Schema } from "effect"
 import * as Contract from "./Contract.ts"
 import type { OperationError } from "./OperationError.ts"
 
@@ -14,19 +14,10 @@ export interface Outcome<A> {
   readonly page?: Contract.Page
 }
 
-export interface Call<
-  Key extends string,
-  Method extends string,
-  P extends Contract.Path,
-  Params extends Contract.Fields,
-  Query extends Contract.Fields,
-  Body extends Contract.Fields,
-  Success extends Schema.Top,
-  E extends OperationError,
-  R
-> extends Contract.Contract<Key, Method, P, Params, Query, Body, Success, E, R> {
+export interface Call<Key extends string, Rt extends Contract.Route, Success extends Schema.Top, E extends OperationError, R>
+  extends Contract.Contract<Key, Rt, Success, E, R> {
   readonly _tag: "Call"
-  readonly run: (input: Contract.Input<Params, Query, Body>, caller: Contract.Caller) => Effect.Effect<Outcome<Success["Type"]>, E, R>
+  readonly run: (input: Contract.Input<Rt>, caller: Contract.Caller) => Effect.Effect<Outcome<Success["Type"]>, E, R>
   /**
    * For an operation that creates or changes something: finds the outcome of a call whose process died; undefined if the call had no
    * effect. Recovery runs it when the hold expires, then charges the outcome or releases the hold.
@@ -37,14 +28,10 @@ export interface Call<
 /** Defines an operation whose work runs while the caller waits, by default for at most 30 seconds. */
 export const make = <
   const Key extends string,
-  const Method extends string,
-  const P extends Contract.Path,
+  const O extends Contract.RouteOptions,
   Success extends Schema.Top,
   ERun extends OperationError,
   RRun,
-  Params extends Contract.Fields = {},
-  Query extends Contract.Fields = {},
-  Body extends Contract.Fields = {},
   ECheck extends OperationError = never,
   RCheck = never,
   ERecover extends OperationError = never,
@@ -52,16 +39,11 @@ export const make = <
   RConfigured = never
 >(
   key: Key,
-  options: Contract.Options<Method, P, Params, Query, Body, Success, ECheck, RCheck, RConfigured> & {
-    readonly run: (
-      input: Contract.Input<Params, Query, Body>,
-      caller: Contract.Caller
-    ) => Effect.Effect<Outcome<Success["Type"]>, ERun, RRun>
-    readonly recover?: (reservationId: string) => Effect.Effect<Outcome<Success["Type"]> | undefined, ERecover, RRecover>
-    readonly timeout?: Duration.Input
-  }
-): Call<Key, Method, P, Params, Query, Body, Success, ERun | ECheck | ERecover, RRun | RCheck | RRecover | RConfigured> => ({
-  ...Contract.make(key, options, options.timeout ?? "30 seconds"),
+  options: Contract.Options<O, Success, ECheck, RCheck, RConfigured> &
+    Pick<Call<Key, Contract.RouteOf<O>, Success, ERun, RRun>, "run"> &
+    Pick<Call<Key, Contract.RouteOf<O>, Success, ERecover, RRecover>, "recover">
+): Call<Key, Contract.RouteOf<O>, Success, ERun | ECheck | ERecover, RRun | RCheck | RRecover | RConfigured> => ({
+  ...Contract.make(key, options, "30 seconds"),
   _tag: "Call",
   run: options.run,
   ...(options.recover === undefined ? {} : { recover: options.recover })

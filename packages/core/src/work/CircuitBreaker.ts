@@ -33,12 +33,16 @@ export class CircuitBreaker extends Context.Service<
       Effect.gen(function* () {
         const clock = yield* Clock.Clock
         const circuits = new Map<string, Circuit>()
-        const watch = yield* Metrics.circuits((upstream) => (circuits.get(upstream)?.failures ?? 0) >= failures)
+        const open = (upstream: string) => {
+          const circuit = circuits.get(upstream)
+          return circuit !== undefined && circuit.failures >= failures ? circuit : undefined
+        }
+        const watch = yield* Metrics.circuits((upstream) => open(upstream) !== undefined)
         return CircuitBreaker.of({
           guard: <A, E, R>(upstream: string, call: Effect.Effect<A, E, R>) =>
             Effect.suspend((): Effect.Effect<A, E | UpstreamUnavailable, R> => {
-              const circuit = circuits.get(upstream)
-              if (circuit === undefined || circuit.failures < failures) return call
+              const circuit = open(upstream)
+              if (circuit === undefined) return call
               const now = clock.currentTimeMillisUnsafe()
               if (now < circuit.openUntil) return Effect.fail(new UpstreamUnavailable({ upstream, reason: CIRCUIT_OPEN }))
               const trial = {}
@@ -51,12 +55,7 @@ export class CircuitBreaker extends Context.Service<
                 })
               )
             }),
-          openFor: (upstream) =>
-            Effect.sync(() => {
-              const circuit = circuits.get(upstream)
-              if (circuit === undefined || circuit.failures < failures) return 0
-              return Math.max(0, circuit.openUntil - clock.currentTimeMillisUnsafe())
-            }),
+          openFor: (upstream) => Effect.sync(() => Math.max(0, (open(upstream)?.openUntil ?? 0) - clock.currentTimeMillisUnsafe())),
           record: (upstream, result) =>
             Effect.sync(() => {
               watch(upstream)

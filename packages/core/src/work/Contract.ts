@@ -7,10 +7,15 @@ import type { UpstreamNotConfigured } from "./OperationError.ts"
 
 export type Fields = Schema.Struct.Fields
 export type Path = `/${string}`
-export type Input<Params extends Fields, Query extends Fields, Body extends Fields> = Schema.Struct.Type<Params & Query & Body>
 
 /** The HTTP route of an operation. It is plain data, so the core needs no HTTP library. */
-export interface Route<Method extends string, P extends Path, Params extends Fields, Query extends Fields, Body extends Fields> {
+export interface Route<
+  Method extends string = string,
+  P extends Path = Path,
+  Params extends Fields = Fields,
+  Query extends Fields = Fields,
+  Body extends Fields = Fields
+> {
   readonly method: Method
   readonly path: P
   readonly params: Params
@@ -19,6 +24,19 @@ export interface Route<Method extends string, P extends Path, Params extends Fie
   /** Status of a success: 200 unless the contract says 201 or 202. */
   readonly status: 200 | 201 | 202
 }
+
+// biome-ignore lint/suspicious/noExplicitAny: the input of any operation, which only `any` admits because inputs are contravariant
+type Any = any
+
+/** The input of an operation: path, query and body fields together. Of a route with any fields, any input. */
+export type Input<Rt extends Route> = 0 extends 1 & Rt["params"] ? Any : Schema.Struct.Type<Rt["params"] & Rt["query"] & Rt["body"]>
+
+/** A route as an author writes it: fields that it does not have are left out. */
+export type RouteOptions = Pick<Route, "method" | "path"> & Partial<Route>
+
+/** The route that is made of an author's. */
+export type RouteOf<O extends RouteOptions> = Route<O["method"], O["path"], Given<O, "params">, Given<O, "query">, Given<O, "body">>
+type Given<O, Part extends string> = O extends { readonly [_ in Part]: infer F extends Fields } ? F : {}
 
 /** The account and request of a call, before credits are held. */
 export interface Requester {
@@ -48,30 +66,20 @@ export interface Link {
   readonly parameters: Readonly<Record<string, string>>
 }
 
-export interface Contract<
-  Key extends string,
-  Method extends string,
-  P extends Path,
-  Params extends Fields,
-  Query extends Fields,
-  Body extends Fields,
-  Success extends Schema.Top,
-  E,
-  R
-> {
+export interface Contract<Key extends string, Rt extends Route, Success extends Schema.Top, E, R> {
   /** Names the operation in events, the price plan and the catalog. Never changes. */
   readonly key: Key
   readonly summary: string
   /** A longer description for developers, in Markdown. */
   readonly description?: string
-  readonly route: Route<Method, P, Params, Query, Body>
+  readonly route: Rt
   /** The unit of the price plan in one word: `call` by default, or for example `address`. */
   readonly unit: string
   /** The units to hold credits for: a whole number of at least 0. */
-  readonly quantity: (input: Input<Params, Query, Body>) => number
+  readonly quantity: (input: Input<Rt>) => number
   readonly success: Success
   /** Checks ownership and existence before credits are held. A failure writes nothing. */
-  readonly check: (input: Input<Params, Query, Body>, requester: Requester) => Effect.Effect<void, E, R>
+  readonly check: (input: Input<Rt>, requester: Requester) => Effect.Effect<void, E, R>
   /** The operation calls no upstream, so it has no circuit breaker. */
   readonly local?: true
   /** The time limit of the work. A hold expires at least thirty seconds later. */
@@ -81,91 +89,47 @@ export interface Contract<
   /** Fails if this host has no provider for the operation. The catalog shows it. */
   readonly configured: Effect.Effect<void, UpstreamNotConfigured, R>
   /** An example call and its reply, for the documentation. */
-  readonly example?: { readonly input: Input<Params, Query, Body>; readonly data: Success["Type"] }
+  readonly example?: { readonly input: Input<Rt>; readonly data: Success["Type"] }
   /** Operations that take this one's reply as input. */
   readonly links?: ReadonlyArray<Link>
 }
 
-/** The options of a contract. Those left out have a default. */
-export interface Options<
-  Method extends string,
-  P extends Path,
-  Params extends Fields,
-  Query extends Fields,
-  Body extends Fields,
-  Success extends Schema.Top,
-  ECheck,
-  RCheck,
-  RConfigured
-> {
-  readonly summary: string
-  readonly description?: string
-  readonly route: {
-    readonly method: Method
-    readonly path: P
-    readonly params?: Params
-    readonly query?: Query
-    readonly body?: Body
-    readonly status?: 200 | 201 | 202
-  }
-  readonly success: Success
-  readonly check?: (input: Input<Params, Query, Body>, requester: Requester) => Effect.Effect<void, ECheck, RCheck>
-  /** `call` by default. */
-  readonly unit?: string
-  /** 1 by default. */
-  readonly quantity?: (input: Input<Params, Query, Body>) => number
-  readonly local?: true
-  readonly secret?: ReadonlyArray<string>
+/** The options of a contract. By default the unit is `call` and the quantity 1, nothing is checked, and nothing is secret. */
+export interface Options<O extends RouteOptions, Success extends Schema.Top, ECheck, RCheck, RConfigured>
+  extends Pick<Contract<string, RouteOf<O>, Success, ECheck, RCheck>, "summary" | "description" | "success" | "local" | "links">,
+    Partial<Pick<Contract<string, RouteOf<O>, Success, ECheck, RCheck>, "check" | "unit" | "quantity" | "secret" | "timeout">> {
+  readonly route: O
   readonly configured?: Effect.Effect<void, UpstreamNotConfigured, RConfigured>
-  readonly example?: { readonly input: NoInfer<Input<Params, Query, Body>>; readonly data: NoInfer<Success["Type"]> }
-  readonly links?: ReadonlyArray<Link>
+  readonly example?: NoInfer<{ readonly input: Input<RouteOf<O>>; readonly data: Success["Type"] }>
 }
 
-/** Makes a contract, with the defaults of the options that are left out. */
-export const make = <
-  const Key extends string,
-  const Method extends string,
-  const P extends Path,
-  Success extends Schema.Top,
-  Params extends Fields = {},
-  Query extends Fields = {},
-  Body extends Fields = {},
-  ECheck = never,
-  RCheck = never,
-  RConfigured = never
->(
+/** Makes a contract, with the defaults of the options that are left out. `timeout` is the default time limit. */
+export const make = <const Key extends string, const O extends RouteOptions, Success extends Schema.Top, E, RCheck, RConfigured>(
   key: Key,
-  options: Options<Method, P, Params, Query, Body, Success, ECheck, RCheck, RConfigured>,
+  options: Options<O, Success, E, RCheck, RConfigured>,
   timeout: Duration.Input
-): Contract<Key, Method, P, Params, Query, Body, Success, ECheck, RCheck | RConfigured> => ({
+): Contract<Key, RouteOf<O>, Success, E, RCheck | RConfigured> => ({
   key,
   summary: options.summary,
   ...(options.description === undefined ? {} : { description: options.description }),
-  route: {
-    method: options.route.method,
-    path: options.route.path,
-    params: options.route.params ?? ({} as Params),
-    query: options.route.query ?? ({} as Query),
-    body: options.route.body ?? ({} as Body),
-    status: options.route.status ?? 200
-  },
+  route: routeOf(options.route),
   unit: options.unit ?? "call",
   quantity: options.quantity ?? (() => 1),
   success: options.success,
   check: options.check ?? (() => Effect.void),
   ...(options.local === undefined ? {} : { local: options.local }),
-  timeout,
+  timeout: options.timeout ?? timeout,
   secret: options.secret ?? [],
   configured: options.configured ?? Effect.void,
   ...(options.example === undefined ? {} : { example: options.example }),
   ...(options.links === undefined ? {} : { links: options.links })
 })
 
+const routeOf = <O extends RouteOptions>({ method, path, params = {}, query = {}, body = {}, status = 200 }: O): RouteOf<O> =>
+  // TypeScript does not know that `{}` stands only where the author's route has no fields
+  ({ method, path, params, query, body, status }) as RouteOf<O>
+
 /** The schema of an operation's whole input: path, query and body fields together. */
-export const inputOf = <Params extends Fields, Query extends Fields, Body extends Fields>({
-  params,
-  query,
-  body
-}: Route<string, Path, Params, Query, Body>): Schema.Codec<Input<Params, Query, Body>, unknown> =>
+export const inputOf = <Rt extends Route>({ params, query, body }: Rt): Schema.Codec<Input<Rt>, unknown> =>
   // TypeScript cannot infer this type while the fields are type parameters
-  Schema.Struct({ ...params, ...query, ...body }) as unknown as Schema.Codec<Input<Params, Query, Body>, unknown>
+  Schema.Struct({ ...params, ...query, ...body }) as unknown as Schema.Codec<Input<Rt>, unknown>

@@ -1,5 +1,5 @@
 /** An operation that replies with a file. Its bytes are streamed, so it is never whole in memory. */
-import { type Duration, type Effect, Schema, type Stream } from "effect"
+import { type Effect, Schema, type Stream } from "effect"
 import type { GetFailure } from "../vault/BlobStore.ts"
 import type { Range } from "../vault/SealedBlob.ts"
 import * as Contract from "./Contract.ts"
@@ -26,58 +26,48 @@ export const FileInfo = Schema.Struct({
   tag: Schema.String
 })
 
-export interface File<
-  Key extends string,
-  P extends Contract.Path,
-  Params extends Contract.Fields,
-  Query extends Contract.Fields,
-  E extends OperationError,
-  R
-> extends Contract.Contract<Key, "GET", P, Params, Query, {}, typeof FileInfo, E, R> {
+export interface File<Key extends string, Rt extends Contract.Route, E extends OperationError, R>
+  extends Contract.Contract<Key, Rt, typeof FileInfo, E, R> {
   readonly _tag: "File"
   /** The media types of its files. */
   readonly contentTypes: ReadonlyArray<string>
   /** Finds the file. */
-  readonly open: (input: Contract.Input<Params, Query, {}>, caller: Contract.Caller) => Effect.Effect<Download, E, R>
+  readonly open: (input: Contract.Input<Rt>, caller: Contract.Caller) => Effect.Effect<Download, E, R>
 }
+
+type Get = { readonly method: "GET" }
 
 const EXAMPLE = { size: 146_515, tag: "3f5a7c9b1d2e" } as const
 
 /** Defines an operation that replies with a file. Its time limit is 30 seconds by default. */
 export const file = <
   const Key extends string,
-  const P extends Contract.Path,
+  const O extends Pick<Contract.RouteOptions, "path" | "params" | "query">,
   EOpen extends OperationError,
   ROpen,
-  Params extends Contract.Fields = {},
-  Query extends Contract.Fields = {},
   ECheck extends OperationError = never,
   RCheck = never,
   RConfigured = never
 >(
   key: Key,
-  options: Omit<
-    Contract.Options<"GET", P, Params, Query, {}, typeof FileInfo, ECheck, RCheck, RConfigured>,
-    "route" | "success" | "example"
-  > & {
-    readonly route: { readonly path: P; readonly params?: Params; readonly query?: Query }
-    readonly contentTypes: ReadonlyArray<string>
-    readonly open: (input: Contract.Input<Params, Query, {}>, caller: Contract.Caller) => Effect.Effect<Download, EOpen, ROpen>
-    readonly timeout?: Duration.Input
-    /** An example input, for the documentation. */
-    readonly example?: NoInfer<Contract.Input<Params, Query, {}>>
-  }
-): File<Key, P, Params, Query, EOpen | ECheck, ROpen | RCheck | RConfigured> => {
-  const { contentTypes, example, open, route, timeout = "30 seconds", ...described } = options
+  options: Omit<Contract.Options<O & Get, typeof FileInfo, ECheck, RCheck, RConfigured>, "route" | "success" | "example"> &
+    Pick<File<Key, Contract.RouteOf<O & Get>, EOpen, ROpen>, "contentTypes" | "open"> & {
+      readonly route: O
+      /** An example input, for the documentation. */
+      readonly example?: NoInfer<Contract.Input<Contract.RouteOf<O & Get>>>
+    }
+): File<Key, Contract.RouteOf<O & Get>, EOpen | ECheck, ROpen | RCheck | RConfigured> => {
+  const { contentTypes, example, open, ...described } = options
+  const route: O & Get = { ...options.route, method: "GET" }
   const contract = Contract.make(
     key,
     {
       ...described,
-      route: { method: "GET" as const, ...route },
+      route,
       success: FileInfo,
       ...(example === undefined ? {} : { example: { input: example, data: { content_type: contentTypes[0] ?? "", ...EXAMPLE } } })
     },
-    timeout
+    "30 seconds"
   )
   return { ...contract, _tag: "File", contentTypes, open }
 }

@@ -5,6 +5,7 @@
 import { type Duration, type Effect, Schema, type Stream } from "effect"
 import type { Timestamp } from "../Timestamp.ts"
 import type { BlobStore } from "../vault/BlobStore.ts"
+import type { Outcome } from "./CallOperation.ts"
 import * as Contract from "./Contract.ts"
 import type { NotFound, OperationError, TooManyJobs, UpstreamUnavailable } from "./OperationError.ts"
 
@@ -28,7 +29,7 @@ export const JobFailure = Schema.Literals([
 ])
 export type JobFailure = typeof JobFailure.Type
 
-/** What is wrong with the input of a job that failed with `InvalidInput`. */
+/** The fault in the input of a job that failed with `InvalidInput`. */
 export const Details = Schema.Struct({ field: Schema.String, message: Schema.String })
 export type Details = typeof Details.Type
 
@@ -42,7 +43,7 @@ export interface JobFamily<A, Checkpoint, P extends Contract.Path = Contract.Pat
   /** The path of one job. Its parameter `job` is the job's id. */
   readonly path: P
   readonly result: Schema.Codec<A, unknown>
-  /** What an attempt records for the next one to resume from. */
+  /** The data that an attempt records for the next one to resume from. */
   readonly checkpoint: Schema.Codec<Checkpoint, unknown>
 }
 
@@ -78,10 +79,7 @@ export interface RunningJob<Checkpoint> {
 }
 
 /** The result of a job. */
-export interface JobOutcome<A> {
-  readonly data: A
-  /** Units done, if fewer than held. */
-  readonly quantity?: number
+export interface JobOutcome<A> extends Pick<Outcome<A>, "data" | "quantity"> {
   readonly artifacts?: ReadonlyArray<Artifact>
 }
 
@@ -118,79 +116,47 @@ export interface JobLimits {
 
 const LIMITS: JobLimits = { atOnce: 16, atOnceOfAccount: 8, ofAccount: 10_000 }
 
-export interface Job<
-  Key extends string,
-  Method extends string,
-  P extends Contract.Path,
-  Params extends Contract.Fields,
-  Query extends Contract.Fields,
-  Body extends Contract.Fields,
-  Success extends Schema.Top,
-  E extends OperationError,
-  R,
-  A,
-  Checkpoint
-> extends Contract.Contract<Key, Method, P, Params, Query, Body, Success, E, R> {
+export interface Job<Key extends string, Rt extends Contract.Route, Success extends Schema.Top, E extends OperationError, R, A, Checkpoint>
+  extends Contract.Contract<Key, Rt, Success, E, R> {
   readonly _tag: "Job"
   readonly family: JobFamily<A, Checkpoint>
   /** The reply to the call, from the view of the job: just accepted, or later for a caller that waited. */
   readonly created: (job: JobView<A, Checkpoint>) => Success["Type"]
-  readonly run: (input: Contract.Input<Params, Query, Body>, job: RunningJob<Checkpoint>) => Effect.Effect<JobOutcome<A>, E, R>
-  /** The most attempts. Attempts that were handed back do not count. */
+  readonly run: (input: Contract.Input<Rt>, job: RunningJob<Checkpoint>) => Effect.Effect<JobOutcome<A>, E, R>
+  /** The most attempts, 5 by default. Attempts that were handed back do not count. */
   readonly attempts: number
-  /** A job that has not ended this long after its acceptance fails. */
+  /** A job that has not ended this long after its acceptance fails: 6 hours by default. */
   readonly deadline: Duration.Input
-  /** How long the result is kept after the job's end. */
+  /** How long the result is kept after the job's end: 24 hours by default. */
   readonly retention: Duration.Input
   readonly limits: JobLimits
 }
 
-/** Defines an operation that runs as a job. An attempt that fails with a temporary error is repeated, up to `attempts` times. */
+/**
+ * Defines an operation that runs as a job. An attempt that fails with a temporary error is repeated, up to `attempts` times. The time limit
+ * of one attempt is 5 minutes by default.
+ */
 export const job = <
   const Key extends string,
-  const Method extends string,
-  const P extends Contract.Path,
+  const O extends Contract.RouteOptions,
   Success extends Schema.Codec<unknown, unknown>,
   A,
   Checkpoint,
   ERun extends OperationError,
   RRun,
-  Params extends Contract.Fields = {},
-  Query extends Contract.Fields = {},
-  Body extends Contract.Fields = {},
   ECheck extends OperationError = never,
   RCheck = never,
   RConfigured = never
 >(
   key: Key,
-  options: Contract.Options<Method, P, Params, Query, Body, Success, ECheck, RCheck, RConfigured> & {
-    readonly family: JobFamily<A, Checkpoint>
-    readonly created: (job: JobView<A, Checkpoint>) => NoInfer<Success["Type"]>
-    readonly run: (input: Contract.Input<Params, Query, Body>, job: RunningJob<Checkpoint>) => Effect.Effect<JobOutcome<A>, ERun, RRun>
-    /** The time limit of one attempt: 5 minutes by default. */
-    readonly timeout?: Duration.Input
-    /** 5 by default. */
-    readonly attempts?: number
-    /** 6 hours by default. */
-    readonly deadline?: Duration.Input
-    /** 24 hours by default. */
-    readonly retention?: Duration.Input
-    readonly limits?: Partial<JobLimits>
-  }
-): Job<
-  Key,
-  Method,
-  P,
-  Params,
-  Query,
-  Body,
-  Success,
-  ERun | ECheck | TooManyJobs | ReadError,
-  RRun | RCheck | RConfigured,
-  A,
-  Checkpoint
-> => ({
-  ...Contract.make(key, options, options.timeout ?? "5 minutes"),
+  options: Contract.Options<O, Success, ECheck, RCheck, RConfigured> &
+    Pick<Job<Key, Contract.RouteOf<O>, Success, ERun, RRun, A, Checkpoint>, "family" | "run"> &
+    Partial<Pick<Job<Key, Contract.RouteOf<O>, Success, ERun, RRun, A, Checkpoint>, "attempts" | "deadline" | "retention">> & {
+      readonly created: (job: JobView<A, Checkpoint>) => NoInfer<Success["Type"]>
+      readonly limits?: Partial<JobLimits>
+    }
+): Job<Key, Contract.RouteOf<O>, Success, ERun | ECheck | TooManyJobs | ReadError, RRun | RCheck | RConfigured, A, Checkpoint> => ({
+  ...Contract.make(key, options, "5 minutes"),
   _tag: "Job",
   family: options.family,
   created: options.created,

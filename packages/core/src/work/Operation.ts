@@ -1,12 +1,12 @@
 /** A billable operation: a call, a job or a file. The three share a `Contract`. */
 import type { Effect, Schema } from "effect"
-import type { Call, Outcome } from "./CallOperation.ts"
-import type { Caller, Path, Requester } from "./Contract.ts"
+import type { Call } from "./CallOperation.ts"
+import type { Path, Requester, Route } from "./Contract.ts"
 import type { File } from "./FileOperation.ts"
-import type { Job, JobOutcome, RunningJob } from "./JobOperation.ts"
+import type { Job } from "./JobOperation.ts"
 import type { OperationError } from "./OperationError.ts"
 
-export { type Call, make, type Outcome } from "./CallOperation.ts"
+export * from "./CallOperation.ts"
 export {
   type Caller,
   type Contract,
@@ -15,59 +15,24 @@ export {
   type Link,
   type Page,
   type Requester,
-  type Route
+  type Route,
+  type RouteOf
 } from "./Contract.ts"
-export { type Download, type File, FileInfo, file } from "./FileOperation.ts"
-export {
-  Artifact,
-  family,
-  type Job,
-  type JobFamily,
-  type JobLimits,
-  type JobOutcome,
-  type JobView,
-  job,
-  type ReadError,
-  type RunningJob
-} from "./JobOperation.ts"
+export * from "./FileOperation.ts"
+export * from "./JobOperation.ts"
 
-// biome-ignore-start lint/suspicious/noExplicitAny: inputs are contravariant, so only `any` admits every operation
+// biome-ignore-start lint/suspicious/noExplicitAny: only `any` admits every operation, because inputs are contravariant
 
 type AnySchema = Schema.Codec<any, any>
+type AnyRoute = Route<string, Path, any, any, any>
 type AnyCheck<E, R> = (input: any, requester: Requester) => Effect.Effect<void, E, R>
 
-/** The members of a contract that depend on its input, with any input: for lists of operations that need `R`. */
-interface Widened<E, R> {
-  readonly quantity: (input: any) => number
-  readonly check: AnyCheck<E, R>
-  readonly example?: { readonly input: any; readonly data: any }
-}
-type Widen<Op, E, R, Own> = Omit<Op, keyof Widened<E, R> | keyof Own> & Widened<E, R> & Own
-
 /** Any call. */
-export type AnyCall<E extends OperationError = OperationError, R = any> = Widen<
-  Call<string, string, Path, any, any, any, AnySchema, E, R>,
-  E,
-  R,
-  {
-    readonly run: (input: any, caller: Caller) => Effect.Effect<Outcome<any>, E, R>
-    readonly recover?: (reservationId: string) => Effect.Effect<Outcome<any> | undefined, E, R>
-  }
->
+export type AnyCall<E extends OperationError = OperationError, R = any> = Call<string, AnyRoute, AnySchema, E, R>
 /** Any operation that runs as a job. */
-export type AnyJob<E extends OperationError = OperationError, R = any> = Widen<
-  Job<string, string, Path, any, any, any, AnySchema, E, R, any, any>,
-  E,
-  R,
-  { readonly run: (input: any, job: RunningJob<any>) => Effect.Effect<JobOutcome<any>, E, R> }
->
+export type AnyJob<E extends OperationError = OperationError, R = any> = Job<string, AnyRoute, AnySchema, E, R, any, any>
 /** Any operation that replies with a file. */
-export type AnyFile<E extends OperationError = OperationError, R = any> = Widen<
-  File<string, Path, any, any, E, R>,
-  E,
-  R,
-  { readonly open: (input: any, caller: Caller) => Effect.Effect<any, E, R> }
->
+export type AnyFile<E extends OperationError = OperationError, R = any> = File<string, AnyRoute, E, R>
 /** Any operation. */
 export type Any<E extends OperationError = OperationError, R = any> = AnyCall<E, R> | AnyJob<E, R> | AnyFile<E, R>
 

@@ -1,5 +1,5 @@
 /** Runs the work of an operation: limits its time, encodes its result, and records the upstream's success or failure. */
-import { Duration, Effect, type Exit, Schema } from "effect"
+import { Duration, Effect, type Exit, Function, Schema } from "effect"
 import * as Metrics from "../observability/Metrics.ts"
 import * as Spans from "../observability/Spans.ts"
 import type { Outcome } from "./CallOperation.ts"
@@ -67,16 +67,7 @@ export const called = <A, E, R>(
 const tookTooLong = (upstream: string, timeout: Duration.Input) =>
   new UpstreamUnavailable({ upstream, reason: `it took longer than ${Duration.toMillis(timeout)} ms` })
 
-const encoders = new WeakMap<object, (data: unknown) => unknown>()
-
-const encoderOf = <A>(schema: Schema.Codec<A, unknown>): ((data: unknown) => unknown) => {
-  let encoder = encoders.get(schema)
-  if (encoder === undefined) {
-    encoder = Schema.encodeUnknownSync(Schema.toCodecJson(schema))
-    encoders.set(schema, encoder)
-  }
-  return encoder
-}
+const encoderOf = Function.memoize((schema: Schema.Codec<unknown, unknown>) => Schema.encodeUnknownSync(Schema.toCodecJson(schema)))
 
 /**
  * Encodes the result as JSON text, which is answered, stored and hashed. A result that does not match its schema is a bug of the operation.
@@ -95,7 +86,7 @@ export const encode = <A>(
         ...(page === undefined ? {} : { page })
       }
     },
-    catch: (error) => new OperationFailed({ operation: key, reason: `its result breaks its own schema: ${String(error)}` })
+    catch: (error) => new OperationFailed({ operation: key, reason: `its result does not match its schema: ${String(error)}` })
   })
 
 /** What a call says of its upstream. `NotFound` and `InvalidInput` are successes; a bug or an interruption says nothing. */

@@ -29,12 +29,12 @@ const SECRET = "0123456789ABCDEFGHIJabcdefghij"
 const text = Redacted.value(format({ keyId: KEY_ID, secret: SECRET }))
 
 describe("a key as text", () => {
-  test("is what it has always been", () => {
+  test("has its recorded format", () => {
     expect(text).toBe(`mr_live_${KEY_ID}_${SECRET}36M2Wl`)
     expect(hashOf(SECRET)).toBe("eUQExdhSJnGEqstHInY6zAxuFEY3oUoqskRUkh-02w0")
   })
 
-  test("is taken apart into what it was put together from", () => {
+  test("parses into the parts that it was formatted from", () => {
     check(
       fc.property(parts, (key) => {
         const text = Redacted.value(format(key))
@@ -44,7 +44,7 @@ describe("a key as text", () => {
     )
   })
 
-  test("with a slip in any place is none: a character changed, left out, doubled, or exchanged with the next", () => {
+  test("is rejected with any typing error: a character changed, missing, doubled or swapped", () => {
     for (let i = 0; i < text.length; i++) {
       const [before, here = "", next = "", after] = [text.slice(0, i), text[i], text[i + 1], text.slice(i + 1)]
       for (const other of `${BASE62}_- `) if (other !== here) expect(parse(before + other + after)).toBeUndefined()
@@ -54,7 +54,7 @@ describe("a key as text", () => {
     }
   })
 
-  test("is nothing else", () => {
+  test("is rejected in any other format", () => {
     check(
       fc.property(fc.string({ unit: "binary", maxLength: 200 }), (other) => void expect(parse(other)).toBeUndefined()),
       1_000
@@ -63,13 +63,13 @@ describe("a key as text", () => {
       expect(parse(other)).toBeUndefined()
   })
 
-  test("does not show itself", () => {
+  test("is redacted when it is printed", () => {
     expect(`${format({ keyId: KEY_ID, secret: SECRET })}${JSON.stringify(format({ keyId: KEY_ID, secret: SECRET }))}`).not.toContain("0123")
   })
 })
 
 describe("a new secret", () => {
-  test("has 30 digits, each as likely as any", () => {
+  test("has 30 digits, each equally likely", () => {
     const counts = new Map<string, number>()
     // Four bytes for each digit; the other eight are drawn again
     for (let byte = 0; byte < 256; byte++) {
@@ -83,14 +83,14 @@ describe("a new secret", () => {
     expect(new Set(counts.values())).toEqual(new Set([4]))
   })
 
-  test("is drawn again where the source gives only bytes that would favour some", () => {
+  test("draws again instead of using bytes that would make some digits more likely", () => {
     let calls = 0
     const random = (size: number) => new Uint8Array(size).fill(++calls < 4 ? 255 : 10)
     expect(newSecret(random)).toBe("A".repeat(30))
   })
 })
 
-describe("the key's stream", () => {
+describe("the stream of a key", () => {
   const issued = {
     accountId: "acc_1",
     hash: hashOf(SECRET),
@@ -101,7 +101,7 @@ describe("the key's stream", () => {
   const Issued = { _tag: "ApiKeyIssued", ...issued } as const
   const Revoked = { _tag: "ApiKeyRevoked" } as const
 
-  test("issues a key once, and not for the past", () => {
+  test("issues a key once, and not with an expiry in the past", () => {
     given(ApiKey, [])
       .when(issue(issued), 4_999)
       .then([Issued])
@@ -109,10 +109,10 @@ describe("the key's stream", () => {
     given(ApiKey, [])
       .when(issue(issued), 5_000)
       .thenRefused(new ExpiryPast({ expiresAt: 5_000 }))
-    expect(() => given(ApiKey, [at(1, Issued)]).when(issue(issued), 2)).toThrow("used twice")
+    expect(() => given(ApiKey, [at(1, Issued)]).when(issue(issued), 2)).toThrow("exists already")
   })
 
-  test("is revoked by its own account only, and once", () => {
+  test("revokes a key once, for its own account only", () => {
     given(ApiKey, [at(1, Issued)])
       .when(revoke(KEY_ID, "acc_1"))
       .then([Revoked])
@@ -128,12 +128,12 @@ describe("the key's stream", () => {
       .thenRefused(new ApiKeyNotFound({ keyId: KEY_ID }))
   })
 
-  test("never comes back once it is revoked", () => {
+  test("never admits a revoked key again", () => {
     const after = [Issued, Revoked, Issued, Revoked].reduce((key, event) => ApiKey.evolve(key, event, 0), ApiKey.initial)
     expect(after.status).toBe("revoked")
   })
 
-  test("admits its secret until it expires or is revoked, and no other", () => {
+  test("admits its secret only, until it expires or is revoked", () => {
     const key = ApiKey.evolve(ApiKey.initial, Issued, 1)
     const forEver = ApiKey.evolve(ApiKey.initial, { ...Issued, expiresAt: null }, 1)
     expect(admits(key, SECRET, 4_999)).toBe(true)
@@ -142,11 +142,11 @@ describe("the key's stream", () => {
     expect(admits(ApiKey.evolve(key, Revoked, 2), SECRET, 3)).toBe(false)
     expect(admits(ApiKey.initial, SECRET, 3)).toBe(false)
     check(fc.property(digits(BASE62, 30), (secret) => void expect(admits(key, secret, 2)).toBe(secret === SECRET)))
-    // A hash of another length is none that compares
+    // A hash of another length never matches
     expect(admits(ApiKey.evolve(ApiKey.initial, { ...Issued, hash: "" }, 1), SECRET, 2)).toBe(false)
   })
 
-  test("has a new id of the format that keys have", () => {
+  test("has a new id in the format of key ids", () => {
     const ids = Array.from({ length: 100 }, () => Effect.runSync(newKeyId))
     expect(ids.every(isId)).toBe(true)
     expect(new Set(ids).size).toBe(100)

@@ -15,27 +15,30 @@ const testing = (name: string, options: Options, body: (throttle: AuthThrottle["
 
 const times = (n: number, effect: Effect.Effect<unknown>) => Effect.repeat(effect, { times: n - 1 })
 
-describe("an address that fails to authenticate", () => {
-  testing("may do so so often at once, and again as time passes", { failures: 5, per: "10 seconds" }, ({ check, failed }) =>
-    Effect.gen(function* () {
-      for (let i = 0; i < 5; i++) {
+describe("a client address that fails to authenticate", () => {
+  testing(
+    "is refused after the allowed failures, and admitted again as time passes",
+    { failures: 5, per: "10 seconds" },
+    ({ check, failed }) =>
+      Effect.gen(function* () {
+        for (let i = 0; i < 5; i++) {
+          yield* check("192.0.2.1")
+          yield* failed("192.0.2.1")
+        }
+        expect(yield* Effect.flip(check("192.0.2.1"))).toMatchObject({ _tag: "TooManyFailures", retryAfter: 2_000 })
+        yield* TestClock.adjust(1_999)
+        expect(yield* Effect.flip(check("192.0.2.1"))).toMatchObject({ retryAfter: 1 })
+        yield* TestClock.adjust(1)
         yield* check("192.0.2.1")
         yield* failed("192.0.2.1")
-      }
-      expect(yield* Effect.flip(check("192.0.2.1"))).toMatchObject({ _tag: "TooManyFailures", retryAfter: 2_000 })
-      yield* TestClock.adjust(1_999)
-      expect(yield* Effect.flip(check("192.0.2.1"))).toMatchObject({ retryAfter: 1 })
-      yield* TestClock.adjust(1)
-      yield* check("192.0.2.1")
-      yield* failed("192.0.2.1")
-      expect(yield* outcome(check("192.0.2.1"))).toBe("TooManyFailures")
-      yield* TestClock.adjust(10_000)
-      yield* times(5, failed("192.0.2.1"))
-      expect(yield* outcome(check("192.0.2.1"))).toBe("TooManyFailures")
-    })
+        expect(yield* outcome(check("192.0.2.1"))).toBe("TooManyFailures")
+        yield* TestClock.adjust(10_000)
+        yield* times(5, failed("192.0.2.1"))
+        expect(yield* outcome(check("192.0.2.1"))).toBe("TooManyFailures")
+      })
   )
 
-  testing("is no burden to others", { failures: 2 }, ({ check, failed }) =>
+  testing("does not affect other addresses", { failures: 2 }, ({ check, failed }) =>
     Effect.gen(function* () {
       yield* times(2, failed("192.0.2.1"))
       yield* check("192.0.2.2")
@@ -43,25 +46,31 @@ describe("an address that fails to authenticate", () => {
     })
   )
 
-  testing("with any number at once is kept out for no longer than one period", { failures: 2, per: "10 seconds" }, ({ check, failed }) =>
-    Effect.gen(function* () {
-      yield* times(1_000, failed("192.0.2.1"))
-      expect(yield* Effect.flip(check("192.0.2.1"))).toMatchObject({ retryAfter: 5_000 })
-      yield* TestClock.adjust(5_000)
-      yield* check("192.0.2.1")
-    })
+  testing(
+    "is refused for at most one period after any number of concurrent failures",
+    { failures: 2, per: "10 seconds" },
+    ({ check, failed }) =>
+      Effect.gen(function* () {
+        yield* times(1_000, failed("192.0.2.1"))
+        expect(yield* Effect.flip(check("192.0.2.1"))).toMatchObject({ retryAfter: 5_000 })
+        yield* TestClock.adjust(5_000)
+        yield* check("192.0.2.1")
+      })
   )
 
-  testing("is forgotten when too many fail, the one that failed longest ago first", { failures: 1, addresses: 3 }, ({ check, failed }) =>
-    Effect.gen(function* () {
-      for (const address of ["a", "b", "c", "a", "d"]) yield* failed(address)
-      const outcomes = yield* Effect.forEach(["a", "b", "c", "d"], (address) => outcome(check(address)))
-      expect(outcomes).toEqual(["TooManyFailures", undefined, "TooManyFailures", "TooManyFailures"])
-    })
+  testing(
+    "is dropped when too many addresses fail, the one that failed longest ago first",
+    { failures: 1, addresses: 3 },
+    ({ check, failed }) =>
+      Effect.gen(function* () {
+        for (const address of ["a", "b", "c", "a", "d"]) yield* failed(address)
+        const outcomes = yield* Effect.forEach(["a", "b", "c", "d"], (address) => outcome(check(address)))
+        expect(outcomes).toEqual(["TooManyFailures", undefined, "TooManyFailures", "TooManyFailures"])
+      })
   )
 })
 
-describe("one client", () => {
+describe("a client", () => {
   test.for([
     ["192.0.2.1", "192.0.2.1"],
     ["::ffff:192.0.2.1", "192.0.2.1"],
@@ -75,7 +84,7 @@ describe("one client", () => {
     ["unix:", "unix:"]
   ] as const)("%s is %s", ([address, client]) => expect(clientOf(address)).toBe(client))
 
-  test("is one network of 64 bits, however its addresses are written", () => {
+  test("is one 64-bit network, in any notation of its addresses", () => {
     const group = fc.nat(0xffff)
     const groups = fc.array(group, { minLength: 8, maxLength: 8 })
     check(

@@ -35,7 +35,7 @@ export const host = ({ events, states }: Stores, options: Options = {}) =>
     return yield* Effect.provideContext(services, context)
   })
 
-/** All that is in the log, as text. */
+/** The whole log, as text. */
 export const logText = ({ events }: Stores) =>
   Effect.map(Stream.runCollect(events.readAll(EventStore.start)), (log) => log.map((event) => JSON.stringify(event)).join("\n"))
 

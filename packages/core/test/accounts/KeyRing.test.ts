@@ -21,7 +21,7 @@ const opened = Effect.gen(function* () {
 setFlagsFromString("--expose-gc")
 const gc: () => void = runInNewContext("gc")
 
-/** Bytes in use, once everything that nobody holds is gone. */
+/** Bytes in use after garbage collection. */
 const heapUsed = (): number => {
   gc()
   gc()
@@ -45,7 +45,7 @@ describe("keys that were never issued", () => {
       yield* attempt(0, 1_000)
       const before = heapUsed()
       yield* attempt(1_000, 20_000)
-      // A stream in memory takes some 700 bytes
+      // A stream in memory takes about 700 bytes
       expect((heapUsed() - before) / 20_000).toBeLessThan(50)
     })
   )
@@ -53,7 +53,7 @@ describe("keys that were never issued", () => {
 
 describe("a key", () => {
   testing(
-    "stands for its account in every process as soon as it is issued, and no longer once it is revoked",
+    "authenticates its account in every process until it is revoked",
     Effect.gen(function* () {
       const { here, there, accountId } = yield* opened
       for (const [issuer, other] of [
@@ -71,7 +71,7 @@ describe("a key", () => {
   )
 
   testing(
-    "that is missing, malformed, unknown, wrong, revoked, expired, or of a closed account is refused alike",
+    "is refused with the same error if it is missing, malformed, unknown, wrong, revoked, expired, or of a closed account",
     Effect.gen(function* () {
       const { here, there, accountId } = yield* opened
       const issue = Effect.map(here.keys.issue(accountId), ({ key, keyId }) => ({ text: Redacted.value(key), keyId }))
@@ -103,7 +103,7 @@ describe("a key", () => {
   )
 
   testing(
-    "has the scopes it was given, each once, or reading and billed operations",
+    "has its given scopes without duplicates; by default, reading and billed operations",
     Effect.gen(function* () {
       const { here, accountId } = yield* opened
       const scopesOf = (options: Parameters<typeof here.keys.issue>[1]) =>
@@ -118,7 +118,7 @@ describe("a key", () => {
   )
 
   testing(
-    "leaves neither its secret nor its label in the log",
+    "is not in the log, neither its secret nor its label",
     Effect.gen(function* () {
       const { shared, here, accountId } = yield* opened
       const { key, keyId } = yield* here.keys.issue(accountId, { label: "canary label" }, { actor: "root", reason: "asked" })
@@ -131,7 +131,7 @@ describe("a key", () => {
   )
 
   testing(
-    "is not issued for the past, nor to an account that is none or is closed",
+    "is not issued with an expiry in the past, nor to an account that is absent or closed",
     Effect.gen(function* () {
       const { here, there, accountId } = yield* opened
       expect(yield* outcome(here.keys.issue(accountId, { expiresAt: 0 }))).toBe("ExpiryPast")
@@ -143,7 +143,7 @@ describe("a key", () => {
   )
 
   testing(
-    "of another account, or none, is not there to be revoked",
+    "that is unknown or of another account cannot be revoked",
     Effect.gen(function* () {
       const { here, accountId } = yield* opened
       const { key, keyId } = yield* here.keys.issue(accountId)
@@ -161,7 +161,7 @@ describe("a key", () => {
   )
 
   testing(
-    "cannot be judged while the store does not answer: that is not the caller's fault",
+    "cannot be checked while the store fails; the error is not `Unauthorized`",
     Effect.gen(function* () {
       const { shared, here, accountId } = yield* opened
       const { key } = yield* here.keys.issue(accountId)
@@ -182,7 +182,7 @@ describe("a key", () => {
 
 describe("the list of keys", () => {
   testing(
-    "shows an account all its keys, oldest first, those of a moment ago elsewhere included",
+    "shows all keys of an account, oldest first, with those that another process just issued",
     Effect.gen(function* () {
       const { here, there, accountId } = yield* opened
       const other = yield* here.registration.open("bob@example.com")
@@ -204,7 +204,7 @@ describe("the list of keys", () => {
   )
 
   testing(
-    "is right at once, however many are issued at once in two processes",
+    "is complete at once when two processes issue keys concurrently",
     Effect.gen(function* () {
       const { here, there, accountId } = yield* opened
       const hosts = [here, there]
@@ -215,7 +215,7 @@ describe("the list of keys", () => {
   )
 
   testing(
-    "is there again after a restart, from what was stored",
+    "is restored from its stored state after a restart",
     Effect.gen(function* () {
       const { shared, here, accountId } = yield* opened
       const { keyId } = yield* here.keys.issue(accountId, { label: "laptop" })

@@ -1,4 +1,4 @@
-/** Four real processes that are told of one payment at once, each for an account of its own: one account gets the credits. */
+/** Four processes get one payment at once, each for its own account. One account gets the credits. */
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"

@@ -1,4 +1,4 @@
-/** A process that says `ready`, and grants what the payment of each line it is told bought: `node PaymentWorker.ts <store> <account>`. */
+/** A process that prints `ready`, then grants the payment of each line that it reads: `node PaymentWorker.ts <store> <account>`. */
 import { createInterface } from "node:readline"
 import { Effect, Stream } from "effect"
 import { Payments } from "../../src/accounts/Payments.ts"

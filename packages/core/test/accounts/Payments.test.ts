@@ -1,10 +1,10 @@
-/** A payment buys credits once, for one account, whoever asks and whatever stops half way. */
+/** A payment buys credits once, for one account, despite concurrent callers and interruptions. */
 import { Effect, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { describe, expect } from "vitest"
 import * as FaultyEventStore from "../../../testing/src/FaultyEventStore.ts"
 import { given } from "../../../testing/src/GivenWhenThen.ts"
-import { claim, idOf, PaymentClaim } from "../../src/accounts/PaymentClaim.ts"
+import { claim, PaymentClaim, paymentIdOf } from "../../src/accounts/Claim.ts"
 import * as Credits from "../../src/Credits.ts"
 import { lotIdOfPayment } from "../../src/Ids.ts"
 import * as Decisions from "../../src/ledger/Decisions.ts"
@@ -29,26 +29,26 @@ const balances = ({ ledger }: Host) =>
 describe("the claim of a payment", () => {
   const claimed = (accountId: string) => ({ _tag: "PaymentClaimed", accountId, lotId: "lot_1" }) as const
   given(PaymentClaim, [])
-    .when(claim("acc_1", "lot_1"))
+    .when(claim(claimed("acc_1")))
     .then([claimed("acc_1")])
   testing(
     "is made once, and stays with its account",
     Effect.sync(() => {
       given(PaymentClaim, [claimed("acc_1")])
-        .when(claim("acc_2", "lot_1"))
+        .when(claim(claimed("acc_2")))
         .then([])
         .thenState(({ accountId }) => expect(accountId).toBe("acc_1"))
       given(PaymentClaim, [claimed("acc_1"), claimed("acc_2")])
-        .when(claim("acc_2", "lot_1"))
+        .when(claim(claimed("acc_2")))
         .thenState(({ accountId }) => expect(accountId).toBe("acc_1"))
-      expect(`lot_${idOf("pi_1")}`).toBe(lotIdOfPayment("pi_1"))
+      expect(`lot_${paymentIdOf("pi_1")}`).toBe(lotIdOfPayment("pi_1"))
     })
   )
 })
 
 describe("a payment", () => {
   testing(
-    "is claimed, then grants; again it grants nothing, and to another account it is refused",
+    "is claimed, then grants; a repetition grants nothing, and another account is refused",
     Effect.gen(function* () {
       const shared = yield* stores
       const here = yield* host(shared)
@@ -65,7 +65,7 @@ describe("a payment", () => {
   )
 
   testing(
-    "grants once, however many ask at once at four hosts for four accounts",
+    "grants once, for concurrent grants at four hosts for four accounts",
     Effect.gen(function* () {
       const shared = yield* stores
       const hosts = yield* Effect.forEach(range(4), () => host(shared))
@@ -82,7 +82,7 @@ describe("a payment", () => {
   )
 
   testing(
-    "is not claimed by an account that can be granted nothing",
+    "is not claimed by an account that cannot be granted credits",
     Effect.gen(function* () {
       const here = yield* host(yield* stores)
       yield* open(here)
@@ -96,7 +96,7 @@ describe("a payment", () => {
   )
 
   testing(
-    "of a log from before there were claims stays with the account that it was granted to, also for another host meanwhile",
+    "granted before claims existed stays with its account, also for another host meanwhile",
     Effect.gen(function* () {
       const shared = yield* stores
       const here = yield* host(shared)
@@ -113,7 +113,7 @@ describe("a payment", () => {
   )
 
   testing(
-    "searches the log for grants without a claim up to the first claim, and no further",
+    "is searched for in the log up to the first claim, and no further",
     Effect.gen(function* () {
       const shared = yield* stores
       let read = 0
@@ -125,21 +125,21 @@ describe("a payment", () => {
         yield* here.ledger.execute("acc_1", Decisions.grant({ lotId: `lot_${i}`, amount: Credits.of(1), source: "promotion" }))
       read = 0
       yield* here.payments.grant("acc_1", pay(1, "pi_later"))
-      // The four accounts that were opened, and the first claim
+      // The four opened accounts and the first claim
       expect(read).toBeLessThanOrEqual(ACCOUNTS.length + 1)
     })
   )
 
   for (const fault of ["before", "lost", "after", "unanswered"] as const) {
     testing(
-      `whose process is stopped by a store that answers '${fault}' at any append is completed by the same grant, and by no other`,
+      `interrupted by the store error '${fault}' at any append is completed by the same grant only`,
       Effect.gen(function* () {
         yield* ticking
         for (const append of [1, 2]) {
           const shared = yield* stores
           const right = yield* host(shared)
           yield* open(right)
-          // Appends sent again to settle a doubt meet the same fault: the process never learns what became of the first
+          // Repeated appends meet the same fault, so the process never learns the result of the first one
           const appends = Object.fromEntries(range(20).map((i) => [append + i, fault]))
           const faulty: Stores = { ...shared, events: FaultyEventStore.make(shared.events, { plan: { appends } }) }
           yield* outcome((yield* host(faulty)).payments.grant("acc_1", pay(500)))

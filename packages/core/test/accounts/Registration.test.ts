@@ -3,7 +3,7 @@ import { TestClock } from "effect/testing"
 import { describe, expect } from "vitest"
 import * as FaultyEventStore from "../../../testing/src/FaultyEventStore.ts"
 import { given } from "../../../testing/src/GivenWhenThen.ts"
-import { claim, EmailClaim } from "../../src/accounts/EmailClaim.ts"
+import { claim, EmailClaim } from "../../src/accounts/Claim.ts"
 import * as Credits from "../../src/Credits.ts"
 import { AccountId } from "../../src/Ids.ts"
 import { ofJob } from "../../src/vault/Vault.ts"
@@ -14,7 +14,7 @@ import { host, logText, type Stores, stores, testing, typesIn } from "./Hosts.ts
 const ADA = "ada@example.com"
 const all = { concurrency: "unbounded" } as const
 const range = (n: number) => Array.from({ length: n }, (_, i) => i)
-/** Time passes by itself from now on: an append in doubt is sent again after a while. */
+/** Advances the clock from now on, so that an append in doubt is repeated. */
 const ticking = Effect.forkScoped(Effect.forever(Effect.andThen(TestClock.adjust(50), Effect.yieldNow)))
 
 describe("opening an account", () => {
@@ -33,7 +33,7 @@ describe("opening an account", () => {
   )
 
   testing(
-    "is refused for an address that has one, in any spelling, and for what is none; the errors say nothing more",
+    "is refused for a used address in any spelling and for an invalid one; the errors say nothing more",
     Effect.gen(function* () {
       const { registration } = yield* host(yield* stores)
       const accountId = yield* registration.open(ADA)
@@ -48,7 +48,7 @@ describe("opening an account", () => {
   )
 
   testing(
-    "by 64 at once, in two processes, makes one account",
+    "by 64 concurrent callers in two processes makes one account",
     Effect.gen(function* () {
       const shared = yield* stores
       const hosts = [yield* host(shared), yield* host(shared)]
@@ -62,7 +62,7 @@ describe("opening an account", () => {
   )
 
   testing(
-    "leaves no address in the log nor in the state store",
+    "writes no address in clear to the log or the state store",
     Effect.gen(function* () {
       const shared = yield* stores
       const { registration, keys } = yield* host(shared)
@@ -81,8 +81,8 @@ describe("opening an account", () => {
   )
 })
 
-describe("opening, stopped on the way", () => {
-  /** Fails the n-th append or state call; whoever is stopped asks again, in a new process. */
+describe("an interrupted opening", () => {
+  /** Fails the n-th append or state call. An interrupted caller tries again in a new process. */
   const finished = (broken: (shared: Stores) => Stores) =>
     Effect.gen(function* () {
       const shared = yield* stores
@@ -91,7 +91,7 @@ describe("opening, stopped on the way", () => {
       const { registration, ledger } = yield* host(shared)
       const second = yield* outcome(registration.open(ADA))
       const accountId = (yield* registration.find(ADA)) ?? ""
-      // One of them has it. Whoever was told neither yes nor no asks, and is told that it is taken
+      // One caller has the account. A caller whose result is unknown asks again, and gets `EmailTaken`
       expect([first, second].filter((each) => each === accountId).length).toBeLessThanOrEqual(1)
       expect([first, second]).not.toContain("defect")
       expect((yield* typesIn(shared)).sort()).toEqual(["AccountOpened", "EmailClaimed"])
@@ -101,7 +101,7 @@ describe("opening, stopped on the way", () => {
     })
 
   testing(
-    "at any append is finished by the next attempt",
+    "is completed by the next attempt after a failure at any append",
     Effect.gen(function* () {
       const seen = new Set<string>()
       for (const n of [1, 2])
@@ -117,7 +117,7 @@ describe("opening, stopped on the way", () => {
   )
 
   testing(
-    "at any call of the state store is finished by the next attempt",
+    "is completed by the next attempt after a failure at any call of the state store",
     Effect.gen(function* () {
       let stopped = 0
       for (const fault of ["before", "after"] as const)
@@ -130,7 +130,7 @@ describe("opening, stopped on the way", () => {
   )
 
   testing(
-    "after the claim is finished by one of 64 who try at once",
+    "is completed by one of 64 concurrent attempts after the claim",
     Effect.gen(function* () {
       const shared = yield* stores
       const events = FaultyEventStore.make(shared.events, { plan: { appends: { 2: "before" } } })
@@ -146,7 +146,7 @@ describe("opening, stopped on the way", () => {
 
 describe("an account", () => {
   testing(
-    "gets its sign-up credits once, however many verify it at once, in two processes",
+    "is granted its sign-up credits once, for concurrent verifications in two processes",
     Effect.gen(function* () {
       const shared = yield* stores
       const hosts = [yield* host(shared), yield* host(shared)]
@@ -160,7 +160,7 @@ describe("an account", () => {
   )
 
   testing(
-    "gets as many as the host gives",
+    "is granted the sign-up credits that the host configures",
     Effect.gen(function* () {
       const { registration, ledger } = yield* host(yield* stores, { signUpCredits: Credits.of(5) })
       const accountId = yield* registration.open(ADA)
@@ -170,7 +170,7 @@ describe("an account", () => {
   )
 
   testing(
-    "is suspended, reinstated and closed, with who and why",
+    "is suspended, reinstated and closed, with actor and reason in the metadata",
     Effect.gen(function* () {
       const shared = yield* stores
       const { registration, ledger } = yield* host(shared)
@@ -208,7 +208,7 @@ describe("an account", () => {
   )
 
   testing(
-    "that is erased can be read by nobody, and cannot be opened again; its amounts stay",
+    "that is erased is unreadable and cannot be opened again; its amounts stay",
     Effect.gen(function* () {
       const shared = yield* stores
       const [here, there] = [yield* host(shared), yield* host(shared)]
@@ -230,7 +230,7 @@ describe("an account", () => {
   )
 
   testing(
-    "is erased by the next attempt, where the first was stopped",
+    "is erased by the next attempt if the first was interrupted",
     Effect.gen(function* () {
       for (const fault of ["before", "after"] as const) {
         const shared = yield* stores
@@ -247,17 +247,20 @@ describe("an account", () => {
   )
 })
 
-describe("the claim on an address", () => {
+describe("the claim of an address", () => {
   const [mine, yours] = [AccountId.make("acc_01ARZ3NDEKTSV4RRFFQ69G5FAV"), AccountId.make("acc_01ARZ3NDEKTSV4RRFFQ69G5FAW")]
   const claimed = { _tag: "EmailClaimed", accountId: mine } as const
 
   testing(
-    "is made once, and stays",
+    "is made once, and stays with its account",
     Effect.sync(() => {
-      given(EmailClaim, []).when(claim(mine)).then([claimed]).thenState({ accountId: mine })
-      given(EmailClaim, [claimed]).when(claim(yours)).then([]).thenState({ accountId: mine })
-      given(EmailClaim, [claimed]).when(claim(mine)).then([])
-      expect(EmailClaim.evolve({ accountId: mine }, { _tag: "EmailClaimed", accountId: yours }, 0)).toEqual({ accountId: mine })
+      given(EmailClaim, []).when(claim(claimed)).then([claimed]).thenState({ accountId: mine })
+      given(EmailClaim, [claimed])
+        .when(claim({ ...claimed, accountId: yours }))
+        .then([])
+        .thenState({ accountId: mine })
+      given(EmailClaim, [claimed]).when(claim(claimed)).then([])
+      expect(EmailClaim.evolve({ accountId: mine }, { ...claimed, accountId: yours }, 0)).toEqual({ accountId: mine })
     })
   )
 })

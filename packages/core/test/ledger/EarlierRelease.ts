@@ -1,8 +1,8 @@
-/** A codec that writes events as an earlier release would have: under other type names, with other field names. */
+/** A codec that writes events as an earlier release did: with other type names and other field names. */
 import { EventCodec } from "@millrace/event-sourcing"
 import type { Schema } from "effect"
 
-/** How the earlier release named a type and its fields, by today's names. */
+/** The earlier names of a type and of its fields, by today's names. */
 export interface EarlierNames {
   readonly type: string
   readonly fields: Readonly<Record<string, string>>
@@ -13,7 +13,7 @@ type Data = Readonly<Record<string, unknown>>
 const renamed = (data: Data, names: Readonly<Record<string, string>>): Data =>
   Object.fromEntries(Object.entries(data).map(([name, value]) => [names[name] ?? name, value]))
 
-/** Reads what either release wrote, and writes only what the earlier one did. */
+/** Reads the events of both releases, and writes only those of the earlier one. */
 export const earlierRelease = <Event extends EventCodec.Tagged>(
   events: Schema.Codec<Event, EventCodec.Tagged>,
   names: { readonly [Tag in Event["_tag"]]?: EarlierNames }

@@ -1,4 +1,4 @@
-/** Events as examples tell them: what is left out does not matter there. */
+/** Events for examples: fields that do not matter have defaults. */
 import { Credits, type EventOf, Lots } from "@millrace/core"
 
 export const credits = Credits.of
@@ -21,7 +21,7 @@ export const granted = (
 
 type Reserved = EventOf<"CreditReserved">
 
-/** A hold of one unit for each thousandth, without a deadline of its own unless given. */
+/** A hold of one unit for each thousandth, with no expiry unless given. */
 export const reserved = (
   reservationId: string,
   lots: Readonly<Record<string, number>>,

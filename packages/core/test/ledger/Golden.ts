@@ -1,9 +1,9 @@
-/** Recorded accounts, and what they come to: text that must stay the same on every release. See `test/golden/add.ts`. */
+/** Recorded accounts and the states they lead to, as text that must stay the same in every release. See `test/golden/add.ts`. */
 import { Account, AccountSnapshot, Decisions, Lots, Postings, toIso } from "@millrace/core"
 import { type EventCodec, EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
 import { Schema } from "effect"
 
-/** An event as a log holds it: `data` and `metadata` are its exact text. */
+/** An event in the log: `data` and `metadata` are its exact text. */
 export const RecordedLine = Schema.Struct({
   stream: Schema.String,
   revision: Schema.Int,
@@ -23,7 +23,7 @@ export const readLog = (lines: string): ReadonlyArray<RecordedLine> =>
     .filter((line) => line !== "")
     .map((line) => Schema.decodeUnknownSync(RecordedLine)(JSON.parse(line)))
 
-/** Verifies each event's link and decodes it, whatever the stream is of. */
+/** Verifies the hash-chain link of each event and decodes it, for any stream. */
 export const decodeWith = <Event extends EventCodec.Tagged>(codec: EventCodec.EventCodec<Event>, log: ReadonlyArray<RecordedLine>) => {
   const first = log[0]
   if (first === undefined || !StreamName.isStreamName(first.stream)) throw new Error("No event of a stream")
@@ -40,7 +40,7 @@ export const decodeWith = <Event extends EventCodec.Tagged>(codec: EventCodec.Ev
 
 export const decodeLog = (log: ReadonlyArray<RecordedLine>) => decodeWith(codec, log)
 
-/** The text of what a log comes to. `state` belongs to the version of the fold, the others to no version. */
+/** The results of replaying a log, as text. `state` depends on the version of the fold, the others do not. */
 export const replay = (
   log: ReadonlyArray<RecordedLine>
 ): { readonly state: string; readonly postings: string; readonly balances: string } => {
@@ -63,7 +63,7 @@ export const replay = (
 
 const text = (lines: ReadonlyArray<string>): string => lines.map((line) => `${line}\n`).join("")
 
-/** Fields by name, and maps, which are arrays of pairs here, by key: no order is left to chance. */
+/** Sorts fields by name, and maps (arrays of pairs) by key, so that the text is deterministic. */
 const sorted = (value: unknown): unknown => {
   if (Array.isArray(value)) {
     const all = value.map(sorted)

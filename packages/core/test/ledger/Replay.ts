@@ -1,4 +1,4 @@
-/** Scripts as the real ledger lives them: commands as decisions, events through their codec, states as the oracle shows them. */
+/** Runs scripts on the real ledger: commands as decisions, events through their codec, states in the oracle's form. */
 import { Account, type AccountEvent, Credits, Decisions, Lots } from "@millrace/core"
 import type { Decide } from "@millrace/event-sourcing"
 import { HashMap, Result } from "effect"
@@ -12,7 +12,7 @@ export interface Logged {
 
 const { codec } = Account.Account
 
-/** As it is read back from the log. */
+/** The event as it is read back from the log. */
 export const logged = (event: AccountEvent): AccountEvent => {
   const { type, data } = codec.encode(event)
   return codec.decode(type, data)
@@ -23,7 +23,7 @@ export class Book {
   readonly log: Array<Logged> = []
   account: Account.Account = Account.initial
 
-  /** Decides and writes; the tag of the error that refused it, or undefined. */
+  /** Decides and writes. Returns the tag of the refusal, or undefined. */
   tell(command: Command, now: number): string | undefined {
     return this.decide(decisionOf(command, this.log), now)
   }
@@ -44,7 +44,7 @@ export const fold = (log: ReadonlyArray<Logged>): Account.Account =>
 
 const GRANTED = /^lot_(?:[0-9]{3}|signup)$/u
 
-/** The account at an instant, as an oracle shows it. */
+/** The account at an instant, in the oracle's form. */
 export const viewOf = (account: Account.Account, now: number): View => {
   const { status, trial, purse } = Decisions.asOf(account, now)
   const { debts, lots } = purse
@@ -85,7 +85,7 @@ const reserveOf = (
   ...(key && { key: { hash: key.hash, fingerprint: key.fingerprint, since: successesUntil(log, key.knownAt) } })
 })
 
-/** Successes under keys that were recorded by then. */
+/** The number of successes under keys that were recorded up to a time. */
 const successesUntil = (log: ReadonlyArray<Logged>, until: number): number => {
   const keyed = new Set<string>()
   let successes = 0
@@ -103,7 +103,7 @@ const settleOf = (reservationId: string, quantity: number | undefined): Decision
   replyHash: "reply"
 })
 
-/** What a settled call was charged, by its own events and those of its lots. */
+/** The charge of a settled call, from its events and those of its lots. */
 export const chargeOf = (log: ReadonlyArray<Logged>, reservationId: string): Decisions.Charge | undefined => {
   const terms = new Map<string, Decisions.Charge["terms"][number]>()
   let charge: Pick<Decisions.Charge, "charged" | "lots"> | undefined
@@ -122,7 +122,7 @@ const termsOf = (parts: Lots.LotParts, terms: ReadonlyMap<string, Decisions.Char
     return [{ lotId, source, priority, expiresAt, grantedAt }]
   })
 
-/** The decision that a command stands for. */
+/** The decision of a command. */
 export const decisionOf = (
   command: Command,
   log: ReadonlyArray<Logged>

@@ -1,4 +1,4 @@
-/** How long credits live anew that came back too late through our failure: as the host that held them had it, or that gives them back. */
+/** The lifetime of credits that return to an expired lot after our failure: that of the host that held them or refunds them. */
 import { Credits, Decisions, Ledger, Millrace } from "@millrace/core"
 import { EventStore, MemoryEventStore, MemoryStateStore } from "@millrace/event-sourcing"
 import { type Duration, Effect, Exit, Layer } from "effect"
@@ -14,7 +14,7 @@ const MINUTE = 60 * SECOND
 const HOUR = 60 * MINUTE
 const DAY = 24 * HOUR
 
-/** The ledger of a process over the store, with what that host has set. */
+/** The ledger of a process on the store, with that host's setting. */
 const host = (events: EventStore.EventStore["Service"], adjustmentLifetime?: Duration.Input) =>
   Effect.gen(function* () {
     const stores = Layer.mergeAll(
@@ -51,7 +51,7 @@ const open = (ledger: Ledger["Service"], accountId: string) =>
 
 describe("credits of an abandoned hold", () => {
   testing(
-    "live for as long as the host has set that held them, whatever hosts have set that ask, or write its end",
+    "live for the lifetime recorded in the hold, whatever other hosts are configured to",
     Effect.gen(function* () {
       yield* TestClock.setTime(START)
       const events = yield* MemoryEventStore.make
@@ -82,19 +82,19 @@ describe("credits of an abandoned hold", () => {
   )
 })
 
-describe("credits given back by command into an expired lot", () => {
+describe("credits refunded by command into an expired lot", () => {
   for (const [setting, lifetime] of [
     [undefined, 7 * DAY],
     ["30 days", 30 * DAY],
     [HOUR, HOUR]
   ] as const) {
     testing(
-      `live for as long as the host has set that gives them back: ${setting ?? "nothing"}`,
+      `live for the lifetime of the host that refunds them: ${setting ?? "default"}`,
       Effect.gen(function* () {
         yield* TestClock.setTime(START)
         const ledger = yield* host(yield* MemoryEventStore.make, setting)
         expect(ledger.adjustmentLifetime).toBe(lifetime)
-        // What the hold says is of its own end, not of what is given back later
+        // The lifetime in the hold is for its own release, not for later refunds
         yield* open(ledger, "acc_1")
         yield* ledger.execute("acc_1", Decisions.reserve(call("res_1", 2 * DAY)))
         yield* ledger.execute("acc_1", Decisions.settle({ reservationId: "res_1", replyHash: "reply" }))
@@ -115,7 +115,7 @@ describe("credits given back by command into an expired lot", () => {
 
 describe("a host", () => {
   testing(
-    "does not start with a lifetime that is none, is not of whole milliseconds, or that never ends",
+    "does not start with an adjustment lifetime that is zero, fractional or unlimited",
     Effect.gen(function* () {
       const events = yield* MemoryEventStore.make
       for (const setting of [0, -1, "0.5 millis", "Infinity", { days: 365 * 101 }] as const) {

@@ -1,4 +1,4 @@
-/** Whether what is generated is what the schemas admit. */
+/** Generated values match their schemas. */
 import { Account, AccountEvent, AccountId, Bin, Credits, Grammar, Timestamp } from "@millrace/core"
 import { Schema } from "effect"
 import fc from "fast-check"
@@ -20,12 +20,12 @@ describe("arbitrary values of a schema", () => {
     patterned: Schema.String.check(Schema.isPattern(/^[a-z]+@[a-z]+\.(com|org)$/u))
   }
 
-  test.each(Object.entries(schemas))("keep to all that %s asks", (_, schema) => {
+  test.each(Object.entries(schemas))("match the schema %s", (_, schema) => {
     const is = Schema.is<Schema.Constraint>(schema)
     fc.assert(fc.property(arbitraryOf(schema), (value) => is(value)))
   })
 
-  test("are inputs that operations take", () => {
+  test("are valid inputs of operations", () => {
     fc.assert(fc.property(inputOf(Bin.lookup), ({ bin }) => /^[0-9]{6,8}$/u.test(bin)))
     fc.assert(
       fc.property(inputOf(Grammar.check), ({ text, language }) => text.length > 0 && (language === undefined || language.length <= 20))
@@ -37,7 +37,7 @@ describe("arbitrary values of a schema", () => {
     expect(sample()).toStrictEqual(sample())
   })
 
-  test("shrink to small ones", () => {
+  test("shrink to small values", () => {
     const { counterexample } = fc.check(
       fc.property(arbitraryOf(Schema.Array(Schema.String), { size: 30 }), (all) => all.length === 0),
       { seed: 1 }
@@ -47,7 +47,7 @@ describe("arbitrary values of a schema", () => {
 })
 
 describe("arbitrary account events", () => {
-  test("are written and read again as they were", () => {
+  test("survive encoding and decoding", () => {
     const { codec } = Account.Account
     fc.assert(
       fc.property(accountEvent, (event) => {
@@ -58,14 +58,14 @@ describe("arbitrary account events", () => {
     )
   })
 
-  test("are of every type", () => {
+  test("cover every event type", () => {
     const types = new Set(fc.sample(accountEvent, { seed: 1, numRuns: 1_000 }).map(({ _tag }) => _tag))
     expect(types.size).toBe(Object.keys(AccountEvent.cases).length)
   })
 })
 
 describe("arbitrary lots and scripts", () => {
-  test("hold what they promise", () => {
+  test("match their invariants", () => {
     fc.assert(fc.property(lots, (lots) => lots.every(({ left, held, claimed }) => left + held > 0 && claimed <= held)))
     fc.assert(fc.property(script({ maxLength: 20 }), (steps) => steps.every(({ at }, i) => i === 0 || at >= (steps[i - 1]?.at ?? 0))))
   })

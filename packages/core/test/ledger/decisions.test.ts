@@ -1,4 +1,4 @@
-/** What may happen to an account, example by example. Properties of all of it together are in `model.test.ts`. */
+/** Decisions on accounts, by example. Properties of all decisions together are in `model.test.ts`. */
 import { Account, type AccountEvent, Decisions, Lots, Memory } from "@millrace/core"
 import { HashMap } from "effect"
 import { describe, expect, test } from "vitest"
@@ -10,7 +10,7 @@ const HOUR = 60 * MINUTE
 const WEEK = 7 * 24 * HOUR
 const MONTH = 30 * 24 * HOUR
 
-/** An account that was opened, and what happened since: at the instant of the event before it where none is given. */
+/** An opened account after these events. An event without a time happens at the time of the one before it. */
 const account = (...events: ReadonlyArray<AccountEvent | Dated<AccountEvent>>) => given(Account.Account, [opened, ...events])
 
 const fold = (...events: ReadonlyArray<AccountEvent | Dated<AccountEvent>>): Account.Account => {
@@ -24,7 +24,7 @@ const fold = (...events: ReadonlyArray<AccountEvent | Dated<AccountEvent>>): Acc
   return state
 }
 
-/** A call of one unit at `price`, held for nobody knows how long. */
+/** A call of one unit at `price`, with a lifetime that does not matter. */
 const endless = (
   reservationId: string,
   price: number,
@@ -52,7 +52,7 @@ const available = (expected: number, now: number) => (state: Account.Account) =>
   expect(Lots.available(Decisions.asOf(state, now).purse.lots, now)).toBe(expected)
 
 describe("an account", () => {
-  test("gets its sign-up credits when it is verified, and only once", () => {
+  test("is granted its sign-up credits at its first verification only", () => {
     const signup = granted("lot_s", 200_000, { source: "signup" })
     account()
       .when(Decisions.verify(credits(200_000), "lot_s"))
@@ -62,7 +62,7 @@ describe("an account", () => {
       .then([])
   })
 
-  test("that was verified while suspended is verified when it is reinstated", () => {
+  test("is verified after its reinstatement if it was verified while suspended", () => {
     account({ _tag: "AccountSuspended" })
       .when(Decisions.verify(credits(0), "lot_s"))
       .then([{ _tag: "AccountVerified" }])
@@ -89,7 +89,7 @@ describe("an account", () => {
     given(Account.Account, []).when(Decisions.suspend).thenRefused(new Decisions.AccountNotFound())
   })
 
-  test("that is suspended or closed holds nothing more, but ends what it holds", () => {
+  test("refuses new holds while suspended or closed, but still ends open holds", () => {
     for (const [status, refusal] of [
       [{ _tag: "AccountSuspended" }, new Decisions.AccountSuspended()],
       [{ _tag: "AccountClosed" }, new Decisions.AccountClosed()]
@@ -107,14 +107,14 @@ describe("an account", () => {
     }
   })
 
-  test("that was never opened accepts no command", () => {
+  test("refuses every command if it was never opened", () => {
     const nobody = given(Account.Account, [])
     nobody.when(Decisions.grant({ lotId: "a", amount: credits(1), source: "topup" })).thenRefused(new Decisions.AccountNotFound())
     nobody.when(Decisions.reserve(call("res_1", 1))).thenRefused(new Decisions.AccountNotFound())
     nobody.when(Decisions.verify(credits(1), "a")).thenRefused(new Decisions.AccountNotFound())
   })
 
-  test("never exceeds the largest balance", () => {
+  test("refuses a grant above the largest balance", () => {
     const most = Decisions.MAX_BALANCE
     const grant = (amount: number) => Decisions.grant({ lotId: "more", amount: credits(amount), source: "promotion" })
     account(granted("lot", most - 1))
@@ -125,7 +125,7 @@ describe("an account", () => {
       .thenRefused(new Decisions.BalanceTooLarge({ limit: most }))
   })
 
-  test("is not burdened with lots of nothing", () => {
+  test("ignores a grant of zero credits", () => {
     account()
       .when(Decisions.grant({ lotId: "a", amount: credits(0), source: "topup" }))
       .then([])
@@ -133,7 +133,7 @@ describe("an account", () => {
 })
 
 describe("a hold", () => {
-  test("takes from what expires first, then the lower priority, then the oldest, and records which", () => {
+  test("takes from the lot that expires first, then by priority, then by age, and records the lots", () => {
     account(
       granted("never", 5, { priority: 1 }),
       granted("later", 5, { expiresAt: 9_000, priority: 1 }),
@@ -149,20 +149,20 @@ describe("a hold", () => {
       )
   })
 
-  test("names its price version, amount, deadline and lots", () => {
+  test("records its price version, amount, expiry and lots", () => {
     account(granted("a", 10))
       .when(Decisions.reserve(call("res_1", 3, { quantity: 2 })), 1_000)
       .then([reserved("res_1", { a: 6 }, { quantity: 2, priceVersion: 3, expiresAt: 61_000 })])
   })
 
-  test("of a job has no expiry but a time by which the job must be accepted", () => {
+  test("of a job has no expiry, but a time by which the job must be accepted", () => {
     const job: Decisions.Reserve = { ...endless("res_1", 3), job: { jobId: "job_1", acceptWithin: 30_000 } }
     const hold = reserved("res_1", { a: 3 }, { quantity: 1, priceVersion: 3, jobId: "job_1", acceptBy: 30_000 })
     account(granted("a", 10)).when(Decisions.reserve(job)).then([hold])
     expect(Decisions.expireDue(fold(opened, granted("a", 10), hold), WEEK)).toStrictEqual([])
   })
 
-  test("that recovery ends is not ended by time", () => {
+  test("that is recoverable is not released at its expiry", () => {
     const hold = reserved("res_1", { a: 3 }, { expiresAt: 1_000, recoverable: true })
     account(granted("a", 3), hold).when(Decisions.applyDue, 5_000).then([])
     account(granted("a", 3), hold)
@@ -173,7 +173,7 @@ describe("a hold", () => {
       .then([refunded("res_1", { a: 3 }, { reason: "abandoned" })])
   })
 
-  test("that asks for too much says what is missing and what could be had, and writes nothing", () => {
+  test("above the available credits is refused with the shortfall and the affordable units", () => {
     account(granted("a", 10))
       .when(Decisions.reserve(call("res_1", 4, { quantity: 3 })))
       .thenRefused(
@@ -181,7 +181,7 @@ describe("a hold", () => {
       )
   })
 
-  test("sees no credits that expire at this very instant", () => {
+  test("does not use credits that expire at this instant", () => {
     account(granted("a", 5, { expiresAt: 1_000 }))
       .when(Decisions.reserve(call("res_1", 5)), 999)
       .thenState(available(0, 999))
@@ -192,7 +192,7 @@ describe("a hold", () => {
       )
   })
 
-  test("that was asked for again is the same hold", () => {
+  test("is not made twice for the same reservation", () => {
     account(granted("a", 10), reserved("res_1", { a: 3 }))
       .when(Decisions.reserve(call("res_1", 3)))
       .then([])
@@ -201,7 +201,7 @@ describe("a hold", () => {
       .then([])
   })
 
-  test("that has ended is not held again, whether or not its end was written", () => {
+  test("is refused after its reservation ended, also if the end is not written yet", () => {
     const refusal = new Decisions.AlreadyEnded({ reservationId: "res_1", outcome: "refunded" })
     const hold = reserved("res_1", { a: 3 }, { expiresAt: 1_000 })
     account(granted("a", 10), hold, refunded("res_1", { a: 3 }))
@@ -213,22 +213,22 @@ describe("a hold", () => {
   })
 })
 
-describe("a settle", () => {
-  test("charges what was done at the hold's price and gives the rest back to the lots taken last", () => {
+describe("a settlement", () => {
+  test("charges the units done at the held price and releases the rest to the lots used last", () => {
     account(granted("a", 4), granted("b", 9), reserved("res_1", { a: 4, b: 5 }, { quantity: 3 }))
       .when(settle("res_1", 2))
       .then([succeeded("res_1", { a: 4, b: 2 }, { quantity: 2 })])
       .thenState((state) => expect(state.purse.lots.map(({ lotId, left, held }) => [lotId, left, held])).toStrictEqual([["b", 7, 0]]))
   })
 
-  test("of nothing done charges nothing", () => {
+  test("of zero units charges nothing", () => {
     account(granted("a", 4), reserved("res_1", { a: 4 }))
       .when(settle("res_1", 0))
       .then([succeeded("res_1", {})])
       .thenState(available(4, 0))
   })
 
-  test("of more than was held, or of no quantity at all, is refused", () => {
+  test("of more units than held, or of an invalid quantity, is refused", () => {
     for (const done of [4, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY]) {
       account(granted("a", 9), reserved("res_1", { a: 9 }, { quantity: 3 }))
         .when(settle("res_1", done))
@@ -236,7 +236,7 @@ describe("a settle", () => {
     }
   })
 
-  test("that comes too late never ends a hold a second time", () => {
+  test("after the expiry never ends a hold twice", () => {
     const hold = reserved("res_1", { a: 3 }, { expiresAt: 1_000 })
     account(granted("a", 3), hold)
       .when(settle("res_1"), 999)
@@ -249,7 +249,7 @@ describe("a settle", () => {
       .thenRefused(new Decisions.AlreadyEnded({ reservationId: "res_1", outcome: "refunded" }))
   })
 
-  test("that comes too late is charged to a new reservation where the host chose so", () => {
+  test("after the expiry charges a new reservation if the host allows late charges", () => {
     account(granted("a", 3), reserved("res_1", { a: 3 }, { expiresAt: 1_000 }))
       .when(Decisions.settleLate(call("res_2", 3), { reservationId: "res_1", replyHash: "reply" }), 2_000)
       .then([
@@ -259,7 +259,7 @@ describe("a settle", () => {
       ])
   })
 
-  test("is late only for a hold that time ended", () => {
+  test("is late only for a hold that expired", () => {
     const late = Decisions.settleLate(call("res_2", 3), { reservationId: "res_1", replyHash: "reply" })
     const events = [granted("a", 9), reserved("res_1", { a: 3 })]
     account(...events)
@@ -277,7 +277,7 @@ describe("a settle", () => {
       .thenRefused(new Decisions.InFlight({ reservationId: "res_2" }))
   })
 
-  test("is charged late once, and never again after that was undone", () => {
+  test("charges a late call once, and never again after a refund", () => {
     const late = Decisions.settleLate(call("res_2", 3, { key: key() }), { reservationId: "res_1", replyHash: "reply" })
     const anew = reserved("res_2", { a: 3 }, { ...keyed, lateOf: "res_1" })
     const events = [granted("a", 9), reserved("res_1", { a: 3 }), refunded("res_1", { a: 3 }, { reason: "abandoned" }), anew]
@@ -289,7 +289,7 @@ describe("a settle", () => {
       .thenRefused(new Decisions.AlreadyEnded({ reservationId: "res_2", outcome: "refunded" }))
   })
 
-  test("works on a lot that has expired: a held part stays capturable", () => {
+  test("charges the held credits of an expired lot", () => {
     account(granted("a", 5, { expiresAt: 1_000 }), reserved("res_1", { a: 3 }))
       .when(settle("res_1"), 2_000)
       .then([expired("a", 2, 1_000), succeeded("res_1", { a: 3 })])
@@ -297,7 +297,7 @@ describe("a settle", () => {
 })
 
 describe("a refund", () => {
-  test("gives a hold back to exactly its lots", () => {
+  test("returns a hold to exactly its lots", () => {
     account(granted("a", 4), granted("b", 9), reserved("res_1", { a: 4, b: 5 }))
       .when(Decisions.release("res_1", "service_error"))
       .then([refunded("res_1", { a: 4, b: 5 })])
@@ -309,7 +309,7 @@ describe("a refund", () => {
       )
   })
 
-  test("into an expired lot becomes an adjustment for a week where we failed", () => {
+  test("into an expired lot becomes a new lot for a week after our failure", () => {
     for (const reason of ["service_error", "abandoned", "expired"] as const) {
       account(granted("a", 3, { expiresAt: 1_000, priority: 7 }), reserved("res_1", { a: 3 }))
         .when(Decisions.release("res_1", reason), 2_000)
@@ -321,14 +321,14 @@ describe("a refund", () => {
     }
   })
 
-  test("into an expired lot expires at once where the caller cancelled", () => {
+  test("into an expired lot expires at once if the caller cancelled", () => {
     account(granted("a", 3, { expiresAt: 1_000 }), reserved("res_1", { a: 3 }))
       .when(Decisions.release("res_1", "cancelled"), 2_000)
       .then([refunded("res_1", { a: 3 }, { reason: "cancelled" }), expired("a", 3, 1_000)])
       .thenState(available(0, 2_000))
   })
 
-  test("of what was settled never exceeds what was charged and not given back", () => {
+  test("never exceeds the part of the charge that is not refunded yet", () => {
     const charge = { reservationId: "res_1", charged: credits(5), lots: parts({ a: 5 }), terms: [] }
     const events = [
       granted("a", 9),
@@ -347,7 +347,7 @@ describe("a refund", () => {
       .then([])
   })
 
-  test("in parts goes back to the lots taken last first, as if less had been charged", () => {
+  test("in parts returns to the lots charged last first, as if less had been charged", () => {
     const charge = { reservationId: "res_1", charged: credits(9), lots: parts({ a: 4, b: 5 }), terms: [] }
     const events = [granted("a", 5), granted("b", 9), reserved("res_1", { a: 4, b: 5 }), succeeded("res_1", { a: 4, b: 5 })]
     account(...events)
@@ -355,7 +355,7 @@ describe("a refund", () => {
       .then([refunded("res_1", { b: 5, a: 2 }, { stage: "settled", reason: "goodwill" })])
   })
 
-  test("revives a lot that was used up, as it was granted", () => {
+  test("restores a used-up lot with its terms", () => {
     const terms = { source: "promotion", priority: 10, expiresAt: 9_000 } as const
     const charge = { reservationId: "res_1", charged: credits(5), lots: parts({ a: 5 }), terms: [{ lotId: "a", grantedAt: 7, ...terms }] }
     account(at(7, granted("a", 5, terms)), reserved("res_1", { a: 5 }), succeeded("res_1", { a: 5 }))
@@ -364,7 +364,7 @@ describe("a refund", () => {
       .thenState((state) => expect(state.purse.lots).toStrictEqual([{ lotId: "a", ...terms, grantedAt: 7, left: 2, held: 0, claimed: 0 }]))
   })
 
-  test("into a used up and expired lot is written off and granted anew", () => {
+  test("into a used-up, expired lot is written off and granted as a new lot", () => {
     const terms = { source: "promotion", priority: 10, expiresAt: 9_000 } as const
     const charge = { reservationId: "res_1", charged: credits(5), lots: parts({ a: 5 }), terms: [{ lotId: "a", grantedAt: 0, ...terms }] }
     account(granted("a", 5, terms), reserved("res_1", { a: 5 }), succeeded("res_1", { a: 5 }))
@@ -377,13 +377,13 @@ describe("a refund", () => {
   })
 })
 
-describe("at a host that grants anew for thirty days", () => {
+describe("a host with an adjustment lifetime of thirty days", () => {
   const hold = (more: Parameters<typeof reserved>[2] = {}) => reserved("res_1", { a: 3 }, { adjustmentLifetime: MONTH, ...more })
   const lot = granted("a", 3, { expiresAt: 1_000, priority: 7 })
   const renewed = (lotId: string, amount: number, expiresAt: number) =>
     granted(lotId, amount, { source: "adjustment", priority: 7, expiresAt })
 
-  test("a hold says so, and one of seven days says nothing", () => {
+  test("records the lifetime in its holds; a host with seven days records nothing", () => {
     const written = { quantity: 1, priceVersion: 3, expiresAt: MINUTE }
     const reserve = (adjustmentLifetime: number) => Decisions.reserve({ ...call("res_1", 3), adjustmentLifetime })
     account(granted("a", 9))
@@ -394,7 +394,7 @@ describe("at a host that grants anew for thirty days", () => {
       .then([reserved("res_1", { a: 3 }, written)])
   })
 
-  test("what a hold brings back into an expired lot lives thirty days, unless the caller cancelled", () => {
+  test("grants credits returned to an expired lot for thirty days, unless the caller cancelled", () => {
     account(lot, hold())
       .when(Decisions.release("res_1", "service_error"), 2_000)
       .then([refunded("res_1", { a: 3 }), expired("a", 3, 1_000), renewed("lot_1_0", 3, 2_000 + MONTH)])
@@ -406,7 +406,7 @@ describe("at a host that grants anew for thirty days", () => {
       .then([succeeded("res_1", { a: 1 }, { quantity: 1 }), expired("a", 2, 1_000), renewed("lot_1_0", 2, 2_000 + MONTH)])
   })
 
-  test("an abandoned hold of an expired lot returns as a lot that lives thirty days from the hold's expiry", () => {
+  test("grants the credits of an abandoned hold for thirty days from the expiry of the hold", () => {
     const events = [lot, hold({ expiresAt: 1_500 })]
     const due = [refunded("res_1", { a: 3 }, { reason: "abandoned", dueAt: 1_500 }), expired("a", 3, 1_000)]
     account(...events)
@@ -417,7 +417,7 @@ describe("at a host that grants anew for thirty days", () => {
       .then([...due, renewed("lot_1_0", 3, 1_500 + MONTH), expired("lot_1_0", 3, 1_500 + MONTH)])
   })
 
-  test("one of another host beside it keeps to its own", () => {
+  test("does not change the lifetime of another host's hold", () => {
     const other = reserved("res_2", { b: 2 }, { expiresAt: 1_500, adjustmentLifetime: HOUR })
     account(lot, granted("b", 2, { expiresAt: 1_200, priority: 7 }), hold({ expiresAt: 1_500 }), other)
       .when(Decisions.applyDue, 2_000)
@@ -429,7 +429,7 @@ describe("at a host that grants anew for thirty days", () => {
       )
   })
 
-  test("a late success under another reservation says so, too", () => {
+  test("records the lifetime in the reservation of a late charge", () => {
     const late = { ...call("res_2", 3), adjustmentLifetime: MONTH }
     account(granted("b", 3), reserved("res_1", { b: 3 }, { expiresAt: 1_000 }))
       .when(Decisions.settleLate(late, { reservationId: "res_1", replyHash: "reply" }), 2_000)
@@ -440,7 +440,7 @@ describe("at a host that grants anew for thirty days", () => {
       ])
   })
 
-  test("so does what is given back by command", () => {
+  test("uses the lifetime for refunds by command", () => {
     const terms = [{ lotId: "a", grantedAt: 0, source: "topup" as const, priority: 7, expiresAt: 1_000 }]
     const charge = { reservationId: "res_1", charged: credits(3), lots: parts({ a: 3 }), terms }
     account(lot, reserved("res_1", { a: 3 }), succeeded("res_1", { a: 3 }))
@@ -455,7 +455,7 @@ describe("at a host that grants anew for thirty days", () => {
       .then([reversed("a", { toAvailable: 3 }), expired("a", 3, 1_000), renewed("lot_a_r2000_3_0", 3, 2_000 + MONTH)])
   })
 
-  test("no hold says what could not be written down", () => {
+  test("never records a lifetime that cannot be encoded", () => {
     const { codec } = Account.Account
     for (const adjustmentLifetime of [0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53]) {
       expect(() => codec.encode(hold({ adjustmentLifetime }))).toThrow()
@@ -466,13 +466,13 @@ describe("at a host that grants anew for thirty days", () => {
 describe("an idempotency key", () => {
   const open = [granted("a", 9), reserved("res_1", { a: 3 }, keyed)]
 
-  test("holds when there is no reservation of it", () => {
+  test("is free without a reservation", () => {
     account(granted("a", 9))
       .when(Decisions.reserve(call("res_1", 3, { key: key() })))
       .then([reserved("res_1", { a: 3 }, { quantity: 1, priceVersion: 3, expiresAt: MINUTE, ...keyed })])
   })
 
-  test("is in flight for another attempt while one is open, done for the same attempt", () => {
+  test("is in flight for another attempt while one is open; the same attempt decides nothing", () => {
     account(...open)
       .when(Decisions.reserve(call("res_2", 3, { key: key() })))
       .thenRefused(new Decisions.InFlight({ reservationId: "res_1" }))
@@ -487,7 +487,7 @@ describe("an idempotency key", () => {
       .thenRefused(new Decisions.AlreadySucceeded({ reservationId: "res_1" }))
   })
 
-  test("is free for a new attempt after a refund: only a success binds it", () => {
+  test("is free for a new attempt after a refund: only a success uses it", () => {
     account(...open, refunded("res_1", { a: 3 }))
       .when(Decisions.reserve(call("res_2", 3, { key: key("another") })))
       .then([reserved("res_2", { a: 3 }, { quantity: 1, priceVersion: 3, expiresAt: MINUTE, ...keyed, fingerprint: "another" })])
@@ -502,7 +502,7 @@ describe("an idempotency key", () => {
       .thenRefused(new Decisions.KeyReused())
   })
 
-  test("has run for ten minutes after its success; after that, a caller whose lookup came before the success looks again", () => {
+  test("is used for ten minutes after its success; later, a lookup from before the success is stale", () => {
     const ended = [...open, at(1_000, succeeded("res_1", { a: 3 }))]
     const again = (since: number) => Decisions.reserve(call("res_2", 3, { key: key("same", since) }))
     const succeededBefore = new Decisions.AlreadySucceeded({ reservationId: "res_1" })
@@ -528,7 +528,7 @@ describe("an idempotency key", () => {
   const under = (log: ReadonlyArray<AccountEvent | Dated<AccountEvent>>, hash: string, since: number, now: number) =>
     Memory.keyState(fold(opened, granted("a", 9), ...log).memory, { hash, since }, now)
 
-  test("is forgotten by age, and says so to a caller whose lookup came before", () => {
+  test("is forgotten by age, and a lookup from before the success is stale", () => {
     const period = Memory.KEY_MEMORY
     const log = [...success("res_1", "key", 0), ...success("res_2", "k2", period)]
     expect(under(log, "key", 0, period - 1)).toMatchObject({ _tag: "succeeded", reservationId: "res_1" })
@@ -538,13 +538,13 @@ describe("an idempotency key", () => {
     expect(under(later, "key", 0, 2 * period)).toEqual({ _tag: "stale" })
     expect(under(later, "key", 1, 2 * period)).toBeUndefined()
     expect(under(later, "k2", 1, 2 * period - 1)).toMatchObject({ _tag: "succeeded", reservationId: "res_2" })
-    // After a pause longer than two generations nothing is left of them
+    // After a pause longer than two generations, all are forgotten
     const anew = [...log, ...success("res_3", "k3", 3 * period)]
     expect(under(anew, "k2", 1, 3 * period)).toEqual({ _tag: "stale" })
     expect(under(anew, "k2", 2, 3 * period)).toBeUndefined()
   })
 
-  test("is forgotten by count, where time stands still: at most two generations are remembered, and none is missed", () => {
+  test("is forgotten by count at one instant: two generations are remembered, and every success is reported", () => {
     const many = 3 * Memory.SUCCESSES + 1
     const log = Array.from({ length: many }, (_, i) => success(`res_${i}`, `key_${i}`, 0)).flat()
     const { memory } = fold(opened, granted("a", 9), ...log)
@@ -556,15 +556,15 @@ describe("an idempotency key", () => {
     }
   })
 
-  test("is free again on a quiet account once the reply store has forgotten it too", () => {
+  test("is free again on a quiet account after the reply store has dropped the reply", () => {
     account(...open, succeeded("res_1", { a: 3 }))
       .when(Decisions.reserve(call("res_2", 3, { key: key("another", 1) })), 24 * 60 * MINUTE)
       .thenState(available(3, 24 * 60 * MINUTE))
   })
 })
 
-describe("time", () => {
-  test("applies what is due in order of due time, lots before holds at one instant", () => {
+describe("what is due", () => {
+  test("is applied in order of due time, lots before holds at one instant", () => {
     account(
       granted("a", 5, { expiresAt: 2_000 }),
       granted("b", 5, { expiresAt: 3_000, source: "promotion" }),
@@ -582,7 +582,7 @@ describe("time", () => {
       ])
   })
 
-  test("ends at one instant holds before trials, each by id, and what came back of lots that end later", () => {
+  test("at one instant ends holds before trials, by id, then lots that the holds refilled", () => {
     const asked = { requestId: "req", operation: "dns.lookup" }
     const open = (reservationId: string) => ({ _tag: "TrialReserved", ...asked, reservationId, expiresAt: 2_000 }) as const
     const lapsed = (reservationId: string) => ({ _tag: "TrialReleased", reservationId, dueAt: 2_000 }) as const
@@ -606,7 +606,7 @@ describe("time", () => {
       ])
   })
 
-  test("is applied to as much as there is", () => {
+  test("is applied only up to the present", () => {
     const many = 2_000
     const holds = Array.from({ length: many }, (_, i) => reserved(`res_${i}`, { a: 1 }, { expiresAt: many - i }))
     account(granted("a", many), ...holds)
@@ -618,7 +618,7 @@ describe("time", () => {
       })
   })
 
-  test("is applied before any decision, and by one that changes no credits", () => {
+  test("is applied before any decision, also before one that moves no credits", () => {
     const events = [granted("a", 5, { expiresAt: 1_000 })]
     account(...events)
       .when(Decisions.suspend, 2_000)
@@ -628,13 +628,13 @@ describe("time", () => {
       .then([expired("a", 5, 1_000), granted("b", 1)])
   })
 
-  test("also expires an adjustment lot that was due before it was written", () => {
+  test("includes the expiry of an adjustment lot that was due before it was written", () => {
     account(granted("a", 5, { expiresAt: 1_000 }), reserved("res_1", { a: 5 }, { expiresAt: 2_000 }))
       .when(Decisions.applyDue, 3_000 + WEEK)
       .thenState(available(0, 3_000 + WEEK))
   })
 
-  test("asks for nothing when nothing is due", () => {
+  test("adds no events when nothing is due", () => {
     account(granted("a", 5, { expiresAt: 1_000 }))
       .when(Decisions.applyDue, 999)
       .then([])
@@ -643,13 +643,13 @@ describe("time", () => {
 })
 
 describe("a clawback", () => {
-  test("takes what is free, then what is held, the rest is debt", () => {
+  test("takes available credits first, then held ones; the rest is debt", () => {
     account(granted("a", 10, { paymentRef: "pay" }), reserved("res_1", { a: 4 }), reserved("res_2", { a: 3 }), succeeded("res_2", { a: 3 }))
       .when(Decisions.clawBack("a"))
       .then([clawedBack("a", { fromAvailable: 3, fromHeld: 4, debt: 3 }, "pay")])
   })
 
-  test("of what is held is taken when it is released, and becomes debt when it is captured", () => {
+  test("takes held credits when they are released, and makes them debt when they are captured", () => {
     const events = [granted("a", 10), reserved("res_1", { a: 4 }), clawedBack("a", { fromAvailable: 6, fromHeld: 4 })]
     account(...events)
       .when(Decisions.release("res_1", "service_error"))
@@ -664,7 +664,7 @@ describe("a clawback", () => {
       .then([succeeded("res_1", { a: 1 }, { claimed: parts({ a: 3 }), owed: parts({ a: 1 }) })])
   })
 
-  test("in part claims of several holds what comes back first", () => {
+  test("of a part of several holds takes what is released first", () => {
     const events = [granted("a", 10), reserved("res_1", { a: 4 }), reserved("res_2", { a: 6 }), clawedBack("a", { fromHeld: 6 })]
     account(...events)
       .when(settle("res_1"))
@@ -675,7 +675,7 @@ describe("a clawback", () => {
       .then([succeeded("res_2", { a: 6 }, { owed: parts({ a: 6 }) })])
   })
 
-  test("finds its lot when it is spent or expired, and never takes more than was paid", () => {
+  test("works on a used-up or expired lot, and never takes more than was paid", () => {
     account(granted("a", 5), reserved("res_1", { a: 5 }), succeeded("res_1", { a: 5 }))
       .when(Decisions.clawBack("a"))
       .then([clawedBack("a", { debt: 5 })])
@@ -690,7 +690,7 @@ describe("a clawback", () => {
       .then([])
   })
 
-  test("is of paid lots only", () => {
+  test("is refused for lots that were not paid", () => {
     account(granted("a", 5, { source: "promotion" }))
       .when(Decisions.clawBack("a"))
       .thenRefused(new Decisions.LotNotPaid({ lotId: "a" }))
@@ -702,7 +702,7 @@ describe("a clawback", () => {
       .thenRefused(new Decisions.LotNotFound({ lotId: "a" }))
   })
 
-  test("is undone: first what it still claims, then what is owed, the rest as credits", () => {
+  test("is reversed in this order: its claim on holds, the debt, then credits", () => {
     account(granted("a", 9), reserved("res_1", { a: 4 }), clawedBack("a", { fromAvailable: 2, fromHeld: 4, debt: 3 }))
       .when(Decisions.reverseClawback("a"))
       .then([reversed("a", { toHeld: 4, toDebt: 3, toAvailable: 2 })])
@@ -712,14 +712,14 @@ describe("a clawback", () => {
     account(granted("a", 9)).when(Decisions.reverseClawback("a")).then([])
   })
 
-  test("undone after the lot expired comes back as an adjustment, each time another", () => {
+  test("reversed after the lot expired grants a new adjustment lot each time", () => {
     const log = [granted("a", 5, { expiresAt: 1_000, priority: 7 }), clawedBack("a", { fromAvailable: 5 })]
     const back = [reversed("a", { toAvailable: 5 }), expired("a", 5, 1_000)]
     const renewed = (lotId: string, now: number) => granted(lotId, 5, { source: "adjustment", priority: 7, expiresAt: now + WEEK })
     account(...log)
       .when(Decisions.reverseClawback("a"), 2_000)
       .then([...back, renewed("lot_a_r2000_5_0", 2_000)])
-    // Disputed and lost again, and paid by another lot in between
+    // Clawed back and reversed again; another lot paid in between
     const again = [...log, ...[...back, renewed("lot_a_r2000_5_0", 2_000)].map((event) => at(2_000, event))]
     account(...again, clawedBack("a", { debt: 5 }), granted("b", 5), repaid("b", 5))
       .when(Decisions.reverseClawback("a"), 3_000)
@@ -731,13 +731,13 @@ describe("a clawback", () => {
 describe("debt", () => {
   const inDebt = [granted("a", 5), reserved("res_1", { a: 5 }), succeeded("res_1", { a: 5 }), clawedBack("a", { debt: 5 })]
 
-  test("stops priced calls", () => {
+  test("refuses priced calls", () => {
     account(...inDebt, granted("p", 9, { source: "promotion" }))
       .when(Decisions.reserve(call("res_2", 1)))
       .thenRefused(new Decisions.AccountInDebt({ debt: credits(5) }))
   })
 
-  test("is repaid by paid lots only: those present first, in the order in which they are used, then new ones", () => {
+  test("is repaid by paid lots only: existing ones in their order of use, then new ones", () => {
     account(granted("p", 9, { source: "promotion" }), granted("s", 2, { source: "subscription" }), granted("b", 9), ...inDebt.slice(0, -1))
       .when(Decisions.clawBack("a"))
       .then([clawedBack("a", { debt: 5 }), repaid("s", 2), repaid("b", 3)])
@@ -750,7 +750,7 @@ describe("debt", () => {
       .thenState(available(4, 0))
   })
 
-  test("is less by what is given back of charges on the lot", () => {
+  test("is reduced by refunds of charges on the lot", () => {
     const charge = { reservationId: "res_1", charged: credits(5), lots: parts({ a: 5 }), terms: [] }
     account(...inDebt)
       .when(Decisions.refund(charge, "goodwill", credits(2)))
@@ -761,14 +761,14 @@ describe("debt", () => {
       .thenState((state) => expect([Account.debt(state), Lots.left(state.purse.lots)]).toStrictEqual([0, 4]))
   })
 
-  test("is repaid by a hold that fell back to a paid lot at that instant, though the lot has expired since", () => {
+  test("is repaid from a hold returned to a paid lot at that instant, even if the lot has expired since", () => {
     const log = [granted("b", 3, { expiresAt: 2_000 }), reserved("res_2", { b: 3 }, { expiresAt: 1_000 }), ...inDebt]
     account(...log)
       .when(Decisions.applyDue, 3_000)
       .then([refunded("res_2", { b: 3 }, { reason: "abandoned", dueAt: 1_000 }), repaid("b", 3)])
   })
 
-  test("that a due hold repays refuses no call", () => {
+  test("does not refuse a call if a due hold repays it", () => {
     account(granted("b", 7), reserved("res_2", { b: 7 }, { expiresAt: 1_000 }), ...inDebt)
       .when(Decisions.reserve(call("res_3", 2)), 1_000)
       .thenState(available(0, 1_000))
@@ -782,7 +782,7 @@ describe("the free trial", () => {
     ({ _tag: "TrialReserved", reservationId, requestId: "req", operation: "dns.lookup", expiresAt }) as const
   const ids = Array.from({ length: 10 }, (_, i) => `res_${i}`)
 
-  test("has ten slots, used or open, and touches no credits", () => {
+  test("has ten slots, used or open, and moves no credits", () => {
     account()
       .when(trial("res_0"))
       .then([slot("res_0")])
@@ -795,7 +795,7 @@ describe("the free trial", () => {
       .thenRefused(new Decisions.TrialUsedUp({ slots: 10 }))
   })
 
-  test("gives a slot back that was released, or whose time is over", () => {
+  test("frees a slot that was released or has expired", () => {
     account(...ids.map((id) => slot(id)), { _tag: "TrialReleased", reservationId: "res_0" })
       .when(trial("res_x"))
       .then([slot("res_x")])
@@ -810,7 +810,7 @@ describe("the free trial", () => {
       .thenRefused(new Decisions.AlreadyEnded({ reservationId: "res_0", outcome: "refunded" }))
   })
 
-  test("ends a slot once: again the same decides nothing, the other is refused", () => {
+  test("ends a slot once: the same end decides nothing, the other end is refused", () => {
     const used = [slot("res_0"), { _tag: "TrialUsed", reservationId: "res_0" }] as const
     const released = [slot("res_0"), { _tag: "TrialReleased", reservationId: "res_0" }] as const
     const ended = (outcome: "succeeded" | "refunded") => new Decisions.AlreadyEnded({ reservationId: "res_0", outcome })
@@ -838,7 +838,7 @@ describe("the free trial", () => {
         .thenRefused(new Decisions.ReservationNotFound({ reservationId: "res_0" }))
   })
 
-  test("remembers every slot that was used, and the last ten that were given back", () => {
+  test("remembers all used slots and the last ten released ones", () => {
     const given = Array.from({ length: 11 }, (_, i) => `res_back_${i}`)
     const log = [
       ...ids.slice(0, 9).flatMap((id) => [slot(id), { _tag: "TrialUsed", reservationId: id } as const]),
@@ -857,17 +857,17 @@ describe("the free trial", () => {
       .thenRefused(new Decisions.ReservationNotFound({ reservationId: "res_back_0" }))
   })
 
-  test("is over once the account is verified", () => {
+  test("ends when the account is verified", () => {
     account({ _tag: "AccountVerified" })
       .when(trial("res_0"))
       .thenRefused(new Decisions.TrialUsedUp({ slots: 10 }))
   })
 })
 
-describe("what happened elsewhere cannot happen here", () => {
+describe("faults seen in other systems", () => {
   const hold = [granted("a", 5), reserved("res_1", { a: 3 }, { expiresAt: 1_000 })]
 
-  test("a negative cost mints no credits", () => {
+  test("a negative cost grants no credits", () => {
     account(...hold)
       .when(settle("res_1", -31_348))
       .thenRefused(new Decisions.ChargeExceedsHold({ reservationId: "res_1", held: 3, done: -31_348 }))
@@ -875,7 +875,7 @@ describe("what happened elsewhere cannot happen here", () => {
     expect(() => Decisions.reserve(call("res_2", 1, { quantity: -1 }))(fold(opened, ...hold), 0)).toThrow("Not an amount")
   })
 
-  test("a sweep of old holds and a late settle refund once", () => {
+  test("a sweep of old holds and a late settlement refund once", () => {
     const swept = [...hold, at(1_000, refunded("res_1", { a: 3 }, { reason: "abandoned", dueAt: 1_000 }))]
     account(...swept)
       .when(Decisions.release("res_1", "abandoned"), 1_000)
@@ -888,7 +888,7 @@ describe("what happened elsewhere cannot happen here", () => {
       .thenRefused(new Decisions.AlreadyEnded({ reservationId: "res_1", outcome: "refunded" }))
   })
 
-  test("a settle that is tried again finds its outcome, and never refunds", () => {
+  test("a repeated settlement finds its outcome and never refunds", () => {
     const settled = [...hold, succeeded("res_1", { a: 3 })]
     account(...settled)
       .when(settle("res_1"))
@@ -904,7 +904,7 @@ describe("what happened elsewhere cannot happen here", () => {
       .then([])
   })
 
-  test("no hold leaks: each has a deadline, by type", () => {
+  test("every hold has a deadline, by type", () => {
     // @ts-expect-error: neither a lifetime nor a job
     const leak: Decisions.Reserve = endless("res_2", 1)
     expect(leak).not.toHaveProperty("lifetime")
@@ -913,7 +913,7 @@ describe("what happened elsewhere cannot happen here", () => {
       .thenState((state) => expect(HashMap.size(state.purse.holds)).toBe(0))
   })
 
-  test("a burst spends no credit twice: check and hold are one decision", () => {
+  test("concurrent calls cannot spend a credit twice, because check and hold are one decision", () => {
     let state = fold(opened, granted("a", 5))
     const outcomes = Array.from({ length: 64 }, (_, i) => {
       const decision = Decisions.reserve(call(`res_${i}`, 2))(state, 0)
@@ -923,7 +923,7 @@ describe("what happened elsewhere cannot happen here", () => {
     expect(outcomes.filter((tag) => tag === "Success")).toHaveLength(2)
   })
 
-  test("a payment notice that comes again grants nothing, even when its lot is long spent", () => {
+  test("a repeated payment notice grants nothing, even after its lot is used up", () => {
     const again = Decisions.grant({ lotId: "a", amount: credits(5), source: "topup" })
     account(granted("a", 5)).when(again).then([])
     account(granted("a", 5), reserved("res_1", { a: 5 }), succeeded("res_1", { a: 5 }))
@@ -937,7 +937,7 @@ describe("what happened elsewhere cannot happen here", () => {
       .then([])
   })
 
-  test("a refund knows which bucket paid", () => {
+  test("a refund returns to the lots that were charged", () => {
     account(granted("free", 2, { source: "promotion" }), granted("paid", 9), reserved("res_1", { free: 2, paid: 1 }))
       .when(Decisions.release("res_1", "service_error"))
       .thenState((state) =>

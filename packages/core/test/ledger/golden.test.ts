@@ -14,7 +14,7 @@ const goldens = readdirSync(fileURLToPath(GOLDEN)).map((name) => {
 })
 
 describe.each(goldens)("the golden account $name", ({ log, read }) => {
-  test("can be read, and its hash chain holds", () => {
+  test("is readable, with a valid hash chain", () => {
     expect(decodeLog(log)).toHaveLength(log.length)
   })
 
@@ -30,20 +30,20 @@ describe.each(goldens)("the golden account $name", ({ log, read }) => {
     expect(replay(log).state).toBe(read(`state.v${AccountSnapshot.VERSION}.json`))
   })
 
-  test("keeps to the invariants", () => {
+  test("satisfies the invariants", () => {
     expect(
       invariants(decodeLog(log).map(({ line, at, event }) => ({ stream: line.stream, revision: line.revision, at, event })))
     ).toStrictEqual([])
   })
 
-  test("is written again as it was, unless it was written by an earlier version", () => {
+  test("is encoded to the same bytes, unless an earlier version wrote it", () => {
     const { codec } = Account.Account
     for (const { line, event } of decodeLog(log)) {
       if (!codec.upcastTypes.has(line.type)) expect(codec.encode(event)).toStrictEqual({ type: line.type, data: line.data })
     }
   })
 
-  test("cannot be changed unnoticed", () => {
+  test("detects any change", () => {
     const last = log.length - 1
     const changed = log.map((line, i) => (i === last ? { ...line, data: line.data.replace("{", "{ ") } : line))
     expect(() => decodeLog(changed)).toThrow("hash chain")
@@ -54,13 +54,13 @@ describe.each(goldens)("the golden account $name", ({ log, read }) => {
 describe("the golden accounts", () => {
   const samples = goldens.flatMap(({ log }) => log)
 
-  test("hold every event type, of every version", () => {
+  test("contain every event type in every version", () => {
     const types = [...Object.keys(AccountEvent.cases), ...Account.Account.codec.upcastTypes]
     const sampled = new Set(samples.map(({ type }) => type))
     expect(types.filter((type) => !sampled.has(type))).toStrictEqual([])
   })
 
-  test("hold every field of every event", () => {
+  test("contain every field of every event", () => {
     const sampled = new Set(samples.flatMap(({ type, data }) => Object.keys(JSON.parse(data)).map((field) => `${type}.${field}`)))
     const fields = Object.entries(AccountEvent.cases).flatMap(([type, { fields }]) =>
       Object.keys(fields).flatMap((field) => (field === "_tag" ? [] : [`${type}.${field}`]))

@@ -8,7 +8,7 @@ fc.configureGlobal({ seed: 1 })
 
 const small = fc.nat(3_000).map(Credits.of)
 
-/** The terms by which lots are ordered; never an expiry counts as the last. */
+/** The terms by which lots are ordered. A lot that never expires comes last. */
 const rank = ({ expiresAt, priority, grantedAt }: Lots.Lot) => [expiresAt ?? Number.POSITIVE_INFINITY, priority, grantedAt] as const
 
 const isInOrder = (a: Lots.Lot, b: Lots.Lot): boolean => {
@@ -18,7 +18,7 @@ const isInOrder = (a: Lots.Lot, b: Lots.Lot): boolean => {
 }
 
 describe("lots", () => {
-  test("stand in the order of use, however they came", () => {
+  test("are kept in the order of use, in whatever order they are inserted", () => {
     fc.assert(
       fc.property(lots, lot, (before, lot) => {
         fc.pre(Lots.find(before, lot.lotId) === undefined)
@@ -26,12 +26,12 @@ describe("lots", () => {
         expect(after.every((lot, i) => i === 0 || isInOrder(after[i - 1] ?? lot, lot))).toBe(true)
         expect(after.filter(({ lotId }) => lotId !== lot.lotId)).toStrictEqual(before)
         expect(Lots.find(after, lot.lotId)).toBe(lot)
-        expect(() => Lots.insert(after, lot)).toThrow("is there already")
+        expect(() => Lots.insert(after, lot)).toThrow("exists already")
       })
     )
   })
 
-  test("that are alike are used in the order in which they came", () => {
+  test("that are equal are used in the order of insertion", () => {
     const alike = ["c", "a", "b"].map(
       (lotId): Lots.Lot => ({
         lotId,
@@ -47,7 +47,7 @@ describe("lots", () => {
     expect(alike.reduce<ReadonlyArray<Lots.Lot>>(Lots.insert, []).map(({ lotId }) => lotId)).toStrictEqual(["c", "a", "b"])
   })
 
-  test("give what is asked, first lots first, or nothing", () => {
+  test("allocate an amount from the first lots, or nothing", () => {
     fc.assert(
       fc.property(lots, small, timestamp, (lots, amount, now) => {
         const taken = Lots.allocate(lots, amount, now)
@@ -55,7 +55,7 @@ describe("lots", () => {
         if (taken === undefined) return
         expect(Lots.total(taken)).toBe(amount)
         const usable = lots.filter((lot) => lot.left > 0 && (lot.expiresAt === null || lot.expiresAt > now))
-        // All of each lot but the last, and none left out
+        // All of each lot but the last, and none skipped
         expect(taken.map(({ lotId }) => lotId)).toStrictEqual(usable.slice(0, taken.length).map(({ lotId }) => lotId))
         for (const [i, { lotId, amount }] of taken.entries()) {
           const left = Lots.find(lots, lotId)?.left ?? 0
@@ -67,7 +67,7 @@ describe("lots", () => {
     )
   })
 
-  test("have available what has not expired, at its instant no more", () => {
+  test("are available until their expiry, not at it", () => {
     fc.assert(
       fc.property(lots, timestamp, (lots, now) => {
         const expiring = lots.filter((lot) => lot.expiresAt === now)
@@ -80,7 +80,7 @@ describe("lots", () => {
     expect(Lots.isExpired({ expiresAt: null }, Number.MAX_SAFE_INTEGER)).toBe(false)
   })
 
-  test("change by what is added and return by what is taken away", () => {
+  test("change by an amount and return by its inverse", () => {
     fc.assert(
       fc.property(lots, fc.nat(), fc.nat(500), fc.nat(500), (lots, which, left, held) => {
         const lot = lots[which % Math.max(1, lots.length)]
@@ -93,7 +93,7 @@ describe("lots", () => {
     )
   })
 
-  test("leave when nothing of them remains", () => {
+  test("are dropped when nothing is left or held", () => {
     fc.assert(
       fc.property(lots, fc.nat(), (lots, which) => {
         const lot = lots[which % Math.max(1, lots.length)]
@@ -105,7 +105,7 @@ describe("lots", () => {
     )
   })
 
-  test("never give more than they have, claim more than they hold, or change unknown", () => {
+  test("throw for too much, for claims above what is held, and for unknown lots", () => {
     const [lot] = fc.sample(lotWithClaim, { numRuns: 1, seed: 1 })
     const lots = lot === undefined ? [] : [lot]
     expect(() => Lots.adjust(lots, "lot", { left: -6 })).toThrow("Not an amount")
@@ -141,20 +141,20 @@ describe("parts of lots", () => {
     )
     .map((parts): Lots.LotParts => parts)
 
-  test("split into the first so many and the rest", () => {
+  test("split into the first amount and the rest", () => {
     fc.assert(
       fc.property(partsOf, small, (all, amount) => {
         const [first, rest] = Lots.split(all, amount)
         expect(Lots.total(first)).toBe(Math.min(amount, Lots.total(all)))
         expect([...first, ...rest].every((part) => part.amount > 0)).toBe(true)
         for (const { lotId, amount } of all) expect(Lots.amountOf(first, lotId) + Lots.amountOf(rest, lotId)).toBe(amount)
-        // At most one lot is in both
+        // At most one lot is in both parts
         expect(first.length + rest.length).toBeLessThanOrEqual(all.length + 1)
       })
     )
   })
 
-  test("without some of them are the others", () => {
+  test("subtract other parts lot by lot", () => {
     fc.assert(
       fc.property(partsOf, small, (all, amount) => {
         const [first, rest] = Lots.split(all, amount)

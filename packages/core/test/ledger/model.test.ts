@@ -1,4 +1,4 @@
-/** The ledger beside its oracle, over thousands of scripts. `MILLRACE_SOAK` multiplies the runs. */
+/** The ledger against its oracle, over thousands of scripts. `MILLRACE_SOAK` multiplies the runs. */
 import assert from "node:assert/strict"
 import { Account, AccountEvent, AccountSnapshot, Decisions, Lots } from "@millrace/core"
 import { Equal, Schema } from "effect"
@@ -10,12 +10,12 @@ import * as OracleLedger from "../../../testing/src/OracleLedger.ts"
 import { Book, fold, viewOf } from "./Replay.ts"
 
 const SOAK = Math.max(1, Number(process.env["MILLRACE_SOAK"] ?? 1))
-/** A failsafe, for busy machines. */
+/** A time limit for slow machines. */
 const TIMEOUT = 240_000 * SOAK
 
 const runs = (numRuns: number): fc.Parameters<unknown> => ({ numRuns: numRuns * SOAK, ...(SOAK === 1 ? { seed: 1 } : {}) })
 
-/** Nobody asks for an attempt under a key whose reply was just found. */
+/** Whether a caller would make this attempt: not under a key whose reply was just found. */
 const wouldBeAsked = ({ command }: Step, oracle: OracleLedger.OracleLedger): boolean => {
   const key = "call" in command ? command.call.key : undefined
   return key === undefined || !oracle.replied(key.hash, key.lookedUpAt)
@@ -26,7 +26,7 @@ const encode = Schema.encodeSync(snapshots)
 const decode = Schema.decodeUnknownSync(snapshots)
 const restored = (account: Account.Account): Account.Account => decode(JSON.parse(JSON.stringify(encode(account))))
 
-/** The same account, but for successes that one of them may have forgotten: it says so, and both come to the same snapshot. */
+/** Compares accounts. One may have forgotten successes that the other remembers; then it says so, and their snapshots are equal. */
 const agree = (some: Account.Account, all: Account.Account): boolean =>
   Equal.equals({ ...some, memory: 0 }, { ...all, memory: 0 }) &&
   some.memory.forgotten >= all.memory.forgotten &&
@@ -47,7 +47,7 @@ describe("the ledger and its oracle", () => {
           let before = steps[0]?.at ?? 0
           for (const step of steps) {
             const { at, command } = step
-            // Asleep between commands, the ledger still knows what the oracle lived through
+            // Between commands, too, the ledger has the state of the oracle
             for (const part of at === before ? [] : [1 / 3, 2 / 3, 1]) {
               const between = Math.floor(before + (at - before) * part)
               assert.deepStrictEqual(viewOf(book.account, between), oracle.view(between))
@@ -70,13 +70,13 @@ describe("the ledger and its oracle", () => {
         }),
         runs(2_000)
       )
-      // There is no event and no refusal that the scripts did not lead to
+      // The scripts lead to every event and every refusal
       expect(Object.keys(AccountEvent.cases).filter((tag) => !events.has(tag))).toStrictEqual([])
       const errors = Object.values(Decisions).flatMap((value) =>
         typeof value === "function" && value.prototype instanceof Error ? [value.name] : []
       )
       expect(errors.length).toBeGreaterThan(15)
-      // Scripts grant by the thousands, not by the hundred million dollars: see decisions.test.ts
+      // Scripts grant thousands, not a hundred million dollars: see decisions.test.ts
       expect(errors.filter((tag) => !refusals.has(tag))).toStrictEqual(["BalanceTooLarge"])
     },
     TIMEOUT
@@ -105,16 +105,16 @@ describe("the ledger and its oracle", () => {
   )
 })
 
-describe("an account that sleeps", () => {
+describe("an account without commands", () => {
   test(
-    "has at every instant what one has that writes each due event when it is due",
+    "has the same state at every instant as an account that writes each event when it is due",
     () => {
       fc.assert(
         fc.property(script({ maxLength: 40 }), (steps) => {
           const asleep = new Book()
           const awake = new Book()
           let before = steps[0]?.at ?? 0
-          // Keeps the reply store: what an account remembers of a key beyond ten minutes is its own affair
+          // As the reply store would: it alone knows of keys older than ten minutes
           const oracle = OracleLedger.make()
           for (const step of steps) {
             const { at, command } = step
@@ -125,7 +125,7 @@ describe("an account that sleeps", () => {
             before = at
             const late = asleep.tell(command, at)
             const early = awake.tell(command, at)
-            // Only the one that has not written the end of a hold can say that it expired
+            // Only the account that has not written the end of a hold can answer that it expired
             if (late === "HoldExpired" || late === "ChargeExceedsHold") assert.ok(early === "AlreadyEnded" || early === late)
             else if (late !== "LookupStale" && early !== "LookupStale") assert.equal(late, early)
             assert.deepStrictEqual(viewOf(asleep.account, at), viewOf(awake.account, at))
@@ -140,7 +140,7 @@ describe("an account that sleeps", () => {
 
 describe("the state of an account", () => {
   test(
-    "is the fold of its log, from the start or from a snapshot taken anywhere",
+    "is the fold of its log, from the start or from any snapshot",
     () => {
       fc.assert(
         fc.property(script(), fc.nat(), (steps, where) => {
@@ -162,7 +162,7 @@ describe("the state of an account", () => {
 })
 
 describe("the invariants", () => {
-  test("find credits granted anew for longer, or for less, than their hold says", () => {
+  test("detect credits granted for longer or shorter than the lifetime in their hold", () => {
     const HOUR = 3_600_000
     for (const [adjustmentLifetime, lives] of [
       [undefined, 7 * 24 * HOUR],
@@ -189,7 +189,7 @@ describe("the invariants", () => {
     }
   })
 
-  test("find a log that was tampered with, and never throw", () => {
+  test("detect a tampered log, and never throw", () => {
     fc.assert(
       fc.property(script(), fc.nat(), fc.constantFrom("removed", "twice", "swapped", "more", "earlier"), (steps, where, how) => {
         const book = new Book()
@@ -201,7 +201,7 @@ describe("the invariants", () => {
         fc.pre(i !== undefined && entry !== undefined)
         switch (how) {
           case "removed":
-            // A hold that is never heard of again could have been any
+            // A hold without later events may have had any content
             fc.pre(entry.event._tag === "CreditReserved" && endsLater(log, i))
             log.splice(i, 1)
             break

@@ -17,7 +17,7 @@ const posted = (...events: ReadonlyArray<AccountEvent>) => {
 }
 
 describe("postings", () => {
-  test("of every event sum to zero, and keep what the fold keeps", () => {
+  test("of every event sum to zero and match the state of the account", () => {
     fc.assert(
       fc.property(script(), (steps) => {
         const book = new Book()
@@ -42,7 +42,7 @@ describe("postings", () => {
     )
   })
 
-  test("of a grant name who paid for it", () => {
+  test("of a grant name the account that paid for it", () => {
     expect(posted(opened, granted("a", 5))).toStrictEqual({ "assets:payments": 5, [available]: -5 })
     expect(posted(opened, granted("a", 5, { source: "subscription" }))).toStrictEqual({ "assets:payments": 5, [available]: -5 })
     for (const source of ["signup", "promotion", "adjustment"] as const) {
@@ -50,7 +50,7 @@ describe("postings", () => {
     }
   })
 
-  test("of a call move from available to reserved to its operation's income", () => {
+  test("of a call move credits from available to reserved, then to the income of its operation", () => {
     const events = [granted("a", 9), reserved("res_1", { a: 5 })]
     expect(posted(...events)).toStrictEqual({ [available]: 5, [held]: -5 })
     expect(posted(...events, succeeded("res_1", { a: 3 }))).toStrictEqual({
@@ -61,7 +61,7 @@ describe("postings", () => {
     expect(posted(...events, refunded("res_1", { a: 5 }))).toStrictEqual({ [held]: 5, [available]: -5 })
   })
 
-  test("of a refund after the settle are no operation's loss", () => {
+  test("of a refund after the settlement do not reduce the income of the operation", () => {
     const events = [granted("a", 5), reserved("res_1", { a: 5 }), succeeded("res_1", { a: 5 })]
     expect(posted(...events, refunded("res_1", { a: 2 }, { stage: "settled" }))).toStrictEqual({ "income:refunds": 2, [available]: -2 })
     const inDebt = [...events, clawedBack("a", { debt: 5 })]
@@ -71,7 +71,7 @@ describe("postings", () => {
     })
   })
 
-  test("of an expiry are breakage where the lot was paid, and a promotion that cost less where it was not", () => {
+  test("of an expiry are breakage for paid lots, and a lower cost of promotions for others", () => {
     expect(posted(granted("a", 5, { expiresAt: 0 }), expired("a", 5, 0))).toStrictEqual({ [available]: 5, "income:breakage": -5 })
     expect(posted(granted("a", 5, { source: "promotion", expiresAt: 0 }), expired("a", 5, 0))).toStrictEqual({
       [available]: 5,
@@ -79,7 +79,7 @@ describe("postings", () => {
     })
   })
 
-  test("of a clawback become receivable for what cannot be taken at once, until it is", () => {
+  test("of a clawback are receivable until the credits are taken", () => {
     const events = [granted("a", 9), reserved("res_1", { a: 4 }), clawedBack("a", { fromAvailable: 3, fromHeld: 4, debt: 2 })]
     expect(posted(...events)).toStrictEqual({ [available]: 3, [receivable]: 6, "assets:payments": -9 })
     expect(posted(...events, refunded("res_1", { a: 4 }, { claimed: parts({ a: 4 }) }))).toStrictEqual({ [held]: 4, [receivable]: -4 })
@@ -93,14 +93,14 @@ describe("postings", () => {
     })
   })
 
-  test("are none where no money moves", () => {
+  test("are empty for events that move no money", () => {
     const trial = { _tag: "TrialReserved", reservationId: "res_1", requestId: "req", operation: "dns.lookup", expiresAt: 5 } as const
     for (const event of [opened, { _tag: "AccountVerified" }, { _tag: "AccountSuspended" }, { _tag: "AccountClosed" }, trial] as const) {
       expect(posted(event)).toStrictEqual({})
     }
   })
 
-  test("of what never was are refused", () => {
+  test("throw for reservations and lots that do not exist", () => {
     expect(() => posted(opened, succeeded("res_1", { a: 1 }))).toThrow("is not open")
     expect(() => posted(opened, expired("a", 1, 0))).toThrow("is not known")
     expect(() => credits(-1)).toThrow()

@@ -17,7 +17,7 @@ const SECOND = 1_000
 
 const keyOf = (i: number) => `${i}`.padStart(43, "k")
 
-/** Half an hour of an account that calls four times a second, each time under a key, with thirty calls open at any time. */
+/** Half an hour of an account that makes four keyed calls a second, with thirty calls open at any time. */
 const busy = (): Book => {
   const book = new Book()
   book.tell({ _tag: "Open" }, START)
@@ -44,7 +44,7 @@ describe("the snapshot of a busy account", () => {
   const { account, log } = busy()
   const { memory, purse } = account
 
-  test("is of an account that has much to remember", () => {
+  test("is of an account with many remembered calls", () => {
     expect(log.length).toBeGreaterThan(14_000)
     expect(HashMap.size(purse.holds)).toBe(30)
     expect(HashMap.size(purse.paidLots)).toBe(60)
@@ -53,11 +53,11 @@ describe("the snapshot of a busy account", () => {
     expect(purse.lots.length).toBeGreaterThan(20)
   })
 
-  test("takes 64 KiB at most", () => {
+  test("has at most 64 KiB", () => {
     expect(Buffer.byteLength(save(account))).toBeLessThanOrEqual(64 * 1024)
   })
 
-  test("is the account again when it is read, but for older successes, of which it says that they are forgotten", () => {
+  test("restores the account, with older successes marked as forgotten", () => {
     const there = load(save(account))
     expect(Equal.equals({ ...there, memory: 0 }, { ...account, memory: 0 })).toBe(true)
     expect(Equal.equals(AccountSnapshot.save(there), AccountSnapshot.save(account))).toBe(true)
@@ -66,7 +66,7 @@ describe("the snapshot of a busy account", () => {
     expect(Lots.left(there.purse.lots)).toBe(Lots.left(purse.lots))
   })
 
-  test("answers for every key that may have run since a lookup as the whole account does, or that the lookup is stale", () => {
+  test("gives the same state of each key as the whole account, or a stale lookup", () => {
     const there = load(save(account))
     const now = log.at(-1)?.at ?? 0
     let stale = 0
@@ -76,7 +76,7 @@ describe("the snapshot of a busy account", () => {
         const some = Memory.keyState(there.memory, { hash: keyOf(i), since }, now)
         if (some?._tag === "stale") stale++
         else if (since >= there.memory.forgotten) {
-          // What came before the lookup is the reply store's to tell
+          // The reply store knows the successes before the lookup
           const told = all?._tag === "succeeded" && all.number <= there.memory.forgotten ? undefined : all
           expect(some).toEqual(told)
         }
@@ -99,7 +99,7 @@ describe("an account in memory", () => {
 })
 
 describe("an account with 5,000 top-ups", () => {
-  test("has a snapshot, of about 68 bytes for each", () => {
+  test("has a snapshot of about 68 bytes for each", () => {
     let account = Account.initial
     const fold = (event: AccountEvent, at: number) => {
       account = Account.Account.evolve(account, event, at)
@@ -177,7 +177,7 @@ describe("the start of an account that makes 100 keyed calls a second", () => {
         expect(started.revision).toBe(revision)
         expect(Equal.equals(started.state.purse, state.purse)).toBe(true)
         expect(reads.snapshots).toBe(1)
-        // The event of the snapshot among them
+        // Including the event of the snapshot
         expect(reads.events).toBeLessThanOrEqual(1_000)
       }).pipe(Effect.scoped, Effect.provide(TestClock.layer()), Effect.runPromise),
     240_000 * (SECONDS / 600)

@@ -1,4 +1,4 @@
-/** Everything that reads accounts, jobs or keys reads what an earlier release wrote: through the decider's codec and its upcasts. */
+/** Every reader of accounts, jobs or keys reads the events of an earlier release, through the decider's codec and its upcasts. */
 import { EventStore, MemoryEventStore, MemoryStateStore, StateStore } from "@millrace/event-sourcing"
 import { Effect, Layer, Result, Stream } from "effect"
 import { describe, expect, vi } from "vitest"
@@ -56,9 +56,9 @@ const provided = <A, E, R>(effect: Effect.Effect<A, E, R>, { events, states }: B
 
 const audited = (stores: Bench.Stores, at: number) => Effect.map(provided(Audit.run({ at }), stores), ({ problems }) => problems)
 
-describe("what an earlier release wrote", () => {
+describe("events of an earlier release", () => {
   testing(
-    "sets and clears the deadlines of holds",
+    "set and clear the deadlines of holds",
     Effect.gen(function* () {
       const shared = yield* Bench.stores
       const dead = Bench.makeBench()
@@ -85,12 +85,12 @@ describe("what an earlier release wrote", () => {
   )
 
   testing(
-    "ends the job that was not accepted in time, and the one that outlives its keeping",
+    "fail a job that was not accepted in time, and purge one after its retention",
     Effect.gen(function* () {
       const to = yield* JobBench.shared
       const mortal = yield* JobBench.mortalHost(to, JobBench.makeBench())
       const accountId = yield* mortal.open("acc_1", 10 * UNIT)
-      // The hold is written, and nothing after it
+      // Only the hold is written
       let appends = 0
       yield* mortal.through(({ events }) => ({
         events: {
@@ -125,7 +125,7 @@ describe("what an earlier release wrote", () => {
   )
 
   testing(
-    "counts as use, is found by operators, and passes the audit",
+    "count in the usage, are found by searches of operators, and pass the audit",
     Effect.gen(function* () {
       const { shared, here, accountId } = yield* Bench.setting()
       for (const requestId of ["req_a", "req_b"]) expect(yield* told(here.call(accountId, { requestId }))).toBe("reply")
@@ -152,7 +152,7 @@ describe("what an earlier release wrote", () => {
   )
 
   testing(
-    "is held to the rules of the audit: what stands twice, what is overdue, what was given back too much",
+    "are checked by the audit: duplicates, overdue holds, excessive refunds",
     Effect.gen(function* () {
       const shared = { events: yield* MemoryEventStore.make, states: yield* MemoryStateStore.make }
       const bench = Bench.makeBench()

@@ -1,13 +1,13 @@
-/** A state store that fails at planned calls, and lets something happen before one: for what is built on it. */
+/** A state store that fails at planned calls, and can run an effect before one. */
 import { StateStore } from "@millrace/event-sourcing"
 import { Effect } from "effect"
 
 type Service = StateStore.StateStore["Service"]
 
-/** `before`: nothing happens. `after`: it happens, and the answer is lost. An effect happens first; then all goes on. */
+/** `before`: fails without an effect. `after`: takes effect, but its reply is lost. An effect: runs first, then the call succeeds. */
 export type Fault = "before" | "after" | Effect.Effect<unknown, unknown>
 
-/** Calls counted from 1, of whatever kind. */
+/** Planned faults by the number of the call, from 1. */
 export const make = (store: Service, plan: Readonly<Record<number, Fault>>): Service & { readonly calls: () => number } => {
   let calls = 0
   const faulty = <A, E>(call: Effect.Effect<A, E>): Effect.Effect<A, E | StateStore.StateUnavailable> =>

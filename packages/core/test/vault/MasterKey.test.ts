@@ -11,7 +11,7 @@ const hexOf = (key: Result.Result<Redacted.Redacted<Uint8Array>, MasterKey.Malfo
 const bytes32 = fc.uint8Array({ minLength: 32, maxLength: 32 })
 
 describe("a master key", () => {
-  test("is the same from bytes, hexadecimal, and base64 in both alphabets, with or without white space", () => {
+  test("is the same from bytes, hexadecimal and both alphabets of base64, with or without white space", () => {
     check(
       fc.property(bytes32, (bytes) => {
         const buffer = Buffer.from(bytes)
@@ -22,14 +22,14 @@ describe("a master key", () => {
     )
   })
 
-  test("is a copy: what becomes of the bytes it came from does not change it", () => {
+  test("is a copy: later changes of the given bytes do not change it", () => {
     const bytes = new Uint8Array(32).fill(7)
     const key = MasterKey.parse(bytes)
     bytes.fill(0)
     expect(hexOf(key)).toBe("07".repeat(32))
   })
 
-  test("of another length, or with a digit that is none, is refused, and not repeated in the error", () => {
+  test("of another length or with an invalid digit is refused, and the error does not quote it", () => {
     check(
       fc.property(
         fc.uint8Array({ maxLength: 80 }).filter(({ length }) => length !== 32),
@@ -48,14 +48,14 @@ describe("a master key", () => {
       expect(Result.isFailure(MasterKey.parse(text))).toBe(true)
   })
 
-  test("in base64 has one last digit only", () => {
+  test("in base64 has exactly one valid last digit", () => {
     const text = Buffer.alloc(32, 255).toString("base64")
     expect(text.endsWith("8=")).toBe(true)
     expect(Result.isSuccess(MasterKey.parse(text))).toBe(true)
     expect(Result.isFailure(MasterKey.parse(text.replace("8=", "9=")))).toBe(true)
   })
 
-  test("is not shown by accident", async () => {
+  test("is redacted when it is printed", async () => {
     const key = await Effect.runPromise(
       Effect.gen(function* () {
         return yield* MasterKey.MasterKey
@@ -64,13 +64,13 @@ describe("a master key", () => {
     expect(`${key} ${JSON.stringify({ key })}`).not.toMatch(/abab|171/u)
   })
 
-  test("is refused by its layer, when it is none", async () => {
+  test("that is malformed makes its layer fail", async () => {
     const layer = MasterKey.MasterKey.layer("short")
     const error = await Effect.runPromise(Effect.flip(Effect.provide(MasterKey.MasterKey.use(Effect.succeed), layer)))
     expect(error._tag).toBe("MalformedMasterKey")
   })
 
-  test("can be made, and read again", async () => {
+  test("can be generated and parsed", async () => {
     const made = MasterKey.generate.pipe(Effect.provideService(RandomBytes, (size) => new Uint8Array(size).fill(9)))
     expect(hexOf(MasterKey.parse(Redacted.value(await Effect.runPromise(made))))).toBe("09".repeat(32))
   })

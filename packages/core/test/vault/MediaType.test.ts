@@ -36,9 +36,9 @@ describe("a media type", () => {
     ["a sample rate that does not exist", "ff fb 9c 64"],
     ["FLAC", "66 4c 61 43"],
     ["a page", "3c 68 74 6d 6c 3e"]
-  ])("%s is none", (_, bytes) => expect(mediaTypeOf(hex(bytes))).toBeUndefined())
+  ])("%s has no known type", (_, bytes) => expect(mediaTypeOf(hex(bytes))).toBeUndefined())
 
-  test("depends on the beginning only", () =>
+  test("depends on the first bytes only", () =>
     check(
       fc.property(fc.constantFrom(...known), fc.uint8Array({ maxLength: 50 }), ([start, type], rest) => {
         expect(hex(start)).toHaveLength(MEDIA_TYPE_BYTES)
@@ -46,7 +46,7 @@ describe("a media type", () => {
       })
     ))
 
-  test("is the same for the beginning as for the whole", () =>
+  test("is the same for the first bytes as for the whole content", () =>
     check(
       fc.property(fc.uint8Array({ maxLength: 50 }), (bytes) => {
         expect(mediaTypeOf(bytes.subarray(0, MEDIA_TYPE_BYTES))).toBe(mediaTypeOf(bytes))

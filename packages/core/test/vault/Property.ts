@@ -1,4 +1,4 @@
-/** Properties from a fixed seed: the same cases on each run, others with `MILLRACE_SEED`. */
+/** Runs properties from a fixed seed, so each run has the same cases; `MILLRACE_SEED` selects others. */
 import { assert, type IAsyncProperty, type IProperty } from "fast-check"
 
 const seed = Number(process.env["MILLRACE_SEED"] ?? 1)

@@ -42,7 +42,7 @@ const inMemory = Effect.gen(function* () {
   return { store, vault: yield* open(store) }
 })
 
-/** Runs a property over a fresh vault for all its cases. */
+/** Checks a property on one vault for all its cases. */
 const forAll = <T>(arbitrary: fc.Arbitrary<T>, body: (vault: Vault["Service"], value: T) => Effect.Effect<unknown, unknown>) =>
   Effect.flatMap(inMemory, ({ vault }) =>
     Effect.promise(() => checkAsync(fc.asyncProperty(arbitrary, (value) => Effect.runPromise(Effect.asVoid(body(vault, value))))))
@@ -54,9 +54,9 @@ const subjects: fc.Arbitrary<Subject> = fc.oneof(
 )
 const texts = fc.string({ maxLength: 300, unit: "grapheme" })
 
-describe("what is sealed", () => {
+describe("a sealed text", () => {
   testing(
-    "opens again, and is never the same text twice",
+    "opens again, and differs each time it is sealed",
     forAll(fc.tuple(subjects, fc.string({ maxLength: 20 }), texts), (vault, [subject, purpose, text]) =>
       Effect.gen(function* () {
         const sealed = yield* vault.seal(subject, purpose, text)
@@ -68,7 +68,7 @@ describe("what is sealed", () => {
   )
 
   testing(
-    "may be any bytes",
+    "may have any bytes",
     forAll(fc.uint8Array({ maxLength: 2_000 }), (vault, bytes) =>
       Effect.gen(function* () {
         const sealed = yield* vault.seal(account, "bytes", bytes)
@@ -78,7 +78,7 @@ describe("what is sealed", () => {
   )
 
   testing(
-    "with any character changed, added or left out, is refused",
+    "with any character changed, added or removed is refused",
     Effect.gen(function* () {
       const { vault } = yield* inMemory
       const sealed = yield* vault.seal(account, "label", "a secret label")
@@ -93,7 +93,7 @@ describe("what is sealed", () => {
   )
 
   testing(
-    "opens for its own subject and purpose only",
+    "opens only for its own subject and purpose",
     forAll(fc.tuple(subjects, subjects, fc.string(), fc.string()), (vault, [subject, another, purpose, other]) =>
       Effect.gen(function* () {
         const sealed = yield* vault.seal(subject, purpose, "x")
@@ -106,7 +106,7 @@ describe("what is sealed", () => {
   )
 
   testing(
-    "for a subject without a key does not open",
+    "does not open for a subject without a key",
     Effect.gen(function* () {
       const { vault } = yield* inMemory
       const sealed = yield* vault.seal(account, "label", "x")
@@ -115,7 +115,7 @@ describe("what is sealed", () => {
   )
 
   testing(
-    "opens though more keys are in use than are held in memory",
+    "opens when more keys are in use than the memory holds",
     Effect.gen(function* () {
       const { vault } = yield* inMemory
       const names = Array.from({ length: 1_100 }, (_, i) => ofJob(`job_${i}`, `acc_${i % 7}`))
@@ -126,7 +126,7 @@ describe("what is sealed", () => {
   )
 
   testing(
-    "is sealed with one key, however many ask for it first",
+    "is sealed with one key when several processes create the key concurrently",
     Effect.gen(function* () {
       const { store, vault } = yield* inMemory
       const another = yield* open(store)
@@ -143,7 +143,7 @@ describe("what is sealed", () => {
 
 describe("a destroyed subject", () => {
   testing(
-    "is unreadable at once, in every process, and is never sealed for again",
+    "is unreadable at once in every process, and cannot be sealed for again",
     Effect.gen(function* () {
       const { store, vault } = yield* inMemory
       const another = yield* open(store)
@@ -160,7 +160,7 @@ describe("a destroyed subject", () => {
   )
 
   testing(
-    "is shredded, not merely removed",
+    "is shredded, not only removed",
     Effect.gen(function* () {
       const store = yield* StateStore.StateStore
       const removed: Array<StateStore.Change> = []
@@ -179,7 +179,7 @@ describe("a destroyed subject", () => {
   )
 
   testing(
-    "takes the subjects along whose keys it wraps, and no others",
+    "destroys the subjects whose keys it wraps, and no others",
     Effect.gen(function* () {
       const { store, vault } = yield* inMemory
       const another = yield* open(store)
@@ -199,7 +199,7 @@ describe("a destroyed subject", () => {
   )
 
   testing(
-    "that never had a key gets none",
+    "that never had a key cannot get one",
     Effect.gen(function* () {
       const { vault } = yield* inMemory
       yield* vault.destroy(account)
@@ -210,7 +210,7 @@ describe("a destroyed subject", () => {
 
   for (const subject of [account, job])
     testing(
-      `stays so, whenever in the midst of sealing for ${JSON.stringify(subject)} another process destroys it`,
+      `stays destroyed if another process destroys it while a text is sealed for ${JSON.stringify(subject)}`,
       Effect.gen(function* () {
         const seen = new Set<string>()
         for (let at = 1; at <= 8; at++) {
@@ -232,7 +232,7 @@ describe("a destroyed subject", () => {
     )
 
   testing(
-    "leaves no key in memory, also where it was destroyed before its key came to be remembered",
+    "leaves no key in memory, even if it is destroyed before its key is cached",
     Effect.gen(function* () {
       const store = yield* StateStore.StateStore
       // The only random bytes as long as a key are keys
@@ -263,7 +263,7 @@ describe("a destroyed subject", () => {
   )
 
   testing(
-    "cannot be read with any key that can be recovered, as it could before",
+    "cannot be read with any key that can be recovered, though it could before",
     Effect.gen(function* () {
       const { store, vault } = yield* inMemory
       const bystander = yield* vault.seal("account:bystander", "p", "another's")
@@ -280,7 +280,7 @@ describe("a destroyed subject", () => {
 
 describe("the master key", () => {
   testing(
-    "that a state store was begun with is the only one it takes",
+    "must be the one that the state store was first used with",
     Effect.gen(function* () {
       const { store, vault } = yield* inMemory
       const sealed = yield* vault.seal(account, "label", "x")
@@ -290,7 +290,7 @@ describe("the master key", () => {
   )
 
   testing(
-    "is missed where there are keys but no check value",
+    "is refused if the state store has keys but no check value",
     Effect.gen(function* () {
       const { store, vault } = yield* inMemory
       yield* vault.seal(account, "label", "x")
@@ -301,7 +301,7 @@ describe("the master key", () => {
   )
 
   testing(
-    "is one, when two processes begin a state store with two",
+    "is one, if two processes with two keys start on an empty state store",
     Effect.gen(function* () {
       for (let at = 1; at <= 3; at++) {
         const store = yield* MemoryStateStore.make
@@ -314,7 +314,7 @@ describe("the master key", () => {
   )
 
   testing(
-    "gives each purpose its own HMACs, the same in every process, for ever",
+    "derives separate HMACs for each purpose, the same in every process",
     Effect.gen(function* () {
       const { store, vault } = yield* inMemory
       expect(vault.hmac("email", "ada@example.com")).toBe(GOLDEN_HMAC)
@@ -326,7 +326,7 @@ describe("the master key", () => {
   )
 
   testing(
-    "opens what the first release sealed",
+    "opens texts that the first release sealed",
     Effect.gen(function* () {
       const store = yield* StateStore.StateStore
       for (const { space, key, value } of GOLDEN_ROWS)
@@ -337,9 +337,9 @@ describe("the master key", () => {
   )
 })
 
-describe("a state store out of order", () => {
+describe("a faulty state store", () => {
   testing(
-    "fails what is asked, harms nothing, and all is well when it is asked again",
+    "fails the calls, changes nothing, and works again after a repetition",
     Effect.gen(function* () {
       for (const fault of ["before", "after"] as const)
         for (let at = 1; at <= 14; at++) {
@@ -353,14 +353,14 @@ describe("a state store out of order", () => {
           yield* again(vault.destroy(job))
           expect(yield* outcome(again(vault.open(job, "p", first)))).toBe("SubjectDestroyed")
           expect(yield* again(vault.open(account, "p", second))).toBe("2")
-          // Fewer would mean that the later faults met nothing
+          // Fewer calls would mean that the later faults never happened
           expect(faulty.calls()).toBeGreaterThanOrEqual(at)
         }
     })
   )
 
   testing(
-    "whose rows were exchanged or changed is found out",
+    "with exchanged or changed rows is detected",
     Effect.gen(function* () {
       const { store, vault } = yield* inMemory
       const second = ofJob("job_2", "acc_1")
@@ -382,7 +382,7 @@ describe("a state store out of order", () => {
 
 describe("a parent", () => {
   testing(
-    "is settled with the key, and has none itself",
+    "is fixed with the key, and has no parent itself",
     Effect.gen(function* () {
       const { vault } = yield* inMemory
       const sealed = yield* vault.seal(job, "p", "x")
@@ -393,17 +393,17 @@ describe("a parent", () => {
   )
 })
 
-/** What nobody can reach any more is gone after it. */
+/** Collects garbage. */
 const collectGarbage = Effect.promise(async () => {
   setFlagsFromString("--expose-gc")
   const collect: unknown = runInNewContext("gc")
-  // A weak reference that was looked at holds on until the turn of the event loop is over
+  // A weak reference that was read keeps its target until the end of the turn of the event loop
   await new Promise((resolve) => setImmediate(resolve))
   if (typeof collect !== "function") throw new Error("No garbage can be collected here")
   collect()
 })
 
-// what an attacker could do with the files and the master key
+// what an attacker can do with the files and the master key
 
 const RowOf = Schema.decodeUnknownResult(
   Schema.fromJsonString(Schema.Struct({ parent: Schema.NullOr(Schema.String), wrapped: Schema.String }))
@@ -419,7 +419,7 @@ const decrypt = (key: Uint8Array, associated: string, text: string): Buffer | un
   }
 }
 
-/** Every key that can be had from the state store and the master key, by unwrapping whatever can be unwrapped. */
+/** Every key that can be unwrapped from the state store with the master key. */
 const recoverable = (store: StateStore.StateStore["Service"]) =>
   Effect.map(store.list("vaultKeys"), (rows) => {
     const master = Buffer.from(MASTER, "hex")

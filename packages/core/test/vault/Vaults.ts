@@ -1,4 +1,4 @@
-/** Vaults as several processes have them, on one state store. */
+/** Vaults of several processes on one state store. */
 import { MemoryStateStore, StateStore } from "@millrace/event-sourcing"
 import { Effect, Layer, type Scope } from "effect"
 import { TestClock } from "effect/testing"
@@ -10,7 +10,7 @@ export const MASTER = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1
 
 type Store = StateStore.StateStore["Service"]
 
-/** A vault of its own, as another process would open it. */
+/** A separate vault, as another process would open it. */
 export const open = (store: Store, master: string = MASTER) =>
   Effect.gen(function* () {
     return yield* Vault
@@ -30,7 +30,7 @@ export const testing = (name: string, body: Effect.Effect<unknown, unknown, Stat
     )
   )
 
-/** How an effect ended: a value, the tag of its error, or `defect`. */
+/** The result of an effect: a value, the tag of its error, or `defect`. */
 export const outcome = <A, E extends { readonly _tag: string }, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A | string, never, R> =>
   effect.pipe(
     Effect.catch((error) => Effect.succeed(error._tag)),

@@ -9,7 +9,7 @@ import { checkAsync } from "../vault/Property.ts"
 const testing = (options: CircuitBreakerOptions, body: Effect.Effect<unknown, unknown, CircuitBreaker>) =>
   Effect.runPromise(Effect.asVoid(body).pipe(Effect.provide(CircuitBreaker.layer(options)), Effect.provide(TestClock.layer())))
 
-/** Whether a call gets through; it then finds this, if anything. */
+/** Whether a call gets through. If it does, it records `found`, if given. */
 const call = (found?: "success" | "failure", upstream = "a") =>
   Effect.flatMap(CircuitBreaker, (breaker) =>
     breaker.guard(upstream, found === undefined ? Effect.void : breaker.record(upstream, found)).pipe(
@@ -19,7 +19,7 @@ const call = (found?: "success" | "failure", upstream = "a") =>
   )
 
 describe("a circuit", () => {
-  test("opens by failures in a row, and names its upstream", () =>
+  test("opens after consecutive failures, with an error that names its upstream", () =>
     testing(
       { failures: 3, openFor: 1_000 },
       Effect.gen(function* () {
@@ -33,7 +33,7 @@ describe("a circuit", () => {
       })
     ))
 
-  test("lets one call of 64 through after a while, and the others when that one has succeeded", () =>
+  test("lets one of 64 calls through as a trial, and the others after the trial has succeeded", () =>
     testing(
       { failures: 1, openFor: 1_000 },
       Effect.gen(function* () {
@@ -80,7 +80,7 @@ describe("a circuit", () => {
       })
     ))
 
-  test("tries again with another call, where the trial takes longer than it would stay open", () =>
+  test("starts another trial if the first takes longer than the circuit stays open", () =>
     testing(
       { failures: 1, openFor: 1_000 },
       Effect.gen(function* () {
@@ -92,13 +92,13 @@ describe("a circuit", () => {
         expect(yield* call()).toBe(false)
         yield* TestClock.adjust(1)
         expect(yield* call("failure")).toBe(true)
-        // The slow one leaves, but it is not its trial any more
+        // The slow call ends, but it is not the trial any more
         yield* Fiber.interrupt(slow)
         expect(yield* call()).toBe(false)
       })
     ))
 
-  test("lets through what the model lets through, call after call", () =>
+  test("lets the same calls through as its model, for any sequence of calls", () =>
     checkAsync(
       fc.asyncProperty(
         fc.integer({ min: 1, max: 4 }),

@@ -5,8 +5,8 @@ import { CircuitBreaker } from "../../src/work/CircuitBreaker.ts"
 import { NotFound, type OperationError, UpstreamNotConfigured, UpstreamUnavailable } from "../../src/work/OperationError.ts"
 import * as Perform from "../../src/work/Perform.ts"
 
-/** Whether an upstream is still asked after ten calls have ended so. */
-const isAskedAfter = (end: Effect.Effect<{ readonly data: string }, OperationError>) =>
+/** Whether the circuit lets calls through after ten calls that ended this way. */
+const staysClosedAfter = (end: Effect.Effect<{ readonly data: string }, OperationError>) =>
   Effect.gen(function* () {
     const breaker = yield* CircuitBreaker
     const perform = yield* Perform.make
@@ -18,19 +18,19 @@ const isAskedAfter = (end: Effect.Effect<{ readonly data: string }, OperationErr
 const unavailable = (isolated?: boolean) =>
   Effect.fail(new UpstreamUnavailable({ upstream: "test", reason: "down", ...(isolated === undefined ? {} : { isolated }) }))
 
-describe("what a call says of its upstream", () => {
-  test("is that it is down, where it was", async () => {
-    expect(await isAskedAfter(unavailable())).toBe(false)
-    expect(await isAskedAfter(unavailable(false))).toBe(false)
+describe("Perform", () => {
+  test("counts an unavailable upstream as a failure of the circuit", async () => {
+    expect(await staysClosedAfter(unavailable())).toBe(false)
+    expect(await staysClosedAfter(unavailable(false))).toBe(false)
   })
 
-  test("is nothing, where only this question failed: else a caller could close the door to all", async () => {
-    expect(await isAskedAfter(unavailable(true))).toBe(true)
+  test("does not count an isolated failure, so one caller cannot open the circuit for all", async () => {
+    expect(await staysClosedAfter(unavailable(true))).toBe(true)
   })
 
-  test("is that it lives, where it says no", async () => {
-    expect(await isAskedAfter(Effect.fail(new NotFound({ resource: "thing" })))).toBe(true)
-    expect(await isAskedAfter(Effect.succeed({ data: "yes" }))).toBe(true)
-    expect(await isAskedAfter(Effect.fail(new UpstreamNotConfigured({ upstream: "test" })))).toBe(true)
+  test("does not count refusals and successes as failures", async () => {
+    expect(await staysClosedAfter(Effect.fail(new NotFound({ resource: "thing" })))).toBe(true)
+    expect(await staysClosedAfter(Effect.succeed({ data: "yes" }))).toBe(true)
+    expect(await staysClosedAfter(Effect.fail(new UpstreamNotConfigured({ upstream: "test" })))).toBe(true)
   })
 })

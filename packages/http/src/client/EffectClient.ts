@@ -29,9 +29,9 @@ export type Reply<Data> = Exchange.Reply<Data, Credits.Credits>
 
 /** Input that the operation does not take is a defect. */
 export type Method<Op> =
-  Op extends Operation.Operation<infer _K, infer _M, infer _P, infer Params, infer Query, infer Body, infer Success, infer _E, infer _R>
+  Op extends Operation.Operation<infer _K, infer Route, infer Success, infer _E, infer _R>
     ? (
-        ...args: Arguments<Schema.Struct.Type<Params & Query & Body>, CallOptions>
+        ...args: Arguments<Schema.Struct.Type<Route["params"] & Route["query"] & Route["body"]>, CallOptions>
       ) => Effect.Effect<Reply<Op extends { readonly _tag: "File" } ? Uint8Array<ArrayBuffer> : Success["Type"]>, Failure>
     : never
 

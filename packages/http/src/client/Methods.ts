@@ -16,18 +16,14 @@ export type Json<A> = A extends string | number | boolean | null | undefined
 type Lenient<A> = { readonly [Key in keyof A]: {} extends Pick<A, Key> ? A[Key] | undefined : A[Key] }
 
 /** Path, query and body fields of an operation, together, as its documentation shows them. */
-export type InputOf<Op> =
-  Op extends Operation.Operation<infer _K, infer _M, infer _P, infer Params, infer Query, infer Body, infer _S, infer _E, infer _R>
-    ? Lenient<Json<Schema.Struct.Encoded<Params & Query & Body>>>
-    : never
+export type InputOf<Op> = Op extends { readonly route: infer Route extends Operation.Route }
+  ? Lenient<Json<Schema.Struct.Encoded<Route["params"] & Route["query"] & Route["body"]>>>
+  : never
 
 /** The `data` of an operation's answer, as its documentation shows it; the bytes of one that is answered by a file. */
 export type DataOf<Op> = Op extends { readonly _tag: "File" } ? Uint8Array<ArrayBuffer> : JsonOf<Op>
 
-type JsonOf<Op> =
-  Op extends Operation.Operation<infer _K, infer _M, infer _P, infer _Pa, infer _Q, infer _B, infer Success, infer _E, infer _R>
-    ? Json<Success["Encoded"]>
-    : never
+type JsonOf<Op> = Op extends { readonly success: infer Success extends Schema.Top } ? Json<Success["Encoded"]> : never
 
 /** Input first; without fields that are required it may be left out. */
 export type Arguments<Input, Options> = {} extends Input ? [input?: Input, options?: Options] : [input: Input, options?: Options]

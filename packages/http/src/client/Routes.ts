@@ -21,14 +21,13 @@ export interface Described {
  */
 export type Line<Op> = Op extends { readonly _tag: "File" } ? `${Plain<Op>} as file` : Plain<Op>
 
-type Plain<Op> =
-  Op extends Operation.Operation<infer _K, infer M, infer P, infer _P, infer Query, infer _B, infer _S, infer _E, infer _R>
-    ? M extends "GET"
+type Plain<Op> = Op extends { readonly route: Operation.Route<infer M, infer P, infer _P, infer Query> }
+  ? M extends "GET"
+    ? `${M} ${P}`
+    : keyof Query extends never
       ? `${M} ${P}`
-      : keyof Query extends never
-        ? `${M} ${P}`
-        : `${M} ${P}?${string}`
-    : never
+      : `${M} ${P}?${string}`
+  : never
 
 /** The lines of some operations, by key. Written by hand, `satisfies Routes<...>` finds what is missing or wrong. */
 export type Routes<Op extends Described> = { readonly [Key in Op["key"]]: Line<Extract<Op, { readonly key: Key }>> }

@@ -1,0 +1,39 @@
+/**
+ * Claims: which account an e-mail address belongs to, and which account a payment bought credits for. Each is claimed once, for ever.
+ * Streams `email-{HMAC of the address}` and `payment-{hash of the payment's reference}`.
+ */
+import { type Decider, type Decision, EventCodec } from "@millrace/event-sourcing"
+import { Result, Schema } from "effect"
+import { AccountId, bare, lotIdOfPayment } from "../Ids.ts"
+
+interface Claimed {
+  readonly _tag: string
+  readonly accountId: string
+}
+
+/** The account that made a claim; undefined while there is no claim. */
+export type Claim<Event extends Claimed> = { readonly accountId: Event["accountId"] | undefined }
+
+const claims = <Event extends Claimed>(category: string, codec: EventCodec.EventCodec<Event>): Decider<Claim<Event>, Event> => ({
+  category,
+  codec,
+  initial: { accountId: undefined },
+  // The first claim counts
+  evolve: (claim, { accountId }) => (claim.accountId === undefined ? { accountId } : claim)
+})
+
+export const EmailClaim = claims("email", EventCodec.make(Schema.TaggedUnion({ EmailClaimed: { accountId: AccountId } })))
+
+export const PaymentClaim = claims(
+  "payment",
+  EventCodec.make(Schema.TaggedUnion({ PaymentClaimed: { accountId: Schema.String, lotId: Schema.String } }))
+)
+
+/** The id of a payment's stream: that of the lot that the payment buys, without its prefix. */
+export const paymentIdOf = (paymentRef: string): string => bare(lotIdOfPayment(paymentRef))
+
+/** Claims what is unclaimed. A later claim decides nothing. */
+export const claim =
+  <const Event extends Claimed>(event: Event) =>
+  ({ accountId }: Claim<Claimed>): Decision<Event> =>
+    Result.succeed(accountId === undefined ? [event] : [])
