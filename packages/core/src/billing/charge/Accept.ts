@@ -14,7 +14,7 @@ import type { OperationError, OperationFailed } from "../../work/OperationError.
 import type { Done } from "../../work/Perform.ts"
 import { isTransient } from "../../work/Transient.ts"
 import * as Amends from "./Amends.ts"
-import { available, type Call, type ChargeError, type Held, OutcomeUnknown, type Reply, ResultWithheld } from "./Call.ts"
+import { type Admitted, available, type Call, type ChargeError, OutcomeUnknown, type Reply, ResultWithheld } from "./Call.ts"
 import * as Free from "./Free.ts"
 import * as Hold from "./Hold.ts"
 import * as Replay from "./Replay.ts"
@@ -31,38 +31,40 @@ export const call = <E extends OperationError, R>(
 ): Effect.Effect<Reply, E | ChargeError, R> =>
   Effect.uninterruptibleMask((restore) =>
     Effect.gen(function* () {
-      const held = asked.cost === 0 ? yield* claimed(needs, asked) : yield* Hold.make(needs, asked)
-      if (held._tag === "Replayed") return held.reply
-      const job = jobOf(held)
+      const admitted = asked.cost === 0 ? yield* Free.admit(needs, asked) : yield* Hold.make(needs, asked)
+      if (admitted._tag === "Replayed") return admitted.reply
+      const job = jobOf(admitted)
       const prepare = Acceptance.prepare(needs.jobs, operation, asked.input, job)
-      const { accept, done } = yield* Effect.tapCause(restore(prepare), () => abandon(needs, held, job))
-      yield* Effect.tapCause(Replay.keepOrYield(needs, held, done), () => abandon(needs, held, job))
-      yield* accepted(needs, held, job, accept)
-      return yield* replyOf(needs, held, job, done)
+      const { accept, done } = yield* Effect.tapCause(restore(prepare), () => abandon(needs, admitted, job))
+      yield* Effect.tapCause(Replay.keepOrYield(needs, admitted, done), () => abandon(needs, admitted, job))
+      yield* accepted(needs, admitted, job, accept)
+      return yield* replyOf(needs, admitted, job, done)
     })
   )
 
-const claimed = <E extends OperationError, R>(needs: Needs, asked: Call<E, R>): Effect.Effect<Held<E, R>, ChargeError> =>
-  Effect.as(Free.claim(needs, asked), Free.heldFor(asked))
-
-const jobOf = ({ call: { accountId, quantity, requestId, reservationId }, hold }: Held): JobCall => ({
+const jobOf = ({ _tag, call: { accountId, quantity, requestId, reservationId } }: Admitted): JobCall => ({
   accountId,
   requestId,
   jobId: jobIdOf(reservationId),
-  reservationId: hold === undefined ? null : reservationId,
+  reservationId: _tag === "Free" ? null : reservationId,
   quantity
 })
 
 /** Appends the acceptance. If the store does not confirm it, a call without an idempotency key is made free. */
-const accepted = (needs: Needs, held: Held, job: JobCall, accept: Acceptance.Prepared["accept"]): Effect.Effect<void, ChargeError> => {
-  const { key, operation } = held.call
+const accepted = (
+  needs: Needs,
+  admitted: Admitted,
+  job: JobCall,
+  accept: Acceptance.Prepared["accept"]
+): Effect.Effect<void, ChargeError> => {
+  const { key, operation } = admitted.call
   return accept.pipe(
     Effect.retry({ while: isTransient, ...TRY_AGAIN }),
     Effect.tapError((error) => {
-      if (!isTransient(error)) return abandon(needs, held, job)
+      if (!isTransient(error)) return abandon(needs, admitted, job)
       if (key !== undefined) return Effect.void
-      const promise = Amends.promise(needs, { ...idsOf(held.call), operation: operation.key })
-      return Effect.andThen(promise, abandon(needs, held, job))
+      const promise = Amends.promise(needs, { ...idsOf(admitted.call), operation: operation.key })
+      return Effect.andThen(promise, abandon(needs, admitted, job))
     }),
     Effect.mapError((error) => (error._tag === "JobWasRefused" ? new ResultWithheld() : isTransient(error) ? new OutcomeUnknown() : error))
   )
@@ -71,11 +73,11 @@ const accepted = (needs: Needs, held: Held, job: JobCall, accept: Acceptance.Pre
 /**
  * Abandons the job in the background, with retries. The caller waits a moment for it. If this process dies, `JobUpkeep` refuses the job.
  */
-const abandon = (needs: Needs, { call, hold }: Held, job: JobCall): Effect.Effect<void> => {
+const abandon = (needs: Needs, { _tag, call }: Admitted, job: JobCall): Effect.Effect<void> => {
   const { jobs, scope, callsInDoubt } = needs
   return jobs.abandon(job).pipe(
     // Refund as well: the job may have succeeded by then
-    Effect.andThen(hold === undefined ? Free.unclaim(needs, call) : Effect.asVoid(Amends.makeFree(needs, idsOf(call)))),
+    Effect.andThen(_tag === "Free" ? Free.unclaim(needs, call) : Effect.asVoid(Amends.makeFree(needs, idsOf(call)))),
     Effect.andThen(callsInDoubt.remove(call.reservationId)),
     Effect.retry({ while: isTransient, schedule: Amends.IN_BACKGROUND }),
     Effect.catchCause((cause) => Effect.logWarning("A job could not be abandoned", { jobId: job.jobId }, cause)),
@@ -86,10 +88,13 @@ const abandon = (needs: Needs, { call, hold }: Held, job: JobCall): Effect.Effec
 
 const idsOf = ({ accountId, requestId, reservationId }: Call) => ({ accountId, requestId, reservationId })
 
-const replyOf = (needs: Needs, { call, hold }: Held, { jobId }: JobCall, done: Done): Effect.Effect<Reply> => {
-  const job = { id: jobId }
-  if (hold === undefined) return Effect.map(Free.reply(needs, call, done), (reply) => ({ ...reply, job }))
-  return Effect.succeed({ ...answered(call, done, { charged: Credits.zero, balance: available(hold) }), job })
+const replyOf = (needs: Needs, admitted: Admitted, { jobId }: JobCall, done: Done): Effect.Effect<Reply> => {
+  const { call } = admitted
+  const reply =
+    admitted._tag === "Free"
+      ? Free.reply(needs, call, done)
+      : Effect.succeed(answered(call, done, { charged: Credits.zero, balance: available(admitted.hold) }))
+  return Effect.map(reply, (reply) => ({ ...reply, job: { id: jobId } }))
 }
 
 /**

@@ -8,16 +8,15 @@ import * as Credits from "../../Credits.ts"
 import { idOf as jobIdOf } from "../../jobs/Job.ts"
 import { type Account, hold as openHold, outcome } from "../../ledger/Account.ts"
 import * as Decisions from "../../ledger/Decisions.ts"
-import type { Any } from "../../work/Operation.ts"
 import type { OperationError } from "../../work/OperationError.ts"
 import type { Done } from "../../work/Perform.ts"
 import type { StoredReply } from "../Replies.ts"
 import {
+  type Admitted,
   available,
   type Call,
   type Caller,
   type ChargeError,
-  type Held,
   HOLD_MARGIN,
   type Key,
   type Replayed,
@@ -53,15 +52,10 @@ export const marked = (
 
 // finding
 
-/** The parts of a call that a replay needs. */
-export interface Sought<E extends OperationError, R> extends Pick<Call, "accountId" | "requestId" | "input"> {
-  readonly operation: Any<E, R>
-}
-
 /** The reply stored under the key; undefined if the key is free for a new attempt. `InFlight` while another attempt runs. */
 export const find = Effect.fnUntraced(function* <E extends OperationError, R>(
   services: Needs,
-  { accountId, input, operation, requestId }: Sought<E, R>,
+  { accountId, input, operation, requestId }: Pick<Call<E, R>, "accountId" | "input" | "operation" | "requestId">,
   key: Key
 ): Effect.fn.Return<Replayed | undefined, E | ChargeError, R> {
   const kept = yield* services.replies.find(accountId, key.hash)
@@ -134,15 +128,22 @@ const hasBegun = ({ jobs }: Pick<Needs, "jobs">, reservationId: string) =>
 
 // keeping
 
+/** The revision in the reply of a free call. */
+const NO_HOLD = -1
+
 /** Step 4: stores the reply of a call with a key. It replaces a reply that is over. Returns another attempt's reply if that stays. */
 export const keep = (
   services: Needs,
-  { call, hold }: Held,
+  admitted: Admitted,
   { data }: Pick<Done, "data">
 ): Effect.Effect<StoredReply | undefined, ChargeError> => {
+  const { call } = admitted
   const { accountId, key } = call
   if (key === undefined) return Effect.undefined
-  const reply: StoredReply = { ...storedOf(call, key, hold?.revision), data, ...(hold === undefined ? { free: "done" } : {}) }
+  const reply: StoredReply =
+    admitted._tag === "Held"
+      ? { ...storedOf(call, key), revision: admitted.hold.revision, data }
+      : { ...storedOf(call, key), data, free: "done" }
   return services.replies.keep(accountId, key.hash, reply, isOver(services, accountId))
 }
 
@@ -150,9 +151,9 @@ export const keep = (
  * Stores the reply as {@link keep} does. Fails if a free call has the key: it has no hold that could prevent this call from running at the
  * same time. If a priced attempt's reply stays, this call's hold has ended, which its settle detects.
  */
-export const keepOrYield = (services: Needs, held: Held, done: Pick<Done, "data">): Effect.Effect<void, ChargeError> =>
-  Effect.flatMap(keep(services, held, done), (standing) =>
-    standing?.free === undefined || held.call.key === undefined ? Effect.void : inUse(standing, held.call.key)
+export const keepOrYield = (services: Needs, admitted: Admitted, done: Pick<Done, "data">): Effect.Effect<void, ChargeError> =>
+  Effect.flatMap(keep(services, admitted, done), (standing) =>
+    standing?.free === undefined || admitted.call.key === undefined ? Effect.void : inUse(standing, admitted.call.key)
   )
 
 /**
@@ -161,20 +162,20 @@ export const keepOrYield = (services: Needs, held: Held, done: Pick<Done, "data"
  */
 export const claim = Effect.fnUntraced(function* (services: Needs, call: Call, key: Key): Effect.fn.Return<void, ChargeError> {
   const { accountId, operation } = call
-  const reply: StoredReply = { ...storedOf(call, key, undefined), data: null, free: "running" }
+  const reply: StoredReply = { ...storedOf(call, key), data: null, free: "running" }
   const lifetime = Duration.toMillis(operation.timeout) + HOLD_MARGIN
   const standing = yield* services.replies.claim(accountId, key.hash, reply, lifetime, isOver(services, accountId))
   if (standing !== undefined) return yield* inUse(standing, key)
 })
 
 /** The refusal if another call has the key. */
-export const inUse = (standing: StoredReply, key: Key): Effect.Effect<never, Decisions.InFlight | Decisions.KeyReused> =>
+const inUse = (standing: StoredReply, key: Key): Effect.Effect<never, Decisions.InFlight | Decisions.KeyReused> =>
   Effect.fail(
     standing.fingerprint === key.fingerprint ? new Decisions.InFlight({ reservationId: standing.reservationId }) : new Decisions.KeyReused()
   )
 
-const storedOf = ({ operation, requestId, reservationId }: Call, { fingerprint }: Key, revision = -1) => ({
-  ...{ reservationId, requestId, fingerprint, revision },
+const storedOf = ({ operation, requestId, reservationId }: Call, { fingerprint }: Key) => ({
+  ...{ reservationId, requestId, fingerprint, revision: NO_HOLD },
   ...(operation._tag === "Job" ? { job: true as const } : {})
 })
 
