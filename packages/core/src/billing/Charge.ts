@@ -2,17 +2,17 @@
  * A billed call, step by step: find a replay, quote, hold, work, keep the reply, settle, answer. Each step is a module of `charge/`, and
  * `Amends` handles failures. Wherever a call stops, its hold is captured or released exactly once.
  */
-import type { Aggregate, StateStore } from "@millrace/event-sourcing"
+import type { Aggregate } from "@millrace/event-sourcing"
 import { Context, type Duration, Effect, type Exit, Layer } from "effect"
 import { newReservationId } from "../Ids.ts"
 import type { Jobs } from "../jobs/Jobs.ts"
 import type { Ledger } from "../ledger/Ledger.ts"
 import * as Metrics from "../observability/Metrics.ts"
 import * as Spans from "../observability/Spans.ts"
-import type { Vault, VaultFailure } from "../vault/Vault.ts"
+import type { Vault } from "../vault/Vault.ts"
 import { CIRCUIT_OPEN, type CircuitBreaker } from "../work/CircuitBreaker.ts"
-import type { Any, AnyJob, ErrorOf, InputOf, ReadError, Services as ServicesOf } from "../work/Operation.ts"
-import type { OperationError, OperationFailed } from "../work/OperationError.ts"
+import type { Any, AnyJob, ErrorOf, InputOf, Services as ServicesOf } from "../work/Operation.ts"
+import type { OperationError } from "../work/OperationError.ts"
 import { upstreamOf } from "../work/Perform.ts"
 import * as Reason from "../work/Reason.ts"
 import { redact } from "../work/Redaction.ts"
@@ -70,7 +70,7 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions =
      * Makes a call free that failed with {@link OutcomeUnknown}: releases its hold or refunds its charge. Idempotent. False if the account
      * has no hold or charge of the call, or not yet.
      */
-    makeFree: (call: Omit<CallInDoubt, "at">) => Amends.makeFree(services, call)
+    makeFree: (call: Omit<CallInDoubt, "at">): Effect.Effect<boolean, Aggregate.Failure> => Amends.makeFree(services, call)
   }
 })
 

@@ -1,15 +1,14 @@
 /** Accepts a call as a job, and builds its reply from the state of the job. */
-import type { Aggregate } from "@millrace/event-sourcing"
+import type { Aggregate, Projection } from "@millrace/event-sourcing"
 import { Clock, Duration, Effect, Schema } from "effect"
 import type { VaultFailure } from "../vault/Vault.ts"
 import { inputOf } from "../work/Contract.ts"
-import type { ReadError } from "../work/JobOperation.ts"
 import type { AnyJob, InputOf } from "../work/Operation.ts"
-import type { OperationFailed } from "../work/OperationError.ts"
+import type { NotFound, OperationFailed } from "../work/OperationError.ts"
 import { type Done, encode } from "../work/Perform.ts"
 import * as Job from "./Job.ts"
 import type { JobCall, Jobs } from "./Jobs.ts"
-import { isOpen, jsonText, unreadable, viewer } from "./JobView.ts"
+import { isOpen, jsonText, viewer } from "./JobView.ts"
 
 /** A job that is ready to be accepted: its input is stored. */
 export interface Prepared {
@@ -58,16 +57,18 @@ export const prepare = <Op extends AnyJob>(
     }
   })
 
+type AnswerError = OperationFailed | NotFound | Aggregate.Failure | Projection.ProjectionBehind | Projection.ProjectionStopped
+
 /** Waits at most `within` for the job's end, then builds its creation reply anew. `ended`: whether the reply is final. */
 export const answer = (
   jobs: Jobs["Service"],
   operation: AnyJob,
   { accountId, jobId }: Pick<JobCall, "accountId" | "jobId">,
   within?: Duration.Input
-): Effect.Effect<{ readonly data: string; readonly ended: boolean }, ReadError | OperationFailed> =>
+): Effect.Effect<{ readonly data: string; readonly ended: boolean }, AnswerError> =>
   Effect.gen(function* () {
     if (within !== undefined) yield* jobs.wait(jobId, within)
     const view = viewer(operation.family)(jobs, jobId, yield* jobs.find(accountId, operation.family, jobId))
     const { data } = yield* encode(operation, { data: operation.created(view) })
     return { data, ended: !isOpen(view) }
-  }).pipe(Effect.catch((error) => Effect.fail(error._tag === "OperationFailed" ? error : unreadable(operation.family.resource)(error))))
+  })

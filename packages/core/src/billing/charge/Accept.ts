@@ -97,21 +97,6 @@ const replyOf = (needs: Needs, admitted: Admitted, { jobId }: JobCall, done: Don
   return Effect.map(reply, (reply) => ({ ...reply, job: { id: jobId } }))
 }
 
-/**
- * Waits at most `within` for the job that a call became. The reply has the job's charge so far, so that the charges of an account's replies
- * add up to its balance. `UpstreamUnavailable` if a store does not answer; the job is accepted in any case.
- */
-export const awaitEnd = (
-  services: Pick<Services, "jobs" | "ledger">,
-  operation: AnyJob,
-  accountId: string,
-  accepted: Accepted,
-  within?: Duration.Input
-): Effect.Effect<Awaited, ReadError | OperationFailed> =>
-  Effect.mapError(ended(services, operation, accountId, accepted, within), (error) =>
-    error._tag === "OperationFailed" || error._tag === "UpstreamUnavailable" ? error : unreadable(operation.family.resource)(error)
-  )
-
 /** The reply of a call that became a job. */
 export type Accepted = Reply & Required<Pick<Reply, "job">>
 
@@ -121,23 +106,27 @@ export interface Awaited {
   readonly ended: boolean
 }
 
-const ended = Effect.fnUntraced(function* (
+/**
+ * Waits at most `within` for the job that a call became. The reply has the job's charge so far, so that the charges of an account's replies
+ * add up to its balance. `UpstreamUnavailable` if a store does not answer; the job is accepted in any case.
+ */
+export const awaitEnd = (
   { jobs, ledger }: Pick<Services, "jobs" | "ledger">,
   operation: AnyJob,
   accountId: string,
   accepted: Accepted,
-  within: Duration.Input | undefined
-) {
-  const { id: jobId } = accepted.job
-  const answer = yield* Acceptance.answer(jobs, operation, { accountId, jobId }, within)
-  const reply: Reply = { ...accepted, data: answer.data }
-  if (!answer.ended) return { reply, ended: false }
-  yield* jobs.settle(jobId)
-  const { state: job } = yield* jobs.read(jobId)
-  const account = yield* ledger.read(accountId)
-  const reservationId = "accepted" in job ? job.accepted.reservationId : null
-  const end =
-    reservationId === null ? undefined : (outcome(account.state, reservationId) ?? (yield* ledger.ending(accountId, reservationId)))
-  const charged = end !== undefined && "charged" in end ? end.charged : Credits.zero
-  return { reply: { ...reply, billed: { charged, balance: available(account) } }, ended: true }
-})
+  within?: Duration.Input
+): Effect.Effect<Awaited, ReadError | OperationFailed> =>
+  Effect.gen(function* () {
+    const { id: jobId } = accepted.job
+    const answer = yield* Acceptance.answer(jobs, operation, { accountId, jobId }, within)
+    const reply: Reply = { ...accepted, data: answer.data }
+    if (!answer.ended) return { reply, ended: false }
+    yield* jobs.settle(jobId)
+    const { state: job } = yield* jobs.read(jobId)
+    const account = yield* ledger.read(accountId)
+    const reservationId = "accepted" in job ? job.accepted.reservationId : null
+    const end = reservationId && (outcome(account.state, reservationId) ?? (yield* ledger.ending(accountId, reservationId)))
+    const charged = end && "charged" in end ? end.charged : Credits.zero
+    return { reply: { ...reply, billed: { charged, balance: available(account) } }, ended: true }
+  }).pipe(Effect.mapError((error) => (error._tag === "OperationFailed" ? error : unreadable(operation.family.resource)(error))))
