@@ -126,26 +126,15 @@ export class JobQueue {
   }
 
   /** The next job to start. Its account then waits for a turn of the others. Undefined if no job may start now. */
-  next({ now, limits, taken, among = 1, pick = () => 0 }: Request): Entry | undefined {
-    this.#ripen(now)
-    const takenCounts = this.#countTaken(taken)
+  next(request: Request): Entry | undefined {
+    this.#ripen(request.now)
+    const taken = this.#countTaken(request.taken)
     for (const [operation, lane] of this.#lanes) {
-      const limit = limits(operation)
-      const ours = takenCounts.get(operation)
-      if (limit === undefined || lane.runningInAll + (ours?.inAll ?? 0) >= limit.atOnce) continue
-      const isFree = (accountId: string) =>
-        (lane.running.get(accountId) ?? 0) + (ours?.of.get(accountId) ?? 0) < limit.atOnceOfAccount &&
-        (ours?.of.get(accountId) ?? 0) < (lane.ready.get(accountId)?.size ?? 0)
-      const accountId = turn(lane, isFree)
-      if (accountId === undefined) continue
-      const choices: Array<string> = []
-      for (const jobId of lane.ready.get(accountId) ?? []) {
-        if (choices.length === among) break
-        if (!taken.has(jobId)) choices.push(jobId)
-      }
-      const entry = this.#jobs.get(choices[pick(choices.length)] ?? "")
+      const limits = request.limits(operation)
+      const accountId = limits && nextAccount(lane, limits, taken.get(operation) ?? NONE_TAKEN)
+      const entry = accountId === undefined ? undefined : this.#jobs.get(chooseJob(lane.ready.get(accountId), request) ?? "")
       if (entry === undefined) continue
-      lane.serve(accountId)
+      lane.serve(entry.accountId)
       this.#lanes.delete(operation)
       this.#lanes.set(operation, lane)
       return entry
@@ -184,20 +173,45 @@ export class JobQueue {
     }
   }
 
-  /** Counts taken jobs that the queue still has as ready, by operation and account. */
-  #countTaken(taken: Iterable<string>): ReadonlyMap<string, { inAll: number; readonly of: Map<string, number> }> {
-    const counts = new Map<string, { inAll: number; readonly of: Map<string, number> }>()
+  /** Counts taken jobs that the queue still has as ready, by operation. */
+  #countTaken(taken: Iterable<string>): ReadonlyMap<string, Taken> {
+    const counts = new Map<string, Taken>()
     for (const jobId of taken) {
       const entry = this.#jobs.get(jobId)
       if (entry === undefined || !this.#isReady(entry)) continue
       const { accountId, operation } = entry
-      const count = counts.get(operation) ?? { inAll: 0, of: new Map() }
-      count.inAll++
-      count.of.set(accountId, (count.of.get(accountId) ?? 0) + 1)
-      counts.set(operation, count)
+      const { inAll, of } = counts.get(operation) ?? NONE_TAKEN
+      counts.set(operation, { inAll: inAll + 1, of: new Map(of).set(accountId, (of.get(accountId) ?? 0) + 1) })
     }
     return counts
   }
+}
+
+/** Taken jobs of an operation, in all and by account. */
+interface Taken {
+  readonly inAll: number
+  readonly of: ReadonlyMap<string, number>
+}
+
+const NONE_TAKEN: Taken = { inAll: 0, of: new Map() }
+
+/** The account whose turn it is; undefined if the limits allow no job or none is ready. */
+const nextAccount = (lane: Lane, limits: ConcurrencyLimits, taken: Taken): string | undefined => {
+  if (lane.runningInAll + taken.inAll >= limits.atOnce) return undefined
+  return turn(lane, (accountId) => {
+    const ours = taken.of.get(accountId) ?? 0
+    return (lane.running.get(accountId) ?? 0) + ours < limits.atOnceOfAccount && ours < (lane.ready.get(accountId)?.size ?? 0)
+  })
+}
+
+/** Picks one of an account's oldest ready jobs. */
+const chooseJob = (ready: Iterable<string> = [], { taken, among = 1, pick = () => 0 }: Request): string | undefined => {
+  const choices: Array<string> = []
+  for (const jobId of ready) {
+    if (choices.length === among) break
+    if (!taken.has(jobId)) choices.push(jobId)
+  }
+  return choices[pick(choices.length)]
 }
 
 /** The next account: the first free one without a turn in this round, or else the first free one, which begins a new round. */
