@@ -175,13 +175,15 @@ export class JobQueue {
 
   /** Counts taken jobs that the queue still has as ready, by operation. */
   #countTaken(taken: Iterable<string>): ReadonlyMap<string, Taken> {
-    const counts = new Map<string, Taken>()
+    const counts = new Map<string, { inAll: number; readonly of: Map<string, number> }>()
     for (const jobId of taken) {
       const entry = this.#jobs.get(jobId)
       if (entry === undefined || !this.#isReady(entry)) continue
       const { accountId, operation } = entry
-      const { inAll, of } = counts.get(operation) ?? NONE_TAKEN
-      counts.set(operation, { inAll: inAll + 1, of: new Map(of).set(accountId, (of.get(accountId) ?? 0) + 1) })
+      const count = counts.get(operation) ?? { inAll: 0, of: new Map<string, number>() }
+      count.inAll++
+      count.of.set(accountId, (count.of.get(accountId) ?? 0) + 1)
+      counts.set(operation, count)
     }
     return counts
   }

@@ -97,6 +97,60 @@ export interface CatalogOptions {
   readonly signUpCredits?: Credits.Credits
 }
 
+const make = Effect.fnUntraced(function* <Op extends Operation.Any>(
+  operations: ReadonlyArray<Op>,
+  { groups = {}, signUpCredits = SIGNUP_CREDITS }: CatalogOptions
+) {
+  const prices = yield* PriceBook
+  const breaker = yield* CircuitBreaker
+  const clock = yield* Clock.Clock
+  // The operations of the catalog itself need no upstream
+  // biome-ignore lint/suspicious/noExplicitAny: the services of all operations
+  const services: Context.Context<any> = yield* Effect.context<Exclude<Operation.Services<Op>, Catalog>>()
+  const described = describeAll(operations, groups)
+  const byGroup = Map.groupBy(described.values(), ({ entry }) => entry.group)
+
+  const availability = Effect.fnUntraced(function* (operation: Operation.Any, price: unknown) {
+    const configured: Effect.Effect<boolean> = Effect.provideContext(Effect.isSuccess(operation.configured), services)
+    if (!(yield* configured)) return unavailable("No provider is set up for it at this host.")
+    if (price === null) return unavailable("It has no price yet.")
+    const openFor = yield* breaker.openFor(upstreamOf(operation.key))
+    return openFor === 0 ? AVAILABLE : unavailable("It is temporarily unavailable.", Math.ceil(openFor / 1_000))
+  })
+
+  const entryOf = ({ operation, entry }: StaticEntry, list: PriceList | undefined): Effect.Effect<CatalogEntry> => {
+    const credits = list?.prices[operation.key]
+    const price = list === undefined || credits === undefined ? null : { credits, unit: operation.unit, version: list.version }
+    return Effect.map(availability(operation, price), (availability) => ({ ...entry, price, availability }))
+  }
+
+  const list = Effect.map(prices.plan, (plan) => inForce(plan, clock.currentTimeMillisUnsafe()))
+  return {
+    operations,
+    terms: { signUpCredits },
+    find: (key) => described.get(key)?.operation,
+    entries: Effect.flatMap(list, (list) =>
+      Effect.forEach(
+        operations.flatMap(({ key }) => described.get(key) ?? []),
+        (operation) => entryOf(operation, list)
+      )
+    ),
+    capability: (key) => {
+      const found = described.get(key)
+      if (found === undefined) return Effect.undefined
+      return Effect.flatMap(list, (list) => Effect.map(entryOf(found, list), (entry) => ({ ...entry, ...found.details })))
+    },
+    groups: Effect.flatMap(list, (list) =>
+      Effect.forEach(byGroup, ([group, operations]) =>
+        Effect.map(
+          Effect.forEach(operations, (operation) => entryOf(operation, list)),
+          (entries) => groupOf(group, groups[group]?.description, entries)
+        )
+      )
+    )
+  } satisfies Catalog["Service"]
+})
+
 export class Catalog extends Context.Service<
   Catalog,
   {
@@ -118,77 +172,6 @@ export class Catalog extends Context.Service<
     options: CatalogOptions = {}
   ): Layer.Layer<Catalog, never, PriceBook | CircuitBreaker | Exclude<Operation.Services<Op>, Catalog>> =>
     Layer.effect(Catalog, make(operations, options))
-}
-
-const make = Effect.fnUntraced(function* <Op extends Operation.Any>(
-  operations: ReadonlyArray<Op>,
-  { groups = {}, signUpCredits = SIGNUP_CREDITS }: CatalogOptions
-) {
-  const prices = yield* PriceBook
-  const breaker = yield* CircuitBreaker
-  const clock = yield* Clock.Clock
-  // The operations of the catalog itself need no upstream
-  // biome-ignore lint/suspicious/noExplicitAny: the services of all operations
-  const services: Context.Context<any> = yield* Effect.context<Exclude<Operation.Services<Op>, Catalog>>()
-  const byKey = new Map<string, Operation.Any>(operations.map((operation) => [operation.key, operation]))
-  if (byKey.size < operations.length) throw new Error("Two operations have the same key")
-  const members = membership(byKey, groups)
-  const described = new Map<string, StaticEntry>()
-  for (const [group, operations] of members) for (const operation of operations) described.set(operation.key, describe(operation, group))
-
-  const availability = (operation: Operation.Any, price: unknown): Effect.Effect<Availability> =>
-    Effect.gen(function* () {
-      const configured: Effect.Effect<boolean> = Effect.provideContext(Effect.isSuccess(operation.configured), services)
-      if (!(yield* configured)) return unavailable("No provider is set up for it at this host.")
-      if (price === null) return unavailable("It has no price yet.")
-      const openFor = yield* breaker.openFor(upstreamOf(operation.key))
-      return openFor === 0 ? AVAILABLE : unavailable("It is temporarily unavailable.", Math.ceil(openFor / 1_000))
-    })
-
-  const entryOf = ({ operation, entry }: StaticEntry, list: PriceList | undefined): Effect.Effect<CatalogEntry> => {
-    const credits = list?.prices[operation.key]
-    const price = list === undefined || credits === undefined ? null : { credits, unit: operation.unit, version: list.version }
-    return Effect.map(availability(operation, price), (availability) => ({ ...entry, price, availability }))
-  }
-
-  const list = Effect.map(prices.plan, (plan) => inForce(plan, clock.currentTimeMillisUnsafe()))
-  const entriesOf = (operations: ReadonlyArray<Operation.Any>, list: PriceList | undefined) =>
-    Effect.forEach(
-      operations.flatMap(({ key }) => described.get(key) ?? []),
-      (operation) => entryOf(operation, list)
-    )
-
-  return Catalog.of({
-    operations,
-    terms: { signUpCredits },
-    find: (key) => byKey.get(key),
-    entries: Effect.flatMap(list, (list) => entriesOf(operations, list)),
-    capability: (key) => {
-      const found = described.get(key)
-      if (found === undefined) return Effect.undefined
-      return Effect.flatMap(list, (list) => Effect.map(entryOf(found, list), (entry) => ({ ...entry, ...found.details })))
-    },
-    groups: Effect.flatMap(list, (list) =>
-      Effect.forEach(members, ([group, operations]) =>
-        Effect.map(entriesOf(operations, list), (entries) => groupOf(group, groups[group]?.description, entries))
-      )
-    )
-  })
-})
-
-/** The operations of each group, in the order of the groups. No group is empty. */
-const membership = (operations: ReadonlyMap<string, Operation.Any>, groups: Groups): ReadonlyMap<string, ReadonlyArray<Operation.Any>> => {
-  const members = new Map<string, Array<Operation.Any>>()
-  const left = new Map(operations)
-  const join = (group: string, key: string) => {
-    const operation = left.get(key)
-    if (operation === undefined) throw new Error(`Group ${group} names ${key}, which is in another or is no operation here`)
-    left.delete(key)
-    members.set(group, [...(members.get(group) ?? []), operation])
-  }
-  for (const [group, { operations }] of Object.entries(groups)) for (const { key } of operations) join(group, key)
-  for (const key of [...left.keys()]) join(upstreamOf(key), key)
-  return members
 }
 
 const groupOf = (key: string, description: string | undefined, entries: ReadonlyArray<CatalogEntry>): CatalogGroup => ({
@@ -221,6 +204,22 @@ interface StaticEntry {
   readonly operation: Operation.Any
   readonly entry: Omit<CatalogEntry, "price" | "availability">
   readonly details: Omit<Capability, keyof CatalogEntry>
+}
+
+/** The operations by key, in the order of the groups. */
+const describeAll = (operations: ReadonlyArray<Operation.Any>, groups: Groups): ReadonlyMap<string, StaticEntry> => {
+  const left = new Map(operations.map((operation) => [operation.key, operation]))
+  if (left.size < operations.length) throw new Error("Two operations have the same key")
+  const described = new Map<string, StaticEntry>()
+  const join = (group: string, key: string) => {
+    const operation = left.get(key)
+    if (operation === undefined) throw new Error(`Group ${group} names ${key}, which is in another or is no operation here`)
+    left.delete(key)
+    described.set(key, describe(operation, group))
+  }
+  for (const [group, { operations }] of Object.entries(groups)) for (const { key } of operations) join(group, key)
+  for (const key of [...left.keys()]) join(upstreamOf(key), key)
+  return described
 }
 
 const describe = (operation: Operation.Any, group: string): StaticEntry => {

@@ -1,19 +1,20 @@
 /** Jobs that generate and edit images from a prompt. */
 import { Effect, Schema, Stream } from "effect"
-import * as JobOperations from "../jobs/JobOperations.ts"
 import { Jobs } from "../jobs/Jobs.ts"
 import { unreadable } from "../jobs/JobView.ts"
 import { BlobStore } from "../vault/BlobStore.ts"
 import { ofJob } from "../vault/Vault.ts"
 import type { RunningJob } from "../work/JobOperation.ts"
 import * as Operation from "../work/Operation.ts"
-import { InvalidInput, NotFound, UpstreamUnavailable } from "../work/OperationError.ts"
+import { InvalidInput, NotFound } from "../work/OperationError.ts"
 import * as Image from "./Image.ts"
-import { Created, created, EXAMPLE_JOB, exampleOf, MediaJob, view } from "./MediaJobs.ts"
+import { creates, EXAMPLE_JOB, operationsOf } from "./MediaJobs.ts"
 
-const PATH = "/ai/images/:job"
-
-export const imageJobs = Operation.family("image", { resource: "job", path: PATH, result: Schema.Struct({ samples: Schema.Int }) })
+export const imageJobs = Operation.family("image", {
+  resource: "job",
+  path: "/ai/images/:job",
+  result: Schema.Struct({ samples: Schema.Int })
+})
 
 const { maximum, minimum } = Image.SIDE
 const side = Schema.optionalKey(Schema.Int.check(Schema.isBetween({ minimum, maximum })))
@@ -53,8 +54,7 @@ export const generate = Operation.job("image.generate", {
     }
   },
   family: imageJobs,
-  success: Created,
-  created,
+  ...creates("image"),
   configured,
   check: ({ translate }) => Effect.andThen(configured, translatable(translate)),
   run: Effect.fnUntraced(function* ({ height = Image.SIDE.default, prompt, samples = 1, translate, width = Image.SIDE.default }, job) {
@@ -71,11 +71,7 @@ export const generate = Operation.job("image.generate", {
   example: {
     input: { prompt: "A water mill at dawn, oil on canvas", width: 1024, height: 768, samples: 1 },
     data: { id: EXAMPLE_JOB, status: "processing" }
-  },
-  links: [
-    { operation: "image.read", parameters: { job: "/id" } },
-    { operation: "image.download", parameters: { job: "/id" } }
-  ]
+  }
 })
 
 /** Decodes base64, with or without the prefix of a data URL. Undefined if it is malformed. */
@@ -133,11 +129,7 @@ const pictureOf = Effect.fnUntraced(function* (accountId: string, { image, image
   const blobs = yield* BlobStore
   const pieces = yield* blobs.get(ofJob(job_id, accountId), id).pipe(
     Effect.flatMap(({ bytes }) => Stream.runCollect(bytes)),
-    Effect.mapError(({ _tag }) =>
-      _tag === "SubjectDestroyed" || _tag === "BlobNotFound"
-        ? new NotFound({ resource: "job" })
-        : new UpstreamUnavailable({ upstream: "blobs", reason: _tag, isolated: true })
-    )
+    Effect.mapError(unreadable("job", "blobs"))
   )
   return Buffer.concat(pieces)
 })
@@ -163,8 +155,7 @@ export const edit = Operation.job("image.edit", {
     }
   },
   family: imageJobs,
-  success: Created,
-  created,
+  ...creates("image"),
   configured,
   secret: ["image"],
   check: Effect.fnUntraced(function* (input, { accountId }) {
@@ -189,28 +180,10 @@ export const edit = Operation.job("image.edit", {
   example: {
     input: { prompt: "The same mill under snow", job_id: EXAMPLE_JOB, strength: 0.6 },
     data: { id: "job_01JD7X3A0C8N5R2W7E9T4Y6U1K", status: "processing" }
-  },
-  links: [
-    { operation: "image.read", parameters: { job: "/id" } },
-    { operation: "image.download", parameters: { job: "/id" } }
-  ]
+  }
 })
 
-export const read = JobOperations.readJob("image.read", imageJobs, {
-  summary: "Read an image job",
-  success: MediaJob,
-  view: view(PATH),
-  example: exampleOf(PATH),
-  links: [{ operation: "image.download", parameters: { job: "/job_id" } }]
-})
-
-export const cancel = JobOperations.cancelJob("image.cancel", imageJobs, {
-  summary: "Cancel an image job and delete its files",
-  example: { input: { job: EXAMPLE_JOB }, data: { cancelled: true, job_id: EXAMPLE_JOB } }
-})
-
-export const download = JobOperations.downloadJob("image.download", imageJobs, {
-  summary: "Download an image",
-  contentTypes: ["image/png", "image/jpeg"],
-  example: { job: EXAMPLE_JOB }
+export const { read, cancel, download } = operationsOf("image", imageJobs, {
+  summaries: { read: "Read an image job", cancel: "Cancel an image job and delete its files", download: "Download an image" },
+  contentTypes: ["image/png", "image/jpeg"]
 })
