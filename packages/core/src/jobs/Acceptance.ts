@@ -1,6 +1,6 @@
 /** Accepts a call as a job, and builds its reply from the state of the job. */
 import type { Aggregate, Projection } from "@millrace/event-sourcing"
-import { Clock, Duration, Effect, Schema } from "effect"
+import { Clock, Duration, Effect, Function, Schema } from "effect"
 import type { VaultFailure } from "../vault/Vault.ts"
 import { inputOf } from "../work/Contract.ts"
 import type { AnyJob, InputOf } from "../work/Operation.ts"
@@ -10,23 +10,14 @@ import * as Job from "./Job.ts"
 import type { JobCall, Jobs } from "./Jobs.ts"
 import { isOpen, jsonText, viewer } from "./JobView.ts"
 
+const encoderOf = Function.memoize((operation: AnyJob) => Schema.encodeUnknownSync(jsonText(inputOf(operation.route))))
+
 /** A job that is ready to be accepted: its input is stored. */
 export interface Prepared {
   /** The reply, to be sent once `accept` has succeeded. */
   readonly done: Done
   /** Appends `JobAccepted`. Idempotent. */
   readonly accept: Effect.Effect<void, Job.JobWasRefused | Aggregate.Failure>
-}
-
-const encoders = new WeakMap<object, (input: unknown) => string>()
-
-const encodeInput = (operation: AnyJob, input: unknown): string => {
-  let encoder = encoders.get(operation)
-  if (encoder === undefined) {
-    encoder = Schema.encodeUnknownSync(jsonText(inputOf(operation.route)))
-    encoders.set(operation, encoder)
-  }
-  return encoder(input)
 }
 
 /** Stores the sealed input, and builds the reply for a job that is accepted now. */
@@ -45,7 +36,7 @@ export const prepare = <Op extends AnyJob>(
       requestId,
       reservationId,
       quantity,
-      input: yield* jobs.documents.keep({ jobId, accountId }, "input", encodeInput(operation, input)),
+      input: yield* jobs.documents.keep({ jobId, accountId }, "input", encoderOf(operation)(input)),
       attempts: operation.attempts,
       within: Duration.toMillis(operation.deadline),
       retention: Duration.toMillis(jobs.retention ?? operation.retention)

@@ -53,7 +53,7 @@ export const make = Effect.fnUntraced(function* ({ backOff, lease, runner }: Opt
           return { claimed: false, position: claim.position }
         }
         const exit = yield* Effect.exit(restore(worked(operation, jobId, job, startedAt)))
-        return { claimed: true, position: yield* AttemptEnd.record({ jobs, vault }, jobId, job, exit, backOff) }
+        return { claimed: true, position: yield* AttemptEnd.record({ jobs, vault, backOff }, jobId, job, exit) }
       })
     )
 })

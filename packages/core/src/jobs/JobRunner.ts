@@ -10,7 +10,6 @@ import type { Vault } from "../vault/Vault.ts"
 import type { CircuitBreaker } from "../work/CircuitBreaker.ts"
 import type * as Operation from "../work/Operation.ts"
 import * as Attempt from "./Attempt.ts"
-import { backOffOf } from "./AttemptEnd.ts"
 import type { JobQueue } from "./JobQueue.ts"
 import { Jobs } from "./Jobs.ts"
 
@@ -87,7 +86,11 @@ const open = Effect.fnUntraced(function* <Op extends Operation.Any>(
 ) {
   const services = yield* Effect.context<Operation.Services<Op>>()
   const id = yield* newRunnerId
-  const attempt = yield* Attempt.make({ runner: id, lease: Duration.toMillis(lease), backOff: backOffOf(backOff) })
+  const attempt = yield* Attempt.make({
+    runner: id,
+    lease: Duration.toMillis(lease),
+    backOff: { first: Duration.toMillis(backOff.first), longest: Duration.toMillis(backOff.longest) }
+  })
   const all: ReadonlyArray<Operation.Any> = operations
   return {
     id,

@@ -11,7 +11,7 @@ import type { Vault } from "../vault/Vault.ts"
 import type { JobFamily } from "../work/JobOperation.ts"
 import { NotFound, TooManyJobs } from "../work/OperationError.ts"
 import * as Documents from "./Documents.ts"
-import { EndWaiters } from "./EndWaiters.ts"
+import * as EndWaiters from "./EndWaiters.ts"
 import * as Files from "./Files.ts"
 import * as Job from "./Job.ts"
 import type { JobQueue } from "./JobQueue.ts"
@@ -57,7 +57,7 @@ const make = Effect.fnUntraced(function* ({ openJobs: projectionOptions, queueLi
   const files = yield* Files.make
   const { execute, read, refused } = yield* Aggregate.make(Job.Job, options)
   const openJobs = yield* OpenJobs.make(projectionOptions)
-  const waiters = new EndWaiters(openJobs)
+  const waiters = EndWaiters.make(openJobs)
   yield* Effect.forkScoped(Following.retryForever(waiters.watch, () => {}))
 
   const settle = (jobId: string) => Effect.flatMap(read(jobId), (job) => Settlement.settle(ledger, jobId, job))

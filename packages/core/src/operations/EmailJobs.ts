@@ -4,8 +4,10 @@ import * as JobOperations from "../jobs/JobOperations.ts"
 import { toIso } from "../Timestamp.ts"
 import * as Operation from "../work/Operation.ts"
 import { UpstreamUnavailable } from "../work/OperationError.ts"
+import { LAST_PAGE, PER_PAGE } from "./CommonLimits.ts"
 import { domainName } from "./Dns.ts"
 import { Address, EmailReport, EmailValidator } from "./Email.ts"
+import { EXAMPLE_JOB, Status, statusOf } from "./MediaJobs.ts"
 
 const Verdict = EmailReport.mapFields(Struct.pick(["email", "valid", "disposable"]))
 
@@ -25,11 +27,6 @@ export const validationJobs = Operation.family("email.validationJob", {
   result: Findings,
   checkpoint: Findings
 })
-
-const Status = Schema.Literals(["processing", "completed", "failed"])
-
-const statusOf = (status: "queued" | "running" | "succeeded" | "failed"): typeof Status.Type =>
-  status === "succeeded" ? "completed" : status === "failed" ? "failed" : "processing"
 
 /** The least addresses between two checkpoints. A slice has all addresses of its domains, so each domain is queried once. */
 const SLICE = 50
@@ -104,14 +101,10 @@ export const validationJob = Operation.job("email.validationJob", {
   }),
   example: {
     input: { emails: ["grace.hopper@example.com", "nobody@nowhere.invalid"], consensus: true },
-    data: { job_id: "job_01JD7X2M9G4YQ0V5Z8K3T6W1RB", status: "processing", total_emails: 2, created_at: "2026-11-21T09:30:00.000Z" }
+    data: { job_id: EXAMPLE_JOB, status: "processing", total_emails: 2, created_at: "2026-11-21T09:30:00.000Z" }
   },
   links: [{ operation: "email.readValidationJob", parameters: { job: "/job_id" } }]
 })
-
-const MAX_PAGE = 10_000
-const PER_PAGE = 25
-const MAX_PER_PAGE = 100
 
 export const readValidationJob = JobOperations.readJob("email.readValidationJob", validationJobs, {
   summary: "Read an e-mail validation job and its results",
@@ -119,9 +112,9 @@ export const readValidationJob = JobOperations.readJob("email.readValidationJob"
     "`results` are in the order in which the addresses were checked, so a page that is full stays as it is. `progress` reaches 100 when " +
     "`status` is `completed`. A job that `failed` cost nothing. What it came to is kept for 24 hours.",
   query: {
-    page: Schema.optionalKey(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: MAX_PAGE }))),
+    page: Schema.optionalKey(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: LAST_PAGE }))),
     /** 25 by default. */
-    per_page: Schema.optionalKey(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: MAX_PER_PAGE })))
+    per_page: Schema.optionalKey(Schema.Int.check(Schema.isBetween(PER_PAGE)))
   },
   success: Schema.Struct({
     job_id: Schema.String,
@@ -141,7 +134,7 @@ export const readValidationJob = JobOperations.readJob("email.readValidationJob"
     /** Addresses whose domain could not be queried. They have no result and are free. */
     unchecked: Schema.Array(Schema.String)
   }),
-  view: (job, { page = 1, per_page = PER_PAGE }) =>
+  view: (job, { page = 1, per_page = PER_PAGE.default }) =>
     Effect.gen(function* () {
       const { results, unchecked } = (yield* job.result) ?? (yield* job.checkpoint) ?? NOTHING
       return {
@@ -156,11 +149,11 @@ export const readValidationJob = JobOperations.readJob("email.readValidationJob"
         unchecked
       }
     }),
-  page: ({ checked }, { page = 1, per_page = PER_PAGE }) => ({ number: page, size: per_page, total: checked }),
+  page: ({ checked }, { page = 1, per_page = PER_PAGE.default }) => ({ number: page, size: per_page, total: checked }),
   example: {
-    input: { job: "job_01JD7X2M9G4YQ0V5Z8K3T6W1RB" },
+    input: { job: EXAMPLE_JOB },
     data: {
-      job_id: "job_01JD7X2M9G4YQ0V5Z8K3T6W1RB",
+      job_id: EXAMPLE_JOB,
       status: "completed",
       progress: 100,
       total: 2,

@@ -17,9 +17,15 @@ const created = ({ id, status }: JobView<unknown, unknown>): typeof Created.Type
   status: status === "succeeded" || status === "failed" ? status : "processing"
 })
 
+/** The status of a job in replies. */
+export const Status = Schema.Literals(["processing", "completed", "failed"])
+
+export const statusOf = (status: JobView<unknown, unknown>["status"]): typeof Status.Type =>
+  status === "succeeded" ? "completed" : status === "failed" ? "failed" : "processing"
+
 const MediaJob = Schema.Struct({
   job_id: Schema.String,
-  status: Schema.Literals(["processing", "completed", "failed"]),
+  status: Status,
   /** The path of the file; null until it exists. */
   download_url: ApiPath.mark(Schema.NullOr(Schema.String)),
   /** The number of files. `download_url` returns the first; `?part=` selects any of them, from 1. */
@@ -37,7 +43,7 @@ const view =
   (job: JobView<unknown, unknown>): Effect.Effect<MediaJob, ReadError> =>
     Effect.map(job.details, (details) => ({
       job_id: job.id,
-      status: job.status === "succeeded" ? "completed" : job.status === "failed" ? "failed" : "processing",
+      status: statusOf(job.status),
       download_url: job.artifacts.length === 0 ? null : artifactPath(path, job.id),
       parts: job.artifacts.length,
       error:

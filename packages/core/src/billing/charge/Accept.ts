@@ -2,10 +2,11 @@
  * A call that becomes a job: hold, store the input, keep the reply, accept, answer. Once accepted, the job's end decides how the hold ends.
  * A failure before that abandons the job and releases the hold.
  */
+import type { Aggregate } from "@millrace/event-sourcing"
 import { type Duration, Effect, Fiber } from "effect"
 import * as Credits from "../../Credits.ts"
 import * as Acceptance from "../../jobs/Acceptance.ts"
-import { idOf as jobIdOf } from "../../jobs/Job.ts"
+import { type JobWasRefused, idOf as jobIdOf } from "../../jobs/Job.ts"
 import type { JobCall } from "../../jobs/Jobs.ts"
 import { unreadable } from "../../jobs/JobView.ts"
 import { outcome } from "../../ledger/Account.ts"
@@ -55,7 +56,7 @@ const accepted = (
   needs: Needs,
   admitted: Admitted,
   job: JobCall,
-  accept: Acceptance.Prepared["accept"]
+  accept: Effect.Effect<void, JobWasRefused | Aggregate.Failure>
 ): Effect.Effect<void, ChargeError> => {
   const { key, operation } = admitted.call
   return accept.pipe(
