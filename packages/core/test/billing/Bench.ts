@@ -311,7 +311,22 @@ export const setting = (options: HostOptions = {}) =>
     return { shared, bench, here, accountId }
   })
 
-// what stands in the log
+/** Balances of {@link setting}'s account: before a call, during a call of a unit, and after it was charged. */
+export const FULL = { available: 10 * UNIT, held: 0 }
+export const HELD = { available: 9 * UNIT, held: UNIT }
+export const CHARGED = { available: 9 * UNIT, held: 0 }
+
+/** Calls with an idempotency key, and the cases of tests that run with and without one. */
+export const KEY = { key: "key" }
+export const KEYS = [undefined, "key"] as const
+export const withKey = (key: string | undefined) => (key === undefined ? {} : { key })
+export const keyName = (key: string | undefined) => (key === undefined ? "without a key" : "with a key")
+
+// the log
+
+/** What {@link endsIn} returns for a call that succeeded, and for one that failed. */
+export const SETTLED = ["CreditReserved", "OperationSucceeded"]
+export const REFUNDED = ["CreditReserved", "Refunded service_error"]
 
 const { codec } = Account
 

@@ -31,7 +31,7 @@ describe.each(Object.entries(layers))("%s", (_name, layer) => {
   const testing = (policy: RateLimitPolicy, body: Effect.Effect<unknown, unknown, RateLimit>) =>
     Effect.runPromise(Effect.asVoid(body).pipe(Effect.provide(layer(policy)), Effect.provide(TestClock.layer())))
 
-  test("lets so many calls through in a window, and says when it ends", () =>
+  test("admits the limit of calls in a window and returns when it ends", () =>
     testing(
       { limit: 3, window: 60 },
       Effect.gen(function* () {
@@ -50,7 +50,7 @@ describe.each(Object.entries(layers))("%s", (_name, layer) => {
       })
     ))
 
-  test("can be looked at without a call being counted", () =>
+  test("can be read without counting a call", () =>
     testing(
       { limit: 2, window: 60 },
       Effect.gen(function* () {
@@ -70,7 +70,7 @@ describe.each(Object.entries(layers))("%s", (_name, layer) => {
       })
     ))
 
-  test("goes on when the clock is set back", () =>
+  test("works when the clock is set back", () =>
     testing(
       { limit: 2, window: 60 },
       Effect.gen(function* () {
@@ -86,7 +86,7 @@ describe.each(Object.entries(layers))("%s", (_name, layer) => {
       })
     ))
 
-  test("counts 64 calls at once one by one", () =>
+  test("counts each of 64 concurrent calls", () =>
     testing(
       { limit: 10, window: 1 },
       Effect.gen(function* () {
@@ -95,7 +95,7 @@ describe.each(Object.entries(layers))("%s", (_name, layer) => {
       })
     ))
 
-  test("is a fixed window for each key, independent of other keys and of dropped ones", () =>
+  test("has a fixed window for each key, independent of other and of dropped keys", () =>
     checkAsync(
       fc.asyncProperty(
         fc.integer({ min: 1, max: 4 }),

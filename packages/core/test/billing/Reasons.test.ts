@@ -31,9 +31,9 @@ const failuresIn = ({ events }: Stores, decode: (sealed: string) => Effect.Effec
     return yield* Effect.forEach(sealed, ({ type, failure }) => Effect.map(decode(failure), (reason) => ({ type, reason })))
   })
 
-describe("why an upstream failed", () => {
+describe("the reason of an upstream's failure", () => {
   testing(
-    "is logged with the request's id, and stands sealed beside the refund; what was asked does not",
+    "is logged with the request's id and sealed beside the refund, without the input",
     Effect.gen(function* () {
       const { shared, bench, here, accountId } = yield* setting()
       const lines: Array<Line> = []
@@ -55,7 +55,7 @@ describe("why an upstream failed", () => {
   )
 
   testing(
-    "is a bug of the operation where its result breaks its schema, or it returns no Effect: logged as an error, and no circuit opens",
+    "is logged as an error of the operation if its result breaks its schema or it returns no Effect, and no circuit opens",
     Effect.gen(function* () {
       const { bench, here, accountId } = yield* setting({ breaker: { failures: 2 } })
       const lines: Array<Line> = []
@@ -80,7 +80,7 @@ describe("why an upstream failed", () => {
   )
 
   testing(
-    "is not told again for each call that an open circuit refuses",
+    "is not logged again for calls that an open circuit refuses",
     Effect.gen(function* () {
       const { bench, here, accountId } = yield* setting({ breaker: { failures: 2 } })
       const lines: Array<Line> = []

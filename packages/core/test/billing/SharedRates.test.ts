@@ -128,7 +128,7 @@ const bursts = (wait: fc.Arbitrary<number>, calls: number) =>
 const waits = fc.oneof(fc.constant(0), fc.nat(60), fc.nat(1_400), fc.constantFrom(20_000, 59_000, 90_000))
 
 describe("hosts that share a store", () => {
-  test("admit in each window no more than the limit, and what each but one let through unheard; and refuse nothing that is within it", () =>
+  test("admit in a window at most the limit plus what each other host admits unreported, and refuse no call within the limit", () =>
     checkAsync(
       fc.asyncProperty(hostsOf, fc.integer({ min: 1, max: 120 }), delays, bursts(waits, 30), (hosts, limit, delay, schedule) =>
         running(
@@ -151,7 +151,7 @@ describe("hosts that share a store", () => {
       120
     ))
 
-  test("admit a twentieth of the limit too much at each other host, where calls come one by one", () =>
+  test("exceed the limit by at most a twentieth for each other host, if calls come one by one", () =>
     checkAsync(
       fc.asyncProperty(
         hostsOf,
@@ -170,7 +170,7 @@ describe("hosts that share a store", () => {
       10
     ))
 
-  test("keep to the limit over time, at any host and any time in a window", () =>
+  test("keep to the limit over time, at any host and at any time in a window", () =>
     checkAsync(
       fc.asyncProperty(
         hostsOf,
@@ -194,7 +194,7 @@ describe("hosts that share a store", () => {
       30
     ))
 
-  test("no longer limit the last host once the windows of stopped hosts are over", () =>
+  test("stop limiting the last host once the windows of stopped hosts are over", () =>
     checkAsync(
       fc.asyncProperty(
         fc.array(fc.record({ calls: fc.nat(50), at: fc.nat(2_000), ends: fc.nat(2_000) }), { minLength: 1, maxLength: 3 }),
@@ -231,7 +231,7 @@ describe("hosts that share a store", () => {
       30
     ))
 
-  test("make a caller wait for what was too many, at each of them", () =>
+  test("make a caller wait for the excess, at each host", () =>
     running(
       Effect.gen(function* () {
         const store = yield* MemoryStateStore.make
@@ -273,7 +273,7 @@ describe("hosts that share a store", () => {
       })
     ))
 
-  test("count in the same windows, though one has a clock that is apart", () =>
+  test("count in the same windows if the clock of one differs", () =>
     running(
       Effect.gen(function* () {
         const store = yield* MemoryStateStore.make
@@ -299,7 +299,7 @@ describe("hosts that share a store", () => {
       })
     ))
 
-  test("count a host that died and began anew", () =>
+  test("count the calls of a host that died and restarted", () =>
     running(
       Effect.gen(function* () {
         const store = yield* MemoryStateStore.make
@@ -316,7 +316,7 @@ describe("hosts that share a store", () => {
       })
     ))
 
-  test("are counted key by key", () =>
+  test("count each key separately", () =>
     running(
       Effect.gen(function* () {
         const store = yield* MemoryStateStore.make
@@ -333,10 +333,10 @@ describe("hosts that share a store", () => {
     ))
 })
 
-describe("what one host asks of the store", () => {
+describe("the access of one host to the store", () => {
   const policy = { limit: 100, window: WINDOW }
 
-  test("is nothing for keys that are seldom called, however many", () =>
+  test("does not happen for keys that are seldom called, however many", () =>
     running(
       Effect.gen(function* () {
         const { store, calls } = counted(yield* MemoryStateStore.make)
@@ -348,7 +348,7 @@ describe("what one host asks of the store", () => {
       })
     ))
 
-  test("is one write and one look in each 100 ms at most, and ends with the calls", () =>
+  test("is at most one write and one read in 100 ms, and ends with the calls", () =>
     running(
       Effect.gen(function* () {
         const { store, calls } = counted(yield* MemoryStateStore.make)
@@ -370,7 +370,7 @@ describe("what one host asks of the store", () => {
       })
     ))
 
-  test("is one row, however many keys are busy, that names none of them, and goes with its windows", () =>
+  test("uses one row for all busy keys, which names none of them and expires with its windows", () =>
     running(
       Effect.gen(function* () {
         const store = yield* MemoryStateStore.make
@@ -398,7 +398,7 @@ describe("what one host asks of the store", () => {
     ))
 })
 
-describe("a store that does not serve", () => {
+describe("a store that fails", () => {
   const policy = { limit: 40, window: WINDOW }
 
   /** Fails as long as it is told to. */
@@ -419,7 +419,7 @@ describe("a store that does not serve", () => {
 
   for (const [how, answer] of Object.entries(answers))
     for (const call of ["list", "write"] as const)
-      test(`that ${how} at a ${call} stops no call: each host counts alone, says so once, and shares again`, () => {
+      test(`that ${how} at a ${call} blocks no call: each host counts alone, logs it once, and shares again`, () => {
         const lines: Array<string> = []
         const log = Logger.make(({ logLevel, message }) => void lines.push(`${logLevel} ${message}`.split(":")[0] ?? ""))
         return running(
@@ -444,7 +444,7 @@ describe("a store that does not serve", () => {
         )
       })
 
-  test("keeps what was heard before as long as it counts", () =>
+  test("leaves the last reports in force for their windows", () =>
     running(
       Effect.gen(function* () {
         const shared = yield* MemoryStateStore.make
@@ -463,7 +463,7 @@ describe("a store that does not serve", () => {
       }).pipe(Effect.provide(Logger.layer([])))
     ))
 
-  test("whose rows are none is not believed, nor one whose clock is far ahead", () =>
+  test("does not matter if rows are malformed, or from a host whose clock is far ahead", () =>
     running(
       Effect.gen(function* () {
         const store = yield* MemoryStateStore.make
@@ -493,7 +493,7 @@ describe("hosts on one PostgreSQL", () => {
   const round = quietOf(policy.limit) + 1
 
   for (const hosts of [2, 4])
-    test(`admit together what one may, and at ${hosts - 1} a twentieth more, wherever the calls arrive`, { timeout: 120_000 }, () =>
+    test(`together admit the limit, plus a twentieth of it at ${hosts - 1} of them`, { timeout: 120_000 }, () =>
       Effect.runPromise(
         Effect.gen(function* () {
           const at = yield* Postgres.schema
@@ -527,7 +527,7 @@ describe("hosts on one PostgreSQL", () => {
     )
 })
 
-test("Millrace.layer has its hosts share what they admit", () =>
+test("Millrace.layer shares rate limits between hosts", () =>
   running(
     Effect.gen(function* () {
       const stores = yield* Layer.build(Layer.mergeAll(MemoryEventStore.layer, MemoryStateStore.layer, MasterKey.layer(MASTER)))
@@ -543,8 +543,8 @@ test("Millrace.layer has its hosts share what they admit", () =>
     })
   ))
 
-describe("the keys that are remembered", () => {
-  test("are so many at most", () => {
+describe("keys in memory", () => {
+  test("are limited in number", () => {
     const counts = new RateCounts.Counts({ limit: 10, length: 60_000 }, 0, 100)
     for (const i of range(10_000)) {
       RateCounts.admit(counts.remember(`client:${i}`, 0))
@@ -555,7 +555,7 @@ describe("the keys that are remembered", () => {
     expect(counts.find("client:0", 0)).toBeUndefined()
   })
 
-  test("keep a debt even without calls", () => {
+  test("keep their debt without calls", () => {
     const counts = new RateCounts.Counts({ limit: 10, length: 1_000 }, 0)
     const tally = counts.remember("account:a", 0)
     for (const _ of range(10)) RateCounts.admit(tally)

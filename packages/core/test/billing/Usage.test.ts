@@ -127,7 +127,7 @@ const history = fc
     })
   })
 
-describe("the use of a month", () => {
+describe("the usage of a month", () => {
   test("equals the fold of the whole log, at every host, with or without stored rows", () =>
     checkAsync(
       fc.asyncProperty(
@@ -161,7 +161,7 @@ describe("the use of a month", () => {
     ))
 
   testing(
-    "is of the current month unless another is asked for, each event in that in which it happened",
+    "is that of the current month by default, and counts each event in its own month",
     Effect.gen(function* () {
       const shared = yield* stores
       yield* writer(shared)([
@@ -189,7 +189,7 @@ describe("the use of a month", () => {
   )
 
   testing(
-    "is nothing for an account that did nothing, or is none",
+    "is empty for an account without calls and for an unknown account",
     Effect.gen(function* () {
       const shared = yield* stores
       const { read } = yield* host(shared)
@@ -201,9 +201,9 @@ describe("the use of a month", () => {
   )
 })
 
-describe("what is kept of it", () => {
+describe("the stored row", () => {
   testing(
-    "saves reading again, here and in a process that starts later; of a new month only its own events are read",
+    "saves reading events again, also in a later process; for a new month only its own events are read",
     Effect.gen(function* () {
       const shared = yield* stores
       const write = writer(shared)
@@ -232,7 +232,7 @@ describe("what is kept of it", () => {
   )
 
   testing(
-    "is gone after forty days without a change, and nothing is lost by it",
+    "expires after forty days without a change, without a loss",
     Effect.gen(function* () {
       const shared = yield* stores
       yield* TestClock.setTime(NOVEMBER)
@@ -247,7 +247,7 @@ describe("what is kept of it", () => {
   )
 
   testing(
-    "is folded anew when it is of another version, or no such thing",
+    "is discarded if it has another version or is malformed",
     Effect.gen(function* () {
       const shared = yield* stores
       yield* TestClock.setTime(NOVEMBER)
@@ -265,7 +265,7 @@ describe("what is kept of it", () => {
   )
 
   testing(
-    "is folded anew when the log was restored from a backup, also where it has grown since",
+    "is discarded if the log was restored from a backup, also if it has grown since",
     Effect.gen(function* () {
       const { events, states } = yield* stores
       yield* TestClock.setTime(NOVEMBER)
@@ -285,7 +285,7 @@ describe("what is kept of it", () => {
   )
 
   testing(
-    "is never another's in its place: of two who fold at once the first keeps, and both are right",
+    "is written by the first of two concurrent folds, and both return the right usage",
     Effect.gen(function* () {
       const shared = yield* stores
       yield* TestClock.setTime(NOVEMBER)
@@ -304,7 +304,7 @@ describe("what is kept of it", () => {
   )
 
   testing(
-    "need not be kept: without, all is folded again; but whether it was must be known",
+    "may fail to be written, and all events are folded again; but it must be readable",
     Effect.gen(function* () {
       const shared = yield* stores
       yield* TestClock.setTime(NOVEMBER)
@@ -318,7 +318,7 @@ describe("what is kept of it", () => {
   )
 
   testing(
-    "is the answer, with its time, where the rest takes too long; the next question goes on from there",
+    "is returned with its time if the rest takes too long, and the next request continues from it",
     Effect.gen(function* () {
       const shared = yield* stores
       // The opening, and then two events in each millisecond
@@ -352,7 +352,7 @@ describe("what is kept of it", () => {
   )
 
   testing(
-    "is the answer of nothing yet, where it takes too long from the start",
+    "is missing if the first fold takes too long: the usage is empty",
     Effect.gen(function* () {
       const shared = yield* stores
       yield* writer(shared)(at(NOVEMBER, opened, ...call(1)))
@@ -365,7 +365,7 @@ describe("what is kept of it", () => {
   )
 
   testing(
-    "is made by one of many who ask at once, or by some, and all see the same",
+    "is written by one or some of many concurrent requests, and all return the same",
     Effect.gen(function* () {
       const shared = yield* stores
       yield* TestClock.setTime(NOVEMBER)
@@ -377,7 +377,7 @@ describe("what is kept of it", () => {
   )
 })
 
-describe("a log that no host wrote", () => {
+describe("a malformed log", () => {
   const refusal = (...events: ReadonlyArray<AccountEvent>) =>
     Effect.gen(function* () {
       const shared = yield* stores
@@ -387,7 +387,7 @@ describe("a log that no host wrote", () => {
     })
 
   testing(
-    "is refused where a call ends that never began",
+    "is refused if a call ends without a reservation",
     Effect.gen(function* () {
       for (const ending of [succeeded("res_9", { lot: 1 }), refunded("res_9", { lot: 1 }, { stage: "settled" })])
         expect(yield* refusal(opened, ...call(1), ending)).toMatchObject({
@@ -400,7 +400,7 @@ describe("a log that no host wrote", () => {
   )
 
   testing(
-    "is refused where an event cannot be read",
+    "is refused if an event cannot be decoded",
     Effect.gen(function* () {
       const shared = yield* stores
       const [ending] = call(1).slice(1)

@@ -97,7 +97,7 @@ const store = { files: Layer.unwrap(Effect.map(directory, FileBlobStore.layer)),
 
 describe.each(["files", "S3"] as const)("files of jobs, kept in %s", (kind) => {
   testing(
-    "that an attempt left are removed a day later; those of a job that runs or gives them out are not, nor what is another's",
+    "of dead attempts are removed a day later; artifacts, files of running jobs and other blobs stay",
     Effect.gen(function* () {
       const to = yield* sharedWith(Layer.provide(store[kind], Layer.effectContext(Effect.context<Scope.Scope>())))
       const bench = makeBench()
@@ -191,7 +191,7 @@ describe.each(["files", "S3"] as const)("files of jobs, kept in %s", (kind) => {
 
 describe("the sweep", () => {
   testing(
-    "is one host's at a time, at once when it takes over, and removes no more than what jobs and dead puts left",
+    "runs at one host at a time, and removes only unneeded files of jobs and leftovers of puts",
     Effect.gen(function* () {
       const path = yield* directory
       const to = yield* sharedWith(FileBlobStore.layer(path))
@@ -222,7 +222,7 @@ describe("the sweep", () => {
   )
 
   testing(
-    "ends where another host took the lease, at its next removal",
+    "stops at its next removal if another host has taken the lease",
     Effect.gen(function* () {
       const to = yield* sharedWith(Layer.unwrap(Effect.map(directory, FileBlobStore.layer)))
       const here = yield* host(to, makeBench(), { jobs: { sweepFilesEvery: EVERY }, recovery })
@@ -257,7 +257,7 @@ describe("the sweep", () => {
   )
 
   testing(
-    "goes on where a store failed it",
+    "continues after a failure of a store",
     Effect.gen(function* () {
       const to = yield* sharedWith(Layer.unwrap(Effect.map(directory, FileBlobStore.layer)))
       const here = yield* host(to, makeBench(), { jobs: { sweepFilesEvery: EVERY }, recovery })

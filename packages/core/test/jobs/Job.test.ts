@@ -65,7 +65,7 @@ const histories = fc
 const isTerminal = ({ _tag }: Job.JobEvent) => ["JobRefused", "JobSucceeded", "JobFailed", "JobCancelled"].includes(_tag)
 
 describe("for any commands", () => {
-  test("a job begins once, ends at most once, and only its newest attempt is heard, while it has its lease", () => {
+  test("a job begins once, ends at most once, and accepts only events of its newest attempt", () => {
     fc.assert(
       fc.property(histories, (steps) => {
         let job: Job.Job = Job.Job.initial
@@ -141,7 +141,7 @@ describe("for any commands", () => {
 })
 
 describe("an attempt that was overtaken", () => {
-  test("can do nothing any more", () => {
+  test("cannot record anything", () => {
     const events: ReadonlyArray<Job.JobEvent> = [
       { _tag: "JobAccepted", ...(({ within: _, ...fields }) => fields)(accepted), deadline: DEADLINE },
       { _tag: "JobStarted", runner: "one", attempt: 1, leaseUntil: LEASE },
@@ -163,7 +163,7 @@ describe("an attempt that was overtaken", () => {
       expect(() => Job.Job.evolve(job, event, LEASE)).toThrow("Attempt 1 is over")
   })
 
-  test("more than was asked is never recorded as done", () => {
+  test("more units than held are not recorded as done", () => {
     const job = [
       { _tag: "JobAccepted", ...(({ within: _, ...fields }) => fields)(accepted), deadline: DEADLINE } as const,
       { _tag: "JobStarted", runner: "one", attempt: 1, leaseUntil: LEASE } as const
@@ -174,7 +174,7 @@ describe("an attempt that was overtaken", () => {
 })
 
 describe("ids", () => {
-  test("are those of their reservations", () => {
+  test("derive from the ids of their reservations", () => {
     const id = Job.idOf("res_01ARZ3NDEKTSV4RRFFQ69G5FAV")
     expect(id).toBe("job_01ARZ3NDEKTSV4RRFFQ69G5FAV")
     expect(Job.isId(id)).toBe(true)
@@ -182,7 +182,7 @@ describe("ids", () => {
   })
 })
 
-test("events are written and read again as they were", () => {
+test("events survive encoding and decoding", () => {
   const encode = Schema.encodeSync(Job.JobEvent)
   const decode = Schema.decodeUnknownSync(Job.JobEvent)
   fc.assert(

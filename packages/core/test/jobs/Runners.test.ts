@@ -133,7 +133,7 @@ describe("two runners on one SQLite file", () => {
       return { events, states, blobs: yield* Effect.provideContext(BlobStore, context) }
     })
 
-  test("share jobs; what one leaves when it is killed, the other ends", async () => {
+  test("share jobs, and one ends the jobs of the other after it was killed", async () => {
     const folder = mkdtempSync(join(tmpdir(), "millrace-jobs-"))
     try {
       await run(
@@ -144,12 +144,12 @@ describe("two runners on one SQLite file", () => {
           bench.answer = ({ text }) => Effect.as(Effect.sleep("2 seconds"), { data: { text } })
           const mortal = yield* mortalHost(one, bench, { name: "mortal", jobs: { concurrency: 4 } })
           const heir = yield* host(other, bench, { name: "heir", jobs: { concurrency: 4 } })
-          const accounts = [yield* mortal.open("acc_1", 100 * UNIT), yield* heir.open("acc_2", 100 * UNIT)]
+          const accounts = [yield* patiently(mortal.open("acc_1", 100 * UNIT)), yield* patiently(heir.open("acc_2", 100 * UNIT))]
           for (const i of range(40)) yield* patiently((i % 2 === 0 ? mortal : heir).create(accounts[i % 2] ?? "", { text: `${i}` }))
           for (const _ of range(5)) yield* elapse(500)
           yield* patiently(mortal.die)
           for (const _ of range(200)) yield* elapse(500)
-          const ended = yield* settled(other, accounts, (accountId) => heir.balance(accountId))
+          const ended = yield* settled(other, accounts, (accountId) => patiently(heir.balance(accountId)))
           expect(ended).toBe(40)
           const hosts = bench.runs.map(({ host }) => host)
           expect(new Set(hosts)).toEqual(new Set(["mortal", "heir"]))

@@ -64,7 +64,7 @@ const results = (to: Shared) =>
 describe("a process that stops at an append", () => {
   for (const arrives of [true, false]) {
     testing(
-      `which ${arrives ? "was" : "was not"} written: the heir brings all to its end once the lease is over`,
+      `that ${arrives ? "was" : "was not"} written leaves its jobs to another, which ends them after the lease`,
       Effect.gen(function* () {
         let reached = 0
         for (const n of range(10)) {
@@ -132,7 +132,7 @@ describe("a process that stops at an append", () => {
 })
 
 testing(
-  "a call that took too long to be accepted becomes no job, costs nothing, and runs nothing",
+  "a call that is not accepted in time becomes no job and is free",
   Effect.gen(function* () {
     const to = yield* shared
     const bench = makeBench()
@@ -164,7 +164,7 @@ testing(
 describe("a caller without an idempotency key whose outcome is unknown", () => {
   for (const survives of [true, false]) {
     testing(
-      `pays nothing, whatever became of the job, ${survives ? "" : "and "}of the process${survives ? " that told" : ""}`,
+      `pays nothing, whether or not the job was accepted, ${survives ? "while the process lives" : "after the process died"}`,
       Effect.gen(function* () {
         for (const fault of ["after", "lost", "unanswered"] as const) {
           const to = yield* shared
@@ -198,10 +198,10 @@ describe("a caller without an idempotency key whose outcome is unknown", () => {
   }
 })
 
-describe("every n-th append fails", () => {
+describe("if every n-th append fails", () => {
   for (const fault of ["before", "after", "lost"] as const) {
     testing(
-      `${fault}: all jobs end, none has two results, and every account follows`,
+      `(${fault}): all jobs end once, and every account is settled`,
       Effect.gen(function* () {
         for (const n of range(8)) {
           const to = yield* shared

@@ -85,7 +85,7 @@ const opened = Effect.gen(function* () {
 
 describe("account.billing", () => {
   testing(
-    "shows each call as soon as it was made, at whichever process, by operation, and what went back",
+    "shows each call of any process at once, by operation, and refunds",
     Effect.gen(function* () {
       const files = yield* folder
       const [here, there] = [at(yield* host(files)), at(yield* host(files))]
@@ -136,7 +136,7 @@ describe("account.billing", () => {
   )
 
   testing(
-    "is not there for an account that is none",
+    "fails with NotFound for an unknown account",
     Effect.gen(function* () {
       const here = at(yield* host(yield* folder))
       for (const answer of [call("acc_none", AccountBilling.read, {}), call("acc_none", AccountLimits.read, {})])
@@ -147,7 +147,7 @@ describe("account.billing", () => {
 
 describe("account.limits", () => {
   testing(
-    "shows what is left of the rate without counting, and the same before and after the account is verified",
+    "shows the remaining calls without counting, the same before and after the account is verified",
     Effect.gen(function* () {
       const here = at(yield* host(yield* folder))
       const accountId = yield* here(Effect.flatMap(Registration, (registration) => registration.open("ada@example.com")))

@@ -79,7 +79,7 @@ const testing = <A, E>(
   )
 
 describe("the catalog", () => {
-  test("lists every operation once, in order, with its route, its price in force and what it takes", () =>
+  test("lists every operation once, in order, with its route, its price in force and its input", () =>
     testing(
       OPERATIONS,
       Effect.gen(function* () {
@@ -118,7 +118,7 @@ describe("the catalog", () => {
       })
     ))
 
-  test("says what is taken by itself, also where a schema has a name of its own", () =>
+  test("contains complete JSON Schemas, also of schemas with an identifier", () =>
     testing(
       [
         Operation.make("bin.lookup", {
@@ -167,7 +167,7 @@ describe("the catalog", () => {
       })
     ))
 
-  test("describes an operation in full, without secrets, and is undefined for an unknown one", () =>
+  test("describes an operation in full without secrets, and returns undefined for an unknown key", () =>
     testing(
       OPERATIONS,
       Effect.gen(function* () {
@@ -185,7 +185,7 @@ describe("the catalog", () => {
       })
     ))
 
-  test("finds an operation by its key, and by nothing else", () =>
+  test("finds an operation only by its key", () =>
     testing(
       OPERATIONS,
       Effect.gen(function* () {
@@ -200,7 +200,7 @@ describe("the catalog", () => {
       })
     ))
 
-  test("cannot be made of two operations with one key", async () => {
+  test("refuses two operations with one key", async () => {
     await expect(testing([dns, Grammar.check, named("dns.resolve")], Catalog)).rejects.toThrow("Two operations have the same key")
   })
 })
@@ -209,7 +209,7 @@ describe("the catalog", () => {
 const said = (key: string) => Effect.flatMap(Catalog, (catalog) => Effect.map(catalog.capability(key), (known) => known?.availability))
 
 describe("an operation", () => {
-  test("is unavailable without a price, while the others are available", () =>
+  test("without a price is unavailable, while the others are available", () =>
     testing(
       [dns, named("nobody.priced")],
       Effect.gen(function* () {
@@ -224,7 +224,7 @@ describe("an operation", () => {
       })
     ))
 
-  test("is unavailable while no provider is set up for it", () =>
+  test("without a provider is unavailable", () =>
     testing(
       OPERATIONS,
       Effect.gen(function* () {
@@ -238,7 +238,7 @@ describe("an operation", () => {
       })
     ))
 
-  test("is unavailable while the circuit of its upstream is open, and says for how long", () =>
+  test("is unavailable while the circuit of its upstream is open, with the remaining time", () =>
     testing(
       [...OPERATIONS, named("dns.reverse")],
       Effect.gen(function* () {
@@ -262,7 +262,7 @@ describe("groups", () => {
   const names = (groups: Effect.Success<typeof groupsOf>) =>
     groups.map(({ key, operations }) => [key, operations.map(({ key }) => key)] as const)
 
-  test("are those of the host, and areas of keys for what is in none; every operation is in one", () =>
+  test("are those of the host, then areas for the other operations; every operation is in one", () =>
     testing(
       OPERATIONS,
       Effect.gen(function* () {
@@ -281,7 +281,7 @@ describe("groups", () => {
       { groups: { lookups: { operations: [dns, Bin.lookup], description: "Questions." }, empty: { operations: [] } } }
     ))
 
-  test("are available while any of their operations is, and else say what may help first", () =>
+  test("are available while one of their operations is, and otherwise give its shortest wait", () =>
     testing(
       [dns, batch, named("dns.reverse")],
       Effect.gen(function* () {
@@ -298,7 +298,7 @@ describe("groups", () => {
       { groups: { both: { operations: [dns, batch] } } }
     ))
 
-  test("name each operation of the host once, and no other", async () => {
+  test("must name operations of the host, each at most once", async () => {
     const make = (groups: CatalogOptions["groups"] & {}) => testing([dns, batch], Catalog, { groups })
     await expect(make({ a: { operations: [dns] }, b: { operations: [batch, dns] } })).rejects.toThrow("Group b names dns.resolve")
     await expect(make({ a: { operations: [billing] } })).rejects.toThrow("Group a names account.billing")
