@@ -37,7 +37,7 @@ export const make = Effect.fnUntraced(function* ({ backOff, lease, runner }: Opt
   const worked = Effect.fnUntraced(function* <R>(operation: AnyJob<OperationError, R>, jobId: string, job: Job.Running, startedAt: number) {
     const lost = yield* Deferred.make<never, LeaseLost>()
     const work = AttemptWork.work({ jobs, perform }, operation, jobId, job, lost)
-    const heartbeat = keepLease(jobs, { jobId, attempt: job.attempt, lease, startedAt })
+    const heartbeat = keepLease(jobs, jobId, job.attempt, { lease, startedAt })
     return yield* Effect.raceFirst(work, Effect.raceFirst(heartbeat, Deferred.await(lost)))
   })
 

@@ -1,6 +1,6 @@
 /** The work of one attempt: opens the job's input, runs its operation, and records its progress. */
 import type { Aggregate } from "@millrace/event-sourcing"
-import { Deferred, Effect, Schedule, Schema, type Stream } from "effect"
+import { Deferred, Effect, Predicate, Schedule, Schema, type Stream } from "effect"
 import { BlobStore } from "../vault/BlobStore.ts"
 import { ofJob, type VaultFailure } from "../vault/Vault.ts"
 import { inputOf } from "../work/Contract.ts"
@@ -121,7 +121,5 @@ const unavailable = (upstream: string, { _tag }: { readonly _tag: string }) =>
 
 type StoreError = VaultFailure | { readonly _tag: "BlobUnavailable" }
 
-const STORE_ERRORS: ReadonlySet<unknown> = new Set(["BlobUnavailable", "SubjectDestroyed", "Tampered", "StateUnavailable"])
-
 const isOfTheStore = (error: unknown): error is StoreError =>
-  typeof error === "object" && error !== null && "_tag" in error && STORE_ERRORS.has(error._tag)
+  ["BlobUnavailable", "SubjectDestroyed", "Tampered", "StateUnavailable"].some((tag) => Predicate.isTagged(error, tag))

@@ -4,6 +4,7 @@
  */
 import { Deadlines } from "@millrace/event-sourcing"
 import { Schema } from "effect"
+import type { JobLimits } from "../work/JobOperation.ts"
 
 /** A job that has not ended. */
 export const Entry = Schema.Struct({
@@ -20,10 +21,7 @@ export const Entry = Schema.Struct({
 export type Entry = typeof Entry.Type
 
 /** How many jobs may run at once at all runners. Jobs that another runner started a moment ago may not be counted yet. */
-export interface ConcurrencyLimits {
-  readonly atOnce: number
-  readonly atOnceOfAccount: number
-}
+export type ConcurrencyLimits = Pick<JobLimits, "atOnce" | "atOnceOfAccount">
 
 export interface Request {
   /** Milliseconds since 1970. */

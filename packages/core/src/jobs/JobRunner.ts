@@ -33,9 +33,6 @@ export interface RunnerStatus {
   readonly trouble: Following.Retrying | undefined
 }
 
-const CONCURRENCY = 16
-const LEASE = "30 seconds"
-const DRAIN = "10 seconds"
 const BACK_OFF = { first: "1 second", longest: "1 minute" } as const
 
 /** When runners compete for jobs, each picks at random among at most this many of an account's oldest. */
@@ -82,7 +79,7 @@ class Shift {
 /** Resolves the services of a runner. Attempts that run end with the scope. */
 const open = Effect.fnUntraced(function* <Op extends Operation.Any>(
   operations: ReadonlyArray<Op>,
-  { backOff = BACK_OFF, concurrency = CONCURRENCY, lease = LEASE }: RunnerOptions
+  { backOff = BACK_OFF, concurrency = 16, lease = "30 seconds" }: RunnerOptions
 ) {
   const services = yield* Effect.context<Operation.Services<Op>>()
   const id = yield* newRunnerId
@@ -191,7 +188,7 @@ export class JobRunner extends Context.Service<JobRunner, { readonly status: Eff
       Effect.gen(function* () {
         const runner = yield* open(operations, options)
         const { id, running, shift } = runner
-        yield* Effect.addFinalizer(() => Effect.timeoutOption(shift.idle.await, options.drain ?? DRAIN))
+        yield* Effect.addFinalizer(() => Effect.timeoutOption(shift.idle.await, options.drain ?? "10 seconds"))
         const setTrouble = (trouble: Following.Retrying | undefined) => {
           shift.trouble = trouble
         }

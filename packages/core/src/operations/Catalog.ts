@@ -86,27 +86,21 @@ export type Groups = Readonly<
   Record<string, { readonly operations: ReadonlyArray<{ readonly key: string }>; readonly description?: string | undefined }>
 >
 
-/** The host's terms besides prices. */
-export interface Terms {
-  /** Credits granted to an account when it is verified. */
-  readonly signUpCredits: Credits.Credits
-}
-
 export interface CatalogOptions {
   readonly groups?: Groups
+  /** Credits granted to an account when it is verified. */
   readonly signUpCredits?: Credits.Credits
 }
 
-const make = Effect.fnUntraced(function* <Op extends Operation.Any>(
-  operations: ReadonlyArray<Op>,
-  { groups = {}, signUpCredits = SIGNUP_CREDITS }: CatalogOptions
+const make = Effect.fnUntraced(function* (
+  operations: ReadonlyArray<Operation.Any>,
+  { groups = {}, signUpCredits = SIGNUP_CREDITS }: CatalogOptions,
+  // biome-ignore lint/suspicious/noExplicitAny: the services of all operations
+  services: Context.Context<any>
 ) {
   const prices = yield* PriceBook
   const breaker = yield* CircuitBreaker
   const clock = yield* Clock.Clock
-  // The operations of the catalog itself need no upstream
-  // biome-ignore lint/suspicious/noExplicitAny: the services of all operations
-  const services: Context.Context<any> = yield* Effect.context<Exclude<Operation.Services<Op>, Catalog>>()
   const described = describeAll(operations, groups)
   const byGroup = Map.groupBy(described.values(), ({ entry }) => entry.group)
 
@@ -125,53 +119,40 @@ const make = Effect.fnUntraced(function* <Op extends Operation.Any>(
   }
 
   const list = Effect.map(prices.plan, (plan) => inForce(plan, clock.currentTimeMillisUnsafe()))
+  const entriesOf = (operations: ReadonlyArray<StaticEntry>, list: PriceList | undefined) =>
+    Effect.forEach(operations, (operation) => entryOf(operation, list))
+  const inHostsOrder = operations.flatMap(({ key }) => described.get(key) ?? [])
   return {
-    operations,
-    terms: { signUpCredits },
-    find: (key) => described.get(key)?.operation,
-    entries: Effect.flatMap(list, (list) =>
-      Effect.forEach(
-        operations.flatMap(({ key }) => described.get(key) ?? []),
-        (operation) => entryOf(operation, list)
-      )
-    ),
-    capability: (key) => {
+    /** Credits granted to an account when it is verified. */
+    signUpCredits,
+    /** Every operation once, in the host's order. */
+    entries: Effect.flatMap(list, (list) => entriesOf(inHostsOrder, list)),
+    /** An operation with all details; undefined for an unknown key. */
+    capability: (key: string): Effect.Effect<Capability | undefined, Aggregate.Failure> => {
       const found = described.get(key)
       if (found === undefined) return Effect.undefined
       return Effect.flatMap(list, (list) => Effect.map(entryOf(found, list), (entry) => ({ ...entry, ...found.details })))
     },
+    /** Every operation once, in the order of the groups. */
     groups: Effect.flatMap(list, (list) =>
       Effect.forEach(byGroup, ([group, operations]) =>
-        Effect.map(
-          Effect.forEach(operations, (operation) => entryOf(operation, list)),
-          (entries) => groupOf(group, groups[group]?.description, entries)
-        )
+        Effect.map(entriesOf(operations, list), (entries) => groupOf(group, groups[group]?.description, entries))
       )
     )
-  } satisfies Catalog["Service"]
+  }
 })
 
-export class Catalog extends Context.Service<
-  Catalog,
-  {
-    readonly operations: ReadonlyArray<Operation.Any>
-    readonly terms: Terms
-    /** The operation of a key; undefined for an unknown key. */
-    readonly find: (key: string) => Operation.Any | undefined
-    /** Every operation once, in the host's order. */
-    readonly entries: Effect.Effect<ReadonlyArray<CatalogEntry>, Aggregate.Failure>
-    /** An operation with all details; undefined for an unknown key. */
-    readonly capability: (key: string) => Effect.Effect<Capability | undefined, Aggregate.Failure>
-    /** Every operation once, in the order of the groups. */
-    readonly groups: Effect.Effect<ReadonlyArray<CatalogGroup>, Aggregate.Failure>
-  }
->()("@millrace/core/operations/Catalog") {
+export class Catalog extends Context.Service<Catalog, Effect.Success<ReturnType<typeof make>>>()("@millrace/core/operations/Catalog") {
   /** Two operations with one key are a defect. So is a group that names an unknown operation or one of another group. */
   static readonly layer = <Op extends Operation.Any>(
     operations: ReadonlyArray<Op>,
     options: CatalogOptions = {}
+    // The operations of the catalog itself need no upstream
   ): Layer.Layer<Catalog, never, PriceBook | CircuitBreaker | Exclude<Operation.Services<Op>, Catalog>> =>
-    Layer.effect(Catalog, make(operations, options))
+    Layer.effect(
+      this,
+      Effect.flatMap(Effect.context<Exclude<Operation.Services<Op>, Catalog>>(), (services) => make(operations, options, services))
+    )
 }
 
 const groupOf = (key: string, description: string | undefined, entries: ReadonlyArray<CatalogEntry>): CatalogGroup => ({

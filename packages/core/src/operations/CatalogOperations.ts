@@ -153,12 +153,12 @@ export const config = Operation.make("catalog.config", {
   route: { method: "GET", path: "/catalog/config" },
   success: Config,
   run: Effect.fnUntraced(function* () {
-    const { terms } = yield* Catalog
+    const { signUpCredits } = yield* Catalog
     const { policy } = yield* RateLimit
     return {
       data: {
         ...CONSTANTS,
-        registration: { credits: terms.signUpCredits },
+        registration: { credits: signUpCredits },
         rate_limit: { calls: policy.limit, window: policy.window }
       }
     }
