@@ -27,11 +27,7 @@ export type PricePlanEvent = typeof PricePlanEvent.Type
 
 // state
 
-export interface PriceList {
-  readonly version: number
-  readonly effectiveAt: Timestamp
-  readonly prices: Prices
-}
+export type PriceList = Omit<PricePlanEvent, "_tag">
 
 /** Versions in the order of publication. */
 export type PricePlan = ReadonlyArray<PriceList>
@@ -40,7 +36,7 @@ export const PricePlan: Decider<PricePlan, PricePlanEvent> = {
   category: "pricePlan",
   codec: EventCodec.make(PricePlanEvent),
   initial: [],
-  evolve: (plan, { version, effectiveAt, prices }) => [...plan, { version, effectiveAt, prices }]
+  evolve: (plan, { _tag: _, ...list }) => [...plan, list]
 }
 
 /** The newest version that is in force at an instant. */

@@ -151,9 +151,8 @@ const evolve = (job: Job, event: JobEvent, at: Timestamp): Job => {
       return { ...commonOf(running), status: "queued", tries: running.tries - (failure === undefined ? 1 : 0), startFrom }
     }
     case "JobSucceeded": {
-      const { artifacts, attempt, quantity, result, retainUntil } = event
-      const common = { ...commonOf(current(job, attempt)), percent: 100 }
-      return { ...common, status: "succeeded", quantity, result, artifacts, endedAt: at, retainUntil, purged: false }
+      const { _tag: _, attempt, ...success } = event
+      return { ...commonOf(current(job, attempt)), ...success, percent: 100, status: "succeeded", endedAt: at, purged: false }
     }
     case "JobFailed": {
       const { details, failure, retainUntil } = event

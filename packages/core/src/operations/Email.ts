@@ -1,5 +1,5 @@
 /** Operations that validate e-mail addresses: whether mail can be delivered, with a score. They send no mail and contact no mail server. */
-import { Array, Context, Effect, Result, Schema, Struct } from "effect"
+import { Array, Context, Effect, type Result, Schema, Struct } from "effect"
 import * as Operation from "../work/Operation.ts"
 import type { UpstreamUnavailable } from "../work/OperationError.ts"
 
@@ -92,6 +92,12 @@ export const validate = Operation.make("email.validate", {
   }
 })
 
+/** The reports on addresses, the failures, and the addresses without a report. */
+export const sorted = (emails: ReadonlyArray<string>, reports: ReadonlyArray<Result.Result<EmailReport, UpstreamUnavailable>>) => {
+  const [results, failures] = Array.separate(reports)
+  return { failures, results, unchecked: emails.filter((_, i) => reports[i]?._tag === "Failure") }
+}
+
 export const validateBatch = Operation.make("email.validateBatch", {
   summary: "Validate up to 50 e-mail addresses at once",
   description:
@@ -107,11 +113,9 @@ export const validateBatch = Operation.make("email.validateBatch", {
   unit: "address",
   run: Effect.fnUntraced(function* ({ emails }) {
     const validator = yield* EmailValidator
-    const reports = yield* validator.validateAll({ emails, consensus: false })
-    const results = Array.getSuccesses(reports)
-    const [failure] = Array.getFailures(reports)
+    const { failures, results, unchecked } = sorted(emails, yield* validator.validateAll({ emails, consensus: false }))
+    const [failure] = failures
     if (failure !== undefined && results.length === 0) return yield* failure
-    const unchecked = Array.zip(emails, reports).flatMap(([email, report]) => (Result.isFailure(report) ? email : []))
     return {
       data: { total: emails.length, results: results.map(Struct.pick(["email", "valid", "disposable", "score"])), unchecked },
       quantity: results.length

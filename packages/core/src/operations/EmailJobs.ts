@@ -1,12 +1,12 @@
 /** A job that validates up to a thousand e-mail addresses. Its results can be read page by page while it runs. */
-import { Array, Effect, Result, Schema, Struct } from "effect"
+import { Effect, Schema, Struct } from "effect"
 import * as JobOperations from "../jobs/JobOperations.ts"
 import { toIso } from "../Timestamp.ts"
 import * as Operation from "../work/Operation.ts"
 import { UpstreamUnavailable } from "../work/OperationError.ts"
 import { LAST_PAGE, PER_PAGE } from "./CommonLimits.ts"
 import { domainName } from "./Dns.ts"
-import { Address, EmailReport, EmailValidator } from "./Email.ts"
+import { Address, EmailReport, EmailValidator, sorted } from "./Email.ts"
 import { EXAMPLE_JOB, Status, statusOf } from "./MediaJobs.ts"
 
 const Verdict = EmailReport.mapFields(Struct.pick(["email", "valid", "disposable"]))
@@ -87,9 +87,9 @@ export const validationJob = Operation.job("email.validationJob", {
     for (const slice of slicesOf(emails)) {
       done += slice.length
       if (done <= results.length + unchecked.length) continue
-      const reports = yield* validator.validateAll({ emails: slice, consensus })
-      results = [...results, ...Array.getSuccesses(reports).map(Struct.pick(["email", "valid", "disposable"]))]
-      unchecked = [...unchecked, ...Array.zip(slice, reports).flatMap(([email, report]) => (Result.isFailure(report) ? email : []))]
+      const checked = sorted(slice, yield* validator.validateAll({ emails: slice, consensus }))
+      results = [...results, ...checked.results.map(Struct.pick(["email", "valid", "disposable"]))]
+      unchecked = [...unchecked, ...checked.unchecked]
       if (done < emails.length) yield* job.progress((100 * done) / emails.length, { results, unchecked })
     }
     if (results.length === 0) {

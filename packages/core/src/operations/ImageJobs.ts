@@ -94,20 +94,19 @@ interface Source {
   readonly allow_prompt_only?: boolean
 }
 
+const invalid = (field: "image" | "image_url", message: string) => Effect.fail(new InvalidInput({ field, message }))
+
 const checkSource = Effect.fnUntraced(function* (accountId: string, { allow_prompt_only = false, image, image_url, job_id }: Source) {
   const given = [image_url, job_id, image].filter((source) => source !== undefined).length
-  if (given > 1) return yield* new InvalidInput({ field: "image", message: "only one of image_url, job_id and image can be edited" })
-  if (given === 0 && !allow_prompt_only) {
-    const message = "one of image_url, job_id and image is required, unless allow_prompt_only is true"
-    return yield* new InvalidInput({ field: "image", message })
-  }
+  if (given > 1) return yield* invalid("image", "only one of image_url, job_id and image can be edited")
+  if (given === 0 && !allow_prompt_only)
+    return yield* invalid("image", "one of image_url, job_id and image is required, unless allow_prompt_only is true")
   if (image_url !== undefined && !isWebAddress(image_url))
-    return yield* new InvalidInput({ field: "image_url", message: "expected an http or https address without credentials" })
+    return yield* invalid("image_url", "expected an http or https address without credentials")
   if (job_id !== undefined) yield* earlier(accountId, job_id)
   if (image !== undefined) {
     const bytes = bytesOf(image)
-    if (bytes === undefined)
-      return yield* new InvalidInput({ field: "image", message: "expected base64, with or without data:image/png;base64, before it" })
+    if (bytes === undefined) return yield* invalid("image", "expected base64, with or without data:image/png;base64, before it")
     const { inspect } = yield* Image.ImageInspector
     yield* inspect({ accountId, image: bytes })
   }

@@ -62,9 +62,9 @@ export const find = Effect.fnUntraced(function* <E extends OperationError, R>(
   if (kept === undefined) return undefined
   const account = yield* services.ledger.read(accountId)
   const end = yield* endOf(services, accountId, account, kept)
-  if (end._tag === "Over") return undefined
+  if (end === "over") return undefined
   if (kept.fingerprint !== key.fingerprint) return yield* new Decisions.KeyReused()
-  if (end._tag === "Open") return yield* new Decisions.InFlight({ reservationId: kept.reservationId })
+  if (end === "open") return yield* new Decisions.InFlight({ reservationId: kept.reservationId })
   if (kept.data === null) return yield* new ReplyUnavailable()
   const reply: Reply = {
     requestId: kept.requestId,
@@ -84,16 +84,11 @@ export const isKept = Effect.fnUntraced(function* (services: Needs, accountId: s
   return kept !== undefined && !(yield* isOver(services, accountId)(kept))
 })
 
-/** The state of the call of a stored reply. `Open`: it runs. `Counts`: replay it. `Over`: it failed, so the key is free. */
-type End =
-  | { readonly _tag: "Over" }
-  | { readonly _tag: "Open" }
-  | { readonly _tag: "Counts"; readonly charged: Credits.Credits; readonly began: boolean }
-
-const OVER: End = { _tag: "Over" }
-const OPEN: End = { _tag: "Open" }
-
-const counts = (charged: Credits.Credits, began = false): End => ({ _tag: "Counts", charged, began })
+/**
+ * The state of the call of a stored reply. `open`: it runs. `over`: it failed, so the key is free. A call with a charge is replayed; `began`:
+ * it became a job.
+ */
+type End = "open" | "over" | { readonly charged: Credits.Credits; readonly began: boolean }
 
 const endOf = Effect.fnUntraced(function* (
   services: Pick<Needs, "ledger" | "jobs">,
@@ -101,13 +96,13 @@ const endOf = Effect.fnUntraced(function* (
   account: Aggregate.Current<Account>,
   kept: StoredReply
 ): Effect.fn.Return<End, Aggregate.Failure> {
-  const ended = kept.free === undefined ? yield* reservationEnd(services, accountId, account, kept) : OVER
+  const ended = kept.free === undefined ? yield* reservationEnd(services, accountId, account, kept) : "over"
   // A job that was accepted keeps its key, however it ended
   if (kept.job === true && (yield* hasBegun(services, kept.reservationId)))
-    return counts(ended._tag === "Counts" ? ended.charged : Credits.zero, true)
+    return { charged: typeof ended === "string" ? Credits.zero : ended.charged, began: true }
   if (kept.free === undefined) return ended
-  if (kept.free === "running") return OPEN
-  return kept.job === true ? OVER : counts(Credits.zero)
+  if (kept.free === "running") return "open"
+  return kept.job === true ? "over" : { charged: Credits.zero, began: false }
 })
 
 /** How a reservation ended, from the account's memory or else from its stream. */
@@ -118,9 +113,9 @@ const reservationEnd = Effect.fnUntraced(function* (
   { reservationId, revision }: StoredReply
 ): Effect.fn.Return<End, Aggregate.Failure> {
   const account = Decisions.asOf(state, at)
-  if (openHold(account, reservationId) !== undefined) return OPEN
+  if (openHold(account, reservationId) !== undefined) return "open"
   const end = outcome(account, reservationId) ?? (yield* ledger.ending(accountId, reservationId, revision))
-  return end !== undefined && "charged" in end ? counts(end.charged) : OVER
+  return end !== undefined && "charged" in end ? { charged: end.charged, began: false } : "over"
 })
 
 const hasBegun = ({ jobs }: Pick<Needs, "jobs">, reservationId: string) =>
@@ -183,5 +178,5 @@ const storedOf = ({ operation, requestId, reservationId }: Call, { fingerprint }
 const isOver = (services: Pick<Needs, "ledger" | "jobs">, accountId: string) => (existing: StoredReply) =>
   Effect.map(
     Effect.flatMap(services.ledger.read(accountId), (account) => endOf(services, accountId, account, existing)),
-    ({ _tag }) => _tag === "Over"
+    (end) => end === "over"
   )

@@ -119,14 +119,6 @@ const replyOf = (call: Call, done: Delivered, committed: Committed): Reply => {
 /** The reply of a call that did its work, with its charge. */
 export const answered = (
   { requestId }: Pick<Call, "requestId">,
-  { data, file, page, retryAfter }: Delivered,
+  { quantity: _, ...done }: Delivered,
   billed?: NonNullable<Reply["billed"]>
-): Reply => ({
-  requestId,
-  data,
-  ...(billed === undefined ? {} : { billed }),
-  replayed: false,
-  ...(retryAfter === undefined ? {} : { retryAfter }),
-  ...(page === undefined ? {} : { page }),
-  ...(file === undefined ? {} : { file })
-})
+): Reply => ({ requestId, ...done, ...(billed === undefined ? {} : { billed }), replayed: false })
