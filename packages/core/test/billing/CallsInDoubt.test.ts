@@ -1,4 +1,4 @@
-/** The promise to whoever was told that nobody knows: without a key it costs nothing, whoever dies, and whatever arrives late. */
+/** A caller without a key whose call has an unknown outcome pays nothing, whichever process dies and whatever arrives late. */
 import { EventStore, StateStore } from "@millrace/event-sourcing"
 import { Effect, Layer, Stream } from "effect"
 import { TestClock } from "effect/testing"
@@ -36,10 +36,10 @@ const promisesOf = ({ states }: Stores) =>
     return yield* CallsInDoubt
   }).pipe(Effect.provide(Layer.provide(Layer.fresh(CallsInDoubt.layer), Layer.succeed(StateStore.StateStore, states))))
 
-/** The calls of which something is written down. */
+/** The reservations of the recorded calls. */
 const promised = (shared: Stores) => Effect.map(shared.states.list("unanswered"), (entries) => entries.map(({ key }) => key))
 
-/** A call that is charged, and its process dead: its caller heard nothing of that. */
+/** A call that is charged, but its process died before it confirmed that to the caller. */
 const chargedUnheard = (options: { readonly key?: string } = {}) =>
   Effect.gen(function* () {
     const shared = yield* stores
@@ -55,7 +55,7 @@ const chargedUnheard = (options: { readonly key?: string } = {}) =>
     return { shared, bench, accountId }
   })
 
-/** A call charged late, under a reservation of its own: that is on its way to the log for as long as the test likes. */
+/** A call that is charged late under a new reservation, whose append reaches the log when the test says so. */
 const onItsWay = Effect.gen(function* () {
   const { shared, bench, here, accountId } = yield* setting({ late: "charge" })
   const there = yield* host(shared, bench, { recovery: { sweepEvery: SWEEP } })
@@ -67,7 +67,7 @@ const onItsWay = Effect.gen(function* () {
         Effect.gen(function* () {
           const isSettle = batch.some(({ type }) => type === "OperationSucceeded")
           if (isSettle && batch.length === 1) {
-            // Somebody else ends the hold first
+            // Another host ends the hold first
             yield* TestClock.adjust(LIFETIME)
             yield* Effect.orDie(there.ledger.execute(accountId, Decisions.applyDue))
           }

@@ -155,7 +155,7 @@ describe("a call that succeeds", () => {
       const { shared, here, accountId } = yield* setting()
       const there = yield* host(shared, makeBench())
       yield* here.prices.publish({ "bench.work": credits(3 * UNIT) }, START + 100)
-      // Somebody else writes first, and meanwhile the new price comes into force: the hold is decided again, under it
+      // Another host writes first, and meanwhile the new price comes into force: the hold is decided again
       const rival = () => Effect.andThen(TestClock.adjust(100), there.grant(accountId, UNIT, "lot_2"))
       yield* here.fail({ plan: { appends: { 1: "conflict" } }, rival })
       expect((yield* here.call(accountId)).billed?.charged).toBe(UNIT)

@@ -1,4 +1,4 @@
-/** Accounts whose time is ahead of a host's clock, or whose hosts' clocks are set back and forth: calls are answered, and charged once. */
+/** Accounts whose time is ahead of a host's clock, and hosts whose clocks are set: calls are answered and charged once. */
 import { EventStore } from "@millrace/event-sourcing"
 import { Clock, Effect } from "effect"
 import * as fc from "fast-check"
@@ -30,7 +30,7 @@ import {
   underTestClock
 } from "./Bench.ts"
 
-/** A host whose clock is so many milliseconds ahead, and calls at it. */
+/** A host whose clock is `apart.ahead` milliseconds ahead; `at` runs an effect under that clock. */
 const hostAhead = (...of: Parameters<typeof host>) =>
   Effect.gen(function* () {
     const apart = { ahead: 0 }
@@ -88,13 +88,13 @@ describe("an account whose time is ahead of a host's clock", () => {
       yield* fast.ledger.execute(accountId, Decisions.clawBack("lot_paid"))
       fast.apart.ahead = minutes(15)
       yield* fast.ledger.execute(accountId, Decisions.suspend)
-      // Set right again, so that the account's time stands still
+      // Corrected, so that the account's time stands still
       fast.apart.ahead = 0
       for (const i of range(3)) {
         const { events } = yield* fast.ledger.execute(accountId, Decisions.reverseClawback("lot_paid"))
         expect(events.map(({ _tag }) => _tag)).toEqual(["ClawbackReversed", "LotExpired", "CreditsGranted"])
         yield* fast.ledger.execute(accountId, Decisions.clawBack("lot_paid"))
-        // Repays the debt of the clawback, so that the next reversal brings credits back
+        // Repays the debt of the clawback, so that the next reversal returns credits
         yield* fast.grant(accountId, 2 * UNIT, `lot_${i}`, "topup")
       }
       expect(yield* fast.balance(accountId)).toEqual({ available: 16 * UNIT, held: 0 })

@@ -51,9 +51,9 @@ describe("64 clients that compete for the last credits", () => {
           const calls = yield* Effect.forEach(range(64), (i) =>
             Effect.forkChild(told((open[i % hosts] ?? first).call(accountId, { units })))
           )
-          // Two hosts that keep meeting step aside, for which time must pass
+          // Hosts back off after conflicts, for which time must pass
           for (const _ of range(50)) yield* elapse(1)
-          // All who got a hold are running: none has settled yet
+          // All calls with a hold run, and none has settled yet
           expect(yield* first.balance(accountId)).toEqual({
             available: balance - affordable * units * UNIT,
             held: affordable * units * UNIT
@@ -121,7 +121,7 @@ describe("two hosts on one store", () => {
       const here = yield* host(shared, bench, { recovery })
       const accountId = yield* opened(here, 10 * UNIT)
       const { started, proceed } = yield* paused(bench)
-      // Runs for twenty-nine seconds of its thirty
+      // Runs for 29 of its 30 seconds
       const running = yield* Effect.forEach(["work", "create"] as const, (operation) =>
         Effect.forkChild(told(here.call(accountId, { operation })))
       )

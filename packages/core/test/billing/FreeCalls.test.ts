@@ -1,4 +1,4 @@
-/** Calls that cost nothing, under an idempotency key: they hold nothing, so the reply store alone keeps them from running twice. */
+/** Free calls under an idempotency key. They hold nothing, so only the reply store prevents a second run. */
 import { Effect, Exit, Fiber, Schema } from "effect"
 import { describe, expect } from "vitest"
 import * as Operation from "../../src/Operation.ts"

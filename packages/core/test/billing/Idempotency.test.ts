@@ -100,7 +100,7 @@ describe("a key", () => {
         yield* elapse(age - passed)
         passed = age
         bench.check = () => Effect.fail(new NotFound({ resource: "what it once made" }))
-        // From another process, too, and at another price
+        // Also from another process and at another price
         for (const there of [here, yield* host(shared, bench)]) {
           expect(yield* there.call(accountId, { ...KEY, units: 2, maxCost: 1 })).toEqual({ ...first, replayed: true })
           expect(yield* told(there.call(accountId, { ...KEY, units: 3 }))).toBe("KeyReused")
@@ -172,7 +172,7 @@ describe("a key", () => {
       expect(yield* told(here.call(accountId, KEY))).toBe("reply")
       expect(yield* told(here.call(other, { ...KEY, text: "other" }))).toBe("reply")
       expect(bench.runs.map(({ accountId }) => accountId)).toEqual([accountId, other])
-      // Nor does the log tell that both used the same
+      // The log does not show that both used the same key
       const hashes = (yield* eventsIn(shared)).flatMap((event) => (event._tag === "CreditReserved" ? [event.keyHash] : []))
       expect(new Set(hashes).size).toBe(2)
     })
@@ -187,7 +187,7 @@ describe("a key", () => {
       expect(yield* here.call(accountId, { ...KEY, requestId: "req_here" })).toMatchObject({ requestId: "req_there", replayed: true })
       expect(bench.runs).toEqual([])
 
-      // Where its reply is gone by then, too
+      // Also if its reply is gone by then
       const [kept] = yield* shared.states.list("replies")
       bench.check = () =>
         Effect.orDie(

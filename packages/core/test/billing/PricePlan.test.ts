@@ -32,7 +32,7 @@ const published = (version: number, effectiveAt: number, prices: Prices): PriceP
   prices
 })
 
-/** Every operation of the service, with its cost in credits as its tables say; where they show none, it is free. */
+/** Every operation with its endpoint and its cost in credits. An operation without a cost is free. */
 const TABLES: ReadonlyArray<readonly [key: string, endpoint: string, cost: number]> = [
   ["account.billing", "GET /account/billing", 0],
   ["account.limits", "GET /account/limits", 0],
@@ -166,7 +166,7 @@ describe("publishing", () => {
     expect(of(MAX_UNIT_PRICE * MAX_QUANTITY)).toBe(Credits.MAXIMUM)
     expect(() => of((MAX_UNIT_PRICE + 1) * MAX_QUANTITY)).toThrow()
     for (const price of Object.values(firstPrices())) expect(price).toBeLessThan(MAX_UNIT_PRICE)
-    // What an earlier release published stands
+    // A version that an earlier release published stays
     given(PricePlan, [published(1, 1_000, { a: of(MAX_UNIT_PRICE + 1) })])
       .when(publish({ b: of(1) }), 2_000)
       .then([published(2, 2_000, { a: of(MAX_UNIT_PRICE + 1), b: of(1) })])

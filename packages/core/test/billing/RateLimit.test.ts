@@ -10,7 +10,7 @@ import { checkAsync } from "../vault/Property.ts"
 import { MASTER } from "../vault/Vaults.ts"
 import { range } from "./Bench.ts"
 
-/** Shared with nobody else, it counts as one that is not shared. */
+/** A shared limit of a single host counts like one that is not shared. */
 const layers = {
   "a rate limit": RateLimit.layer,
   "a rate limit that could be shared": (policy: RateLimitPolicy) =>
@@ -20,7 +20,7 @@ const layers = {
     )
 }
 
-/** What is left after a call, or how long to wait. */
+/** The remaining calls, or -1 and the wait. */
 const consume = (key: string) =>
   Effect.flatMap(RateLimit, (limit) => limit.consume(key)).pipe(
     Effect.map(({ remaining, resetAfter }) => ({ remaining, resetAfter })),
@@ -76,7 +76,7 @@ describe.each(Object.entries(layers))("%s", (_name, layer) => {
       Effect.gen(function* () {
         yield* TestClock.setTime(3_600_000)
         for (const _ of range(3)) yield* consume("a")
-        // By less than a window no window is shortened, nor is one begun twice
+        // Less than a window shortens no window and begins none twice
         yield* TestClock.setTime(3_599_000)
         expect(yield* consume("a")).toEqual({ remaining: -1, resetAfter: 61 })
         yield* TestClock.setTime(1_000)

@@ -1,4 +1,4 @@
-/** Why a call failed, for operators: in the log of the host, and sealed beside the event that released its hold. */
+/** The reasons of failed calls for operators: in the host's log, and sealed beside the event that released the hold. */
 import { EventStore } from "@millrace/event-sourcing"
 import { Effect, Logger, Schema, Stream } from "effect"
 import { describe, expect } from "vitest"
@@ -20,7 +20,7 @@ const logging = <A, E, R>(lines: Array<Line>, effect: Effect.Effect<A, E, R>) =>
 
 const Metadata = Schema.fromJsonString(Schema.Struct({ failure: Schema.optionalKey(Schema.String) }))
 
-/** What stands, sealed, beside the events of accounts that have a reason. */
+/** The opened reasons beside the events of accounts. */
 const failuresIn = ({ events }: Stores, decode: (sealed: string) => Effect.Effect<string, unknown>) =>
   Effect.gen(function* () {
     const all = yield* Stream.runCollect(events.readAll(EventStore.start))

@@ -36,7 +36,7 @@ import {
 
 const recovery = {}
 
-/** A process that died while a call ran, and another that came after it. */
+/** The stores after a process died while a call ran. */
 const crashed = (operation: "work" | "create", { key, bench = makeBench() }: { readonly key?: string; readonly bench?: Bench } = {}) =>
   Effect.gen(function* () {
     const shared = yield* stores
@@ -298,7 +298,7 @@ describe("a recoverable call of a dead process", () => {
       const recover = Effect.suspend(() => there.charge.recover(there.operations.create, accountId, bench.runs[0]?.reservationId ?? ""))
       const { answer } = bench
       bench.answer = (...of) => Effect.andThen(Effect.orDie(recover), answer(...of))
-      // Its settle is on the way when another host finds that the hold is due
+      // Its settlement is on its way when another host finds that the hold is due
       const rival = () =>
         Effect.gen(function* () {
           expect(bench.recovered).toEqual([])

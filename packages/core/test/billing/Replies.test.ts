@@ -105,7 +105,7 @@ describe("kept replies", () => {
       yield* here.replies.keep("acc_1", "key", reply(6))
       expect(yield* here.replies.find("acc_1", "key")).toEqual(reply(6))
 
-      // Each looks before any of them writes
+      // Each reads before any of them writes
       for (const { through } of hosts) {
         yield* through(({ states }) => ({
           states: { ...states, write: (changes) => Effect.andThen(quiet, states.write(changes)) }

@@ -19,14 +19,14 @@ import { range } from "./Bench.ts"
 type Store = StateStore.StateStore["Service"]
 type Host = RateLimit["Service"]
 
-/** Between two looks at the store, milliseconds. */
+/** Between two exchanges, milliseconds. */
 const EVERY = 100
 /** Seconds. */
 const WINDOW = 60
 
 const quietOf = (limit: number) => Math.floor(limit / 20)
 
-/** As one process has it, on a store that may be reached in another way. */
+/** The limit of one process. `by`: its access to the store. */
 const host = (store: Store, policy: RateLimitPolicy, by: Store = store, options: RateSharing.Options = {}) =>
   Effect.gen(function* () {
     const services = Layer.mergeAll(Layer.succeed(StateStore.StateStore, by), Layer.succeed(Vault, yield* open(store)))
@@ -39,7 +39,7 @@ const slowly = ({ get, list, write }: Store, delay: number): Store => ({
   write: (...of) => Effect.delay(write(...of), delay)
 })
 
-/** Counts what is asked of it. */
+/** A store that counts its calls. */
 const counted = ({ get, list, write }: Store) => {
   const calls = { list: 0, listed: 0, write: 0 }
   const store: Store = {
@@ -63,14 +63,14 @@ const running = (body: Effect.Effect<unknown, unknown, Scope.Scope>) =>
 
 const admits = ({ consume }: Host, key = "account:a") => Effect.map(Effect.exit(consume(key)), Exit.isSuccess)
 
-/** How many of so many calls one host admits. */
+/** The number of calls that one host admits. */
 const admitted = (at: Host, calls: number, key?: string) =>
   Effect.map(
     Effect.forEach(range(calls), () => admits(at, key)),
     (all) => all.filter(Boolean).length
   )
 
-/** Time goes on in small steps as long as anything may be under way, so that whoever waits runs when it is due. */
+/** Lets time pass in small steps, so that each timer fires when it is due. */
 const pass = Effect.fnUntraced(function* (milliseconds: number) {
   const steps = Math.min(milliseconds, 1_500)
   for (let passed = 0; passed < steps; passed += 25) yield* TestClock.adjust(Math.min(25, steps - passed))
@@ -90,7 +90,7 @@ interface Call {
   readonly isAdmitted: boolean
 }
 
-/** So many hosts on one store that takes `delay` for each answer: each call, when it was made, and what became of it. */
+/** Makes calls at several hosts on one store with a delay. Returns each call with its time and result. */
 const simulate = Effect.fnUntraced(function* (hosts: number, limit: number, delay: number, bursts: ReadonlyArray<Burst>) {
   const store = yield* MemoryStateStore.make
   const all = yield* Effect.forEach(range(hosts), () => host(store, { limit, window: WINDOW }, slowly(store, delay)))
@@ -104,7 +104,7 @@ const simulate = Effect.fnUntraced(function* (hosts: number, limit: number, dela
   return calls
 })
 
-/** The most that a host admitted in a window before others heard of it, by how long that may take. */
+/** The most calls that a host admitted in a window before others had its report. */
 const unheard = (calls: ReadonlyArray<Call>, i: number, limit: number, delay: number) => {
   const own = calls.filter(({ host, isAdmitted }) => host === i && isAdmitted).map(({ at }) => at)
   const lag = EVERY + 4 * delay
@@ -124,7 +124,7 @@ const hostsOf = fc.integer({ min: 2, max: 4 })
 const delays = fc.constantFrom(0, 5, 40, 150)
 const bursts = (wait: fc.Arbitrary<number>, calls: number) =>
   fc.array(fc.record({ at: fc.nat(3), calls: fc.integer({ min: 1, max: calls }), wait }), { minLength: 1, maxLength: 40 })
-/** Much of it close together, some of it windows apart. */
+/** Most calls are close together, some windows apart. */
 const waits = fc.oneof(fc.constant(0), fc.nat(60), fc.nat(1_400), fc.constantFrom(20_000, 59_000, 90_000))
 
 describe("hosts that share a store", () => {
@@ -176,7 +176,7 @@ describe("hosts that share a store", () => {
         hostsOf,
         fc.constantFrom(20, 60, 100),
         fc.constantFrom(0, 40),
-        // Of each window: when, and which hosts in turn
+        // For each window, the time and the hosts in turn
         fc.array(fc.record({ early: fc.boolean(), ats: fc.uniqueArray(fc.nat(3), { minLength: 1 }) }), { minLength: 6, maxLength: 12 }),
         (hosts, limit, delay, plan) =>
           running(
@@ -237,7 +237,7 @@ describe("hosts that share a store", () => {
         const store = yield* MemoryStateStore.make
         const policy = { limit: 40, window: WINDOW }
         const [a, b, c] = yield* Effect.all([host(store, policy), host(store, policy), host(store, policy)])
-        // At once, so that none knows; at the very end of a window
+        // Concurrently, at the end of a window
         yield* TestClock.setTime(WINDOW * 1000 - 10)
         for (const at of [a, b]) expect(yield* admitted(at, 50)).toBe(40)
         yield* pass(1_010)
@@ -245,7 +245,7 @@ describe("hosts that share a store", () => {
           expect(yield* admits(at)).toBe(false)
           expect(yield* at.peek("account:a")).toEqual({ limit: 40, window: WINDOW, remaining: 0, resetAfter: WINDOW - 1 })
         }
-        // What it still may, before it hears of the others, is a twentieth and one; and that is owed as well
+        // Before it has the others' reports it admits a twentieth and one more, which is a debt as well
         expect(yield* admitted(c, 3)).toBe(3)
         yield* pass(1_000)
         expect((yield* Effect.flip(c.consume("account:a"))).resetAfter).toBe(WINDOW - 2)
@@ -262,7 +262,7 @@ describe("hosts that share a store", () => {
         const hosts = yield* Effect.forEach(range(4), () => host(store, policy))
         for (const at of hosts) expect(yield* admitted(at, 40)).toBe(40)
         yield* pass(1_000)
-        // 120 are too many: three windows
+        // The excess is 120: three windows
         for (const _ of range(3)) yield* TestClock.adjust(WINDOW * 1000)
         const late = yield* host(store, policy)
         expect(yield* admitted(late, 3)).toBe(3)
@@ -285,13 +285,13 @@ describe("hosts that share a store", () => {
         yield* TestClock.setTime(WINDOW * 1000 - 3_000)
         expect(yield* admitted(ahead, 30)).toBe(30)
         yield* TestClock.setTime(WINDOW * 1000 - 1_500)
-        // A new window there, and the old one here
+        // The other host is in a new window, this one in the old
         expect(yield* admitted(ahead, 30)).toBe(30)
         yield* pass(200)
         expect(yield* spend(right)).toBe(7)
         yield* TestClock.setTime(WINDOW * 1000)
         expect(yield* spend(right)).toBe(7)
-        // By an hour: neither hears of the other
+        // By an hour: neither uses the other's reports
         apart.ahead = 3_600_000
         expect(yield* spend(ahead)).toBe(37)
         yield* TestClock.setTime(2 * WINDOW * 1000)
@@ -401,7 +401,7 @@ describe("the access of one host to the store", () => {
 describe("a store that fails", () => {
   const policy = { limit: 40, window: WINDOW }
 
-  /** Fails as long as it is told to. */
+  /** A store that fails while `broken` says so. */
   const breaking = (store: Store, answer: Effect.Effect<never, StateStore.StateUnavailable>, broken = { list: false, write: false }) => ({
     broken,
     store: {
@@ -474,7 +474,7 @@ describe("a store that fails", () => {
         const told = Buffer.from(row?.value ?? [])
         const [window, name] = [told.subarray(0, 6), told.subarray(6, 22)]
         const put = (key: string, value: Uint8Array) => store.write([{ _tag: "put", space: "rates", key, value }])
-        // The same key with calls without end, and what is no row
+        // The same key with huge counts, and malformed rows
         yield* put("short", Uint8Array.of(1, 2, 3))
         yield* put("long", Buffer.concat([window, name, Buffer.alloc(12, 0xff), Uint8Array.of(1)]))
         yield* put("later", Buffer.concat([Buffer.alloc(6, 0xff), name, Buffer.alloc(12, 0xff)]))
@@ -516,7 +516,7 @@ describe("hosts on one PostgreSQL", () => {
               const more = yield* admitted(rates, round)
               total += more
               if (more < round) refusals++
-              // As many as others must be told of: then they are, and theirs are heard
+              // As many as must be reported: then both hosts exchange counts
               else while (calls.listed <= before) yield* Effect.sleep(5)
             }
           }

@@ -25,7 +25,7 @@ const OPERATIONS = ["bin.lookup", "dns.resolve", "email.validateBatch"]
 const { codec } = Account
 const stores: Effect.Effect<Stores> = Effect.all({ events: MemoryEventStore.make, states: MemoryStateStore.make })
 
-/** A process of its own. */
+/** The usage book of one process. */
 const host = ({ events, states }: Stores, options: UsageOptions = {}) =>
   Effect.map(
     Layer.build(
@@ -42,7 +42,7 @@ const host = ({ events, states }: Stores, options: UsageOptions = {}) =>
     })
   )
 
-/** Writes events of the account as they were decided at their time. */
+/** Writes events of the account with their times. */
 const writer = ({ events }: Stores) => {
   let hash = HashChain.start(STREAM)
   let next = 0
@@ -57,13 +57,13 @@ const writer = ({ events }: Stores) => {
 
 const at = (time: number, ...events: ReadonlyArray<AccountEvent>): ReadonlyArray<Logged> => events.map((event) => ({ at: time, event }))
 
-/** A call of so many thousandths, by its number. */
+/** The two events of a call. `amount` in thousandths. */
 const call = (n: number, amount = 500, operation = "bin.lookup"): ReadonlyArray<AccountEvent> => [
   reserved(`res_${n}`, { lot: amount }, { operation, quantity: 1 }),
   succeeded(`res_${n}`, { lot: amount }, { quantity: 1 })
 ]
 
-/** Notes what is read of the log: where from, and how much. */
+/** Records the reads of the log: their start and their number of events. */
 const watched = (shared: Stores) => {
   const reads: Array<{ readonly from: number | undefined; read: number }> = []
   const readStream: EventStore.EventStore["Service"]["readStream"] = (stream, options) =>
@@ -88,7 +88,7 @@ const used = (operation: string, of: Partial<Record<"calls" | "units" | "charged
   ...of
 })
 
-// the model: every ending of the month looks for its hold in the whole log
+// the model: every ending of the month searches the whole log for its hold
 
 const modelOf = (log: ReadonlyArray<Logged>, month: Month): ReadonlyArray<OperationUsage> => {
   const operations = new Map<string, ReturnType<typeof used>>()
@@ -112,7 +112,7 @@ const modelOf = (log: ReadonlyArray<Logged>, month: Month): ReadonlyArray<Operat
     .map(({ charged, refunded, ...usage }) => ({ ...usage, charged: Credits.of(charged), refunded: Credits.of(refunded) }))
 }
 
-/** A history as a ledger decides it, of several operations, in which a month begins somewhere. */
+/** A valid history of several operations across the beginning of a month. */
 const history = fc
   .tuple(Arbitraries.script({ minLength: 10, maxLength: 80 }), fc.double({ min: 0, max: 1, noNaN: true }))
   .map(([script, part]) => {
@@ -216,7 +216,7 @@ describe("the stored row", () => {
       const first = yield* host(ways, { storeEvery: 100 })
       expect((yield* first.read()).operations).toMatchObject([{ calls: 50 }])
       expect(reads.at(-1)).toEqual({ from: 1_001, read: 100 })
-      // The search for where the month begins, one event at a time
+      // The search for the beginning of the month reads single events
       expect(reads.length).toBeLessThan(14)
       yield* write(at(NOVEMBER, ...call(900)))
       const second = yield* host(ways, { storeEvery: 100 })
@@ -293,7 +293,7 @@ describe("the stored row", () => {
       yield* write(at(NOVEMBER, opened, ...call(1)))
       const other = yield* host(shared, { storeEvery: 1 })
       const meanwhile = Effect.andThen(write(at(NOVEMBER, ...call(2))), other.read())
-      // Loaded is the first call, kept the second
+      // Loads after the first call and stores after the second
       const states = FaultyStateStore.make(shared.states, { 2: meanwhile })
       const { read } = yield* host({ ...shared, states }, { storeEvery: 1 })
       expect((yield* read()).operations).toMatchObject([{ calls: 1 }])
@@ -321,7 +321,7 @@ describe("the stored row", () => {
     "is returned with its time if the rest takes too long, and the next request continues from it",
     Effect.gen(function* () {
       const shared = yield* stores
-      // The opening, and then two events in each millisecond
+      // The opening, then two events in each millisecond
       yield* writer(shared)([...at(NOVEMBER, opened), ...range(600).flatMap((n) => at(NOVEMBER + n, ...call(n)))])
       yield* TestClock.setTime(NOVEMBER + 600)
       let hangs = true
@@ -343,7 +343,7 @@ describe("the stored row", () => {
       expect(yield* Fiber.join(waiting)).toEqual({ month: "2026-11", operations: [used("bin.lookup", kept)], asOf: NOVEMBER + 499 })
       hangs = false
       expect(yield* read()).toMatchObject({ operations: [{ calls: 600 }], asOf: NOVEMBER + 605 })
-      // The rest, and where the call began that ended first
+      // The remaining events, and the reservation of the first ending
       expect(reads.slice(-2)).toEqual([
         { from: 1_000, read: 201 },
         { from: 999, read: 1 }

@@ -1,4 +1,4 @@
-/** Every row of the ledger's table of windows: where a call stops, and what follows. */
+/** Every row of the table in `docs/adr/0004-order-of-a-billed-call.md`: the point at which a call stops, and what follows. */
 import { EventStore, StateStore } from "@millrace/event-sourcing"
 import { Clock, Deferred, Effect, Exit, Fiber, type Scope } from "effect"
 import { TestClock } from "effect/testing"
@@ -36,11 +36,11 @@ import {
   withKey
 } from "./Bench.ts"
 
-/** All sends of one append, those in doubt included. */
+/** A fault of all attempts at one append, including those in doubt. */
 const allSends = (fault: FaultyEventStore.Fault): FaultyEventStore.Options => ({
   plan: { appends: Object.fromEntries(range(11).map((i) => [i + 1, fault])) }
 })
-/** No append's answer is heard, and nothing can be read: whether it was written stays unknown until the store is well again. */
+/** No append is confirmed and nothing can be read, so the outcome stays unknown until the store is available again. */
 const inDoubt = (fault: "after" | "lost"): FaultyEventStore.Options => ({ rates: { [fault]: 1 }, unavailable: 1 })
 
 /** A state store that waits before it writes a reply. */
@@ -121,7 +121,7 @@ describe("a call that stops before the hold", () => {
           yield* here.fail({ ...allSends(fault), lateBy: 100 })
           expect(yield* patiently(told(here.call(accountId, withKey(key))))).toBe("AppendInDoubt")
           expect(bench.runs).toEqual([])
-          // What was written after all is refunded behind the caller's back
+          // An append that was written is refunded in the background
           yield* elapse(seconds(1))
           expect(yield* endsIn(shared)).toEqual(fault === "lost" ? [] : ["CreditReserved", "Refunded service_error"])
           expect(yield* here.balance(accountId)).toEqual(FULL)
@@ -136,7 +136,7 @@ describe("a call that stops before the hold", () => {
     "has its hold released at the expiry, if the hold arrives late",
     Effect.gen(function* () {
       const { shared, here, accountId } = yield* setting()
-      // The last of its sends is on its way when the caller has been told, and when putting right has found nothing
+      // The last append is on its way when the call has failed and the correction has found nothing
       yield* here.fail({ plan: { appends: { ...allSends("lost").plan?.appends, 11: "unanswered" } }, lateBy: seconds(20) })
       expect(yield* patiently(told(here.call(accountId)))).toBe("AppendInDoubt")
       yield* elapse(seconds(20))
@@ -315,7 +315,7 @@ describe("a call whose reply is being kept", () => {
     Effect.gen(function* () {
       const { shared, bench, here, accountId } = yield* setting()
       const { answer } = bench
-      // The log is out of reach from now on; the state store is not
+      // From now on the log is unavailable, but not the state store
       bench.answer = (...of) => Effect.andThen(here.fail({ rates: { before: 1 }, unavailable: 1 }), answer(...of))
       expect(yield* patiently(told(here.call(accountId, { key: "key", text: "first" })))).toBe("OutcomeUnknown")
       expect(yield* shared.states.list("replies")).toHaveLength(1)
@@ -533,7 +533,7 @@ describe("a settlement in doubt", () => {
       const busy = makeBench()
       const there = yield* host(shared, busy)
       yield* there.grant(accountId, 1_000 * UNIT, "lot_2")
-      // All sends of the settle are in doubt; before it is asked for again, two hundred others have ended
+      // All attempts to settle are in doubt; before the next one, two hundred other calls end
       bench.answer = (...of) => Effect.andThen(here.fail(allSends("after")), answer(...of))
       const running = yield* Effect.forkChild(here.call(accountId, { units: 3 }))
       yield* quiet
@@ -566,7 +566,7 @@ describe("a settled call without its reply", () => {
 })
 
 describe("a late settlement", () => {
-  /** The work is done in time, but its reply is kept only after the hold has expired. `meanwhile` happens before that. */
+  /** The work ends in time, but its reply is kept only after the hold has expired. `meanwhile` happens before that. */
   const slow = (
     late: "withhold" | "charge",
     meanwhile: (shared: Stores) => Effect.Effect<unknown, unknown, Scope.Scope> = () => Effect.void
@@ -583,7 +583,7 @@ describe("a late settlement", () => {
       yield* proceed
       return { ...world, end: yield* Effect.result(Fiber.join(running)) }
     })
-  /** The work is done and its settle sent, but somebody else ends the hold before it arrives. */
+  /** The work is done and its settlement sent, but another host ends the hold before it arrives. */
   const overtaken = (late: "withhold" | "charge") =>
     Effect.gen(function* () {
       const world = yield* setting({ late })
@@ -730,14 +730,14 @@ describe("a late settlement", () => {
             ? Effect.tap(states.write(changes), () => Effect.orDie(after(++replies)))
             : states.write(changes)
       }
-      // It dies with its reply kept, and nothing settled
+      // It dies after its reply was kept and before it settled
       yield* there.through(() => ({ states: { ...states, write: write(() => there.cut) } }))
       const laterAttempt = Effect.gen(function* () {
         expect(yield* patiently(told(there.call(accountId, { key: "key", requestId: "req_b" })))).toBe("OutcomeUnknown")
         yield* there.die
         yield* elapse(LIFETIME)
       })
-      // The first reply is kept too late, the second to be charged anew
+      // The first reply is kept too late, the second is for the new charge
       const second = (replies: number) => [elapse(LIFETIME), laterAttempt][replies - 1] ?? Effect.void
       yield* here.through(() => ({ states: { ...states, write: write(second) } }))
       expect(yield* here.call(accountId, { key: "key", requestId: "req_a" })).toMatchObject({ requestId: "req_a", replayed: false })
@@ -758,7 +758,7 @@ describe("a late settlement", () => {
         const { shared, bench, here, accountId } = yield* setting({ late: "charge" })
         const there = yield* host(shared, bench)
         const rival = () => Effect.andThen(TestClock.adjust(LIFETIME), there.ledger.execute(accountId, Decisions.applyDue))
-        // The settle is overtaken; what is charged instead is confirmed only after ten sends
+        // The settlement is overtaken; the late charge is confirmed only after ten attempts
         const appends = Object.fromEntries(range(10).map((i) => [i + 3, "after" as const]))
         yield* here.fail({ plan: { appends: { 2: "conflict", ...appends } }, rival })
         expect(yield* patiently(told(here.call(accountId, withKey(key))))).toBe("reply")
@@ -781,13 +781,13 @@ describe("a late settlement", () => {
               Effect.gen(function* () {
                 const isSettle = batch.some(({ type }) => type === "OperationSucceeded")
                 if (isSettle && batch.length === 1) {
-                  // Somebody else ends the hold first
+                  // Another host ends the hold first
                   yield* TestClock.adjust(LIFETIME)
                   yield* Effect.orDie(there.ledger.execute(accountId, Decisions.applyDue))
                 }
                 const appended = yield* events.append(stream, expected, batch)
                 if (!isSettle) return appended
-                // The late charge is written; then nothing is heard any more
+                // The late charge is written; then nothing is confirmed any more
                 yield* here.cut
                 return yield* new EventStore.AppendInDoubt({ stream, reason: "cut off" })
               })

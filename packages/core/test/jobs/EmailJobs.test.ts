@@ -1,4 +1,4 @@
-/** Validation jobs: each domain is asked once, progress is real, and what was found out is not asked again. */
+/** Validation jobs query each domain once, report real progress, and resume from checkpoints. */
 import { EventStore, StateStore } from "@millrace/event-sourcing"
 import { Deferred, Effect, Exit, Layer, Result, Schema, Scope } from "effect"
 import fc from "fast-check"
@@ -23,9 +23,9 @@ const PRICE = 600
 interface World {
   /** The addresses of each call. */
   readonly calls: Array<ReadonlyArray<string>>
-  /** Before each answer. */
+  /** Runs before each answer. */
   before: Effect.Effect<void>
-  /** Domains that nobody can ask. */
+  /** Domains that cannot be queried. */
   readonly down: Set<string>
 }
 
@@ -109,7 +109,7 @@ const ends = (here: Effect.Success<ReturnType<typeof host>>, id: string, status:
     seconds(60)
   )
 
-/** A thousand addresses at forty domains, in turns. */
+/** A thousand addresses, at forty domains in turn. */
 const thousand = range(1_000).map((i) => `${i % 10 === 0 ? "bad" : "good"}${i}@${i % 8 === 0 ? "throwaway" : "domain"}${i % 40}.example`)
 
 describe("a validation job", () => {

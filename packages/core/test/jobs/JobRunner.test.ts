@@ -1,4 +1,4 @@
-/** Jobs from their call to their end. */
+/** Jobs from the call to the end. */
 import { Deferred, Effect, Fiber, Option, Result, Stream } from "effect"
 import { describe, expect } from "vitest"
 import { JobUpkeep } from "../../src/jobs/JobUpkeep.ts"
@@ -46,7 +46,7 @@ const ends = (here: Host, accountId: string, id: string, status: string, within 
 const missing = <A, E extends { readonly _tag: string }>(call: Effect.Effect<A, E>) =>
   Effect.map(Effect.result(call), (result) => (Result.isFailure(result) ? result.failure._tag : "there"))
 
-/** From now on work waits until it is let go, or interrupted. */
+/** From now on work waits until it is released or interrupted. */
 const holding = (bench: Bench) =>
   Effect.gen(function* () {
     const { answer } = bench
@@ -425,7 +425,7 @@ describe("files", () => {
       expect((yield* read({ offset: 150_000, length: 7 })).equals(bytes.subarray(150_000, 150_007))).toBe(true)
       expect(yield* missing(Effect.provideContext(here.charge.run(download, { job: id, part: 2 }, caller), here.context))).toBe("NotFound")
 
-      // What an attempt left that died is nobody's
+      // No job returns the files of an attempt that died
       const orphan = yield* to.blobs.put(ofJob(id, accountId), bytes)
       const upkeep = yield* Effect.provideContext(Effect.serviceOption(JobUpkeep), here.context)
       if (Option.isNone(upkeep)) throw new Error("There are jobs")
@@ -465,7 +465,7 @@ describe("the stored queue", () => {
       yield* elapse(seconds(1))
       expect(bench.runs.map(({ input }) => input.text)).toEqual(["one", "two"])
       expect(yield* next.balance(accountId)).toEqual({ available: 8 * UNIT, held: 0 })
-      // They do not read from the beginning
+      // They do not read the log from the beginning
       expect(readAfter.filter((after) => after !== "").length).toBeGreaterThanOrEqual(2)
     })
   )
@@ -484,7 +484,7 @@ describe("a runner", () => {
       const leases = (yield* jobEvents(to)).filter(({ event }) => event._tag === "JobLeaseExtended")
       expect(leases.length).toBeGreaterThanOrEqual(11)
       yield* here.cut
-      // Since the last extension, less than a third of it ago
+      // Since the last extension, less than a third of the lease ago
       yield* elapse((LEASE * 2) / 3)
       expect(interrupted).toEqual([`${id} 1`])
     })

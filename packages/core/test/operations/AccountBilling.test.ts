@@ -22,7 +22,7 @@ import { MASTER } from "../vault/Vaults.ts"
 
 const NOW = Date.UTC(2026, 10, 21, 12)
 
-/** Does as many as it is told to, or fails. */
+/** Does the requested units or fails. */
 const batch = Operation.make("email.validateBatch", {
   summary: "Does what it is told",
   route: { method: "POST", path: "/batch", body: { units: Schema.Int, done: Schema.NullOr(Schema.Int) } },
@@ -46,7 +46,7 @@ const folder = Effect.acquireRelease(
   (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
 )
 
-/** A process of its own on the files of a folder, allowing three calls a minute. */
+/** A process on the files of a folder, with a limit of three calls a minute. */
 const host = (folder: string) => {
   const stores = Layer.mergeAll(
     SqliteEventStore.layer({ filename: join(folder, "log.db") }),
@@ -58,7 +58,7 @@ const host = (folder: string) => {
 }
 type Host = Effect.Success<ReturnType<typeof host>>
 
-/** The data of a reply, as it is sent. */
+/** The decoded data of a reply. */
 const call = <Op extends Operation.Any>(accountId: string, operation: Op, input: Operation.InputOf<Op>) =>
   Effect.gen(function* () {
     const charge = yield* Charge

@@ -12,7 +12,7 @@ import { CircuitBreaker } from "../../src/work/CircuitBreaker.ts"
 import * as Operation from "../../src/work/Operation.ts"
 import { type OperationError, UpstreamNotConfigured, UpstreamUnavailable } from "../../src/work/OperationError.ts"
 
-/** Whether a provider was set up, as a test wants it. */
+/** Whether a provider is set up, as a test sets it. */
 class Provider extends Context.Service<Provider, { isThere: boolean }>()("test/Provider") {}
 
 const configured = Effect.flatMap(Provider, ({ isThere }) =>
@@ -203,7 +203,7 @@ describe("the catalog", () => {
   })
 })
 
-/** What the catalog says of an operation. */
+/** The catalog's entry of an operation. */
 const said = (key: string) => Effect.flatMap(Catalog, (catalog) => Effect.map(catalog.capability(key), (known) => known?.availability))
 
 describe("an operation", () => {

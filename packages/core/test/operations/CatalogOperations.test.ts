@@ -23,7 +23,7 @@ const KEYS = OPERATIONS.map(({ key }) => key)
 
 const PUBLIC = { accountId: "public", requestId: "req_1", reservationId: "res_1" }
 
-/** What an operation answers, as it is sent. */
+/** The decoded reply of an operation. */
 const answer = <Input, A, E, R>(
   operation: {
     readonly run: (input: Input, caller: Operation.Caller) => Effect.Effect<Operation.Outcome<A>, E, R>
@@ -136,7 +136,7 @@ describe("the catalog's operations", () => {
   )
 })
 
-/** Of all fields, but for those of JSON Schemas. */
+/** The names of all fields except those of JSON Schemas. */
 const namesIn = (json: unknown): ReadonlyArray<string> =>
   typeof json === "object" && json !== null
     ? Object.entries(json).flatMap(([name, value]) =>

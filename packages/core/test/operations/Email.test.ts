@@ -21,7 +21,7 @@ const reportOn = (email: string, consensus: boolean): Email.EmailReport => ({
 
 const failure = new UpstreamUnavailable({ upstream: "dns", reason: "SERVFAIL" })
 
-/** Of an address with an exclamation mark nothing can be said. */
+/** An address with an exclamation mark cannot be checked. */
 const provide = Effect.provideService(Email.EmailValidator, {
   validate: ({ email, consensus }) => Effect.succeed(reportOn(email, consensus)),
   validateAll: ({ emails, consensus }) =>

@@ -36,7 +36,7 @@ const provide = Effect.provideService(Speech.SpeechSynthesizer, {
 const resolve = (id: string | undefined) => Effect.runSync(Effect.result(provide(Speech.voiceOf(id))))
 const close = (wanted: string) => Speech.closest(wanted, VOICES).map(({ id }) => id)
 
-/** Wagner and Fischer's whole table. */
+/** The whole table of Wagner and Fischer. */
 const editsOf = (a: string, b: string): number => {
   const cells = Array.from({ length: a.length + 1 }, (_, i) => Array.from({ length: b.length + 1 }, (_, j) => i + j))
   const at = (i: number, j: number) => cells[i]?.[j] ?? Number.POSITIVE_INFINITY
