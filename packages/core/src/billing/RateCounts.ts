@@ -120,12 +120,8 @@ export class Counts {
   /** The tally of a key in the current window. Keeps the key in memory. */
   remember(key: string, now: number): Tally {
     if (now < this.#since || now - this.#since >= this.#length) this.#turn(now)
-    const known = this.#recent.get(key)
-    if (known !== undefined) {
-      this.settle(known, now)
-      return known
-    }
     const tally = this.find(key, now) ?? emptyTally(key, this.windowAt(now))
+    if (this.#recent.has(key)) return tally
     if (this.#recent.size >= this.#keys / 2) {
       this.#older = this.#recent
       this.#recent = new Map()

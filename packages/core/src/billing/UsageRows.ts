@@ -55,13 +55,8 @@ export const writer = (states: States, accountId: string, month: Month, version:
     const { revision } = last
     const value = Buffer.from(encodeRow({ version: VERSION, revision, hash: HashChain.hashOf(last), at, operations: listed(operations) }))
     const put = { _tag: "put", space: SPACE, key: keyOf(accountId, month), value, expiresAt: now + KEPT, expected } as const
-    return Effect.match(states.write([put]), {
-      onSuccess: (version) => {
-        expected = version
-      },
-      onFailure: () => {
-        expected = undefined
-      }
+    return Effect.map(Effect.option(states.write([put])), (version) => {
+      expected = Option.getOrUndefined(version)
     })
   }
 }

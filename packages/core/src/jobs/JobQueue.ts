@@ -55,9 +55,7 @@ class Lane {
   }
 
   enter({ accountId, jobId }: Entry): void {
-    const jobs = this.ready.get(accountId)
-    if (jobs === undefined) this.ready.set(accountId, new Set([jobId]))
-    else jobs.add(jobId)
+    this.ready.set(accountId, (this.ready.get(accountId) ?? new Set()).add(jobId))
   }
 
   leave({ accountId, jobId }: Entry): void {
@@ -147,11 +145,8 @@ export class JobQueue {
   }
 
   #lane(operation: string): Lane {
-    let lane = this.#lanes.get(operation)
-    if (lane === undefined) {
-      lane = new Lane()
-      this.#lanes.set(operation, lane)
-    }
+    const lane = this.#lanes.get(operation) ?? new Lane()
+    this.#lanes.set(operation, lane)
     return lane
   }
 

@@ -36,11 +36,9 @@ export const read = Operation.make("catalog.read", {
   summary: "List every operation with its price, bounds and availability",
   route: { method: "GET", path: "/catalog" },
   success: Schema.Struct({ operations: Schema.Array(CatalogEntry) }),
-  run: () =>
-    Effect.map(
-      reading(({ entries }) => entries),
-      (operations) => ({ data: { operations } })
-    ),
+  run: Effect.fnUntraced(function* () {
+    return { data: { operations: yield* reading(({ entries }) => entries) } }
+  }),
   example: { input: {}, data: { operations: [EXAMPLE] } }
 })
 
@@ -104,11 +102,9 @@ export const groups = Operation.make("catalog.groups", {
   summary: "List the groups of operations, and whether they are available",
   route: { method: "GET", path: "/catalog/groups" },
   success: Schema.Struct({ groups: Schema.Array(CatalogGroup) }),
-  run: () =>
-    Effect.map(
-      reading(({ groups }) => groups),
-      (groups) => ({ data: { groups } })
-    ),
+  run: Effect.fnUntraced(function* () {
+    return { data: { groups: yield* reading(({ groups }) => groups) } }
+  }),
   example: {
     input: {},
     data: {

@@ -75,8 +75,7 @@ export const validate = Operation.make("email.validate", {
   },
   success: EmailReport,
   run: Effect.fnUntraced(function* ({ email, consensus = false }) {
-    const validator = yield* EmailValidator
-    return { data: yield* validator.validate({ email, consensus }) }
+    return { data: yield* EmailValidator.use((validator) => validator.validate({ email, consensus })) }
   }),
   example: {
     input: { email: "grace.hopper@example.com", consensus: true },

@@ -37,8 +37,7 @@ export const list = Operation.make("topics.list", {
   },
   success: Topics,
   run: Effect.fnUntraced(function* ({ q }) {
-    const library = yield* TopicLibrary
-    return { data: yield* library.search(q) }
+    return { data: yield* TopicLibrary.use((library) => library.search(q)) }
   }),
   example: {
     input: { q: "interview salary" },
