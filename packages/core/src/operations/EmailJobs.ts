@@ -49,9 +49,9 @@ export const slicesOf = (emails: ReadonlyArray<string>): ReadonlyArray<ReadonlyA
 export const validationJob = Operation.job("email.validationJob", {
   summary: "Validate up to 1,000 e-mail addresses in a job",
   description:
-    "As for one address, in the background. Each address counts, also where it is given twice; every domain is asked once. Read the job for " +
-    "its progress and, page by page, for its results. Addresses of domains whose name servers do not answer are in `unchecked`, and cost " +
-    "nothing; where that is true of all, the job fails, and nothing is charged.",
+    "Validates each address as for one address, in the background. Each address is charged, also if it is repeated; each domain is " +
+    "queried once. Read the job for its progress and its pages of results. Addresses of domains whose name servers do not answer " +
+    "are listed in `unchecked` and are free. If that is true of all addresses, the job fails and is free.",
   route: {
     method: "POST",
     path: "/email/validation-jobs",
@@ -109,8 +109,8 @@ export const validationJob = Operation.job("email.validationJob", {
 export const readValidationJob = JobOperations.readJob("email.readValidationJob", validationJobs, {
   summary: "Read an e-mail validation job and its results",
   description:
-    "`results` are in the order in which the addresses were checked, so a page that is full stays as it is. `progress` reaches 100 when " +
-    "`status` is `completed`. A job that `failed` cost nothing. What it came to is kept for 24 hours.",
+    "`results` are in the order of the checks, so a full page does not change. `progress` is 100 when `status` is `completed`. A " +
+    "job that `failed` is free. The results are kept for 24 hours.",
   query: {
     page: Schema.optionalKey(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: LAST_PAGE }))),
     /** 25 by default. */

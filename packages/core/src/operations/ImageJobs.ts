@@ -38,8 +38,8 @@ const kept = (pictures: ReadonlyArray<Image.Picture>, job: RunningJob<null>) =>
 export const generate = Operation.job("image.generate", {
   summary: "Generate images from a prompt",
   description:
-    "A job: read it for its status, and its artifact for the picture. Of several `samples`, each is read with `?part=`, counted from 1. " +
-    "With `translate` the prompt may be in any language. `Prefer: wait=20` waits so many seconds for the end.",
+    "Creates a job. Read the job for its status and download its artifact. If there are several `samples`, `?part=` selects one, " +
+    "counted from 1. With `translate`, the prompt may be in any language. `Prefer: wait=20` waits up to 20 seconds for the end.",
   route: {
     method: "POST",
     path: "/ai/images",
@@ -136,8 +136,8 @@ const pictureOf = Effect.fnUntraced(function* (accountId: string, { image, image
 export const edit = Operation.job("image.edit", {
   summary: "Edit an image with a prompt",
   description:
-    "The picture is one at an address (`image_url`), that of an earlier job (`job_id`), or inline (`image`, base64). The prompt alone is drawn " +
-    "only with `allow_prompt_only`. `strength` goes from 0, hardly changed, to 1, hardly kept.",
+    "The image is at an address (`image_url`), the result of an earlier job (`job_id`), or inline (`image`, base64). Without an " +
+    "image, `allow_prompt_only` must be true. `strength` is the amount of change, from 0 to 1.",
   route: {
     method: "POST",
     path: "/ai/images/edit",

@@ -17,8 +17,8 @@ export const speechJobs = Operation.family("speech.synthesize", {
 export const synthesize = Operation.job("speech.synthesize", {
   summary: "Convert a text to speech",
   description:
-    "A job: read it for its status, and its artifact for the MP3. `voice` is one of `GET /audio/voices`; an unknown one is refused, and close " +
-    "ones are named. `Prefer: wait=20` waits so many seconds for the end.",
+    "Creates a job. Read the job for its status and download its artifact, an MP3. `voice` is an id from `GET /audio/voices`; the " +
+    "error for an unknown id names similar voices. `Prefer: wait=20` waits up to 20 seconds for the end.",
   route: {
     method: "POST",
     path: "/audio/tts",
