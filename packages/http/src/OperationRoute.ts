@@ -15,7 +15,6 @@ import { CurrentExchange, type Exchange } from "./Exchange.ts"
 import * as FileResponse from "./FileResponse.ts"
 import * as Input from "./OperationInput.ts"
 import * as PageLinks from "./PageLinks.ts"
-import * as Preference from "./PreferHeader.ts"
 import { problemOf, responseOf } from "./Problem.ts"
 import { InsufficientScope, InvalidRequest, MethodNotAllowed } from "./Refusal.ts"
 import * as Body from "./RequestBody.ts"
@@ -83,7 +82,7 @@ const answer = Effect.fnUntraced(function* (dependencies: Dependencies, served: 
   const caller = yield* admit(dependencies.access, scope, request, exchange)
   const { headers, input, text } = yield* inputOf(served, request, dependencies.bodyLimit)
   if (caller !== undefined && scope !== undefined && !caller.scopes.includes(scope)) return yield* new InsufficientScope({ scope })
-  const { idempotencyKey, maxCost } = headers
+  const { idempotencyKey, maxCost, wait } = headers
   const reply = yield* caller === undefined
     ? dependencies.charge.runPublic(operation, input.value, exchange.id)
     : dependencies.charge.run(operation, input.value, {
@@ -98,7 +97,7 @@ const answer = Effect.fnUntraced(function* (dependencies: Dependencies, served: 
     exchange.charged = chargedOf(reply)
     return yield* FileResponse.respond(request, reply.file)
   }
-  const answered = yield* awaitJob(dependencies.charge, operation, reply, caller?.accountId, Preference.waitOf(request.headers["prefer"]))
+  const answered = yield* awaitJob(dependencies.charge, operation, reply, caller?.accountId, wait)
   exchange.charged = chargedOf(answered.reply)
   return success(served, request, exchange, input.echo, answered)
 })

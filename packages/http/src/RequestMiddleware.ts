@@ -6,9 +6,8 @@
 import { Credits, Ids, TraceContext } from "@millrace/core"
 import { Cause, Clock, Context, Effect, Tracer, type Types } from "effect"
 import { HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
-import { CurrentExchange, Exchange } from "./Exchange.ts"
-import { type Failure, problemOf, responseOf } from "./Problem.ts"
-import { rateLimitHeaders } from "./RateLimitHeaders.ts"
+import { CurrentExchange, type Exchange } from "./Exchange.ts"
+import { type Failure, problemOf, rateLimitHeaders, responseOf } from "./Problem.ts"
 import { BodyUnreadable, Defect, MethodNotAllowed, RouteNotFound, ShuttingDown } from "./Refusal.ts"
 import * as RequestMetrics from "./RequestMetrics.ts"
 import * as RequestSpan from "./RequestSpan.ts"
@@ -49,7 +48,8 @@ export const make = <R>({ places, context }: Options<R>) =>
       Effect.gen(function* () {
         const request = yield* HttpServerRequest.HttpServerRequest
         const isClosing = yield* Closing
-        const exchange = new Exchange(ids.uuid(), clock.currentTimeMillisUnsafe(), correlationIdOf(request))
+        const correlationId = correlationIdOf(request)
+        const exchange: Exchange = { id: ids.uuid(), startedAt: clock.currentTimeMillisUnsafe(), correlationId }
         const measured = measure(request)
         const answered = isClosing()
           ? Effect.succeed(responseOf(problemOf(new ShuttingDown()), exchange.id))
