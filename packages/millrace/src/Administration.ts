@@ -1,9 +1,10 @@
-/** What operator commands share: flags for the store, ids, amounts and times, and who acts and why. */
+/** What operator commands share: their frame, flags for the store, ids, amounts and times, and who acts and why. */
 import { userInfo } from "node:os"
 import { Credits, Millrace, toIso } from "@millrace/core"
 import type { Aggregate } from "@millrace/event-sourcing"
-import { Layer, Option } from "effect"
+import { Effect, Layer, Option } from "effect"
 import { Command, Flag } from "effect/cli"
+import * as Output from "./Output.ts"
 import * as Setting from "./Setting.ts"
 import * as StoreUrl from "./StoreUrl.ts"
 
@@ -24,6 +25,40 @@ export const group = <const Name extends string, const Subcommands extends reado
     Command.withExamples(subcommands[0].examples.slice(0, 1)),
     Command.withSubcommands(subcommands)
   )
+
+type Values<Flags> = Command.Command.Config.InferValue<Flags>
+
+/** Command lines with what they do. */
+type Examples = Readonly<Record<string, string>>
+
+export const withExamples = (examples: Examples) =>
+  Command.withExamples(Object.entries(examples).map(([command, description]) => ({ command, description })))
+
+/** A command that reads a store by the services of a layer, and prints an answer. */
+export const query = <const Flags extends Command.Command.Config, E, R, Services, LayerError, Needs>(
+  name: string,
+  description: string,
+  examples: Examples,
+  layerOf: (store: string) => Layer.Layer<Services, LayerError, Needs>,
+  flags: Flags,
+  run: (flags: Values<Flags>, json: boolean) => Effect.Effect<unknown, E, R>
+) =>
+  Command.make(name, { store, flags, json: Output.json }, ({ store, flags, json }) =>
+    Effect.flatMap(run(flags, json), (answer) => Output.print(json, answer)).pipe(Effect.provide(layerOf(store)))
+  ).pipe(Command.withDescription(description), withExamples(examples))
+
+/** A command of a group that changes a store and prints an answer. Its events record who acts and why, by default the command itself. */
+export const act = <const Flags extends Command.Command.Config, E, R>(
+  name: `${string} ${string}`,
+  description: string,
+  examples: Examples,
+  flags: Flags,
+  run: (flags: Values<Flags>, metadata: Aggregate.Metadata, store: string) => Effect.Effect<unknown, E, R>,
+  mode: StoreUrl.StoreOptions["mode"] = "open"
+) =>
+  Command.make(name.slice(name.indexOf(" ") + 1), { store, flags, by, reason, json: Output.json }, ({ store, flags, json, ...who }) =>
+    Effect.flatMap(run(flags, metadata(name, who), store), (answer) => Output.print(json, answer)).pipe(Effect.provide(layer(store, mode)))
+  ).pipe(Command.withDescription(description), withExamples(examples))
 
 /** Everything but the calls themselves, on an existing store; with `create`, on a new one where there is none. */
 export const layer = (url: string, mode: StoreUrl.StoreOptions["mode"] = "open") =>

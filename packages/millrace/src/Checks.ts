@@ -12,7 +12,7 @@ import { Cause, Clock, Config, ConfigProvider, Effect, Layer, Option, Stream } f
 import * as BackupFolder from "./BackupFolder.ts"
 import * as Blobs from "./Blobs.ts"
 import * as ErasureRegister from "./ErasureRegister.ts"
-import { CommandFailed, describe } from "./Failure.ts"
+import { describe, fail } from "./Failure.ts"
 import * as MasterKeyFile from "./MasterKeyFile.ts"
 import * as Providers from "./Providers.ts"
 import * as Setting from "./Setting.ts"
@@ -103,7 +103,7 @@ const upstreams = check(
     const servers = Option.getOrUndefined(yield* Config.String("MILLRACE_DNS_SERVERS").pipe(Config.option))
     const dnsServers = servers === undefined ? undefined : Setting.list(DnsClient.isServer)(servers)
     if (servers !== undefined && dnsServers === undefined)
-      return yield* Effect.fail(new CommandFailed(`MILLRACE_DNS_SERVERS must list IP addresses of name servers: ${servers}`))
+      return yield* fail(`MILLRACE_DNS_SERVERS must list IP addresses of name servers: ${servers}`)
     const host = Millrace.layer({ operations: Upstreams.api.operations }).pipe(
       Layer.provideMerge(Upstreams.layer({ binFile, dnsServers, providers: yield* Providers.byEnvironment })),
       Layer.provideMerge(Blobs.layer(StoreUrl.MEMORY, Option.none())),
@@ -193,7 +193,7 @@ const vault = ({ state, masterKey }: StoreUrl.Files) =>
       const given = yield* MasterKeyFile.byEnvironment
       const source = given === undefined ? masterKey : "MILLRACE_MASTER_KEY"
       if (given === undefined && !existsSync(masterKey))
-        return yield* Effect.fail(new CommandFailed(`it is missing: set MILLRACE_MASTER_KEY, or put the file back at ${masterKey}`))
+        return yield* fail(`it is missing: set MILLRACE_MASTER_KEY, or put the file back at ${masterKey}`)
       const key = given ?? (yield* MasterKeyFile.read(masterKey))
       const stores = Layer.mergeAll(SqliteStateStore.layer({ filename: state, readOnly: true }), MasterKey.layer(key))
       const { alive, destroyed } = yield* Vault.census.pipe(Effect.provide(Vault.Vault.layer.pipe(Layer.provideMerge(stores))))

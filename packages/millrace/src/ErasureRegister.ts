@@ -8,7 +8,7 @@ import { Timestamp, Vault } from "@millrace/core"
 import { SqliteStateStore } from "@millrace/event-store-sqlite"
 import { Clock, Effect, Option, Schema } from "effect"
 import * as DiskFiles from "./DiskFiles.ts"
-import { CommandFailed } from "./Failure.ts"
+import { CommandFailed, fail } from "./Failure.ts"
 import * as Setting from "./Setting.ts"
 import * as StoreUrl from "./StoreUrl.ts"
 
@@ -27,7 +27,7 @@ export const fileOf = ({ log }: StoreUrl.Files, given: Option.Option<string>): s
 export const needed = (store: string, given: Option.Option<string>): Effect.Effect<string, CommandFailed> => {
   if (Option.isSome(given)) return Effect.succeed(given.value)
   return StoreUrl.isRemote(store)
-    ? Effect.fail(new CommandFailed("name the file where erasures are written down, by --register or MILLRACE_ERASURES"))
+    ? fail("name the file where erasures are written down, by --register or MILLRACE_ERASURES")
     : Effect.map(StoreUrl.filesOf(store), (files) => fileOf(files, given))
 }
 
@@ -74,7 +74,7 @@ export const read = (file: string): Effect.Effect<ReadonlyArray<string>, Command
       [...text.split("\n").entries()].filter(([, line]) => line !== ""),
       ([i, line]) =>
         Option.match(Schema.decodeUnknownOption(Entry)(line), {
-          onNone: () => Effect.fail(new CommandFailed(`${file} is no register of erasures, nor a state database: see its line ${i + 1}`)),
+          onNone: () => fail(`${file} is no register of erasures, nor a state database: see its line ${i + 1}`),
           onSome: ({ subject }) => Effect.succeed(subject)
         })
     )

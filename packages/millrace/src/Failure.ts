@@ -12,10 +12,12 @@ interface Failure {
 /** What was thrown, as text. */
 export const textOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
-/** A command refuses its arguments, or cannot do what it was told, for the reason in `message`. */
+/** A command refuses its arguments, or cannot do its work, for the reason in `message`. */
 export class CommandFailed extends Error {
   readonly _tag = "CommandFailed"
 }
+
+export const fail = (message: string): Effect.Effect<never, CommandFailed> => Effect.fail(new CommandFailed(message))
 
 /** The reader of the output closed it, as `head` does. The command ends without a failure. */
 export class ReaderGone extends Error {

@@ -2,7 +2,7 @@
 import { existsSync, linkSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { generateMasterKey, MasterKey } from "@millrace/core"
 import { Config, Effect, Layer, Option, Redacted } from "effect"
-import { CommandFailed, textOf } from "./Failure.ts"
+import { CommandFailed, fail, textOf } from "./Failure.ts"
 
 /** `MILLRACE_MASTER_KEY`, where it is set. */
 export const byEnvironment = Config.Redacted("MILLRACE_MASTER_KEY").pipe(Config.option, Config.map(Option.getOrUndefined))
@@ -20,7 +20,7 @@ export const layer = ({ given, file, isNew }: Options) =>
       if (given !== undefined) return MasterKey.layer(given)
       if (existsSync(file)) return MasterKey.layer(yield* read(file))
       if (!isNew) {
-        return yield* Effect.fail(new CommandFailed(`the master key is missing: set MILLRACE_MASTER_KEY, or put the file back at ${file}`))
+        return yield* fail(`the master key is missing: set MILLRACE_MASTER_KEY, or put the file back at ${file}`)
       }
       const key = yield* generateMasterKey
       yield* write(file, key)

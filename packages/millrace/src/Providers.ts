@@ -8,7 +8,7 @@ import {
   OpenAiSpeechSynthesizer
 } from "@millrace/upstreams"
 import { Config, Effect, Layer, Option } from "effect"
-import { CommandFailed } from "./Failure.ts"
+import { CommandFailed, fail } from "./Failure.ts"
 import * as Setting from "./Setting.ts"
 
 /** `openai:https://api.openai.com/v1`: who, and where. */
@@ -70,9 +70,7 @@ const byVariable = <A>(variable: string, parse: (text: string) => A | undefined)
       onNone: () => Effect.succeed(Option.none<A>()),
       onSome: (text) => {
         const parsed = parse(text)
-        return parsed === undefined
-          ? Effect.fail(new CommandFailed(`${variable} names no provider: ${text}`))
-          : Effect.succeed(Option.some(parsed))
+        return parsed === undefined ? fail(`${variable} names no provider: ${text}`) : Effect.succeed(Option.some(parsed))
       }
     })
   )
@@ -117,8 +115,7 @@ const images = Effect.fnUntraced(function* (choice: Choice["images"]) {
       return Automatic1111ImageGenerator.layer({ baseUrl: url })
     case "comfyui": {
       const checkpoint = decoded(url.hash.slice(1))
-      if (checkpoint === undefined || checkpoint === "")
-        return yield* Effect.fail(new CommandFailed("comfyui needs a checkpoint: comfyui:URL#CHECKPOINT"))
+      if (checkpoint === undefined || checkpoint === "") return yield* fail("comfyui needs a checkpoint: comfyui:URL#CHECKPOINT")
       return ComfyUiImageGenerator.layer({ baseUrl: new URL(url.origin + url.pathname), workflow: { checkpoint } })
     }
   }

@@ -9,7 +9,7 @@ import { Clock, Effect, Layer, Option, type Redacted } from "effect"
 import * as BackupFolder from "./BackupFolder.ts"
 import * as DiskFiles from "./DiskFiles.ts"
 import * as ErasureRegister from "./ErasureRegister.ts"
-import { CommandFailed } from "./Failure.ts"
+import { fail } from "./Failure.ts"
 import * as MasterKeyFile from "./MasterKeyFile.ts"
 import * as Reconciliation from "./Reconciliation.ts"
 import * as StoreUrl from "./StoreUrl.ts"
@@ -23,32 +23,25 @@ type Backup = Effect.Success<ReturnType<typeof BackupFolder.read>>
 /** Fails where a file of the store exists. */
 export const refuseExisting = ({ log, state, blobs }: StoreUrl.Files) => {
   const there = [log, state, blobs].find((path) => existsSync(path))
-  return there === undefined
-    ? Effect.void
-    : Effect.fail(new CommandFailed(`${there} is there already: a backup is restored to where nothing is`))
+  return there === undefined ? Effect.void : fail(`${there} is there already: a backup is restored to where nothing is`)
 }
 
 /** Fails where the keys of a backup are past their time, or were deleted. */
 export const requireKeys = Effect.fnUntraced(function* ({ paths, manifest }: Backup) {
   const { deleteBy } = manifest.keys
   if ((yield* Clock.currentTimeMillis) > deleteBy) {
-    return yield* Effect.fail(
-      new CommandFailed(
-        `the keys of this backup were to be deleted by ${toIso(deleteBy)}, and are restored no more: --without-keys restores the rest`
-      )
+    return yield* fail(
+      `the keys of this backup were to be deleted by ${toIso(deleteBy)}, and are restored no more: --without-keys restores the rest`
     )
   }
-  if (!existsSync(paths.state))
-    return yield* Effect.fail(new CommandFailed("the keys of this backup were deleted: --without-keys restores the rest"))
+  if (!existsSync(paths.state)) return yield* fail("the keys of this backup were deleted: --without-keys restores the rest")
 })
 
 /** The subjects that were erased since the backup. Fails where nothing is said about them: a restore would bring them back unnoticed. */
 export const erasedSince = (files: ReadonlyArray<string>, noneErased: boolean) =>
   files.length === 0 && !noneErased
-    ? Effect.fail(
-        new CommandFailed(
-          "the backup still has the keys of whoever was erased since: name the register of erasures, or the latest state database, by --erased, or say --none-erased"
-        )
+    ? fail(
+        "the backup still has the keys of whoever was erased since: name the register of erasures, or the latest state database, by --erased, or say --none-erased"
       )
     : Effect.map(Effect.forEach(files, ErasureRegister.read), (subjects) => new Set(subjects.flat()))
 
@@ -63,10 +56,8 @@ export const findKey = (store: StoreUrl.Files, backup: BackupFolder.Paths, given
     if (existsSync(store.masterKey)) return { key: yield* MasterKeyFile.read(store.masterKey), isNew: false }
     const file = Option.getOrElse(given, () => backup.masterKey)
     if (!existsSync(file)) {
-      return yield* Effect.fail(
-        new CommandFailed(
-          Option.isSome(given) ? `${file} is not there` : "the master key is missing, and not in the backup: name its file by --master-key"
-        )
+      return yield* fail(
+        Option.isSome(given) ? `${file} is not there` : "the master key is missing, and not in the backup: name its file by --master-key"
       )
     }
     return { key: yield* MasterKeyFile.read(file), isNew: true }
@@ -94,7 +85,7 @@ export const copy = Effect.fnUntraced(function* ({ paths, manifest }: Backup, ma
   yield* withKeys ? BackupFolder.take(paths.state, made.state, manifest.keys) : DiskFiles.write(made.state, "")
   const blobs = yield* BackupFolder.copyBlobs(paths.blobs, made.blobs)
   if (blobs.count !== manifest.blobs.count || blobs.bytes !== manifest.blobs.bytes) {
-    return yield* Effect.fail(new CommandFailed(`${paths.blobs} has ${blobs.count} blobs, ${manifest.blobs.count} were backed up`))
+    return yield* fail(`${paths.blobs} has ${blobs.count} blobs, ${manifest.blobs.count} were backed up`)
   }
   return blobs.count
 })
@@ -123,9 +114,7 @@ const audit = Effect.fnUntraced(function* ({ head, problems: expected }: BackupF
   const report = yield* Audit.run({ against: head, ...(head.at === null ? {} : { at: Date.parse(head.at) }) })
   if (report.found > expected || report.problems.some(({ rule }) => rule === "log-extends-head")) {
     const [first] = report.problems
-    return yield* Effect.fail(
-      new CommandFailed(`the log of this backup is not what was backed up: ${first?.stream} ${first?.rule}: ${first?.detail}`)
-    )
+    return yield* fail(`the log of this backup is not what was backed up: ${first?.stream} ${first?.rule}: ${first?.detail}`)
   }
   return report
 })
@@ -163,7 +152,7 @@ export const install = (made: Staged, target: StoreUrl.Files, key: Redacted.Reda
     for (const file of [made.state, made.log]) {
       const { problems } = yield* SqliteCheck.check(file)
       const [problem = isEmpty(`${file}-wal`) ? undefined : "its write-ahead log could not be emptied"] = problems
-      if (problem !== undefined) return yield* Effect.fail(new CommandFailed(`what was restored is not whole: ${problem}`))
+      if (problem !== undefined) return yield* fail(`what was restored is not whole: ${problem}`)
       yield* DiskFiles.sync(file)
     }
     yield* refuseExisting(target)

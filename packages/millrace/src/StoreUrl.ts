@@ -10,7 +10,7 @@ import { KurrentDbEventStore } from "@millrace/event-store-kurrentdb"
 import { PostgresEventStore, PostgresStateStore, PostgresStores } from "@millrace/event-store-postgres"
 import { SqliteEventStore, SqliteStateStore } from "@millrace/event-store-sqlite"
 import { Effect, Layer, type Redacted } from "effect"
-import { CommandFailed, textOf } from "./Failure.ts"
+import { CommandFailed, fail, textOf } from "./Failure.ts"
 import * as MasterKeyFile from "./MasterKeyFile.ts"
 import * as StateUrl from "./StateUrl.ts"
 
@@ -44,12 +44,12 @@ export const layer = ({ url, mode }: StoreOptions) =>
       if (url === MEMORY && mode === "create") return memoryLayer(masterKey)
       if (isKurrentDb(url)) {
         const state = yield* StateUrl.needed
-        if (masterKey === undefined) return yield* Effect.fail(new CommandFailed(NO_KEY))
+        if (masterKey === undefined) return yield* fail(NO_KEY)
         return Layer.mergeAll(stateLayer(state, mode).pipe(Layer.provideMerge(nodesLayer(url))), MasterKey.layer(masterKey))
       }
       yield* StateUrl.refused
       if (isPostgres(url)) {
-        if (masterKey === undefined) return yield* Effect.fail(new CommandFailed(NO_KEY))
+        if (masterKey === undefined) return yield* fail(NO_KEY)
         return Layer.mergeAll(PostgresStores.layer({ url }), MasterKey.layer(masterKey))
       }
       const files = yield* filesOf(url)
@@ -114,7 +114,7 @@ export const logLayer = (url: string) =>
       const file = statSync(log, { throwIfNoEntry: false })
       if (file === undefined) return yield* Effect.fail(noStore(log))
       if (file.isDirectory()) return yield* Effect.fail(noFile(log))
-      if (file.size === 0) return yield* Effect.fail(new CommandFailed(`${log} is empty: it holds no store`))
+      if (file.size === 0) return yield* fail(`${log} is empty: it holds no store`)
       return SqliteEventStore.layer({ filename: log, readOnly: true })
     })
   )
@@ -129,7 +129,7 @@ export const secretsLayer = (url: string) =>
         const key = given ?? (yield* MasterKeyFile.read(file))
         return Layer.mergeAll(SqliteStateStore.layer({ filename: state, readOnly: true }), MasterKey.layer(key))
       }
-      if (given === undefined) return yield* Effect.fail(new CommandFailed(NO_KEY))
+      if (given === undefined) return yield* fail(NO_KEY)
       const state: StateUrl.StateUrl = isPostgres(url) ? { _tag: "Postgres", url } : yield* StateUrl.needed
       return Layer.mergeAll(
         state._tag === "Postgres"
@@ -156,15 +156,13 @@ const URL = /^sqlite:(?:\/\/(?=\/))?(?!\/\/)(?<path>.+)$/u
 
 /** The files of a store, whether they exist or not. */
 export const filesOf = (url: string): Effect.Effect<Files, CommandFailed> => {
-  if (isPostgres(url)) return Effect.fail(new CommandFailed("this command is for a store in files; for PostgreSQL see docs/postgresql.md"))
-  if (isKurrentDb(url)) return Effect.fail(new CommandFailed("this command is for a store in files; for KurrentDB see docs/kurrentdb.md"))
-  if (url === MEMORY) return Effect.fail(new CommandFailed("a store in memory lasts as long as its server: name another store"))
+  if (isPostgres(url)) return fail("this command is for a store in files; for PostgreSQL see docs/postgresql.md")
+  if (isKurrentDb(url)) return fail("this command is for a store in files; for KurrentDB see docs/kurrentdb.md")
+  if (url === MEMORY) return fail("a store in memory lasts as long as its server: name another store")
   const path = URL.exec(url)?.groups?.["path"]
   if (path === undefined || path.startsWith(":")) {
-    return Effect.fail(
-      new CommandFailed(
-        `unknown store ${JSON.stringify(url)}: sqlite:PATH, such as ${DEFAULT}, postgres://USER@HOST/DATABASE, kurrentdb://HOST, or memory: for serve`
-      )
+    return fail(
+      `unknown store ${JSON.stringify(url)}: sqlite:PATH, such as ${DEFAULT}, postgres://USER@HOST/DATABASE, kurrentdb://HOST, or memory: for serve`
     )
   }
   const log = resolve(path)
@@ -196,13 +194,11 @@ const isMissing = ({ log, state }: Files): Effect.Effect<boolean, CommandFailed>
   if (statSync(log, { throwIfNoEntry: false })?.isDirectory() === true) return Effect.fail(noFile(log))
   if (existsSync(log)) {
     return stateFile === undefined
-      ? Effect.fail(
-          new CommandFailed(`${state} is missing, and with it the keys to what is sealed: put it back, or an empty file to do without`)
-        )
+      ? fail(`${state} is missing, and with it the keys to what is sealed: put it back, or an empty file to do without`)
       : Effect.succeed(false)
   }
   return stateFile !== undefined && stateFile.size > 0
-    ? Effect.fail(new CommandFailed(`${log} is missing, but ${state} is there, which belongs to it: put it back`))
+    ? fail(`${log} is missing, but ${state} is there, which belongs to it: put it back`)
     : Effect.succeed(true)
 }
 

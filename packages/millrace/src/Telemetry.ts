@@ -6,7 +6,7 @@ import { RequestSpan } from "@millrace/http"
 import { Cause, Config, ConfigProvider, Effect, Layer, Option } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { Otlp, OtlpSerialization } from "effect/observability"
-import { CommandFailed, textOf } from "./Failure.ts"
+import { type CommandFailed, fail, textOf } from "./Failure.ts"
 import * as ProcessMetrics from "./ProcessMetrics.ts"
 
 const ENDPOINTS = ["", "TRACES_", "METRICS_", "LOGS_"].map((signal) => `OTEL_EXPORTER_OTLP_${signal}ENDPOINT`)
@@ -34,7 +34,7 @@ export const layer: Layer.Layer<never, CommandFailed | Config.ConfigError> = Lay
     const protocol = (yield* variable("OTEL_EXPORTER_OTLP_PROTOCOL")) || "http/json"
     const serialization = SERIALIZATIONS.get(protocol)
     if (serialization === undefined) {
-      return yield* Effect.fail(new CommandFailed(`OTEL_EXPORTER_OTLP_PROTOCOL is one of ${[...SERIALIZATIONS.keys()].join(", ")}`))
+      return yield* fail(`OTEL_EXPORTER_OTLP_PROTOCOL is one of ${[...SERIALIZATIONS.keys()].join(", ")}`)
     }
     const isNamed =
       (yield* variable("OTEL_SERVICE_NAME")) !== "" || /(?:^|,)\s*service\.name\s*=/u.test(yield* variable("OTEL_RESOURCE_ATTRIBUTES"))
@@ -46,9 +46,7 @@ export const layer: Layer.Layer<never, CommandFailed | Config.ConfigError> = Lay
     return Layer.mergeAll(Otlp.layerFromConfig(), RequestSpan.layer, ProcessMetrics.layer).pipe(
       Layer.provide(Layer.mergeAll(serialization, FetchHttpClient.layer, ConfigProvider.layer(provider))),
       // Effect dies of a setting that it cannot read
-      Layer.catchCause((cause) =>
-        Layer.effectDiscard(Effect.fail(new CommandFailed(`OpenTelemetry cannot be set up: ${textOf(Cause.squash(cause))}`)))
-      )
+      Layer.catchCause((cause) => Layer.effectDiscard(fail(`OpenTelemetry cannot be set up: ${textOf(Cause.squash(cause))}`)))
     )
   })
 )

@@ -87,7 +87,7 @@ it("are published ahead, from a file too, in the order of their times, and but o
     changes: []
   })
   expect(await refused("--set", "grammar.check=4")).toBe(
-    `version ${ahead.version} comes into force at ${at}, and what follows it no sooner: name a time by --effective-at`
+    `version ${ahead.version} comes into force at ${at}, and a later version cannot precede it: name a time by --effective-at`
   )
   expect(await refused("--set", "grammar.check=4", "--effective-at", "2097-01-01T00:00:00Z")).toBe(
     `prices cannot come into force before they are published, nor before those they follow: from ${at} on`

@@ -4,7 +4,7 @@ import { EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
 import { Effect, Layer, Option, Schema, Stream } from "effect"
 import { Command } from "effect/cli"
 import * as Administration from "../Administration.ts"
-import { CommandFailed } from "../Failure.ts"
+import { fail } from "../Failure.ts"
 import * as Output from "../Output.ts"
 import * as StoreUrl from "../StoreUrl.ts"
 
@@ -135,14 +135,14 @@ const show = Command.make(
   ({ request, store, json }) =>
     Effect.gen(function* () {
       const found = yield* History.reservations({ requestId: request })
-      if (found.length === 0) return yield* Effect.fail(new CommandFailed(`no call of request ${request} held any credits`))
+      if (found.length === 0) return yield* fail(`no call of request ${request} held any credits`)
       for (const reservation of found) yield* Output.print(json, yield* describe(store, reservation))
     }).pipe(Effect.provide(StoreUrl.logLayer(store)))
 ).pipe(
   Command.withDescription("Show what a request held, at which price, from which lots, and how it ended, each with its event"),
-  Command.withExamples([
-    { command: "millrace charges show --request 5f0c7c4e-7c39-4d2f-9b57-0d1f3a3f7a11", description: "By the id in its reply" }
-  ])
+  Administration.withExamples({
+    "millrace charges show --request 5f0c7c4e-7c39-4d2f-9b57-0d1f3a3f7a11": "Find a call by the request id of its reply"
+  })
 )
 
 export const charges = Administration.group("charges", "Look at single charges", [show])

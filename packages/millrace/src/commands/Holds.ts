@@ -2,15 +2,18 @@
 import { Account, Credits } from "@millrace/core"
 import { EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
 import { Clock, Effect, HashMap, Stream } from "effect"
-import { Command } from "effect/cli"
 import * as Administration from "../Administration.ts"
-import * as Output from "../Output.ts"
 import * as StoreUrl from "../StoreUrl.ts"
 
 const { codec } = Account.Account
 
-const list = Command.make("list", { store: Administration.store, json: Output.json }, ({ store, json }) =>
-  Effect.gen(function* () {
+const list = Administration.query(
+  "list",
+  "List every open hold; one that is overdue ends with its account's next decision, or by recovery",
+  { "millrace holds list": "List the open holds of all accounts" },
+  StoreUrl.logLayer,
+  {},
+  Effect.fnUntraced(function* () {
     const log = yield* EventStore.EventStore
     const now = yield* Clock.currentTimeMillis
     const accounts = new Map<string, Account.Account>()
@@ -24,7 +27,7 @@ const list = Command.make("list", { store: Administration.store, json: Output.js
         }
       })
     )
-    const holds = [...accounts].flatMap(([account, { purse }]) =>
+    return [...accounts].flatMap(([account, { purse }]) =>
       [...HashMap.entries(purse.holds)].map(([reservation, hold]) => {
         const due = hold.expiresAt ?? hold.acceptBy
         return {
@@ -39,11 +42,7 @@ const list = Command.make("list", { store: Administration.store, json: Output.js
         }
       })
     )
-    yield* Output.print(json, holds)
-  }).pipe(Effect.provide(StoreUrl.logLayer(store)))
-).pipe(
-  Command.withDescription("List every open hold; one that is overdue ends with its account's next decision, or by recovery"),
-  Command.withExamples([{ command: "millrace holds list", description: "All of them" }])
+  })
 )
 
 export const holds = Administration.group("holds", "Look at open holds", [list])

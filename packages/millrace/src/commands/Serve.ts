@@ -193,16 +193,11 @@ export const serve = Command.make("serve", flags, (settings) => {
   Command.withDescription(
     "Serve the API over HTTP, until SIGTERM or SIGINT; running calls end first. Each setting is taken from its flag, else from the environment variable in its description. MILLRACE_MASTER_KEY has no flag: 64 hexadecimal digits, the key to everything that is sealed. Without it, a file master.key beside the database is used, and made with a new store; PostgreSQL and KurrentDB need the variable. Traces, metrics and logs go to an OpenTelemetry collector where OTEL_EXPORTER_OTLP_ENDPOINT names one"
   ),
-  Command.withExamples([
-    { command: "millrace serve --demo", description: "On 127.0.0.1:8787, with a store in ./data and a demo account" },
-    { command: "millrace serve --store memory: --port 0 --demo", description: "A store in memory, on any free port" },
-    {
-      command: "millrace serve --store kurrentdb://node1,node2,node3 --state postgres://millrace@db/millrace",
-      description: "One of several hosts on one log"
-    },
-    {
-      command: "MILLRACE_RATE_LIMIT=600/60 millrace serve --store sqlite:/var/lib/millrace/millrace.db",
-      description: "Settings by environment"
-    }
-  ])
+  Administration.withExamples({
+    "millrace serve --demo": "Serve on 127.0.0.1:8787, with a store in ./data and a demo account",
+    "millrace serve --store memory: --port 0 --demo": "Keep the store in memory, and listen on any free port",
+    "millrace serve --store kurrentdb://node1,node2,node3 --state postgres://millrace@db/millrace":
+      "Run one of several hosts that share a log",
+    "MILLRACE_RATE_LIMIT=600/60 millrace serve --store sqlite:/var/lib/millrace/millrace.db": "Take a setting from the environment"
+  })
 )
