@@ -1,5 +1,5 @@
 /** An operator's own list of BINs: a CSV file with the columns bin, scheme, type, brand, country and bank, in any order. */
-import { createReadStream } from "node:fs"
+import { readFile } from "node:fs/promises"
 import type { Bin } from "@millrace/core"
 import { Effect, Schema } from "effect"
 import { countryOf } from "./Countries.ts"
@@ -57,16 +57,11 @@ const entryOf = ({ line, cells }: Row, columns: Record<Column, number>): { reado
   return { bin, entry }
 }
 
-async function* textOf(path: string, signal: AbortSignal): AsyncGenerator<string> {
-  const decoder = new TextDecoder("utf-8", { fatal: true })
-  for await (const bytes of createReadStream(path, { signal })) yield decoder.decode(bytes, { stream: true })
-  yield decoder.decode()
-}
-
 const read = async (path: string, signal: AbortSignal): Promise<ReadonlyMap<string, BinEntry>> => {
   const entries = new Map<string, BinEntry>()
   let columns: Record<Column, number> | undefined
-  for await (const row of rows(textOf(path, signal))) {
+  const text = new TextDecoder("utf-8", { fatal: true }).decode(await readFile(path, { signal }))
+  for (const row of rows(text)) {
     if (columns === undefined) {
       columns = columnsOf(row)
       continue

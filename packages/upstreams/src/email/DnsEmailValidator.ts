@@ -1,10 +1,9 @@
 /** `EmailValidator` by syntax, DNS, and lists of disposable domains and roles. The first validation loads the lists. */
 import { Dns, Email } from "@millrace/core"
 import { Effect, Layer, Result } from "effect"
-import { isDisposable } from "./DisposableDomains.ts"
+import { isDisposable, isRole } from "./Lists.ts"
 import * as MailAddress from "./MailAddress.ts"
 import * as MailDomain from "./MailDomain.ts"
-import { isRole } from "./RoleAddresses.ts"
 import { scoreOf } from "./Score.ts"
 
 /** The most concurrent domain lookups of a call, so that a batch with many dead domains is as fast as one with one. */

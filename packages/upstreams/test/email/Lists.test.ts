@@ -3,8 +3,7 @@ import { Effect } from "effect"
 import fc from "fast-check"
 import mailchecker from "mailchecker"
 import { describe, expect, test } from "vitest"
-import { isDisposable } from "../../src/email/DisposableDomains.ts"
-import { isRole } from "../../src/email/RoleAddresses.ts"
+import { isDisposable, isRole } from "../../src/email/Lists.ts"
 
 const RELAYS = ["duck.com", "mozmail.com", "simplelogin.com"]
 

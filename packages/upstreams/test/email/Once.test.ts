@@ -1,6 +1,6 @@
 import { Effect, Fiber } from "effect"
 import { expect, test } from "vitest"
-import { once } from "../../src/email/Once.ts"
+import { once } from "../../src/email/Lists.ts"
 
 test("what is loaded once is loaded when it is first asked for, and stays for the others when that one leaves", () =>
   Effect.runPromise(
