@@ -176,11 +176,8 @@ const wholeness = ({ log, state }: StoreUrl.Files) =>
 
 const vault = ({ state, masterKey }: StoreUrl.Files) =>
   Effect.gen(function* () {
-    const given = yield* MasterKeyFile.byEnvironment
-    const source = given === undefined ? masterKey : "MILLRACE_MASTER_KEY"
-    if (given === undefined && !existsSync(masterKey))
-      return yield* fail(`it is missing: set MILLRACE_MASTER_KEY, or put the file back at ${masterKey}`)
-    const key = given ?? (yield* MasterKeyFile.read(masterKey))
+    const source = (yield* MasterKeyFile.byEnvironment) === undefined ? masterKey : "MILLRACE_MASTER_KEY"
+    const key = yield* MasterKeyFile.find(masterKey, `it is missing: set MILLRACE_MASTER_KEY, or put the file back at ${masterKey}`)
     const stores = Layer.mergeAll(SqliteStateStore.layer({ filename: state, readOnly: true }), MasterKey.layer(key))
     const { alive, destroyed } = yield* Vault.census.pipe(Effect.provide(Vault.Vault.layer.pipe(Layer.provideMerge(stores))))
     return finding(`${source} opens the vault: ${keys(alive.length)}, ${erased(destroyed.length)}`)

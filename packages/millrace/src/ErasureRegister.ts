@@ -2,7 +2,7 @@
  * The register of erasures: a file of JSON lines, one for each erased account, with its id and the time. `accounts erase` adds to it and
  * `restore` reads it, since a backup still has the keys of accounts that were erased after it.
  */
-import { closeSync, existsSync, fsyncSync, openSync, readFileSync, readSync, writeSync } from "node:fs"
+import { appendFileSync, closeSync, existsSync, openSync, readFileSync, readSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { Timestamp, Vault } from "@millrace/core"
 import { SqliteStateStore } from "@millrace/event-store-sqlite"
@@ -39,14 +39,8 @@ export const add = (file: string, subject: string): Effect.Effect<void, CommandF
     const entry = Schema.encodeSync(Entry)({ subject, at: yield* Clock.currentTimeMillis })
     yield* DiskFiles.attempt(`${file}, the register of erasures, cannot be written`, () => {
       const isNew = !existsSync(file)
-      const register = openSync(file, "a+", 0o600)
-      try {
-        // A line that was cut off stays on its own, so that `read` reports it
-        writeSync(register, `${endsItsLine(file) ? "" : "\n"}${entry}\n`)
-        fsyncSync(register)
-      } finally {
-        closeSync(register)
-      }
+      // A line that was cut off stays on its own, so that `read` reports it
+      appendFileSync(file, `${isNew || endsItsLine(file) ? "" : "\n"}${entry}\n`, { mode: 0o600, flush: true })
       return isNew
     }).pipe(Effect.flatMap((isNew) => (isNew ? DiskFiles.sync(dirname(file)) : Effect.void)))
   })

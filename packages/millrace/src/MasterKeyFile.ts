@@ -29,6 +29,14 @@ export const layer = ({ given, file, isNew }: Options) =>
     })
   )
 
+/** The key from the environment, else from the file; fails with `missing` where there is neither. */
+export const find = (file: string, missing: string) =>
+  Effect.gen(function* () {
+    const given = yield* byEnvironment
+    if (given !== undefined) return given
+    return existsSync(file) ? yield* read(file) : yield* fail(missing)
+  })
+
 /** Reads the key; fails where others than its owner may read the file. */
 export const read = (file: string) =>
   Effect.try({

@@ -44,14 +44,10 @@ export const layer = ({ url, mode }: StoreOptions) =>
       if (url === MEMORY && mode === "create") return memoryLayer(masterKey)
       if (isKurrentDb(url)) {
         const state = yield* StateUrl.needed
-        if (masterKey === undefined) return yield* fail(NO_KEY)
-        return Layer.mergeAll(stateLayer(state, mode).pipe(Layer.provideMerge(nodesLayer(url))), MasterKey.layer(masterKey))
+        return Layer.mergeAll(stateLayer(state, mode).pipe(Layer.provideMerge(nodesLayer(url))), MasterKey.layer(yield* sharedKey))
       }
       yield* StateUrl.refused
-      if (isPostgres(url)) {
-        if (masterKey === undefined) return yield* fail(NO_KEY)
-        return Layer.mergeAll(PostgresStores.layer({ url }), MasterKey.layer(masterKey))
-      }
+      if (isPostgres(url)) return Layer.mergeAll(PostgresStores.layer({ url }), MasterKey.layer(yield* sharedKey))
       const files = yield* filesOf(url)
       const isNew = yield* isMissing(files)
       if (isNew && mode === "open") return yield* Effect.fail(noStore(files.log))
@@ -101,8 +97,14 @@ const noState = (filename: string) =>
     `there is no state at ${filename}, which has the keys to what the log holds sealed: put it back, or an empty file to do without`
   )
 
-const NO_KEY =
-  "a store on PostgreSQL or KurrentDB needs MILLRACE_MASTER_KEY, the same for every host: 64 hexadecimal digits, such as openssl rand -hex 32 gives"
+/** The master key of a store that several hosts share: no file can hold it. */
+const sharedKey = Effect.flatMap(MasterKeyFile.byEnvironment, (key) =>
+  key === undefined
+    ? fail(
+        "a store on PostgreSQL or KurrentDB needs MILLRACE_MASTER_KEY, the same for every host: 64 hexadecimal digits, such as openssl rand -hex 32 gives"
+      )
+    : Effect.succeed(key)
+)
 
 /** The log alone, read-only. */
 export const logLayer = (url: string) =>
@@ -123,19 +125,18 @@ export const logLayer = (url: string) =>
 export const secretsLayer = (url: string) =>
   Layer.unwrap(
     Effect.gen(function* () {
-      const given = yield* MasterKeyFile.byEnvironment
       if (!isRemote(url)) {
         const { state, masterKey: file } = yield* filesOf(url)
-        const key = given ?? (yield* MasterKeyFile.read(file))
+        const key = (yield* MasterKeyFile.byEnvironment) ?? (yield* MasterKeyFile.read(file))
         return Layer.mergeAll(SqliteStateStore.layer({ filename: state, readOnly: true }), MasterKey.layer(key))
       }
-      if (given === undefined) return yield* fail(NO_KEY)
+      const key = yield* sharedKey
       const state: StateUrl.StateUrl = isPostgres(url) ? { _tag: "Postgres", url } : yield* StateUrl.needed
       return Layer.mergeAll(
         state._tag === "Postgres"
           ? PostgresStateStore.layer({ url: state.url, readOnly: true })
           : SqliteStateStore.layer({ filename: state.filename, readOnly: true }),
-        MasterKey.layer(given)
+        MasterKey.layer(key)
       )
     })
   )

@@ -1,5 +1,4 @@
 /** `backup`: copies a whole store, while a server works on it. */
-import { existsSync } from "node:fs"
 import { Audit } from "@millrace/audit"
 import { toIso } from "@millrace/core"
 import { SqliteCopy, SqliteEventStore } from "@millrace/event-store-sqlite"
@@ -8,7 +7,6 @@ import { Command, Flag } from "effect/cli"
 import * as Administration from "../Administration.ts"
 import * as BackupFolder from "../BackupFolder.ts"
 import * as DiskFiles from "../DiskFiles.ts"
-import { fail } from "../Failure.ts"
 import * as MasterKeyFile from "../MasterKeyFile.ts"
 import * as Output from "../Output.ts"
 import * as StoreUrl from "../StoreUrl.ts"
@@ -33,14 +31,8 @@ const keysLifetime = Flag.String("keys-lifetime").pipe(
   )
 )
 
-/** The master key: from the environment, else from the file beside the database. */
 const masterKeyOf = ({ masterKey: file }: StoreUrl.Files) =>
-  Effect.gen(function* () {
-    const given = yield* MasterKeyFile.byEnvironment
-    if (given !== undefined) return given
-    if (!existsSync(file)) return yield* fail(`there is no master key to include: neither MILLRACE_MASTER_KEY nor ${file}`)
-    return yield* MasterKeyFile.read(file)
-  })
+  MasterKeyFile.find(file, `there is no master key to include: neither MILLRACE_MASTER_KEY nor ${file}`)
 
 export const backup = Command.make(
   "backup",

@@ -1,5 +1,6 @@
 /** `serve`: the whole server in one process, until a signal ends it. */
 import { AuthThrottle, Millrace, type RateLimitPolicy } from "@millrace/core"
+import { KurrentDb } from "@millrace/event-store-kurrentdb"
 import { Http, Metrics, Readiness, Server, WebHandler } from "@millrace/http"
 import { DnsClient } from "@millrace/upstreams"
 import { Duration, Effect, Layer, Option } from "effect"
@@ -14,7 +15,6 @@ import * as Providers from "../Providers.ts"
 import * as Setting from "../Setting.ts"
 import * as Signals from "../Signals.ts"
 import * as StoreUrl from "../StoreUrl.ts"
-import * as SubscriptionCheck from "../SubscriptionCheck.ts"
 import * as Telemetry from "../Telemetry.ts"
 import * as Upstreams from "../Upstreams.ts"
 
@@ -157,11 +157,23 @@ const metricsLayer = ({ metricsHost: host, metricsPort }: Settings) =>
     onSome: (port) => Layer.merge(Metrics.MetricsServer.layer({ host, port }), ProcessMetrics.layer)
   })
 
+/** For `/ready`: without its subscription to a log on KurrentDB, this host does not see the events of other hosts. */
+const subscriptionCheck = ({ status }: KurrentDb.KurrentDb["Service"]): Readiness.Check =>
+  Effect.map(status, ({ connected, position, behind }) => {
+    // No subscription was needed yet
+    if (position === undefined || connected) return undefined
+    return behind === 0 ? "the subscription to the log is broken" : `the subscription to the log is broken, ${behind} bytes behind`
+  })
+
+const readinessLayer = Layer.unwrap(
+  Effect.map(Effect.serviceOption(KurrentDb.KurrentDb), (db) => Readiness.Readiness.layer(Option.toArray(db).map(subscriptionCheck)))
+)
+
 const serverLayer = (settings: Settings) => {
   const { corsOrigins, host, port } = settings
   const cors = Option.match(corsOrigins, { onNone: () => ({}), onSome: (origins) => ({ cors: { origins } }) })
   return Server.Server.layer(WebHandler.make(Http.layer(Upstreams.api, cors)), { host, port }).pipe(
-    Layer.provide(Layer.mergeAll(Layer.unwrap(Effect.map(SubscriptionCheck.checks, Readiness.Readiness.layer)), AuthThrottle.layer())),
+    Layer.provide(Layer.mergeAll(readinessLayer, AuthThrottle.layer())),
     Layer.provideMerge(domainLayer(settings)),
     Layer.provideMerge(metricsLayer(settings))
   )

@@ -1,9 +1,10 @@
 /** `ImageGenerator` on AUTOMATIC1111's web UI (`--api`) or a compatible one: `POST {base}/sdapi/v1/txt2img` and `img2img`. */
-import { Image, UpstreamUnavailable } from "@millrace/core"
+import { Image } from "@millrace/core"
 import { type Duration, Effect, Layer, Redacted, Schema, Semaphore } from "effect"
 import { FetchHttpClient, HttpClientRequest } from "effect/http"
 import * as ByteService from "../shared/ByteService.ts"
 import { below } from "../shared/JsonService.ts"
+import * as Wire from "../shared/Wire.ts"
 import * as Pictures from "./Pictures.ts"
 
 const UPSTREAM = "automatic1111"
@@ -99,9 +100,7 @@ const drawing = ({ baseUrl, credentials, parameters = {}, timeLimit = "5 minutes
         save_images: false
       })
       const reply = yield* turn.withPermit(Effect.onError(ask(signed(request)), () => stop(task)))
-      if (reply.status !== 200) {
-        return yield* new UpstreamUnavailable({ upstream: UPSTREAM, reason: `it answered with status ${reply.status}` })
-      }
+      if (reply.status !== 200) return yield* Wire.unexpected(UPSTREAM, reply.status)
       return yield* Pictures.allFromBase64(UPSTREAM, (yield* imagesOf(reply)).images)
     })
   })

@@ -4,6 +4,7 @@ import { type Duration, Effect, Layer, type Redacted, Schema } from "effect"
 import { FetchHttpClient, HttpClientRequest } from "effect/http"
 import * as ByteService from "../shared/ByteService.ts"
 import { below } from "../shared/JsonService.ts"
+import * as Wire from "../shared/Wire.ts"
 import * as Pictures from "./Pictures.ts"
 
 const UPSTREAM = "openai images"
@@ -78,7 +79,7 @@ export const layer = (options: Options): Layer.Layer<Image.ImageGenerator> => {
           const key = call === 0 ? request.idempotencyKey : `${request.idempotencyKey}-${call}`
           const body = { model, prompt: request.prompt, n, size: `${width}x${height}`, ...format }
           const drawn = yield* draw(HttpClientRequest.bodyJsonUnsafe(to("images/generations", key), body))
-          if (drawn.length === 0) return yield* unavailable("it gave no image")
+          if (drawn.length === 0) return yield* new UpstreamUnavailable({ upstream: UPSTREAM, reason: "it gave no image" })
           files.push(...drawn)
         }
         return yield* Pictures.finish(UPSTREAM, files, request)
@@ -102,9 +103,6 @@ export const layer = (options: Options): Layer.Layer<Image.ImageGenerator> => {
   ).pipe(Layer.provide(FetchHttpClient.layer))
 }
 
-const unavailable = (reason: string, isolated = false) =>
-  new UpstreamUnavailable({ upstream: UPSTREAM, reason, ...(isolated ? { isolated } : {}) })
-
 /** Sends a request and returns the files, or maps a refusal to an error. */
 const drawing = ({ timeLimit = "3 minutes", byteLimit = 96 * 1024 * 1024 }: Options) =>
   Effect.gen(function* () {
@@ -121,7 +119,7 @@ const drawing = ({ timeLimit = "3 minutes", byteLimit = 96 * 1024 * 1024 }: Opti
           data.map(({ b64_json }) => b64_json)
         )
       }
-      const failed = unavailable(`it answered with status ${reply.status}`, reply.status === 400)
+      const failed = Wire.unexpected(UPSTREAM, reply.status, reply.status === 400)
       if (reply.status !== 400 && reply.status !== 403) return yield* failed
       const { error } = yield* Effect.mapError(errorOf(reply), () => failed)
       return yield* REFUSALS.has(error.code) ? Pictures.refused : failed
