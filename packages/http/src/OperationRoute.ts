@@ -53,24 +53,16 @@ interface Dependencies {
   readonly access: Access.Access
 }
 
-/** An operation, and what is worked out once for all its calls. */
-interface Served {
-  readonly operation: Servable
-  readonly scope: ApiKey.Scope | undefined
-  readonly path: `/${string}`
-  readonly isPathSecret: boolean
-  readonly decode: ReturnType<typeof Input.make>
-  readonly paths: ApiPaths.ApiPaths
-}
-
-const describe = (operation: Servable, scope: ApiKey.Scope | undefined): Served => ({
+/** An operation, and what is computed once for all its calls. */
+const describe = (operation: Servable, scope: ApiKey.Scope | undefined) => ({
   operation,
   scope,
-  path: `${PREFIX}${operation.route.path}`,
+  path: `${PREFIX}${operation.route.path}` as const,
   isPathSecret: Object.keys(operation.route.params).some((name) => operation.secret.includes(name)),
   decode: Input.make(operation),
   paths: ApiPaths.of(operation)
 })
+type Served = ReturnType<typeof describe>
 
 type Request = HttpServerRequest.HttpServerRequest
 

@@ -1,16 +1,7 @@
 /** The requests that are being answered: counted, so that a handler can close once they have ended. */
 import { type Duration, Effect, Fiber, Option } from "effect"
 
-export interface RunningRequests {
-  /** Whether the handler refuses new requests because it is about to close. */
-  readonly isClosing: () => boolean
-  /** Counts a request for as long as the fiber that runs it lives: until its answer is sent. */
-  readonly tracked: <A, E, R>(app: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
-  /** Closes: waits until all running requests have ended, and interrupts those that have not ended within the bound. */
-  readonly drain: (within: Duration.Input) => Effect.Effect<void>
-}
-
-export const make = (): RunningRequests => {
+export const make = () => {
   const fibers = new Set<Fiber.Fiber<unknown, unknown>>()
   let isClosing = false
   let allEnded = () => {}
@@ -25,14 +16,17 @@ export const make = (): RunningRequests => {
   })
 
   return {
+    /** Whether the handler refuses new requests because it is about to close. */
     isClosing: () => isClosing,
-    tracked: (app) =>
+    /** Counts a request for as long as its fiber lives: until its answer is sent. */
+    tracked: <A, E, R>(app: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
       Effect.withFiber((fiber) => {
         fibers.add(fiber)
         fiber.addObserver(() => ended(fiber))
         return app
       }),
-    drain: Effect.fnUntraced(function* (within) {
+    /** Closes: waits until all running requests have ended, and interrupts those that have not ended within the bound. */
+    drain: Effect.fnUntraced(function* (within: Duration.Input) {
       isClosing = true
       const inTime = yield* Effect.timeoutOption(untilAllEnded, within)
       if (Option.isNone(inTime)) yield* Fiber.interruptAll(fibers)

@@ -3,7 +3,7 @@
  * missing or outdated, how many there are where that is known, and what to do about each.
  */
 import { Account, ApiKey, CallsInDoubt, toIso } from "@millrace/core"
-import { EventStore, HashChain, type StateStore, StreamName } from "@millrace/event-sourcing"
+import { EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
 import { Effect, HashMap, Stream } from "effect"
 import type { Manifest } from "./BackupFolder.ts"
 
@@ -61,14 +61,7 @@ const promises = Effect.gen(function* () {
 })
 
 /** Of a store restored from the backup of this manifest, as it is now. */
-export const items = (
-  { madeAt, head }: Manifest,
-  { now, withKeys }: { readonly now: number; readonly withKeys: boolean }
-): Effect.Effect<
-  ReadonlyArray<Item>,
-  EventStore.StoreUnavailable | StateStore.StateUnavailable,
-  EventStore.EventStore | StateStore.StateStore
-> =>
+export const items = ({ madeAt, head }: Manifest, { now, withKeys }: { readonly now: number; readonly withKeys: boolean }) =>
   Effect.gen(function* () {
     const { holds, keys } = yield* openIn(now)
     const since = toIso(madeAt)

@@ -29,45 +29,30 @@ export interface Options extends ComfyUiServer.Options {
 export const layer = (options: Options): Layer.Layer<Image.ImageGenerator> =>
   Layer.effect(
     Image.ImageGenerator,
-    Effect.map(ComfyUiServer.make(options), (server) => {
-      const draw = drawing(server, options)
-
-      const generate = Effect.fn("ComfyUiImageGenerator.generate")(function* (request: Image.GenerateRequest) {
-        const { prompt, samples } = request
-        const size = { width: Pictures.byEight(request.width), height: Pictures.byEight(request.height) }
-        const files = yield* draw(request.idempotencyKey, { prompt, samples, strength: 1, ...size }, undefined)
-        return yield* Pictures.finish(UPSTREAM, files, request)
-      })
-
-      const edit = Effect.fn("ComfyUiImageGenerator.edit")(function* (request: Image.EditRequest) {
-        const { image, width, height } = yield* Pictures.begin(request)
-        const { prompt, strength = STRENGTH, idempotencyKey } = request
-        if (image === undefined) return yield* generate({ prompt, width, height, samples: 1, idempotencyKey })
-        const size = { width: Pictures.byEight(width), height: Pictures.byEight(height) }
-        const files = yield* draw(idempotencyKey, { prompt, samples: 1, strength, ...size }, image)
-        return yield* Pictures.finish(UPSTREAM, files, { width, height, samples: 1 })
-      })
-
-      return { configured: Effect.void, generate, edit }
-    })
+    Effect.map(ComfyUiServer.make(options), (server) => Pictures.generator("ComfyUiImageGenerator", UPSTREAM, drawing(server, options)))
   ).pipe(Layer.provide(FetchHttpClient.layer))
-
-type Scene = Omit<ComfyWorkflow.Scene, "image" | "seed">
 
 /** Draws a scene and returns the files. Another attempt under the same key continues the work of the first. */
 const drawing = (server: ComfyUiServer.ComfyUiServer, { workflow, pollInterval = "1 second", timeLimit = "5 minutes" }: Options) => {
   const workflowOf = typeof workflow === "function" ? workflow : ComfyWorkflow.standard(workflow)
 
-  const begin = Effect.fnUntraced(function* (id: string, scene: Omit<ComfyWorkflow.Scene, "image">, image: Image.Picture | undefined) {
-    const uploaded = image === undefined ? undefined : yield* server.upload(image, id)
-    return yield* Effect.onInterrupt(server.submit(id, workflowOf({ ...scene, image: uploaded })), () => server.stop(id))
+  const begin = Effect.fnUntraced(function* (id: string, { prompt, samples, image, strength = STRENGTH, ...scene }: Pictures.Scene) {
+    const graph = workflowOf({
+      prompt,
+      samples,
+      seed: Pictures.seedOf(scene.idempotencyKey),
+      strength: image === undefined ? 1 : strength,
+      width: Pictures.byEight(scene.width),
+      height: Pictures.byEight(scene.height),
+      image: image === undefined ? undefined : yield* server.upload(image, id)
+    })
+    return yield* Effect.onInterrupt(server.submit(id, graph), () => server.stop(id))
   })
 
   return Effect.fnUntraced(
-    function* (idempotencyKey: string, scene: Scene, image: Image.Picture | undefined) {
-      const own = idOf(idempotencyKey)
-      const seed = Pictures.seedOf(idempotencyKey)
-      const id = (yield* isBegun(server, own)) ? own : yield* begin(own, { ...scene, seed }, image)
+    function* (scene: Pictures.Scene) {
+      const own = idOf(scene.idempotencyKey)
+      const id = (yield* isBegun(server, own)) ? own : yield* begin(own, scene)
       return yield* Effect.onInterrupt(filesOf(server, id, scene.samples, pollInterval), () => server.stop(id))
     },
     Effect.timeoutOrElse({ duration: timeLimit, orElse: () => Effect.fail(unavailable("it exceeds the time limit")) })
