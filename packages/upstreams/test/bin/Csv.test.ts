@@ -23,14 +23,14 @@ describe("comma-separated values", () => {
     )
   })
 
-  test("need quotes only where they contain what separates them", () => {
+  test("need quotes only around separators", () => {
     expect(read('a,"b,c",\n\n,"say ""hi""",d')).toEqual([
       { line: 1, cells: ["a", "b,c", ""] },
       { line: 3, cells: ["", 'say "hi"', "d"] }
     ])
   })
 
-  test("are counted by the lines of the file, also where a cell has several", () => {
+  test("are numbered by the lines of the file, also with cells of several lines", () => {
     expect(read('a,"b\nc"\r\n"d"\n')).toEqual([
       { line: 1, cells: ["a", "b\nc"] },
       { line: 3, cells: ["d"] }
@@ -42,7 +42,7 @@ describe("comma-separated values", () => {
     ['a\nb"c\n', 2],
     ['a\n"b" c\n', 2],
     ['a\n"b\nc', 2]
-  ])("are refused where quotes are wrong: %j", (text, line) => {
+  ])("are refused if quotes are misplaced: %j", (text, line) => {
     expect(() => read(text)).toThrow(expect.toSatisfy((error) => error instanceof CsvError && error.line === line))
   })
 })
