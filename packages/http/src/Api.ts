@@ -1,7 +1,4 @@
-/**
- * The API as a value: groups of operations, and the contract that derives from them. An operation that a host adds to a group gets a
- * route, an OpenAPI entry and a client method.
- */
+/** The API as a value: groups of operations, from which the contract, the routes, the document and the clients derive. */
 
 import {
   AccountBilling,

@@ -1,7 +1,4 @@
-/**
- * The table of every `error.code`: its status, and whether and when a client should retry. Clients branch on codes, so a code never
- * changes its meaning and is never removed.
- */
+/** Every `error.code`, with its status and its terms of retry. A code never changes its meaning and is never removed. */
 import { Schema, Struct } from "effect"
 import { HttpApiSchema } from "effect/http-api"
 

@@ -1,4 +1,4 @@
-/** What is known so far of one request and its answer, for headers and the log. */
+/** Facts about one request and its answer, collected for headers and the log. */
 
 import type { Credits, RateLimitState } from "@millrace/core"
 import { Context } from "effect"

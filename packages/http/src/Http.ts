@@ -35,10 +35,10 @@ export const layer = <G extends Groups>(
       const router = yield* HttpRouter.HttpRouter
       // Without the scope and the span of this layer, which would hide those of a request
       const services = Context.omit(Scope.Scope, Tracer.ParentSpan)(yield* Effect.context<Services<OperationsOf<G>>>())
-      const routeOf = yield* OperationRoute.make({ bodyLimit, services })
+      const routeOf = yield* OperationRoute.make(bodyLimit, services)
       const served = Object.values(groups).flatMap(({ operations, scope }) => operations.map((operation) => routeOf(operation, scope)))
-      const routes = [...served, ...(yield* SystemRoutes.make({ contract, docs }))]
-      yield* router.addGlobalMiddleware(yield* RequestMiddleware.make({ places: routes, context: services }))
+      const routes = [...served, ...(yield* SystemRoutes.make(contract, docs))]
+      yield* router.addGlobalMiddleware(yield* RequestMiddleware.make(routes, services))
       if (cors !== undefined) yield* router.addGlobalMiddleware(crossOrigin(cors))
       yield* router.addAll(routes)
     })

@@ -1,7 +1,4 @@
-/**
- * Answers malformed requests: those that do not parse, arrive too slowly, or name no host. Earlier requests of the same connection are
- * answered first, because they may have been charged.
- */
+/** Answers malformed requests, after the earlier requests of the same connection, which may have been charged. */
 import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from "node:http"
 import type { Duplex } from "node:stream"
 import { type ErrorCode, termsOf } from "./ErrorCode.ts"

@@ -1,7 +1,4 @@
-/**
- * The route of an operation. Every call takes the same steps: size, key, rate, input, scope, and then the billed call. A failure before
- * the billed call holds no credits and writes nothing.
- */
+/** The route of an operation: size, key, rate, input, scope, then the billed call. Without that call, nothing is held or written. */
 
 import { type ApiKey, Charge, Credits } from "@millrace/core"
 import { type Context, Effect, Result } from "effect"
@@ -22,14 +19,8 @@ import * as Body from "./RequestBody.ts"
 /** Seconds after which a client may ask for a job that was just accepted. */
 const POLL_AFTER = 1
 
-export interface Options<R> {
-  /** Bytes. */
-  readonly bodyLimit: number
-  /** The services of the operations. */
-  readonly services: Context.Context<R>
-}
-
-export const make = Effect.fnUntraced(function* <R>({ bodyLimit, services }: Options<R>) {
+/** `bodyLimit` in bytes; `services` of the operations. */
+export const make = Effect.fnUntraced(function* <R>(bodyLimit: number, services: Context.Context<R>) {
   const dependencies: Dependencies = { bodyLimit, charge: yield* Charge.Charge, access: yield* Access.make }
 
   /** `scope` is undefined where callers need no key. */
@@ -165,7 +156,7 @@ const success = (
   })
 }
 
-/** What this very request cost: a replay costs nothing, so that the charges of all answers add up to what was paid. */
+/** The charge of this request. A replay costs nothing, so that the charges of all answers add up to what the account paid. */
 const chargedOf = ({ billed, replayed }: Charge.Reply): Credits.Credits | undefined =>
   billed === undefined ? undefined : replayed ? Credits.zero : billed.charged
 

@@ -17,7 +17,7 @@ import type { InvalidRequest, Refusal } from "./Refusal.ts"
 
 export type Failure = Refusal | Unauthorized | RateLimited | TooManyFailures | OperationError | Charge.ChargeError
 
-/** What the caller is told. */
+/** The answer to a failure. */
 export interface Problem {
   readonly code: ErrorCode
   readonly message: string

@@ -21,7 +21,7 @@ export interface Place {
   readonly path: string
 }
 
-/** The status in the log of a request whose client disconnected before it was answered. Nobody receives it. */
+/** The logged status of a request whose client disconnected before the answer. */
 const CLIENT_CLOSED_REQUEST = 499
 
 const CORRELATION_ID = /^[\w\-=]{1,255}$/u
@@ -30,13 +30,8 @@ type Request = HttpServerRequest.HttpServerRequest
 type Response = HttpServerResponse.HttpServerResponse
 type App = Effect.Effect<Response, Types.unhandled>
 
-export interface Options<R> {
-  readonly places: ReadonlyArray<Place>
-  /** The services that requests are logged and traced with. */
-  readonly context: Context.Context<R>
-}
-
-export const make = <R>({ places, context }: Options<R>) =>
+/** `context`: the services that requests are logged and traced with. */
+export const make = <R>(places: ReadonlyArray<Place>, context: Context.Context<R>) =>
   Effect.gen(function* () {
     const ids = yield* Ids
     const clock = yield* Clock.Clock

@@ -8,7 +8,7 @@ import * as Output from "./Output.ts"
 import * as Setting from "./Setting.ts"
 import * as StoreUrl from "./StoreUrl.ts"
 
-/** The flag of the store, which the description says the kinds of. */
+/** The flag of the store. The description lists the kinds of stores. */
 export const storeBy = (description: string) =>
   Setting.make({ flag: "store", description, metavar: "url", fallback: StoreUrl.DEFAULT, parse: (text) => text, expected: "a store" })
 
@@ -60,7 +60,7 @@ export const act = <const Flags extends Command.Command.Config, E, R>(
     Effect.flatMap(run(flags, metadata(name, who), store), (answer) => Output.print(json, answer)).pipe(Effect.provide(layer(store, mode)))
   ).pipe(Command.withDescription(description), withExamples(examples))
 
-/** Everything but the calls themselves, on an existing store; with `create`, on a new one where there is none. */
+/** The services for administration, on an existing store; with `create`, a missing store is made. */
 export const layer = (url: string, mode: StoreUrl.StoreOptions["mode"] = "open") =>
   Millrace.administration().pipe(Layer.provideMerge(StoreUrl.layer({ url, mode })))
 
@@ -121,7 +121,7 @@ export const time = (name: string, description: string) =>
 
 const ISO = /^(?<day>\d{4}-\d\d-\d\d)(?:T\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d))?$/u
 
-/** Milliseconds since 1970; undefined for what is not a time. JavaScript reads 30 February as a day in March; this does not. */
+/** Milliseconds since 1970; undefined for a malformed time. Unlike `Date.parse`, it refuses 30 February. */
 const instantOf = (text: string): number | undefined => {
   const day = Date.parse(ISO.exec(text)?.groups?.["day"] ?? "")
   if (Number.isNaN(day) || !text.startsWith(new Date(day).toISOString().slice(0, 10))) return undefined

@@ -41,7 +41,7 @@ export const Manifest = Schema.Struct({
     path: Schema.Literal(STATE),
     ...content,
     masterKey: Schema.Boolean,
-    /** The date by which to delete the folder `keys`: until then, what is erased in the store can be read in this copy. */
+    /** The date by which to delete the folder `keys`. Until then, data that is erased in the store can be read in this copy. */
     deleteBy: Timestamp
   }),
   blobs: Schema.Struct({ count: Schema.Int, bytes: Schema.Int })

@@ -1,7 +1,4 @@
-/**
- * The checks of `doctor`. Each answers what it found, and what to do where that is wrong. They only read: nothing is made, migrated or
- * repaired.
- */
+/** The checks of `doctor`. Each reports what it found, with advice if that is wrong. They change nothing. */
 import { accessSync, constants, existsSync, readdirSync, statfsSync, statSync } from "node:fs"
 import { dirname } from "node:path"
 import { MasterKey, Millrace, type Operation, type UpstreamNotConfigured, Vault } from "@millrace/core"
@@ -95,7 +92,7 @@ type Services = Operation.Services<(typeof Upstreams.api.operations)[number]>
 const isNotConfigured = ({ configured }: { readonly configured: Effect.Effect<void, UpstreamNotConfigured, Services> }) =>
   Effect.isFailure(configured)
 
-/** Which operations have a provider; the others answer 503 and cost nothing. Asked of a server in memory with the same settings. */
+/** Counts the operations with a provider, in a server in memory with the same settings. Others answer 503 and are free. */
 const upstreams = check(
   "upstreams",
   Effect.gen(function* () {

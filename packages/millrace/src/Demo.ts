@@ -23,7 +23,7 @@ export const open = Effect.gen(function* () {
   return { account, key: Redacted.value(key), credits: Credits.toDecimal(available) }
 })
 
-/** Three calls to paste into a shell; the headers of each reply say what it cost and what is left. */
+/** Three calls to paste into a shell. The headers of each reply have its cost and the balance. */
 export const invitation = (url: string, { account, key, credits }: Effect.Success<typeof open>): string => `
 Demo account ${account} with ${credits} credits. Its key, new with each start:
 

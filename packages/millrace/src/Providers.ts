@@ -11,7 +11,7 @@ import { Config, Effect, Layer, Option } from "effect"
 import { CommandFailed, fail } from "./Failure.ts"
 import * as Setting from "./Setting.ts"
 
-/** `openai:https://api.openai.com/v1`: who, and where. */
+/** `openai:https://api.openai.com/v1`: the kind of provider, and its address. */
 interface Provider<Kind extends string> {
   readonly kind: Kind
   readonly url: URL
@@ -35,7 +35,7 @@ export const flags = {
   speech: Setting.optional({
     flag: "speech",
     description:
-      "Who reads texts aloud: espeak, offline, of the package @millrace/upstream-espeak (GPL), or openai:URL, with MILLRACE_SPEECH_KEY",
+      "Speech provider: espeak, offline, of the package @millrace/upstream-espeak (GPL), or openai:URL, with MILLRACE_SPEECH_KEY",
     metavar: "espeak|openai:url",
     parse: speechOf,
     expected: "espeak, or such as openai:https://api.openai.com/v1"
@@ -43,7 +43,7 @@ export const flags = {
   images: Setting.optional({
     flag: "images",
     description:
-      "Who makes pictures: openai:URL, with MILLRACE_IMAGES_KEY, automatic1111:URL, or comfyui:URL#CHECKPOINT, such as comfyui:http://localhost:8188#sd_xl_base_1.0.safetensors",
+      "Image provider: openai:URL, with MILLRACE_IMAGES_KEY, automatic1111:URL, or comfyui:URL#CHECKPOINT, such as comfyui:http://localhost:8188#sd_xl_base_1.0.safetensors",
     metavar: "who:url",
     parse: imagesOf,
     expected: "such as openai:https://api.openai.com/v1"
@@ -75,7 +75,7 @@ const byVariable = <A>(variable: string, parse: (text: string) => A | undefined)
     })
   )
 
-/** What the environment says, for who has no flags. */
+/** The providers that the environment names, for commands without these flags. */
 export const byEnvironment = Effect.all({
   speech: byVariable("MILLRACE_SPEECH", speechOf),
   images: byVariable("MILLRACE_IMAGES", imagesOf),
@@ -96,7 +96,7 @@ const speech = Effect.fnUntraced(function* (choice: Choice["speech"]) {
   return OpenAiSpeechSynthesizer.layer({ baseUrl: choice.value.url, ...(yield* keyOf("MILLRACE_SPEECH_KEY")) })
 })
 
-/** Undefined for what is not well-formed. */
+/** Undefined for a malformed text. */
 const decoded = (text: string): string | undefined => {
   try {
     return decodeURIComponent(text)

@@ -1,7 +1,4 @@
-/**
- * The state of a store on KurrentDB, which keeps only the log: `--state`, else `MILLRACE_STATE`. Every command takes the flag, as it takes
- * the store.
- */
+/** The state of a store on KurrentDB, which keeps only the log: `--state`, else `MILLRACE_STATE`, for every command. */
 import { resolve } from "node:path"
 import { Effect, Option } from "effect"
 import { GlobalFlag } from "effect/cli"

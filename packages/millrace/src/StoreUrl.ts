@@ -83,7 +83,7 @@ const stateLayer = (state: StateUrl.StateUrl, mode: StoreOptions["mode"]) =>
       if (state._tag === "Postgres") return PostgresStateStore.layer({ url: state.url })
       const { filename } = state
       if (!existsSync(filename)) {
-        // A new state beside an old log would silently lose what was sealed, and where readers of the log had been
+        // A new state beside an old log would silently lose sealed data and checkpoints
         const head = yield* EventStore.EventStore.use(({ head }) => head)
         if (mode === "open" || head !== EventStore.start) return yield* Effect.fail(noState(filename))
         yield* prepare(filename)
@@ -121,7 +121,7 @@ export const logLayer = (url: string) =>
     })
   )
 
-/** The state and the master key of a store, for a command that only reads what is sealed. */
+/** The state and the master key of a store, for a command that only reads sealed data. */
 export const secretsLayer = (url: string) =>
   Layer.unwrap(
     Effect.gen(function* () {
@@ -187,8 +187,7 @@ const noFile = (log: string) => new CommandFailed(`${log} is a folder: name a fi
 const noStore = (log: string) => new CommandFailed(`there is no store at ${log}`)
 
 /**
- * Whether neither log nor state exists. Fails where one of them is missing: making it anew would silently lose what was sealed, or the log
- * itself.
+ * Whether neither log nor state exists. Fails if only one is missing: a new one would silently lose sealed data, or the log.
  */
 const isMissing = ({ log, state }: Files): Effect.Effect<boolean, CommandFailed> => {
   const stateFile = statSync(state, { throwIfNoEntry: false })

@@ -1,7 +1,4 @@
-/**
- * Sends traces, metrics and log lines to an OpenTelemetry collector, as OpenTelemetry's own environment variables say. Without an
- * endpoint, nothing is sent.
- */
+/** Sends traces, metrics and logs to an OpenTelemetry collector, if OpenTelemetry's own environment variables name one. */
 import { RequestSpan } from "@millrace/http"
 import { Cause, Config, ConfigProvider, Effect, Layer, Option } from "effect"
 import { FetchHttpClient } from "effect/http"
@@ -26,7 +23,7 @@ const variable = (name: string) =>
     Config.map((value) => Option.getOrElse(value, () => "").trim())
   )
 
-/** Sends until its scope closes, and then what is left. What cannot be sent is dropped; no call waits for a collector. */
+/** Sends until its scope closes, and then the rest. Data that cannot be sent is dropped; no call waits for a collector. */
 export const layer: Layer.Layer<never, CommandFailed | Config.ConfigError> = Layer.unwrap(
   Effect.gen(function* () {
     const endpoints = yield* Effect.forEach(ENDPOINTS, variable)

@@ -1,6 +1,6 @@
 /**
  * The failures of a call: a class for each way to handle them. All are `MillraceError`; those that the API answered are `ApiError`, with
- * its code. An abort by the caller is thrown as it is.
+ * its code. An abort by the caller rejects with its own reason.
  */
 import type { ErrorCode } from "../ErrorCode.ts"
 

@@ -1,7 +1,4 @@
-/**
- * The OpenAPI document of an API. The contract generates paths, parameters and bodies; this file adds headers, examples, links, and the
- * meaning of each error.
- */
+/** The OpenAPI document of an API: what the contract generates, with headers, examples, links and errors. */
 import { Schema } from "effect"
 import type { Groups } from "../Api.ts"
 import * as ApiPaths from "../ApiPaths.ts"

@@ -109,7 +109,12 @@ describe("a reply that is no answer of the API", () => {
       const call = millrace.grammar.check({ text: "a" })
       expect(yield* Effect.flip(call)).toMatchObject({ _tag: "UnexpectedAnswer", status: 502 })
       expect(asked).toHaveLength(2)
-      expect(yield* Effect.flip(call)).toMatchObject({ _tag: "UnexpectedAnswer", status: 200, message: /not the shape/u, retryable: false })
+      expect(yield* Effect.flip(call)).toMatchObject({
+        _tag: "UnexpectedAnswer",
+        status: 200,
+        message: /not have the shape/u,
+        retryable: false
+      })
       expect(yield* call).toEqual({
         data: { matches: [] },
         charged: 0,

@@ -22,7 +22,7 @@ const jsonLine = (event: EventStore.RecordedEvent): string => {
   })
 }
 
-/** Text that is not JSON, because somebody changed it, is shown as it is. */
+/** Malformed JSON, in a log that was changed, is shown unchanged. */
 const valueOf = (json: string): unknown => {
   try {
     return JSON.parse(json)

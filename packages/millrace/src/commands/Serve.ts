@@ -187,7 +187,7 @@ const announce = Effect.fnUntraced(function* (demo: boolean, forPeople: boolean)
   const announcement = forPeople
     ? `Listening on ${url}${Option.match(metrics, { onNone: () => "", onSome: (url) => `, metrics on ${url}` })}`
     : JSON.stringify({ listening: url, ...(Option.isSome(metrics) ? { metrics: metrics.value } : {}) })
-  // The server goes on when nobody reads its output
+  // The server continues when its output is closed
   yield* Effect.ignore(Output.line(account === undefined ? announcement : `${announcement}\n${Demo.invitation(url, account)}`))
 })
 

@@ -32,7 +32,7 @@ const reporter = Effect.fnUntraced(function* (options: { readonly consensus: boo
 })
 
 /**
- * With `consensus`, `mailchecker` is asked beside `disposable-email-domains-js`. A malformed address is reported without asking DNS.
+ * With `consensus`, both lists of disposable domains are used. A malformed address is reported without a query of DNS.
  */
 export const layer: Layer.Layer<Email.EmailValidator, never, Dns.DnsResolver> = Layer.effect(
   Email.EmailValidator,

@@ -1,7 +1,4 @@
-/**
- * A client of an untrusted HTTP service. Replies are limited in bytes and time, redirects are not followed, and the caller interprets the
- * status. The trace of the call is propagated.
- */
+/** A client of an untrusted HTTP service, with limits of bytes and time. The caller interprets the status. */
 import { UpstreamUnavailable } from "@millrace/core"
 import { type Duration, Effect, Schema, Stream } from "effect"
 import { HttpClient, type HttpClientError, type HttpClientRequest } from "effect/http"
@@ -29,14 +26,7 @@ export interface Options {
 export const make = (options: Options): Effect.Effect<Ask, never, HttpClient.HttpClient> => makeReading(options, Effect.succeed)
 
 /** {@link make} with `read`, which interprets a reply. A failure of `read` is also the span's. */
-export const makeReading = <A, E>(
-  options: Options,
-  read: (reply: Reply) => Effect.Effect<A, E>
-): Effect.Effect<
-  (request: HttpClientRequest.HttpClientRequest) => Effect.Effect<A, E | UpstreamUnavailable>,
-  never,
-  HttpClient.HttpClient
-> =>
+export const makeReading = <A, E>(options: Options, read: (reply: Reply) => Effect.Effect<A, E>) =>
   Effect.gen(function* () {
     const client = yield* HttpClient.HttpClient
     const unavailable = (reason: string) => new UpstreamUnavailable({ upstream: options.upstream, reason })
@@ -54,7 +44,7 @@ export const makeReading = <A, E>(
       return { status, headers, bytes: Buffer.concat(pieces, size) }
     })
 
-    return (request) =>
+    return (request: HttpClientRequest.HttpClientRequest) =>
       Wire.traced(
         options.upstream,
         request,

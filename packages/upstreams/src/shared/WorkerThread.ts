@@ -97,7 +97,7 @@ const open = Effect.fnUntraced(function* (script: URL) {
   return { worker, ended }
 })
 
-/** The thread's next message, or why there is none. The thread keeps its process alive only while a reply is pending. */
+/** The thread's next message, or the reason why it ended. The thread keeps its process alive only while a reply is pending. */
 const nextMessage = ({ worker, ended }: Thread, ask: () => void): Effect.Effect<unknown, string> =>
   Effect.callback<unknown>((resume) => {
     const listener = (message: unknown) => resume(Effect.succeed(message))
