@@ -1,6 +1,6 @@
 /** The route of an operation: size, key, rate, input, scope, then the billed call. Without that call, nothing is held or written. */
 
-import { type ApiKey, Charge, Credits } from "@millrace/core"
+import { type ApiKey, Charge, Credits, type Operation } from "@millrace/core"
 import { type Context, Effect, Result } from "effect"
 import { HttpMethod, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import * as Access from "./Access.ts"
@@ -11,7 +11,6 @@ import * as Envelope from "./Envelope.ts"
 import { CurrentExchange, type Exchange } from "./Exchange.ts"
 import * as FileResponse from "./FileResponse.ts"
 import * as Input from "./OperationInput.ts"
-import * as PageLinks from "./PageLinks.ts"
 import { problemOf, responseOf } from "./Problem.ts"
 import { InsufficientScope, InvalidRequest, MethodNotAllowed } from "./Refusal.ts"
 import * as Body from "./RequestBody.ts"
@@ -150,7 +149,7 @@ const success = (
     headers: {
       ...headersOf(reply, exchange),
       ...(isPending ? { "retry-after": String(reply.retryAfter ?? POLL_AFTER) } : {}),
-      ...(reply.page === undefined ? {} : { link: PageLinks.linkOf(request.url, reply.page) }),
+      ...(reply.page === undefined ? {} : { link: linkOf(request.url, reply.page) }),
       ...(waited === undefined ? {} : { "preference-applied": `wait=${waited}` })
     }
   })
@@ -172,3 +171,21 @@ const headersOf = (reply: Charge.Reply, { charged, id }: Exchange): Readonly<Rec
 })
 
 const issuesOf = <A>(result: Result.Result<A, ReadonlyArray<Input.Issue>>) => (Result.isFailure(result) ? result.failure : [])
+
+/** The `Link` header of a page: its first, previous, next and last page (RFC 8288). `url` is that of the request. */
+const linkOf = (url: string, { number, size, total }: Operation.Page): string => {
+  const [path = "", search = ""] = url.split("?", 2)
+  const last = Math.max(1, Math.ceil(total / size))
+  const to = (page: number, rel: string): string => {
+    const query = new URLSearchParams(search)
+    query.set("page", String(page))
+    query.set("per_page", String(size))
+    return `<${path}?${query}>; rel="${rel}"`
+  }
+  return [
+    to(1, "first"),
+    ...(number > 1 ? [to(Math.min(number - 1, last), "prev")] : []),
+    ...(number < last ? [to(number + 1, "next")] : []),
+    to(last, "last")
+  ].join(", ")
+}

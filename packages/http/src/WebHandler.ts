@@ -1,8 +1,7 @@
 /** The routes as one function from a web `Request` to a web `Response`, for whatever server a host has. */
-import { Context, type Duration, Effect, Exit, Layer, Option, Scope } from "effect"
+import { Context, type Duration, Effect, Exit, Fiber, Layer, Option, Scope } from "effect"
 import { HttpEffect, HttpMiddleware, HttpRouter, HttpServerRequest, type HttpServerResponse } from "effect/http"
 import { Closing } from "./RequestMiddleware.ts"
-import * as RunningRequests from "./RunningRequests.ts"
 
 /** Facts about the client that a `Request` does not contain. */
 export interface Peer {
@@ -49,7 +48,7 @@ export const make = <E, R>(
       Effect.provideService(HttpRouter.RouterConfig, routerConfig),
       Effect.map(Context.get(HttpRouter.HttpRouter))
     )
-    const running = RunningRequests.make()
+    const running = runningRequests()
     const context = (yield* Effect.context<never>()).pipe(
       Context.add(Closing, running.isClosing),
       // The edge traces requests: the spans of Effect's own server show whole paths and queries
@@ -60,6 +59,40 @@ export const make = <E, R>(
     yield* Effect.addFinalizer(() => Effect.interruptible(drain))
     return { handle: Object.assign(webHandle(app, context), { app: Effect.provideContext(app, context) }), drain }
   })
+
+/** Counts the running requests, so that a handler can close once they have ended. */
+const runningRequests = () => {
+  const fibers = new Set<Fiber.Fiber<unknown, unknown>>()
+  let isClosing = false
+  let allEnded = () => {}
+
+  const ended = (fiber: Fiber.Fiber<unknown, unknown>) => {
+    fibers.delete(fiber)
+    if (fibers.size === 0) allEnded()
+  }
+  const untilAllEnded = Effect.callback<void>((resume) => {
+    allEnded = () => resume(Effect.void)
+    if (fibers.size === 0) allEnded()
+  })
+
+  return {
+    /** Whether the handler refuses new requests because it is about to close. */
+    isClosing: () => isClosing,
+    /** Counts a request for as long as its fiber lives: until its answer is sent. */
+    tracked: <A, E, R>(app: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+      Effect.withFiber((fiber) => {
+        fibers.add(fiber)
+        fiber.addObserver(() => ended(fiber))
+        return app
+      }),
+    /** Closes: waits until all running requests have ended, and interrupts those that have not ended within the bound. */
+    drain: Effect.fnUntraced(function* (within: Duration.Input) {
+      isClosing = true
+      const inTime = yield* Effect.timeoutOption(untilAllEnded, within)
+      if (Option.isNone(inTime)) yield* Fiber.interruptAll(fibers)
+    })
+  }
+}
 
 /** An app as a function on web requests, run with the services of `context`. */
 const webHandle = (app: App, context: Context.Context<never>): Handle => {

@@ -1,4 +1,5 @@
 /** `DnsResolver` on recursive name servers, over UDP, or over TCP for long answers. Caches answers for their time to live. */
+import { getServers } from "node:dns"
 import { Dns, NotFound, type UpstreamUnavailable } from "@millrace/core"
 import { Cache, Clock, type Duration, Effect, Exit, Layer } from "effect"
 import type { RecordType } from "./Message.ts"
@@ -53,7 +54,7 @@ const everyType = Dns.RecordType.literals.filter((type) => type !== "ANY")
 
 /** By default a server has two seconds and is queried twice, and a lookup has ten seconds. A malformed server address is a defect. */
 export const layer = ({
-  servers = ServerAddress.system(),
+  servers = getServers(),
   timeout = "2 seconds",
   attempts = 2,
   timeLimit = "10 seconds",

@@ -4,7 +4,6 @@ import { Effect, Layer, Result } from "effect"
 import { isDisposable, isRole } from "./Lists.ts"
 import * as MailAddress from "./MailAddress.ts"
 import * as MailDomain from "./MailDomain.ts"
-import { scoreOf } from "./Score.ts"
 
 /** The most concurrent domain lookups of a call, so that a batch with many dead domains is as fast as one with one. */
 const CONCURRENCY = 50
@@ -26,7 +25,7 @@ const reporter = Effect.fnUntraced(function* (options: { readonly consensus: boo
   const isRoleName = yield* isRole
   return (email: string, { local, domain }: MailAddress.MailAddress, found: MailDomain.MailDomain): Email.EmailReport => {
     const disposable = isDisposableDomain(domain)
-    const score = scoreOf({ ...found, disposable, role: isRoleName(local) })
+    const score = MailDomain.scoreOf({ ...found, disposable, role: isRoleName(local) })
     return { email, valid: score > 0, disposable, domain, syntax_valid: true, mx_records: found.delivery === "mx", score }
   }
 })

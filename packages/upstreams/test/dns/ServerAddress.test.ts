@@ -1,3 +1,4 @@
+import { getServers } from "node:dns"
 import { isIP } from "node:net"
 import fc from "fast-check"
 import { describe, expect, test } from "vitest"
@@ -27,6 +28,6 @@ describe("the address of a name server", () => {
   })
 
   test("is valid for all servers of the system", () => {
-    expect(ServerAddress.system().map(ServerAddress.parse)).not.toContain(undefined)
+    expect(getServers().map(ServerAddress.parse)).not.toContain(undefined)
   })
 })

@@ -1,6 +1,6 @@
 import fc from "fast-check"
 import { describe, expect, test } from "vitest"
-import { type Findings, scoreOf } from "../../src/email/Score.ts"
+import { type Findings, scoreOf } from "../../src/email/MailDomain.ts"
 
 const findings: fc.Arbitrary<Findings> = fc.record({
   delivery: fc.constantFrom("mx", "address", "none"),

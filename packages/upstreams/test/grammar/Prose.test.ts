@@ -1,6 +1,6 @@
 import fc from "fast-check"
 import { describe, expect, test } from "vitest"
-import { proseOf } from "../../src/grammar/Prose.ts"
+import { proseOf } from "../../src/grammar/TextPieces.ts"
 
 describe("the prose of a text", () => {
   test("keeps its offsets", () => {
