@@ -6,15 +6,11 @@ import { fail } from "./Failure.ts"
 import * as Setting from "./Setting.ts"
 import * as StoreUrl from "./StoreUrl.ts"
 
-export const blobs = Setting.optional({
-  flag: "blobs",
-  variable: "MILLRACE_BLOBS",
-  description:
-    "Where files that jobs make are kept: a folder, or s3:URL of a bucket, with MILLRACE_BLOBS_KEY, MILLRACE_BLOBS_SECRET and MILLRACE_BLOBS_REGION; beside the database when left out",
-  metavar: "folder|s3:url",
-  parse: Setting.text,
-  expected: "a folder, or s3:URL"
-})
+export const blobs = Setting.optional(
+  "blobs",
+  "Where files that jobs make are kept: a folder, or s3:URL of a bucket, with MILLRACE_BLOBS_KEY, MILLRACE_BLOBS_SECRET and MILLRACE_BLOBS_REGION; beside the database when left out",
+  { metavar: "folder|s3:url", parse: Setting.text, expected: "a folder, or s3:URL" }
+)
 
 /** The folder by default. */
 const beside = (store: string) =>

@@ -12,12 +12,12 @@ import { CommandFailed, fail } from "./Failure.ts"
 import * as Setting from "./Setting.ts"
 import * as StoreUrl from "./StoreUrl.ts"
 
-export const register = Setting.optional({
-  flag: "register",
-  variable: "MILLRACE_ERASURES",
-  description: "File for the register of erasures, best on another disk (default: erasures.jsonl beside the store)",
-  ...Setting.file
-})
+export const register = Setting.optional(
+  "register",
+  "File for the register of erasures, best on another disk (default: erasures.jsonl beside the store)",
+  Setting.file,
+  "MILLRACE_ERASURES"
+)
 
 /** The register of a store: the given file, else the default. */
 export const fileOf = ({ log }: StoreUrl.Files, given: Option.Option<string>): string =>

@@ -32,29 +32,21 @@ const imagesOf = provider(["openai", "automatic1111", "comfyui"])
 const translatorOf = (text: string) => (/^https?:/u.test(text) && URL.canParse(text) ? new URL(text) : undefined)
 
 export const flags = {
-  speech: Setting.optional({
-    flag: "speech",
-    description:
-      "Speech provider: espeak, offline, of the package @millrace/upstream-espeak (GPL), or openai:URL, with MILLRACE_SPEECH_KEY",
-    metavar: "espeak|openai:url",
-    parse: speechOf,
-    expected: "espeak, or such as openai:https://api.openai.com/v1"
-  }),
-  images: Setting.optional({
-    flag: "images",
-    description:
-      "Image provider: openai:URL, with MILLRACE_IMAGES_KEY, automatic1111:URL, or comfyui:URL#CHECKPOINT, such as comfyui:http://localhost:8188#sd_xl_base_1.0.safetensors",
-    metavar: "who:url",
-    parse: imagesOf,
-    expected: "such as openai:https://api.openai.com/v1"
-  }),
-  translate: Setting.optional({
-    flag: "translate",
-    description: "Address of a LibreTranslate server that translates prompts; MILLRACE_TRANSLATE_KEY if it needs a key",
-    metavar: "url",
-    parse: translatorOf,
-    expected: "such as https://libretranslate.com"
-  })
+  speech: Setting.optional(
+    "speech",
+    "Speech provider: espeak, offline, of the package @millrace/upstream-espeak (GPL), or openai:URL, with MILLRACE_SPEECH_KEY",
+    { metavar: "espeak|openai:url", parse: speechOf, expected: "espeak, or such as openai:https://api.openai.com/v1" }
+  ),
+  images: Setting.optional(
+    "images",
+    "Image provider: openai:URL, with MILLRACE_IMAGES_KEY, automatic1111:URL, or comfyui:URL#CHECKPOINT, such as comfyui:http://localhost:8188#sd_xl_base_1.0.safetensors",
+    { metavar: "provider:url", parse: imagesOf, expected: "such as openai:https://api.openai.com/v1" }
+  ),
+  translate: Setting.optional(
+    "translate",
+    "Address of a LibreTranslate server that translates prompts; MILLRACE_TRANSLATE_KEY if it needs a key",
+    { metavar: "url", parse: translatorOf, expected: "such as https://libretranslate.com" }
+  )
 }
 
 export interface Choice {

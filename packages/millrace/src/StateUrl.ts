@@ -7,14 +7,11 @@ import * as Setting from "./Setting.ts"
 
 /** The text as given. It is parsed only for a store that needs it. */
 export const State = GlobalFlag.Setting("state")({
-  flag: Setting.optional({
-    flag: "state",
-    description:
-      "Where keys, replies and leases are kept, for a log on KurrentDB: postgres://USER@HOST/DATABASE, or sqlite:PATH for one host",
-    metavar: "url",
-    parse: (text) => text,
-    expected: "a state"
-  })
+  flag: Setting.optional(
+    "state",
+    "Where keys, replies and leases are kept, for a log on KurrentDB: postgres://USER@HOST/DATABASE, or sqlite:PATH for one host",
+    { metavar: "url", parse: (text) => text, expected: "a state" }
+  )
 })
 
 const given = Effect.map(State, (state) => Option.getOrElse(state, () => ""))

@@ -29,87 +29,54 @@ const policyOf = (text: string): RateLimitPolicy | undefined => {
 const isOrigin = (text: string): boolean => URL.canParse(text) && new URL(text).origin === text
 
 const flags = {
-  host: Setting.make({
-    flag: "host",
-    description: "Address to listen on",
-    fallback: "127.0.0.1",
-    ...Setting.address
-  }),
-  port: Setting.make({
-    flag: "port",
-    description: "Port to listen on, 0 for any that is free",
-    fallback: "8787",
-    ...Setting.port
-  }),
-  metricsPort: Setting.optional({
-    flag: "metrics-port",
-    description: "Port for Prometheus metrics, at /metrics; none when left out",
-    ...Setting.port
-  }),
-  metricsHost: Setting.make({
-    flag: "metrics-host",
-    description: "Address for the metrics. Anyone who can reach it can read them",
-    fallback: "127.0.0.1",
-    ...Setting.address
-  }),
+  host: Setting.make("host", "Address to listen on", Setting.address, "127.0.0.1"),
+  port: Setting.make("port", "Port to listen on, 0 for any that is free", Setting.port, "8787"),
+  metricsPort: Setting.optional("metrics-port", "Port for Prometheus metrics, at /metrics; none when left out", Setting.port),
+  metricsHost: Setting.make("metrics-host", "Address for the metrics. Anyone who can reach it can read them", Setting.address, "127.0.0.1"),
   store: Administration.storeBy("The store: sqlite:PATH (made if it is missing), postgres:URL, kurrentdb:URL with --state, or memory:"),
-  rateLimit: Setting.make({
-    flag: "rate-limit",
-    description: "Requests in so many seconds, for each account",
-    metavar: "requests/seconds",
-    fallback: "60/60",
-    parse: policyOf,
-    expected: "REQUESTS/SECONDS such as 60/60"
-  }),
-  late: Setting.make({
-    flag: "late",
-    description: "A call that succeeds after its hold has ended: withhold the result, or charge it again",
-    metavar: "withhold|charge",
-    fallback: "withhold",
-    parse: Setting.oneOf(["withhold", "charge"]),
-    expected: "withhold or charge"
-  }),
-  jobs: Setting.make({
-    flag: "jobs",
-    description: "Jobs that this process runs at once. With 0 it only accepts jobs, and other processes on the store run them",
-    fallback: "16",
-    ...Setting.whole("number", "a number", 0, 10_000)
-  }),
-  jobLease: Setting.make({
-    flag: "job-lease",
-    description: "Seconds after which another process takes over the jobs of one that died; the same at all hosts",
-    fallback: "30",
-    ...Setting.whole("seconds", "seconds", 5, 3_600)
-  }),
-  jobRetention: Setting.optional({
-    flag: "job-retention",
-    description: "Hours for which an ended job, its result and its files are kept; 24 when left out",
-    ...Setting.whole("hours", "hours", 1, 87_600)
-  }),
-  binFile: Setting.optional({
-    flag: "bin-file",
-    description: "CSV of BIN ranges: bin,scheme,type,brand,country,bank",
-    ...Setting.file
-  }),
-  dnsServers: Setting.optional({
-    flag: "dns-servers",
-    description: "Name servers for lookups, separated by commas; those of the system when left out",
+  rateLimit: Setting.make(
+    "rate-limit",
+    "Requests in so many seconds, for each account",
+    { metavar: "requests/seconds", parse: policyOf, expected: "REQUESTS/SECONDS such as 60/60" },
+    "60/60"
+  ),
+  late: Setting.make(
+    "late",
+    "A call that succeeds after its hold has ended: withhold the result, or charge it again",
+    { metavar: "withhold|charge", parse: Setting.oneOf(["withhold", "charge"]), expected: "withhold or charge" },
+    "withhold"
+  ),
+  jobs: Setting.make(
+    "jobs",
+    "Jobs that this process runs at once. With 0 it only accepts jobs, and other processes on the store run them",
+    Setting.whole("number", "a number", 0, 10_000),
+    "16"
+  ),
+  jobLease: Setting.make(
+    "job-lease",
+    "Seconds after which another process takes over the jobs of one that died; the same at all hosts",
+    Setting.whole("seconds", "seconds", 5, 3_600),
+    "30"
+  ),
+  jobRetention: Setting.optional(
+    "job-retention",
+    "Hours for which an ended job, its result and its files are kept; 24 when left out",
+    Setting.whole("hours", "hours", 1, 87_600)
+  ),
+  binFile: Setting.optional("bin-file", "CSV of BIN ranges: bin,scheme,type,brand,country,bank", Setting.file),
+  dnsServers: Setting.optional("dns-servers", "Name servers for lookups, separated by commas; those of the system when left out", {
     metavar: "addresses",
     parse: Setting.list(DnsClient.isServer),
     expected: "IP addresses such as 192.0.2.1 or [2001:db8::1]:5353, separated by commas"
   }),
   ...Providers.flags,
   blobs: Blobs.blobs,
-  corsOrigins: Setting.optional({
-    flag: "cors-origins",
-    description: "Origins of web pages that may call from a browser, separated by commas; none when left out",
-    metavar: "origins",
-    parse: Setting.list(isOrigin),
-    expected: "origins such as https://app.example.com, separated by commas"
-  }),
-  logLevel: Setting.optional({
-    flag: "log-level",
-    description: `Log level on stderr: ${Logging.levels.join(", ")}; info, or warn on a terminal, when left out`,
+  corsOrigins: Setting.optional(
+    "cors-origins",
+    "Origins of web pages that may call from a browser, separated by commas; none when left out",
+    { metavar: "origins", parse: Setting.list(isOrigin), expected: "origins such as https://app.example.com, separated by commas" }
+  ),
+  logLevel: Setting.optional("log-level", `Log level on stderr: ${Logging.levels.join(", ")}; info, or warn on a terminal, when left out`, {
     metavar: "level",
     parse: Setting.oneOf(Logging.levels),
     expected: Logging.levels.join(", ")
