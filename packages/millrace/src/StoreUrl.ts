@@ -40,8 +40,7 @@ export type Stores = EventStore.EventStore | StateStore.StateStore | MasterKey
 export const layer = ({ url, mode }: StoreOptions) =>
   Layer.unwrap(
     Effect.gen(function* () {
-      const masterKey = yield* MasterKeyFile.byEnvironment
-      if (url === MEMORY && mode === "create") return memoryLayer(masterKey)
+      if (url === MEMORY && mode === "create") return memoryLayer(yield* MasterKeyFile.byEnvironment)
       if (isKurrentDb(url)) {
         const state = yield* StateUrl.needed
         return Layer.mergeAll(stateLayer(state, mode).pipe(Layer.provideMerge(nodesLayer(url))), MasterKey.layer(yield* sharedKey))
@@ -55,7 +54,7 @@ export const layer = ({ url, mode }: StoreOptions) =>
       // The key is made first: a store without its key is lost, a key without a store is harmless
       return SqliteStateStore.layer({ filename: files.state }).pipe(
         Layer.provideMerge(SqliteEventStore.layer({ filename: files.log })),
-        Layer.provideMerge(MasterKeyFile.layer({ given: masterKey, file: files.masterKey, isNew }))
+        Layer.provideMerge(MasterKeyFile.layer(yield* MasterKeyFile.byEnvironment, files.masterKey, isNew))
       )
     })
   )

@@ -27,18 +27,17 @@ export const policyOf = ({ attempts = 5, within = 120_000, timeout = 60_000, bas
   cap
 })
 
-export interface Progress {
-  /** Attempts so far. */
-  readonly attempts: number
-  /** Milliseconds since the first began. */
-  readonly spent: number
-}
-
 /**
  * Milliseconds until the next attempt: the wait that the server asks for, plus exponential backoff with full jitter, so that clients that
- * failed together do not retry together. Undefined if the call is not retried. `random` is from 0 up to 1.
+ * failed together do not retry together. Undefined if the call is not retried. `attempts` so far; `spent` milliseconds since the first
+ * began; `random` from 0 up to 1.
  */
-export const waitBeforeNext = (policy: Policy, error: MillraceError, { attempts, spent }: Progress, random: number): number | undefined => {
+export const waitBeforeNext = (
+  policy: Policy,
+  error: MillraceError,
+  { attempts, spent }: { readonly attempts: number; readonly spent: number },
+  random: number
+): number | undefined => {
   if (!error.retryable || attempts >= policy.attempts) return undefined
   const jitter = random * Math.min(policy.cap, policy.base * 2 ** (attempts - 1))
   const wait = (error.retryAfter ?? 0) + jitter
