@@ -124,9 +124,12 @@ export const make = <const G extends Groups>(groups: G, info: Document.Info = {}
       .add(...Array.map(operations, (operation) => Endpoint.make(operation, scope === undefined)))
       .annotateMerge(OpenApi.annotations(description === undefined ? {} : { description }))
   )
+  const access = Object.values(groups).flatMap(({ operations, scope }) =>
+    operations.map((operation) => ({ operation, isPublic: scope === undefined }))
+  )
   const contract = HttpApi.make("millrace")
     .add(system, ...described)
-    .annotateMerge(OpenApi.annotations({ transform: (spec) => Document.complete(spec, groups, info) }))
+    .annotateMerge(OpenApi.annotations({ transform: (spec) => Document.complete(spec, access, info) }))
   return { groups, operations, contract: contract as unknown as Contract<G> }
 }
 

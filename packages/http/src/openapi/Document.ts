@@ -1,6 +1,5 @@
 /** The OpenAPI document of an API: what the contract generates, with headers, examples, links and errors. */
 import { Schema } from "effect"
-import type { Groups } from "../Api.ts"
 import * as ApiPaths from "../ApiPaths.ts"
 import { type Fields, PREFIX, type Servable } from "../Endpoint.ts"
 import { codesOf, type ErrorBody, type ErrorStatus, termsOf } from "../ErrorCode.ts"
@@ -32,13 +31,9 @@ interface Described {
   readonly isPublic: boolean
 }
 
-/** Completes the document that a contract generates. `groups` are those that the contract was made from. */
-export const complete = (spec: Json, groups: Groups, info: Info): Json => {
-  const operations = new Map<string, Described>(
-    Object.values(groups).flatMap(({ operations, scope }) =>
-      operations.map((operation) => [operation.key, { operation, isPublic: scope === undefined }] as const)
-    )
-  )
+/** Completes the document that a contract generates. `described`: the operations of the contract. */
+export const complete = (spec: Json, described: ReadonlyArray<Described>, info: Info): Json => {
+  const operations = new Map(described.map((one) => [one.operation.key, one]))
   const uses = new Set<Headers.RequestHeader>()
   for (const item of Object.values<Json>(spec.paths)) {
     for (const [method, endpoint] of Object.entries<Json>(item)) {
