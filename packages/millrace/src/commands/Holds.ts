@@ -5,8 +5,6 @@ import { Clock, Effect, HashMap, Stream } from "effect"
 import * as Administration from "../Administration.ts"
 import * as StoreUrl from "../StoreUrl.ts"
 
-const { codec } = Account.Account
-
 const list = Administration.query(
   "list",
   "List every open hold; one that is overdue ends with its account's next decision, or by recovery",
@@ -23,7 +21,10 @@ const list = Administration.query(
           if (StreamName.category(event.stream) !== Account.Account.category) continue
           const id = StreamName.id(event.stream)
           const at = Date.parse(HashChain.atOf(event))
-          accounts.set(id, Account.Account.evolve(accounts.get(id) ?? Account.initial, codec.decode(event.type, event.data), at))
+          accounts.set(
+            id,
+            Account.Account.evolve(accounts.get(id) ?? Account.initial, Account.Account.codec.decode(event.type, event.data), at)
+          )
         }
       })
     )

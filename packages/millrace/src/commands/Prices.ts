@@ -53,11 +53,12 @@ const list = Administration.query(
   })
 )
 
-const amountOf = (operation: string, text: string) =>
-  Option.match(Option.fromUndefinedOr(Credits.parse(text)), {
-    onNone: () => fail(`${operation} cannot cost ${text}: credits are a number from 0 on with at most three decimals`),
-    onSome: (price) => Effect.succeed([operation, price] as const)
-  })
+const amountOf = (operation: string, text: string) => {
+  const price = Credits.parse(text)
+  return price === undefined
+    ? fail(`${operation} cannot cost ${text}: credits are a number from 0 on with at most three decimals`)
+    : Effect.succeed([operation, price] as const)
+}
 
 const Decimals = Schema.fromJsonString(Schema.Record(Schema.String, Schema.Finite))
 

@@ -1,6 +1,6 @@
 /** Requests to one bucket of an S3-compatible service. */
 import { BlobStore } from "@millrace/core"
-import { type Duration, Effect, Option, Redacted, Schema, Stream } from "effect"
+import { type Duration, Effect, identity, Option, Redacted, Schema, Stream } from "effect"
 import { S3Error, S3mini, S3ServiceError, type UploadPart } from "s3mini"
 
 const { BlobNotFound, BlobUnavailable } = BlobStore
@@ -54,10 +54,7 @@ export const make = (options: Options) => {
       Effect.asVoid(
         unless(
           isMissing,
-          request(
-            (s3) => s3.deleteObject(keyOf(name)),
-            (cause) => cause
-          )
+          request((s3) => s3.deleteObject(keyOf(name)), identity)
         )
       ),
     list: listing(request, prefix),
@@ -179,10 +176,7 @@ const decode = <A>(shape: Schema.Decoder<A>, reply: unknown) => Effect.mapError(
 /** Unfinished uploads that began before a time; none if the service cannot list them. */
 const unfinishedUploads = (request: Request, prefix: string) =>
   Effect.fnUntraced(function* (time: number): Effect.fn.Return<ReadonlyArray<Upload>, BlobUnavailable> {
-    const listing = request(
-      (s3) => s3.listMultipartUploads("/", prefix, "GET", { prefix }),
-      (cause) => cause
-    )
+    const listing = request((s3) => s3.listMultipartUploads("/", prefix, "GET", { prefix }), identity)
     const reply: unknown = yield* unless(isUnsupported, listing)
     if (reply === undefined) return []
     const { ListMultipartUploadsResult } = yield* decode(Uploads, reply)

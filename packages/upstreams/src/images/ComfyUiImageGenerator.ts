@@ -8,6 +8,7 @@ import * as ComfyWorkflow from "./ComfyWorkflow.ts"
 import * as Pictures from "./Pictures.ts"
 
 const { UPSTREAM } = ComfyUiServer
+type Server = ComfyUiServer.ComfyUiServer
 
 /** KSampler's own default. */
 const STRENGTH = 0.75
@@ -33,7 +34,7 @@ export const layer = (options: Options): Layer.Layer<Image.ImageGenerator> =>
   ).pipe(Layer.provide(FetchHttpClient.layer))
 
 /** Draws a scene and returns the files. Another attempt under the same key continues the work of the first. */
-const drawing = (server: ComfyUiServer.ComfyUiServer, { workflow, pollInterval = "1 second", timeLimit = "5 minutes" }: Options) => {
+const drawing = (server: Server, { workflow, pollInterval = "1 second", timeLimit = "5 minutes" }: Options) => {
   const workflowOf = typeof workflow === "function" ? workflow : ComfyWorkflow.standard(workflow)
 
   const begin = Effect.fnUntraced(function* (id: string, { prompt, samples, image, strength = STRENGTH, ...scene }: Pictures.Scene) {
@@ -60,19 +61,14 @@ const drawing = (server: ComfyUiServer.ComfyUiServer, { workflow, pollInterval =
 }
 
 /** Whether an earlier attempt queued the work. Removes failed or stopped work from the history, so that it is queued again. */
-const isBegun = Effect.fnUntraced(function* (server: ComfyUiServer.ComfyUiServer, id: string) {
+const isBegun = Effect.fnUntraced(function* (server: Server, id: string) {
   const entry = yield* server.historyOf(id)
   if (entry === undefined) return yield* server.isQueued(id)
   if (ComfyUiServer.isFailed(entry)) yield* server.forget(id)
   return !ComfyUiServer.isFailed(entry)
 })
 
-const filesOf = Effect.fnUntraced(function* (
-  server: ComfyUiServer.ComfyUiServer,
-  id: string,
-  samples: number,
-  pollInterval: Duration.Input
-) {
+const filesOf = Effect.fnUntraced(function* (server: Server, id: string, samples: number, pollInterval: Duration.Input) {
   const entry = yield* ended(server, id, pollInterval)
   if (ComfyUiServer.isFailed(entry)) {
     yield* server.forget(id)
@@ -84,7 +80,7 @@ const filesOf = Effect.fnUntraced(function* (
   return bytes
 })
 
-const ended = Effect.fnUntraced(function* (server: ComfyUiServer.ComfyUiServer, id: string, pollInterval: Duration.Input) {
+const ended = Effect.fnUntraced(function* (server: Server, id: string, pollInterval: Duration.Input) {
   for (;;) {
     // Work may leave the queue before or after it enters the history, so read the history again before the work counts as lost
     const entry = (yield* server.historyOf(id)) ?? ((yield* server.isQueued(id)) ? undefined : ((yield* server.historyOf(id)) ?? "lost"))
