@@ -400,7 +400,7 @@ describe("an account that was erased after the backup", () => {
     expect((await millrace(["accounts", "erase", "--account", later.account, "--confirm", later.account, "--store", own.url])).code).toBe(0)
 
     const key = ["--master-key", join(own.folder, "master.key")]
-    expect(await refused(["restore", "--from", folder, "--store", newStore().url, ...key])).toMatch(/--erased, or say --none-erased/u)
+    expect(await refused(["restore", "--from", folder, "--store", newStore().url, ...key])).toMatch(/--erased, or pass --none-erased/u)
     for (const erased of [join(own.folder, "erasures.jsonl"), state]) {
       const target = newStore()
       const restored = await restore(folder, target.url, "--erased", erased, ...key)

@@ -113,7 +113,7 @@ describe("millrace", () => {
     return runProcess(["--version"], { nodeArgs: ["--import", `data:text/javascript,${encodeURIComponent(pretend)}`] })
   }
 
-  it.each(["refuses Node.js %s with a message", "20.19.4", "22.18.0"])("refuses Node.js %s politely", async (version) => {
+  it.each(["18.20.8", "20.19.4", "22.18.0"])("refuses Node.js %s with a message", async (version) => {
     expect(await under(version)).toEqual({
       code: 1,
       stdout: "",

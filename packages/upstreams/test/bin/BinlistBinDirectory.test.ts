@@ -26,24 +26,22 @@ const lookup = (options: BinlistBinDirectory.Options, bin = "45717360") =>
 const replied = (body: unknown) => Effect.flatMap(serve(json(body)), ({ url }) => lookup({ baseUrl: url }))
 
 describe("a service shaped like binlist", () => {
-  test.each(["is asked below its base address, here ending in %j", "/", "/v1/bins", "/v1/bins/"])(
-    "is asked below its address, here ending in %j",
-    (path) =>
-      run(
-        Effect.gen(function* () {
-          const service = yield* serve(json(published))
-          expect(yield* lookup({ baseUrl: new URL(path, service.url) })).toEqual({
-            bin: "45717360",
-            scheme: "visa",
-            type: "debit",
-            brand: "Visa/Dankort",
-            country: { name: "Denmark", code: "DK", currency: "DKK" },
-            bank: { name: "Jyske Bank" }
-          })
-          const request = yield* service.received
-          expect(request).toMatchObject({ method: "GET", path: `${path.replace(/\/$/u, "")}/45717360`, headers: { "accept-version": "3" } })
+  test.each(["", "/", "/v1/bins", "/v1/bins/"])("is asked below its base address, here ending in %j", (path) =>
+    run(
+      Effect.gen(function* () {
+        const service = yield* serve(json(published))
+        expect(yield* lookup({ baseUrl: new URL(path, service.url) })).toEqual({
+          bin: "45717360",
+          scheme: "visa",
+          type: "debit",
+          brand: "Visa/Dankort",
+          country: { name: "Denmark", code: "DK", currency: "DKK" },
+          bank: { name: "Jyske Bank" }
         })
-      )
+        const request = yield* service.received
+        expect(request).toMatchObject({ method: "GET", path: `${path.replace(/\/$/u, "")}/45717360`, headers: { "accept-version": "3" } })
+      })
+    )
   )
 
   test.each([

@@ -532,16 +532,14 @@ describe("a chain of CNAME records", () => {
       })
     ))
 
-  test.each(["is not continued at %s, which is no domain name", "a b.test", "ü.test", "192.0.2.1"])(
-    "that leads to %s, which is no domain name, is not asked onward",
-    (target) =>
-      run(
-        Effect.gen(function* () {
-          const { resolve, server } = yield* clientFor(Server.zone({ "alias.test": [Server.cname(target)] }))
-          expect(yield* Effect.flip(resolve("alias.test", "A"))).toEqual(unavailable("a CNAME record leads to a malformed name"))
-          expect(server.queries).toHaveLength(1)
-        })
-      )
+  test.each([".", "a b.test", "ü.test", "192.0.2.1"])("is not continued at %s, which is no domain name", (target) =>
+    run(
+      Effect.gen(function* () {
+        const { resolve, server } = yield* clientFor(Server.zone({ "alias.test": [Server.cname(target)] }))
+        expect(yield* Effect.flip(resolve("alias.test", "A"))).toEqual(unavailable("a CNAME record leads to a malformed name"))
+        expect(server.queries).toHaveLength(1)
+      })
+    )
   )
 
   test.each<[string, (query: Server.Query) => Server.Reply]>([
@@ -592,7 +590,7 @@ describe("names of internal networks", () => {
     )
   )
 
-  test.each(["are not revealed by an alias, here %s", "b.example"])("are not told where an alias leads to them, here %s", (domain) =>
+  test.each(["a.example", "b.example"])("are not revealed by an alias, here %s", (domain) =>
     run(
       Effect.gen(function* () {
         for (const script of [inside, Server.linkByLink(inside)]) {

@@ -118,7 +118,7 @@ describe("queries of DNS", () => {
 })
 
 describe("a failure of DNS", () => {
-  test.each(["is no verdict: %s", "A", "AAAA", "NS", "SOA"])("is no verdict: %s", async (type) => {
+  test.each(["MX", "A", "AAAA", "NS", "SOA"])("is no verdict: %s", async (type) => {
     const { resolve } = resolving({ "example.com": type === "MX" || type === "A" || type === "AAAA" ? [] : [mx("mail.example.com")] })
     const failing: Resolver["resolve"] = (query) => (query.type === type ? Effect.fail(failure) : resolve(query))
     const request = { email: "ada@example.com", consensus: false }

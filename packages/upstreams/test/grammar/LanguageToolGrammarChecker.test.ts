@@ -112,7 +112,7 @@ describe("a LanguageTool server", () => {
       })
     ))
 
-  test.each(["may be below a path: %s", "/proxy/languagetool/"])("may live below a path: %s", (path) =>
+  test.each(["/proxy/languagetool", "/proxy/languagetool/"])("may be below a path: %s", (path) =>
     run(
       Effect.gen(function* () {
         const service = yield* serve(json({ matches: [] }))

@@ -95,7 +95,7 @@ describe("AUTOMATIC1111", () => {
       })
     ))
 
-  test.each(["returns images after %j", ""])("gives images after %j", (head) =>
+  test.each(["data:image/png;base64,", ""])("returns images after %j", (head) =>
     run(
       Effect.gen(function* () {
         const { url } = yield* serve(json(published(1, `${head}${drawing}`)))
