@@ -6,7 +6,7 @@ import { expect, test } from "vitest"
 
 const path = (name: string) => fileURLToPath(new URL(`../../${name}`, import.meta.url))
 
-test("the README's lines are examples/hello.ts, and print what they say", () => {
+test("the README's code is examples/hello.ts, and prints the documented output", () => {
   const shown = /```ts\n(?<code>[\s\S]*?)```/u.exec(readFileSync(path("README.md"), "utf8"))?.groups?.["code"]
   expect(shown).toBe(readFileSync(path("examples/hello.ts"), "utf8"))
   const printed = execFileSync(process.execPath, ["--conditions=@millrace/source", path("examples/hello.ts")], { encoding: "utf8" })
