@@ -404,7 +404,6 @@ describe("following", () => {
       expect((yield* projection.status).stopped).toBe(stopped)
       expect(yield* Effect.flip(projection.read())).toBe(stopped)
       expect(yield* Effect.flip(projection.past(start))).toBe(stopped)
-      expect(yield* Effect.flip(projection.rebuild)).toEqual(stopped)
     })
   )
 
@@ -437,122 +436,9 @@ describe("following", () => {
   )
 })
 
-describe("rebuilding", () => {
-  /** A fold whose reading of the log can be changed, and a log that takes a second for each page. */
-  const relabelled = Effect.gen(function* () {
-    const events = yield* EventStore
-    const fold = { label: "old", throws: false }
-    const projection = yield* Projection.make({
-      ...seen(),
-      evolve: (state, event) => {
-        if (fold.throws) throw new Error("no")
-        return [...state, `${fold.label} ${event.data}`]
-      }
-    }).pipe(
-      Effect.provideService(EventStore, {
-        ...events,
-        subscribe: (after) => Stream.tap(events.subscribe(after), () => Effect.sleep("1 second"))
-      })
-    )
-    return { fold, projection }
-  })
-
-  testing(
-    "folds anew beside the live state, which goes on, and swaps",
-    Effect.gen(function* () {
-      const { fold, projection } = yield* relabelled
-      yield* write(a, "Added", 2)
-      yield* pass(5_000)
-      fold.label = "new"
-      const rebuilding = yield* Effect.forkScoped(projection.rebuild)
-      yield* pass(1_500)
-      yield* write(b, "Added")
-      yield* settle
-      expect((yield* projection.status).rebuilding).toBe(true)
-      expect((yield* projection.read()).state).toEqual(["old 0", "old 1"])
-      yield* pass(10_000)
-      yield* Fiber.join(rebuilding)
-      expect((yield* projection.status).rebuilding).toBe(false)
-      expect((yield* projection.read()).state).toEqual(["new 0", "new 1", "new 0"])
-      yield* write(b, "Added")
-      yield* pass(2_000)
-      expect((yield* projection.read()).state).toEqual(["new 0", "new 1", "new 0", "new 0"])
-    })
-  )
-
-  for (const [name, slow] of [
-    ["is ahead of it", 1],
-    ["is behind it", 2]
-  ] as const)
-    testing(
-      `neither folds an event twice nor goes back when the new state ${name}`,
-      Effect.gen(function* () {
-        const events = yield* EventStore
-        let subscriptions = 0
-        const subscribe: typeof events.subscribe = (after) => {
-          const number = ++subscriptions
-          return Stream.tap(events.subscribe(after), () => Effect.sleep(number === slow ? 1_000 : 0))
-        }
-        const projection = yield* Effect.provideService(Projection.make(seenInPlace(), { storeEvery: 1 }), EventStore, {
-          ...events,
-          subscribe
-        })
-        yield* write(a, "Added", 2)
-        yield* pass(5_000)
-        yield* write(b, "Added")
-        yield* settle
-        const before = (yield* projection.read()).position
-        const rebuilding = yield* Effect.forkScoped(projection.rebuild)
-        yield* pass(slow === 1 ? 0 : 1_500)
-        yield* write(b, "Added")
-        for (let i = 0; i < 50; i++) {
-          yield* pass(100)
-          const { state, position } = yield* projection.read()
-          expect(position >= before).toBe(true)
-          expect(state).toEqual((yield* logOf({})).filter((line) => line <= `${position} Added`))
-        }
-        yield* Fiber.join(rebuilding)
-        expect((yield* projection.read()).state).toHaveLength(4)
-      })
-    )
-
-  testing(
-    "that fails leaves all as it was",
-    Effect.gen(function* () {
-      const { fold, projection } = yield* relabelled
-      yield* write(a, "Added", 2)
-      yield* pass(5_000)
-      fold.throws = true
-      const rebuilding = yield* Effect.forkScoped(Effect.flip(projection.rebuild))
-      yield* pass(5_000)
-      expect(yield* Fiber.join(rebuilding)).toBeInstanceOf(Projection.ProjectionStopped)
-      expect((yield* projection.read()).state).toEqual(["old 0", "old 1"])
-      expect(yield* projection.status).toMatchObject({ rebuilding: false, stopped: undefined })
-    })
-  )
-
-  testing(
-    "sets one going that had stopped",
-    Effect.gen(function* () {
-      const { fold, projection } = yield* relabelled
-      fold.throws = true
-      yield* write(a, "Added", 2)
-      yield* pass(5_000)
-      expect((yield* projection.status).stopped).toBeDefined()
-      fold.throws = false
-      const rebuilding = yield* Effect.forkScoped(projection.rebuild)
-      yield* pass(5_000)
-      yield* Fiber.join(rebuilding)
-      yield* write(b, "Added")
-      yield* pass(5_000)
-      expect((yield* projection.read()).state).toEqual(["old 0", "old 1", "old 0"])
-    })
-  )
-})
-
 describe("any schedule", () => {
   const step = fc.record({
-    act: fc.constantFrom("append", "append", "append", "pass", "restart", "crash", "events", "states", "rebuild", "store"),
+    act: fc.constantFrom("append", "append", "append", "pass", "restart", "crash", "events", "states", "store"),
     host: fc.nat({ max: 1 }),
     size: fc.integer({ min: 1, max: 6 })
   })
@@ -591,7 +477,6 @@ describe("any schedule", () => {
         if (act === "events") host.eventsUp = !host.eventsUp
         if (act === "states") host.statesUp = !host.statesUp
         if (act === "store") yield* Effect.ignore(projection.store)
-        if (act === "rebuild") yield* Effect.forkScoped(Effect.ignore(projection.rebuild))
         if (act === "restart" || act === "crash") {
           if (act === "crash") host.statesUp = false
           yield* host.close
@@ -610,7 +495,7 @@ describe("any schedule", () => {
       return skipped
     })
 
-  test("the state is the fold of the log, whenever processes restart, crash, lose a store, rebuild or store", async () => {
+  test("the state is the fold of the log, whenever processes restart, crash, lose a store or store", async () => {
     let skipped = 0
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 40, size: "max" }), async (steps) => {

@@ -190,7 +190,6 @@ describe("what follows the log", () => {
       const status = Effect.sync(() => ({
         position: EventStore.start,
         caughtUp,
-        rebuilding: false,
         behind: undefined,
         unstored: undefined,
         stopped: undefined
