@@ -2,23 +2,17 @@
  * An aggregate: commands on streams of one category, each decided on the newest state by the one writer that the stream has in this
  * process. Nothing is answered from memory alone: an answer follows the append, or the store's word on where the stream ends.
  */
-import { Clock, type Duration, Effect, Result, Scheduler } from "effect"
+import { Clock, type Duration, Effect, Exit, Result, Scheduler } from "effect"
+import type { Command, Committed, Metadata } from "./CommandBatch.ts"
 import type { Decide, Decider } from "./Decider.ts"
 import type { Tagged } from "./EventCodec.ts"
 import { EventIds } from "./EventIds.ts"
 import { type AppendInDoubt, type AppendTooLarge, EventStore, StoreUnavailable } from "./EventStore.ts"
 import * as StreamName from "./StreamName.ts"
-import {
-  type Current,
-  type Durable,
-  type SnapshotOptions,
-  Snapshots,
-  StreamReader,
-  type StreamRefused,
-  type Unsaved
-} from "./StreamState.ts"
-import { Busy, Command, type Committed, LiveStream, type Metadata, StreamWriter } from "./StreamWriter.ts"
+import { type Current, type Durable, type SnapshotOptions, Snapshots, StreamReader, type StreamRefused } from "./StreamState.ts"
+import { Busy, LiveStream, StreamWriter } from "./StreamWriter.ts"
 
+export type { Committed, Metadata } from "./CommandBatch.ts"
 export {
   type Current,
   MAX_SNAPSHOT_FACTOR,
@@ -26,10 +20,9 @@ export {
   type SnapshotOptions,
   StreamRefused,
   savedSchema,
-  snapshotCategory,
-  type Unsaved
+  snapshotCategory
 } from "./StreamState.ts"
-export { Busy, type Committed, type Metadata } from "./StreamWriter.ts"
+export { Busy } from "./StreamWriter.ts"
 
 /** Why a command or a read has no answer. Only `AppendInDoubt` leaves open whether something was written. */
 export type Failure = Busy | StreamRefused | AppendInDoubt | AppendTooLarge | StoreUnavailable
@@ -65,7 +58,7 @@ export interface Aggregate<State, Event> {
   /** The streams that this host cannot read at present, for `/ready`. */
   readonly refused: () => ReadonlyArray<StreamRefused>
   /** The streams in memory whose newest snapshot could not be stored: reading them again takes longer. For `/ready` and metrics. */
-  readonly unsaved: () => ReadonlyArray<Unsaved>
+  readonly unsaved: () => ReadonlyArray<StreamName.StreamName>
   /** How many streams are in memory. */
   readonly live: () => number
 }
@@ -157,7 +150,8 @@ export const make = Effect.fnUntraced(function* <State, Event extends Tagged>(
       if (closed) return resume(Effect.fail(new StoreUnavailable({ reason: "closed" })))
       const stream = streams.use(id)
       if (stream.waiting.length >= queueLimit) return resume(Effect.fail(new Busy({ stream: stream.name })))
-      const command = new Command<State, Event>(decide, metadata, resume as Command<State, Event>["resume"])
+      const answer = () => Exit.die("not decided")
+      const command = { decide, metadata, resume: resume as Command<State, Event>["resume"], dropped: false, answer }
       stream.waiting.push(command)
       if (!stream.awake) writer.wake(stream)
       return Effect.sync(() => {
@@ -188,7 +182,7 @@ export const make = Effect.fnUntraced(function* <State, Event extends Tagged>(
     read,
     known: (id) => streams.peek(id)?.durable?.state,
     refused: () => [...writer.refusals.values()],
-    unsaved: () => [...(snapshots?.unsaved.values() ?? [])],
+    unsaved: () => [...(snapshots?.unsaved ?? [])],
     live: () => streams.size
   }
   return aggregate

@@ -3,7 +3,7 @@
  * time to time the state is stored with its position, so that the next start does not read the whole log. A stored state of another
  * version, or of another log, is ignored.
  */
-import { type Duration, Effect, Option, Schema, type Scope, Semaphore } from "effect"
+import { type Duration, Effect, Option, Schema, type Scope, Semaphore, type Types } from "effect"
 import { Conditions } from "./Conditions.ts"
 import type { Decider } from "./Decider.ts"
 import type { Tagged } from "./EventCodec.ts"
@@ -149,7 +149,12 @@ class Projector<State> {
   readonly #conditions = new Conditions()
   #live: Folded<State>
   #loaded = false
-  #status: Omit<Status, "position"> = { caughtUp: false, behind: undefined, unstored: undefined, stopped: undefined }
+  readonly #status: Types.Mutable<Omit<Status, "position">> = {
+    caughtUp: false,
+    behind: undefined,
+    unstored: undefined,
+    stopped: undefined
+  }
   /** Events folded since the state was stored. */
   #ahead = 0
   #storedAt: Position | undefined
@@ -163,10 +168,6 @@ class Projector<State> {
 
   get status(): Status {
     return { position: this.#live.position, ...this.#status }
-  }
-
-  #report(change: Partial<Status>): void {
-    this.#status = { ...this.#status, ...change }
   }
 
   // reading
@@ -198,7 +199,10 @@ class Projector<State> {
 
   /** Ends when the projection has stopped. */
   get run() {
-    const report: Report = (behind) => this.#report(behind === undefined ? { behind } : { behind, caughtUp: false })
+    const report: Report = (behind) => {
+      this.#status.behind = behind
+      if (behind !== undefined) this.#status.caughtUp = false
+    }
     const following = follow(
       () => this.#live.position,
       (batch) => this.#take(batch),
@@ -226,12 +230,13 @@ class Projector<State> {
       const folded = this.#fold(this.#live, batch)
       if (folded instanceof ProjectionStopped) {
         // Here and not later: from now on the state may be half-way through an event
-        this.#report({ stopped: folded, caughtUp: false })
+        this.#status.stopped = folded
+        this.#status.caughtUp = false
         this.#conditions.check()
         return Effect.fail(folded)
       }
       this.#live = folded
-      this.#report({ caughtUp: batch.live })
+      this.#status.caughtUp = batch.live
       this.#ahead += batch.events.length
       this.#conditions.check()
       return Effect.void
@@ -266,7 +271,9 @@ class Projector<State> {
           Effect.sleep(storeWithin),
           this.#conditions.until(() => this.#status.caughtUp && this.#ahead >= storeEvery)
         )
-        yield* retryForever(store, (unstored) => this.#report({ unstored }))
+        yield* retryForever(store, (unstored) => {
+          this.#status.unstored = unstored
+        })
       }
     })
   }

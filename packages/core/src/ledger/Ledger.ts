@@ -68,7 +68,7 @@ export class Ledger extends Context.Service<
     /** Accounts whose streams this host cannot read. */
     readonly refused: () => ReadonlyArray<Aggregate.StreamRefused>
     /** Accounts in memory whose newest snapshot could not be stored. */
-    readonly unsaved: () => ReadonlyArray<Aggregate.Unsaved>
+    readonly unsaved: () => ReadonlyArray<StreamName.StreamName>
     /** When an append last failed, if none has succeeded since: milliseconds since 1970, for `/ready`. */
     readonly appendFailedAt: () => Timestamp | undefined
   }
