@@ -65,7 +65,7 @@ class Groups<Request, Answer> {
   }
 
   submit(work: Work<Request, Answer>): void {
-    if (this.#isClosed) return work.tell(Exit.fail(new Fault("closed", "The store was closed")))
+    if (this.#isClosed) return work.tell(Exit.fail(new Fault("The store was closed")))
     this.#waiting.push(work)
     this.#schedule()
   }
@@ -74,10 +74,10 @@ class Groups<Request, Answer> {
     this.#isClosed = true
     const told = this.#waiting
     this.#waiting = []
-    for (const work of told) work.tell(Exit.fail(new Fault("closed", "The store was closed")))
+    for (const work of told) work.tell(Exit.fail(new Fault("The store was closed")))
     for (const group of [...this.#underWay]) {
       this.#underWay.delete(group)
-      for (const work of group) work.tell(Exit.fail(new Fault("closed", "The store was closed", { inDoubt: true })))
+      for (const work of group) work.tell(Exit.fail(new Fault("The store was closed", { inDoubt: true })))
     }
   }
 
@@ -100,7 +100,7 @@ class Groups<Request, Answer> {
       for (const one of keys) this.#busy.delete(one)
       // Before the callers are answered and ask again, so that they find the next transaction still open
       this.#schedule()
-      for (const [i, work] of group.entries()) work.tell(exits[i] ?? Exit.fail(new Fault("other", "No answer")))
+      for (const [i, work] of group.entries()) work.tell(exits[i] ?? Exit.fail(new Fault("No answer")))
     }
     this.#fork(Effect.map(this.#exitsOf(group.map(({ request }) => request)), ended))
     this.#schedule()
@@ -137,7 +137,7 @@ class Groups<Request, Answer> {
     return Effect.flatMap(Effect.exit(this.#options.send(group)), (exit): Effect.Effect<ReadonlyArray<Exit.Exit<Answer, Fault>>> => {
       if (Exit.isSuccess(exit)) return Effect.succeed(exit.value.map(Exit.succeed))
       // The database refused the data of one request: the others are sent again without it
-      if (group.length > 1 && Option.exists(Exit.findErrorOption(exit), ({ kind }) => kind === "data"))
+      if (group.length > 1 && Option.exists(Exit.findErrorOption(exit), ({ isRefusedData }) => isRefusedData))
         return Effect.map(
           Effect.forEach(group, (request) => this.#exitsOf([request])),
           (exits) => exits.flat()

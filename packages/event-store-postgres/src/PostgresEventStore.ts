@@ -135,10 +135,10 @@ const pagesOf = Effect.fnUntraced(function* (log: PostgresLog, places: ReadonlyA
 })
 
 /** The store, for a host whose clock agrees with the server's. */
-const guarded = (store: EventStore.EventStore["Service"], { read, where }: Connections.Connections) =>
+const guarded = (store: EventStore.EventStore["Service"], connections: Connections.Connections) =>
   ClockGuard.make(store, {
-    ask: read<{ readonly now: number }>("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now"),
-    timeOf: ([row]) => (row === undefined ? Effect.fail(new Fault("other", `${where} did not tell its time`)) : Effect.succeed(row.now)),
+    ask: connections.read<{ readonly now: number }>("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now"),
+    timeOf: ([row]) => (row === undefined ? Effect.fail(new Fault(`${connections.where} did not tell its time`)) : Effect.succeed(row.now)),
     every: ASK_TIME
   })
 
@@ -151,11 +151,11 @@ const unfitness = ({ before, events }: Append): string | undefined => {
 
 const isFit = ({ id, type, data, metadata }: EventStore.EventData) => ID.test(id) && isText(type) && isText(data) && isText(metadata)
 
-export const make = Effect.fnUntraced(function* (options: PostgresEventStoreOptions) {
-  const connections = yield* Connections.make(options)
-  yield* Server.check(connections, options.readOnly ?? false)
-  return yield* makeOn(connections, options)
-}, Effect.mapError(unavailable))
+export const make = (options: PostgresEventStoreOptions) =>
+  Effect.mapError(
+    Effect.flatMap(Server.connect(options), (connections) => makeOn(connections, options)),
+    unavailable
+  )
 
 export const layer = (options: PostgresEventStoreOptions): Layer.Layer<EventStore.EventStore, EventStore.StoreUnavailable> =>
   Layer.effect(EventStore.EventStore, make(options))

@@ -134,11 +134,10 @@ export class PostgresLog {
   /** One transaction for all appends: each is written whole, or found there already, or refused. */
   append(appends: ReadonlyArray<Append>): Effect.Effect<ReadonlyArray<Outcome>, Fault> {
     return Effect.suspend(() => {
-      const { where, write } = this.#connections
       const known = new Set<string>()
       const leads = appends.map(({ stream }) => known.size < known.add(stream).size)
       const events = appends.flatMap((one) => one.events)
-      const answer = write<AppendRow>(
+      const answer = this.#connections.write<AppendRow>(
         this.#sql.append,
         texts(appends.map(({ stream }) => stream)),
         int8s(appends.map(({ before }) => before)),
@@ -152,7 +151,7 @@ export class PostgresLog {
       )
       return Effect.flatMap(answer, ([row]) =>
         row === undefined
-          ? Effect.fail(new Fault("other", `${where} did not answer`, { inDoubt: true }))
+          ? Effect.fail(new Fault(`${this.#connections.where} did not answer`, { inDoubt: true }))
           : Effect.succeed(outcomesOf(appends, row))
       )
     })

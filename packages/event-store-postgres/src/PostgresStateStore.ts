@@ -9,7 +9,7 @@
 import { StateStore } from "@millrace/event-sourcing"
 import { Clock, Effect, Layer } from "effect"
 import { booleans, bytes, int4s, int8s, isText, texts } from "./BinaryArrays.ts"
-import * as Connections from "./Connections.ts"
+import type * as Connections from "./Connections.ts"
 import type { Fault } from "./Fault.ts"
 import * as GroupCommit from "./GroupCommit.ts"
 import { DEFAULT_SCHEMA, migrate } from "./Migrations.ts"
@@ -215,11 +215,11 @@ const sizeOf = (changes: Changes): number => {
   return size
 }
 
-export const make = Effect.fnUntraced(function* (options: PostgresStateStoreOptions) {
-  const connections = yield* Connections.make(options)
-  yield* Server.check(connections, options.readOnly ?? false)
-  return yield* makeOn(connections, options)
-}, Effect.mapError(unavailable))
+export const make = (options: PostgresStateStoreOptions) =>
+  Effect.mapError(
+    Effect.flatMap(Server.connect(options), (connections) => makeOn(connections, options)),
+    unavailable
+  )
 
 export const layer = (options: PostgresStateStoreOptions): Layer.Layer<StateStore.StateStore, StateStore.StateUnavailable> =>
   Layer.effect(StateStore.StateStore, make(options))

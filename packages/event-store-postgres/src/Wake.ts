@@ -7,7 +7,7 @@
  */
 import { Socket } from "node:net"
 import { type EventStore, type Head, parsePosition, WatchedHead } from "@millrace/event-sourcing"
-import { Effect, type Scope } from "effect"
+import { Effect, Latch, type Scope } from "effect"
 import pg from "pg"
 import type { Connections, Settings } from "./Connections.ts"
 import type { Fault } from "./Fault.ts"
@@ -38,10 +38,7 @@ export const make = Effect.fnUntraced(function* (
   listening: Settings | undefined
 ): Effect.fn.Return<Wake, Fault, Scope.Scope> {
   const channel = `${schema}_events`
-  const fork = Effect.runForkWith(yield* Effect.context<never>())
-  const scope = yield* Effect.scope
-  const background: Background = (effect) => void fork(Effect.forkIn(Effect.ignore(effect), scope))
-  const head = new NotifiedHead(yield* log.last, log, scope, background)
+  const head = new NotifiedHead(yield* log.last, log, yield* Effect.scope)
   if (listening === undefined) return { head, appended: (position) => head.advance(position) }
 
   yield* Effect.forkScoped(
@@ -52,80 +49,47 @@ export const make = Effect.fnUntraced(function* (
       lost: () => head.lost()
     })
   )
-  const notifier = new Notifier(connections, channel, head, background)
+  const moved = Latch.makeUnsafe(false)
+  const notify = Effect.suspend(() => {
+    moved.closeUnsafe()
+    return Effect.ignore(connections.read("SELECT pg_notify($1, $2)", channel, head.position))
+  })
+  yield* Effect.forkScoped(Effect.forever(moved.await.pipe(Effect.andThen(notify), Effect.andThen(Effect.sleep(NOTIFY)))))
   return {
     head,
     appended: (position) => {
       head.advance(position)
-      notifier.notify()
+      moved.openUnsafe()
     }
   }
 })
 
-/** Runs something in the background, whatever comes of it. */
-type Background = <A, E>(effect: Effect.Effect<A, E>) => void
-
 /** The end of the log: it is looked for seldom while notifications are heard, often otherwise. */
 class NotifiedHead extends WatchedHead {
-  readonly #background: Background
   #skipped = 0
   /** Whether a notification was heard on the connection that listens now. */
   #isHeard = false
 
-  constructor(end: EventStore.Position, log: PostgresLog, scope: Scope.Scope, background: Background) {
+  constructor(end: EventStore.Position, log: PostgresLog, scope: Scope.Scope) {
     const look = Effect.suspend(() => {
       if (this.#isHeard && ++this.#skipped < TRUSTED) return Effect.succeed(this.position)
       this.#skipped = 0
       return log.last
     })
     super(end, look, POLL, scope)
-    this.#background = background
   }
 
   heard(payload: string): void {
     this.#isHeard = true
     const position = parsePosition(payload)
     if (position !== undefined) return this.advance(position)
-    // The first on this connection: the log may have moved before it listened
+    // The first on this connection: the log may have moved before it listened, so the next look is not left out
     this.#skipped = TRUSTED
-    this.#background(this.look)
   }
 
   lost(): void {
     this.#isHeard = false
   }
-}
-
-/** Tells other processes of appends: those that come close after one another share a notification. */
-class Notifier {
-  readonly #background: Background
-  readonly #send: Effect.Effect<unknown>
-  #isNotifying = false
-  #isToNotify = false
-
-  constructor(connections: Connections, channel: string, head: Head, background: Background) {
-    this.#background = background
-    this.#send = Effect.suspend(() => Effect.ignore(connections.read("SELECT pg_notify($1, $2)", channel, head.position)))
-  }
-
-  notify(): void {
-    this.#isToNotify = true
-    if (this.#isNotifying) return
-    this.#isNotifying = true
-    this.#background(this.#notify)
-  }
-
-  readonly #notify: Effect.Effect<void> = Effect.suspend(() => {
-    this.#isToNotify = false
-    return Effect.andThen(this.#send, Effect.sleep(NOTIFY))
-  }).pipe(
-    Effect.andThen(
-      Effect.suspend(() => {
-        this.#isNotifying = this.#isToNotify
-        return this.#isToNotify ? this.#notify : Effect.void
-      })
-    )
-  )
 }
 
 interface Ear {
