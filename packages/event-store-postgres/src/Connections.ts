@@ -5,7 +5,7 @@
 import { Socket } from "node:net"
 import { Effect, type Scope } from "effect"
 import pg from "pg"
-import { Fault, faultOfConnecting, faultOfStatement } from "./Fault.ts"
+import { Fault, failing, faultOfConnecting, faultOfStatement } from "./Fault.ts"
 
 export interface ConnectionsOptions {
   /** `postgres://user:password@host:5432/database?sslmode=verify-full`; parts that are left out come from `PGHOST` and the like. */
@@ -146,7 +146,7 @@ export class Connections {
         if (isRead && isBegun) this.#doneReading()
         resume(answer)
       }
-      const fail = (fault: Fault, isBroken: boolean) => end(Effect.fail(this.#isClosed ? closed(fault.inDoubt) : fault), isBroken)
+      const fail = (fault: Fault, isBroken: boolean) => end(Effect.fail(this.#isClosed ? failing.closed(fault.inDoubt) : fault), isBroken)
       const late = () => new Fault(`${this.where} did not answer within ${this.#deadline / 1_000} s`, { inDoubt: client !== undefined })
       const entry: Running = { ticks: 0, expire: () => fail(late(), true) }
       const run = (connected: pg.PoolClient) => {
@@ -164,7 +164,7 @@ export class Connections {
         isBegun = true
         this.#pool.connect().then(run, (error: unknown) => fail(faultOfConnecting(error, this.where), false))
       }
-      if (this.#isClosed) return resume(Effect.fail(closed(false)))
+      if (this.#isClosed) return resume(Effect.fail(failing.closed(false)))
       this.#running.add(entry)
       if (isRead) this.#beginReading(begin)
       else begin()
@@ -189,8 +189,6 @@ export class Connections {
     else next()
   }
 }
-
-const closed = (inDoubt: boolean) => new Fault("The store was closed", { inDoubt })
 
 export interface Settings {
   /** For one connection. */

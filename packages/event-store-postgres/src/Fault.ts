@@ -20,6 +20,12 @@ export class Fault extends Error {
   }
 }
 
+/** The faults of requests that share a transaction. */
+export const failing = {
+  closed: (inDoubt: boolean) => new Fault("The store was closed", { inDoubt }),
+  isOfOne: (fault: Fault) => fault.isRefusedData
+}
+
 /** The fault of a connection that could not be made: nothing was sent, so nothing is in doubt. `where` names the server. */
 export const faultOfConnecting = (error: unknown, where: string): Fault => new Fault(explain(error, where), { cause: error })
 

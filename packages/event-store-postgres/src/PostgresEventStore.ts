@@ -1,11 +1,10 @@
 /** The event store on PostgreSQL. Appends to many streams share a transaction, and the server syncs it before any of them is answered. */
-import { ClockGuard, EventStore, follow, Paging, type StreamName } from "@millrace/event-sourcing"
+import { ClockGuard, EventStore, follow, GroupCommit, Paging, type StreamName } from "@millrace/event-sourcing"
 import { Effect, Layer } from "effect"
 import { isText } from "./BinaryArrays.ts"
 import * as Connections from "./Connections.ts"
 import { EVENTS } from "./EventTables.ts"
-import { Fault } from "./Fault.ts"
-import * as GroupCommit from "./GroupCommit.ts"
+import { Fault, failing } from "./Fault.ts"
 import { DEFAULT_SCHEMA, migrate } from "./Migrations.ts"
 import { type Append, type NamedSnapshot, PostgresLog, type Written } from "./PostgresLog.ts"
 import { Recent } from "./Recent.ts"
@@ -101,6 +100,7 @@ export const makeOn = Effect.fnUntraced(function* (
 /** The requests that share transactions. */
 const groupsOf = Effect.fnUntraced(function* (log: PostgresLog) {
   const appends = yield* GroupCommit.make({
+    ...failing,
     send: (group: ReadonlyArray<Append>) => log.append(group),
     lanes: LANES,
     count: GROUP,
@@ -110,16 +110,19 @@ const groupsOf = Effect.fnUntraced(function* (log: PostgresLog) {
     isRival: (one, earlier) => one.before === earlier.before
   })
   const snapshots = yield* GroupCommit.make({
+    ...failing,
     send: (group: ReadonlyArray<NamedSnapshot>) => log.saveSnapshots(group),
     count: SNAPSHOTS,
     size: ({ data }) => data.length
   })
   const tails = yield* GroupCommit.make({
+    ...failing,
     send: (names: ReadonlyArray<StreamName.StreamName>) => log.tails(names),
     lanes: LANES,
     count: QUESTIONS
   })
   const pages = yield* GroupCommit.make({
+    ...failing,
     send: (places: ReadonlyArray<EventStore.Position>) => pagesOf(log, places),
     lanes: LANES,
     count: 8

@@ -6,12 +6,11 @@
  * file anew without them), in the write-ahead log until its segments are recycled, and in every archive, standby and backup for as long
  * as those are kept. To destroy a key on the disk itself, keep the state in SQLite, or destroy the master key that wraps it.
  */
-import { StateStore } from "@millrace/event-sourcing"
+import { GroupCommit, StateStore } from "@millrace/event-sourcing"
 import { Clock, Effect, Layer } from "effect"
 import { booleans, bytes, int4s, int8s, isText, texts } from "./BinaryArrays.ts"
 import type * as Connections from "./Connections.ts"
-import type { Fault } from "./Fault.ts"
-import * as GroupCommit from "./GroupCommit.ts"
+import { type Fault, failing } from "./Fault.ts"
 import { DEFAULT_SCHEMA, migrate } from "./Migrations.ts"
 import * as Server from "./Server.ts"
 import { STATE } from "./StateTables.ts"
@@ -89,8 +88,13 @@ export const makeOn = Effect.fnUntraced(function* (
   const clock = yield* Clock.Clock
   yield* migrate(connections, schema, STATE, !readOnly)
   const entries = new Entries(connections, schema, () => clock.currentTimeMillisUnsafe())
-  const writes = yield* GroupCommit.make({ send: (group: ReadonlyArray<Changes>) => entries.write(group), count: GROUP, size: sizeOf })
-  const gets = yield* GroupCommit.make({ send: (names: ReadonlyArray<Name>) => entries.getAll(names), lanes: 2, count: GETS })
+  const writes = yield* GroupCommit.make({
+    ...failing,
+    send: (group: ReadonlyArray<Changes>) => entries.write(group),
+    count: GROUP,
+    size: sizeOf
+  })
+  const gets = yield* GroupCommit.make({ ...failing, send: (names: ReadonlyArray<Name>) => entries.getAll(names), lanes: 2, count: GETS })
 
   return StateStore.StateStore.of({
     get: (space, key) => Effect.mapError(gets({ space, key }), unavailable),

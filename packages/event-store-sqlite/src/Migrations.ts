@@ -23,14 +23,10 @@ const whatIsThere = (db: Database.Database) => ({
 export const versionOf = (db: Database.Database, filename: string, schema: Schema): number => {
   const { applicationId, version, tables } = whatIsThere(db)
   const isEmpty = applicationId === 0 && version === 0 && tables === 0
-  if (!isEmpty && applicationId !== schema.applicationId)
-    throw new Fault("foreign", `${filename} is a database, but not ${schema.name} of Millrace`)
+  if (!isEmpty && applicationId !== schema.applicationId) throw new Fault(`${filename} is a database, but not ${schema.name} of Millrace`)
   const known = schema.migrations.length
   if (version > known)
-    throw new Fault(
-      "newerSchema",
-      `${filename} was written by a newer release: its schema is version ${version}, this release knows up to ${known}`
-    )
+    throw new Fault(`${filename} was written by a newer release: its schema is version ${version}, this release knows up to ${known}`)
   return version
 }
 
@@ -51,7 +47,6 @@ export const requireNewest = (db: Database.Database, filename: string, schema: S
   const known = schema.migrations.length
   if (version < known)
     throw new Fault(
-      "olderSchema",
       `${filename} is at version ${version} of ${schema.name}, not ${known}: open it once without readOnly, so that it is brought up`
     )
 }

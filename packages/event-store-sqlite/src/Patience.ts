@@ -15,7 +15,7 @@ export const patiently = <A, E>(filename: string, look: () => A, broken: (fault:
       return Effect.succeed(look())
     } catch (error) {
       const fault = faultOf(error, filename)
-      const pause = fault.kind === "locked" ? pauseAfter(attempt) : undefined
+      const pause = fault.isLocked ? pauseAfter(attempt) : undefined
       if (pause === undefined) return Effect.fail(broken(fault))
       return Effect.andThen(Effect.sleep(pause), patiently(filename, look, broken, attempt + 1))
     }

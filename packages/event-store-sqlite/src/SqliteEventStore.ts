@@ -3,9 +3,9 @@ import { EventStore, follow, type Head, Paging, placeOf, positionOf, WatchedHead
 import { Effect, Exit, Layer } from "effect"
 import type { ConnectionOptions } from "./Connection.ts"
 import type { Fault } from "./Fault.ts"
-import * as GroupCommit from "./GroupCommit.ts"
 import { open, patiently } from "./Patience.ts"
 import { PAGE, SqliteLog } from "./SqliteLog.ts"
+import * as Transactions from "./Transactions.ts"
 
 export { parsePosition, stepBack } from "@millrace/event-sourcing"
 
@@ -23,7 +23,8 @@ export const make = Effect.fnUntraced(function* (options: SqliteEventStoreOption
   const log = yield* open(options.filename, () => new SqliteLog(options), unavailable)
   const end = Effect.try({ try: () => positionOf(log.last()), catch: (error) => error })
   const head = new WatchedHead(positionOf(log.place), end, POLL, yield* Effect.scope)
-  const group = yield* GroupCommit.make(
+  const submit = yield* Transactions.make(
+    options.filename,
     (body) => log.transact(body),
     () => head.advance(positionOf(log.place))
   )
@@ -32,7 +33,7 @@ export const make = Effect.fnUntraced(function* (options: SqliteEventStoreOption
     append: (stream, expected, events) => {
       const tooLarge = EventStore.tooLarge(stream, events)
       if (tooLarge !== undefined) return Effect.fail(tooLarge)
-      return group.submit<EventStore.Appended, EventStore.WrongRevision | EventStore.AppendInDoubt | EventStore.StoreUnavailable>(
+      return submit<EventStore.Appended, EventStore.WrongRevision | EventStore.AppendInDoubt | EventStore.StoreUnavailable>(
         EventStore.appendChars(events),
         () => {
           const outcome = log.append(stream, expected, events)
@@ -61,7 +62,7 @@ export const make = Effect.fnUntraced(function* (options: SqliteEventStoreOption
     subscribe: subscriber(log, read, head),
     head: read(() => positionOf(log.last())),
     loadSnapshot: (name) => read(() => log.loadSnapshot(name)),
-    saveSnapshot: (name, snapshot) => group.submit(snapshot.data.length, () => Exit.succeed(log.saveSnapshot(name, snapshot)), unavailable)
+    saveSnapshot: (name, snapshot) => submit(snapshot.data.length, () => Exit.succeed(log.saveSnapshot(name, snapshot)), unavailable)
   })
 })
 

@@ -242,7 +242,7 @@ export class SqliteLog {
     if (count <= 0) return []
     const rows = this.#sql[direction].all(first, count, head.id)
     if (rows.length !== count)
-      throw new Fault("corrupt", `${this.#connection.filename} is corrupt: events of ${stream} are missing after revision ${first}`)
+      throw new Fault(`${this.#connection.filename} is corrupt: events of ${stream} are missing after revision ${first}`)
     return rows.map((row) => recorded(row, stream))
   }
 

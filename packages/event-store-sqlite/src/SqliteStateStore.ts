@@ -10,9 +10,9 @@ import type Database from "better-sqlite3"
 import { Clock, Effect, Exit, Layer } from "effect"
 import { Connection, type ConnectionOptions } from "./Connection.ts"
 import { Fault } from "./Fault.ts"
-import * as GroupCommit from "./GroupCommit.ts"
 import type { Schema } from "./Migrations.ts"
 import { open, patiently } from "./Patience.ts"
+import * as Transactions from "./Transactions.ts"
 
 export type SqliteStateStoreOptions = ConnectionOptions
 
@@ -95,13 +95,11 @@ export const make = Effect.fnUntraced(function* (options: SqliteStateStoreOption
   const { sql } = connection
   const read = <A>(look: () => A) => patiently(options.filename, look, unavailable)
   const now = () => clock.currentTimeMillisUnsafe()
-  const group = yield* GroupCommit.make(
-    (body) =>
-      connection.transact(() => {
-        body()
-        sql.purge.run(now())
-      }),
-    () => {}
+  const submit = yield* Transactions.make(options.filename, (body) =>
+    connection.transact(() => {
+      body()
+      sql.purge.run(now())
+    })
   )
 
   const isAsExpected = ({ space, key, expected }: StateStore.Change) =>
@@ -121,7 +119,7 @@ export const make = Effect.fnUntraced(function* (options: SqliteStateStoreOption
   /** Empties the write-ahead log, where removed values would otherwise stay until they are overwritten. */
   const truncate = read(() => {
     if (sql.truncate.get()?.busy !== 0)
-      throw new Fault("locked", `What was removed is still in ${connection.filename}-wal, because another process is using it`)
+      throw new Fault(`What was removed is still in ${connection.filename}-wal, because another process is using it`, { isLocked: true })
   })
 
   // A process may have died between removing and shredding. If another process is using the file, that one will finish the work
@@ -136,7 +134,7 @@ export const make = Effect.fnUntraced(function* (options: SqliteStateStoreOption
     list: (space, { after, limit = 1_000 } = {}) =>
       read(() => (after === undefined ? sql.listFirst.all(space, now(), limit) : sql.list.all(space, after, now(), limit)).map(entry)),
     write: (changes) => {
-      const written = group.submit<number, StateStore.StateConflict | StateStore.StateUnavailable>(
+      const written = submit<number, StateStore.StateConflict | StateStore.StateUnavailable>(
         sizeOf(changes),
         () => apply(changes),
         unavailable

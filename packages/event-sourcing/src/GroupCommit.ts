@@ -2,12 +2,17 @@
  * One transaction for the requests of many callers. Requests that come in one turn of the event loop, or while transactions run, share
  * one round trip and one sync of the disk: the more requests wait, the less each costs.
  */
-import { Effect, Exit, Option, Scheduler, type Scope } from "effect"
-import { Fault } from "./Fault.ts"
+import { Effect, Exit, FiberSet, Option, Scheduler, type Scope } from "effect"
 
-export interface GroupOptions<Request, Answer> {
-  /** Sends a group as one transaction; answers each, in order. A {@link Fault} is told to all. */
-  readonly send: (group: ReadonlyArray<Request>) => Effect.Effect<ReadonlyArray<Answer>, Fault>
+export interface Options<Request, Answer, E> {
+  /** Sends a group as one transaction; answers each, in order. Its failure is the failure of each. */
+  readonly send: (group: ReadonlyArray<Request>) => Effect.Effect<ReadonlyArray<Answer>, E>
+  /** The failure of a request when the store is closed. `isSent`: while its transaction is under way. */
+  readonly closed: (isSent: boolean) => E
+  /** Called after each transaction, once its callers were answered. */
+  readonly onEnd?: () => void
+  /** Whether a group failed because of one of its requests: then each is sent by itself. It did not by default. */
+  readonly isOfOne?: (failure: E) => boolean
   /** Transactions under way at once: 1 by default. */
   readonly lanes?: number
   /** Requests in a transaction. A longer one gains nothing and keeps its first caller waiting. */
@@ -23,62 +28,59 @@ export interface GroupOptions<Request, Answer> {
 /** A bigger transaction gains nothing either: characters. */
 const SIZE = 8_000_000
 
-interface Work<Request, Answer> {
+interface Work<Request, Answer, E> {
   readonly request: Request
-  readonly tell: (exit: Exit.Exit<Answer, Fault>) => void
+  readonly tell: (exit: Exit.Exit<Answer, E>) => void
 }
 
 /** Answers what `send` answers for one request. */
-export type Submit<Request, Answer> = (request: Request) => Effect.Effect<Answer, Fault>
+export type Submit<Request, Answer, E> = (request: Request) => Effect.Effect<Answer, E>
 
-export const make = Effect.fnUntraced(function* <Request, Answer>(
-  options: GroupOptions<Request, Answer>
-): Effect.fn.Return<Submit<Request, Answer>, never, Scope.Scope> {
+export const make = Effect.fnUntraced(function* <Request, Answer, E>(
+  options: Options<Request, Answer, E>
+): Effect.fn.Return<Submit<Request, Answer, E>, never, Scope.Scope> {
   const turn = (yield* Scheduler.Scheduler).makeDispatcher()
-  const scope = yield* Effect.scope
-  const fork = Effect.runForkWith(yield* Effect.context<never>())
-  const groups = new Groups(
-    options,
-    (task) => turn.scheduleTask(task, 0),
-    (effect) => fork(Effect.forkIn(effect, scope))
-  )
+  const groups = new Groups(options, (task) => turn.scheduleTask(task, 0))
   yield* Effect.addFinalizer(() => Effect.sync(() => groups.close()))
+  // Its fibers are interrupted before the groups are closed
+  groups.run = yield* FiberSet.makeRuntime<never>()
   return (request) => Effect.callback((resume) => groups.submit({ request, tell: resume }))
 })
 
 /** The requests that wait, and the groups of them that are under way. */
-class Groups<Request, Answer> {
-  readonly #options: GroupOptions<Request, Answer>
+class Groups<Request, Answer, E> {
+  run: (effect: Effect.Effect<void>) => void = Effect.runFork
+  readonly #options: Options<Request, Answer, E>
   readonly #later: (task: () => void) => void
-  readonly #fork: (effect: Effect.Effect<void>) => void
-  readonly #underWay = new Set<ReadonlyArray<Work<Request, Answer>>>()
+  readonly #underWay = new Set<ReadonlyArray<Work<Request, Answer, E>>>()
   /** Keys of the requests that are under way. */
   readonly #busy = new Set<string>()
-  #waiting: Array<Work<Request, Answer>> = []
+  #waiting: Array<Work<Request, Answer, E>> = []
   #isScheduled = false
   #isClosed = false
 
-  constructor(options: GroupOptions<Request, Answer>, later: (task: () => void) => void, fork: (effect: Effect.Effect<void>) => void) {
+  constructor(options: Options<Request, Answer, E>, later: (task: () => void) => void) {
     this.#options = options
     this.#later = later
-    this.#fork = fork
   }
 
-  submit(work: Work<Request, Answer>): void {
-    if (this.#isClosed) return work.tell(Exit.fail(new Fault("The store was closed")))
+  submit(work: Work<Request, Answer, E>): void {
+    if (this.#isClosed) return this.#refuse([work], false)
     this.#waiting.push(work)
     this.#schedule()
   }
 
   close(): void {
     this.#isClosed = true
-    const told = this.#waiting
-    this.#waiting = []
-    for (const work of told) work.tell(Exit.fail(new Fault("The store was closed")))
+    this.#refuse(this.#waiting.splice(0), false)
     for (const group of [...this.#underWay]) {
       this.#underWay.delete(group)
-      for (const work of group) work.tell(Exit.fail(new Fault("The store was closed", { inDoubt: true })))
+      this.#refuse(group, true)
     }
+  }
+
+  #refuse(works: ReadonlyArray<Work<Request, Answer, E>>, isSent: boolean): void {
+    for (const work of works) work.tell(Exit.fail(this.#options.closed(isSent)))
   }
 
   #schedule(): void {
@@ -92,25 +94,26 @@ class Groups<Request, Answer> {
     const group = this.#take()
     if (group.length === 0 || this.#isClosed) return
     this.#underWay.add(group)
-    const { key } = this.#options
+    const { key, onEnd } = this.#options
     const keys = key === undefined ? [] : group.map(({ request }) => key(request))
     for (const one of keys) this.#busy.add(one)
-    const ended = (exits: ReadonlyArray<Exit.Exit<Answer, Fault>>) => {
+    const ended = (exits: ReadonlyArray<Exit.Exit<Answer, E>>) => {
       if (!this.#underWay.delete(group)) return
       for (const one of keys) this.#busy.delete(one)
       // Before the callers are answered and ask again, so that they find the next transaction still open
       this.#schedule()
-      for (const [i, work] of group.entries()) work.tell(exits[i] ?? Exit.fail(new Fault("No answer")))
+      for (const [i, work] of group.entries()) work.tell(exits[i] ?? Exit.die(new Error("No answer")))
+      onEnd?.()
     }
-    this.#fork(Effect.map(this.#exitsOf(group.map(({ request }) => request)), ended))
+    this.run(Effect.map(this.#exitsOf(group.map(({ request }) => request)), ended))
     this.#schedule()
   }
 
   /** The next group, out of those that wait. */
-  #take(): ReadonlyArray<Work<Request, Answer>> {
+  #take(): ReadonlyArray<Work<Request, Answer, E>> {
     const { count, isRival = () => true, key, size = () => 0 } = this.#options
-    const group: Array<Work<Request, Answer>> = []
-    const rest: Array<Work<Request, Answer>> = []
+    const group: Array<Work<Request, Answer, E>> = []
+    const rest: Array<Work<Request, Answer, E>> = []
     const first = new Map<string, Request>()
     const heldBack = new Set<string>()
     let taken = 0
@@ -133,11 +136,11 @@ class Groups<Request, Answer> {
     return group
   }
 
-  #exitsOf(group: ReadonlyArray<Request>): Effect.Effect<ReadonlyArray<Exit.Exit<Answer, Fault>>> {
-    return Effect.flatMap(Effect.exit(this.#options.send(group)), (exit): Effect.Effect<ReadonlyArray<Exit.Exit<Answer, Fault>>> => {
+  #exitsOf(group: ReadonlyArray<Request>): Effect.Effect<ReadonlyArray<Exit.Exit<Answer, E>>> {
+    const { isOfOne = () => false, send } = this.#options
+    return Effect.flatMap(Effect.exit(send(group)), (exit): Effect.Effect<ReadonlyArray<Exit.Exit<Answer, E>>> => {
       if (Exit.isSuccess(exit)) return Effect.succeed(exit.value.map(Exit.succeed))
-      // The database refused the data of one request: the others are sent again without it
-      if (group.length > 1 && Option.exists(Exit.findErrorOption(exit), ({ isRefusedData }) => isRefusedData))
+      if (group.length > 1 && Option.exists(Exit.findErrorOption(exit), isOfOne))
         return Effect.map(
           Effect.forEach(group, (request) => this.#exitsOf([request])),
           (exits) => exits.flat()
