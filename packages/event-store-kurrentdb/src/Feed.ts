@@ -4,7 +4,7 @@
  * read pages until they are close.
  */
 import { type EventStore, Following, Head } from "@millrace/event-sourcing"
-import { Cause, Clock, Effect, Option, type Scope, Semaphore } from "effect"
+import { Cause, Clock, Effect, Option, Semaphore } from "effect"
 import type { Clients } from "./Clients.ts"
 import { Fault, type Filter, type Message, type Recorded } from "./Driver.ts"
 import { decode, type KurrentLog } from "./KurrentLog.ts"
@@ -24,40 +24,31 @@ export interface Status {
   readonly trouble: Following.Retrying | undefined
 }
 
-export interface Feed {
-  /** Begins, unless it has begun. */
-  readonly begin: Effect.Effect<void, Fault>
-  readonly head: Head
-  /** The next events after a position: from memory if they are there, else from the server. */
-  readonly after: (position: EventStore.Position) => Effect.Effect<ReadonlyArray<EventStore.RecordedEvent>, Fault>
-  readonly status: Effect.Effect<Status>
-}
+export type Feed = Effect.Success<ReturnType<typeof make>>
 
 /** Backing off doubles so many times, to about a second and a half. */
 const DOUBLINGS = 5
 
 /** `look`: milliseconds between two comparisons with the end of the log. */
-export const make = (clients: Clients, log: KurrentLog, filter: Filter, look: number): Effect.Effect<Feed, never, Scope.Scope> =>
+export const make = (clients: Clients, log: KurrentLog, filter: Filter, look: number) =>
   Effect.gen(function* () {
     const scope = yield* Effect.scope
     const once = yield* Semaphore.make(1)
     let seen: Seen | undefined
     const begin = once.withPermit(
       Effect.suspend(() => {
-        if (seen !== undefined) return Effect.void
+        if (seen !== undefined) return Effect.succeed(seen.head)
         return Effect.flatMap(log.head, (end) => {
           seen = new Seen(end, log.isOurs)
-          return Effect.asVoid(Effect.forkIn(follow(clients, log, filter, look, seen), scope))
+          return Effect.as(Effect.forkIn(follow(clients, log, filter, look, seen), scope), seen.head)
         })
       })
     )
     return {
+      /** Begins to follow, unless it has begun; answers the end of what was seen. */
       begin,
-      get head() {
-        if (seen === undefined) throw new Error("The feed has not begun")
-        return seen.head
-      },
-      after: (position) =>
+      /** The next events after a position: from memory if they are there, else from the server. */
+      after: (position: EventStore.Position) =>
         Effect.suspend(() => {
           const events = seen?.recent.after(position) ?? []
           return events.length > 0 ? Effect.succeed(events) : log.after(position)
