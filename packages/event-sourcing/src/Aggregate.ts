@@ -9,7 +9,7 @@ import type { Tagged } from "./EventCodec.ts"
 import { EventIds } from "./EventIds.ts"
 import { type AppendInDoubt, type AppendTooLarge, EventStore, StoreUnavailable } from "./EventStore.ts"
 import * as StreamName from "./StreamName.ts"
-import { type Current, type Durable, type SnapshotOptions, Snapshots, StreamReader, type StreamRefused } from "./StreamState.ts"
+import { type Current, type Durable, makeReader, type SnapshotOptions, Snapshots, type StreamRefused } from "./StreamState.ts"
 import { Busy, LiveStream, StreamWriter } from "./StreamWriter.ts"
 
 export type { Committed, Metadata } from "./CommandBatch.ts"
@@ -69,50 +69,34 @@ const DRAIN = "10 seconds"
 const readOnly = () => Result.succeed([])
 
 /** The streams in memory: those used in this period, and those used in the period before it. */
-class LiveStreams<State, Event> {
-  #recent = new Map<string, LiveStream<State, Event>>()
-  #older = new Map<string, LiveStream<State, Event>>()
-  readonly #category: string
-  readonly #onForget: (stream: LiveStream<State, Event>) => void
-
-  constructor(category: string, onForget: (stream: LiveStream<State, Event>) => void) {
-    this.#category = category
-    this.#onForget = onForget
-  }
-
+const liveStreams = <State, Event>(category: string, onForget: (stream: LiveStream<State, Event>) => void) => {
+  let recent = new Map<string, LiveStream<State, Event>>()
+  let older = new Map<string, LiveStream<State, Event>>()
   /** Without counting as a use. */
-  peek(id: string): LiveStream<State, Event> | undefined {
-    return this.#recent.get(id) ?? this.#older.get(id)
-  }
-
-  use(id: string): LiveStream<State, Event> {
-    let found = this.#recent.get(id)
-    if (found === undefined) {
-      found = this.#older.get(id) ?? new LiveStream(StreamName.make(this.#category, id))
-      this.#recent.set(id, found)
-    }
-    return found
-  }
-
-  forget(stream: LiveStream<State, Event>): void {
-    const id = StreamName.id(stream.name)
-    this.#recent.delete(id)
-    this.#older.delete(id)
-    this.#onForget(stream)
-  }
-
-  /** Begins a period: forgets the streams that were not used in the last one. */
-  turn(): void {
-    for (const [id, stream] of this.#older) {
-      if (stream.awake) this.#recent.set(id, stream)
-      else if (!this.#recent.has(id)) this.#onForget(stream)
-    }
-    this.#older = this.#recent
-    this.#recent = new Map()
-  }
-
-  get size(): number {
-    return new Set([...this.#recent.keys(), ...this.#older.keys()]).size
+  const peek = (id: string): LiveStream<State, Event> | undefined => recent.get(id) ?? older.get(id)
+  return {
+    peek,
+    use: (id: string): LiveStream<State, Event> => {
+      const found = peek(id) ?? new LiveStream(StreamName.make(category, id))
+      recent.set(id, found)
+      return found
+    },
+    forget: (stream: LiveStream<State, Event>): void => {
+      const id = StreamName.id(stream.name)
+      recent.delete(id)
+      older.delete(id)
+      onForget(stream)
+    },
+    /** Begins a period: forgets the streams that were not used in the last one. */
+    turn: (): void => {
+      for (const [id, stream] of older) {
+        if (stream.awake) recent.set(id, stream)
+        else if (!recent.has(id)) onForget(stream)
+      }
+      older = recent
+      recent = new Map()
+    },
+    size: (): number => new Set([...recent.keys(), ...older.keys()]).size
   }
 }
 
@@ -126,8 +110,8 @@ export const make = Effect.fnUntraced(function* <State, Event extends Tagged>(
   const dispatcher = (yield* Scheduler.Scheduler).makeDispatcher()
   const run = Effect.runForkWith(yield* Effect.context<never>())
   const snapshots = options.snapshots && new Snapshots(store, decider.category, options.snapshots)
-  const reader = new StreamReader(store, decider, snapshots)
-  const streams = new LiveStreams<State, Event>(decider.category, ({ name }) => snapshots?.unsaved.delete(name))
+  const reader = makeReader(store, decider, snapshots)
+  const streams = liveStreams<State, Event>(decider.category, ({ name }) => snapshots?.unsaved.delete(name))
   const onEmpty = (stream: LiveStream<State, Event>) => streams.forget(stream)
   const writer = new StreamWriter({ decider, store, reader, snapshots, newId, clock, dispatcher, run, batchLimit, onEmpty })
   let closed = false
@@ -183,7 +167,7 @@ export const make = Effect.fnUntraced(function* <State, Event extends Tagged>(
     known: (id) => streams.peek(id)?.durable?.state,
     refused: () => [...writer.refusals.values()],
     unsaved: () => [...(snapshots?.unsaved ?? [])],
-    live: () => streams.size
+    live: streams.size
   }
   return aggregate
 })

@@ -2,7 +2,7 @@
  * One transaction for the requests of many callers. Requests that come in one turn of the event loop, or while transactions run, share
  * one round trip and one sync of the disk: the more requests wait, the less each costs.
  */
-import { Effect, Exit, FiberSet, Option, Scheduler, type Scope } from "effect"
+import { Effect, Exit, FiberSet, Option, Scheduler } from "effect"
 
 export interface Options<Request, Answer, E> {
   /** Sends a group as one transaction; answers each, in order. Its failure is the failure of each. */
@@ -33,18 +33,14 @@ interface Work<Request, Answer, E> {
   readonly tell: (exit: Exit.Exit<Answer, E>) => void
 }
 
-/** Answers what `send` answers for one request. */
-export type Submit<Request, Answer, E> = (request: Request) => Effect.Effect<Answer, E>
-
-export const make = Effect.fnUntraced(function* <Request, Answer, E>(
-  options: Options<Request, Answer, E>
-): Effect.fn.Return<Submit<Request, Answer, E>, never, Scope.Scope> {
+/** Makes a function that answers what `send` answers for one request. */
+export const make = Effect.fnUntraced(function* <Request, Answer, E>(options: Options<Request, Answer, E>) {
   const turn = (yield* Scheduler.Scheduler).makeDispatcher()
   const groups = new Groups(options, (task) => turn.scheduleTask(task, 0))
   yield* Effect.addFinalizer(() => Effect.sync(() => groups.close()))
   // Its fibers are interrupted before the groups are closed
   groups.run = yield* FiberSet.makeRuntime<never>()
-  return (request) => Effect.callback((resume) => groups.submit({ request, tell: resume }))
+  return (request: Request) => Effect.callback<Answer, E>((resume) => groups.submit({ request, tell: resume }))
 })
 
 /** The requests that wait, and the groups of them that are under way. */

@@ -72,18 +72,14 @@ export const follow = <E>(
   type Seen = { readonly position: Position; readonly live: boolean }
   const next = (seen: Seen): Effect.Effect<readonly [Batch, Seen], E> => {
     const newer = seen.live ? Effect.andThen(head.past(seen.position), page(seen.position)) : page(seen.position)
-    return Effect.flatMap(newer, (events): Effect.Effect<readonly [Batch, Seen], E> => {
+    return Effect.flatMap(newer, (events) => {
       const last = events.at(-1)
-      if (last !== undefined)
-        return Effect.succeed([
-          { events, live: seen.live },
-          { position: last.position, live: seen.live }
-        ])
-      if (seen.live) return next(seen)
+      if (last === undefined && seen.live) return next(seen)
+      const live = seen.live || last === undefined
       return Effect.succeed([
-        { events, live: true },
-        { position: seen.position, live: true }
-      ])
+        { events, live },
+        { position: last?.position ?? seen.position, live }
+      ] as const)
     })
   }
   return Stream.unfold({ position: after, live: false } as Seen, next)

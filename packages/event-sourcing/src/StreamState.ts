@@ -41,31 +41,30 @@ export interface SnapshotProgress {
 /** Times after this one have no ISO 8601 text of 24 characters, so the next event could not be sealed. */
 const LAST_TIME = Date.parse("9999-12-31T23:59:59.999Z")
 
+export type StreamReader<State, Event extends Tagged> = ReturnType<typeof makeReader<State, Event>>
+
 /** Reads streams. */
-export class StreamReader<State, Event extends Tagged> {
-  readonly #store: EventStore["Service"]
-  readonly #decider: Decider<State, Event>
-  readonly #snapshots: Snapshots<State> | undefined
-
-  constructor(store: EventStore["Service"], decider: Decider<State, Event>, snapshots: Snapshots<State> | undefined) {
-    this.#store = store
-    this.#decider = decider
-    this.#snapshots = snapshots
-  }
-
-  /** The stream as the store has it now. */
-  load(name: StreamName.StreamName): Effect.Effect<Durable<State>, StoreUnavailable | StreamRefused> {
-    if (this.#snapshots === undefined) return this.advance(name, this.#empty(name))
-    return Effect.flatMap(this.#snapshots.load(name), (snapshot) => this.advance(name, snapshot ?? this.#empty(name)))
-  }
+export const makeReader = <State, Event extends Tagged>(
+  store: EventStore["Service"],
+  decider: Decider<State, Event>,
+  snapshots: Snapshots<State> | undefined
+) => {
+  const empty = (name: StreamName.StreamName): Durable<State> => ({
+    state: decider.initial,
+    revision: -1,
+    position: start,
+    hash: HashChain.start(name),
+    at: 0,
+    snapshot: { savedAt: -1, triedAt: -1 }
+  })
 
   /** The state after the events that the store has beyond `from`, whoever appended them. */
-  advance(name: StreamName.StreamName, from: Durable<State>): Effect.Effect<Durable<State>, StoreUnavailable | StreamRefused> {
+  const advance = (name: StreamName.StreamName, from: Durable<State>): Effect.Effect<Durable<State>, StoreUnavailable | StreamRefused> => {
     let current = from
-    return this.#store.readStream(name, { from: from.revision + 1 }).pipe(
+    return store.readStream(name, { from: from.revision + 1 }).pipe(
       Stream.runForEachArray((events) => {
         for (const event of events) {
-          const next = this.#fold(current, event)
+          const next = fold(decider, current, event)
           if (next instanceof StreamRefused) return Effect.fail(next)
           current = next
         }
@@ -75,34 +74,35 @@ export class StreamReader<State, Event extends Tagged> {
     )
   }
 
-  #empty(name: StreamName.StreamName): Durable<State> {
-    return {
-      state: this.#decider.initial,
-      revision: -1,
-      position: start,
-      hash: HashChain.start(name),
-      at: 0,
-      snapshot: { savedAt: -1, triedAt: -1 }
-    }
-  }
+  /** The stream as the store has it now. */
+  const load = (name: StreamName.StreamName) =>
+    snapshots === undefined
+      ? advance(name, empty(name))
+      : Effect.flatMap(snapshots.load(name), (snapshot) => advance(name, snapshot ?? empty(name)))
 
-  #fold({ state, revision, hash, snapshot }: Durable<State>, event: RecordedEvent): Durable<State> | StreamRefused {
-    const refusal = (reason: string) => new StreamRefused({ stream: event.stream, revision: event.revision, reason })
-    if (event.revision !== revision + 1 || !HashChain.verify(hash, event)) return refusal("the hash chain is broken")
-    const at = Date.parse(HashChain.atOf(event))
-    if (!(at <= LAST_TIME)) return refusal("the time it was decided cannot be read")
-    try {
-      return {
-        state: this.#decider.evolve(state, this.#decider.codec.decode(event.type, event.data), at),
-        revision: event.revision,
-        position: event.position,
-        hash: HashChain.hashOf(event),
-        at,
-        snapshot
-      }
-    } catch (error) {
-      return refusal(error instanceof Error ? error.message : String(error))
+  return { advance, load }
+}
+
+const fold = <State, Event extends Tagged>(
+  { codec, evolve }: Decider<State, Event>,
+  { state, revision, hash, snapshot }: Durable<State>,
+  event: RecordedEvent
+): Durable<State> | StreamRefused => {
+  const refusal = (reason: string) => new StreamRefused({ stream: event.stream, revision: event.revision, reason })
+  if (event.revision !== revision + 1 || !HashChain.verify(hash, event)) return refusal("the hash chain is broken")
+  const at = Date.parse(HashChain.atOf(event))
+  if (!(at <= LAST_TIME)) return refusal("the time it was decided cannot be read")
+  try {
+    return {
+      state: evolve(state, codec.decode(event.type, event.data), at),
+      revision: event.revision,
+      position: event.position,
+      hash: HashChain.hashOf(event),
+      at,
+      snapshot
     }
+  } catch (error) {
+    return refusal(error instanceof Error ? error.message : String(error))
   }
 }
 

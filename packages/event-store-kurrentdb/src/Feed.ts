@@ -4,7 +4,7 @@
  * read pages until they are close.
  */
 import { type EventStore, Following, Head } from "@millrace/event-sourcing"
-import { Cause, Clock, Effect, Option, Semaphore } from "effect"
+import { Cause, Effect, Option, Semaphore, type Types } from "effect"
 import type { Clients } from "./Clients.ts"
 import { Fault, type Filter, type Message, type Recorded } from "./Driver.ts"
 import { decode, type KurrentLog } from "./KurrentLog.ts"
@@ -18,8 +18,6 @@ export interface Status {
   readonly connected: boolean
   /** Bytes of log after `position`, when it was last compared with the end of the log. */
   readonly behind: number
-  /** Since when the subscription may have missed events, in milliseconds since 1970. */
-  readonly behindSince: number | undefined
   /** The last failure, and the failures since the node last confirmed the subscription. */
   readonly trouble: Following.Retrying | undefined
 }
@@ -57,19 +55,16 @@ export const make = (clients: Clients, log: KurrentLog, filter: Filter, look: nu
     }
   })
 
-const NOT_BEGUN: Status = { position: undefined, connected: false, behind: 0, behindSince: undefined, trouble: undefined }
+const NOT_BEGUN: Status = { position: undefined, connected: false, behind: 0, trouble: undefined }
 
 /** What the subscription has seen of the log, and what it lacks. */
 class Seen {
   readonly head: Head
   readonly recent = new Recent()
   readonly #isOurs: (event: Recorded) => boolean
+  readonly #status: Types.Mutable<Omit<Status, "position">> = { connected: false, behind: 0, trouble: undefined }
   /** Where to resume: after the last event or checkpoint. */
   at: LogPosition | undefined
-  connected = false
-  #behind = 0
-  #behindSince: number | undefined
-  #trouble: Following.Retrying | undefined
   #failures = 0
   /** Where the subscription stood when it was last found to be behind. */
   #stood: EventStore.Position | undefined
@@ -82,8 +77,7 @@ class Seen {
   }
 
   get status(): Status {
-    const { connected } = this
-    return { position: this.head.position, connected, behind: this.#behind, behindSince: this.#behindSince, trouble: this.#trouble }
+    return { position: this.head.position, ...this.#status }
   }
 
   take(message: Message): void {
@@ -94,30 +88,29 @@ class Seen {
         this.at = message.position
         return
       case "confirmed":
-        this.connected = true
         this.#failures = 0
-        this.#trouble = undefined
+        this.#status.connected = true
+        this.#status.trouble = undefined
     }
   }
 
   /** Answers how often it failed since the node last confirmed the subscription. */
-  failed(cause: Cause.Cause<Fault>, now: number): number {
-    this.connected = false
+  failed(cause: Cause.Cause<Fault>): number {
     this.#stood = undefined
-    this.#behindSince ??= now
     const error = Cause.squash(cause)
-    this.#trouble = { reason: error instanceof Error ? error.message : String(error), attempts: ++this.#failures }
+    this.#status.connected = false
+    this.#status.trouble = { reason: error instanceof Error ? error.message : String(error), attempts: ++this.#failures }
     return this.#failures
   }
 
   /** Answers whether the log went on since the last comparison, and the subscription did not. */
-  standsStill(end: EventStore.Position, now: number): boolean {
+  standsStill(end: EventStore.Position): boolean {
     const { position } = this.head
-    this.#behind = end <= position ? 0 : bytesBetween(position, end)
-    this.#behindSince = this.#behind === 0 ? undefined : (this.#behindSince ?? now)
+    const isBehind = end > position
+    this.#status.behind = isBehind ? bytesBetween(position, end) : 0
     const stood = this.#stood
-    this.#stood = this.#behind === 0 ? undefined : position
-    return this.#behind > 0 && stood === position
+    this.#stood = isBehind ? position : undefined
+    return isBehind && stood === position
   }
 
   #takeEvent(event: Recorded): void {
@@ -140,18 +133,17 @@ class Seen {
 /** Subscribes, over and over, for as long as the scope is open. */
 const follow = (clients: Clients, log: KurrentLog, filter: Filter, look: number, seen: Seen): Effect.Effect<never> =>
   Effect.gen(function* () {
-    const clock = yield* Clock.Clock
     const noSubscription = new Fault({ kind: "noAnswer", message: `No subscription within ${clients.deadline} ms` })
     const standsStill = new Fault({ kind: "noAnswer", message: "The subscription stands still while the log goes on" })
     const unconfirmed = Effect.delay(
-      Effect.suspend(() => (seen.connected ? Effect.never : Effect.fail(noSubscription))),
+      Effect.suspend(() => (seen.status.connected ? Effect.never : Effect.fail(noSubscription))),
       clients.deadline
     )
     const compare = Effect.gen(function* () {
       for (;;) {
         yield* Effect.sleep(look)
         const end = yield* Effect.option(log.head)
-        if (Option.isSome(end) && seen.standsStill(end.value, clock.currentTimeMillisUnsafe())) return yield* Effect.fail(standsStill)
+        if (Option.isSome(end) && seen.standsStill(end.value)) return yield* Effect.fail(standsStill)
       }
     })
     for (;;) {
@@ -159,7 +151,7 @@ const follow = (clients: Clients, log: KurrentLog, filter: Filter, look: number,
         Effect.raceAllFirst([driver.follow(seen.at, filter, (message) => seen.take(message)), unconfirmed, compare])
       )
       const cause = yield* Effect.flip(Effect.sandbox(subscription))
-      yield* Following.backOff(Math.min(seen.failed(cause, clock.currentTimeMillisUnsafe()), DOUBLINGS))
+      yield* Following.backOff(Math.min(seen.failed(cause), DOUBLINGS))
     }
   })
 

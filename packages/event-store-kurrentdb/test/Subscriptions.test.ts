@@ -56,15 +56,15 @@ describe("a subscription resumes", () => {
 
   fact("when the connection breaks", (opened) => through(opened, (node) => node.disconnect))
 
-  fact("when the node takes none for a while, and says meanwhile why and since when", (opened) =>
+  fact("when the node takes none for a while, and says meanwhile why", (opened) =>
     through(opened, (node) =>
       Effect.gen(function* () {
         let refused = 0
         node.faults.subscribe = () => (++refused < 3 ? { code: 14, details: "Connection dropped" } : undefined)
         yield* node.endSubscriptions()
         yield* failsafe(Effect.repeat(Effect.andThen(Effect.sleep(5), opened.db.status), { until: ({ connected }) => !connected }))
-        const { trouble, behindSince } = yield* opened.db.status
-        expect([typeof trouble?.reason, typeof behindSince]).toEqual(["string", "number"])
+        const { trouble } = yield* opened.db.status
+        expect(trouble?.reason).toBeTypeOf("string")
       })
     )
   )

@@ -41,14 +41,9 @@ export const make = Effect.fnUntraced(function* (
   const head = new NotifiedHead(yield* log.last, log, yield* Effect.scope)
   if (listening === undefined) return { head, appended: (position) => head.advance(position) }
 
-  yield* Effect.forkScoped(
-    listen(listening, channel, {
-      // Whether a notification comes through is found out by sending one
-      connected: Effect.ignore(connections.read("SELECT pg_notify($1, '')", channel)),
-      heard: (payload) => head.heard(payload),
-      lost: () => head.lost()
-    })
-  )
+  // Whether a notification comes through is found out by sending one
+  const test = Effect.ignore(connections.read("SELECT pg_notify($1, '')", channel))
+  yield* Effect.forkScoped(listen(listening, channel, head, test))
   const moved = Latch.makeUnsafe(false)
   const notify = Effect.suspend(() => {
     moved.closeUnsafe()
@@ -92,14 +87,8 @@ class NotifiedHead extends WatchedHead {
   }
 }
 
-interface Ear {
-  readonly connected: Effect.Effect<void>
-  readonly heard: (payload: string) => void
-  readonly lost: () => void
-}
-
-/** Listens for ever, on one connection after another. */
-const listen = ({ config }: Settings, channel: string, { connected, heard, lost }: Ear): Effect.Effect<never> => {
+/** Listens for ever, on one connection after another. Runs `test` whenever it has begun. */
+const listen = ({ config }: Settings, channel: string, head: NotifiedHead, test: Effect.Effect<void>): Effect.Effect<never> => {
   const tell = (effect: Promise<unknown>) => Effect.tryPromise({ try: () => effect, catch: () => "lost" as const })
   const once = Effect.gen(function* () {
     const socket = yield* Effect.acquireRelease(
@@ -108,20 +97,20 @@ const listen = ({ config }: Settings, channel: string, { connected, heard, lost 
     )
     const client = new pg.Client({ ...config, stream: () => socket })
     client.on("error", () => {})
-    client.on("notification", ({ payload }) => heard(payload ?? ""))
+    client.on("notification", ({ payload }) => head.heard(payload ?? ""))
     const ended = Effect.callback<void>((resume) => {
       client.once("end", () => resume(Effect.void))
     })
     const alive = Effect.gen(function* () {
       yield* tell(client.connect())
       yield* tell(client.query(`LISTEN ${channel}`))
-      yield* connected
+      yield* test
       for (;;) {
         yield* Effect.sleep(PULSE)
         yield* Effect.timeout(tell(client.query("SELECT 1")), PULSE)
       }
     })
     yield* Effect.raceFirst(alive, ended)
-  }).pipe(Effect.scoped, Effect.ignore, Effect.ensuring(Effect.sync(lost)))
+  }).pipe(Effect.scoped, Effect.ignore, Effect.ensuring(Effect.sync(() => head.lost())))
   return Effect.forever(Effect.andThen(once, Effect.sleep(AGAIN)))
 }

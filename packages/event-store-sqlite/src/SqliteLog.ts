@@ -190,7 +190,14 @@ export class SqliteLog {
   ): Array<EventStore.RecordedEvent> {
     this.#noticeOthersOnce()
     const head = this.#head(stream)
-    return head === undefined ? [] : this.#range(stream, head, direction, from, limit)
+    if (head === undefined) return []
+    const first = direction === "forwards" ? (from ?? 0) : Math.min(from ?? head.revision, head.revision)
+    const count = Math.min(limit, PAGE, direction === "forwards" ? head.revision - first + 1 : first + 1)
+    if (count <= 0) return []
+    const rows = this.#sql[direction].all(first, count, head.id)
+    if (rows.length !== count)
+      throw new Fault(`${this.#connection.filename} is corrupt: events of ${stream} are missing after revision ${first}`)
+    return rows.map((row) => recorded(row, stream))
   }
 
   lastRevision(stream: StreamName.StreamName): EventStore.ExpectedRevision {
@@ -228,22 +235,6 @@ export class SqliteLog {
 
   close(): void {
     this.#connection.close()
-  }
-
-  #range(
-    stream: StreamName.StreamName,
-    head: Head,
-    direction: Direction,
-    from: EventStore.Revision | undefined,
-    limit: number
-  ): Array<EventStore.RecordedEvent> {
-    const first = direction === "forwards" ? (from ?? 0) : Math.min(from ?? head.revision, head.revision)
-    const count = Math.min(limit, PAGE, direction === "forwards" ? head.revision - first + 1 : first + 1)
-    if (count <= 0) return []
-    const rows = this.#sql[direction].all(first, count, head.id)
-    if (rows.length !== count)
-      throw new Fault(`${this.#connection.filename} is corrupt: events of ${stream} are missing after revision ${first}`)
-    return rows.map((row) => recorded(row, stream))
   }
 
   #alreadyThere(

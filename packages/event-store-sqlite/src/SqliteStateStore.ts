@@ -14,8 +14,6 @@ import type { Schema } from "./Migrations.ts"
 import { open, patiently } from "./Patience.ts"
 import * as Transactions from "./Transactions.ts"
 
-export type SqliteStateStoreOptions = ConnectionOptions
-
 const PAGE_SIZE = 1_024
 /** Bytes of a row on one overflow page. */
 const OVERFLOW = PAGE_SIZE - 4
@@ -89,7 +87,7 @@ const sizeOf = (changes: ReadonlyArray<StateStore.Change>): number => {
   return size
 }
 
-export const make = Effect.fnUntraced(function* (options: SqliteStateStoreOptions) {
+export const make = Effect.fnUntraced(function* (options: ConnectionOptions) {
   const clock = yield* Clock.Clock
   const connection = yield* open(options.filename, () => new Connection(options, SCHEMA, PRAGMAS, statements), unavailable)
   const { sql } = connection
@@ -145,5 +143,5 @@ export const make = Effect.fnUntraced(function* (options: SqliteStateStoreOption
   })
 })
 
-export const layer = (options: SqliteStateStoreOptions): Layer.Layer<StateStore.StateStore, StateStore.StateUnavailable> =>
+export const layer = (options: ConnectionOptions): Layer.Layer<StateStore.StateStore, StateStore.StateUnavailable> =>
   Layer.effect(StateStore.StateStore, make(options))
