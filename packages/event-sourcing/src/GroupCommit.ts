@@ -34,13 +34,17 @@ interface Work<Request, Answer, E> {
 }
 
 /** Makes a function that answers what `send` answers for one request. */
-export const make = Effect.fnUntraced(function* <Request, Answer, E>(options: Options<Request, Answer, E>) {
+export const make = <Request, Answer, E>(options: Options<Request, Answer, E>) =>
+  Effect.map(makeUnsafe(options), (submit) => (request: Request) => Effect.callback<Answer, E>((resume) => submit(request, resume)))
+
+/** As {@link make}, for a caller that makes its own effect. */
+export const makeUnsafe = Effect.fnUntraced(function* <Request, Answer, E>(options: Options<Request, Answer, E>) {
   const turn = (yield* Scheduler.Scheduler).makeDispatcher()
   const groups = new Groups(options, (task) => turn.scheduleTask(task, 0))
   yield* Effect.addFinalizer(() => Effect.sync(() => groups.close()))
   // Its fibers are interrupted before the groups are closed
   groups.run = yield* FiberSet.makeRuntime<never>()
-  return (request: Request) => Effect.callback<Answer, E>((resume) => groups.submit({ request, tell: resume }))
+  return (request: Request, tell: (exit: Exit.Exit<Answer, E>) => void) => groups.submit({ request, tell })
 })
 
 /** The requests that wait, and the groups of them that are under way. */
@@ -107,29 +111,37 @@ class Groups<Request, Answer, E> {
 
   /** The next group, out of those that wait. */
   #take(): ReadonlyArray<Work<Request, Answer, E>> {
-    const { count, isRival = () => true, key, size = () => 0 } = this.#options
+    const { count, key, size = () => 0 } = this.#options
+    const mayGo = key === undefined ? () => true : this.#inOrder(key)
     const group: Array<Work<Request, Answer, E>> = []
     const rest: Array<Work<Request, Answer, E>> = []
-    const first = new Map<string, Request>()
-    const heldBack = new Set<string>()
+    let seen = 0
     let taken = 0
     for (const work of this.#waiting) {
-      const { request } = work
-      const name = key?.(request)
-      const earlier = name === undefined ? undefined : first.get(name)
-      const mayGo =
-        name === undefined || (!this.#busy.has(name) && !heldBack.has(name) && (earlier === undefined || isRival(request, earlier)))
-      if (mayGo && group.length < count && taken < SIZE) {
+      if (group.length === count || taken >= SIZE) break
+      seen++
+      if (mayGo(work.request)) {
         group.push(work)
-        taken += size(request)
-        if (name !== undefined && earlier === undefined) first.set(name, request)
-      } else {
-        rest.push(work)
-        if (name !== undefined) heldBack.add(name)
-      }
+        taken += size(work.request)
+      } else rest.push(work)
     }
-    this.#waiting = rest
+    this.#waiting = rest.concat(this.#waiting.slice(seen))
     return group
+  }
+
+  /** Says of each request that waits, one after another, whether it may go now. */
+  #inOrder(key: (request: Request) => string): (request: Request) => boolean {
+    const { isRival = () => true } = this.#options
+    const first = new Map<string, Request>()
+    const heldBack = new Set<string>()
+    return (request) => {
+      const name = key(request)
+      const earlier = first.get(name)
+      const mayGo = !this.#busy.has(name) && !heldBack.has(name) && (earlier === undefined || isRival(request, earlier))
+      if (!mayGo) heldBack.add(name)
+      else if (earlier === undefined) first.set(name, request)
+      return mayGo
+    }
   }
 
   #exitsOf(group: ReadonlyArray<Request>): Effect.Effect<ReadonlyArray<Exit.Exit<Answer, E>>> {

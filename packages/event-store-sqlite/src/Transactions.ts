@@ -1,6 +1,6 @@
 /** Writes of many callers that share transactions. A transaction that finds the file locked by another process is tried again. */
 import { GroupCommit } from "@millrace/event-sourcing"
-import { Effect, Exit } from "effect"
+import { Cause, Effect, Exit } from "effect"
 import { Fault } from "./Fault.ts"
 import { patiently } from "./Patience.ts"
 
@@ -15,7 +15,7 @@ interface Write {
 
 /** `transact` runs one transaction or throws a {@link Fault}; `onEnd` is called after each. */
 export const make = Effect.fnUntraced(function* (filename: string, transact: (body: () => void) => void, onEnd = () => {}) {
-  const commit = yield* GroupCommit.make({
+  const commit = yield* GroupCommit.makeUnsafe({
     send: (writes: ReadonlyArray<Write>) =>
       patiently(
         filename,
@@ -38,7 +38,7 @@ export const make = Effect.fnUntraced(function* (filename: string, transact: (bo
    * writes, because a failure that it returns undoes nothing. `broken` turns a fault of the whole transaction into a failure of this write.
    */
   return <A, E>(size: number, run: () => Exit.Exit<A, E>, broken: (fault: Fault) => E): Effect.Effect<A, E> =>
-    Effect.suspend(() => {
+    Effect.callback((resume) => {
       let exit: Exit.Exit<A, E> = Exit.die("not run")
       const write = {
         size,
@@ -46,6 +46,6 @@ export const make = Effect.fnUntraced(function* (filename: string, transact: (bo
           exit = run()
         }
       }
-      return Effect.flatMap(Effect.mapError(commit(write), broken), () => exit)
+      commit(write, (committed) => resume(Exit.isSuccess(committed) ? exit : Exit.failCause(Cause.map(committed.cause, broken))))
     })
 })
