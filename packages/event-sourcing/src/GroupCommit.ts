@@ -35,22 +35,22 @@ interface Work<Request, Answer, E> {
 
 /** Makes a function that answers what `send` answers for one request. */
 export const make = <Request, Answer, E>(options: Options<Request, Answer, E>) =>
-  Effect.map(makeUnsafe(options), (submit) => (request: Request) => Effect.callback<Answer, E>((resume) => submit(request, resume)))
+  Effect.map(makeSubmit(options), (submit) => (request: Request) => Effect.callback<Answer, E>((resume) => submit(request, resume)))
 
 /** As {@link make}, for a caller that makes its own effect. */
-export const makeUnsafe = Effect.fnUntraced(function* <Request, Answer, E>(options: Options<Request, Answer, E>) {
+export const makeSubmit = Effect.fnUntraced(function* <Request, Answer, E>(options: Options<Request, Answer, E>) {
   const turn = (yield* Scheduler.Scheduler).makeDispatcher()
-  const groups = new Groups(options, (task) => turn.scheduleTask(task, 0))
+  // Registered first, so that the transactions under way are interrupted before it runs
   yield* Effect.addFinalizer(() => Effect.sync(() => groups.close()))
-  // Its fibers are interrupted before the groups are closed
-  groups.run = yield* FiberSet.makeRuntime<never>()
+  const run = yield* FiberSet.makeRuntime<never>()
+  const groups = new Groups(options, run, (task) => turn.scheduleTask(task, 0))
   return (request: Request, tell: (exit: Exit.Exit<Answer, E>) => void) => groups.submit({ request, tell })
 })
 
 /** The requests that wait, and the groups of them that are under way. */
 class Groups<Request, Answer, E> {
-  run: (effect: Effect.Effect<void>) => void = Effect.runFork
   readonly #options: Options<Request, Answer, E>
+  readonly #run: (effect: Effect.Effect<void>) => void
   readonly #later: (task: () => void) => void
   readonly #underWay = new Set<ReadonlyArray<Work<Request, Answer, E>>>()
   /** Keys of the requests that are under way. */
@@ -59,8 +59,9 @@ class Groups<Request, Answer, E> {
   #isScheduled = false
   #isClosed = false
 
-  constructor(options: Options<Request, Answer, E>, later: (task: () => void) => void) {
+  constructor(options: Options<Request, Answer, E>, run: (effect: Effect.Effect<void>) => void, later: (task: () => void) => void) {
     this.#options = options
+    this.#run = run
     this.#later = later
   }
 
@@ -105,7 +106,7 @@ class Groups<Request, Answer, E> {
       for (const [i, work] of group.entries()) work.tell(exits[i] ?? Exit.die(new Error("No answer")))
       onEnd?.()
     }
-    this.run(Effect.map(this.#exitsOf(group.map(({ request }) => request)), ended))
+    this.#run(Effect.map(this.#exitsOf(group.map(({ request }) => request)), ended))
     this.#schedule()
   }
 

@@ -6,7 +6,7 @@ import * as Connections from "./Connections.ts"
 import { EVENTS } from "./EventTables.ts"
 import { Fault, failing } from "./Fault.ts"
 import { DEFAULT_SCHEMA, migrate } from "./Migrations.ts"
-import { type Append, type NamedSnapshot, PostgresLog, type Written } from "./PostgresLog.ts"
+import * as PostgresLog from "./PostgresLog.ts"
 import { Recent } from "./Recent.ts"
 import * as Server from "./Server.ts"
 import * as Wake from "./Wake.ts"
@@ -47,14 +47,14 @@ export const makeOn = Effect.fnUntraced(function* (
   { url, schema = DEFAULT_SCHEMA, listenUrl = url, readOnly = false, deadline = 10_000 }: PostgresEventStoreOptions
 ) {
   yield* migrate(connections, schema, EVENTS, !readOnly)
-  const log = new PostgresLog(connections, schema, readOnly)
+  const log = PostgresLog.make(connections, schema, readOnly)
   const listening = listenUrl === false ? undefined : yield* Connections.settingsOf(listenUrl, deadline)
-  const wake = yield* Wake.make(log, connections, schema, listening)
+  const wake = yield* Wake.make(log.last, connections, schema, listening)
   const groups = yield* groupsOf(log)
   const recent = new Recent()
   const lookingOnly = new EventStore.StoreUnavailable({ reason: `${connections.where} was opened read-only` })
 
-  const written = (appended: Append, { revision, position, isNew }: Written): EventStore.Appended => {
+  const written = (appended: PostgresLog.Append, { revision, position, isNew }: PostgresLog.Written): EventStore.Appended => {
     // An append that was there before has the same ids, but perhaps other bytes
     if (isNew) recent.wrote(appended, position)
     wake.appended(position)
@@ -98,10 +98,10 @@ export const makeOn = Effect.fnUntraced(function* (
 })
 
 /** The requests that share transactions. */
-const groupsOf = Effect.fnUntraced(function* (log: PostgresLog) {
+const groupsOf = Effect.fnUntraced(function* (log: PostgresLog.PostgresLog) {
   const appends = yield* GroupCommit.make({
     ...failing,
-    send: (group: ReadonlyArray<Append>) => log.append(group),
+    send: (group: ReadonlyArray<PostgresLog.Append>) => log.append(group),
     lanes: LANES,
     count: GROUP,
     size: ({ events }) => EventStore.appendChars(events),
@@ -111,7 +111,7 @@ const groupsOf = Effect.fnUntraced(function* (log: PostgresLog) {
   })
   const snapshots = yield* GroupCommit.make({
     ...failing,
-    send: (group: ReadonlyArray<NamedSnapshot>) => log.saveSnapshots(group),
+    send: (group: ReadonlyArray<PostgresLog.NamedSnapshot>) => log.saveSnapshots(group),
     count: SNAPSHOTS,
     size: ({ data }) => data.length
   })
@@ -131,7 +131,7 @@ const groupsOf = Effect.fnUntraced(function* (log: PostgresLog) {
 })
 
 /** A page after each position. Followers mostly stand at the same position: one query serves all of them. */
-const pagesOf = Effect.fnUntraced(function* (log: PostgresLog, places: ReadonlyArray<EventStore.Position>) {
+const pagesOf = Effect.fnUntraced(function* (log: PostgresLog.PostgresLog, places: ReadonlyArray<EventStore.Position>) {
   const found = new Map<EventStore.Position, Paging.Page>()
   for (const place of places) if (!found.has(place)) found.set(place, yield* log.readAll(place))
   return places.map((place) => found.get(place) ?? { events: [], isLast: true })
@@ -146,7 +146,7 @@ const guarded = (store: EventStore.EventStore["Service"], connections: Connectio
   })
 
 /** What is wrong with an append that could not be read back as it was written. */
-const unfitness = ({ before, events }: Append): string | undefined => {
+const unfitness = ({ before, events }: PostgresLog.Append): string | undefined => {
   if (!Number.isSafeInteger(before) || before < -1) return `No revision: ${before}`
   const unfit = events.find((event) => !isFit(event))
   return unfit && `No event: its id must be a UUID in lower case, its texts well-formed and without NUL: ${unfit.id}`

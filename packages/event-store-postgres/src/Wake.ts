@@ -11,7 +11,6 @@ import { Effect, Latch, type Scope } from "effect"
 import pg from "pg"
 import type { Connections, Settings } from "./Connections.ts"
 import type { Fault } from "./Fault.ts"
-import type { PostgresLog } from "./PostgresLog.ts"
 
 /** Between two looks while no notifications are heard, in milliseconds; each costs the server some microseconds. */
 const POLL = 50
@@ -30,15 +29,15 @@ export interface Wake {
   readonly appended: (position: EventStore.Position) => void
 }
 
-/** Without `listening`, nothing is notified and nothing listened for. */
+/** `last`: the newest position of the log. Without `listening`, nothing is notified and nothing listened for. */
 export const make = Effect.fnUntraced(function* (
-  log: PostgresLog,
+  last: Effect.Effect<EventStore.Position, Fault>,
   connections: Connections,
   schema: string,
   listening: Settings | undefined
 ): Effect.fn.Return<Wake, Fault, Scope.Scope> {
   const channel = `${schema}_events`
-  const head = new NotifiedHead(yield* log.last, log, yield* Effect.scope)
+  const head = new NotifiedHead(yield* last, last, yield* Effect.scope)
   if (listening === undefined) return { head, appended: (position) => head.advance(position) }
 
   // Whether a notification comes through is found out by sending one
@@ -65,11 +64,11 @@ class NotifiedHead extends WatchedHead {
   /** Whether a notification was heard on the connection that listens now. */
   #isHeard = false
 
-  constructor(end: EventStore.Position, log: PostgresLog, scope: Scope.Scope) {
+  constructor(end: EventStore.Position, last: Effect.Effect<EventStore.Position, Fault>, scope: Scope.Scope) {
     const look = Effect.suspend(() => {
       if (this.#isHeard && ++this.#skipped < TRUSTED) return Effect.succeed(this.position)
       this.#skipped = 0
-      return log.last
+      return last
     })
     super(end, look, POLL, scope)
   }

@@ -15,7 +15,7 @@ interface Write {
 
 /** `transact` runs one transaction or throws a {@link Fault}; `onEnd` is called after each. */
 export const make = Effect.fnUntraced(function* (filename: string, transact: (body: () => void) => void, onEnd = () => {}) {
-  const commit = yield* GroupCommit.makeUnsafe({
+  const commit = yield* GroupCommit.makeSubmit({
     send: (writes: ReadonlyArray<Write>) =>
       patiently(
         filename,
