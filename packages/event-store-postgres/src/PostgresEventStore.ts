@@ -13,16 +13,12 @@ import * as Wake from "./Wake.ts"
 
 export { parsePosition } from "@millrace/event-sourcing"
 
-export interface PostgresEventStoreOptions extends Connections.ConnectionsOptions {
-  /** The schema of the tables, beside the host's own: `millrace` by default. */
-  readonly schema?: string
+export interface PostgresEventStoreOptions extends Server.StoreOptions {
   /**
    * Where to listen for appends of other processes: `url` by default. Behind a pooler in transaction mode name the server itself,
    * or `false`: subscriptions then look at the log twenty times a second, and no notifications are sent.
    */
   readonly listenUrl?: string | false
-  /** Opens the store for reading only, also on a standby. Nothing is created or migrated; every write fails. */
-  readonly readOnly?: boolean
 }
 
 /** Appends in a transaction. */

@@ -15,13 +15,6 @@ import { DEFAULT_SCHEMA, migrate } from "./Migrations.ts"
 import * as Server from "./Server.ts"
 import { STATE } from "./StateTables.ts"
 
-export interface PostgresStateStoreOptions extends Connections.ConnectionsOptions {
-  /** The schema of the table: `millrace` by default. */
-  readonly schema?: string
-  /** Opens the store for reading only, also on a standby. Nothing is created or migrated; every write fails. */
-  readonly readOnly?: boolean
-}
-
 /** Writes in a transaction. */
 const GROUP = 500
 /** Entries read together: each may be large. */
@@ -83,7 +76,7 @@ const NOTHING = new Uint8Array()
 /** On connections to a server that was checked; others may share them. */
 export const makeOn = Effect.fnUntraced(function* (
   connections: Connections.Connections,
-  { schema = DEFAULT_SCHEMA, readOnly = false }: PostgresStateStoreOptions
+  { schema = DEFAULT_SCHEMA, readOnly = false }: Server.StoreOptions
 ) {
   const clock = yield* Clock.Clock
   yield* migrate(connections, schema, STATE, !readOnly)
@@ -206,11 +199,11 @@ const sizeOf = (changes: Changes): number => {
   return size
 }
 
-export const make = (options: PostgresStateStoreOptions) =>
+export const make = (options: Server.StoreOptions) =>
   Effect.mapError(
     Effect.flatMap(Server.connect(options), (connections) => makeOn(connections, options)),
     unavailable
   )
 
-export const layer = (options: PostgresStateStoreOptions): Layer.Layer<StateStore.StateStore, StateStore.StateUnavailable> =>
+export const layer = (options: Server.StoreOptions): Layer.Layer<StateStore.StateStore, StateStore.StateUnavailable> =>
   Layer.effect(StateStore.StateStore, make(options))

@@ -17,8 +17,15 @@ interface Settings {
   readonly standby: boolean
 }
 
+export interface StoreOptions extends Connections.ConnectionsOptions {
+  /** The schema of the tables, beside the host's own: `millrace` by default. */
+  readonly schema?: string
+  /** Opens the store for reading only, also on a standby. Nothing is created or migrated; every write fails. */
+  readonly readOnly?: boolean
+}
+
 /** Connections to a server that was checked. They are closed with the scope. */
-export const connect = (options: Connections.ConnectionsOptions & { readonly readOnly?: boolean }) =>
+export const connect = (options: StoreOptions) =>
   Effect.tap(Connections.make(options), (connections) => check(connections, options.readOnly ?? false))
 
 /** Refuses a server that would lose or change what it acknowledged; warns of settings under which it might. */

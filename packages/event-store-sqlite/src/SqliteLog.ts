@@ -2,7 +2,7 @@
  * The log in one SQLite file, without Effect. Inside a transaction ({@link SqliteLog.transact}) the appends to many streams each
  * succeed or conflict by themselves: an append checks before it writes, so a conflict has nothing to undo.
  */
-import { EventStore, type Place, positionOf, type StreamName } from "@millrace/event-sourcing"
+import { EventStore, type Paging, type Place, positionOf, type StreamName } from "@millrace/event-sourcing"
 import type Database from "better-sqlite3"
 import { Connection, type ConnectionOptions } from "./Connection.ts"
 import { Fault } from "./Fault.ts"
@@ -99,8 +99,6 @@ const statements = (db: Database.Database) => ({
 
 type Statements = ReturnType<typeof statements>
 
-export type Direction = "forwards" | "backwards"
-
 interface Append {
   readonly stream: StreamName.StreamName
   /** The revision of its first event. */
@@ -184,7 +182,7 @@ export class SqliteLog {
   /** At most {@link PAGE} events; fewer only at the end. `from` counts from either end. */
   readStream(
     stream: StreamName.StreamName,
-    direction: Direction,
+    direction: Paging.Place["direction"],
     from: EventStore.Revision | undefined,
     limit: number
   ): Array<EventStore.RecordedEvent> {
