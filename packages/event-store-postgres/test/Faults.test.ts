@@ -34,9 +34,9 @@ const refusal = (url: string) => reasonOf(Effect.scoped(PostgresEventStore.make(
 
 const withPath = (path: string) => server.url.replace("/postgres?", "/").replace(/\/postgres$/, path)
 
-describe("a server that does not let us in", () => {
+describe("a server that refuses the connection", () => {
   test(
-    "is told with what to look at, and without the password",
+    "is reported with what to check, and without the password",
     Effect.gen(function* () {
       const told = [
         yield* refusal(server.url.replace(/:\d+\//, ":1/")),
@@ -70,7 +70,7 @@ describe("a server that does not let us in", () => {
     })
   )
 
-  it("has reasons for all that it may answer", () => {
+  it("has a reason for each error code", () => {
     const ofCode = (code: string, severity = "ERROR") => {
       const error = new pg.DatabaseError("told", 4, "error")
       error.code = code
@@ -147,7 +147,7 @@ describe("an append whose answer is lost", () => {
 
 describe("a server that cannot be reached for a while", () => {
   test(
-    "fails what is asked meanwhile, each by its deadline, and serves again afterwards",
+    "fails each call at its deadline, and serves again afterwards",
     Effect.gen(function* () {
       const { store, proxy, options } = yield* through
       const state = yield* PostgresStateStore.make(options)
@@ -181,7 +181,7 @@ describe("a server that cannot be reached for a while", () => {
   )
 
   test(
-    "closes in time all the same",
+    "does not delay closing",
     Effect.gen(function* () {
       const { proxy, options } = yield* through
       const closing = Effect.scoped(
@@ -299,7 +299,7 @@ describe("a server under load", () => {
   )
 
   test(
-    "that cancels what takes too long has written nothing of it",
+    "that cancels a slow statement has written nothing of it",
     Effect.gen(function* () {
       const schema = freshSchema()
       const store = yield* PostgresEventStore.make({ url: `${server.url}?options=-c%20statement_timeout%3D100`, schema })
@@ -317,7 +317,7 @@ describe("a server under load", () => {
 
 describe("a listening connection", () => {
   test(
-    "that was ended is made again; meanwhile somebody looks",
+    "that was ended is made again; meanwhile the log is polled",
     Effect.gen(function* () {
       const options = { url: server.url, schema: freshSchema() }
       const [store, other] = [yield* PostgresEventStore.make(options), yield* PostgresEventStore.make(options)]
