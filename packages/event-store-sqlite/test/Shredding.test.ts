@@ -174,7 +174,7 @@ describe("a shredded value", () => {
       expect(isIn(folder, value)).toBe(false)
     }).pipe(Effect.scoped, Effect.runPromise))
 
-  it("is waited for while another process still reads, and is not said to be gone before it is", () =>
+  it("is confirmed only once no other process reads it any more", () =>
     Effect.gen(function* () {
       const folder = yield* temporaryFolder
       const filename = join(folder, "state.db")
@@ -214,7 +214,7 @@ describe("a shredded value", () => {
     }).pipe(Effect.scoped, Effect.runPromise))
 })
 
-describe("what has expired", () => {
+describe("an expired entry", () => {
   it("is removed by later writes", () =>
     Effect.gen(function* () {
       const filename = join(yield* temporaryFolder, "state.db")

@@ -89,7 +89,7 @@ const make = Effect.fnUntraced(function* (checks: ReadonlyArray<Check>) {
       status: reasons.length === 0 ? "ready" : "not_ready",
       reasons,
       refused: refused(),
-      unsaved: ledger.unsaved().map(({ stream }) => stream),
+      unsaved: ledger.unsaved(),
       recovery: { leader, caught_up: projection.caughtUp, failing: failing.length },
       ...(ofJobs.jobs === undefined ? {} : { jobs: ofJobs.jobs })
     }
