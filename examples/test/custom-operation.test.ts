@@ -48,7 +48,7 @@ afterAll(async () => {
   await new Promise((resolve) => upstream.close(resolve))
 })
 
-test("it cannot be called before it has a price; then it is billed by it", async () => {
+test("a custom operation cannot be called without a price, and is billed with one", async () => {
   const millrace = client()
   await expect(millrace.currency.convert({ to: "EUR", amount: 10 })).rejects.toMatchObject({ code: "operation_not_priced" })
   expect(asked).toEqual([])
@@ -58,7 +58,7 @@ test("it cannot be called before it has a price; then it is billed by it", async
   expect(asked).toEqual(["/EUR"])
 })
 
-test("what its upstream cannot do is not charged, and what it would not be asked is refused before", async () => {
+test("a custom operation is free when its upstream fails or its check refuses the input", async () => {
   const millrace = client()
   await expect(millrace.currency.convert({ to: "CHF", amount: 10 })).rejects.toBeInstanceOf(Unavailable)
   expect(asked.at(-1)).toBe("/CHF")
@@ -69,7 +69,7 @@ test("what its upstream cannot do is not charged, and what it would not be asked
   expect(await millrace.currency.convert({ to: "EUR", amount: 0 })).toMatchObject({ data: { amount: 0 }, balance: 197 })
 })
 
-test("the OpenAPI document and the catalog have it, with its types and its price", async () => {
+test("a custom operation is in the OpenAPI document and the catalog, with its types and its price", async () => {
   const document: unknown = await (await fetch(`${url}/api/v1/openapi.json`)).json()
   expect(document).toMatchObject({
     paths: {

@@ -8,7 +8,7 @@ import { start } from "../embed.ts"
 const folder = mkdtempSync(join(tmpdir(), "millrace-examples-"))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-test("a plain server bills its own work, and an auditor agrees with it", async () => {
+test("a plain server bills its own work, and an auditor confirms it", async () => {
   const host = await start(folder, "0".repeat(64))
   const { account, key } = await host.signUp("ada@example.com")
   const call = (authorization: string, text: string) =>

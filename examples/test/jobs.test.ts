@@ -23,7 +23,7 @@ afterAll(() => runtime.dispose())
 
 const book = { chapters: ["It was the best of times,", "it was the worst of times.", "Chapter the third, and last"] }
 
-test("a job of a host's own is called, read and charged like those that come with Millrace", async () => {
+test("a job of the host is called, read and charged like the standard jobs", async () => {
   const millrace = client()
   const made = await millrace.text.count(book, { wait: 20 })
   expect(made.data).toMatchObject({ status: "succeeded" })
@@ -36,7 +36,7 @@ test("a job of a host's own is called, read and charged like those that come wit
   await expect(millrace.text.count({ chapters: [] })).rejects.toBeInstanceOf(InvalidRequest)
 })
 
-test("its routes are in the OpenAPI document, and it is in the catalog with its price", async () => {
+test("the job's routes are in the OpenAPI document, and it is in the catalog with its price", async () => {
   const document: unknown = await (await fetch(`${host.url}/api/v1/openapi.json`)).json()
   expect(document).toMatchObject({
     paths: {
@@ -52,7 +52,7 @@ test("its routes are in the OpenAPI document, and it is in the catalog with its 
   )
 })
 
-test("the same job runs without HTTP, and says what it was charged", () => {
+test("the same job runs without HTTP, and reports its charge", () => {
   // It keeps its log in a folder of its own
   const folder = mkdtempSync(join(tmpdir(), "millrace-example-"))
   onTestFinished(() => rmSync(folder, { recursive: true }))

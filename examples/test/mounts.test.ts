@@ -78,7 +78,7 @@ describe.each(Object.entries(mounts))("mounted in %s", (name, mounted) => {
   const stop = () => (stopped ??= host.stop())
   afterAll(stop)
 
-  test("calls are served, with their bodies, whoever reads those first", async () => {
+  test("serves calls with their bodies, also behind a body parser", async () => {
     const millrace = client()
     const found = await millrace.bin.lookup({ bin: "457173" })
     expect(found).toMatchObject({ data: { scheme: "visa" }, charged: 0.5, balance: 199.5, replayed: false })
@@ -87,7 +87,7 @@ describe.each(Object.entries(mounts))("mounted in %s", (name, mounted) => {
     expect([first.data.matches[0]?.message, first.replayed, again]).toEqual(["Añb", false, { ...first, charged: 0, replayed: true }])
   })
 
-  test("what goes wrong is told in Millrace's own words", async () => {
+  test("answers failures with Millrace's own error objects", async () => {
     const millrace = client()
     await expect(millrace.bin.lookup({ bin: "000000" })).rejects.toMatchObject({ _tag: "NotFound", code: "not_found" })
     await expect(millrace.bin.lookup({ bin: "x" })).rejects.toMatchObject({ code: "invalid_request" })
@@ -101,7 +101,7 @@ describe.each(Object.entries(mounts))("mounted in %s", (name, mounted) => {
     expect([wrong.status, wrong.headers.get("allow")]).toEqual([405, "GET"])
   })
 
-  test("the host's own routes are its own", async () => {
+  test("leaves the host's own routes alone", async () => {
     expect(await (await fetch(host.url)).text()).toBe("The host's own page")
     if (name === "node:http" || name === "Effect") return
     const echo = await fetch(`${host.url}/echo`, {
@@ -112,7 +112,7 @@ describe.each(Object.entries(mounts))("mounted in %s", (name, mounted) => {
     expect(await echo.json()).toEqual({ a: 1 })
   })
 
-  test("a caller who leaves has the call cancelled and its hold refunded", async () => {
+  test("cancels and refunds the call of a caller who disconnects", async () => {
     const millrace = client()
     const before = (await millrace.account.billing()).data.balance
     const abort = new AbortController()
@@ -125,7 +125,7 @@ describe.each(Object.entries(mounts))("mounted in %s", (name, mounted) => {
     expect(upstream.seen.interrupted).toBe(1)
   })
 
-  test("a host that stops lets the running call end, and takes no more", async () => {
+  test("lets a running call end when the host stops, and takes no new calls", async () => {
     const running = client().bin.lookup({ bin: SLOW })
     await expect.poll(() => upstream.seen.started, { timeout: 10_000 }).toBe(2)
     const ended = stop()

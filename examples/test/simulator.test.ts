@@ -34,7 +34,7 @@ const workload: Simulator.Workload<typeof thumbnails> = {
   services: Layer.empty
 }
 
-test("whatever goes wrong, nobody pays for a thumbnail that was not made", async () => {
+test("no account pays for a thumbnail that was not made, whatever fails", async () => {
   for (let seed = 1; seed <= 20; seed++) {
     const { events } = await Effect.runPromise(Simulator.run({ seed, workload }))
     for (const { data, type } of events) {

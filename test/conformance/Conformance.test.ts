@@ -77,7 +77,7 @@ const forEach = <C extends Case, E>(cases: ReadonlyArray<C>, each: (one: C) => E
 
 describe.each(served)("$method $path", (row) => {
   testing(
-    "takes all that is within its bounds, and charges its price",
+    "accepts all input within its bounds, and charges its price",
     Effect.gen(function* () {
       const { call } = yield* caller(row)
       yield* forEach(
@@ -105,7 +105,7 @@ describe.each(served)("$method $path", (row) => {
   const refusals = refused(row)
   if (refusals.length > 0) {
     testing(
-      "refuses all that is beyond them, names the field, and charges nothing",
+      "refuses all input outside its bounds, names the field, and is free",
       Effect.gen(function* () {
         const { call } = yield* caller(row)
         yield* forEach(
@@ -128,7 +128,7 @@ describe.each(served)("$method $path", (row) => {
   const unknown = absent(row)
   if (unknown.length > 0) {
     testing(
-      "answers 404 for what is not there, and charges nothing",
+      "answers 404 for what does not exist, and is free",
       Effect.gen(function* () {
         const { call } = yield* caller(row)
         yield* forEach(
@@ -163,7 +163,7 @@ describe.each(served)("$method $path", (row) => {
   const cost = costOf(row, least(row).input)
   if (cost > 0) {
     testing(
-      "wants credits for the whole of its price, and takes the last",
+      "needs credits for its whole price, and accepts the last",
       Effect.gen(function* () {
         const poor = yield* caller(row, (cost - 1) / 1000)
         const refused = yield* poor.call(least(row))
@@ -177,7 +177,7 @@ describe.each(served)("$method $path", (row) => {
 })
 
 testing(
-  "what is not listed as served is not there",
+  "what is not listed as served does not exist",
   Effect.gen(function* () {
     const { url } = yield* host
     const missing: Array<string> = []

@@ -31,7 +31,7 @@ const read = Effect.fnUntraced(function* (key: string) {
   return JSON.parse(body)
 })
 
-test("the OpenAPI document says of each row that is served what the specification says", () =>
+test("the OpenAPI document describes each served row as the specification does", () =>
   Effect.gen(function* () {
     const { openapi, info, paths, components } = yield* read("catalog.openapi")
     expect([openapi.slice(0, 4), info.version]).toEqual(["3.1.", "1.0.0"])
@@ -70,7 +70,7 @@ test("the OpenAPI document says of each row that is served what the specificatio
   }).pipe(Effect.scoped, Effect.runPromise))
 
 if (served.some(({ key }) => key === "catalog.read")) {
-  test("the catalog says of each operation that is served where it is, what it costs, and that it is available", () =>
+  test("the catalog states each served operation's path, price and availability", () =>
     Effect.gen(function* () {
       const { data } = yield* read("catalog.read")
       const entries = new Map(data.operations.map((entry: { readonly key: string }) => [entry.key, entry]))

@@ -35,13 +35,13 @@ const anonymous = ({ body, headers, status }: Answer) => ({
   headers: [...headers.keys()].sort()
 })
 
-test("they are the twelve of images, speech and validation jobs", () => {
+test("the rows are the twelve of images, speech and validation jobs", () => {
   expect(ofJobs).toHaveLength(12)
 })
 
 describe.each(read)("$method $path", (row) => {
   testing(
-    "answers alike for a job that there never was, that is another's, and that is purged",
+    "answers alike for an unknown, a foreign and a purged job",
     Effect.gen(function* () {
       const { url, open, purge } = yield* host
       const [own, other] = [yield* open(CREDITS), yield* open(CREDITS)]
@@ -57,7 +57,7 @@ describe.each(read)("$method $path", (row) => {
 
 describe.each(ofJobs)("$method $path", (row) => {
   testing(
-    "is refused when the rate is used up, whatever it is about, and charges nothing",
+    "is refused above the rate, and is free",
     Effect.gen(function* () {
       // A window of thirty years
       const { url, open, balance } = yield* hostWith({ rateLimit: { limit: 2, window: 1e9 } })
@@ -74,7 +74,7 @@ describe.each(ofJobs)("$method $path", (row) => {
   )
 
   testing(
-    "says when the store is out of reach, charges nothing, and answers once it is back",
+    "answers 503 and is free while the store is away, and answers once it is back",
     Effect.gen(function* () {
       let isDown = false
       const { url, open, balance } = yield* hostWith({ isDown: () => isDown })
@@ -98,7 +98,7 @@ describe.each(ofJobs.filter(({ key, makesJob }) => key === "speech.voices" || (m
   "$method $path",
   (row) => {
     testing(
-      "says that nobody is configured for it, as the catalog does, and charges nothing",
+      "reports a missing provider like the catalog, and is free",
       Effect.gen(function* () {
         const { url, open, balance } = yield* hostWith({ isConfigured: false })
         const { accountId, key } = yield* open(CREDITS)

@@ -6,14 +6,14 @@ import { PLACES } from "./Row.ts"
 import { notYetServed, rows, served } from "./Rows.ts"
 
 describe("the rows", () => {
-  test("are those of the price plan, each once, at its price; what has no stated cost is free", () => {
+  test("are those of the price plan, each once, at its price; all others are free", () => {
     const prices = Object.fromEntries(rows.map(({ key, price }) => [key, price?.credits ?? 0]))
     expect(prices).toEqual(FIRST_PRICES)
     expect(Object.keys(prices)).toHaveLength(rows.length)
     for (const { notShown, price } of rows) expect(notShown.includes("cost")).toBe(price === undefined)
   })
 
-  test("have a place of their own, which names the parameters of the path", () => {
+  test("have distinct routes that name the parameters of the path", () => {
     // Whatever the parameters are called
     const places = rows.map(({ method, path }) => `${method} ${path.replaceAll(/\{\w+\}/gu, "{}")}`)
     expect(new Set(places).size).toBe(rows.length)
@@ -24,7 +24,7 @@ describe("the rows", () => {
     }
   })
 
-  test("put each parameter in one place, and no body where a method has none", () => {
+  test("have each parameter in one place, and no body where the method has none", () => {
     for (const { method, key, parameters } of rows) {
       const names = PLACES.flatMap((place) => Object.keys(parameters[place]))
       expect(new Set(names).size, key).toBe(names.length)
@@ -53,7 +53,7 @@ describe("the rows", () => {
     }
   })
 
-  test("are served or listed as still to come, never neither", () => {
+  test("are either served or listed as not served yet", () => {
     const keys = rows.map(({ key }) => key)
     expect(notYetServed.filter((key) => !keys.includes(key))).toEqual([])
     expect(served.length + notYetServed.length).toBe(rows.length)
@@ -61,7 +61,7 @@ describe("the rows", () => {
 })
 
 describe("the cases of a row", () => {
-  test("can be made for each that is served, and say what each is", () => {
+  test("can be made for each served row, and describe it", () => {
     for (const row of served) {
       const names = [...accepted(row), ...refused(row)].map(({ name }) => name)
       expect(new Set(names).size, `${row.key}: ${names.join("\n")}`).toBe(names.length)

@@ -1,5 +1,5 @@
 /**
- * Adds a golden account: a recorded stream, and what this release makes of it, which every later release must make of it too.
+ * Adds a golden account: a recorded stream and the results of this release. Every later release must give the same results.
  *
  *     node --conditions=@millrace/source test/golden/add.ts <name> < events.jsonl
  *
@@ -9,13 +9,13 @@
  * - `events.jsonl`, the events with their exact text;
  * - `postings.jsonl`, the postings of each;
  * - `balances.jsonl`, the balances after each;
- * - `state.v<n>.json`, the state at the end as version n of the fold has it, its maps sorted.
+ * - `state.v<n>.json`, the state at the end by version n of the fold, its maps sorted.
  *
  *     node --conditions=@millrace/source test/golden/add.ts
  *
- * without a name adds to each golden account the state of a fold version it has none of, after `AccountSnapshot.VERSION` changed.
+ * without a name adds to each golden account its state by a new version of the fold, after `AccountSnapshot.VERSION` changed.
  *
- * Nothing is ever overwritten: a golden that no longer comes out the same is a fault of the release, not of the golden.
+ * Nothing is ever overwritten: if a release gives another result than a golden, the release is wrong.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -35,8 +35,8 @@ const textOf = (value: unknown): string => (typeof value === "string" ? value : 
 
 const add = (name: string): void => {
   const folder = join(accounts, name)
-  if (!/^[a-z0-9-]+$/u.test(name)) throw new Error(`A name of small letters, digits and hyphens, not ${JSON.stringify(name)}`)
-  if (existsSync(folder)) throw new Error(`${folder} is there already, and stays as it is`)
+  if (!/^[a-z0-9-]+$/u.test(name)) throw new Error(`The name must have lower-case letters, digits and hyphens only: ${JSON.stringify(name)}`)
+  if (existsSync(folder)) throw new Error(`${folder} exists already, and is not changed`)
   const events = readFileSync(0, "utf8")
     .split("\n")
     .filter((line) => line !== "")

@@ -1,5 +1,5 @@
 /**
- * Adds a golden job: a recorded stream, and what this release makes of it, which every later release must make of it too.
+ * Adds a golden job: a recorded stream and the results of this release. Every later release must give the same results.
  *
  *     node --conditions=@millrace/source test/golden/addJob.ts <name> < events.jsonl
  *
@@ -17,7 +17,7 @@ import { replay } from "../../packages/core/test/jobs/Golden.ts"
 import { readLog } from "../../packages/core/test/ledger/Golden.ts"
 
 const [name = ""] = process.argv.slice(2)
-if (!/^[a-z0-9-]+$/u.test(name)) throw new Error(`A name of small letters, digits and hyphens, not ${JSON.stringify(name)}`)
+if (!/^[a-z0-9-]+$/u.test(name)) throw new Error(`The name must have lower-case letters, digits and hyphens only: ${JSON.stringify(name)}`)
 const folder = join(fileURLToPath(new URL("job", import.meta.url)), name)
 
 const textOf = (value: unknown): string => (typeof value === "string" ? value : JSON.stringify(value))

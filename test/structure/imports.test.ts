@@ -69,7 +69,7 @@ describe.each(packages)("$name", ({ name, declared, files }) => {
   const all = files.flatMap((file) => imports(file, "all").map((specifier) => ({ file: relative(root, file), specifier })))
   const outside = all.filter(({ specifier }) => !specifier.startsWith(".") && !specifier.startsWith("node:"))
 
-  test("has its place in the order, and sources", () => {
+  test("is in the order of packages, and has sources", () => {
     expect(ORDER).toContain(name)
     expect(files.length).toBeGreaterThan(0)
     expect(outside.length).toBeGreaterThan(0)
@@ -85,7 +85,7 @@ describe.each(packages)("$name", ({ name, declared, files }) => {
     expect(outside.filter(({ specifier }) => !declared.has(packageOf(specifier)))).toEqual([])
   })
 
-  test("leaves HTTP to http, databases to the stores, and its own files to itself", () => {
+  test("uses HTTP only in http, databases only in the stores, and only its own files", () => {
     const http = outside.filter(({ specifier }) => specifier.startsWith("effect/http-api"))
     if (name !== "@millrace/http") expect(http).toEqual([])
     const databases = all.filter(({ specifier }) =>
@@ -95,7 +95,7 @@ describe.each(packages)("$name", ({ name, declared, files }) => {
     expect(all.filter(({ specifier }) => specifier.includes("/src/") || specifier.includes("/dist/"))).toEqual([])
   })
 
-  test("has no circle of imports, of types or values", () => {
+  test("has no circular imports of types or values", () => {
     const graph = new Map(
       files.map((file) => [
         file,
@@ -139,13 +139,13 @@ describe("the floors of core", () => {
   }
   const files = sources(source)
 
-  test("has every file on one of them", () => {
+  test("contain every file", () => {
     expect(files.filter((file) => heightOf(file) === undefined).map((file) => relative(source, file))).toEqual([])
     const folders = readdirSync(source, { withFileTypes: true }).flatMap((entry) => (entry.isDirectory() ? [entry.name] : []))
     expect(folders.toSorted()).toEqual(FLOORS.toSorted())
   })
 
-  test("has no import that points up", () => {
+  test("import nothing from above", () => {
     const up = files.flatMap((file) =>
       imports(file, "all")
         .filter((specifier) => specifier.startsWith("."))
@@ -157,7 +157,7 @@ describe("the floors of core", () => {
   })
 })
 
-test("the client that runs in browsers imports nothing at run time but files of its own", () => {
+test("the client for browsers imports only its own files at run time", () => {
   const client = join(root, "packages/http/src/client")
   const seen = new Set([join(client, "index.ts")])
   for (const file of seen) {

@@ -54,7 +54,7 @@ const filesOf = (folder: string): ReadonlyArray<readonly [string, Buffer]> =>
     .filter((entry) => entry.isFile())
     .map(({ name, parentPath }) => [name, readFileSync(join(parentPath, name))])
 
-test("no key, address, label, idempotency key or text that is sent is written anywhere", { timeout: 60_000 }, async () => {
+test("no key, address, label, idempotency key or text of a request is written in plain text", { timeout: 60_000 }, async () => {
   const { folder, url: store } = newStore()
   const name = canary("email")
   const email = `${name}@example.com`

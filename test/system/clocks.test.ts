@@ -76,10 +76,10 @@ const reasonOf = (side: string) =>
     new RegExp(`^the clock of this host is (?:59|60)\\.\\d s ${side} its store's: it writes nothing until they agree`, "u")
   )
 
-describe("a host whose clock is wrong", () => {
+describe("a host with a wrong clock", () => {
   for (const [store, opened] of Object.entries({ PostgreSQL: onPostgres, KurrentDB: onKurrentDb }))
     testing(
-      `by a minute, ahead, on ${store}, writes nothing and says why; set right, it serves`,
+      `writes nothing and says why while ${store} is a minute behind it, and serves once it is set right`,
       (on) =>
         Effect.gen(function* () {
           const apart = { ahead: 0 }
@@ -114,7 +114,7 @@ describe("a host whose clock is wrong", () => {
       opened
     )
 
-  testing("behind does not, either", (on) =>
+  testing("writes nothing if it is behind, either", (on) =>
     Effect.gen(function* () {
       const apart = { ahead: 0 }
       const one = yield* on(apart)
@@ -136,44 +136,46 @@ describe("a host whose clock is wrong", () => {
   )
 
   for (const key of [undefined, "once"])
-    testing(`while a call runs upstream keeps no money, ${key === undefined ? "and tells at once" : "and the same key tells"}`, (on) =>
-      Effect.gen(function* () {
-        const apart = { ahead: 0 }
-        const one = yield* on(apart)
-        const right = yield* on({ ahead: 0 })
-        const { accountId, bearer } = yield* one.account(200)
-        const request = {
-          method: "POST",
-          headers: { ...bearer, ...(key === undefined ? {} : { "idempotency-key": key }) },
-          body: { how: "when told" }
-        }
-        const running = yield* Effect.forkScoped(one.call("/api/v1/test/a/work", request))
-        yield* eventually(
-          Effect.sync(() => one.bench.started.length),
-          (started) => started === 1
-        )
-        // Its hold stands, also by this clock
-        apart.ahead = 10_000
-        yield* finish(one)
-        const answer = yield* Fiber.join(running)
-        expect(told(answer)).toMatchObject({ status: 503, json: { error: { code: "outcome_unknown" } } })
-        expect(yield* right.balance(accountId)).toMatchObject({ available: 198_000, held: 2_000 })
+    testing(
+      `keeps no credits for a call that runs upstream, ${key === undefined ? "and answers at once" : "and the same key tells the outcome"}`,
+      (on) =>
+        Effect.gen(function* () {
+          const apart = { ahead: 0 }
+          const one = yield* on(apart)
+          const right = yield* on({ ahead: 0 })
+          const { accountId, bearer } = yield* one.account(200)
+          const request = {
+            method: "POST",
+            headers: { ...bearer, ...(key === undefined ? {} : { "idempotency-key": key }) },
+            body: { how: "when told" }
+          }
+          const running = yield* Effect.forkScoped(one.call("/api/v1/test/a/work", request))
+          yield* eventually(
+            Effect.sync(() => one.bench.started.length),
+            (started) => started === 1
+          )
+          // Its hold stands, also by this clock
+          apart.ahead = 10_000
+          yield* finish(one)
+          const answer = yield* Fiber.join(running)
+          expect(told(answer)).toMatchObject({ status: 503, json: { error: { code: "outcome_unknown" } } })
+          expect(yield* right.balance(accountId)).toMatchObject({ available: 198_000, held: 2_000 })
 
-        apart.ahead = 0
-        // Given back behind the caller's back, once
-        yield* eventually(right.balance(accountId), ({ held }) => held === 0)
-        expect(yield* right.balance(accountId)).toMatchObject({ available: 200_000 })
-        yield* finish(right)
-        const retried = yield* right.call("/api/v1/test/a/work", request)
-        expect(retried.status).toBe(201)
-        expect(yield* right.balance(accountId)).toMatchObject({ available: 198_000, held: 0 })
-        const types = (yield* right.log).filter(({ stream }) => stream === `account-${accountId}`).map(({ type }) => type)
-        expect(types.slice(-4)).toEqual(["CreditReserved", "Refunded", "CreditReserved", "OperationSucceeded"])
-      })
+          apart.ahead = 0
+          // Given back behind the caller's back, once
+          yield* eventually(right.balance(accountId), ({ held }) => held === 0)
+          expect(yield* right.balance(accountId)).toMatchObject({ available: 200_000 })
+          yield* finish(right)
+          const retried = yield* right.call("/api/v1/test/a/work", request)
+          expect(retried.status).toBe(201)
+          expect(yield* right.balance(accountId)).toMatchObject({ available: 198_000, held: 0 })
+          const types = (yield* right.log).filter(({ stream }) => stream === `account-${accountId}`).map(({ type }) => type)
+          expect(types.slice(-4)).toEqual(["CreditReserved", "Refunded", "CreditReserved", "OperationSucceeded"])
+        })
     )
 })
 
-test("a host that only looks is not asked for its clock", { timeout: 120_000 }, () =>
+test("a read-only store does not check the host's clock", { timeout: 120_000 }, () =>
   Effect.runPromise(
     Effect.gen(function* () {
       const at = yield* Postgres.schema

@@ -74,7 +74,7 @@ const FULL = [
 ] as const
 
 describe.skipIf(!mayMount)("a full disk", () => {
-  it.each(FULL)("under %s in SQLite", { timeout: 60_000 }, async (name, full) => {
+  it.each(FULL)("is reported under %s in SQLite", { timeout: 60_000 }, async (name, full) => {
     const disks = { log: mountDisk("size=8m") ?? "", state: mountDisk("size=8m") ?? "" }
     symlinkSync(join(disks.state, "state.db"), join(disks.log, "millrace.state.db"))
     const store = `sqlite:${join(disks.log, "millrace.db")}`
@@ -95,7 +95,7 @@ describe.skipIf(!mayMount)("a full disk", () => {
     expect(await auditOf(store)).toMatchObject({ ok: true, problems: [] })
   })
 
-  it("under PostgreSQL, known by the append that failed", { timeout: 60_000 }, async () => {
+  it("is reported under PostgreSQL, by the append that failed", { timeout: 60_000 }, async () => {
     const admin = await client(await Postgres.url())
     const { rows } = await admin.query<{ folder: string }>("SELECT current_setting('data_directory') AS folder")
     const { uid, gid } = statSync(rows[0]?.folder ?? "")
@@ -152,8 +152,8 @@ const started = async (env: Readonly<Record<string, string>>) => {
   return { server, key }
 }
 
-describe("a store that takes no writes", () => {
-  it("a PostgreSQL that became read-only", { timeout: 60_000 }, async () => {
+describe("a read-only store", () => {
+  it("is reported if PostgreSQL becomes read-only", { timeout: 60_000 }, async () => {
     const admin = await client(await Postgres.url())
     const name = `readonly_${randomBytes(4).toString("hex")}`
     await admin.query(`CREATE DATABASE ${name}`)
@@ -175,7 +175,7 @@ describe("a store that takes no writes", () => {
     expect((await server.stop()).code).toBe(0)
   })
 
-  it("a KurrentDB that refuses appends", { timeout: 60_000 }, async () => {
+  it("is reported if KurrentDB refuses appends", { timeout: 60_000 }, async () => {
     const scope = await Effect.runPromise(Scope.make())
     undo.push(() => Effect.runPromise(Scope.close(scope, Exit.void)))
     const node = await Effect.runPromise(Scope.provide(KurrentDbStandIn.serve(), scope))

@@ -119,7 +119,7 @@ test("64 clients on four hosts race for an account's last credits: exactly the a
   expect(await balanceOf(store, account)).toMatchObject({ available: 0.499, held: 0, debt: 0, holds: [] })
 })
 
-test("what the command line grants and revokes counts on the very next call at each host", { timeout: 60_000 }, async () => {
+test("the next call at each host sees what the command line granted and revoked", { timeout: 60_000 }, async () => {
   const { account, key } = await openAccount(0)
   // Each host has account and key in memory from now on
   for (const answer of await atEach(BIN, { key })) expect(problemOf(answer).code).toBe("insufficient_credits")
@@ -138,7 +138,7 @@ test("what the command line grants and revokes counts on the very next call at e
   expect(await balanceOf(store, account)).toMatchObject({ available: 100 - HOSTS * BIN_PRICE, held: 0 })
 })
 
-test("a job that one host accepted is run by one, read alike at all, and charged once", { timeout: 60_000 }, async () => {
+test("a job that one host accepted is run by another, answered alike by all, and charged once", { timeout: 60_000 }, async () => {
   const { account, key } = await openAccount(100)
   const jobs = await Promise.all(
     hosts.map(async (host, i) => {
@@ -313,7 +313,7 @@ const fatesOf = (events: ReadonlyArray<Event>): ReadonlyArray<Fate> => {
 
 const Holds = Schema.Array(Schema.Struct({ account: Schema.String, overdue: Schema.Boolean }))
 
-test("hosts killed and cut off from the store at random, under load, lose nothing and charge nothing twice", {
+test("hosts that are killed and disconnected at random under load lose nothing and charge nothing twice", {
   timeout: 90_000
 }, async () => {
   const random = randomOf(SEED)

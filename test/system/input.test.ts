@@ -89,7 +89,7 @@ const BAD: Readonly<Record<string, Bad>> = {
   "a key with a slip": { path: BIN, key: "mr_live_01m7ykd477z577dbnpmz7j9kdz_000000000000000000000000000000000000", ...NO_KEY }
 }
 
-test("every kind of bad input has its status, code and words, costs nothing and writes nothing", { timeout: 60_000 }, async () => {
+test("every kind of bad input has its status, code and message, is free and writes nothing", { timeout: 60_000 }, async () => {
   const { url: store } = newStore()
   const { account, key } = await openAccount(store, 10)
   const { key: readOnly } = await ask(Issued, ["keys", "issue", "--store", store, "--account", account, "--scope", "read"])
@@ -129,7 +129,7 @@ test("every kind of bad input has its status, code and words, costs nothing and 
 /** Seconds: hardly ever does one end while a test runs. */
 const WINDOW = 999_999
 
-test("more calls than the rate allows are told when to come again, and cost nothing", { timeout: 60_000 }, async () => {
+test("calls above the rate are told when to come again, and are free", { timeout: 60_000 }, async () => {
   const { url: store } = newStore()
   const { key } = await openAccount(store, 10)
   const server = await serve(["--store", store], { env: { MILLRACE_RATE_LIMIT: `3/${WINDOW}` } })

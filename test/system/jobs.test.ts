@@ -64,7 +64,7 @@ const PER_PAGE = 100
 /** As long as a text may be: it takes a while to read aloud. */
 const TEXT = "A mill is a thousandth of a dollar. ".repeat(55)
 
-test("kill -9 half way: jobs go on from where they were, and one that is cancelled costs nothing", { timeout: 240_000 }, async () => {
+test("jobs continue after kill -9, and a cancelled one is free", { timeout: 240_000 }, async () => {
   const { url: store } = newStore()
   const { account, key } = await openAccount(store, GRANTED)
   const names = await nameServer()
@@ -157,7 +157,7 @@ test("kill -9 half way: jobs go on from where they were, and one that is cancell
   expect(await auditOf(store)).toMatchObject({ ok: true, problems: [] })
 })
 
-test("a server that works at no jobs accepts them for one that does, and they are kept for as long as it was told", {
+test("a server without runners accepts jobs for one that has them, and jobs are kept for the set time", {
   timeout: 120_000
 }, async () => {
   const { url: store } = newStore()

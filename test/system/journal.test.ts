@@ -85,7 +85,7 @@ beforeAll(async () => {
   written = folder
 }, 90_000)
 
-test("what happened left the balances that it should", () => {
+test("the account has the expected balances", () => {
   expect(accounts.map(({ available, held, debt }) => ({ available, held, debt }))).toEqual([
     { available: 200 - 3 * 0.5 + 0.125, held: 0, debt: 0 },
     { available: 0, held: 0, debt: 1.5 }
@@ -93,7 +93,7 @@ test("what happened left the balances that it should", () => {
 })
 
 describe.each(FORMATS)("the journal for %s", (format) => {
-  test("comes to what each account has, and owes", () => {
+  test("has the balance and the debt of each account", () => {
     const text = journals.get(format) ?? ""
     for (const { account, available, held, debt } of accounts) {
       const postedTo = (name: string) => sum(POSTED[format](text, name))
@@ -120,7 +120,7 @@ const isInstalled = (program: string): Promise<boolean> =>
 for (const [program, check] of Object.entries(TOOLS)) {
   const installed = await isInstalled(program)
   if (!installed) console.warn(`SKIPPED: ${program} is not installed, so its journal was not checked by it`)
-  test.skipIf(!installed)(`${program} finds nothing wrong`, { timeout: 60_000 }, async () => {
+  test.skipIf(!installed)(`${program} reports no problem`, { timeout: 60_000 }, async () => {
     const [file, args] = check(written)
     expect((await run(file, [...args])).stderr).toBe("")
   })

@@ -102,7 +102,7 @@ const fatesOf = (events: ReadonlyArray<Event>): ReadonlyMap<unknown, Fate> => {
   return fates
 }
 
-test("kill -9 under load, again and again: every answered charge is there once, and no key runs twice", { timeout: 120_000 }, async () => {
+test("after repeated kill -9 under load, every answered charge is recorded once, and no key ran twice", { timeout: 120_000 }, async () => {
   const { url: store } = newStore()
   const { account, key } = await openAccount(store, GRANTED)
   const load = new Load(key)

@@ -72,7 +72,7 @@ test("64 calls under one idempotency key run once, and all get the same reply", 
   expect(await balanceOf(store, account)).toMatchObject({ available: 100 - BIN_PRICE, held: 0 })
 })
 
-test("what another process grants, suspends and revokes counts on the very next call", { timeout: 60_000 }, async () => {
+test("the next call sees what another process granted, suspended and revoked", { timeout: 60_000 }, async () => {
   const { url: store } = newStore()
   const { account, key } = await openAccount(store, 0)
   const server = await serve(["--store", store], { env: UNLIMITED })
@@ -102,7 +102,7 @@ test("what another process grants, suspends and revokes counts on the very next 
   ])
 })
 
-test("two servers on one file bill one account correctly at once, and neither refunds what the other still runs", {
+test("two servers on one file bill one account correctly, and neither refunds a call that the other runs", {
   timeout: 60_000
 }, async () => {
   const { url: store } = newStore()

@@ -95,7 +95,7 @@ const erase = (folder: string, account: string): Promise<void> => {
   }).pipe(Effect.provide(Millrace.administration().pipe(Layer.provideMerge(stores))), Effect.runPromise)
 }
 
-test("what was sealed for an account opens with the keys that can be found before it is erased, and with none after", {
+test("sealed data of an account opens with the available keys before its erasure, and with none after", {
   timeout: 60_000
 }, async () => {
   const { folder, url: store } = newStore()

@@ -47,7 +47,7 @@ const isAlive = async ({ child }: Process, port: number): Promise<boolean> =>
 const chargedBy = (answers: ReadonlyArray<RawAnswer>): number =>
   answers.reduce((sum, answer) => sum + Number(headerOf(answer, "x-credits-charged") ?? 0), 0)
 
-test("a server answers every use of a connection, charges what it answers, and lives", { timeout: 300_000 }, async () => {
+test("a server answers every use of a connection, charges what it answers, and stays up", { timeout: 300_000 }, async () => {
   const { url: store } = newStore()
   const server = await serve(["--store", store], { env: UNLIMITED })
   const seen = new Map<string, { readonly name: string; readonly charged: number; readonly unseen: number }>()
@@ -80,7 +80,7 @@ test("a server answers every use of a connection, charges what it answers, and l
 
 const Mounted = Schema.fromJsonString(Schema.Struct({ port: Schema.Int, keys: Schema.Array(Schema.String) }))
 
-test("a host that mounts it in a server of its own lives, too, and holds nothing back", { timeout: 300_000 }, async () => {
+test("a host that mounts the routes in its own server stays up, and keeps no requests", { timeout: 300_000 }, async () => {
   const host = new Process([String(NAMES.length)], {
     script: new URL("mounted.ts", import.meta.url).pathname,
     nodeArgs: ["--conditions=@millrace/source"]

@@ -51,7 +51,7 @@ const fetched = async (line: string): Promise<string> => {
   return [`HTTP/1.1 ${response.status} ${response.statusText}`, ...head, "", await response.text()].join("\r\n")
 }
 
-test("npm start prints a key and three calls that work when pasted, each with its cost and what is left", { timeout: 60_000 }, async () => {
+test("npm start prints a key and three calls to paste, which work and report their cost and balance", { timeout: 60_000 }, async () => {
   const { url: store } = newStore()
   expect(START).toEqual(["serve", "--demo", "--speech", "espeak"])
   const server = await serve([...START.slice(1), "--store", store])
@@ -94,7 +94,7 @@ test("npm start prints a key and three calls that work when pasted, each with it
   await auditOf(store)
 })
 
-test("a call that runs when the server is told to end is answered, and the server ends with 0", { timeout: 60_000 }, async () => {
+test("a call that runs when the server is stopped is answered, and the server exits with 0", { timeout: 60_000 }, async () => {
   const server = await serve(["--store", "memory:", "--demo"])
   await server.until(() => invitation(server.stdout).curls.length === 3)
   const { key } = invitation(server.stdout)

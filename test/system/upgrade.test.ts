@@ -63,7 +63,7 @@ const tagOf = (exit: Exit.Exit<unknown, { readonly _tag: string }>): string =>
 const balanceOf = (account: Account.Account): number => Lots.available(account.purse.lots, Number.MAX_SAFE_INTEGER)
 
 describe("two releases on one store", () => {
-  test("decide on the same accounts, each by its own snapshots, until one writes what the other does not know", () =>
+  test("serve the same accounts, each by its own snapshots, until one writes an event that the other does not know", () =>
     checkAsync(
       fc.asyncProperty(
         fc.array(
@@ -151,7 +151,7 @@ const readyOf = async ({ url }: Server) => {
 const refusedMetric = async ({ metrics = "" }: Server) =>
   /^millrace_streams_refused(?:\{[^}]*\})? (?<count>\d+)/mu.exec((await call(metrics)).body)?.groups?.["count"]
 
-test("processes of both charge the same accounts; the older refuses what it cannot read, says so, and serves the rest until it is replaced", {
+test("charge the same accounts in several processes; the older refuses what it cannot read, reports it, and serves the rest", {
   timeout: 120_000
 }, async () => {
   const database = new pg.Client({ connectionString: await url() })
@@ -238,7 +238,7 @@ test("processes of both charge the same accounts; the older refuses what it cann
 const Billing = Schema.fromJsonString(Schema.Struct({ data: Schema.Struct({ balance: Schema.Finite }) }))
 
 testing(
-  "a job of which a next release wrote what this one does not know is refused alone, and said so",
+  "refuse and report only the job with an unknown event",
   Effect.gen(function* () {
     const one = yield* host()
     const { accountId, bearer } = yield* one.account(200)

@@ -5,15 +5,13 @@
 import { Account, Job } from "@millrace/core"
 import { EventStore, StreamName } from "@millrace/event-sourcing"
 import { Clock, Effect, Stream } from "effect"
-import { LogReader, type ReaderOptions } from "./LogReader.ts"
-import type { Place, Report } from "./Report.ts"
-import { overdueHolds } from "./rules/Endings.ts"
+import { LogReader, type ReaderOptions, type StreamReplay } from "./LogReader.ts"
+import { iso, type Place, type Report } from "./Report.ts"
 import { EVENT_ID, readUniqueName } from "./rules/Names.ts"
 import { snapshotOf } from "./rules/Snapshots.ts"
-import type { StreamReplay } from "./StreamReplay.ts"
 
 export interface Options extends ReaderOptions {
-  /** When overdue is judged, milliseconds since 1970: the latest time in the log, unless given. */
+  /** The time at which holds and jobs count as overdue, milliseconds since 1970: the latest time in the log by default. */
   readonly at?: number
 }
 
@@ -28,8 +26,8 @@ export const run = Effect.fn("Audit.run")(function* (options: Options = {}) {
 
   yield* store.readAll(EventStore.start).pipe(
     Stream.runForEachArray((events) => {
-      const { readings, accounts } = reader.streamsOf(events)
-      const read = Effect.sync(() => reader.read(events, readings))
+      const accounts = reader.begin(events)
+      const read = Effect.sync(() => reader.read(events))
       return accounts.length === 0 ? read : Effect.andThen(Effect.forEach(accounts, loadSnapshot, { concurrency: 16, discard: true }), read)
     })
   )
@@ -67,57 +65,54 @@ const checkSnapshotsAhead = Effect.fnUntraced(function* ({ problems, streams }: 
     // The event may have been appended while the log was read; then it exists now
     const last = yield* store.lastRevision(name)
     if (last !== "noStream" && last >= snapshot.revision) continue
-    problems.add(
-      { position, stream: name },
-      "snapshot-agrees",
-      `the snapshot is of revision ${snapshot.revision}, but the stream ends at ${revision}`
-    )
+    const detail = `the snapshot is of revision ${snapshot.revision}, but the stream ends at ${revision}`
+    problems.add({ position, stream: name }, "snapshot-agrees", detail)
   }
 })
 
-/** A job ends so long after its deadline, and its account is settled so long after its end, at the latest: milliseconds. Recovery needs that. */
-const JOB_MARGIN = 5 * 60_000
-
+/** Reports jobs and holds that are still open at the end of the log, although their time is over. */
 const checkOverdue = Effect.fnUntraced(function* ({ jobs, latest, problems, streams }: LogReader, at?: number) {
   const now = at ?? (latest === "" ? 0 : Date.parse(latest))
-  for (const { detail, jobId, position, rule } of jobs.overdue(now, JOB_MARGIN))
-    problems.add({ position, stream: StreamName.make(Job.Job.category, jobId) }, rule, detail)
-  const jobBegan = (jobId: string) => streams.has(StreamName.make(Job.Job.category, jobId))
+  jobs.reportOverdue(now, problems)
+  const hasBegun = (jobId: string) => streams.has(StreamName.make(Job.Job.category, jobId))
   for (const { account, name, sound } of streams.values()) {
     if (account === undefined || !sound) continue
-    const overdue = new Map(overdueHolds(account.state, now, jobBegan).map(({ reservationId, since }) => [reservationId, since]))
+    const overdue = overdueHolds(account.state, now, hasBegun)
     if (overdue.size === 0) continue
     const places = yield* placesOf(name, overdue)
-    for (const [reservationId, since] of overdue) {
+    for (const [reservationId, deadline] of overdue) {
       const place = places.get(reservationId)
-      if (place !== undefined) {
-        problems.add(
-          place,
-          "hold-is-not-overdue",
-          `reservation ${reservationId} was to end by ${new Date(since).toISOString()} and is open`
-        )
-      }
+      const detail = `the deadline of reservation ${reservationId} was ${iso(deadline)}, and it is open`
+      if (place !== undefined) problems.add(place, "hold-is-not-overdue", detail)
     }
   }
 })
 
+/**
+ * The deadlines of holds that are overdue at `now` and that only recovery can end, by reservation. Holds that the ledger ends with the next
+ * decision count as released. The hold of an accepted job waits for the job.
+ */
+const overdueHolds = ({ purse }: Account.Account, now: number, hasBegun: (jobId: string) => boolean): ReadonlyMap<string, number> => {
+  const overdue = new Map<string, number>()
+  for (const [reservationId, hold] of purse.holds) {
+    if (Account.expiresByItself(hold) || (hold.jobId !== undefined && hasBegun(hold.jobId))) continue
+    const deadline = hold.expiresAt ?? hold.acceptBy
+    if (deadline !== undefined && deadline <= now) overdue.set(reservationId, deadline)
+  }
+  return overdue
+}
+
 const RESERVED = Account.Account.codec.typesOf(["CreditReserved"])
 
 /** The positions of these reservations, which the state of an account does not keep. */
-const placesOf = Effect.fnUntraced(function* (stream: StreamName.StreamName, reservationIds: { readonly has: (id: string) => boolean }) {
+const placesOf = Effect.fnUntraced(function* (stream: StreamName.StreamName, reservationIds: ReadonlyMap<string, unknown>) {
   const store = yield* EventStore.EventStore
   const places = new Map<string, Place>()
-  yield* store.readStream(stream).pipe(
-    Stream.runForEachArray((events) =>
-      Effect.sync(() => {
-        for (const event of events) {
-          if (!RESERVED.has(event.type)) continue
-          const decoded = Account.Account.codec.decode(event.type, event.data)
-          if (decoded._tag === "CreditReserved" && reservationIds.has(decoded.reservationId))
-            places.set(decoded.reservationId, { position: event.position, stream })
-        }
-      })
-    )
+  yield* Stream.runForEach(store.readStream(stream), ({ data, position, type }) =>
+    Effect.sync(() => {
+      const event = RESERVED.has(type) ? Account.Account.codec.decode(type, data) : undefined
+      if (event?._tag === "CreditReserved" && reservationIds.has(event.reservationId)) places.set(event.reservationId, { position, stream })
+    })
   )
   return places
 })
@@ -149,6 +144,6 @@ const checkUniques = Effect.fnUntraced(function* ({ problems, suspects, uniques 
     if (!suspects.has(name)) return
     const before = first.get(name)
     if (before === undefined) first.set(name, event.position)
-    else problems.add(event, rule, `${name} stands at position ${before} already`)
+    else problems.add(event, rule, `${name} already occurs at position ${before}`)
   })
 })

@@ -1,17 +1,16 @@
 /** How streams other than accounts are replayed. An event that the decider does not know or cannot fold is a problem. */
-
 import { ApiKey, EmailClaim, Job, PaymentClaim, PricePlan, ReferenceClaim } from "@millrace/core"
 import type { Decider, StreamName } from "@millrace/event-sourcing"
 import type { JobIndex } from "./JobIndex.ts"
 import type { Prices } from "./Prices.ts"
-import type { Replay, ReportProblem } from "./Replay.ts"
+import type { Replay, ReportProblem } from "./Report.ts"
 
 /** The streams of one category. */
 export interface Category {
   readonly name: string
   /** Begins the replay of a stream. The replay throws at an event that it does not know or cannot fold. */
   readonly begin: (stream: StreamName.StreamName, report: ReportProblem) => Replay
-  /** A stream of this category cannot be replayed further, so what follows in it is unknown. */
+  /** Called when a stream of this category cannot be replayed further. */
   readonly lost?: (stream: StreamName.StreamName) => void
 }
 

@@ -1,7 +1,7 @@
 /** The jobs in the log, as far as it was read. Holds, charges and refunds of accounts must agree with them. */
 import { type Account, Job } from "@millrace/core"
 import { StreamName } from "@millrace/event-sourcing"
-import type { Replay, ReportProblem } from "./Replay.ts"
+import { iso, type Problems, type Replay, type ReportProblem } from "./Report.ts"
 
 /** One job: its state, and its last event. */
 interface Known {
@@ -11,8 +11,11 @@ interface Known {
   position: string
 }
 
+/** A job ends so long after its deadline, and its account is settled so long after its end, at the latest: milliseconds. Recovery needs that. */
+const MARGIN = 5 * 60_000
+
 /** Finds an open hold of an account: undefined if it is not open, `unknown` if the account was not replayed this far. */
-export type FindHold = (accountId: string, reservationId: string) => Account.Hold | "unknown" | undefined
+type FindHold = (accountId: string, reservationId: string) => Account.Hold | "unknown" | undefined
 
 const { codec } = Job.Job
 
@@ -55,36 +58,27 @@ export class JobIndex {
     const hold = this.#findHold(accountId, reservationId)
     if (hold === "unknown") return undefined
     if (hold === undefined) return `reservation ${reservationId} was not open in account ${accountId}`
-    if (hold.jobId !== jobId)
-      return `reservation ${reservationId} was held for ${hold.jobId === undefined ? "no job" : `job ${hold.jobId}`}`
-    return hold.operation === operation && hold.quantity === quantity
-      ? undefined
-      : `${quantity} of ${operation} was accepted, ${hold.quantity} of ${hold.operation} held`
+    if (hold.jobId !== jobId) return `reservation ${reservationId} belongs to ${hold.jobId === undefined ? "no job" : `job ${hold.jobId}`}`
+    if (hold.operation === operation && hold.quantity === quantity) return undefined
+    return `${quantity} units of ${operation} were accepted, but ${hold.quantity} of ${hold.operation} held`
   }
 
-  /** Jobs that are open, or not settled, `margin` milliseconds after they must not be. */
-  *overdue(
-    now: number,
-    margin: number
-  ): Iterable<{ readonly jobId: string; readonly position: string; readonly rule: string; readonly detail: string }> {
+  /** Reports jobs that at `now` are overdue: still open, or not settled. */
+  reportOverdue(now: number, problems: Problems): void {
     for (const [jobId, { at, job, position }] of this.#jobs) {
       if (this.#doubtful.has(jobId) || job.status === "absent") continue
+      const place = { position, stream: StreamName.make(Job.Job.category, jobId) }
       if (Job.isOpen(job)) {
         const { deadline } = job.accepted
-        if (deadline + margin <= now)
-          yield {
-            jobId,
-            position,
-            rule: "job-ends-by-its-deadline",
-            detail: `it was to end by ${new Date(deadline).toISOString()} and is ${job.status}`
-          }
+        if (deadline + MARGIN <= now)
+          problems.add(place, "job-ends-by-its-deadline", `its deadline was ${iso(deadline)}, and it is ${job.status}`)
         continue
       }
       const { accountId, reservationId } = job.status === "refused" ? job : job.accepted
       const hold = reservationId === null ? undefined : this.#findHold(accountId, reservationId)
       const since = job.status === "refused" ? at : job.endedAt
-      if (hold !== undefined && hold !== "unknown" && since + margin <= now)
-        yield { jobId, position, rule: "job-is-settled", detail: `it ${job.status}, and reservation ${reservationId} is still open` }
+      if (hold !== undefined && hold !== "unknown" && since + MARGIN <= now)
+        problems.add(place, "job-is-settled", `the job was ${job.status}, and reservation ${reservationId} is still open`)
     }
   }
 }

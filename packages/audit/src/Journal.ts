@@ -5,12 +5,12 @@
 import { Account, Postings } from "@millrace/core"
 import { EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
 import { Array, Effect, Schema, Stream } from "effect"
+import { balancesOf } from "./AccountReplay.ts"
 import { beancount } from "./journal/Beancount.ts"
 import { csv } from "./journal/Csv.ts"
 import type { Balance, Format, Line, Transaction } from "./journal/Format.ts"
 import { jsonl } from "./journal/Jsonl.ts"
 import { hledger, ledger } from "./journal/Ledger.ts"
-import { balancesOf } from "./rules/Books.ts"
 
 export const formats: Readonly<Record<FormatName, Format>> = { hledger, ledger, beancount, csv, jsonl }
 export type FormatName = "hledger" | "ledger" | "beancount" | "csv" | "jsonl"
@@ -28,20 +28,14 @@ export const journal = (name: FormatName): Stream.Stream<string, EventStore.Stor
     Effect.gen(function* () {
       const store = yield* EventStore.EventStore
       const writer = new Writer(formats[name])
-      const opening = Stream.make(formats[name].opening)
       const body = Stream.mapArrayEffect(store.readAll(EventStore.start), (events) =>
         Effect.try({
           try: () => Array.of(events.map((event) => writer.next(event)).join("")),
           catch: (error) => (error instanceof UnreadableLog ? error : unreadable(events[0], error))
         })
       )
-      return Stream.concat(
-        opening,
-        Stream.concat(
-          body,
-          Stream.suspend(() => Stream.make(writer.end()))
-        )
-      )
+      const end = Stream.suspend(() => Stream.make(writer.end()))
+      return Stream.make(formats[name].opening).pipe(Stream.concat(body), Stream.concat(end))
     })
   )
 
@@ -90,37 +84,27 @@ class Writer {
 
     const balances = ownBalances(accountId, state)
     const { id, position, revision, stream, type } = recorded
+    // Some tools check balances only once a day
+    const isNewDay = own !== undefined && own.date !== "" && own.date < date
     const transaction: Transaction = {
-      date,
-      at,
-      event: id,
-      position,
-      stream,
-      revision,
-      type,
-      // The first transaction of a new day for this account: some tools check balances only once a day
-      carried: own !== undefined && own.date !== "" && own.date < date ? this.#known(ownBalances(accountId, before)) : [],
+      ...{ date, at, event: id, position, stream, revision, type },
+      carried: isNewDay ? ownBalances(accountId, before).filter(({ account }) => this.#totals.has(account)) : [],
       lines: postings.map(({ account, amount }): Line => {
         const balance = balances.find((own) => own.account === account)
         return { account, amount, ...(balance && { balance: balance.balance }) }
       })
     }
-    return this.#open(postings.map(({ account }) => account)) + this.#add(transaction)
+    return this.#count(postings) + this.#format.transaction(transaction)
   }
 
-  #open(accounts: ReadonlyArray<string>): string {
+  /** Adds the postings to the totals. Returns the text that opens their new accounts. */
+  #count(postings: ReadonlyArray<Postings.Posting>): string {
     let opened = ""
-    for (const account of accounts) {
-      if (this.#totals.has(account)) continue
-      this.#totals.set(account, 0)
-      opened += this.#format.account(account)
+    for (const { account, amount } of postings) {
+      if (!this.#totals.has(account)) opened += this.#format.account(account)
+      this.#totals.set(account, (this.#totals.get(account) ?? 0) + amount)
     }
     return opened
-  }
-
-  #add(transaction: Transaction): string {
-    for (const { account, amount } of transaction.lines) this.#totals.set(account, (this.#totals.get(account) ?? 0) + amount)
-    return this.#format.transaction(transaction)
   }
 
   /** The closing balances of all accounts: of customers by the fold, of the operator by the postings. */
@@ -132,10 +116,6 @@ class Writer {
     }
     const balances = [...this.#totals].map(([account, total]): Balance => ({ account, balance: byFold.get(account) ?? total }))
     return this.#format.closing(this.#lastDate, balances)
-  }
-
-  #known(balances: ReadonlyArray<Balance>): ReadonlyArray<Balance> {
-    return balances.filter(({ account }) => this.#totals.has(account))
   }
 }
 

@@ -1,24 +1,20 @@
 /**
- * Reads a log once, in its order, and checks every event: its place, its hash and its time, then what it says, by the rules of its category.
+ * Reads a log once, in its order, and checks every event: its place, its hash and its time, then its content by the rules of its category.
  *
  * A stream is replayed up to its first event that was changed or cannot be read, for no state follows from there. Places, hashes and times
  * are checked to the end, and other streams go on.
  */
 import { Account } from "@millrace/core"
-import { EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
-import { AccountReplay } from "./AccountReplay.ts"
+import { EventStore, fromIso, HashChain, StreamName } from "@millrace/event-sourcing"
+import { AccountReplay, uncoveredHolds } from "./AccountReplay.ts"
 import { type Category, coreCategories } from "./Categories.ts"
 import * as Head from "./Head.ts"
 import { JobIndex } from "./JobIndex.ts"
 import { Prices } from "./Prices.ts"
-import type { ReportProblem } from "./Replay.ts"
-import { type Place, Problems, WHOLE_LOG } from "./Report.ts"
-import { holdsAreCovered } from "./rules/Books.ts"
+import { type Place, Problems, type Replay, type ReportProblem, WHOLE_LOG } from "./Report.ts"
 import { LateRefunds } from "./rules/LateRefunds.ts"
-import { linkHolds, millisOf, positionIncreases, revisionFollows, timeGoesOn } from "./rules/Log.ts"
 import { EVENT_ID, uniqueName } from "./rules/Names.ts"
 import { snapshotAgrees, snapshotOf } from "./rules/Snapshots.ts"
-import { StreamReplay } from "./StreamReplay.ts"
 import { UniqueNames } from "./UniqueNames.ts"
 
 export interface ReaderOptions {
@@ -28,6 +24,29 @@ export interface ReaderOptions {
   readonly categories?: ReadonlyArray<Category>
   /** The most names that are kept in memory at once to check that they are unique. */
   readonly uniques?: number
+}
+
+/** One stream, as far as it was read. */
+export class StreamReplay implements Head.StreamEnd {
+  readonly name: StreamName.StreamName
+  /** Set for the stream of an account. */
+  readonly account: AccountReplay | undefined
+  /** Set for a stream of another known category. */
+  readonly other: Replay | undefined
+  revision: EventStore.Revision = -1
+  hash: HashChain.Hash
+  position: string = EventStore.start
+  at = ""
+  /** False from the first event that cannot be replayed. */
+  sound = true
+  snapshot: EventStore.StoredSnapshot | undefined
+
+  constructor(name: StreamName.StreamName, account: AccountReplay | undefined, other: Replay | undefined) {
+    this.name = name
+    this.hash = HashChain.start(name)
+    this.account = account
+    this.other = other
+  }
 }
 
 /** Reads the events of a log in order, and keeps what is known so far. */
@@ -60,37 +79,32 @@ export class LogReader {
     this.#categories = new Map([...coreCategories(this.#prices, this.jobs), ...categories].map((category) => [category.name, category]))
   }
 
-  /** The stream of each event, and those streams of accounts that are new. Their snapshots must be loaded before {@link read}. */
-  streamsOf(events: ReadonlyArray<EventStore.RecordedEvent>): {
-    readonly readings: ReadonlyArray<StreamReplay>
-    readonly accounts: ReadonlyArray<StreamReplay>
-  } {
+  /** Begins the streams that are new. Returns those of accounts: their snapshots must be loaded before {@link read}. */
+  begin(events: ReadonlyArray<EventStore.RecordedEvent>): ReadonlyArray<StreamReplay> {
     const accounts: Array<StreamReplay> = []
-    const readings = events.map(({ stream }) => {
-      const known = this.streams.get(stream)
-      if (known !== undefined) return known
+    for (const { stream } of events) {
+      if (this.streams.has(stream)) continue
       const category = StreamName.category(stream)
       const account = category === Account.Account.category ? new AccountReplay(StreamName.id(stream)) : undefined
       const reading = new StreamReplay(stream, account, this.#categories.get(category)?.begin(stream, this.#report))
       this.streams.set(stream, reading)
       if (account !== undefined) accounts.push(reading)
-      return reading
-    })
-    return { readings, accounts }
+    }
+    return accounts
   }
 
-  read(events: ReadonlyArray<EventStore.RecordedEvent>, readings: ReadonlyArray<StreamReplay>): void {
-    readings.forEach((reading, i) => {
-      const event = events[i]
-      if (event !== undefined) this.#next(reading, event)
-    })
+  read(events: ReadonlyArray<EventStore.RecordedEvent>): void {
+    for (const event of events) {
+      const stream = this.streams.get(event.stream)
+      if (stream !== undefined) this.#next(stream, event)
+    }
   }
 
   /** Ends the reading and returns the head of the log. An earlier head that was not reached yet is compared now. */
   end(): Head.Head {
     if (this.#earlier !== undefined) this.#compareHead(this.#earlier)
     for (const { account, name, position, sound } of this.streams.values()) {
-      const uncovered = account !== undefined && sound ? holdsAreCovered(account.state) : undefined
+      const uncovered = account !== undefined && sound ? uncoveredHolds(account.state) : undefined
       if (uncovered !== undefined) this.problems.add({ position, stream: name }, "holds-are-covered", uncovered)
     }
     return { ...this.#past(), at: this.latest === "" ? null : this.latest }
@@ -115,27 +129,32 @@ export class LogReader {
     if (stream.snapshot?.revision === event.revision && stream.sound) this.#compareSnapshot(stream, stream.snapshot, event)
   }
 
-  /** Checks position, revision, hash and id. False when the event does not follow the one before it in its stream. */
+  /** Checks position, id, revision and hash. False when the event does not follow the one before it in its stream. */
   #checkPlace(stream: StreamReplay, event: EventStore.RecordedEvent): boolean {
-    const misplaced = positionIncreases(this.#position, event)
-    if (misplaced !== undefined) this.#report("position-increases", misplaced)
+    // Positions increase through the whole log, so the order is total and no event occurs twice
+    if (event.position <= this.#position) this.#report("position-increases", `it follows position ${this.#position}`)
     if (this.uniques.add(event.id)) this.suspects.set(event.id, EVENT_ID)
-    const gap = revisionFollows(stream.revision, event)
-    if (gap !== undefined) this.#report("revision-follows", gap)
-    const broken = gap === undefined ? linkHolds(stream.hash, event) : undefined
-    if (broken !== undefined) this.#report("link-holds", broken)
-    return gap === undefined && broken === undefined
+    // Revisions count from 0 without gaps, so no event of a stream was removed, inserted or moved
+    const expected = stream.revision + 1
+    if (event.revision !== expected) this.#report("revision-follows", `its revision is ${event.revision} instead of ${expected}`)
+    if (event.revision !== expected) return false
+    // Each event has the SHA-256 of itself and of the hash before it, so no event was changed, exchanged or forged
+    if (HashChain.verify(stream.hash, event)) return true
+    this.#report("link-holds", HashChain.isSealed(event) ? "its hash does not match its content and the hash before it" : "it has no hash")
+    return false
   }
 
+  /** Times have one format and never go back within a stream. */
   #checkTime(stream: StreamReplay, at: string): void {
     if (at === this.#at && at >= stream.at) return
-    const millis = millisOf(at)
-    const wrong = timeGoesOn(stream.at, at, millis)
-    if (wrong !== undefined) this.#report("time-goes-on", wrong)
+    const millis = fromIso(at)
+    const isTime = !Number.isNaN(millis)
+    if (!isTime) this.#report("time-goes-on", `${JSON.stringify(at)} is not a time`)
+    else if (at < stream.at) this.#report("time-goes-on", `${at} is earlier than ${stream.at}, the time of the event before it`)
+    else if (at > this.latest) this.latest = at
     this.#at = at
     // A time in another format may still be a time
-    this.#millis = millis ?? Date.parse(at)
-    if (wrong === undefined && at > this.latest) this.latest = at
+    this.#millis = isTime ? millis : Date.parse(at)
   }
 
   /** False when the event cannot be read or does not fold. */
@@ -143,7 +162,7 @@ export class LogReader {
     const report = this.#report
     try {
       if (account === undefined) {
-        if (other === undefined) report("stream-is-known", "no decider here knows streams of its category")
+        if (other === undefined) report("stream-is-known", "no decider reads streams of this category")
         other?.(recorded.type, recorded.data, this.#millis, recorded.position)
         return other !== undefined
       }

@@ -1,7 +1,7 @@
 /** The prices published in the log so far. A hold can only pin a version that was published before it. */
 import type { Credits } from "@millrace/core"
 
-export interface PriceVersion {
+interface PriceVersion {
   readonly version: number
   /** Milliseconds since 1970. */
   readonly effectiveAt: number
@@ -9,37 +9,34 @@ export interface PriceVersion {
 }
 
 export class Prices {
-  readonly #versions = new Map<number, Array<PriceVersion>>()
+  readonly #versions = new Map<number, ReadonlyArray<PriceVersion>>()
   #complete = true
 
   /**
-   * Each price plan counts its own versions, so one number may stand for several price lists. `at`: when the version was published. One
-   * that came into force at once is in force from its place in the log, whatever the clock of the host that then holds by it.
+   * Adds a version that was published at `at`. Each price plan counts its own versions, so one number may stand for several price lists. A
+   * version that came into force at once is in force from its place in the log, whatever the clocks of the hosts that use it.
    */
   learn(published: PriceVersion, at: number): void {
     const version = published.effectiveAt <= at ? { ...published, effectiveAt: Number.NEGATIVE_INFINITY } : published
-    const same = this.#versions.get(version.version)
-    if (same === undefined) this.#versions.set(version.version, [version])
-    else same.push(version)
+    this.#versions.set(version.version, [...(this.#versions.get(version.version) ?? []), version])
   }
 
-  /** Notes that a part of a plan could not be replayed: an unknown version may be in that part. */
+  /** Notes that a part of a plan could not be replayed: it may have more versions. */
   doubt(): void {
     this.#complete = false
   }
 
   /**
-   * Why `amount` is not `quantity` times the unit price of a pinned version; undefined when it is. A log without any price plan,
-   * as of a host that keeps its prices elsewhere, only shows whether there can be a unit price at all.
+   * Why `amount` is not `quantity` times the unit price of a pinned version; undefined when it is. A host may keep its prices outside the
+   * log; then the amount must only be divisible by the quantity.
    */
   mismatch(operation: string, version: number, quantity: number, amount: Credits.Credits, at: number): string | undefined {
     if (this.#versions.size === 0) {
       const divides = quantity === 0 ? amount === 0 : amount % quantity === 0
-      return divides ? undefined : `${amount / 1000} cannot be the price of ${quantity}`
+      return divides ? undefined : `${amount / 1000} is not divisible by ${quantity} units`
     }
     const lists = this.#versions.get(version)?.filter((list) => list.effectiveAt <= at) ?? []
-    if (lists.length === 0 && !this.#complete) return undefined
-    if (lists.length === 0) return `price version ${version} did not hold then`
+    if (lists.length === 0) return this.#complete ? `price version ${version} was not in force` : undefined
     let wrong = `price version ${version} has no price for ${operation}`
     for (const { prices } of lists) {
       const unitPrice = prices[operation]

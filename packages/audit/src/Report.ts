@@ -1,4 +1,4 @@
-/** The report of an audit: its verdict, what it read, the head to keep for the next audit, and every problem with its event. */
+/** The report of an audit: the verdict, counts of the log, the head to keep for the next audit, and every problem with its event. */
 import { Schema } from "effect"
 import { Head } from "./Head.ts"
 
@@ -31,6 +31,15 @@ export type Report = typeof Report.Type
 export const MAX_PROBLEMS = 1_000
 /** One stream that is broken throughout must not hide the problems of others. */
 export const MAX_PROBLEMS_OF_STREAM = 100
+
+/** Takes the next event of a stream: its type, its JSON, when it was decided (milliseconds since 1970), and its position in the log. */
+export type Replay = (type: string, data: string, at: number, position: string) => void
+
+/** Reports a problem under the name of a rule. */
+export type ReportProblem = (rule: string, detail: string) => void
+
+/** Milliseconds since 1970 as ISO 8601, for messages. */
+export const iso = (millis: number): string => new Date(millis).toISOString()
 
 /** The place of a problem. */
 export interface Place {

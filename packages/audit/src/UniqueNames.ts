@@ -54,12 +54,8 @@ export class UniqueNames {
     return this.#insert(high, low === 0 ? 1 : low)
   }
 
-  #isOfShare(high: number): boolean {
-    return this.#bits === 0 || high >>> (32 - this.#bits) === this.#share
-  }
-
   #insert(high: number, low: number): boolean {
-    if (!this.#isOfShare(high)) return false
+    if (this.#bits > 0 && high >>> (32 - this.#bits) !== this.#share) return false
     const slots = this.#slots
     const mask = slots.length / 2 - 1
     for (let slot = low & mask; ; slot = (slot + 1) & mask) {

@@ -1,4 +1,4 @@
-/** What an audit says of logs that nobody touched, and of those that hold what this release cannot read. */
+/** Audits of logs that were not tampered with, and of logs that this release cannot read in full. */
 import { AccountEvent, AccountSnapshot, Credits, Decisions, Ledger } from "@millrace/core"
 import { type Decider, EventCodec, type EventStore } from "@millrace/event-sourcing"
 import { Effect, Schema } from "effect"
@@ -20,7 +20,7 @@ describe("an untouched log", () => {
     })
   }
 
-  it("holds every kind of event there is, in all these histories", async () => {
+  it("has every kind of event in these histories", async () => {
     const seen = new Set<string>()
     for (const seed of SEEDS) {
       for (const { data, type } of (await randomHistory(seed, 250)).events) {
@@ -44,12 +44,12 @@ describe("an untouched log", () => {
     ).toEqual([])
   })
 
-  it("may be empty", async () => {
+  it("passes when it is empty", async () => {
     const report = await audit({ events: [], snapshots: new Map() })
     expect(report).toMatchObject({ ok: true, events: 0, streams: 0, head: { position: "", at: null } })
   })
 
-  it("is reported in the shape of the schema", async () => {
+  it("gives a report that matches the schema", async () => {
     const report = await audit(await randomHistory(1, 50))
     expect(Schema.decodeUnknownSync(Report)(JSON.parse(JSON.stringify(report)))).toEqual(report)
   })
@@ -69,7 +69,7 @@ describe("streams that are not accounts", () => {
     ["note-1", "2026-01-01T00:00:00.000Z", { _tag: "Noted" }]
   ])
 
-  it("of the library are replayed by their own deciders", async () => {
+  it("are replayed by their own deciders if they are of the library", async () => {
     const accountId = "acc_01ARZ3NDEKTSV4RRFFQ69G5FAV"
     const at = "2026-01-01T00:00:00.000Z"
     const known: ReadonlyArray<Entry> = [
@@ -84,19 +84,19 @@ describe("streams that are not accounts", () => {
     expect(problems.map(({ rule }) => rule)).toEqual(Array(3).fill("event-is-readable"))
   })
 
-  it("are a problem, once each, where nothing knows them", async () => {
+  it("are one problem each if no category has their name", async () => {
     const { problems } = await audit({ events, snapshots: new Map() })
     expect(problems).toMatchObject([{ position: events[0]?.position, stream: "note-1", rule: "stream-is-known" }])
   })
 
-  it("are replayed by the decider that a host brings, up to the first event it cannot read", async () => {
+  it("are replayed by the category that a host adds, up to the first event that it cannot read", async () => {
     const { problems } = await audit({ events, snapshots: new Map() }, { categories: [category(notes)] })
     expect(problems).toMatchObject([{ position: events[1]?.position, rule: "event-is-readable" }])
   })
 })
 
 describe("an event that cannot be read", () => {
-  it("is named, and its stream is replayed no further while others are", async () => {
+  it("is named, and ends the replay of its stream only", async () => {
     const { events, snapshots } = await randomHistory(3, 200)
     const [first, second] = events.filter(({ type }) => type === "CreditsGranted")
     const unknown = rehashed(events.map((event) => (event === first ? { ...event, type: "CreditsConjured" } : event)))
@@ -116,7 +116,7 @@ describe("an event that cannot be read", () => {
 })
 
 describe("problems", () => {
-  it("of one stream are counted all and kept up to a limit, so others are seen", async () => {
+  it("of one stream are all counted but kept up to a limit, so that others are seen", async () => {
     const { events, snapshots } = await randomHistory(4, 600)
     const shouting = events.map((event) => (event.stream === "account-acc_01JA" ? { ...event, id: `${event.id}!` } : event))
     const last = events.findLastIndex(({ stream }) => stream === "account-acc_01JB")
@@ -172,7 +172,7 @@ describe("snapshots", () => {
     expect(await forged({ ...snapshot, revision: snapshot.revision - 1 })).toMatchObject([{ rule: "snapshot-agrees" }])
   })
 
-  it("that are ahead of the log show that it lost its end", async () => {
+  it("ahead of the log show that the log lost its end", async () => {
     const { events, snapshots } = await busy()
     const short = events.slice(0, 700)
     expect((await audit({ events: short, snapshots })).problems).toMatchObject([
@@ -209,16 +209,16 @@ describe("names that must be unique", () => {
       (await audit({ events, snapshots: new Map() }, { ...options, ...(uniques && { uniques }) })).problems
     const many = Array.from({ length: 3_000 }, (_, i) => ["account-z", at, i === 0 ? opened : grant(`z${i}`)] as const)
 
-    it(`are, in ${uniques === undefined ? "one reading" : "several"}`, async () => {
+    it(`are no problem when they are unique, in ${uniques === undefined ? "one reading" : "several"}`, async () => {
       expect(await check(written(many))).toEqual([])
     })
 
-    it(`are payments across accounts, in ${uniques === undefined ? "one reading" : "several"}`, async () => {
+    it(`are found when two accounts have the same payment, in ${uniques === undefined ? "one reading" : "several"}`, async () => {
       const events = written([...many, ["account-a", at, opened], ["account-a", at, grant("a", { paymentRef: "pay_z7" })]])
       expect(await check(events)).toMatchObject([{ position: events.at(-1)?.position, stream: "account-a", rule: "payment-grants-once" }])
     })
 
-    it(`are ids of events, in ${uniques === undefined ? "one reading" : "several"}`, async () => {
+    it(`are found when two events have the same id, in ${uniques === undefined ? "one reading" : "several"}`, async () => {
       const events = written([...many, ["account-a", at, opened]])
       const twice = rehashed(events.map((event, i) => (i === 3_000 ? { ...event, id: events[5]?.id ?? "" } : event)))
       const [problem, ...others] = await check(twice)
@@ -227,7 +227,7 @@ describe("names that must be unique", () => {
       expect(others).toEqual([])
     })
 
-    it(`are reservations of an account, in ${uniques === undefined ? "one reading" : "several"}`, async () => {
+    it(`are found when an account makes a reservation twice, in ${uniques === undefined ? "one reading" : "several"}`, async () => {
       const events = written([
         ...many,
         ["account-a", at, opened],
@@ -240,7 +240,7 @@ describe("names that must be unique", () => {
       expect(await check(events)).toMatchObject([{ position: events.at(-2)?.position, rule: "reservation-is-made-once" }])
     })
 
-    it(`are the sign-up credits of an account, in ${uniques === undefined ? "one reading" : "several"}`, async () => {
+    it(`are found when an account gets sign-up credits twice, in ${uniques === undefined ? "one reading" : "several"}`, async () => {
       const signup = (lotId: string) => grant(lotId, { source: "signup", paymentRef: null })
       const events = written([...many, ["account-a", at, opened], ["account-a", at, signup("s")], ["account-a", at, signup("t")]])
       expect(await check(events)).toMatchObject([{ position: events.at(-1)?.position, rule: "sign-up-credits-are-granted-once" }])
@@ -248,7 +248,7 @@ describe("names that must be unique", () => {
   }
 })
 
-describe("a hold past its time", () => {
+describe("a hold after its deadline", () => {
   const at = "2026-01-01T00:00:00.000Z"
   const hold = (over: object) => ({
     _tag: "CreditReserved",
@@ -281,7 +281,7 @@ describe("a hold past its time", () => {
   const later: Entry = ["account-b", "2026-01-02T00:00:00.000Z", { _tag: "AccountOpened", sealedEmail: "", emailHash: "" }]
   const recoverable = { recoverable: true, expiresAt: "2026-01-01T01:00:00.000Z" }
 
-  it("is overdue by the log's last time, or another", async () => {
+  it("is overdue at the log's last time, or at the given time", async () => {
     expect(await ask(logWith(recoverable))).toEqual([])
     const overdue = logWith(recoverable, later)
     expect(await ask(overdue)).toMatchObject([{ position: overdue[2]?.position, stream: "account-a", rule: "hold-is-not-overdue" }])
@@ -289,11 +289,11 @@ describe("a hold past its time", () => {
     expect(await ask(logWith(recoverable), { at: Date.parse("2026-01-01T01:00:00.000Z") })).toMatchObject([{ rule: "hold-is-not-overdue" }])
   })
 
-  it("is not, where the ledger ends it by itself", async () => {
+  it("is not overdue if the ledger ends it by itself", async () => {
     expect(await ask(logWith({ expiresAt: "2026-01-01T01:00:00.000Z" }, later))).toEqual([])
   })
 
-  it("waits for a job that was taken up, not for one that never was", async () => {
+  it("is not overdue while an accepted job runs, but is if the job was never accepted", async () => {
     const jobHold = { jobId: "job_1", acceptBy: "2026-01-01T00:00:30.000Z" }
     expect(await ask(logWith(jobHold, later))).toMatchObject([{ rule: "hold-is-not-overdue" }])
     const accepted: Entry = [
@@ -310,14 +310,14 @@ describe("a hold past its time", () => {
 })
 
 describe("a head", () => {
-  it("is of the whole log and survives as JSON", async () => {
+  it("covers the whole log and can be kept as JSON", async () => {
     const log = await randomHistory(5, 100)
     const { head } = await audit(log)
     const kept = Schema.decodeUnknownSync(Schema.fromJsonString(Head))(JSON.stringify(head))
     expect((await audit(log, { against: kept })).problems).toEqual([])
   })
 
-  it("of every earlier position is extended by the log", async () => {
+  it("of any earlier position is extended by the log", async () => {
     const { events, snapshots } = await randomHistory(6, 80)
     for (let n = 0; n <= events.length; n += 3) {
       const { head } = await audit({ events: events.slice(0, n), snapshots: new Map() })
@@ -325,7 +325,7 @@ describe("a head", () => {
     }
   })
 
-  it("is of the whole log's own stream when it is not extended", async () => {
+  it("that is not extended is a problem of the whole log", async () => {
     const log = await randomHistory(7, 60)
     const { head } = await audit(log)
     const report = await audit({ ...log, events: placed(log.events.slice(0, -1)) }, { against: head })

@@ -1,4 +1,4 @@
-/** Random histories of accounts: everything that may happen to them, decided by the ledger itself, the same for the same seed. */
+/** Random histories of accounts, decided by the ledger. The same seed gives the same history. */
 import { type Account, AccountSnapshot, Credits, Decisions, Generations, Ledger, Lots, PricePlan } from "@millrace/core"
 import { EventIds, EventStore, MemoryEventStore } from "@millrace/event-sourcing"
 import { Clock, Context, Effect, HashMap, Layer, Stream } from "effect"
@@ -20,7 +20,7 @@ export const dice = (seed: number) => {
 }
 export type Dice = ReturnType<typeof dice>
 
-/** A clock that goes on when it is told, and that nobody can sleep by: what a ledger does in its sleep is not part of a history. */
+/** A clock that the test advances. Sleeps never end, so a ledger does nothing by itself in a history. */
 class Watch implements Clock.Clock {
   now = Date.parse("2026-01-30T20:00:00.000Z")
   currentTimeMillisUnsafe = () => this.now
@@ -37,7 +37,7 @@ export class Pass extends Context.Service<Pass, (millis: number) => void>()("aud
 
 type Services = Ledger | PricePlan.PriceBook | EventStore.EventStore | Pass
 
-/** A new ledger, with ids and a time that depend on nothing. */
+/** A new ledger with its own ids and clock. */
 const services = (): Layer.Layer<Services> => {
   const watch = new Watch()
   let ids = 0

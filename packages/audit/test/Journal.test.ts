@@ -152,7 +152,7 @@ const totals = ({ transactions }: ReadBack): Record<string, number> => {
 
 describe("a journal", () => {
   for (const name of names) {
-    it(`for ${name}, read back, sums to zero and agrees with the ledger`, async () => {
+    it(`for ${name} sums to zero and agrees with the ledger when it is read back`, async () => {
       for (const seed of [21, 22, 23, 24]) {
         const log = await randomHistory(seed, 250)
         const read = readers[name](await journalOf(log, name))
@@ -172,20 +172,20 @@ describe("a journal", () => {
       }
     })
 
-    it(`for ${name} of an empty log is no more than a heading`, async () => {
+    it(`for ${name} of an empty log has only a heading`, async () => {
       const text = await journalOf({ events: [], snapshots: new Map() }, name)
       expect(text.split("\n").length).toBeLessThan(15)
     })
   }
 
-  it("tells the event of every transaction, and no more of them than moved money", async () => {
+  it("has one transaction, with its event, for each event that moved money", async () => {
     const log = await randomHistory(25, 200)
     const { events } = readJsonl(await journalOf(log, "jsonl"))
     const known = new Map(log.events.map((event) => [event.id, event.type]))
     for (const event of events) expect(known.get(event)).toMatch(/^(Credit|Operation|Refunded|Lot|Debt|Clawback)/u)
   })
 
-  it("stops at what cannot be read, and says where", async () => {
+  it("stops at the first event that cannot be read, and names it", async () => {
     const { events, snapshots } = await randomHistory(26, 100)
     const granted = events.find(({ type }) => type === "CreditsGranted")
     const spoilt = rehashed(events.map((event) => (event === granted ? withData(event, () => ({})) : event)))
@@ -207,14 +207,14 @@ describe("names of accounts", () => {
     expect(Beancount.nameOf("liabilities:credits:acc_01:available")).toBe("Liabilities:Credits:Acc-5F01:Available")
   })
 
-  it("are ours for hledger and ledger, but for what would end them", () => {
+  it("are unchanged for hledger and ledger, except characters that would end them", () => {
     const mapped = odd.map((name) => LedgerFormat.nameOf(`assets:${name}`))
     for (const name of mapped) expect(name).toMatch(/^[^\s;()"]+$/u)
     expect(mapped.map(LedgerFormat.nameFrom)).toEqual(odd.map((name) => `assets:${name}`))
     expect(LedgerFormat.nameOf("liabilities:credits:acc_01:available")).toBe("liabilities:credits:acc_01:available")
   })
 
-  it("are quoted in CSV where they have to be", async () => {
+  it("are quoted in CSV where necessary", async () => {
     const { csv } = await import("../src/journal/Csv.ts")
     const text = csv.closing("2026-01-01", [{ account: `a,"b"`, balance: -1 }])
     expect(text).toBe(`2026-01-01,,,,,,Balance,"a,""b""",0.000,CREDIT,-0.001\r\n`)
@@ -228,7 +228,7 @@ it("amounts have three decimals", () => {
 
 const run = promisify(execFile)
 
-describe("the tools themselves", async () => {
+describe("the accounting tools", async () => {
   let dir = ""
   beforeAll(async () => {
     dir = await mkdtemp(join(tmpdir(), "millrace-journal-"))

@@ -1,4 +1,4 @@
-/** Logs that somebody touched: an event store over any list of events, and the ways to tamper with one. */
+/** An event store over any list of events, and ways to tamper with a log. */
 import { EventStore, HashChain, type StreamName } from "@millrace/event-sourcing"
 import { Effect, Layer, Stream } from "effect"
 import { Audit } from "../src/index.ts"
@@ -6,7 +6,7 @@ import type { Log } from "./Histories.ts"
 
 type Events = ReadonlyArray<EventStore.RecordedEvent>
 
-/** A store that holds exactly this, right or wrong. It takes nothing more. */
+/** A store that has exactly these events and snapshots. It takes no appends. */
 export const storeOf = ({ events, snapshots }: Log): Layer.Layer<EventStore.EventStore> => {
   const stream = (name: StreamName.StreamName) => events.filter((event) => event.stream === name)
   return Layer.succeed(EventStore.EventStore, {
@@ -32,7 +32,7 @@ export const audit = (log: Log, options: Audit.Options = {}) => Effect.runPromis
 export const placed = (events: Events): Events =>
   events.map((event, i) => ({ ...event, position: EventStore.position(String(i + 1).padStart(16, "0")) }))
 
-/** What a forger with all means would do: revisions and hashes of every stream as if these events had been written. */
+/** The log of a forger who can rewrite everything: revisions and hashes are as if these events had been written. */
 export const rehashed = (events: Events): Events => {
   const ends = new Map<string, { revision: number; hash: string }>()
   return events.map((event) => {
@@ -58,7 +58,7 @@ export interface Tagged {
 
 export type Entry = readonly [stream: StreamName.StreamName, at: string, event: Tagged]
 
-/** A log written event by event, by no decision: whatever is given, sealed in the order given. */
+/** A log of the given events, sealed in the given order, without any decision. */
 export const written = (entries: ReadonlyArray<Entry>): Events =>
   rehashed(
     placed(

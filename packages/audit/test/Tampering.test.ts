@@ -1,4 +1,4 @@
-/** Somebody touched the log: every event of a history, one after another, in every way. */
+/** Logs that were tampered with: each event of a history in turn, in every way. */
 import type { EventStore } from "@millrace/event-sourcing"
 import { describe, expect, it } from "vitest"
 import type { Head, Report } from "../src/index.ts"
@@ -61,7 +61,7 @@ describe("without new hashes, any audit names the event at fault when", async ()
     })
   }
 
-  it("one before it was removed, unless it was the last", async () => {
+  it("the event before it was removed", async () => {
     for (const [i, event] of events.entries()) {
       const left = without(events, i)
       const report = await auditOf(left)
@@ -77,7 +77,7 @@ describe("without new hashes, any audit names the event at fault when", async ()
     }
   })
 
-  it("it changed places with another of its stream", async () => {
+  it("it was swapped with the next event of its stream", async () => {
     for (const [i, event] of events.entries()) {
       const next = nextOf(events, event)
       if (next === undefined) continue
@@ -106,7 +106,7 @@ describe("without new hashes, any audit names the event at fault when", async ()
     }
   })
 
-  it("it is there twice", async () => {
+  it("it occurs twice", async () => {
     for (const [i, event] of events.entries()) {
       const twice = inserted(events, Math.min(events.length, i + 3), event)
       const report = await auditOf(twice)
@@ -115,7 +115,7 @@ describe("without new hashes, any audit names the event at fault when", async ()
     }
   })
 
-  it("it went from one stream to another", async () => {
+  it("it was moved to another stream", async () => {
     for (const [i, event] of events.entries()) {
       const stream = event.stream === "account-acc_01JA" ? "account-acc_01JB" : "account-acc_01JA"
       const revision = events.slice(0, i).filter((there) => there.stream === stream).length
@@ -154,11 +154,11 @@ describe("with new hashes, an audit against an earlier head finds", async () => 
     })
   }
 
-  it("an event that was removed, the last ones of their streams included", async () => {
+  it("an event that was removed, also the last of its stream", async () => {
     for (const i of events.keys()) await isFound(rehashed(without(events, i)))
   })
 
-  it("events that changed places", async () => {
+  it("events that were swapped", async () => {
     for (const [i, event] of events.entries()) {
       const next = nextOf(events, event)
       if (next !== undefined) await isFound(rehashed(swapped(events, i, events.indexOf(next))))
@@ -169,7 +169,7 @@ describe("with new hashes, an audit against an earlier head finds", async () => 
     for (const [i, event] of events.entries()) await isFound(rehashed(inserted(events, i, { ...event, id: FORGED_ID })))
   })
 
-  it("a log that was truncated anywhere, whether or not it grew again", async () => {
+  it("a log that was truncated, also if it grew again", async () => {
     for (const i of events.keys()) {
       const short = events.slice(0, i)
       await isFound(short)
@@ -198,14 +198,14 @@ describe("with new hashes, an audit against an earlier head finds", async () => 
     )
   })
 
-  it("nothing in a log that went on as it was", async () => {
+  it("nothing in a log that was only extended", async () => {
     const part = events.slice(0, 70)
     const early = (await auditOf(part)).head
     expect((await auditOf(events, early)).problems).toEqual([])
   })
 })
 
-/** What events say, as far as it is changed here. */
+/** The data of events that is changed here. */
 interface Data {
   readonly amount: number
   readonly charged: number
@@ -233,36 +233,35 @@ describe("with new hashes and without a head, the rules name the event at fault 
   const more = (lots: ReadonlyArray<{ lotId: string; amount: number }>, by: number) =>
     lots.map((lot, i) => (i === 0 ? { ...lot, amount: lot.amount + by } : lot))
 
-  it("less was held than it costs", () =>
+  it("it holds less than the price", () =>
     each("CreditReserved", (data) => (data.amount > 1 ? { ...data, amount: data.amount - 1, lots: more(data.lots, -1) } : undefined)))
-  it("more was held than it costs", () =>
+  it("it holds more than the price", () =>
     each("CreditReserved", (data) => ({ ...data, amount: data.amount + 1, lots: more(data.lots, 1) })))
-  it("another price was pinned", () => each("CreditReserved", (data) => ({ ...data, priceVersion: data.priceVersion + 7 })))
-  it("another quantity was priced", () => each("CreditReserved", (data) => ({ ...data, quantity: data.quantity + 1 })))
-  it("it was held from a lot that is not there", () =>
+  it("it names another price version", () => each("CreditReserved", (data) => ({ ...data, priceVersion: data.priceVersion + 7 })))
+  it("it holds for another quantity", () => each("CreditReserved", (data) => ({ ...data, quantity: data.quantity + 1 })))
+  it("it holds credits of a lot that does not exist", () =>
     each("CreditReserved", (data) => ({ ...data, lots: data.lots.map((lot: object) => ({ ...lot, lotId: "lot_made_up" })) })))
-  it("less was charged than was done", () =>
+  it("it charges less than the units cost", () =>
     each("OperationSucceeded", (data) =>
       data.charged > 1 ? { ...data, charged: data.charged - 1, lots: more(data.lots, -1) } : undefined
     ))
-  it("more was charged than was done", () => each("OperationSucceeded", (data) => ({ ...data, charged: data.charged + 1 })))
-  it("another hold was ended", () => each("OperationSucceeded", (data) => ({ ...data, reservationId: "res_made_up" })))
-  it("more was given back", () =>
-    each("Refunded", (data) => ({ ...data, amount: data.amount + 1_000_000, lots: more(data.lots, 1_000_000) })))
-  it("another charge was given back", () => each("Refunded", (data) => ({ ...data, reservationId: "res_made_up" })))
-  it("another amount expired", () => each("LotExpired", (data) => ({ ...data, amount: data.amount + 1 })))
-  it("a lot expired early", () => each("LotExpired", (data) => ({ ...data, dueAt: "2027-01-01T00:00:00.000Z" })))
+  it("it charges more than the units cost", () => each("OperationSucceeded", (data) => ({ ...data, charged: data.charged + 1 })))
+  it("it ends another hold", () => each("OperationSucceeded", (data) => ({ ...data, reservationId: "res_made_up" })))
+  it("it refunds more", () => each("Refunded", (data) => ({ ...data, amount: data.amount + 1_000_000, lots: more(data.lots, 1_000_000) })))
+  it("it refunds another charge", () => each("Refunded", (data) => ({ ...data, reservationId: "res_made_up" })))
+  it("another amount expires", () => each("LotExpired", (data) => ({ ...data, amount: data.amount + 1 })))
+  it("a lot expires early", () => each("LotExpired", (data) => ({ ...data, dueAt: "2027-01-01T00:00:00.000Z" })))
   it("a paid lot names no payment", () =>
     each("CreditsGranted", (data) =>
       data.source === "topup" || data.source === "subscription" ? { ...data, paymentRef: null } : undefined
     ))
-  it("another payment was clawed back", () => each("CreditsClawedBack", (data) => ({ ...data, paymentRef: "pay_other" })))
-  it("less debt came of a clawback", () =>
+  it("it claws back another payment", () => each("CreditsClawedBack", (data) => ({ ...data, paymentRef: "pay_other" })))
+  it("a clawback leaves less debt", () =>
     each("CreditsClawedBack", (data) => (data.debt > 0 ? { ...data, debt: data.debt - 1 } : undefined)))
-  it("more was reversed than clawed back", () => each("ClawbackReversed", (data) => ({ ...data, toAvailable: data.toAvailable + 1 })))
-  it("more debt was repaid than was owed", () => each("DebtRepaid", (data) => ({ ...data, amount: data.amount + 1_000_000_000 })))
+  it("it reverses more than was clawed back", () => each("ClawbackReversed", (data) => ({ ...data, toAvailable: data.toAvailable + 1 })))
+  it("it repays more debt than was owed", () => each("DebtRepaid", (data) => ({ ...data, amount: data.amount + 1_000_000_000 })))
 
-  it("a hold was ended twice", async () => {
+  it("it ends a hold a second time", async () => {
     for (const [i, event] of events.entries()) {
       if (event.type !== "OperationSucceeded" && !(event.type === "Refunded" && JSON.parse(event.data).stage === "reserved")) continue
       const twice = rehashed(inserted(events, i + 1, { ...event, id: FORGED_ID }))

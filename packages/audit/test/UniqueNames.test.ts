@@ -14,25 +14,25 @@ const repeated = (uniques: UniqueNames, all: ReadonlyArray<string>) => {
 }
 
 describe("UniqueNames", () => {
-  it("tells names apart", () => {
+  it("finds nothing among different names", () => {
     const uniques = new UniqueNames()
     expect(repeated(uniques, names)).toEqual([])
     expect(uniques.shares).toBe(1)
   })
 
-  it("finds every name that stands twice", () => {
+  it("finds every name that occurs twice", () => {
     const twice = [names[3], names[19_999], "payment pay_1"].filter((name) => name !== undefined)
     expect(repeated(new UniqueNames(), [...names, "payment pay_1", ...twice]).sort()).toEqual(twice.sort())
   })
 
-  it("takes a name in parts for the name that they make", () => {
+  it("joins the parts of a name", () => {
     const uniques = new UniqueNames()
     expect(uniques.add("reservation ", "res_1", " of ", "account-a")).toBe(false)
     expect(uniques.add("reservation res_1 of account-a")).toBe(true)
     expect(uniques.add("reservation ", "res_1", " of ", "account-b")).toBe(false)
   })
 
-  it("finds them in shares where not all fit", () => {
+  it("finds duplicates in shares when not all names fit", () => {
     const uniques = new UniqueNames(1_000)
     const twice = names.filter((_, i) => i % 97 === 0)
     expect(repeated(uniques, [...names, ...twice]).sort()).toEqual(twice.sort())

@@ -1,4 +1,4 @@
-/** Remembers for ever what a function returned for each text. For functions of few different texts. */
+/** Caches the results of a function by its argument, without a limit: for functions with few different arguments. */
 export const memoised = <V extends {}>(make: (text: string) => V): ((text: string) => V) => {
   const made = new Map<string, V>()
   return (text) => {

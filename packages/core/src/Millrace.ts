@@ -4,7 +4,7 @@
  */
 
 import type { Aggregate, Deadlines, EventStore, StateStore } from "@millrace/event-sourcing"
-import { Layer } from "effect"
+import { type Duration, Layer, Struct } from "effect"
 import { KeyRing } from "./accounts/KeyRing.ts"
 import { Payments } from "./accounts/Payments.ts"
 import { Registration, type Options as RegistrationOptions } from "./accounts/Registration.ts"
@@ -25,13 +25,12 @@ import { Vault, type WrongMasterKey } from "./vault/Vault.ts"
 import { CircuitBreaker, type CircuitBreakerOptions } from "./work/CircuitBreaker.ts"
 import type * as Operation from "./work/Operation.ts"
 
-export interface MillraceOptions<Op extends Operation.Any> {
+export interface MillraceOptions<Op extends Operation.Any> extends ChargeOptions {
   readonly operations: ReadonlyArray<Op>
   /** How the catalog groups operations. Default: by area, the part of the key before its dot. */
   readonly groups?: Groups
   /** Calls of an account in a window, counted over all hosts of the store: 60 in 60 seconds by default. */
   readonly rateLimit?: RateLimitPolicy
-  readonly late?: ChargeOptions["late"]
   readonly breaker?: CircuitBreakerOptions
   readonly recovery?: Deadlines.Options
   readonly jobs?: JobOptions
@@ -39,7 +38,7 @@ export interface MillraceOptions<Op extends Operation.Any> {
    * The lifetime of credits that we return to an expired lot after our failure: seven days by default. A hold keeps the setting under
    * which it was made.
    */
-  readonly adjustmentLifetime?: LedgerOptions["adjustmentLifetime"]
+  readonly adjustmentLifetime?: Duration.Input
   readonly accounts?: Omit<LedgerOptions, "adjustmentLifetime">
   readonly registration?: RegistrationOptions
 }
@@ -62,9 +61,8 @@ type Stores = EventStore.EventStore | StateStore.StateStore | MasterKey
 export const administration = (
   options: Pick<MillraceOptions<never>, "accounts" | "adjustmentLifetime" | "registration"> = {}
 ): Layer.Layer<Administration, StartError, Stores> => {
-  const { accounts, adjustmentLifetime, registration } = options
-  const ledger = Ledger.layer({ ...accounts, ...(adjustmentLifetime === undefined ? {} : { adjustmentLifetime }) })
-  return Layer.mergeAll(KeyRing.layer, Payments.layer, Registration.layer(registration)).pipe(
+  const ledger = Ledger.layer({ ...options.accounts, ...Struct.pick(options, ["adjustmentLifetime"]) })
+  return Layer.mergeAll(KeyRing.layer, Payments.layer, Registration.layer(options.registration)).pipe(
     Layer.provideMerge(Layer.mergeAll(ledger, PriceBook.layer, Vault.layer))
   )
 }
@@ -72,8 +70,13 @@ export const administration = (
 /** All services: administration, calls, recovery and, where an operation is a job, jobs. */
 export const layer = <Op extends Operation.Any>(options: MillraceOptions<Op>) =>
   Layer.mergeAll(Recovery.layer(options.operations, options.recovery), running(options)).pipe(
-    Layer.provideMerge(Charge.layer(options.late === undefined ? {} : { late: options.late })),
-    Layer.provideMerge(Catalog.layer(options.operations, catalogOptions(options))),
+    Layer.provideMerge(Charge.layer(Struct.pick(options, ["late"]))),
+    Layer.provideMerge(
+      Catalog.layer(options.operations, {
+        ...Struct.pick(options, ["groups"]),
+        ...Struct.pick(options.registration ?? {}, ["signUpCredits"])
+      })
+    ),
     Layer.provideMerge(
       Layer.mergeAll(
         Replies.layer,
@@ -96,17 +99,10 @@ const running = <Op extends Operation.Any>({
   const { runner = true, ...options } = jobs
   const ofJobs = operations.filter(({ _tag }) => _tag === "Job")
   return Layer.mergeAll(
-    ofJobs.length > 0 ? JobUpkeep.layer({ ...recovery, ...sweepOf(jobs) }) : Layer.empty,
+    ofJobs.length > 0 ? JobUpkeep.layer({ ...recovery, ...Struct.pick(jobs, ["sweepFilesEvery"]) }) : Layer.empty,
     ofJobs.length > 0 && runner ? JobRunner.layer(ofJobs, options) : Layer.empty
   )
 }
-
-const sweepOf = ({ sweepFilesEvery }: JobOptions): UpkeepOptions => (sweepFilesEvery === undefined ? {} : { sweepFilesEvery })
-
-const catalogOptions = ({ groups, registration }: Pick<MillraceOptions<never>, "groups" | "registration">) => ({
-  ...(groups === undefined ? {} : { groups }),
-  ...(registration?.signUpCredits === undefined ? {} : { signUpCredits: registration.signUpCredits })
-})
 
 /** The services that {@link layer} needs. */
 export type Requirements<Op extends Operation.Any> = Stores | Operation.Services<Op>

@@ -35,12 +35,12 @@ const likeATime = fc
   })
 
 describe("a timestamp", () => {
-  test("is read as it was written, in every year of four digits", () => {
+  test("survives encoding and decoding in every year of four digits", () => {
     fc.assert(fc.property(fc.integer({ min: FIRST, max: LAST }), (millis) => decode(toIso(millis)) === millis))
     for (const millis of [FIRST, LAST, 0, -1]) expect(decode(toIso(millis))).toBe(millis)
   })
 
-  test("is a day of the calendar, through all four centuries of it", () => {
+  test("is a valid day of the calendar, for all 400 years of its cycle", () => {
     for (let year = 1900; year < 2300; year++) {
       for (let month = 1; month <= 12; month++) {
         for (const day of [1, 28, 29, 30, 31]) {
@@ -51,14 +51,14 @@ describe("a timestamp", () => {
     }
   })
 
-  test("is read from no other text than is written", () => {
+  test("is decoded only from the format that is written", () => {
     fc.assert(
       fc.property(likeATime, (text) => read(text) === known(text)),
       { numRuns: 2_000 }
     )
   })
 
-  test("is refused with anything changed, added or left out", () => {
+  test("is refused if a character is changed, added or removed", () => {
     const change = fc.tuple(
       fc.integer({ min: FIRST, max: LAST }).map(toIso),
       fc.nat({ max: 24 }),
@@ -74,13 +74,13 @@ describe("a timestamp", () => {
     )
   })
 
-  test("is refused by what is wrong with it", () => {
+  test("is refused with a message", () => {
     for (const text of ["", "now", "2026-01-31", "2026-02-29T00:00:00.000Z", "2026-01-31T24:00:00.000Z", "+010000-01-01T00:00:00.000Z"])
       expect(() => decode(text)).toThrow("expected a time such as 2026-01-31T00:00:00.000Z")
     for (const other of [0, null, new Date(0)]) expect(() => decode(other)).toThrow("Expected string")
   })
 
-  test("is not written where it could not be read again", () => {
+  test("is not encoded if it could not be decoded again", () => {
     const encode = Schema.encodeSync(Timestamp)
     for (const millis of [FIRST, LAST]) expect(decode(encode(millis))).toBe(millis)
     for (const millis of [FIRST - 1, LAST + 1, 8.64e15, Number.NaN, 0.5]) expect(() => encode(millis)).toThrow(/expected a time/u)

@@ -2,23 +2,17 @@
  * An aggregate: commands on streams of one category, each decided on the newest state by the one writer that the stream has in this
  * process. Nothing is answered from memory alone: an answer follows the append, or the store's word on where the stream ends.
  */
-import { Clock, type Duration, Effect, Result, Scheduler } from "effect"
+import { Clock, type Duration, Effect, Exit, Result, Scheduler } from "effect"
+import type { Command, Committed, Metadata } from "./CommandBatch.ts"
 import type { Decide, Decider } from "./Decider.ts"
 import type { Tagged } from "./EventCodec.ts"
 import { EventIds } from "./EventIds.ts"
 import { type AppendInDoubt, type AppendTooLarge, EventStore, StoreUnavailable } from "./EventStore.ts"
 import * as StreamName from "./StreamName.ts"
-import {
-  type Current,
-  type Durable,
-  type SnapshotOptions,
-  Snapshots,
-  StreamReader,
-  type StreamRefused,
-  type Unsaved
-} from "./StreamState.ts"
-import { Busy, Command, type Committed, LiveStream, type Metadata, StreamWriter } from "./StreamWriter.ts"
+import { type Current, type Durable, makeReader, type SnapshotOptions, Snapshots, type StreamRefused } from "./StreamState.ts"
+import { Busy, LiveStream, StreamWriter } from "./StreamWriter.ts"
 
+export type { Committed, Metadata } from "./CommandBatch.ts"
 export {
   type Current,
   MAX_SNAPSHOT_FACTOR,
@@ -26,10 +20,9 @@ export {
   type SnapshotOptions,
   StreamRefused,
   savedSchema,
-  snapshotCategory,
-  type Unsaved
+  snapshotCategory
 } from "./StreamState.ts"
-export { Busy, type Committed, type Metadata } from "./StreamWriter.ts"
+export { Busy } from "./StreamWriter.ts"
 
 /** Why a command or a read has no answer. Only `AppendInDoubt` leaves open whether something was written. */
 export type Failure = Busy | StreamRefused | AppendInDoubt | AppendTooLarge | StoreUnavailable
@@ -65,7 +58,7 @@ export interface Aggregate<State, Event> {
   /** The streams that this host cannot read at present, for `/ready`. */
   readonly refused: () => ReadonlyArray<StreamRefused>
   /** The streams in memory whose newest snapshot could not be stored: reading them again takes longer. For `/ready` and metrics. */
-  readonly unsaved: () => ReadonlyArray<Unsaved>
+  readonly unsaved: () => ReadonlyArray<StreamName.StreamName>
   /** How many streams are in memory. */
   readonly live: () => number
 }
@@ -76,50 +69,34 @@ const DRAIN = "10 seconds"
 const readOnly = () => Result.succeed([])
 
 /** The streams in memory: those used in this period, and those used in the period before it. */
-class LiveStreams<State, Event> {
-  #recent = new Map<string, LiveStream<State, Event>>()
-  #older = new Map<string, LiveStream<State, Event>>()
-  readonly #category: string
-  readonly #onForget: (stream: LiveStream<State, Event>) => void
-
-  constructor(category: string, onForget: (stream: LiveStream<State, Event>) => void) {
-    this.#category = category
-    this.#onForget = onForget
-  }
-
+const liveStreams = <State, Event>(category: string, onForget: (stream: LiveStream<State, Event>) => void) => {
+  let recent = new Map<string, LiveStream<State, Event>>()
+  let older = new Map<string, LiveStream<State, Event>>()
   /** Without counting as a use. */
-  peek(id: string): LiveStream<State, Event> | undefined {
-    return this.#recent.get(id) ?? this.#older.get(id)
-  }
-
-  use(id: string): LiveStream<State, Event> {
-    let found = this.#recent.get(id)
-    if (found === undefined) {
-      found = this.#older.get(id) ?? new LiveStream(StreamName.make(this.#category, id))
-      this.#recent.set(id, found)
-    }
-    return found
-  }
-
-  forget(stream: LiveStream<State, Event>): void {
-    const id = StreamName.id(stream.name)
-    this.#recent.delete(id)
-    this.#older.delete(id)
-    this.#onForget(stream)
-  }
-
-  /** Begins a period: forgets the streams that were not used in the last one. */
-  turn(): void {
-    for (const [id, stream] of this.#older) {
-      if (stream.awake) this.#recent.set(id, stream)
-      else if (!this.#recent.has(id)) this.#onForget(stream)
-    }
-    this.#older = this.#recent
-    this.#recent = new Map()
-  }
-
-  get size(): number {
-    return new Set([...this.#recent.keys(), ...this.#older.keys()]).size
+  const peek = (id: string): LiveStream<State, Event> | undefined => recent.get(id) ?? older.get(id)
+  return {
+    peek,
+    use: (id: string): LiveStream<State, Event> => {
+      const found = peek(id) ?? new LiveStream(StreamName.make(category, id))
+      recent.set(id, found)
+      return found
+    },
+    forget: (stream: LiveStream<State, Event>): void => {
+      const id = StreamName.id(stream.name)
+      recent.delete(id)
+      older.delete(id)
+      onForget(stream)
+    },
+    /** Begins a period: forgets the streams that were not used in the last one. */
+    turn: (): void => {
+      for (const [id, stream] of older) {
+        if (stream.awake) recent.set(id, stream)
+        else if (!recent.has(id)) onForget(stream)
+      }
+      older = recent
+      recent = new Map()
+    },
+    size: (): number => new Set([...recent.keys(), ...older.keys()]).size
   }
 }
 
@@ -133,8 +110,8 @@ export const make = Effect.fnUntraced(function* <State, Event extends Tagged>(
   const dispatcher = (yield* Scheduler.Scheduler).makeDispatcher()
   const run = Effect.runForkWith(yield* Effect.context<never>())
   const snapshots = options.snapshots && new Snapshots(store, decider.category, options.snapshots)
-  const reader = new StreamReader(store, decider, snapshots)
-  const streams = new LiveStreams<State, Event>(decider.category, ({ name }) => snapshots?.unsaved.delete(name))
+  const reader = makeReader(store, decider, snapshots)
+  const streams = liveStreams<State, Event>(decider.category, ({ name }) => snapshots?.unsaved.delete(name))
   const onEmpty = (stream: LiveStream<State, Event>) => streams.forget(stream)
   const writer = new StreamWriter({ decider, store, reader, snapshots, newId, clock, dispatcher, run, batchLimit, onEmpty })
   let closed = false
@@ -157,7 +134,8 @@ export const make = Effect.fnUntraced(function* <State, Event extends Tagged>(
       if (closed) return resume(Effect.fail(new StoreUnavailable({ reason: "closed" })))
       const stream = streams.use(id)
       if (stream.waiting.length >= queueLimit) return resume(Effect.fail(new Busy({ stream: stream.name })))
-      const command = new Command<State, Event>(decide, metadata, resume as Command<State, Event>["resume"])
+      const answer = () => Exit.die("not decided")
+      const command = { decide, metadata, resume: resume as Command<State, Event>["resume"], dropped: false, answer }
       stream.waiting.push(command)
       if (!stream.awake) writer.wake(stream)
       return Effect.sync(() => {
@@ -188,8 +166,8 @@ export const make = Effect.fnUntraced(function* <State, Event extends Tagged>(
     read,
     known: (id) => streams.peek(id)?.durable?.state,
     refused: () => [...writer.refusals.values()],
-    unsaved: () => [...(snapshots?.unsaved.values() ?? [])],
-    live: () => streams.size
+    unsaved: () => [...(snapshots?.unsaved ?? [])],
+    live: streams.size
   }
   return aggregate
 })

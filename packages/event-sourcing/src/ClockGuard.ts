@@ -43,20 +43,17 @@ export const make = <Answer, E>(
 ): Effect.Effect<EventStore["Service"], never, Scope.Scope> =>
   Effect.gen(function* () {
     const { onlyForAppends = false } = options
-    const every = Duration.toMillis(options.every)
     const guard = new Guard(options, yield* Clock.Clock)
     const asking = yield* Semaphore.make(1)
     const first = asking.withPermit(Effect.suspend(() => (guard.isAsked ? Effect.void : guard.measure)))
     if (!onlyForAppends) yield* first
-    yield* Effect.forkScoped(Effect.forever(guard.round(onlyForAppends)))
-    const checked: EventStore["Service"]["append"] = (stream, expected, events) =>
-      Effect.suspend(() => {
-        const reason = guard.check(every)
+    yield* Effect.forkScoped(Effect.forever(guard.round))
+    const append: EventStore["Service"]["append"] = (stream, expected, events) => {
+      const checked = Effect.suspend(() => {
+        const reason = guard.check()
         return reason === undefined ? store.append(stream, expected, events) : Effect.fail(new StoreUnavailable({ reason, why: "clock" }))
       })
-    const append: EventStore["Service"]["append"] = (stream, expected, events) => {
-      const now = checked(stream, expected, events)
-      return onlyForAppends && !guard.isAsked ? Effect.andThen(first, now) : now
+      return onlyForAppends && !guard.isAsked ? Effect.andThen(first, checked) : checked
     }
     return { ...store, append, clock: { status: Effect.sync(() => guard.status()) } }
   })
@@ -66,6 +63,8 @@ class Guard<Answer, E> {
   /** Whether the store was asked for its time once. */
   isAsked = false
   readonly #options: Options<Answer, E>
+  /** Milliseconds between two questions. */
+  readonly #every: number
   readonly #clock: Clock.Clock
   readonly #due = Latch.makeUnsafe(false)
   #measured: Measured | undefined
@@ -73,6 +72,7 @@ class Guard<Answer, E> {
 
   constructor(options: Options<Answer, E>, clock: Clock.Clock) {
     this.#options = options
+    this.#every = Duration.toMillis(options.every)
     this.#clock = clock
   }
 
@@ -81,28 +81,20 @@ class Guard<Answer, E> {
   }
 
   /** Why an append must be refused now, if it must. Has the store asked again where the last answer is too old, or no longer true. */
-  check(every: number): string | undefined {
+  check(): string | undefined {
     const reason = this.#trouble()
-    const isOld = this.#measured === undefined || this.#elapsed() - this.#measured.at > every
+    const isOld = this.#measured === undefined || this.#elapsed() - this.#measured.at > this.#every
     // A clock that jumped is compared at once: it may have been put right
     if (isOld || (reason !== undefined && !this.#isWrong)) this.#due.openUnsafe()
     return reason
   }
 
   /** Waits until the store is to be asked, and asks it. */
-  round(onlyForAppends: boolean): Effect.Effect<void> {
-    const every = Duration.toMillis(this.#options.every)
-    const next = Effect.suspend(() => {
-      if (this.#isWrong) return Effect.sleep(every / 10)
-      return onlyForAppends ? this.#due.await : Effect.raceFirst(Effect.sleep(every), this.#due.await)
-    })
-    return Effect.andThen(
-      Effect.andThen(
-        next,
-        Effect.sync(() => this.#due.closeUnsafe())
-      ),
-      this.measure
-    )
+  get round(): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      if (this.#isWrong) return Effect.sleep(this.#every / 10)
+      return this.#options.onlyForAppends === true ? this.#due.await : Effect.raceFirst(Effect.sleep(this.#every), this.#due.await)
+    }).pipe(Effect.andThen(this.#due.close), Effect.andThen(this.measure))
   }
 
   /** Asks the store for its time, and logs when the clock has become wrong or right. */

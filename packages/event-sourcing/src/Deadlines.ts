@@ -84,8 +84,6 @@ export interface Deadlines {
   readonly overdue: (now: number, options?: Projection.ReadOptions) => Effect.Effect<ReadonlyArray<Deadline>, ReadError>
   /** The open deadlines, the earliest first. */
   readonly list: (options?: Projection.ReadOptions & { readonly limit?: number }) => Effect.Effect<ReadonlyArray<Deadline>, ReadError>
-  /** The earliest open deadline, in milliseconds since 1970; undefined while none is open. */
-  readonly nextDueAt: (options?: Projection.ReadOptions) => Effect.Effect<number | undefined, ReadError>
   readonly rebuild: Projection.Projection<OpenDeadlines>["rebuild"]
   readonly status: Effect.Effect<Status>
 }
@@ -124,11 +122,6 @@ export const make = <E, R>(
     return {
       overdue: (now, options) => Effect.map(projection.read(options), ({ state }) => state.at(now).due),
       list: (options) => Effect.map(projection.read(options), ({ state }) => [...state.values()].sort(byTime).slice(0, options?.limit)),
-      nextDueAt: (options) =>
-        Effect.map(projection.read(options), ({ state }) => {
-          const { next } = state.at(Number.NEGATIVE_INFINITY)
-          return next === Number.POSITIVE_INFINITY ? undefined : next
-        }),
       rebuild: projection.rebuild,
       status: Effect.map(projection.status, (status) => ({ ...sweeper.status(), projection: status }))
     }

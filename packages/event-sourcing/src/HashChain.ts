@@ -21,32 +21,20 @@ const AT_END = AT_START + 24
 
 export const start = (stream: StreamName): Hash => digest("sha256", stream, "base64url")
 
+type Content = Pick<EventData, "id" | "type" | "data">
+
 // JSON text, ids, types and stream names contain no line feed, so the parts stay separate
-const link = (
-  previous: Hash,
-  stream: StreamName,
-  revision: number,
-  id: string,
-  type: string,
-  at: string,
-  data: string,
-  rest: string
-): Hash => digest("sha256", `${previous}\n${stream}\n${revision}\n${id}\n${type}\n${at}\n${data}\n${rest}`, "base64url")
+const link = (previous: Hash, stream: StreamName, revision: number, { id, type, data }: Content, at: string, rest: string): Hash =>
+  digest("sha256", `${previous}\n${stream}\n${revision}\n${id}\n${type}\n${at}\n${data}\n${rest}`, "base64url")
 
 /**
  * The event with its hash. `at`: ISO 8601, 24 characters. `metadata`: the JSON text of an object without the keys `hash` and `at`.
  */
-export const seal = (
-  previous: Hash,
-  stream: StreamName,
-  revision: number,
-  event: { readonly id: string; readonly type: string; readonly data: string },
-  at: string,
-  metadata: string
-): EventData => {
+export const seal = (previous: Hash, stream: StreamName, revision: number, event: Content, at: string, metadata: string): EventData => {
   const rest = metadata === "{}" ? `"}` : `",${metadata.slice(1)}`
-  const hash = link(previous, stream, revision, event.id, event.type, at, event.data, rest)
-  return { id: event.id, type: event.type, data: event.data, metadata: OPEN + hash + AT + at + rest }
+  const hash = link(previous, stream, revision, event, at, rest)
+  const { id, type, data } = event
+  return { id, type, data, metadata: OPEN + hash + AT + at + rest }
 }
 
 /** Whether the metadata has the form that {@link seal} writes. Does not check the hash: see {@link verify}. */
@@ -60,9 +48,7 @@ export const atOf = (event: EventData): string => event.metadata.slice(AT_START,
 
 /** Whether the event's hash is right, given the hash of the event before it. */
 export const verify = (previous: Hash, event: RecordedEvent): boolean =>
-  isSealed(event) &&
-  hashOf(event) ===
-    link(previous, event.stream, event.revision, event.id, event.type, atOf(event), event.data, event.metadata.slice(AT_END))
+  isSealed(event) && hashOf(event) === link(previous, event.stream, event.revision, event, atOf(event), event.metadata.slice(AT_END))
 
 /** The metadata that was given to {@link seal}, plus `at`. */
 export const metadataOf = (event: EventData): Record<string, unknown> => {

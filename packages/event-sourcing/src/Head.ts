@@ -1,10 +1,11 @@
 /** The end of a growing log, and how a subscription follows it. */
 import { type Duration, Effect, type Scope, Stream } from "effect"
+import { Conditions } from "./Conditions.ts"
 import type { Batch, Position, RecordedEvent } from "./EventStore.ts"
 
 export class Head {
   position: Position
-  readonly #waiting = new Set<() => void>()
+  readonly #moved = new Conditions()
 
   constructor(position: Position) {
     this.position = position
@@ -13,21 +14,12 @@ export class Head {
   advance(position: Position): void {
     if (position <= this.position) return
     this.position = position
-    // A copy, because a resumed waiter may wait again before this loop ends
-    for (const resume of [...this.#waiting]) resume()
+    this.#moved.check()
   }
 
   /** Waits until something was written after `position`. */
   past(position: Position): Effect.Effect<void> {
-    return Effect.callback((resume) => {
-      if (this.position > position) return resume(Effect.void)
-      const go = () => {
-        this.#waiting.delete(go)
-        resume(Effect.void)
-      }
-      this.#waiting.add(go)
-      return Effect.sync(() => this.#waiting.delete(go))
-    })
+    return this.#moved.until(() => this.position > position)
   }
 }
 
@@ -80,18 +72,14 @@ export const follow = <E>(
   type Seen = { readonly position: Position; readonly live: boolean }
   const next = (seen: Seen): Effect.Effect<readonly [Batch, Seen], E> => {
     const newer = seen.live ? Effect.andThen(head.past(seen.position), page(seen.position)) : page(seen.position)
-    return Effect.flatMap(newer, (events): Effect.Effect<readonly [Batch, Seen], E> => {
+    return Effect.flatMap(newer, (events) => {
       const last = events.at(-1)
-      if (last !== undefined)
-        return Effect.succeed([
-          { events, live: seen.live },
-          { position: last.position, live: seen.live }
-        ])
-      if (seen.live) return next(seen)
+      if (last === undefined && seen.live) return next(seen)
+      const live = seen.live || last === undefined
       return Effect.succeed([
-        { events, live: true },
-        { position: seen.position, live: true }
-      ])
+        { events, live },
+        { position: last?.position ?? seen.position, live }
+      ] as const)
     })
   }
   return Stream.unfold({ position: after, live: false } as Seen, next)

@@ -60,30 +60,29 @@ export const hold =
   (name: string, options: Options = {}) =>
   <A, E, R>(work: (held: Held) => Effect.Effect<A, E, R>): Effect.Effect<A, E | LeaseLost, R | StateStore> =>
     Effect.gen(function* () {
-      const store = yield* StateStore
-      const ids = yield* EventIds
-      const clock = Option.getOrUndefined(yield* Effect.serviceOption(EventStore))?.clock
-      const mayWrite = clock === undefined ? Effect.succeed(true) : Effect.map(clock.status, ({ trouble }) => trouble === undefined)
-      const holder = ids(yield* Clock.currentTimeMillis)
-      const ttl = Duration.toMillis(options.ttl ?? "15 seconds")
-      const poll = options.poll === undefined ? ttl / 10 : Duration.toMillis(options.poll)
-      const tenure = new Tenure({ name, holder, store, mayWrite, writing: yield* Semaphore.make(1), ttl, poll })
+      const tenure = new Tenure(yield* termsOf(name, options))
       const held = Effect.suspend(() => work(tenure.held))
       return yield* tenure.acquire.pipe(Effect.andThen(Effect.raceFirst(held, tenure.heartbeat)), Effect.ensuring(tenure.release))
     })
 
-interface Terms {
-  readonly name: string
-  readonly holder: string
-  readonly store: StateStore["Service"]
-  /** Whether this host's clock is right. */
-  readonly mayWrite: Effect.Effect<boolean>
-  /** One write at a time: each names the version that the one before it made. */
-  readonly writing: Semaphore.Semaphore
-  /** Milliseconds. */
-  readonly ttl: number
-  readonly poll: number
-}
+type Terms = Effect.Success<ReturnType<typeof termsOf>>
+
+const termsOf = Effect.fnUntraced(function* (name: string, options: Options) {
+  const clock = Option.getOrUndefined(yield* Effect.serviceOption(EventStore))?.clock
+  const ttl = Duration.toMillis(options.ttl ?? "15 seconds")
+  return {
+    name,
+    holder: (yield* EventIds)(yield* Clock.currentTimeMillis),
+    store: yield* StateStore,
+    /** Whether this host's clock is right. */
+    mayWrite: clock === undefined ? Effect.succeed(true) : Effect.map(clock.status, ({ trouble }) => trouble === undefined),
+    /** One write at a time: each names the version that the one before it made. */
+    writing: yield* Semaphore.make(1),
+    /** Milliseconds. */
+    ttl,
+    poll: options.poll === undefined ? ttl / 10 : Duration.toMillis(options.poll)
+  }
+})
 
 /** One holder's claim on a lease, from its first look to the release. */
 class Tenure {

@@ -5,15 +5,8 @@ import { type Change, type Entry, StateConflict, StateStore } from "./StateStore
 /** Writes between two removals of expired entries. */
 const SWEEP = 1_000
 
-/** Compares by code point, as the databases do. UTF-16 order differs above U+FFFF. */
-const byText = (a: string, b: string): number => {
-  for (let i = 0; i < a.length && i < b.length; i++) {
-    const [x, y] = [a.charCodeAt(i), b.charCodeAt(i)]
-    if (x !== y) return isSurrogate(x) === isSurrogate(y) ? x - y : isSurrogate(x) ? 1 : -1
-  }
-  return a.length - b.length
-}
-const isSurrogate = (unit: number) => unit >= 0xd800 && unit <= 0xdfff
+/** Compares by code point, as the databases do, which is the order of the UTF-8 bytes. UTF-16 order differs above U+FFFF. */
+const byText = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b))
 
 // Not `slice`: that of a Buffer shares the bytes
 const copy = <E extends Entry | undefined>(entry: E): E => entry && { ...entry, value: new Uint8Array(entry.value) }

@@ -3,7 +3,8 @@
  * time to time the state is stored with its position, so that the next start does not read the whole log. A stored state of another
  * version, or of another log, is ignored.
  */
-import { type Duration, Effect, Option, Schema, type Scope, Semaphore, Stream } from "effect"
+import { type Duration, Effect, Option, Schema, type Scope, Semaphore, Stream, type Types } from "effect"
+import { Conditions } from "./Conditions.ts"
 import type { Decider } from "./Decider.ts"
 import type { Tagged } from "./EventCodec.ts"
 import * as EventHandlers from "./EventHandlers.ts"
@@ -112,50 +113,30 @@ export const make = <State>(
   Effect.gen(function* () {
     const events = yield* EventStore
     const services = yield* Effect.context<EventStore | StateStore>()
-    const projector = new Projector(definition, events, yield* Semaphore.make(1), options)
+    const storing = yield* Semaphore.make(1)
     const rebuilding = yield* Semaphore.make(1)
-    const store = Effect.provideContext(projector.store, services)
+    const projector = new Projector(definition)
+    const store = storing.withPermit(Effect.provideContext(projector.store, services))
     // First, so that it runs last. A state that cannot be stored now is folded again at the next start
     yield* Effect.addFinalizer(() => store.pipe(Effect.timeoutOption("5 seconds"), Effect.exit))
     yield* Effect.forkScoped(projector.run)
-    yield* Effect.forkScoped(projector.storeNowAndThen)
+    yield* Effect.forkScoped(projector.storeNowAndThen(store, options))
     return {
       read: (options) => projector.read(options),
       caughtUp: (options) => Effect.flatMap(events.head, (head) => projector.read({ ...options, atLeast: head })),
       past: (position) => projector.past(position),
-      rebuild: rebuilding.withPermit(projector.rebuild),
+      rebuild: rebuilding.withPermit(projector.rebuild(events)),
       store,
-      status: Effect.sync(() => projector.status())
+      status: Effect.sync(() => projector.status)
     }
   })
-
-/** Effects that wait until a condition holds, checked whenever {@link check} is called. */
-class Conditions {
-  readonly #waiting = new Set<() => void>()
-
-  check(): void {
-    for (const check of [...this.#waiting]) check()
-  }
-
-  until(condition: () => boolean): Effect.Effect<void> {
-    return Effect.callback((resume) => {
-      if (condition()) return resume(Effect.void)
-      const check = () => {
-        if (condition() && this.#waiting.delete(check)) resume(Effect.void)
-      }
-      this.#waiting.add(check)
-      return Effect.sync(() => this.#waiting.delete(check))
-    })
-  }
-}
 
 /** Folds batches of events by one definition. */
 const folder = <State>(definition: Definition<State>) => {
   const { evolve, name } = definition
   const concerns = selects(definition)
-  return (folded: Folded<State>, batch: Batch): Folded<State> | ProjectionStopped => {
-    let { state, position } = folded
-    for (const event of batch.events) {
+  return ({ state, position }: Folded<State>, { events }: Batch): Folded<State> | ProjectionStopped => {
+    for (const event of events) {
       // A rebuilt state may be ahead of the subscription that it took over
       if (event.position <= position) continue
       try {
@@ -173,52 +154,38 @@ const folder = <State>(definition: Definition<State>) => {
 /** The state of a running projection, and the loops that keep it. */
 class Projector<State> {
   readonly #definition: Definition<State>
-  readonly #events: EventStore["Service"]
-  readonly #storing: Semaphore.Semaphore
-  readonly #options: Options
+  readonly #codec: Schema.Codec<State, unknown>
   readonly #fold: ReturnType<typeof folder<State>>
   readonly #conditions = new Conditions()
-  readonly #encode: (state: State) => unknown
-  readonly #decode: (json: string) => Option.Option<State>
   #live: Folded<State>
   #loaded = false
-  #caughtUp = false
-  #rebuilding = false
-  #stopped: ProjectionStopped | undefined
-  #behind: Retrying | undefined
-  #unstored: Retrying | undefined
+  readonly #status: Types.Mutable<Omit<Status, "position">> = {
+    caughtUp: false,
+    rebuilding: false,
+    behind: undefined,
+    unstored: undefined,
+    stopped: undefined
+  }
   /** Events folded since the state was stored. */
   #ahead = 0
   #storedAt: Position | undefined
 
-  constructor(definition: Definition<State>, events: EventStore["Service"], storing: Semaphore.Semaphore, options: Options) {
-    const codec = Schema.toCodecJson(definition.state)
+  constructor(definition: Definition<State>) {
     this.#definition = definition
-    this.#events = events
-    this.#storing = storing
-    this.#options = options
+    this.#codec = Schema.toCodecJson(definition.state)
     this.#fold = folder(definition)
-    this.#encode = Schema.encodeSync(codec)
-    this.#decode = Schema.decodeUnknownOption(Schema.fromJsonString(codec))
     this.#live = { state: definition.initial(), position: start }
   }
 
-  status(): Status {
-    return {
-      position: this.#live.position,
-      caughtUp: this.#caughtUp,
-      rebuilding: this.#rebuilding,
-      behind: this.#behind,
-      unstored: this.#unstored,
-      stopped: this.#stopped
-    }
+  get status(): Status {
+    return { position: this.#live.position, ...this.#status }
   }
 
   // reading
 
   read({ atLeast = start, within = "5 seconds" }: ReadOptions = {}): Effect.Effect<Folded<State>, ProjectionBehind | ProjectionStopped> {
     return Effect.suspend(() => {
-      const isReady = () => this.#stopped !== undefined || (this.#loaded && this.#live.position >= atLeast)
+      const isReady = () => this.#status.stopped !== undefined || (this.#loaded && this.#live.position >= atLeast)
       if (isReady()) return this.#answer
       const late = Effect.suspend(() =>
         Effect.fail(new ProjectionBehind({ projection: this.#definition.name, position: this.#live.position, asked: atLeast }))
@@ -230,48 +197,47 @@ class Projector<State> {
   }
 
   past(position: Position): Effect.Effect<void, ProjectionStopped> {
-    const isPast = () => this.#stopped !== undefined || this.#live.position > position
+    const isPast = () => this.#status.stopped !== undefined || this.#live.position > position
     return Effect.asVoid(Effect.andThen(this.#conditions.until(isPast), this.#answer))
   }
 
-  readonly #answer = Effect.suspend(() => (this.#stopped === undefined ? Effect.succeed(this.#live) : Effect.fail(this.#stopped)))
+  readonly #answer = Effect.suspend(() => {
+    const { stopped } = this.#status
+    return stopped === undefined ? Effect.succeed(this.#live) : Effect.fail(stopped)
+  })
 
   // following the log
 
   get run() {
-    return Effect.gen({ self: this }, function* () {
-      const report: Report = (retrying) => this.#reportBehind(retrying)
-      yield* retryForever(this.#restore, report)
-      for (;;) {
-        // Stopped, until a rebuild sets it going again
-        yield* Effect.flip(
-          follow(
-            () => this.#live.position,
-            (batch) => this.#take(batch),
-            report
-          )
-        )
-        yield* this.#conditions.until(() => this.#stopped === undefined)
-      }
-    })
+    const report: Report = (behind) => {
+      this.#status.behind = behind
+      if (behind !== undefined) this.#status.caughtUp = false
+    }
+    const follows = follow(
+      () => this.#live.position,
+      (batch) => this.#take(batch),
+      report
+    )
+    // Where it has stopped, it waits for a rebuild to set it going again
+    const following = Effect.andThen(
+      Effect.ignore(follows),
+      this.#conditions.until(() => this.#status.stopped === undefined)
+    )
+    return Effect.andThen(retryForever(this.#restore, report), Effect.forever(following))
   }
 
   get #restore() {
     return Effect.gen({ self: this }, function* () {
-      const stored = yield* load(this.#definition.name, this.#definition.version)
-      const state = stored && Option.getOrUndefined(this.#decode(stored.json))
+      const { name, version } = this.#definition
+      const { head } = yield* EventStore
+      const stored = yield* load(name, version)
+      const state = stored && Option.getOrUndefined(Schema.decodeUnknownOption(Schema.fromJsonString(this.#codec))(stored.json))
       // A position past the end is of another log, or of this one before it was restored from a backup
-      if (stored !== undefined && state !== undefined && stored.position <= (yield* this.#events.head))
-        this.#live = { state, position: stored.position }
+      if (stored !== undefined && state !== undefined && stored.position <= (yield* head)) this.#live = { state, position: stored.position }
       this.#storedAt = this.#live.position
       this.#loaded = true
       this.#conditions.check()
     })
-  }
-
-  #reportBehind(retrying: Retrying | undefined): void {
-    this.#behind = retrying
-    if (retrying !== undefined) this.#caughtUp = false
   }
 
   #take(batch: Batch): Effect.Effect<void, ProjectionStopped> {
@@ -279,26 +245,27 @@ class Projector<State> {
       const folded = this.#fold(this.#live, batch)
       if (folded instanceof ProjectionStopped) {
         // Here and not later: from now on the state may be half-way through an event
-        this.#stopped = folded
-        this.#caughtUp = false
+        this.#status.stopped = folded
+        this.#status.caughtUp = false
         this.#conditions.check()
         return Effect.fail(folded)
       }
       this.#live = folded
-      this.#caughtUp = batch.live
+      this.#status.caughtUp = batch.live
       this.#ahead += batch.events.length
       this.#conditions.check()
       return Effect.void
     })
   }
 
+  // rebuilding it
+
   /** One at a time. */
-  get rebuild(): Effect.Effect<void, ProjectionStopped | StoreUnavailable> {
-    return Effect.gen({ self: this }, function* () {
-      yield* this.#conditions.until(() => this.#loaded)
+  rebuild({ subscribe }: EventStore["Service"]): Effect.Effect<void, ProjectionStopped | StoreUnavailable> {
+    const rebuilding = Effect.suspend(() => {
       let fresh: Folded<State> = { state: this.#definition.initial(), position: start }
-      this.#rebuilding = true
-      yield* Stream.runForEachWhile(this.#events.subscribe(start), (batch) =>
+      this.#status.rebuilding = true
+      return Stream.runForEachWhile(subscribe(start), (batch) =>
         Effect.suspend(() => {
           const folded = this.#fold(fresh, batch)
           if (folded instanceof ProjectionStopped) return Effect.fail(folded)
@@ -308,18 +275,19 @@ class Projector<State> {
           return Effect.succeed(false)
         })
       )
-    }).pipe(
-      Effect.ensuring(
-        Effect.sync(() => {
-          this.#rebuilding = false
-        })
-      )
+    })
+    const ended = Effect.sync(() => {
+      this.#status.rebuilding = false
+    })
+    return Effect.andThen(
+      this.#conditions.until(() => this.#loaded),
+      Effect.ensuring(rebuilding, ended)
     )
   }
 
   #swapIn(fresh: Folded<State>): void {
     this.#live = fresh
-    this.#stopped = undefined
+    this.#status.stopped = undefined
     this.#storedAt = undefined
     this.#ahead++
     this.#conditions.check()
@@ -331,31 +299,30 @@ class Projector<State> {
     return Effect.suspend(() => {
       const { state, position } = this.#live
       const folded = this.#ahead
-      if (!this.#loaded || this.#stopped !== undefined) return Effect.void
+      if (!this.#loaded || this.#status.stopped !== undefined) return Effect.void
       if (position === this.#storedAt) {
         this.#ahead = 0
         return Effect.void
       }
       const { name, version } = this.#definition
-      return Effect.map(save(name, version, { position, json: JSON.stringify(this.#encode(state)) }), () => {
+      return Effect.map(save(name, version, { position, json: JSON.stringify(Schema.encodeSync(this.#codec)(state)) }), () => {
         this.#storedAt = position
         this.#ahead -= folded
       })
-    }).pipe(this.#storing.withPermit)
+    })
   }
 
-  get storeNowAndThen() {
-    const { storeEvery = 10_000, storeWithin = "1 minute" } = this.#options
+  storeNowAndThen(store: Effect.Effect<void, StateUnavailable>, { storeEvery = 10_000, storeWithin = "1 minute" }: Options) {
     return Effect.gen({ self: this }, function* () {
       for (;;) {
-        yield* this.#conditions.until(() => this.#ahead > 0 && this.#stopped === undefined)
+        yield* this.#conditions.until(() => this.#ahead > 0 && this.#status.stopped === undefined)
         // While it catches up, storing each few events would cost more than it saves
         yield* Effect.raceFirst(
           Effect.sleep(storeWithin),
-          this.#conditions.until(() => this.#caughtUp && this.#ahead >= storeEvery)
+          this.#conditions.until(() => this.#status.caughtUp && this.#ahead >= storeEvery)
         )
-        yield* retryForever(this.store, (retrying) => {
-          this.#unstored = retrying
+        yield* retryForever(store, (unstored) => {
+          this.#status.unstored = unstored
         })
       }
     })

@@ -2,7 +2,7 @@
  * A reaction: an effect for each event, such as settling a job's hold when the job ends. It reads the log in order from its checkpoint, one
  * event at a time, at one host at a time. It never skips an event: a failure is retried until it succeeds.
  */
-import { Effect, Exit, Schema, type Scope } from "effect"
+import { Effect, Exit, Schema, type Scope, type Types } from "effect"
 import type { Decider } from "./Decider.ts"
 import type { Tagged } from "./EventCodec.ts"
 import * as EventHandlers from "./EventHandlers.ts"
@@ -74,56 +74,44 @@ export const make = <E, R>(
   { checkpointEvery = 1, ...leaseOptions }: Options = {}
 ): Effect.Effect<Reaction, never, EventStore | StateStore | Scope.Scope | R> =>
   Effect.gen(function* () {
-    const reactor = new Reactor(definition, yield* EventStore, yield* StateStore, checkpointEvery)
+    const reactor = new Reactor(definition, checkpointEvery)
     yield* Effect.forkScoped(Lease.keep(`reaction/${definition.name}`, leaseOptions)((lease) => reactor.lead(lease)))
-    return { status: Effect.sync(() => reactor.status()) }
+    return { status: Effect.sync(() => ({ ...reactor.status })) }
   })
 
 class Reactor<E, R> {
+  readonly status: Types.Mutable<Status> = { position: undefined, leader: false, failing: undefined, trouble: undefined }
   readonly #definition: Definition<E, R>
-  readonly #events: EventStore["Service"]
-  readonly #states: StateStore["Service"]
   readonly #checkpointEvery: number
-  readonly #concerns: (event: RecordedEvent) => boolean
-  #position: Position | undefined
-  #leader = false
-  #failing: Failing | undefined
-  #trouble: Retrying | undefined
 
-  constructor(definition: Definition<E, R>, events: EventStore["Service"], states: StateStore["Service"], checkpointEvery: number) {
+  constructor(definition: Definition<E, R>, checkpointEvery: number) {
     this.#definition = definition
-    this.#events = events
-    this.#states = states
     this.#checkpointEvery = checkpointEvery
-    this.#concerns = selects(definition)
   }
 
-  status(): Status {
-    return { position: this.#position, leader: this.#leader, failing: this.#failing, trouble: this.#trouble }
-  }
-
-  readonly #report: Report = (retrying) => {
-    this.#trouble = retrying
+  readonly #report: Report = (trouble) => {
+    this.status.trouble = trouble
   }
 
   /** Reacts for as long as the lease is held. */
-  lead(lease: Lease.Held): Effect.Effect<never, Lease.LeaseLost, R | EventStore> {
+  lead(lease: Lease.Held): Effect.Effect<never, Lease.LeaseLost, R | EventStore | StateStore> {
     return Effect.gen({ self: this }, function* () {
+      const concerns = selects(this.#definition)
       let at = yield* retryForever(this.#loadCheckpoint, this.#report)
       let done = 0
       let skipped = 0
-      this.#position = at
-      this.#leader = true
+      this.status.position = at
+      this.status.leader = true
       const write = Effect.suspend(() => this.#writeCheckpoint(lease, at))
       const take = (batch: Batch) =>
         Effect.gen({ self: this }, function* () {
           for (const event of batch.events) {
-            if (this.#concerns(event)) {
+            if (concerns(event)) {
               yield* this.#react(event)
               done++
             } else skipped++
             at = event.position
-            this.#position = at
+            this.status.position = at
             if (done < this.#checkpointEvery && skipped < SKIPPED) continue
             yield* this.#save(write)
             done = 0
@@ -143,8 +131,8 @@ class Reactor<E, R> {
     }).pipe(
       Effect.ensuring(
         Effect.sync(() => {
-          this.#leader = false
-          this.#failing = undefined
+          this.status.leader = false
+          this.status.failing = undefined
         })
       )
     )
@@ -153,11 +141,12 @@ class Reactor<E, R> {
   get #loadCheckpoint() {
     return Effect.gen({ self: this }, function* () {
       const { name, start } = this.#definition
-      const entry = yield* this.#states.get(SPACE, name)
-      if (entry === undefined) return start === "beginning" ? beginning : start === "now" ? yield* this.#events.head : start
+      const { head } = yield* EventStore
+      const entry = yield* (yield* StateStore).get(SPACE, name)
+      if (entry === undefined) return start === "beginning" ? beginning : start === "now" ? yield* head : start
       const { position } = yield* decodeCheckpoint(Buffer.from(entry.value).toString())
       // Past the end: the log was restored from a backup, and its new events may not have been reacted to
-      return position <= (yield* this.#events.head) ? positionOf(position) : beginning
+      return position <= (yield* head) ? positionOf(position) : beginning
     })
   }
 
@@ -186,10 +175,10 @@ class Reactor<E, R> {
         const exit = yield* Effect.exit(Effect.suspend(() => this.#definition.react(event)))
         if (Exit.isSuccess(exit)) break
         const { position, stream, revision, type } = event
-        this.#failing = { position, stream, revision, type, reason: reasonOf(exit.cause), attempts }
+        this.status.failing = { position, stream, revision, type, reason: reasonOf(exit.cause), attempts }
         yield* backOff(attempts)
       }
-      this.#failing = undefined
+      this.status.failing = undefined
     })
   }
 }

@@ -1,5 +1,5 @@
 /** The state of a stream: replayed from its events, with a snapshot as a shortcut. */
-import { Effect, Option, Schema, Stream } from "effect"
+import { Effect, Option, Result, Schema, Stream } from "effect"
 import type { Decider } from "./Decider.ts"
 import type { Tagged } from "./EventCodec.ts"
 import { type EventStore, type Position, type RecordedEvent, type Revision, type StoreUnavailable, start } from "./EventStore.ts"
@@ -41,31 +41,30 @@ export interface SnapshotProgress {
 /** Times after this one have no ISO 8601 text of 24 characters, so the next event could not be sealed. */
 const LAST_TIME = Date.parse("9999-12-31T23:59:59.999Z")
 
+export type StreamReader<State, Event extends Tagged> = ReturnType<typeof makeReader<State, Event>>
+
 /** Reads streams. */
-export class StreamReader<State, Event extends Tagged> {
-  readonly #store: EventStore["Service"]
-  readonly #decider: Decider<State, Event>
-  readonly #snapshots: Snapshots<State> | undefined
-
-  constructor(store: EventStore["Service"], decider: Decider<State, Event>, snapshots: Snapshots<State> | undefined) {
-    this.#store = store
-    this.#decider = decider
-    this.#snapshots = snapshots
-  }
-
-  /** The stream as the store has it now. */
-  load(name: StreamName.StreamName): Effect.Effect<Durable<State>, StoreUnavailable | StreamRefused> {
-    if (this.#snapshots === undefined) return this.advance(name, this.#empty(name))
-    return Effect.flatMap(this.#snapshots.load(name), (snapshot) => this.advance(name, snapshot ?? this.#empty(name)))
-  }
+export const makeReader = <State, Event extends Tagged>(
+  store: EventStore["Service"],
+  decider: Decider<State, Event>,
+  snapshots: Snapshots<State> | undefined
+) => {
+  const empty = (name: StreamName.StreamName): Durable<State> => ({
+    state: decider.initial,
+    revision: -1,
+    position: start,
+    hash: HashChain.start(name),
+    at: 0,
+    snapshot: { savedAt: -1, triedAt: -1 }
+  })
 
   /** The state after the events that the store has beyond `from`, whoever appended them. */
-  advance(name: StreamName.StreamName, from: Durable<State>): Effect.Effect<Durable<State>, StoreUnavailable | StreamRefused> {
+  const advance = (name: StreamName.StreamName, from: Durable<State>): Effect.Effect<Durable<State>, StoreUnavailable | StreamRefused> => {
     let current = from
-    return this.#store.readStream(name, { from: from.revision + 1 }).pipe(
+    return store.readStream(name, { from: from.revision + 1 }).pipe(
       Stream.runForEachArray((events) => {
         for (const event of events) {
-          const next = this.#fold(current, event)
+          const next = fold(decider, current, event)
           if (next instanceof StreamRefused) return Effect.fail(next)
           current = next
         }
@@ -75,34 +74,35 @@ export class StreamReader<State, Event extends Tagged> {
     )
   }
 
-  #empty(name: StreamName.StreamName): Durable<State> {
-    return {
-      state: this.#decider.initial,
-      revision: -1,
-      position: start,
-      hash: HashChain.start(name),
-      at: 0,
-      snapshot: { savedAt: -1, triedAt: -1 }
-    }
-  }
+  /** The stream as the store has it now. */
+  const load = (name: StreamName.StreamName) =>
+    snapshots === undefined
+      ? advance(name, empty(name))
+      : Effect.flatMap(snapshots.load(name), (snapshot) => advance(name, snapshot ?? empty(name)))
 
-  #fold({ state, revision, hash, snapshot }: Durable<State>, event: RecordedEvent): Durable<State> | StreamRefused {
-    const refusal = (reason: string) => new StreamRefused({ stream: event.stream, revision: event.revision, reason })
-    if (event.revision !== revision + 1 || !HashChain.verify(hash, event)) return refusal("the hash chain is broken")
-    const at = Date.parse(HashChain.atOf(event))
-    if (!(at <= LAST_TIME)) return refusal("the time it was decided cannot be read")
-    try {
-      return {
-        state: this.#decider.evolve(state, this.#decider.codec.decode(event.type, event.data), at),
-        revision: event.revision,
-        position: event.position,
-        hash: HashChain.hashOf(event),
-        at,
-        snapshot
-      }
-    } catch (error) {
-      return refusal(error instanceof Error ? error.message : String(error))
+  return { advance, load }
+}
+
+const fold = <State, Event extends Tagged>(
+  { codec, evolve }: Decider<State, Event>,
+  { state, revision, hash, snapshot }: Durable<State>,
+  event: RecordedEvent
+): Durable<State> | StreamRefused => {
+  const refusal = (reason: string) => new StreamRefused({ stream: event.stream, revision: event.revision, reason })
+  if (event.revision !== revision + 1 || !HashChain.verify(hash, event)) return refusal("the hash chain is broken")
+  const at = Date.parse(HashChain.atOf(event))
+  if (!(at <= LAST_TIME)) return refusal("the time it was decided cannot be read")
+  try {
+    return {
+      state: evolve(state, codec.decode(event.type, event.data), at),
+      revision: event.revision,
+      position: event.position,
+      hash: HashChain.hashOf(event),
+      at,
+      snapshot
     }
+  } catch (error) {
+    return refusal(error instanceof Error ? error.message : String(error))
   }
 }
 
@@ -129,18 +129,6 @@ export const SNAPSHOT_CHARS = 64 * 1024
  */
 export const MAX_SNAPSHOT_FACTOR = 15
 
-/** A stream in memory whose newest snapshot could not be stored, so that reading it again takes longer and longer. */
-export interface Unsaved {
-  readonly stream: StreamName.StreamName
-  /** Of the state that was not stored. */
-  readonly revision: Revision
-  /** Of the newest snapshot that is stored, where a replay begins; -1 for none. */
-  readonly savedAt: Revision
-  /** UTF-16 code units of the state; undefined where it could not be encoded. */
-  readonly chars: number | undefined
-  readonly reason: string
-}
-
 /** The category of the streams that hold the snapshots of one fold version. */
 export const snapshotCategory = (category: string, version: number): string => `${category}Snapshot.v${version}`
 
@@ -151,8 +139,8 @@ type Saved<State> = Pick<Durable<State>, "hash" | "at" | "state">
 
 /** Loads and stores snapshots. They are derived data: without one, the events are replayed from the beginning. */
 export class Snapshots<State> {
-  /** By stream. */
-  readonly unsaved = new Map<StreamName.StreamName, Unsaved>()
+  /** The streams in memory whose newest snapshot could not be stored, so that reading them again takes longer and longer. */
+  readonly unsaved = new Set<StreamName.StreamName>()
   readonly #store: EventStore["Service"]
   readonly #category: string
   readonly #every: number
@@ -190,26 +178,25 @@ export class Snapshots<State> {
   /** Stores the state. Where that is not possible, {@link unsaved} says so until a later attempt succeeds. */
   save(name: StreamName.StreamName, { state, hash, at, revision, snapshot }: Durable<State>): Effect.Effect<void> {
     snapshot.triedAt = revision
-    const { savedAt } = snapshot
-    let chars: number | undefined
     const note = (reason: string) =>
       Effect.suspend(() => {
-        const isKnown = this.unsaved.has(name)
-        this.unsaved.set(name, { stream: name, revision, savedAt, chars, reason })
-        return isKnown ? Effect.void : Effect.logWarning(`No snapshot of ${name} was stored at its event ${revision}: ${reason}`)
+        if (this.unsaved.has(name)) return Effect.void
+        this.unsaved.add(name)
+        return Effect.logWarning(`No snapshot of ${name} was stored at its event ${revision}: ${reason}`)
       })
     return Effect.suspend(() => {
-      const data = this.#encode({ state, hash, at })
-      chars = data.length
+      const data = Result.try(() => this.#encode({ state, hash, at }))
+      if (Result.isFailure(data)) return note("its state cannot be encoded")
+      const chars = data.success.length
       const factor = Math.ceil(chars / SNAPSHOT_CHARS)
       if (factor > MAX_SNAPSHOT_FACTOR)
         return note(`its state has ${chars} characters, at most ${MAX_SNAPSHOT_FACTOR * SNAPSHOT_CHARS} are stored`)
-      if ((revision - savedAt) / this.#every < factor) return Effect.void
-      return Effect.map(this.#store.saveSnapshot(this.#nameOf(name), { revision, data }), () => {
+      if ((revision - snapshot.savedAt) / this.#every < factor) return Effect.void
+      return Effect.map(this.#store.saveSnapshot(this.#nameOf(name), { revision, data: data.success }), () => {
         snapshot.savedAt = Math.max(snapshot.savedAt, revision)
         this.unsaved.delete(name)
       })
-    }).pipe(Effect.catchCause((cause) => note(chars === undefined ? "its state cannot be encoded" : reasonOf(cause))))
+    }).pipe(Effect.catchCause((cause) => note(reasonOf(cause))))
   }
 
   #nameOf(name: StreamName.StreamName): StreamName.StreamName {

@@ -69,7 +69,7 @@ const opened = Effect.fnUntraced(function* ({ open, way }: Setup) {
   return yield* Fiber.join(opening)
 })
 
-describe("a host whose clock is apart from its store's", () => {
+describe("a host whose clock differs from its store's", () => {
   for (const [host, store, text] of [
     [60_000, 0, "60.0 s ahead of"],
     [-60_000, 0, "60.0 s behind"],
@@ -89,7 +89,7 @@ describe("a host whose clock is apart from its store's", () => {
       })
     )
 
-  testing("writes while that is two seconds at most", (setup) =>
+  testing("writes while the difference is at most two seconds", (setup) =>
     Effect.gen(function* () {
       Object.assign(setup.apart, { host: 2_000 })
       const at = yield* opened(setup)
@@ -99,7 +99,7 @@ describe("a host whose clock is apart from its store's", () => {
     })
   )
 
-  testing("is not blamed for a slow answer, nor excused by it", (setup) =>
+  testing("counts half of a slow answer's round trip in its favour, and no more", (setup) =>
     Effect.gen(function* () {
       // The truth may be as far from the middle as half of it
       Object.assign(setup.way, { there: 0, back: 4_500 })
@@ -130,7 +130,7 @@ describe("a host whose clock is apart from its store's", () => {
     })
   )
 
-  testing("whose clock was wrong and is set right goes on, too", (setup) =>
+  testing("whose clock was wrong writes again once it is set right", (setup) =>
     Effect.gen(function* () {
       const { apart, asked } = setup
       apart.host = -5_000
@@ -152,7 +152,7 @@ describe("a host whose clock is apart from its store's", () => {
     })
   )
 
-  testing("that slept, and whose clock was put right while it did, is only stopped until the store has told its time", (setup) =>
+  testing("that slept while its clock was corrected is stopped only until the store has told its time", (setup) =>
     Effect.gen(function* () {
       const at = yield* opened(setup)
       // An hour that the monotonic clock did not count
@@ -164,7 +164,7 @@ describe("a host whose clock is apart from its store's", () => {
   )
 })
 
-testing("a host whose clock is wrong leaves leases to others, and has them again once it is right", (setup) =>
+testing("leaves leases to others while its clock is wrong, and takes them again once it is right", (setup) =>
   Effect.gen(function* () {
     const state = yield* MemoryStateStore.make
     const { apart } = setup
@@ -195,7 +195,7 @@ testing("a host whose clock is wrong leaves leases to others, and has them again
 )
 
 describe("a store that does not tell its time", () => {
-  testing("is not held up by that, and asked again", (setup) =>
+  testing("delays no append, and is asked again", (setup) =>
     Effect.gen(function* () {
       const { answer, apart, asked } = setup
       apart.host = 60_000
@@ -210,7 +210,7 @@ describe("a store that does not tell its time", () => {
     })
   )
 
-  testing("keeps nobody waiting for longer than five seconds, and what it told before holds", (setup) =>
+  testing("delays an append by five seconds at most; its last answer stays in force", (setup) =>
     Effect.gen(function* () {
       const { answer, apart } = setup
       answer.is = Effect.never
@@ -231,9 +231,9 @@ describe("a store that does not tell its time", () => {
   )
 })
 
-describe("where asking is a write", () => {
+describe("a store that is asked by a write", () => {
   testing(
-    "the store is asked at the first append, which waits for it, and then only while there are appends",
+    "is asked at the first append, which waits for the answer, and then only while there are appends",
     (setup) =>
       Effect.gen(function* () {
         const { apart, asked, way } = setup
@@ -265,7 +265,7 @@ describe("where asking is a write", () => {
   )
 
   testing(
-    "a first answer that failed, or that nobody waited for, is asked for again",
+    "is asked again when the first answer failed or its append was interrupted",
     (setup) =>
       Effect.gen(function* () {
         const { answer, apart, asked } = setup

@@ -66,7 +66,7 @@ const makeHost = Effect.gen(function* () {
 
 describe("a deadline", () => {
   testing(
-    "is acted on at its time, not before, however rare the sweeps are",
+    "is acted on when it is due, not before, however rare the sweeps are",
     Effect.gen(function* () {
       const { noted, definition } = noting()
       yield* Deadlines.make(definition, { ...options, sweepEvery: "1 day" })
@@ -83,7 +83,7 @@ describe("a deadline", () => {
   )
 
   testing(
-    "that was due before anybody looked is acted on at once",
+    "that was due before the start is acted on at once",
     Effect.gen(function* () {
       const { noted, definition } = noting()
       yield* pass(10_000)
@@ -100,7 +100,7 @@ describe("a deadline", () => {
   )
 
   testing(
-    "that the log had cleared by then is not acted on, not even at a start",
+    "that the log has cleared is not acted on, also not at a start",
     Effect.gen(function* () {
       const { noted, definition } = noting()
       yield* write(set("a", 5_000), set("b", 5_000), set("c", 5_000))
@@ -114,7 +114,7 @@ describe("a deadline", () => {
   )
 
   testing(
-    "waits until the log was read to its end, however long that takes",
+    "waits until the log is read to its end, however long that takes",
     Effect.gen(function* () {
       const { noted, definition } = noting()
       const store = yield* EventStore
@@ -136,7 +136,7 @@ describe("a deadline", () => {
   )
 
   testing(
-    "counts as it was last set, sooner or later",
+    "is due at the time that was set last, whether earlier or later",
     Effect.gen(function* () {
       const { noted, definition } = noting()
       yield* Deadlines.make(definition, options)
@@ -166,7 +166,7 @@ describe("a deadline", () => {
   )
 
   testing(
-    "comes with what was noted of it",
+    "is handed over with its payload",
     Effect.gen(function* () {
       const seen: Array<Deadlines.Deadline> = []
       yield* Deadlines.make(
@@ -185,7 +185,7 @@ describe("a deadline", () => {
 
 describe("a sweep", () => {
   testing(
-    "goes in order of time, a few at once",
+    "acts in order of time, on a few at once",
     Effect.gen(function* () {
       const begun: Array<string> = []
       let running = 0
@@ -207,7 +207,7 @@ describe("a sweep", () => {
   )
 
   testing(
-    "is not stopped by one that fails, dies, or hangs; each is tried again, later and later",
+    "goes on when an action fails, dies or hangs; each is retried with a growing pause",
     Effect.gen(function* () {
       const { noted, onDue } = noting()
       const tried: Record<string, number> = {}
@@ -250,7 +250,7 @@ describe("a sweep", () => {
   )
 
   testing(
-    "is one host's at a time; another takes over when it leaves or crashes, and acts again on what is open",
+    "runs at one host at a time; another takes over when that one leaves or crashes, and acts on open deadlines again",
     Effect.gen(function* () {
       const [first, second, third] = [yield* makeHost, yield* makeHost, yield* makeHost]
       const [one, two, three] = [noting(), noting(), noting()]
@@ -274,7 +274,7 @@ describe("a sweep", () => {
   )
 
   testing(
-    "waits for a projection that stopped, and says so",
+    "waits for a projection that stopped, and reports it",
     Effect.gen(function* () {
       const { noted, definition } = noting()
       let throws = true
@@ -303,32 +303,30 @@ describe("a sweep", () => {
   )
 })
 
-describe("asking", () => {
+describe("listing deadlines", () => {
   testing(
-    "tells what is open, what is overdue, and what is next",
+    "lists the open and the overdue deadlines, the earliest first",
     Effect.gen(function* () {
       const { definition } = noting()
       const deadlines = yield* Deadlines.make(definition, options)
       const within = Effect.map((yield* EventStore).head, (atLeast) => ({ atLeast }))
-      expect(yield* deadlines.nextDueAt(yield* within)).toBeUndefined()
       yield* write(set("c", 3_000), set("a", 1_000), set("d", 500), set("b", 2_000), clear("d"))
       const keys = (all: ReadonlyArray<Deadlines.Deadline>) => all.map(({ key }) => key)
       expect(keys(yield* deadlines.list(yield* within))).toEqual(["a", "b", "c"])
       expect(keys(yield* deadlines.list({ limit: 2 }))).toEqual(["a", "b"])
       expect(keys(yield* deadlines.overdue(2_000))).toEqual(["a", "b"])
-      expect(yield* deadlines.nextDueAt()).toBe(1_000)
     })
   )
 })
 
-describe("the open ones", () => {
+describe("open deadlines", () => {
   const change = fc.oneof(
     { weight: 3, arbitrary: fc.record({ key: fc.nat({ max: 12 }), dueAt: fc.nat({ max: 20 }), ask: fc.nat({ max: 20 }) }) },
     { weight: 2, arbitrary: fc.record({ key: fc.nat({ max: 12 }), dueAt: fc.constant(-1), ask: fc.nat({ max: 20 }) }) }
   )
   const byTime = (a: Deadlines.Deadline, b: Deadlines.Deadline) => a.dueAt - b.dueAt || (a.key < b.key ? -1 : 1)
 
-  test("are those that a plain list would give", () => {
+  test("are the same as those of a plain list", () => {
     fc.assert(
       fc.property(fc.array(change, { maxLength: 120, size: "max" }), (changes) => {
         const open = new Deadlines.OpenDeadlines()
@@ -354,7 +352,7 @@ describe("the open ones", () => {
     )
   })
 
-  test("stay right when so many were moved and cleared that the heap is made anew", () => {
+  test("stay correct when the heap is rebuilt after many moves and clears", () => {
     const open = new Deadlines.OpenDeadlines()
     const model = new Map<string, number>()
     for (let i = 0; i < 20_000; i++) {
@@ -376,7 +374,7 @@ describe("the open ones", () => {
     }
   })
 
-  test("refuse what is no time", () => {
+  test("refuse a due time that is not a number", () => {
     expect(() => new Deadlines.OpenDeadlines().set({ key: "a", dueAt: Number.NaN, payload: "" })).toThrow("a due at NaN")
   })
 })
@@ -440,7 +438,7 @@ describe("any schedule", () => {
       return fired.length
     })
 
-  test("what is due is acted on until it is cleared, nothing before its time, whatever fails or crashes", async () => {
+  test("a due deadline is acted on until it is cleared, and none before its time, whatever fails or crashes", async () => {
     let fired = 0
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 40, size: "max" }), async (steps) => {

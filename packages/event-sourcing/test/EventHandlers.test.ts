@@ -42,12 +42,12 @@ describe("handlers of a category", () => {
     Emptied: () => "emptied"
   })
 
-  test("are given the decoded event, and where and when it happened", () => {
+  test("get the decoded event, its place and its time", () => {
     expect(dispatch(recorded("Paid", { amount: 5, note: "tip" }), 2)).toEqual({ amount: 10, note: "tip", at: AT, id: "1", revision: 3 })
     expect(dispatch(recorded("Emptied"), 1)).toBe("emptied")
   })
 
-  test("are given what earlier releases wrote, as today's event", () => {
+  test("get an event of an earlier release as a current event", () => {
     expect(dispatch(recorded("PaidEuros", { euros: 3, remark: "tip" }), 1)).toMatchObject({ amount: 300, note: "tip" })
   })
 
@@ -61,7 +61,7 @@ describe("handlers of a category", () => {
     expect(new Set(types)).toEqual(new Set(["Paid", "Emptied", "PaidEuros", "Closed"]))
   })
 
-  test("throw where an event of theirs cannot be read", () => {
+  test("throw for an event that cannot be read", () => {
     for (const data of [{ amount: "5" }, {}]) expect(() => dispatch(recorded("Paid", data), 1)).toThrow(EventCodec.UnreadableEvent)
   })
 })
@@ -73,20 +73,20 @@ describe("a handler of events with a field", () => {
     { onlyWith: { Paid: "note" } }
   )
 
-  test("is called for those, by whatever name an earlier release had it", () => {
+  test("is called for events with the field, also where an earlier release named it differently", () => {
     expect(dispatch(recorded("Paid", { amount: 5, note: "tip" }))).toBe("tip")
     expect(dispatch(recorded("PaidEuros", { euros: 3, remark: "tip" }))).toBe("tip")
     expect(dispatch(recorded("Emptied"))).toBe("emptied")
   })
 
-  test("is not called for the others, which are not even parsed", () => {
+  test("is not called for other events, which are not parsed", () => {
     expect(dispatch(recorded("Paid", { amount: 5 }))).toBeUndefined()
     expect(dispatch(recorded("PaidEuros", { euros: 3 }))).toBeUndefined()
     expect(dispatch({ ...recorded("Paid"), data: "no JSON" })).toBeUndefined()
   })
 })
 
-describe("what follows the log", () => {
+describe("projections, deadlines and reactions", () => {
   const write = Effect.fnUntraced(function* (...events: ReadonlyArray<RecordedEvent>) {
     const store = yield* EventStore
     for (const { stream, id, type, data, metadata } of events)
@@ -95,7 +95,7 @@ describe("what follows the log", () => {
   const log = [recorded("PaidEuros", { euros: 1 }), recorded("Counted"), recorded("Paid", { amount: 5 }), recorded("Paid", {}, "shop-1")]
 
   testing(
-    "folds, schedules and reacts by handlers, to old events and new",
+    "call the handlers for events of earlier releases and of this one",
     Effect.gen(function* () {
       yield* write(...log)
       const sum = yield* Projection.make({
@@ -131,7 +131,7 @@ describe("what follows the log", () => {
   )
 
   testing(
-    "does not step over an event that cannot be read: a projection stops, a reaction tries again",
+    "do not skip an event that cannot be read: a projection stops, a reaction retries",
     Effect.gen(function* () {
       yield* write(recorded("Paid", { amount: "many" }))
       const { status } = yield* Projection.make({

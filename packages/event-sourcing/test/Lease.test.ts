@@ -86,7 +86,7 @@ const put = (key: string, expected?: number): Change => ({
 
 describe("holding", () => {
   testing(
-    "runs the work, releases, and the next one waits no longer than a look",
+    "runs the work and releases; the next holder waits no longer than one poll",
     Effect.gen(function* () {
       const gate = yield* Deferred.make<string>()
       const tokens: Array<number> = []
@@ -120,7 +120,7 @@ describe("holding", () => {
   )
 
   testing(
-    "fails with the work's own failure, and releases",
+    "fails with the failure of the work, and releases",
     Effect.gen(function* () {
       expect(yield* Effect.flip(Lease.hold("x", options)(() => Effect.fail("no")))).toBe("no")
       expect(yield* Lease.hold("x", options)(() => Effect.succeed("yes"))).toBe("yes")
@@ -128,7 +128,7 @@ describe("holding", () => {
   )
 
   testing(
-    "two names are two leases",
+    "leases of two names are independent",
     Effect.gen(function* () {
       const log: Array<string> = []
       yield* Effect.forkScoped(Lease.hold("a", options)(working(log, "a")))
@@ -139,7 +139,7 @@ describe("holding", () => {
   )
 
   testing(
-    "keep begins the work anew, whatever became of it",
+    "keep runs the work again however it ended",
     Effect.gen(function* () {
       let times = 0
       const work = Effect.suspend((): Effect.Effect<void, string> => {
@@ -153,9 +153,9 @@ describe("holding", () => {
   )
 })
 
-describe("a holder that is gone", () => {
+describe("a holder that is lost", () => {
   testing(
-    "is followed after the lease's time, not before",
+    "is replaced after the lease's time, not before",
     Effect.gen(function* () {
       const [dead, heir] = [yield* newHost(), yield* newHost()]
       const log: Array<string> = []
@@ -174,7 +174,7 @@ describe("a holder that is gone", () => {
   )
 
   testing(
-    "is told so when its store fails, at two thirds of the time",
+    "gets LeaseLost after two thirds of the time when its store fails",
     Effect.gen(function* () {
       const host = yield* newHost()
       const log: Array<string> = []
@@ -190,7 +190,7 @@ describe("a holder that is gone", () => {
   )
 
   testing(
-    "is told so when its store hangs",
+    "gets LeaseLost when its store hangs",
     Effect.gen(function* () {
       const host = yield* newHost()
       const log: Array<string> = []
@@ -205,7 +205,7 @@ describe("a holder that is gone", () => {
   )
 
   testing(
-    "keeps the lease over an outage that is shorter, and over renewals without an answer",
+    "keeps the lease during a shorter outage and when renewals have no answer",
     Effect.gen(function* () {
       const [host, other] = [yield* newHost(), yield* newHost()]
       const log: Array<string> = []
@@ -243,7 +243,7 @@ describe("a holder that is gone", () => {
 
 describe("writing under a lease", () => {
   testing(
-    "is refused, and nothing written, once another holds it",
+    "is refused, with nothing written, once another holder has it",
     Effect.gen(function* () {
       const store = yield* StateStore
       const [old, heir] = [yield* newHost(), yield* newHost()]
@@ -265,7 +265,7 @@ describe("writing under a lease", () => {
   )
 
   testing(
-    "renews it, and a conflict on what was written is the writer's to see",
+    "renews the lease, and reports a conflict on the written entry to the writer",
     Effect.gen(function* () {
       const host = yield* newHost()
       const work = (held: Lease.Held) =>
@@ -420,14 +420,14 @@ describe("any schedule", () => {
     return total
   }
 
-  test("one works at a time, as long as no host stands still", async () => {
+  test("one holder works at a time as long as no host is paused", async () => {
     const { holders } = await all(schedules("wait", "cut off", "hang", "doubt", "restart"), false, (seen) =>
       expect(seen.mostActive).toBe(1)
     )
     expect(holders).toBeGreaterThan(20)
   })
 
-  test("an older holder never writes after a newer one, even when hosts stand still, crash, or do not listen", async () => {
+  test("an older holder never writes after a newer one, even when hosts pause, crash or ignore interruption", async () => {
     const { holders, refused } = await all(schedules("wait", "cut off", "doubt", "restart", "pause", "crash"), true, () => {})
     expect(holders).toBeGreaterThan(20)
     expect(refused).toBeGreaterThan(10)

@@ -104,7 +104,7 @@ const foldedAtStart = Effect.fnUntraced(function* (version = 1) {
 
 describe("reading", () => {
   testing(
-    "answers with one's own write when asked to",
+    "answers with the caller's own write when asked for its position",
     Effect.gen(function* () {
       const projection = yield* Projection.make(seen())
       for (let i = 0; i < 3; i++) {
@@ -117,7 +117,7 @@ describe("reading", () => {
   )
 
   testing(
-    "waits no longer than it was told",
+    "waits no longer than `within`",
     Effect.gen(function* () {
       const projection = yield* Projection.make(seen())
       const reading = yield* Effect.forkScoped(Effect.flip(projection.read({ atLeast: position("9"), within: 700 })))
@@ -129,7 +129,7 @@ describe("reading", () => {
   )
 
   testing(
-    "sees only what concerns it, and moves on past the rest",
+    "folds only the events that it selects, and moves past the others",
     Effect.gen(function* () {
       const byType = yield* Projection.make({ ...seen(), types: ["Added", "Sold"] })
       const byCategory = yield* Projection.make({ ...seen(), name: "users", categories: ["user"] })
@@ -142,7 +142,7 @@ describe("reading", () => {
   )
 
   testing(
-    "past waits for the next event",
+    "past waits until a later event was folded",
     Effect.gen(function* () {
       const projection = yield* Projection.make(seen())
       const waiting = yield* Effect.forkScoped(projection.past(start))
@@ -156,7 +156,7 @@ describe("reading", () => {
 
 describe("the stored state", () => {
   testing(
-    "saves folding again what was folded before a shutdown",
+    "makes folding again after a shutdown unnecessary",
     Effect.gen(function* () {
       yield* write(a, "Added", 5)
       expect(yield* foldedAtStart()).toBe(5)
@@ -167,7 +167,7 @@ describe("the stored state", () => {
   )
 
   testing(
-    "is written after a while, and after many events",
+    "is written after `storeWithin` and after `storeEvery` events",
     Effect.gen(function* () {
       const { status } = yield* Projection.make(seen(), { storeEvery: 10, storeWithin: "1 minute" })
       const crash = foldedAtStart()
@@ -189,7 +189,7 @@ describe("the stored state", () => {
   )
 
   testing(
-    "of another version is folded anew, and replaced",
+    "of another version is ignored and replaced",
     Effect.gen(function* () {
       yield* write(a, "Added", 3)
       for (const version of [2, 1, 3]) {
@@ -222,7 +222,7 @@ describe("the stored state", () => {
     )
 
   testing(
-    "is cut into pieces when it is large, and leaves none behind when it is small again",
+    "is stored in pieces when it is large; surplus pieces are removed when it is small again",
     Effect.gen(function* () {
       const store = yield* StateStore
       // Characters of three bytes, so that a cut falls into one
@@ -246,7 +246,7 @@ describe("the stored state", () => {
   )
 
   testing(
-    "is read whole, though another process stores a newer one meanwhile",
+    "is read whole even if another process stores a newer one meanwhile",
     Effect.gen(function* () {
       const store = yield* StateStore
       const text: Projection.Definition<string> = {
@@ -281,7 +281,7 @@ describe("the stored state", () => {
   )
 
   testing(
-    "is not replaced by an older one of another process",
+    "is not replaced by an older state of another process",
     Effect.gen(function* () {
       const store = yield* StateStore
       const host = yield* makeHost
@@ -299,7 +299,7 @@ describe("the stored state", () => {
   )
 
   testing(
-    "past the end of the log is of another log",
+    "past the end of the log belongs to another log",
     Effect.gen(function* () {
       yield* write(a, "Added", 3)
       yield* foldedAtStart()
@@ -313,7 +313,7 @@ describe("the stored state", () => {
   )
 
   testing(
-    "is not needed: what cannot be stored is said, and stored later",
+    "that cannot be stored is reported, and stored later",
     Effect.gen(function* () {
       const host = yield* makeHost
       const { counter, definition } = counting(seen())
@@ -335,7 +335,7 @@ describe("the stored state", () => {
 
 describe("following", () => {
   testing(
-    "goes on from where it was when the store failed, and says so",
+    "resumes where it was after the store failed, and reports the failure",
     Effect.gen(function* () {
       const host = yield* makeHost
       const projection = yield* host.on(Projection.make(seen()))
@@ -378,7 +378,7 @@ describe("following", () => {
   )
 
   testing(
-    "stops at an event that the fold throws on, and names it, also to those who wait",
+    "stops at an event on which the fold throws, and names it to readers that wait",
     Effect.gen(function* () {
       const { evolve } = seen()
       const projection = yield* Projection.make({
@@ -409,7 +409,7 @@ describe("following", () => {
   )
 
   testing(
-    "does not store what a fold left half-done",
+    "does not store the state of an unfinished fold",
     Effect.gen(function* () {
       const { evolve, ...rest } = seenInPlace()
       const throwing: Projection.Definition<Array<string>> = {
@@ -458,7 +458,7 @@ describe("rebuilding", () => {
   })
 
   testing(
-    "folds anew beside the live state, which goes on, and swaps",
+    "folds the log anew while the live state answers, then replaces it",
     Effect.gen(function* () {
       const { fold, projection } = yield* relabelled
       yield* write(a, "Added", 2)
@@ -485,7 +485,7 @@ describe("rebuilding", () => {
     ["is behind it", 2]
   ] as const)
     testing(
-      `neither folds an event twice nor goes back when the new state ${name}`,
+      `folds no event twice and never goes back when the new state ${name}`,
       Effect.gen(function* () {
         const events = yield* EventStore
         let subscriptions = 0
@@ -517,7 +517,7 @@ describe("rebuilding", () => {
     )
 
   testing(
-    "that fails leaves all as it was",
+    "changes nothing when it fails",
     Effect.gen(function* () {
       const { fold, projection } = yield* relabelled
       yield* write(a, "Added", 2)
@@ -532,7 +532,7 @@ describe("rebuilding", () => {
   )
 
   testing(
-    "sets one going that had stopped",
+    "restarts a projection that had stopped",
     Effect.gen(function* () {
       const { fold, projection } = yield* relabelled
       fold.throws = true
@@ -590,8 +590,8 @@ describe("any schedule", () => {
         if (act === "pass") yield* pass(size * 20_000)
         if (act === "events") host.eventsUp = !host.eventsUp
         if (act === "states") host.statesUp = !host.statesUp
-        if (act === "store") yield* Effect.ignore(projection.store)
         if (act === "rebuild") yield* Effect.forkScoped(Effect.ignore(projection.rebuild))
+        if (act === "store") yield* Effect.ignore(projection.store)
         if (act === "restart" || act === "crash") {
           if (act === "crash") host.statesUp = false
           yield* host.close
@@ -610,7 +610,7 @@ describe("any schedule", () => {
       return skipped
     })
 
-  test("the state is the fold of the log, whenever processes restart, crash, lose a store, rebuild or store", async () => {
+  test("the state is the fold of the log, whenever processes restart, crash, lose a store or save", async () => {
     let skipped = 0
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 40, size: "max" }), async (steps) => {

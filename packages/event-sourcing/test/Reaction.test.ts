@@ -65,7 +65,7 @@ const noting = () => {
 
 describe("reacting", () => {
   testing(
-    "takes each event once and in order, those there were and those to come",
+    "reacts to each event once and in order, to earlier and later ones",
     Effect.gen(function* () {
       const { noted, definition } = noting()
       yield* write(3)
@@ -79,7 +79,7 @@ describe("reacting", () => {
   )
 
   testing(
-    "leaves out what does not concern it, and does not read that again",
+    "skips events that it does not select, and does not read them again",
     Effect.gen(function* () {
       const { noted, definition } = noting()
       yield* write(2_500, "Other")
@@ -103,7 +103,7 @@ describe("reacting", () => {
   )
 
   testing(
-    "begins where it is told when it has no checkpoint, even if it ended before the first event",
+    "begins at `start` when it has no checkpoint, even if it ended before the first event",
     Effect.gen(function* () {
       const middle = yield* write(2)
       yield* write(2)
@@ -161,7 +161,7 @@ describe("reacting", () => {
     )
 
   testing(
-    "goes on when the event store fails, and says so",
+    "goes on after the event store failed, and reports the failure",
     Effect.gen(function* () {
       const { noted, definition } = noting()
       const host = yield* makeHost
@@ -180,7 +180,7 @@ describe("reacting", () => {
 
 describe("a checkpoint", () => {
   testing(
-    "is written at each event, or after as many as were allowed to come again",
+    "is written after each event, or after `checkpointEvery` events",
     Effect.gen(function* () {
       for (const [checkpointEvery, again] of [
         [1, []],
@@ -202,7 +202,7 @@ describe("a checkpoint", () => {
   )
 
   testing(
-    "is written on leaving",
+    "is written on closing",
     Effect.gen(function* () {
       const { noted, definition } = noting()
       yield* write(5)
@@ -216,7 +216,7 @@ describe("a checkpoint", () => {
   )
 
   testing(
-    "past the end of the log is of another log: all is done again",
+    "past the end of the log belongs to another log: all events are reacted to again",
     Effect.gen(function* () {
       const { noted, definition } = noting()
       yield* write(3)
@@ -232,7 +232,7 @@ describe("a checkpoint", () => {
   )
 
   testing(
-    "that cannot be read is said, and nothing guessed",
+    "that cannot be read is reported, and no position is guessed",
     Effect.gen(function* () {
       const { noted, definition } = noting()
       const store = yield* StateStore
@@ -248,7 +248,7 @@ describe("a checkpoint", () => {
 
 describe("several hosts", () => {
   testing(
-    "one reacts; when it leaves, another goes on where it was",
+    "one reacts; when it leaves, another goes on from its checkpoint",
     Effect.gen(function* () {
       const [one, two] = [noting(), noting()]
       const [first, second] = [yield* makeHost, yield* makeHost]
@@ -270,7 +270,7 @@ describe("several hosts", () => {
   )
 
   testing(
-    "one that was deposed while it worked does not move the checkpoint back",
+    "a host that lost the lease while it worked does not move the checkpoint back",
     Effect.gen(function* () {
       const { definition, noted } = noting()
       const [old, heir] = [yield* makeHost, yield* makeHost]
@@ -359,7 +359,7 @@ describe("any schedule", () => {
       return noted.length - written
     })
 
-  test("every event is done at least once and in order, whenever hosts leave or crash and whatever fails", async () => {
+  test("every event is reacted to at least once and in order, whichever hosts leave or crash and whatever fails", async () => {
     let again = 0
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 40, size: "max" }), async (steps) => {

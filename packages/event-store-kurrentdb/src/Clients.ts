@@ -4,19 +4,10 @@
  *
  * A connection takes 100 open calls, and the server leaves the next one waiting without a word. So calls queue here, with a deadline.
  */
-import { Clock, Effect, type Scope, Semaphore } from "effect"
+import { Clock, Duration, Effect, Latch, RcRef, Semaphore } from "effect"
 import { type Driver, Fault } from "./Driver.ts"
 
-export interface Clients {
-  /** Makes a call that ends by itself. One that does not end within the deadline fails with `noAnswer`. */
-  readonly call: <A>(body: (driver: Driver) => Effect.Effect<A, Fault>) => Effect.Effect<A, Fault>
-  /** Makes a call that lasts: the subscription. It does not queue with the others. */
-  readonly hold: <A>(body: (driver: Driver) => Effect.Effect<A, Fault>) => Effect.Effect<A, Fault>
-  /** Milliseconds that a call may take. */
-  readonly deadline: number
-  /** How often a fresh client replaced another. */
-  readonly renewals: () => number
-}
+export type Clients = Effect.Success<ReturnType<typeof make>>
 
 /** Well below 100: a call that was given up here may count on the server for a moment longer. */
 const CALLS = 64
@@ -24,123 +15,86 @@ const CALLS = 64
 /** Milliseconds between two replacements: a node that is gone refuses the fresh client, too. */
 const RENEW_EVERY = 50
 
-/** Closes the clients with the scope, once every call was answered or its deadline has passed. */
-export const make = (connect: () => Driver, deadline: number): Effect.Effect<Clients, never, Scope.Scope> =>
-  Effect.gen(function* () {
-    const clock = yield* Clock.Clock
-    const turns = yield* Semaphore.make(CALLS)
-    const leases = new Leases(connect, () => clock.currentTimeMillisUnsafe())
+type Body<A> = (driver: Driver) => Effect.Effect<A, Fault>
 
+/** `deadline`: milliseconds that a call may take. The scope closes the clients once every call was answered or its deadline has passed. */
+export const make = (connect: () => Driver, deadline: number) =>
+  Effect.gen(function* () {
+    const turns = yield* Semaphore.make(CALLS)
+    const current = yield* currentOf(connect, deadline)
     // Interruptible even where the caller is not: otherwise an answer that does not come could not be given up
     const within = <A>(effect: Effect.Effect<A, Fault>, late: Fault) =>
       Effect.timeoutOrElse(Effect.interruptible(effect), { duration: deadline, orElse: () => Effect.fail(late) })
     const noAnswer = new Fault({ kind: "noAnswer", message: `No answer within ${deadline} ms` })
     const noTurn = new Fault({ kind: "unreachable", message: `${CALLS} calls are open, and none ended within ${deadline} ms` })
-
-    yield* Effect.addFinalizer(() =>
-      Effect.gen(function* () {
-        leases.refuse()
-        yield* Effect.timeoutOption(Effect.interruptible(leases.idle), deadline)
-        leases.close()
-      })
-    )
     return {
-      call: (body) =>
+      /** Makes a call that ends by itself. One that does not end within the deadline fails with `noAnswer`. */
+      call: <A>(body: Body<A>): Effect.Effect<A, Fault> =>
         Effect.acquireUseRelease(
           within(turns.take(1), noTurn),
-          () => leases.using((driver) => within(body(driver), noAnswer)),
+          () => current.using((driver) => within(body(driver), noAnswer)),
           () => turns.release(1)
         ),
-      hold: (body) => leases.using(body),
+      /** Makes a call that lasts: the subscription. It does not queue with the others. */
+      hold: <A>(body: Body<A>): Effect.Effect<A, Fault> => current.using(body),
       deadline,
-      renewals: () => leases.renewals
+      /** How often a fresh client replaced another. */
+      renewals: current.renewals
     }
   })
 
-interface Lease {
-  readonly driver: Driver
-  /** Calls that are open. */
-  uses: number
-}
-
-/** The client in use, and those before it whose calls have not ended. */
-class Leases {
-  readonly #connect: () => Driver
-  readonly #now: () => number
-  readonly #open = new Set<Lease>()
-  readonly #waiting = new Set<() => void>()
-  #current: Lease
-  #renewedAt = 0
-  #isClosed = false
-  renewals = 0
-
-  constructor(connect: () => Driver, now: () => number) {
-    this.#connect = connect
-    this.#now = now
-    this.#current = this.#lease()
-  }
-
-  using<A>(body: (driver: Driver) => Effect.Effect<A, Fault>): Effect.Effect<A, Fault> {
-    return Effect.acquireUseRelease(
-      Effect.suspend(() => {
-        if (this.#isClosed) return Effect.fail(new Fault({ kind: "unreachable", message: "closed" }))
-        this.#current.uses++
-        return Effect.succeed(this.#current)
+/** The client in use, which is replaced after a call without an answer. */
+const currentOf = Effect.fnUntraced(function* (connect: () => Driver, deadline: number) {
+  const clock = yield* Clock.Clock
+  const idle = Latch.makeUnsafe()
+  let newest: Driver | undefined
+  let renewedAt = 0
+  let renewals = 0
+  let calls = 0
+  let isClosed = false
+  const ref = yield* RcRef.make({
+    acquire: Effect.acquireRelease(
+      Effect.sync(() => {
+        newest = connect()
+        return newest
       }),
-      (taken) =>
-        Effect.tapError(body(taken.driver), ({ kind }) =>
-          Effect.sync(() => {
-            if (kind === "noAnswer" || kind === "unreachable") this.#renew(taken)
-          })
-        ),
-      (taken) => Effect.sync(() => this.#release(taken))
-    )
-  }
-
-  /** Fails every later call. */
-  refuse(): void {
-    this.#isClosed = true
-  }
-
-  /** Ends when no call is open. */
-  readonly idle: Effect.Effect<void> = Effect.callback((resume) => {
-    if (this.#isIdle()) return resume(Effect.void)
-    const go = () => resume(Effect.void)
-    this.#waiting.add(go)
-    return Effect.sync(() => this.#waiting.delete(go))
+      (driver) => Effect.sync(() => driver.close())
+    ),
+    idleTimeToLive: Duration.infinity
+  })
+  yield* Effect.addFinalizer(() => {
+    isClosed = true
+    return calls === 0 ? Effect.void : Effect.timeoutOption(Effect.interruptible(idle.await), deadline)
   })
 
-  /** Breaks off the calls that are still open. */
-  close(): void {
-    for (const lease of [...this.#open]) this.#close(lease)
+  const begin = Effect.suspend(() => {
+    if (isClosed) return Effect.fail(new Fault({ kind: "unreachable", message: "closed" }))
+    calls++
+    return Effect.void
+  })
+  const end = Effect.sync(() => {
+    if (--calls === 0 && isClosed) idle.openUnsafe()
+  })
+  const renew = (old: Driver) =>
+    Effect.suspend(() => {
+      const now = clock.currentTimeMillisUnsafe()
+      if (isClosed || newest !== old || now - renewedAt < RENEW_EVERY) return Effect.void
+      newest = undefined
+      renewedAt = now
+      renewals++
+      return RcRef.invalidate(ref)
+    })
+  const use = <A>(body: Body<A>) =>
+    Effect.flatMap(RcRef.get(ref), (driver) =>
+      Effect.tapError(body(driver), ({ kind }) => (kind === "noAnswer" || kind === "unreachable" ? renew(driver) : Effect.void))
+    )
+  return {
+    using: <A>(body: Body<A>): Effect.Effect<A, Fault> =>
+      Effect.acquireUseRelease(
+        begin,
+        () => Effect.scoped(use(body)),
+        () => end
+      ),
+    renewals: () => renewals
   }
-
-  #lease(): Lease {
-    const lease: Lease = { driver: this.#connect(), uses: 0 }
-    this.#open.add(lease)
-    return lease
-  }
-
-  #renew(old: Lease): void {
-    const now = this.#now()
-    if (this.#isClosed || this.#current !== old || now - this.#renewedAt < RENEW_EVERY) return
-    this.#renewedAt = now
-    this.renewals++
-    this.#current = this.#lease()
-    if (old.uses === 0) this.#close(old)
-  }
-
-  #release(used: Lease): void {
-    used.uses--
-    if (used !== this.#current && used.uses === 0) this.#close(used)
-    if (this.#waiting.size > 0 && this.#isIdle()) for (const go of [...this.#waiting]) go()
-  }
-
-  #isIdle(): boolean {
-    return [...this.#open].every(({ uses }) => uses === 0)
-  }
-
-  #close(lease: Lease): void {
-    if (this.#open.delete(lease)) lease.driver.close()
-  }
-}
+})

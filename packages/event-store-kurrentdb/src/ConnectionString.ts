@@ -74,12 +74,11 @@ const optionOf = (name: string): Option =>
 
 /** Parses a connection string, and reads the files that it names. */
 export const parse = (text: string): Effect.Effect<Connection, InvalidConnectionString> =>
-  Effect.suspend(() => {
-    try {
-      return Effect.succeed(read(text.trim()))
-    } catch (error) {
-      if (error instanceof InvalidConnectionString) return Effect.fail(error)
-      return Effect.fail(new InvalidConnectionString({ reason: error instanceof Error ? error.message : String(error) }))
+  Effect.try({
+    try: () => read(text.trim()),
+    catch: (error) => {
+      if (error instanceof InvalidConnectionString) return error
+      return new InvalidConnectionString({ reason: error instanceof Error ? error.message : String(error) })
     }
   })
 

@@ -6,14 +6,6 @@ import type { EventStore } from "@millrace/event-sourcing"
 import { Data, type Effect } from "effect"
 import type { LogPosition } from "./Position.ts"
 
-export interface Proposed {
-  readonly id: string
-  readonly type: string
-  /** JSON text. */
-  readonly data: string
-  readonly metadata: string
-}
-
 export interface Recorded {
   readonly id: string
   readonly stream: string
@@ -64,7 +56,7 @@ export interface Driver {
   readonly append: (
     stream: string,
     expected: EventStore.ExpectedRevision,
-    events: ReadonlyArray<Proposed>
+    events: ReadonlyArray<EventStore.EventData>
   ) => Effect.Effect<Appended, Fault>
   /** Reads at most `count` events, beginning with `from`; none of a stream that does not exist. */
   readonly readStream: (

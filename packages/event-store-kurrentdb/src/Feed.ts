@@ -4,7 +4,7 @@
  * read pages until they are close.
  */
 import { type EventStore, Following, Head } from "@millrace/event-sourcing"
-import { Cause, Clock, Effect, Option, type Scope, Semaphore } from "effect"
+import { Cause, Clock, Effect, Option, Semaphore, type Types } from "effect"
 import type { Clients } from "./Clients.ts"
 import { Fault, type Filter, type Message, type Recorded } from "./Driver.ts"
 import { decode, type KurrentLog } from "./KurrentLog.ts"
@@ -24,40 +24,31 @@ export interface Status {
   readonly trouble: Following.Retrying | undefined
 }
 
-export interface Feed {
-  /** Begins, unless it has begun. */
-  readonly begin: Effect.Effect<void, Fault>
-  readonly head: Head
-  /** The next events after a position: from memory if they are there, else from the server. */
-  readonly after: (position: EventStore.Position) => Effect.Effect<ReadonlyArray<EventStore.RecordedEvent>, Fault>
-  readonly status: Effect.Effect<Status>
-}
+export type Feed = Effect.Success<ReturnType<typeof make>>
 
 /** Backing off doubles so many times, to about a second and a half. */
 const DOUBLINGS = 5
 
 /** `look`: milliseconds between two comparisons with the end of the log. */
-export const make = (clients: Clients, log: KurrentLog, filter: Filter, look: number): Effect.Effect<Feed, never, Scope.Scope> =>
+export const make = (clients: Clients, log: KurrentLog, filter: Filter, look: number) =>
   Effect.gen(function* () {
     const scope = yield* Effect.scope
     const once = yield* Semaphore.make(1)
     let seen: Seen | undefined
     const begin = once.withPermit(
       Effect.suspend(() => {
-        if (seen !== undefined) return Effect.void
+        if (seen !== undefined) return Effect.succeed(seen.head)
         return Effect.flatMap(log.head, (end) => {
           seen = new Seen(end, log.isOurs)
-          return Effect.asVoid(Effect.forkIn(follow(clients, log, filter, look, seen), scope))
+          return Effect.as(Effect.forkIn(follow(clients, log, filter, look, seen), scope), seen.head)
         })
       })
     )
     return {
+      /** Begins to follow, unless it has begun; answers the end of what was seen. */
       begin,
-      get head() {
-        if (seen === undefined) throw new Error("The feed has not begun")
-        return seen.head
-      },
-      after: (position) =>
+      /** The next events after a position: from memory if they are there, else from the server. */
+      after: (position: EventStore.Position) =>
         Effect.suspend(() => {
           const events = seen?.recent.after(position) ?? []
           return events.length > 0 ? Effect.succeed(events) : log.after(position)
@@ -73,12 +64,9 @@ class Seen {
   readonly head: Head
   readonly recent = new Recent()
   readonly #isOurs: (event: Recorded) => boolean
+  readonly #status: Types.Mutable<Omit<Status, "position">> = { connected: false, behind: 0, behindSince: undefined, trouble: undefined }
   /** Where to resume: after the last event or checkpoint. */
   at: LogPosition | undefined
-  connected = false
-  #behind = 0
-  #behindSince: number | undefined
-  #trouble: Following.Retrying | undefined
   #failures = 0
   /** Where the subscription stood when it was last found to be behind. */
   #stood: EventStore.Position | undefined
@@ -91,8 +79,7 @@ class Seen {
   }
 
   get status(): Status {
-    const { connected } = this
-    return { position: this.head.position, connected, behind: this.#behind, behindSince: this.#behindSince, trouble: this.#trouble }
+    return { position: this.head.position, ...this.#status }
   }
 
   take(message: Message): void {
@@ -103,30 +90,31 @@ class Seen {
         this.at = message.position
         return
       case "confirmed":
-        this.connected = true
         this.#failures = 0
-        this.#trouble = undefined
+        this.#status.connected = true
+        this.#status.trouble = undefined
     }
   }
 
   /** Answers how often it failed since the node last confirmed the subscription. */
   failed(cause: Cause.Cause<Fault>, now: number): number {
-    this.connected = false
     this.#stood = undefined
-    this.#behindSince ??= now
+    this.#status.behindSince ??= now
     const error = Cause.squash(cause)
-    this.#trouble = { reason: error instanceof Error ? error.message : String(error), attempts: ++this.#failures }
+    this.#status.connected = false
+    this.#status.trouble = { reason: error instanceof Error ? error.message : String(error), attempts: ++this.#failures }
     return this.#failures
   }
 
   /** Answers whether the log went on since the last comparison, and the subscription did not. */
   standsStill(end: EventStore.Position, now: number): boolean {
     const { position } = this.head
-    this.#behind = end <= position ? 0 : bytesBetween(position, end)
-    this.#behindSince = this.#behind === 0 ? undefined : (this.#behindSince ?? now)
+    const isBehind = end > position
+    this.#status.behind = isBehind ? bytesBetween(position, end) : 0
+    this.#status.behindSince = isBehind ? (this.#status.behindSince ?? now) : undefined
     const stood = this.#stood
-    this.#stood = this.#behind === 0 ? undefined : position
-    return this.#behind > 0 && stood === position
+    this.#stood = isBehind ? position : undefined
+    return isBehind && stood === position
   }
 
   #takeEvent(event: Recorded): void {
@@ -149,18 +137,17 @@ class Seen {
 /** Subscribes, over and over, for as long as the scope is open. */
 const follow = (clients: Clients, log: KurrentLog, filter: Filter, look: number, seen: Seen): Effect.Effect<never> =>
   Effect.gen(function* () {
-    const clock = yield* Clock.Clock
     const noSubscription = new Fault({ kind: "noAnswer", message: `No subscription within ${clients.deadline} ms` })
     const standsStill = new Fault({ kind: "noAnswer", message: "The subscription stands still while the log goes on" })
     const unconfirmed = Effect.delay(
-      Effect.suspend(() => (seen.connected ? Effect.never : Effect.fail(noSubscription))),
+      Effect.suspend(() => (seen.status.connected ? Effect.never : Effect.fail(noSubscription))),
       clients.deadline
     )
     const compare = Effect.gen(function* () {
       for (;;) {
         yield* Effect.sleep(look)
         const end = yield* Effect.option(log.head)
-        if (Option.isSome(end) && seen.standsStill(end.value, clock.currentTimeMillisUnsafe())) return yield* Effect.fail(standsStill)
+        if (Option.isSome(end) && seen.standsStill(end.value, yield* Clock.currentTimeMillis)) return yield* Effect.fail(standsStill)
       }
     })
     for (;;) {
@@ -168,7 +155,7 @@ const follow = (clients: Clients, log: KurrentLog, filter: Filter, look: number,
         Effect.raceAllFirst([driver.follow(seen.at, filter, (message) => seen.take(message)), unconfirmed, compare])
       )
       const cause = yield* Effect.flip(Effect.sandbox(subscription))
-      yield* Following.backOff(Math.min(seen.failed(cause, clock.currentTimeMillisUnsafe()), DOUBLINGS))
+      yield* Following.backOff(Math.min(seen.failed(cause, yield* Clock.currentTimeMillis), DOUBLINGS))
     }
   })
 

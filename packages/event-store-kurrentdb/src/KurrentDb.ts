@@ -1,6 +1,6 @@
 /** One cluster or node, as a host uses it: the clients, the log, and the one subscription that all followers share. */
 import { EventStore } from "@millrace/event-sourcing"
-import { Context, Effect, Layer, type Scope } from "effect"
+import { Context, Effect, Layer } from "effect"
 import * as Clients from "./Clients.ts"
 import * as ConnectionString from "./ConnectionString.ts"
 import type { Fault } from "./Driver.ts"
@@ -28,21 +28,8 @@ export interface Status extends Feed.Status {
   readonly renewals: number
 }
 
-export class KurrentDb extends Context.Service<
-  KurrentDb,
-  {
-    readonly clients: Clients.Clients
-    readonly log: KurrentLog.KurrentLog
-    readonly feed: Feed.Feed
-    /** How far behind the followers of the log are, and why: for `/ready`. */
-    readonly status: Effect.Effect<Status>
-  }
->()("@millrace/event-store-kurrentdb/KurrentDb") {}
-
 /** Opens no connection before the first call, so a node that cannot be reached shows only then. */
-export const make = (
-  options: KurrentDbOptions
-): Effect.Effect<KurrentDb["Service"], ConnectionString.InvalidConnectionString, Scope.Scope> =>
+export const make = (options: KurrentDbOptions) =>
   Effect.gen(function* () {
     const connection = yield* ConnectionString.parse(options.connection)
     const deadline = options.deadline ?? connection.defaultDeadline ?? DEADLINE
@@ -50,9 +37,14 @@ export const make = (
     const { categories, look = LOOK } = options
     const log = KurrentLog.make(clients, categories)
     const feed = yield* Feed.make(clients, log, filterOf(categories), look)
-    const status = Effect.map(feed.status, (fed) => ({ ...fed, renewals: clients.renewals() }))
-    return KurrentDb.of({ clients, log, feed, status })
+    /** How far behind the followers of the log are, and why: for `/ready`. */
+    const status = Effect.map(feed.status, (fed): Status => ({ ...fed, renewals: clients.renewals() }))
+    return { clients, log, feed, status }
   })
+
+export class KurrentDb extends Context.Service<KurrentDb, Effect.Success<ReturnType<typeof make>>>()(
+  "@millrace/event-store-kurrentdb/KurrentDb"
+) {}
 
 export const layer = (options: KurrentDbOptions): Layer.Layer<KurrentDb, ConnectionString.InvalidConnectionString> =>
   Layer.effect(KurrentDb, make(options))

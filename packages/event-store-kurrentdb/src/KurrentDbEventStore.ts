@@ -44,7 +44,7 @@ export const make: Effect.Effect<Service, never, Db.KurrentDb> = Effect.gen(func
           return [events, rest] as const
         })
       ),
-    subscribe: (after) => Stream.unwrap(Effect.map(read(feed.begin), () => follow(after, feed.head, (seen) => read(feed.after(seen))))),
+    subscribe: (after) => Stream.unwrap(Effect.map(read(feed.begin), (head) => follow(after, head, (seen) => read(feed.after(seen))))),
     head: read(log.head),
     loadSnapshot: (name) => read(snapshots.load(name)),
     saveSnapshot: (name, snapshot) => read(snapshots.save(name, snapshot))

@@ -5,7 +5,7 @@
 import { EventStore, StreamName } from "@millrace/event-sourcing"
 import { Effect } from "effect"
 import type { Clients } from "./Clients.ts"
-import { Fault, type Recorded } from "./Driver.ts"
+import { type Direction, Fault, type Recorded } from "./Driver.ts"
 import { type LogPosition, placeOf, textOf } from "./Position.ts"
 import { isSystem } from "./Selecting.ts"
 
@@ -21,21 +21,7 @@ export interface Page {
   readonly next: EventStore.Position | undefined
 }
 
-export interface KurrentLog {
-  readonly isOurs: (recorded: Recorded) => boolean
-  readonly readStream: (
-    stream: StreamName.StreamName,
-    direction: "forwards" | "backwards",
-    from: EventStore.Revision | undefined,
-    count: number
-  ) => Effect.Effect<ReadonlyArray<EventStore.RecordedEvent>, Fault>
-  /** The next page after a position. It may be empty without being the last. */
-  readonly pageAfter: (after: EventStore.Position, count: number) => Effect.Effect<Page, Fault>
-  /** The next events after a position; none when there are none. */
-  readonly after: (after: EventStore.Position) => Effect.Effect<ReadonlyArray<EventStore.RecordedEvent>, Fault>
-  /** The newest event of ours. */
-  readonly head: Effect.Effect<EventStore.Position, Fault>
-}
+export type KurrentLog = ReturnType<typeof make>
 
 const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 
@@ -68,7 +54,7 @@ const decoded = (all: ReadonlyArray<Recorded>): Effect.Effect<ReadonlyArray<Even
   })
 
 /** `categories`: all categories of the log, if other programs keep streams on the same nodes. */
-export const make = (clients: Clients, categories?: ReadonlyArray<string>): KurrentLog => {
+export const make = (clients: Clients, categories?: ReadonlyArray<string>) => {
   const known = categories && new Set(categories)
   const isOurs = ({ type, contentType, stream }: Recorded): boolean =>
     !isSystem(type) &&
@@ -76,13 +62,14 @@ export const make = (clients: Clients, categories?: ReadonlyArray<string>): Kurr
     StreamName.isStreamName(stream) &&
     (known?.has(StreamName.category(stream)) ?? true)
 
-  const readStream: KurrentLog["readStream"] = (stream, direction, from, count) =>
+  const readStream = (stream: string, direction: Direction, from: EventStore.Revision | undefined, count: number) =>
     Effect.flatMap(
       clients.call((driver) => driver.readStream(stream, direction, from, count)),
       decoded
     )
 
-  const pageAfter: KurrentLog["pageAfter"] = (after, count) =>
+  /** The next page after a position. It may be empty without being the last. */
+  const pageAfter = (after: EventStore.Position, count: number): Effect.Effect<Page, Fault> =>
     Effect.flatMap(
       clients.call((driver) => driver.readLog("forwards", placeOf(after), count)),
       (all) => {
@@ -93,11 +80,14 @@ export const make = (clients: Clients, categories?: ReadonlyArray<string>): Kurr
       }
     )
 
-  const nextAfter: KurrentLog["after"] = (after) =>
+  /** The next events after a position; none when there are none. */
+  const nextAfter = (after: EventStore.Position): Effect.Effect<ReadonlyArray<EventStore.RecordedEvent>, Fault> =>
     Effect.flatMap(pageAfter(after, PAGE), ({ events, next }) =>
       events.length > 0 || next === undefined ? Effect.succeed(events) : nextAfter(next)
     )
 
+  /** The newest event of ours. */
+  const head = Effect.suspend(() => lookBack(undefined, LAST_FEW))
   // Looks back no further than the newest event that was seen: other programs may append much more than we do
   let newest: EventStore.Position = EventStore.start
   const lookBack = (from: LogPosition | undefined, count: number): Effect.Effect<EventStore.Position, Fault> =>
@@ -117,5 +107,5 @@ export const make = (clients: Clients, categories?: ReadonlyArray<string>): Kurr
       }
     )
 
-  return { isOurs, readStream, pageAfter, after: nextAfter, head: Effect.suspend(() => lookBack(undefined, LAST_FEW)) }
+  return { isOurs, readStream, pageAfter, after: nextAfter, head }
 }

@@ -3,9 +3,10 @@
  * again, in a stream of which the server keeps the newest events (`$maxCount`). These events are not part of the log.
  */
 import type { EventIds, EventStore } from "@millrace/event-sourcing"
-import { Clock, Effect } from "effect"
+import { Effect } from "effect"
 import type { Clients } from "./Clients.ts"
 import { Fault } from "./Driver.ts"
+import * as OwnStreams from "./OwnStreams.ts"
 import { CLOCK } from "./Selecting.ts"
 
 const STREAM = "clock-server"
@@ -15,47 +16,33 @@ const KEPT = 100
 /** Attempts to append while other hosts are faster. */
 const ATTEMPTS = 20
 
-export interface ServerTime {
-  /** Has the server date an event; answers the revision of the event. */
-  readonly ask: Effect.Effect<EventStore.Revision, Fault>
-  /** The date of that event, in milliseconds since 1970. */
-  readonly timeOf: (asked: EventStore.Revision) => Effect.Effect<number, Fault>
-}
-
-export const make = (clients: Clients, newId: EventIds): ServerTime => {
+export const make = (clients: Clients, newId: EventIds) => {
+  const { append, keepNewest } = OwnStreams.make(clients, newId)
   let last: EventStore.ExpectedRevision = "noStream"
   let isBounded = false
 
-  const append = (stream: string, expected: EventStore.ExpectedRevision, type: string, data: string) =>
-    Effect.flatMap(Clock.currentTimeMillis, (now) =>
-      clients.call((driver) => driver.append(stream, expected, [{ id: newId(now), type, data, metadata: "" }]))
-    )
-
-  const isOvertaken = ({ kind }: Fault) => kind === "wrongRevision"
-
-  /** If an answer was lost, the expected revision is taken: the next attempt goes on from the end of the stream. */
+  /**
+   * Has the server date an event; answers the revision of the event. If an answer was lost, the expected revision is taken: the next attempt
+   * goes on from the end of the stream.
+   */
   const ask = Effect.suspend(() => append(STREAM, last, CLOCK, "{}")).pipe(
     Effect.tapError((fault) =>
       Effect.sync(() => {
-        if (isOvertaken(fault)) last = fault.actual ?? "noStream"
+        if (OwnStreams.isOvertaken(fault)) last = fault.actual ?? "noStream"
       })
     ),
-    Effect.retry({ while: isOvertaken, times: ATTEMPTS }),
+    Effect.retry({ while: OwnStreams.isOvertaken, times: ATTEMPTS }),
     Effect.map(({ revision }) => {
       last = revision
       return revision
     })
   )
 
-  const bound = append(`$$${STREAM}`, "noStream", "$metadata", `{"$maxCount":${KEPT}}`).pipe(
-    // It was set before
-    Effect.catchIf(isOvertaken, () => Effect.void)
-  )
-
+  /** The date of that event, in milliseconds since 1970. */
   const timeOf = Effect.fnUntraced(function* (asked: EventStore.Revision) {
     const [event] = yield* clients.call((driver) => driver.readStream(STREAM, "forwards", asked, 1))
     if (!isBounded) {
-      yield* bound
+      yield* keepNewest(STREAM, KEPT)
       isBounded = true
     }
     if (event?.revision === asked && Number.isFinite(event.created)) return event.created

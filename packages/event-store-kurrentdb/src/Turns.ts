@@ -62,10 +62,9 @@ class Known {
 }
 
 const dropOldest = <Key>(map: Map<Key, unknown>, most: number): void => {
-  if (map.size <= most) return
   for (const oldest of map.keys()) {
-    map.delete(oldest)
     if (map.size <= most) return
+    map.delete(oldest)
   }
 }
 

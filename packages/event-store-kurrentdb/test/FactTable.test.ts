@@ -73,12 +73,12 @@ const facts: ReadonlyArray<readonly [fact: string, ...shown: ReadonlyArray<Shown
     "At most 1 MiB in an append; 17 MB end the connection and all that is under way",
     ["Facts", "over a megabyte is refused by its type before it is sent", "over a megabyte that gets as far as the node"],
     ["Fault", "an append that is too large", "a message that was too much for the connection"],
-    [SUITE, "takes as many bytes as every store takes, and writes nothing of more"]
+    [SUITE, "accepts an append of the largest size, and writes nothing of a larger one"]
   ],
   [
     "JSON.stringify meets a bigint and the promise never settles; what is no JSON comes back as text",
     ["Facts", "come back as they were written"],
-    [SUITE, "is any JSON, byte for byte"]
+    [SUITE, "keeps any JSON byte for byte"]
   ],
   ["An empty name or type is an unknown error", ["Appends", "no UUID, no name, no type, no text"]],
 
@@ -133,9 +133,9 @@ const facts: ReadonlyArray<readonly [fact: string, ...shown: ReadonlyArray<Shown
   [
     "A subscription begins after its position, a forward read at it, a backward one before it",
     ["Protocol", "inclusive forwards, exclusive backwards"],
-    [SUITE, "starts after any position", "of the log starts after any position and keeps its order"]
+    [SUITE, "starts after any position", "reads the log in order after any position"]
   ],
-  ["A subscription to a stream that is not there never says that it caught up", [SUITE, "is live where there is nothing to catch up with"]],
+  ["A subscription to a stream that is not there never says that it caught up", [SUITE, "is live at once at the end of the log"]],
   ["What was appended is in the next read", ["Facts", "what was appended is in the next read of another connection"]],
   ["Who follows slowly gets everything", ["Facts", "slower than others write, more than is kept in memory"]],
   [

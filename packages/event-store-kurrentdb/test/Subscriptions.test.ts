@@ -56,7 +56,7 @@ describe("a subscription resumes", () => {
 
   fact("when the connection breaks", (opened) => through(opened, (node) => node.disconnect))
 
-  fact("when the node takes none for a while, and says meanwhile why and since when", (opened) =>
+  fact("when the node takes none for a while, and says meanwhile why", (opened) =>
     through(opened, (node) =>
       Effect.gen(function* () {
         let refused = 0

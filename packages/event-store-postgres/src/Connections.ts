@@ -5,7 +5,7 @@
 import { Socket } from "node:net"
 import { Effect, type Scope } from "effect"
 import pg from "pg"
-import { Fault, faultOfConnecting, faultOfStatement } from "./Fault.ts"
+import { Fault, failing, faultOfConnecting, faultOfStatement } from "./Fault.ts"
 
 export interface ConnectionsOptions {
   /** `postgres://user:password@host:5432/database?sslmode=verify-full`; parts that are left out come from `PGHOST` and the like. */
@@ -23,17 +23,6 @@ export type Statement = readonly [text: string, ...values: ReadonlyArray<Value>]
 /** Runs a statement inside a transaction. */
 export type Run = (...statement: Statement) => Promise<ReadonlyArray<pg.QueryResultRow>>
 
-export interface Connections {
-  /** The name of the server in messages: host, port and database. */
-  readonly where: string
-  /** Runs one statement that writes. Reads always leave a connection for it. */
-  readonly write: <Row extends pg.QueryResultRow>(...statement: Statement) => Effect.Effect<ReadonlyArray<Row>, Fault>
-  /** Runs one statement that reads, so nothing is in doubt if it fails. */
-  readonly read: <Row extends pg.QueryResultRow>(...statement: Statement) => Effect.Effect<ReadonlyArray<Row>, Fault>
-  /** Runs several statements in one transaction. */
-  readonly transact: <A>(body: (run: Run) => Promise<A>) => Effect.Effect<A, Fault>
-}
-
 /** Milliseconds between two checks for calls that are late. */
 const TICK = 500
 
@@ -43,24 +32,19 @@ const SPARE = 4
 /** How long closing may take, in milliseconds. */
 const GOODBYE = 2_000
 
+/** Opens the pool, and closes it with the scope. */
 export const make = Effect.fnUntraced(function* ({
   url,
   maxConnections = 10,
   deadline = 10_000
 }: ConnectionsOptions): Effect.fn.Return<Connections, Fault, Scope.Scope> {
-  const { config, where } = yield* settingsOf(url, deadline)
-  const calls = yield* Effect.acquireRelease(
-    Effect.sync(() => new Calls(config, where, Math.max(SPARE + 1, maxConnections), deadline)),
+  const settings = yield* settingsOf(url, deadline)
+  const connections = yield* Effect.acquireRelease(
+    Effect.sync(() => new Connections(settings, Math.max(SPARE + 1, maxConnections), deadline)),
     (opened) => opened.close
   )
-  const tick = Effect.sync(() => calls.tick())
-  yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(TICK), tick)))
-  return {
-    where,
-    write: <Row extends pg.QueryResultRow>(...statement: Statement) => calls.call(false, one<Row>(statement)),
-    read: <Row extends pg.QueryResultRow>(...statement: Statement) => calls.call(true, one<Row>(statement)),
-    transact: (body) => calls.call(false, transaction(body))
-  }
+  yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(TICK), connections.expireLate)))
+  return connections
 })
 
 const one =
@@ -88,9 +72,9 @@ interface Running {
   readonly expire: () => void
 }
 
-/** The calls of a pool of connections. */
-class Calls {
-  readonly #where: string
+export class Connections {
+  /** The name of the server in messages: host, port and database. */
+  readonly where: string
   readonly #deadline: number
   /** Reads that may run at a time. */
   readonly #maxReads: number
@@ -101,8 +85,8 @@ class Calls {
   #reading = 0
   #isClosed = false
 
-  constructor(config: pg.ClientConfig, where: string, max: number, deadline: number) {
-    this.#where = where
+  constructor({ config, where }: Settings, max: number, deadline: number) {
+    this.where = where
     this.#deadline = deadline
     this.#maxReads = max - SPARE
     const stream = () => {
@@ -127,13 +111,28 @@ class Calls {
     for (const socket of this.#sockets) socket.destroy()
   })
 
-  /** Gives up the calls whose deadline has passed. */
-  tick(): void {
+  /** Counts a tick, and gives up the calls whose deadline has passed. */
+  readonly expireLate: Effect.Effect<void> = Effect.sync(() => {
     for (const call of [...this.#running]) if (++call.ticks * TICK > this.#deadline) call.expire()
+  })
+
+  /** Runs one statement that writes. Reads always leave a connection for it. */
+  write<Row extends pg.QueryResultRow>(...statement: Statement): Effect.Effect<ReadonlyArray<Row>, Fault> {
+    return this.#call(false, one<Row>(statement))
+  }
+
+  /** Runs one statement that reads, so nothing is in doubt if it fails. */
+  read<Row extends pg.QueryResultRow>(...statement: Statement): Effect.Effect<ReadonlyArray<Row>, Fault> {
+    return this.#call(true, one<Row>(statement))
+  }
+
+  /** Runs several statements in one transaction. */
+  transact<A>(body: (run: Run) => Promise<A>): Effect.Effect<A, Fault> {
+    return this.#call(false, transaction(body))
   }
 
   /** A call that has begun ends by itself, even if its caller is interrupted. */
-  call<A>(isRead: boolean, use: (client: pg.PoolClient) => Promise<A>): Effect.Effect<A, Fault> {
+  #call<A>(isRead: boolean, use: (client: pg.PoolClient) => Promise<A>): Effect.Effect<A, Fault> {
     return Effect.callback((resume) => {
       let client: pg.PoolClient | undefined
       let isBegun = false
@@ -147,9 +146,8 @@ class Calls {
         if (isRead && isBegun) this.#doneReading()
         resume(answer)
       }
-      const fail = (fault: Fault, isBroken: boolean) => end(Effect.fail(this.#isClosed ? closed(fault.inDoubt) : fault), isBroken)
-      const late = () =>
-        new Fault("late", `${this.#where} did not answer within ${this.#deadline / 1_000} s`, { inDoubt: client !== undefined })
+      const fail = (fault: Fault, isBroken: boolean) => end(Effect.fail(this.#isClosed ? failing.closed(fault.inDoubt) : fault), isBroken)
+      const late = () => new Fault(`${this.where} did not answer within ${this.#deadline / 1_000} s`, { inDoubt: client !== undefined })
       const entry: Running = { ticks: 0, expire: () => fail(late(), true) }
       const run = (connected: pg.PoolClient) => {
         if (isOver) return connected.release()
@@ -157,16 +155,16 @@ class Calls {
         return use(connected).then(
           (result) => end(Effect.succeed(result), false),
           (error: unknown) => {
-            const fault = faultOfStatement(error, this.#where)
+            const fault = faultOfStatement(error, this.where)
             fail(fault, fault.inDoubt)
           }
         )
       }
       const begin = () => {
         isBegun = true
-        this.#pool.connect().then(run, (error: unknown) => fail(faultOfConnecting(error, this.#where), false))
+        this.#pool.connect().then(run, (error: unknown) => fail(faultOfConnecting(error, this.where), false))
       }
-      if (this.#isClosed) return resume(Effect.fail(closed(false)))
+      if (this.#isClosed) return resume(Effect.fail(failing.closed(false)))
       this.#running.add(entry)
       if (isRead) this.#beginReading(begin)
       else begin()
@@ -192,8 +190,6 @@ class Calls {
   }
 }
 
-const closed = (inDoubt: boolean) => new Fault("closed", "The store was closed", { inDoubt })
-
 export interface Settings {
   /** For one connection. */
   readonly config: pg.ClientConfig
@@ -216,5 +212,5 @@ export const settingsOf = (url: string, deadline: number): Effect.Effect<Setting
       return { config, where: `PostgreSQL at ${host}:${port}/${database ?? ""}` }
     },
     // The address is not repeated, because it holds a password
-    catch: (error) => new Fault("unreachable", `Not the address of a PostgreSQL database: ${error instanceof Error ? error.message : ""}`)
+    catch: (error) => new Fault(`Not the address of a PostgreSQL database: ${error instanceof Error ? error.message : ""}`)
   })

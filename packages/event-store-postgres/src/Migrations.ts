@@ -26,7 +26,6 @@ const versionOf = async (run: Run, schema: string, { name, migrations }: Tables,
   const version = Number(row?.["version"])
   if (version > migrations.length)
     throw new Fault(
-      "newerSchema",
       `${where}: ${schema} was migrated by a newer release: its ${name} are version ${version}, this release knows up to ${migrations.length}`
     )
   return version
@@ -35,12 +34,11 @@ const versionOf = async (run: Run, schema: string, { name, migrations }: Tables,
 /** Creates or migrates the tables. If they are at the newest version, it only reads, and needs no right to create anything. */
 export const migrate = (connections: Connections, schema: string, tables: Tables, mayMigrate: boolean): Effect.Effect<void, Fault> => {
   const { where } = connections
-  if (!isPlain(schema)) return Effect.fail(new Fault("settings", `Not the name of a schema: ${JSON.stringify(schema)}`))
+  if (!isPlain(schema)) return Effect.fail(new Fault(`Not the name of a schema: ${JSON.stringify(schema)}`))
   const newest = tables.migrations.length
   return connections.transact(async (run) => {
     if ((await versionOf(run, schema, tables, where)) === newest) return
-    if (!mayMigrate)
-      throw new Fault("settings", `${where}: ${schema} is not there, or older: open it once without readOnly, so that it is brought up`)
+    if (!mayMigrate) throw new Fault(`${where}: ${schema} is not there, or older: open it once without readOnly, so that it is brought up`)
     await run("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", `millrace migrations ${schema}`)
     const version = await versionOf(run, schema, tables, where)
     if ((await run("SELECT FROM pg_namespace WHERE nspname = $1", schema)).length === 0) await run(`CREATE SCHEMA ${schema}`)

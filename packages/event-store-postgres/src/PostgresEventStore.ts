@@ -1,29 +1,24 @@
 /** The event store on PostgreSQL. Appends to many streams share a transaction, and the server syncs it before any of them is answered. */
-import { ClockGuard, EventStore, follow, Paging, type StreamName } from "@millrace/event-sourcing"
+import { ClockGuard, EventStore, follow, GroupCommit, Paging, type StreamName } from "@millrace/event-sourcing"
 import { Effect, Layer } from "effect"
 import { isText } from "./BinaryArrays.ts"
 import * as Connections from "./Connections.ts"
 import { EVENTS } from "./EventTables.ts"
-import { Fault } from "./Fault.ts"
-import * as GroupCommit from "./GroupCommit.ts"
+import { Fault, failing } from "./Fault.ts"
 import { DEFAULT_SCHEMA, migrate } from "./Migrations.ts"
-import { type Append, type NamedSnapshot, PostgresLog, type Written } from "./PostgresLog.ts"
+import * as PostgresLog from "./PostgresLog.ts"
 import { Recent } from "./Recent.ts"
 import * as Server from "./Server.ts"
 import * as Wake from "./Wake.ts"
 
 export { parsePosition } from "@millrace/event-sourcing"
 
-export interface PostgresEventStoreOptions extends Connections.ConnectionsOptions {
-  /** The schema of the tables, beside the host's own: `millrace` by default. */
-  readonly schema?: string
+export interface PostgresEventStoreOptions extends Server.StoreOptions {
   /**
    * Where to listen for appends of other processes: `url` by default. Behind a pooler in transaction mode name the server itself,
    * or `false`: subscriptions then look at the log twenty times a second, and no notifications are sent.
    */
   readonly listenUrl?: string | false
-  /** Opens the store for reading only, also on a standby. Nothing is created or migrated; every write fails. */
-  readonly readOnly?: boolean
 }
 
 /** Appends in a transaction. */
@@ -48,14 +43,14 @@ export const makeOn = Effect.fnUntraced(function* (
   { url, schema = DEFAULT_SCHEMA, listenUrl = url, readOnly = false, deadline = 10_000 }: PostgresEventStoreOptions
 ) {
   yield* migrate(connections, schema, EVENTS, !readOnly)
-  const log = new PostgresLog(connections, schema, readOnly)
+  const log = PostgresLog.make(connections, schema, readOnly)
   const listening = listenUrl === false ? undefined : yield* Connections.settingsOf(listenUrl, deadline)
-  const wake = yield* Wake.make(log, connections, schema, listening)
+  const wake = yield* Wake.make(log.last, connections, schema, listening)
   const groups = yield* groupsOf(log)
   const recent = new Recent()
   const lookingOnly = new EventStore.StoreUnavailable({ reason: `${connections.where} was opened read-only` })
 
-  const written = (appended: Append, { revision, position, isNew }: Written): EventStore.Appended => {
+  const written = (appended: PostgresLog.Append, { revision, position, isNew }: PostgresLog.Written): EventStore.Appended => {
     // An append that was there before has the same ids, but perhaps other bytes
     if (isNew) recent.wrote(appended, position)
     wake.appended(position)
@@ -99,9 +94,10 @@ export const makeOn = Effect.fnUntraced(function* (
 })
 
 /** The requests that share transactions. */
-const groupsOf = Effect.fnUntraced(function* (log: PostgresLog) {
+const groupsOf = Effect.fnUntraced(function* (log: PostgresLog.PostgresLog) {
   const appends = yield* GroupCommit.make({
-    send: (group: ReadonlyArray<Append>) => log.append(group),
+    ...failing,
+    send: (group: ReadonlyArray<PostgresLog.Append>) => log.append(group),
     lanes: LANES,
     count: GROUP,
     size: ({ events }) => EventStore.appendChars(events),
@@ -110,16 +106,19 @@ const groupsOf = Effect.fnUntraced(function* (log: PostgresLog) {
     isRival: (one, earlier) => one.before === earlier.before
   })
   const snapshots = yield* GroupCommit.make({
-    send: (group: ReadonlyArray<NamedSnapshot>) => log.saveSnapshots(group),
+    ...failing,
+    send: (group: ReadonlyArray<PostgresLog.NamedSnapshot>) => log.saveSnapshots(group),
     count: SNAPSHOTS,
     size: ({ data }) => data.length
   })
   const tails = yield* GroupCommit.make({
+    ...failing,
     send: (names: ReadonlyArray<StreamName.StreamName>) => log.tails(names),
     lanes: LANES,
     count: QUESTIONS
   })
   const pages = yield* GroupCommit.make({
+    ...failing,
     send: (places: ReadonlyArray<EventStore.Position>) => pagesOf(log, places),
     lanes: LANES,
     count: 8
@@ -128,22 +127,22 @@ const groupsOf = Effect.fnUntraced(function* (log: PostgresLog) {
 })
 
 /** A page after each position. Followers mostly stand at the same position: one query serves all of them. */
-const pagesOf = Effect.fnUntraced(function* (log: PostgresLog, places: ReadonlyArray<EventStore.Position>) {
+const pagesOf = Effect.fnUntraced(function* (log: PostgresLog.PostgresLog, places: ReadonlyArray<EventStore.Position>) {
   const found = new Map<EventStore.Position, Paging.Page>()
   for (const place of places) if (!found.has(place)) found.set(place, yield* log.readAll(place))
   return places.map((place) => found.get(place) ?? { events: [], isLast: true })
 })
 
 /** The store, for a host whose clock agrees with the server's. */
-const guarded = (store: EventStore.EventStore["Service"], { read, where }: Connections.Connections) =>
+const guarded = (store: EventStore.EventStore["Service"], connections: Connections.Connections) =>
   ClockGuard.make(store, {
-    ask: read<{ readonly now: number }>("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now"),
-    timeOf: ([row]) => (row === undefined ? Effect.fail(new Fault("other", `${where} did not tell its time`)) : Effect.succeed(row.now)),
+    ask: connections.read<{ readonly now: number }>("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now"),
+    timeOf: ([row]) => (row === undefined ? Effect.fail(new Fault(`${connections.where} did not tell its time`)) : Effect.succeed(row.now)),
     every: ASK_TIME
   })
 
 /** What is wrong with an append that could not be read back as it was written. */
-const unfitness = ({ before, events }: Append): string | undefined => {
+const unfitness = ({ before, events }: PostgresLog.Append): string | undefined => {
   if (!Number.isSafeInteger(before) || before < -1) return `No revision: ${before}`
   const unfit = events.find((event) => !isFit(event))
   return unfit && `No event: its id must be a UUID in lower case, its texts well-formed and without NUL: ${unfit.id}`
@@ -151,11 +150,11 @@ const unfitness = ({ before, events }: Append): string | undefined => {
 
 const isFit = ({ id, type, data, metadata }: EventStore.EventData) => ID.test(id) && isText(type) && isText(data) && isText(metadata)
 
-export const make = Effect.fnUntraced(function* (options: PostgresEventStoreOptions) {
-  const connections = yield* Connections.make(options)
-  yield* Server.check(connections, options.readOnly ?? false)
-  return yield* makeOn(connections, options)
-}, Effect.mapError(unavailable))
+export const make = (options: PostgresEventStoreOptions) =>
+  Effect.mapError(
+    Effect.flatMap(Server.connect(options), (connections) => makeOn(connections, options)),
+    unavailable
+  )
 
 export const layer = (options: PostgresEventStoreOptions): Layer.Layer<EventStore.EventStore, EventStore.StoreUnavailable> =>
   Layer.effect(EventStore.EventStore, make(options))

@@ -119,88 +119,76 @@ const statements = (schema: string) => ({
     ON CONFLICT (name) DO UPDATE SET revision = excluded.revision, data = excluded.data WHERE excluded.revision >= s.revision`
 })
 
-export class PostgresLog {
-  readonly #connections: Connections
-  readonly #sql: ReturnType<typeof statements>
-  readonly #isStandbyEnough: boolean
+/** The parameters of `append`. */
+const parametersOf = (appends: ReadonlyArray<Append>): ReadonlyArray<Buffer> => {
+  const known = new Set<string>()
+  const leads = appends.map(({ stream }) => known.size < known.add(stream).size)
+  const events = appends.flatMap((one) => one.events)
+  return [
+    texts(appends.map(({ stream }) => stream)),
+    int8s(appends.map(({ before }) => before)),
+    booleans(leads),
+    int4s(appends.map((one) => one.events.length)),
+    int4s(appends.flatMap((one, i) => one.events.map(() => i + 1))),
+    uuids(events.map(({ id }) => id)),
+    texts(events.map(({ type }) => type)),
+    texts(events.map(({ data }) => data)),
+    texts(events.map(({ metadata }) => metadata))
+  ]
+}
 
-  /** `isStandbyEnough`: whether a standby, which may be behind, may answer where a stream ends. */
-  constructor(connections: Connections, schema: string, isStandbyEnough: boolean) {
-    this.#connections = connections
-    this.#sql = statements(schema)
-    this.#isStandbyEnough = isStandbyEnough
-  }
+export type PostgresLog = ReturnType<typeof make>
 
-  /** One transaction for all appends: each is written whole, or found there already, or refused. */
-  append(appends: ReadonlyArray<Append>): Effect.Effect<ReadonlyArray<Outcome>, Fault> {
-    return Effect.suspend(() => {
-      const { where, write } = this.#connections
-      const known = new Set<string>()
-      const leads = appends.map(({ stream }) => known.size < known.add(stream).size)
-      const events = appends.flatMap((one) => one.events)
-      const answer = write<AppendRow>(
-        this.#sql.append,
-        texts(appends.map(({ stream }) => stream)),
-        int8s(appends.map(({ before }) => before)),
-        booleans(leads),
-        int4s(appends.map((one) => one.events.length)),
-        int4s(appends.flatMap((one, i) => one.events.map(() => i + 1))),
-        uuids(events.map(({ id }) => id)),
-        texts(events.map(({ type }) => type)),
-        texts(events.map(({ data }) => data)),
-        texts(events.map(({ metadata }) => metadata))
-      )
-      return Effect.flatMap(answer, ([row]) =>
-        row === undefined
-          ? Effect.fail(new Fault("other", `${where} did not answer`, { inDoubt: true }))
-          : Effect.succeed(outcomesOf(appends, row))
-      )
-    })
-  }
-
-  /** Where streams end now. */
-  tails(names: ReadonlyArray<StreamName.StreamName>): Effect.Effect<ReadonlyArray<EventStore.ExpectedRevision>, Fault> {
-    return Effect.map(
-      this.#connections.read<{ revisions: ReadonlyArray<string> }>(this.#sql.tails, texts(names), `${this.#isStandbyEnough}`),
-      ([answer]) => (answer?.revisions ?? []).map((revision) => EventStore.expectedOf(Number(revision)))
-    )
-  }
-
-  readStream(stream: StreamName.StreamName, { direction, from, left }: Paging.Place): Effect.Effect<Paging.Page, Fault> {
-    const limit = Math.min(left, PAGE)
-    const first = from ?? (direction === "forwards" ? 0 : Number.MAX_SAFE_INTEGER)
-    return Effect.map(this.#connections.read<Row>(this.#sql[direction], stream, first, limit), (rows) => pageOf(rows, limit))
-  }
-
-  readAll(after: EventStore.Position): Effect.Effect<Paging.Page, Fault> {
-    return Effect.map(
-      Effect.suspend(() => this.#connections.read<Row>(this.#sql.all, placeOf(after))),
-      (rows) => pageOf(rows, PAGE)
-    )
-  }
-
-  /** The newest position of the log. */
-  get last(): Effect.Effect<EventStore.Position, Fault> {
-    return Effect.map(this.#connections.read<{ last: string }>(this.#sql.last), ([row]) => positionOf(Number(row?.last ?? 0)))
-  }
-
-  loadSnapshot(name: StreamName.StreamName): Effect.Effect<EventStore.StoredSnapshot | undefined, Fault> {
-    return Effect.map(
-      this.#connections.read<{ revision: string; data: string }>(this.#sql.loadSnapshot, name),
-      ([row]) => row && { revision: Number(row.revision), data: row.data }
-    )
-  }
-
-  /** Each replaces the one of its name, unless that is newer. */
-  saveSnapshots(snapshots: ReadonlyArray<NamedSnapshot>): Effect.Effect<ReadonlyArray<void>, Fault> {
-    return Effect.as(
-      this.#connections.write(
-        this.#sql.saveSnapshots,
-        texts(snapshots.map(({ name }) => name)),
-        int8s(snapshots.map(({ revision }) => revision)),
-        texts(snapshots.map(({ data }) => data))
+/** `isStandbyEnough`: whether a standby, which may be behind, may answer where a stream ends. */
+export const make = (connections: Connections, schema: string, isStandbyEnough: boolean) => {
+  const sql = statements(schema)
+  return {
+    /** One transaction for all appends: each is written whole, or found there already, or refused. */
+    append: (appends: ReadonlyArray<Append>): Effect.Effect<ReadonlyArray<Outcome>, Fault> =>
+      Effect.flatMap(
+        Effect.suspend(() => connections.write<AppendRow>(sql.append, ...parametersOf(appends))),
+        ([row]) =>
+          row === undefined
+            ? Effect.fail(new Fault(`${connections.where} did not answer`, { inDoubt: true }))
+            : Effect.succeed(outcomesOf(appends, row))
       ),
-      snapshots.map(() => undefined)
-    )
+
+    /** Where streams end now. */
+    tails: (names: ReadonlyArray<StreamName.StreamName>): Effect.Effect<ReadonlyArray<EventStore.ExpectedRevision>, Fault> =>
+      Effect.map(connections.read<{ revisions: ReadonlyArray<string> }>(sql.tails, texts(names), `${isStandbyEnough}`), ([answer]) =>
+        (answer?.revisions ?? []).map((revision) => EventStore.expectedOf(Number(revision)))
+      ),
+
+    readStream: (stream: StreamName.StreamName, { direction, from, left }: Paging.Place): Effect.Effect<Paging.Page, Fault> => {
+      const limit = Math.min(left, PAGE)
+      const first = from ?? (direction === "forwards" ? 0 : Number.MAX_SAFE_INTEGER)
+      return Effect.map(connections.read<Row>(sql[direction], stream, first, limit), (rows) => pageOf(rows, limit))
+    },
+
+    readAll: (after: EventStore.Position): Effect.Effect<Paging.Page, Fault> =>
+      Effect.map(
+        Effect.suspend(() => connections.read<Row>(sql.all, placeOf(after))),
+        (rows) => pageOf(rows, PAGE)
+      ),
+
+    /** The newest position of the log. */
+    last: Effect.map(connections.read<{ last: string }>(sql.last), ([row]) => positionOf(Number(row?.last ?? 0))),
+
+    loadSnapshot: (name: StreamName.StreamName): Effect.Effect<EventStore.StoredSnapshot | undefined, Fault> =>
+      Effect.map(
+        connections.read<{ revision: string; data: string }>(sql.loadSnapshot, name),
+        ([row]) => row && { revision: Number(row.revision), data: row.data }
+      ),
+
+    /** Each replaces the one of its name, unless that is newer. */
+    saveSnapshots: (snapshots: ReadonlyArray<NamedSnapshot>): Effect.Effect<ReadonlyArray<void>, Fault> => {
+      const names = texts(snapshots.map(({ name }) => name))
+      const revisions = int8s(snapshots.map(({ revision }) => revision))
+      const datas = texts(snapshots.map(({ data }) => data))
+      return Effect.as(
+        connections.write(sql.saveSnapshots, names, revisions, datas),
+        snapshots.map(() => undefined)
+      )
+    }
   }
 }

@@ -6,22 +6,14 @@
  * file anew without them), in the write-ahead log until its segments are recycled, and in every archive, standby and backup for as long
  * as those are kept. To destroy a key on the disk itself, keep the state in SQLite, or destroy the master key that wraps it.
  */
-import { StateStore } from "@millrace/event-sourcing"
+import { GroupCommit, StateStore } from "@millrace/event-sourcing"
 import { Clock, Effect, Layer } from "effect"
 import { booleans, bytes, int4s, int8s, isText, texts } from "./BinaryArrays.ts"
-import * as Connections from "./Connections.ts"
-import type { Fault } from "./Fault.ts"
-import * as GroupCommit from "./GroupCommit.ts"
+import type * as Connections from "./Connections.ts"
+import { type Fault, failing } from "./Fault.ts"
 import { DEFAULT_SCHEMA, migrate } from "./Migrations.ts"
 import * as Server from "./Server.ts"
 import { STATE } from "./StateTables.ts"
-
-export interface PostgresStateStoreOptions extends Connections.ConnectionsOptions {
-  /** The schema of the table: `millrace` by default. */
-  readonly schema?: string
-  /** Opens the store for reading only, also on a standby. Nothing is created or migrated; every write fails. */
-  readonly readOnly?: boolean
-}
 
 /** Writes in a transaction. */
 const GROUP = 500
@@ -84,13 +76,18 @@ const NOTHING = new Uint8Array()
 /** On connections to a server that was checked; others may share them. */
 export const makeOn = Effect.fnUntraced(function* (
   connections: Connections.Connections,
-  { schema = DEFAULT_SCHEMA, readOnly = false }: PostgresStateStoreOptions
+  { schema = DEFAULT_SCHEMA, readOnly = false }: Server.StoreOptions
 ) {
   const clock = yield* Clock.Clock
   yield* migrate(connections, schema, STATE, !readOnly)
-  const entries = new Entries(connections, schema, () => clock.currentTimeMillisUnsafe())
-  const writes = yield* GroupCommit.make({ send: (group: ReadonlyArray<Changes>) => entries.write(group), count: GROUP, size: sizeOf })
-  const gets = yield* GroupCommit.make({ send: (names: ReadonlyArray<Name>) => entries.getAll(names), lanes: 2, count: GETS })
+  const entries = entriesIn(connections, schema, () => clock.currentTimeMillisUnsafe())
+  const writes = yield* GroupCommit.make({
+    ...failing,
+    send: (group: ReadonlyArray<Changes>) => entries.write(group),
+    count: GROUP,
+    size: sizeOf
+  })
+  const gets = yield* GroupCommit.make({ ...failing, send: (names: ReadonlyArray<Name>) => entries.getAll(names), lanes: 2, count: GETS })
 
   return StateStore.StateStore.of({
     get: (space, key) => Effect.mapError(gets({ space, key }), unavailable),
@@ -123,83 +120,70 @@ const statements = (schema: string) => ({
     AND (expires_at IS NULL OR expires_at > $3) ORDER BY key LIMIT $4`
 })
 
+/** The parameters of `write_state` beside the time: all changes, in the order of the rounds. */
+const parametersOf = (writes: ReadonlyArray<Changes>, rounds: ReadonlyArray<ReadonlyArray<number>>) => {
+  const sorted = rounds.flat().map((i) => writes[i] ?? [])
+  const all = sorted.flat()
+  return [
+    int4s(rounds.map((round) => round.length)),
+    int4s(rounds.map((round) => round.reduce((size, i) => size + (writes[i]?.length ?? 0), 0))),
+    int4s(sorted.flatMap((changes, i) => changes.map(() => i + 1))),
+    texts(all.map(({ space }) => space)),
+    texts(all.map(({ key }) => key)),
+    booleans(sorted.flatMap(finalsOf)),
+    int8s(all.map(({ expected }) => (expected === undefined ? null : expected === "absent" ? -1 : expected))),
+    int8s(all.map((change) => (change._tag === "put" ? (change.expiresAt ?? null) : null))),
+    booleans(all.map(({ _tag }) => _tag === "put")),
+    bytes(all.map((change) => (change._tag === "put" ? change.value : NOTHING)))
+  ]
+}
+
+const answersOf = (writes: ReadonlyArray<Changes>, order: ReadonlyArray<number>, row: WriteRow | undefined) => {
+  const all = order.flatMap((i) => writes[i] ?? [])
+  const answers: Array<number | StateStore.StateConflict> = []
+  for (const [sent, i] of order.entries()) {
+    const version = row?.versions[sent] ?? undefined
+    const { space, key } = all[(row?.conflicts[sent] ?? 1) - 1] ?? { space: "", key: "" }
+    answers[i] = version === undefined ? new StateStore.StateConflict({ space, key }) : Number(version)
+  }
+  return answers
+}
+
 /** The entries in their table. */
-class Entries {
-  readonly #connections: Connections.Connections
-  readonly #sql: ReturnType<typeof statements>
-  readonly #now: () => number
-  #purgedAt = Number.NEGATIVE_INFINITY
-
-  constructor(connections: Connections.Connections, schema: string, now: () => number) {
-    this.#connections = connections
-    this.#sql = statements(schema)
-    this.#now = now
-  }
-
-  /** One transaction for all writes, each of which succeeds or conflicts by itself. */
-  write(writes: ReadonlyArray<Changes>): Effect.Effect<ReadonlyArray<number | StateStore.StateConflict>, Fault> {
-    return Effect.suspend(() => {
-      const rounds = roundsOf(writes)
-      // As they are sent: round after round
-      const order = rounds.flat()
-      const sorted = order.map((i) => writes[i] ?? [])
-      const all = sorted.flat()
-      const answer = this.#connections.write<WriteRow>(
-        this.#sql.write,
-        this.#now(),
-        this.#purges(),
-        int4s(rounds.map((round) => round.length)),
-        int4s(rounds.map((round) => round.reduce((size, i) => size + (writes[i]?.length ?? 0), 0))),
-        int4s(sorted.flatMap((changes, i) => changes.map(() => i + 1))),
-        texts(all.map(({ space }) => space)),
-        texts(all.map(({ key }) => key)),
-        booleans(sorted.flatMap(finalsOf)),
-        int8s(all.map(({ expected }) => (expected === undefined ? null : expected === "absent" ? -1 : expected))),
-        int8s(all.map((change) => (change._tag === "put" ? (change.expiresAt ?? null) : null))),
-        booleans(all.map(({ _tag }) => _tag === "put")),
-        bytes(all.map((change) => (change._tag === "put" ? change.value : NOTHING)))
-      )
-      return Effect.map(answer, ([row]) => {
-        const answers: Array<number | StateStore.StateConflict> = []
-        for (const [sent, i] of order.entries()) {
-          const version = row?.versions[sent] ?? undefined
-          const { space, key } = all[(row?.conflicts[sent] ?? 1) - 1] ?? { space: "", key: "" }
-          answers[i] = version === undefined ? new StateStore.StateConflict({ space, key }) : Number(version)
-        }
-        return answers
-      })
-    })
-  }
-
-  getAll(names: ReadonlyArray<Name>): Effect.Effect<ReadonlyArray<StateStore.Entry | undefined>, Fault> {
-    const rows = Effect.suspend(() =>
-      this.#connections.read<Row & { readonly i: string }>(
-        this.#sql.getAll,
-        texts(names.map(({ space }) => space)),
-        texts(names.map(({ key }) => key)),
-        this.#now()
-      )
-    )
-    return Effect.map(rows, (all) => {
-      const found = new Map(all.map((row) => [Number(row.i) - 1, row]))
-      return names.map((_, i) => {
-        const row = found.get(i)
-        return row && entry(row)
-      })
-    })
-  }
-
-  list(space: string, after: string | undefined, limit: number): Effect.Effect<ReadonlyArray<StateStore.Entry>, Fault> {
-    const rows = Effect.suspend(() => this.#connections.read<Row>(this.#sql.list, space, after ?? null, this.#now(), limit))
-    return Effect.map(rows, (all) => all.map(entry))
-  }
+const entriesIn = (connections: Connections.Connections, schema: string, now: () => number) => {
+  const sql = statements(schema)
+  let purgedAt = Number.NEGATIVE_INFINITY
 
   /** How many expired entries the next transaction removes on the way. */
-  #purges(): number {
-    const now = this.#now()
-    if (now - this.#purgedAt < PURGE_EVERY && now >= this.#purgedAt) return 0
-    this.#purgedAt = now
+  const purges = (): number => {
+    if (now() - purgedAt < PURGE_EVERY && now() >= purgedAt) return 0
+    purgedAt = now()
     return PURGE
+  }
+
+  return {
+    /** One transaction for all writes, each of which succeeds or conflicts by itself. */
+    write: (writes: ReadonlyArray<Changes>): Effect.Effect<ReadonlyArray<number | StateStore.StateConflict>, Fault> =>
+      Effect.suspend(() => {
+        const rounds = roundsOf(writes)
+        const answer = connections.write<WriteRow>(sql.write, now(), purges(), ...parametersOf(writes, rounds))
+        return Effect.map(answer, ([row]) => answersOf(writes, rounds.flat(), row))
+      }),
+
+    getAll: (names: ReadonlyArray<Name>): Effect.Effect<ReadonlyArray<StateStore.Entry | undefined>, Fault> => {
+      const spaces = texts(names.map(({ space }) => space))
+      const keys = texts(names.map(({ key }) => key))
+      const rows = Effect.suspend(() => connections.read<Row & { readonly i: string }>(sql.getAll, spaces, keys, now()))
+      return Effect.map(rows, (all) => {
+        const found = new Map(all.map((row) => [Number(row.i) - 1, entry(row)]))
+        return names.map((_, i) => found.get(i))
+      })
+    },
+
+    list: (space: string, after: string | undefined, limit: number): Effect.Effect<ReadonlyArray<StateStore.Entry>, Fault> => {
+      const rows = Effect.suspend(() => connections.read<Row>(sql.list, space, after ?? null, now(), limit))
+      return Effect.map(rows, (all) => all.map(entry))
+    }
   }
 }
 
@@ -215,11 +199,11 @@ const sizeOf = (changes: Changes): number => {
   return size
 }
 
-export const make = Effect.fnUntraced(function* (options: PostgresStateStoreOptions) {
-  const connections = yield* Connections.make(options)
-  yield* Server.check(connections, options.readOnly ?? false)
-  return yield* makeOn(connections, options)
-}, Effect.mapError(unavailable))
+export const make = (options: Server.StoreOptions) =>
+  Effect.mapError(
+    Effect.flatMap(Server.connect(options), (connections) => makeOn(connections, options)),
+    unavailable
+  )
 
-export const layer = (options: PostgresStateStoreOptions): Layer.Layer<StateStore.StateStore, StateStore.StateUnavailable> =>
+export const layer = (options: Server.StoreOptions): Layer.Layer<StateStore.StateStore, StateStore.StateUnavailable> =>
   Layer.effect(StateStore.StateStore, make(options))

@@ -1,7 +1,6 @@
 /** Both stores on one pool of connections, in one schema. */
 import { EventStore, StateStore } from "@millrace/event-sourcing"
 import { Context, Effect, Layer } from "effect"
-import * as Connections from "./Connections.ts"
 import * as PostgresEventStore from "./PostgresEventStore.ts"
 import * as PostgresStateStore from "./PostgresStateStore.ts"
 import * as Server from "./Server.ts"
@@ -11,8 +10,7 @@ export const layer = (
 ): Layer.Layer<EventStore.EventStore | StateStore.StateStore, EventStore.StoreUnavailable> =>
   Layer.effectContext(
     Effect.gen(function* () {
-      const connections = yield* Connections.make(options)
-      yield* Server.check(connections, options.readOnly ?? false)
+      const connections = yield* Server.connect(options)
       const events = yield* PostgresEventStore.makeOn(connections, options)
       const state = yield* PostgresStateStore.makeOn(connections, options)
       return Context.make(EventStore.EventStore, events).pipe(Context.add(StateStore.StateStore, state))

@@ -1,6 +1,6 @@
-/** Checks the server before the stores use it. */
+/** Connects to the server, and checks it before the stores use it. */
 import { Effect } from "effect"
-import type { Connections } from "./Connections.ts"
+import * as Connections from "./Connections.ts"
 import { Fault } from "./Fault.ts"
 
 /** PostgreSQL 14: the oldest release that is still maintained. */
@@ -17,8 +17,19 @@ interface Settings {
   readonly standby: boolean
 }
 
+export interface StoreOptions extends Connections.ConnectionsOptions {
+  /** The schema of the tables, beside the host's own: `millrace` by default. */
+  readonly schema?: string
+  /** Opens the store for reading only, also on a standby. Nothing is created or migrated; every write fails. */
+  readonly readOnly?: boolean
+}
+
+/** Connections to a server that was checked. They are closed with the scope. */
+export const connect = (options: StoreOptions) =>
+  Effect.tap(Connections.make(options), (connections) => check(connections, options.readOnly ?? false))
+
 /** Refuses a server that would lose or change what it acknowledged; warns of settings under which it might. */
-export const check = (connections: Connections, readOnly: boolean): Effect.Effect<void, Fault> =>
+const check = (connections: Connections.Connections, readOnly: boolean): Effect.Effect<void, Fault> =>
   Effect.gen(function* () {
     const { where } = connections
     const [settings] = yield* connections.read<Settings & Record<string, unknown>>(
@@ -27,12 +38,12 @@ export const check = (connections: Connections, readOnly: boolean): Effect.Effec
         current_setting('synchronous_standby_names') AS standbys, current_setting('server_encoding') AS encoding,
         current_setting('default_transaction_isolation') AS isolation, pg_is_in_recovery() AS standby`
     )
-    if (settings === undefined) return yield* Effect.fail(new Fault("other", `${where} did not tell its settings`))
-    const refuse = (reason: string) => Effect.fail(new Fault("settings", `${where}: ${reason}`))
+    if (settings === undefined) return yield* Effect.fail(new Fault(`${where} did not tell its settings`))
+    const refuse = (reason: string) => Effect.fail(new Fault(`${where}: ${reason}`))
     if (settings.version < OLDEST) return yield* refuse(`PostgreSQL ${settings.version} is too old: at least ${OLDEST}`)
     if (settings.encoding !== "UTF8") return yield* refuse(`the database is encoded in ${settings.encoding}: it has to be UTF8`)
     if (readOnly) return
-    if (settings.standby) return yield* Effect.fail(new Fault("readOnly", `${where} is a read-only standby: name the primary`))
+    if (settings.standby) return yield* Effect.fail(new Fault(`${where} is a read-only standby: name the primary`))
     if (settings.fsync === "off") return yield* refuse("fsync is off: what was acknowledged would be lost with the power; set it on")
     if (settings.isolation !== "read committed")
       return yield* refuse(

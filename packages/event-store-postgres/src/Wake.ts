@@ -7,11 +7,10 @@
  */
 import { Socket } from "node:net"
 import { type EventStore, type Head, parsePosition, WatchedHead } from "@millrace/event-sourcing"
-import { Effect, type Scope } from "effect"
+import { Effect, Latch, type Scope } from "effect"
 import pg from "pg"
 import type { Connections, Settings } from "./Connections.ts"
 import type { Fault } from "./Fault.ts"
-import type { PostgresLog } from "./PostgresLog.ts"
 
 /** Between two looks while no notifications are heard, in milliseconds; each costs the server some microseconds. */
 const POLL = 50
@@ -30,65 +29,56 @@ export interface Wake {
   readonly appended: (position: EventStore.Position) => void
 }
 
-/** Without `listening`, nothing is notified and nothing listened for. */
+/** `last`: the newest position of the log. Without `listening`, nothing is notified and nothing listened for. */
 export const make = Effect.fnUntraced(function* (
-  log: PostgresLog,
+  last: Effect.Effect<EventStore.Position, Fault>,
   connections: Connections,
   schema: string,
   listening: Settings | undefined
 ): Effect.fn.Return<Wake, Fault, Scope.Scope> {
   const channel = `${schema}_events`
-  const fork = Effect.runForkWith(yield* Effect.context<never>())
-  const scope = yield* Effect.scope
-  const background: Background = (effect) => void fork(Effect.forkIn(Effect.ignore(effect), scope))
-  const head = new NotifiedHead(yield* log.last, log, scope, background)
+  const head = new NotifiedHead(yield* last, last, yield* Effect.scope)
   if (listening === undefined) return { head, appended: (position) => head.advance(position) }
 
-  yield* Effect.forkScoped(
-    listen(listening, channel, {
-      // Whether a notification comes through is found out by sending one
-      connected: Effect.ignore(connections.read("SELECT pg_notify($1, '')", channel)),
-      heard: (payload) => head.heard(payload),
-      lost: () => head.lost()
-    })
-  )
-  const notifier = new Notifier(connections, channel, head, background)
+  // Whether a notification comes through is found out by sending one
+  const test = Effect.ignore(connections.read("SELECT pg_notify($1, '')", channel))
+  yield* Effect.forkScoped(listen(listening, channel, head, test))
+  const moved = Latch.makeUnsafe(false)
+  const notify = Effect.suspend(() => {
+    moved.closeUnsafe()
+    return Effect.ignore(connections.read("SELECT pg_notify($1, $2)", channel, head.position))
+  })
+  yield* Effect.forkScoped(Effect.forever(moved.await.pipe(Effect.andThen(notify), Effect.andThen(Effect.sleep(NOTIFY)))))
   return {
     head,
     appended: (position) => {
       head.advance(position)
-      notifier.notify()
+      moved.openUnsafe()
     }
   }
 })
 
-/** Runs something in the background, whatever comes of it. */
-type Background = <A, E>(effect: Effect.Effect<A, E>) => void
-
 /** The end of the log: it is looked for seldom while notifications are heard, often otherwise. */
 class NotifiedHead extends WatchedHead {
-  readonly #background: Background
   #skipped = 0
   /** Whether a notification was heard on the connection that listens now. */
   #isHeard = false
 
-  constructor(end: EventStore.Position, log: PostgresLog, scope: Scope.Scope, background: Background) {
+  constructor(end: EventStore.Position, last: Effect.Effect<EventStore.Position, Fault>, scope: Scope.Scope) {
     const look = Effect.suspend(() => {
       if (this.#isHeard && ++this.#skipped < TRUSTED) return Effect.succeed(this.position)
       this.#skipped = 0
-      return log.last
+      return last
     })
     super(end, look, POLL, scope)
-    this.#background = background
   }
 
   heard(payload: string): void {
     this.#isHeard = true
     const position = parsePosition(payload)
     if (position !== undefined) return this.advance(position)
-    // The first on this connection: the log may have moved before it listened
+    // The first on this connection: the log may have moved before it listened, so the next look is not left out
     this.#skipped = TRUSTED
-    this.#background(this.look)
   }
 
   lost(): void {
@@ -96,46 +86,8 @@ class NotifiedHead extends WatchedHead {
   }
 }
 
-/** Tells other processes of appends: those that come close after one another share a notification. */
-class Notifier {
-  readonly #background: Background
-  readonly #send: Effect.Effect<unknown>
-  #isNotifying = false
-  #isToNotify = false
-
-  constructor(connections: Connections, channel: string, head: Head, background: Background) {
-    this.#background = background
-    this.#send = Effect.suspend(() => Effect.ignore(connections.read("SELECT pg_notify($1, $2)", channel, head.position)))
-  }
-
-  notify(): void {
-    this.#isToNotify = true
-    if (this.#isNotifying) return
-    this.#isNotifying = true
-    this.#background(this.#notify)
-  }
-
-  readonly #notify: Effect.Effect<void> = Effect.suspend(() => {
-    this.#isToNotify = false
-    return Effect.andThen(this.#send, Effect.sleep(NOTIFY))
-  }).pipe(
-    Effect.andThen(
-      Effect.suspend(() => {
-        this.#isNotifying = this.#isToNotify
-        return this.#isToNotify ? this.#notify : Effect.void
-      })
-    )
-  )
-}
-
-interface Ear {
-  readonly connected: Effect.Effect<void>
-  readonly heard: (payload: string) => void
-  readonly lost: () => void
-}
-
-/** Listens for ever, on one connection after another. */
-const listen = ({ config }: Settings, channel: string, { connected, heard, lost }: Ear): Effect.Effect<never> => {
+/** Listens for ever, on one connection after another. Runs `test` whenever it has begun. */
+const listen = ({ config }: Settings, channel: string, head: NotifiedHead, test: Effect.Effect<void>): Effect.Effect<never> => {
   const tell = (effect: Promise<unknown>) => Effect.tryPromise({ try: () => effect, catch: () => "lost" as const })
   const once = Effect.gen(function* () {
     const socket = yield* Effect.acquireRelease(
@@ -144,20 +96,20 @@ const listen = ({ config }: Settings, channel: string, { connected, heard, lost 
     )
     const client = new pg.Client({ ...config, stream: () => socket })
     client.on("error", () => {})
-    client.on("notification", ({ payload }) => heard(payload ?? ""))
+    client.on("notification", ({ payload }) => head.heard(payload ?? ""))
     const ended = Effect.callback<void>((resume) => {
       client.once("end", () => resume(Effect.void))
     })
     const alive = Effect.gen(function* () {
       yield* tell(client.connect())
       yield* tell(client.query(`LISTEN ${channel}`))
-      yield* connected
+      yield* test
       for (;;) {
         yield* Effect.sleep(PULSE)
         yield* Effect.timeout(tell(client.query("SELECT 1")), PULSE)
       }
     })
     yield* Effect.raceFirst(alive, ended)
-  }).pipe(Effect.scoped, Effect.ignore, Effect.ensuring(Effect.sync(lost)))
+  }).pipe(Effect.scoped, Effect.ignore, Effect.ensuring(Effect.sync(() => head.lost())))
   return Effect.forever(Effect.andThen(once, Effect.sleep(AGAIN)))
 }

@@ -34,7 +34,7 @@ const following = (store: Store) =>
 
 describe("a transaction that is held open before its commit", () => {
   test(
-    "is not overtaken: others wait, and no reader sees past it",
+    "is not overtaken: other writers wait, and no reader sees past it",
     Effect.gen(function* () {
       const { url, schema, store, db } = yield* opened
       const seen = yield* following(store)
@@ -82,7 +82,7 @@ describe("a transaction that is held open before its commit", () => {
   )
 
   test(
-    "that lasts too long makes the others give up, with nothing written",
+    "that lasts too long makes other writers give up, with nothing written",
     Effect.gen(function* () {
       const { schema, store, db } = yield* opened
       yield* run(db, `ALTER FUNCTION ${schema}.append SET lock_timeout = '100ms'`)
@@ -98,7 +98,7 @@ describe("a transaction that is held open before its commit", () => {
   )
 
   test(
-    "holds nobody up while it does something else, with whatever snapshot and numbers it has",
+    "delays no writer while it does something else, whatever its snapshot",
     Effect.gen(function* () {
       const { url, schema, store, db } = yield* opened
       const old = yield* client(url)
@@ -121,9 +121,9 @@ describe("a transaction that is held open before its commit", () => {
   )
 })
 
-describe("every look at the log", () => {
+describe("each read of the log", () => {
   test(
-    "is the beginning of each later one, whoever commits when",
+    "is a prefix of each later one, whichever transaction commits first",
     Effect.gen(function* () {
       const { url, schema, store } = yield* opened
       const writers = yield* Effect.replicateEffect(client(url), 4)
@@ -191,7 +191,7 @@ describe("every look at the log", () => {
 
   // The same pause, on a log as it is often written: so the tests above can fail
   test(
-    "would not be, were positions taken from a sequence",
+    "would not be a prefix if positions came from a sequence",
     Effect.gen(function* () {
       const { url, schema, db } = yield* opened
       const other = yield* client(url)

@@ -30,7 +30,7 @@ const twoStates = Effect.gen(function* () {
 stateStorePeersSuite("postgres behind a pooler", twoStates, { describe, it })
 
 describe("postgres behind a pooler", () => {
-  it("asks and writes in few transactions what many ask for at once", () =>
+  it("shares transactions among concurrent reads and writes", () =>
     Effect.gen(function* () {
       const { options, pooler } = yield* pooled
       const store = yield* PostgresEventStore.make({ ...options, listenUrl: false })

@@ -22,7 +22,7 @@ const twoPools = Effect.gen(function* () {
 stateStorePeersSuite("postgres", twoPools, { describe, it })
 
 describe("postgres: writes made at once", () => {
-  it("do what they would have done one after another", () =>
+  it("have the same result as one after another", () =>
     Effect.gen(function* () {
       const store = yield* PostgresStateStore.make(yield* schema)
       let spaces = 0

@@ -10,7 +10,7 @@ import { idsOf, persist, readAll, until } from "./Writing.ts"
 
 const script = fileURLToPath(new URL("Child.ts", import.meta.url))
 
-it("processes that are killed or stopped at any moment hold nobody up, and lose nothing of what was acknowledged", () =>
+it("processes that are killed or stopped at any moment block no other, and lose nothing acknowledged", () =>
   Effect.gen(function* () {
     const options = yield* schema
     const store = yield* PostgresEventStore.make(options)

@@ -63,7 +63,7 @@ describe("a server", () => {
   )
 
   test(
-    "that may lose or tear what it acknowledged is warned about",
+    "that may lose or tear acknowledged writes causes a warning",
     Effect.gen(function* () {
       expect(yield* warnings("")).toEqual([])
       expect(yield* warnings("?options=-c%20synchronous_commit%3Doff")).toEqual([expect.stringMatching(/^Warn.*synchronous_commit is off/)])

@@ -68,7 +68,7 @@ describe("events", () => {
   )
 
   test(
-    "are kept as the very bytes that were given",
+    "keep the bytes that were given",
     Effect.gen(function* () {
       const { store, schema, db } = yield* opened
       let n = 0
@@ -120,7 +120,7 @@ describe("events", () => {
   )
 
   test(
-    "that no text can hold, or no UUID names, are refused alone",
+    "with invalid text or an invalid id are refused alone",
     Effect.gen(function* () {
       const { store } = yield* opened
       const one = event()
@@ -141,7 +141,7 @@ describe("events", () => {
   )
 
   test(
-    "that the server refuses do not stop their neighbours",
+    "that the server refuses do not fail the others of their transaction",
     Effect.gen(function* () {
       const { store, schema, db } = yield* opened
       yield* run(db, `ALTER TABLE ${schema}.events ADD CHECK (type <> 'Refused')`)
@@ -158,7 +158,7 @@ describe("events", () => {
 
 describe("the role of the script", () => {
   test(
-    "does all that the stores do, and neither changes nor removes an event",
+    "may do all that the stores do, and neither change nor remove an event",
     Effect.gen(function* () {
       const { url, schema, options, db } = yield* opened
       yield* PostgresStateStore.make(options)
@@ -203,13 +203,13 @@ describe("the role of the script", () => {
     })
   )
 
-  it("is the one of the guide", () => {
+  it("is the role of the guide", () => {
     const guide = readFileSync(new URL("../../../docs/postgresql.md", import.meta.url), "utf8")
     expect(guide).toContain(`\`\`\`sql\n${AppendOnlyRole.script({ role: "millrace_host" })}\`\`\``)
   })
 
   test(
-    "cannot make the tables, and says so",
+    "cannot create the tables, and reports it",
     Effect.gen(function* () {
       const { url, schema, db } = yield* opened
       const role = freshSchema()
@@ -229,7 +229,7 @@ describe("the role of the script", () => {
 
 describe("migrations", () => {
   test(
-    "are made once, though many start at once, and the host's tables are left alone",
+    "run once, although many processes start at once, and leave the host's tables alone",
     Effect.gen(function* () {
       const options = yield* schema
       const db = yield* client(options.url)
@@ -264,7 +264,7 @@ describe("migrations", () => {
   )
 
   test(
-    "are not made by who only looks, and the name of a schema is a plain one",
+    "do not run for a read-only store, and refuse a schema name that needs quotes",
     Effect.gen(function* () {
       const { options, store } = yield* opened
       const none = freshSchema()

@@ -38,15 +38,15 @@ export class Connection<Statements> {
     // Absolute, so that SQLite takes no name for a special one (`:memory:`, `file:...`)
     this.filename = resolve(filename)
     this.readOnly = readOnly
-    if (!existsSync(dirname(this.filename))) throw new Fault("missing", `The folder ${dirname(this.filename)} does not exist`)
-    if (readOnly && !existsSync(this.filename)) throw new Fault("missing", `${this.filename} does not exist`)
+    if (!existsSync(dirname(this.filename))) throw new Fault(`The folder ${dirname(this.filename)} does not exist`)
+    if (readOnly && !existsSync(this.filename)) throw new Fault(`${this.filename} does not exist`)
     const isTorn = isCutShort(this.filename)
     let db: Database.Database | undefined
     try {
       db = new Database(this.filename, { readonly: readOnly, fileMustExist: readOnly, timeout: BUSY_TIMEOUT })
       // Before any change: a file that is not a database, or belongs to another program, is left untouched
       versionOf(db, this.filename, schema)
-      if (isTorn) throw new Fault("corrupt", `${this.filename} is corrupt: it was cut short; keep a copy of it, then restore a backup`)
+      if (isTorn) throw new Fault(`${this.filename} is corrupt: it was cut short; keep a copy of it, then restore a backup`)
       if (readOnly) requireNewest(db, this.filename, schema)
       else {
         db.exec(pragmas)
@@ -66,7 +66,7 @@ export class Connection<Statements> {
 
   /** Runs `body` in one durable transaction. Throws a {@link Fault} otherwise; nothing was written then, unless the fault is in doubt. */
   transact<A>(body: () => A): A {
-    if (this.readOnly) throw new Fault("readOnly", `${this.filename} was opened read-only`)
+    if (this.readOnly) throw new Fault(`${this.filename} was opened read-only`)
     try {
       this.#begin.run()
       const result = body()
@@ -103,7 +103,6 @@ const isCutShort = (filename: string): boolean => {
 /** Refuses a connection that would answer before a write is on the disk, or that other processes cannot share. */
 const requireDurable = (db: Database.Database, filename: string): void => {
   const ask = <A>(what: string) => db.prepare<[], A>(`PRAGMA ${what}`).pluck().get()
-  if (ask<string>("journal_mode") !== "wal")
-    throw new Fault("notOpenable", `${filename} cannot have a write-ahead log: is it on a network file system?`)
-  if ((ask<number>("synchronous") ?? 0) < 2) throw new Fault("other", `${filename} is not synced at each commit`)
+  if (ask<string>("journal_mode") !== "wal") throw new Fault(`${filename} cannot have a write-ahead log: is it on a network file system?`)
+  if ((ask<number>("synchronous") ?? 0) < 2) throw new Fault(`${filename} is not synced at each commit`)
 }

@@ -2,74 +2,63 @@
 import { dirname } from "node:path"
 import Database from "better-sqlite3"
 
-export type Kind =
-  | "locked"
-  | "readOnly"
-  | "full"
-  | "disk"
-  | "corrupt"
-  | "notADatabase"
-  | "notOpenable"
-  | "missing"
-  | "foreign"
-  | "newerSchema"
-  | "olderSchema"
-  | "closed"
-  | "other"
+interface Details {
+  /** A COMMIT failed in a way that may leave all of the transaction on disk: the next recovery of the file can bring it back. */
+  readonly inDoubt?: boolean
+  /** Another process has the file locked. */
+  readonly isLocked?: boolean
+  readonly cause?: unknown
+}
 
 export class Fault extends Error {
-  readonly kind: Kind
-  /** A COMMIT failed in a way that may leave all of the transaction on disk: the next recovery of the file can bring it back. */
   readonly inDoubt: boolean
+  readonly isLocked: boolean
 
-  constructor(kind: Kind, message: string, { inDoubt = false, cause }: { readonly inDoubt?: boolean; readonly cause?: unknown } = {}) {
+  constructor(message: string, { inDoubt = false, isLocked = false, cause }: Details = {}) {
     super(message, { cause })
-    this.kind = kind
     this.inDoubt = inDoubt
+    this.isLocked = isLocked
   }
 }
 
 /** The fault that an error of SQLite means. Any other error is a bug, and is thrown again. */
-export const faultOf = (error: unknown, filename: string): Fault => {
+export const faultOf = (error: unknown, filename: string, inDoubt = false): Fault => {
   if (error instanceof Fault) return error
   if (!(error instanceof Database.SqliteError)) throw error
-  const [kind, message] = explain(error, filename)
-  return new Fault(kind, message, { cause: error })
+  const kind = error.code.split("_")[1] ?? ""
+  const message = `${explain(kind, filename)} (${error.code}: ${error.message})`
+  return new Fault(message, { inDoubt, isLocked: kind === "BUSY" || kind === "LOCKED", cause: error })
 }
 
 /**
  * The fault that a failed COMMIT means. If a write was refused, the frame that ends the transaction in the write-ahead log is incomplete,
  * so nothing was written. A step after that frame (its sync, the shared index) can fail and still leave the transaction readable.
  */
-export const faultOfCommit = (error: unknown, filename: string): Fault => {
-  const fault = faultOf(error, filename)
-  return new Fault(fault.kind, fault.message, { inDoubt: !isBeforeTheEnd(error), cause: error })
-}
+export const faultOfCommit = (error: unknown, filename: string): Fault => faultOf(error, filename, !isBeforeTheEnd(error))
 
 const isBeforeTheEnd = (error: unknown): boolean =>
   error instanceof Database.SqliteError && /^SQLITE_(BUSY|LOCKED|READONLY|FULL|IOERR_WRITE|CONSTRAINT)/.test(error.code)
 
-const explain = ({ code, message }: { readonly code: string; readonly message: string }, filename: string): readonly [Kind, string] => {
-  const told = `(${code}: ${message})`
-  switch (code.split("_")[1]) {
+const explain = (kind: string, filename: string): string => {
+  switch (kind) {
     case "BUSY":
     case "LOCKED":
-      return ["locked", `${filename} is locked by another process ${told}`]
+      return `${filename} is locked by another process`
     case "READONLY":
-      return ["readOnly", `${filename} cannot be written: the file, its folder or its file system is read-only ${told}`]
+      return `${filename} cannot be written: the file, its folder or its file system is read-only`
     case "FULL":
-      return ["full", `No space is left for ${filename} ${told}`]
+      return `No space is left for ${filename}`
     case "IOERR":
-      return ["disk", `The disk under ${filename} failed ${told}`]
+      return `The disk under ${filename} failed`
     case "CORRUPT":
-      return ["corrupt", `${filename} is corrupt: keep a copy of it and its -wal file, then restore a backup ${told}`]
+      return `${filename} is corrupt: keep a copy of it and its -wal file, then restore a backup`
     case "NOTADB":
-      return ["notADatabase", `${filename} is not an SQLite database ${told}`]
+      return `${filename} is not an SQLite database`
     case "CANTOPEN":
     case "PERM":
     case "AUTH":
-      return ["notOpenable", `${filename} cannot be opened: is ${dirname(filename)} a folder that this user may write to? ${told}`]
+      return `${filename} cannot be opened: is ${dirname(filename)} a folder that this user may write to?`
     default:
-      return ["other", `${filename} failed ${told}`]
+      return `${filename} failed`
   }
 }

@@ -13,24 +13,16 @@ export interface Schema {
   readonly migrations: ReadonlyArray<string>
 }
 
-const whatIsThere = (db: Database.Database) => ({
-  applicationId: db.prepare<[], number>("PRAGMA application_id").pluck().get(),
-  version: db.prepare<[], number>("PRAGMA user_version").pluck().get() ?? 0,
-  tables: db.prepare<[], number>("SELECT count(*) FROM sqlite_schema").pluck().get() ?? 0
-})
-
 /** Answers the version of the file; refuses a file of another kind or of a newer version. Changes nothing. */
 export const versionOf = (db: Database.Database, filename: string, schema: Schema): number => {
-  const { applicationId, version, tables } = whatIsThere(db)
-  const isEmpty = applicationId === 0 && version === 0 && tables === 0
-  if (!isEmpty && applicationId !== schema.applicationId)
-    throw new Fault("foreign", `${filename} is a database, but not ${schema.name} of Millrace`)
+  const ask = (sql: string) => db.prepare<[], number>(sql).pluck().get() ?? 0
+  const applicationId = ask("PRAGMA application_id")
+  const version = ask("PRAGMA user_version")
+  const isEmpty = applicationId === 0 && version === 0 && ask("SELECT count(*) FROM sqlite_schema") === 0
+  if (!isEmpty && applicationId !== schema.applicationId) throw new Fault(`${filename} is a database, but not ${schema.name} of Millrace`)
   const known = schema.migrations.length
   if (version > known)
-    throw new Fault(
-      "newerSchema",
-      `${filename} was written by a newer release: its schema is version ${version}, this release knows up to ${known}`
-    )
+    throw new Fault(`${filename} was written by a newer release: its schema is version ${version}, this release knows up to ${known}`)
   return version
 }
 
@@ -51,7 +43,6 @@ export const requireNewest = (db: Database.Database, filename: string, schema: S
   const known = schema.migrations.length
   if (version < known)
     throw new Fault(
-      "olderSchema",
       `${filename} is at version ${version} of ${schema.name}, not ${known}: open it once without readOnly, so that it is brought up`
     )
 }

@@ -5,8 +5,8 @@ import { type Fault, faultOf } from "./Fault.ts"
 /** Attempts while another process holds the lock: five seconds. */
 const ATTEMPTS = 200
 
-/** The pause after an attempt that found a lock, in milliseconds; undefined after the last attempt. */
-export const pauseAfter = (attempt: number): number | undefined => (attempt < ATTEMPTS ? Math.min(2 ** attempt, 25) : undefined)
+/** The longest pause between two attempts, in milliseconds. */
+const LONGEST = 25
 
 /** Runs `look`, and repeats it while another process holds a lock on the file. */
 export const patiently = <A, E>(filename: string, look: () => A, broken: (fault: Fault) => E, attempt = 0): Effect.Effect<A, E> =>
@@ -15,9 +15,8 @@ export const patiently = <A, E>(filename: string, look: () => A, broken: (fault:
       return Effect.succeed(look())
     } catch (error) {
       const fault = faultOf(error, filename)
-      const pause = fault.kind === "locked" ? pauseAfter(attempt) : undefined
-      if (pause === undefined) return Effect.fail(broken(fault))
-      return Effect.andThen(Effect.sleep(pause), patiently(filename, look, broken, attempt + 1))
+      if (!fault.isLocked || attempt >= ATTEMPTS) return Effect.fail(broken(fault))
+      return Effect.andThen(Effect.sleep(Math.min(2 ** attempt, LONGEST)), patiently(filename, look, broken, attempt + 1))
     }
   })
 

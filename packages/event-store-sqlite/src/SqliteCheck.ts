@@ -55,5 +55,5 @@ export const check = (filename: string, depth: Depth = "full"): Effect.Effect<Ch
 /** Throws a {@link Fault} for a damaged file. */
 export const requireWhole = (filename: string): void => {
   const [problem] = look(filename, "full").problems
-  if (problem !== undefined) throw new Fault("corrupt", `${filename} is not whole: ${problem}`)
+  if (problem !== undefined) throw new Fault(`${filename} is not whole: ${problem}`)
 }

@@ -3,13 +3,11 @@ import { EventStore, follow, type Head, Paging, placeOf, positionOf, WatchedHead
 import { Effect, Exit, Layer } from "effect"
 import type { ConnectionOptions } from "./Connection.ts"
 import type { Fault } from "./Fault.ts"
-import * as GroupCommit from "./GroupCommit.ts"
 import { open, patiently } from "./Patience.ts"
 import { PAGE, SqliteLog } from "./SqliteLog.ts"
+import * as Transactions from "./Transactions.ts"
 
 export { parsePosition, stepBack } from "@millrace/event-sourcing"
-
-export type SqliteEventStoreOptions = ConnectionOptions
 
 /** Milliseconds between two looks for events of other processes, while somebody follows; each look costs microseconds. */
 const POLL = 20
@@ -19,20 +17,23 @@ const unavailable = (fault: Fault) => new EventStore.StoreUnavailable({ reason: 
 type Service = EventStore.EventStore["Service"]
 type Read = <A>(look: () => A) => Effect.Effect<A, EventStore.StoreUnavailable>
 
-export const make = Effect.fnUntraced(function* (options: SqliteEventStoreOptions) {
+export const make = Effect.fnUntraced(function* (options: ConnectionOptions) {
   const log = yield* open(options.filename, () => new SqliteLog(options), unavailable)
   const end = Effect.try({ try: () => positionOf(log.last()), catch: (error) => error })
   const head = new WatchedHead(positionOf(log.place), end, POLL, yield* Effect.scope)
-  const group = yield* GroupCommit.make(
+  const submit = yield* Transactions.make(
+    options.filename,
     (body) => log.transact(body),
     () => head.advance(positionOf(log.place))
   )
   const read: Read = (look) => patiently(options.filename, look, unavailable)
+  const page = (look: () => ReadonlyArray<EventStore.RecordedEvent>) =>
+    Effect.map(read(look), (events): Paging.Page => ({ events, isLast: events.length < PAGE }))
   return EventStore.EventStore.of({
     append: (stream, expected, events) => {
       const tooLarge = EventStore.tooLarge(stream, events)
       if (tooLarge !== undefined) return Effect.fail(tooLarge)
-      return group.submit<EventStore.Appended, EventStore.WrongRevision | EventStore.AppendInDoubt | EventStore.StoreUnavailable>(
+      return submit<EventStore.Appended, EventStore.WrongRevision | EventStore.AppendInDoubt | EventStore.StoreUnavailable>(
         EventStore.appendChars(events),
         () => {
           const outcome = log.append(stream, expected, events)
@@ -42,30 +43,15 @@ export const make = Effect.fnUntraced(function* (options: SqliteEventStoreOption
       )
     },
     readStream: (stream, options) =>
-      Paging.ofStream(
-        ({ direction, from, left }) =>
-          Effect.map(
-            read(() => log.readStream(stream, direction, from, left)),
-            pageOf
-          ),
-        options
-      ),
+      Paging.ofStream(({ direction, from, left }) => page(() => log.readStream(stream, direction, from, left)), options),
     lastRevision: (stream) => read(() => log.lastRevision(stream)),
-    readAll: (after) =>
-      Paging.ofLog(after, (seen) =>
-        Effect.map(
-          read(() => log.readAll(placeOf(seen))),
-          pageOf
-        )
-      ),
+    readAll: (after) => Paging.ofLog(after, (seen) => page(() => log.readAll(placeOf(seen)))),
     subscribe: subscriber(log, read, head),
     head: read(() => positionOf(log.last())),
     loadSnapshot: (name) => read(() => log.loadSnapshot(name)),
-    saveSnapshot: (name, snapshot) => group.submit(snapshot.data.length, () => Exit.succeed(log.saveSnapshot(name, snapshot)), unavailable)
+    saveSnapshot: (name, snapshot) => submit(snapshot.data.length, () => Exit.succeed(log.saveSnapshot(name, snapshot)), unavailable)
   })
 })
-
-const pageOf = (events: ReadonlyArray<EventStore.RecordedEvent>): Paging.Page => ({ events, isLast: events.length < PAGE })
 
 /**
  * Followers mostly stand at the same position, right before the newest events. Those are kept, so they are not read back for each
@@ -86,5 +72,5 @@ const subscriber = (log: SqliteLog, read: Read, head: Head): Service["subscribe"
   return (after) => follow(after, head, pageAfter)
 }
 
-export const layer = (options: SqliteEventStoreOptions): Layer.Layer<EventStore.EventStore, EventStore.StoreUnavailable> =>
+export const layer = (options: ConnectionOptions): Layer.Layer<EventStore.EventStore, EventStore.StoreUnavailable> =>
   Layer.effect(EventStore.EventStore, make(options))

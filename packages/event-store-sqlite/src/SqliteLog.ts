@@ -2,7 +2,7 @@
  * The log in one SQLite file, without Effect. Inside a transaction ({@link SqliteLog.transact}) the appends to many streams each
  * succeed or conflict by themselves: an append checks before it writes, so a conflict has nothing to undo.
  */
-import { EventStore, type Place, positionOf, type StreamName } from "@millrace/event-sourcing"
+import { EventStore, type Paging, type Place, positionOf, type StreamName } from "@millrace/event-sourcing"
 import type Database from "better-sqlite3"
 import { Connection, type ConnectionOptions } from "./Connection.ts"
 import { Fault } from "./Fault.ts"
@@ -99,8 +99,6 @@ const statements = (db: Database.Database) => ({
 
 type Statements = ReturnType<typeof statements>
 
-export type Direction = "forwards" | "backwards"
-
 interface Append {
   readonly stream: StreamName.StreamName
   /** The revision of its first event. */
@@ -184,13 +182,20 @@ export class SqliteLog {
   /** At most {@link PAGE} events; fewer only at the end. `from` counts from either end. */
   readStream(
     stream: StreamName.StreamName,
-    direction: Direction,
+    direction: Paging.Place["direction"],
     from: EventStore.Revision | undefined,
     limit: number
   ): Array<EventStore.RecordedEvent> {
     this.#noticeOthersOnce()
     const head = this.#head(stream)
-    return head === undefined ? [] : this.#range(stream, head, direction, from, limit)
+    if (head === undefined) return []
+    const first = direction === "forwards" ? (from ?? 0) : Math.min(from ?? head.revision, head.revision)
+    const count = Math.min(limit, PAGE, direction === "forwards" ? head.revision - first + 1 : first + 1)
+    if (count <= 0) return []
+    const rows = this.#sql[direction].all(first, count, head.id)
+    if (rows.length !== count)
+      throw new Fault(`${this.#connection.filename} is corrupt: events of ${stream} are missing after revision ${first}`)
+    return rows.map((row) => recorded(row, stream))
   }
 
   lastRevision(stream: StreamName.StreamName): EventStore.ExpectedRevision {
@@ -228,22 +233,6 @@ export class SqliteLog {
 
   close(): void {
     this.#connection.close()
-  }
-
-  #range(
-    stream: StreamName.StreamName,
-    head: Head,
-    direction: Direction,
-    from: EventStore.Revision | undefined,
-    limit: number
-  ): Array<EventStore.RecordedEvent> {
-    const first = direction === "forwards" ? (from ?? 0) : Math.min(from ?? head.revision, head.revision)
-    const count = Math.min(limit, PAGE, direction === "forwards" ? head.revision - first + 1 : first + 1)
-    if (count <= 0) return []
-    const rows = this.#sql[direction].all(first, count, head.id)
-    if (rows.length !== count)
-      throw new Fault("corrupt", `${this.#connection.filename} is corrupt: events of ${stream} are missing after revision ${first}`)
-    return rows.map((row) => recorded(row, stream))
   }
 
   #alreadyThere(

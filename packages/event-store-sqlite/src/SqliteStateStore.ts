@@ -10,11 +10,9 @@ import type Database from "better-sqlite3"
 import { Clock, Effect, Exit, Layer } from "effect"
 import { Connection, type ConnectionOptions } from "./Connection.ts"
 import { Fault } from "./Fault.ts"
-import * as GroupCommit from "./GroupCommit.ts"
 import type { Schema } from "./Migrations.ts"
 import { open, patiently } from "./Patience.ts"
-
-export type SqliteStateStoreOptions = ConnectionOptions
+import * as Transactions from "./Transactions.ts"
 
 const PAGE_SIZE = 1_024
 /** Bytes of a row on one overflow page. */
@@ -89,19 +87,17 @@ const sizeOf = (changes: ReadonlyArray<StateStore.Change>): number => {
   return size
 }
 
-export const make = Effect.fnUntraced(function* (options: SqliteStateStoreOptions) {
+export const make = Effect.fnUntraced(function* (options: ConnectionOptions) {
   const clock = yield* Clock.Clock
   const connection = yield* open(options.filename, () => new Connection(options, SCHEMA, PRAGMAS, statements), unavailable)
   const { sql } = connection
   const read = <A>(look: () => A) => patiently(options.filename, look, unavailable)
   const now = () => clock.currentTimeMillisUnsafe()
-  const group = yield* GroupCommit.make(
-    (body) =>
-      connection.transact(() => {
-        body()
-        sql.purge.run(now())
-      }),
-    () => {}
+  const submit = yield* Transactions.make(options.filename, (body) =>
+    connection.transact(() => {
+      body()
+      sql.purge.run(now())
+    })
   )
 
   const isAsExpected = ({ space, key, expected }: StateStore.Change) =>
@@ -121,7 +117,7 @@ export const make = Effect.fnUntraced(function* (options: SqliteStateStoreOption
   /** Empties the write-ahead log, where removed values would otherwise stay until they are overwritten. */
   const truncate = read(() => {
     if (sql.truncate.get()?.busy !== 0)
-      throw new Fault("locked", `What was removed is still in ${connection.filename}-wal, because another process is using it`)
+      throw new Fault(`What was removed is still in ${connection.filename}-wal, because another process is using it`, { isLocked: true })
   })
 
   // A process may have died between removing and shredding. If another process is using the file, that one will finish the work
@@ -136,7 +132,7 @@ export const make = Effect.fnUntraced(function* (options: SqliteStateStoreOption
     list: (space, { after, limit = 1_000 } = {}) =>
       read(() => (after === undefined ? sql.listFirst.all(space, now(), limit) : sql.list.all(space, after, now(), limit)).map(entry)),
     write: (changes) => {
-      const written = group.submit<number, StateStore.StateConflict | StateStore.StateUnavailable>(
+      const written = submit<number, StateStore.StateConflict | StateStore.StateUnavailable>(
         sizeOf(changes),
         () => apply(changes),
         unavailable
@@ -147,5 +143,5 @@ export const make = Effect.fnUntraced(function* (options: SqliteStateStoreOption
   })
 })
 
-export const layer = (options: SqliteStateStoreOptions): Layer.Layer<StateStore.StateStore, StateStore.StateUnavailable> =>
+export const layer = (options: ConnectionOptions): Layer.Layer<StateStore.StateStore, StateStore.StateUnavailable> =>
   Layer.effect(StateStore.StateStore, make(options))

@@ -53,7 +53,7 @@ const impatiently = <A, E>(effect: Effect.Effect<A, E, Scope.Scope>) =>
   }).pipe(Effect.provide(TestClock.layer()))
 
 describe("a locked file", () => {
-  it("is waited for, while reads go on", () =>
+  it("makes writes wait, while reads go on", () =>
     run(
       Effect.gen(function* () {
         const filename = join(yield* temporaryFolder, "log.db")
@@ -72,7 +72,7 @@ describe("a locked file", () => {
       })
     ))
 
-  it("is told after five seconds, with nothing written, and is written to once it is free", () =>
+  it("is reported after five seconds, with nothing written, and takes writes once it is unlocked", () =>
     run(
       impatiently(
         Effect.gen(function* () {
@@ -91,7 +91,7 @@ describe("a locked file", () => {
       )
     ))
 
-  it("is told when it cannot be opened or read", () =>
+  it("is reported when it cannot be opened or read", () =>
     run(
       impatiently(
         Effect.gen(function* () {
@@ -107,7 +107,7 @@ describe("a locked file", () => {
       )
     ))
 
-  it("fails what waits when the store is closed, with nothing written", () =>
+  it("fails the writes that wait when the store is closed, with nothing written", () =>
     run(
       Effect.gen(function* () {
         const filename = join(yield* temporaryFolder, "log.db")
@@ -137,7 +137,7 @@ describe("a file that cannot be written", () => {
           () => Effect.sync(() => process.seteuid?.(0))
         )
 
-  it("is told when it is opened, by its permissions or its folder's", () =>
+  it("is reported at opening, whether by its permissions or its folder's", () =>
     run(
       Effect.gen(function* () {
         const folder = yield* temporaryFolder
@@ -157,7 +157,7 @@ describe("a file that cannot be written", () => {
       })
     ))
 
-  it("is told when its folder does not exist, or it is a folder", () =>
+  it("is reported when its folder does not exist or it is a folder", () =>
     run(
       Effect.gen(function* () {
         const folder = yield* temporaryFolder
@@ -211,7 +211,7 @@ describe("a damaged file", () => {
   const changed = (bytes: Buffer, at: number, into: Uint8Array) =>
     Buffer.concat([bytes.subarray(0, at), into, bytes.subarray(at + into.length)])
 
-  it("is told whatever page is damaged, unless what was asked for is elsewhere; no event is ever missing without a word", () =>
+  it("is reported whichever page is damaged, if the page is read; no event goes missing silently", () =>
     run(
       Effect.gen(function* () {
         const folder = yield* temporaryFolder
@@ -242,7 +242,7 @@ describe("a damaged file", () => {
       })
     ))
 
-  it("is told when an event was taken out of its stream", () =>
+  it("is reported when an event was removed from its stream", () =>
     run(
       Effect.gen(function* () {
         const filename = join(yield* temporaryFolder, "log.db")
@@ -254,7 +254,7 @@ describe("a damaged file", () => {
       })
     ))
 
-  it("is told when it is cut short", () =>
+  it("is reported when it is cut short", () =>
     run(
       Effect.gen(function* () {
         const folder = yield* temporaryFolder
@@ -277,7 +277,7 @@ describe("a damaged file", () => {
       })
     ))
 
-  it("is told when it is no database", () =>
+  it("is reported when it is not a database", () =>
     run(
       Effect.gen(function* () {
         const folder = yield* temporaryFolder
@@ -300,7 +300,7 @@ describe("a damaged file", () => {
       })
     ))
 
-  it("is told by the store that has it open, and served again once it was mended", () =>
+  it("is reported by the store that has it open, and served again once it is repaired", () =>
     run(
       Effect.gen(function* () {
         const folder = yield* temporaryFolder
@@ -320,7 +320,7 @@ describe("a damaged file", () => {
 })
 
 describe("a file of something else", () => {
-  it("is refused as such, and left alone", () =>
+  it("is refused, and left unchanged", () =>
     run(
       Effect.gen(function* () {
         const folder = yield* temporaryFolder
@@ -382,7 +382,7 @@ describe("a reader that must not write", () => {
       })
     ))
 
-  it("reads a log that nobody has open, and creates none", () =>
+  it("reads a log that no other process has open, and creates no log", () =>
     run(
       Effect.gen(function* () {
         const folder = yield* temporaryFolder
@@ -404,7 +404,7 @@ describe("a reader that must not write", () => {
 })
 
 describe("the events table", () => {
-  it("lets no event be changed or removed, by whatever program", () =>
+  it("refuses to change or remove an event, whichever program asks", () =>
     run(
       Effect.gen(function* () {
         const filename = join(yield* temporaryFolder, "log.db")
@@ -446,7 +446,7 @@ describe("a subscription", () => {
 })
 
 describe("a commit that failed", () => {
-  it("is in doubt only where it may come back", () => {
+  it("is in doubt only if its transaction may come back", () => {
     const isInDoubt = (code: string) => faultOfCommit(new Database.SqliteError("failed", code), "log.db").inDoubt
     for (const code of ["SQLITE_BUSY", "SQLITE_BUSY_SNAPSHOT", "SQLITE_FULL", "SQLITE_IOERR_WRITE", "SQLITE_READONLY"])
       expect(isInDoubt(code), code).toBe(false)

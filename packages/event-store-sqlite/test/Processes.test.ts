@@ -73,7 +73,7 @@ it("three processes append to the same streams at once; nothing is lost, and a s
     expect(yield* everything(filename)).toEqual(events)
   }).pipe(Effect.scoped, Effect.runPromise))
 
-it("whatever was acknowledged is there after kill -9, ten times over", () =>
+it("every acknowledged event is there after kill -9, ten times over", () =>
   Effect.gen(function* () {
     const filename = join(yield* temporaryFolder, "log.db")
     const acknowledged = new Map<string, string>()
@@ -101,7 +101,7 @@ const skipped = (context: { skip: (note: string) => void }, why: string) => {
 const reasons = (lines: ReadonlyArray<string>) =>
   new Set(lines.filter((line) => line.startsWith("failed")).map((line) => line.replace(/ \/\S+/g, "")))
 
-it("a log that may not grow says so, loses nothing, and goes on once it may", (context) => {
+it("a log that may not grow reports it, loses nothing, and goes on once it may", (context) => {
   if (spawnSync("prlimit", ["--version"]).status !== 0) return skipped(context, "needs prlimit, to bound the size of files")
   return Effect.gen(function* () {
     const filename = join(yield* temporaryFolder, "log.db")
@@ -119,7 +119,7 @@ it("a log that may not grow says so, loses nothing, and goes on once it may", (c
   }).pipe(Effect.scoped, Effect.runPromise)
 })
 
-it("a full disk is told as such, loses nothing, and is written to again once there is space", (context) => {
+it("a full disk is reported, loses nothing, and takes writes again once there is space", (context) => {
   const isolated = ["--user", "--map-root-user", "--mount"]
   if (spawnSync("unshare", [...isolated, "mount", "-t", "tmpfs", "none", "/mnt"]).status !== 0)
     return skipped(context, "needs unshare and tmpfs, to have a small disk")

@@ -53,28 +53,27 @@ describe("a value", () => {
         }
       ),
       25,
-      (entries) =>
-        Effect.gen(function* () {
-          const filename = join(yield* temporaryFolder, "state.db")
-          const store = yield* SqliteStateStore.make({ filename })
-          const write = (lengths: ReadonlyArray<number>) => {
-            const changes = entries.map(({ key }, i) => put(`${i} ${"k".repeat(key)}`, new Uint8Array(lengths[i] ?? 0).fill(0xf7)))
-            const [first = put("", new Uint8Array()), ...rest] = changes
-            return store.write([first, ...rest, shred("nothing")])
-          }
-          const lengths = entries.map(({ length }) => length)
-          yield* write(lengths.toReversed())
-          yield* write(lengths)
-          const db = new Database(filename, { readonly: true })
-          const pages = db.prepare<[], number>("SELECT pageno FROM dbstat WHERE pagetype <> 'overflow'").pluck().all()
-          db.close()
-          const bytes = readFileSync(filename)
-          expect(pages.length).toBeGreaterThan(3)
-          for (const page of pages) {
-            const onPage = bytes.subarray((page - 1) * 1_024, page * 1_024)
-            expect(onPage.includes(Buffer.of(0xf7, 0xf7))).toBe(false)
-          }
-        }).pipe(Effect.scoped)
+      function* (entries) {
+        const filename = join(yield* temporaryFolder, "state.db")
+        const store = yield* SqliteStateStore.make({ filename })
+        const write = (lengths: ReadonlyArray<number>) => {
+          const changes = entries.map(({ key }, i) => put(`${i} ${"k".repeat(key)}`, new Uint8Array(lengths[i] ?? 0).fill(0xf7)))
+          const [first = put("", new Uint8Array()), ...rest] = changes
+          return store.write([first, ...rest, shred("nothing")])
+        }
+        const lengths = entries.map(({ length }) => length)
+        yield* write(lengths.toReversed())
+        yield* write(lengths)
+        const db = new Database(filename, { readonly: true })
+        const pages = db.prepare<[], number>("SELECT pageno FROM dbstat WHERE pagetype <> 'overflow'").pluck().all()
+        db.close()
+        const bytes = readFileSync(filename)
+        expect(pages.length).toBeGreaterThan(3)
+        for (const page of pages) {
+          const onPage = bytes.subarray((page - 1) * 1_024, page * 1_024)
+          expect(onPage.includes(Buffer.of(0xf7, 0xf7))).toBe(false)
+        }
+      }
     ).pipe(Effect.runPromise))
 })
 
@@ -96,45 +95,44 @@ describe("a shredded value", () => {
         )
       }),
       10,
-      ({ seed, steps }) =>
-        Effect.gen(function* () {
-          const folder = yield* temporaryFolder
-          const store = yield* SqliteStateStore.make({ filename: join(folder, "state.db") })
-          const fresh = noise(seed)
-          const live = new Map<string, Array<Uint8Array>>()
-          const gone: Array<Uint8Array> = []
-          const shredOne = (key: string) =>
-            Effect.gen(function* () {
-              const values = live.get(key) ?? []
-              expect(isIn(folder, values.at(-1) ?? new Uint8Array())).toBe(true)
-              yield* store.write([shred(key)])
-              live.delete(key)
-              gone.push(...values)
-              for (const value of values) expect(isIn(folder, value)).toBe(false)
-            })
-          for (const { kind, key: place, size } of steps) {
-            const keys = [...live.keys()]
-            const key = keys[place % keys.length]
-            if (kind === "put" || key === undefined) {
-              const name = Buffer.from(fresh(6)).toString("hex")
-              const value = fresh(size)
-              live.set(name, [value])
-              yield* store.write([put(name, value)])
-            } else if (kind === "replace") {
-              const value = fresh(size)
-              live.get(key)?.push(value)
-              yield* store.write([put(key, value)])
-            } else if (kind === "remove") {
-              // Not shredded: but gone with the next that is
-              yield* store.write([{ _tag: "remove", space: "keys", key }])
-              gone.push(...(live.get(key) ?? []))
-              live.delete(key)
-            } else yield* shredOne(key)
-          }
-          yield* store.write([shred("nothing")])
-          const files = filesOf(folder)
-          for (const value of gone) expect(isIn(files, value)).toBe(false)
-        }).pipe(Effect.scoped)
+      function* ({ seed, steps }) {
+        const folder = yield* temporaryFolder
+        const store = yield* SqliteStateStore.make({ filename: join(folder, "state.db") })
+        const fresh = noise(seed)
+        const live = new Map<string, Array<Uint8Array>>()
+        const gone: Array<Uint8Array> = []
+        const shredOne = (key: string) =>
+          Effect.gen(function* () {
+            const values = live.get(key) ?? []
+            expect(isIn(folder, values.at(-1) ?? new Uint8Array())).toBe(true)
+            yield* store.write([shred(key)])
+            live.delete(key)
+            gone.push(...values)
+            for (const value of values) expect(isIn(folder, value)).toBe(false)
+          })
+        for (const { kind, key: place, size } of steps) {
+          const keys = [...live.keys()]
+          const key = keys[place % keys.length]
+          if (kind === "put" || key === undefined) {
+            const name = Buffer.from(fresh(6)).toString("hex")
+            const value = fresh(size)
+            live.set(name, [value])
+            yield* store.write([put(name, value)])
+          } else if (kind === "replace") {
+            const value = fresh(size)
+            live.get(key)?.push(value)
+            yield* store.write([put(key, value)])
+          } else if (kind === "remove") {
+            // Not shredded: but gone with the next that is
+            yield* store.write([{ _tag: "remove", space: "keys", key }])
+            gone.push(...(live.get(key) ?? []))
+            live.delete(key)
+          } else yield* shredOne(key)
+        }
+        yield* store.write([shred("nothing")])
+        const files = filesOf(folder)
+        for (const value of gone) expect(isIn(files, value)).toBe(false)
+      }
     ).pipe(Effect.runPromise))
 
   it("is in no file, among thousands that moved about as the tree was balanced", () =>
@@ -176,7 +174,7 @@ describe("a shredded value", () => {
       expect(isIn(folder, value)).toBe(false)
     }).pipe(Effect.scoped, Effect.runPromise))
 
-  it("is waited for while another process still reads, and is not said to be gone before it is", () =>
+  it("is confirmed only once no other process reads it any more", () =>
     Effect.gen(function* () {
       const folder = yield* temporaryFolder
       const filename = join(folder, "state.db")
@@ -216,7 +214,7 @@ describe("a shredded value", () => {
     }).pipe(Effect.scoped, Effect.runPromise))
 })
 
-describe("what has expired", () => {
+describe("an expired entry", () => {
   it("is removed by later writes", () =>
     Effect.gen(function* () {
       const filename = join(yield* temporaryFolder, "state.db")

@@ -156,7 +156,7 @@ describe("a copy", () => {
     ))
 })
 
-describe("what cannot be copied", () => {
+describe("a file that cannot be copied", () => {
   const refusal = (spoil: (files: SqliteCopy.Files) => void) =>
     run(
       Effect.gen(function* () {
@@ -168,7 +168,7 @@ describe("what cannot be copied", () => {
       })
     )
 
-  it("is told: no database, another's, one that is not whole", async () => {
+  it("is reported: no database, a foreign one, a damaged one", async () => {
     expect(await refusal(({ log }) => writeFileSync(log, "no database".repeat(500)))).toMatch(/log\.db is not an SQLite database/u)
     expect(await refusal(({ log, state }) => writeFileSync(state, readFileSync(log)))).toMatch(
       /state\.db is a database, but not a state store/u

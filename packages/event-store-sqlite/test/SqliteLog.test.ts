@@ -44,8 +44,8 @@ const withTwo = (body: (one: SqliteLog, other: SqliteLog, filename: string) => v
 const write = (log: SqliteLog, stream: StreamName.StreamName, count = 1) =>
   log.transact(() => void log.append(stream, log.lastRevision(stream), someEvents(count)))
 
-describe("what a follower is handed of what was just written", () => {
-  it("is all of it, in order, as the file has it", () =>
+describe("the events handed to followers after a write", () => {
+  it("are all events of the write, in order, as the file has them", () =>
     withTwo((one) => {
       write(one, "a-1")
       one.transact(() => {
@@ -66,7 +66,7 @@ describe("what a follower is handed of what was just written", () => {
       for (const after of [0, 2, 6, 7]) expect(one.justWritten(after)).toBeUndefined()
     }))
 
-  it("is nothing where events of another connection stand between", () =>
+  it("are none if events of another connection stand between", () =>
     withTwo((one, other) => {
       write(one, "a-1")
       write(other, "a-2", 2)
@@ -76,7 +76,7 @@ describe("what a follower is handed of what was just written", () => {
       expect(one.readAll(1)).toHaveLength(3)
     }))
 
-  it("is nothing of a transaction that was undone, nor after one that appended nothing", () =>
+  it("are none after a transaction that was undone or appended nothing", () =>
     withTwo((one) => {
       write(one, "a-1")
       const undone = () =>
@@ -95,12 +95,12 @@ describe("what a follower is handed of what was just written", () => {
     }))
 })
 
-describe("what others have written", () => {
+describe("events of other connections", () => {
   afterEach(() => {
     vi.restoreAllMocks()
   })
 
-  it("is seen at once where this process wrote it, however often it is looked for within one turn of the event loop", () =>
+  it("are seen at once if this process wrote them, however often it looks in one turn of the event loop", () =>
     withTwo((one, other) => {
       vi.spyOn(performance, "now").mockReturnValue(1_000)
       for (let revision = 0; revision < 10; revision++) {
@@ -123,7 +123,7 @@ describe("what others have written", () => {
     db.close()
   }
 
-  it("is seen in the next turn of the event loop, however soon that is", () =>
+  it("are seen in the next turn of the event loop, however soon that is", () =>
     withTwo(async (one, _, filename) => {
       vi.spyOn(performance, "now").mockReturnValue(1_000)
       write(one, "a-1")
@@ -135,7 +135,7 @@ describe("what others have written", () => {
       }
     }))
 
-  it("is seen in the same turn when that takes longer than a millisecond", () =>
+  it("are seen in the same turn if it takes longer than a millisecond", () =>
     withTwo((one, _, filename) => {
       const now = vi.spyOn(performance, "now").mockReturnValue(1_000)
       write(one, "a-1")
@@ -148,7 +148,7 @@ describe("what others have written", () => {
       }
     }))
 
-  it("is looked for once in a turn", () =>
+  it("are looked for once in a turn", () =>
     withTwo((one, _, filename) => {
       vi.spyOn(performance, "now").mockReturnValue(1_000)
       write(one, "a-1")
@@ -214,7 +214,7 @@ describe("two connections within one turn of the event loop", () => {
     }
   }
 
-  it("tell the same truth, whoever writes, is overtaken or fails", () =>
+  it("agree, whichever of them writes, is overtaken or fails", () =>
     fc.assert(
       fc.asyncProperty(fc.array(command, { minLength: 2, maxLength: 14 }), (commands) =>
         withTwo((...logs) => {

@@ -6,8 +6,6 @@ import {
   clientOf,
   KeyRing,
   RateLimit,
-  type RateLimited,
-  type RateLimitState,
   rateKeyOfAccount,
   type TooManyFailures,
   type Unauthorized
@@ -18,30 +16,21 @@ import type { HttpServerRequest } from "effect/http"
 
 const BEARER = /^Bearer +(?<key>[^\s]+) *$/iu
 
-/** The API key of a request. Nothing else reads the header. */
-const keyOf = (request: HttpServerRequest.HttpServerRequest): string | undefined =>
-  BEARER.exec(request.headers["authorization"] ?? "")?.groups?.["key"]
+type Request = HttpServerRequest.HttpServerRequest
 
-export interface Access {
-  readonly authenticate: (
-    request: HttpServerRequest.HttpServerRequest
-  ) => Effect.Effect<Authenticated, Unauthorized | TooManyFailures | Aggregate.Failure>
-  /** Counts one call against the rate of an account. */
-  readonly admit: (accountId: string) => Effect.Effect<RateLimitState, RateLimited>
-  /** Counts one call without a key against the rate of the client's address, if the host knows the address. */
-  readonly admitClient: (request: HttpServerRequest.HttpServerRequest) => Effect.Effect<RateLimitState | undefined, RateLimited>
-}
+/** The API key of a request. Nothing else reads the header. */
+const keyOf = (request: Request): string | undefined => BEARER.exec(request.headers["authorization"] ?? "")?.groups?.["key"]
 
 /**
  * Missing, malformed, unknown and revoked keys get the same answer. Failed requests are limited for each client address. A valid key is
  * never refused for failures of others at its address, since the address may be that of a proxy.
  */
-export const make: Effect.Effect<Access, never, KeyRing | AuthThrottle | RateLimit> = Effect.gen(function* () {
+export const make = Effect.gen(function* () {
   const keys = yield* KeyRing
   const throttle = yield* AuthThrottle
   const rates = yield* RateLimit
 
-  const authenticate: Access["authenticate"] = (request) =>
+  const authenticate = (request: Request): Effect.Effect<Authenticated, Unauthorized | TooManyFailures | Aggregate.Failure> =>
     Effect.tapError(keys.authenticate(keyOf(request)), (error) => {
       const address = Option.getOrUndefined(request.remoteAddress)
       return error._tag !== "Unauthorized" || address === undefined
@@ -51,8 +40,11 @@ export const make: Effect.Effect<Access, never, KeyRing | AuthThrottle | RateLim
 
   return {
     authenticate,
-    admit: (accountId) => rates.consume(rateKeyOfAccount(accountId)),
-    admitClient: ({ remoteAddress }) =>
+    /** Counts one call against the rate of an account. */
+    admit: (accountId: string) => rates.consume(rateKeyOfAccount(accountId)),
+    /** Counts one call without a key against the rate of the client's address, if the host knows the address. */
+    admitClient: ({ remoteAddress }: Request) =>
       Option.isNone(remoteAddress) ? Effect.undefined : rates.consume(`client:${clientOf(remoteAddress.value)}`)
   }
 })
+export type Access = Effect.Success<typeof make>

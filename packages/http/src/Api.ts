@@ -1,11 +1,9 @@
-/**
- * The API as a value: groups of operations, and the contract that derives from them. An operation that a host adds to a group gets a
- * route, an OpenAPI entry and a client method.
- */
+/** The API as a value: groups of operations, from which the contract, the routes, the document and the clients derive. */
 
 import {
   AccountBilling,
   AccountLimits,
+  type ApiKey,
   Bin,
   CatalogOperations,
   Dns,
@@ -20,11 +18,34 @@ import {
 import { Array } from "effect"
 import { HttpApi, HttpApiGroup, OpenApi } from "effect/http-api"
 import * as Endpoint from "./Endpoint.ts"
-import { type Group, type Groups, group, type OperationsOf, publicGroup } from "./Group.ts"
 import * as Document from "./openapi/Document.ts"
 import { system } from "./SystemEndpoints.ts"
 
-export { type Group, type Groups, group, type OperationsOf, publicGroup } from "./Group.ts"
+/** Operations that share a tag in OpenAPI and a scope of API keys. */
+export interface Group<Operations extends Array.NonEmptyReadonlyArray<Endpoint.Servable>> {
+  readonly operations: Operations
+  /** The scope that an API key needs; undefined where no key is needed. */
+  readonly scope: ApiKey.Scope | undefined
+  /** A description for the documentation. */
+  readonly description: string | undefined
+}
+
+export type Groups = Readonly<Record<string, Group<Array.NonEmptyReadonlyArray<Endpoint.Servable>>>>
+
+/** All operations of the groups. */
+export type OperationsOf<G extends Groups> = G[keyof G]["operations"][number]
+
+/** A group whose operations need a key with `scope`: `operations` by default. */
+export const group = <const Operations extends Array.NonEmptyReadonlyArray<Endpoint.Servable>>(
+  operations: Operations,
+  { scope = "operations", description }: { readonly scope?: ApiKey.Scope; readonly description?: string } = {}
+): Group<Operations> => ({ operations, scope, description })
+
+/** A group for callers without a key. They are limited by client address, and the operations must cost nothing. */
+export const publicGroup = <const Operations extends Array.NonEmptyReadonlyArray<Endpoint.Servable>>(
+  operations: Operations,
+  { description }: { readonly description?: string } = {}
+): Group<Operations> => ({ operations, scope: undefined, description })
 
 /** The operations that come with Millrace. */
 export const standard: Standard = {
@@ -103,9 +124,12 @@ export const make = <const G extends Groups>(groups: G, info: Document.Info = {}
       .add(...Array.map(operations, (operation) => Endpoint.make(operation, scope === undefined)))
       .annotateMerge(OpenApi.annotations(description === undefined ? {} : { description }))
   )
+  const access = Object.values(groups).flatMap(({ operations, scope }) =>
+    operations.map((operation) => ({ operation, isPublic: scope === undefined }))
+  )
   const contract = HttpApi.make("millrace")
     .add(system, ...described)
-    .annotateMerge(OpenApi.annotations({ transform: (spec) => Document.complete(spec, groups, info) }))
+    .annotateMerge(OpenApi.annotations({ transform: (spec) => Document.complete(spec, access, info) }))
   return { groups, operations, contract: contract as unknown as Contract<G> }
 }
 

@@ -1,4 +1,4 @@
-/** The headers that control a call: its idempotency key, and the most that it may cost. */
+/** The headers that control a call: its idempotency key, the most that it may cost, and how long it may wait for its job. */
 
 import { Credits } from "@millrace/core"
 import { Result } from "effect"
@@ -8,7 +8,15 @@ import type { Issue } from "./OperationInput.ts"
 export interface CallHeaders {
   readonly idempotencyKey: string | undefined
   readonly maxCost: Credits.Credits | undefined
+  /** Seconds to wait for the end of a job, at most {@link LONGEST_WAIT}; undefined where the caller does not ask to wait. */
+  readonly wait: number | undefined
 }
+
+/** The longest wait for the end of a job in seconds: shorter than the idle timeout of connections. */
+const LONGEST_WAIT = 150
+
+/** `Prefer: wait=20`. RFC 7240. */
+const WAIT = /(?:^|[,;])\s*wait\s*=\s*"?(?<seconds>\d{1,9})"?\s*(?=$|[,;])/iu
 
 const MAX_KEY = 255
 /** A string of RFC 8941, section 3.3.3. */
@@ -28,7 +36,12 @@ export const parse = (headers: Headers.Headers): Result.Result<CallHeaders, Read
   if (sentCost !== undefined && maxCost === undefined) {
     issues.push({ field: "X-Max-Credits", message: "expected an amount of credits such as 10 or 0.5, with at most three decimals" })
   }
-  return issues.length > 0 ? Result.fail(issues) : Result.succeed({ idempotencyKey, maxCost })
+  return issues.length > 0 ? Result.fail(issues) : Result.succeed({ idempotencyKey, maxCost, wait: waitOf(headers["prefer"] ?? "") })
+}
+
+const waitOf = (prefer: string): number | undefined => {
+  const seconds = WAIT.exec(prefer)?.groups?.["seconds"]
+  return seconds === undefined ? undefined : Math.min(Number(seconds), LONGEST_WAIT)
 }
 
 /** The key as text: a quoted and an unquoted key of the same text are equal. */

@@ -1,11 +1,9 @@
-/**
- * The table of every `error.code`: its status, and whether and when a client should retry. Clients branch on codes, so a code never
- * changes its meaning and is never removed.
- */
+/** Every `error.code`, with its status and its terms of retry. A code never changes its meaning and is never removed. */
 import { Schema, Struct } from "effect"
 import { HttpApiSchema } from "effect/http-api"
 
-export type ErrorStatus = 400 | 401 | 402 | 403 | 404 | 405 | 408 | 409 | 413 | 415 | 416 | 422 | 429 | 431 | 500 | 503
+const STATUSES = [400, 401, 402, 403, 404, 405, 408, 409, 413, 415, 416, 422, 429, 431, 500, 503] as const
+export type ErrorStatus = (typeof STATUSES)[number]
 
 interface Terms {
   readonly status: ErrorStatus
@@ -14,80 +12,66 @@ interface Terms {
   /** `X-Should-Retry`: whether the same call may succeed later and is safe to send again. */
   readonly retry: boolean
   /** `Retry-After` in seconds, unless the failure itself has one. */
-  readonly after?: number
+  readonly after: number | undefined
 }
+
+/** The same call may succeed later. */
+const transient = (status: ErrorStatus, means: string, after?: number): Terms => ({ status, means, retry: true, after })
+
+/** The same call fails until something else changes. */
+const permanent = (status: ErrorStatus, means: string, after?: number): Terms => ({ status, means, retry: false, after })
 
 const TERMS = {
   // the caller and its account
-  unauthorized: { status: 401, means: "The API key is missing, malformed, unknown, expired or revoked.", retry: false },
-  insufficient_scope: { status: 403, means: "The API key is good, but not for this operation.", retry: false },
-  insufficient_credits: {
-    status: 402,
-    means: "The account has fewer credits than the call costs; the headers say how many are short.",
-    retry: false
-  },
-  account_in_debt: { status: 402, means: "The account owes credits, and nothing priced runs until they are repaid.", retry: false },
-  account_suspended: { status: 402, means: "The account is suspended, and nothing priced runs until it is reinstated.", retry: false },
-  rate_limited: { status: 429, means: "Too many requests; wait for as long as Retry-After says.", retry: true, after: 1 },
+  unauthorized: permanent(401, "The API key is missing, malformed, unknown, expired or revoked."),
+  insufficient_scope: permanent(403, "The API key is good, but not for this operation."),
+  insufficient_credits: permanent(402, "The account has fewer credits than the call costs; the headers say how many are short."),
+  account_in_debt: permanent(402, "The account owes credits, and nothing priced runs until they are repaid."),
+  account_suspended: permanent(402, "The account is suspended, and nothing priced runs until it is reinstated."),
+  rate_limited: transient(429, "Too many requests; wait for as long as Retry-After says.", 1),
 
   // the request
-  route_not_found: { status: 404, means: "There is nothing at this path.", retry: false },
-  not_found: { status: 404, means: "The resource does not exist, is gone, or belongs to another account.", retry: false },
-  method_not_allowed: { status: 405, means: "The path takes other methods, which the header Allow names.", retry: false },
-  payload_too_large: { status: 413, means: "The request body is too large.", retry: false },
-  unsupported_media_type: { status: 415, means: "The request body is not application/json in UTF-8.", retry: false },
-  malformed_json: { status: 422, means: "The request body is not valid JSON.", retry: false },
-  invalid_request: { status: 422, means: "A field or header is missing, unknown or out of bounds; the message names each.", retry: false },
-  cost_exceeds_limit: { status: 422, means: "The call would cost more than X-Max-Credits allows.", retry: false },
-  range_not_satisfiable: { status: 416, means: "The range begins past the end of the file.", retry: false },
+  route_not_found: permanent(404, "There is nothing at this path."),
+  not_found: permanent(404, "The resource does not exist, is gone, or belongs to another account."),
+  method_not_allowed: permanent(405, "The path takes other methods, which the header Allow names."),
+  payload_too_large: permanent(413, "The request body is too large."),
+  unsupported_media_type: permanent(415, "The request body is not application/json in UTF-8."),
+  malformed_json: permanent(422, "The request body is not valid JSON."),
+  invalid_request: permanent(422, "A field or header is missing, unknown or out of bounds; the message names each."),
+  cost_exceeds_limit: permanent(422, "The call would cost more than X-Max-Credits allows."),
+  range_not_satisfiable: permanent(416, "The range begins past the end of the file."),
 
   // jobs
-  too_many_jobs: { status: 429, means: "So many jobs of this account wait or run already.", retry: true, after: 5 },
-  queue_full: { status: 503, means: "Too many jobs wait at this service. Nothing was charged.", retry: true, after: 5 },
+  too_many_jobs: transient(429, "Too many jobs of this account wait or run already.", 5),
+  queue_full: transient(503, "Too many jobs wait at this service. Nothing was charged.", 5),
 
   // idempotency
-  idempotency_key_in_use: { status: 409, means: "A call with this Idempotency-Key is still running.", retry: true, after: 1 },
-  idempotency_key_reused: { status: 422, means: "This Idempotency-Key was used for another request.", retry: false },
-  reply_unavailable: {
-    status: 409,
-    means: "The call under this Idempotency-Key succeeded, but its reply was not kept. It does not run again.",
-    retry: false
-  },
+  idempotency_key_in_use: transient(409, "A call with this Idempotency-Key is still running.", 1),
+  idempotency_key_reused: permanent(422, "This Idempotency-Key was used for another request."),
+  reply_unavailable: permanent(409, "The call under this Idempotency-Key succeeded, but its reply was not kept. It does not run again."),
 
   // faults of ours and of upstreams, never charged
-  internal_error: { status: 500, means: "A fault of ours. Nothing was charged.", retry: false },
-  operation_failed: { status: 500, means: "The operation has a bug: its result breaks its contract. Nothing was charged.", retry: false },
-  upstream_unavailable: { status: 503, means: "The service behind the operation failed. Nothing was charged.", retry: true, after: 5 },
-  upstream_not_configured: {
-    status: 503,
-    means: "The operation is not set up at this host. Nothing was charged.",
-    retry: false,
-    after: 3600
-  },
-  operation_not_priced: { status: 503, means: "The operation has no price yet, so it cannot be called.", retry: false, after: 3600 },
-  account_unavailable: { status: 503, means: "The account cannot be read at this host. Nothing was charged.", retry: false, after: 60 },
-  store_unavailable: { status: 503, means: "The service cannot reach its store. Nothing was charged.", retry: true, after: 2 },
-  busy: { status: 503, means: "Too many calls wait for this account. Nothing was charged.", retry: true, after: 1 },
-  outcome_unknown: {
-    status: 503,
-    means:
-      "The store did not say in time whether the call was settled. With an Idempotency-Key the same request tells; without one it costs nothing.",
-    retry: true,
-    after: 2
-  },
-  result_withheld: {
-    status: 503,
-    means: "The call took longer than its credits were held for. Nothing was charged.",
-    retry: true,
-    after: 1
-  },
-  shutting_down: { status: 503, means: "The server is about to end. Nothing was charged.", retry: true, after: 1 },
+  internal_error: permanent(500, "A fault of ours. Nothing was charged."),
+  operation_failed: permanent(500, "The operation has a bug: its result breaks its contract. Nothing was charged."),
+  upstream_unavailable: transient(503, "The service behind the operation failed. Nothing was charged.", 5),
+  upstream_not_configured: permanent(503, "The operation is not set up at this host. Nothing was charged.", 3600),
+  operation_not_priced: permanent(503, "The operation has no price yet, so it cannot be called.", 3600),
+  account_unavailable: permanent(503, "The account cannot be read at this host. Nothing was charged.", 60),
+  store_unavailable: transient(503, "The service cannot reach its store. Nothing was charged.", 2),
+  busy: transient(503, "Too many calls wait for this account. Nothing was charged.", 1),
+  outcome_unknown: transient(
+    503,
+    "The store did not say in time whether the call was settled. With an Idempotency-Key, the same request tells the outcome; without one it costs nothing.",
+    2
+  ),
+  result_withheld: transient(503, "The call took longer than its credits were held for. Nothing was charged.", 1),
+  shutting_down: transient(503, "The server is about to end. Nothing was charged.", 1),
 
   // malformed requests
-  bad_request: { status: 400, means: "This is no HTTP request, or its body ended before its time.", retry: false },
-  request_timeout: { status: 408, means: "The request did not arrive in time.", retry: true },
-  headers_too_large: { status: 431, means: "The headers are too large.", retry: false }
-} as const satisfies Record<string, Terms>
+  bad_request: permanent(400, "This is no HTTP request, or its body is incomplete."),
+  request_timeout: transient(408, "The request did not arrive in time."),
+  headers_too_large: permanent(431, "The headers are too large.")
+}
 
 export type ErrorCode = keyof typeof TERMS
 
@@ -121,8 +105,6 @@ export interface Refusable {
   /** Whether it answers with a file. */
   readonly isFile?: boolean
 }
-
-const STATUSES: ReadonlyArray<ErrorStatus> = [400, 401, 402, 403, 404, 405, 408, 409, 413, 415, 416, 422, 429, 431, 500, 503]
 
 /** Whether an operation can have an error: some need an account, a body or a file. */
 const isPossible = (status: ErrorStatus, { isPublic, hasBody, isFile = false }: Refusable): boolean =>

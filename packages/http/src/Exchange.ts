@@ -1,9 +1,9 @@
-/** What is known so far of one request and its answer, for headers and the log. */
+/** Facts about one request and its answer, collected for headers and the log. */
 
 import type { Credits, RateLimitState } from "@millrace/core"
 import { Context } from "effect"
 
-export class Exchange {
+export interface Exchange {
   /** The request id: `X-Request-Id`, unless the answer is a replay. */
   readonly id: string
   /** Milliseconds since 1970. */
@@ -11,16 +11,10 @@ export class Exchange {
   /** The client's own id of the request, for the log only. */
   readonly correlationId: string | undefined
   /** The pattern of the route, such as `/api/v1/bin/:bin`; never the path itself. */
-  route: string | undefined
-  accountId: string | undefined
-  charged: Credits.Credits | undefined
-  rate: RateLimitState | undefined
-
-  constructor(id: string, startedAt: number, correlationId: string | undefined) {
-    this.id = id
-    this.startedAt = startedAt
-    this.correlationId = correlationId
-  }
+  route?: string | undefined
+  accountId?: string | undefined
+  charged?: Credits.Credits | undefined
+  rate?: RateLimitState | undefined
 }
 
 /** The exchange of the current fiber. */

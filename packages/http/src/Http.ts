@@ -3,11 +3,12 @@
  */
 
 import type { AuthThrottle, Charge, KeyRing, RateLimit } from "@millrace/core"
-import { type Array, Context, Effect, Layer, type Predicate, Scope, Tracer } from "effect"
+import { type Array, Context, Effect, Layer, type Predicate, Scope, Struct, Tracer } from "effect"
 import { HttpMiddleware, HttpRouter } from "effect/http"
 import type { Api, Groups, OperationsOf } from "./Api.ts"
 import type { Services } from "./Endpoint.ts"
 import * as OperationRoute from "./OperationRoute.ts"
+import { RESPONSE_HEADERS } from "./openapi/Headers.ts"
 import type { Readiness } from "./Readiness.ts"
 import * as RequestMiddleware from "./RequestMiddleware.ts"
 import * as SystemRoutes from "./SystemRoutes.ts"
@@ -34,14 +35,19 @@ export const layer = <G extends Groups>(
       const router = yield* HttpRouter.HttpRouter
       // Without the scope and the span of this layer, which would hide those of a request
       const services = Context.omit(Scope.Scope, Tracer.ParentSpan)(yield* Effect.context<Services<OperationsOf<G>>>())
-      const routeOf = yield* OperationRoute.make({ bodyLimit, services })
+      const routeOf = yield* OperationRoute.make(bodyLimit, services)
       const served = Object.values(groups).flatMap(({ operations, scope }) => operations.map((operation) => routeOf(operation, scope)))
-      const routes = [...served, ...(yield* SystemRoutes.make({ contract, docs }))]
-      yield* router.addGlobalMiddleware(yield* RequestMiddleware.make({ places: routes, context: services }))
+      const routes = [...served, ...(yield* SystemRoutes.make(contract, docs))]
+      yield* router.addGlobalMiddleware(yield* RequestMiddleware.make(routes, services))
       if (cors !== undefined) yield* router.addGlobalMiddleware(crossOrigin(cors))
       yield* router.addAll(routes)
     })
   )
+
+/** Every documented header of answers, and `Link`, except those that concern the browser alone. */
+const EXPOSED = [...Struct.keys(RESPONSE_HEADERS), "Link"]
+  .filter((name) => !["Allow", "Cache-Control", "WWW-Authenticate"].includes(name))
+  .sort()
 
 const crossOrigin = ({ origins, maxAge }: NonNullable<Options["cors"]>) =>
   HttpMiddleware.cors({
@@ -60,25 +66,6 @@ const crossOrigin = ({ origins, maxAge }: NonNullable<Options["cors"]>) =>
       "X-Max-Credits",
       "X-Request-Id"
     ],
-    exposedHeaders: [
-      "Accept-Ranges",
-      "Content-Disposition",
-      "Content-Range",
-      "ETag",
-      "Idempotent-Replayed",
-      "Link",
-      "Preference-Applied",
-      "RateLimit",
-      "RateLimit-Policy",
-      "Retry-After",
-      "X-Credits-Available",
-      "X-Credits-Balance",
-      "X-Credits-Charged",
-      "X-Credits-Required",
-      "X-Credits-Shortfall",
-      "X-Replay-Request-Id",
-      "X-Request-Id",
-      "X-Should-Retry"
-    ],
+    exposedHeaders: EXPOSED,
     ...(maxAge === undefined ? {} : { maxAge })
   })

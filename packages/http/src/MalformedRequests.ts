@@ -1,8 +1,5 @@
-/**
- * What a server answers to bytes that are no request: requests that do not parse, that come too slowly, or that name no host. Requests that
- * came before on the same connection are answered first, for they may have been charged.
- */
-import type { IncomingMessage, Server, ServerResponse } from "node:http"
+/** Answers malformed requests, after the earlier requests of the same connection, which may have been charged. */
+import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from "node:http"
 import type { Duplex } from "node:stream"
 import { type ErrorCode, termsOf } from "./ErrorCode.ts"
 
@@ -12,29 +9,17 @@ export const MAX_HEADERS = 16 * 1024
 /** The reason to refuse a request. */
 interface Refusal {
   readonly code: ErrorCode
-  readonly phrase: string
   readonly message: string
 }
 
-const NO_REQUEST: Refusal = { code: "bad_request", phrase: "Bad Request", message: "This is no HTTP request." }
-const NO_HOST: Refusal = { code: "bad_request", phrase: "Bad Request", message: "The request must have exactly one Host header." }
-const NO_TUNNEL: Refusal = { code: "bad_request", phrase: "Bad Request", message: "This server is no proxy." }
-const TOO_LARGE: Refusal = {
-  code: "headers_too_large",
-  phrase: "Request Header Fields Too Large",
-  message: `The headers are larger than ${MAX_HEADERS} bytes.`
-}
-const TOO_SLOW: Refusal = { code: "request_timeout", phrase: "Request Timeout", message: "The request did not arrive in time." }
+const NO_REQUEST: Refusal = { code: "bad_request", message: "This is no HTTP request." }
+const NO_HOST: Refusal = { code: "bad_request", message: "The request must have exactly one Host header." }
+const NO_TUNNEL: Refusal = { code: "bad_request", message: "This server is no proxy." }
 
-const refusalOf = (code: string | undefined): Refusal => {
-  switch (code) {
-    case "HPE_HEADER_OVERFLOW":
-      return TOO_LARGE
-    case "ERR_HTTP_REQUEST_TIMEOUT":
-      return TOO_SLOW
-    default:
-      return NO_REQUEST
-  }
+/** By the code of Node's error; {@link NO_REQUEST} for all others. */
+const REFUSALS: Readonly<Record<string, Refusal>> = {
+  HPE_HEADER_OVERFLOW: { code: "headers_too_large", message: `The headers are larger than ${MAX_HEADERS} bytes.` },
+  ERR_HTTP_REQUEST_TIMEOUT: { code: "request_timeout", message: "The request did not arrive in time." }
 }
 
 /** How long a client may take to read a refusal before its connection is cut, in milliseconds. */
@@ -50,7 +35,7 @@ interface Connection {
   close?: () => void
 }
 
-/** Sends the requests of a server to a listener, and refuses whatever is no request. `requestId` names each refusal. */
+/** Passes the requests of a server to a listener, and refuses malformed ones. `requestId` makes the id of a refusal. */
 export const serve = (
   server: Server,
   listener: (incoming: IncomingMessage, outgoing: ServerResponse) => void,
@@ -74,7 +59,7 @@ export const serve = (
   server.on("checkExpectation", accept)
   server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
     if (error.code === "ECONNRESET") socket.destroy()
-    else fail(connectionOf(socket), socket, refusalOf(error.code), requestId)
+    else fail(connectionOf(socket), socket, REFUSALS[error.code ?? ""] ?? NO_REQUEST, requestId)
   })
   server.on("connect", (_, socket) => {
     // Node leaves the socket and its errors to this listener
@@ -99,17 +84,17 @@ const noteAnswer = (connection: Connection, incoming: IncomingMessage, outgoing:
   })
 }
 
-/** Ends a connection on which nothing can be read any more, once every request that came before is answered. */
+/** Ends an unreadable connection, once every earlier request is answered. */
 const fail = (connection: Connection, socket: Duplex, refusal: Refusal, requestId: () => string): void => {
   // Node reports the same error again with every further byte
   if (connection.close !== undefined) return
   const { last, open } = connection
   if (last === undefined || last.incoming.complete) connection.close = () => close(socket, messageOf(refusal, requestId()))
   else {
-    // The body of the last request is at fault. The request may have been answered before its body came
+    // The body of the last request is malformed. The request may have been answered before its body arrived
     connection.close = () => close(socket)
     if (!last.outgoing.headersSent) answer(last.outgoing, refusal, requestId())
-    // Node forgets a request that is answered, and whoever reads its body would wait for ever
+    // Node forgets an answered request, so a reader of its body would wait for ever
     socket.once("close", () => last.incoming.destroy())
   }
   if (open.size === 0) connection.close()
@@ -124,14 +109,15 @@ const close = (socket: Duplex, bytes?: string): void => {
 }
 
 const answer = (outgoing: ServerResponse, refusal: Refusal, requestId: string): void => {
-  outgoing.writeHead(termsOf(refusal.code).status, refusal.phrase, headersOf(refusal, requestId))
+  outgoing.writeHead(termsOf(refusal.code).status, headersOf(refusal, requestId))
   outgoing.end(bodyOf(refusal, requestId))
 }
 
-/** The refusal as bytes, for a connection on which there is no request that it could answer. */
+/** The refusal as bytes, for a connection without an open request. */
 const messageOf = (refusal: Refusal, requestId: string): string => {
+  const { status } = termsOf(refusal.code)
   const headers = Object.entries(headersOf(refusal, requestId)).map(([name, value]) => `${name}: ${value}`)
-  return [`HTTP/1.1 ${termsOf(refusal.code).status} ${refusal.phrase}`, ...headers, "", bodyOf(refusal, requestId)].join("\r\n")
+  return [`HTTP/1.1 ${status} ${STATUS_CODES[status]}`, ...headers, "", bodyOf(refusal, requestId)].join("\r\n")
 }
 
 const headersOf = (refusal: Refusal, requestId: string): Readonly<Record<string, string>> => ({

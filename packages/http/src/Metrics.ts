@@ -1,6 +1,6 @@
 /**
- * All metrics of Effect's registry in Prometheus' text format, those of the host included. They are for operators, so the API has no route
- * for them: a host adds {@link layer} to a router of its choice, or serves them on a port of their own by {@link MetricsServer}.
+ * All metrics of Effect's registry, including the host's, in Prometheus' text format. They are for operators, so the API has no route for
+ * them: a host adds {@link layer} to a router of its choice, or serves them on a separate port by {@link MetricsServer}.
  */
 import { Context, Effect, Layer, Metric } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
@@ -36,7 +36,7 @@ const textOf = (context: Context.Context<never>): string => {
 /** The current metrics as text. */
 export const text: Effect.Effect<string> = Effect.map(Effect.context<never>(), textOf)
 
-/** A route for the metrics. On a public router, everybody can read them. */
+/** A route for the metrics. On a public router, they are public. */
 export const layer = ({ path = PATH }: { readonly path?: HttpRouter.PathInput } = {}): Layer.Layer<never, never, HttpRouter.HttpRouter> =>
   Layer.effectDiscard(
     Effect.gen(function* () {

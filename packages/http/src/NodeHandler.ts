@@ -10,7 +10,7 @@ import type { App, Handle } from "./WebHandler.ts"
 
 /** `Received` is what a framework makes of a request, such as Express's. */
 export interface Options<Received extends IncomingMessage = IncomingMessage> {
-  /** The client's address: by default the other end of the socket. Behind a proxy, what that says, such as Express's `req.ip`. */
+  /** The client's address: by default the other end of the socket. Behind a proxy, the address that it reports, such as Express's `req.ip`. */
   readonly address?: (request: Received) => string | undefined
 }
 
@@ -51,10 +51,7 @@ const closeWithConnection = ({ socket }: IncomingMessage, outgoing: ServerRespon
   outgoing.once("close", () => socket.off("close", close))
 }
 
-/**
- * The path and query of a request as the URL standard writes them: dot segments resolved, other characters percent-encoded. The host is
- * left out: whatever host is named, this is the one that was asked.
- */
+/** The path and query of a request as the URL standard writes them, without the host. */
 const urlOf = ({ url = "/", originalUrl }: Incoming): string => {
   const target = typeof originalUrl === "string" ? originalUrl : url
   const base = target.startsWith("/") ? "http://localhost" : ""
@@ -72,7 +69,7 @@ const withoutBackslashes = (target: string): string => {
 
 // bodies that were read before
 
-/** A request whose body was read by an earlier body parser: the same request with what the parser made of the body. */
+/** A request whose body an earlier body parser has read: the same request with the parsed body. */
 class ReplayedMessage extends IncomingMessage {
   readonly original: IncomingMessage
 

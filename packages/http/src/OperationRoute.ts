@@ -1,9 +1,6 @@
-/**
- * The route of an operation. Every call takes the same steps: size, key, rate, input, scope, and then the billed call. A failure before
- * the billed call holds no credits and writes nothing.
- */
+/** The route of an operation: size, key, rate, input, scope, then the billed call. Without that call, nothing is held or written. */
 
-import { type ApiKey, Charge, Credits } from "@millrace/core"
+import { type ApiKey, Charge, Credits, type Operation } from "@millrace/core"
 import { type Context, Effect, Result } from "effect"
 import { HttpMethod, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import * as Access from "./Access.ts"
@@ -14,8 +11,6 @@ import * as Envelope from "./Envelope.ts"
 import { CurrentExchange, type Exchange } from "./Exchange.ts"
 import * as FileResponse from "./FileResponse.ts"
 import * as Input from "./OperationInput.ts"
-import * as PageLinks from "./PageLinks.ts"
-import * as Preference from "./PreferHeader.ts"
 import { problemOf, responseOf } from "./Problem.ts"
 import { InsufficientScope, InvalidRequest, MethodNotAllowed } from "./Refusal.ts"
 import * as Body from "./RequestBody.ts"
@@ -23,14 +18,8 @@ import * as Body from "./RequestBody.ts"
 /** Seconds after which a client may ask for a job that was just accepted. */
 const POLL_AFTER = 1
 
-export interface Options<R> {
-  /** Bytes. */
-  readonly bodyLimit: number
-  /** The services of the operations. */
-  readonly services: Context.Context<R>
-}
-
-export const make = Effect.fnUntraced(function* <R>({ bodyLimit, services }: Options<R>) {
+/** `bodyLimit` in bytes; `services` of the operations. */
+export const make = Effect.fnUntraced(function* <R>(bodyLimit: number, services: Context.Context<R>) {
   const dependencies: Dependencies = { bodyLimit, charge: yield* Charge.Charge, access: yield* Access.make }
 
   /** `scope` is undefined where callers need no key. */
@@ -54,24 +43,16 @@ interface Dependencies {
   readonly access: Access.Access
 }
 
-/** An operation, and what is worked out once for all its calls. */
-interface Served {
-  readonly operation: Servable
-  readonly scope: ApiKey.Scope | undefined
-  readonly path: `/${string}`
-  readonly isPathSecret: boolean
-  readonly decode: ReturnType<typeof Input.make>
-  readonly paths: ApiPaths.ApiPaths
-}
-
-const describe = (operation: Servable, scope: ApiKey.Scope | undefined): Served => ({
+/** An operation, and what is computed once for all its calls. */
+const describe = (operation: Servable, scope: ApiKey.Scope | undefined) => ({
   operation,
   scope,
-  path: `${PREFIX}${operation.route.path}`,
+  path: `${PREFIX}${operation.route.path}` as const,
   isPathSecret: Object.keys(operation.route.params).some((name) => operation.secret.includes(name)),
   decode: Input.make(operation),
   paths: ApiPaths.of(operation)
 })
+type Served = ReturnType<typeof describe>
 
 type Request = HttpServerRequest.HttpServerRequest
 
@@ -83,7 +64,7 @@ const answer = Effect.fnUntraced(function* (dependencies: Dependencies, served: 
   const caller = yield* admit(dependencies.access, scope, request, exchange)
   const { headers, input, text } = yield* inputOf(served, request, dependencies.bodyLimit)
   if (caller !== undefined && scope !== undefined && !caller.scopes.includes(scope)) return yield* new InsufficientScope({ scope })
-  const { idempotencyKey, maxCost } = headers
+  const { idempotencyKey, maxCost, wait } = headers
   const reply = yield* caller === undefined
     ? dependencies.charge.runPublic(operation, input.value, exchange.id)
     : dependencies.charge.run(operation, input.value, {
@@ -98,7 +79,7 @@ const answer = Effect.fnUntraced(function* (dependencies: Dependencies, served: 
     exchange.charged = chargedOf(reply)
     return yield* FileResponse.respond(request, reply.file)
   }
-  const answered = yield* awaitJob(dependencies.charge, operation, reply, caller?.accountId, Preference.waitOf(request.headers["prefer"]))
+  const answered = yield* awaitJob(dependencies.charge, operation, reply, caller?.accountId, wait)
   exchange.charged = chargedOf(answered.reply)
   return success(served, request, exchange, input.echo, answered)
 })
@@ -168,13 +149,13 @@ const success = (
     headers: {
       ...headersOf(reply, exchange),
       ...(isPending ? { "retry-after": String(reply.retryAfter ?? POLL_AFTER) } : {}),
-      ...(reply.page === undefined ? {} : { link: PageLinks.linkOf(request.url, reply.page) }),
+      ...(reply.page === undefined ? {} : { link: linkOf(request.url, reply.page) }),
       ...(waited === undefined ? {} : { "preference-applied": `wait=${waited}` })
     }
   })
 }
 
-/** What this very request cost: a replay costs nothing, so that the charges of all answers add up to what was paid. */
+/** The charge of this request. A replay costs nothing, so that the charges of all answers add up to what the account paid. */
 const chargedOf = ({ billed, replayed }: Charge.Reply): Credits.Credits | undefined =>
   billed === undefined ? undefined : replayed ? Credits.zero : billed.charged
 
@@ -190,3 +171,21 @@ const headersOf = (reply: Charge.Reply, { charged, id }: Exchange): Readonly<Rec
 })
 
 const issuesOf = <A>(result: Result.Result<A, ReadonlyArray<Input.Issue>>) => (Result.isFailure(result) ? result.failure : [])
+
+/** The `Link` header of a page: its first, previous, next and last page (RFC 8288). `url` is that of the request. */
+const linkOf = (url: string, { number, size, total }: Operation.Page): string => {
+  const [path = "", search = ""] = url.split("?", 2)
+  const last = Math.max(1, Math.ceil(total / size))
+  const to = (page: number, rel: string): string => {
+    const query = new URLSearchParams(search)
+    query.set("page", String(page))
+    query.set("per_page", String(size))
+    return `<${path}?${query}>; rel="${rel}"`
+  }
+  return [
+    to(1, "first"),
+    ...(number > 1 ? [to(Math.min(number - 1, last), "prev")] : []),
+    ...(number < last ? [to(number + 1, "next")] : []),
+    to(last, "last")
+  ].join(", ")
+}

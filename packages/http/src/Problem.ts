@@ -2,15 +2,22 @@
  * The answer to every failure: a code, a message and headers. The table is total, so a new failure does not compile until it has an
  * answer here. It never shows what an upstream or a store said about itself.
  */
-import { type Charge, Credits, type OperationError, type RateLimited, type TooManyFailures, type Unauthorized } from "@millrace/core"
+import {
+  type Charge,
+  Credits,
+  type OperationError,
+  type RateLimited,
+  type RateLimitState,
+  type TooManyFailures,
+  type Unauthorized
+} from "@millrace/core"
 import { HttpServerResponse } from "effect/http"
 import { type ErrorBody, type ErrorCode, termsOf } from "./ErrorCode.ts"
-import { rateLimitHeaders } from "./RateLimitHeaders.ts"
 import type { InvalidRequest, Refusal } from "./Refusal.ts"
 
 export type Failure = Refusal | Unauthorized | RateLimited | TooManyFailures | OperationError | Charge.ChargeError
 
-/** What the caller is told. */
+/** The answer to a failure. */
 export interface Problem {
   readonly code: ErrorCode
   readonly message: string
@@ -44,6 +51,12 @@ const MAX_ISSUES = 20
 const decimal = (amount: Credits.Credits): string => String(Credits.toDecimal(amount))
 const credits = (amount: Credits.Credits): string => `${decimal(amount)} ${amount === 1000 ? "credit" : "credits"}`
 
+/** Tells a caller how much of its rate is left: https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/. */
+export const rateLimitHeaders = ({ limit, window, remaining, resetAfter }: RateLimitState): Readonly<Record<string, string>> => ({
+  "ratelimit-policy": `"burst";q=${limit};w=${window}`,
+  ratelimit: `"burst";r=${remaining};t=${resetAfter}`
+})
+
 /** Whole seconds to wait, at least one. */
 const retryAfter = (seconds: number) => ({ "retry-after": String(Math.max(1, Math.ceil(seconds))) })
 
@@ -52,6 +65,11 @@ const messageOf = ({ issues }: InvalidRequest): string => {
   return [...told, ...(issues.length > MAX_ISSUES ? [`and ${issues.length - MAX_ISSUES} more`] : [])].join("; ")
 }
 
+/** A problem without details. Its message is the meaning of its code, unless another is given. */
+const plain =
+  (code: ErrorCode, message: string = termsOf(code).means) =>
+  (): Problem => ({ code, message })
+
 // Closed and missing accounts have no keys, so they are answered like a missing key
 const unauthorized = (): Problem => ({
   code: "unauthorized",
@@ -59,24 +77,12 @@ const unauthorized = (): Problem => ({
   headers: { "www-authenticate": "Bearer" }
 })
 // The kept reply of a resource that was erased since is answered like a missing resource
-const notFound = (): Problem => ({ code: "not_found", message: "There is no such resource, or it is not yours." })
-const accountUnavailable = (): Problem => ({
-  code: "account_unavailable",
-  message: "The account cannot be read at this host. Nothing was charged."
-})
-const storeUnavailable = (): Problem => ({
-  code: "store_unavailable",
-  message: "The service cannot reach its store. Nothing was charged."
-})
-const outcomeUnknown = (): Problem => ({
-  code: "outcome_unknown",
-  message:
-    "The store did not answer in time. If you sent an Idempotency-Key, send the same request again to learn what became of it; without one it costs nothing."
-})
-const internalError = (): Problem => ({
-  code: "internal_error",
-  message: "Something went wrong on our side. Nothing was charged."
-})
+const notFound = plain("not_found", "There is no such resource, or it is not yours.")
+const outcomeUnknown = plain(
+  "outcome_unknown",
+  "The store did not answer in time. If you sent an Idempotency-Key, send the same request again to learn the outcome; without one it costs nothing."
+)
+const internalError = plain("internal_error", "Something went wrong on our side. Nothing was charged.")
 
 const PROBLEMS: Problems = {
   // the caller
@@ -114,17 +120,14 @@ const PROBLEMS: Problems = {
     code: "account_in_debt",
     message: `The account owes ${credits(debt)}; nothing priced runs until that is repaid.`
   }),
-  AccountSuspended: () => ({
-    code: "account_suspended",
-    message: "The account is suspended; nothing priced runs until it is reinstated."
-  }),
+  AccountSuspended: plain("account_suspended", "The account is suspended; nothing priced runs until it is reinstated."),
   CostExceedsLimit: ({ cost, limit }) => ({
     code: "cost_exceeds_limit",
     message: `This call would cost ${credits(cost)}, more than the ${credits(limit)} that X-Max-Credits allows. Nothing was charged.`
   }),
 
   // the request
-  RouteNotFound: () => ({ code: "route_not_found", message: "There is nothing at this path." }),
+  RouteNotFound: plain("route_not_found"),
   NotFound: notFound,
   SubjectDestroyed: notFound,
   MethodNotAllowed: ({ allow }) => ({
@@ -133,12 +136,9 @@ const PROBLEMS: Problems = {
     headers: { allow: allow.join(", ") }
   }),
   PayloadTooLarge: ({ limit }) => ({ code: "payload_too_large", message: `The request body is larger than ${limit} bytes.` }),
-  UnsupportedMediaType: () => ({
-    code: "unsupported_media_type",
-    message: "The request body must be JSON in UTF-8, with the content type application/json."
-  }),
+  UnsupportedMediaType: plain("unsupported_media_type", "The request body must be JSON in UTF-8, with the content type application/json."),
   MalformedJson: ({ reason }) => ({ code: "malformed_json", message: `The request body is not valid JSON: ${reason}.` }),
-  BodyUnreadable: () => ({ code: "bad_request", message: "The request body ended before its time." }),
+  BodyUnreadable: plain("bad_request", "The request body is incomplete."),
   InvalidRequest: (failure) => ({ code: "invalid_request", message: messageOf(failure) }),
   InvalidInput: ({ field, message }) => ({ code: "invalid_request", message: `${field}: ${message}` }),
   RangeNotSatisfiable: ({ size }) => ({
@@ -151,47 +151,34 @@ const PROBLEMS: Problems = {
   TooManyJobs: ({ limit, scope, retryAfter }) => ({
     ...(scope === "account"
       ? { code: "too_many_jobs", message: `${limit} jobs of this account wait or run already. Nothing was charged.` }
-      : { code: "queue_full", message: "Too many jobs wait at this service. Nothing was charged." }),
+      : { code: "queue_full", message: termsOf("queue_full").means }),
     headers: { "retry-after": String(retryAfter) }
   }),
-  InFlight: () => ({ code: "idempotency_key_in_use", message: "A call with this Idempotency-Key is still running." }),
-  KeyReused: () => ({ code: "idempotency_key_reused", message: "This Idempotency-Key was used for another request." }),
-  ReplyUnavailable: () => ({
-    code: "reply_unavailable",
-    message: "The reply to this Idempotency-Key was not kept. The call does not run again."
-  }),
+  InFlight: plain("idempotency_key_in_use"),
+  KeyReused: plain("idempotency_key_reused"),
+  ReplyUnavailable: plain("reply_unavailable", "The reply to this Idempotency-Key was not kept. The call does not run again."),
 
   // upstreams, stores and this server
-  UpstreamUnavailable: () => ({
-    code: "upstream_unavailable",
-    message: "The service behind this operation is unavailable. Nothing was charged."
-  }),
-  UpstreamNotConfigured: () => ({
-    code: "upstream_not_configured",
-    message: "This operation is not set up at this host. Nothing was charged."
-  }),
-  NotPriced: () => ({ code: "operation_not_priced", message: "This operation has no price yet, so it cannot be called." }),
-  StreamRefused: accountUnavailable,
-  Tampered: accountUnavailable,
-  Busy: () => ({ code: "busy", message: "Too many calls wait for this account. Nothing was charged." }),
+  UpstreamUnavailable: plain("upstream_unavailable", "The service behind this operation is unavailable. Nothing was charged."),
+  UpstreamNotConfigured: plain("upstream_not_configured", "This operation is not set up at this host. Nothing was charged."),
+  NotPriced: plain("operation_not_priced", "This operation has no price yet, so it cannot be called."),
+  StreamRefused: plain("account_unavailable"),
+  Tampered: plain("account_unavailable"),
+  Busy: plain("busy"),
   StoreUnavailable: ({ why }) =>
     why === "clock"
       ? { code: "store_unavailable", message: "The clock of this server is wrong, so it writes nothing. Nothing was charged." }
-      : storeUnavailable(),
-  StateUnavailable: storeUnavailable,
+      : { code: "store_unavailable", message: termsOf("store_unavailable").means },
+  StateUnavailable: plain("store_unavailable"),
   AppendInDoubt: outcomeUnknown,
   OutcomeUnknown: outcomeUnknown,
-  ResultWithheld: () => ({
-    code: "result_withheld",
-    message: "The call took longer than its credits were held for. Nothing was charged."
-  }),
-  ShuttingDown: () => ({ code: "shutting_down", message: "This server is shutting down. Nothing was charged." }),
-  // A batch that no store takes is a bug of ours
+  ResultWithheld: plain("result_withheld"),
+  ShuttingDown: plain("shutting_down", "This server is shutting down. Nothing was charged."),
   OperationFailed: ({ operation }) => ({
     code: "operation_failed",
     message: `The operation ${operation} failed because of a bug in it. Nothing was charged.`
   }),
-  // No store takes the batch: a bug of Millrace
+  // A batch that is too large for every store is a bug of Millrace
   AppendTooLarge: internalError,
   Defect: internalError
 }

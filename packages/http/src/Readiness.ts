@@ -13,10 +13,7 @@ export const Ready = Schema.Struct({
   reasons: Schema.Array(Schema.String),
   /** Streams that this process cannot read: calls that need them get 503, all other calls are served. */
   refused: Schema.Array(Schema.String),
-  /**
-   * Streams in memory whose newest snapshot could not be stored. A warning only: they are served, but reading them anew takes longer,
-   * which taking this host out of service would not mend.
-   */
+  /** Streams in memory without a current snapshot. A warning only: they are served, but reloading them takes longer. */
   unsaved: Schema.Array(Schema.String),
   /** The recovery of holds whose calls died. */
   recovery: Schema.Struct({
@@ -92,7 +89,7 @@ const make = Effect.fnUntraced(function* (checks: ReadonlyArray<Check>) {
       status: reasons.length === 0 ? "ready" : "not_ready",
       reasons,
       refused: refused(),
-      unsaved: ledger.unsaved().map(({ stream }) => stream),
+      unsaved: ledger.unsaved(),
       recovery: { leader, caught_up: projection.caughtUp, failing: failing.length },
       ...(ofJobs.jobs === undefined ? {} : { jobs: ofJobs.jobs })
     }

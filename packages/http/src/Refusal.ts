@@ -12,7 +12,7 @@ export class UnsupportedMediaType extends Schema.TaggedError<UnsupportedMediaTyp
 export class MalformedJson extends Schema.TaggedError<MalformedJson>()("MalformedJson", { reason: Schema.String }) {}
 /** The body ended before it was complete. */
 export class BodyUnreadable extends Schema.TaggedError<BodyUnreadable>()("BodyUnreadable", {}) {}
-/** The fields and headers that are wrong, and what is wrong with each. */
+/** The invalid fields and headers, each with its reason. */
 export class InvalidRequest extends Schema.TaggedError<InvalidRequest>()("InvalidRequest", {
   issues: Schema.Array(Schema.Struct({ field: Schema.String, message: Schema.String }))
 }) {}

@@ -42,28 +42,17 @@ const hasBody = ({ headers, source }: HttpServerRequest.HttpServerRequest): bool
   Number(headers["content-length"] ?? 0) > 0 ||
   (headers["content-length"] === undefined && "body" in source && source.body instanceof ReadableStream)
 
-const parse = (
-  { headers }: HttpServerRequest.HttpServerRequest,
-  bytes: ArrayBuffer
-): Effect.Effect<Body, UnsupportedMediaType | MalformedJson> =>
-  Effect.suspend((): Effect.Effect<Body, UnsupportedMediaType | MalformedJson> => {
-    if (!isJson(headers["content-type"]) || !isIdentity(headers["content-encoding"])) return Effect.fail(new UnsupportedMediaType())
-    let text: string
-    try {
-      text = decoder.decode(bytes)
-    } catch {
-      return Effect.fail(new MalformedJson({ reason: "it is not UTF-8" }))
-    }
-    let json: unknown
-    try {
-      json = JSON.parse(text)
-    } catch {
-      // The message of the parser quotes the body
-      return Effect.fail(new MalformedJson({ reason: "it does not parse" }))
-    }
-    if (isDeeper(json, MAX_DEPTH)) return Effect.fail(new MalformedJson({ reason: `it is nested more than ${MAX_DEPTH} levels deep` }))
-    return Effect.succeed({ text, json })
-  })
+const parse = Effect.fnUntraced(function* ({ headers }: HttpServerRequest.HttpServerRequest, bytes: ArrayBuffer) {
+  if (!isJson(headers["content-type"]) || !isIdentity(headers["content-encoding"])) return yield* new UnsupportedMediaType()
+  const text = yield* attempt("it is not UTF-8", () => decoder.decode(bytes))
+  const json = yield* attempt("it does not parse", (): unknown => JSON.parse(text))
+  if (isDeeper(json, MAX_DEPTH)) return yield* new MalformedJson({ reason: `it is nested more than ${MAX_DEPTH} levels deep` })
+  return { text, json }
+})
+
+/** Replaces the message of a parser, which quotes the body. */
+const attempt = <A>(reason: string, evaluate: () => A): Effect.Effect<A, MalformedJson> =>
+  Effect.try({ try: evaluate, catch: () => new MalformedJson({ reason }) })
 
 /** A body without a content type is taken for JSON. */
 const isJson = (contentType = "application/json"): boolean => {

@@ -9,7 +9,7 @@ const OTHER = "_OTHER"
 
 export const methodOf = ({ method }: HttpServerRequest.HttpServerRequest): string => (METHODS.has(method) ? method : OTHER)
 
-/** The scheme that the host was asked by; behind a proxy, the scheme that the proxy used. */
+/** The scheme of the request; behind a proxy, the scheme that the proxy used. */
 export const schemeOf = ({ source }: HttpServerRequest.HttpServerRequest): string =>
   "url" in source && typeof source.url === "string" && source.url.startsWith("https:") ? "https" : "http"
 

@@ -6,9 +6,8 @@
 import { Credits, Ids, TraceContext } from "@millrace/core"
 import { Cause, Clock, Context, Effect, Tracer, type Types } from "effect"
 import { HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
-import { CurrentExchange, Exchange } from "./Exchange.ts"
-import { type Failure, problemOf, responseOf } from "./Problem.ts"
-import { rateLimitHeaders } from "./RateLimitHeaders.ts"
+import { CurrentExchange, type Exchange } from "./Exchange.ts"
+import { type Failure, problemOf, rateLimitHeaders, responseOf } from "./Problem.ts"
 import { BodyUnreadable, Defect, MethodNotAllowed, RouteNotFound, ShuttingDown } from "./Refusal.ts"
 import * as RequestMetrics from "./RequestMetrics.ts"
 import * as RequestSpan from "./RequestSpan.ts"
@@ -22,7 +21,7 @@ export interface Place {
   readonly path: string
 }
 
-/** The status in the log of a request whose client disconnected before it was answered. Nobody receives it. */
+/** The logged status of a request whose client disconnected before the answer. */
 const CLIENT_CLOSED_REQUEST = 499
 
 const CORRELATION_ID = /^[\w\-=]{1,255}$/u
@@ -31,13 +30,8 @@ type Request = HttpServerRequest.HttpServerRequest
 type Response = HttpServerResponse.HttpServerResponse
 type App = Effect.Effect<Response, Types.unhandled>
 
-export interface Options<R> {
-  readonly places: ReadonlyArray<Place>
-  /** The services that requests are logged and traced with. */
-  readonly context: Context.Context<R>
-}
-
-export const make = <R>({ places, context }: Options<R>) =>
+/** `context`: the services that requests are logged and traced with. */
+export const make = <R>(places: ReadonlyArray<Place>, context: Context.Context<R>) =>
   Effect.gen(function* () {
     const ids = yield* Ids
     const clock = yield* Clock.Clock
@@ -49,7 +43,8 @@ export const make = <R>({ places, context }: Options<R>) =>
       Effect.gen(function* () {
         const request = yield* HttpServerRequest.HttpServerRequest
         const isClosing = yield* Closing
-        const exchange = new Exchange(ids.uuid(), clock.currentTimeMillisUnsafe(), correlationIdOf(request))
+        const correlationId = correlationIdOf(request)
+        const exchange: Exchange = { id: ids.uuid(), startedAt: clock.currentTimeMillisUnsafe(), correlationId }
         const measured = measure(request)
         const answered = isClosing()
           ? Effect.succeed(responseOf(problemOf(new ShuttingDown()), exchange.id))

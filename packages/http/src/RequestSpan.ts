@@ -24,7 +24,7 @@ export const around = <E, R>(
 ): Effect.Effect<Response, E, R> =>
   Effect.withFiber(({ context }) => {
     const caller = TraceContext.fromHeaders(request.headers)
-    if (!TraceContext.isTraced(context)) return caller === undefined ? answered : within(answered, caller)
+    if (!TraceContext.isTraced(context)) return caller === undefined ? answered : Effect.provideService(answered, Tracer.ParentSpan, caller)
     // Effect's own server has begun a span already
     if (isServed(context)) return answered
     const describe = (): Spans.Description => {
@@ -45,9 +45,6 @@ export const around = <E, R>(
     const told = Effect.tap(answered, ({ status }) => Effect.annotateCurrentSpan("http.response.status_code", status))
     return Spans.around(told, describe, ({ status }) => errorOf(status))
   })
-
-const within = <A, E, R>(effect: Effect.Effect<A, E, R>, span: Tracer.AnySpan): Effect.Effect<A, E, R> =>
-  Effect.provideService(effect, Tracer.ParentSpan, span)
 
 const isServed = (context: Context.Context<never>): boolean => {
   const span = Option.getOrUndefined(Context.getOption(context, Tracer.ParentSpan))

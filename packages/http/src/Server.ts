@@ -44,7 +44,7 @@ const LINGER = "1 second"
 export class Server extends Context.Service<Server, { readonly host: string; readonly port: number; readonly url: string }>()(
   "@millrace/http/Server"
 ) {
-  /** Closing stops accepting, drains the handler, and then closes what is left of the connections. */
+  /** Closing stops accepting, drains the handler, and then closes the remaining connections. */
   static readonly layer = <E, R>(
     handler: Effect.Effect<WebHandler, E, R>,
     options: Options = {}

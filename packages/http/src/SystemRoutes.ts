@@ -8,15 +8,13 @@ import { problemOf, responseOf } from "./Problem.ts"
 import { Readiness } from "./Readiness.ts"
 import { HEALTH, OPENAPI, READY } from "./SystemEndpoints.ts"
 
-export interface Options<Groups extends HttpApiGroup.Constraint> {
-  readonly contract: HttpApi.HttpApi<string, Groups>
-  /** The path of the documentation page; false for none. */
-  readonly docs: `/${string}` | false
-}
-
 type Asked = HttpServerRequest.HttpServerRequest
 
-export const make = Effect.fnUntraced(function* <Groups extends HttpApiGroup.Constraint>({ contract, docs }: Options<Groups>) {
+/** `docs`: the path of the documentation page; false for none. */
+export const make = Effect.fnUntraced(function* <Groups extends HttpApiGroup.Constraint>(
+  contract: HttpApi.HttpApi<string, Groups>,
+  docs: `/${string}` | false
+) {
   const { report } = yield* Readiness
   const access = yield* Access.make
 

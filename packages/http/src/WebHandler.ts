@@ -1,18 +1,17 @@
 /** The routes as one function from a web `Request` to a web `Response`, for whatever server a host has. */
-import { Context, type Duration, Effect, Exit, Layer, Option, Scope } from "effect"
+import { Context, type Duration, Effect, Exit, Fiber, Layer, Option, Scope } from "effect"
 import { HttpEffect, HttpMiddleware, HttpRouter, HttpServerRequest, type HttpServerResponse } from "effect/http"
 import { Closing } from "./RequestMiddleware.ts"
-import * as RunningRequests from "./RunningRequests.ts"
 
-/** What a `Request` does not say. */
+/** Facts about the client that a `Request` does not contain. */
 export interface Peer {
-  /** The client's IP address, as far as the host trusts whoever says so. Without one, failed authentications are not limited. */
+  /** The client's IP address, from a trusted source. Without it, failed authentications are not limited. */
   readonly address?: string | undefined
   /** Aborts when the client is gone: by default the request's own signal. */
   readonly signal?: AbortSignal
 }
 
-/** The routes as an effect that answers the request of its context. It needs nothing else, and fails never but by a defect. */
+/** The routes as an effect that answers the request of its context. It fails only by a defect. */
 export type App = Effect.Effect<HttpServerResponse.HttpServerResponse, unknown, HttpServerRequest.HttpServerRequest | Scope.Scope>
 
 /** Never rejects. When the client disconnects before its call is settled, the call is cancelled and refunded. */
@@ -24,7 +23,7 @@ export interface Handle {
 
 export interface WebHandler {
   readonly handle: Handle
-  /** Answers new requests with 503, lets running ones end within the bound, and cancels those that have not by then. */
+  /** Answers new requests with 503, lets running ones end within the bound, and cancels the others. */
   readonly drain: Effect.Effect<void>
 }
 
@@ -36,7 +35,7 @@ export interface Options {
 /** Paths are compared as they are; a parameter may be as long as its own schema allows. */
 export const routerConfig = { caseSensitive: true, ignoreDuplicateSlashes: false, maxParamLength: 8_192 } as const
 
-/** The client's address, where the host says it beside a web request. */
+/** The client's address, if the host passes it beside a web request. */
 const PeerAddress = Context.Reference<string | undefined>("@millrace/http/PeerAddress", { defaultValue: () => undefined })
 
 /** Serves the routes for as long as the scope is open; when it closes, it drains first. */
@@ -49,7 +48,7 @@ export const make = <E, R>(
       Effect.provideService(HttpRouter.RouterConfig, routerConfig),
       Effect.map(Context.get(HttpRouter.HttpRouter))
     )
-    const running = RunningRequests.make()
+    const running = runningRequests()
     const context = (yield* Effect.context<never>()).pipe(
       Context.add(Closing, running.isClosing),
       // The edge traces requests: the spans of Effect's own server show whole paths and queries
@@ -60,6 +59,40 @@ export const make = <E, R>(
     yield* Effect.addFinalizer(() => Effect.interruptible(drain))
     return { handle: Object.assign(webHandle(app, context), { app: Effect.provideContext(app, context) }), drain }
   })
+
+/** Counts the running requests, so that a handler can close once they have ended. */
+const runningRequests = () => {
+  const fibers = new Set<Fiber.Fiber<unknown, unknown>>()
+  let isClosing = false
+  let allEnded = () => {}
+
+  const ended = (fiber: Fiber.Fiber<unknown, unknown>) => {
+    fibers.delete(fiber)
+    if (fibers.size === 0) allEnded()
+  }
+  const untilAllEnded = Effect.callback<void>((resume) => {
+    allEnded = () => resume(Effect.void)
+    if (fibers.size === 0) allEnded()
+  })
+
+  return {
+    /** Whether the handler refuses new requests because it is about to close. */
+    isClosing: () => isClosing,
+    /** Counts a request for as long as its fiber lives: until its answer is sent. */
+    tracked: <A, E, R>(app: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+      Effect.withFiber((fiber) => {
+        fibers.add(fiber)
+        fiber.addObserver(() => ended(fiber))
+        return app
+      }),
+    /** Closes: waits until all running requests have ended, and interrupts those that have not ended within the bound. */
+    drain: Effect.fnUntraced(function* (within: Duration.Input) {
+      isClosing = true
+      const inTime = yield* Effect.timeoutOption(untilAllEnded, within)
+      if (Option.isNone(inTime)) yield* Fiber.interruptAll(fibers)
+    })
+  }
+}
 
 /** An app as a function on web requests, run with the services of `context`. */
 const webHandle = (app: App, context: Context.Context<never>): Handle => {
@@ -77,18 +110,18 @@ const webHandle = (app: App, context: Context.Context<never>): Handle => {
 /** A handler for a host without Effect. */
 export interface Disposable {
   readonly handle: Handle
-  /** Once all is built; rejects when it cannot be, as does every call then. */
+  /** Resolves when all is built; rejects if that fails, as does every call then. */
   readonly ready: Promise<void>
   /** Drains, then closes the layers. */
   readonly dispose: () => Promise<void>
 }
 
-/** Builds everything from layers that need nothing more. A request that comes before all is built waits for it. */
+/** Builds a handler from complete layers. A request that arrives earlier waits until they are built. */
 export const fromLayer = <E>(routes: Layer.Layer<never, E, HttpRouter.HttpRouter>, options: Options = {}): Disposable => {
   const scope = Scope.makeUnsafe()
   const made = Effect.runPromise(Scope.provide(make(routes, options), scope))
   const ready = made.then(() => {})
-  // A failure to build is told by `ready` and by every call, not as an unhandled rejection
+  // `ready` and every call report a failure to build, so it is no unhandled rejection
   ready.catch(() => {})
   let disposed: Promise<void> | undefined
   const app = Effect.flatMap(

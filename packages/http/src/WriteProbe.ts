@@ -5,7 +5,7 @@
 import type { EventStore, StateStore } from "@millrace/event-sourcing"
 import { Clock, Duration, Effect, Semaphore } from "effect"
 
-/** `true` while writes succeed. Asked often, it writes rarely: an answer holds for a while, and calls at one time share a write. */
+/** `true` while writes succeed. A result is cached for a while, and concurrent calls share a write. */
 export type WriteProbe = Effect.Effect<boolean>
 
 /** How long a success and a failure hold. A failure is short, so that a host is ready soon after there is space again. */

@@ -130,7 +130,7 @@ const abuse = async (port: number, act: Abuse, roll: (below: number) => number):
 const sockets = () => process.getActiveResourcesInfo().filter((name) => name === "TCPSocketWrap").length
 
 testing(
-  "after ten thousand bad connections nothing is left of them",
+  "ten thousand bad connections leave no sockets, requests or memory behind",
   Effect.gen(function* () {
     const folder = mkdtempSync(join(tmpdir(), "millrace-abuse-"))
     yield* Effect.addFinalizer(() => Effect.sync(() => rmSync(folder, { recursive: true, force: true })))

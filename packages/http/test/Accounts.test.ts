@@ -32,7 +32,7 @@ const billing = ({ call }: Host, bearer: Record<string, string>) =>
 
 for (const operation of keyed) {
   testing(
-    `${operation.key}: the same call under the same key is another account's own`,
+    `${operation.key}: two accounts may use the same idempotency key for the same call`,
     Effect.gen(function* () {
       const hosts = yield* host()
       const [ours, theirs] = [yield* hosts.account(100), yield* hosts.account(50)]

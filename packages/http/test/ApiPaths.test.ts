@@ -15,18 +15,18 @@ const report = {
 }
 
 describe("the prefix of the API", () => {
-  test("is put before the fields that are marked, and nothing else changes", () => {
+  test("is put before marked fields only", () => {
     const data = '{"page":"/reports/1","next":null,"link":"/elsewhere","inner":{"page":"/reports/2"}}'
     expect(ApiPaths.of(report).inText(data)).toBe(data.replace("/reports/1", `${PREFIX}/reports/1`))
     expect(ApiPaths.of(report).inValue({ page: "/a", next: "/b" })).toEqual({ page: `${PREFIX}/a`, next: `${PREFIX}/b` })
   })
 
-  test("leaves the text of data without such fields as it is, byte for byte", () => {
+  test("leaves data without marked fields unchanged, byte for byte", () => {
     const { inText } = ApiPaths.of({ success: Schema.Struct({ page: Schema.String }) })
     expect(inText('{"page": "/a",  "n": 1.0}')).toBe('{"page": "/a",  "n": 1.0}')
   })
 
-  test.each([ImageJobs.read, SpeechJobs.read])("is not known to $key, which names the path of its download relative to it", (operation) => {
+  test.each([ImageJobs.read, SpeechJobs.read])("is not part of the download path that $key returns", (operation) => {
     const { data } = operation.example ?? {}
     expect(data?.download_url).toBe(`${operation.route.path.replace(":job", data?.job_id ?? "")}/artifact`)
     expect(ApiPaths.of(operation).inValue(data)).toEqual({ ...data, download_url: `${PREFIX}${data?.download_url}` })

@@ -63,7 +63,7 @@ const send = (agent: Agent, port: number, { method, target, headers, body }: Req
   })
 
 testing(
-  "whatever is sent, the answer is one that the contract has, and the price of a success is paid, and of nothing else",
+  "any input gets an answer of the contract, and only successes are charged",
   Effect.gen(function* () {
     const hosts = yield* host({ rateLimit: { limit: 10_000_000, window: 60 }, authFailures: 1_000_000, bodyLimit: 50_000 })
     const accounts = [yield* hosts.account(1_000_000), yield* hosts.account(1_000_000)]

@@ -33,9 +33,9 @@ const credits = (decimal: number) => Credits.of(decimal * 1_000)
 
 const check = (body: string | object, headers: OutgoingHttpHeaders = {}): Call => ({ method: "POST", body, headers })
 
-describe("without a good key", () => {
+describe("a call without a valid API key", () => {
   testing(
-    "missing, malformed, unknown, revoked and closed look the same",
+    "gets the same answer for a missing, malformed, unknown, revoked or closed key",
     Effect.gen(function* () {
       const { call, account, run } = yield* host()
       const { accountId, key, bearer } = yield* account()
@@ -66,7 +66,7 @@ describe("without a good key", () => {
   )
 
   testing(
-    "nothing about the request is told: neither its input nor its body is looked at",
+    "is refused before its input and body are read",
     Effect.gen(function* () {
       const { call } = yield* host()
       expect(errorOf(yield* call("/api/v1/grammar/check", check("{nonsense", { "content-type": "text/plain" }))).status).toBe(401)
@@ -75,7 +75,7 @@ describe("without a good key", () => {
   )
 
   testing(
-    "too many failures of an address are answered 429, but a good key is still good there",
+    "is answered 429 after too many failures of its address, which still accepts valid keys",
     Effect.gen(function* () {
       const { call, account } = yield* host({ authFailures: 3 })
       const { bearer } = yield* account()
@@ -95,7 +95,7 @@ describe("without a good key", () => {
   )
 
   testing(
-    "a key without the scope is told which",
+    "names the scope that the key lacks",
     Effect.gen(function* () {
       const { call, account } = yield* host()
       const reader = yield* account(200, ["read"])
@@ -111,9 +111,9 @@ describe("without a good key", () => {
   )
 })
 
-describe("the rate", () => {
+describe("the rate limit", () => {
   testing(
-    "is told with each answer, and when it is used up",
+    "is reported with each answer, and with the refusal",
     Effect.gen(function* () {
       const { call, account } = yield* host({ rateLimit: { limit: 2, window: 60 } })
       const one = yield* account()
@@ -134,9 +134,9 @@ describe("the rate", () => {
   )
 })
 
-describe("what is asked", () => {
+describe("the request", () => {
   testing(
-    "has to be there: path, method",
+    "must have a known path and method",
     Effect.gen(function* () {
       const { call, account } = yield* host()
       const { bearer: headers } = yield* account()
@@ -162,7 +162,7 @@ describe("what is asked", () => {
   )
 
   testing(
-    "is refused with every issue named at once",
+    "is refused with all its issues at once",
     Effect.gen(function* () {
       const { call, account, bench } = yield* host()
       const { bearer } = yield* account()
@@ -183,7 +183,7 @@ describe("what is asked", () => {
   )
 
   testing(
-    "is never echoed in a refusal, nor without bound",
+    "is neither echoed in a refusal, nor without a length limit",
     Effect.gen(function* () {
       const { call, account } = yield* host()
       const { bearer } = yield* account()
@@ -199,7 +199,7 @@ describe("what is asked", () => {
   )
 
   testing(
-    "has to be a JSON object",
+    "must have a JSON object as its body",
     Effect.gen(function* () {
       const { call, account } = yield* host()
       const { bearer } = yield* account()
@@ -244,7 +244,7 @@ describe("what is asked", () => {
   )
 
   testing(
-    "has to fit, by what it says of itself and by what comes",
+    "must not exceed the body limit, by its headers and by its bytes",
     Effect.gen(function* () {
       const { call, account, raw } = yield* host({ bodyLimit: 1_000 })
       const { bearer } = yield* account()
@@ -263,9 +263,9 @@ describe("what is asked", () => {
   )
 })
 
-describe("what it costs", () => {
+describe("the cost", () => {
   testing(
-    "has to be there, and may be bounded",
+    "must be covered by the balance, and may be limited by the caller",
     Effect.gen(function* () {
       const { call, account, balance, run } = yield* host()
       const poor = yield* account(0.4)
@@ -296,7 +296,7 @@ describe("what it costs", () => {
   )
 
   testing(
-    "is nothing while the account is in debt",
+    "is refused while the account is in debt",
     Effect.gen(function* () {
       const { call, account, run } = yield* host()
       const { accountId, bearer } = yield* account(0)
@@ -324,7 +324,7 @@ describe("what it costs", () => {
 
 describe("our failures", () => {
   testing(
-    "are refunded, and tell nothing of what is behind",
+    "are refunded, and reveal nothing about upstreams",
     Effect.gen(function* () {
       const { call, account, balance, lines } = yield* host()
       const { accountId, bearer } = yield* account()
@@ -348,7 +348,7 @@ describe("our failures", () => {
   )
 
   testing(
-    "of the store are 503, and the answer comes once it is back",
+    "of the store are answered 503 until the store is back",
     Effect.gen(function* () {
       let isDown = false
       const events = Layer.effect(

@@ -16,7 +16,7 @@ const problem = (status: number, code: string, retry: "true" | "false", after?: 
 })
 
 testing(
-  "a stream that has what this host cannot read is refused, and no other",
+  "a host refuses only the stream with an event that it cannot read",
   Effect.gen(function* () {
     const hosts = yield* host()
     const [broken, whole] = [yield* hosts.account(), yield* hosts.account()]
@@ -37,7 +37,7 @@ testing(
 )
 
 testing(
-  "an account of which no snapshot can be stored is told of, counted, and served",
+  "a host reports, counts and serves an account whose snapshot cannot be stored",
   Effect.gen(function* () {
     const events = Layer.effect(
       EventStore.EventStore,
@@ -66,7 +66,7 @@ testing(
 )
 
 testing(
-  "a store that does not say whether a call was settled leaves it open, and without a key it costs nothing",
+  "a call stays open when the store does not answer, and is free without an idempotency key",
   Effect.gen(function* () {
     let isGone = false
     const gone = Effect.fail(new EventStore.StoreUnavailable({ reason: "silence" }))
@@ -106,7 +106,7 @@ testing(
 )
 
 testing(
-  "a reply that is too long to be kept is not given again, and its call does not run again",
+  "a reply that is too long is not kept, and its call does not run again",
   Effect.gen(function* () {
     const { call, account, balance, bench } = yield* host()
     const { accountId, bearer } = yield* account()

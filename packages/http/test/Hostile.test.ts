@@ -17,7 +17,7 @@ const isWell = ({ call }: Host) => Effect.map(call("/health"), ({ status }) => s
 
 describe("on the wire", () => {
   testing(
-    "what is no HTTP is answered with an error object, and cut off",
+    "bytes that are no HTTP get an error object and a closed connection",
     Effect.gen(function* () {
       const it = yield* host()
       const nonsense = [
@@ -42,7 +42,7 @@ describe("on the wire", () => {
   )
 
   testing(
-    "what HTTP/1.1 needs is exactly one host",
+    "a request of HTTP/1.1 must have exactly one host",
     Effect.gen(function* () {
       const it = yield* host()
       const ask = (line: string, ...hosts: ReadonlyArray<string>) =>
@@ -58,7 +58,7 @@ describe("on the wire", () => {
   )
 
   testing(
-    "headers are bounded",
+    "headers are limited in size",
     Effect.gen(function* () {
       const it = yield* host()
       const many = Array.from({ length: 3_000 }, (_, i) => `x-${i}: ${i}\r\n`).join("")
@@ -74,7 +74,7 @@ describe("on the wire", () => {
   )
 
   testing(
-    "who takes too long is cut off: before the headers end, and before the body does",
+    "a slow client is cut off, in its headers and in its body",
     Effect.gen(function* () {
       const it = yield* host({ server: { headersTimeout: "200 millis", requestTimeout: "400 millis" } })
       const { bearer } = yield* it.account()
@@ -91,7 +91,7 @@ describe("on the wire", () => {
   )
 
   testing(
-    "requests sent ahead are answered in their order, each on its own",
+    "pipelined requests are answered in order",
     Effect.gen(function* () {
       const it = yield* host()
       const { bearer } = yield* it.account()
@@ -110,7 +110,7 @@ describe("on the wire", () => {
   )
 
   testing(
-    "of headers that may be there once, only the first counts",
+    "only the first of repeated singleton headers counts",
     Effect.gen(function* () {
       const it = yield* host()
       const { bearer } = yield* it.account()
@@ -132,7 +132,7 @@ describe("on the wire", () => {
 
 describe("in the path", () => {
   testing(
-    "nothing leads astray, and nothing fails",
+    "hostile paths neither fail nor reach other routes",
     Effect.gen(function* () {
       const it = yield* host()
       const { bearer } = yield* it.account()
@@ -182,7 +182,7 @@ describe("in the path", () => {
 
 describe("in the body", () => {
   testing(
-    "whatever bytes come, the answer is a success or an error object of the caller's",
+    "any bytes get a success or an error object of the caller's",
     Effect.gen(function* () {
       const it = yield* host()
       const { bearer } = yield* it.account(10_000)
@@ -227,7 +227,7 @@ describe("in the body", () => {
 
 describe("secrets", () => {
   testing(
-    "that were sent in any place are in no log line and no event",
+    "appear in no log line and no event",
     Effect.gen(function* () {
       const it = yield* host()
       const { key, bearer } = yield* it.account()

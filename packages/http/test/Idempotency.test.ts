@@ -6,9 +6,9 @@ import { eventually, host, testing } from "./Host.ts"
 
 const PATH = "/api/v1/test/a/work"
 
-describe("a call under a key", () => {
+describe("a call with an idempotency key", () => {
   testing(
-    "is answered again byte for byte, with the first id, its own id beside it, and the balance of now",
+    "is replayed byte for byte, with the first id, its own id, and the current balance",
     Effect.gen(function* () {
       const { call, account, bench, log, lines } = yield* host()
       const { bearer } = yield* account()
@@ -39,7 +39,7 @@ describe("a call under a key", () => {
   )
 
   testing(
-    "runs once, however many come at once",
+    "runs once for concurrent requests",
     Effect.gen(function* () {
       const { call, account, bench, balance } = yield* host()
       const { accountId, bearer } = yield* account()
@@ -71,7 +71,7 @@ describe("a call under a key", () => {
   )
 
   testing(
-    "is another request when anything of it differs: path, query, body bytes",
+    "is another request if its path, query or body differs",
     Effect.gen(function* () {
       const { call, account, bench } = yield* host()
       const { bearer } = yield* account()
@@ -97,7 +97,7 @@ describe("a call under a key", () => {
   )
 
   testing(
-    "that failed leaves the key free",
+    "frees the key when it fails",
     Effect.gen(function* () {
       const { call, account } = yield* host()
       const { bearer } = yield* account()
@@ -108,9 +108,9 @@ describe("a call under a key", () => {
   )
 })
 
-describe("the key", () => {
+describe("an idempotency key", () => {
   testing(
-    "may be quoted or bare, up to 255 characters; anything else is refused before the call",
+    "may be quoted or bare, with up to 255 characters; others are refused before the call",
     Effect.gen(function* () {
       const { call, account, bench } = yield* host()
       const { bearer } = yield* account()
@@ -146,9 +146,9 @@ describe("the key", () => {
   )
 })
 
-describe("what answers say they cost", () => {
+describe("the reported charges", () => {
   testing(
-    "adds up to what the account paid, whichever calls are made and sent again, and each balance is what is left then",
+    "add up to what the account paid, and each balance is the current one",
     Effect.gen(function* () {
       const { account, balance, call } = yield* host()
       const step = fc.record({

@@ -30,7 +30,7 @@ const anonymous = ({ status, json, headers }: Answer) => ({
 
 describe("a job", () => {
   testing(
-    "is accepted at once and held for, and charged when it has succeeded",
+    "is accepted at once, held for, and charged when it succeeds",
     Effect.gen(function* () {
       const hosts = yield* host()
       const { call, account, balance, bench } = hosts
@@ -62,7 +62,7 @@ describe("a job", () => {
   )
 
   testing(
-    "may be waited for, as long as the caller prefers",
+    "is awaited for as long as the caller prefers",
     Effect.gen(function* () {
       const hosts = yield* host()
       const { account, bench } = hosts
@@ -92,7 +92,7 @@ describe("a job", () => {
   )
 
   testing(
-    "is made once under one key, and its answer given again as it was",
+    "is made once under one key, and replayed as first answered",
     Effect.gen(function* () {
       const hosts = yield* host()
       const { account, balance, bench } = hosts
@@ -111,7 +111,7 @@ describe("a job", () => {
   )
 
   testing(
-    "that is cancelled while it runs ends its work, and costs nothing; one that is done is deleted, and stays paid",
+    "is stopped and free when cancelled while it runs; a finished one is deleted and stays paid",
     Effect.gen(function* () {
       const hosts = yield* host()
       const { call, account, balance, bench } = hosts
@@ -145,7 +145,7 @@ describe("a job", () => {
   )
 
   testing(
-    "of another account, one that never was, one that is gone and what is no id are answered alike",
+    "is answered alike if it is another account's, unknown, purged, or has a malformed id",
     Effect.gen(function* () {
       const hosts = yield* host()
       const { call, account } = hosts
@@ -173,7 +173,7 @@ describe("a job", () => {
   )
 
   testing(
-    "that fails says why, as far as the caller can act on it, and costs nothing",
+    "reports why it failed, as far as the caller can act on it, and is free",
     Effect.gen(function* () {
       const hosts = yield* host()
       const { account, balance } = hosts
@@ -185,7 +185,7 @@ describe("a job", () => {
   )
 
   testing(
-    "is refused before anything is held: for its input, its price, and where too many wait",
+    "is refused before its hold for bad input, price, or a full queue",
     Effect.gen(function* () {
       const hosts = yield* host({ jobs: { queueLimit: 1 } })
       const { account, balance, bench, call } = hosts
@@ -208,7 +208,7 @@ describe("a job", () => {
 
 describe("a file", () => {
   testing(
-    "is given whole, in part, or not at all to who has it already",
+    "is sent whole, in part, or not at all to a client that has it",
     Effect.gen(function* () {
       const hosts = yield* host()
       const { call, account } = hosts
@@ -260,7 +260,7 @@ describe("a file", () => {
   )
 
   testing(
-    "may be one of several",
+    "may be one of several of a job",
     Effect.gen(function* () {
       const hosts = yield* host()
       const { call, account } = hosts
@@ -284,13 +284,13 @@ describe("a file", () => {
   )
 })
 
-describe("input that no job could work on", () => {
+describe("input that no job can process", () => {
   const PICTURE = png(20, 10)
   const EDIT = "/api/v1/ai/images/edit"
   const cut = (bytes: number) => PICTURE.subarray(0, bytes).toString("base64")
 
   testing(
-    "is refused before credits are held or anything is written",
+    "is refused before credits are held or events are written",
     Effect.gen(function* () {
       const { account, balance, call, log } = yield* host()
       const { accountId, bearer } = yield* account(100)
@@ -332,7 +332,7 @@ describe("input that no job could work on", () => {
 
 describe("pages", () => {
   testing(
-    "are linked to each other",
+    "link to each other",
     Effect.gen(function* () {
       const hosts = yield* host()
       const { call, account } = hosts

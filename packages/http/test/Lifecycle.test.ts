@@ -10,9 +10,9 @@ const silent = Logger.layer([])
 
 const WAIT = { method: "POST", body: { how: "when told" } }
 
-describe("a client that leaves", () => {
+describe("a client that disconnects", () => {
   testing(
-    "before the work is done has it cancelled and refunded",
+    "cancels and refunds a call that is not done",
     Effect.gen(function* () {
       const { url, account, bench, balance, lines, call } = yield* host()
       const { accountId, bearer } = yield* account()
@@ -42,7 +42,7 @@ describe("a client that leaves", () => {
   )
 
   testing(
-    "while its body is on the way holds nothing",
+    "causes no hold while its body is still arriving",
     Effect.gen(function* () {
       const { raw, account, log, lines } = yield* host()
       const { bearer } = yield* account()
@@ -61,7 +61,7 @@ describe("a client that leaves", () => {
 
 describe("a server that stops", () => {
   testing(
-    "takes no new calls, and lets the running ones end",
+    "refuses new calls, and lets running calls end",
     Effect.gen(function* () {
       const { call, account, bench, handler } = yield* host()
       const { bearer } = yield* account()
@@ -81,7 +81,7 @@ describe("a server that stops", () => {
   )
 
   testing(
-    "cancels and refunds what has not ended within the bound, and says so",
+    "cancels and refunds calls that exceed the bound, and reports it",
     Effect.gen(function* () {
       const { call, account, bench, handler, balance } = yield* host({ drainWithin: "10 seconds" })
       const { accountId, bearer } = yield* account()
@@ -104,7 +104,7 @@ describe("a server that stops", () => {
   )
 
   testing(
-    "closes its port, its connections and its layers, even those kept alive",
+    "closes its port, its connections, including kept-alive ones, and its layers",
     Effect.gen(function* () {
       const scope = yield* Scope.make()
       const { raw, url } = yield* Scope.provide(host(), scope)
@@ -146,7 +146,7 @@ describe("a download from a server that stops", () => {
   )
 
   testing(
-    "is cut off where it does not end within the bound, so that it does not look whole",
+    "is cut off at the bound, so that it does not look complete",
     Effect.gen(function* () {
       const { drained, interrupted, read } = yield* begun
       yield* TestClock.adjust("30 seconds")
@@ -157,9 +157,9 @@ describe("a download from a server that stops", () => {
   )
 })
 
-describe("a port that is taken", () => {
+describe("a port in use", () => {
   testing(
-    "is told by name",
+    "is named in the failure",
     Effect.gen(function* () {
       const { port } = yield* host()
       const error = yield* Effect.flip(host({ server: { port } }))
@@ -171,7 +171,7 @@ describe("a port that is taken", () => {
 
 describe("without Effect", () => {
   testing(
-    "a host gets one function and a way to end it",
+    "a host gets one function, and a way to close it",
     Effect.gen(function* () {
       const { handle, ready, dispose } = WebHandler.fromLayer(Http.layer(api).pipe(Layer.provide(services()), Layer.provide(silent)))
       // Before all is built, too
@@ -189,7 +189,7 @@ describe("without Effect", () => {
   )
 
   testing(
-    "a server is a layer that says where it listens",
+    "a server is a layer that reports its address",
     Effect.gen(function* () {
       const layer = Server.Server.layer(WebHandler.make(Http.layer(api)), { host: "::1" }).pipe(
         Layer.provide(services()),

@@ -31,7 +31,7 @@ const POST = { http_request_method: "POST", url_scheme: "http" }
 
 describe("requests", () => {
   measuring(
-    "are measured by method, route and status, and by their fault where it is ours",
+    "are measured by method, route, status and error type",
     Effect.gen(function* () {
       const { call, account } = yield* host()
       const { bearer } = yield* account()
@@ -57,7 +57,7 @@ describe("requests", () => {
   )
 
   measuring(
-    "are active for as long as they are answered, also when their client goes away",
+    "count as active until they are answered, also when their client disconnects",
     Effect.gen(function* () {
       const { call, account, bench } = yield* host()
       const { bearer } = yield* account()
@@ -87,7 +87,7 @@ describe("requests", () => {
   )
 
   measuring(
-    "make no more series than there are routes, methods and statuses, whatever is asked",
+    "add no series beyond routes, methods and statuses",
     Effect.gen(function* () {
       const { handler, account } = yield* host()
       const { accountId, key } = yield* account()
@@ -117,7 +117,7 @@ describe("requests", () => {
 
 describe("calls", () => {
   measuring(
-    "are counted by operation and outcome, and their credits as they move",
+    "are counted by operation and outcome, with their credits",
     Effect.gen(function* () {
       const { call, account } = yield* host()
       const rich = yield* account()
@@ -155,7 +155,7 @@ describe("calls", () => {
   )
 
   measuring(
-    "of an upstream that failed too often show that its circuit is open, until one came back",
+    "of a failing upstream show its open circuit until it is back",
     Effect.gen(function* () {
       const { call, account } = yield* host()
       const { bearer } = yield* account()
@@ -174,9 +174,9 @@ describe("calls", () => {
   )
 })
 
-describe("what follows the log", () => {
+describe("metrics of what follows the log", () => {
   measuring(
-    "is as far behind as it was last seen to have caught up",
+    "show how far a projection is behind",
     Effect.gen(function* () {
       yield* host()
       const lag = samples("millrace_projection_lag_seconds")
@@ -212,7 +212,7 @@ describe("what follows the log", () => {
   )
 })
 
-describe("the text", () => {
+describe("the text format", () => {
   test.each([
     ["a sample that nobody announced", "a_total 1\n"],
     ["a family without help", "# TYPE a gauge\na 1\n"],
@@ -229,7 +229,7 @@ describe("the text", () => {
     ["a histogram without an end", '# HELP a A\n# TYPE a histogram\na_bucket{le="1"} 1\na_sum 1\na_count 1\n']
   ])("is not read with %s", (_, text) => expect(() => parse(text)).toThrow())
 
-  test("reads back as it was meant, whatever a host calls its own", () =>
+  test("reads back correctly for all names that a host may use", () =>
     assert(
       property(string({ unit: "binary" }), string({ unit: "binary", minLength: 1 }), (value, description) => {
         const context = Context.make(Metric.MetricRegistry, new Map())
@@ -261,9 +261,9 @@ describe("the text", () => {
   })
 })
 
-describe("the metrics can be read", () => {
+describe("the metrics", () => {
   measuring(
-    "nowhere on the API, unless a host puts them there",
+    "are served by the API only if a host adds the route",
     Effect.gen(function* () {
       const { call } = yield* host()
       expect((yield* call("/metrics")).status).toBe(404)
@@ -283,7 +283,7 @@ describe("the metrics can be read", () => {
   )
 
   measuring(
-    "at a server of their own, which has nothing else",
+    "are served by a server of their own, which has nothing else",
     Effect.gen(function* () {
       const { call } = yield* host()
       yield* call("/health")

@@ -60,7 +60,7 @@ describe("behind an earlier body parser", () => {
   }
 
   testing(
-    "that read it and kept nothing, there is none",
+    "that read the body and kept nothing, the request has no body",
     Effect.gen(function* () {
       const { handler, account } = yield* host()
       const { bearer } = yield* account()
@@ -79,7 +79,7 @@ describe("behind an earlier body parser", () => {
 
 describe("mounted", () => {
   testing(
-    "where the path is cut, by the whole of it; with the address that a proxy tells",
+    "at a cut path, uses the original path and the address that a proxy reports",
     Effect.gen(function* () {
       const { handler, account } = yield* host({ authFailures: 1 })
       const { bearer } = yield* account()
@@ -99,7 +99,7 @@ describe("mounted", () => {
   )
 })
 
-describe("a handler that a host wrapped around ours", () => {
+describe("a handler that a host wrapped", () => {
   testing(
     "gets web requests, refuses a body that is too large, and serves the next request",
     Effect.gen(function* () {
@@ -126,7 +126,7 @@ describe("a handler that a host wrapped around ours", () => {
 
 describe("an answer", () => {
   testing(
-    "of many parts is sent part by part, and its end told from its failure",
+    "is streamed part by part, and a failure differs from its end",
     Effect.gen(function* () {
       const parts = ["one ", "two ", "three"]
       const url = yield* serve(
@@ -157,7 +157,7 @@ describe("an answer", () => {
   )
 
   testing(
-    "is not made for longer than its client reads it",
+    "stops being produced when the client stops reading",
     Effect.gen(function* () {
       const seen = { pulled: 0, cancelled: false, aborted: false }
       const url = yield* serve(
@@ -193,7 +193,7 @@ describe("an answer", () => {
   )
 
   testing(
-    "to HEAD has its headers and no body",
+    "to HEAD has headers and no body",
     Effect.gen(function* () {
       const { call } = yield* host()
       const [get, head] = [yield* call("/ready"), yield* call("/ready", { method: "HEAD" })]

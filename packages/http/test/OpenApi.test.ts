@@ -72,7 +72,7 @@ describe("the linters", () => {
     }
   }
 
-  test("Redocly finds nothing", { timeout: 60_000 }, async () => {
+  test("Redocly reports nothing", { timeout: 60_000 }, async () => {
     const said = await lint("@redocly/cli", "bin/cli.js", "redocly.yaml", "extends: [recommended-strict]\n", (config, file) => [
       "lint",
       "--config",
@@ -83,7 +83,7 @@ describe("the linters", () => {
     expect(said).not.toMatch(/warning/iu)
   })
 
-  test("Spectral finds nothing", { timeout: 60_000 }, async () => {
+  test("Spectral reports nothing", { timeout: 60_000 }, async () => {
     const said = await lint("@stoplight/spectral-cli", "dist/index.js", ".spectral.yaml", 'extends: ["spectral:oas"]\n', (config, file) => [
       "lint",
       "--ruleset",
@@ -101,14 +101,14 @@ describe("the document", () => {
     expect(document).toMatchObject({ openapi: "3.1.0", info: { title: "Millrace", version: "1.0.0" } })
   })
 
-  test("names each operation of the API, and says of each whether a key is needed", () => {
+  test("names each operation of the API, and whether it needs a key", () => {
     const described = new Map(operationsOf(document).map(({ operation }) => [operation.operationId, operation]))
     for (const { operations, scope } of Object.values<Api.Group<Json>>(api.groups))
       for (const { key } of operations) expect(described.get(key).security).toEqual(scope === undefined ? [] : [{ apiKey: [] }])
     expect(described.size).toBe(api.operations.length + 3)
   })
 
-  test("says of every status what it means, and which headers it has", () => {
+  test("describes every status and its headers", () => {
     for (const { operation } of operationsOf(document))
       for (const [status, response] of Object.entries<Json>(operation.responses)) {
         const { description, headers } = resolved(response)
@@ -118,7 +118,7 @@ describe("the document", () => {
       }
   })
 
-  test("has parameters as they are meant: types, bounds, lists", () => {
+  test("has parameters with their types, bounds and lists", () => {
     const { parameters } = document.paths["/api/v1/test/{room}/work"].post
     const named = (name: string) => parameters.find((parameter: Json) => parameter.name === name)
     expect(named("room")).toMatchObject({ in: "path", required: true, schema: { type: "string", maxLength: 300 } })
@@ -128,20 +128,20 @@ describe("the document", () => {
     expect(bin).toMatchObject({ name: "bin", schema: { type: "string", pattern: "^[0-9]{6,8}$" }, example: expect.any(String) })
   })
 
-  test("lets clients expect more fields than they know in answers, and none in requests", () => {
+  test("allows unknown fields in answers, and none in requests", () => {
     const { requestBody, responses } = document.paths["/api/v1/grammar/check"].post
     expect(requestBody.content["application/json"].schema.additionalProperties).toBe(false)
     expect(JSON.stringify(resolved(responses[200].content["application/json"].schema))).not.toContain("additionalProperties")
   })
 
-  test("links from one answer to the next call", () => {
+  test("links an answer to the next call", () => {
     const { links } = document.paths["/api/v1/open/{word}"].get.responses[200]
     expect(links).toEqual({
       "test.open": { operationId: "test.open", description: "Say the same again", parameters: { word: "$response.body#/data/word" } }
     })
   })
 
-  test("shows an example of every request, answer and parameter of ours, and each is valid", () => {
+  test("has a valid example of every request, answer and parameter of ours", () => {
     const ajv = addFormats.default(new Ajv2020.default({ strict: false, allErrors: true }))
     ajv.addSchema({ ...document, $id: "https://example.org/openapi" })
     const valid = (pointer: string, example: unknown) => {
@@ -183,9 +183,9 @@ describe("the document", () => {
   })
 })
 
-describe("the page for people", () => {
+describe("the documentation page", () => {
   testing(
-    "has all that it needs in it, and lets itself load nothing more",
+    "contains all that it needs, and may load nothing else",
     Effect.gen(function* () {
       const { call } = yield* host()
       const { status, headers, body } = yield* call("/docs")
@@ -200,7 +200,7 @@ describe("the page for people", () => {
   )
 
   testing(
-    "is where the host wants it, or nowhere",
+    "is served at the path of the host's choice, or not at all",
     Effect.gen(function* () {
       const moved = yield* host({ docs: "/reference" })
       expect((yield* moved.call("/reference")).status).toBe(200)
@@ -215,7 +215,7 @@ describe("a request without a key", () => {
   const addressed = (hosts: Host, path: string, from: string) => hosts.call(path, { headers: { "x-forwarded-for": from } })
 
   testing(
-    "is answered where no key is asked for, and limited by the address that it comes from",
+    "is answered where no key is needed, and limited by its address",
     Effect.gen(function* () {
       const hosts = yield* host({
         rateLimit: { limit: 3, window: 60 },
@@ -242,7 +242,7 @@ describe("a request without a key", () => {
   )
 
   testing(
-    "never runs what has a price",
+    "never runs a priced operation",
     Effect.gen(function* () {
       const { call, lines } = yield* host()
       const { status, json } = yield* call("/api/v1/mispriced")
@@ -252,7 +252,7 @@ describe("a request without a key", () => {
   )
 
   testing(
-    "has its input checked like any other",
+    "has its input validated like any other",
     Effect.gen(function* () {
       const { call } = yield* host()
       const { status, json } = yield* call("/api/v1/open/hello?loud=perhaps")

@@ -90,7 +90,7 @@ const complaints = (file: string): ReadonlyArray<string> => {
 }
 
 testing(
-  "types made of the served document fit the server, and refuse what it would refuse",
+  "types generated from the served document accept and refuse what the server does",
   Effect.gen(function* () {
     const { call, url, account, balance } = yield* host()
     const { accountId, key } = yield* account()

@@ -12,7 +12,7 @@ const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/u
 
 describe("an answer", () => {
   testing(
-    "wraps the data, echoes the call, and says what it cost",
+    "wraps the data, echoes the call, and reports its cost",
     Effect.gen(function* () {
       const { call, account } = yield* host()
       const { bearer } = yield* account()
@@ -38,7 +38,7 @@ describe("an answer", () => {
   )
 
   testing(
-    "of a free operation costs nothing, and echoes [] where there was no input",
+    "of a free operation costs nothing, and echoes [] without input",
     Effect.gen(function* () {
       const { call, account } = yield* host()
       const { accountId, bearer } = yield* account(12.345)
@@ -60,7 +60,7 @@ describe("an answer", () => {
   )
 
   testing(
-    "echoes path, query and body together as they were understood, but no secret and no inline data",
+    "echoes the decoded path, query and body together, without secrets and inline data",
     Effect.gen(function* () {
       const { call, account } = yield* host()
       const { bearer } = yield* account()
@@ -90,7 +90,7 @@ describe("an answer", () => {
   )
 
   testing(
-    "keeps an inbound request id for the log only",
+    "logs an inbound request id and uses it for nothing else",
     Effect.gen(function* () {
       const { call, lines } = yield* host()
       for (const sent of ["mine-1=", "x".repeat(256), "no spaces here"]) {
@@ -102,7 +102,7 @@ describe("an answer", () => {
   )
 
   testing(
-    "does not take the method from anything but the request line",
+    "takes the method from the request line alone",
     Effect.gen(function* () {
       const { call, account } = yield* host()
       const { bearer } = yield* account()
@@ -143,7 +143,7 @@ describe("the contract", () => {
   )
 
   testing(
-    "describes in OpenAPI just what is served",
+    "describes exactly the served operations in OpenAPI",
     Effect.gen(function* () {
       const { call } = yield* host()
       const document = OpenApi.fromApi(api.contract)
@@ -177,7 +177,7 @@ describe("the contract", () => {
 })
 
 describe("an API", () => {
-  test("is a list of operations, each with a key and a place of its own", () => {
+  test("refuses operations that share a key or a route", () => {
     expect(Api.make(Api.standard).operations.map(({ key }) => key)).toEqual(
       Object.values(Api.standard).flatMap(({ operations }) => operations.map(({ key }) => key))
     )
@@ -195,7 +195,7 @@ describe("an API", () => {
 
 describe("browsers", () => {
   testing(
-    "may not call, unless their origin is named",
+    "may call only from a named origin",
     Effect.gen(function* () {
       const closed = yield* host()
       const preflight = { method: "OPTIONS", headers: { origin: "https://app.example", "access-control-request-method": "POST" } }

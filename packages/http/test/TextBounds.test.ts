@@ -43,8 +43,8 @@ const fieldsOf = ({ key, route }: (typeof operations)[number]): ReadonlyArray<Fi
 
 const fields = operations.flatMap(fieldsOf)
 
-describe("the bounds of a text", () => {
-  test("are those of all fields that publish them", () => {
+describe("the length limits of texts", () => {
+  test("cover all fields that publish one", () => {
     expect(fields.map(({ name }) => name)).toEqual(
       expect.arrayContaining(["grammar.check text", "email.validateBatch emails", "speech.synthesize text", "image.generate prompt"])
     )

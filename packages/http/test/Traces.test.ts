@@ -22,7 +22,7 @@ const passedOn = (headers: Readonly<Record<string, string>>): Readonly<Record<st
 }
 
 describe("a caller's trace", () => {
-  test("is passed on as it came, where nothing is traced here", () =>
+  test("is passed on unchanged where this host does not trace", () =>
     assert(
       property(
         stringMatching(/^[0-9a-f]{32}$/u),
@@ -36,7 +36,7 @@ describe("a caller's trace", () => {
       { seed: 1, numRuns: 300 }
     ))
 
-  test("is known by version 00 of the standard, and of a later one by what that had", () => {
+  test("is read in version 00 of the standard, and in the known part of later versions", () => {
     for (const [later, now] of [
       [`01-${TRACE}-${PARENT}-01`, traceparent],
       [`cc-${TRACE}-${PARENT}-01-what-comes-then`, traceparent],
@@ -64,15 +64,15 @@ describe("a caller's trace", () => {
     ` ${traceparent}`,
     `${traceparent}, ${traceparent}`,
     `${traceparent}\n`
-  ])("is none where the header is %j", (malformed) => {
+  ])("is ignored if the header is %j", (malformed) => {
     expect(passedOn({ traceparent: malformed, tracestate: "a=1" })).toEqual({})
   })
 
-  test("is none without a traceparent, whatever else there is", () => {
+  test("is ignored without a traceparent", () => {
     expect(passedOn({ tracestate: "a=1", b3: `${TRACE}-${PARENT}-1` })).toEqual({})
   })
 
-  test("takes its state along, unless that is malformed or too long", () => {
+  test("includes its state, unless that is malformed or too long", () => {
     for (const [tracestate, then] of [
       ["congo=t61rcWkgMzE,rojo=00f067aa0ba902b7", "congo=t61rcWkgMzE,rojo=00f067aa0ba902b7"],
       ["a=1 , b=2,, fw529a3039@dt=x y ", "a=1,b=2,fw529a3039@dt=x y"],
@@ -89,7 +89,7 @@ describe("a caller's trace", () => {
       expect(passedOn({ traceparent, tracestate })).toEqual({ traceparent, ...(then === undefined ? {} : { tracestate: then }) })
   })
 
-  test("is judged in linear time", () => {
+  test("is parsed in linear time", () => {
     const hostile = constantFrom("a", "0", "-", "=", ",", " ", "@", "\t")
     assert(
       property(string({ unit: hostile, maxLength: 2_000 }), string({ unit: hostile, maxLength: 2_000 }), (first, second) => {
@@ -166,7 +166,7 @@ describe("a host that exports by OpenTelemetry", () => {
   )
 
   tracing(
-    "begins a trace of its own where the caller has none, one for each request, also for those that nobody bills",
+    "begins a trace for each request without one, also for requests that are not billed",
     Effect.gen(function* () {
       const { call, collector, flush } = yield* collected()
       yield* call("/health")
@@ -183,7 +183,7 @@ describe("a host that exports by OpenTelemetry", () => {
   )
 
   tracing(
-    "shows a request as failed where the fault is ours, and names the error at each step, but not what it says",
+    "shows a failed request as failed if the fault is ours, and names the error at each step without its message",
     Effect.gen(function* () {
       const { call, account, collector, flush } = yield* collected()
       const { bearer } = yield* account()
@@ -211,7 +211,7 @@ describe("a host that exports by OpenTelemetry", () => {
   )
 
   tracing(
-    "shows a call whose client went away as one that was given up",
+    "shows a call as interrupted if its client disconnects",
     Effect.gen(function* () {
       const { call, account, bench, collector, flush } = yield* collected()
       const { bearer } = yield* account()
@@ -271,7 +271,7 @@ describe("a host that exports by OpenTelemetry", () => {
   )
 
   tracing(
-    "tells nobody a secret: no key, query, body, path, idempotency key or header",
+    "reveals no key, query, body, path, idempotency key or header",
     Effect.gen(function* () {
       const { call, account, collector, flush } = yield* collected()
       const { bearer, key } = yield* account()
@@ -299,7 +299,7 @@ describe("a host that exports by OpenTelemetry", () => {
 })
 
 describe("a tracer within a call", () => {
-  test("tells failures by their names, whoever made the spans", () => {
+  test("names failures by their tags, for spans of any origin", () => {
     const spans: Array<Tracer.Span> = []
     const tracer = Tracer.make({
       span: (options) => {
@@ -351,7 +351,7 @@ describe("an Effect host that serves the routes itself", () => {
     })
 
   tracing(
-    "has each request traced once, with our spans in place of its own, and its log lines in them",
+    "has each request traced once, with our spans in place of its own, and with its log lines",
     Effect.gen(function* () {
       const collector = yield* served(RequestSpan.layer)
       const [request, ...more] = collector.spans()
@@ -363,7 +363,7 @@ describe("an Effect host that serves the routes itself", () => {
   )
 
   tracing(
-    "has it traced where only the routes know of the tracer",
+    "has requests traced if only the routes have the tracer",
     Effect.gen(function* () {
       const collector = yield* served(Layer.empty, false)
       expect(collector.spans().map(({ name, parentSpanId }) => [name, parentSpanId])).toEqual([["GET /health", PARENT]])
@@ -371,7 +371,7 @@ describe("an Effect host that serves the routes itself", () => {
   )
 
   tracing(
-    "has it traced once where it keeps its own spans",
+    "has requests traced once if it keeps its own spans",
     Effect.gen(function* () {
       const collector = yield* served(Layer.empty)
       expect(collector.spans().map(({ name, parentSpanId }) => [name, parentSpanId])).toEqual([["GET", PARENT]])

@@ -1,15 +1,16 @@
-/** What operator commands share: flags for the store, ids, amounts and times, and who acts and why. */
+/** What operator commands share: their frame, flags for the store, ids, amounts and times, and who acts and why. */
 import { userInfo } from "node:os"
 import { Credits, Millrace, toIso } from "@millrace/core"
 import type { Aggregate } from "@millrace/event-sourcing"
-import { Layer, Option } from "effect"
+import { Effect, Layer, Option } from "effect"
 import { Command, Flag } from "effect/cli"
+import * as Output from "./Output.ts"
 import * as Setting from "./Setting.ts"
 import * as StoreUrl from "./StoreUrl.ts"
 
-/** The flag of the store, which the description says the kinds of. */
+/** The flag of the store. The description lists the kinds of stores. */
 export const storeBy = (description: string) =>
-  Setting.make({ flag: "store", description, metavar: "url", fallback: StoreUrl.DEFAULT, parse: (text) => text, expected: "a store" })
+  Setting.make("store", description, { metavar: "url", parse: (text) => text, expected: "a store" }, StoreUrl.DEFAULT)
 
 export const store = storeBy("The store: sqlite:PATH, postgres:URL, or kurrentdb:URL with --state")
 
@@ -25,7 +26,41 @@ export const group = <const Name extends string, const Subcommands extends reado
     Command.withSubcommands(subcommands)
   )
 
-/** Everything but the calls themselves, on an existing store; with `create`, on a new one where there is none. */
+type Values<Flags> = Command.Command.Config.InferValue<Flags>
+
+/** Command lines with what they do. */
+type Examples = Readonly<Record<string, string>>
+
+export const withExamples = (examples: Examples) =>
+  Command.withExamples(Object.entries(examples).map(([command, description]) => ({ command, description })))
+
+/** A command that reads a store by the services of a layer, and prints an answer. */
+export const query = <const Flags extends Command.Command.Config, E, R, Services, LayerError, Needs>(
+  name: string,
+  description: string,
+  examples: Examples,
+  layerOf: (store: string) => Layer.Layer<Services, LayerError, Needs>,
+  flags: Flags,
+  run: (flags: Values<Flags>, json: boolean) => Effect.Effect<unknown, E, R>
+) =>
+  Command.make(name, { store, flags, json: Output.json }, ({ store, flags, json }) =>
+    Effect.flatMap(run(flags, json), (answer) => Output.print(json, answer)).pipe(Effect.provide(layerOf(store)))
+  ).pipe(Command.withDescription(description), withExamples(examples))
+
+/** A command of a group that changes a store and prints an answer. Its events record who acts and why, by default the command itself. */
+export const act = <const Flags extends Command.Command.Config, E, R>(
+  name: `${string} ${string}`,
+  description: string,
+  examples: Examples,
+  flags: Flags,
+  run: (flags: Values<Flags>, metadata: Aggregate.Metadata, store: string) => Effect.Effect<unknown, E, R>,
+  mode: StoreUrl.StoreOptions["mode"] = "open"
+) =>
+  Command.make(name.slice(name.indexOf(" ") + 1), { store, flags, by, reason, json: Output.json }, ({ store, flags, json, ...who }) =>
+    Effect.flatMap(run(flags, metadata(name, who), store), (answer) => Output.print(json, answer)).pipe(Effect.provide(layer(store, mode)))
+  ).pipe(Command.withDescription(description), withExamples(examples))
+
+/** The services for administration, on an existing store; with `create`, a missing store is made. */
 export const layer = (url: string, mode: StoreUrl.StoreOptions["mode"] = "open") =>
   Millrace.administration().pipe(Layer.provideMerge(StoreUrl.layer({ url, mode })))
 
@@ -86,7 +121,7 @@ export const time = (name: string, description: string) =>
 
 const ISO = /^(?<day>\d{4}-\d\d-\d\d)(?:T\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d))?$/u
 
-/** Milliseconds since 1970; undefined for what is not a time. JavaScript reads 30 February as a day in March; this does not. */
+/** Milliseconds since 1970; undefined for a malformed time. Unlike `Date.parse`, it refuses 30 February. */
 const instantOf = (text: string): number | undefined => {
   const day = Date.parse(ISO.exec(text)?.groups?.["day"] ?? "")
   if (Number.isNaN(day) || !text.startsWith(new Date(day).toISOString().slice(0, 10))) return undefined

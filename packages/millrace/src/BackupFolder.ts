@@ -17,7 +17,7 @@ import { Head } from "@millrace/audit"
 import { Timestamp } from "@millrace/core"
 import { Effect, Schema } from "effect"
 import * as DiskFiles from "./DiskFiles.ts"
-import { CommandFailed, textOf } from "./Failure.ts"
+import { CommandFailed, fail, textOf } from "./Failure.ts"
 import * as StoreUrl from "./StoreUrl.ts"
 
 const LOG = "log/millrace.db"
@@ -41,7 +41,7 @@ export const Manifest = Schema.Struct({
     path: Schema.Literal(STATE),
     ...content,
     masterKey: Schema.Boolean,
-    /** The date by which to delete the folder `keys`: until then, what is erased in the store can be read in this copy. */
+    /** The date by which to delete the folder `keys`. Until then, data that is erased in the store can be read in this copy. */
     deleteBy: Timestamp
   }),
   blobs: Schema.Struct({ count: Schema.Int, bytes: Schema.Int })
@@ -103,14 +103,14 @@ export const begin = Effect.fnUntraced(function* (folder: string) {
 const refuse = (target: string): Effect.Effect<void, CommandFailed> => {
   const there = statSync(target, { throwIfNoEntry: false })
   if (there === undefined || (there.isDirectory() && readdirSync(target).length === 0)) return Effect.void
-  return Effect.fail(new CommandFailed(there.isDirectory() ? `${target} is not empty: name a new folder` : `${target} is a file`))
+  return fail(there.isDirectory() ? `${target} is not empty: name a new folder` : `${target} is a file`)
 }
 
 /** Reads the manifest of a backup. */
 export const read = (folder: string): Effect.Effect<{ readonly paths: Paths; readonly manifest: Manifest }, CommandFailed> => {
   const paths = pathsOf(resolve(folder))
   if (!existsSync(paths.manifest)) {
-    return Effect.fail(new CommandFailed(`${paths.folder} is no backup, or an incomplete one: it has no ${MANIFEST}`))
+    return fail(`${paths.folder} is no backup, or an incomplete one: it has no ${MANIFEST}`)
   }
   return Effect.try({
     try: () => ({ paths, manifest: Schema.decodeUnknownSync(ManifestText)(readFileSync(paths.manifest, "utf8")) }),
@@ -134,7 +134,7 @@ export const take = (from: string, to: string, expected: DiskFiles.Content): Eff
   Effect.flatMap(DiskFiles.copy(from, to), ({ bytes, sha256 }) =>
     bytes === expected.bytes && sha256 === expected.sha256
       ? Effect.void
-      : Effect.fail(new CommandFailed(`${from} is not what was backed up: its size or its SHA-256 differs from ${MANIFEST}`))
+      : fail(`${from} is not what was backed up: its size or its SHA-256 differs from ${MANIFEST}`)
   )
 
 const BLOB = /^[0-9a-f]{64}$/u
@@ -145,8 +145,7 @@ export const copyBlobs = Effect.fnUntraced(function* (from: string, to: string) 
   let bytes = 0
   for (const name of names) {
     const blob = yield* DiskFiles.copy(join(from, name), join(to, name))
-    if (blob.sha256 !== name)
-      return yield* Effect.fail(new CommandFailed(`the blob ${join(from, name)} was changed: its SHA-256 is not its name`))
+    if (blob.sha256 !== name) return yield* fail(`the blob ${join(from, name)} was changed: its SHA-256 is not its name`)
     bytes += blob.bytes
   }
   return { count: names.length, bytes }

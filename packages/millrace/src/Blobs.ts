@@ -2,19 +2,15 @@
 import { type BlobStore, MemoryBlobStore, Vault } from "@millrace/core"
 import { FileBlobStore, S3BlobStore } from "@millrace/upstreams"
 import { Config, Effect, Layer, Option } from "effect"
-import { CommandFailed } from "./Failure.ts"
+import { fail } from "./Failure.ts"
 import * as Setting from "./Setting.ts"
 import * as StoreUrl from "./StoreUrl.ts"
 
-export const blobs = Setting.optional({
-  flag: "blobs",
-  variable: "MILLRACE_BLOBS",
-  description:
-    "Where files that jobs make are kept: a folder, or s3:URL of a bucket, with MILLRACE_BLOBS_KEY, MILLRACE_BLOBS_SECRET and MILLRACE_BLOBS_REGION; beside the database when left out",
-  metavar: "folder|s3:url",
-  parse: Setting.text,
-  expected: "a folder, or s3:URL"
-})
+export const blobs = Setting.optional(
+  "blobs",
+  "Where files that jobs make are kept: a folder, or s3:URL of a bucket, with MILLRACE_BLOBS_KEY, MILLRACE_BLOBS_SECRET and MILLRACE_BLOBS_REGION; beside the database when left out",
+  { metavar: "folder|s3:url", parse: Setting.text, expected: "a folder, or s3:URL" }
+)
 
 /** The folder by default. */
 const beside = (store: string) =>
@@ -22,12 +18,12 @@ const beside = (store: string) =>
 
 const bucket = (url: string) =>
   Effect.gen(function* () {
-    if (!URL.canParse(url)) return yield* Effect.fail(new CommandFailed(`s3:${url} names no bucket: s3:https://HOST/BUCKET`))
+    if (!URL.canParse(url)) return yield* fail(`s3:${url} names no bucket: s3:https://HOST/BUCKET`)
     const accessKeyId = yield* Config.String("MILLRACE_BLOBS_KEY").pipe(Config.option)
     const secretAccessKey = yield* Config.Redacted("MILLRACE_BLOBS_SECRET").pipe(Config.option)
     const region = yield* Config.String("MILLRACE_BLOBS_REGION").pipe(Config.option)
     if (Option.isNone(accessKeyId) || Option.isNone(secretAccessKey))
-      return yield* Effect.fail(new CommandFailed("a bucket needs MILLRACE_BLOBS_KEY and MILLRACE_BLOBS_SECRET"))
+      return yield* fail("a bucket needs MILLRACE_BLOBS_KEY and MILLRACE_BLOBS_SECRET")
     return S3BlobStore.layer({
       bucketUrl: new URL(url),
       accessKeyId: accessKeyId.value,

@@ -1,7 +1,4 @@
-/**
- * The checks of `doctor`. Each answers what it found, and what to do where that is wrong. They only read: nothing is made, migrated or
- * repaired.
- */
+/** The checks of `doctor`. Each reports what it found, with advice if that is wrong. They change nothing. */
 import { accessSync, constants, existsSync, readdirSync, statfsSync, statSync } from "node:fs"
 import { dirname } from "node:path"
 import { MasterKey, Millrace, type Operation, type UpstreamNotConfigured, Vault } from "@millrace/core"
@@ -12,7 +9,7 @@ import { Cause, Clock, Config, ConfigProvider, Effect, Layer, Option, Stream } f
 import * as BackupFolder from "./BackupFolder.ts"
 import * as Blobs from "./Blobs.ts"
 import * as ErasureRegister from "./ErasureRegister.ts"
-import { CommandFailed, describe } from "./Failure.ts"
+import { describe, fail } from "./Failure.ts"
 import * as MasterKeyFile from "./MasterKeyFile.ts"
 import * as Providers from "./Providers.ts"
 import * as Setting from "./Setting.ts"
@@ -95,7 +92,7 @@ type Services = Operation.Services<(typeof Upstreams.api.operations)[number]>
 const isNotConfigured = ({ configured }: { readonly configured: Effect.Effect<void, UpstreamNotConfigured, Services> }) =>
   Effect.isFailure(configured)
 
-/** Which operations have a provider; the others answer 503 and cost nothing. Asked of a server in memory with the same settings. */
+/** Counts the operations with a provider, in a server in memory with the same settings. Others answer 503 and are free. */
 const upstreams = check(
   "upstreams",
   Effect.gen(function* () {
@@ -103,7 +100,7 @@ const upstreams = check(
     const servers = Option.getOrUndefined(yield* Config.String("MILLRACE_DNS_SERVERS").pipe(Config.option))
     const dnsServers = servers === undefined ? undefined : Setting.list(DnsClient.isServer)(servers)
     if (servers !== undefined && dnsServers === undefined)
-      return yield* Effect.fail(new CommandFailed(`MILLRACE_DNS_SERVERS must list IP addresses of name servers: ${servers}`))
+      return yield* fail(`MILLRACE_DNS_SERVERS must list IP addresses of name servers: ${servers}`)
     const host = Millrace.layer({ operations: Upstreams.api.operations }).pipe(
       Layer.provideMerge(Upstreams.layer({ binFile, dnsServers, providers: yield* Providers.byEnvironment })),
       Layer.provideMerge(Blobs.layer(StoreUrl.MEMORY, Option.none())),
@@ -119,15 +116,12 @@ const upstreams = check(
 // the store
 
 const files = ({ log, state }: StoreUrl.Files) =>
-  check(
-    "files",
-    Effect.sync(() => {
-      const wal = sizeOf(`${log}-wal`) + sizeOf(`${state}-wal`)
-      const detail = `log ${inMiB(sizeOf(log))}, state ${inMiB(sizeOf(state))}, write-ahead logs ${inMiB(wal)}`
-      const endless = "some process reads without end, so that the write-ahead log cannot be emptied: find and end it"
-      return finding(detail, wal < LARGE_LOG ? undefined : endless)
-    })
-  )
+  Effect.sync(() => {
+    const wal = sizeOf(`${log}-wal`) + sizeOf(`${state}-wal`)
+    const detail = `log ${inMiB(sizeOf(log))}, state ${inMiB(sizeOf(state))}, write-ahead logs ${inMiB(wal)}`
+    const endless = "some process reads without end, so that the write-ahead log cannot be emptied: find and end it"
+    return finding(detail, wal < LARGE_LOG ? undefined : endless)
+  })
 
 const isAllowed = (file: string, mode: number): boolean => {
   try {
@@ -139,67 +133,52 @@ const isAllowed = (file: string, mode: number): boolean => {
 }
 
 const permissions = ({ log, state, masterKey }: StoreUrl.Files) =>
-  check(
-    "permissions",
-    Effect.sync(() => {
-      const { R_OK, W_OK, X_OK } = constants
-      const denied = [
-        ...(isAllowed(dirname(log), R_OK | W_OK | X_OK) ? [] : [dirname(log)]),
-        ...[log, state].filter((file) => !isAllowed(file, R_OK | W_OK))
-      ]
-      if (denied.length > 0) return finding(`this user may not write ${denied.join(", ")}`, "run as the user whose store it is")
-      const mode = existsSync(masterKey) ? statSync(masterKey).mode & 0o777 : undefined
-      if (mode !== undefined && (mode & 0o077) !== 0)
-        return finding(`${masterKey} has mode ${mode.toString(8)}: others may read it`, `chmod 600 ${masterKey}`)
-      return finding("the store may be read and written, its master key by its owner alone")
-    })
-  )
+  Effect.sync(() => {
+    const { R_OK, W_OK, X_OK } = constants
+    const denied = [
+      ...(isAllowed(dirname(log), R_OK | W_OK | X_OK) ? [] : [dirname(log)]),
+      ...[log, state].filter((file) => !isAllowed(file, R_OK | W_OK))
+    ]
+    if (denied.length > 0) return finding(`this user may not write ${denied.join(", ")}`, "run as the user whose store it is")
+    const mode = existsSync(masterKey) ? statSync(masterKey).mode & 0o777 : undefined
+    if (mode !== undefined && (mode & 0o077) !== 0)
+      return finding(`${masterKey} has mode ${mode.toString(8)}: others may read it`, `chmod 600 ${masterKey}`)
+    return finding("the store may be read and written, its master key by its owner alone")
+  })
 
 const disk = ({ log, state }: StoreUrl.Files) =>
-  check(
-    "disk",
-    Effect.sync(() => {
-      const { bavail, bsize } = statfsSync(dirname(log))
-      const free = bavail * bsize
-      const detail = `${inMiB(free)} free under ${dirname(log)}`
-      if (free < LEAST_ROOM) return finding(detail, "free some space: without it, every charge is refused")
-      const isScarce = free < 2 * (sizeOf(log) + sizeOf(state))
-      return finding(detail, isScarce ? "a backup on this disk would leave little room" : undefined, true)
-    })
-  )
+  Effect.sync(() => {
+    const { bavail, bsize } = statfsSync(dirname(log))
+    const free = bavail * bsize
+    const detail = `${inMiB(free)} free under ${dirname(log)}`
+    if (free < LEAST_ROOM) return finding(detail, "free some space: without it, every charge is refused")
+    const isScarce = free < 2 * (sizeOf(log) + sizeOf(state))
+    return finding(detail, isScarce ? "a backup on this disk would leave little room" : undefined, true)
+  })
 
 const wholeness = ({ log, state }: StoreUrl.Files) =>
-  check(
-    "sqlite",
-    Effect.gen(function* () {
-      const checked = yield* Effect.forEach([log, state], (file) =>
-        Effect.map(SqliteCheck.check(file, "quick"), (checked) => ({ file, ...checked }))
-      )
-      const broken = checked.find(({ problems }) => problems.length > 0)
-      if (broken !== undefined) return finding(`${broken.file}: ${broken.problems[0]}`, "keep a copy of it as it is, and restore a backup")
-      const other = checked.find(({ journalMode }) => journalMode !== "wal")
-      if (other !== undefined)
-        return finding(`${other.file} is kept with journal_mode ${other.journalMode}`, "is it on a network file system?")
-      return finding(
-        `SQLite ${checked[0]?.version}; both files are whole (quick_check), write-ahead logged, and synced at each commit (synchronous FULL)`
-      )
-    })
-  )
+  Effect.gen(function* () {
+    const checked = yield* Effect.forEach([log, state], (file) =>
+      Effect.map(SqliteCheck.check(file, "quick"), (checked) => ({ file, ...checked }))
+    )
+    const broken = checked.find(({ problems }) => problems.length > 0)
+    if (broken !== undefined) return finding(`${broken.file}: ${broken.problems[0]}`, "keep a copy of it as it is, and restore a backup")
+    const other = checked.find(({ journalMode }) => journalMode !== "wal")
+    if (other !== undefined)
+      return finding(`${other.file} is kept with journal_mode ${other.journalMode}`, "is it on a network file system?")
+    return finding(
+      `SQLite ${checked[0]?.version}; both files are whole (quick_check), write-ahead logged, and synced at each commit (synchronous FULL)`
+    )
+  })
 
 const vault = ({ state, masterKey }: StoreUrl.Files) =>
-  check(
-    "master key",
-    Effect.gen(function* () {
-      const given = yield* MasterKeyFile.byEnvironment
-      const source = given === undefined ? masterKey : "MILLRACE_MASTER_KEY"
-      if (given === undefined && !existsSync(masterKey))
-        return yield* Effect.fail(new CommandFailed(`it is missing: set MILLRACE_MASTER_KEY, or put the file back at ${masterKey}`))
-      const key = given ?? (yield* MasterKeyFile.read(masterKey))
-      const stores = Layer.mergeAll(SqliteStateStore.layer({ filename: state, readOnly: true }), MasterKey.layer(key))
-      const { alive, destroyed } = yield* Vault.census.pipe(Effect.provide(Vault.Vault.layer.pipe(Layer.provideMerge(stores))))
-      return finding(`${source} opens the vault: ${keys(alive.length)}, ${erased(destroyed.length)}`)
-    })
-  )
+  Effect.gen(function* () {
+    const source = (yield* MasterKeyFile.byEnvironment) === undefined ? masterKey : "MILLRACE_MASTER_KEY"
+    const key = yield* MasterKeyFile.find(masterKey, `it is missing: set MILLRACE_MASTER_KEY, or put the file back at ${masterKey}`)
+    const stores = Layer.mergeAll(SqliteStateStore.layer({ filename: state, readOnly: true }), MasterKey.layer(key))
+    const { alive, destroyed } = yield* Vault.census.pipe(Effect.provide(Vault.Vault.layer.pipe(Layer.provideMerge(stores))))
+    return finding(`${source} opens the vault: ${keys(alive.length)}, ${erased(destroyed.length)}`)
+  })
 
 const keys = (subjects: number): string => (subjects === 1 ? "1 subject has a key" : `${subjects} subjects have a key`)
 const erased = (subjects: number): string => (subjects === 1 ? "1 was erased" : `${subjects} were erased`)
@@ -208,24 +187,21 @@ const erased = (subjects: number): string => (subjects === 1 ? "1 was erased" : 
 const NEWEST = 100
 
 const clock = ({ log }: StoreUrl.Files) =>
-  check(
-    "clock",
-    Effect.gen(function* () {
-      const store = yield* EventStore.EventStore
-      const after = SqliteEventStore.stepBack(yield* store.head, NEWEST)
-      const times = yield* Stream.runCollect(Stream.map(store.readAll(after), (event) => Date.parse(HashChain.atOf(event))))
-      const now = yield* Clock.currentTimeMillis
-      const latest = Math.max(...times)
-      if (times.length === 0) return finding("nothing to compare it with: the log is empty")
-      const ahead = latest - now
-      return ahead > OFFSET
-        ? finding(
-            `the log's newest event is ${ahead / 1000} s ahead of this host's clock`,
-            "this clock is slow, or another host's was fast: set it by NTP"
-          )
-        : finding(`the log's newest event is ${-ahead / 1000} s old by this host's clock; a clock that is fast would not show`)
-    }).pipe(Effect.provide(SqliteEventStore.layer({ filename: log, readOnly: true })))
-  )
+  Effect.gen(function* () {
+    const store = yield* EventStore.EventStore
+    const after = SqliteEventStore.stepBack(yield* store.head, NEWEST)
+    const times = yield* Stream.runCollect(Stream.map(store.readAll(after), (event) => Date.parse(HashChain.atOf(event))))
+    const now = yield* Clock.currentTimeMillis
+    const latest = Math.max(...times)
+    if (times.length === 0) return finding("nothing to compare it with: the log is empty")
+    const ahead = latest - now
+    return ahead > OFFSET
+      ? finding(
+          `the log's newest event is ${ahead / 1000} s ahead of this host's clock`,
+          "this clock is slow, or another host's was fast: set it by NTP"
+        )
+      : finding(`the log's newest event is ${-ahead / 1000} s old by this host's clock; a clock that is fast would not show`)
+  }).pipe(Effect.provide(SqliteEventStore.layer({ filename: log, readOnly: true })))
 
 const erasures = (of: StoreUrl.Files, given: Option.Option<string>) =>
   check(
@@ -240,15 +216,12 @@ const erasures = (of: StoreUrl.Files, given: Option.Option<string>) =>
   )
 
 const leftovers = ({ log }: StoreUrl.Files) =>
-  check(
-    "leftovers",
-    Effect.sync(() => {
-      const found = readdirSync(dirname(log)).filter((name) => /\.(?:restoring|partial)$/u.test(name))
-      return found.length === 0
-        ? finding("none of a backup or restoration that was cut off")
-        : finding(`${found.join(", ")} in ${dirname(log)}`, "remove what no running command is at work on", true)
-    })
-  )
+  Effect.sync(() => {
+    const found = readdirSync(dirname(log)).filter((name) => /\.(?:restoring|partial)$/u.test(name))
+    return found.length === 0
+      ? finding("none of a backup or restoration that was cut off")
+      : finding(`${found.join(", ")} in ${dirname(log)}`, "remove what no running command is at work on", true)
+  })
 
 const backups = (folder: string) =>
   check(
@@ -279,7 +252,15 @@ export const run = (options: Options): Effect.Effect<ReadonlyArray<Check>> =>
     const host = yield* Effect.all([node, settings, upstreams, ...Option.toArray(options.backups).map(backups)])
     if (there._tag === "Failure")
       return [...host, { ...store, advice: "millrace serve makes one; --store or MILLRACE_STORE names another" }]
-    const looks = [files, permissions, disk, wholeness, vault, clock, leftovers]
-    const found = yield* Effect.forEach(looks, (look) => look(there.success))
+    const looks: Readonly<Record<string, (files: StoreUrl.Files) => Effect.Effect<Finding, unknown>>> = {
+      files,
+      permissions,
+      disk,
+      sqlite: wholeness,
+      "master key": vault,
+      clock,
+      leftovers
+    }
+    const found = yield* Effect.forEach(Object.entries(looks), ([name, look]) => check(name, look(there.success)))
     return [...host, store, ...found, yield* erasures(there.success, options.register)]
   })

@@ -1,7 +1,7 @@
 /** The command line: every command. */
 import { NodeServices } from "@effect/platform-node"
-import { Effect } from "effect"
-import { Command } from "effect/cli"
+import { Effect, Layer } from "effect"
+import { CliConfig, CliOutput, Command, GlobalFlag } from "effect/cli"
 import { accounts } from "./commands/Accounts.ts"
 import { audit } from "./commands/Audit.ts"
 import { backup } from "./commands/Backup.ts"
@@ -18,7 +18,6 @@ import { restore } from "./commands/Restore.ts"
 import { serve } from "./commands/Serve.ts"
 import * as Failure from "./Failure.ts"
 import * as StateUrl from "./StateUrl.ts"
-import * as UsageErrors from "./UsageErrors.ts"
 import { VERSION } from "./Version.ts"
 
 const millrace = Command.make("millrace").pipe(
@@ -46,9 +45,23 @@ const millrace = Command.make("millrace").pipe(
   ])
 )
 
+/** Prints wrong arguments like every failure: in one line on stderr, which names the help to read. */
+const usageErrors = CliOutput.layerPresenter({
+  present: (event) =>
+    event._tag === "InvalidInvocation"
+      ? Failure.tell({
+          code: "InvalidUsage",
+          message: `${event.errors.map(({ message }) => message).join("; ")} (see ${event.commandPath.join(" ")} --help)`
+        })
+      : CliOutput.defaultPresenter.present(event)
+})
+
+/** The flags of every command. Only the server logs, so the log level is a flag of `serve`. */
+const builtIns = CliConfig.layer({ builtIns: [GlobalFlag.Help, GlobalFlag.Version, GlobalFlag.Completions] })
+
 /** Runs a command and fails as it fails. */
 export const run = (args: ReadonlyArray<string>) =>
-  Effect.suspend(() => Command.runWith(millrace, { version: VERSION })(args)).pipe(Effect.provide(UsageErrors.layer))
+  Effect.suspend(() => Command.runWith(millrace, { version: VERSION })(args)).pipe(Effect.provide(Layer.mergeAll(usageErrors, builtIns)))
 
 /** Runs a command as a process does: prints a failure and sets the exit code. */
 export const main = (args: ReadonlyArray<string>): Effect.Effect<void> =>

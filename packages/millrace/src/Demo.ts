@@ -2,7 +2,7 @@
 
 import { Credits, KeyRing, Ledger, Registration } from "@millrace/core"
 import { Effect, Redacted } from "effect"
-import { CommandFailed } from "./Failure.ts"
+import { fail } from "./Failure.ts"
 
 const EMAIL = "demo@millrace.invalid"
 const METADATA = { actor: "millrace", reason: "serve --demo" }
@@ -13,7 +13,7 @@ export const open = Effect.gen(function* () {
   const ledger = yield* Ledger
   const account = (yield* registration.find(EMAIL)) ?? (yield* registration.open(EMAIL, METADATA))
   yield* Effect.catchTag(registration.verify(account, METADATA), "AccountClosed", () =>
-    Effect.fail(new CommandFailed("the demo account of this store was closed: serve without --demo, or with another --store"))
+    fail("the demo account of this store was closed: serve without --demo, or with another --store")
   )
   for (const { keyId, revokedAt } of yield* keys.list(account)) {
     if (revokedAt === null) yield* keys.revoke(account, keyId, METADATA)
@@ -23,7 +23,7 @@ export const open = Effect.gen(function* () {
   return { account, key: Redacted.value(key), credits: Credits.toDecimal(available) }
 })
 
-/** Three calls to paste into a shell; the headers of each reply say what it cost and what is left. */
+/** Three calls to paste into a shell. The headers of each reply have its cost and the balance. */
 export const invitation = (url: string, { account, key, credits }: Effect.Success<typeof open>): string => `
 Demo account ${account} with ${credits} credits. Its key, new with each start:
 

@@ -1,6 +1,9 @@
 /** Files for backups: copied and hashed in one pass, and synced to the disk before anything relies on them. */
 import { createHash } from "node:crypto"
-import { open } from "node:fs/promises"
+import { createReadStream, createWriteStream } from "node:fs"
+import { open, writeFile } from "node:fs/promises"
+import { Writable } from "node:stream"
+import { pipeline } from "node:stream/promises"
 import { Effect } from "effect"
 import { CommandFailed, textOf } from "./Failure.ts"
 
@@ -20,49 +23,36 @@ export const attempt = <A>(what: string, act: (signal: AbortSignal) => A | Promi
     catch: (error) => new CommandFailed(`${what}: ${textOf(error)}`)
   })
 
-const read = async (file: string, signal: AbortSignal, write: (chunk: Buffer) => Promise<unknown>): Promise<Content> => {
+/** Reads a file into a sink, and measures it. */
+const read = async (file: string, sink: Writable, signal: AbortSignal): Promise<Content> => {
   const sha = createHash("sha256")
-  const source = await open(file)
-  try {
-    let bytes = 0
-    for await (const chunk of source.createReadStream({ autoClose: false, highWaterMark: CHUNK, signal })) {
+  let bytes = 0
+  const measure = async function* (chunks: AsyncIterable<Buffer>) {
+    for await (const chunk of chunks) {
       sha.update(chunk)
       bytes += chunk.length
-      await write(chunk)
+      yield chunk
     }
-    return { bytes, sha256: sha.digest("hex") }
-  } finally {
-    await source.close()
   }
+  await pipeline(createReadStream(file, { highWaterMark: CHUNK }), measure, sink, { signal })
+  return { bytes, sha256: sha.digest("hex") }
 }
 
+const nowhere = (): Writable => new Writable({ write: (_chunk, _encoding, done) => done() })
+
 export const contentOf = (file: string): Effect.Effect<Content, CommandFailed> =>
-  attempt(`${file} cannot be read`, (signal) => read(file, signal, async () => {}))
+  attempt(`${file} cannot be read`, (signal) => read(file, nowhere(), signal))
 
-/** Copies to a new file that only its owner may read; answers its size and hash. */
+/** A new file that only its owner may read, and that is synced before it is closed. */
+const NEW = { mode: 0o600, flush: true } as const
+
+/** Copies a file; returns its size and hash. */
 export const copy = (from: string, to: string): Effect.Effect<Content, CommandFailed> =>
-  attempt(`${from} cannot be copied`, async (signal) => {
-    const target = await open(to, "wx", 0o600)
-    try {
-      const content = await read(from, signal, (chunk) => target.writeFile(chunk))
-      await target.sync()
-      return content
-    } finally {
-      await target.close()
-    }
-  })
+  attempt(`${from} cannot be copied`, (signal) => read(from, createWriteStream(to, { flags: "wx", ...NEW }), signal))
 
-/** Writes a new file that only its owner may read. */
+/** Writes a new file. */
 export const write = (file: string, text: string): Effect.Effect<void, CommandFailed> =>
-  attempt(`${file} cannot be written`, async () => {
-    const target = await open(file, "wx", 0o600)
-    try {
-      await target.writeFile(text)
-      await target.sync()
-    } finally {
-      await target.close()
-    }
-  })
+  attempt(`${file} cannot be written`, () => writeFile(file, text, { flag: "wx", ...NEW }))
 
 /** Syncs a file, or the names in a folder, to the disk. */
 export const sync = (path: string): Effect.Effect<void, CommandFailed> =>

@@ -2,22 +2,22 @@
  * The register of erasures: a file of JSON lines, one for each erased account, with its id and the time. `accounts erase` adds to it and
  * `restore` reads it, since a backup still has the keys of accounts that were erased after it.
  */
-import { closeSync, existsSync, fsyncSync, openSync, readFileSync, readSync, writeSync } from "node:fs"
+import { appendFileSync, closeSync, existsSync, openSync, readFileSync, readSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { Timestamp, Vault } from "@millrace/core"
 import { SqliteStateStore } from "@millrace/event-store-sqlite"
 import { Clock, Effect, Option, Schema } from "effect"
 import * as DiskFiles from "./DiskFiles.ts"
-import { CommandFailed } from "./Failure.ts"
+import { CommandFailed, fail } from "./Failure.ts"
 import * as Setting from "./Setting.ts"
 import * as StoreUrl from "./StoreUrl.ts"
 
-export const register = Setting.optional({
-  flag: "register",
-  variable: "MILLRACE_ERASURES",
-  description: "File for the register of erasures, best on another disk (default: erasures.jsonl beside the store)",
-  ...Setting.file
-})
+export const register = Setting.optional(
+  "register",
+  "File for the register of erasures, best on another disk (default: erasures.jsonl beside the store)",
+  Setting.file,
+  "MILLRACE_ERASURES"
+)
 
 /** The register of a store: the given file, else the default. */
 export const fileOf = ({ log }: StoreUrl.Files, given: Option.Option<string>): string =>
@@ -27,7 +27,7 @@ export const fileOf = ({ log }: StoreUrl.Files, given: Option.Option<string>): s
 export const needed = (store: string, given: Option.Option<string>): Effect.Effect<string, CommandFailed> => {
   if (Option.isSome(given)) return Effect.succeed(given.value)
   return StoreUrl.isRemote(store)
-    ? Effect.fail(new CommandFailed("name the file where erasures are written down, by --register or MILLRACE_ERASURES"))
+    ? fail("name the file where erasures are written down, by --register or MILLRACE_ERASURES")
     : Effect.map(StoreUrl.filesOf(store), (files) => fileOf(files, given))
 }
 
@@ -39,14 +39,8 @@ export const add = (file: string, subject: string): Effect.Effect<void, CommandF
     const entry = Schema.encodeSync(Entry)({ subject, at: yield* Clock.currentTimeMillis })
     yield* DiskFiles.attempt(`${file}, the register of erasures, cannot be written`, () => {
       const isNew = !existsSync(file)
-      const register = openSync(file, "a+", 0o600)
-      try {
-        // A line that was cut off stays on its own, so that `read` reports it
-        writeSync(register, `${endsItsLine(file) ? "" : "\n"}${entry}\n`)
-        fsyncSync(register)
-      } finally {
-        closeSync(register)
-      }
+      // A line that was cut off stays on its own, so that `read` reports it
+      appendFileSync(file, `${isNew || endsItsLine(file) ? "" : "\n"}${entry}\n`, { mode: 0o600, flush: true })
       return isNew
     }).pipe(Effect.flatMap((isNew) => (isNew ? DiskFiles.sync(dirname(file)) : Effect.void)))
   })
@@ -74,7 +68,7 @@ export const read = (file: string): Effect.Effect<ReadonlyArray<string>, Command
       [...text.split("\n").entries()].filter(([, line]) => line !== ""),
       ([i, line]) =>
         Option.match(Schema.decodeUnknownOption(Entry)(line), {
-          onNone: () => Effect.fail(new CommandFailed(`${file} is no register of erasures, nor a state database: see its line ${i + 1}`)),
+          onNone: () => fail(`${file} is no register of erasures, nor a state database: see its line ${i + 1}`),
           onSome: ({ subject }) => Effect.succeed(subject)
         })
     )

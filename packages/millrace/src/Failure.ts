@@ -9,13 +9,15 @@ export interface Failure {
   readonly message?: string
 }
 
-/** What was thrown, as text. */
+/** A thrown value as text. */
 export const textOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
-/** A command refuses its arguments, or cannot do what it was told, for the reason in `message`. */
+/** A command refuses its arguments, or cannot do its work, for the reason in `message`. */
 export class CommandFailed extends Error {
   readonly _tag = "CommandFailed"
 }
+
+export const fail = (message: string): Effect.Effect<never, CommandFailed> => Effect.fail(new CommandFailed(message))
 
 /** The reader of the output closed it, as `head` does. The command ends without a failure. */
 export class ReaderGone extends Error {
@@ -34,7 +36,7 @@ const WORDS: Readonly<Record<string, (failure: never) => string>> = {
   ApiKeyNotFound: ({ keyId }: { readonly keyId: string }) => `the account has no key ${keyId}`,
   ExpiryPast: () => "the expiry lies in the past",
   LotNotFound: ({ lotId }: { readonly lotId: string }) => `there is no lot ${lotId}`,
-  LotNotPaid: ({ lotId }: { readonly lotId: string }) => `nobody paid for lot ${lotId}, so there is no payment to take back`,
+  LotNotPaid: ({ lotId }: { readonly lotId: string }) => `lot ${lotId} was not paid for, so there is no payment to take back`,
   ReservationNotFound: ({ reservationId }: { readonly reservationId: string }) => `no reservation ${reservationId} was settled`,
   RefundExceedsCharge: ({ refundable }: { readonly refundable: number }) => `at most ${refundable / 1000} credits can be refunded`,
   StoreUnavailable: ({ reason }: { readonly reason: string }) => reason,
@@ -42,7 +44,8 @@ const WORDS: Readonly<Record<string, (failure: never) => string>> = {
   BlobUnavailable: ({ reason }: { readonly reason: string }) => `files of jobs cannot be kept: ${reason}`,
   BinFileError: ({ message }: { readonly message: string }) => `the file of BIN ranges cannot be used: ${message}`,
   StateUnavailable: ({ reason }: { readonly reason: string }) => reason,
-  AppendInDoubt: ({ reason }: { readonly reason: string }) => `whether it was written is not known, look before trying again: ${reason}`,
+  AppendInDoubt: ({ reason }: { readonly reason: string }) =>
+    `it is unknown whether this was written; check before trying again: ${reason}`,
   WrongMasterKey: ({ reason }: { readonly reason: string }) => reason,
   MalformedMasterKey: ({ reason }: { readonly reason: string }) => reason,
   StreamRefused: ({ stream, revision, reason }: { readonly stream: string; readonly revision: number; readonly reason: string }) =>
@@ -50,8 +53,8 @@ const WORDS: Readonly<Record<string, (failure: never) => string>> = {
   UnreadableLog: ({ position, stream, reason }: { readonly position: string; readonly stream: string; readonly reason: string }) =>
     `the event at ${position} in ${stream} cannot be read: ${reason}`,
   Busy: ({ stream }: { readonly stream: string }) => `stream ${stream} is busy, try again`,
-  SubjectDestroyed: () => "what this account had sealed was erased",
-  Tampered: () => "what is sealed for this account does not open: it was changed, or belongs elsewhere"
+  SubjectDestroyed: () => "the sealed data of this account was erased",
+  Tampered: () => "the sealed data of this account cannot be opened: it was changed, or belongs to another account"
 }
 
 /** A failure as one sentence that says what to do about it, without a stack. */
@@ -74,7 +77,7 @@ export const report = (cause: Cause.Cause<unknown>): Effect.Effect<void> =>
     const error = Cause.squash(cause)
     if (error instanceof ReaderGone) return Effect.void
     process.exitCode = 1
-    // Effect's command line has already printed what is wrong with the arguments
+    // Effect's command line has already printed usage errors
     if (CliError.isCliError(error)) return Effect.void
     if (error instanceof EventCodec.UnreadableEvent) {
       return tell({ code: "UnreadableEvent", message: `an event of the log cannot be read, millrace audit says which: ${error.message}` })

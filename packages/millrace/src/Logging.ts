@@ -14,7 +14,7 @@ export const layer = (level: Level): Layer.Layer<never> =>
   Layer.unwrap(
     Effect.gen(function* () {
       const stderr = pino.destination({ fd: 2, sync: true })
-      // The server goes on when the reader of its log is gone
+      // The server continues when its log is closed
       stderr.on("error", () => {})
       const log = pino({ base: null, level: "trace", timestamp: pino.stdTimeFunctions.isoTime }, stderr)
       return forwarding(level, (level, text, fields) => log[level](fields, text))

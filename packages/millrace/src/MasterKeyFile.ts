@@ -2,32 +2,30 @@
 import { existsSync, linkSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { generateMasterKey, MasterKey } from "@millrace/core"
 import { Config, Effect, Layer, Option, Redacted } from "effect"
-import { CommandFailed, textOf } from "./Failure.ts"
+import { CommandFailed, fail, textOf } from "./Failure.ts"
 
 /** `MILLRACE_MASTER_KEY`, where it is set. */
 export const byEnvironment = Config.Redacted("MILLRACE_MASTER_KEY").pipe(Config.option, Config.map(Option.getOrUndefined))
 
-interface Options {
-  readonly given: Redacted.Redacted<string> | undefined
-  readonly file: string
-  /** Whether the store is new: nothing is sealed yet, so a key may be made. */
-  readonly isNew: boolean
-}
-
-export const layer = ({ given, file, isNew }: Options) =>
+/** The given key, else that of the file. A new store gets one, because nothing is sealed yet. */
+export const layer = (given: Redacted.Redacted<string> | undefined, file: string, isNew: boolean) =>
   Layer.unwrap(
     Effect.gen(function* () {
       if (given !== undefined) return MasterKey.layer(given)
-      if (existsSync(file)) return MasterKey.layer(yield* read(file))
-      if (!isNew) {
-        return yield* Effect.fail(new CommandFailed(`the master key is missing: set MILLRACE_MASTER_KEY, or put the file back at ${file}`))
-      }
-      const key = yield* generateMasterKey
-      yield* write(file, key)
-      // Another process may have been first: its key counts
+      // Another process may write one first: its key counts
+      if (isNew && !existsSync(file)) yield* write(file, yield* generateMasterKey)
+      if (!existsSync(file)) return yield* fail(`the master key is missing: set MILLRACE_MASTER_KEY, or put the file back at ${file}`)
       return MasterKey.layer(yield* read(file))
     })
   )
+
+/** The key from the environment, else from the file; fails with `missing` where there is neither. */
+export const find = (file: string, missing: string) =>
+  Effect.gen(function* () {
+    const given = yield* byEnvironment
+    if (given !== undefined) return given
+    return existsSync(file) ? yield* read(file) : yield* fail(missing)
+  })
 
 /** Reads the key; fails where others than its owner may read the file. */
 export const read = (file: string) =>

@@ -11,14 +11,14 @@ export const json = Flag.Boolean("json").pipe(
 /** Whether to print text for people. */
 export const isForPeople = (json: boolean): boolean => !json && process.stdout.isTTY === true
 
-const write = (text: string): Effect.Effect<void, ReaderGone> =>
+export const text = (content: string): Effect.Effect<void, ReaderGone> =>
   Effect.callback((resume) => {
-    process.stdout.write(text, (error) => resume(error ? Effect.fail(new ReaderGone("nobody reads the output")) : Effect.void))
+    process.stdout.write(content, (error) => resume(error ? Effect.fail(new ReaderGone("nobody reads the output")) : Effect.void))
   })
 
 /** One answer. */
 export const print = (json: boolean, answer: unknown): Effect.Effect<void, ReaderGone> =>
-  write(isForPeople(json) ? `${format(answer)}\n` : `${JSON.stringify(answer)}\n`)
+  text(isForPeople(json) ? `${format(answer)}\n` : `${JSON.stringify(answer)}\n`)
 
 /** Has the process exit with 1 where something is wrong, though the command itself succeeds. */
 export const exitCode = (isWell: boolean): Effect.Effect<void> =>
@@ -27,9 +27,7 @@ export const exitCode = (isWell: boolean): Effect.Effect<void> =>
   })
 
 /** One line of many. */
-export const line = (text: string): Effect.Effect<void, ReaderGone> => write(`${text}\n`)
-
-export const text = write
+export const line = (content: string): Effect.Effect<void, ReaderGone> => text(`${content}\n`)
 
 const isScalar = (value: unknown): boolean => typeof value !== "object" || value === null
 

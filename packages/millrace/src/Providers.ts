@@ -8,10 +8,10 @@ import {
   OpenAiSpeechSynthesizer
 } from "@millrace/upstreams"
 import { Config, Effect, Layer, Option } from "effect"
-import { CommandFailed } from "./Failure.ts"
+import { CommandFailed, fail } from "./Failure.ts"
 import * as Setting from "./Setting.ts"
 
-/** `openai:https://api.openai.com/v1`: who, and where. */
+/** `openai:https://api.openai.com/v1`: the kind of provider, and its address. */
 interface Provider<Kind extends string> {
   readonly kind: Kind
   readonly url: URL
@@ -32,29 +32,21 @@ const imagesOf = provider(["openai", "automatic1111", "comfyui"])
 const translatorOf = (text: string) => (/^https?:/u.test(text) && URL.canParse(text) ? new URL(text) : undefined)
 
 export const flags = {
-  speech: Setting.optional({
-    flag: "speech",
-    description:
-      "Who reads texts aloud: espeak, offline, of the package @millrace/upstream-espeak (GPL), or openai:URL, with MILLRACE_SPEECH_KEY",
-    metavar: "espeak|openai:url",
-    parse: speechOf,
-    expected: "espeak, or such as openai:https://api.openai.com/v1"
-  }),
-  images: Setting.optional({
-    flag: "images",
-    description:
-      "Who makes pictures: openai:URL, with MILLRACE_IMAGES_KEY, automatic1111:URL, or comfyui:URL#CHECKPOINT, such as comfyui:http://localhost:8188#sd_xl_base_1.0.safetensors",
-    metavar: "who:url",
-    parse: imagesOf,
-    expected: "such as openai:https://api.openai.com/v1"
-  }),
-  translate: Setting.optional({
-    flag: "translate",
-    description: "Address of a LibreTranslate server that translates prompts; MILLRACE_TRANSLATE_KEY if it needs a key",
-    metavar: "url",
-    parse: translatorOf,
-    expected: "such as https://libretranslate.com"
-  })
+  speech: Setting.optional(
+    "speech",
+    "Speech provider: espeak, offline, of the package @millrace/upstream-espeak (GPL), or openai:URL, with MILLRACE_SPEECH_KEY",
+    { metavar: "espeak|openai:url", parse: speechOf, expected: "espeak, or such as openai:https://api.openai.com/v1" }
+  ),
+  images: Setting.optional(
+    "images",
+    "Image provider: openai:URL, with MILLRACE_IMAGES_KEY, automatic1111:URL, or comfyui:URL#CHECKPOINT, such as comfyui:http://localhost:8188#sd_xl_base_1.0.safetensors",
+    { metavar: "provider:url", parse: imagesOf, expected: "such as openai:https://api.openai.com/v1" }
+  ),
+  translate: Setting.optional(
+    "translate",
+    "Address of a LibreTranslate server that translates prompts; MILLRACE_TRANSLATE_KEY if it needs a key",
+    { metavar: "url", parse: translatorOf, expected: "such as https://libretranslate.com" }
+  )
 }
 
 export interface Choice {
@@ -70,14 +62,12 @@ const byVariable = <A>(variable: string, parse: (text: string) => A | undefined)
       onNone: () => Effect.succeed(Option.none<A>()),
       onSome: (text) => {
         const parsed = parse(text)
-        return parsed === undefined
-          ? Effect.fail(new CommandFailed(`${variable} names no provider: ${text}`))
-          : Effect.succeed(Option.some(parsed))
+        return parsed === undefined ? fail(`${variable} names no provider: ${text}`) : Effect.succeed(Option.some(parsed))
       }
     })
   )
 
-/** What the environment says, for who has no flags. */
+/** The providers that the environment names, for commands without these flags. */
 export const byEnvironment = Effect.all({
   speech: byVariable("MILLRACE_SPEECH", speechOf),
   images: byVariable("MILLRACE_IMAGES", imagesOf),
@@ -98,7 +88,7 @@ const speech = Effect.fnUntraced(function* (choice: Choice["speech"]) {
   return OpenAiSpeechSynthesizer.layer({ baseUrl: choice.value.url, ...(yield* keyOf("MILLRACE_SPEECH_KEY")) })
 })
 
-/** Undefined for what is not well-formed. */
+/** Undefined for a malformed text. */
 const decoded = (text: string): string | undefined => {
   try {
     return decodeURIComponent(text)
@@ -117,8 +107,7 @@ const images = Effect.fnUntraced(function* (choice: Choice["images"]) {
       return Automatic1111ImageGenerator.layer({ baseUrl: url })
     case "comfyui": {
       const checkpoint = decoded(url.hash.slice(1))
-      if (checkpoint === undefined || checkpoint === "")
-        return yield* Effect.fail(new CommandFailed("comfyui needs a checkpoint: comfyui:URL#CHECKPOINT"))
+      if (checkpoint === undefined || checkpoint === "") return yield* fail("comfyui needs a checkpoint: comfyui:URL#CHECKPOINT")
       return ComfyUiImageGenerator.layer({ baseUrl: new URL(url.origin + url.pathname), workflow: { checkpoint } })
     }
   }

@@ -1,9 +1,6 @@
-/**
- * What an operator reconciles after a restore. A backup does not know what came after it; this lists the kinds of facts that may be
- * missing or outdated, how many there are where that is known, and what to do about each.
- */
+/** Lists what an operator reconciles after a restore: the kinds of facts that may be missing or outdated, their number, and advice. */
 import { Account, ApiKey, CallsInDoubt, toIso } from "@millrace/core"
-import { EventStore, HashChain, type StateStore, StreamName } from "@millrace/event-sourcing"
+import { EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
 import { Effect, HashMap, Stream } from "effect"
 import type { Manifest } from "./BackupFolder.ts"
 
@@ -60,15 +57,8 @@ const promises = Effect.gen(function* () {
   return count
 })
 
-/** Of a store restored from the backup of this manifest, as it is now. */
-export const items = (
-  { madeAt, head }: Manifest,
-  { now, withKeys }: { readonly now: number; readonly withKeys: boolean }
-): Effect.Effect<
-  ReadonlyArray<Item>,
-  EventStore.StoreUnavailable | StateStore.StateUnavailable,
-  EventStore.EventStore | StateStore.StateStore
-> =>
+/** The items of a store that was restored from the backup of this manifest. */
+export const items = ({ madeAt, head }: Manifest, { now, withKeys }: { readonly now: number; readonly withKeys: boolean }) =>
   Effect.gen(function* () {
     const { holds, keys } = yield* openIn(now)
     const since = toIso(madeAt)

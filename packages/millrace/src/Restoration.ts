@@ -1,4 +1,4 @@
-/** The steps of a restore: a store is put together in a folder of its own, checked, audited, and only then moved to its place. */
+/** The steps of a restore: a store is made in a staging folder, checked, audited, and then moved to its place. */
 import { existsSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { Audit } from "@millrace/audit"
@@ -9,53 +9,43 @@ import { Clock, Effect, Layer, Option, type Redacted } from "effect"
 import * as BackupFolder from "./BackupFolder.ts"
 import * as DiskFiles from "./DiskFiles.ts"
 import * as ErasureRegister from "./ErasureRegister.ts"
-import { CommandFailed } from "./Failure.ts"
+import { fail } from "./Failure.ts"
 import * as MasterKeyFile from "./MasterKeyFile.ts"
 import * as Reconciliation from "./Reconciliation.ts"
 import * as StoreUrl from "./StoreUrl.ts"
 
-/** The files of a store while it is put together. */
+/** The files of a store in the staging folder. */
 type Staged = Pick<StoreUrl.Files, "log" | "state" | "blobs">
 
-/** A backup and what it says of itself. */
+/** The paths of a backup and its manifest. */
 type Backup = Effect.Success<ReturnType<typeof BackupFolder.read>>
 
 /** Fails where a file of the store exists. */
 export const refuseExisting = ({ log, state, blobs }: StoreUrl.Files) => {
   const there = [log, state, blobs].find((path) => existsSync(path))
-  return there === undefined
-    ? Effect.void
-    : Effect.fail(new CommandFailed(`${there} is there already: a backup is restored to where nothing is`))
+  return there === undefined ? Effect.void : fail(`${there} is there already: a backup is restored to where nothing is`)
 }
 
 /** Fails where the keys of a backup are past their time, or were deleted. */
 export const requireKeys = Effect.fnUntraced(function* ({ paths, manifest }: Backup) {
   const { deleteBy } = manifest.keys
   if ((yield* Clock.currentTimeMillis) > deleteBy) {
-    return yield* Effect.fail(
-      new CommandFailed(
-        `the keys of this backup were to be deleted by ${toIso(deleteBy)}, and are restored no more: --without-keys restores the rest`
-      )
+    return yield* fail(
+      `the keys of this backup were to be deleted by ${toIso(deleteBy)}, and are restored no more: --without-keys restores the rest`
     )
   }
-  if (!existsSync(paths.state))
-    return yield* Effect.fail(new CommandFailed("the keys of this backup were deleted: --without-keys restores the rest"))
+  if (!existsSync(paths.state)) return yield* fail("the keys of this backup were deleted: --without-keys restores the rest")
 })
 
-/** The subjects that were erased since the backup. Fails where nothing is said about them: a restore would bring them back unnoticed. */
+/** The subjects that were erased since the backup. Fails without a register, because a restore would bring them back unnoticed. */
 export const erasedSince = (files: ReadonlyArray<string>, noneErased: boolean) =>
   files.length === 0 && !noneErased
-    ? Effect.fail(
-        new CommandFailed(
-          "the backup still has the keys of whoever was erased since: name the register of erasures, or the latest state database, by --erased, or say --none-erased"
-        )
+    ? fail(
+        "the backup still has the keys of accounts that were erased since: name the register of erasures, or the latest state database, by --erased, or pass --none-erased"
       )
     : Effect.map(Effect.forEach(files, ErasureRegister.read), (subjects) => new Set(subjects.flat()))
 
-/**
- * The master key: from the environment, from beside the store, from the given file, or from the backup, in this order. `isNew`: whether
- * it is to be put beside the store.
- */
+/** The master key: of the environment, the store, the given file, or the backup. `isNew`: the store does not have it yet. */
 export const findKey = (store: StoreUrl.Files, backup: BackupFolder.Paths, given: Option.Option<string>) =>
   Effect.gen(function* () {
     const byEnvironment = yield* MasterKeyFile.byEnvironment
@@ -63,16 +53,14 @@ export const findKey = (store: StoreUrl.Files, backup: BackupFolder.Paths, given
     if (existsSync(store.masterKey)) return { key: yield* MasterKeyFile.read(store.masterKey), isNew: false }
     const file = Option.getOrElse(given, () => backup.masterKey)
     if (!existsSync(file)) {
-      return yield* Effect.fail(
-        new CommandFailed(
-          Option.isSome(given) ? `${file} is not there` : "the master key is missing, and not in the backup: name its file by --master-key"
-        )
+      return yield* fail(
+        Option.isSome(given) ? `${file} is not there` : "the master key is missing, and not in the backup: name its file by --master-key"
       )
     }
     return { key: yield* MasterKeyFile.read(file), isNew: true }
   })
 
-/** A folder beside the store in which it is put together; removed when the scope closes. */
+/** The staging folder, beside the store; removed when the scope closes. */
 export const stagingFolder = Effect.fnUntraced(function* (log: string) {
   const folder = `${log}.restoring`
   const blobs = join(folder, "blobs")
@@ -94,14 +82,14 @@ export const copy = Effect.fnUntraced(function* ({ paths, manifest }: Backup, ma
   yield* withKeys ? BackupFolder.take(paths.state, made.state, manifest.keys) : DiskFiles.write(made.state, "")
   const blobs = yield* BackupFolder.copyBlobs(paths.blobs, made.blobs)
   if (blobs.count !== manifest.blobs.count || blobs.bytes !== manifest.blobs.bytes) {
-    return yield* Effect.fail(new CommandFailed(`${paths.blobs} has ${blobs.count} blobs, ${manifest.blobs.count} were backed up`))
+    return yield* fail(`${paths.blobs} has ${blobs.count} blobs, ${manifest.blobs.count} were backed up`)
   }
   return blobs.count
 })
 
 const ACCOUNT = Vault.ofAccount("")
 
-/** Erases the subjects in the restored store; answers whose keys the backup had, and how many keys are left. */
+/** Erases the subjects in the restored store. Returns those whose keys the backup had, and how many keys are left. */
 const eraseAgain = Effect.fnUntraced(function* (subjects: ReadonlySet<string>, metadata: Aggregate.Metadata) {
   const ledger = yield* Ledger
   const registration = yield* Registration
@@ -118,14 +106,12 @@ const eraseAgain = Effect.fnUntraced(function* (subjects: ReadonlySet<string>, m
   return { refused, restored: before.alive.length - refused.length }
 })
 
-/** Audits the log against the head of the manifest, as of then: holds that were open are past their time by now. */
+/** Audits the log against the head of the manifest, as of that time, because its open holds are overdue by now. */
 const audit = Effect.fnUntraced(function* ({ head, problems: expected }: BackupFolder.Manifest) {
   const report = yield* Audit.run({ against: head, ...(head.at === null ? {} : { at: Date.parse(head.at) }) })
   if (report.found > expected || report.problems.some(({ rule }) => rule === "log-extends-head")) {
     const [first] = report.problems
-    return yield* Effect.fail(
-      new CommandFailed(`the log of this backup is not what was backed up: ${first?.stream} ${first?.rule}: ${first?.detail}`)
-    )
+    return yield* fail(`the log of this backup is not what was backed up: ${first?.stream} ${first?.rule}: ${first?.detail}`)
   }
   return report
 })
@@ -157,13 +143,13 @@ const stores = ({ log, state }: Pick<StoreUrl.Files, "log" | "state">, key: Reda
 
 const isEmpty = (file: string): boolean => (statSync(file, { throwIfNoEntry: false })?.size ?? 0) === 0
 
-/** Moves what was made to where the store is to be. The log comes last: without a log there is no store, and a state alone is refused. */
+/** Moves the files to the place of the store. The log is last: without it there is no store, and a state alone is refused. */
 export const install = (made: Staged, target: StoreUrl.Files, key: Redacted.Redacted<string> | undefined, hasBlobs: boolean) =>
   Effect.gen(function* () {
     for (const file of [made.state, made.log]) {
       const { problems } = yield* SqliteCheck.check(file)
       const [problem = isEmpty(`${file}-wal`) ? undefined : "its write-ahead log could not be emptied"] = problems
-      if (problem !== undefined) return yield* Effect.fail(new CommandFailed(`what was restored is not whole: ${problem}`))
+      if (problem !== undefined) return yield* fail(`what was restored is not whole: ${problem}`)
       yield* DiskFiles.sync(file)
     }
     yield* refuseExisting(target)

@@ -2,45 +2,39 @@
 import { Array, Config, Option } from "effect"
 import { Flag } from "effect/cli"
 
-/** What values a setting takes. */
+/** The values of a setting. */
 interface Kind<A> {
   /** Placeholder for the value, in the help. */
   readonly metavar: string
   readonly parse: (text: string) => A | undefined
-  /** What `parse` accepts, in words. */
+  /** The values that `parse` accepts, in words. */
   readonly expected: string
-}
-
-interface Setting<A> extends Kind<A> {
-  readonly flag: string
-  /** The name of the flag in capitals after `MILLRACE_`, by default. */
-  readonly variable?: string
-  readonly description: string
-  /** The default; none when left out. */
-  readonly fallback?: string
 }
 
 const variableOf = (flag: string): string => `MILLRACE_${flag.toUpperCase().replaceAll("-", "_")}`
 
-const described = <A>({ flag, variable = variableOf(flag), description, metavar, fallback }: Setting<A>) =>
+const described = (flag: string, description: string, metavar: string, variable: string, fallback?: string) =>
   Flag.String(flag).pipe(
     Flag.withMetavar(metavar),
     Flag.withDescription(`${description} (${variable}${fallback === undefined ? "" : `, else ${fallback}`})`),
     Flag.withFallbackConfig(Config.String(variable))
   )
 
-const parsed = <A>({ flag, variable = variableOf(flag), parse, expected }: Setting<A>) =>
+const parsed = <A>(flag: string, { parse, expected }: Kind<A>, variable: string) =>
   Flag.filterMap(
     (text: string) => Option.fromUndefinedOr(parse(text)),
     () => `${expected}, by --${flag} or ${variable}`
   )
 
-/** A setting with a default. */
-export const make = <A>(setting: Setting<A> & { readonly fallback: string }): Flag.Flag<A> =>
-  described(setting).pipe(Flag.withDefault(setting.fallback), parsed(setting))
+/** A setting with a default. Its variable is the name of the flag in capitals after `MILLRACE_`. */
+export const make = <A>(flag: string, description: string, kind: Kind<A>, fallback: string): Flag.Flag<A> => {
+  const variable = variableOf(flag)
+  return described(flag, description, kind.metavar, variable, fallback).pipe(Flag.withDefault(fallback), parsed(flag, kind, variable))
+}
 
 /** A setting without a default. */
-export const optional = <A>(setting: Setting<A>): Flag.Flag<Option.Option<A>> => described(setting).pipe(parsed(setting), Flag.optional)
+export const optional = <A>(flag: string, description: string, kind: Kind<A>, variable = variableOf(flag)): Flag.Flag<Option.Option<A>> =>
+  described(flag, description, kind.metavar, variable).pipe(parsed(flag, kind, variable), Flag.optional)
 
 /** Any text that is not empty. */
 export const text = (value: string): string | undefined => (value === "" ? undefined : value)

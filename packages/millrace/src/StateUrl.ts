@@ -1,23 +1,17 @@
-/**
- * The state of a store on KurrentDB, which keeps only the log: `--state`, else `MILLRACE_STATE`. Every command takes the flag, as it takes
- * the store.
- */
+/** The state of a store on KurrentDB, which keeps only the log: `--state`, else `MILLRACE_STATE`, for every command. */
 import { resolve } from "node:path"
 import { Effect, Option } from "effect"
 import { GlobalFlag } from "effect/cli"
-import { CommandFailed } from "./Failure.ts"
+import { fail } from "./Failure.ts"
 import * as Setting from "./Setting.ts"
 
 /** The text as given. It is parsed only for a store that needs it. */
 export const State = GlobalFlag.Setting("state")({
-  flag: Setting.optional({
-    flag: "state",
-    description:
-      "Where keys, replies and leases are kept, for a log on KurrentDB: postgres://USER@HOST/DATABASE, or sqlite:PATH for one host",
-    metavar: "url",
-    parse: (text) => text,
-    expected: "a state"
-  })
+  flag: Setting.optional(
+    "state",
+    "Where keys, replies and leases are kept, for a log on KurrentDB: postgres://USER@HOST/DATABASE, or sqlite:PATH for one host",
+    { metavar: "url", parse: (text) => text, expected: "a state" }
+  )
 })
 
 const given = Effect.map(State, (state) => Option.getOrElse(state, () => ""))
@@ -32,21 +26,17 @@ const SQLITE = /^sqlite:(?:\/\/(?=\/))?(?!\/\/)(?<path>[^:].*)$/u
 export const needed = Effect.gen(function* () {
   const url = yield* given
   if (url === "") {
-    return yield* Effect.fail(
-      new CommandFailed(`a log on KurrentDB needs a place for what must be deletable: --state, or MILLRACE_STATE, ${KINDS}`)
-    )
+    return yield* fail(`a log on KurrentDB needs a place for what must be deletable: --state, or MILLRACE_STATE, ${KINDS}`)
   }
   if (/^postgres(?:ql)?:\/\//u.test(url)) return { _tag: "Postgres", url } satisfies StateUrl
   const path = SQLITE.exec(url)?.groups?.["path"]
   // The message does not repeat the address, which may contain a password
   return path === undefined
-    ? yield* Effect.fail(new CommandFailed(`unknown kind of state, by --state or MILLRACE_STATE: ${KINDS}`))
+    ? yield* fail(`unknown kind of state, by --state or MILLRACE_STATE: ${KINDS}`)
     : ({ _tag: "Sqlite", filename: resolve(path) } satisfies StateUrl)
 })
 
 /** Fails where a state is given for a store that keeps its own: it would be ignored silently. */
 export const refused = Effect.flatMap(given, (url) =>
-  url === ""
-    ? Effect.void
-    : Effect.fail(new CommandFailed("--state, or MILLRACE_STATE, is for a log on KurrentDB: this store keeps its state itself"))
+  url === "" ? Effect.void : fail("--state, or MILLRACE_STATE, is for a log on KurrentDB: this store keeps its state itself")
 )

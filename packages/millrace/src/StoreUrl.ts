@@ -10,7 +10,7 @@ import { KurrentDbEventStore } from "@millrace/event-store-kurrentdb"
 import { PostgresEventStore, PostgresStateStore, PostgresStores } from "@millrace/event-store-postgres"
 import { SqliteEventStore, SqliteStateStore } from "@millrace/event-store-sqlite"
 import { Effect, Layer, type Redacted } from "effect"
-import { CommandFailed, textOf } from "./Failure.ts"
+import { CommandFailed, fail, textOf } from "./Failure.ts"
 import * as MasterKeyFile from "./MasterKeyFile.ts"
 import * as StateUrl from "./StateUrl.ts"
 
@@ -40,18 +40,13 @@ export type Stores = EventStore.EventStore | StateStore.StateStore | MasterKey
 export const layer = ({ url, mode }: StoreOptions) =>
   Layer.unwrap(
     Effect.gen(function* () {
-      const masterKey = yield* MasterKeyFile.byEnvironment
-      if (url === MEMORY && mode === "create") return memoryLayer(masterKey)
+      if (url === MEMORY && mode === "create") return memoryLayer(yield* MasterKeyFile.byEnvironment)
       if (isKurrentDb(url)) {
         const state = yield* StateUrl.needed
-        if (masterKey === undefined) return yield* Effect.fail(new CommandFailed(NO_KEY))
-        return Layer.mergeAll(stateLayer(state, mode).pipe(Layer.provideMerge(nodesLayer(url))), MasterKey.layer(masterKey))
+        return Layer.mergeAll(stateLayer(state, mode).pipe(Layer.provideMerge(nodesLayer(url))), MasterKey.layer(yield* sharedKey))
       }
       yield* StateUrl.refused
-      if (isPostgres(url)) {
-        if (masterKey === undefined) return yield* Effect.fail(new CommandFailed(NO_KEY))
-        return Layer.mergeAll(PostgresStores.layer({ url }), MasterKey.layer(masterKey))
-      }
+      if (isPostgres(url)) return Layer.mergeAll(PostgresStores.layer({ url }), MasterKey.layer(yield* sharedKey))
       const files = yield* filesOf(url)
       const isNew = yield* isMissing(files)
       if (isNew && mode === "open") return yield* Effect.fail(noStore(files.log))
@@ -59,7 +54,7 @@ export const layer = ({ url, mode }: StoreOptions) =>
       // The key is made first: a store without its key is lost, a key without a store is harmless
       return SqliteStateStore.layer({ filename: files.state }).pipe(
         Layer.provideMerge(SqliteEventStore.layer({ filename: files.log })),
-        Layer.provideMerge(MasterKeyFile.layer({ given: masterKey, file: files.masterKey, isNew }))
+        Layer.provideMerge(MasterKeyFile.layer(yield* MasterKeyFile.byEnvironment, files.masterKey, isNew))
       )
     })
   )
@@ -87,7 +82,7 @@ const stateLayer = (state: StateUrl.StateUrl, mode: StoreOptions["mode"]) =>
       if (state._tag === "Postgres") return PostgresStateStore.layer({ url: state.url })
       const { filename } = state
       if (!existsSync(filename)) {
-        // A new state beside an old log would silently lose what was sealed, and where readers of the log had been
+        // A new state beside an old log would silently lose sealed data and checkpoints
         const head = yield* EventStore.EventStore.use(({ head }) => head)
         if (mode === "open" || head !== EventStore.start) return yield* Effect.fail(noState(filename))
         yield* prepare(filename)
@@ -101,8 +96,14 @@ const noState = (filename: string) =>
     `there is no state at ${filename}, which has the keys to what the log holds sealed: put it back, or an empty file to do without`
   )
 
-const NO_KEY =
-  "a store on PostgreSQL or KurrentDB needs MILLRACE_MASTER_KEY, the same for every host: 64 hexadecimal digits, such as openssl rand -hex 32 gives"
+/** The master key of a store that several hosts share: no file can hold it. */
+const sharedKey = Effect.flatMap(MasterKeyFile.byEnvironment, (key) =>
+  key === undefined
+    ? fail(
+        "a store on PostgreSQL or KurrentDB needs MILLRACE_MASTER_KEY, the same for every host: 64 hexadecimal digits, such as openssl rand -hex 32 gives"
+      )
+    : Effect.succeed(key)
+)
 
 /** The log alone, read-only. */
 export const logLayer = (url: string) =>
@@ -114,28 +115,27 @@ export const logLayer = (url: string) =>
       const file = statSync(log, { throwIfNoEntry: false })
       if (file === undefined) return yield* Effect.fail(noStore(log))
       if (file.isDirectory()) return yield* Effect.fail(noFile(log))
-      if (file.size === 0) return yield* Effect.fail(new CommandFailed(`${log} is empty: it holds no store`))
+      if (file.size === 0) return yield* fail(`${log} is empty: it holds no store`)
       return SqliteEventStore.layer({ filename: log, readOnly: true })
     })
   )
 
-/** The state and the master key of a store, for a command that only reads what is sealed. */
+/** The state and the master key of a store, for a command that only reads sealed data. */
 export const secretsLayer = (url: string) =>
   Layer.unwrap(
     Effect.gen(function* () {
-      const given = yield* MasterKeyFile.byEnvironment
       if (!isRemote(url)) {
         const { state, masterKey: file } = yield* filesOf(url)
-        const key = given ?? (yield* MasterKeyFile.read(file))
+        const key = (yield* MasterKeyFile.byEnvironment) ?? (yield* MasterKeyFile.read(file))
         return Layer.mergeAll(SqliteStateStore.layer({ filename: state, readOnly: true }), MasterKey.layer(key))
       }
-      if (given === undefined) return yield* Effect.fail(new CommandFailed(NO_KEY))
+      const key = yield* sharedKey
       const state: StateUrl.StateUrl = isPostgres(url) ? { _tag: "Postgres", url } : yield* StateUrl.needed
       return Layer.mergeAll(
         state._tag === "Postgres"
           ? PostgresStateStore.layer({ url: state.url, readOnly: true })
           : SqliteStateStore.layer({ filename: state.filename, readOnly: true }),
-        MasterKey.layer(given)
+        MasterKey.layer(key)
       )
     })
   )
@@ -156,15 +156,13 @@ const URL = /^sqlite:(?:\/\/(?=\/))?(?!\/\/)(?<path>.+)$/u
 
 /** The files of a store, whether they exist or not. */
 export const filesOf = (url: string): Effect.Effect<Files, CommandFailed> => {
-  if (isPostgres(url)) return Effect.fail(new CommandFailed("this command is for a store in files; for PostgreSQL see docs/postgresql.md"))
-  if (isKurrentDb(url)) return Effect.fail(new CommandFailed("this command is for a store in files; for KurrentDB see docs/kurrentdb.md"))
-  if (url === MEMORY) return Effect.fail(new CommandFailed("a store in memory lasts as long as its server: name another store"))
+  if (isPostgres(url)) return fail("this command is for a store in files; for PostgreSQL see docs/postgresql.md")
+  if (isKurrentDb(url)) return fail("this command is for a store in files; for KurrentDB see docs/kurrentdb.md")
+  if (url === MEMORY) return fail("a store in memory lasts as long as its server: name another store")
   const path = URL.exec(url)?.groups?.["path"]
   if (path === undefined || path.startsWith(":")) {
-    return Effect.fail(
-      new CommandFailed(
-        `unknown store ${JSON.stringify(url)}: sqlite:PATH, such as ${DEFAULT}, postgres://USER@HOST/DATABASE, kurrentdb://HOST, or memory: for serve`
-      )
+    return fail(
+      `unknown store ${JSON.stringify(url)}: sqlite:PATH, such as ${DEFAULT}, postgres://USER@HOST/DATABASE, kurrentdb://HOST, or memory: for serve`
     )
   }
   const log = resolve(path)
@@ -188,21 +186,18 @@ const noFile = (log: string) => new CommandFailed(`${log} is a folder: name a fi
 const noStore = (log: string) => new CommandFailed(`there is no store at ${log}`)
 
 /**
- * Whether neither log nor state exists. Fails where one of them is missing: making it anew would silently lose what was sealed, or the log
- * itself.
+ * Whether neither log nor state exists. Fails if only one is missing: a new one would silently lose sealed data, or the log.
  */
 const isMissing = ({ log, state }: Files): Effect.Effect<boolean, CommandFailed> => {
   const stateFile = statSync(state, { throwIfNoEntry: false })
   if (statSync(log, { throwIfNoEntry: false })?.isDirectory() === true) return Effect.fail(noFile(log))
   if (existsSync(log)) {
     return stateFile === undefined
-      ? Effect.fail(
-          new CommandFailed(`${state} is missing, and with it the keys to what is sealed: put it back, or an empty file to do without`)
-        )
+      ? fail(`${state} is missing, and with it the keys to what is sealed: put it back, or an empty file to do without`)
       : Effect.succeed(false)
   }
   return stateFile !== undefined && stateFile.size > 0
-    ? Effect.fail(new CommandFailed(`${log} is missing, but ${state} is there, which belongs to it: put it back`))
+    ? fail(`${log} is missing, but ${state} is there, which belongs to it: put it back`)
     : Effect.succeed(true)
 }
 

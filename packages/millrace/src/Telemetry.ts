@@ -1,12 +1,9 @@
-/**
- * Sends traces, metrics and log lines to an OpenTelemetry collector, as OpenTelemetry's own environment variables say. Without an
- * endpoint, nothing is sent.
- */
+/** Sends traces, metrics and logs to an OpenTelemetry collector, if OpenTelemetry's own environment variables name one. */
 import { RequestSpan } from "@millrace/http"
 import { Cause, Config, ConfigProvider, Effect, Layer, Option } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { Otlp, OtlpSerialization } from "effect/observability"
-import { CommandFailed, textOf } from "./Failure.ts"
+import { type CommandFailed, fail, textOf } from "./Failure.ts"
 import * as ProcessMetrics from "./ProcessMetrics.ts"
 
 const ENDPOINTS = ["", "TRACES_", "METRICS_", "LOGS_"].map((signal) => `OTEL_EXPORTER_OTLP_${signal}ENDPOINT`)
@@ -26,7 +23,7 @@ const variable = (name: string) =>
     Config.map((value) => Option.getOrElse(value, () => "").trim())
   )
 
-/** Sends until its scope closes, and then what is left. What cannot be sent is dropped; no call waits for a collector. */
+/** Sends until its scope closes, and then the rest. Data that cannot be sent is dropped; no call waits for a collector. */
 export const layer: Layer.Layer<never, CommandFailed | Config.ConfigError> = Layer.unwrap(
   Effect.gen(function* () {
     const endpoints = yield* Effect.forEach(ENDPOINTS, variable)
@@ -34,7 +31,7 @@ export const layer: Layer.Layer<never, CommandFailed | Config.ConfigError> = Lay
     const protocol = (yield* variable("OTEL_EXPORTER_OTLP_PROTOCOL")) || "http/json"
     const serialization = SERIALIZATIONS.get(protocol)
     if (serialization === undefined) {
-      return yield* Effect.fail(new CommandFailed(`OTEL_EXPORTER_OTLP_PROTOCOL is one of ${[...SERIALIZATIONS.keys()].join(", ")}`))
+      return yield* fail(`OTEL_EXPORTER_OTLP_PROTOCOL is one of ${[...SERIALIZATIONS.keys()].join(", ")}`)
     }
     const isNamed =
       (yield* variable("OTEL_SERVICE_NAME")) !== "" || /(?:^|,)\s*service\.name\s*=/u.test(yield* variable("OTEL_RESOURCE_ATTRIBUTES"))
@@ -46,9 +43,7 @@ export const layer: Layer.Layer<never, CommandFailed | Config.ConfigError> = Lay
     return Layer.mergeAll(Otlp.layerFromConfig(), RequestSpan.layer, ProcessMetrics.layer).pipe(
       Layer.provide(Layer.mergeAll(serialization, FetchHttpClient.layer, ConfigProvider.layer(provider))),
       // Effect dies of a setting that it cannot read
-      Layer.catchCause((cause) =>
-        Layer.effectDiscard(Effect.fail(new CommandFailed(`OpenTelemetry cannot be set up: ${textOf(Cause.squash(cause))}`)))
-      )
+      Layer.catchCause((cause) => Layer.effectDiscard(fail(`OpenTelemetry cannot be set up: ${textOf(Cause.squash(cause))}`)))
     )
   })
 )

@@ -4,7 +4,7 @@ import { NodeRuntime } from "@effect/platform-node"
 import * as Cli from "./Cli.ts"
 import * as Signals from "./Signals.ts"
 
-// Whoever writes to a closed output gets the error; without a listener it would also end the process
+// The writer to a closed output gets the error; without a listener the error would also end the process
 process.stdout.on("error", () => {})
 
 // Failures were printed already; a signal interrupts, and every scope closes

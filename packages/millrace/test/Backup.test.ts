@@ -124,7 +124,7 @@ const restoring = (from: string, ...args: ReadonlyArray<string>) => {
 }
 
 describe("a backup", () => {
-  it("has the log, the blobs, and apart from them the keys, for their owner's eyes; not the master key, unless it was asked for", async () => {
+  it("contains the log, the blobs, and the keys in a folder of their own; the master key only on request", async () => {
     const folder = join(temporaryFolder(), "deep", "down")
     const made = await backup(store.url, folder, "--keys-lifetime", "12h")
     expect(filesIn(folder)).toEqual([`blobs/${blobId}`, "keys/millrace.state.db", "log/millrace.db", "manifest.json"])
@@ -141,14 +141,14 @@ describe("a backup", () => {
     expect((await millrace(["accounts", "show", "--account", account, "--store", target.url])).stdout).toContain("ada@example.com")
   })
 
-  it("can be audited where it is, against its own manifest, and so can the store it was made of", async () => {
+  it("can be audited against its own manifest, and so can its store", async () => {
     const against = ["--against", join(kept, "manifest.json")]
     await ask(Audit, ["audit", "--store", `sqlite:${join(kept, "log", "millrace.db")}`, ...against])
     await ask(Audit, ["audit", "--store", store.url, ...against])
     expect(filesIn(kept)).toEqual([`blobs/${blobId}`, "keys/millrace.state.db", "log/millrace.db", "manifest.json"])
   })
 
-  it("is made while a server is busy: what was acknowledged before is in it, and it passes every audit", { timeout: 60_000 }, async () => {
+  it("of a busy server contains all acknowledged events and passes every audit", { timeout: 60_000 }, async () => {
     const own = newStore()
     const accounts = await Promise.all([0, 1, 2].map(() => openAccount(own.url, 1_000)))
     const server = await serve(["--store", own.url], { env: UNLIMITED })
@@ -201,7 +201,7 @@ describe("a backup", () => {
     expect((await auditOf(target.url)).ok).toBe(true)
   })
 
-  it("is not made over anything, nor of nothing, and leaves nothing where it cannot be made", async () => {
+  it("overwrites nothing, needs a store, and leaves nothing behind when it fails", async () => {
     const folder = temporaryFolder()
     writeFileSync(join(folder, "mine.txt"), "mine")
     const to = (name: string) => ["backup", "--store", store.url, "--to", name]
@@ -223,7 +223,7 @@ describe("a backup", () => {
     expect((await backup(store.url, join(folder, "empty"))).ok).toBe(true)
   })
 
-  it("of a log that an audit finds fault with is made all the same, and says so", async () => {
+  it("of a log with problems is made, and reports the problems", async () => {
     const own = newStore()
     cpSync(store.folder, own.folder, { recursive: true })
     const db = new Database(own.file)
@@ -241,7 +241,7 @@ describe("a backup", () => {
 })
 
 describe("a restored store", () => {
-  it("is the one that was backed up, with its blobs, and says what there is to reconcile", async () => {
+  it("equals the one that was backed up, with its blobs, and lists what to reconcile", async () => {
     const target = newStore()
     const restored = await restore(kept, target.url, "--none-erased", "--master-key", masterKey)
     expect(restored).toMatchObject({ restored: target.file, from: kept, ok: true, keys: 1, refused: [] })
@@ -263,7 +263,7 @@ describe("a restored store", () => {
     expect((await call(`${server.url}${BIN}`, { key })).status).toBe(200)
   })
 
-  it("takes its master key from the environment, from beside it, or from a file, and no other", async () => {
+  it("takes its master key from the environment, from beside it, or from a file", async () => {
     const text = readFileSync(masterKey, "utf8").trim()
     const [byVariable, beside] = [newStore(), newStore()]
     const from = (url: string) => ["restore", "--from", kept, "--none-erased", "--store", url]
@@ -274,12 +274,12 @@ describe("a restored store", () => {
 
     const none = newStore()
     expect(await refused(from(none.url))).toMatch(/the master key is missing, and not in the backup/u)
-    expect(await refused(from(none.url), { MILLRACE_MASTER_KEY: "42".repeat(32) })).toMatch(/begun with another master key/u)
+    expect(await refused(from(none.url), { MILLRACE_MASTER_KEY: "42".repeat(32) })).toMatch(/first used with another master key/u)
     expect(await refused([...from(none.url), "--master-key", "/nowhere/master.key"])).toBe("/nowhere/master.key is not there")
     expect(readdirSync(none.folder)).toEqual([])
   })
 
-  it("takes nothing else's place", async () => {
+  it("replaces no existing file", async () => {
     const target = newStore()
     await openAccount(target.url, 1)
     const before = readFileSync(target.file)
@@ -291,7 +291,7 @@ describe("a restored store", () => {
   })
 })
 
-describe("what is no backup as it was made", () => {
+describe("a damaged or incomplete backup", () => {
   /** A byte in the middle is another. */
   const flip = (file: string) => {
     const bytes = readFileSync(file)
@@ -331,7 +331,7 @@ describe("what is no backup as it was made", () => {
     ]
   }
 
-  it.each(Object.entries(SPOILT))("%s: it is refused, and nothing is made of it", async (_, [spoil, says]) => {
+  it.each(Object.entries(SPOILT))("%s: is refused, and nothing is made of it", async (_, [spoil, says]) => {
     const folder = copy()
     spoil(folder)
     const { target, args } = restoring(folder, "--none-erased")
@@ -341,7 +341,7 @@ describe("what is no backup as it was made", () => {
 })
 
 describe("keys past their time", () => {
-  it("are not restored: the rest is, without what was sealed", async () => {
+  it("are not restored, and the rest is, without sealed data", async () => {
     const folder = copy()
     const file = join(folder, "manifest.json")
     const manifest = JSON.parse(readFileSync(file, "utf8"))
@@ -361,7 +361,7 @@ describe("keys past their time", () => {
   })
 })
 
-describe("whoever was erased after the backup", () => {
+describe("an account that was erased after the backup", () => {
   const keyOf = (file: string, account: string): Buffer => {
     const db = new Database(file, { readonly: true })
     const row = db
@@ -373,7 +373,7 @@ describe("whoever was erased after the backup", () => {
     return row
   }
 
-  it("does not come back, whether a register or the latest state tells, and whatever was held then", { timeout: 60_000 }, async () => {
+  it("stays erased, by a register or by the latest state, whatever it held at the time", { timeout: 60_000 }, async () => {
     const own = newStore()
     const state = join(own.folder, "millrace.state.db")
     const [gone, stays] = [await openAccount(own.url, 10, "grace@example.com"), await openAccount(own.url, 10, "alan@example.com")]
@@ -400,7 +400,7 @@ describe("whoever was erased after the backup", () => {
     expect((await millrace(["accounts", "erase", "--account", later.account, "--confirm", later.account, "--store", own.url])).code).toBe(0)
 
     const key = ["--master-key", join(own.folder, "master.key")]
-    expect(await refused(["restore", "--from", folder, "--store", newStore().url, ...key])).toMatch(/--erased, or say --none-erased/u)
+    expect(await refused(["restore", "--from", folder, "--store", newStore().url, ...key])).toMatch(/--erased, or pass --none-erased/u)
     for (const erased of [join(own.folder, "erasures.jsonl"), state]) {
       const target = newStore()
       const restored = await restore(folder, target.url, "--erased", erased, ...key)
@@ -427,7 +427,7 @@ describe("whoever was erased after the backup", () => {
     expect((await millrace(["accounts", "show", "--account", gone.account, "--store", target.url])).stdout).toContain("grace@example.com")
   })
 
-  it("is looked for in what can be read whole, or nothing is restored", async () => {
+  it("is read from complete files only, or nothing is restored", async () => {
     const folder = temporaryFolder()
     const torn = join(folder, "torn.jsonl")
     writeFileSync(torn, '{"subject":"account:acc_1","at":"2026-11-21T00:00:00.000Z"}\n{"subject":"acc')

@@ -47,7 +47,9 @@ const failureOf = async ({ url }: Store, request: string) => {
   return Schema.decodeUnknownSync(Schema.fromJsonString(Shown))(stdout).ends[0].failure
 }
 
-it("is shown where it was sealed, and otherwise that it was erased or cannot be read", { timeout: 60_000 }, async () => {
+it("the reason of an upstream's failure is shown where it can be opened, and otherwise as erased or unreadable", {
+  timeout: 60_000
+}, async () => {
   const store = newStore()
   const { account } = await openAccount(store.url, 10)
   const other = await openAccount(store.url, 10)
@@ -86,7 +88,7 @@ const work = Operation.job("failing.work", {
   run: ({ question }) => Effect.fail(new UpstreamUnavailable({ upstream: "failing", reason: `${REASON}, asked for ${question}` }))
 })
 
-it("is shown for each attempt of a job that failed, without what was asked", { timeout: 60_000 }, async () => {
+it("the reason is shown for each failed attempt of a job, without the input", { timeout: 60_000 }, async () => {
   const store = newStore()
   const { account } = await openAccount(store.url, 10)
   const host = Millrace.layer({ operations: [work], jobs: { backOff: { first: "1 millis", longest: "1 millis" } } })

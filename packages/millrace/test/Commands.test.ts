@@ -58,7 +58,7 @@ beforeAll(async () => {
 const Status = Schema.Struct({ account: Schema.String, status: Schema.String })
 
 describe("accounts", () => {
-  it("are opened unverified, shown, suspended, reinstated and closed, each with who and why", async () => {
+  it("are opened unverified, shown, suspended, reinstated and closed, with who and why", async () => {
     const by = ["--by", "grace", "--reason", "ticket 7"]
     const opened = await ask(Opened, "accounts", "open", "--email", "bob@example.com", ...by)
     expect(opened.balance).toBe(0)
@@ -86,7 +86,7 @@ describe("accounts", () => {
     expect((await call(`${server.url}/api/v1/account/billing`, { key: opened.key })).status).toBe(401)
   })
 
-  it("name who acts and what they did where nobody said", async () => {
+  it("record the user and the command if no one else is named", async () => {
     const { account } = await ask(Opened, "accounts", "open", "--email", "carol@example.com")
     const [opened] = eventsOf((await millrace(["events", "--stream", `account-${account}`, "--store", store.url])).stdout)
     expect(opened?.metadata).toMatchObject({ actor: expect.stringMatching(/^cli:./u), reason: "accounts open" })
@@ -94,7 +94,7 @@ describe("accounts", () => {
 })
 
 describe("keys", () => {
-  it("are issued for scopes and a time, listed without themselves, and revoked", async () => {
+  it("are issued for scopes and a time, listed without their secrets, and revoked", async () => {
     const Listed = Schema.Array(
       Schema.Struct({
         keyId: Schema.String,
@@ -190,7 +190,7 @@ const Charge = Schema.Struct({
 })
 
 describe("a charge", () => {
-  it("shows its hold, its price, its lots and what became of it, each with the event that says so", async () => {
+  it("shows its hold, its price, its lots and its end, each with its event", async () => {
     const charge = await ask(Charge, "charges", "show", "--request", header(lookup, "x-request-id"))
     expect(charge).toMatchObject({ account, operation: "bin.lookup", outcome: "charged" })
     expect(charge.hold).toMatchObject({ amount: 0.5, quantity: 1 })
@@ -203,7 +203,7 @@ describe("a charge", () => {
     }
   })
 
-  it("shows what was given back, and when somebody did so later", async () => {
+  it("shows refunds and when they were made", async () => {
     const failed = await ask(Charge, "charges", "show", "--request", header(refunded, "x-request-id"))
     expect(failed).toMatchObject({ outcome: "refunded", ends: [{ end: "refunded", amount: 0.5, reason: "service_error" }] })
 
@@ -225,7 +225,7 @@ describe("a charge", () => {
 })
 
 describe("credits", () => {
-  it("are granted until a time, spent first where they end first, and gone when it comes", async () => {
+  it("are granted until a time, spent by earliest expiry, and expire", async () => {
     const { account } = await ask(Opened, "accounts", "open", "--email", "dan@example.com")
     const own = ["--account", account]
     const end = "2099-06-01T00:00:00.000Z"
@@ -276,7 +276,7 @@ describe("credits", () => {
 })
 
 describe("events", () => {
-  it("come from a position or of a stream, and of another process as they are written", { timeout: 60_000 }, async () => {
+  it("are printed from a position, of a stream, and as another process writes them", { timeout: 60_000 }, async () => {
     const all = (await millrace(["events", "--store", store.url])).stdout
     const third = eventsOf(all)[2]?.position ?? ""
     expect((await millrace(["events", "--store", store.url, "--from", third])).stdout).toBe(all.split("\n").slice(3).join("\n"))
@@ -297,7 +297,7 @@ describe("events", () => {
     ])
   })
 
-  it("end without a word when nobody reads them any more", { timeout: 60_000 }, async () => {
+  it("end silently when the reader closes the output", { timeout: 60_000 }, async () => {
     const { url, file } = newStore()
     await millrace(["accounts", "open", "--email", "ada@example.com", "--store", url])
     // More than a pipe holds
@@ -320,7 +320,7 @@ describe("events", () => {
 })
 
 describe("holds", () => {
-  it("are listed while they are open, across accounts", { timeout: 60_000 }, async () => {
+  it("are listed for all accounts while they are open", { timeout: 60_000 }, async () => {
     const Held = Schema.Array(
       Schema.Struct({
         reservation: Schema.String,
@@ -364,7 +364,7 @@ describe("holds", () => {
 })
 
 describe("an audit", () => {
-  it("passes, prints a head that a later one extends, and names the event that somebody changed", async () => {
+  it("passes, prints a head that a later one extends, and names a changed event", async () => {
     const before = await ask(Audit, "audit")
     expect(before).toMatchObject({ ok: true, problems: [] })
     const head = join(store.folder, "head.json")
@@ -405,7 +405,7 @@ describe.skipIf(!hasScript)("on a terminal", () => {
     return { failed, text: text.slice(text.indexOf("\n") + 1).replace(/\n*Script done.*\n$/u, "") }
   }
 
-  it("answers and failures are for people, and JSON where it is asked for", { timeout: 60_000 }, async () => {
+  it("prints text, and JSON on request", { timeout: 60_000 }, async () => {
     const { url } = newStore()
     const opened = await millrace(["accounts", "open", "--email", "ada@example.com", "--verified", "--store", url])
     const { account } = Schema.decodeUnknownSync(Opened)(JSON.parse(opened.stdout))

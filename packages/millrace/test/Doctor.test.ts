@@ -28,8 +28,8 @@ const made = async () => {
   return { ...store, account, masterKey: join(store.folder, "master.key"), state: join(store.folder, "millrace.state.db") }
 }
 
-describe("a host that is well", () => {
-  it("is told so, beside its server, with what there is of each", { timeout: 60_000 }, async () => {
+describe("a healthy host", () => {
+  it("is reported with details of each check, beside its server", { timeout: 60_000 }, async () => {
     const { url, file, masterKey, state, account } = await made()
     const before = [readFileSync(file), readFileSync(state)]
     const { wrong, of } = await examine(url, { MILLRACE_RATE_LIMIT: "5/5", MILLRACE_LOG_LEVEL: "" })
@@ -54,7 +54,7 @@ describe("a host that is well", () => {
     expect(after.of("erasures")?.detail).toMatch(/^1 in .*erasures\.jsonl/u)
   })
 
-  it("never tells a secret", async () => {
+  it("reveals no secret", async () => {
     const { url, masterKey } = await made()
     const key = readFileSync(masterKey, "utf8").trim()
     const { wrong, of, stdout } = await examine(url, { MILLRACE_MASTER_KEY: key })
@@ -64,11 +64,11 @@ describe("a host that is well", () => {
   })
 })
 
-describe("what is wrong", () => {
+describe("doctor reports", () => {
   const wrongOf = async (url: string, env: Environment = {}) =>
     (await examine(url, env)).wrong.map(({ name, detail, advice }) => [name, `${detail} -> ${advice ?? ""}`])
 
-  it("is that there is no store: none is made", async () => {
+  it("a missing store, and makes none", async () => {
     const { folder, file, url } = newStore()
     expect(await wrongOf(url)).toEqual([
       ["store", expect.stringMatching(new RegExp(`there is no store at ${file} -> millrace serve makes one`, "u"))]
@@ -82,7 +82,7 @@ describe("what is wrong", () => {
     expect(existsSync(half.state)).toBe(false)
   })
 
-  it("is a master key that others may read, that is not there, or that opens nothing", async () => {
+  it("a master key that others may read, that is missing, or that opens nothing", async () => {
     const { url, masterKey } = await made()
     chmodSync(masterKey, 0o644)
     expect(await wrongOf(url)).toEqual([
@@ -96,7 +96,7 @@ describe("what is wrong", () => {
     expect(await wrongOf(url, { MILLRACE_MASTER_KEY: "short" })).toEqual([["master key", expect.stringContaining("64 hexadecimal digits")]])
   })
 
-  it("is a file that is not whole, or not kept as it should be", async () => {
+  it("a file that is damaged or has the wrong journal mode", async () => {
     const spoilt = await made()
     const bytes = readFileSync(spoilt.file)
     writeFileSync(spoilt.file, bytes.fill(0xa5, 4_096, bytes.length))
@@ -108,7 +108,7 @@ describe("what is wrong", () => {
     expect(await wrongOf(rollback.url)).toEqual([["sqlite", expect.stringContaining("journal_mode delete")]])
   })
 
-  it("is a clock that the log is ahead of", async () => {
+  it("a clock that is behind the log", async () => {
     const { url, file } = await made()
     const db = new Database(file)
     db.exec(`DROP TRIGGER events_are_never_changed;
@@ -117,7 +117,7 @@ describe("what is wrong", () => {
     expect(await wrongOf(url)).toEqual([["clock", expect.stringMatching(/is \d+(?:\.\d+)? s ahead of this host's clock -> .*NTP/u)]])
   })
 
-  it("is a provider's file that cannot be read, or a provider that is no address", async () => {
+  it("an unreadable provider file, and an invalid address of a provider", async () => {
     const { url } = await made()
     expect(await wrongOf(url, { MILLRACE_DNS_SERVERS: "dns.example.com" })).toEqual([
       ["upstreams", expect.stringContaining("MILLRACE_DNS_SERVERS must list IP addresses of name servers: dns.example.com")]
@@ -127,7 +127,7 @@ describe("what is wrong", () => {
     ])
   })
 
-  it("are keys in backups that are past their time, until they are deleted", async () => {
+  it("keys in backups that are past their time, until they are deleted", async () => {
     const { url, folder } = await made()
     const backups = join(folder, "backups")
     const examined = async () => {
@@ -145,7 +145,7 @@ describe("what is wrong", () => {
     expect(await examined()).toMatchObject({ ok: true })
   })
 
-  it("is a register that says nothing", async () => {
+  it("a malformed register", async () => {
     const { url, folder } = await made()
     const register = join(folder, "erased.jsonl")
     writeFileSync(register, "grace\n")

@@ -53,7 +53,7 @@ const registered = (file: string) =>
     .split("\n")
     .map((line) => JSON.parse(line).subject)
 
-it("destroys the key, revokes what opens the account, leaves amounts, and is written down apart", { timeout: 60_000 }, async () => {
+it("an erasure destroys the key, revokes API keys, leaves amounts, and adds to the register", { timeout: 60_000 }, async () => {
   const { folder, url } = newStore()
   const { account, key } = await openAccount(url, 10, "grace@example.com")
   const other = await openAccount(url, 10, "ada@example.com")
@@ -101,7 +101,7 @@ it("destroys the key, revokes what opens the account, leaves amounts, and is wri
   expect(registered(register)).toEqual([`account:${account}`, `account:${account}`])
 })
 
-it("does nothing unless the account is there and named twice", async () => {
+it("an erasure does nothing unless the account exists and is named twice", async () => {
   const { folder, url } = newStore()
   const { account } = await openAccount(url, 1)
   const before = await readLog(url)
@@ -114,7 +114,7 @@ it("does nothing unless the account is there and named twice", async () => {
   expect(readdirSync(folder)).not.toContain("erasures.jsonl")
 })
 
-it("is written down before it is done, where it was told to, and not done where that cannot be", async () => {
+it("an erasure writes to the given register first, and does nothing if that fails", async () => {
   const { folder, url } = newStore()
   const [one, two, three] = [await openAccount(url, 1), await openAccount(url, 1), await openAccount(url, 1)]
   const elsewhere = join(newStore().folder, "erasures.jsonl")

@@ -75,7 +75,7 @@ describe("the help", () => {
     expect(examplesIn(text).length).toBeGreaterThan(0)
   })
 
-  it.each(COMMANDS)("of %s shows an example that its own parser takes", async (command) => {
+  it.each(COMMANDS)("of %s shows examples that its own parser accepts", async (command) => {
     const examples = examplesIn(await help(command))
     expect(examples.length).toBeGreaterThan(0)
     for (const example of examples) {
@@ -87,7 +87,7 @@ describe("the help", () => {
     }
   })
 
-  it.each(ACTS)("of %s says that who acts and why are recorded", async (command) => {
+  it.each(ACTS)("of %s says that the operator and the reason are recorded", async (command) => {
     const text = await help(command)
     expect(text).toMatch(/--by .*recorded/u)
     expect(text).toMatch(/--reason .*recorded/u)
@@ -101,7 +101,7 @@ describe("the help", () => {
 })
 
 describe("millrace", () => {
-  it("says its version, which is its package's", async () => {
+  it("prints the version of its package", async () => {
     const manifest = readFileSync(new URL("../package.json", import.meta.url), "utf8")
     const { version } = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Struct({ version: Schema.String })))(manifest)
     expect(await runProcess(["--version"])).toEqual({ code: 0, stdout: `millrace v${version}\n`, stderr: "" })
@@ -113,7 +113,7 @@ describe("millrace", () => {
     return runProcess(["--version"], { nodeArgs: ["--import", `data:text/javascript,${encodeURIComponent(pretend)}`] })
   }
 
-  it.each(["18.20.8", "20.19.4", "22.18.0"])("refuses Node.js %s politely", async (version) => {
+  it.each(["18.20.8", "20.19.4", "22.18.0"])("refuses Node.js %s with a message", async (version) => {
     expect(await under(version)).toEqual({
       code: 1,
       stdout: "",
@@ -125,7 +125,7 @@ describe("millrace", () => {
     expect((await under(version)).code).toBe(0)
   })
 
-  it("is refused by a Node.js of this machine that is too old, before anything else is loaded", async ({ skip }) => {
+  it("is refused by an old Node.js of this machine before anything else is loaded", async ({ skip }) => {
     const { code, stdout } = await runProcess([], { program: "/usr/bin/node", nodeArgs: ["--version"], script: null })
     const [, major = 0, minor = 0] = (/^v(\d+)\.(\d+)/u.exec(stdout) ?? []).map(Number)
     const isOld = code === 0 && (major < 22 || (major === 22 && minor < 19))

@@ -40,7 +40,7 @@ beforeAll(async () => {
   await openAccount(store.url, 100)
 })
 
-it("count with the next call of a server that runs, and with none that is held already", { timeout: 60_000 }, async () => {
+it("new prices apply to the next call of a running server, and to no call that is held already", { timeout: 60_000 }, async () => {
   const { key } = await openAccount(store.url, 100)
   const server = await serve(["--store", store.url], { env: UNLIMITED })
   const cost = async () => Number(header(await call(`${server.url}${BIN}`, { key }), "x-credits-charged"))
@@ -68,7 +68,7 @@ it("count with the next call of a server that runs, and with none that is held a
   expect((await auditOf(store.url)).ok).toBe(true)
 })
 
-it("are published ahead, from a file too, in the order of their times, and but once", async () => {
+it("prices are published for a future time, also from a file, in the order of their times, and once", async () => {
   const file = join(store.folder, "prices.json")
   writeFileSync(file, JSON.stringify({ "email.validate": 0.9, "grammar.check": 2 }))
   const at = "2098-01-01T00:00:00.000Z"
@@ -87,7 +87,7 @@ it("are published ahead, from a file too, in the order of their times, and but o
     changes: []
   })
   expect(await refused("--set", "grammar.check=4")).toBe(
-    `version ${ahead.version} comes into force at ${at}, and what follows it no sooner: name a time by --effective-at`
+    `version ${ahead.version} comes into force at ${at}, and a later version cannot precede it: name a time by --effective-at`
   )
   expect(await refused("--set", "grammar.check=4", "--effective-at", "2097-01-01T00:00:00Z")).toBe(
     `prices cannot come into force before they are published, nor before those they follow: from ${at} on`
@@ -97,7 +97,7 @@ it("are published ahead, from a file too, in the order of their times, and but o
   })
 })
 
-it("that are none, or of nothing, are refused, and nothing is written", async () => {
+it("prices are refused when malformed or for an unknown operation, and nothing is written", async () => {
   const before = await readLog(store.url)
   const file = join(store.folder, "wrong.json")
   const inFile = async (text: string) => {

@@ -65,7 +65,7 @@ const copy = () => {
 const contentOf = (folder: string) =>
   Object.fromEntries(readdirSync(folder).map((name) => [name, readFileSync(join(folder, name)).toString("base64")]))
 
-describe("words that no command takes", () => {
+describe("wrong arguments", () => {
   const WRONG: ReadonlyArray<readonly [args: string, says: RegExp]> = [
     ["serv", /Unknown subcommand "serv".*see millrace --help/u],
     ["balance", /--account.*see millrace balance --help/u],
@@ -86,13 +86,13 @@ describe("words that no command takes", () => {
     ["serve --log-level loud", /fatal, error, warn, info, debug, trace/u]
   ]
 
-  it("are told in one line, with where to read on", async () => {
+  it("are reported in one line that names the help", async () => {
     for (const [args, says] of WRONG) expect(await refused(args.split(" "))).toMatch(says)
   })
 })
 
 describe("a process that fails", () => {
-  it("ends with 1 and one line of JSON, whatever it was", { timeout: 60_000 }, async () => {
+  it("ends with 1 and one line of JSON", { timeout: 60_000 }, async () => {
     const spoilt = copy()
     writeFileSync(spoilt.file, "no database")
     const [usage, environment, missing, corrupt] = await Promise.all([
@@ -108,7 +108,7 @@ describe("a process that fails", () => {
   })
 })
 
-describe("an environment that is wrong", () => {
+describe("a wrong environment variable", () => {
   const WRONG: ReadonlyArray<readonly [env: Environment, says: RegExp]> = [
     [{ MILLRACE_PORT: "abc" }, /"abc".*MILLRACE_PORT/u],
     [{ MILLRACE_PORT: "-1" }, /MILLRACE_PORT/u],
@@ -124,13 +124,13 @@ describe("an environment that is wrong", () => {
     [{ MILLRACE_STORE: "memory:", MILLRACE_HOST: "256.0.0.1" }, /[Cc]annot listen on 256\.0\.0\.1/u]
   ]
 
-  it("keeps the server from starting, and says which variable", { timeout: 60_000 }, async () => {
+  it("keeps the server from starting, and is named", { timeout: 60_000 }, async () => {
     const { folder, url } = newStore()
     for (const [env, says] of WRONG) expect(await refused(["serve"], { MILLRACE_PORT: "0", MILLRACE_STORE: url, ...env })).toMatch(says)
     expect(readdirSync(folder)).toEqual([])
   })
 
-  it("yields to flags, and is no setting where it is empty", { timeout: 60_000 }, async () => {
+  it("is overridden by flags, and ignored if empty", { timeout: 60_000 }, async () => {
     const server = await serve(["--store", "memory:", "--rate-limit", "5/5"], {
       env: { MILLRACE_PORT: "1", MILLRACE_RATE_LIMIT: "x", MILLRACE_STORE: "xx:", MILLRACE_LOG_LEVEL: "" }
     })
@@ -138,8 +138,8 @@ describe("an environment that is wrong", () => {
   })
 })
 
-describe("a store that is not there", () => {
-  it("is an error for whoever does not make one, and stays so", { timeout: 60_000 }, async () => {
+describe("a missing store", () => {
+  it("is an error unless the command makes one, and is not made", { timeout: 60_000 }, async () => {
     const { folder, url } = newStore()
     const all = [
       ["accounts", "show", "--account", ACCOUNT],
@@ -151,13 +151,13 @@ describe("a store that is not there", () => {
     expect(readdirSync(folder)).toEqual([])
   })
 
-  it("is what memory: is to every command but serve", { timeout: 60_000 }, async () => {
+  it("is also what memory: is to every command but serve", { timeout: 60_000 }, async () => {
     for (const args of [["audit"], ["journal", "--format", "csv"], ["accounts", "show", "--account", ACCOUNT]]) {
       expect(await refused([...args, "--store", "memory:"])).toMatch(/^a store in memory lasts as long as its server/u)
     }
   })
 
-  it("cannot be made where no folder can be, or is one", { timeout: 60_000 }, async () => {
+  it("is not made where no folder can be made", { timeout: 60_000 }, async () => {
     const { folder, file } = newStore()
     expect(await refused(["serve", "--port", "0", "--store", "sqlite:/proc/millrace/millrace.db"])).toMatch(
       /cannot be made in \/proc\/millrace/u
@@ -168,8 +168,8 @@ describe("a store that is not there", () => {
   })
 })
 
-describe("a store of which half is missing", () => {
-  it("is not begun anew beside what is left", { timeout: 60_000 }, async () => {
+describe("a store with one file missing", () => {
+  it("is not begun anew beside the other file", { timeout: 60_000 }, async () => {
     const withoutState = copy()
     rmSync(withoutState.state)
     const withoutLog = copy()
@@ -185,7 +185,7 @@ describe("a store of which half is missing", () => {
     expect([contentOf(withoutState.folder), contentOf(withoutLog.folder)]).toEqual(before)
   })
 
-  it("begins all the same where its first start was cut off", { timeout: 60_000 }, async () => {
+  it("begins if its first start was interrupted", { timeout: 60_000 }, async () => {
     const { folder, url } = newStore()
     writeFileSync(join(folder, "millrace.state.db"), "")
     expect(await ask(Opened, ["accounts", "open", "--email", "ada@example.com", "--verified", "--store", url])).toMatchObject({
@@ -194,7 +194,7 @@ describe("a store of which half is missing", () => {
   })
 })
 
-describe("a database that is not whole", () => {
+describe("a damaged database", () => {
   const SPOILT: Readonly<Record<string, readonly [spoil: (file: string) => void, says: RegExp]>> = {
     "is no database": [(file) => writeFileSync(file, "not a database at all".repeat(200)), /is not an SQLite database/u],
     "was overwritten in the middle": [
@@ -214,7 +214,7 @@ describe("a database that is not whole", () => {
     ]
   }
 
-  it.each(Object.entries(SPOILT))("%s: it is said, and nothing of it is changed", { timeout: 60_000 }, async (_, [spoil, says]) => {
+  it.each(Object.entries(SPOILT))("%s: is reported and not changed", { timeout: 60_000 }, async (_, [spoil, says]) => {
     const spoilt = copy()
     spoil(spoilt.file)
     const before = contentOf(spoilt.folder)
@@ -231,7 +231,7 @@ describe("a database that is not whole", () => {
 describe("a master key", () => {
   const show = (url: string) => ["accounts", "show", "--account", account, "--store", url]
 
-  it("that is missing, malformed, open to others or another's is told, and none is made in its place", { timeout: 60_000 }, async () => {
+  it("that is missing, malformed, readable by others or of another store is reported, and not replaced", { timeout: 60_000 }, async () => {
     const missing = copy()
     renameSync(missing.masterKey, `${missing.masterKey}.away`)
     const malformed = copy()
@@ -254,7 +254,7 @@ describe("a master key", () => {
     expect(existsSync(missing.masterKey)).toBe(false)
   })
 
-  it("is made with the store, for its owner alone, and opens it from the environment, too", { timeout: 60_000 }, async () => {
+  it("is made with the store, for its owner alone, and is accepted from the environment", { timeout: 60_000 }, async () => {
     const own = copy()
     expect(statSync(own.masterKey).mode & 0o777).toBe(0o600)
     const key = readFileSync(own.masterKey, "utf8").trim()
@@ -266,8 +266,8 @@ describe("a master key", () => {
   })
 })
 
-describe("a folder that may not be written", () => {
-  it("is told, and the store in it is left as it is", { timeout: 60_000 }, async ({ skip }) => {
+describe("a folder without write permission", () => {
+  it("is reported, and its store stays unchanged", { timeout: 60_000 }, async ({ skip }) => {
     const own = copy()
     const uid = process.getuid?.()
     skip(uid === undefined, "SKIPPED: this system has no permissions to take away")
@@ -287,7 +287,7 @@ describe("a folder that may not be written", () => {
   })
 })
 
-describe("what is not there", () => {
+describe("a missing thing", () => {
   it("is named: accounts, keys, lots, reservations, requests, streams, heads", { timeout: 60_000 }, async () => {
     const { folder, url } = store
     const head = join(folder, "head.json")
@@ -323,8 +323,8 @@ describe("what is not there", () => {
   })
 })
 
-describe("what says nothing", () => {
-  it("is refused in a sentence that does: empty ids, folders, empty files, spoilt addresses", { timeout: 60_000 }, async () => {
+describe("an empty or malformed value", () => {
+  it("is refused in a sentence: empty ids, folders, empty files, malformed addresses", { timeout: 60_000 }, async () => {
     const { folder, url } = copy()
     const [empty, notUtf8] = [join(folder, "empty"), join(folder, "bins.csv")]
     writeFileSync(empty, "")
@@ -350,8 +350,8 @@ describe("what says nothing", () => {
   })
 })
 
-describe("a port that is taken", () => {
-  it("is told, and the demo key of the server that has it goes on", { timeout: 60_000 }, async () => {
+describe("a port in use", () => {
+  it("is reported, and the demo key of the running server still works", { timeout: 60_000 }, async () => {
     const own = newStore()
     const server = await serve(["--demo", "--store", own.url])
     await server.until(() => server.stdout.includes("/api/v1/account/billing"))
@@ -364,8 +364,8 @@ describe("a port that is taken", () => {
   })
 })
 
-describe("an event that somebody spoilt", () => {
-  it("is told by whoever has to read it, and can still be looked at", async () => {
+describe("a changed event", () => {
+  it("is reported by commands that must read it, and printed by events", async () => {
     const own = copy()
     const db = new Database(own.file)
     db.exec(`DROP TRIGGER events_are_never_changed; UPDATE events SET data = '{"lotId' WHERE type = 'CreditsGranted'`)
@@ -382,8 +382,8 @@ describe("an event that somebody spoilt", () => {
   })
 })
 
-describe("a demo account that was closed", () => {
-  it("keeps the demo from starting, and says what to do", async () => {
+describe("a closed demo account", () => {
+  it("keeps the demo from starting, with advice", async () => {
     const own = newStore()
     const server = await serve(["--demo", "--store", own.url])
     await server.until(() => server.stdout.includes("/api/v1/account/billing"))

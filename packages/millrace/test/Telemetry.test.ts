@@ -27,8 +27,8 @@ const collector = async () => {
 
 const Announced = Schema.fromJsonString(Schema.Struct({ listening: Schema.String, metrics: Schema.String }))
 
-describe("a server with a collector, and a port for metrics", () => {
-  it("tells operators of its calls, in both places, and callers of nothing", async () => {
+describe("a server with a collector and a metrics port", () => {
+  it("reports its calls to operators in both places, and nothing to callers", async () => {
     const { received, url } = await collector()
     const store = newStore()
     const env = { OTEL_EXPORTER_OTLP_ENDPOINT: url, OTEL_RESOURCE_ATTRIBUTES: "deployment.environment.name=test" }
@@ -74,7 +74,7 @@ describe("a server with a collector, and a port for metrics", () => {
     expect(JSON.parse(line)).toMatchObject({ trace_id: TRACE, span_id: expect.stringMatching(/^[0-9a-f]{16}$/u) })
   })
 
-  it("does not start where that port is taken", async () => {
+  it("does not start if the metrics port is in use", async () => {
     const { url } = await collector()
     const { port } = new URL(url)
     const { code, stderr } = await millrace(["serve", "--store", "memory:", "--port", "0", "--metrics-port", port])
@@ -96,17 +96,17 @@ describe("OpenTelemetry", () => {
     [{ OTEL_SERVICE_NAME: "tollbooth" }, "tollbooth"],
     [{ OTEL_RESOURCE_ATTRIBUTES: "a=b, service.name=tollbooth" }, "tollbooth"],
     [{ OTEL_RESOURCE_ATTRIBUTES: "service.name=other", OTEL_SERVICE_NAME: "tollbooth" }, "tollbooth"]
-  ])("is told the service's name by %j", async (env, name) => {
+  ])("gets the service's name %j", async (env, name) => {
     expect((await sent(env)).get("/v1/traces")).toContain(`{"key":"service.name","value":{"stringValue":"${name}"}}`)
   })
 
-  it("gets protobuf where that is asked for, and no signal that is not wanted", async () => {
+  it("gets protobuf on request, and no signal that is turned off", async () => {
     const received = await sent({ OTEL_EXPORTER_OTLP_PROTOCOL: "http/protobuf", OTEL_METRICS_EXPORTER: "none", OTEL_LOGS_EXPORTER: "none" })
     expect([...received.keys()]).toEqual(["/v1/traces"])
     expect(received.get("/v1/traces")).toMatch(/^\n.*some work/su)
   })
 
-  it("gets nothing where no endpoint is named, and a caller's trace is logged all the same", async () => {
+  it("gets nothing without an endpoint, and a caller's trace is still logged", async () => {
     const server = await serve(["--store", "memory:"], { env: { OTEL_EXPORTER_OTLP_ENDPOINT: "", OTEL_TRACES_EXPORTER: "otlp" } })
     await call(`${server.url}/health`, { headers: { traceparent } })
     await call(`${server.url}/health`)
@@ -125,7 +125,7 @@ describe("OpenTelemetry", () => {
     [{ OTEL_EXPORTER_OTLP_ENDPOINT: "nonsense" }, "OTEL_EXPORTER_OTLP_ENDPOINT"],
     [{ OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:1", OTEL_EXPORTER_OTLP_PROTOCOL: "grpc" }, "OTEL_EXPORTER_OTLP_PROTOCOL"],
     [{ OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:1", OTEL_EXPORTER_OTLP_TIMEOUT: "soon" }, "OTEL_EXPORTER_OTLP_TIMEOUT"]
-  ])("cannot be set up with %j, which is told in words", async (env, variable) => {
+  ])("reports the wrong setting %j", async (env, variable) => {
     const { code, stderr } = await millrace(["serve", "--store", "memory:", "--port", "0"], { env })
     expect([code, stderr]).toEqual([1, expect.stringContaining(variable)])
   })

@@ -88,7 +88,7 @@ const DAY = 24 * HOUR
 /** When every script begins. */
 export const SCRIPT_START = Date.UTC(2026, 0, 1)
 
-/** Commands that are given at once, made from the time and the names in use. */
+/** Makes commands that are given at once, from the time and the names in use. */
 type Intent = (now: number, names: Names) => ReadonlyArray<Command>
 
 /** Names of reservations, trials and lots, which count up. Most commands are about the newest. */
@@ -99,8 +99,11 @@ interface Names {
 }
 type Kind = "res" | "trial" | "lot"
 
+const weighted = <A>(...cases: ReadonlyArray<readonly [weight: number, arbitrary: fc.Arbitrary<A>]>): fc.Arbitrary<A> =>
+  fc.oneof(...cases.map(([weight, arbitrary]) => ({ weight, arbitrary })))
+
 const either = <A>(...cases: ReadonlyArray<readonly [weight: number, value: A]>): fc.Arbitrary<A> =>
-  fc.oneof(...cases.map(([weight, value]) => ({ weight, arbitrary: fc.constant(value) })))
+  weighted(...cases.map(([weight, value]) => [weight, fc.constant(value)] as const))
 
 const optional = <A>(value: fc.Arbitrary<A>): fc.Arbitrary<A | undefined> => fc.option(value, { nil: undefined, freq: 2 })
 
@@ -203,78 +206,64 @@ const about = <A>(kind: Kind, rest: fc.Arbitrary<A>, command: (name: string, res
 
 const reason = either<Exclude<Reason, "goodwill">>([2, "service_error"], [2, "cancelled"], [1, "expired"], [1, "abandoned"])
 
-const intent: fc.Arbitrary<Intent> = fc.oneof(
-  { weight: 14, arbitrary: grant },
-  { weight: 16, arbitrary: reserve },
-  { weight: 10, arbitrary: charge },
-  { weight: 12, arbitrary: about("res", quantity, (reservationId, quantity): Command => ({ _tag: "Settle", reservationId, quantity })) },
-  { weight: 7, arbitrary: dispute },
-  { weight: 4, arbitrary: settleLate },
-  { weight: 8, arbitrary: about("res", reason, (reservationId, reason): Command => ({ _tag: "Release", reservationId, reason })) },
-  {
-    weight: 10,
-    arbitrary: about(
-      "res",
-      fc.record({ reason: fc.oneof(reason, fc.constant("goodwill" as const)), amount: some, adjustmentLifetime }),
-      (reservationId, refund): Command => ({ _tag: "Refund", reservationId, ...refund })
-    )
-  },
-  { weight: 5, arbitrary: about("lot", some, (lotId, amount): Command => ({ _tag: "ClawBack", lotId, amount })) },
-  {
-    weight: 7,
-    arbitrary: about(
-      "lot",
-      fc.record({ amount: some, adjustmentLifetime }),
-      (lotId, back): Command => ({ _tag: "ReverseClawback", lotId, ...back })
-    )
-  },
-  {
-    weight: 2,
-    arbitrary: fc.tuple(fc.integer({ min: 1, max: 12 }), either([6, true], [1, false])).map(
-      ([lifetime, isNew]): Intent =>
-        (_, { next, back }) => [
-          { _tag: "ReserveTrial", reservationId: isNew ? next("trial") : back("trial", 0), lifetime: lifetime * SECOND }
-        ]
-    )
-  },
-  {
-    weight: 2,
-    arbitrary: about(
-      "trial",
-      fc.constantFrom("UseTrial" as const, "ReleaseTrial" as const),
-      (reservationId, _tag): Command => ({ _tag, reservationId })
-    )
-  },
-  {
-    weight: 5,
-    arbitrary: either<Command>(
-      [20, { _tag: "ApplyDue" }],
-      [10, { _tag: "Verify", signUp: 20, lotId: "lot_signup" }],
-      [5, { _tag: "Suspend" }],
-      [25, { _tag: "Reinstate" }],
-      [1, { _tag: "Close" }],
-      [3, { _tag: "Open" }]
-    ).map((command) => () => [command])
-  }
+const settle = about("res", quantity, (reservationId, quantity) => ({ _tag: "Settle", reservationId, quantity }))
+const release = about("res", reason, (reservationId, reason) => ({ _tag: "Release", reservationId, reason }))
+const refunded = fc.record({ reason: fc.oneof(reason, fc.constant("goodwill" as const)), amount: some, adjustmentLifetime })
+const refund = about("res", refunded, (reservationId, terms) => ({ _tag: "Refund", reservationId, ...terms }))
+const clawBack = about("lot", some, (lotId, amount) => ({ _tag: "ClawBack", lotId, amount }))
+const returned = fc.record({ amount: some, adjustmentLifetime })
+const reverseClawback = about("lot", returned, (lotId, terms) => ({ _tag: "ReverseClawback", lotId, ...terms }))
+
+const reserveTrial: fc.Arbitrary<Intent> = fc
+  .tuple(fc.integer({ min: 1, max: 12 }), either([6, true], [1, false]))
+  .map(([lifetime, isNew]) => (_, { next, back }) => {
+    const reservationId = isNew ? next("trial") : back("trial", 0)
+    return [{ _tag: "ReserveTrial", reservationId, lifetime: lifetime * SECOND }]
+  })
+const trialEnd = fc.constantFrom("UseTrial" as const, "ReleaseTrial" as const)
+const endTrial = about("trial", trialEnd, (reservationId, _tag) => ({ _tag, reservationId }))
+
+const other: fc.Arbitrary<Intent> = either<ReadonlyArray<Command>>(
+  [20, [{ _tag: "ApplyDue" }]],
+  [10, [{ _tag: "Verify", signUp: 20, lotId: "lot_signup" }]],
+  [5, [{ _tag: "Suspend" }]],
+  [25, [{ _tag: "Reinstate" }]],
+  [1, [{ _tag: "Close" }]],
+  [3, [{ _tag: "Open" }]]
+).map((commands) => () => commands)
+
+const intent = weighted<Intent>(
+  [14, grant],
+  [16, reserve],
+  [10, charge],
+  [12, settle],
+  [7, dispute],
+  [4, settleLate],
+  [8, release],
+  [10, refund],
+  [5, clawBack],
+  [7, reverseClawback],
+  [2, reserveTrial],
+  [2, endTrial],
+  [5, other]
 )
 
 /** Commands to one account, in order of time. Most scripts open it first. For `maxLength`, commands that are given at once count as one. */
 export const script = ({
   minLength = 0,
   maxLength = 60
-}: {
-  readonly minLength?: number
-  readonly maxLength?: number
-} = {}): fc.Arbitrary<ReadonlyArray<Step>> =>
-  fc.tuple(either([30, true], [1, false]), fc.array(fc.tuple(wait, intent), { minLength, maxLength, size: "max" })).map(([opens, told]) => {
-    let now = SCRIPT_START
-    const made = { res: 0, trial: 0, lot: 0 }
-    const name = (kind: Kind, n: number) => `${kind}_${String(Math.max(1, n)).padStart(3, "0")}`
-    const names: Names = { next: (kind) => name(kind, ++made[kind]), back: (kind, n) => name(kind, made[kind] - n) }
-    const steps: Array<Step> = opens ? [{ at: now, command: { _tag: "Open" } }] : []
-    for (const [wait, intent] of told) {
-      now += wait
-      for (const command of intent(now, names)) steps.push({ at: now, command })
-    }
-    return steps
-  })
+}: Pick<fc.ArrayConstraints, "minLength" | "maxLength"> = {}): fc.Arbitrary<ReadonlyArray<Step>> =>
+  fc
+    .tuple(either([30, true], [1, false]), fc.array(fc.tuple(wait, intent), { minLength, maxLength, size: "max" }))
+    .map(([opens, intents]) => {
+      let now = SCRIPT_START
+      const made = { res: 0, trial: 0, lot: 0 }
+      const name = (kind: Kind, n: number) => `${kind}_${String(Math.max(1, n)).padStart(3, "0")}`
+      const names: Names = { next: (kind) => name(kind, ++made[kind]), back: (kind, n) => name(kind, made[kind] - n) }
+      const steps: Array<Step> = opens ? [{ at: now, command: { _tag: "Open" } }] : []
+      for (const [wait, intent] of intents) {
+        now += wait
+        for (const command of intent(now, names)) steps.push({ at: now, command })
+      }
+      return steps
+    })

@@ -4,9 +4,8 @@
  */
 import { BlobStore, MasterKey, Vault } from "@millrace/core"
 import { MemoryStateStore } from "@millrace/event-sourcing"
-import { Effect, Layer, type Scope } from "effect"
+import { Effect, Layer } from "effect"
 import { content } from "./suites/BlobStoreContent.ts"
-import type { Blobs, Vaults } from "./suites/BlobStoreFixtures.ts"
 import { lifetime } from "./suites/BlobStoreLifetime.ts"
 import { type Large, memory } from "./suites/BlobStoreMemory.ts"
 import { declare, type Runner } from "./suites/Contract.ts"
@@ -24,10 +23,8 @@ export const blobStoreSuite = (
   large?: Large
 ): void => {
   const vaults = Vault.Vault.layer.pipe(Layer.provide(MasterKey.layer(MASTER)), Layer.provide(MemoryStateStore.layer))
-  const run = (body: (blobs: Blobs, vault: Vaults) => Effect.Effect<unknown, unknown, Scope.Scope>) =>
-    Effect.gen(function* () {
-      yield* body(yield* BlobStore.BlobStore, yield* Vault.Vault)
-    }).pipe(Effect.scoped, Effect.provide(Layer.provideMerge(makeLayer(), Layer.fresh(vaults))), Effect.runPromise)
-  const blobs = { ...content, ...lifetime, ...(large === undefined ? {} : memory(large)) }
-  declare(runner, `${name}: blobs`, blobs, run)
+  const contract = { ...content, ...lifetime, ...(large === undefined ? {} : memory(large)) }
+  declare(runner, `${name}: a store of blobs`, contract, Effect.all([BlobStore.BlobStore, Vault.Vault]), () =>
+    Layer.provideMerge(makeLayer(), Layer.fresh(vaults))
+  )
 }

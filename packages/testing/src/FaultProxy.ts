@@ -14,7 +14,7 @@ import { Effect, Schema, type Scope } from "effect"
  * - `halfOpen`: they are dropped; the receiver sees a connection reset, and the sender gets nothing any more
  * - `blackHole`: they and all that follows are dropped, the end of the connection included, and neither end notices
  *
- * A connection that has lost bytes stays reset, half-open or a black hole, whatever is set later.
+ * A connection that has lost bytes stays reset, half-open or a black hole, also when other faults are set later.
  */
 export type Fault =
   | { readonly _tag: "delay"; readonly millis: number }
@@ -50,41 +50,32 @@ const HOST = "127.0.0.1"
 
 /** A proxy on a free port in front of this port of the loopback interface. Fails if it cannot listen. */
 export const make = (to: number): Effect.Effect<FaultProxy, NotListening, Scope.Scope> =>
-  Effect.map(
-    Effect.acquireRelease(
-      Effect.callback<Proxy, NotListening>((resume) => {
-        const proxy = new Proxy(to)
-        proxy.server.once("error", (error) => resume(Effect.fail(new NotListening({ reason: error.message }))))
-        proxy.server.listen(0, HOST, () => resume(Effect.succeed(proxy)))
-      }),
-      (proxy) => Effect.promise(() => proxy.close())
-    ),
-    (proxy) => ({
-      port: proxy.port,
-      set: (faults, strikes) => proxy.set(faults, strikes),
-      struck: () => proxy.struck,
-      connections: () => proxy.clients.size,
-      reset: () => proxy.reset()
-    })
+  Effect.acquireRelease(
+    Effect.callback<Proxy, NotListening>((resume) => {
+      const proxy = new Proxy(to)
+      proxy.server.once("error", (error) => resume(Effect.fail(new NotListening({ reason: error.message }))))
+      proxy.server.listen(0, HOST, () => resume(Effect.succeed(proxy)))
+    }),
+    (proxy) => Effect.promise(() => proxy.close())
   )
 
-class Proxy {
+class Proxy implements FaultProxy {
   readonly server: Server
-  readonly clients = new Set<Socket>()
+  readonly #clients = new Set<Socket>()
   readonly #sockets = new Set<Socket>()
   #faults: Faults = {}
   #strikes = Number.POSITIVE_INFINITY
   /** Counts the calls of {@link set}, so that bytes are counted anew after each. */
   generation = 0
-  struck = 0
+  #struck = 0
 
   constructor(to: number) {
     this.server = createServer({ allowHalfOpen: true }, (client) => {
       const server = connect({ port: to, host: HOST, allowHalfOpen: true })
-      this.clients.add(client)
+      this.#clients.add(client)
       this.#keep(client)
       this.#keep(server)
-      client.on("end", () => this.clients.delete(client))
+      client.on("end", () => this.#clients.delete(client))
       const [up, down] = [new Direction(this, "up", client, server), new Direction(this, "down", server, client)]
       up.opposite = down
       down.opposite = up
@@ -102,12 +93,20 @@ class Proxy {
     this.generation++
   }
 
+  struck(): number {
+    return this.#struck
+  }
+
+  connections(): number {
+    return this.#clients.size
+  }
+
   fault(direction: keyof Faults): Fault | undefined {
     return this.#faults[direction]
   }
 
   strike(): void {
-    this.struck++
+    this.#struck++
     if (--this.#strikes <= 0) this.set()
   }
 
@@ -126,7 +125,7 @@ class Proxy {
     this.#sockets.add(socket.setNoDelay())
     socket.on("close", () => {
       this.#sockets.delete(socket)
-      this.clients.delete(socket)
+      this.#clients.delete(socket)
     })
     // A close event follows
     socket.on("error", () => {})

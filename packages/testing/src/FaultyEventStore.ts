@@ -1,6 +1,6 @@
 /**
  * An event store with faults. It wraps a real store and loses, delays or refuses calls, by a plan ("the third append gets this fault") or by
- * chance. Every answer is one that a real store may give, so whatever is built on a store must cope with it.
+ * chance. A real store may give any of these answers, so the users of a store must cope with them.
  *
  * Under a test clock and with a seed it does the same each time. Its trace records what it did.
  */
@@ -85,7 +85,7 @@ export const make = (store: Service, options: Options = {}): FaultyEventStore =>
   }
 }
 
-const KINDS = ["before", "after", "lost", "unanswered", "silent", "conflict"] as const satisfies ReadonlyArray<Fault>
+const KINDS = [...faults, "silent", "conflict"] as const satisfies ReadonlyArray<Fault>
 
 type Append = ReturnType<Service["append"]>
 
@@ -111,11 +111,10 @@ class Injector {
       const fault = this.#draw(count)
       const late = 1 + this.#random.below(this.#options.lateBy ?? 1_000)
       const note = (outcome: string) => this.#note({ call: "append", count, stream, outcome })
-      const arrive = (prefix: string) =>
-        Effect.tapError(
-          Effect.tap(send, () => note(`${prefix}ok`)),
-          ({ _tag }) => note(prefix + _tag)
-        )
+      const arrive = (prefix: string) => {
+        const arrived = Effect.tap(send, () => note(`${prefix}ok`))
+        return Effect.tapError(arrived, ({ _tag }) => note(prefix + _tag))
+      }
       const happens = Effect.suspend(() => this.#happen(fault, store, stream, arrive, late))
       return this.#paused(fault === undefined ? happens : Effect.andThen(note(fault), happens))
     })
@@ -148,12 +147,9 @@ class Injector {
   }
 
   other<A, E>(call: keyof Service, stream: string, effect: Effect.Effect<A, E>): Effect.Effect<A, E | EventStore.StoreUnavailable> {
-    return this.#paused(
-      Effect.flatMap(
-        this.#failure(call, stream),
-        (failure): Effect.Effect<A, E | EventStore.StoreUnavailable> => (failure ? Effect.fail(failure) : effect)
-      )
-    )
+    const happens = (failure: EventStore.StoreUnavailable | undefined): Effect.Effect<A, E | EventStore.StoreUnavailable> =>
+      failure === undefined ? effect : Effect.fail(failure)
+    return this.#paused(Effect.flatMap(this.#failure(call, stream), happens))
   }
 
   streamed<A>(call: keyof Service, stream: string, elements: Stream.Stream<A, EventStore.StoreUnavailable>) {
@@ -173,7 +169,7 @@ class Injector {
     return this.#pause.pipe(Effect.andThen(Effect.exit(effect)), Effect.tap(this.#pause), Effect.flatten)
   }
 
-  /** The fault of this append. Draws once whatever the plan and the rates are, so that a changed rate shifts nothing else. */
+  /** The fault of this append. Always draws once, so that a changed plan or rate shifts nothing else. */
   #draw(count: number): Fault | undefined {
     const { plan, rates = {} } = this.#options
     let drawn = this.#random.next()

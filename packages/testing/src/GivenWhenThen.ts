@@ -95,14 +95,13 @@ const outcome = <State, Event extends { readonly _tag: string }, E>(
 
 const isCheck = <State>(expected: State | ((state: State) => void)): expected is (state: State) => void => typeof expected === "function"
 
-const unlike = (caller: Function, what: string, actual: unknown, expected: unknown) =>
-  new AssertionError({
-    message: `${what}\nactual: ${inspect(actual, { depth: 6 })}\nexpected: ${inspect(expected, { depth: 6 })}`,
-    actual,
-    expected,
-    operator: "deepStrictEqual",
-    stackStartFn: caller
-  })
+const failure = (caller: Function, message: string, actual: unknown, expected: unknown) =>
+  new AssertionError({ message, actual, expected, operator: "deepStrictEqual", stackStartFn: caller })
+
+const unlike = (caller: Function, what: string, actual: unknown, expected: unknown) => {
+  const [is, due] = [inspect(actual, { depth: 6 }), inspect(expected, { depth: 6 })]
+  return failure(caller, `${what}\nactual: ${is}\nexpected: ${due}`, actual, expected)
+}
 
 /** Compares by Effect's `Equal`, for states may hold its collections; otherwise by `assert`, which also shows the difference. */
 const same = (caller: Function, what: string, actual: unknown, expected: unknown): void => {
@@ -110,7 +109,6 @@ const same = (caller: Function, what: string, actual: unknown, expected: unknown
   try {
     assert.deepStrictEqual(actual, expected)
   } catch (difference) {
-    const message = `${what}\n${difference instanceof Error ? difference.message : String(difference)}`
-    throw new AssertionError({ message, actual, expected, operator: "deepStrictEqual", stackStartFn: caller })
+    throw failure(caller, `${what}\n${difference instanceof Error ? difference.message : String(difference)}`, actual, expected)
   }
 }

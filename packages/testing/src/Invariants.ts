@@ -1,12 +1,12 @@
 /**
- * Invariants: what is true of the events of every account and every job, whatever led to them. The checkers keep books of their own from
- * the events alone. Only the rules about postings and the fold use the ledger's code, to compare it with those books.
+ * Invariants: what is true of the events of every account and every job. The checkers keep books of their own from the events alone. Only the
+ * rules about postings and the fold use the ledger's code, to compare it with those books.
  */
 import { type AccountEvent, Job } from "@millrace/core"
 import { StreamName } from "@millrace/event-sourcing"
 import { AccountChecker } from "./invariants/AccountChecker.ts"
 import { JobChecker } from "./invariants/JobChecker.ts"
-import type { Report, Rule } from "./invariants/Rules.ts"
+import { type Report, RULES, type Rule } from "./invariants/Rules.ts"
 
 export type { Rule } from "./invariants/Rules.ts"
 
@@ -29,7 +29,6 @@ export interface Violation {
 
 const JOB = `${Job.Job.category}-`
 
-/** Jobs have streams of their own. */
 const isOfJob = (recorded: Recorded): recorded is Recorded & { readonly event: Job.JobEvent } => recorded.stream.startsWith(JOB)
 const isOfAccount = (recorded: Recorded): recorded is Recorded & { readonly event: AccountEvent } => !isOfJob(recorded)
 
@@ -40,20 +39,25 @@ const isOfAccount = (recorded: Recorded): recorded is Recorded & { readonly even
 export const invariants = (events: Iterable<Recorded>): ReadonlyArray<Violation> => {
   const violations: Array<Violation> = []
   const all = [...events]
+  let current = { stream: "", revision: -1, tag: "" }
+  const report: Report = (rule, detail) => {
+    const { revision, stream, tag } = current
+    violations.push({ stream, revision, rule: RULES[rule], detail: `${tag}: ${detail}` })
+  }
   const accounts = new Map<string, AccountChecker>()
-  const jobs = new JobChecker({ accounts: all.some(isOfAccount), jobs: all.some(isOfJob) })
+  const jobs = new JobChecker({ accounts: all.some(isOfAccount), jobs: all.some(isOfJob) }, report)
   const revisions = new Map<string, number>()
   for (const recorded of all) {
     const { at, event, stream } = recorded
     const revision = recorded.revision ?? (revisions.get(stream) ?? -1) + 1
     revisions.set(stream, revision)
-    const report: Report = (rule, detail) => void violations.push({ stream, revision, rule, detail: `${event._tag}: ${detail}` })
-    if (isOfJob(recorded)) jobs.enter(stream.slice(JOB.length), recorded.event, at, report)
+    current = { stream, revision, tag: event._tag }
+    if (isOfJob(recorded)) jobs.enter(stream.slice(JOB.length), recorded.event, at)
     if (!isOfAccount(recorded)) continue
-    const account = accounts.get(stream) ?? new AccountChecker(StreamName.isStreamName(stream) ? StreamName.id(stream) : stream)
+    const account = accounts.get(stream) ?? new AccountChecker(StreamName.isStreamName(stream) ? StreamName.id(stream) : stream, report)
     accounts.set(stream, account)
-    account.enter(recorded.event, at, report)
-    jobs.follow(recorded.event, report)
+    account.enter(recorded.event, at)
+    jobs.follow(recorded.event)
   }
   return violations
 }

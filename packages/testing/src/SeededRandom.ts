@@ -10,7 +10,7 @@ export interface SeededRandom {
   readonly next: () => number
   /** A whole number from 0, less than `bound`. */
   readonly below: (bound: number) => number
-  /** True with this probability. Draws once, whatever the probability, so that a changed rate shifts nothing else. */
+  /** True with this probability. Always draws once, so that a changed rate shifts nothing else. */
   readonly chance: (probability: number) => boolean
   readonly pick: <A>(from: readonly [A, ...ReadonlyArray<A>]) => A
   /** A copy in random order. */

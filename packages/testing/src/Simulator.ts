@@ -81,7 +81,7 @@ const runWorkload = (options: Settings, workload: AnyWorkload): Effect.Effect<Ou
       world.note("checker", violation)
     }
     const goOn = () => violations.length === 0
-    const fiber = world.outside.fork(simulate({ world, steps, hosts, keys, workload, faults, random, report, goOn }), Context.empty())
+    const fiber = world.outside.fork(simulate({ world, steps, keys, workload, faults, random, report, goOn }, hosts), Context.empty())
     const failed = (...more: ReadonlyArray<string>) => failure(options, [...violations, ...more], world.trace)
 
     return Effect.gen(function* () {

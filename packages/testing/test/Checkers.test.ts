@@ -1,13 +1,12 @@
-/** The simulator's checkers over evidence that was tampered with: each tampering is reported. */
+/** The simulator's checkers over false evidence: they report it. */
 import { Credits } from "@millrace/core"
 import { MemoryEventStore } from "@millrace/event-sourcing"
 import { Context, Effect, Exit } from "effect"
 import { describe, expect, test } from "vitest"
 import * as SeededRandom from "../src/SeededRandom.ts"
-import { checkCalls } from "../src/simulator/checkers/Calls.ts"
+import { checkCalls, checkKeys } from "../src/simulator/checkers/Calls.ts"
 import { checkGrants } from "../src/simulator/checkers/Grants.ts"
 import { isExpectedWarning } from "../src/simulator/checkers/HostLogs.ts"
-import { checkKeys } from "../src/simulator/checkers/Keys.ts"
 import { type Evidence, type Final, indexEvidence, type Records, type Report } from "../src/simulator/Evidence.ts"
 import * as Faults from "../src/simulator/Faults.ts"
 import { LogRecorder } from "../src/simulator/LogRecorder.ts"
@@ -51,19 +50,19 @@ const reported = (check: (evidence: Evidence, report: Report) => void, evidence:
 }
 
 describe("the checker of calls", () => {
-  test("reports a call that its living host never answered, but not one whose caller hung up or whose host died", () => {
+  test("reports an unanswered call unless its caller hung up or its host died", () => {
     expect(reported(checkCalls, evidenceOf({ calls: [call("q0", undefined)] }))).toEqual(["q0: was never answered"])
     expect(reported(checkCalls, evidenceOf({ calls: [call("q0", undefined, { hungUp: true })] }))).toEqual([])
     expect(reported(checkCalls, evidenceOf({ calls: [call("q0", undefined)] }, { survivors: new Set() }))).toEqual([])
   })
 
-  test("reports a success that no upstream delivered and the ledger does not have", () => {
+  test("reports a success without a delivery and without a charge", () => {
     const violations = reported(checkCalls, evidenceOf({ calls: [call("q0", reply("q0", "{}", 1_500))] }))
     expect(violations).toContain("q0: was answered data that no upstream delivered for it")
     expect(violations).toContain("q0: was answered a success that is not in the ledger")
   })
 
-  test("reports a call that took longer than any operation may, unless its host was disturbed", () => {
+  test("reports a call that took longer than any timeout, unless its host was disturbed", () => {
     const slow = call("q0", Exit.fail(new Disconnected()), { ended: { at: 41_000, lengthAfter: 0 } })
     expect(reported(checkCalls, evidenceOf({ calls: [slow] }))).toEqual([
       "q0: took 41000 ms, but no operation may take longer than 30000 ms"
@@ -89,7 +88,7 @@ test("the checker of grants reports a confirmed grant that is not in the log", (
   expect(reported(checkGrants, evidenceOf({ grants: [{ ...grant, answer: "StoreUnavailable" }] }))).toEqual([])
 })
 
-test("a host may warn of a lost lease under faults, and until their effects are over", () => {
+test("a warning of a lost lease is expected under faults and shortly after them", () => {
   const isExpected = (faults: Faults.Faults, now: number, message = "A job's lease was lost") =>
     isExpectedWarning(message, { faults, faultsEnded: { at: 0, length: 0 }, attempts: [], now })
   expect(isExpected(Faults.none, 1)).toBe(false)

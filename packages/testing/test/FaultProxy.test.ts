@@ -78,7 +78,7 @@ describe.each(["up", "down"] as const)("%s", (direction) => {
   const along = ({ client, server }: Pick<Connected, "client" | "server">) =>
     direction === "up" ? { from: client, to: server } : { from: server, to: client }
 
-  test("all arrives, and the end of it, while the other direction goes on", (all) =>
+  test("without faults it passes all bytes and the end of one direction while the other goes on", (all) =>
     Effect.gen(function* () {
       const { from, to } = along(all)
       const much = "x".repeat(3_000_000)
@@ -91,7 +91,7 @@ describe.each(["up", "down"] as const)("%s", (direction) => {
       yield* until(() => all.proxy.connections() === 0)
     }))
 
-  test("delay: it arrives later, in order, also what was sent after the delay was over", (all) =>
+  test("delay: bytes arrive later and in order, also bytes that were sent after the delay had ended", (all) =>
     Effect.gen(function* () {
       const { from, to } = along(all)
       all.proxy.set({ [direction]: { _tag: "delay", millis: 60 } })
@@ -106,7 +106,7 @@ describe.each(["up", "down"] as const)("%s", (direction) => {
       expect(performance.now() - began).toBeGreaterThan(58)
     }))
 
-  test("reset: what is sent does not arrive, and both are told; as often as was said", (all) =>
+  test("reset: bytes are dropped and both ends see a reset, for the given number of strikes", (all) =>
     Effect.gen(function* () {
       const { from, to } = along(all)
       all.proxy.set({ [direction]: { _tag: "reset" } }, 1)
@@ -118,7 +118,7 @@ describe.each(["up", "down"] as const)("%s", (direction) => {
       yield* until(() => next.to.heard() === "b")
     }))
 
-  test("cut: so many bytes arrive, then both are told", (all) =>
+  test("cut: the given number of bytes arrive, then both ends see a reset", (all) =>
     Effect.gen(function* () {
       const { from, to } = along(all)
       from.socket.write("before ")
@@ -131,7 +131,7 @@ describe.each(["up", "down"] as const)("%s", (direction) => {
       expect([to.heard(), all.proxy.struck()]).toEqual(["before 12345", 1])
     }))
 
-  test("half open: who should have heard is told, who spoke is not, and hears nothing any more", (all) =>
+  test("half open: the receiver sees a reset, the sender sees nothing and gets no more bytes", (all) =>
     Effect.gen(function* () {
       const { from, to } = along(all)
       all.proxy.set({ [direction]: { _tag: "halfOpen" } })
@@ -145,7 +145,7 @@ describe.each(["up", "down"] as const)("%s", (direction) => {
       expect([from.over(), from.heard(), to.heard()]).toEqual([undefined, "", ""])
     }))
 
-  test("black hole: nothing arrives that way any more, not even the end, and nobody is told", (all) =>
+  test("black hole: neither bytes nor the end of the connection arrive, and neither end notices", (all) =>
     Effect.gen(function* () {
       const { from, to } = along(all)
       all.proxy.set({ [direction]: { _tag: "blackHole" } })
@@ -159,7 +159,7 @@ describe.each(["up", "down"] as const)("%s", (direction) => {
     }))
 })
 
-test("what stands is reset at once when told to, and when the scope closes", ({ proxy, client, server, again }) =>
+test("reset() and the end of the scope reset open connections at once", ({ proxy, client, server, again }) =>
   Effect.gen(function* () {
     expect(proxy.connections()).toBe(1)
     proxy.reset()
@@ -169,7 +169,7 @@ test("what stands is reset at once when told to, and when the scope closes", ({ 
     expect(proxy.connections()).toBe(1)
   }))
 
-it("closes with its scope, connections and all", () =>
+it("closes with its scope, with all connections", () =>
   Effect.gen(function* () {
     const { by, port } = yield* listening
     const { ends, proxied } = yield* Effect.scoped(

@@ -1,4 +1,4 @@
-/** What the invariants say of jobs: nothing of a job that went well, and of each thing that must not happen its rule. */
+/** The invariants of jobs: they pass correct jobs, and name the rule that a wrong job breaks. */
 import { Credits, Job } from "@millrace/core"
 import { describe, expect, test } from "vitest"
 import { invariants, type Recorded } from "../src/Invariants.ts"
@@ -76,12 +76,12 @@ const broken = (...events: ReadonlyArray<Recorded>) => [
 ]
 
 const FIRST = "a job is accepted or refused first, and ends once"
-const NEWEST = "attempts are counted, and only the newest is heard"
-const LEASE = "a job is taken over when its lease is over, and tried again when it is time"
-const HOLD = "a job's hold is made before it and ends after it, as it ended"
+const NEWEST = "attempts are numbered, and only the newest attempt reports"
+const LEASE = "an attempt starts after the lease of the attempt before it, and not before its time"
+const HOLD = "a job's hold is made before the job, and ends after it as the job ended"
 
-describe("of jobs", () => {
-  test("nothing is said when one is handed back, taken over, and charged", () => {
+describe("the invariants of jobs", () => {
+  test("pass a job that is handed back, taken over and charged, and a job that is cancelled", () => {
     const events = [
       ...[hold, accepted, started(1, 0), released(1, 1_000), started(2, 1_000), progressed(2, 50, 2_000)],
       ...[started(3, 31_000), progressed(3, 50, 32_000), succeeded(3, 33_000), charged(33_000), purged]
@@ -92,25 +92,29 @@ describe("of jobs", () => {
 
   test.each<readonly [string, string, ReadonlyArray<Recorded>]>([
     ["is accepted twice", FIRST, [hold, accepted, accepted]],
-    ["starts, and was never accepted", FIRST, [started(1, 0)]],
+    ["starts without having been accepted", FIRST, [started(1, 0)]],
     ["succeeds twice", FIRST, [hold, accepted, started(1, 0), succeeded(1, 1), succeeded(1, 2)]],
     ["is cancelled after it succeeded", FIRST, [hold, accepted, started(1, 0), succeeded(1, 1), cancelled(2)]],
     ["is purged before its end", FIRST, [hold, accepted, purged]],
     ["is purged again", FIRST, [hold, accepted, cancelled(1), purged, purged]],
     ["skips an attempt", NEWEST, [hold, accepted, started(2, 0)]],
-    ["hears an attempt that was taken over", NEWEST, [hold, accepted, started(1, 0), started(2, 30_000), succeeded(1, 30_001)]],
-    ["hears an attempt that was handed back", NEWEST, [hold, accepted, started(1, 0), released(1, 1), progressed(1, 10, 2)]],
-    ["is taken over before its lease is over", LEASE, [hold, accepted, started(1, 0), started(2, 29_999)]],
+    ["succeeds by an attempt that was taken over", NEWEST, [hold, accepted, started(1, 0), started(2, 30_000), succeeded(1, 30_001)]],
+    ["progresses by an attempt that was handed back", NEWEST, [hold, accepted, started(1, 0), released(1, 1), progressed(1, 10, 2)]],
+    ["is taken over before its lease ends", LEASE, [hold, accepted, started(1, 0), started(2, 29_999)]],
     ["is tried again too early", LEASE, [hold, accepted, started(1, 0), released(1, 1, 9_000), started(2, 8_999)]],
-    ["goes back", "progress never goes back", [hold, accepted, started(1, 0), progressed(1, 60, 1), progressed(1, 40, 2)]],
-    ["is accepted, and nothing was held", HOLD, [ofAccount({ _tag: "AccountVerified" }), accepted]],
-    ["is accepted after its hold went back", HOLD, [hold, refunded("service_error", 1), accepted]],
+    [
+      "reports less progress than before",
+      "progress never goes back",
+      [hold, accepted, started(1, 0), progressed(1, 60, 1), progressed(1, 40, 2)]
+    ],
+    ["is accepted without a hold", HOLD, [ofAccount({ _tag: "AccountVerified" }), accepted]],
+    ["is accepted after its hold was released", HOLD, [hold, refunded("service_error", 1), accepted]],
     ["is charged before its end", HOLD, [hold, accepted, started(1, 0), charged(1)]],
-    ["is charged for more than it did", HOLD, [hold, accepted, started(1, 0), succeeded(1, 1, 3), charged(1, 4)]],
-    ["is charged, and was cancelled", HOLD, [hold, accepted, cancelled(1), charged(1)]],
-    ["is refunded, and had succeeded", HOLD, [hold, accepted, started(1, 0), succeeded(1, 1), refunded("service_error", 1)]],
-    ["is refunded for another reason", HOLD, [hold, accepted, cancelled(1), refunded("service_error", 1)]]
-  ])("one that %s breaks a rule: %s", (_, rule, events) => {
+    ["is charged for more units than it did", HOLD, [hold, accepted, started(1, 0), succeeded(1, 1, 3), charged(1, 4)]],
+    ["is charged after it was cancelled", HOLD, [hold, accepted, cancelled(1), charged(1)]],
+    ["is refunded after it succeeded", HOLD, [hold, accepted, started(1, 0), succeeded(1, 1), refunded("service_error", 1)]],
+    ["is refunded for another reason than its end", HOLD, [hold, accepted, cancelled(1), refunded("service_error", 1)]]
+  ])("report a job that %s: %s", (_, rule, events) => {
     expect(broken(...events)).toContain(rule)
   })
 })

@@ -19,7 +19,7 @@ const CHUNKS = 4
 const simulate = (seed: number, options: Omit<Simulator.Options<never>, "seed" | "workload"> = {}) =>
   Effect.runPromise(Simulator.run({ ...options, seed }))
 
-describe("under all faults, every answer is true and every charge matches the work", () => {
+describe("the simulator finds no violation under all faults", () => {
   const stats: Record<string, number> = {}
 
   for (let chunk = 0; chunk < CHUNKS; chunk++) {
@@ -36,12 +36,12 @@ describe("under all faults, every answer is true and every charge matches the wo
   }
 
   // Without other faults every lease and deadline must be kept
-  test("with faults of upstreams alone", async () => {
+  test("nor with faults of upstreams alone", async () => {
     for (let seed = FIRST; seed < FIRST + 8 * SOAK; seed++) await simulate(seed, { faults: { ...Simulator.none, upstreams: 0.8 } })
   }, 120_000)
 
   // A simulation that never meets these would prove nothing
-  test("and every answer and event occurs", () => {
+  test("and meets every kind of answer and event", () => {
     const met = Object.keys(stats)
     expect(met).toEqual(
       expect.arrayContaining(
@@ -58,7 +58,7 @@ describe("under all faults, every answer is true and every charge matches the wo
     expect(stats["promises"]).toBeGreaterThan(0)
   })
 
-  test("of jobs, too", () => {
+  test("and every kind of event and end of jobs", () => {
     const met = Object.keys(stats)
     expect(met).toEqual(
       expect.arrayContaining([
@@ -76,7 +76,7 @@ describe("under all faults, every answer is true and every charge matches the wo
   })
 })
 
-describe("a bug that a seed found does not come back", () => {
+describe("finds no violation under seeds that found a bug", () => {
   const FOUND = {
     1: "a host that had just started answered that a job had ended, because it had not read the job yet",
     6: "a call under the key of a cancelled job ran, and took the key",
@@ -87,7 +87,7 @@ describe("a bug that a seed found does not come back", () => {
   for (const [seed, what] of Object.entries(FOUND)) test(`seed ${seed}: ${what}`, () => simulate(Number(seed)))
 })
 
-describe("a seed", () => {
+describe("the same seed", () => {
   const SEED = 7
 
   test("gives the same trace and the same log each time", async () => {
@@ -98,7 +98,7 @@ describe("a seed", () => {
     expect((await simulate(SEED + 1)).hash).not.toBe(one.hash)
   })
 
-  test("gives them in another process, too", async () => {
+  test("gives the same hash in another process", async () => {
     const program = `
       import { Effect } from "effect"
       import * as Simulator from ${JSON.stringify(new URL("../src/Simulator.ts", import.meta.url).href)}
@@ -111,7 +111,7 @@ describe("a seed", () => {
   })
 })
 
-describe("a host's own operations", () => {
+describe("a workload of a host's own operations", () => {
   const workload: Simulator.Workload<typeof Bin.lookup | typeof Grammar.check> = {
     offers: [
       { operation: Bin.lookup, input: (random) => ({ bin: `${400_000 + random.below(99)}` }), price: 500 },
@@ -128,7 +128,7 @@ describe("a host's own operations", () => {
     )
   }
 
-  test("are called with their services, and billed as they are priced", async () => {
+  test("is called with its services and billed at its prices", async () => {
     const { calls, events } = await Effect.runPromise(Simulator.run({ seed: 1, steps: 60, workload, faults: Simulator.none }))
     const answers = (key: string) =>
       new Set(calls.flatMap(({ operation, answer }) => (operation === key ? [answer.split(/[ ,]/u, 1)[0]] : [])))
@@ -138,11 +138,11 @@ describe("a host's own operations", () => {
     expect(first?.data).toContain(`"amount":500`)
   })
 
-  test("pass under all faults", async () => {
+  test("passes under all faults", async () => {
     for (let seed = 1; seed <= 10; seed++) await Effect.runPromise(Simulator.run({ seed, workload }))
   })
 
-  test("may be jobs with checkpoints and files", async () => {
+  test("may have jobs with checkpoints and files", async () => {
     const email = (random: { readonly below: (n: number) => number }) => `someone${random.below(999)}@d${random.below(4)}.example`
     const jobs: Simulator.Workload<typeof EmailJobs.validationJob | typeof ImageJobs.generate> = {
       offers: [
@@ -196,7 +196,7 @@ describe("a host's own operations", () => {
 
 describe("a host whose clock is stepped by up to a quarter of an hour, forwards and back", () => {
   // Seeds 1, 7 and 10 found calls that looked up their key again and again until the clock had caught up with the account
-  test("answers calls under keys as fast as ever", async () => {
+  test("answers calls with keys without delay", async () => {
     const faults = { ...Simulator.none, clocks: 0.3, skew: 900_000 }
     for (let seed = 1; seed <= 12; seed++)
       await Effect.runPromise(Simulator.run({ seed, hosts: 1, keys: 1, faults, workload: Simulator.standard({ jobs: false }) }))
@@ -215,7 +215,7 @@ describe("a simulation that fails", () => {
     services: Layer.empty
   }
 
-  test("names the violations, the last events, and the call that repeats it", async () => {
+  test("names the violations, the end of the trace, and the call that repeats it", async () => {
     const run = Simulator.run({ seed: 99, steps: 20, workload, faults: { ...Simulator.none, late: "charge" } })
     const { message, seed, trace, violations } = await Effect.runPromise(Effect.flip(run))
     expect(seed).toBe(99)
@@ -242,10 +242,10 @@ describe("jobs at two hosts, with one planned fault", () => {
       expect(appends.some((append) => append.includes(event))).toBe(true)
   })
 
-  /** One of them at each place, in turn; all of them with `MILLRACE_SOAK`. */
+  /** One of them for each place, in turn; all of them with `MILLRACE_SOAK`. */
   const someOf = <A>(all: ReadonlyArray<A>, place: number) => (SOAK > 1 ? all : all.slice(place % all.length).slice(0, 1))
 
-  test("end correctly when every N-th append fails, is not confirmed, or arrives late, for every N", async () => {
+  test("end correctly when every N-th append fails, is not confirmed, or arrives late", async () => {
     for (let n = 1; n <= LONGEST; n++)
       for (const fault of someOf(["before", "after", "unanswered"] as const, n)) {
         // A repeated append counts again, so there are more appends than in the log
@@ -254,8 +254,8 @@ describe("jobs at two hosts, with one planned fault", () => {
       }
   }, 240_000)
 
-  /** Every other place; all of them with `MILLRACE_SOAK`. */
-  test("are free when they were accepted without a key and the answer is unknown, at whichever write the outage begins", async () => {
+  /** At every other write; at all of them with `MILLRACE_SOAK`. */
+  test("are free when they were accepted without a key and their outcome is unknown, at each write of an outage", async () => {
     let accepted = 0
     for (let write = SOAK > 1 ? 1 : 2, met = true; met; write += SOAK > 1 ? 1 : 2) {
       const { calls, events, trace } = await simulate(97, {
@@ -269,7 +269,7 @@ describe("jobs at two hosts, with one planned fault", () => {
     expect(accepted).toBeGreaterThan(0)
   }, 240_000)
 
-  test("end correctly when a host crashes at its N-th write, for every N", async () => {
+  test("end correctly when a host crashes at any of its writes", async () => {
     let writes = 0
     for (let met = true; met; ) {
       writes++

@@ -20,13 +20,9 @@ const encoder = await createMp3Encoder()
 const answer = async ({ text, voice, durationLimit }: SpeechOrder): Promise<typeof SpeechReply.Type> => {
   encoder.configure({ channels: 1, sampleRate: SAMPLE_RATE, outputSampleRate: SAMPLE_RATE, bitrate: BIT_RATE })
   const pieces: Array<Uint8Array> = []
-  let size = 0
   let sounded = false
   // Copied, because the encoder reuses its memory
-  const keep = (piece: Uint8Array) => {
-    pieces.push(piece.slice())
-    size += piece.length
-  }
+  const keep = (piece: Uint8Array) => pieces.push(piece.slice())
   const whole = await speak({
     text,
     voice,
@@ -39,13 +35,7 @@ const answer = async ({ text, voice, durationLimit }: SpeechOrder): Promise<type
   if (!whole) return { _tag: "TooLong" }
   if (!sounded) return { _tag: "Silent" }
   keep(encoder.finalize())
-  const mp3 = new Uint8Array(size)
-  let at = 0
-  for (const piece of pieces) {
-    mp3.set(piece, at)
-    at += piece.length
-  }
-  return { _tag: "Spoken", mp3 }
+  return { _tag: "Spoken", mp3: new Uint8Array(Buffer.concat(pieces)) }
 }
 
 parentPort?.on("message", async (order: SpeechOrder) => parentPort?.postMessage(await answer(order)))

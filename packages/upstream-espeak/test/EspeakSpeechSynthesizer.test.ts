@@ -33,7 +33,7 @@ describe("espeak-ng", () => {
   const runtime = ManagedRuntime.make(EspeakSpeechSynthesizer.layer())
   afterAll(() => runtime.dispose())
 
-  test("speaks as MP3, frame by frame, for as long as it takes to say, and not into silence", async () => {
+  test("speaks MP3 frame by frame, of the expected length, without silence at its end", async () => {
     const mp3 = await runtime.runPromise(say(SENTENCE.repeat(3)))
     const frames = framesOf(mp3)
     for (const { bitRate, sampleRate } of frames) expect([bitRate, sampleRate]).toEqual([48_000, SAMPLE_RATE])
@@ -46,7 +46,7 @@ describe("espeak-ng", () => {
     expect(frames.filter(({ soundBits }) => soundBits > 100).length / frames.length).toBeGreaterThan(0.8)
   })
 
-  test("gives the same bytes for the same text, whatever was spoken between, and others for others", async () => {
+  test("gives equal bytes for equal texts, and other bytes for other texts", async () => {
     const first = await runtime.runPromise(say("Hello, world."))
     const other = await runtime.runPromise(say("Good night.", "de"))
     expect(await runtime.runPromise(say("Hello, world."))).toEqual(first)
@@ -64,7 +64,7 @@ describe("espeak-ng", () => {
     expect(framesOf(Buffer.concat(pieces)).length * SAMPLES_PER_FRAME).toBeGreaterThan(90 * SAMPLE_RATE)
   })
 
-  test("says anything, or that there is nothing to say, and lives on", async () => {
+  test("speaks any text or refuses it as silent, and continues to work", async () => {
     const text = fc.oneof(
       fc.string({ unit: "grapheme", minLength: 1, maxLength: 30 }),
       fc.string({ unit: "binary", minLength: 1, maxLength: 30 }),
@@ -83,11 +83,11 @@ describe("espeak-ng", () => {
     )
   })
 
-  test.each(["", "   ", "\n\n", "...", "\u200b", "\u0000\u0001"])("finds nothing to speak in %j", async (text) => {
+  test.each(["", "   ", "\n\n", "...", "\u200b", "\u0000\u0001"])("refuses %j, which has nothing to speak", async (text) => {
     expect(await runtime.runPromise(Effect.result(say(text)))).toEqual(NOTHING)
   })
 
-  test("takes no text for markup, phonemes or commands", async () => {
+  test("does not interpret markup, phonemes or commands in a text", async () => {
     const [plain, markup] = await Promise.all([
       runtime.runPromise(say("hello")),
       runtime.runPromise(say('<prosody rate="x-slow">hello</prosody>'))
@@ -98,7 +98,7 @@ describe("espeak-ng", () => {
     expect(await runtime.runPromise(say("\u0001100S hello"))).toEqual(await runtime.runPromise(say(" 100S hello")))
   })
 
-  test("lists its voices, and has no others", async () => {
+  test("lists its voices, and refuses others", async () => {
     const { default_voice, voices } = await runtime.runPromise(Speech.SpeechSynthesizer.use(({ voices }) => voices))
     expect(voices.length).toBe(VOICES.length)
     for (const voice of voices) expect(Object.keys(voice)).toEqual(["id", "name", "language", "gender", "category"])
@@ -121,7 +121,7 @@ describe("the thread", () => {
   /** Takes seconds to speak. */
   const LONG = "中 ".repeat(1_000)
 
-  test("starts with the first text, rests when unused, and ends with the scope", () =>
+  test("starts with the first text, ends when idle, and ends with the scope", () =>
     run(
       Effect.gen(function* () {
         const threads = yield* watchThreads
@@ -140,7 +140,7 @@ describe("the thread", () => {
       })
     ))
 
-  test("ends with a text that is interrupted, and the next has another", () =>
+  test("is replaced after a text is interrupted", () =>
     run(
       Effect.gen(function* () {
         const threads = yield* watchThreads
@@ -153,7 +153,7 @@ describe("the thread", () => {
       }).pipe(Effect.provide(EspeakSpeechSynthesizer.layer()))
     ))
 
-  test("ends with a text that takes too long, and the next has another", () =>
+  test("is replaced after a text exceeds the time limit", () =>
     run(
       Effect.gen(function* () {
         const threads = yield* watchThreads
@@ -166,7 +166,7 @@ describe("the thread", () => {
       }).pipe(Effect.provide(EspeakSpeechSynthesizer.layer({ timeLimit: "5 seconds" })))
     ))
 
-  test("has a queue that fills up, and takes more when it is done", () =>
+  test("refuses texts while its queue is full", () =>
     run(
       Effect.gen(function* () {
         const texts = ["one", "two", "three"]
@@ -177,7 +177,7 @@ describe("the thread", () => {
       }).pipe(Effect.provide(EspeakSpeechSynthesizer.layer({ queueLimit: 2 })))
     ))
 
-  test("refuses a text that takes longer to say than the limit", () =>
+  test("refuses a text whose audio exceeds the limit", () =>
     run(
       Effect.gen(function* () {
         expect(yield* Effect.result(say(SENTENCE.repeat(9)))).toEqual(refusal("the text takes longer than 10s to say"))

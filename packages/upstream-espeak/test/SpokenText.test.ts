@@ -12,15 +12,15 @@ const anyText = fc.oneof(
 
 const check = (holds: (text: string) => void) => fc.assert(fc.property(anyText, holds), { seed: 1, numRuns: 500 })
 
-describe("what is spoken of a text", () => {
-  test("is well-formed, without commands, phonemes, and characters of the engine's own", () =>
+describe("a sanitized text", () => {
+  test("is well-formed, without commands, phonemes and the engine's own characters", () =>
     check((text) => {
       const spoken = spokenTextOf(text)
       expect(spoken.isWellFormed()).toBe(true)
       expect(spoken).not.toMatch(/[\p{Cc}--\n]|\p{Co}|\p{Cn}|\[\[/v)
     }))
 
-  test("stays what it is", () =>
+  test("does not change when sanitized again", () =>
     check((text) => {
       const spoken = spokenTextOf(text)
       expect(spokenTextOf(spoken)).toBe(spoken)

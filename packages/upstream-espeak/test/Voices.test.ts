@@ -30,7 +30,7 @@ const sound = async (voice: string, text: string) => {
 }
 
 describe("the voices", () => {
-  test("are those of the build, no more and no less", async () => {
+  test("are exactly those of the build", async () => {
     const built = await listVoices()
     expect(built.length).toBeGreaterThan(100)
     const male = VOICES.filter(({ gender }) => gender === "male")
@@ -40,7 +40,7 @@ describe("the voices", () => {
     for (const { id, file } of male) expect(id).toBe(listed.get(file))
   })
 
-  test("have ids of their own, short enough to be named, and languages as BCP 47 has them", () => {
+  test("have unique short ids, and languages in BCP 47", () => {
     expect(new Set(VOICES.map(({ id }) => id.toLowerCase())).size).toBe(VOICES.length)
     for (const { id, language, category } of VOICES) {
       expect(id.length).toBeLessThanOrEqual(50)
@@ -49,7 +49,7 @@ describe("the voices", () => {
     expect(VOICES.map(({ id }) => id)).toContain(DEFAULT_VOICE)
   })
 
-  test("speak, each", async () => {
+  test("all speak", async () => {
     await fc.assert(
       fc.asyncProperty(fc.constantFrom(...VOICES), async ({ file }) => {
         const { duration, energy } = await sound(file, "Hello 123")
@@ -61,17 +61,17 @@ describe("the voices", () => {
     )
   })
 
-  test("are not the same", async () => {
+  test("differ", async () => {
     const sounds = await Promise.all(["gmw/en-US", "gmw/en-US+f3", "gmw/en", "gmw/de", "roa/fr"].map((file) => sound(file, "radio")))
     expect(new Set(sounds.map(({ energy }) => energy)).size).toBe(sounds.length)
   })
 })
 
 describe("the engine", () => {
-  test("refuses a voice that it has not", () =>
+  test("refuses an unknown voice", () =>
     expect(speak({ voice: "gmw/xx", text: "Hi", sampleLimit: SAMPLE_RATE, onSamples: () => undefined })).rejects.toThrow("status 1"))
 
-  test("stops at the limit, and gives no more than that", async () => {
+  test("stops at the limit", async () => {
     let given = 0
     const onSamples = ({ length }: Float32Array) => {
       given += length
@@ -89,7 +89,7 @@ describe("the engine", () => {
     expect(often.duration / once.duration).toBeLessThan(42)
   })
 
-  test("reads from -w what is a text, not an option of the command", async () => {
+  test("reads a text that looks like an option as text", async () => {
     const words = await sound("gmw/en-US", "minus minus version")
     const { duration } = await sound("gmw/en-US", "--version")
     expect(duration).toBeGreaterThan(0.3)

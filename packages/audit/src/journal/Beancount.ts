@@ -6,21 +6,19 @@
  * first letter becomes a capital, any other character `-` and the two hexadecimal digits of each of its bytes; a component that does not
  * begin with a small letter or a digit is led by `0-00`. So `assets:receivable:acc_01` is `Assets:Receivable:Acc-5F01`.
  */
-import { type Balance, COMMODITY, dayAfter, decimal, type Format, type Transaction } from "./Format.ts"
+import { type Balance, COMMODITY, dayAfter, decimal, escaped, type Format, type Transaction } from "./Format.ts"
 
 const AS_IT_IS = "0-00"
 
 const componentOf = (component: string): string => {
-  const escaped = component.replace(/[^A-Za-z0-9]/gu, (char) =>
-    [...Buffer.from(char)].map((byte) => `-${byte.toString(16).toUpperCase().padStart(2, "0")}`).join("")
-  )
-  if (!/^[a-z0-9]/u.test(escaped) || escaped.startsWith(AS_IT_IS)) return AS_IT_IS + escaped
-  return escaped.charAt(0).toUpperCase() + escaped.slice(1)
+  const text = escaped(component, /[^A-Za-z0-9]/gu, "-")
+  if (!/^[a-z0-9]/u.test(text) || text.startsWith(AS_IT_IS)) return AS_IT_IS + text
+  return text.charAt(0).toUpperCase() + text.slice(1)
 }
 
 const componentFrom = (text: string): string => {
-  const escaped = text.startsWith(AS_IT_IS) ? text.slice(AS_IT_IS.length) : text.charAt(0).toLowerCase() + text.slice(1)
-  return decodeURIComponent(escaped.replaceAll("-", "%"))
+  const component = text.startsWith(AS_IT_IS) ? text.slice(AS_IT_IS.length) : text.charAt(0).toLowerCase() + text.slice(1)
+  return decodeURIComponent(component.replaceAll("-", "%"))
 }
 
 /** Converts an account name to beancount's format. */

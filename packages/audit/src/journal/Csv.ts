@@ -14,21 +14,10 @@ export const csv: Format = {
   account: () => "",
   transaction: ({ at, date, event, lines, position, revision, stream, type }) =>
     lines
-      .map(({ account, amount, balance }) =>
-        row(
-          date,
-          at,
-          position,
-          stream,
-          String(revision),
-          event,
-          type,
-          account,
-          decimal(amount),
-          COMMODITY,
-          balance === undefined ? "" : decimal(balance)
-        )
-      )
+      .map(({ account, amount, balance }) => {
+        const moved = [account, decimal(amount), COMMODITY, balance === undefined ? "" : decimal(balance)]
+        return row(date, at, position, stream, String(revision), event, type, ...moved)
+      })
       .join(""),
   closing: (date, balances) =>
     balances

@@ -45,5 +45,9 @@ export const decimal = (thousandths: number): string => {
   return `${thousandths < 0 ? "-" : ""}${digits.slice(0, -3)}.${digits.slice(-3)}`
 }
 
+/** The text with every character of the pattern written as `mark` and the two hexadecimal digits of each of its bytes. */
+export const escaped = (text: string, pattern: RegExp, mark: string): string =>
+  text.replace(pattern, (char) => [...Buffer.from(char)].map((byte) => mark + byte.toString(16).toUpperCase().padStart(2, "0")).join(""))
+
 /** The next day: `2026-02-01` after `2026-01-31`. */
 export const dayAfter = (date: string): string => new Date(Date.parse(date) + 86_400_000).toISOString().slice(0, 10)

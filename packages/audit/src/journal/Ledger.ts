@@ -5,15 +5,12 @@
  * Account names are unchanged, except that characters which end a name, a component or a line are written as `%` and their hexadecimal
  * code.
  */
-import { type Balance, COMMODITY, decimal, type Format, type Transaction } from "./Format.ts"
+import { type Balance, COMMODITY, decimal, escaped, type Format, type Transaction } from "./Format.ts"
 
 const amount = (thousandths: number): string => `${decimal(thousandths)} ${COMMODITY}`
 
 /** Escapes `%` as well, so that {@link nameFrom} can undo it. */
-export const nameOf = (account: string): string =>
-  account.replace(/[^\p{L}\p{N}:._-]/gu, (char) =>
-    [...Buffer.from(char)].map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, "0")}`).join("")
-  )
+export const nameOf = (account: string): string => escaped(account, /[^\p{L}\p{N}:._-]/gu, "%")
 
 export const nameFrom = (name: string): string => decodeURIComponent(name)
 

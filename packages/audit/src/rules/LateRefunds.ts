@@ -16,9 +16,7 @@ export class LateRefunds {
   readonly #streams = new Map<StreamName.StreamName, Map<EventStore.Revision, Refund>>()
 
   note({ stream, revision }: EventStore.RecordedEvent, refund: Refund): void {
-    const refunds = this.#streams.get(stream)
-    if (refunds === undefined) this.#streams.set(stream, new Map([[revision, refund]]))
-    else refunds.set(revision, refund)
+    this.#streams.set(stream, (this.#streams.get(stream) ?? new Map()).set(revision, refund))
   }
 
   check(problems: Problems): Effect.Effect<void, EventStore.StoreUnavailable, EventStore.EventStore> {
@@ -44,6 +42,9 @@ const checkStream = Effect.fnUntraced(function* (
 })
 
 const TYPES = Account.Account.codec.typesOf(["OperationSucceeded", "CreditsGranted"])
+
+/** The terms of a lot: with them a refund revives it. */
+const TERMS = ["source", "priority", "expiresAt", "grantedAt"] as const
 
 /** The charges and grants to which the refunds of one stream refer. */
 class Past {
@@ -71,18 +72,12 @@ class Past {
     if (charge === undefined) return yield `nothing was charged under ${reservationId}`
     for (const { lotId, amount } of lots) {
       const left = charge.get(lotId) ?? 0
-      if (amount > left) yield `${credits(amount)} was refunded to lot ${lotId}, of ${credits(left)} charged and not refunded`
+      if (amount > left) yield `${credits(amount)} was refunded to lot ${lotId}, but only ${credits(left)} is charged and not refunded`
       charge.set(lotId, Math.max(0, left - amount))
     }
     for (const lot of revived) {
       const grant = this.#grants.get(lot.lotId)
-      const same =
-        grant !== undefined &&
-        grant.source === lot.source &&
-        grant.priority === lot.priority &&
-        grant.expiresAt === lot.expiresAt &&
-        grant.grantedAt === lot.grantedAt
-      if (!same) yield `lot ${lot.lotId} lives again otherwise than it was granted`
+      if (!TERMS.every((term) => grant?.[term] === lot[term])) yield `lot ${lot.lotId} is revived on other terms than it was granted`
     }
   }
 }

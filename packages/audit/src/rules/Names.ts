@@ -7,28 +7,22 @@ import { type EventStore, StreamName } from "@millrace/event-sourcing"
 
 /** No event id occurs twice, in any stream. */
 export const EVENT_ID = "event-id-is-unique"
-/** Each attempt has a new reservation, and no reservation is made twice. */
-const RESERVATION = "reservation-is-made-once"
-/** A payment grants credits once, to one account. */
-const PAYMENT = "payment-grants-once"
-/** Signing up grants credits once. */
-const SIGN_UP = "sign-up-credits-are-granted-once"
 
-export interface UniqueName {
+interface UniqueName {
   readonly rule: string
   /** The name, in parts. */
   readonly parts: ReadonlyArray<string>
 }
 
-/** The name in an account event that no other event may have, if any. */
+/** The name in an account event that no other event may have: a new reservation, the account's sign-up, or a payment. */
 export const uniqueName = (stream: string, event: AccountEvent): UniqueName | undefined => {
   switch (event._tag) {
     case "CreditReserved":
-      return { rule: RESERVATION, parts: ["reservation ", event.reservationId, " of ", stream] }
+      return { rule: "reservation-is-made-once", parts: ["reservation ", event.reservationId, " of ", stream] }
     case "CreditsGranted":
-      if (event.source === "signup") return { rule: SIGN_UP, parts: ["sign-up of ", stream] }
+      if (event.source === "signup") return { rule: "sign-up-credits-are-granted-once", parts: ["sign-up of ", stream] }
       if (!Lots.isPaid(event.source) || event.paymentRef === null) return undefined
-      return { rule: PAYMENT, parts: ["payment ", event.paymentRef] }
+      return { rule: "payment-grants-once", parts: ["payment ", event.paymentRef] }
     default:
       return undefined
   }

@@ -42,39 +42,21 @@ export type Parts = ReadonlyArray<{ readonly lotId: string; readonly amount: num
 /** Thousandths as credits, for messages. */
 export const credits = (thousandths: number): string => String(thousandths / 1000)
 
-/** The sum of the parts, without the fold's own arithmetic. */
-export const sum = (parts: Parts): number => {
+/** Why the parts do not sum to `amount`, or name a lot twice; undefined if neither. */
+export const wrongTotal = (parts: Parts, amount: number, what: string): string | undefined => {
   let total = 0
-  for (const { amount } of parts) total += amount
-  return total
-}
-
-/** A lot that occurs twice in the list. */
-export const repeated = (parts: Parts): string | undefined => {
-  for (let i = 1; i < parts.length; i++) {
-    const lotId = parts[i]?.lotId
-    for (let j = 0; j < i; j++) if (parts[j]?.lotId === lotId) return lotId
+  for (const [i, part] of parts.entries()) {
+    for (let j = 0; j < i; j++) if (parts[j]?.lotId === part.lotId) return `${what} names lot ${part.lotId} twice`
+    total += part.amount
   }
-  return undefined
-}
-
-/** Why the parts do not sum to `amount`; undefined if they do. */
-export const notThisMuch = (parts: Parts, amount: number, what: string): string | undefined => {
-  const twice = repeated(parts)
-  if (twice !== undefined) return `${what} names lot ${twice} twice`
-  const total = sum(parts)
-  return total === amount ? undefined : `${what} is ${credits(amount)}, but its lots come to ${credits(total)}`
+  return total === amount ? undefined : `${what} is ${credits(amount)}, but its lots sum to ${credits(total)}`
 }
 
 /** Why two lists differ in the amount of some lot; undefined if they agree, in any order. */
-export const differ = (said: Parts, due: Parts, what: string): string | undefined => {
-  if (said.length === 0 && due.length === 0) return undefined
-  for (const { lotId, amount } of due) {
-    const other = amountOf(said, lotId)
-    if (other !== amount) return `${what} lot ${lotId} is ${credits(other)} instead of ${credits(amount)}`
-  }
-  for (const { lotId, amount } of said) {
-    if (amountOf(due, lotId) !== amount) return `${what} lot ${lotId} is ${credits(amount)} instead of ${credits(amountOf(due, lotId))}`
+export const differ = (actual: Parts, expected: Parts, what: string): string | undefined => {
+  for (const { lotId } of [...expected, ...actual]) {
+    const [is, due] = [amountOf(actual, lotId), amountOf(expected, lotId)]
+    if (is !== due) return `${what} lot ${lotId} is ${credits(is)} instead of ${credits(due)}`
   }
   return undefined
 }

@@ -3,7 +3,7 @@
  * needed. The log holds only a hash of the secret. Stream `apiKey-{keyId}`.
  *
  * `mr_live_<keyId>_<secret><checksum>`: the key id is a ULID in lower case, the secret 30 digits of base 62 (178 random bits), the checksum
- * 6 more, the CRC-32 of all before it. By the checksum a typing error is found without the store, and a scanner recognises a leaked key.
+ * 6 more, the CRC-32 of all before it. The checksum reveals a typing error without a read of the store, and a leaked key to a scanner.
  */
 import { hash as digest, timingSafeEqual } from "node:crypto"
 import { crc32 } from "node:zlib"
@@ -130,7 +130,7 @@ export class ExpiryPast extends Schema.TaggedError<ExpiryPast>()("ExpiryPast", {
 export const issue =
   (issued: Issued) =>
   (key: ApiKey, now: Timestamp): Decision<ApiKeyEvent, ExpiryPast> => {
-    if (key.status !== "absent") throw new Error("A key id was used twice")
+    if (key.status !== "absent") throw new Error("A key id exists already")
     if (issued.expiresAt !== null && issued.expiresAt <= now) return Result.fail(new ExpiryPast({ expiresAt: issued.expiresAt }))
     return Result.succeed([{ _tag: "ApiKeyIssued", ...issued }])
   }

@@ -28,7 +28,7 @@ export interface IssueOptions {
   readonly scopes?: ReadonlyArray<ApiKey.Scope>
   /** Milliseconds since 1970; never by default. */
   readonly expiresAt?: Timestamp
-  /** What its owner calls it. */
+  /** The owner's name for the key. */
   readonly label?: string
 }
 

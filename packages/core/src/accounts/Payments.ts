@@ -1,9 +1,8 @@
 /**
- * Payments: each buys credits once, for one account. A payment is claimed for an account before its credits are granted. A process that
- * stops in between leaves a claim, and the same grant, repeated, completes it. However many processes ask at once, and for however many
- * accounts, one claim stands.
+ * Payments: each buys credits once, for one account. A payment is claimed for an account before its credits are granted. If a process
+ * stops in between, the same grant, repeated, completes it. Of concurrent claims for several accounts, one stands.
  *
- * Logs from before there were claims hold grants without one. They lie before the first claim, so only that part of the log is searched.
+ * Older logs have grants without a claim. They come before the first claim, so only that part of the log is searched.
  */
 import { Aggregate, type EventStore } from "@millrace/event-sourcing"
 import { Context, Effect, Layer, Result, Schema } from "effect"
@@ -38,7 +37,7 @@ export class Payments extends Context.Service<
       Committed,
       PaymentUsed | Decisions.AccountNotFound | Decisions.AccountClosed | Decisions.BalanceTooLarge | Aggregate.Failure
     >
-    /** The account that a payment was claimed for; undefined while nobody has claimed it. */
+    /** The account that a payment was claimed for; undefined before its claim. */
     readonly owner: (paymentRef: string) => Effect.Effect<string | undefined, Aggregate.Failure>
   }
 >()("@millrace/core/accounts/Payments") {

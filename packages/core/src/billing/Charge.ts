@@ -2,17 +2,17 @@
  * A billed call, step by step: find a replay, quote, hold, work, keep the reply, settle, answer. Each step is a module of `charge/`, and
  * `Amends` handles failures. Wherever a call stops, its hold is captured or released exactly once.
  */
-import type { Aggregate, StateStore } from "@millrace/event-sourcing"
+import type { Aggregate } from "@millrace/event-sourcing"
 import { Context, type Duration, Effect, type Exit, Layer } from "effect"
 import { newReservationId } from "../Ids.ts"
 import type { Jobs } from "../jobs/Jobs.ts"
 import type { Ledger } from "../ledger/Ledger.ts"
 import * as Metrics from "../observability/Metrics.ts"
 import * as Spans from "../observability/Spans.ts"
-import type { Vault, VaultFailure } from "../vault/Vault.ts"
+import type { Vault } from "../vault/Vault.ts"
 import { CIRCUIT_OPEN, type CircuitBreaker } from "../work/CircuitBreaker.ts"
-import type { Any, AnyJob, ErrorOf, InputOf, ReadError, Services as ServicesOf } from "../work/Operation.ts"
-import type { OperationError, OperationFailed } from "../work/OperationError.ts"
+import type { Any, AnyJob, ErrorOf, InputOf, Services as ServicesOf } from "../work/Operation.ts"
+import type { OperationError } from "../work/OperationError.ts"
 import { upstreamOf } from "../work/Perform.ts"
 import * as Reason from "../work/Reason.ts"
 import type { CallInDoubt, CallsInDoubt } from "./CallsInDoubt.ts"
@@ -46,95 +46,60 @@ export interface ChargeOptions {
   readonly late?: "withhold" | "charge"
 }
 
-export class Charge extends Context.Service<
-  Charge,
-  {
+const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions = {}) {
+  const services = yield* Services.make(late)
+  const observe = yield* observer
+  return {
     /** Runs an operation for a caller and charges the units done. A call that fails is free. */
-    readonly run: <Op extends Any>(
-      operation: Op,
-      input: InputOf<Op>,
-      caller: Caller
-    ) => Effect.Effect<Reply, ErrorOf<Op> | ChargeError, ServicesOf<Op>>
+    run: <Op extends Any>(operation: Op, input: InputOf<Op>, caller: Caller) =>
+      observe(operation.key, input, caller, run(services, typed(operation), input, caller)),
     /** Runs an operation for a caller without an account. A priced operation is a defect. */
-    readonly runPublic: <Op extends Any>(
-      operation: Op,
-      input: InputOf<Op>,
-      requestId: string
-    ) => Effect.Effect<Reply, ErrorOf<Op> | ChargeError, ServicesOf<Op>>
+    runPublic: <Op extends Any>(operation: Op, input: InputOf<Op>, requestId: string) =>
+      observe(operation.key, input, { requestId }, guarded(services, operation, runPublic(services, typed(operation), input, requestId))),
     /**
      * Waits at most `within` for the job that a call became. Returns the reply with the job's charge so far, and whether it is final.
      * `NotFound` if the job was cancelled meanwhile; `UpstreamUnavailable` if a store does not answer.
      */
-    readonly awaitJob: (
-      operation: AnyJob,
-      accountId: string,
-      reply: Accept.Accepted,
-      within?: Duration.Input
-    ) => Effect.Effect<Accept.Awaited, ReadError | OperationFailed>
+    awaitJob: (operation: AnyJob, accountId: string, reply: Accept.Accepted, within?: Duration.Input) =>
+      Accept.awaitEnd(services, operation, accountId, reply, within),
     /** Ends a hold that is due: asks a recoverable operation for the outcome and settles by it; releases any other hold. */
-    readonly recover: <E extends OperationError, R>(
-      operation: Any<E, R> | undefined,
-      accountId: string,
-      reservationId: string
-    ) => Effect.Effect<void, E | Aggregate.Failure | StateStore.StateUnavailable | VaultFailure, R>
+    recover: <E extends OperationError, R>(operation: Any<E, R> | undefined, accountId: string, reservationId: string) =>
+      Recover.recover(services, operation, accountId, reservationId),
     /**
      * Makes a call free that failed with {@link OutcomeUnknown}: releases its hold or refunds its charge. Idempotent. False if the account
      * has no hold or charge of the call, or not yet.
      */
-    readonly makeFree: (call: Omit<CallInDoubt, "at">) => Effect.Effect<boolean, Aggregate.Failure>
+    makeFree: (call: Omit<CallInDoubt, "at">): Effect.Effect<boolean, Aggregate.Failure> => Amends.makeFree(services, call)
   }
->()("@millrace/core/billing/Charge") {
-  static readonly layer = ({
-    late = "withhold"
-  }: ChargeOptions = {}): Layer.Layer<Charge, never, Ledger | PriceBook | Replies | CallsInDoubt | Vault | Jobs | CircuitBreaker> =>
-    Layer.effect(Charge, make(late))
-}
-
-const make = Effect.fnUntraced(function* (late: "withhold" | "charge") {
-  const services = yield* Services.make(late)
-  const observe = yield* observer
-  return Charge.of({
-    run: <Op extends Any>(operation: Op, input: InputOf<Op>, caller: Caller) =>
-      observe(operation.key, input, caller, run(services, typed(operation), input, caller)),
-    runPublic: <Op extends Any>(operation: Op, input: InputOf<Op>, requestId: string) =>
-      observe(operation.key, input, { requestId }, guarded(services, operation, runPublic(services, typed(operation), input, requestId))),
-    awaitJob: (operation, accountId, reply, within) => Accept.awaitEnd(services, operation, accountId, reply, within),
-    recover: (operation, accountId, reservationId) => Recover.recover(services, operation, accountId, reservationId),
-    makeFree: (call) => Amends.makeFree(services, call)
-  })
 })
+
+export class Charge extends Context.Service<Charge, Effect.Success<ReturnType<typeof make>>>()("@millrace/core/billing/Charge") {
+  static readonly layer = (
+    options?: ChargeOptions
+  ): Layer.Layer<Charge, never, Ledger | PriceBook | Replies | CallsInDoubt | Vault | Jobs | CircuitBreaker> =>
+    Layer.effect(this, make(options))
+}
 
 /** Types an operation by its errors and services. */
 const typed = <Op extends Any>(operation: Op) => operation as Any<ErrorOf<Op>, ServicesOf<Op>>
 
 /** Looks up the idempotency key before any check, so that a finished call is replayed whatever has changed since. */
-const run = <E extends OperationError, R>(
+const run = Effect.fnUntraced(function* <E extends OperationError, R>(
   services: Services.Services,
   operation: Any<E, R>,
   input: unknown,
   caller: Caller
-): Effect.Effect<Reply, E | ChargeError, R> =>
-  Effect.suspend(() => {
-    if (caller.idempotency === undefined) return runNew(services, operation, input, caller, undefined)
-    return Effect.flatMap(Replay.keyOf(services, caller, caller.idempotency), (key) =>
-      Effect.flatMap(Replay.find(services, { operation, input, ...caller }, key), (replayed) =>
-        replayed === undefined ? runNew(services, operation, input, caller, key) : Effect.succeed(replayed.reply)
-      )
-    )
-  })
-
-const runNew = <E extends OperationError, R>(
-  services: Services.Services,
-  operation: Any<E, R>,
-  input: unknown,
-  caller: Caller,
-  key: Call["key"]
-): Effect.Effect<Reply, E | ChargeError, R> =>
-  guarded(
+): Effect.fn.Return<Reply, E | ChargeError, R> {
+  const key = caller.idempotency && (yield* Replay.keyOf(services, caller, caller.idempotency))
+  const replayed = key && (yield* Replay.find(services, { operation, input, ...caller }, key))
+  if (replayed !== undefined) return replayed.reply
+  const quoted = Quote.quote(services, operation, input, caller, key)
+  return yield* guarded(
     services,
     operation,
-    Effect.flatMap(Quote.quote(services, operation, input, caller, key), (call) => charge(services, call))
+    Effect.flatMap(quoted, (call) => charge(services, call))
   )
+})
 
 /** Fails at once while the circuit of the operation's upstream is open. */
 const guarded = <A, E, R>({ breaker }: Pick<Services.Services, "breaker">, { key, local }: Any, call: Effect.Effect<A, E, R>) =>
@@ -149,7 +114,7 @@ const charge = <E extends OperationError, R>(services: Services.Services, call: 
     Effect.gen(function* () {
       const held = yield* Hold.make(services, call)
       if (held._tag === "Replayed") return held.reply
-      const done = yield* Amends.onFailure(services, held, restore(work(services, operation, input, call)))
+      const done = yield* Amends.onFailure(services, call, restore(work(services, operation, input, call)))
       if (call.key !== undefined)
         yield* Effect.tapCause(Replay.keepOrYield(services, held, done), () => Amends.release(services, call, "service_error"))
       return yield* Settle.charge(services, held, done)

@@ -27,11 +27,7 @@ export type PricePlanEvent = typeof PricePlanEvent.Type
 
 // state
 
-export interface PriceList {
-  readonly version: number
-  readonly effectiveAt: Timestamp
-  readonly prices: Prices
-}
+export type PriceList = Omit<PricePlanEvent, "_tag">
 
 /** Versions in the order of publication. */
 export type PricePlan = ReadonlyArray<PriceList>
@@ -40,7 +36,7 @@ export const PricePlan: Decider<PricePlan, PricePlanEvent> = {
   category: "pricePlan",
   codec: EventCodec.make(PricePlanEvent),
   initial: [],
-  evolve: (plan, { version, effectiveAt, prices }) => [...plan, { version, effectiveAt, prices }]
+  evolve: (plan, { _tag: _, ...list }) => [...plan, list]
 }
 
 /** The newest version that is in force at an instant. */
@@ -99,45 +95,32 @@ export interface Price {
 /** The only plan so far. */
 const PLAN_ID = "standard"
 
-export class PriceBook extends Context.Service<
-  PriceBook,
-  {
-    /** The price in force of one unit of an operation. */
-    readonly quote: (operation: string) => Effect.Effect<Price, NotPriced | Aggregate.Failure>
-    /** All versions, in the order of publication. */
-    readonly plan: Effect.Effect<PricePlan, Aggregate.Failure>
-    /** Publishes changed prices, at once by default. Returns all versions. */
-    readonly publish: (
-      changes: Prices,
-      effectiveAt?: Timestamp,
-      metadata?: Aggregate.Metadata
-    ) => Effect.Effect<PricePlan, EffectiveTooEarly | PriceTooHigh | Aggregate.Failure>
-  }
->()("@millrace/core/billing/PricePlan/PriceBook") {
-  /** Publishes {@link FIRST_PRICES} if the plan is empty. */
-  static readonly layer: Layer.Layer<PriceBook, EffectiveTooEarly | Aggregate.Failure, EventStore.EventStore> = Layer.effect(
-    PriceBook,
-    Effect.gen(function* () {
-      const plans = yield* Aggregate.make(PricePlan)
-      // The first prices are constants of this library, far below the limit
-      const published = plans.execute(PLAN_ID, publishFirst, { actor: "millrace", reason: "first prices" })
-      yield* Effect.catchTag(published, "PriceTooHigh", Effect.die)
+const make = Effect.gen(function* () {
+  const plans = yield* Aggregate.make(PricePlan)
+  // The first prices are constants of this library, far below the limit
+  const published = plans.execute(PLAN_ID, publishFirst, { actor: "millrace", reason: "first prices" })
+  yield* Effect.catchTag(published, "PriceTooHigh", Effect.die)
 
-      const plan = Effect.map(plans.read(PLAN_ID), ({ state }) => state)
-      return PriceBook.of({
-        plan,
-        quote: (operation) =>
-          // The plan's time, not the host's: a host with a slow clock must use the newest prices in force
-          Effect.flatMap(plans.read(PLAN_ID), ({ at, state }) => {
-            const list = inForce(state, at)
-            const unitPrice = list?.prices[operation]
-            return list === undefined || unitPrice === undefined
-              ? Effect.fail(new NotPriced({ operation }))
-              : Effect.succeed({ version: list.version, unitPrice })
-          }),
-        publish: (changes, effectiveAt, metadata) =>
-          Effect.map(plans.execute(PLAN_ID, publish(changes, effectiveAt), metadata), ({ state }) => state)
-      })
-    })
-  )
+  return {
+    /** All versions, in the order of publication. */
+    plan: Effect.map(plans.read(PLAN_ID), ({ state }) => state),
+    /** The price in force of one unit of an operation. */
+    quote: (operation: string): Effect.Effect<Price, NotPriced | Aggregate.Failure> =>
+      // The plan's time, not the host's: a host with a slow clock must use the newest prices in force
+      Effect.flatMap(plans.read(PLAN_ID), ({ at, state }) => {
+        const list = inForce(state, at)
+        const unitPrice = list?.prices[operation]
+        return list === undefined || unitPrice === undefined
+          ? Effect.fail(new NotPriced({ operation }))
+          : Effect.succeed({ version: list.version, unitPrice })
+      }),
+    /** Publishes changed prices, at once by default. Returns all versions. */
+    publish: (changes: Prices, effectiveAt?: Timestamp, metadata?: Aggregate.Metadata) =>
+      Effect.map(plans.execute(PLAN_ID, publish(changes, effectiveAt), metadata), ({ state }) => state)
+  }
+})
+
+export class PriceBook extends Context.Service<PriceBook, Effect.Success<typeof make>>()("@millrace/core/billing/PricePlan/PriceBook") {
+  /** Publishes {@link FIRST_PRICES} if the plan is empty. */
+  static readonly layer: Layer.Layer<PriceBook, EffectiveTooEarly | Aggregate.Failure, EventStore.EventStore> = Layer.effect(this, make)
 }

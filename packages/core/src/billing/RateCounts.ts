@@ -3,6 +3,7 @@
  * together admit more calls in a window than the limit, before they have each other's counts, the excess is a debt of the key, which counts
  * in the following windows.
  */
+import type { Mutable } from "effect/Types"
 
 /** The calls of a key that one host admitted in a window. */
 export interface Share {
@@ -17,12 +18,8 @@ export interface Share {
 }
 
 /** The counts of one key: those of this host, and those that other hosts have reported (`elsewhere`). */
-export interface Tally extends Share {
+export interface Tally extends Mutable<Share> {
   readonly key: string
-  window: number
-  calls: number
-  before: number
-  debt: number
   /** The debt in the window before. */
   debtBefore: number
   elsewhere: number
@@ -30,12 +27,6 @@ export interface Tally extends Share {
   /** All calls admitted here, and how many of them were reported to other hosts (`reported`). Calls of past windows count as reported. */
   admitted: number
   reported: number
-}
-
-export interface Options {
-  readonly limit: number
-  /** Milliseconds. */
-  readonly length: number
 }
 
 /**
@@ -55,15 +46,16 @@ export const unreported = ({ admitted, reported }: Tally): number => admitted - 
 
 /** The counts of all keys of this host. */
 export class Counts {
-  readonly #limit: number
+  readonly limit: number
   readonly #length: number
   readonly #keys: number
   #since: number
   #recent = new Map<string, Tally>()
   #older = new Map<string, Tally>()
 
-  constructor({ limit, length }: Options, since: number, keys = KEYS) {
-    this.#limit = limit
+  /** `length`: of a window, milliseconds. */
+  constructor({ limit, length }: { readonly limit: number; readonly length: number }, since: number, keys = KEYS) {
+    this.limit = limit
     this.#length = length
     this.#since = since
     this.#keys = keys
@@ -90,12 +82,12 @@ export class Counts {
 
   /** When the limit next admits a call that it refuses now: milliseconds since 1970. */
   freeAt(tally: Tally): number {
-    return this.startOf(tally.window + 1 + Math.floor(this.#debtAfter(tally, 1) / this.#limit))
+    return this.startOf(tally.window + 1 + Math.floor(this.#debtAfter(tally, 1) / this.limit))
   }
 
   /** The debt that remains `windows` windows later. */
   #debtAfter(tally: Tally, windows: number): number {
-    return Math.max(0, this.total(tally) - windows * this.#limit)
+    return Math.max(0, this.total(tally) - windows * this.limit)
   }
 
   /** Moves a tally to the current window. */
@@ -128,12 +120,8 @@ export class Counts {
   /** The tally of a key in the current window. Keeps the key in memory. */
   remember(key: string, now: number): Tally {
     if (now < this.#since || now - this.#since >= this.#length) this.#turn(now)
-    const known = this.#recent.get(key)
-    if (known !== undefined) {
-      this.settle(known, now)
-      return known
-    }
     const tally = this.find(key, now) ?? emptyTally(key, this.windowAt(now))
+    if (this.#recent.has(key)) return tally
     if (this.#recent.size >= this.#keys / 2) {
       this.#older = this.#recent
       this.#recent = new Map()
@@ -181,11 +169,11 @@ export class Counts {
     tally.elsewhere = Math.max(tally.elsewhere, elsewhere)
     tally.elsewhereBefore = Math.max(tally.elsewhereBefore, elsewhereBefore)
     tally.debtBefore = debtBefore
-    tally.debt = Math.max(debt, debtBefore + tally.before + tally.elsewhereBefore - this.#limit)
+    tally.debt = Math.max(debt, debtBefore + tally.before + tally.elsewhereBefore - this.limit)
   }
 }
 
-const emptyTally = (key: string, window: number): Tally => ({
+export const emptyTally = (key: string, window: number): Tally => ({
   key,
   window,
   calls: 0,

@@ -29,21 +29,49 @@ export class RateLimited extends Schema.TaggedError<RateLimited>()("RateLimited"
   resetAfter: Schema.Int
 }) {}
 
-export class RateLimit extends Context.Service<
-  RateLimit,
-  {
-    readonly policy: RateLimitPolicy
+/** `admitted`: called for each admitted call, with the tally of its key. */
+const serviceOf = (
+  policy: RateLimitPolicy,
+  counts: RateCounts.Counts,
+  clock: Clock.Clock,
+  admitted: (tally: RateCounts.Tally) => void = () => {}
+) => {
+  const { limit, window } = policy
+  const secondsUntil = (instant: number, now: number): number => Math.ceil((instant - now) / 1000)
+  const stateOf = (tally: RateCounts.Tally, now: number): RateLimitState => ({
+    limit,
+    window,
+    remaining: Math.max(0, limit - counts.total(tally)),
+    resetAfter: secondsUntil(counts.freeAt(tally), now)
+  })
+  return {
+    policy,
     /** Counts one call. */
-    readonly consume: (key: string) => Effect.Effect<RateLimitState, RateLimited>
+    consume: (key: string) =>
+      Effect.suspend((): Effect.Effect<RateLimitState, RateLimited> => {
+        const now = clock.currentTimeMillisUnsafe()
+        const tally = counts.remember(key, now)
+        if (counts.total(tally) >= limit)
+          return Effect.fail(new RateLimited({ limit, window, resetAfter: secondsUntil(counts.freeAt(tally), now) }))
+        RateCounts.admit(tally)
+        admitted(tally)
+        return Effect.succeed(stateOf(tally, now))
+      }),
     /** The state of a key, without counting a call. */
-    readonly peek: (key: string) => Effect.Effect<RateLimitState>
+    peek: (key: string) =>
+      Effect.sync(() => {
+        const now = clock.currentTimeMillisUnsafe()
+        return stateOf(counts.find(key, now) ?? RateCounts.emptyTally(key, counts.windowAt(now)), now)
+      })
   }
->()("@millrace/core/billing/RateLimit") {
+}
+
+export class RateLimit extends Context.Service<RateLimit, ReturnType<typeof serviceOf>>()("@millrace/core/billing/RateLimit") {
   /** A limit of this process alone. */
   static readonly layer = (policy: RateLimitPolicy): Layer.Layer<RateLimit> =>
     Layer.effect(
-      RateLimit,
-      Effect.map(counting(policy), ({ counts, clock }) => serviceOf(policy, counts, clock, () => {}))
+      this,
+      Effect.map(Clock.Clock, (clock) => serviceOf(policy, countsOf(policy, clock), clock))
     )
 
   /**
@@ -62,59 +90,17 @@ export class RateLimit extends Context.Service<
     options: RateSharing.Options = {}
   ): Layer.Layer<RateLimit, never, StateStore.StateStore | Vault> =>
     Layer.effect(
-      RateLimit,
+      this,
       Effect.gen(function* () {
-        const { counts, clock, limit, quiet } = yield* counting(policy)
-        return serviceOf(policy, counts, clock, yield* RateSharing.make(counts, { limit, quiet }, options))
+        const clock = yield* Clock.Clock
+        const counts = countsOf(policy, clock)
+        return serviceOf(policy, counts, clock, yield* RateSharing.make(counts, options))
       })
     )
 }
 
-/** A host admits 1/QUIET of the limit before it reports its count. */
-const QUIET = 20
-
-const counting = ({ limit, window }: RateLimitPolicy) =>
-  Effect.map(Clock.Clock, (clock) => {
-    const options = { limit, length: window * 1000, quiet: Math.floor(limit / QUIET) }
-    return { ...options, clock, counts: new RateCounts.Counts(options, clock.currentTimeMillisUnsafe()) }
-  })
-
-const serviceOf = (
-  { limit, window }: RateLimitPolicy,
-  counts: RateCounts.Counts,
-  clock: Clock.Clock,
-  admitted: (tally: RateCounts.Tally) => void
-): RateLimit["Service"] => {
-  const stateOf = (tally: RateCounts.Tally, now: number): RateLimitState => ({
-    limit,
-    window,
-    remaining: Math.max(0, limit - counts.total(tally)),
-    resetAfter: secondsUntil(counts.freeAt(tally), now)
-  })
-  return {
-    policy: { limit, window },
-    consume: (key) =>
-      Effect.suspend((): Effect.Effect<RateLimitState, RateLimited> => {
-        const now = clock.currentTimeMillisUnsafe()
-        const tally = counts.remember(key, now)
-        if (counts.total(tally) >= limit)
-          return Effect.fail(new RateLimited({ limit, window, resetAfter: secondsUntil(counts.freeAt(tally), now) }))
-        RateCounts.admit(tally)
-        admitted(tally)
-        return Effect.succeed(stateOf(tally, now))
-      }),
-    peek: (key) =>
-      Effect.sync(() => {
-        const now = clock.currentTimeMillisUnsafe()
-        const tally = counts.find(key, now)
-        return tally === undefined
-          ? { limit, window, remaining: limit, resetAfter: secondsUntil(counts.startOf(counts.windowAt(now) + 1), now) }
-          : stateOf(tally, now)
-      })
-  }
-}
-
-const secondsUntil = (instant: number, now: number): number => Math.ceil((instant - now) / 1000)
+const countsOf = ({ limit, window }: RateLimitPolicy, clock: Clock.Clock) =>
+  new RateCounts.Counts({ limit, length: window * 1000 }, clock.currentTimeMillisUnsafe())
 
 /** The rate limit's key of an account. */
 export const ofAccount = (accountId: string): string => `account:${accountId}`

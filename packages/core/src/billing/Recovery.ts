@@ -5,7 +5,7 @@
  */
 
 import { Deadlines, type EventStore, Following, Lease, type StateStore } from "@millrace/event-sourcing"
-import { Clock, Context, Duration, Effect, Layer, type Scope } from "effect"
+import { Clock, Context, Duration, Effect, Layer } from "effect"
 import { idOf as jobIdOf } from "../jobs/Job.ts"
 import { Jobs } from "../jobs/Jobs.ts"
 import { Account } from "../ledger/Account.ts"
@@ -13,23 +13,6 @@ import * as Metrics from "../observability/Metrics.ts"
 import type * as Operation from "../work/Operation.ts"
 import { type CallInDoubt, CallsInDoubt } from "./CallsInDoubt.ts"
 import { Charge } from "./Charge.ts"
-
-export class Recovery extends Context.Service<
-  Recovery,
-  {
-    /** Open holds that were due at `now`, milliseconds since 1970. */
-    readonly overdue: Deadlines.Deadlines["overdue"]
-    /** The status of the sweep over open holds. `callsInDoubt`: why the sweep over calls with an unknown outcome fails now, if it does. */
-    readonly status: Effect.Effect<Deadlines.Status & { readonly callsInDoubt: Following.Retrying | undefined }>
-  }
->()("@millrace/core/billing/Recovery") {
-  /** `operations`: recoverable ones are asked for the outcome of a call before its hold is ended. */
-  static readonly layer = <Op extends Operation.Any>(
-    operations: ReadonlyArray<Op>,
-    options: Deadlines.Options = {}
-  ): Layer.Layer<Recovery, never, Charge | Jobs | CallsInDoubt | EventStore.EventStore | StateStore.StateStore | Operation.Services<Op>> =>
-    Layer.effect(Recovery, make(operations, options))
-}
 
 /** The payload of a deadline, as JSON. */
 interface Hold {
@@ -72,52 +55,48 @@ const schedule = Deadlines.of(Account, {
   Refunded: ({ reservationId: key, stage }) => (stage === "reserved" ? [{ _tag: "clear", key }] : [])
 })
 
-const make = <Op extends Operation.Any>(
-  operations: ReadonlyArray<Op>,
-  options: Deadlines.Options
-): Effect.Effect<
-  Recovery["Service"],
-  never,
-  Charge | Jobs | CallsInDoubt | EventStore.EventStore | StateStore.StateStore | Operation.Services<Op> | Scope.Scope
-> =>
-  Effect.gen(function* () {
-    const charge = yield* Charge
-    const jobs = yield* Jobs
-    const services = yield* Effect.context<Operation.Services<Op>>()
-    const byKey = new Map(operations.map((operation) => [operation.key, operation]))
+/** `operations`: recoverable ones are asked for the outcome of a call before its hold is ended. */
+const make = Effect.fnUntraced(function* <Op extends Operation.Any>(operations: ReadonlyArray<Op>, options: Deadlines.Options = {}) {
+  const charge = yield* Charge
+  const jobs = yield* Jobs
+  const services = yield* Effect.context<Operation.Services<Op>>()
+  const byKey = new Map(operations.map((operation) => [operation.key, operation]))
+  const onDue = ({ key, payload }: Deadlines.Deadline) => {
+    const { accountId, operation }: Hold = JSON.parse(payload)
+    return Effect.provideContext(charge.recover(byKey.get(operation), accountId, key), services)
+  }
+  const deadlines = yield* Deadlines.make({ name: "holds", version: 1, ...schedule, onDue }, options)
+  yield* Metrics.lag(
+    "holds",
+    Effect.map(deadlines.status, ({ projection }) => projection)
+  )
+  yield* Metrics.recovery(() => Effect.runSync(deadlines.status).failing.length)
 
-    const deadlines = yield* Deadlines.make(
-      {
-        name: "holds",
-        version: 1,
-        ...schedule,
-        onDue: ({ key, payload }) => {
-          const { accountId, operation }: Hold = JSON.parse(payload)
-          return Effect.provideContext(charge.recover(byKey.get(operation), accountId, key), services)
-        }
-      },
-      options
-    )
-    yield* Metrics.lag(
-      "holds",
-      Effect.map(deadlines.status, ({ projection }) => projection)
-    )
-    yield* Metrics.recovery(() => Effect.runSync(deadlines.status).failing.length)
-    let callsInDoubt: Following.Retrying | undefined
-    const setTrouble = (trouble: Following.Retrying | undefined) => {
-      callsInDoubt = trouble
-    }
-    const abandon = (call: CallInDoubt) => {
-      return call.operation === undefined ? Effect.void : jobs.abandon({ ...call, jobId: jobIdOf(call.reservationId) })
-    }
-    const sweep = Effect.andThen(
-      Following.retryForever(keepPromises(abandon), setTrouble),
-      Effect.sleep(options.sweepEvery ?? "30 seconds")
-    )
-    yield* Effect.forkScoped(Lease.keep("unanswered", options)(() => Effect.forever(sweep)))
-
-    return Recovery.of({
-      overdue: deadlines.overdue,
-      status: Effect.map(deadlines.status, (holds) => ({ ...holds, callsInDoubt }))
-    })
+  let trouble: Following.Retrying | undefined
+  const abandon = (call: CallInDoubt) =>
+    call.operation === undefined ? Effect.void : jobs.abandon({ ...call, jobId: jobIdOf(call.reservationId) })
+  const sweep = Following.retryForever(keepPromises(abandon), (now) => {
+    trouble = now
   })
+  const sweeps = Effect.forever(Effect.andThen(sweep, Effect.sleep(options.sweepEvery ?? "30 seconds")))
+  yield* Effect.forkScoped(Lease.keep("unanswered", options)(() => sweeps))
+
+  const status = Effect.map(deadlines.status, (holds) => ({ ...holds, callsInDoubt: trouble }))
+  return Recovery.of({ overdue: deadlines.overdue, status })
+})
+
+export class Recovery extends Context.Service<
+  Recovery,
+  {
+    /** Open holds that were due at `now`, milliseconds since 1970. */
+    readonly overdue: Deadlines.Deadlines["overdue"]
+    /** The status of the sweep over open holds. `callsInDoubt`: why the sweep over calls with an unknown outcome fails now, if it does. */
+    readonly status: Effect.Effect<Deadlines.Status & { readonly callsInDoubt: Following.Retrying | undefined }>
+  }
+>()("@millrace/core/billing/Recovery") {
+  static readonly layer = <Op extends Operation.Any>(
+    operations: ReadonlyArray<Op>,
+    options?: Deadlines.Options
+  ): Layer.Layer<Recovery, never, Charge | Jobs | CallsInDoubt | EventStore.EventStore | StateStore.StateStore | Operation.Services<Op>> =>
+    Layer.effect(this, make(operations, options))
+}

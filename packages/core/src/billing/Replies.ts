@@ -5,7 +5,7 @@
 
 import { StateStore } from "@millrace/event-sourcing"
 import { Clock, Context, Effect, Layer, Schema } from "effect"
-import { ofAccount, Vault, type VaultFailure } from "../vault/Vault.ts"
+import { ofAccount, Vault } from "../vault/Vault.ts"
 
 export const StoredReply = Schema.Struct({
   reservationId: Schema.String,
@@ -35,97 +35,75 @@ const isConflict = (error: unknown): error is StateStore.StateConflict => error 
 const SPACE = "replies"
 const PURPOSE = "reply"
 
-export class Replies extends Context.Service<
-  Replies,
-  {
-    /** The reply stored under a key; undefined if there is none. */
-    readonly find: (
-      accountId: string,
-      keyHash: string
-    ) => Effect.Effect<StoredReply | undefined, StateStore.StateUnavailable | VaultFailure>
-    /**
-     * Stores a reply. It replaces another attempt's reply only if `isOver` says that the other will never be replayed; by default, if the
-     * other hold is not newer. Otherwise the other reply stays and is returned.
-     */
-    readonly keep: <E = never>(
-      accountId: string,
-      keyHash: string,
-      reply: StoredReply,
-      isOver?: (existing: StoredReply) => Effect.Effect<boolean, E>
-    ) => Effect.Effect<StoredReply | undefined, E | StateStore.StateUnavailable | VaultFailure>
-    /** Claims a key for a call that is about to run, for `lifetime` milliseconds. Returns the other attempt's reply if that has the key. */
-    readonly claim: <E>(
+const Text = Schema.fromJsonString(StoredReply)
+const decode = Schema.decodeUnknownSync(Text)
+const encode = Schema.encodeSync(Text)
+
+const keyOf = (accountId: string, keyHash: string) => `${accountId}/${keyHash}`
+
+const make = Effect.gen(function* () {
+  const state = yield* StateStore.StateStore
+  const vault = yield* Vault
+  const clock = yield* Clock.Clock
+
+  const entryOf = Effect.fnUntraced(function* (accountId: string, keyHash: string) {
+    const entry = yield* state.get(SPACE, keyOf(accountId, keyHash))
+    if (entry === undefined) return undefined
+    const opened = yield* vault.open(ofAccount(accountId), PURPOSE, Buffer.from(entry.value).toString("utf8"))
+    return { version: entry.version, reply: decode(opened) }
+  })
+
+  /** Stores a reply for `lifetime` milliseconds, or returns another attempt's reply if `isOver` says that it may still be replayed. */
+  const put = Effect.fnUntraced(
+    function* <E>(
       accountId: string,
       keyHash: string,
       reply: StoredReply,
       lifetime: number,
       isOver: (existing: StoredReply) => Effect.Effect<boolean, E>
-    ) => Effect.Effect<StoredReply | undefined, E | StateStore.StateUnavailable | VaultFailure>
-    /** Frees a key that a reservation claimed. Does nothing if another reservation has it by now. */
-    readonly unclaim: (
+    ) {
+      const existing = yield* entryOf(accountId, keyHash)
+      if (existing !== undefined && existing.reply.reservationId !== reply.reservationId && !(yield* isOver(existing.reply)))
+        return existing.reply
+      const kept = reply.data !== null && reply.data.length > MAX_REPLY ? { ...reply, data: null } : reply
+      const value = Buffer.from(yield* vault.seal(ofAccount(accountId), PURPOSE, encode(kept)))
+      const expiresAt = clock.currentTimeMillisUnsafe() + lifetime
+      const expected = existing?.version ?? "absent"
+      yield* state.write([{ _tag: "put", space: SPACE, key: keyOf(accountId, keyHash), value, expiresAt, expected }])
+      return undefined
+    },
+    // Another attempt wrote first: decide again
+    Effect.retry({ while: isConflict, ...CONFLICTS }),
+    Effect.catchIf(isConflict, () =>
+      Effect.fail(new StateStore.StateUnavailable({ reason: "a reply met other attempts at each of its writes" }))
+    )
+  )
+
+  return {
+    /** The reply stored under a key; undefined if there is none. */
+    find: (accountId: string, keyHash: string) => Effect.map(entryOf(accountId, keyHash), (entry) => entry?.reply),
+    /**
+     * Stores a reply. It replaces another attempt's reply only if `isOver` says that the other will never be replayed; by default, if the
+     * other hold is not newer. Otherwise the other reply stays and is returned.
+     */
+    keep: <E = never>(
       accountId: string,
       keyHash: string,
-      reservationId: string
-    ) => Effect.Effect<void, StateStore.StateUnavailable | VaultFailure>
-  }
->()("@millrace/core/billing/Replies") {
-  static readonly layer: Layer.Layer<Replies, never, StateStore.StateStore | Vault> = Layer.effect(
-    Replies,
-    Effect.gen(function* () {
-      const state = yield* StateStore.StateStore
-      const vault = yield* Vault
-      const clock = yield* Clock.Clock
-      const Text = Schema.fromJsonString(StoredReply)
-      const decode = Schema.decodeUnknownSync(Text)
-      const encode = Schema.encodeSync(Text)
-      const keyOf = (accountId: string, keyHash: string) => `${accountId}/${keyHash}`
-
-      const entryOf = Effect.fnUntraced(function* (accountId: string, keyHash: string) {
-        const entry = yield* state.get(SPACE, keyOf(accountId, keyHash))
-        if (entry === undefined) return undefined
-        const opened = yield* vault.open(ofAccount(accountId), PURPOSE, Buffer.from(entry.value).toString("utf8"))
-        return { version: entry.version, reply: decode(opened) }
-      })
-
-      /** Returns another attempt's reply if it stays. */
-      const put = Effect.fnUntraced(
-        function* <E>(
-          accountId: string,
-          keyHash: string,
-          reply: StoredReply,
-          lifetime: number,
-          isOver: (existing: StoredReply) => Effect.Effect<boolean, E>
-        ) {
-          const existing = yield* entryOf(accountId, keyHash)
-          if (existing !== undefined && existing.reply.reservationId !== reply.reservationId && !(yield* isOver(existing.reply)))
-            return existing.reply
-          const kept = reply.data !== null && reply.data.length > MAX_REPLY ? { ...reply, data: null } : reply
-          const sealed = yield* vault.seal(ofAccount(accountId), PURPOSE, encode(kept))
-          const change = { _tag: "put", space: SPACE, key: keyOf(accountId, keyHash), value: Buffer.from(sealed) } as const
-          yield* state.write([
-            { ...change, expiresAt: clock.currentTimeMillisUnsafe() + lifetime, expected: existing?.version ?? "absent" }
-          ])
-          return undefined
-        },
-        // Another attempt wrote first: decide again
-        Effect.retry({ while: isConflict, ...CONFLICTS }),
-        Effect.catchIf(isConflict, () =>
-          Effect.fail(new StateStore.StateUnavailable({ reason: "a reply met other attempts at each of its writes" }))
-        )
-      )
-
-      return Replies.of({
-        find: (accountId, keyHash) => Effect.map(entryOf(accountId, keyHash), (entry) => entry?.reply),
-        keep: (accountId, keyHash, reply, isOver = ({ revision }) => Effect.succeed(revision <= reply.revision)) =>
-          put(accountId, keyHash, reply, REPLY_LIFETIME, isOver),
-        claim: put,
-        unclaim: Effect.fnUntraced(function* (accountId, keyHash, reservationId) {
-          const existing = yield* entryOf(accountId, keyHash)
-          if (existing?.reply.reservationId !== reservationId) return
-          const change = { _tag: "remove", space: SPACE, key: keyOf(accountId, keyHash), expected: existing.version } as const
-          yield* Effect.catchIf(state.write([change]), isConflict, () => Effect.void)
-        })
-      })
+      reply: StoredReply,
+      isOver: (existing: StoredReply) => Effect.Effect<boolean, E> = ({ revision }) => Effect.succeed(revision <= reply.revision)
+    ) => put(accountId, keyHash, reply, REPLY_LIFETIME, isOver),
+    /** Claims a key for a call that is about to run, for `lifetime` milliseconds. Returns the other attempt's reply if that has the key. */
+    claim: put,
+    /** Frees a key that a reservation claimed. Does nothing if another reservation has it by now. */
+    unclaim: Effect.fnUntraced(function* (accountId: string, keyHash: string, reservationId: string) {
+      const existing = yield* entryOf(accountId, keyHash)
+      if (existing?.reply.reservationId !== reservationId) return
+      const change = { _tag: "remove", space: SPACE, key: keyOf(accountId, keyHash), expected: existing.version } as const
+      yield* Effect.catchIf(state.write([change]), isConflict, () => Effect.void)
     })
-  )
+  }
+})
+
+export class Replies extends Context.Service<Replies, Effect.Success<typeof make>>()("@millrace/core/billing/Replies") {
+  static readonly layer: Layer.Layer<Replies, never, StateStore.StateStore | Vault> = Layer.effect(this, make)
 }

@@ -1,15 +1,16 @@
 /** Accepts a call as a job, and builds its reply from the state of the job. */
-import type { Aggregate } from "@millrace/event-sourcing"
-import { Clock, Duration, Effect, Schema } from "effect"
+import type { Aggregate, Projection } from "@millrace/event-sourcing"
+import { Clock, Duration, Effect, Function, Schema } from "effect"
 import type { VaultFailure } from "../vault/Vault.ts"
 import { inputOf } from "../work/Contract.ts"
-import type { ReadError } from "../work/JobOperation.ts"
 import type { AnyJob, InputOf } from "../work/Operation.ts"
-import type { OperationFailed } from "../work/OperationError.ts"
+import type { NotFound, OperationFailed } from "../work/OperationError.ts"
 import { type Done, encode } from "../work/Perform.ts"
 import * as Job from "./Job.ts"
 import type { JobCall, Jobs } from "./Jobs.ts"
-import { isOpen, jsonText, unreadable, viewer } from "./JobView.ts"
+import { isOpen, jsonText, viewer } from "./JobView.ts"
+
+const encoderOf = Function.memoize((operation: AnyJob) => Schema.encodeUnknownSync(jsonText(inputOf(operation.route))))
 
 /** A job that is ready to be accepted: its input is stored. */
 export interface Prepared {
@@ -17,17 +18,6 @@ export interface Prepared {
   readonly done: Done
   /** Appends `JobAccepted`. Idempotent. */
   readonly accept: Effect.Effect<void, Job.JobWasRefused | Aggregate.Failure>
-}
-
-const encoders = new WeakMap<object, (input: unknown) => string>()
-
-const encodeInput = (operation: AnyJob, input: unknown): string => {
-  let encoder = encoders.get(operation)
-  if (encoder === undefined) {
-    encoder = Schema.encodeUnknownSync(jsonText(inputOf(operation.route)))
-    encoders.set(operation, encoder)
-  }
-  return encoder(input)
 }
 
 /** Stores the sealed input, and builds the reply for a job that is accepted now. */
@@ -46,7 +36,7 @@ export const prepare = <Op extends AnyJob>(
       requestId,
       reservationId,
       quantity,
-      input: yield* jobs.documents.keep({ jobId, accountId }, "input", encodeInput(operation, input)),
+      input: yield* jobs.documents.keep({ jobId, accountId }, "input", encoderOf(operation)(input)),
       attempts: operation.attempts,
       within: Duration.toMillis(operation.deadline),
       retention: Duration.toMillis(jobs.retention ?? operation.retention)
@@ -58,16 +48,18 @@ export const prepare = <Op extends AnyJob>(
     }
   })
 
+type AnswerError = OperationFailed | NotFound | Aggregate.Failure | Projection.ProjectionBehind | Projection.ProjectionStopped
+
 /** Waits at most `within` for the job's end, then builds its creation reply anew. `ended`: whether the reply is final. */
 export const answer = (
   jobs: Jobs["Service"],
   operation: AnyJob,
   { accountId, jobId }: Pick<JobCall, "accountId" | "jobId">,
   within?: Duration.Input
-): Effect.Effect<{ readonly data: string; readonly ended: boolean }, ReadError | OperationFailed> =>
+): Effect.Effect<{ readonly data: string; readonly ended: boolean }, AnswerError> =>
   Effect.gen(function* () {
     if (within !== undefined) yield* jobs.wait(jobId, within)
     const view = viewer(operation.family)(jobs, jobId, yield* jobs.find(accountId, operation.family, jobId))
     const { data } = yield* encode(operation, { data: operation.created(view) })
     return { data, ended: !isOpen(view) }
-  }).pipe(Effect.catch((error) => Effect.fail(error._tag === "OperationFailed" ? error : unreadable(operation.family.resource)(error))))
+  })

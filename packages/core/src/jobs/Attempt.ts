@@ -37,7 +37,7 @@ export const make = Effect.fnUntraced(function* ({ backOff, lease, runner }: Opt
   const worked = Effect.fnUntraced(function* <R>(operation: AnyJob<OperationError, R>, jobId: string, job: Job.Running, startedAt: number) {
     const lost = yield* Deferred.make<never, LeaseLost>()
     const work = AttemptWork.work({ jobs, perform }, operation, jobId, job, lost)
-    const heartbeat = keepLease(jobs, { jobId, attempt: job.attempt, lease, startedAt })
+    const heartbeat = keepLease(jobs, jobId, job.attempt, { lease, startedAt })
     return yield* Effect.raceFirst(work, Effect.raceFirst(heartbeat, Deferred.await(lost)))
   })
 
@@ -53,7 +53,7 @@ export const make = Effect.fnUntraced(function* ({ backOff, lease, runner }: Opt
           return { claimed: false, position: claim.position }
         }
         const exit = yield* Effect.exit(restore(worked(operation, jobId, job, startedAt)))
-        return { claimed: true, position: yield* AttemptEnd.record({ jobs, vault }, jobId, job, exit, backOff) }
+        return { claimed: true, position: yield* AttemptEnd.record({ jobs, vault, backOff }, jobId, job, exit) }
       })
     )
 })

@@ -1,6 +1,6 @@
 /** Records how an attempt ended: a result, a failure, or a job handed back. */
-import type { EventStore } from "@millrace/event-sourcing"
-import { Cause, Duration, Effect, Exit, Random, Schema } from "effect"
+import type { Aggregate, EventStore } from "@millrace/event-sourcing"
+import { Cause, Effect, Exit, Random, Schema } from "effect"
 import type { Vault, VaultFailure } from "../vault/Vault.ts"
 import { Details } from "../work/JobOperation.ts"
 import type { OperationError, OperationFailed } from "../work/OperationError.ts"
@@ -12,12 +12,6 @@ import * as Job from "./Job.ts"
 import type { Jobs } from "./Jobs.ts"
 import { jsonText } from "./JobView.ts"
 
-/** What an attempt's end is recorded with. */
-export interface Services {
-  readonly jobs: Jobs["Service"]
-  readonly vault: Vault["Service"]
-}
-
 export type AttemptError = OperationError | OperationFailed | VaultFailure | LeaseLost
 
 /** The pause before the second attempt, and the longest pause between two attempts. Milliseconds. */
@@ -26,64 +20,61 @@ export interface BackOff {
   readonly longest: number
 }
 
-export const backOffOf = ({ first, longest }: { readonly first: Duration.Input; readonly longest: Duration.Input }): BackOff => ({
-  first: Duration.toMillis(first),
-  longest: Duration.toMillis(longest)
-})
+interface Needs {
+  readonly jobs: Jobs["Service"]
+  readonly vault: Vault["Service"]
+  readonly backOff: BackOff
+}
 
 /** How long a stopping runner tries to hand a job back. */
 const HAND_BACK_WITHIN = "5 seconds"
 
 /** Returns the log position of the attempt's end; undefined if it is unknown or another attempt has the job. */
 export const record = (
-  services: Services,
+  needs: Needs,
   jobId: string,
   job: Job.Running,
-  exit: Exit.Exit<Worked, AttemptError>,
-  backOff: BackOff
-): Effect.Effect<EventStore.Position | undefined> =>
-  Effect.gen(function* () {
-    const { jobs } = services
-    const { attempt } = job
-    if (Exit.isFailure(exit)) {
-      if (Cause.hasInterruptsOnly(exit.cause)) {
-        const handedBack = Effect.exit(jobs.execute(jobId, Job.release(attempt)))
-        return yield* Effect.andThen(Effect.timeoutOption(handedBack, HAND_BACK_WITHIN), Effect.undefined)
-      }
-      if (exit.cause.reasons.some((reason) => reason._tag === "Fail" && reason.error._tag === "LeaseLost")) {
-        yield* Effect.logWarning("A job's lease was lost", { jobId, attempt })
-        return undefined
-      }
-    }
-    const end = Exit.isSuccess(exit)
-      ? succeeded(services, jobId, job, exit.value, backOff)
-      : failed(services, jobId, job, exit.cause, backOff)
-    return yield* end.pipe(
-      Effect.retry({ while: isTransient, ...RETRY_STORE }),
-      Effect.tap((committed) => (Job.isEnded(committed.state) ? Effect.ignore(jobs.settle(jobId)) : Effect.void)),
-      Effect.map(({ position }) => position),
-      Effect.catch((error) =>
-        error._tag === "AttemptOver"
-          ? Effect.undefined
-          : Effect.as(Effect.logWarning("The end of a job was not recorded", error), undefined)
-      )
-    )
-  })
+  exit: Exit.Exit<Worked, AttemptError>
+): Effect.Effect<EventStore.Position | undefined> => {
+  if (Exit.isSuccess(exit)) return recorded(needs, jobId, succeeded(needs, jobId, job, exit.value))
+  const { cause } = exit
+  if (Cause.hasInterruptsOnly(cause)) return handBack(needs, jobId, job)
+  if (cause.reasons.some((reason) => reason._tag === "Fail" && reason.error._tag === "LeaseLost"))
+    return Effect.as(Effect.logWarning("A job's lease was lost", { jobId, attempt: job.attempt }), undefined)
+  return recorded(needs, jobId, failed(needs, jobId, job, cause))
+}
 
-const succeeded = (services: Services, jobId: string, job: Job.Running, { artifacts, done }: Worked, backOff: BackOff) =>
-  services.jobs.documents.keep({ jobId, accountId: job.accepted.accountId }, "result", done.data).pipe(
-    Effect.flatMap((result) => services.jobs.execute(jobId, Job.succeed(job.attempt, { quantity: done.quantity, result, artifacts }))),
-    Effect.catchDefect((defect) => failed(services, jobId, job, Cause.die(defect), backOff))
+const handBack = ({ jobs }: Needs, jobId: string, { attempt }: Job.Running): Effect.Effect<undefined> =>
+  Effect.as(Effect.timeoutOption(Effect.exit(jobs.execute(jobId, Job.release(attempt))), HAND_BACK_WITHIN), undefined)
+
+/** Appends the end of an attempt, with retries, and settles a job that it ends. */
+const recorded = (
+  { jobs }: Needs,
+  jobId: string,
+  end: Effect.Effect<Aggregate.Committed<Job.Job, Job.JobEvent>, Job.AttemptOver | Aggregate.Failure | VaultFailure>
+): Effect.Effect<EventStore.Position | undefined> =>
+  end.pipe(
+    Effect.retry({ while: isTransient, ...RETRY_STORE }),
+    Effect.tap((committed) => (Job.isEnded(committed.state) ? Effect.ignore(jobs.settle(jobId)) : Effect.void)),
+    Effect.map(({ position }) => position),
+    Effect.catch((error) =>
+      Effect.as(error._tag === "AttemptOver" ? Effect.void : Effect.logWarning("The end of a job was not recorded", error), undefined)
+    )
+  )
+
+const succeeded = (needs: Needs, jobId: string, job: Job.Running, { artifacts, done }: Worked) =>
+  needs.jobs.documents.keep({ jobId, accountId: job.accepted.accountId }, "result", done.data).pipe(
+    Effect.flatMap((result) => needs.jobs.execute(jobId, Job.succeed(job.attempt, { quantity: done.quantity, result, artifacts }))),
+    Effect.catchDefect((defect) => failed(needs, jobId, job, Cause.die(defect)))
   )
 
 const encodeDetails = Schema.encodeSync(jsonText(Details))
 
 const failed = Effect.fnUntraced(function* (
-  { jobs, vault }: Services,
+  { backOff, jobs, vault }: Needs,
   jobId: string,
   { accepted, attempt, tries }: Job.Running,
-  cause: Cause.Cause<AttemptError>,
-  backOff: BackOff
+  cause: Cause.Cause<AttemptError>
 ) {
   const { details, failure, mayPass, reason } = failureOf(cause)
   const { accountId, operation, requestId } = accepted

@@ -1,6 +1,6 @@
 /** The work of one attempt: opens the job's input, runs its operation, and records its progress. */
 import type { Aggregate } from "@millrace/event-sourcing"
-import { Deferred, Effect, Schedule, Schema, type Stream } from "effect"
+import { Deferred, Effect, Predicate, Schedule, Schema, type Stream } from "effect"
 import { BlobStore } from "../vault/BlobStore.ts"
 import { ofJob, type VaultFailure } from "../vault/Vault.ts"
 import { inputOf } from "../work/Contract.ts"
@@ -34,10 +34,11 @@ export const work = <E extends OperationError, R>(
   { jobs, perform }: { readonly jobs: Jobs["Service"]; readonly perform: Perform },
   operation: AnyJob<E, R>,
   jobId: string,
-  { accepted, attempt, checkpoint }: Job.Running,
+  job: Job.Running,
   lost: Deferred.Deferred<never, LeaseLost>
 ): Effect.Effect<Worked, E | UpstreamUnavailable | OperationFailed | VaultFailure, R> =>
   Effect.gen(function* () {
+    const { accepted, attempt, checkpoint } = job
     const owner = { jobId, accountId: accepted.accountId }
     const { family } = operation
     const input = yield* opened(jobs, owner, "input", accepted.input, inputOf(operation.route))
@@ -46,18 +47,17 @@ export const work = <E extends OperationError, R>(
       accountId: accepted.accountId,
       attempt,
       checkpoint: checkpoint === undefined ? undefined : yield* opened(jobs, owner, "checkpoint", checkpoint, family.checkpoint),
-      progress: recorder(jobs, owner, attempt, { reached: checkpoint, schema: family.checkpoint, lost }),
+      progress: recorder(jobs, owner, job, family.checkpoint, lost),
       store: <E, R>(content: Uint8Array | Stream.Stream<Uint8Array, E, R>, { contentType }: { readonly contentType: string }) =>
         stored(jobs, owner, content, contentType)
     }
     let artifacts: ReadonlyArray<Artifact> = []
-    const keepArtifacts = (outcome: JobOutcome<unknown>) =>
-      Effect.sync(() => {
-        artifacts = outcome.artifacts ?? []
-      })
-    const ran = Effect.tap(
+    const ran = Effect.map(
       called(operation, "run", () => operation.run(input, running)),
-      keepArtifacts
+      (outcome: JobOutcome<unknown>) => {
+        artifacts = outcome.artifacts ?? []
+        return outcome
+      }
     )
     const performed = perform({ key: operation.key, timeout: operation.timeout, success: family.result, work: ran })
     const done = yield* Effect.mapError(performed, (error) => Reason.withoutInput(error, input))
@@ -82,16 +82,9 @@ const opened = <A>(
 const recorder = <Checkpoint>(
   jobs: Jobs["Service"],
   owner: Owner,
-  attempt: number,
-  {
-    reached,
-    schema,
-    lost
-  }: {
-    readonly reached: Job.Document | undefined
-    readonly schema: Schema.Codec<Checkpoint, unknown>
-    readonly lost: Deferred.Deferred<never, LeaseLost>
-  }
+  { attempt, checkpoint: reached }: Job.Running,
+  schema: Schema.Codec<Checkpoint, unknown>,
+  lost: Deferred.Deferred<never, LeaseLost>
 ) => {
   const encode = Schema.encodeSync(jsonText(schema))
   let older: Job.Document | undefined
@@ -128,7 +121,5 @@ const unavailable = (upstream: string, { _tag }: { readonly _tag: string }) =>
 
 type StoreError = VaultFailure | { readonly _tag: "BlobUnavailable" }
 
-const STORE_ERRORS: ReadonlySet<unknown> = new Set(["BlobUnavailable", "SubjectDestroyed", "Tampered", "StateUnavailable"])
-
 const isOfTheStore = (error: unknown): error is StoreError =>
-  typeof error === "object" && error !== null && "_tag" in error && STORE_ERRORS.has(error._tag)
+  ["BlobUnavailable", "SubjectDestroyed", "Tampered", "StateUnavailable"].some((tag) => Predicate.isTagged(error, tag))

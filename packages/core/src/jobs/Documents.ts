@@ -5,7 +5,7 @@
 import { hash } from "node:crypto"
 import { StateStore } from "@millrace/event-sourcing"
 import { Array, Effect } from "effect"
-import { ofJob, Tampered, Vault, type VaultFailure } from "../vault/Vault.ts"
+import { ofJob, Tampered, Vault } from "../vault/Vault.ts"
 import type { Document } from "./Job.ts"
 
 export type Purpose = "input" | "checkpoint" | "result" | "details"
@@ -16,17 +16,6 @@ export interface Owner {
   readonly accountId: string
 }
 
-export interface Documents {
-  /** Seals and stores a text. */
-  readonly keep: (owner: Owner, purpose: Purpose, text: string) => Effect.Effect<Document, VaultFailure>
-  /** Reads a document. `Tampered` also if it does not exist. */
-  readonly open: (owner: Owner, purpose: Purpose, document: Document) => Effect.Effect<string, VaultFailure>
-  /** Removes a document that no event names as current. */
-  readonly drop: (owner: Owner, document: Document) => Effect.Effect<void, StateStore.StateUnavailable>
-  /** Destroys the job's key, which makes its documents and artifacts unreadable, then removes its documents. */
-  readonly destroy: (owner: Owner) => Effect.Effect<void, StateStore.StateUnavailable>
-}
-
 const SPACE = "jobs"
 const PAGE = 100
 /** The most pages to remove of one job. A job has about three documents at a time. */
@@ -35,7 +24,9 @@ const PAGES = 100
 const purposeOf = (purpose: Purpose): string => `job-${purpose}`
 const keyOf = ({ jobId }: Owner, { hash }: Document): string => `${jobId}/${hash}`
 
-export const make: Effect.Effect<Documents, never, Vault | StateStore.StateStore> = Effect.gen(function* () {
+export type Documents = Effect.Success<typeof make>
+
+export const make = Effect.gen(function* () {
   const vault = yield* Vault
   const states = yield* StateStore.StateStore
   // A write without an expected version cannot conflict
@@ -44,13 +35,15 @@ export const make: Effect.Effect<Documents, never, Vault | StateStore.StateStore
   const subjectOf = ({ accountId, jobId }: Owner) => ofJob(jobId, accountId)
 
   return {
-    keep: Effect.fnUntraced(function* (owner, purpose, text) {
+    /** Seals and stores a text. */
+    keep: Effect.fnUntraced(function* (owner: Owner, purpose: Purpose, text: string) {
       const sealed = Buffer.from(yield* vault.seal(subjectOf(owner), purposeOf(purpose), text))
       const document: Document = { size: sealed.length, hash: hash("sha256", sealed, "base64url") }
       yield* write([{ _tag: "put", space: SPACE, key: keyOf(owner, document), value: sealed }])
       return document
     }),
-    open: Effect.fnUntraced(function* (owner, purpose, document) {
+    /** Reads a document. `Tampered` also if it does not exist. */
+    open: Effect.fnUntraced(function* (owner: Owner, purpose: Purpose, document: Document) {
       const entry = yield* states.get(SPACE, keyOf(owner, document))
       const sealed = entry === undefined ? "" : Buffer.from(entry.value).toString("latin1")
       // Also opens a missing document, so that a destroyed job fails with `SubjectDestroyed`
@@ -58,8 +51,10 @@ export const make: Effect.Effect<Documents, never, Vault | StateStore.StateStore
       if (hash("sha256", sealed, "base64url") === document.hash) return text
       return yield* new Tampered({ subject: owner.jobId, purpose: purposeOf(purpose) })
     }),
-    drop: (owner, document) => write([{ _tag: "remove", space: SPACE, key: keyOf(owner, document) }]),
-    destroy: Effect.fnUntraced(function* (owner) {
+    /** Removes a document that no event names as current. */
+    drop: (owner: Owner, document: Document) => write([{ _tag: "remove", space: SPACE, key: keyOf(owner, document) }]),
+    /** Destroys the job's key, which makes its documents and artifacts unreadable, then removes its documents. */
+    destroy: Effect.fnUntraced(function* (owner: Owner) {
       yield* vault.destroy(subjectOf(owner))
       for (let pages = 0; pages < PAGES; pages++) {
         const entries = yield* states.list(SPACE, { after: `${owner.jobId}/`, limit: PAGE })

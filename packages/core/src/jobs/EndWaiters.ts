@@ -4,59 +4,34 @@ import { Deferred, type Duration, Effect } from "effect"
 import * as Job from "./Job.ts"
 import type { OpenJobs } from "./OpenJobs.ts"
 
-export class EndWaiters {
-  readonly #openJobs: OpenJobs
-  readonly #waiting = new Map<string, Set<Deferred.Deferred<void>>>()
-
-  constructor(openJobs: OpenJobs) {
-    this.#openJobs = openJobs
-  }
-
-  /** Wakes waiters. Never ends. */
-  readonly watch = Effect.gen({ self: this }, function* () {
-    for (;;) {
-      const { position, state } = yield* this.#openJobs.read()
-      for (const [jobId, waiters] of this.#waiting)
-        if (state.get(jobId) === undefined) for (const waiter of waiters) Deferred.doneUnsafe(waiter, Effect.void)
-      yield* this.#openJobs.past(position)
-    }
-  })
-
-  /** Waits at most `within` until the job has ended. */
-  wait(
-    jobId: string,
-    read: Effect.Effect<Aggregate.Current<Job.Job>, Aggregate.Failure>,
-    within: Duration.Input
-  ): Effect.Effect<void, Aggregate.Failure | Projection.ProjectionBehind | Projection.ProjectionStopped> {
-    const ended = Effect.acquireUseRelease(
-      Effect.sync(() => Deferred.makeUnsafe<void>()),
-      (waiter) => this.#ended(jobId, read, within, waiter),
-      (waiter) => Effect.sync(() => this.#remove(jobId, waiter))
-    )
-    return Effect.asVoid(Effect.timeoutOption(ended, within))
-  }
-
-  readonly #ended = Effect.fnUntraced(
-    { self: this },
-    function* (
+export const make = (openJobs: OpenJobs) => {
+  const waiters = new Set<{ readonly jobId: string; readonly ended: Deferred.Deferred<void> }>()
+  return {
+    /** Wakes waiters. Never ends. */
+    watch: Effect.gen(function* () {
+      for (;;) {
+        const { position, state } = yield* openJobs.read()
+        for (const { ended, jobId } of waiters) if (state.get(jobId) === undefined) Deferred.doneUnsafe(ended, Effect.void)
+        yield* openJobs.past(position)
+      }
+    }),
+    /** Waits at most `within` until the job has ended. `read`: reads the job. */
+    wait: (
       jobId: string,
       read: Effect.Effect<Aggregate.Current<Job.Job>, Aggregate.Failure>,
-      within: Duration.Input,
-      waiter: Deferred.Deferred<void>
-    ) {
-      const { position, state: job } = yield* read
-      if (!Job.isOpen(job)) return
-      const { state } = yield* this.#openJobs.read({ atLeast: position, within })
-      if (state.get(jobId) === undefined) return
-      // Registered only after the projection has the job: until then, the job's absence from it does not mean that the job has ended
-      this.#waiting.set(jobId, (this.#waiting.get(jobId) ?? new Set()).add(waiter))
-      yield* Deferred.await(waiter)
-    }
-  )
-
-  #remove(jobId: string, waiter: Deferred.Deferred<void>): void {
-    const waiters = this.#waiting.get(jobId)
-    waiters?.delete(waiter)
-    if (waiters?.size === 0) this.#waiting.delete(jobId)
+      within: Duration.Input
+    ): Effect.Effect<void, Aggregate.Failure | Projection.ProjectionBehind | Projection.ProjectionStopped> =>
+      Effect.suspend(() => {
+        const waiter = { jobId, ended: Deferred.makeUnsafe<void>() }
+        return Effect.gen(function* () {
+          const { position, state: job } = yield* read
+          if (!Job.isOpen(job)) return
+          const { state } = yield* openJobs.read({ atLeast: position, within })
+          if (state.get(jobId) === undefined) return
+          // Registered only after the projection has the job: until then, the job's absence from it does not mean that the job has ended
+          waiters.add(waiter)
+          yield* Deferred.await(waiter.ended)
+        }).pipe(Effect.ensuring(Effect.sync(() => waiters.delete(waiter))), Effect.timeoutOption(within), Effect.asVoid)
+      })
   }
 }

@@ -11,17 +11,6 @@ export interface File {
   readonly id: string
 }
 
-export interface Files {
-  /** Adds a file. To be called before its blob is written. */
-  readonly note: (file: File) => Effect.Effect<void, StateStore.StateUnavailable>
-  /** Removes a file. To be called after its blob is removed. */
-  readonly forget: (file: File) => Effect.Effect<void, StateStore.StateUnavailable>
-  /** The change that `forget` writes, for a caller that writes it under a lease. */
-  readonly forgotten: (file: File) => StateStore.Change
-  /** The files noted at `time` or before, milliseconds since 1970. */
-  readonly notedBy: (time: number) => Stream.Stream<File, StateStore.StateUnavailable>
-}
-
 const SPACE = "jobFiles"
 const PAGE = 1_000
 
@@ -31,19 +20,25 @@ const fileOf = (key: string): File => {
   return { jobId: key.slice(0, at), id: key.slice(at + 1) }
 }
 
-export const make: Effect.Effect<Files, never, StateStore.StateStore> = Effect.gen(function* () {
+export type Files = Effect.Success<typeof make>
+
+export const make = Effect.gen(function* () {
   const states = yield* StateStore.StateStore
   // A write without an expected version cannot conflict
   const write = (change: StateStore.Change) => Effect.asVoid(Effect.catchTag(states.write([change]), "StateConflict", Effect.die))
-  const forgotten: Files["forgotten"] = (file) => ({ _tag: "remove", space: SPACE, key: keyOf(file) })
+  const forgotten = (file: File): StateStore.Change => ({ _tag: "remove", space: SPACE, key: keyOf(file) })
   return {
-    note: (file) =>
+    /** Adds a file. To be called before its blob is written. */
+    note: (file: File) =>
       Effect.flatMap(Clock.currentTimeMillis, (now) =>
         write({ _tag: "put", space: SPACE, key: keyOf(file), value: Buffer.from(String(now)) })
       ),
-    forget: (file) => write(forgotten(file)),
+    /** Removes a file. To be called after its blob is removed. */
+    forget: (file: File) => write(forgotten(file)),
+    /** The change that `forget` writes, for a caller that writes it under a lease. */
     forgotten,
-    notedBy: (time) =>
+    /** The files noted at `time` or before, milliseconds since 1970. */
+    notedBy: (time: number) =>
       Stream.paginate("", (after: string) =>
         Effect.map(states.list(SPACE, { after, limit: PAGE }), (entries) => {
           const noted = entries.filter(({ value }) => Number(Buffer.from(value).toString()) <= time)

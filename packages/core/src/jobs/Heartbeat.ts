@@ -16,12 +16,9 @@ export const elapsed = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(na
  */
 export const keepLease = (
   jobs: Jobs["Service"],
-  {
-    jobId,
-    attempt,
-    lease,
-    startedAt
-  }: { readonly jobId: string; readonly attempt: number; readonly lease: number; readonly startedAt: number }
+  jobId: string,
+  attempt: number,
+  { lease, startedAt }: { readonly lease: number; readonly startedAt: number }
 ): Effect.Effect<never, LeaseLost> =>
   Effect.gen(function* () {
     let extendedAt = startedAt

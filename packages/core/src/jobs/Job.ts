@@ -5,7 +5,7 @@
  * The number of an attempt is its fencing token: events of older attempts are refused, so at most one runner records a result.
  */
 import { type Decider, type Decision, EventCodec } from "@millrace/event-sourcing"
-import { Result, Schema } from "effect"
+import { Result, Schema, Struct } from "effect"
 import { Timestamp } from "../Timestamp.ts"
 import { Artifact, JobFailure as Failure } from "../work/JobOperation.ts"
 
@@ -115,10 +115,8 @@ export type Cancelled = Common & Ending & { readonly status: "cancelled" }
 
 export type Begun = Queued | Running | Succeeded | Failed | Cancelled
 export type Ended = Succeeded | Failed | Cancelled
-export type Job =
-  | { readonly status: "absent" }
-  | { readonly status: "refused"; readonly accountId: string; readonly reservationId: string }
-  | Begun
+export type Refused = { readonly status: "refused"; readonly accountId: string; readonly reservationId: string }
+export type Job = { readonly status: "absent" } | Refused | Begun
 
 export const isOpen = (job: Job): job is Queued | Running => job.status === "queued" || job.status === "running"
 export const isEnded = (job: Job): job is Ended => job.status === "succeeded" || job.status === "failed" || job.status === "cancelled"
@@ -153,9 +151,8 @@ const evolve = (job: Job, event: JobEvent, at: Timestamp): Job => {
       return { ...commonOf(running), status: "queued", tries: running.tries - (failure === undefined ? 1 : 0), startFrom }
     }
     case "JobSucceeded": {
-      const { artifacts, attempt, quantity, result, retainUntil } = event
-      const common = { ...commonOf(current(job, attempt)), percent: 100 }
-      return { ...common, status: "succeeded", quantity, result, artifacts, endedAt: at, retainUntil, purged: false }
+      const { _tag: _, attempt, ...success } = event
+      return { ...commonOf(current(job, attempt)), ...success, percent: 100, status: "succeeded", endedAt: at, purged: false }
     }
     case "JobFailed": {
       const { details, failure, retainUntil } = event
@@ -169,14 +166,7 @@ const evolve = (job: Job, event: JobEvent, at: Timestamp): Job => {
   }
 }
 
-const commonOf = ({ accepted, acceptedAt, attempt, tries, percent, checkpoint }: Begun): Common => ({
-  accepted,
-  acceptedAt,
-  attempt,
-  tries,
-  percent,
-  checkpoint
-})
+const commonOf: (job: Begun) => Common = Struct.pick(["accepted", "acceptedAt", "attempt", "tries", "percent", "checkpoint"])
 
 // The decisions guarantee these states, so a log that breaks them was not written by this code
 

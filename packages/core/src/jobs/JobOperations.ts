@@ -1,12 +1,12 @@
 /** Operations that a family of jobs can have: read a job, cancel it, download its artifacts. */
 import { Effect, Schema, Struct } from "effect"
 import { BlobStore } from "../vault/BlobStore.ts"
+import { ofJob } from "../vault/Vault.ts"
 import { type Call, make } from "../work/CallOperation.ts"
 import type { Fields, Input, Link, Page, Path, Route } from "../work/Contract.ts"
-import { type File, file } from "../work/FileOperation.ts"
+import { type Download, type File, file } from "../work/FileOperation.ts"
 import type { JobFamily, JobView, ReadError } from "../work/JobOperation.ts"
 import { NotFound } from "../work/OperationError.ts"
-import * as ArtifactDownload from "./ArtifactDownload.ts"
 import { Jobs } from "./Jobs.ts"
 import { isOpen, RETRY_AFTER, unreadable, viewer } from "./JobView.ts"
 
@@ -88,6 +88,14 @@ export const cancelJob = <const Key extends string, const P extends Path>(
 
 type Below<P extends Path, Last extends string> = P extends `/${infer Rest}` ? `/${Rest}/${Last}` : never
 
+const EXTENSIONS: Readonly<Record<string, string>> = {
+  "image/png": ".png",
+  "image/jpeg": ".jpg",
+  "image/webp": ".webp",
+  "audio/mpeg": ".mp3",
+  "audio/wav": ".wav"
+}
+
 /** `part`: the artifact's position among the job's, from 1. */
 const FileQuery = { part: Schema.optionalKey(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100 }))) }
 
@@ -111,6 +119,11 @@ export const downloadJob = <const Key extends string, const P extends Path>(
       const { job } = yield* Effect.mapError(jobs.find(accountId, family, jobId), unreadable(resource))
       const artifact = job.status === "succeeded" ? job.artifacts[part - 1] : undefined
       if (artifact === undefined) return yield* new NotFound({ resource })
-      return ArtifactDownload.of(yield* BlobStore, artifact, { accountId, jobId, part, resource })
+      const { contentType, id, size } = artifact
+      const blobs = yield* BlobStore
+      const read: Download["read"] = (range) =>
+        Effect.mapBoth(blobs.get(ofJob(jobId, accountId), id, range), { onSuccess: ({ bytes }) => bytes, onFailure: unreadable(resource) })
+      const filename = `${jobId}${part === 1 ? "" : `-${part}`}${EXTENSIONS[contentType] ?? ""}`
+      return { contentType, size, tag: id, filename, read }
     })
   })

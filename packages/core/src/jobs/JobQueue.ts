@@ -4,6 +4,7 @@
  */
 import { Deadlines } from "@millrace/event-sourcing"
 import { Schema } from "effect"
+import type { JobLimits } from "../work/JobOperation.ts"
 
 /** A job that has not ended. */
 export const Entry = Schema.Struct({
@@ -20,10 +21,7 @@ export const Entry = Schema.Struct({
 export type Entry = typeof Entry.Type
 
 /** How many jobs may run at once at all runners. Jobs that another runner started a moment ago may not be counted yet. */
-export interface ConcurrencyLimits {
-  readonly atOnce: number
-  readonly atOnceOfAccount: number
-}
+export type ConcurrencyLimits = Pick<JobLimits, "atOnce" | "atOnceOfAccount">
 
 export interface Request {
   /** Milliseconds since 1970. */
@@ -57,9 +55,7 @@ class Lane {
   }
 
   enter({ accountId, jobId }: Entry): void {
-    const jobs = this.ready.get(accountId)
-    if (jobs === undefined) this.ready.set(accountId, new Set([jobId]))
-    else jobs.add(jobId)
+    this.ready.set(accountId, (this.ready.get(accountId) ?? new Set()).add(jobId))
   }
 
   leave({ accountId, jobId }: Entry): void {
@@ -126,26 +122,15 @@ export class JobQueue {
   }
 
   /** The next job to start. Its account then waits for a turn of the others. Undefined if no job may start now. */
-  next({ now, limits, taken, among = 1, pick = () => 0 }: Request): Entry | undefined {
-    this.#ripen(now)
-    const takenCounts = this.#countTaken(taken)
+  next(request: Request): Entry | undefined {
+    this.#ripen(request.now)
+    const taken = this.#countTaken(request.taken)
     for (const [operation, lane] of this.#lanes) {
-      const limit = limits(operation)
-      const ours = takenCounts.get(operation)
-      if (limit === undefined || lane.runningInAll + (ours?.inAll ?? 0) >= limit.atOnce) continue
-      const isFree = (accountId: string) =>
-        (lane.running.get(accountId) ?? 0) + (ours?.of.get(accountId) ?? 0) < limit.atOnceOfAccount &&
-        (ours?.of.get(accountId) ?? 0) < (lane.ready.get(accountId)?.size ?? 0)
-      const accountId = turn(lane, isFree)
-      if (accountId === undefined) continue
-      const choices: Array<string> = []
-      for (const jobId of lane.ready.get(accountId) ?? []) {
-        if (choices.length === among) break
-        if (!taken.has(jobId)) choices.push(jobId)
-      }
-      const entry = this.#jobs.get(choices[pick(choices.length)] ?? "")
+      const limits = request.limits(operation)
+      const accountId = limits && nextAccount(lane, limits, taken.get(operation) ?? NONE_TAKEN)
+      const entry = accountId === undefined ? undefined : this.#jobs.get(chooseJob(lane.ready.get(accountId), request) ?? "")
       if (entry === undefined) continue
-      lane.serve(accountId)
+      lane.serve(entry.accountId)
       this.#lanes.delete(operation)
       this.#lanes.set(operation, lane)
       return entry
@@ -160,11 +145,8 @@ export class JobQueue {
   }
 
   #lane(operation: string): Lane {
-    let lane = this.#lanes.get(operation)
-    if (lane === undefined) {
-      lane = new Lane()
-      this.#lanes.set(operation, lane)
-    }
+    const lane = this.#lanes.get(operation) ?? new Lane()
+    this.#lanes.set(operation, lane)
     return lane
   }
 
@@ -184,20 +166,47 @@ export class JobQueue {
     }
   }
 
-  /** Counts taken jobs that the queue still has as ready, by operation and account. */
-  #countTaken(taken: Iterable<string>): ReadonlyMap<string, { inAll: number; readonly of: Map<string, number> }> {
+  /** Counts taken jobs that the queue still has as ready, by operation. */
+  #countTaken(taken: Iterable<string>): ReadonlyMap<string, Taken> {
     const counts = new Map<string, { inAll: number; readonly of: Map<string, number> }>()
     for (const jobId of taken) {
       const entry = this.#jobs.get(jobId)
       if (entry === undefined || !this.#isReady(entry)) continue
       const { accountId, operation } = entry
-      const count = counts.get(operation) ?? { inAll: 0, of: new Map() }
+      const count = counts.get(operation) ?? { inAll: 0, of: new Map<string, number>() }
       count.inAll++
       count.of.set(accountId, (count.of.get(accountId) ?? 0) + 1)
       counts.set(operation, count)
     }
     return counts
   }
+}
+
+/** Taken jobs of an operation, in all and by account. */
+interface Taken {
+  readonly inAll: number
+  readonly of: ReadonlyMap<string, number>
+}
+
+const NONE_TAKEN: Taken = { inAll: 0, of: new Map() }
+
+/** The account whose turn it is; undefined if the limits allow no job or none is ready. */
+const nextAccount = (lane: Lane, limits: ConcurrencyLimits, taken: Taken): string | undefined => {
+  if (lane.runningInAll + taken.inAll >= limits.atOnce) return undefined
+  return turn(lane, (accountId) => {
+    const ours = taken.of.get(accountId) ?? 0
+    return (lane.running.get(accountId) ?? 0) + ours < limits.atOnceOfAccount && ours < (lane.ready.get(accountId)?.size ?? 0)
+  })
+}
+
+/** Picks one of an account's oldest ready jobs. */
+const chooseJob = (ready: Iterable<string> = [], { taken, among = 1, pick = () => 0 }: Request): string | undefined => {
+  const choices: Array<string> = []
+  for (const jobId of ready) {
+    if (choices.length === among) break
+    if (!taken.has(jobId)) choices.push(jobId)
+  }
+  return choices[pick(choices.length)]
 }
 
 /** The next account: the first free one without a turn in this round, or else the first free one, which begins a new round. */

@@ -13,13 +13,13 @@ export const isOpen = ({ status }: Pick<JobView<never, never>, "status">): boole
 
 /** Maps a storage error to one for the job's reader: a purged job is not found; any other error may be temporary. */
 export const unreadable =
-  (resource: string) =>
+  (resource: string, upstream = "jobs") =>
   (error: { readonly _tag: string }): ReadError =>
     error instanceof NotFound
       ? error
       : error._tag === "SubjectDestroyed" || error._tag === "BlobNotFound"
         ? new NotFound({ resource })
-        : new UpstreamUnavailable({ upstream: "jobs", reason: error._tag, isolated: true })
+        : new UpstreamUnavailable({ upstream, reason: error._tag, isolated: true })
 
 /** The codec of a schema's values as JSON text. */
 export const jsonText = <A>(schema: Schema.Codec<A, unknown>): Schema.Codec<A, string> => Schema.fromJsonString(Schema.toCodecJson(schema))

@@ -2,17 +2,16 @@
  * The service that accepts, reads, awaits, cancels and purges jobs. `JobRunner` runs them; `JobUpkeep` completes what a process left undone
  * when it died.
  */
-import type { Decide } from "@millrace/event-sourcing"
 import { Aggregate, type EventStore, Following, type Projection, type StateStore } from "@millrace/event-sourcing"
 import { Context, type Duration, Effect, Layer, Option } from "effect"
 import { Ledger } from "../ledger/Ledger.ts"
 import type { Timestamp } from "../Timestamp.ts"
-import { BlobStore, type BlobUnavailable } from "../vault/BlobStore.ts"
+import { BlobStore } from "../vault/BlobStore.ts"
 import type { Vault } from "../vault/Vault.ts"
 import type { JobFamily } from "../work/JobOperation.ts"
 import { NotFound, TooManyJobs } from "../work/OperationError.ts"
 import * as Documents from "./Documents.ts"
-import { EndWaiters } from "./EndWaiters.ts"
+import * as EndWaiters from "./EndWaiters.ts"
 import * as Files from "./Files.ts"
 import * as Job from "./Job.ts"
 import type { JobQueue } from "./JobQueue.ts"
@@ -47,64 +46,6 @@ export interface Readable {
   readonly at: Timestamp
 }
 
-type Committed = Aggregate.Committed<Job.Job, Job.JobEvent>
-
-export class Jobs extends Context.Service<
-  Jobs,
-  {
-    /** Decides on a job: see `Job.ts`. */
-    readonly execute: <E>(
-      jobId: string,
-      decide: Decide<Job.Job, Job.JobEvent, E>,
-      metadata?: Aggregate.Metadata
-    ) => Effect.Effect<Committed, E | Aggregate.Failure>
-    /** The present state of a job, including events that other hosts wrote. */
-    readonly read: (jobId: string) => Effect.Effect<Aggregate.Current<Job.Job>, Aggregate.Failure>
-    /** Jobs whose streams this host cannot read. */
-    readonly refused: () => ReadonlyArray<Aggregate.StreamRefused>
-    /** The projection of open jobs. */
-    readonly openJobs: OpenJobs.OpenJobs
-    readonly documents: Documents.Documents
-    readonly files: Files.Files
-    /** The host's retention of results, if it overrides the operations' settings. */
-    readonly retention: Duration.Input | undefined
-    /** Fails if the queue is full, by a projection that may lag a moment. `limit`: the most open jobs of this account. */
-    readonly admit: (
-      accountId: string,
-      limit: number
-    ) => Effect.Effect<void, TooManyJobs | Projection.ProjectionBehind | Projection.ProjectionStopped>
-    /** An account's own job of a family. A job that is foreign, missing, refused, cancelled, purged or past its retention is not found. */
-    readonly find: (accountId: string, family: FamilyName, jobId: string) => Effect.Effect<Readable, NotFound | Aggregate.Failure>
-    /**
-     * Cancels an open job, wherever it runs, and purges it; purges a job that has ended. Returns whether this call ended the job, which is
-     * then free. Of several concurrent calls for a job, one succeeds and the others fail with `NotFound`.
-     */
-    readonly cancel: (
-      accountId: string,
-      family: FamilyName,
-      jobId: string
-    ) => Effect.Effect<boolean, NotFound | Aggregate.Failure | StateStore.StateUnavailable | BlobUnavailable>
-    /** Waits at most `within` until the job has ended. */
-    readonly wait: (
-      jobId: string,
-      within: Duration.Input
-    ) => Effect.Effect<void, Aggregate.Failure | Projection.ProjectionBehind | Projection.ProjectionStopped>
-    /** Captures or releases the hold of a job that has ended. Idempotent; does nothing before the job's end. */
-    readonly settle: (jobId: string) => Effect.Effect<void, Aggregate.Failure>
-    /** Destroys the documents and artifacts of a job that has ended or was refused. Returns whether this call recorded the purge. */
-    readonly purge: (jobId: string) => Effect.Effect<boolean, Aggregate.Failure | StateStore.StateUnavailable | BlobUnavailable>
-    /** Refuses a job that was not accepted, or cancels an accepted one: for a call that could not confirm the acceptance to its caller. */
-    readonly abandon: (
-      call: Pick<JobCall, "jobId" | "accountId" | "reservationId">
-    ) => Effect.Effect<void, Aggregate.Failure | StateStore.StateUnavailable>
-  }
->()("@millrace/core/jobs/Jobs") {
-  /** With a `BlobStore`, the blobs of purged artifacts are removed. Without one they are unreadable as well, as their key is destroyed. */
-  static readonly layer = (
-    options: JobsOptions = {}
-  ): Layer.Layer<Jobs, never, EventStore.EventStore | StateStore.StateStore | Vault | Ledger> => Layer.effect(Jobs, make(options))
-}
-
 const QUEUE_LIMIT = 100_000
 /** Seconds after which a caller who found the queue full may try again. */
 const RETRY_AFTER = 5
@@ -116,19 +57,19 @@ const make = Effect.fnUntraced(function* ({ openJobs: projectionOptions, queueLi
   const files = yield* Files.make
   const { execute, read, refused } = yield* Aggregate.make(Job.Job, options)
   const openJobs = yield* OpenJobs.make(projectionOptions)
-  const waiters = new EndWaiters(openJobs)
+  const waiters = EndWaiters.make(openJobs)
   yield* Effect.forkScoped(Following.retryForever(waiters.watch, () => {}))
 
-  const settle: Service["settle"] = (jobId) => Effect.flatMap(read(jobId), (job) => Settlement.settle(ledger, jobId, job))
+  const settle = (jobId: string) => Effect.flatMap(read(jobId), (job) => Settlement.settle(ledger, jobId, job))
 
-  const find: Service["find"] = Effect.fnUntraced(function* (accountId, { name, resource }, jobId) {
+  const find = Effect.fnUntraced(function* (accountId: string, { name, resource }: FamilyName, jobId: string) {
     const { state: job, at } = Job.isId(jobId) ? yield* read(jobId) : { state: Job.Job.initial, at: 0 }
     if (!Job.isReadable(job, at) || job.accepted.accountId !== accountId || job.accepted.family !== name)
       return yield* new NotFound({ resource })
     return { job, at }
   })
 
-  const purge: Service["purge"] = Effect.fnUntraced(function* (jobId) {
+  const purge = Effect.fnUntraced(function* (jobId: string) {
     const { state: job } = yield* read(jobId)
     if (job.status === "refused") {
       yield* documents.destroy({ jobId, accountId: job.accountId })
@@ -142,20 +83,21 @@ const make = Effect.fnUntraced(function* ({ openJobs: projectionOptions, queueLi
     return events.length > 0
   })
 
-  const cancel: Service["cancel"] = Effect.fnUntraced(function* (accountId, family, jobId) {
+  const cancel = Effect.fnUntraced(function* (accountId: string, family: FamilyName, jobId: string) {
     yield* find(accountId, family, jobId)
     const { events, state: job } = yield* execute(jobId, Job.cancel)
-    if (job.status !== "cancelled") {
-      if (yield* purge(jobId)) return false
-      return yield* new NotFound(family)
-    }
-    if (events.length === 0) return yield* new NotFound(family)
+    if (job.status !== "cancelled" && (yield* purge(jobId))) return false
+    if (job.status !== "cancelled" || events.length === 0) return yield* new NotFound(family)
     // `JobUpkeep` repeats what fails here
     yield* Effect.ignore(Effect.andThen(settle(jobId), purge(jobId)))
     return true
   }, Effect.uninterruptible)
 
-  const abandon: Service["abandon"] = Effect.fnUntraced(function* ({ accountId, jobId, reservationId }) {
+  const abandon = Effect.fnUntraced(function* ({
+    accountId,
+    jobId,
+    reservationId
+  }: Pick<JobCall, "jobId" | "accountId" | "reservationId">) {
     const refuse = reservationId === null ? undefined : Job.refuse(accountId, reservationId)
     const { state } = yield* execute(jobId, (job, now) => (job.status === "absent" && refuse ? refuse(job) : Job.cancel(job, now)))
     yield* settle(jobId)
@@ -163,14 +105,39 @@ const make = Effect.fnUntraced(function* ({ openJobs: projectionOptions, queueLi
     else if (state.status === "refused" || state.status === "cancelled") yield* Effect.ignore(purge(jobId))
   })
 
-  return Jobs.of({
-    ...{ execute, read, refused, openJobs, documents, files, retention, find, cancel, settle, purge, abandon },
-    admit: (accountId, limit) => Effect.flatMap(openJobs.read(), ({ state }) => roomFor(state, queueLimit, accountId, limit)),
-    wait: (jobId, within) => waiters.wait(jobId, read(jobId), within)
-  })
+  return {
+    /** Decides on a job: see `Job.ts`. */
+    execute,
+    /** The present state of a job, including events that other hosts wrote. */
+    read,
+    /** Jobs whose streams this host cannot read. */
+    refused,
+    /** The projection of open jobs. */
+    openJobs,
+    documents,
+    files,
+    /** The host's retention of results, if it overrides the operations' settings. */
+    retention,
+    /** An account's own job of a family. A job that is foreign, missing, refused, cancelled, purged or past its retention is not found. */
+    find,
+    /**
+     * Cancels an open job, wherever it runs, and purges it; purges a job that has ended. Returns whether this call ended the job, which is
+     * then free. Of several concurrent calls for a job, one succeeds and the others fail with `NotFound`.
+     */
+    cancel,
+    /** Captures or releases the hold of a job that has ended. Idempotent; does nothing before the job's end. */
+    settle,
+    /** Destroys the documents and artifacts of a job that has ended or was refused. Returns whether this call recorded the purge. */
+    purge,
+    /** Refuses a job that was not accepted, or cancels an accepted one: for a call that could not confirm the acceptance to its caller. */
+    abandon,
+    /** Fails if the queue is full, by a projection that may lag a moment. `limit`: the most open jobs of this account. */
+    admit: (accountId: string, limit: number) =>
+      Effect.flatMap(openJobs.read(), ({ state }) => roomFor(state, queueLimit, accountId, limit)),
+    /** Waits at most `within` until the job has ended. */
+    wait: (jobId: string, within: Duration.Input) => waiters.wait(jobId, read(jobId), within)
+  }
 })
-
-type Service = Jobs["Service"]
 
 const roomFor = (open: JobQueue, queueLimit: number, accountId: string, limit: number): Effect.Effect<void, TooManyJobs> =>
   open.size >= queueLimit
@@ -178,3 +145,10 @@ const roomFor = (open: JobQueue, queueLimit: number, accountId: string, limit: n
     : open.sizeOf(accountId) >= limit
       ? Effect.fail(new TooManyJobs({ scope: "account", limit, retryAfter: RETRY_AFTER }))
       : Effect.void
+
+export class Jobs extends Context.Service<Jobs, Effect.Success<ReturnType<typeof make>>>()("@millrace/core/jobs/Jobs") {
+  /** With a `BlobStore`, the blobs of purged artifacts are removed. Without one they are unreadable as well, as their key is destroyed. */
+  static readonly layer = (
+    options: JobsOptions = {}
+  ): Layer.Layer<Jobs, never, EventStore.EventStore | StateStore.StateStore | Vault | Ledger> => Layer.effect(this, make(options))
+}

@@ -70,11 +70,11 @@ export const AccountEvent = Schema.TaggedUnion({
     reservationId: Schema.String,
     charged: Credits,
     quantity: Schema.Int,
-    /** What was charged, by lot. The rest of the hold was released. */
+    /** The charged credits by lot. The rest of the hold was released. */
     lots: LotParts,
     /** SHA-256 of the reply's data, base64url. */
     replyHash: Schema.String,
-    /** The part of what was released that a clawback took. */
+    /** The part of the released credits that a clawback took. */
     claimed: Schema.optionalKey(LotParts),
     /** The part of the charge that a clawback had claimed: debt from now on. */
     owed: Schema.optionalKey(LotParts)

@@ -14,12 +14,7 @@ import { ADJUSTMENT_LIFETIME, deciding, NOTHING, renewal, type Transaction } fro
 /** The command that holds a call's price. A hold ends at its expiry, through recovery, or with its job. */
 export type Reserve = ReserveCall & (CallDeadline | JobDeadline)
 
-interface ReserveCall {
-  readonly reservationId: string
-  readonly requestId: string
-  readonly operation: string
-  readonly quantity: number
-  readonly priceVersion: number
+interface ReserveCall extends Pick<EventOf<"CreditReserved">, "reservationId" | "requestId" | "operation" | "quantity" | "priceVersion"> {
   readonly unitPrice: Credits.Credits
   /** The lifetime of credits that are returned to an expired lot, milliseconds; seven days by default. */
   readonly adjustmentLifetime?: number
@@ -184,22 +179,12 @@ const unpayable = (account: Account) => {
 
 const refusedKey = (account: Account, key: Memory.Key, now: Timestamp) => {
   const used = Memory.keyState(account.memory, key, now)
-  switch (used?._tag) {
-    case undefined:
-      return undefined
-    case "running": {
-      const { reservationId } = used
-      return hold(account, reservationId)?.fingerprint === key.fingerprint
-        ? new Refusals.InFlight({ reservationId })
-        : new Refusals.KeyReused()
-    }
-    case "succeeded":
-      return used.fingerprint === key.fingerprint
-        ? new Refusals.AlreadySucceeded({ reservationId: used.reservationId })
-        : new Refusals.KeyReused()
-    case "stale":
-      return new Refusals.LookupStale()
-  }
+  if (used === undefined) return undefined
+  if (used._tag === "stale") return new Refusals.LookupStale()
+  const { reservationId } = used
+  const fingerprint = used._tag === "running" ? hold(account, reservationId)?.fingerprint : used.fingerprint
+  if (fingerprint !== key.fingerprint) return new Refusals.KeyReused()
+  return used._tag === "running" ? new Refusals.InFlight({ reservationId }) : new Refusals.AlreadySucceeded({ reservationId })
 }
 
 const insufficient = (account: Account, required: Credits.Credits, unitPrice: Credits.Credits, now: Timestamp) => {

@@ -1,6 +1,6 @@
 /**
- * A map that keeps its newest entries. It has two generations: when the newer one is full, it becomes the older one, and what was the
- * older one is forgotten. So a map of generations of 100 keeps the newest 100 entries at least, and 200 at most.
+ * A map that keeps its newest entries. It has two generations: when the newer one is full, it replaces the older one. So a map
+ * with generations of 100 keeps at least the newest 100 entries, and at most 200.
  */
 import { HashMap, Option } from "effect"
 

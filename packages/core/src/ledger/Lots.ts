@@ -18,7 +18,7 @@ export const DEFAULT_PRIORITY: Readonly<Record<LotSource, number>> = {
   topup: 40
 }
 
-/** What is fixed when a lot is granted. `expiresAt` is null for a lot that never expires. */
+/** The terms that a lot gets when it is granted. `expiresAt` is null for a lot that never expires. */
 export const LotTerms = Schema.Struct({
   source: LotSource,
   priority: Schema.Int,
@@ -56,7 +56,7 @@ const usedBefore = (a: Lot, b: Lot): number => {
 
 /** The lots with one more, in the order in which they are used. */
 export const insert = (lots: ReadonlyArray<Lot>, lot: Lot): ReadonlyArray<Lot> => {
-  if (find(lots, lot.lotId) !== undefined) throw new Error(`Lot ${lot.lotId} is there already`)
+  if (find(lots, lot.lotId) !== undefined) throw new Error(`Lot ${lot.lotId} exists already`)
   return [...lots, lot].sort(usedBefore)
 }
 
@@ -118,7 +118,7 @@ export const without = (a: LotParts, b: LotParts): LotParts =>
     ? a
     : a.map(({ lotId, amount }) => ({ lotId, amount: Credits.of(amount - amountOf(b, lotId)) })).filter((part) => part.amount > 0)
 
-/** Adds to what is left, held and claimed of one lot. A lot with nothing left or held is dropped. */
+/** Adds to the left, held and claimed credits of one lot. A lot with nothing left or held is dropped. */
 export const adjust = (
   lots: ReadonlyArray<Lot>,
   lotId: string,

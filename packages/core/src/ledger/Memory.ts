@@ -108,10 +108,7 @@ export const keyState = (memory: Memory, { hash, since }: Omit<Key, "fingerprint
 // evolve
 
 /** The fields of an ended hold that the memory needs. */
-interface KeyedHold {
-  readonly keyHash?: string
-  readonly fingerprint?: string
-}
+type KeyedHold = Pick<EventOf<"CreditReserved">, "keyHash" | "fingerprint">
 
 /** The memory after an event. `hold` is the one that the event ends. */
 export const evolve = (memory: Memory, event: AccountEvent, hold: KeyedHold | undefined, at: Timestamp): Memory => {

@@ -53,7 +53,7 @@ export const debt = ({ debts }: Pick<Purse, "debts">): Credits.Credits => Lots.t
 export const expiresByItself = (hold: Hold): hold is Hold & { readonly expiresAt: Timestamp } =>
   hold.expiresAt !== undefined && hold.recoverable === undefined
 
-/** When the first lot expires that has anything left; undefined when none does. */
+/** When the next lot with credits left expires; undefined if no such lot expires. */
 export const nextLotExpiry = ({ lots }: Purse): Timestamp | undefined => {
   // Sorted by expiry
   for (const lot of lots) if (lot.left > 0) return lot.expiresAt ?? undefined

@@ -39,8 +39,7 @@ export const lookup = Operation.make("bin.lookup", {
   },
   success: BinRecord,
   run: Effect.fnUntraced(function* ({ bin }) {
-    const directory = yield* BinDirectory
-    return { data: yield* directory.lookup(bin) }
+    return { data: yield* BinDirectory.use((directory) => directory.lookup(bin)) }
   }),
   example: {
     input: { bin: "45717360" },

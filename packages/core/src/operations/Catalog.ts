@@ -86,64 +86,31 @@ export type Groups = Readonly<
   Record<string, { readonly operations: ReadonlyArray<{ readonly key: string }>; readonly description?: string | undefined }>
 >
 
-/** The host's terms besides prices. */
-export interface Terms {
-  /** Credits granted to an account when it is verified. */
-  readonly signUpCredits: Credits.Credits
-}
-
 export interface CatalogOptions {
   readonly groups?: Groups
+  /** Credits granted to an account when it is verified. */
   readonly signUpCredits?: Credits.Credits
 }
 
-export class Catalog extends Context.Service<
-  Catalog,
-  {
-    readonly operations: ReadonlyArray<Operation.Any>
-    readonly terms: Terms
-    /** The operation of a key; undefined for an unknown key. */
-    readonly find: (key: string) => Operation.Any | undefined
-    /** Every operation once, in the host's order. */
-    readonly entries: Effect.Effect<ReadonlyArray<CatalogEntry>, Aggregate.Failure>
-    /** An operation with all details; undefined for an unknown key. */
-    readonly capability: (key: string) => Effect.Effect<Capability | undefined, Aggregate.Failure>
-    /** Every operation once, in the order of the groups. */
-    readonly groups: Effect.Effect<ReadonlyArray<CatalogGroup>, Aggregate.Failure>
-  }
->()("@millrace/core/operations/Catalog") {
-  /** Two operations with one key are a defect. So is a group that names an unknown operation or one of another group. */
-  static readonly layer = <Op extends Operation.Any>(
-    operations: ReadonlyArray<Op>,
-    options: CatalogOptions = {}
-  ): Layer.Layer<Catalog, never, PriceBook | CircuitBreaker | Exclude<Operation.Services<Op>, Catalog>> =>
-    Layer.effect(Catalog, make(operations, options))
-}
-
-const make = Effect.fnUntraced(function* <Op extends Operation.Any>(
-  operations: ReadonlyArray<Op>,
-  { groups = {}, signUpCredits = SIGNUP_CREDITS }: CatalogOptions
+const make = Effect.fnUntraced(function* (
+  operations: ReadonlyArray<Operation.Any>,
+  { groups = {}, signUpCredits = SIGNUP_CREDITS }: CatalogOptions,
+  // biome-ignore lint/suspicious/noExplicitAny: the services of all operations
+  services: Context.Context<any>
 ) {
   const prices = yield* PriceBook
   const breaker = yield* CircuitBreaker
   const clock = yield* Clock.Clock
-  // The operations of the catalog itself need no upstream
-  // biome-ignore lint/suspicious/noExplicitAny: the services of all operations
-  const services: Context.Context<any> = yield* Effect.context<Exclude<Operation.Services<Op>, Catalog>>()
-  const byKey = new Map<string, Operation.Any>(operations.map((operation) => [operation.key, operation]))
-  if (byKey.size < operations.length) throw new Error("Two operations have the same key")
-  const members = membership(byKey, groups)
-  const described = new Map<string, StaticEntry>()
-  for (const [group, operations] of members) for (const operation of operations) described.set(operation.key, describe(operation, group))
+  const described = describeAll(operations, groups)
+  const byGroup = Map.groupBy(described.values(), ({ entry }) => entry.group)
 
-  const availability = (operation: Operation.Any, price: unknown): Effect.Effect<Availability> =>
-    Effect.gen(function* () {
-      const configured: Effect.Effect<boolean> = Effect.provideContext(Effect.isSuccess(operation.configured), services)
-      if (!(yield* configured)) return unavailable("No provider is set up for it at this host.")
-      if (price === null) return unavailable("It has no price yet.")
-      const openFor = yield* breaker.openFor(upstreamOf(operation.key))
-      return openFor === 0 ? AVAILABLE : unavailable("It is temporarily unavailable.", Math.ceil(openFor / 1_000))
-    })
+  const availability = Effect.fnUntraced(function* (operation: Operation.Any, price: unknown) {
+    const configured: Effect.Effect<boolean> = Effect.provideContext(Effect.isSuccess(operation.configured), services)
+    if (!(yield* configured)) return unavailable("No provider is set up for it at this host.")
+    if (price === null) return unavailable("It has no price yet.")
+    const openFor = yield* breaker.openFor(upstreamOf(operation.key))
+    return openFor === 0 ? AVAILABLE : unavailable("It is temporarily unavailable.", Math.ceil(openFor / 1_000))
+  })
 
   const entryOf = ({ operation, entry }: StaticEntry, list: PriceList | undefined): Effect.Effect<CatalogEntry> => {
     const credits = list?.prices[operation.key]
@@ -152,43 +119,40 @@ const make = Effect.fnUntraced(function* <Op extends Operation.Any>(
   }
 
   const list = Effect.map(prices.plan, (plan) => inForce(plan, clock.currentTimeMillisUnsafe()))
-  const entriesOf = (operations: ReadonlyArray<Operation.Any>, list: PriceList | undefined) =>
-    Effect.forEach(
-      operations.flatMap(({ key }) => described.get(key) ?? []),
-      (operation) => entryOf(operation, list)
-    )
-
-  return Catalog.of({
-    operations,
-    terms: { signUpCredits },
-    find: (key) => byKey.get(key),
-    entries: Effect.flatMap(list, (list) => entriesOf(operations, list)),
-    capability: (key) => {
+  const entriesOf = (operations: ReadonlyArray<StaticEntry>, list: PriceList | undefined) =>
+    Effect.forEach(operations, (operation) => entryOf(operation, list))
+  const inHostsOrder = operations.flatMap(({ key }) => described.get(key) ?? [])
+  return {
+    /** Credits granted to an account when it is verified. */
+    signUpCredits,
+    /** Every operation once, in the host's order. */
+    entries: Effect.flatMap(list, (list) => entriesOf(inHostsOrder, list)),
+    /** An operation with all details; undefined for an unknown key. */
+    capability: (key: string): Effect.Effect<Capability | undefined, Aggregate.Failure> => {
       const found = described.get(key)
       if (found === undefined) return Effect.undefined
       return Effect.flatMap(list, (list) => Effect.map(entryOf(found, list), (entry) => ({ ...entry, ...found.details })))
     },
+    /** Every operation once, in the order of the groups. */
     groups: Effect.flatMap(list, (list) =>
-      Effect.forEach(members, ([group, operations]) =>
+      Effect.forEach(byGroup, ([group, operations]) =>
         Effect.map(entriesOf(operations, list), (entries) => groupOf(group, groups[group]?.description, entries))
       )
     )
-  })
+  }
 })
 
-/** The operations of each group, in the order of the groups. No group is empty. */
-const membership = (operations: ReadonlyMap<string, Operation.Any>, groups: Groups): ReadonlyMap<string, ReadonlyArray<Operation.Any>> => {
-  const members = new Map<string, Array<Operation.Any>>()
-  const left = new Map(operations)
-  const join = (group: string, key: string) => {
-    const operation = left.get(key)
-    if (operation === undefined) throw new Error(`Group ${group} names ${key}, which is in another or is no operation here`)
-    left.delete(key)
-    members.set(group, [...(members.get(group) ?? []), operation])
-  }
-  for (const [group, { operations }] of Object.entries(groups)) for (const { key } of operations) join(group, key)
-  for (const key of [...left.keys()]) join(upstreamOf(key), key)
-  return members
+export class Catalog extends Context.Service<Catalog, Effect.Success<ReturnType<typeof make>>>()("@millrace/core/operations/Catalog") {
+  /** Two operations with one key are a defect. So is a group that names an unknown operation or one of another group. */
+  static readonly layer = <Op extends Operation.Any>(
+    operations: ReadonlyArray<Op>,
+    options: CatalogOptions = {}
+    // The operations of the catalog itself need no upstream
+  ): Layer.Layer<Catalog, never, PriceBook | CircuitBreaker | Exclude<Operation.Services<Op>, Catalog>> =>
+    Layer.effect(
+      this,
+      Effect.flatMap(Effect.context<Exclude<Operation.Services<Op>, Catalog>>(), (services) => make(operations, options, services))
+    )
 }
 
 const groupOf = (key: string, description: string | undefined, entries: ReadonlyArray<CatalogEntry>): CatalogGroup => ({
@@ -221,6 +185,22 @@ interface StaticEntry {
   readonly operation: Operation.Any
   readonly entry: Omit<CatalogEntry, "price" | "availability">
   readonly details: Omit<Capability, keyof CatalogEntry>
+}
+
+/** The operations by key, in the order of the groups. */
+const describeAll = (operations: ReadonlyArray<Operation.Any>, groups: Groups): ReadonlyMap<string, StaticEntry> => {
+  const left = new Map(operations.map((operation) => [operation.key, operation]))
+  if (left.size < operations.length) throw new Error("Two operations have the same key")
+  const described = new Map<string, StaticEntry>()
+  const join = (group: string, key: string) => {
+    const operation = left.get(key)
+    if (operation === undefined) throw new Error(`Group ${group} names ${key}, which is in another or is no operation here`)
+    left.delete(key)
+    described.set(key, describe(operation, group))
+  }
+  for (const [group, { operations }] of Object.entries(groups)) for (const { key } of operations) join(group, key)
+  for (const key of [...left.keys()]) join(upstreamOf(key), key)
+  return described
 }
 
 const describe = (operation: Operation.Any, group: string): StaticEntry => {

@@ -1,14 +1,16 @@
 /** Operations that read the catalog: what can be called, its price and its availability. They need no API key. */
-import { Effect, Schema } from "effect"
+import type { Aggregate } from "@millrace/event-sourcing"
+import { Effect, Schema, Struct } from "effect"
 import { RateLimit } from "../billing/RateLimit.ts"
 import * as Credits from "../Credits.ts"
 import * as Operation from "../work/Operation.ts"
 import { NotFound, UpstreamUnavailable } from "../work/OperationError.ts"
-import { Availability, Capability, Catalog, CatalogEntry, CatalogGroup } from "./Catalog.ts"
+import { type Availability, Capability, Catalog, CatalogEntry, CatalogGroup } from "./Catalog.ts"
 import { COMMON_LIMITS, CommonLimits } from "./CommonLimits.ts"
 
-/** The prices cannot be read now. */
-const unavailable = ({ _tag }: { readonly _tag: string }) => new UpstreamUnavailable({ upstream: "catalog", reason: _tag })
+/** Reads from the catalog. `UpstreamUnavailable` if the prices cannot be read now. */
+const reading = <A>(read: (catalog: Catalog["Service"]) => Effect.Effect<A, Aggregate.Failure>) =>
+  Effect.mapError(Catalog.use(read), ({ _tag }) => new UpstreamUnavailable({ upstream: "catalog", reason: _tag }))
 
 const AVAILABLE: Availability = { available: true, reason: null, retry_after: null }
 const NOTHING = { type: "object", properties: {} }
@@ -35,38 +37,30 @@ export const read = Operation.make("catalog.read", {
   route: { method: "GET", path: "/catalog" },
   success: Schema.Struct({ operations: Schema.Array(CatalogEntry) }),
   run: Effect.fnUntraced(function* () {
-    const catalog = yield* Catalog
-    return { data: { operations: yield* Effect.mapError(catalog.entries, unavailable) } }
+    return { data: { operations: yield* reading(({ entries }) => entries) } }
   }),
   example: { input: {}, data: { operations: [EXAMPLE] } }
 })
 
-export const CapabilityListed = Schema.Struct({
-  key: Schema.String,
-  name: Schema.String,
-  summary: Schema.String,
-  group: Schema.String,
-  availability: Availability
-})
+const { key, name, summary, group, availability } = CatalogEntry.fields
+
+export const CapabilityListed = Schema.Struct({ key, name, summary, group, availability })
+
+const listed = ({ key, name, summary, group, availability }: CatalogEntry) => ({ key, name, summary, group, availability })
 
 export const capabilities = Operation.make("catalog.capabilities", {
   summary: "List the operations and whether each is available now",
   route: { method: "GET", path: "/catalog/capabilities" },
   success: Schema.Struct({ capabilities: Schema.Array(CapabilityListed) }),
   run: Effect.fnUntraced(function* () {
-    const catalog = yield* Catalog
-    const entries = yield* Effect.mapError(catalog.entries, unavailable)
-    return {
-      data: {
-        capabilities: entries.map(({ key, name, summary, group, availability }) => ({ key, name, summary, group, availability }))
-      }
-    }
+    const entries = yield* reading(({ entries }) => entries)
+    return { data: { capabilities: entries.map(listed) } }
   }),
   example: {
     input: {},
     data: {
       capabilities: [
-        { key: EXAMPLE.key, name: EXAMPLE.name, summary: EXAMPLE.summary, group: EXAMPLE.group, availability: AVAILABLE },
+        listed(EXAMPLE),
         {
           key: "grammar.check",
           name: "grammar check",
@@ -89,8 +83,7 @@ export const capability = Operation.make("catalog.capability", {
   },
   success: Capability,
   run: Effect.fnUntraced(function* ({ key }) {
-    const catalog = yield* Catalog
-    const found = yield* Effect.mapError(catalog.capability(key), unavailable)
+    const found = yield* reading((catalog) => catalog.capability(key))
     if (found === undefined) return yield* new NotFound({ resource: "capability" })
     return { data: found }
   }),
@@ -110,8 +103,7 @@ export const groups = Operation.make("catalog.groups", {
   route: { method: "GET", path: "/catalog/groups" },
   success: Schema.Struct({ groups: Schema.Array(CatalogGroup) }),
   run: Effect.fnUntraced(function* () {
-    const catalog = yield* Catalog
-    return { data: { groups: yield* Effect.mapError(catalog.groups, unavailable) } }
+    return { data: { groups: yield* reading(({ groups }) => groups) } }
   }),
   example: {
     input: {},
@@ -122,7 +114,7 @@ export const groups = Operation.make("catalog.groups", {
           name: "lookups",
           summary: "Questions with an answer.",
           availability: AVAILABLE,
-          operations: [{ key: EXAMPLE.key, name: EXAMPLE.name, summary: EXAMPLE.summary, price: EXAMPLE.price, availability: AVAILABLE }]
+          operations: [Struct.pick(EXAMPLE, ["key", "name", "summary", "price", "availability"])]
         }
       ]
     }
@@ -157,12 +149,12 @@ export const config = Operation.make("catalog.config", {
   route: { method: "GET", path: "/catalog/config" },
   success: Config,
   run: Effect.fnUntraced(function* () {
-    const { terms } = yield* Catalog
+    const { signUpCredits } = yield* Catalog
     const { policy } = yield* RateLimit
     return {
       data: {
         ...CONSTANTS,
-        registration: { credits: terms.signUpCredits },
+        registration: { credits: signUpCredits },
         rate_limit: { calls: policy.limit, window: policy.window }
       }
     }

@@ -101,8 +101,7 @@ export const resolve = Operation.make("dns.resolve", {
       ? Effect.fail(new InvalidInput({ field: "domain", message: `${JSON.stringify(domain)} is not a domain name such as "example.com"` }))
       : Effect.void,
   run: Effect.fnUntraced(function* (query) {
-    const resolver = yield* DnsResolver
-    return { data: yield* resolver.resolve(query) }
+    return { data: yield* DnsResolver.use((resolver) => resolver.resolve(query)) }
   }),
   example: {
     input: { domain: "example.com", type: "MX" },

@@ -1,5 +1,5 @@
 /** Operations that validate e-mail addresses: whether mail can be delivered, with a score. They send no mail and contact no mail server. */
-import { Array, Context, Effect, Result, Schema, Struct } from "effect"
+import { Array, Context, Effect, type Result, Schema, Struct } from "effect"
 import * as Operation from "../work/Operation.ts"
 import type { UpstreamUnavailable } from "../work/OperationError.ts"
 
@@ -59,11 +59,11 @@ export const Address = Schema.String.check(Schema.isMinLength(1), Schema.isMaxCo
 export const validate = Operation.make("email.validate", {
   summary: "Validate an e-mail address",
   description:
-    "Checks syntax, MX records, lists of disposable domains and the health of the domain's DNS. `valid` says that mail can be sent there: " +
-    "the syntax is right and the domain takes mail. `score` is 0.9 with MX records, 0.5 with an A or AAAA record only, else 0; less 0.15 " +
-    "for the address of a role (`info@`), less 0.1 where the zone has NS without SOA or SOA without NS, and at most 0.1 for a disposable address. " +
-    "`consensus` asks a second list of disposable domains; one that knows the domain is enough. Where name servers do not answer, " +
-    "nothing is said, and nothing is charged.",
+    "Checks the syntax, the MX records, lists of disposable domains and the health of the domain's DNS. `valid` is true if mail can " +
+    "be sent to the address: its syntax is valid and its domain accepts mail. `score` is 0.9 with MX records, 0.5 with an A or AAAA " +
+    "record only, and otherwise 0. It is 0.15 less for a role address (`info@`), 0.1 less if the zone has NS without SOA or SOA " +
+    "without NS, and at most 0.1 for a disposable address. `consensus` uses a second list of disposable domains; either list is " +
+    "enough. If name servers do not answer, the call fails and is free.",
   route: {
     method: "POST",
     path: "/email/validate",
@@ -75,8 +75,7 @@ export const validate = Operation.make("email.validate", {
   },
   success: EmailReport,
   run: Effect.fnUntraced(function* ({ email, consensus = false }) {
-    const validator = yield* EmailValidator
-    return { data: yield* validator.validate({ email, consensus }) }
+    return { data: yield* EmailValidator.use((validator) => validator.validate({ email, consensus })) }
   }),
   example: {
     input: { email: "grace.hopper@example.com", consensus: true },
@@ -92,11 +91,18 @@ export const validate = Operation.make("email.validate", {
   }
 })
 
+/** The reports on addresses, the failures, and the addresses without a report. */
+export const sorted = (emails: ReadonlyArray<string>, reports: ReadonlyArray<Result.Result<EmailReport, UpstreamUnavailable>>) => {
+  const [results, failures] = Array.separate(reports)
+  return { failures, results, unchecked: emails.filter((_, i) => reports[i]?._tag === "Failure") }
+}
+
 export const validateBatch = Operation.make("email.validateBatch", {
   summary: "Validate up to 50 e-mail addresses at once",
   description:
-    "As for one address, without `consensus`. Each address counts, also where it is given twice. Addresses of domains whose name servers " +
-    "do not answer are in `unchecked`, and cost nothing; where that is true of all, the call fails.",
+    "Validates each address as for one address, without `consensus`. Each address is charged, also if it is repeated. Addresses of " +
+    "domains whose name servers do not answer are listed in `unchecked` and are free. If that is true of all addresses, the call " +
+    "fails.",
   route: {
     method: "POST",
     path: "/email/validate-batch",
@@ -107,11 +113,9 @@ export const validateBatch = Operation.make("email.validateBatch", {
   unit: "address",
   run: Effect.fnUntraced(function* ({ emails }) {
     const validator = yield* EmailValidator
-    const reports = yield* validator.validateAll({ emails, consensus: false })
-    const results = Array.getSuccesses(reports)
-    const [failure] = Array.getFailures(reports)
+    const { failures, results, unchecked } = sorted(emails, yield* validator.validateAll({ emails, consensus: false }))
+    const [failure] = failures
     if (failure !== undefined && results.length === 0) return yield* failure
-    const unchecked = Array.zip(emails, reports).flatMap(([email, report]) => (Result.isFailure(report) ? email : []))
     return {
       data: { total: emails.length, results: results.map(Struct.pick(["email", "valid", "disposable", "score"])), unchecked },
       quantity: results.length

@@ -1,11 +1,13 @@
 /** A job that validates up to a thousand e-mail addresses. Its results can be read page by page while it runs. */
-import { Array, Effect, Result, Schema, Struct } from "effect"
+import { Effect, Schema, Struct } from "effect"
 import * as JobOperations from "../jobs/JobOperations.ts"
 import { toIso } from "../Timestamp.ts"
 import * as Operation from "../work/Operation.ts"
 import { UpstreamUnavailable } from "../work/OperationError.ts"
+import { LAST_PAGE, PER_PAGE } from "./CommonLimits.ts"
 import { domainName } from "./Dns.ts"
-import { Address, EmailReport, EmailValidator } from "./Email.ts"
+import { Address, EmailReport, EmailValidator, sorted } from "./Email.ts"
+import { EXAMPLE_JOB, Status, statusOf } from "./MediaJobs.ts"
 
 const Verdict = EmailReport.mapFields(Struct.pick(["email", "valid", "disposable"]))
 
@@ -25,11 +27,6 @@ export const validationJobs = Operation.family("email.validationJob", {
   result: Findings,
   checkpoint: Findings
 })
-
-const Status = Schema.Literals(["processing", "completed", "failed"])
-
-const statusOf = (status: "queued" | "running" | "succeeded" | "failed"): typeof Status.Type =>
-  status === "succeeded" ? "completed" : status === "failed" ? "failed" : "processing"
 
 /** The least addresses between two checkpoints. A slice has all addresses of its domains, so each domain is queried once. */
 const SLICE = 50
@@ -52,9 +49,9 @@ export const slicesOf = (emails: ReadonlyArray<string>): ReadonlyArray<ReadonlyA
 export const validationJob = Operation.job("email.validationJob", {
   summary: "Validate up to 1,000 e-mail addresses in a job",
   description:
-    "As for one address, in the background. Each address counts, also where it is given twice; every domain is asked once. Read the job for " +
-    "its progress and, page by page, for its results. Addresses of domains whose name servers do not answer are in `unchecked`, and cost " +
-    "nothing; where that is true of all, the job fails, and nothing is charged.",
+    "Validates each address as for one address, in the background. Each address is charged, also if it is repeated; each domain is " +
+    "queried once. Read the job for its progress and its pages of results. Addresses of domains whose name servers do not answer " +
+    "are listed in `unchecked` and are free. If that is true of all addresses, the job fails and is free.",
   route: {
     method: "POST",
     path: "/email/validation-jobs",
@@ -90,9 +87,9 @@ export const validationJob = Operation.job("email.validationJob", {
     for (const slice of slicesOf(emails)) {
       done += slice.length
       if (done <= results.length + unchecked.length) continue
-      const reports = yield* validator.validateAll({ emails: slice, consensus })
-      results = [...results, ...Array.getSuccesses(reports).map(Struct.pick(["email", "valid", "disposable"]))]
-      unchecked = [...unchecked, ...Array.zip(slice, reports).flatMap(([email, report]) => (Result.isFailure(report) ? email : []))]
+      const checked = sorted(slice, yield* validator.validateAll({ emails: slice, consensus }))
+      results = [...results, ...checked.results.map(Struct.pick(["email", "valid", "disposable"]))]
+      unchecked = [...unchecked, ...checked.unchecked]
       if (done < emails.length) yield* job.progress((100 * done) / emails.length, { results, unchecked })
     }
     if (results.length === 0) {
@@ -104,24 +101,20 @@ export const validationJob = Operation.job("email.validationJob", {
   }),
   example: {
     input: { emails: ["grace.hopper@example.com", "nobody@nowhere.invalid"], consensus: true },
-    data: { job_id: "job_01JD7X2M9G4YQ0V5Z8K3T6W1RB", status: "processing", total_emails: 2, created_at: "2026-11-21T09:30:00.000Z" }
+    data: { job_id: EXAMPLE_JOB, status: "processing", total_emails: 2, created_at: "2026-11-21T09:30:00.000Z" }
   },
   links: [{ operation: "email.readValidationJob", parameters: { job: "/job_id" } }]
 })
 
-const MAX_PAGE = 10_000
-const PER_PAGE = 25
-const MAX_PER_PAGE = 100
-
 export const readValidationJob = JobOperations.readJob("email.readValidationJob", validationJobs, {
   summary: "Read an e-mail validation job and its results",
   description:
-    "`results` are in the order in which the addresses were checked, so a page that is full stays as it is. `progress` reaches 100 when " +
-    "`status` is `completed`. A job that `failed` cost nothing. What it came to is kept for 24 hours.",
+    "`results` are in the order of the checks, so a full page does not change. `progress` is 100 when `status` is `completed`. A " +
+    "job that `failed` is free. The results are kept for 24 hours.",
   query: {
-    page: Schema.optionalKey(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: MAX_PAGE }))),
+    page: Schema.optionalKey(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: LAST_PAGE }))),
     /** 25 by default. */
-    per_page: Schema.optionalKey(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: MAX_PER_PAGE })))
+    per_page: Schema.optionalKey(Schema.Int.check(Schema.isBetween(PER_PAGE)))
   },
   success: Schema.Struct({
     job_id: Schema.String,
@@ -141,7 +134,7 @@ export const readValidationJob = JobOperations.readJob("email.readValidationJob"
     /** Addresses whose domain could not be queried. They have no result and are free. */
     unchecked: Schema.Array(Schema.String)
   }),
-  view: (job, { page = 1, per_page = PER_PAGE }) =>
+  view: (job, { page = 1, per_page = PER_PAGE.default }) =>
     Effect.gen(function* () {
       const { results, unchecked } = (yield* job.result) ?? (yield* job.checkpoint) ?? NOTHING
       return {
@@ -156,11 +149,11 @@ export const readValidationJob = JobOperations.readJob("email.readValidationJob"
         unchecked
       }
     }),
-  page: ({ checked }, { page = 1, per_page = PER_PAGE }) => ({ number: page, size: per_page, total: checked }),
+  page: ({ checked }, { page = 1, per_page = PER_PAGE.default }) => ({ number: page, size: per_page, total: checked }),
   example: {
-    input: { job: "job_01JD7X2M9G4YQ0V5Z8K3T6W1RB" },
+    input: { job: EXAMPLE_JOB },
     data: {
-      job_id: "job_01JD7X2M9G4YQ0V5Z8K3T6W1RB",
+      job_id: EXAMPLE_JOB,
       status: "completed",
       progress: 100,
       total: 2,

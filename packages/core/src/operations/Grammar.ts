@@ -54,8 +54,7 @@ export const check = Operation.make("grammar.check", {
     }
   }),
   run: Effect.fnUntraced(function* ({ text, language = DEFAULT_LANGUAGE }, { accountId }) {
-    const checker = yield* GrammarChecker
-    return { data: yield* checker.check({ accountId, text, language }) }
+    return { data: yield* GrammarChecker.use((checker) => checker.check({ accountId, text, language })) }
   }),
   example: {
     input: { text: "This is an test.", language: "en-US" },

@@ -1,19 +1,20 @@
 /** Jobs that generate and edit images from a prompt. */
 import { Effect, Schema, Stream } from "effect"
-import * as JobOperations from "../jobs/JobOperations.ts"
 import { Jobs } from "../jobs/Jobs.ts"
 import { unreadable } from "../jobs/JobView.ts"
 import { BlobStore } from "../vault/BlobStore.ts"
 import { ofJob } from "../vault/Vault.ts"
 import type { RunningJob } from "../work/JobOperation.ts"
 import * as Operation from "../work/Operation.ts"
-import { InvalidInput, NotFound, UpstreamUnavailable } from "../work/OperationError.ts"
+import { InvalidInput, NotFound } from "../work/OperationError.ts"
 import * as Image from "./Image.ts"
-import { Created, created, EXAMPLE_JOB, exampleOf, MediaJob, view } from "./MediaJobs.ts"
+import { creates, EXAMPLE_JOB, operationsOf } from "./MediaJobs.ts"
 
-const PATH = "/ai/images/:job"
-
-export const imageJobs = Operation.family("image", { resource: "job", path: PATH, result: Schema.Struct({ samples: Schema.Int }) })
+export const imageJobs = Operation.family("image", {
+  resource: "job",
+  path: "/ai/images/:job",
+  result: Schema.Struct({ samples: Schema.Int })
+})
 
 const { maximum, minimum } = Image.SIDE
 const side = Schema.optionalKey(Schema.Int.check(Schema.isBetween({ minimum, maximum })))
@@ -37,8 +38,8 @@ const kept = (pictures: ReadonlyArray<Image.Picture>, job: RunningJob<null>) =>
 export const generate = Operation.job("image.generate", {
   summary: "Generate images from a prompt",
   description:
-    "A job: read it for its status, and its artifact for the picture. Of several `samples`, each is read with `?part=`, counted from 1. " +
-    "With `translate` the prompt may be in any language. `Prefer: wait=20` waits so many seconds for the end.",
+    "Creates a job. Read the job for its status and download its artifact. If there are several `samples`, `?part=` selects one, " +
+    "counted from 1. With `translate`, the prompt may be in any language. `Prefer: wait=20` waits up to 20 seconds for the end.",
   route: {
     method: "POST",
     path: "/ai/images",
@@ -53,8 +54,7 @@ export const generate = Operation.job("image.generate", {
     }
   },
   family: imageJobs,
-  success: Created,
-  created,
+  ...creates("image"),
   configured,
   check: ({ translate }) => Effect.andThen(configured, translatable(translate)),
   run: Effect.fnUntraced(function* ({ height = Image.SIDE.default, prompt, samples = 1, translate, width = Image.SIDE.default }, job) {
@@ -71,11 +71,7 @@ export const generate = Operation.job("image.generate", {
   example: {
     input: { prompt: "A water mill at dawn, oil on canvas", width: 1024, height: 768, samples: 1 },
     data: { id: EXAMPLE_JOB, status: "processing" }
-  },
-  links: [
-    { operation: "image.read", parameters: { job: "/id" } },
-    { operation: "image.download", parameters: { job: "/id" } }
-  ]
+  }
 })
 
 /** Decodes base64, with or without the prefix of a data URL. Undefined if it is malformed. */
@@ -98,20 +94,19 @@ interface Source {
   readonly allow_prompt_only?: boolean
 }
 
+const invalid = (field: "image" | "image_url", message: string) => Effect.fail(new InvalidInput({ field, message }))
+
 const checkSource = Effect.fnUntraced(function* (accountId: string, { allow_prompt_only = false, image, image_url, job_id }: Source) {
   const given = [image_url, job_id, image].filter((source) => source !== undefined).length
-  if (given > 1) return yield* new InvalidInput({ field: "image", message: "only one of image_url, job_id and image can be edited" })
-  if (given === 0 && !allow_prompt_only) {
-    const message = "one of image_url, job_id and image is required, unless allow_prompt_only is true"
-    return yield* new InvalidInput({ field: "image", message })
-  }
+  if (given > 1) return yield* invalid("image", "only one of image_url, job_id and image can be edited")
+  if (given === 0 && !allow_prompt_only)
+    return yield* invalid("image", "one of image_url, job_id and image is required, unless allow_prompt_only is true")
   if (image_url !== undefined && !isWebAddress(image_url))
-    return yield* new InvalidInput({ field: "image_url", message: "expected an http or https address without credentials" })
+    return yield* invalid("image_url", "expected an http or https address without credentials")
   if (job_id !== undefined) yield* earlier(accountId, job_id)
   if (image !== undefined) {
     const bytes = bytesOf(image)
-    if (bytes === undefined)
-      return yield* new InvalidInput({ field: "image", message: "expected base64, with or without data:image/png;base64, before it" })
+    if (bytes === undefined) return yield* invalid("image", "expected base64, with or without data:image/png;base64, before it")
     const { inspect } = yield* Image.ImageInspector
     yield* inspect({ accountId, image: bytes })
   }
@@ -133,11 +128,7 @@ const pictureOf = Effect.fnUntraced(function* (accountId: string, { image, image
   const blobs = yield* BlobStore
   const pieces = yield* blobs.get(ofJob(job_id, accountId), id).pipe(
     Effect.flatMap(({ bytes }) => Stream.runCollect(bytes)),
-    Effect.mapError(({ _tag }) =>
-      _tag === "SubjectDestroyed" || _tag === "BlobNotFound"
-        ? new NotFound({ resource: "job" })
-        : new UpstreamUnavailable({ upstream: "blobs", reason: _tag, isolated: true })
-    )
+    Effect.mapError(unreadable("job", "blobs"))
   )
   return Buffer.concat(pieces)
 })
@@ -145,8 +136,8 @@ const pictureOf = Effect.fnUntraced(function* (accountId: string, { image, image
 export const edit = Operation.job("image.edit", {
   summary: "Edit an image with a prompt",
   description:
-    "The picture is one at an address (`image_url`), that of an earlier job (`job_id`), or inline (`image`, base64). The prompt alone is drawn " +
-    "only with `allow_prompt_only`. `strength` goes from 0, hardly changed, to 1, hardly kept.",
+    "The image is at an address (`image_url`), the result of an earlier job (`job_id`), or inline (`image`, base64). Without an " +
+    "image, `allow_prompt_only` must be true. `strength` is the amount of change, from 0 to 1.",
   route: {
     method: "POST",
     path: "/ai/images/edit",
@@ -163,8 +154,7 @@ export const edit = Operation.job("image.edit", {
     }
   },
   family: imageJobs,
-  success: Created,
-  created,
+  ...creates("image"),
   configured,
   secret: ["image"],
   check: Effect.fnUntraced(function* (input, { accountId }) {
@@ -189,28 +179,10 @@ export const edit = Operation.job("image.edit", {
   example: {
     input: { prompt: "The same mill under snow", job_id: EXAMPLE_JOB, strength: 0.6 },
     data: { id: "job_01JD7X3A0C8N5R2W7E9T4Y6U1K", status: "processing" }
-  },
-  links: [
-    { operation: "image.read", parameters: { job: "/id" } },
-    { operation: "image.download", parameters: { job: "/id" } }
-  ]
+  }
 })
 
-export const read = JobOperations.readJob("image.read", imageJobs, {
-  summary: "Read an image job",
-  success: MediaJob,
-  view: view(PATH),
-  example: exampleOf(PATH),
-  links: [{ operation: "image.download", parameters: { job: "/job_id" } }]
-})
-
-export const cancel = JobOperations.cancelJob("image.cancel", imageJobs, {
-  summary: "Cancel an image job and delete its files",
-  example: { input: { job: EXAMPLE_JOB }, data: { cancelled: true, job_id: EXAMPLE_JOB } }
-})
-
-export const download = JobOperations.downloadJob("image.download", imageJobs, {
-  summary: "Download an image",
-  contentTypes: ["image/png", "image/jpeg"],
-  example: { job: EXAMPLE_JOB }
+export const { read, cancel, download } = operationsOf("image", imageJobs, {
+  summaries: { read: "Read an image job", cancel: "Cancel an image job and delete its files", download: "Download an image" },
+  contentTypes: ["image/png", "image/jpeg"]
 })

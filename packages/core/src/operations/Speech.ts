@@ -131,8 +131,8 @@ export const editsBetween = (a: string, b: string, limit: number): number => {
 export const voices = Operation.make("speech.voices", {
   summary: "List the voices for text to speech",
   description:
-    "`language` is a BCP 47 tag, and `mul` where the voice speaks whatever language the text is in. With `category`, only the voices of " +
-    "that category, in any case: for voices of one language, its first subtag, such as `en`. Where there are none, the list is empty.",
+    "`language` is a BCP 47 tag, or `mul` for a voice that speaks any language. `category` selects the voices of a category, in any " +
+    "case. The category of a voice with one language is the first subtag, such as `en`. The list may be empty.",
   route: {
     method: "GET",
     path: "/audio/voices",

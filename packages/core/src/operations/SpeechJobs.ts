@@ -1,27 +1,24 @@
 /** Jobs that read texts aloud. */
 import { Effect, Schema } from "effect"
-import * as JobOperations from "../jobs/JobOperations.ts"
 import * as Operation from "../work/Operation.ts"
 import { InvalidInput } from "../work/OperationError.ts"
-import { Created, created, EXAMPLE_JOB, exampleOf, MediaJob, view } from "./MediaJobs.ts"
+import { creates, EXAMPLE_JOB, operationsOf } from "./MediaJobs.ts"
 import * as Speech from "./Speech.ts"
-
-const PATH = "/audio/tts/:job"
 
 /** A text needs a character that is neither blank nor control. */
 const SPOKEN = /[^\p{Z}\p{C}]/u
 
 export const speechJobs = Operation.family("speech.synthesize", {
   resource: "job",
-  path: PATH,
+  path: "/audio/tts/:job",
   result: Schema.Struct({ voice: Schema.String })
 })
 
 export const synthesize = Operation.job("speech.synthesize", {
   summary: "Convert a text to speech",
   description:
-    "A job: read it for its status, and its artifact for the MP3. `voice` is one of `GET /audio/voices`; an unknown one is refused, and close " +
-    "ones are named. `Prefer: wait=20` waits so many seconds for the end.",
+    "Creates a job. Read the job for its status and download its artifact, an MP3. `voice` is an id from `GET /audio/voices`; the " +
+    "error for an unknown id names similar voices. `Prefer: wait=20` waits up to 20 seconds for the end.",
   route: {
     method: "POST",
     path: "/audio/tts",
@@ -31,8 +28,7 @@ export const synthesize = Operation.job("speech.synthesize", {
     }
   },
   family: speechJobs,
-  success: Created,
-  created,
+  ...creates("speech"),
   configured: Speech.configured,
   check: ({ text, voice }) =>
     Effect.andThen(Speech.voiceOf(voice), () =>
@@ -49,28 +45,14 @@ export const synthesize = Operation.job("speech.synthesize", {
   example: {
     input: { text: "A mill is a thousandth of a dollar.", voice: "en-us" },
     data: { id: EXAMPLE_JOB, status: "processing" }
+  }
+})
+
+export const { read, cancel, download } = operationsOf("speech", speechJobs, {
+  summaries: {
+    read: "Read a text-to-speech job",
+    cancel: "Cancel a text-to-speech job and delete its files",
+    download: "Download the audio file of a text-to-speech job"
   },
-  links: [
-    { operation: "speech.read", parameters: { job: "/id" } },
-    { operation: "speech.download", parameters: { job: "/id" } }
-  ]
-})
-
-export const read = JobOperations.readJob("speech.read", speechJobs, {
-  summary: "Read a text-to-speech job",
-  success: MediaJob,
-  view: view(PATH),
-  example: exampleOf(PATH),
-  links: [{ operation: "speech.download", parameters: { job: "/job_id" } }]
-})
-
-export const cancel = JobOperations.cancelJob("speech.cancel", speechJobs, {
-  summary: "Cancel a text-to-speech job and delete its files",
-  example: { input: { job: EXAMPLE_JOB }, data: { cancelled: true, job_id: EXAMPLE_JOB } }
-})
-
-export const download = JobOperations.downloadJob("speech.download", speechJobs, {
-  summary: "Download the audio file of a text-to-speech job",
-  contentTypes: [Speech.CONTENT_TYPE],
-  example: { job: EXAMPLE_JOB }
+  contentTypes: [Speech.CONTENT_TYPE]
 })

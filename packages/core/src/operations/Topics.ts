@@ -27,9 +27,8 @@ export class TopicLibrary extends Context.Service<
 export const list = Operation.make("topics.list", {
   summary: "Browse prompt topics and their templates",
   description:
-    "Each template is a whole prompt; what has to be filled in stands in braces, such as `{topic}` or `{audience}`. With `q`, only those " +
-    "templates that have each of its words, in themselves or in the name of their category. Where there are none, the list is empty. " +
-    "Case does not matter.",
+    "Each template is a whole prompt with placeholders in braces, such as `{topic}` or `{audience}`. `q` selects the templates that " +
+    "contain each of its words, in the template or in the name of the category, in any case. The list may be empty.",
   route: {
     method: "GET",
     path: "/content/prompts/topics",
@@ -37,8 +36,7 @@ export const list = Operation.make("topics.list", {
   },
   success: Topics,
   run: Effect.fnUntraced(function* ({ q }) {
-    const library = yield* TopicLibrary
-    return { data: yield* library.search(q) }
+    return { data: yield* TopicLibrary.use((library) => library.search(q)) }
   }),
   example: {
     input: { q: "interview salary" },

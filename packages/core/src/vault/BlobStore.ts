@@ -134,13 +134,11 @@ export const make = Effect.fnUntraced(function* (shelf: Shelf) {
       size: secret.size,
       bytes: Stream.unwrap(
         Effect.map(open(id), ({ read }) =>
-          Stream.fromIterable(SealedBlob.parts(secret.size, range), { chunkSize: 1 }).pipe(
-            Stream.mapEffect((part) =>
-              Effect.flatMap(read(part.position, part.length), (stored) => {
-                const bytes = SealedBlob.openPart(secret, part, stored)
-                return bytes === undefined ? Effect.fail(tampered(subject)) : Effect.succeed(bytes)
-              })
-            )
+          Stream.mapEffect(Stream.fromIterable(SealedBlob.parts(secret.size, range), { chunkSize: 1 }), (part) =>
+            Effect.flatMap(read(part.position, part.length), (stored) => {
+              const bytes = SealedBlob.openPart(secret, part, stored)
+              return bytes === undefined ? Effect.fail(tampered(subject)) : Effect.succeed(bytes)
+            })
           )
         )
       )

@@ -23,7 +23,7 @@ export const parse = (key: Uint8Array | string): Result.Result<Redacted.Redacted
     const bytes = Buffer.from(text, "base64")
     // The last digit has unused bits: without this check a typing error in it would go unnoticed
     if (bytes.toString("base64url") !== text.replace("=", "").replaceAll("+", "-").replaceAll("/", "_"))
-      return malformed("The base64 text of the master key ends in a digit that it cannot end in")
+      return malformed("The base64 text of the master key ends in an invalid digit")
     return parse(bytes)
   }
   if (key.length !== KEY) return malformed(`A master key has ${KEY} bytes, not ${key.length}`)

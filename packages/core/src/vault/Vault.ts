@@ -40,7 +40,7 @@ export class Vault extends Context.Service<
     readonly seal: (subject: Subject, purpose: string, plaintext: string | Uint8Array) => Effect.Effect<string, VaultFailure>
     readonly open: (subject: Subject, purpose: string, sealed: string) => Effect.Effect<string, VaultFailure>
     readonly openBytes: (subject: Subject, purpose: string, sealed: string) => Effect.Effect<Uint8Array, VaultFailure>
-    /** Destroys the subject's key for ever, and with it the keys that it wraps. Repeating it changes nothing. */
+    /** Destroys the subject's key permanently, and with it the keys that it wraps. Repeating it changes nothing. */
     readonly destroy: (subject: Subject) => Effect.Effect<void, StateStore.StateUnavailable>
     /** HMAC-SHA-256 of a text, 43 characters of base64url. It never changes, and reveals nothing without the master key. */
     readonly hmac: (purpose: string, text: string) => string
@@ -197,7 +197,7 @@ class SubjectKeys {
     })
   }
 
-  /** Destroys a subject's key, and records for ever that it was destroyed. */
+  /** Destroys a subject's key, and records permanently that it was destroyed. */
   destroy(name: string): Effect.Effect<void, StateStore.StateUnavailable> {
     const removed = this.#store.write([
       { _tag: "remove", space: KEYS, key: name, shred: true },
@@ -211,7 +211,8 @@ class SubjectKeys {
     return Effect.gen({ self: this }, function* () {
       const destroyed = new SubjectDestroyed({ subject: name })
       const above = parent === null ? undefined : yield* Effect.catchTag(this.of(parent), "SubjectDestroyed", () => Effect.fail(destroyed))
-      if (above !== undefined && above.parent !== null) return yield* Effect.die(new Error(`${parent} has a parent, so it can be none`))
+      if (above !== undefined && above.parent !== null)
+        return yield* Effect.die(new Error(`${parent} has a parent, so it cannot be a parent`))
       const before = this.#destroyals
       const key = this.#random(Aead.KEY)
       const wrapped = box(this.#random, above?.key ?? this.#wrappingKey, context("key", name, parent), key)
@@ -254,7 +255,7 @@ const confirm = Effect.fnUntraced(function* (store: StateStore.StateStore["Servi
   const [anyKey] = yield* store.list(KEYS, { limit: 1 })
   const stored = yield* find
   if (stored === undefined && anyKey !== undefined)
-    return yield* new WrongMasterKey({ reason: "The state store has vault keys, but does not say of which master key: it is not whole" })
+    return yield* new WrongMasterKey({ reason: "The state store has vault keys but no check value of the master key: it is incomplete" })
   const begun =
     stored ??
     (yield* store.write([{ _tag: "put", ...CHECK, value: check, expected: "absent" }]).pipe(
@@ -262,5 +263,5 @@ const confirm = Effect.fnUntraced(function* (store: StateStore.StateStore["Servi
       Effect.catchTag("StateConflict", () => find)
     ))
   if (begun === undefined || begun.value.length !== check.length || !timingSafeEqual(begun.value, check))
-    return yield* new WrongMasterKey({ reason: "The state store was begun with another master key" })
+    return yield* new WrongMasterKey({ reason: "The state store was first used with another master key" })
 })

@@ -5,6 +5,7 @@
 import { type Duration, type Effect, Schema, type Stream } from "effect"
 import type { Timestamp } from "../Timestamp.ts"
 import type { BlobStore } from "../vault/BlobStore.ts"
+import type { Outcome } from "./CallOperation.ts"
 import * as Contract from "./Contract.ts"
 import type { NotFound, OperationError, TooManyJobs, UpstreamUnavailable } from "./OperationError.ts"
 
@@ -28,7 +29,7 @@ export const JobFailure = Schema.Literals([
 ])
 export type JobFailure = typeof JobFailure.Type
 
-/** What is wrong with the input of a job that failed with `InvalidInput`. */
+/** The fault in the input of a job that failed with `InvalidInput`. */
 export const Details = Schema.Struct({ field: Schema.String, message: Schema.String })
 export type Details = typeof Details.Type
 
@@ -42,7 +43,7 @@ export interface JobFamily<A, Checkpoint, P extends Contract.Path = Contract.Pat
   /** The path of one job. Its parameter `job` is the job's id. */
   readonly path: P
   readonly result: Schema.Codec<A, unknown>
-  /** What an attempt records for the next one to resume from. */
+  /** The data that an attempt records for the next one to resume from. */
   readonly checkpoint: Schema.Codec<Checkpoint, unknown>
 }
 
@@ -78,10 +79,7 @@ export interface RunningJob<Checkpoint> {
 }
 
 /** The result of a job. */
-export interface JobOutcome<A> {
-  readonly data: A
-  /** Units done, if fewer than held. */
-  readonly quantity?: number
+export interface JobOutcome<A> extends Pick<Outcome<A>, "data" | "quantity"> {
   readonly artifacts?: ReadonlyArray<Artifact>
 }
 

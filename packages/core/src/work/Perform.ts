@@ -86,7 +86,7 @@ export const encode = <A>(
         ...(page === undefined ? {} : { page })
       }
     },
-    catch: (error) => new OperationFailed({ operation: key, reason: `its result breaks its own schema: ${String(error)}` })
+    catch: (error) => new OperationFailed({ operation: key, reason: `its result does not match its schema: ${String(error)}` })
   })
 
 /** What a call says of its upstream. `NotFound` and `InvalidInput` are successes; a bug or an interruption says nothing. */

@@ -24,7 +24,7 @@ export const isUntold = (error: unknown): error is Untold =>
   "_tag" in error &&
   (error._tag === "UpstreamUnavailable" || error._tag === "OperationFailed")
 
-/** The same error; what the caller asked is taken out of its reason. */
+/** The same error without the caller's input in its reason. */
 export const withoutInput = <E>(error: E, input: unknown): E =>
   error instanceof UpstreamUnavailable ? (new UpstreamUnavailable({ ...error, reason: redact(error.reason, input) }) as E) : error
 

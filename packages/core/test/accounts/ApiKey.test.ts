@@ -109,7 +109,7 @@ describe("the stream of a key", () => {
     given(ApiKey, [])
       .when(issue(issued), 5_000)
       .thenRefused(new ExpiryPast({ expiresAt: 5_000 }))
-    expect(() => given(ApiKey, [at(1, Issued)]).when(issue(issued), 2)).toThrow("used twice")
+    expect(() => given(ApiKey, [at(1, Issued)]).when(issue(issued), 2)).toThrow("exists already")
   })
 
   test("revokes a key once, for its own account only", () => {

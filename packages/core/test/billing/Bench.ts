@@ -1,6 +1,6 @@
 /**
- * An operation whose upstream does as a test says, and hosts to call it at: each a process of its own over shared stores, whose
- * way to them can fail at any moment. Whatever a test does, the log must keep the ledger's invariants.
+ * An operation whose behaviour a test sets, and hosts that serve it. Each host stands for a process over shared stores, whose access to
+ * them can fail at any moment. After each test, the log is checked for the ledger's invariants.
  */
 import { EventStore, HashChain, MemoryEventStore, MemoryStateStore, StateStore, StreamName } from "@millrace/event-sourcing"
 import { Context, Deferred, Effect, Exit, Layer, Logger, Schema, Scope, Stream } from "effect"
@@ -45,14 +45,14 @@ export interface Input {
   readonly units?: number
 }
 
-/** A unit costs one credit at first. */
+/** The price of a unit: one credit. */
 export const UNIT = 1_000
-/** The operation's. Its hold lives 30 seconds longer. */
+/** The operation's time limit. Its hold lives 30 seconds longer. */
 export const TIMEOUT = seconds(30)
 export const LIFETIME = TIMEOUT + seconds(30)
 
 export interface Bench {
-  /** Who ran, in order. */
+  /** The callers of the runs, in order. */
   readonly runs: Array<Operation.Caller>
   readonly recovered: Array<string>
   check: (input: Input) => Effect.Effect<void, OperationError>
@@ -68,7 +68,7 @@ export const makeBench = (): Bench => ({
   recover: () => Effect.undefined
 })
 
-/** `bench.work`, and `bench.create`, which can say what became of a call; `bench.free` costs nothing, `bench.new` nobody priced. */
+/** `bench.work`; `bench.create`, which is recoverable; `bench.free`, which is free; `bench.new`, which has no price. */
 const operationsOf = (bench: Bench) => {
   const options = {
     summary: "Work",
@@ -100,7 +100,7 @@ const operationsOf = (bench: Bench) => {
 
 const PRICES = { "bench.work": credits(UNIT), "bench.create": credits(UNIT), "bench.free": credits(0) }
 
-/** From now on the operation waits to be told. `started` is done when it runs. */
+/** From now on the operation waits for `proceed`. `started` ends when it runs. */
 export const paused = (bench: Bench) =>
   Effect.gen(function* () {
     const started = yield* Deferred.make<void>()
@@ -128,7 +128,7 @@ export interface Stores {
   readonly states: StateStore.StateStore["Service"]
 }
 
-/** All stores of a test: what is in them at its end is looked at. */
+/** All stores of a test. Their logs are checked at its end. */
 export class Watched extends Context.Service<Watched, Array<Stores>>()("test/Watched") {}
 
 export const stores: Effect.Effect<Stores, never, Watched> = Effect.gen(function* () {
@@ -138,14 +138,14 @@ export const stores: Effect.Effect<Stores, never, Watched> = Effect.gen(function
   return shared
 })
 
-/** No store at all, as a process sees it that was cut off. */
+/** The state store of a process that was cut off. */
 const unreachable: StateStore.StateStore["Service"] = {
   get: () => Effect.fail(new StateStore.StateUnavailable({ reason: "cut off" })),
   list: () => Effect.fail(new StateStore.StateUnavailable({ reason: "cut off" })),
   write: () => Effect.fail(new StateStore.StateUnavailable({ reason: "cut off" }))
 }
 
-/** A way to the stores that can be changed while it is used. */
+/** Access to the stores that can be changed while it is used. */
 export const way = (to: Stores) => {
   let { events, states } = to
   const each = <A, E>(call: (store: Stores) => Effect.Effect<A, E>) => Effect.suspend(() => call({ events, states }))
@@ -166,7 +166,7 @@ export const way = (to: Stores) => {
       list: (...of) => each((to) => to.states.list(...of)),
       write: (...of) => each((to) => to.states.write(...of))
     }),
-    /** From now on appends and reads meet these faults, counted from now. */
+    /** From now on appends and reads have these faults, counted from now. */
     fail: (options: FaultyEventStore.Options) =>
       Effect.sync(() => {
         events = FaultyEventStore.make(to.events, options)
@@ -175,12 +175,12 @@ export const way = (to: Stores) => {
       events = to.events
       states = to.states
     }),
-    /** The process is gone for whoever else uses the stores: nothing of it arrives any more. */
+    /** From now on nothing that this process writes reaches the stores. */
     cut: Effect.sync(() => {
       events = FaultyEventStore.make(to.events, { rates: { before: 1 }, unavailable: 1 })
       states = unreachable
     }),
-    /** From now on by another way, made of the right one. */
+    /** From now on uses other stores, made of the real ones. */
     through: (other: (to: Stores) => Partial<Stores>) =>
       Effect.sync(() => {
         const ways = { ...to, ...other(to) }
@@ -193,7 +193,7 @@ export const way = (to: Stores) => {
 // hosts
 
 export interface HostOptions extends Omit<Millrace.MillraceOptions<never>, "operations"> {
-  /** Only what calls need by default; else with the recovery of holds. */
+  /** Without it, the host has no recovery of holds. */
   readonly recovery?: {}
 }
 
@@ -247,7 +247,7 @@ export const host = (shared: Stores, bench: Bench, options: HostOptions = {}) =>
       ledger,
       recovery,
       operations,
-      /** A call of `bench.work` unless said otherwise; the request is as the input. */
+      /** Calls `bench.work` by default. The idempotent request is the input. */
       call: (
         accountId: string,
         {
@@ -276,14 +276,14 @@ export const host = (shared: Stores, bench: Bench, options: HostOptions = {}) =>
       },
       grant: (accountId: string, amount: number, lotId: string, source: LotSource = "promotion", expiresAt: number | null = null) =>
         ledger.execute(accountId, Decisions.grant({ lotId, amount: credits(amount), source, expiresAt })),
-      /** What can be spent, and what is held. */
+      /** The available and the held credits. */
       balance: (accountId: string) =>
         Effect.map(ledger.balance(accountId), ({ available, held }) => ({ available: Number(available), held: Number(held) }))
     }
   })
 export type Host = Effect.Success<ReturnType<typeof host>>
 
-/** A process that can be ended before the test is over: then it writes nothing any more, and what it did in the background stops. */
+/** A process that can die before the test ends: it then writes nothing more, and its background work stops. */
 export const mortalHost = (shared: Stores, bench: Bench, options: HostOptions = {}) =>
   Effect.gen(function* () {
     const scope = yield* Effect.acquireRelease(Scope.make(), (scope) => Scope.close(scope, Exit.void))
@@ -293,7 +293,7 @@ export const mortalHost = (shared: Stores, bench: Bench, options: HostOptions = 
 
 export const ACCOUNT = "acc_1"
 
-/** An account with so many thousandths. */
+/** Opens an account with an amount in thousandths. */
 export const opened = ({ ledger, grant }: Host, amount: number, accountId = ACCOUNT) =>
   Effect.gen(function* () {
     yield* ledger.execute(accountId, Decisions.open({ sealedEmail: "sealed", emailHash: accountId }))
@@ -301,7 +301,7 @@ export const opened = ({ ledger, grant }: Host, amount: number, accountId = ACCO
     return accountId
   })
 
-/** The usual beginning: stores, a bench, a host and an account with ten credits. */
+/** The usual setting: stores, a bench, a host and an account with ten credits. */
 export const setting = (options: HostOptions = {}) =>
   Effect.gen(function* () {
     const shared = yield* stores
@@ -311,7 +311,22 @@ export const setting = (options: HostOptions = {}) =>
     return { shared, bench, here, accountId }
   })
 
-// what stands in the log
+/** Balances of {@link setting}'s account: before a call, during a call of a unit, and after it was charged. */
+export const FULL = { available: 10 * UNIT, held: 0 }
+export const HELD = { available: 9 * UNIT, held: UNIT }
+export const CHARGED = { available: 9 * UNIT, held: 0 }
+
+/** Calls with an idempotency key, and the cases of tests that run with and without one. */
+export const KEY = { key: "key" }
+export const KEYS = [undefined, "key"] as const
+export const withKey = (key: string | undefined) => (key === undefined ? {} : { key })
+export const keyName = (key: string | undefined) => (key === undefined ? "without a key" : "with a key")
+
+// the log
+
+/** What {@link endsIn} returns for a call that succeeded, and for one that failed. */
+export const SETTLED = ["CreditReserved", "OperationSucceeded"]
+export const REFUNDED = ["CreditReserved", "Refunded service_error"]
 
 const { codec } = Account
 
@@ -327,35 +342,35 @@ const recordedOf = ({ events }: Stores) =>
       }))
   )
 
-/** Events of all accounts, in order; but for those that opened them and gave them their credits. */
+/** Events of all accounts in order, without those that open them and grant credits. */
 export const eventsIn = (shared: Stores) =>
   Effect.map(recordedOf(shared), (log) =>
     log.map(({ event }) => event).filter(({ _tag }) => _tag !== "AccountOpened" && _tag !== "CreditsGranted")
   )
 
-/** How each reservation went: `Refunded` with its reason. */
+/** The types of these events; `Refunded` with its reason. */
 export const endsIn = (shared: Stores) =>
   Effect.map(eventsIn(shared), (log) => log.map((event) => (event._tag === "Refunded" ? `${event._tag} ${event.reason}` : event._tag)))
 
-/** All that is in the log, as text. */
+/** The whole log as text. */
 export const logText = ({ events }: Stores) =>
   Effect.map(Stream.runCollect(events.readAll(EventStore.start)), (log) => log.map((event) => JSON.stringify(event)).join("\n"))
 
 // time
 
-/** As long as this takes, time passes: tries again, waits, and background work all come to their end. */
+/** Runs an effect while time passes, so that retries, pauses and background work go on. */
 export const patiently = <A, E, R>(effect: Effect.Effect<A, E, R>, milliseconds = 50): Effect.Effect<A, E, R> =>
   Effect.raceFirst(effect, Effect.forever(Effect.andThen(TestClock.adjust(milliseconds), Effect.yieldNow)))
 
-/** Lets all that can go on go on, without time. */
+/** Lets all fibers run that need no time. */
 export const quiet = Effect.promise(async () => {
   for (let i = 0; i < 5; i++) await new Promise((resolve) => setImmediate(resolve))
 })
 
-/** All comes to rest, then so much time passes, and what it wakes comes to rest. */
+/** Lets time pass, and before and after it all fibers that need no time. */
 export const elapse = (milliseconds: number) => Effect.andThen(quiet, Effect.andThen(TestClock.adjust(milliseconds), quiet))
 
-/** Waits, in steps of a second, until it is so. */
+/** Waits in steps of a second until the answer is true. */
 export const until = (question: Effect.Effect<boolean, unknown>, atMost = hours(1)): Effect.Effect<void, unknown> =>
   Effect.gen(function* () {
     for (let waited = 0; waited < atMost; waited += seconds(1)) {
@@ -368,7 +383,7 @@ export const until = (question: Effect.Effect<boolean, unknown>, atMost = hours(
 /** How an effect ended: a value, the tag of its error, or `defect`. */
 export { outcome } from "../vault/Vaults.ts"
 
-/** The tags of those that failed, `reply` or `replayed` for the others. */
+/** The result of a call: the tag of its error, `reply` or `replayed`. */
 export const told = <E extends { readonly _tag: string }, R>(call: Effect.Effect<{ readonly replayed: boolean }, E, R>) =>
   call.pipe(
     Effect.map(({ replayed }) => (replayed ? "replayed" : "reply")),
@@ -376,7 +391,7 @@ export const told = <E extends { readonly _tag: string }, R>(call: Effect.Effect
     Effect.catchDefect(() => Effect.succeed("defect"))
   )
 
-/** How often each is there. */
+/** The number of each item. */
 export const count = (items: ReadonlyArray<string>): Readonly<Record<string, number>> => {
   const counts: Record<string, number> = {}
   for (const item of items) counts[item] = (counts[item] ?? 0) + 1
@@ -385,7 +400,7 @@ export const count = (items: ReadonlyArray<string>): Readonly<Record<string, num
 
 export const START = Date.UTC(2026, 0, 1)
 
-/** Runs an effect under a clock that stands still. Afterwards every account's events keep the ledger's invariants. */
+/** Runs an effect under a test clock, then checks the ledger's invariants for every account. */
 export const underTestClock = (body: Effect.Effect<unknown, unknown, Scope.Scope | Watched>): Promise<void> =>
   Effect.runPromise(
     Effect.gen(function* () {

@@ -1,4 +1,4 @@
-/** The promise to whoever was told that nobody knows: without a key it costs nothing, whoever dies, and whatever arrives late. */
+/** A caller without a key whose call has an unknown outcome pays nothing, whichever process dies and whatever arrives late. */
 import { EventStore, StateStore } from "@millrace/event-sourcing"
 import { Effect, Layer, Stream } from "effect"
 import { TestClock } from "effect/testing"
@@ -7,8 +7,10 @@ import { CallsInDoubt } from "../../src/billing/CallsInDoubt.ts"
 import * as Decisions from "../../src/ledger/Decisions.ts"
 import {
   ACCOUNT,
+  CHARGED,
   elapse,
   endsIn,
+  FULL,
   host,
   LIFETIME,
   makeBench,
@@ -27,8 +29,6 @@ import {
   until
 } from "./Bench.ts"
 
-const FULL = { available: 10 * UNIT, held: 0 }
-const CHARGED = { available: 9 * UNIT, held: 0 }
 const SWEEP = seconds(30)
 
 const promisesOf = ({ states }: Stores) =>
@@ -36,10 +36,10 @@ const promisesOf = ({ states }: Stores) =>
     return yield* CallsInDoubt
   }).pipe(Effect.provide(Layer.provide(Layer.fresh(CallsInDoubt.layer), Layer.succeed(StateStore.StateStore, states))))
 
-/** The calls of which something is written down. */
+/** The reservations of the recorded calls. */
 const promised = (shared: Stores) => Effect.map(shared.states.list("unanswered"), (entries) => entries.map(({ key }) => key))
 
-/** A call that is charged, and its process dead: its caller heard nothing of that. */
+/** A call that is charged, but its process died before it confirmed that to the caller. */
 const chargedUnheard = (options: { readonly key?: string } = {}) =>
   Effect.gen(function* () {
     const shared = yield* stores
@@ -55,7 +55,7 @@ const chargedUnheard = (options: { readonly key?: string } = {}) =>
     return { shared, bench, accountId }
   })
 
-/** A call charged late, under a reservation of its own: that is on its way to the log for as long as the test likes. */
+/** A call that is charged late under a new reservation, whose append reaches the log when the test says so. */
 const onItsWay = Effect.gen(function* () {
   const { shared, bench, here, accountId } = yield* setting({ late: "charge" })
   const there = yield* host(shared, bench, { recovery: { sweepEvery: SWEEP } })
@@ -67,7 +67,7 @@ const onItsWay = Effect.gen(function* () {
         Effect.gen(function* () {
           const isSettle = batch.some(({ type }) => type === "OperationSucceeded")
           if (isSettle && batch.length === 1) {
-            // Somebody else ends the hold first
+            // Another host ends the hold first
             yield* TestClock.adjust(LIFETIME)
             yield* Effect.orDie(there.ledger.execute(accountId, Decisions.applyDue))
           }
@@ -86,9 +86,9 @@ const onItsWay = Effect.gen(function* () {
   return { shared, there, accountId, arrive: Effect.suspend(() => late ?? Effect.die(new Error("Nothing is on its way"))) }
 })
 
-describe("the promise that a call in doubt is free", () => {
+describe("a recorded call in doubt", () => {
   testing(
-    "is struck out by the process that keeps it",
+    "is removed by the process that makes the call free",
     Effect.gen(function* () {
       const { shared, bench, here, accountId } = yield* setting()
       const { answer } = bench
@@ -103,7 +103,7 @@ describe("the promise that a call in doubt is free", () => {
   )
 
   testing(
-    "is not made to a caller with a key, who can ask again: what was charged stays charged",
+    "is not written for a caller with a key, who can retry: the charge stays",
     Effect.gen(function* () {
       const { shared, bench, accountId } = yield* chargedUnheard({ key: "key" })
       expect(yield* promised(shared)).toEqual([])
@@ -116,7 +116,7 @@ describe("the promise that a call in doubt is free", () => {
   )
 
   testing(
-    "is kept also for a charge that arrives at the log most of an hour later",
+    "is made free when its charge reaches the log within the hour",
     Effect.gen(function* () {
       const { shared, there, accountId, arrive } = yield* onItsWay
       for (const _ of range(50)) yield* elapse(minutes(1))
@@ -134,7 +134,7 @@ describe("the promise that a call in doubt is free", () => {
   )
 
   testing(
-    "is forgotten once nothing can arrive any more",
+    "is removed once no append of it can arrive",
     Effect.gen(function* () {
       const { shared, there, accountId } = yield* onItsWay
       for (const _ of range(62)) yield* elapse(minutes(1))
@@ -145,7 +145,7 @@ describe("the promise that a call in doubt is free", () => {
   )
 
   testing(
-    "is kept however many stand before it, of which nothing is known or cannot be read",
+    "is made free behind many records that are unknown or cannot be read",
     Effect.gen(function* () {
       const { shared, bench, accountId } = yield* chargedUnheard()
       const [real = ""] = yield* promised(shared)
@@ -173,7 +173,7 @@ describe("the promise that a call in doubt is free", () => {
   )
 
   testing(
-    "is kept once, and looked after by one process of many",
+    "is made free once, by the one process that holds the lease",
     Effect.gen(function* () {
       const { shared, bench, accountId } = yield* chargedUnheard()
       const looks = [0, 0]
@@ -196,7 +196,7 @@ describe("the promise that a call in doubt is free", () => {
   )
 
   testing(
-    "is kept once the state store can be read again; until then whoever asks is told why not",
+    "is made free once the state store can be read again; until then the status gives the reason",
     Effect.gen(function* () {
       const { shared, bench, accountId } = yield* chargedUnheard()
       const there = yield* host(shared, bench, { recovery: { sweepEvery: SWEEP } })
@@ -219,9 +219,9 @@ describe("the promise that a call in doubt is free", () => {
   )
 })
 
-describe("the record of calls in doubt", () => {
+describe("the list of calls in doubt", () => {
   testing(
-    "comes in pages, in order, with when its caller was told; what is no such call is passed over",
+    "is read in pages, in order, with the time of each record, and skips malformed rows",
     Effect.gen(function* () {
       const shared = yield* stores
       const promises = yield* promisesOf(shared)

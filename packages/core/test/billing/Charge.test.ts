@@ -16,7 +16,9 @@ import {
   opened,
   paused,
   quiet,
+  REFUNDED,
   range,
+  SETTLED,
   START,
   seconds,
   setting,
@@ -26,9 +28,6 @@ import {
   told,
   UNIT
 } from "./Bench.ts"
-
-const RESERVED_SETTLED = ["CreditReserved", "OperationSucceeded"]
-const REFUNDED = ["CreditReserved", "Refunded service_error"]
 
 describe("a call that succeeds", () => {
   testing(
@@ -61,7 +60,7 @@ describe("a call that succeeds", () => {
   )
 
   testing(
-    "pays for what was done, where that is less than was held for; nothing done costs nothing",
+    "is charged for the units done, if they are fewer than held; no units cost nothing",
     Effect.gen(function* () {
       const { shared, bench, here, accountId } = yield* setting()
       for (const [quantity, left] of [
@@ -83,7 +82,7 @@ describe("a call that succeeds", () => {
   )
 
   testing(
-    "that is free writes nothing, and says what is available after it",
+    "at price 0 writes no event and returns the balance",
     Effect.gen(function* () {
       const { shared, bench, here, accountId } = yield* setting()
       bench.answer = () => Effect.as(Effect.orDie(here.grant(accountId, 5 * UNIT, "lot_2")), { data: { text: "topped up", count: 1 } })
@@ -101,7 +100,7 @@ describe("a call that succeeds", () => {
   )
 
   testing(
-    "that is free is answered also when the balance cannot be read after it",
+    "at price 0 is answered without a balance if the balance cannot be read",
     Effect.gen(function* () {
       const { bench, here, accountId } = yield* setting()
       bench.answer = () => Effect.as(here.cut, { data: { text: "done", count: 1 } })
@@ -111,7 +110,7 @@ describe("a call that succeeds", () => {
   )
 
   testing(
-    "says what is available as if all that is due had been written",
+    "returns a balance that excludes lots that are due to expire",
     Effect.gen(function* () {
       const { shared, bench, here, accountId } = yield* setting()
       const { started } = yield* paused(bench)
@@ -127,7 +126,7 @@ describe("a call that succeeds", () => {
   )
 
   testing(
-    "is charged at the price it was quoted, whatever is published before it is held",
+    "is charged at the quoted price if another is published before the hold",
     Effect.gen(function* () {
       const { shared, bench, here, accountId } = yield* setting()
       const lowered = yield* here.prices.publish({ "bench.work": credits(UNIT / 2) }, START + seconds(10))
@@ -151,12 +150,12 @@ describe("a call that succeeds", () => {
   )
 
   testing(
-    "is charged at the quoted price also where it changes between the quote and the hold",
+    "is charged at the quoted price if the price changes between the quote and the hold",
     Effect.gen(function* () {
       const { shared, here, accountId } = yield* setting()
       const there = yield* host(shared, makeBench())
       yield* here.prices.publish({ "bench.work": credits(3 * UNIT) }, START + 100)
-      // Somebody else writes first, and meanwhile the new price comes into force: the hold is decided again, under it
+      // Another host writes first, and meanwhile the new price comes into force: the hold is decided again
       const rival = () => Effect.andThen(TestClock.adjust(100), there.grant(accountId, UNIT, "lot_2"))
       yield* here.fail({ plan: { appends: { 1: "conflict" } }, rival })
       expect((yield* here.call(accountId)).billed?.charged).toBe(UNIT)
@@ -169,7 +168,7 @@ describe("a call that succeeds", () => {
   )
 })
 
-describe("a call that is refused writes nothing and runs nothing:", () => {
+describe("a refused call writes nothing and runs nothing if", () => {
   const refused = (
     name: string,
     refusal: object,
@@ -199,25 +198,25 @@ describe("a call that is refused writes nothing and runs nothing:", () => {
     new UpstreamNotConfigured({ upstream: "bench" })
   ]
   for (const error of checks) {
-    refused(`its check answers ${error._tag}`, { ...error }, ({ bench }) =>
+    refused(`its check fails with ${error._tag}`, { ...error }, ({ bench }) =>
       Effect.sync(() => {
         bench.check = () => Effect.fail(error)
       })
     )
   }
-  refused("nobody priced it", { _tag: "NotPriced", operation: "bench.new" }, nothing, { operation: "new" })
-  refused("it is dearer than the caller allows", { _tag: "CostExceedsLimit", cost: 3 * UNIT, limit: 3 * UNIT - 1 }, nothing, {
+  refused("it has no price", { _tag: "NotPriced", operation: "bench.new" }, nothing, { operation: "new" })
+  refused("its cost exceeds the caller's limit", { _tag: "CostExceedsLimit", cost: 3 * UNIT, limit: 3 * UNIT - 1 }, nothing, {
     units: 3,
     maxCost: 3 * UNIT - 1
   })
   refused(
-    "there are not enough credits",
+    "the credits do not suffice",
     { _tag: "InsufficientCredits", required: 11 * UNIT, available: 10 * UNIT, shortfall: UNIT, affordableUnits: 10 },
     nothing,
     { units: 11 }
   )
   refused(
-    "there are not enough credits for a half unit more",
+    "the credits lack half a unit",
     { _tag: "InsufficientCredits", required: 21 * UNIT, available: 10.5 * UNIT, shortfall: 10.5 * UNIT, affordableUnits: 10 },
     ({ here, accountId }) => here.grant(accountId, UNIT / 2, "lot_half"),
     { units: 21 }
@@ -236,7 +235,7 @@ describe("a call that is refused writes nothing and runs nothing:", () => {
   )
 
   testing(
-    "there is no such account",
+    "the account does not exist",
     Effect.gen(function* () {
       const { shared, bench, here } = yield* setting()
       expect(yield* told(here.call("acc_none"))).toBe("AccountNotFound")
@@ -246,7 +245,7 @@ describe("a call that is refused writes nothing and runs nothing:", () => {
   )
 
   testing(
-    "its operation counts what is no quantity",
+    "its operation returns an invalid quantity",
     Effect.gen(function* () {
       const { shared, bench, here, accountId } = yield* setting()
       for (const units of [-1, 0.0001, Number.NaN, Number.POSITIVE_INFINITY])
@@ -261,7 +260,7 @@ describe("a call that is refused writes nothing and runs nothing:", () => {
   )
 
   testing(
-    "exactly the price is enough, as balance and as limit",
+    "a call runs if the balance and the limit equal its price",
     Effect.gen(function* () {
       const { here, accountId } = yield* setting()
       expect((yield* here.call(accountId, { units: 10, maxCost: 10 * UNIT })).billed).toEqual({ charged: 10 * UNIT, balance: 0 })
@@ -269,7 +268,7 @@ describe("a call that is refused writes nothing and runs nothing:", () => {
   )
 
   testing(
-    "what is free runs in spite of debt, suspension and an empty account",
+    "a free call runs for an account that is empty, suspended or in debt",
     Effect.gen(function* () {
       const { here, accountId } = yield* setting()
       yield* here.call(accountId, { units: 10 })
@@ -289,7 +288,7 @@ const RESERVE: Decisions.Reserve = {
   lifetime: LIFETIME
 }
 
-describe("a call that fails is refunded in full:", () => {
+describe("a failed call is refunded in full if", () => {
   const failures = [
     new NotFound({ resource: "bin" }),
     new InvalidInput({ field: "text", message: "no" }),
@@ -298,7 +297,7 @@ describe("a call that fails is refunded in full:", () => {
   ]
   for (const error of failures) {
     testing(
-      `its operation answers ${error._tag}`,
+      `its operation fails with ${error._tag}`,
       Effect.gen(function* () {
         const { shared, bench, here, accountId } = yield* setting()
         bench.answer = () => Effect.fail(error)
@@ -311,7 +310,7 @@ describe("a call that fails is refunded in full:", () => {
   }
 
   testing(
-    "its operation breaks",
+    "its operation has a defect",
     Effect.gen(function* () {
       const { shared, bench, here, accountId } = yield* setting()
       for (const answer of [
@@ -329,7 +328,7 @@ describe("a call that fails is refunded in full:", () => {
   )
 
   testing(
-    "its operation did more than was held for, or no quantity at all: a bug, and never the caller's debt",
+    "its operation returns more units than held, or an invalid quantity",
     Effect.gen(function* () {
       const { shared, bench, here, accountId } = yield* setting()
       const quantities = [3, -1, 0.5, Number.NaN]
@@ -343,7 +342,7 @@ describe("a call that fails is refunded in full:", () => {
   )
 
   testing(
-    "its data is not what its schema says: a bug of the operation",
+    "its data does not match its schema",
     Effect.gen(function* () {
       const { shared, bench, here, accountId } = yield* setting()
       bench.answer = () => Effect.succeed({ data: { text: "half", count: 0.5 } })
@@ -355,7 +354,7 @@ describe("a call that fails is refunded in full:", () => {
   )
 
   testing(
-    "it takes longer than its operation may",
+    "it exceeds the operation's time limit",
     Effect.gen(function* () {
       const { shared, bench, here, accountId } = yield* setting()
       let interrupted = 0
@@ -376,7 +375,7 @@ describe("a call that fails is refunded in full:", () => {
   )
 
   testing(
-    "a part of its work was interrupted, not the caller: our failure",
+    "a part of its work was interrupted, but not the caller",
     Effect.gen(function* () {
       const { shared, bench, here, accountId } = yield* setting()
       bench.answer = () =>
@@ -392,7 +391,7 @@ describe("a call that fails is refunded in full:", () => {
   )
 
   testing(
-    "its credits had expired meanwhile: they live on for a week, as our failure",
+    "its credits expired meanwhile: they are valid for another week",
     Effect.gen(function* () {
       const shared = yield* stores
       const bench = makeBench()
@@ -413,7 +412,7 @@ describe("the circuit of an upstream", () => {
   const down = new UpstreamUnavailable({ upstream: "bench", reason: "down" })
 
   testing(
-    "opens after five failures: then a call is answered at once and holds nothing, until one may try",
+    "opens after five failures: calls fail at once and hold nothing, until a trial call",
     Effect.gen(function* () {
       const { shared, bench, here, accountId } = yield* setting()
       const { answer } = bench
@@ -437,7 +436,7 @@ describe("the circuit of an upstream", () => {
   )
 
   testing(
-    "does not open for what was not found, is invalid, not configured, broken or left",
+    "does not open after NotFound, InvalidInput, UpstreamNotConfigured, a defect or an interruption",
     Effect.gen(function* () {
       const { bench, here, accountId } = yield* setting()
       const { answer } = bench
@@ -459,7 +458,7 @@ describe("the circuit of an upstream", () => {
   )
 
   testing(
-    "counts failures in a row: what was not found is an answer, too",
+    "counts consecutive failures: NotFound is a success",
     Effect.gen(function* () {
       const { bench, here, accountId } = yield* setting()
       for (const i of range(20)) {
@@ -471,7 +470,7 @@ describe("the circuit of an upstream", () => {
   )
 
   testing(
-    "is tried by one of 64 callers; one who is refused, or leaves, does not use the trial up",
+    "is tried by one of 64 callers; a caller who is refused or leaves does not use up the trial",
     Effect.gen(function* () {
       const { bench, here, accountId } = yield* setting()
       const { answer } = bench
@@ -508,7 +507,7 @@ describe("the circuit of an upstream", () => {
   )
 
   testing(
-    "is shared by the operations of one area only",
+    "is shared by the operations of an area and by no others",
     Effect.gen(function* () {
       const { bench, here, accountId } = yield* setting()
       bench.answer = () => Effect.fail(down)
@@ -523,10 +522,10 @@ describe("the circuit of an upstream", () => {
 })
 
 testing(
-  "a call that succeeds leaves exactly a hold and its success",
+  "a successful call writes exactly a hold and its success",
   Effect.gen(function* () {
     const { shared, here, accountId } = yield* setting()
     for (const _ of range(3)) yield* here.call(accountId)
-    expect(yield* endsIn(shared)).toEqual([...RESERVED_SETTLED, ...RESERVED_SETTLED, ...RESERVED_SETTLED])
+    expect(yield* endsIn(shared)).toEqual([...SETTLED, ...SETTLED, ...SETTLED])
   })
 )

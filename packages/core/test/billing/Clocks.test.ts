@@ -1,4 +1,4 @@
-/** Accounts whose time is ahead of a host's clock, or whose hosts' clocks are set back and forth: calls are answered, and charged once. */
+/** Accounts whose time is ahead of a host's clock, and hosts whose clocks are set: calls are answered and charged once. */
 import { EventStore } from "@millrace/event-sourcing"
 import { Clock, Effect } from "effect"
 import * as fc from "fast-check"
@@ -14,11 +14,13 @@ import {
   eventsIn,
   host,
   hours,
+  KEY,
   makeBench,
   minutes,
   opened,
   patiently,
   range,
+  SETTLED,
   seconds,
   setting,
   stores,
@@ -28,10 +30,7 @@ import {
   underTestClock
 } from "./Bench.ts"
 
-const SETTLED = ["CreditReserved", "OperationSucceeded"]
-const KEY = { key: "a key" }
-
-/** A host whose clock is so many milliseconds ahead, and calls at it. */
+/** A host whose clock is `apart.ahead` milliseconds ahead; `at` runs an effect under that clock. */
 const hostAhead = (...of: Parameters<typeof host>) =>
   Effect.gen(function* () {
     const apart = { ahead: 0 }
@@ -43,7 +42,7 @@ const hostAhead = (...of: Parameters<typeof host>) =>
 
 describe("an account whose time is ahead of a host's clock", () => {
   testing(
-    "answers calls with an idempotency key, also after a restart of the host",
+    "serves calls with an idempotency key, also after a restart of the host",
     Effect.gen(function* () {
       const { shared, bench, here, accountId } = yield* setting()
       const fast = yield* hostAhead(shared, bench)
@@ -64,7 +63,7 @@ describe("an account whose time is ahead of a host's clock", () => {
   )
 
   testing(
-    "has a balance as of its own time, and one as of the instants between",
+    "has a balance as of its own time and as of earlier instants",
     Effect.gen(function* () {
       const { shared, bench, here, accountId } = yield* setting()
       const fast = yield* hostAhead(shared, bench)
@@ -80,7 +79,7 @@ describe("an account whose time is ahead of a host's clock", () => {
   )
 
   testing(
-    "grants anew what each of three reversals brings back into an expired lot, while its time stands still",
+    "regrants what each of three reversals returns to an expired lot while its time stands still",
     Effect.gen(function* () {
       const { shared, bench, accountId } = yield* setting()
       const start = yield* Clock.currentTimeMillis
@@ -89,13 +88,13 @@ describe("an account whose time is ahead of a host's clock", () => {
       yield* fast.ledger.execute(accountId, Decisions.clawBack("lot_paid"))
       fast.apart.ahead = minutes(15)
       yield* fast.ledger.execute(accountId, Decisions.suspend)
-      // Set right again, so that the account's time stands still
+      // Corrected, so that the account's time stands still
       fast.apart.ahead = 0
       for (const i of range(3)) {
         const { events } = yield* fast.ledger.execute(accountId, Decisions.reverseClawback("lot_paid"))
         expect(events.map(({ _tag }) => _tag)).toEqual(["ClawbackReversed", "LotExpired", "CreditsGranted"])
         yield* fast.ledger.execute(accountId, Decisions.clawBack("lot_paid"))
-        // Repays the debt of the clawback, so that the next reversal brings credits back
+        // Repays the debt of the clawback, so that the next reversal returns credits
         yield* fast.grant(accountId, 2 * UNIT, `lot_${i}`, "topup")
       }
       expect(yield* fast.balance(accountId)).toEqual({ available: 16 * UNIT, held: 0 })
@@ -104,7 +103,7 @@ describe("an account whose time is ahead of a host's clock", () => {
 })
 
 testing(
-  "prices that a host with a fast clock publishes are in force at once, at every host and in the audit",
+  "prices published by a host with a fast clock are in force at once, at every host and in the audit",
   Effect.gen(function* () {
     const { shared, bench, here, accountId } = yield* setting()
     const fast = yield* hostAhead(shared, bench)
@@ -117,7 +116,7 @@ testing(
 )
 
 testing(
-  "a call whose lookups are stale again and again is told that the account is busy, after five",
+  "a call fails with Busy after five stale lookups",
   Effect.gen(function* () {
     const { bench, here, accountId } = yield* setting()
     let [lookups, n] = [0, 0]
@@ -158,7 +157,7 @@ describe("clocks set back and forth between commands", () => {
   })
 
   test(
-    "hang nothing, and charge no key twice",
+    "block no call and charge no key twice",
     () =>
       fc.assert(
         fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 40 }), (steps) =>

@@ -23,7 +23,7 @@ import {
   UNIT
 } from "./Bench.ts"
 
-describe("64 clients who race for the last credits", () => {
+describe("64 clients that compete for the last credits", () => {
   for (const hosts of [1, 2])
     for (const [balance, units] of [
       [0, 1],
@@ -51,9 +51,9 @@ describe("64 clients who race for the last credits", () => {
           const calls = yield* Effect.forEach(range(64), (i) =>
             Effect.forkChild(told((open[i % hosts] ?? first).call(accountId, { units })))
           )
-          // Two hosts that keep meeting step aside, for which time must pass
+          // Hosts back off after conflicts, for which time must pass
           for (const _ of range(50)) yield* elapse(1)
-          // All who got a hold are running: none has settled yet
+          // All calls with a hold run, and none has settled yet
           expect(yield* first.balance(accountId)).toEqual({
             available: balance - affordable * units * UNIT,
             held: affordable * units * UNIT
@@ -70,7 +70,7 @@ describe("64 clients who race for the last credits", () => {
     }
 
   testing(
-    "whose calls fail, all get their turn: what was refunded can be held again",
+    "all run if their calls fail, because refunded credits can be held again",
     Effect.gen(function* () {
       const { bench, here, accountId } = yield* setting()
       bench.answer = () => Effect.die(new Error("a bug"))
@@ -82,7 +82,7 @@ describe("64 clients who race for the last credits", () => {
 
 describe("two hosts on one store", () => {
   testing(
-    "what one grants, takes back, suspends or publishes counts for the other's next call",
+    "a grant, clawback, suspension or price of one applies to the other's next call",
     Effect.gen(function* () {
       const shared = yield* stores
       const bench = makeBench()
@@ -113,7 +113,7 @@ describe("two hosts on one store", () => {
   )
 
   testing(
-    "one refunds nothing that the other still runs, however often it looks, and whatever opens or ends meanwhile",
+    "recovery of one does not refund a call that runs at the other",
     Effect.gen(function* () {
       const shared = yield* stores
       const bench = makeBench()
@@ -121,7 +121,7 @@ describe("two hosts on one store", () => {
       const here = yield* host(shared, bench, { recovery })
       const accountId = yield* opened(here, 10 * UNIT)
       const { started, proceed } = yield* paused(bench)
-      // Runs for twenty-nine seconds of its thirty
+      // Runs for 29 of its 30 seconds
       const running = yield* Effect.forEach(["work", "create"] as const, (operation) =>
         Effect.forkChild(told(here.call(accountId, { operation })))
       )
@@ -143,7 +143,7 @@ describe("two hosts on one store", () => {
   )
 
   testing(
-    "hammer one account with and without keys: every hold ends once, and no credit is spent twice",
+    "under load with and without keys, every hold ends once and no credit is spent twice",
     Effect.gen(function* () {
       const shared = yield* stores
       const bench = makeBench()

@@ -1,4 +1,4 @@
-/** Calls that cost nothing, under an idempotency key: they hold nothing, so the reply store alone keeps them from running twice. */
+/** Free calls under an idempotency key. They hold nothing, so only the reply store prevents a second run. */
 import { Effect, Exit, Fiber, Schema } from "effect"
 import { describe, expect } from "vitest"
 import * as Operation from "../../src/Operation.ts"
@@ -26,7 +26,7 @@ const KEYED = { operation: "free", key: "key" } as const
 
 describe("a free call under a key", () => {
   testing(
-    "runs once, is replayed byte by byte for a day, and writes nothing into the log",
+    "runs once, is replayed byte for byte for a day, and writes no event",
     Effect.gen(function* () {
       const { shared, bench, here, accountId } = yield* setting()
       const first = yield* here.call(accountId, KEYED)
@@ -43,7 +43,7 @@ describe("a free call under a key", () => {
   )
 
   testing(
-    "runs once however many are sent at once, from two hosts: the others are told that it runs",
+    "runs once of many concurrent calls at two hosts: the others fail with InFlight",
     Effect.gen(function* () {
       const { shared, bench, here, accountId } = yield* setting()
       const there = yield* host(shared, bench)
@@ -60,7 +60,7 @@ describe("a free call under a key", () => {
   )
 
   testing(
-    "is another account's own, and another request's no more",
+    "runs for another account, and is refused for another request",
     Effect.gen(function* () {
       const { bench, here, accountId } = yield* setting()
       const other = yield* opened(here, 0, "acc_2")
@@ -73,7 +73,7 @@ describe("a free call under a key", () => {
   )
 
   testing(
-    "frees its key where it fails, or its caller leaves",
+    "frees its key if it fails or its caller leaves",
     Effect.gen(function* () {
       const { shared, bench, here, accountId } = yield* setting()
       const { answer } = bench
@@ -90,7 +90,7 @@ describe("a free call under a key", () => {
   )
 
   testing(
-    "frees its key where its process died: not before its time is over, and then at once",
+    "frees its key once its time limit has passed, if its process died",
     Effect.gen(function* () {
       const shared = yield* stores
       const bench = makeBench()
@@ -112,7 +112,7 @@ describe("a free call under a key", () => {
   )
 
   testing(
-    "that only reads runs each time",
+    "runs each time if its method is GET",
     Effect.gen(function* () {
       const { shared, here, accountId } = yield* setting()
       let runs = 0
@@ -129,7 +129,7 @@ describe("a free call under a key", () => {
   )
 
   testing(
-    "is refused, and does not run, while the reply store is away",
+    "is refused and does not run while the reply store is unavailable",
     Effect.gen(function* () {
       const { bench, here, accountId } = yield* setting()
       yield* here.cut

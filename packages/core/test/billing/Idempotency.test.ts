@@ -13,6 +13,7 @@ import {
   eventsIn,
   host,
   hours,
+  KEY,
   makeBench,
   minutes,
   opened,
@@ -20,6 +21,7 @@ import {
   paused,
   quiet,
   range,
+  SETTLED,
   setting,
   stores,
   testing,
@@ -27,12 +29,9 @@ import {
   UNIT
 } from "./Bench.ts"
 
-const KEY = { key: "key" }
-const SETTLED = ["CreditReserved", "OperationSucceeded"]
-
-describe("64 calls at once under one key", () => {
+describe("64 concurrent calls under one key", () => {
   testing(
-    "run once: the others are told that it runs",
+    "run once: the others fail with InFlight",
     Effect.gen(function* () {
       const { shared, bench, here, accountId } = yield* setting()
       const { started, proceed } = yield* paused(bench)
@@ -47,7 +46,7 @@ describe("64 calls at once under one key", () => {
   )
 
   testing(
-    "run once at two hosts, and whoever comes again gets the first one's reply, byte for byte",
+    "run once at two hosts: retries get the first reply byte for byte",
     Effect.gen(function* () {
       const shared = yield* stores
       const benches = [makeBench(), makeBench()] as const
@@ -69,7 +68,7 @@ describe("64 calls at once under one key", () => {
   )
 
   testing(
-    "that fail free it each time: never two at once, and one success at the most",
+    "free the key at each failure: never two run at once, and at most one succeeds",
     Effect.gen(function* () {
       const { shared, bench, here, accountId } = yield* setting()
       const { answer } = bench
@@ -92,7 +91,7 @@ describe("64 calls at once under one key", () => {
 
 describe("a key", () => {
   testing(
-    "replays its reply for a day, also when the account has long forgotten it, and is free again after that",
+    "replays its reply for a day, also after the account has forgotten the call, and is free afterwards",
     Effect.gen(function* () {
       const { shared, bench, here, accountId } = yield* setting()
       const first = yield* here.call(accountId, { ...KEY, requestId: "req_a", units: 2 })
@@ -101,7 +100,7 @@ describe("a key", () => {
         yield* elapse(age - passed)
         passed = age
         bench.check = () => Effect.fail(new NotFound({ resource: "what it once made" }))
-        // From another process, too, and at another price
+        // Also from another process and at another price
         for (const there of [here, yield* host(shared, bench)]) {
           expect(yield* there.call(accountId, { ...KEY, units: 2, maxCost: 1 })).toEqual({ ...first, replayed: true })
           expect(yield* told(there.call(accountId, { ...KEY, units: 3 }))).toBe("KeyReused")
@@ -123,7 +122,7 @@ describe("a key", () => {
   )
 
   testing(
-    "replays also where much has happened since: what the account does not remember, its stream does",
+    "replays a call that the account has forgotten, from its stream",
     Effect.gen(function* () {
       const { here, accountId } = yield* setting()
       yield* here.grant(accountId, 1_000 * UNIT, "lot_2")
@@ -136,7 +135,7 @@ describe("a key", () => {
   )
 
   testing(
-    "of an attempt that was refunded is free, also for another request, and at any age",
+    "of a refunded attempt is free, also for another request and at any age",
     Effect.gen(function* () {
       const { bench, here, accountId } = yield* setting()
       const { answer } = bench
@@ -152,7 +151,7 @@ describe("a key", () => {
   )
 
   testing(
-    "in use by another request is not free",
+    "in use is refused for another request",
     Effect.gen(function* () {
       const { bench, here, accountId } = yield* setting()
       const { started, proceed } = yield* paused(bench)
@@ -166,21 +165,21 @@ describe("a key", () => {
   )
 
   testing(
-    "is one account's own",
+    "belongs to one account",
     Effect.gen(function* () {
       const { shared, bench, here, accountId } = yield* setting()
       const other = yield* opened(here, 10 * UNIT, "acc_2")
       expect(yield* told(here.call(accountId, KEY))).toBe("reply")
       expect(yield* told(here.call(other, { ...KEY, text: "other" }))).toBe("reply")
       expect(bench.runs.map(({ accountId }) => accountId)).toEqual([accountId, other])
-      // Nor does the log tell that both used the same
+      // The log does not show that both used the same key
       const hashes = (yield* eventsIn(shared)).flatMap((event) => (event._tag === "CreditReserved" ? [event.keyHash] : []))
       expect(new Set(hashes).size).toBe(2)
     })
   )
 
   testing(
-    "that succeeds at another host between the lookup and the hold is replayed from there",
+    "whose call succeeds at another host between the lookup and the hold is replayed",
     Effect.gen(function* () {
       const { shared, bench, here, accountId } = yield* setting()
       const there = yield* host(shared, makeBench())
@@ -188,7 +187,7 @@ describe("a key", () => {
       expect(yield* here.call(accountId, { ...KEY, requestId: "req_here" })).toMatchObject({ requestId: "req_there", replayed: true })
       expect(bench.runs).toEqual([])
 
-      // Where its reply is gone by then, too
+      // Also if its reply is gone by then
       const [kept] = yield* shared.states.list("replies")
       bench.check = () =>
         Effect.orDie(
@@ -206,7 +205,7 @@ describe("a key", () => {
 
 describe("a reply", () => {
   testing(
-    "of exactly the limit is kept; a longer one is not, and the call never runs again",
+    "of exactly the limit is kept; a longer one is not, and the call does not run again",
     Effect.gen(function* () {
       const { bench, here, accountId } = yield* setting()
       const around = '{"text":"","count":0}'.length
@@ -229,7 +228,7 @@ describe("a reply", () => {
   )
 
   testing(
-    "of an erased account cannot be read any more, and nothing more is kept for it",
+    "of an erased account is unreadable, and no other is kept for it",
     Effect.gen(function* () {
       const { shared, bench, here, accountId } = yield* setting()
       expect(yield* told(here.call(accountId, KEY))).toBe("reply")
@@ -242,7 +241,7 @@ describe("a reply", () => {
   )
 
   testing(
-    "is nowhere in clear, nor are the key and the request: not in the log, nor in what the state store was ever given",
+    "is never written in clear, nor are the key and the request: neither to the log nor to the state store",
     Effect.gen(function* () {
       const shared = yield* stores
       const written: Array<string> = []
@@ -284,7 +283,7 @@ describe("a reply", () => {
 })
 
 testing(
-  "a call without a key keeps no reply",
+  "a call without a key stores no reply",
   Effect.gen(function* () {
     const { shared, bench, here, accountId } = yield* setting()
     for (const _ of range(2)) expect(yield* told(here.call(accountId))).toBe("reply")
@@ -303,7 +302,7 @@ describe("a check that lasts longer than the account remembers keys", () => {
   }
 
   testing(
-    "is followed by a second lookup, and the call goes on",
+    "is followed by a second lookup, and the call continues",
     Effect.gen(function* () {
       const { shared, bench, here, accountId } = yield* setting()
       lasting(bench, Effect.void)
@@ -315,7 +314,7 @@ describe("a check that lasts longer than the account remembers keys", () => {
   )
 
   testing(
-    "never makes it run twice: what another attempt did meanwhile is replayed, or is in flight, or was for another request",
+    "does not make the call run twice: another attempt meanwhile is replayed, in flight, or a different request",
     Effect.gen(function* () {
       for (const [text, end] of [
         ["text", "replayed"],

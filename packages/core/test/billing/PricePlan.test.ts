@@ -32,7 +32,7 @@ const published = (version: number, effectiveAt: number, prices: Prices): PriceP
   prices
 })
 
-/** Every operation of the service, with its cost in credits as its tables say; where they show none, it is free. */
+/** Every operation with its endpoint and its cost in credits. An operation without a cost is free. */
 const TABLES: ReadonlyArray<readonly [key: string, endpoint: string, cost: number]> = [
   ["account.billing", "GET /account/billing", 0],
   ["account.limits", "GET /account/limits", 0],
@@ -104,12 +104,12 @@ describe("the first prices", () => {
     expect(firstPrices()[key]).toBe(Math.round(cost * 1000))
   })
 
-  test("are those of the tables and no others", () => {
+  test("are exactly those of the tables", () => {
     expect(Object.keys(FIRST_PRICES).sort()).toEqual(TABLES.map(([key]) => key).sort())
     for (const price of Object.values(firstPrices())) expect(Credits.parse(String(Credits.toDecimal(price)))).toBe(price)
   })
 
-  test("are published once, where nothing was published yet", () => {
+  test("are published once, if the plan is empty", () => {
     given(PricePlan, [])
       .when(publishFirst, 1_000)
       .then([published(1, 1_000, firstPrices())])
@@ -122,7 +122,7 @@ describe("the first prices", () => {
 describe("publishing", () => {
   const first = published(1, 1_000, { a: of(10), b: of(20) })
 
-  test("counts versions up, and keeps the prices that are not named", () => {
+  test("increments the version and keeps the prices that are not named", () => {
     given(PricePlan, [first])
       .when(publish({ b: of(21), c: of(30) }), 2_000)
       .then([published(2, 2_000, { a: of(10), b: of(21), c: of(30) })])
@@ -132,14 +132,14 @@ describe("publishing", () => {
       ])
   })
 
-  test("of prices that all stand decides nothing", () => {
+  test("decides nothing if no price changes", () => {
     given(PricePlan, [first])
       .when(publish({ b: of(20) }), 2_000)
       .then([])
     given(PricePlan, [first]).when(publish({}), 2_000).then([])
   })
 
-  test("may be ahead of its time, never behind it, nor before the version it follows", () => {
+  test("may take effect later, but not in the past nor before the version that it follows", () => {
     given(PricePlan, [first])
       .when(publish({ a: of(11) }, 5_000), 2_000)
       .then([published(2, 5_000, { a: of(11), b: of(20) })])
@@ -155,7 +155,7 @@ describe("publishing", () => {
       .then([published(3, 5_000, { a: of(12), b: of(20) })])
   })
 
-  test("is refused where a call of many units would cost more than an amount can be", () => {
+  test("refuses a price at which a call could cost more than the largest amount", () => {
     const most = published(2, 2_000, { a: MAX_UNIT_PRICE, b: of(20) })
     given(PricePlan, [first])
       .when(publish({ a: MAX_UNIT_PRICE }), 2_000)
@@ -166,7 +166,7 @@ describe("publishing", () => {
     expect(of(MAX_UNIT_PRICE * MAX_QUANTITY)).toBe(Credits.MAXIMUM)
     expect(() => of((MAX_UNIT_PRICE + 1) * MAX_QUANTITY)).toThrow()
     for (const price of Object.values(firstPrices())) expect(price).toBeLessThan(MAX_UNIT_PRICE)
-    // What an earlier release published stands
+    // A version that an earlier release published stays
     given(PricePlan, [published(1, 1_000, { a: of(MAX_UNIT_PRICE + 1) })])
       .when(publish({ b: of(1) }), 2_000)
       .then([published(2, 2_000, { a: of(MAX_UNIT_PRICE + 1), b: of(1) })])
@@ -222,7 +222,7 @@ describe("the price book", () => {
     )
   )
 
-  test("quotes the price in force, at any host, from the very millisecond on", () =>
+  test("quotes the price in force at any host, exact to the millisecond", () =>
     testing(
       Effect.scoped(
         Effect.gen(function* () {
@@ -245,7 +245,7 @@ describe("the price book", () => {
       )
     ))
 
-  test("is begun once by 64 hosts that start at once, and survives all of them", () =>
+  test("is published once by 64 hosts that start at once, and survives them", () =>
     testing(
       Effect.gen(function* () {
         yield* Effect.scoped(Effect.forEach(range(64), () => book, all))

@@ -10,7 +10,7 @@ import { checkAsync } from "../vault/Property.ts"
 import { MASTER } from "../vault/Vaults.ts"
 import { range } from "./Bench.ts"
 
-/** Shared with nobody else, it counts as one that is not shared. */
+/** A shared limit of a single host counts like one that is not shared. */
 const layers = {
   "a rate limit": RateLimit.layer,
   "a rate limit that could be shared": (policy: RateLimitPolicy) =>
@@ -20,7 +20,7 @@ const layers = {
     )
 }
 
-/** What is left after a call, or how long to wait. */
+/** The remaining calls, or -1 and the wait. */
 const consume = (key: string) =>
   Effect.flatMap(RateLimit, (limit) => limit.consume(key)).pipe(
     Effect.map(({ remaining, resetAfter }) => ({ remaining, resetAfter })),
@@ -31,7 +31,7 @@ describe.each(Object.entries(layers))("%s", (_name, layer) => {
   const testing = (policy: RateLimitPolicy, body: Effect.Effect<unknown, unknown, RateLimit>) =>
     Effect.runPromise(Effect.asVoid(body).pipe(Effect.provide(layer(policy)), Effect.provide(TestClock.layer())))
 
-  test("lets so many calls through in a window, and says when it ends", () =>
+  test("admits the limit of calls in a window and returns when it ends", () =>
     testing(
       { limit: 3, window: 60 },
       Effect.gen(function* () {
@@ -50,7 +50,7 @@ describe.each(Object.entries(layers))("%s", (_name, layer) => {
       })
     ))
 
-  test("can be looked at without a call being counted", () =>
+  test("can be read without counting a call", () =>
     testing(
       { limit: 2, window: 60 },
       Effect.gen(function* () {
@@ -70,13 +70,13 @@ describe.each(Object.entries(layers))("%s", (_name, layer) => {
       })
     ))
 
-  test("goes on when the clock is set back", () =>
+  test("works when the clock is set back", () =>
     testing(
       { limit: 2, window: 60 },
       Effect.gen(function* () {
         yield* TestClock.setTime(3_600_000)
         for (const _ of range(3)) yield* consume("a")
-        // By less than a window no window is shortened, nor is one begun twice
+        // Less than a window shortens no window and begins none twice
         yield* TestClock.setTime(3_599_000)
         expect(yield* consume("a")).toEqual({ remaining: -1, resetAfter: 61 })
         yield* TestClock.setTime(1_000)
@@ -86,7 +86,7 @@ describe.each(Object.entries(layers))("%s", (_name, layer) => {
       })
     ))
 
-  test("counts 64 calls at once one by one", () =>
+  test("counts each of 64 concurrent calls", () =>
     testing(
       { limit: 10, window: 1 },
       Effect.gen(function* () {
@@ -95,7 +95,7 @@ describe.each(Object.entries(layers))("%s", (_name, layer) => {
       })
     ))
 
-  test("is a fixed window for each key, independent of other keys and of dropped ones", () =>
+  test("has a fixed window for each key, independent of other and of dropped keys", () =>
     checkAsync(
       fc.asyncProperty(
         fc.integer({ min: 1, max: 4 }),

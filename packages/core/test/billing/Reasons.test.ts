@@ -1,4 +1,4 @@
-/** Why a call failed, for operators: in the log of the host, and sealed beside the event that released its hold. */
+/** The reasons of failed calls for operators: in the host's log, and sealed beside the event that released the hold. */
 import { EventStore } from "@millrace/event-sourcing"
 import { Effect, Logger, Schema, Stream } from "effect"
 import { describe, expect } from "vitest"
@@ -20,7 +20,7 @@ const logging = <A, E, R>(lines: Array<Line>, effect: Effect.Effect<A, E, R>) =>
 
 const Metadata = Schema.fromJsonString(Schema.Struct({ failure: Schema.optionalKey(Schema.String) }))
 
-/** What stands, sealed, beside the events of accounts that have a reason. */
+/** The opened reasons beside the events of accounts. */
 const failuresIn = ({ events }: Stores, decode: (sealed: string) => Effect.Effect<string, unknown>) =>
   Effect.gen(function* () {
     const all = yield* Stream.runCollect(events.readAll(EventStore.start))
@@ -31,9 +31,9 @@ const failuresIn = ({ events }: Stores, decode: (sealed: string) => Effect.Effec
     return yield* Effect.forEach(sealed, ({ type, failure }) => Effect.map(decode(failure), (reason) => ({ type, reason })))
   })
 
-describe("why an upstream failed", () => {
+describe("the reason of an upstream's failure", () => {
   testing(
-    "is logged with the request's id, and stands sealed beside the refund; what was asked does not",
+    "is logged with the request's id and sealed beside the refund, without the input",
     Effect.gen(function* () {
       const { shared, bench, here, accountId } = yield* setting()
       const lines: Array<Line> = []
@@ -55,7 +55,7 @@ describe("why an upstream failed", () => {
   )
 
   testing(
-    "is a bug of the operation where its result breaks its schema, or it returns no Effect: logged as an error, and no circuit opens",
+    "is logged as an error of the operation if its result breaks its schema or it returns no Effect, and no circuit opens",
     Effect.gen(function* () {
       const { bench, here, accountId } = yield* setting({ breaker: { failures: 2 } })
       const lines: Array<Line> = []
@@ -80,7 +80,7 @@ describe("why an upstream failed", () => {
   )
 
   testing(
-    "is not told again for each call that an open circuit refuses",
+    "is not logged again for calls that an open circuit refuses",
     Effect.gen(function* () {
       const { bench, here, accountId } = yield* setting({ breaker: { failures: 2 } })
       const lines: Array<Line> = []

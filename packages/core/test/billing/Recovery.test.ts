@@ -5,11 +5,15 @@ import { describe, expect } from "vitest"
 import { UpstreamUnavailable } from "../../src/work/OperationError.ts"
 import {
   type Bench,
+  CHARGED,
   elapse,
   endsIn,
   eventsIn,
+  FULL,
+  HELD,
   type Host,
   host,
+  keyName,
   LIFETIME,
   makeBench,
   minutes,
@@ -31,11 +35,8 @@ import {
 } from "./Bench.ts"
 
 const recovery = {}
-const FULL = { available: 10 * UNIT, held: 0 }
-const HELD = { available: 9 * UNIT, held: UNIT }
-const CHARGED = { available: 9 * UNIT, held: 0 }
 
-/** A process that died while a call ran, and another that came after it. */
+/** The stores after a process died while a call ran. */
 const crashed = (operation: "work" | "create", { key, bench = makeBench() }: { readonly key?: string; readonly bench?: Bench } = {}) =>
   Effect.gen(function* () {
     const shared = yield* stores
@@ -55,9 +56,9 @@ const crashed = (operation: "work" | "create", { key, bench = makeBench() }: { r
 
 const ended = (shared: Stores) => Effect.map(endsIn(shared), (ends) => ends.length > 1)
 
-describe("a hold of a process that is gone", () => {
+describe("a hold of a dead process", () => {
   testing(
-    "goes back after its expiry also when nobody calls, and not before",
+    "is released after its expiry without another call, and not before",
     Effect.gen(function* () {
       const { shared, bench, accountId, reservationId } = yield* crashed("work")
       const here = yield* host(shared, bench, { recovery })
@@ -81,7 +82,7 @@ describe("a hold of a process that is gone", () => {
   )
 
   testing(
-    "counts as gone back from its expiry on, also where recovery never runs, to the millisecond",
+    "counts as released from its expiry on, to the millisecond, also without recovery",
     Effect.gen(function* () {
       const { shared, bench, accountId } = yield* crashed("work")
       const here = yield* host(shared, bench)
@@ -98,7 +99,7 @@ describe("a hold of a process that is gone", () => {
   )
 
   testing(
-    "ends once, though several processes recover it, and callers do so too",
+    "ends once if several processes and callers recover it",
     Effect.gen(function* () {
       const { shared, bench, accountId } = yield* crashed("work")
       const hosts = yield* Effect.forEach(range(3), () => host(shared, bench, { recovery }))
@@ -114,7 +115,7 @@ describe("a hold of a process that is gone", () => {
   )
 
   testing(
-    "is found by a process that starts long after its expiry",
+    "is released by a process that starts long after its expiry",
     Effect.gen(function* () {
       const { shared, bench } = yield* crashed("work")
       yield* elapse(minutes(90))
@@ -126,7 +127,7 @@ describe("a hold of a process that is gone", () => {
   )
 
   testing(
-    "goes back when the store is well again, if it was away at the expiry",
+    "is released once the store is available again, if it was unavailable at the expiry",
     Effect.gen(function* () {
       const { shared, bench } = yield* crashed("work")
       const here = yield* host(shared, bench, { recovery })
@@ -143,7 +144,7 @@ describe("a hold of a process that is gone", () => {
   )
 
   testing(
-    "of a call that ended is nobody's business any more",
+    "of a call that ended is not recovered",
     Effect.gen(function* () {
       const shared = yield* stores
       const here = yield* host(shared, makeBench(), { recovery })
@@ -156,10 +157,10 @@ describe("a hold of a process that is gone", () => {
   )
 })
 
-describe("a call that created something, of a process that is gone", () => {
+describe("a recoverable call of a dead process", () => {
   for (const key of [undefined, "key"])
     testing(
-      `is settled where what it made stands, and its reply kept, ${key === undefined ? "without a key" : "with a key"}`,
+      `is charged if its effect exists, and its reply is kept, ${keyName(key)}`,
       Effect.gen(function* () {
         const { shared, bench, accountId, reservationId } = yield* crashed("create", key === undefined ? {} : { key })
         bench.recover = () => Effect.succeed({ data: { text: "it stands", count: 1 } })
@@ -188,7 +189,7 @@ describe("a call that created something, of a process that is gone", () => {
     )
 
   testing(
-    "is refunded where nothing is left of it, and its key is free",
+    "is refunded if it had no effect, and its key is free",
     Effect.gen(function* () {
       const { shared, bench, accountId } = yield* crashed("create", { key: "key" })
       const here = yield* host(shared, bench, { recovery })
@@ -201,7 +202,7 @@ describe("a call that created something, of a process that is gone", () => {
   )
 
   testing(
-    "stays held, and in flight, for as long as nobody can say what became of it",
+    "stays held and in flight while its outcome cannot be found out",
     Effect.gen(function* () {
       const { shared, bench, accountId } = yield* crashed("create", { key: "key" })
       bench.recover = () => Effect.fail(new UpstreamUnavailable({ upstream: "bench", reason: "down" }))
@@ -221,7 +222,7 @@ describe("a call that created something, of a process that is gone", () => {
   )
 
   testing(
-    "is settled for what was done of it",
+    "is charged for the units done",
     Effect.gen(function* () {
       const { shared, bench, accountId } = yield* crashed("create")
       bench.recover = () => Effect.succeed({ data: { text: "none of it", count: 0 }, quantity: 0 })
@@ -233,7 +234,7 @@ describe("a call that created something, of a process that is gone", () => {
   )
 
   testing(
-    "is refunded, and never held for ever, where its operation answers what is no answer or counts more than was held",
+    "is refunded if its operation returns an invalid outcome or more units than held",
     Effect.gen(function* () {
       for (const outcome of [{ data: { text: "half", count: 0.5 } }, { data: { text: "more", count: 1 }, quantity: 2 }]) {
         const { shared, bench, accountId, reservationId } = yield* crashed("create", { key: "key" })
@@ -249,7 +250,7 @@ describe("a call that created something, of a process that is gone", () => {
   )
 
   testing(
-    "waits for a host that has its operation",
+    "stays held until a host has its operation",
     Effect.gen(function* () {
       const { shared, bench, accountId, reservationId } = yield* crashed("create")
       const here = yield* host(shared, bench)
@@ -263,7 +264,7 @@ describe("a call that created something, of a process that is gone", () => {
   )
 
   testing(
-    "ends once, whoever recovers it first, and whenever it is stopped",
+    "ends once, if processes stop at any point of its recovery",
     Effect.gen(function* () {
       const { shared, bench, accountId, reservationId } = yield* crashed("create", { key: "key" })
       bench.recover = () => Effect.succeed({ data: { text: "it stands", count: 1 } })
@@ -289,7 +290,7 @@ describe("a call that created something, of a process that is gone", () => {
   )
 
   testing(
-    "is left alone before its expiry; after it, recovery and its own settle end it once",
+    "is not recovered before its expiry; afterwards recovery and its own settlement end it once",
     Effect.gen(function* () {
       const { shared, bench, here, accountId } = yield* setting()
       const there = yield* host(shared, bench)
@@ -297,7 +298,7 @@ describe("a call that created something, of a process that is gone", () => {
       const recover = Effect.suspend(() => there.charge.recover(there.operations.create, accountId, bench.runs[0]?.reservationId ?? ""))
       const { answer } = bench
       bench.answer = (...of) => Effect.andThen(Effect.orDie(recover), answer(...of))
-      // Its settle is on the way when another host finds that the hold is due
+      // Its settlement is on its way when another host finds that the hold is due
       const rival = () =>
         Effect.gen(function* () {
           expect(bench.recovered).toEqual([])
@@ -314,7 +315,7 @@ describe("a call that created something, of a process that is gone", () => {
 })
 
 testing(
-  "recovery ends with its process",
+  "recovery stops with its process",
   Effect.gen(function* () {
     const { shared, bench } = yield* crashed("work")
     const scope = yield* Scope.make()

@@ -17,7 +17,7 @@ const reply = (revision: number, data: string | null = `of ${revision}`): Stored
 
 describe("kept replies", () => {
   testing(
-    "are found as they were kept, by account and key, at every host, for a day",
+    "are found unchanged by account and key, at every host, for a day",
     Effect.gen(function* () {
       const { shared, here } = yield* setting()
       const { replies } = here
@@ -43,7 +43,7 @@ describe("kept replies", () => {
   )
 
   testing(
-    "come back whatever they are",
+    "are returned unchanged for any content",
     Effect.gen(function* () {
       const { here } = yield* setting()
       const values = fc.sample(arbitraryOf(StoredReply), { numRuns: 100, seed: 1 })
@@ -56,7 +56,7 @@ describe("kept replies", () => {
   )
 
   testing(
-    "that meet a conflict at every write are given up: the call that keeps them cannot be interrupted",
+    "fail after a limited number of conflicts, because the call that keeps them cannot be interrupted",
     Effect.gen(function* () {
       const { here } = yield* setting()
       let writes = 0
@@ -80,7 +80,7 @@ describe("kept replies", () => {
   )
 
   testing(
-    "too large are remembered without their data",
+    "that are too large are kept without their data",
     Effect.gen(function* () {
       const { here, shared } = yield* setting()
       yield* here.replies.keep("acc_1", "fits", reply(1, "x".repeat(MAX_REPLY)))
@@ -93,7 +93,7 @@ describe("kept replies", () => {
   )
 
   testing(
-    "of a later hold stay, those of an earlier one make way: in any order, and at once",
+    "of a later hold stay and those of an earlier one are replaced, in any order and concurrently",
     Effect.gen(function* () {
       const { shared, here } = yield* setting()
       const hosts = [here, yield* host(shared, makeBench()), yield* host(shared, makeBench())] as const
@@ -105,7 +105,7 @@ describe("kept replies", () => {
       yield* here.replies.keep("acc_1", "key", reply(6))
       expect(yield* here.replies.find("acc_1", "key")).toEqual(reply(6))
 
-      // Each looks before any of them writes
+      // Each reads before any of them writes
       for (const { through } of hosts) {
         yield* through(({ states }) => ({
           states: { ...states, write: (changes) => Effect.andThen(quiet, states.write(changes)) }
@@ -118,7 +118,7 @@ describe("kept replies", () => {
   )
 
   testing(
-    "are sealed: unreadable for another account, and for all once the account is erased",
+    "are sealed: unreadable for another account, and for all after an erasure",
     Effect.gen(function* () {
       const { shared, here } = yield* setting()
       yield* here.replies.keep("acc_1", "key", reply(1, "canary"))

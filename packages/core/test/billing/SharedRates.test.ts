@@ -19,14 +19,14 @@ import { range } from "./Bench.ts"
 type Store = StateStore.StateStore["Service"]
 type Host = RateLimit["Service"]
 
-/** Between two looks at the store, milliseconds. */
+/** Between two exchanges, milliseconds. */
 const EVERY = 100
 /** Seconds. */
 const WINDOW = 60
 
 const quietOf = (limit: number) => Math.floor(limit / 20)
 
-/** As one process has it, on a store that may be reached in another way. */
+/** The limit of one process. `by`: its access to the store. */
 const host = (store: Store, policy: RateLimitPolicy, by: Store = store, options: RateSharing.Options = {}) =>
   Effect.gen(function* () {
     const services = Layer.mergeAll(Layer.succeed(StateStore.StateStore, by), Layer.succeed(Vault, yield* open(store)))
@@ -39,7 +39,7 @@ const slowly = ({ get, list, write }: Store, delay: number): Store => ({
   write: (...of) => Effect.delay(write(...of), delay)
 })
 
-/** Counts what is asked of it. */
+/** A store that counts its calls. */
 const counted = ({ get, list, write }: Store) => {
   const calls = { list: 0, listed: 0, write: 0 }
   const store: Store = {
@@ -63,14 +63,14 @@ const running = (body: Effect.Effect<unknown, unknown, Scope.Scope>) =>
 
 const admits = ({ consume }: Host, key = "account:a") => Effect.map(Effect.exit(consume(key)), Exit.isSuccess)
 
-/** How many of so many calls one host admits. */
+/** The number of calls that one host admits. */
 const admitted = (at: Host, calls: number, key?: string) =>
   Effect.map(
     Effect.forEach(range(calls), () => admits(at, key)),
     (all) => all.filter(Boolean).length
   )
 
-/** Time goes on in small steps as long as anything may be under way, so that whoever waits runs when it is due. */
+/** Lets time pass in small steps, so that each timer fires when it is due. */
 const pass = Effect.fnUntraced(function* (milliseconds: number) {
   const steps = Math.min(milliseconds, 1_500)
   for (let passed = 0; passed < steps; passed += 25) yield* TestClock.adjust(Math.min(25, steps - passed))
@@ -90,7 +90,7 @@ interface Call {
   readonly isAdmitted: boolean
 }
 
-/** So many hosts on one store that takes `delay` for each answer: each call, when it was made, and what became of it. */
+/** Makes calls at several hosts on one store with a delay. Returns each call with its time and result. */
 const simulate = Effect.fnUntraced(function* (hosts: number, limit: number, delay: number, bursts: ReadonlyArray<Burst>) {
   const store = yield* MemoryStateStore.make
   const all = yield* Effect.forEach(range(hosts), () => host(store, { limit, window: WINDOW }, slowly(store, delay)))
@@ -104,7 +104,7 @@ const simulate = Effect.fnUntraced(function* (hosts: number, limit: number, dela
   return calls
 })
 
-/** The most that a host admitted in a window before others heard of it, by how long that may take. */
+/** The most calls that a host admitted in a window before others had its report. */
 const unheard = (calls: ReadonlyArray<Call>, i: number, limit: number, delay: number) => {
   const own = calls.filter(({ host, isAdmitted }) => host === i && isAdmitted).map(({ at }) => at)
   const lag = EVERY + 4 * delay
@@ -124,11 +124,11 @@ const hostsOf = fc.integer({ min: 2, max: 4 })
 const delays = fc.constantFrom(0, 5, 40, 150)
 const bursts = (wait: fc.Arbitrary<number>, calls: number) =>
   fc.array(fc.record({ at: fc.nat(3), calls: fc.integer({ min: 1, max: calls }), wait }), { minLength: 1, maxLength: 40 })
-/** Much of it close together, some of it windows apart. */
+/** Most calls are close together, some windows apart. */
 const waits = fc.oneof(fc.constant(0), fc.nat(60), fc.nat(1_400), fc.constantFrom(20_000, 59_000, 90_000))
 
 describe("hosts that share a store", () => {
-  test("admit in each window no more than the limit, and what each but one let through unheard; and refuse nothing that is within it", () =>
+  test("admit in a window at most the limit plus what each other host admits unreported, and refuse no call within the limit", () =>
     checkAsync(
       fc.asyncProperty(hostsOf, fc.integer({ min: 1, max: 120 }), delays, bursts(waits, 30), (hosts, limit, delay, schedule) =>
         running(
@@ -151,7 +151,7 @@ describe("hosts that share a store", () => {
       120
     ))
 
-  test("admit a twentieth of the limit too much at each other host, where calls come one by one", () =>
+  test("exceed the limit by at most a twentieth for each other host, if calls come one by one", () =>
     checkAsync(
       fc.asyncProperty(
         hostsOf,
@@ -170,13 +170,13 @@ describe("hosts that share a store", () => {
       10
     ))
 
-  test("keep to the limit over time, at any host and any time in a window", () =>
+  test("keep to the limit over time, at any host and at any time in a window", () =>
     checkAsync(
       fc.asyncProperty(
         hostsOf,
         fc.constantFrom(20, 60, 100),
         fc.constantFrom(0, 40),
-        // Of each window: when, and which hosts in turn
+        // For each window, the time and the hosts in turn
         fc.array(fc.record({ early: fc.boolean(), ats: fc.uniqueArray(fc.nat(3), { minLength: 1 }) }), { minLength: 6, maxLength: 12 }),
         (hosts, limit, delay, plan) =>
           running(
@@ -194,7 +194,7 @@ describe("hosts that share a store", () => {
       30
     ))
 
-  test("no longer limit the last host once the windows of stopped hosts are over", () =>
+  test("stop limiting the last host once the windows of stopped hosts are over", () =>
     checkAsync(
       fc.asyncProperty(
         fc.array(fc.record({ calls: fc.nat(50), at: fc.nat(2_000), ends: fc.nat(2_000) }), { minLength: 1, maxLength: 3 }),
@@ -231,13 +231,13 @@ describe("hosts that share a store", () => {
       30
     ))
 
-  test("make a caller wait for what was too many, at each of them", () =>
+  test("make a caller wait for the excess, at each host", () =>
     running(
       Effect.gen(function* () {
         const store = yield* MemoryStateStore.make
         const policy = { limit: 40, window: WINDOW }
         const [a, b, c] = yield* Effect.all([host(store, policy), host(store, policy), host(store, policy)])
-        // At once, so that none knows; at the very end of a window
+        // Concurrently, at the end of a window
         yield* TestClock.setTime(WINDOW * 1000 - 10)
         for (const at of [a, b]) expect(yield* admitted(at, 50)).toBe(40)
         yield* pass(1_010)
@@ -245,7 +245,7 @@ describe("hosts that share a store", () => {
           expect(yield* admits(at)).toBe(false)
           expect(yield* at.peek("account:a")).toEqual({ limit: 40, window: WINDOW, remaining: 0, resetAfter: WINDOW - 1 })
         }
-        // What it still may, before it hears of the others, is a twentieth and one; and that is owed as well
+        // Before it has the others' reports it admits a twentieth and one more, which is a debt as well
         expect(yield* admitted(c, 3)).toBe(3)
         yield* pass(1_000)
         expect((yield* Effect.flip(c.consume("account:a"))).resetAfter).toBe(WINDOW - 2)
@@ -262,7 +262,7 @@ describe("hosts that share a store", () => {
         const hosts = yield* Effect.forEach(range(4), () => host(store, policy))
         for (const at of hosts) expect(yield* admitted(at, 40)).toBe(40)
         yield* pass(1_000)
-        // 120 are too many: three windows
+        // The excess is 120: three windows
         for (const _ of range(3)) yield* TestClock.adjust(WINDOW * 1000)
         const late = yield* host(store, policy)
         expect(yield* admitted(late, 3)).toBe(3)
@@ -273,7 +273,7 @@ describe("hosts that share a store", () => {
       })
     ))
 
-  test("count in the same windows, though one has a clock that is apart", () =>
+  test("count in the same windows if the clock of one differs", () =>
     running(
       Effect.gen(function* () {
         const store = yield* MemoryStateStore.make
@@ -285,13 +285,13 @@ describe("hosts that share a store", () => {
         yield* TestClock.setTime(WINDOW * 1000 - 3_000)
         expect(yield* admitted(ahead, 30)).toBe(30)
         yield* TestClock.setTime(WINDOW * 1000 - 1_500)
-        // A new window there, and the old one here
+        // The other host is in a new window, this one in the old
         expect(yield* admitted(ahead, 30)).toBe(30)
         yield* pass(200)
         expect(yield* spend(right)).toBe(7)
         yield* TestClock.setTime(WINDOW * 1000)
         expect(yield* spend(right)).toBe(7)
-        // By an hour: neither hears of the other
+        // By an hour: neither uses the other's reports
         apart.ahead = 3_600_000
         expect(yield* spend(ahead)).toBe(37)
         yield* TestClock.setTime(2 * WINDOW * 1000)
@@ -299,7 +299,7 @@ describe("hosts that share a store", () => {
       })
     ))
 
-  test("count a host that died and began anew", () =>
+  test("count the calls of a host that died and restarted", () =>
     running(
       Effect.gen(function* () {
         const store = yield* MemoryStateStore.make
@@ -316,7 +316,7 @@ describe("hosts that share a store", () => {
       })
     ))
 
-  test("are counted key by key", () =>
+  test("count each key separately", () =>
     running(
       Effect.gen(function* () {
         const store = yield* MemoryStateStore.make
@@ -333,10 +333,10 @@ describe("hosts that share a store", () => {
     ))
 })
 
-describe("what one host asks of the store", () => {
+describe("the access of one host to the store", () => {
   const policy = { limit: 100, window: WINDOW }
 
-  test("is nothing for keys that are seldom called, however many", () =>
+  test("does not happen for keys that are seldom called, however many", () =>
     running(
       Effect.gen(function* () {
         const { store, calls } = counted(yield* MemoryStateStore.make)
@@ -348,7 +348,7 @@ describe("what one host asks of the store", () => {
       })
     ))
 
-  test("is one write and one look in each 100 ms at most, and ends with the calls", () =>
+  test("is at most one write and one read in 100 ms, and ends with the calls", () =>
     running(
       Effect.gen(function* () {
         const { store, calls } = counted(yield* MemoryStateStore.make)
@@ -370,7 +370,7 @@ describe("what one host asks of the store", () => {
       })
     ))
 
-  test("is one row, however many keys are busy, that names none of them, and goes with its windows", () =>
+  test("uses one row for all busy keys, which names none of them and expires with its windows", () =>
     running(
       Effect.gen(function* () {
         const store = yield* MemoryStateStore.make
@@ -398,10 +398,10 @@ describe("what one host asks of the store", () => {
     ))
 })
 
-describe("a store that does not serve", () => {
+describe("a store that fails", () => {
   const policy = { limit: 40, window: WINDOW }
 
-  /** Fails as long as it is told to. */
+  /** A store that fails while `broken` says so. */
   const breaking = (store: Store, answer: Effect.Effect<never, StateStore.StateUnavailable>, broken = { list: false, write: false }) => ({
     broken,
     store: {
@@ -419,7 +419,7 @@ describe("a store that does not serve", () => {
 
   for (const [how, answer] of Object.entries(answers))
     for (const call of ["list", "write"] as const)
-      test(`that ${how} at a ${call} stops no call: each host counts alone, says so once, and shares again`, () => {
+      test(`that ${how} at a ${call} blocks no call: each host counts alone, logs it once, and shares again`, () => {
         const lines: Array<string> = []
         const log = Logger.make(({ logLevel, message }) => void lines.push(`${logLevel} ${message}`.split(":")[0] ?? ""))
         return running(
@@ -444,7 +444,7 @@ describe("a store that does not serve", () => {
         )
       })
 
-  test("keeps what was heard before as long as it counts", () =>
+  test("leaves the last reports in force for their windows", () =>
     running(
       Effect.gen(function* () {
         const shared = yield* MemoryStateStore.make
@@ -463,7 +463,7 @@ describe("a store that does not serve", () => {
       }).pipe(Effect.provide(Logger.layer([])))
     ))
 
-  test("whose rows are none is not believed, nor one whose clock is far ahead", () =>
+  test("does not matter if rows are malformed, or from a host whose clock is far ahead", () =>
     running(
       Effect.gen(function* () {
         const store = yield* MemoryStateStore.make
@@ -474,7 +474,7 @@ describe("a store that does not serve", () => {
         const told = Buffer.from(row?.value ?? [])
         const [window, name] = [told.subarray(0, 6), told.subarray(6, 22)]
         const put = (key: string, value: Uint8Array) => store.write([{ _tag: "put", space: "rates", key, value }])
-        // The same key with calls without end, and what is no row
+        // The same key with huge counts, and malformed rows
         yield* put("short", Uint8Array.of(1, 2, 3))
         yield* put("long", Buffer.concat([window, name, Buffer.alloc(12, 0xff), Uint8Array.of(1)]))
         yield* put("later", Buffer.concat([Buffer.alloc(6, 0xff), name, Buffer.alloc(12, 0xff)]))
@@ -493,7 +493,7 @@ describe("hosts on one PostgreSQL", () => {
   const round = quietOf(policy.limit) + 1
 
   for (const hosts of [2, 4])
-    test(`admit together what one may, and at ${hosts - 1} a twentieth more, wherever the calls arrive`, { timeout: 120_000 }, () =>
+    test(`together admit the limit, plus a twentieth of it at ${hosts - 1} of them`, { timeout: 120_000 }, () =>
       Effect.runPromise(
         Effect.gen(function* () {
           const at = yield* Postgres.schema
@@ -516,7 +516,7 @@ describe("hosts on one PostgreSQL", () => {
               const more = yield* admitted(rates, round)
               total += more
               if (more < round) refusals++
-              // As many as others must be told of: then they are, and theirs are heard
+              // As many as must be reported: then both hosts exchange counts
               else while (calls.listed <= before) yield* Effect.sleep(5)
             }
           }
@@ -527,7 +527,7 @@ describe("hosts on one PostgreSQL", () => {
     )
 })
 
-test("Millrace.layer has its hosts share what they admit", () =>
+test("Millrace.layer shares rate limits between hosts", () =>
   running(
     Effect.gen(function* () {
       const stores = yield* Layer.build(Layer.mergeAll(MemoryEventStore.layer, MemoryStateStore.layer, MasterKey.layer(MASTER)))
@@ -543,8 +543,8 @@ test("Millrace.layer has its hosts share what they admit", () =>
     })
   ))
 
-describe("the keys that are remembered", () => {
-  test("are so many at most", () => {
+describe("keys in memory", () => {
+  test("are limited in number", () => {
     const counts = new RateCounts.Counts({ limit: 10, length: 60_000 }, 0, 100)
     for (const i of range(10_000)) {
       RateCounts.admit(counts.remember(`client:${i}`, 0))
@@ -555,7 +555,7 @@ describe("the keys that are remembered", () => {
     expect(counts.find("client:0", 0)).toBeUndefined()
   })
 
-  test("keep a debt even without calls", () => {
+  test("keep their debt without calls", () => {
     const counts = new RateCounts.Counts({ limit: 10, length: 1_000 }, 0)
     const tally = counts.remember("account:a", 0)
     for (const _ of range(10)) RateCounts.admit(tally)

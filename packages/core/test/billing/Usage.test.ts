@@ -25,7 +25,7 @@ const OPERATIONS = ["bin.lookup", "dns.resolve", "email.validateBatch"]
 const { codec } = Account
 const stores: Effect.Effect<Stores> = Effect.all({ events: MemoryEventStore.make, states: MemoryStateStore.make })
 
-/** A process of its own. */
+/** The usage book of one process. */
 const host = ({ events, states }: Stores, options: UsageOptions = {}) =>
   Effect.map(
     Layer.build(
@@ -42,7 +42,7 @@ const host = ({ events, states }: Stores, options: UsageOptions = {}) =>
     })
   )
 
-/** Writes events of the account as they were decided at their time. */
+/** Writes events of the account with their times. */
 const writer = ({ events }: Stores) => {
   let hash = HashChain.start(STREAM)
   let next = 0
@@ -57,13 +57,13 @@ const writer = ({ events }: Stores) => {
 
 const at = (time: number, ...events: ReadonlyArray<AccountEvent>): ReadonlyArray<Logged> => events.map((event) => ({ at: time, event }))
 
-/** A call of so many thousandths, by its number. */
+/** The two events of a call. `amount` in thousandths. */
 const call = (n: number, amount = 500, operation = "bin.lookup"): ReadonlyArray<AccountEvent> => [
   reserved(`res_${n}`, { lot: amount }, { operation, quantity: 1 }),
   succeeded(`res_${n}`, { lot: amount }, { quantity: 1 })
 ]
 
-/** Notes what is read of the log: where from, and how much. */
+/** Records the reads of the log: their start and their number of events. */
 const watched = (shared: Stores) => {
   const reads: Array<{ readonly from: number | undefined; read: number }> = []
   const readStream: EventStore.EventStore["Service"]["readStream"] = (stream, options) =>
@@ -88,7 +88,7 @@ const used = (operation: string, of: Partial<Record<"calls" | "units" | "charged
   ...of
 })
 
-// the model: every ending of the month looks for its hold in the whole log
+// the model: every ending of the month searches the whole log for its hold
 
 const modelOf = (log: ReadonlyArray<Logged>, month: Month): ReadonlyArray<OperationUsage> => {
   const operations = new Map<string, ReturnType<typeof used>>()
@@ -112,7 +112,7 @@ const modelOf = (log: ReadonlyArray<Logged>, month: Month): ReadonlyArray<Operat
     .map(({ charged, refunded, ...usage }) => ({ ...usage, charged: Credits.of(charged), refunded: Credits.of(refunded) }))
 }
 
-/** A history as a ledger decides it, of several operations, in which a month begins somewhere. */
+/** A valid history of several operations across the beginning of a month. */
 const history = fc
   .tuple(Arbitraries.script({ minLength: 10, maxLength: 80 }), fc.double({ min: 0, max: 1, noNaN: true }))
   .map(([script, part]) => {
@@ -127,7 +127,7 @@ const history = fc
     })
   })
 
-describe("the use of a month", () => {
+describe("the usage of a month", () => {
   test("equals the fold of the whole log, at every host, with or without stored rows", () =>
     checkAsync(
       fc.asyncProperty(
@@ -161,7 +161,7 @@ describe("the use of a month", () => {
     ))
 
   testing(
-    "is of the current month unless another is asked for, each event in that in which it happened",
+    "is that of the current month by default, and counts each event in its own month",
     Effect.gen(function* () {
       const shared = yield* stores
       yield* writer(shared)([
@@ -189,7 +189,7 @@ describe("the use of a month", () => {
   )
 
   testing(
-    "is nothing for an account that did nothing, or is none",
+    "is empty for an account without calls and for an unknown account",
     Effect.gen(function* () {
       const shared = yield* stores
       const { read } = yield* host(shared)
@@ -201,9 +201,9 @@ describe("the use of a month", () => {
   )
 })
 
-describe("what is kept of it", () => {
+describe("the stored row", () => {
   testing(
-    "saves reading again, here and in a process that starts later; of a new month only its own events are read",
+    "saves reading events again, also in a later process; for a new month only its own events are read",
     Effect.gen(function* () {
       const shared = yield* stores
       const write = writer(shared)
@@ -216,7 +216,7 @@ describe("what is kept of it", () => {
       const first = yield* host(ways, { storeEvery: 100 })
       expect((yield* first.read()).operations).toMatchObject([{ calls: 50 }])
       expect(reads.at(-1)).toEqual({ from: 1_001, read: 100 })
-      // The search for where the month begins, one event at a time
+      // The search for the beginning of the month reads single events
       expect(reads.length).toBeLessThan(14)
       yield* write(at(NOVEMBER, ...call(900)))
       const second = yield* host(ways, { storeEvery: 100 })
@@ -232,7 +232,7 @@ describe("what is kept of it", () => {
   )
 
   testing(
-    "is gone after forty days without a change, and nothing is lost by it",
+    "expires after forty days without a change, without a loss",
     Effect.gen(function* () {
       const shared = yield* stores
       yield* TestClock.setTime(NOVEMBER)
@@ -247,7 +247,7 @@ describe("what is kept of it", () => {
   )
 
   testing(
-    "is folded anew when it is of another version, or no such thing",
+    "is discarded if it has another version or is malformed",
     Effect.gen(function* () {
       const shared = yield* stores
       yield* TestClock.setTime(NOVEMBER)
@@ -265,7 +265,7 @@ describe("what is kept of it", () => {
   )
 
   testing(
-    "is folded anew when the log was restored from a backup, also where it has grown since",
+    "is discarded if the log was restored from a backup, also if it has grown since",
     Effect.gen(function* () {
       const { events, states } = yield* stores
       yield* TestClock.setTime(NOVEMBER)
@@ -285,7 +285,7 @@ describe("what is kept of it", () => {
   )
 
   testing(
-    "is never another's in its place: of two who fold at once the first keeps, and both are right",
+    "is written by the first of two concurrent folds, and both return the right usage",
     Effect.gen(function* () {
       const shared = yield* stores
       yield* TestClock.setTime(NOVEMBER)
@@ -293,7 +293,7 @@ describe("what is kept of it", () => {
       yield* write(at(NOVEMBER, opened, ...call(1)))
       const other = yield* host(shared, { storeEvery: 1 })
       const meanwhile = Effect.andThen(write(at(NOVEMBER, ...call(2))), other.read())
-      // Loaded is the first call, kept the second
+      // Loads after the first call and stores after the second
       const states = FaultyStateStore.make(shared.states, { 2: meanwhile })
       const { read } = yield* host({ ...shared, states }, { storeEvery: 1 })
       expect((yield* read()).operations).toMatchObject([{ calls: 1 }])
@@ -304,7 +304,7 @@ describe("what is kept of it", () => {
   )
 
   testing(
-    "need not be kept: without, all is folded again; but whether it was must be known",
+    "may fail to be written, and all events are folded again; but it must be readable",
     Effect.gen(function* () {
       const shared = yield* stores
       yield* TestClock.setTime(NOVEMBER)
@@ -318,10 +318,10 @@ describe("what is kept of it", () => {
   )
 
   testing(
-    "is the answer, with its time, where the rest takes too long; the next question goes on from there",
+    "is returned with its time if the rest takes too long, and the next request continues from it",
     Effect.gen(function* () {
       const shared = yield* stores
-      // The opening, and then two events in each millisecond
+      // The opening, then two events in each millisecond
       yield* writer(shared)([...at(NOVEMBER, opened), ...range(600).flatMap((n) => at(NOVEMBER + n, ...call(n)))])
       yield* TestClock.setTime(NOVEMBER + 600)
       let hangs = true
@@ -343,7 +343,7 @@ describe("what is kept of it", () => {
       expect(yield* Fiber.join(waiting)).toEqual({ month: "2026-11", operations: [used("bin.lookup", kept)], asOf: NOVEMBER + 499 })
       hangs = false
       expect(yield* read()).toMatchObject({ operations: [{ calls: 600 }], asOf: NOVEMBER + 605 })
-      // The rest, and where the call began that ended first
+      // The remaining events, and the reservation of the first ending
       expect(reads.slice(-2)).toEqual([
         { from: 1_000, read: 201 },
         { from: 999, read: 1 }
@@ -352,7 +352,7 @@ describe("what is kept of it", () => {
   )
 
   testing(
-    "is the answer of nothing yet, where it takes too long from the start",
+    "is missing if the first fold takes too long: the usage is empty",
     Effect.gen(function* () {
       const shared = yield* stores
       yield* writer(shared)(at(NOVEMBER, opened, ...call(1)))
@@ -365,7 +365,7 @@ describe("what is kept of it", () => {
   )
 
   testing(
-    "is made by one of many who ask at once, or by some, and all see the same",
+    "is written by one or some of many concurrent requests, and all return the same",
     Effect.gen(function* () {
       const shared = yield* stores
       yield* TestClock.setTime(NOVEMBER)
@@ -377,7 +377,7 @@ describe("what is kept of it", () => {
   )
 })
 
-describe("a log that no host wrote", () => {
+describe("a malformed log", () => {
   const refusal = (...events: ReadonlyArray<AccountEvent>) =>
     Effect.gen(function* () {
       const shared = yield* stores
@@ -387,7 +387,7 @@ describe("a log that no host wrote", () => {
     })
 
   testing(
-    "is refused where a call ends that never began",
+    "is refused if a call ends without a reservation",
     Effect.gen(function* () {
       for (const ending of [succeeded("res_9", { lot: 1 }), refunded("res_9", { lot: 1 }, { stage: "settled" })])
         expect(yield* refusal(opened, ...call(1), ending)).toMatchObject({
@@ -400,7 +400,7 @@ describe("a log that no host wrote", () => {
   )
 
   testing(
-    "is refused where an event cannot be read",
+    "is refused if an event cannot be decoded",
     Effect.gen(function* () {
       const shared = yield* stores
       const [ending] = call(1).slice(1)

@@ -1,4 +1,4 @@
-/** Every row of the ledger's table of windows: where a call stops, and what follows. */
+/** Every row of the table in `docs/adr/0004-order-of-a-billed-call.md`: the point at which a call stops, and what follows. */
 import { EventStore, StateStore } from "@millrace/event-sourcing"
 import { Clock, Deferred, Effect, Exit, Fiber, type Scope } from "effect"
 import { TestClock } from "effect/testing"
@@ -7,11 +7,15 @@ import type * as FaultyEventStore from "../../../testing/src/FaultyEventStore.ts
 import * as Decisions from "../../src/ledger/Decisions.ts"
 import { UpstreamUnavailable } from "../../src/work/OperationError.ts"
 import {
+  CHARGED,
   elapse,
   endsIn,
   eventsIn,
+  FULL,
   host,
   hours,
+  KEYS,
+  keyName,
   LIFETIME,
   makeBench,
   minutes,
@@ -28,20 +32,15 @@ import {
   testing,
   told,
   UNIT,
-  until
+  until,
+  withKey
 } from "./Bench.ts"
 
-const FULL = { available: 10 * UNIT, held: 0 }
-const CHARGED = { available: 9 * UNIT, held: 0 }
-const KEYS = [undefined, "key"] as const
-const withKey = (key: string | undefined) => (key === undefined ? {} : { key })
-const name = (key: string | undefined) => (key === undefined ? "without a key" : "with a key")
-
-/** All sends of one append, those in doubt included. */
+/** A fault of all attempts at one append, including those in doubt. */
 const allSends = (fault: FaultyEventStore.Fault): FaultyEventStore.Options => ({
   plan: { appends: Object.fromEntries(range(11).map((i) => [i + 1, fault])) }
 })
-/** No append's answer is heard, and nothing can be read: whether it was written stays unknown until the store is well again. */
+/** No append is confirmed and nothing can be read, so the outcome stays unknown until the store is available again. */
 const inDoubt = (fault: "after" | "lost"): FaultyEventStore.Options => ({ rates: { [fault]: 1 }, unavailable: 1 })
 
 /** A state store that waits before it writes a reply. */
@@ -63,9 +62,9 @@ const slowReplies = (to: Stores["states"]) =>
     return { states, reached: Deferred.await(reached), proceed: Deferred.succeed(proceed, undefined) }
   })
 
-describe("stopped before the hold", () => {
+describe("a call that stops before the hold", () => {
   testing(
-    "nothing was written: the store did not take it",
+    "writes nothing if the store refuses the append",
     Effect.gen(function* () {
       for (const key of KEYS) {
         const { shared, bench, here, accountId } = yield* setting()
@@ -80,7 +79,7 @@ describe("stopped before the hold", () => {
   )
 
   testing(
-    "nothing was written: stopped on any read, lookup or check before it",
+    "writes nothing if it stops at a read, a lookup or a check",
     Effect.gen(function* () {
       let stopped = 0
       for (const n of range(12)) {
@@ -101,7 +100,7 @@ describe("stopped before the hold", () => {
   )
 
   testing(
-    "a hold in doubt is sent again until it is known, and the call goes on",
+    "continues after a hold in doubt was confirmed by a retry",
     Effect.gen(function* () {
       for (const fault of ["after", "lost"] as const) {
         const { shared, bench, here, accountId } = yield* setting()
@@ -115,14 +114,14 @@ describe("stopped before the hold", () => {
 
   for (const key of KEYS) {
     testing(
-      `a hold that stays in doubt runs nothing and costs nothing, ${name(key)}`,
+      `does not run and costs nothing if its hold stays in doubt, ${keyName(key)}`,
       Effect.gen(function* () {
         for (const fault of ["after", "lost", "unanswered"] as const) {
           const { shared, bench, here, accountId } = yield* setting()
           yield* here.fail({ ...allSends(fault), lateBy: 100 })
           expect(yield* patiently(told(here.call(accountId, withKey(key))))).toBe("AppendInDoubt")
           expect(bench.runs).toEqual([])
-          // What was written after all is refunded behind the caller's back
+          // An append that was written is refunded in the background
           yield* elapse(seconds(1))
           expect(yield* endsIn(shared)).toEqual(fault === "lost" ? [] : ["CreditReserved", "Refunded service_error"])
           expect(yield* here.balance(accountId)).toEqual(FULL)
@@ -134,10 +133,10 @@ describe("stopped before the hold", () => {
   }
 
   testing(
-    "a hold that arrives when nobody asks any more goes back at its expiry",
+    "has its hold released at the expiry, if the hold arrives late",
     Effect.gen(function* () {
       const { shared, here, accountId } = yield* setting()
-      // The last of its sends is on its way when the caller has been told, and when putting right has found nothing
+      // The last append is on its way when the call has failed and the correction has found nothing
       yield* here.fail({ plan: { appends: { ...allSends("lost").plan?.appends, 11: "unanswered" } }, lateBy: seconds(20) })
       expect(yield* patiently(told(here.call(accountId)))).toBe("AppendInDoubt")
       yield* elapse(seconds(20))
@@ -149,10 +148,10 @@ describe("stopped before the hold", () => {
   )
 })
 
-describe("stopped while it runs", () => {
+describe("a call that stops while it runs", () => {
   for (const key of KEYS) {
     testing(
-      `the process is gone: the hold goes back at its expiry and no sooner, ${name(key)}`,
+      `has its hold released at the expiry and not before, if its process died, ${keyName(key)}`,
       Effect.gen(function* () {
         const { shared, bench, here, accountId } = yield* setting()
         const { started, proceed } = yield* paused(bench)
@@ -180,7 +179,7 @@ describe("stopped while it runs", () => {
 
   for (const key of KEYS) {
     testing(
-      `the caller is gone: interrupted and refunded, and a key is free again, ${name(key)}`,
+      `is interrupted and refunded and its key is free, if the caller leaves, ${keyName(key)}`,
       Effect.gen(function* () {
         const { shared, bench, here, accountId } = yield* setting()
         const { answer } = bench
@@ -204,7 +203,7 @@ describe("stopped while it runs", () => {
   }
 
   testing(
-    "the caller is gone while the hold is on its way: it is held, refunded, and never runs",
+    "is held and refunded and does not run, if the caller leaves during the hold",
     Effect.gen(function* () {
       const { shared, bench, here, accountId } = yield* setting()
       yield* here.fail({ plan: { appends: { 1: "lost" } } })
@@ -217,7 +216,7 @@ describe("stopped while it runs", () => {
   )
 
   testing(
-    "refunding is tried until the store takes it",
+    "has its refund retried until the store accepts it",
     Effect.gen(function* () {
       const { shared, bench, here, accountId } = yield* setting()
       const { answer } = bench
@@ -241,7 +240,7 @@ describe("stopped while it runs", () => {
 
   for (const key of KEYS) {
     testing(
-      `what may stand in spite of its failure cannot be told to be free while the store is away, ${name(key)}`,
+      `fails with OutcomeUnknown if it is recoverable and the store is unavailable, ${keyName(key)}`,
       Effect.gen(function* () {
         const { shared, bench, here, accountId } = yield* setting()
         const there = yield* host(shared, bench)
@@ -262,9 +261,9 @@ describe("stopped while it runs", () => {
   }
 })
 
-describe("once the reply is being kept", () => {
+describe("a call whose reply is being kept", () => {
   testing(
-    "the caller may go: the call is charged, and replayed for whoever comes again",
+    "is charged and can be replayed if the caller leaves",
     Effect.gen(function* () {
       const { shared, bench, here, accountId } = yield* setting()
       const { states, reached, proceed } = yield* slowReplies(shared.states)
@@ -284,7 +283,7 @@ describe("once the reply is being kept", () => {
   )
 
   testing(
-    "it must be kept: else the call is refunded, and its key is free",
+    "is refunded and its key is free if the reply cannot be kept",
     Effect.gen(function* () {
       for (const isWritten of [false, true]) {
         const { shared, bench, here, accountId } = yield* setting()
@@ -312,11 +311,11 @@ describe("once the reply is being kept", () => {
   )
 
   testing(
-    "but not settled, the kept reply is not replayed: in flight until the hold expires, then the key is free",
+    "is not replayed before it is settled: in flight until the hold expires, then the key is free",
     Effect.gen(function* () {
       const { shared, bench, here, accountId } = yield* setting()
       const { answer } = bench
-      // The log is out of reach from now on; the state store is not
+      // From now on the log is unavailable, but not the state store
       bench.answer = (...of) => Effect.andThen(here.fail({ rates: { before: 1 }, unavailable: 1 }), answer(...of))
       expect(yield* patiently(told(here.call(accountId, { key: "key", text: "first" })))).toBe("OutcomeUnknown")
       expect(yield* shared.states.list("replies")).toHaveLength(1)
@@ -337,10 +336,10 @@ describe("once the reply is being kept", () => {
   )
 })
 
-describe("a settle in doubt", () => {
+describe("a settlement in doubt", () => {
   for (const key of KEYS) {
     testing(
-      `is sent again until it is known, and answered, ${name(key)}`,
+      `is confirmed by a retry and answered, ${keyName(key)}`,
       Effect.gen(function* () {
         for (const fault of ["after", "lost", "unanswered", "before"] as const) {
           const { shared, bench, here, accountId } = yield* setting()
@@ -354,7 +353,7 @@ describe("a settle in doubt", () => {
     )
 
     testing(
-      `is found written when it is asked for again, ${name(key)}`,
+      `is found written by a retry, ${keyName(key)}`,
       Effect.gen(function* () {
         const { shared, bench, here, accountId } = yield* setting()
         const { answer } = bench
@@ -366,7 +365,7 @@ describe("a settle in doubt", () => {
     )
 
     testing(
-      `that was not written after all is refunded, ${name(key)}`,
+      `that was not written is refunded, ${keyName(key)}`,
       Effect.gen(function* () {
         const { shared, bench, here, accountId } = yield* setting()
         const { answer } = bench
@@ -387,7 +386,7 @@ describe("a settle in doubt", () => {
   }
 
   testing(
-    "that turns out written, without a key, is given back",
+    "that was written is refunded for a caller without a key",
     Effect.gen(function* () {
       const { shared, bench, here, accountId } = yield* setting()
       const { answer } = bench
@@ -408,7 +407,7 @@ describe("a settle in doubt", () => {
   )
 
   testing(
-    "that turns out written, without a key, is given back by another process when its own dies before it could",
+    "that was written is refunded by another process for a caller without a key, if its own process dies first",
     Effect.gen(function* () {
       for (const fault of ["after", "lost"] as const) {
         const shared = yield* stores
@@ -438,7 +437,7 @@ describe("a settle in doubt", () => {
   )
 
   testing(
-    "is promised to cost nothing also where the promise cannot be written down, and nobody waits long for that",
+    "is made free for a caller without a key if the record cannot be written, without a long wait",
     Effect.gen(function* () {
       for (const write of [() => Effect.never, () => Effect.fail(new StateStore.StateUnavailable({ reason: "full" }))]) {
         const { shared, bench, here, accountId } = yield* setting()
@@ -455,7 +454,7 @@ describe("a settle in doubt", () => {
   )
 
   testing(
-    "that turns out written, with a key, stays charged, and a retry replays it",
+    "that was written stays charged for a caller with a key, and a retry replays it",
     Effect.gen(function* () {
       const { shared, bench, here, accountId } = yield* setting()
       const { answer } = bench
@@ -475,7 +474,7 @@ describe("a settle in doubt", () => {
   )
 
   testing(
-    "that arrives when its refund is being decided ends once: one of them wins",
+    "that arrives while its refund is decided ends the hold once",
     Effect.gen(function* () {
       const ends = new Set<string>()
       for (const key of KEYS)
@@ -502,7 +501,7 @@ describe("a settle in doubt", () => {
   )
 
   testing(
-    "is put right also when more has ended since than the account remembers",
+    "is corrected also after the account has forgotten the call",
     Effect.gen(function* () {
       for (const fault of ["after", "lost"] as const) {
         const { shared, bench, here, accountId } = yield* setting()
@@ -527,14 +526,14 @@ describe("a settle in doubt", () => {
   )
 
   testing(
-    "is answered by the stream where the account has forgotten it while the store was away",
+    "is answered from the stream if the account has forgotten the call while the store was unavailable",
     Effect.gen(function* () {
       const { shared, bench, here, accountId } = yield* setting()
       const { answer } = bench
       const busy = makeBench()
       const there = yield* host(shared, busy)
       yield* there.grant(accountId, 1_000 * UNIT, "lot_2")
-      // All sends of the settle are in doubt; before it is asked for again, two hundred others have ended
+      // All attempts to settle are in doubt; before the next one, two hundred other calls end
       bench.answer = (...of) => Effect.andThen(here.fail(allSends("after")), answer(...of))
       const running = yield* Effect.forkChild(here.call(accountId, { units: 3 }))
       yield* quiet
@@ -547,9 +546,9 @@ describe("a settle in doubt", () => {
   )
 })
 
-describe("settled, but the reply is missing", () => {
+describe("a settled call without its reply", () => {
   testing(
-    "it is not available, and never runs again",
+    "fails with ReplyUnavailable and does not run again",
     Effect.gen(function* () {
       const { shared, bench, here, accountId } = yield* setting()
       expect(yield* told(here.call(accountId, { key: "key" }))).toBe("reply")
@@ -566,8 +565,8 @@ describe("settled, but the reply is missing", () => {
   )
 })
 
-describe("a settle that comes too late", () => {
-  /** The work is done in time, but its reply is kept only after the hold has expired. `meanwhile` happens before that. */
+describe("a late settlement", () => {
+  /** The work ends in time, but its reply is kept only after the hold has expired. `meanwhile` happens before that. */
   const slow = (
     late: "withhold" | "charge",
     meanwhile: (shared: Stores) => Effect.Effect<unknown, unknown, Scope.Scope> = () => Effect.void
@@ -584,7 +583,7 @@ describe("a settle that comes too late", () => {
       yield* proceed
       return { ...world, end: yield* Effect.result(Fiber.join(running)) }
     })
-  /** The work is done and its settle sent, but somebody else ends the hold before it arrives. */
+  /** The work is done and its settlement sent, but another host ends the hold before it arrives. */
   const overtaken = (late: "withhold" | "charge") =>
     Effect.gen(function* () {
       const world = yield* setting({ late })
@@ -596,7 +595,7 @@ describe("a settle that comes too late", () => {
     })
 
   testing(
-    "is withheld: nothing is charged, and the key is free",
+    "withholds the result: nothing is charged, and the key is free",
     Effect.gen(function* () {
       const { shared, bench, here, accountId, end } = yield* slow("withhold")
       expect(end).toMatchObject({ _tag: "Failure", failure: { _tag: "ResultWithheld" } })
@@ -609,7 +608,7 @@ describe("a settle that comes too late", () => {
   )
 
   testing(
-    "is withheld also where somebody else has refunded it already",
+    "withholds the result if another host has refunded the call",
     Effect.gen(function* () {
       const { shared, here, accountId, end } = yield* overtaken("withhold")
       expect(end).toMatchObject({ _tag: "Failure", failure: { _tag: "ResultWithheld" } })
@@ -619,7 +618,7 @@ describe("a settle that comes too late", () => {
   )
 
   testing(
-    "is charged under a new reservation, where the host chose so, in one append, and replayed",
+    "charges under a new reservation in one append if the host chose so, and is replayed",
     Effect.gen(function* () {
       for (const world of [yield* slow("charge"), yield* overtaken("charge")]) {
         const { shared, bench, here, accountId, end } = world
@@ -646,7 +645,7 @@ describe("a settle that comes too late", () => {
   )
 
   testing(
-    "is withheld where there are no credits left to charge",
+    "withholds the result if no credits are left to charge",
     Effect.gen(function* () {
       const spent = (shared: Stores) => Effect.flatMap(host(shared, makeBench()), (there) => there.call("acc_1", { units: 10 }))
       const { shared, here, accountId, end } = yield* slow("charge", (shared) => Effect.scoped(spent(shared)))
@@ -673,7 +672,7 @@ describe("a settle that comes too late", () => {
   for (const late of ["withhold", "charge"] as const)
     for (const age of [0, minutes(25)]) {
       testing(
-        `that a later attempt under its key has overtaken, ${age / 60_000} minutes ago, changes nothing for that one (${late})`,
+        `does not affect a later attempt under its key that ended ${age / 60_000} minutes ago (${late})`,
         Effect.gen(function* () {
           const later = laterBench()
           const retry = (shared: Stores) =>
@@ -694,7 +693,7 @@ describe("a settle that comes too late", () => {
 
   for (const late of ["withhold", "charge"] as const) {
     testing(
-      `while a later attempt under its key runs, however much else happens, changes nothing for that one (${late})`,
+      `does not affect a later attempt under its key that still runs (${late})`,
       Effect.gen(function* () {
         const later = laterBench()
         const { started, proceed } = yield* paused(later)
@@ -718,7 +717,7 @@ describe("a settle that comes too late", () => {
   }
 
   testing(
-    "is replayed though a later attempt put its own reply in the place of it, and then failed",
+    "is replayed if a later attempt replaced its reply and then failed",
     Effect.gen(function* () {
       const { shared, bench, here, accountId } = yield* setting({ late: "charge" })
       const later = laterBench()
@@ -731,14 +730,14 @@ describe("a settle that comes too late", () => {
             ? Effect.tap(states.write(changes), () => Effect.orDie(after(++replies)))
             : states.write(changes)
       }
-      // It dies with its reply kept, and nothing settled
+      // It dies after its reply was kept and before it settled
       yield* there.through(() => ({ states: { ...states, write: write(() => there.cut) } }))
       const laterAttempt = Effect.gen(function* () {
         expect(yield* patiently(told(there.call(accountId, { key: "key", requestId: "req_b" })))).toBe("OutcomeUnknown")
         yield* there.die
         yield* elapse(LIFETIME)
       })
-      // The first reply is kept too late, the second to be charged anew
+      // The first reply is kept too late, the second is for the new charge
       const second = (replies: number) => [elapse(LIFETIME), laterAttempt][replies - 1] ?? Effect.void
       yield* here.through(() => ({ states: { ...states, write: write(second) } }))
       expect(yield* here.call(accountId, { key: "key", requestId: "req_a" })).toMatchObject({ requestId: "req_a", replayed: false })
@@ -753,13 +752,13 @@ describe("a settle that comes too late", () => {
   )
 
   testing(
-    "is charged late once, also where that is in doubt for long",
+    "charges once, also if that append is in doubt for long",
     Effect.gen(function* () {
       for (const key of KEYS) {
         const { shared, bench, here, accountId } = yield* setting({ late: "charge" })
         const there = yield* host(shared, bench)
         const rival = () => Effect.andThen(TestClock.adjust(LIFETIME), there.ledger.execute(accountId, Decisions.applyDue))
-        // The settle is overtaken; what is charged instead is confirmed only after ten sends
+        // The settlement is overtaken; the late charge is confirmed only after ten attempts
         const appends = Object.fromEntries(range(10).map((i) => [i + 3, "after" as const]))
         yield* here.fail({ plan: { appends: { 2: "conflict", ...appends } }, rival })
         expect(yield* patiently(told(here.call(accountId, withKey(key))))).toBe("reply")
@@ -770,7 +769,7 @@ describe("a settle that comes too late", () => {
   )
 
   testing(
-    "that is charged, but not heard of, is told to be unknown: given back without a key, replayed with one",
+    "that is charged without a confirmation fails with OutcomeUnknown: refunded without a key, replayed with one",
     Effect.gen(function* () {
       for (const key of KEYS) {
         const { shared, bench, here, accountId } = yield* setting({ late: "charge" })
@@ -782,13 +781,13 @@ describe("a settle that comes too late", () => {
               Effect.gen(function* () {
                 const isSettle = batch.some(({ type }) => type === "OperationSucceeded")
                 if (isSettle && batch.length === 1) {
-                  // Somebody else ends the hold first
+                  // Another host ends the hold first
                   yield* TestClock.adjust(LIFETIME)
                   yield* Effect.orDie(there.ledger.execute(accountId, Decisions.applyDue))
                 }
                 const appended = yield* events.append(stream, expected, batch)
                 if (!isSettle) return appended
-                // The late charge is written; then nothing is heard any more
+                // The late charge is written; then nothing is confirmed any more
                 yield* here.cut
                 return yield* new EventStore.AppendInDoubt({ stream, reason: "cut off" })
               })

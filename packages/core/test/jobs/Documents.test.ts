@@ -5,7 +5,7 @@ import { setting } from "./JobBench.ts"
 
 describe("the documents of a job", () => {
   testing(
-    "that a store lists again however often they are removed are given up: the cancellation that removes them cannot be interrupted",
+    "fail to be removed after a limited number of pages, because the cancellation that removes them cannot be interrupted",
     Effect.gen(function* () {
       const { accountId, here } = yield* setting()
       const owner = { accountId, jobId: "job_1" }

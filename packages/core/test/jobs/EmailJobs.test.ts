@@ -1,4 +1,4 @@
-/** Validation jobs: each domain is asked once, progress is real, and what was found out is not asked again. */
+/** Validation jobs query each domain once, report real progress, and resume from checkpoints. */
 import { EventStore, StateStore } from "@millrace/event-sourcing"
 import { Deferred, Effect, Exit, Layer, Result, Schema, Scope } from "effect"
 import fc from "fast-check"
@@ -23,9 +23,9 @@ const PRICE = 600
 interface World {
   /** The addresses of each call. */
   readonly calls: Array<ReadonlyArray<string>>
-  /** Before each answer. */
+  /** Runs before each answer. */
   before: Effect.Effect<void>
-  /** Domains that nobody can ask. */
+  /** Domains that cannot be queried. */
   readonly down: Set<string>
 }
 
@@ -109,12 +109,12 @@ const ends = (here: Effect.Success<ReturnType<typeof host>>, id: string, status:
     seconds(60)
   )
 
-/** A thousand addresses at forty domains, in turns. */
+/** A thousand addresses, at forty domains in turn. */
 const thousand = range(1_000).map((i) => `${i % 10 === 0 ? "bad" : "good"}${i}@${i % 8 === 0 ? "throwaway" : "domain"}${i % 40}.example`)
 
 describe("a validation job", () => {
   testing(
-    "asks each of its domains once, and gives its results page by page",
+    "queries each domain once and returns its results in pages",
     Effect.gen(function* () {
       const { world, here } = yield* setting
       const reply = yield* here.create(thousand)
@@ -146,7 +146,7 @@ describe("a validation job", () => {
   )
 
   testing(
-    "can be read while it runs: pages that are full stay as they are",
+    "can be read while it runs: full pages do not change",
     Effect.gen(function* () {
       const { world, here } = yield* setting
       world.before = Effect.sleep("1 second")
@@ -171,7 +171,7 @@ describe("a validation job", () => {
   )
 
   testing(
-    "goes on from what was recorded when its process dies",
+    "resumes from its checkpoint if its process dies",
     Effect.gen(function* () {
       const { shared, stop, world, here } = yield* setting
       const reached = yield* Deferred.make<void>()
@@ -196,7 +196,7 @@ describe("a validation job", () => {
   )
 
   testing(
-    "names the addresses that could not be checked, which cost nothing",
+    "lists the addresses that could not be checked, which are free",
     Effect.gen(function* () {
       const { world, here } = yield* setting
       world.down.add("down.example")
@@ -208,7 +208,7 @@ describe("a validation job", () => {
   )
 
   testing(
-    "fails where none could be checked, after it was tried again from the start",
+    "fails if no address could be checked, after attempts from the start",
     Effect.gen(function* () {
       const { world, here } = yield* setting
       world.down.add("down.example")

@@ -1,4 +1,4 @@
-/** Files that no job needs are removed; those that a job may name yet, and those of others, are not. */
+/** The sweep removes files that no job needs. Files that a job may still name, and other blobs, stay. */
 import { mkdtemp, readdir, rm, utimes, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -17,7 +17,7 @@ import { type Host, host, idOf, makeBench, mortalHost, type Shared } from "./Job
 
 const EVERY = hours(6)
 const DAY = hours(24)
-/** Leases that are kept, and purges that may take their time, while hours pass at once. */
+/** Leases long enough, and purges slow enough, for a clock that moves by hours. */
 const recovery = { ttl: "12 hours", sweepEvery: "2 hours", timeout: "2 days" } as const
 
 const directory = Effect.acquireRelease(
@@ -33,13 +33,13 @@ const bucket = Layer.unwrap(
       accessKeyId: "S3RVER",
       secretAccessKey: Redacted.make("S3RVER"),
       prefix: "mill/",
-      // Here days pass while a request is on its way
+      // Days pass while a request is on its way
       timeLimit: "1000 days"
     })
   )
 )
 
-/** Stores of a test's own, with blobs that are really written. */
+/** Stores of one test, with blobs on disk or in S3. */
 const sharedWith = (blobs: Layer.Layer<BlobStore, BlobUnavailable, Vault>) =>
   Effect.gen(function* () {
     const to: Stores = yield* stores
@@ -48,7 +48,7 @@ const sharedWith = (blobs: Layer.Layer<BlobStore, BlobUnavailable, Vault>) =>
     return { ...to, blobs: yield* Effect.provideContext(BlobStore, context) } satisfies Shared
   })
 
-/** Waits for what is really written, while the clock stands still. */
+/** Waits for real writes while the test clock stands still. */
 const eventually = <E, R>(what: string, question: Effect.Effect<boolean, E, R>) =>
   Effect.gen(function* () {
     const failsafe = performance.now() + 20_000
@@ -68,20 +68,20 @@ const upkeepOf = (here: Host) =>
 const SPACE = "jobFiles"
 const notes = ({ states }: Stores) => Effect.map(states.list(SPACE), (entries) => entries.map(({ key }) => key))
 
-/** Of a job that nobody knows; its blob was never there. */
+/** A file of an unknown job, without a blob. */
 const STRAY = `job_01KDVDQ4K0N0R5PQX9S6MJSWZ3/${"0".repeat(64)}`
 
 const noteStray = ({ states }: Stores, key = STRAY) =>
   states.write([{ _tag: "put", space: SPACE, key, value: Buffer.from(String(START - 2 * DAY)) }])
 
-/** A sweep that is due now, to its end. */
+/** Waits for the end of a sweep that is due now. */
 const swept = (here: Host) =>
   eventually(
     "a sweep",
     Effect.zipWith(upkeepOf(here), Clock.currentTimeMillis, ({ sweptAt }, now) => sweptAt === now)
   )
 
-/** Time passes until the next sweep, in steps in which leases can be kept, and it sweeps. */
+/** Lets time pass to the end of the next sweep, in steps that keep leases. */
 const round = (here: Host) =>
   Effect.gen(function* () {
     for (const _ of range(3)) yield* elapse(EVERY / 3)
@@ -97,7 +97,7 @@ const store = { files: Layer.unwrap(Effect.map(directory, FileBlobStore.layer)),
 
 describe.each(["files", "S3"] as const)("files of jobs, kept in %s", (kind) => {
   testing(
-    "that an attempt left are removed a day later; those of a job that runs or gives them out are not, nor what is another's",
+    "of dead attempts are removed a day later; artifacts, files of running jobs and other blobs stay",
     Effect.gen(function* () {
       const to = yield* sharedWith(Layer.provide(store[kind], Layer.effectContext(Effect.context<Scope.Scope>())))
       const bench = makeBench()
@@ -147,7 +147,7 @@ describe.each(["files", "S3"] as const)("files of jobs, kept in %s", (kind) => {
 
       yield* elapse(EVERY - hours(1) - seconds(2))
       yield* swept(here)
-      // The last time they are a day old but for an hour
+      // The last time they are 23 hours old
       for (const _ of range(3)) {
         yield* round(here)
         expect(yield* listed(to)).toEqual(all)
@@ -156,7 +156,7 @@ describe.each(["files", "S3"] as const)("files of jobs, kept in %s", (kind) => {
       const kept = [stored["again 2"], stored["long 1"], own.id].sort()
       expect(yield* listed(to)).toEqual(kept)
 
-      // It ends when the sweep has already asked what is needed
+      // It ends after the sweep has read which files are needed
       yield* here.through(({ states }) => ({
         states: StateStore.StateStore.of({
           ...states,
@@ -173,7 +173,7 @@ describe.each(["files", "S3"] as const)("files of jobs, kept in %s", (kind) => {
       expect(Buffer.concat(yield* Stream.runCollect(bytes)).toString()).toBe("long 1")
       expect((yield* upkeepOf(here)).removed.files).toBe(2)
 
-      // Purged, there is nothing left of them
+      // After the purge none of them is left
       for (const _ of range(8)) yield* round(here)
       yield* eventually(
         "one file",
@@ -191,7 +191,7 @@ describe.each(["files", "S3"] as const)("files of jobs, kept in %s", (kind) => {
 
 describe("the sweep", () => {
   testing(
-    "is one host's at a time, at once when it takes over, and removes no more than what jobs and dead puts left",
+    "runs at one host at a time, and removes only unneeded files of jobs and leftovers of puts",
     Effect.gen(function* () {
       const path = yield* directory
       const to = yield* sharedWith(FileBlobStore.layer(path))
@@ -222,7 +222,7 @@ describe("the sweep", () => {
   )
 
   testing(
-    "ends where another host took the lease, at its next removal",
+    "stops at its next removal if another host has taken the lease",
     Effect.gen(function* () {
       const to = yield* sharedWith(Layer.unwrap(Effect.map(directory, FileBlobStore.layer)))
       const here = yield* host(to, makeBench(), { jobs: { sweepFilesEvery: EVERY }, recovery })
@@ -257,7 +257,7 @@ describe("the sweep", () => {
   )
 
   testing(
-    "goes on where a store failed it",
+    "continues after a failure of a store",
     Effect.gen(function* () {
       const to = yield* sharedWith(Layer.unwrap(Effect.map(directory, FileBlobStore.layer)))
       const here = yield* host(to, makeBench(), { jobs: { sweepFilesEvery: EVERY }, recovery })

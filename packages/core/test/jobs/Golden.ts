@@ -1,4 +1,4 @@
-/** Recorded jobs, and what they come to: text that must stay the same on every release. See `test/golden/addJob.ts`. */
+/** Recorded jobs and their states: text that must be the same in every release. See `test/golden/addJob.ts`. */
 import { Job } from "@millrace/core"
 import { decodeWith, type RecordedLine } from "../ledger/Golden.ts"
 
@@ -6,7 +6,7 @@ export const { codec } = Job.Job
 
 export const decodeLog = (log: ReadonlyArray<RecordedLine>) => decodeWith(codec, log)
 
-/** The job after each of its events, one JSON text a line. */
+/** The state of the job after each of its events, as lines of JSON. */
 export const replay = (log: ReadonlyArray<RecordedLine>): string => {
   let job: Job.Job = Job.Job.initial
   return decodeLog(log)
@@ -17,7 +17,7 @@ export const replay = (log: ReadonlyArray<RecordedLine>): string => {
     .join("")
 }
 
-/** Fields by name: no order is left to chance. */
+/** Sorts fields by name. */
 const sorted = (value: unknown): unknown => {
   if (Array.isArray(value)) return value.map(sorted)
   if (typeof value !== "object" || value === null) return value

@@ -1,4 +1,4 @@
-/** A job's decisions and their fold: for any commands, by whomever, at any time, what a job's stream promises holds. */
+/** The decisions and the fold of a job, for any commands of any runners at any time. */
 import { Result, Schema } from "effect"
 import fc from "fast-check"
 import { describe, expect, test } from "vitest"
@@ -18,14 +18,14 @@ const accepted: Job.Accept = {
 type Command = (job: Job.Job, now: number) => Result.Result<ReadonlyArray<Job.JobEvent>, { readonly _tag: string }>
 
 interface Step {
-  /** Milliseconds since the step before. */
+  /** Milliseconds since the previous step. */
   readonly after: number
   readonly name: string
   readonly command: Command
 }
 
 const runner = fc.constantFrom("one", "two", "three")
-/** An attempt as some runner believes it to be. */
+/** An attempt by the knowledge of some runner. */
 const attempt = fc.integer({ min: 1, max: 6 })
 const time = fc.oneof(fc.nat(1_000), fc.nat(2 * LEASE), fc.nat(DEADLINE))
 
@@ -54,7 +54,7 @@ const commands: fc.Arbitrary<readonly [name: string, Command]> = fc.oneof(
 
 const stepOf = ([after, [name, command]]: readonly [number, readonly [string, Command]]): Step => ({ after, name, command })
 
-/** Most begin by being accepted. */
+/** Most histories begin with the acceptance. */
 const histories = fc
   .tuple(fc.boolean(), fc.array(fc.tuple(time, commands), { maxLength: 40 }))
   .map(([isAccepted, steps]) => [
@@ -65,7 +65,7 @@ const histories = fc
 const isTerminal = ({ _tag }: Job.JobEvent) => ["JobRefused", "JobSucceeded", "JobFailed", "JobCancelled"].includes(_tag)
 
 describe("for any commands", () => {
-  test("a job begins once, ends at most once, and only its newest attempt is heard, while it has its lease", () => {
+  test("a job begins once, ends at most once, and accepts only events of its newest attempt", () => {
     fc.assert(
       fc.property(histories, (steps) => {
         let job: Job.Job = Job.Job.initial
@@ -87,7 +87,7 @@ describe("for any commands", () => {
               if (event._tag === "JobStarted") {
                 expect(event.attempt).toBe(newest + 1)
                 newest = event.attempt
-                // Nobody else had it, or his lease was over
+                // No other runner had it, or that lease had expired
                 if (before.status === "running") expect(now).toBeGreaterThanOrEqual(before.leaseUntil)
                 if (before.status === "queued") expect(now).toBeGreaterThanOrEqual(before.startFrom)
               } else {
@@ -98,7 +98,7 @@ describe("for any commands", () => {
             if (event._tag === "JobReleased" && event.failure === undefined) handedBack++
             log.push(event)
           }
-          // Decided again, what was decided is not decided twice
+          // A repeated command decides nothing
           if (["accept", "refuse", "cancel", "expire", "purge", "start"].includes(name)) {
             const again = command(job, now)
             if (Result.isSuccess(again) && decided.success.length > 0) expect(again.success).toEqual([])
@@ -141,7 +141,7 @@ describe("for any commands", () => {
 })
 
 describe("an attempt that was overtaken", () => {
-  test("can do nothing any more", () => {
+  test("cannot record anything", () => {
     const events: ReadonlyArray<Job.JobEvent> = [
       { _tag: "JobAccepted", ...(({ within: _, ...fields }) => fields)(accepted), deadline: DEADLINE },
       { _tag: "JobStarted", runner: "one", attempt: 1, leaseUntil: LEASE },
@@ -163,7 +163,7 @@ describe("an attempt that was overtaken", () => {
       expect(() => Job.Job.evolve(job, event, LEASE)).toThrow("Attempt 1 is over")
   })
 
-  test("more than was asked is never recorded as done", () => {
+  test("more units than held are not recorded as done", () => {
     const job = [
       { _tag: "JobAccepted", ...(({ within: _, ...fields }) => fields)(accepted), deadline: DEADLINE } as const,
       { _tag: "JobStarted", runner: "one", attempt: 1, leaseUntil: LEASE } as const
@@ -174,7 +174,7 @@ describe("an attempt that was overtaken", () => {
 })
 
 describe("ids", () => {
-  test("are those of their reservations", () => {
+  test("derive from the ids of their reservations", () => {
     const id = Job.idOf("res_01ARZ3NDEKTSV4RRFFQ69G5FAV")
     expect(id).toBe("job_01ARZ3NDEKTSV4RRFFQ69G5FAV")
     expect(Job.isId(id)).toBe(true)
@@ -182,7 +182,7 @@ describe("ids", () => {
   })
 })
 
-test("events are written and read again as they were", () => {
+test("events survive encoding and decoding", () => {
   const encode = Schema.encodeSync(Job.JobEvent)
   const decode = Schema.decodeUnknownSync(Job.JobEvent)
   fc.assert(

@@ -1,6 +1,6 @@
 /**
- * A job operation whose upstream does as a test says, and hosts that accept and run its jobs: each a process of its own over shared stores,
- * whose way to them can fail at any moment.
+ * A job operation whose behaviour a test sets, and hosts that accept and run its jobs. Each host stands for a process over shared stores,
+ * whose access to them can fail at any moment.
  */
 import { type Deadlines, EventStore, StateStore, StreamName } from "@millrace/event-sourcing"
 import { Effect, Exit, Layer, Schema, Scope, Stream } from "effect"
@@ -40,7 +40,7 @@ export interface Run {
 }
 
 export interface Bench {
-  /** Every attempt that began to work, in order. */
+  /** Every attempt that began, in order. */
   readonly runs: Array<Run>
   answer: (input: Input, job: Running) => Effect.Effect<Outcome, OperationError, BlobStore>
 }
@@ -56,7 +56,7 @@ export interface OperationOptions {
   readonly limits?: { readonly atOnce?: number; readonly atOnceOfAccount?: number; readonly ofAccount?: number }
 }
 
-/** What a job is read as. */
+/** The reply that reads a job. */
 const Reading = Schema.Struct({
   job_id: Schema.String,
   status: Schema.String,
@@ -109,7 +109,7 @@ export interface HostOptions extends OperationOptions {
   readonly recovery?: Deadlines.Options
 }
 
-/** Shared stores, with a place for blobs. */
+/** Shared stores and blobs. */
 export interface Shared extends Stores {
   readonly blobs: BlobStore["Service"]
 }
@@ -136,7 +136,7 @@ export const host = (to: Shared, bench: Bench, { name = `host${++hosts}`, jobs, 
       Layer.succeed(BlobStore, to.blobs),
       master
     )
-    // Else every test would have to let time pass before it ends
+    // Otherwise every test would have to let time pass before it ends
     const layer = Millrace.layer({ operations: Object.values(operations), jobs: { drain: 0, ...jobs }, recovery })
     const context = yield* Layer.build(Layer.fresh(Layer.provideMerge(layer, base)))
     const services = Effect.all({ charge: Charge, ledger: Ledger, prices: PriceBook, jobs: Jobs })
@@ -193,7 +193,7 @@ export type Host = Effect.Success<ReturnType<typeof host>>
 const decodeRead = Schema.decodeUnknownSync(Schema.fromJsonString(Reading))
 const decodeCancel = Schema.decodeUnknownSync(Schema.fromJsonString(Operation.Cancelled))
 
-/** A process that can be killed: then nothing of it arrives any more. Stopped, it ends as it should. */
+/** A process that can be killed, after which nothing that it writes arrives, or stopped in an orderly way. */
 export const mortalHost = (to: Shared, bench: Bench, options: HostOptions = {}) =>
   Effect.gen(function* () {
     const scope = yield* Effect.acquireRelease(Scope.make(), (scope) => Scope.close(scope, Exit.void))
@@ -202,7 +202,7 @@ export const mortalHost = (to: Shared, bench: Bench, options: HostOptions = {}) 
     return { ...mortal, stop, die: Effect.andThen(mortal.cut, stop) }
   })
 
-/** The usual beginning: stores, a bench, a host that runs jobs, and an account with ten credits. */
+/** The usual setting: stores, a bench, a host that runs jobs, and an account with ten credits. */
 export const setting = (options: HostOptions = {}) =>
   Effect.gen(function* () {
     const to = yield* shared
@@ -216,7 +216,7 @@ export const idOf = ({ job }: { readonly job?: { readonly id: string } }): strin
   return job.id
 }
 
-// what stands in the log
+// the log
 
 const { codec } = Job.Job
 
@@ -228,6 +228,6 @@ export const jobEvents = ({ events }: Stores) =>
       .map(({ data, stream, type }) => ({ jobId: StreamName.id(stream), event: codec.decode(type, data) }))
   )
 
-/** What happened to jobs, but for leases. */
+/** The types of the events of jobs, without extensions of leases. */
 export const story = (to: Stores) =>
   Effect.map(jobEvents(to), (events) => events.map(({ event }) => event._tag).filter((tag) => tag !== "JobLeaseExtended"))

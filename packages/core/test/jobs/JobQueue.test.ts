@@ -1,4 +1,4 @@
-/** Which job is next: properties of the queue, for any sequence of what may happen to jobs. */
+/** Properties of the queue for any sequence of events of jobs. */
 import fc from "fast-check"
 import { describe, expect, test } from "vitest"
 import { type ConcurrencyLimits, type Entry, JobQueue } from "../../src/jobs/JobQueue.ts"
@@ -123,7 +123,7 @@ describe("the queue", () => {
         for (let entry = startNext(queue, 1); entry !== undefined; entry = startNext(queue, 1)) {
           const { accountId } = entry
           const others = since.get(accountId)
-          // All who had something left since its last turn
+          // All accounts with ready jobs since its last turn
           if (others !== undefined) for (const [other, n] of left) if (other !== accountId && n > 0) expect([...others]).toContain(other)
           left.set(accountId, (left.get(accountId) ?? 0) - 1)
           since.set(accountId, new Set())

@@ -1,10 +1,26 @@
-/** Jobs from their call to their end. */
+/** Jobs from the call to the end. */
 import { Deferred, Effect, Fiber, Option, Result, Stream } from "effect"
 import { describe, expect } from "vitest"
 import { JobUpkeep } from "../../src/jobs/JobUpkeep.ts"
 import { ofAccount, ofJob, Vault } from "../../src/vault/Vault.ts"
 import { InvalidInput, UpstreamUnavailable } from "../../src/work/OperationError.ts"
-import { elapse, endsIn, hours, logText, minutes, patiently, quiet, range, seconds, testing, UNIT, until } from "../billing/Bench.ts"
+import {
+  CHARGED,
+  elapse,
+  endsIn,
+  FULL,
+  HELD,
+  hours,
+  logText,
+  minutes,
+  patiently,
+  quiet,
+  range,
+  seconds,
+  testing,
+  UNIT,
+  until
+} from "../billing/Bench.ts"
 import {
   type Bench,
   type Host,
@@ -21,10 +37,6 @@ import {
   story
 } from "./JobBench.ts"
 
-const FULL = { available: 10 * UNIT, held: 0 }
-const HELD = { available: 9 * UNIT, held: UNIT }
-const CHARGED = { available: 9 * UNIT, held: 0 }
-
 const ends = (here: Host, accountId: string, id: string, status: string, within = seconds(5)) =>
   until(
     Effect.map(here.read(accountId, id), (read) => read.status === status),
@@ -34,7 +46,7 @@ const ends = (here: Host, accountId: string, id: string, status: string, within 
 const missing = <A, E extends { readonly _tag: string }>(call: Effect.Effect<A, E>) =>
   Effect.map(Effect.result(call), (result) => (Result.isFailure(result) ? result.failure._tag : "there"))
 
-/** From now on work waits until it is let go, or interrupted. */
+/** From now on work waits until it is released or interrupted. */
 const holding = (bench: Bench) =>
   Effect.gen(function* () {
     const { answer } = bench
@@ -52,7 +64,7 @@ const holding = (bench: Bench) =>
 
 describe("a job", () => {
   testing(
-    "is held for, accepted, run and charged",
+    "is paid by a hold, accepted, run and charged",
     Effect.gen(function* () {
       const { to, bench, here, accountId } = yield* setting()
       const { go } = yield* holding(bench)
@@ -73,7 +85,7 @@ describe("a job", () => {
   )
 
   testing(
-    "is charged for what was done of it",
+    "is charged for the units done",
     Effect.gen(function* () {
       const { bench, here, accountId } = yield* setting()
       bench.answer = ({ text }) => Effect.succeed({ data: { text }, quantity: 2 })
@@ -84,7 +96,7 @@ describe("a job", () => {
   )
 
   testing(
-    "that claims to have done more than was asked has failed, and costs nothing",
+    "that returns more units than held fails and is free",
     Effect.gen(function* () {
       const { bench, here, accountId } = yield* setting()
       bench.answer = ({ text }) => Effect.succeed({ data: { text }, quantity: 2 })
@@ -96,7 +108,7 @@ describe("a job", () => {
   )
 
   testing(
-    "is tried again, later and later, when its failure may pass, and given up after five attempts",
+    "is attempted again after growing pauses if its failure may be temporary, at most five times",
     Effect.gen(function* () {
       const { to, bench, here, accountId } = yield* setting()
       bench.answer = () => Effect.fail(new UpstreamUnavailable({ upstream: "bench", reason: "away", isolated: true }))
@@ -120,7 +132,7 @@ describe("a job", () => {
   )
 
   testing(
-    "is not tried again when its failure will not pass, and says why",
+    "is not attempted again after a permanent failure, and returns the reason",
     Effect.gen(function* () {
       const { to, bench, here, accountId } = yield* setting()
       bench.answer = () => Effect.fail(new InvalidInput({ field: "text", message: "too secret to draw" }))
@@ -134,7 +146,7 @@ describe("a job", () => {
   )
 
   testing(
-    "that takes longer than its operation allows is tried again",
+    "that exceeds its operation's time limit is attempted again",
     Effect.gen(function* () {
       const { bench, here, accountId } = yield* setting({ timeout: minutes(4) })
       const { interrupted } = yield* holding(bench)
@@ -146,7 +158,7 @@ describe("a job", () => {
   )
 
   testing(
-    "that outlives its deadline fails, waiting or running, and is refunded as expired",
+    "past its deadline fails, waiting or running, and is refunded as expired",
     Effect.gen(function* () {
       const { to, bench, here, accountId } = yield* setting({ timeout: hours(1), deadline: minutes(10), limits: { atOnce: 1 } })
       const { interrupted } = yield* holding(bench)
@@ -165,7 +177,7 @@ describe("a job", () => {
   )
 
   testing(
-    "leaves nothing of what it was asked or came to in the log",
+    "writes neither its input nor its result to the log",
     Effect.gen(function* () {
       const { to, here, accountId } = yield* setting()
       const id = idOf(yield* here.create(accountId, { text: "canary" }))
@@ -180,7 +192,7 @@ describe("a job", () => {
   )
 
   testing(
-    "is nobody else's, and not there before or after its time: always the same",
+    "is answered as not found, always alike, for others, before its acceptance and after its retention",
     Effect.gen(function* () {
       const { to, here, accountId } = yield* setting()
       const other = yield* here.open("acc_2", UNIT)
@@ -199,7 +211,7 @@ describe("a job", () => {
   )
 
   testing(
-    "whose account was erased fails, and tells nothing",
+    "whose account was erased fails and returns nothing",
     Effect.gen(function* () {
       const { to, here, accountId } = yield* setting({ jobs: { runner: false } })
       const id = idOf(yield* here.create(accountId))
@@ -219,7 +231,7 @@ describe("a job", () => {
 
 describe("an idempotency key", () => {
   testing(
-    "is the same job, while it runs, once it succeeded, and also when it failed",
+    "returns the same job while it runs, after its success and after its failure",
     Effect.gen(function* () {
       const { bench, here, accountId } = yield* setting()
       const { go } = yield* holding(bench)
@@ -244,7 +256,7 @@ describe("an idempotency key", () => {
 
 describe("waiting", () => {
   testing(
-    "ends with the job, or when the time is over",
+    "ends with the job or after the given time",
     Effect.gen(function* () {
       const { bench, here, accountId } = yield* setting()
       const { go } = yield* holding(bench)
@@ -266,7 +278,7 @@ describe("waiting", () => {
   )
 
   testing(
-    "is answered with what the job was charged, so that the replies add up to the balance",
+    "returns the job's charge, so that the replies add up to the balance",
     Effect.gen(function* () {
       const { bench, here, accountId } = yield* setting()
       const answers = [{ data: { text: "all" } }, { data: { text: "some" }, quantity: 1 }, { data: { text: "none" }, quantity: 0 }]
@@ -291,7 +303,7 @@ describe("waiting", () => {
 
 describe("cancelling", () => {
   testing(
-    "succeeds for one of six at once, from two hosts: the others find nothing",
+    "succeeds for one of six concurrent calls at two hosts: the others fail with NotFound",
     Effect.gen(function* () {
       for (const status of ["running", "succeeded"] as const) {
         const { to, bench, here, accountId } = yield* setting()
@@ -310,7 +322,7 @@ describe("cancelling", () => {
   )
 
   testing(
-    "under a key is answered again as it was",
+    "under a key is replayed",
     Effect.gen(function* () {
       const { bench, here, accountId } = yield* setting()
       yield* holding(bench)
@@ -323,7 +335,7 @@ describe("cancelling", () => {
   )
 
   testing(
-    "interrupts what runs, purges it, and costs nothing",
+    "interrupts a running job, purges it and makes it free",
     Effect.gen(function* () {
       const { to, bench, here, accountId } = yield* setting()
       const { interrupted } = yield* holding(bench)
@@ -343,7 +355,7 @@ describe("cancelling", () => {
   )
 
   testing(
-    "interrupts it wherever it runs, told by the log",
+    "interrupts a job that runs at another host",
     Effect.gen(function* () {
       const { to, bench, here, accountId } = yield* setting()
       const { interrupted } = yield* holding(bench)
@@ -358,7 +370,7 @@ describe("cancelling", () => {
   )
 
   testing(
-    "ends one that still waits",
+    "ends a queued job",
     Effect.gen(function* () {
       const { to, bench, here, accountId } = yield* setting({ jobs: { runner: false } })
       const id = idOf(yield* here.create(accountId))
@@ -371,7 +383,7 @@ describe("cancelling", () => {
   )
 
   testing(
-    "comes too late for one that succeeded: purged, and charged",
+    "purges a job that has succeeded, which stays charged",
     Effect.gen(function* () {
       const { to, here, accountId } = yield* setting()
       const id = idOf(yield* here.create(accountId))
@@ -387,7 +399,7 @@ describe("cancelling", () => {
 
 describe("files", () => {
   testing(
-    "are stored in pieces, given back in ranges, and gone with the job",
+    "are stored in pieces, read in ranges, and removed with the job",
     Effect.gen(function* () {
       const { to, bench, here, accountId } = yield* setting()
       const bytes = Buffer.from(range(200_000).map((i) => i % 251))
@@ -413,7 +425,7 @@ describe("files", () => {
       expect((yield* read({ offset: 150_000, length: 7 })).equals(bytes.subarray(150_000, 150_007))).toBe(true)
       expect(yield* missing(Effect.provideContext(here.charge.run(download, { job: id, part: 2 }, caller), here.context))).toBe("NotFound")
 
-      // What an attempt left that died is nobody's
+      // No job returns the files of an attempt that died
       const orphan = yield* to.blobs.put(ofJob(id, accountId), bytes)
       const upkeep = yield* Effect.provideContext(Effect.serviceOption(JobUpkeep), here.context)
       if (Option.isNone(upkeep)) throw new Error("There are jobs")
@@ -431,9 +443,9 @@ describe("files", () => {
   )
 })
 
-describe("what is stored of the queue", () => {
+describe("the stored queue", () => {
   testing(
-    "is found again by the next process, with its turns and its deadlines",
+    "is restored by the next process, with its start times",
     Effect.gen(function* () {
       const to = yield* shared
       const first = yield* mortalHost(to, makeBench(), { jobs: { runner: false } })
@@ -453,7 +465,7 @@ describe("what is stored of the queue", () => {
       yield* elapse(seconds(1))
       expect(bench.runs.map(({ input }) => input.text)).toEqual(["one", "two"])
       expect(yield* next.balance(accountId)).toEqual({ available: 8 * UNIT, held: 0 })
-      // They do not read from the beginning
+      // They do not read the log from the beginning
       expect(readAfter.filter((after) => after !== "").length).toBeGreaterThanOrEqual(2)
     })
   )
@@ -472,14 +484,14 @@ describe("a runner", () => {
       const leases = (yield* jobEvents(to)).filter(({ event }) => event._tag === "JobLeaseExtended")
       expect(leases.length).toBeGreaterThanOrEqual(11)
       yield* here.cut
-      // Since the last extension, less than a third of it ago
+      // Since the last extension, less than a third of the lease ago
       yield* elapse((LEASE * 2) / 3)
       expect(interrupted).toEqual([`${id} 1`])
     })
   )
 
   testing(
-    "that died is taken over from when its lease is over, where it was",
+    "that died loses its jobs to another once its lease has expired, which resumes them",
     Effect.gen(function* () {
       const to = yield* shared
       const bench = makeBench()
@@ -506,7 +518,7 @@ describe("a runner", () => {
   )
 
   testing(
-    "that is stopped finishes what it can, and hands back the rest at once",
+    "that is stopped finishes jobs for a while and then hands back the rest",
     Effect.gen(function* () {
       const to = yield* shared
       const bench = makeBench()
@@ -539,7 +551,7 @@ describe("a runner", () => {
   )
 
   testing(
-    "that kills its process is not followed for ever",
+    "whose jobs kill its process does not run them for ever",
     Effect.gen(function* () {
       const to = yield* shared
       const bench = makeBench()
@@ -562,7 +574,7 @@ describe("a runner", () => {
   )
 
   testing(
-    "keeps to what may run at once, of an operation and of an account",
+    "keeps the limits of an operation and of an account",
     Effect.gen(function* () {
       const { bench, here } = yield* setting({ limits: { atOnce: 3, atOnceOfAccount: 2 } })
       const { started, go } = yield* holding(bench)
@@ -581,7 +593,7 @@ describe("a runner", () => {
   )
 
   testing(
-    "takes turns between accounts: many jobs of one delay another's by no more than what runs",
+    "takes turns between accounts: many jobs of one delay another's only by the running jobs",
     Effect.gen(function* () {
       const { bench, here } = yield* setting({ jobs: { concurrency: 2 }, limits: { atOnce: 100, atOnceOfAccount: 100 } })
       const order: Array<string> = []
@@ -603,7 +615,7 @@ describe("a runner", () => {
   )
 
   testing(
-    "leaves no room for more jobs than there may be: nothing is held then",
+    "refuses calls beyond the limits of open jobs, before a hold",
     Effect.gen(function* () {
       const { to, here, accountId } = yield* setting({ jobs: { runner: false, queueLimit: 5 }, limits: { ofAccount: 3 } })
       const other = yield* here.open("acc_2", 10 * UNIT)

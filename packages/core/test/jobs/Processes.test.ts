@@ -1,4 +1,4 @@
-/** Real processes on one log: one is killed half way, one is stopped for longer than its lease; every job ends, once. */
+/** Real processes on one log. One is killed, one is stopped for longer than its lease; every job ends once. */
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -42,7 +42,7 @@ const worker = (store: Store, from: number, to: number, concurrency: number) =>
 
 const { codec } = Job.Job
 
-/** What the log says of its jobs, as it grows. */
+/** The jobs by the log, as it grows. */
 class View {
   position: EventStore.Position = EventStore.start
   readonly ended = new Set<string>()
@@ -63,7 +63,7 @@ class View {
     }
   }
 
-  /** Jobs that are a runner's, and have not ended. */
+  /** Open jobs that a runner has. */
   inHand(runner: string): number {
     return [...this.#holders.values()].filter((holder) => holder === runner).length
   }
@@ -82,7 +82,7 @@ const follow = Effect.gen(function* () {
   return { view, all }
 })
 
-/** Failsafe: what takes longer than two minutes will not come. */
+/** The most time to wait for a condition. */
 const until = <E = never, R = never>(isSo: () => boolean | Effect.Effect<boolean, E, R>) =>
   Effect.gen(function* () {
     for (;;) {
@@ -92,7 +92,7 @@ const until = <E = never, R = never>(isSo: () => boolean | Effect.Effect<boolean
     }
   }).pipe(Effect.timeout("2 minutes"))
 
-/** Whether some process keeps everybody else from writing: one that was stopped within a transaction does. */
+/** Whether a process blocks the others' writes, as one that was stopped in a transaction does. */
 const isLocked = (store: Store): boolean =>
   store.kind === "sqlite" &&
   ["events.db", "state.db"].some((name) => {
@@ -132,7 +132,7 @@ const share = (store: Store, processes: number) =>
     const [one, other] = yield* Effect.forEach(workers, run, { concurrency: "unbounded" })
     if (one === undefined || other === undefined) throw new Error("There are two at least")
 
-    /** In the middle of its work, as the log tells it, but not in the middle of writing. */
+    /** Stops the process while it works, by the log, but not while it writes. */
     const stopped = Effect.fnUntraced(function* (runner: typeof one) {
       for (;;) {
         yield* until(() => view.inHand(runner.id) > 0)
@@ -150,13 +150,13 @@ const share = (store: Store, processes: number) =>
     const left = view.inHand(other.id)
     expect(view.ended.size + left).toBeLessThan(JOBS)
     other.child.kill("SIGKILL")
-    // Where no other is left, it is started again
+    // The only process is started again
     if (processes === 2) yield* Effect.flatMap(worker(store, 0, 0, AT_ONCE / processes), run)
 
     yield* until(() => view.ended.size >= JOBS * 0.8)
     yield* stopped(one)
     yield* until(() => view.inHand(one.id) === 0)
-    // It wakes with work in hand that is not its any more
+    // It resumes with jobs that others have by now
     one.child.kill("SIGCONT")
 
     yield* until(() => view.ended.size === JOBS)
@@ -181,7 +181,7 @@ const share = (store: Store, processes: number) =>
     }
     expect(accepted.size).toBe(JOBS)
     expect(overtakings).toBeGreaterThanOrEqual(left)
-    // One result for each, and it is the one of what was asked
+    // Each job has one result, that of its input
     const found = yield* Effect.forEach(
       accepted,
       ([jobId, accountId]) => {

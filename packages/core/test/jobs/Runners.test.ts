@@ -1,4 +1,4 @@
-/** Several runners on one log: for any interleaving and any faults, every job ends, and none has two results. */
+/** Several runners on one log: for any interleaving and any faults, every job ends once. */
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -28,7 +28,7 @@ const run = (body: Effect.Effect<unknown, unknown, Scope.Scope | Watched>): Prom
     )
   )
 
-/** Work that takes its time, fails now and then, and is recorded half way. */
+/** Work that takes time, fails sometimes, and records its progress half way. */
 const unsteady = (bench: Bench, random: SeededRandom.SeededRandom) => {
   bench.answer = ({ text }, job) =>
     Effect.gen(function* () {
@@ -40,7 +40,7 @@ const unsteady = (bench: Bench, random: SeededRandom.SeededRandom) => {
     })
 }
 
-/** What has to be true when all has come to rest. */
+/** Checks that every job has ended once and every account is settled. Returns the number of ended jobs. */
 const settled = (
   to: Shared,
   accounts: ReadonlyArray<string>,
@@ -64,7 +64,7 @@ const settled = (
     return ends.size
   })
 
-/** Jobs of three accounts, at runners that fail, are killed, stopped, and joined by others, and callers who cancel. */
+/** Jobs of three accounts, with callers who cancel, at runners that fail, are killed, stopped and replaced. */
 const chaos = (to: Shared, seed: number, runners: number, rounds: number) =>
   Effect.gen(function* () {
     const random = SeededRandom.make(seed)
@@ -123,7 +123,7 @@ describe.each([2, 4])("%i runners on one log in memory", (runners) => {
 })
 
 describe("two runners on one SQLite file", () => {
-  /** A connection of its own, as another process has. */
+  /** Stores with their own connection, as another process has. */
   const opened = (folder: string) =>
     Effect.gen(function* () {
       const events = yield* SqliteEventStore.make({ filename: join(folder, "events.db") })
@@ -133,7 +133,7 @@ describe("two runners on one SQLite file", () => {
       return { events, states, blobs: yield* Effect.provideContext(BlobStore, context) }
     })
 
-  test("share jobs; what one leaves when it is killed, the other ends", async () => {
+  test("share jobs, and one ends the jobs of the other after it was killed", async () => {
     const folder = mkdtempSync(join(tmpdir(), "millrace-jobs-"))
     try {
       await run(
@@ -144,12 +144,12 @@ describe("two runners on one SQLite file", () => {
           bench.answer = ({ text }) => Effect.as(Effect.sleep("2 seconds"), { data: { text } })
           const mortal = yield* mortalHost(one, bench, { name: "mortal", jobs: { concurrency: 4 } })
           const heir = yield* host(other, bench, { name: "heir", jobs: { concurrency: 4 } })
-          const accounts = [yield* mortal.open("acc_1", 100 * UNIT), yield* heir.open("acc_2", 100 * UNIT)]
+          const accounts = [yield* patiently(mortal.open("acc_1", 100 * UNIT)), yield* patiently(heir.open("acc_2", 100 * UNIT))]
           for (const i of range(40)) yield* patiently((i % 2 === 0 ? mortal : heir).create(accounts[i % 2] ?? "", { text: `${i}` }))
           for (const _ of range(5)) yield* elapse(500)
           yield* patiently(mortal.die)
           for (const _ of range(200)) yield* elapse(500)
-          const ended = yield* settled(other, accounts, (accountId) => heir.balance(accountId))
+          const ended = yield* settled(other, accounts, (accountId) => patiently(heir.balance(accountId)))
           expect(ended).toBe(40)
           const hosts = bench.runs.map(({ host }) => host)
           expect(new Set(hosts)).toEqual(new Set(["mortal", "heir"]))

@@ -1,4 +1,4 @@
-/** A process may stop between any two appends, and any append may fail: whatever happens, every job ends, and its hold with it, once. */
+/** A process may stop between any two appends, and any append may fail: every job and its hold still end once. */
 import { EventStore, StateStore } from "@millrace/event-sourcing"
 import { Clock, Deferred, Effect, Fiber } from "effect"
 import { describe, expect } from "vitest"
@@ -7,7 +7,7 @@ import * as FaultyEventStore from "../../../testing/src/FaultyEventStore.ts"
 import { elapse, minutes, patiently, quiet, range, seconds, testing, told, UNIT, until } from "../billing/Bench.ts"
 import { type Bench, host, idOf, jobEvents, LEASE, makeBench, mortalHost, type Shared, shared } from "./JobBench.ts"
 
-/** Two units are asked for, one is done, in two steps. */
+/** Work in two steps that does one of two units. */
 const inSteps = (bench: Bench) => {
   bench.answer = ({ text }, job) =>
     Effect.gen(function* () {
@@ -16,7 +16,7 @@ const inSteps = (bench: Bench) => {
     })
 }
 
-/** From the n-th append on nothing arrives any more; that one does, or does not, and nobody hears of it. */
+/** After the n-th append nothing arrives any more. That one arrives or not, without a confirmation. */
 const stopping = (n: number, arrives: boolean) => {
   let appends = 0
   let stopped = false
@@ -64,7 +64,7 @@ const results = (to: Shared) =>
 describe("a process that stops at an append", () => {
   for (const arrives of [true, false]) {
     testing(
-      `which ${arrives ? "was" : "was not"} written: the heir brings all to its end once the lease is over`,
+      `that ${arrives ? "was" : "was not"} written leaves its jobs to another, which ends them after the lease`,
       Effect.gen(function* () {
         let reached = 0
         for (const n of range(10)) {
@@ -86,7 +86,7 @@ describe("a process that stops at an append", () => {
           expect(yield* heir.balance(accountId)).toMatchObject({ held: 0 })
           yield* sound(to)
 
-          // Whoever asks again under the key gets that job, or another where that was none: one is done, and charged
+          // A retry under the key returns that job, or a new one if it was not accepted: one is done and charged
           const reply = yield* heir.create(accountId, { key: "key", units: 2 })
           yield* until(
             Effect.map(heir.read(accountId, idOf(reply)), ({ status }) => status === "succeeded"),
@@ -96,7 +96,7 @@ describe("a process that stops at an append", () => {
           expect(yield* results(to)).toEqual([1])
           yield* sound(to)
         }
-        // Hold, accept, start, progress, succeed, settle at the least
+        // At least hold, accept, start, progress, succeed and settle
         expect(reached).toBeGreaterThanOrEqual(6)
       })
     )
@@ -132,7 +132,7 @@ describe("a process that stops at an append", () => {
 })
 
 testing(
-  "a call that took too long to be accepted becomes no job, costs nothing, and runs nothing",
+  "a call that is not accepted in time becomes no job and is free",
   Effect.gen(function* () {
     const to = yield* shared
     const bench = makeBench()
@@ -164,7 +164,7 @@ testing(
 describe("a caller without an idempotency key whose outcome is unknown", () => {
   for (const survives of [true, false]) {
     testing(
-      `pays nothing, whatever became of the job, ${survives ? "" : "and "}of the process${survives ? " that told" : ""}`,
+      `pays nothing, whether or not the job was accepted, ${survives ? "while the process lives" : "after the process died"}`,
       Effect.gen(function* () {
         for (const fault of ["after", "lost", "unanswered"] as const) {
           const to = yield* shared
@@ -172,7 +172,7 @@ describe("a caller without an idempotency key whose outcome is unknown", () => {
           const mortal = yield* mortalHost(to, bench, { name: "mortal" })
           const heir = yield* host(to, bench, { name: "heir" })
           const accountId = yield* heir.open("acc_1", 10 * UNIT)
-          // Streams of jobs give no answer any more, whatever becomes of what is sent to them
+          // No access to streams of jobs is confirmed any more, whether or not it was written
           const faulty = FaultyEventStore.make(to.events, { rates: { [fault]: 1 }, unavailable: 1, lateBy: 100 })
           const isJob = (stream: string) => stream.startsWith("job-")
           let asked = 0
@@ -180,7 +180,7 @@ describe("a caller without an idempotency key whose outcome is unknown", () => {
             events: {
               ...events,
               append: (stream, ...of) => (isJob(stream) ? faulty : events).append(stream, ...of),
-              // The first reads a stream that is not there yet
+              // The first one reads a stream that does not exist yet
               readStream: (stream, ...of) => (isJob(stream) && asked++ > 0 ? faulty : events).readStream(stream, ...of),
               lastRevision: (stream) => (isJob(stream) ? faulty : events).lastRevision(stream)
             }
@@ -198,10 +198,10 @@ describe("a caller without an idempotency key whose outcome is unknown", () => {
   }
 })
 
-describe("every n-th append fails", () => {
+describe("if every n-th append fails", () => {
   for (const fault of ["before", "after", "lost"] as const) {
     testing(
-      `${fault}: all jobs end, none has two results, and every account follows`,
+      `(${fault}): all jobs end once, and every account is settled`,
       Effect.gen(function* () {
         for (const n of range(8)) {
           const to = yield* shared

@@ -1,6 +1,6 @@
 /**
- * A process that accepts its share of the jobs of one log, says `accepted`, and when it is told to `run`, runs jobs until it is killed,
- * under the name that it says: `node Worker.ts <store as JSON> <from> <to> <how many at once>`.
+ * A process that accepts its share of the jobs of one log and prints `accepted`. After a line on its input it prints its runner id and runs
+ * jobs until it is killed: `node Worker.ts <store as JSON> <from> <to> <concurrency>`.
  */
 import { once } from "node:events"
 import { join } from "node:path"
@@ -20,7 +20,7 @@ export type Store =
   | { readonly kind: "sqlite"; readonly folder: string }
   | { readonly kind: "postgres"; readonly url: string; readonly schema: string }
 
-/** What job `i` is, and what it comes to. */
+/** Job `i` and its expected result. */
 export const jobOf = (i: number) => {
   const units = 1 + (i % 3)
   return {
@@ -44,7 +44,7 @@ export const work = Operation.job("bench.work", {
   created: ({ id }) => ({ id }),
   quantity: ({ of }) => jobOf(of).units,
   limits: { atOnce: 100, atOnceOfAccount: 100 },
-  // A process that crashes with many jobs in hand is no fault of theirs
+  // A crash of a process also counts as an attempt of its jobs
   attempts: 20,
   run: ({ of }) => Effect.as(Effect.sleep(jobOf(of).milliseconds), { data: { of }, quantity: jobOf(of).done })
 })

@@ -18,12 +18,12 @@ describe.each(goldens)("the golden job $name", ({ log, read }) => {
     expect(replay(log)).toBe(read("states.jsonl"))
   })
 
-  test("is written again as it was", () => {
+  test("is encoded to the same bytes", () => {
     for (const { line, event } of decodeLog(log)) expect(codec.encode(event)).toStrictEqual({ type: line.type, data: line.data })
   })
 })
 
-test("the golden jobs hold every field of every event", () => {
+test("the golden jobs contain every field of every event", () => {
   const sampled = new Set(
     goldens.flatMap(({ log }) =>
       log.flatMap(({ type, data }) => [type, ...Object.keys(JSON.parse(data)).map((field) => `${type}.${field}`)])

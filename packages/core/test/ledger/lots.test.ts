@@ -26,7 +26,7 @@ describe("lots", () => {
         expect(after.every((lot, i) => i === 0 || isInOrder(after[i - 1] ?? lot, lot))).toBe(true)
         expect(after.filter(({ lotId }) => lotId !== lot.lotId)).toStrictEqual(before)
         expect(Lots.find(after, lot.lotId)).toBe(lot)
-        expect(() => Lots.insert(after, lot)).toThrow("is there already")
+        expect(() => Lots.insert(after, lot)).toThrow("exists already")
       })
     )
   })

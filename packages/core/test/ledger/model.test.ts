@@ -184,9 +184,7 @@ describe("the invariants", () => {
       expect(livingFor(lives)).toStrictEqual(recorded(book))
       expect(invariants(livingFor(lives))).toStrictEqual([])
       for (const wrong of [lives - 1, lives + 1]) {
-        expect(invariants(livingFor(wrong))).toMatchObject([
-          { rule: "what comes back into an expired lot lives on for as long as its hold says" }
-        ])
+        expect(invariants(livingFor(wrong))).toMatchObject([{ rule: "credits returned to an expired lot live as long as their hold says" }])
       }
     }
   })

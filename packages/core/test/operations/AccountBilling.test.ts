@@ -22,7 +22,7 @@ import { MASTER } from "../vault/Vaults.ts"
 
 const NOW = Date.UTC(2026, 10, 21, 12)
 
-/** Does as many as it is told to, or fails. */
+/** Does the requested units or fails. */
 const batch = Operation.make("email.validateBatch", {
   summary: "Does what it is told",
   route: { method: "POST", path: "/batch", body: { units: Schema.Int, done: Schema.NullOr(Schema.Int) } },
@@ -46,7 +46,7 @@ const folder = Effect.acquireRelease(
   (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
 )
 
-/** A process of its own on the files of a folder, allowing three calls a minute. */
+/** A process on the files of a folder, with a limit of three calls a minute. */
 const host = (folder: string) => {
   const stores = Layer.mergeAll(
     SqliteEventStore.layer({ filename: join(folder, "log.db") }),
@@ -58,7 +58,7 @@ const host = (folder: string) => {
 }
 type Host = Effect.Success<ReturnType<typeof host>>
 
-/** The data of a reply, as it is sent. */
+/** The decoded data of a reply. */
 const call = <Op extends Operation.Any>(accountId: string, operation: Op, input: Operation.InputOf<Op>) =>
   Effect.gen(function* () {
     const charge = yield* Charge
@@ -85,7 +85,7 @@ const opened = Effect.gen(function* () {
 
 describe("account.billing", () => {
   testing(
-    "shows each call as soon as it was made, at whichever process, by operation, and what went back",
+    "shows each call of any process at once, by operation, and refunds",
     Effect.gen(function* () {
       const files = yield* folder
       const [here, there] = [at(yield* host(files)), at(yield* host(files))]
@@ -136,7 +136,7 @@ describe("account.billing", () => {
   )
 
   testing(
-    "is not there for an account that is none",
+    "fails with NotFound for an unknown account",
     Effect.gen(function* () {
       const here = at(yield* host(yield* folder))
       for (const answer of [call("acc_none", AccountBilling.read, {}), call("acc_none", AccountLimits.read, {})])
@@ -147,7 +147,7 @@ describe("account.billing", () => {
 
 describe("account.limits", () => {
   testing(
-    "shows what is left of the rate without counting, and the same before and after the account is verified",
+    "shows the remaining calls without counting, the same before and after the account is verified",
     Effect.gen(function* () {
       const here = at(yield* host(yield* folder))
       const accountId = yield* here(Effect.flatMap(Registration, (registration) => registration.open("ada@example.com")))

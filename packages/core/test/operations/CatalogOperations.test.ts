@@ -23,7 +23,7 @@ const KEYS = OPERATIONS.map(({ key }) => key)
 
 const PUBLIC = { accountId: "public", requestId: "req_1", reservationId: "res_1" }
 
-/** What an operation answers, as it is sent. */
+/** The decoded reply of an operation. */
 const answer = <Input, A, E, R>(
   operation: {
     readonly run: (input: Input, caller: Operation.Caller) => Effect.Effect<Operation.Outcome<A>, E, R>
@@ -55,7 +55,7 @@ const AVAILABLE = { available: true, reason: null, retry_after: null }
 
 describe("the catalog's operations", () => {
   testing(
-    "cost nothing, and name every operation of the host once, themselves included",
+    "are free and list every operation of the host once, including themselves",
     Effect.gen(function* () {
       const { operations } = yield* answer(read, {})
       expect(operations.map(({ key }: { readonly key: string }) => key)).toEqual(KEYS)
@@ -76,7 +76,7 @@ describe("the catalog's operations", () => {
   )
 
   testing(
-    "say of one what the list says of it, and more; nothing of one that is unknown",
+    "describe one operation as the list does, with details, and fail with NotFound for an unknown key",
     Effect.gen(function* () {
       const { operations } = yield* answer(read, {})
       for (const [i, key] of KEYS.entries()) expect(yield* answer(capability, { key })).toMatchObject(operations[i])
@@ -92,7 +92,7 @@ describe("the catalog's operations", () => {
   )
 
   testing(
-    "show the groups that the host names, with what they cost and whether they work",
+    "list the host's groups with prices and availability",
     Effect.gen(function* () {
       const breaker = yield* CircuitBreaker
       for (const _ of [1, 2]) yield* breaker.record("bin", "failure")
@@ -121,14 +121,14 @@ describe("the catalog's operations", () => {
   }
 
   testing(
-    "tell what a client needs to know",
+    "return the configuration",
     Effect.gen(function* () {
       expect(yield* answer(config, {})).toEqual({ ...constants, registration: { credits: 200 }, rate_limit: { calls: 60, window: 60 } })
     })
   )
 
   testing(
-    "tell it as the host has it",
+    "return the settings of the host",
     Effect.gen(function* () {
       expect(yield* answer(config, {})).toEqual({ ...constants, registration: { credits: 12.5 }, rate_limit: { calls: 7, window: 30 } })
     }),
@@ -136,7 +136,7 @@ describe("the catalog's operations", () => {
   )
 })
 
-/** Of all fields, but for those of JSON Schemas. */
+/** The names of all fields except those of JSON Schemas. */
 const namesIn = (json: unknown): ReadonlyArray<string> =>
   typeof json === "object" && json !== null
     ? Object.entries(json).flatMap(([name, value]) =>
@@ -147,7 +147,7 @@ const namesIn = (json: unknown): ReadonlyArray<string> =>
 describe("the example of", () => {
   for (const operation of [...ACCOUNT, ...CATALOG]) {
     const { example, key, route, success } = operation
-    test(`${key} is what it may take and answer, there and back`, () => {
+    test(`${key} is a valid input and reply, encoded and decoded`, () => {
       expect(example).toBeDefined()
       const data = Schema.toCodecJson<Schema.Codec<unknown, unknown>>(success)
       const input: Readonly<Record<string, Schema.Codec<unknown, unknown>>> = { ...route.params, ...route.query, ...route.body }

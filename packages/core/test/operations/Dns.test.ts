@@ -19,7 +19,7 @@ const checked = (domain: string) =>
   Dns.resolve.check({ domain, type: "ANY" }, CALLER).pipe(Effect.provideService(Dns.DnsResolver, { resolve: () => Effect.die("unasked") }))
 
 describe("a domain name", () => {
-  test("is itself, however it is written", () => {
+  test("is normalised from any spelling", () => {
     check(
       fc.property(name, shouted, fc.boolean(), (name, upper, dot) => {
         const written = [...name].map((letter, index) => (upper[index] === true ? letter.toUpperCase() : letter)).join("")
@@ -66,13 +66,13 @@ describe("a domain name", () => {
     expect(await Effect.runPromise(Effect.flip(checked(domain)))).toEqual(new InvalidInput({ field: "domain", message }))
   })
 
-  test("that is one passes", async () => {
+  test("that is valid passes the check", async () => {
     expect(await Effect.runPromise(checked("example.com."))).toBeUndefined()
   })
 })
 
 describe("the operation", () => {
-  test("gives what the resolver says", async () => {
+  test("returns the resolver's answer", async () => {
     const answer: Dns.DnsAnswer = { domain: "example.com", type: "A", records: [{ ttl: 60, ip: "192.0.2.1" }] }
     const run = Dns.resolve
       .run({ domain: "Example.com", type: "A" }, { ...CALLER, reservationId: "res_1" })
@@ -80,7 +80,7 @@ describe("the operation", () => {
     expect(await Effect.runPromise(run)).toEqual({ data: answer })
   })
 
-  test("has an example of its own shape", () => {
+  test("has an example that matches its schemas", () => {
     const { example, success, route } = Dns.resolve
     expect(Schema.decodeUnknownSync(success)(example?.data)).toEqual(example?.data)
     expect(Schema.decodeUnknownSync(Schema.Struct({ ...route.params, ...route.query }))(example?.input)).toEqual(example?.input)

@@ -21,7 +21,7 @@ const reportOn = (email: string, consensus: boolean): Email.EmailReport => ({
 
 const failure = new UpstreamUnavailable({ upstream: "dns", reason: "SERVFAIL" })
 
-/** Of an address with an exclamation mark nothing can be said. */
+/** An address with an exclamation mark cannot be checked. */
 const provide = Effect.provideService(Email.EmailValidator, {
   validate: ({ email, consensus }) => Effect.succeed(reportOn(email, consensus)),
   validateAll: ({ emails, consensus }) =>
@@ -37,7 +37,7 @@ const one = Schema.is(Schema.Struct(Email.validate.route.body))
 const batch = Schema.is(Schema.Struct(Email.validateBatch.route.body))
 
 describe("email.validate", () => {
-  test("takes 1 to 255 characters, whether or not they are an address", () => {
+  test("accepts 1 to 255 characters, whether or not they are an address", () => {
     for (const email of ["x", "ada@example.com", "not an address", "x".repeat(255)]) expect(one({ email })).toBe(true)
     for (const input of [{ email: "" }, { email: "x".repeat(256) }, { email: null }, {}, { email: "x", consensus: "yes" }]) {
       expect(one(input)).toBe(false)
@@ -55,12 +55,12 @@ describe("email.validate", () => {
 })
 
 describe("email.validateBatch", () => {
-  test("takes 1 to 50 addresses of 1 to 255 characters", () => {
+  test("accepts 1 to 50 addresses of 1 to 255 characters", () => {
     for (const count of [1, 50]) expect(batch({ emails: Array(count).fill("x".repeat(255)) })).toBe(true)
     for (const emails of [[], Array(51).fill("x"), [""], ["x", "x".repeat(256)], ["x", 1], "x"]) expect(batch({ emails })).toBe(false)
   })
 
-  test("costs 0.6 credits for each address, also where one is given twice", () => {
+  test("costs 0.6 credits for each address, repeated ones included", () => {
     check(
       fc.property(inputOf(Email.validateBatch), ({ emails }) => {
         expect(Email.validateBatch.quantity({ emails })).toBe(emails.length)
@@ -70,7 +70,7 @@ describe("email.validateBatch", () => {
     expect(FIRST_PRICES[Email.validateBatch.key]).toBe(0.6)
   })
 
-  test("gives four fields on each address, in order, without a consensus, and charges for those that were checked", () =>
+  test("returns four fields for each address in order, without consensus, and charges the checked ones", () =>
     checkAsync(
       fc.asyncProperty(inputOf(Email.validateBatch), async ({ emails }) => {
         const exit = await Effect.runPromiseExit(provide(Email.validateBatch.run({ emails }, CALLER)))
@@ -86,14 +86,14 @@ describe("email.validateBatch", () => {
     ))
 })
 
-test("where nothing can be said of an address, neither answers", async () => {
+test("both operations fail if no address can be checked", async () => {
   const alone = Email.validate.run({ email: "ada@example.com" }, CALLER)
   const together = Email.validateBatch.run({ emails: ["ada@example.com"] }, CALLER)
   expect(await Effect.runPromise(Effect.flip(provideNone(alone)))).toBe(failure)
   expect(await Effect.runPromise(Effect.flip(provideNone(together)))).toBe(failure)
 })
 
-test("the examples are what the operations take and give", () => {
+test("the examples match the operations' schemas", () => {
   expect(one(Email.validate.example?.input)).toBe(true)
   expect(batch(Email.validateBatch.example?.input)).toBe(true)
   expect(Schema.is(Email.EmailReport)(Email.validate.example?.data)).toBe(true)

@@ -6,7 +6,7 @@ import { UpstreamNotConfigured } from "../../src/work/OperationError.ts"
 const request = { prompt: "a mill", width: 256, height: 256, samples: 1, idempotencyKey: "job_1" }
 
 describe("without a provider", () => {
-  test("nothing is drawn, and it is known before", () =>
+  test("the generator and its check fail with UpstreamNotConfigured", () =>
     Effect.runPromise(
       Effect.gen(function* () {
         const images = yield* ImageGenerator
@@ -17,7 +17,7 @@ describe("without a provider", () => {
       }).pipe(Effect.provide(ImageGenerator.unconfigured))
     ))
 
-  test("nothing is translated, and it is known before", () =>
+  test("the translator and its check fail with UpstreamNotConfigured", () =>
     Effect.runPromise(
       Effect.gen(function* () {
         const translator = yield* Translator

@@ -67,7 +67,7 @@ describe("bin.lookup", () => {
     lookup: (bin) => (bin.startsWith("0") ? Effect.fail(new NotFound({ resource: "bin" })) : Effect.succeed({ bin, ...record }))
   })
 
-  test("answers what the directory knows, for every prefix of six to eight digits", () =>
+  test("returns the directory's record for every prefix of six to eight digits", () =>
     checkAsync(
       fc.asyncProperty(inputOf(Bin.lookup), async ({ bin }) => {
         expect(bin).toMatch(/^[0-9]{6,8}$/u)
@@ -78,7 +78,7 @@ describe("bin.lookup", () => {
       })
     ))
 
-  test("takes nothing else", () => {
+  test("refuses any other input", () => {
     const decode = Schema.decodeUnknownOption(Schema.Struct(Bin.lookup.route.params))
     for (const bin of ["12345", "123456789", "1234567a", " 123456", "123456\n", "١٢٣٤٥٦"])
       expect(decode({ bin })).toMatchObject({ _tag: "None" })
@@ -96,7 +96,7 @@ describe("grammar.check", () => {
   })
   const provide = Effect.provideService(Grammar.GrammarChecker, checker)
 
-  test("refuses a language that cannot be checked before anything is held", () =>
+  test("refuses an unsupported language before the hold", () =>
     Effect.runPromise(
       Effect.gen(function* () {
         const error = yield* Effect.flip(Grammar.check.check({ text: "x", language: 'tlh"' }, CALLER))

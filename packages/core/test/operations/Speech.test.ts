@@ -36,7 +36,7 @@ const provide = Effect.provideService(Speech.SpeechSynthesizer, {
 const resolve = (id: string | undefined) => Effect.runSync(Effect.result(provide(Speech.voiceOf(id))))
 const close = (wanted: string) => Speech.closest(wanted, VOICES).map(({ id }) => id)
 
-/** Wagner and Fischer's whole table. */
+/** The whole table of Wagner and Fischer. */
 const editsOf = (a: string, b: string): number => {
   const cells = Array.from({ length: a.length + 1 }, (_, i) => Array.from({ length: b.length + 1 }, (_, j) => i + j))
   const at = (i: number, j: number) => cells[i]?.[j] ?? Number.POSITIVE_INFINITY
@@ -54,13 +54,13 @@ describe("a voice", () => {
     expect(resolve(undefined)).toEqual(Result.succeed(VOICES[2]))
   })
 
-  test("that is unknown is refused, naming those close to it", () => {
+  test("that is unknown is refused with similar voices", () => {
     const refusal = (message: string) => Result.fail(new InvalidInput({ field: "voice", message }))
     expect(resolve("en-uk")).toEqual(refusal('voice "en-uk" is unknown; close to it: en-gb, en-us, en-us+f3'))
     expect(resolve("zzz")).toEqual(refusal('voice "zzz" is unknown; GET /audio/voices lists all'))
   })
 
-  test("may be meant by its language, by how its name begins, and by an id that is mistyped", () => {
+  test("is suggested for its language, the beginning of its name, and a mistyped id", () => {
     expect(close("en")).toEqual(["en-gb", "en-us", "en-us+f3", "eo", "es"])
     expect(close("EN_au")).toEqual(["en-gb", "en-us", "en-us+f3"])
     expect(close("de-AT")).toEqual(["de"])
@@ -71,7 +71,7 @@ describe("a voice", () => {
     expect(close("")).toEqual([])
   })
 
-  test("is always suggested for an id that is one letter off, and never more than five are", () => {
+  test("is always suggested for an id with one wrong letter, among at most five", () => {
     const wanted = fc.constantFrom(...VOICES).chain(({ id }) =>
       fc.record({ id: fc.constant(id), at: fc.nat(id.length - 1), letter: fc.constantFrom("", "q") }).map(({ id, at, letter }) => ({
         id,
@@ -91,7 +91,7 @@ describe("a voice", () => {
 describe("the edits between two strings", () => {
   const word = fc.string({ unit: fc.constantFrom("a", "b", "-"), maxLength: 12 })
 
-  test("are those of the whole table, up to the limit", () =>
+  test("equal those of the whole table, up to the limit", () =>
     check(
       fc.property(word, word, fc.nat(5), (a, b, limit) => {
         expect(Speech.editsBetween(a, b, limit)).toBe(Math.min(editsOf(a, b), limit + 1))
@@ -99,7 +99,7 @@ describe("the edits between two strings", () => {
       500
     ))
 
-  test("are the same from either end", () =>
+  test("are symmetric", () =>
     check(
       fc.property(fc.string({ maxLength: 50 }), fc.string({ maxLength: 50 }), fc.nat(3), (a, b, limit) => {
         expect(Speech.editsBetween(a, b, limit)).toBe(Speech.editsBetween(b, a, limit))
@@ -112,19 +112,19 @@ describe("speech.voices", () => {
   const list = (category?: string) =>
     Effect.runSync(provide(Speech.voices.run(category === undefined ? {} : { category }, CALLER))).data.voices.map(({ id }) => id)
 
-  test("is free, and its example is an answer it may give", () => {
+  test("is free, and its example matches its schema", () => {
     expect(FIRST_PRICES[Speech.voices.key]).toBe(0)
     expect(Schema.is(Speech.voices.success)(Speech.voices.example?.data)).toBe(true)
   })
 
-  test("lists all voices, or those of a category in any case, or none", () => {
+  test("lists all voices, or those of a category in any case", () => {
     expect(list()).toEqual(VOICES.map(({ id }) => id))
     expect(list("en")).toEqual(["en-gb", "en-us", "en-us+f3"])
     expect(list("MU")).toEqual(["Nova", "nova", "shimmer"])
     expect(list("fr")).toEqual([])
   })
 
-  test("is not there without a provider, like all of speech", async () => {
+  test("fails with UpstreamNotConfigured without a provider, as all of speech does", async () => {
     const missing = Exit.fail(new UpstreamNotConfigured({ upstream: "speech" }))
     const speak = Speech.SpeechSynthesizer.use(({ synthesize }) =>
       Stream.runDrain(synthesize({ accountId: "acc_1", text: "Hi", voice: "en-us", idempotencyKey: "job_1" }))

@@ -31,13 +31,13 @@ export type Tell<Answer> = (error: Error | null, answer?: Answer) => void
 export class Calls {
   readonly #grpc: Grpc
   readonly #name: string
-  readonly #credentials: CallCredentials | undefined
+  readonly #user: CallOptions
   readonly #deadline: number
 
-  constructor(grpc: Grpc, name: string, credentials: CallCredentials | undefined, deadline: number) {
+  constructor(grpc: Grpc, name: string, user: CallOptions, deadline: number) {
     this.#grpc = grpc
     this.#name = name
-    this.#credentials = credentials
+    this.#user = user
     this.#deadline = deadline
   }
 
@@ -46,15 +46,14 @@ export class Calls {
     return this.#grpc.makeClientStreamRequest(path, requestSerialize, responseDeserialize, this.#metadata(), this.#options(), tell)
   }
 
-  read<Question, Answer>(method: Method<Question, Answer>, question: Question): ClientReadableStream<Answer> {
+  read<Question, Answer>(method: Method<Question, Answer>, question: Question, options = this.#options()): ClientReadableStream<Answer> {
     const { path, requestSerialize, responseDeserialize } = method
-    return this.#grpc.makeServerStreamRequest(path, requestSerialize, responseDeserialize, question, this.#metadata(), this.#options())
+    return this.#grpc.makeServerStreamRequest(path, requestSerialize, responseDeserialize, question, this.#metadata(), options)
   }
 
   /** As {@link read}, without a deadline. */
   follow<Question, Answer>(method: Method<Question, Answer>, question: Question): ClientReadableStream<Answer> {
-    const { path, requestSerialize, responseDeserialize } = method
-    return this.#grpc.makeServerStreamRequest(path, requestSerialize, responseDeserialize, question, this.#metadata(), this.#shown())
+    return this.read(method, question, this.#user)
   }
 
   /** Takes no more calls. Those under way may end. */
@@ -69,12 +68,8 @@ export class Calls {
     return metadata
   }
 
-  #shown(): CallOptions {
-    return this.#credentials === undefined ? {} : { credentials: this.#credentials }
-  }
-
   #options(): CallOptions {
-    return { ...this.#shown(), deadline: after(this.#deadline) }
+    return { ...this.#user, deadline: after(this.#deadline) }
   }
 }
 
@@ -88,7 +83,7 @@ export class Client {
   readonly #connection: Connection
   readonly #deadline: number
   readonly #credentials: ChannelCredentials
-  readonly #user: CallCredentials | undefined
+  readonly #user: CallOptions
   readonly #sockets: Sockets
   readonly #closing = new AbortController()
   #calls: Promise<Calls> | undefined
@@ -99,7 +94,7 @@ export class Client {
     this.#deadline = deadline
     this.#credentials = credentialsOf(connection.tls)
     // Without TLS anybody on the network could read them
-    this.#user = connection.tls === undefined ? undefined : userOf(connection.user)
+    this.#user = connection.tls === undefined ? {} : userOf(connection.user)
     this.#sockets = new Sockets(this.#credentials)
   }
 
@@ -196,16 +191,8 @@ export class Client {
         if (leader === undefined) reject(error ?? new Error("It knows no leader"))
         else resolve(leader)
       }
-      const call = grpc.makeUnaryRequest(
-        path,
-        requestSerialize,
-        responseDeserialize,
-        new shared.Empty(),
-        new Metadata(),
-        { deadline },
-        tell
-      )
-      cancelledWith(signal, call)
+      const question = new shared.Empty()
+      cancelledWith(signal, grpc.makeUnaryRequest(path, requestSerialize, responseDeserialize, question, { deadline }, tell))
     })
     return asked.finally(() => {
       grpc.close()
@@ -234,12 +221,13 @@ const credentialsOf = (tls: Connection["tls"]): ChannelCredentials => {
   return ChannelCredentials.createSsl(authority, key, certificate, verify ? {} : { rejectUnauthorized: false })
 }
 
-const userOf = (user: Connection["user"]): CallCredentials | undefined => {
-  if (user === undefined) return undefined
+const userOf = (user: Connection["user"]): CallOptions => {
+  if (user === undefined) return {}
   const authorization = `Basic ${Buffer.from(`${user.username}:${user.password}`).toString("base64")}`
-  return CallCredentials.createFromMetadataGenerator((_, tell) => {
+  const credentials = CallCredentials.createFromMetadataGenerator((_, tell) => {
     const metadata = new Metadata()
     metadata.set("authorization", authorization)
     tell(null, metadata)
   })
+  return { credentials }
 }

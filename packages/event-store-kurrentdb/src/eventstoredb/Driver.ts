@@ -9,7 +9,7 @@ import type { ClientWritableStream } from "@grpc/grpc-js"
 import { Effect } from "effect"
 import type { Connection } from "../ConnectionString.ts"
 import { type Appended, type Driver, Fault, type Message, type Recorded } from "../Driver.ts"
-import { Client, cancelledWith } from "./Client.ts"
+import { type Calls, Client, cancelledWith } from "./Client.ts"
 import { faultOf } from "./Fault.ts"
 import * as Messages from "./Messages.ts"
 
@@ -27,33 +27,45 @@ export const connect = (connection: Connection, deadline: number): Driver => {
   }
 }
 
-const calling = <A>(start: (signal: AbortSignal) => Promise<A>): Effect.Effect<A, Fault> =>
-  Effect.tryPromise({ try: start, catch: faultOf })
+type Start<A> = (
+  calls: Calls,
+  resolve: (answer: A) => void,
+  reject: (error: Error) => void,
+  signal: AbortSignal
+) => { readonly cancel: () => void }
 
-const append = (client: Client, messages: ReadonlyArray<streams.AppendReq>): Effect.Effect<Appended, Fault> =>
-  Effect.flatMap(
-    calling((signal) =>
+/** Makes a call, and cancels it on interruption. */
+const calling = <A>(client: Client, start: Start<A>): Effect.Effect<A, Fault> =>
+  Effect.tryPromise({
+    try: (signal) =>
       client.on(
         (calls) =>
-          new Promise<streams.AppendResp>((resolve, reject) => {
-            const call = calls.send(StreamsService.append, (error: Error | null, response?: streams.AppendResp) => {
-              if (response === undefined) reject(error ?? new Error("An answer without a message"))
-              else resolve(response)
-            })
-            cancelledWith(signal, call)
-            // The callback was given the same error
-            call.on("error", () => {})
-            writeAll(call, messages)
+          new Promise<A>((resolve, reject) => {
+            signal.throwIfAborted()
+            cancelledWith(signal, start(calls, resolve, reject, signal))
           })
-      )
-    ),
-    (response) => {
-      const appended = Messages.appendedOf(response)
-      if (appended === undefined) return Effect.fail(new Fault({ kind: "noAnswer", message: "The answer to the append is empty" }))
-      if (!("actual" in appended)) return Effect.succeed(appended)
-      return Effect.fail(new Fault({ kind: "wrongRevision", message: "Wrong revision", actual: appended.actual }))
-    }
-  )
+      ),
+    catch: faultOf
+  })
+
+const append = (client: Client, messages: ReadonlyArray<streams.AppendReq>): Effect.Effect<Appended, Fault> => {
+  const answer = calling<streams.AppendResp>(client, (calls, resolve, reject) => {
+    const call = calls.send(StreamsService.append, (error: Error | null, response?: streams.AppendResp) => {
+      if (response === undefined) reject(error ?? new Error("An answer without a message"))
+      else resolve(response)
+    })
+    // The callback was given the same error
+    call.on("error", () => {})
+    writeAll(call, messages)
+    return call
+  })
+  return Effect.flatMap(answer, (response) => {
+    const appended = Messages.appendedOf(response)
+    if (appended === undefined) return Effect.fail(new Fault({ kind: "noAnswer", message: "The answer to the append is empty" }))
+    if (!("actual" in appended)) return Effect.succeed(appended)
+    return Effect.fail(new Fault({ kind: "wrongRevision", message: "Wrong revision", actual: appended.actual }))
+  })
+}
 
 /** Writes no faster than the connection takes it: an append of hundreds of events that ignores `drain` is never answered. */
 const writeAll = (call: ClientWritableStream<streams.AppendReq>, messages: ReadonlyArray<streams.AppendReq>): void => {
@@ -69,38 +81,27 @@ const writeAll = (call: ClientWritableStream<streams.AppendReq>, messages: Reado
 }
 
 /** Collects the whole answer, so that the call is over when this ends, however it ends. */
-const read = (client: Client, request: streams.ReadReq): Effect.Effect<ReadonlyArray<Recorded>, Fault> =>
-  Effect.map(
-    calling((signal) =>
-      client.on(
-        (calls) =>
-          new Promise<ReadonlyArray<streams.ReadResp>>((resolve, reject) => {
-            const call = calls.read(StreamsService.read, request)
-            const all: Array<streams.ReadResp> = []
-            call.on("data", (response: streams.ReadResp) => all.push(response))
-            call.on("error", reject)
-            call.on("end", () => resolve(all))
-            cancelledWith(signal, call)
-          })
-      )
-    ),
-    (responses) => responses.flatMap((response) => Messages.recordedOf(response) ?? [])
-  )
+const read = (client: Client, request: streams.ReadReq): Effect.Effect<ReadonlyArray<Recorded>, Fault> => {
+  const answer = calling<ReadonlyArray<streams.ReadResp>>(client, (calls, resolve, reject) => {
+    const all: Array<streams.ReadResp> = []
+    return calls
+      .read(StreamsService.read, request)
+      .on("data", (response: streams.ReadResp) => all.push(response))
+      .on("error", reject)
+      .on("end", () => resolve(all))
+  })
+  return Effect.map(answer, (responses) => responses.flatMap((response) => Messages.recordedOf(response) ?? []))
+}
 
 /** Never succeeds: the end of the answer is a fault, too. */
 const follow = (client: Client, request: streams.ReadReq, take: (message: Message) => void): Effect.Effect<never, Fault> =>
-  calling((signal) =>
-    client.on(
-      (calls) =>
-        new Promise<never>((_, reject) => {
-          const call = calls.follow(StreamsService.read, request)
-          call.on("data", (response: streams.ReadResp) => {
-            const message = signal.aborted ? undefined : Messages.messageOf(response)
-            if (message !== undefined) take(message)
-          })
-          call.on("error", reject)
-          call.on("end", () => reject(new Fault({ kind: "noAnswer", message: "The subscription ended" })))
-          cancelledWith(signal, call)
-        })
-    )
+  calling<never>(client, (calls, _, reject, signal) =>
+    calls
+      .follow(StreamsService.read, request)
+      .on("data", (response: streams.ReadResp) => {
+        const message = signal.aborted ? undefined : Messages.messageOf(response)
+        if (message !== undefined) take(message)
+      })
+      .on("error", reject)
+      .on("end", () => reject(new Fault({ kind: "noAnswer", message: "The subscription ended" })))
   )

@@ -2,7 +2,7 @@
 import shared from "@eventstore/db-client/generated/shared_pb.js"
 import streams from "@eventstore/db-client/generated/streams_pb.js"
 import type { EventStore } from "@millrace/event-sourcing"
-import type { Appended, Direction, Filter, Message, Proposed, Recorded } from "../Driver.ts"
+import type { Appended, Direction, Filter, Message, Recorded } from "../Driver.ts"
 import type { LogPosition } from "../Position.ts"
 
 const empty = () => new shared.Empty()
@@ -21,7 +21,7 @@ export const appendHeader = (stream: string, expected: EventStore.ExpectedRevisi
   return new streams.AppendReq().setOptions(options)
 }
 
-export const appendEvent = ({ id, type, data, metadata }: Proposed): streams.AppendReq => {
+export const appendEvent = ({ id, type, data, metadata }: EventStore.EventData): streams.AppendReq => {
   const message = new streams.AppendReq.ProposedMessage()
     .setId(new shared.UUID().setString(id))
     .setData(bytes.encode(data))

@@ -1,16 +1,14 @@
-/**
- * A client with promises, for browsers, workers and Node. It needs `fetch`, imports no library and nothing of the server.
- */
+/** A client with promises, for browsers, workers and Node. It needs `fetch`, and imports no library and no code of the server. */
 import type { Api, Groups, OperationsOf } from "../Api.ts"
 import * as Exchange from "./Exchange.ts"
-import { type Failure, isFailure, NoAnswer } from "./Failure.ts"
+import { type Failure, isFailure } from "./Failure.ts"
 import { type Arguments, type DataOf, type Grouped, grouped, type InputOf } from "./Methods.ts"
 import { type Policy, policyOf, type RetryOptions, timeoutOfNext, waitBeforeNext } from "./Retry.ts"
 import { type Described, parse, type Route, type Routes, routesOf } from "./Routes.ts"
 import { STANDARD_ROUTES, type StandardOperation } from "./StandardRoutes.ts"
 
 export interface CallOptions extends Exchange.CallOptions {
-  /** Cancels the call. It is refunded unless its work is done already. */
+  /** Cancels the call, which is refunded unless its work is done. */
   readonly signal?: AbortSignal
 }
 
@@ -32,7 +30,7 @@ export interface Surroundings {
 }
 
 export interface Options {
-  /** Where Millrace is mounted, such as `https://api.example.com`; empty in a page that comes from there. */
+  /** Where Millrace is mounted, such as `https://api.example.com`; empty in a page of the same origin. */
   readonly baseUrl: string
   readonly apiKey?: string
   readonly retry?: RetryOptions
@@ -54,13 +52,13 @@ const SURROUNDINGS: Surroundings = {
       const timer = setTimeout(done, millis)
       signal.addEventListener("abort", done)
     }),
-  // Other than `randomUUID`, this is there in pages that came without TLS
+  // Unlike `randomUUID`, this exists in pages without TLS
   newIdempotencyKey: () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("")
 }
 
 /**
- * A client of the standard operations; of an API of the host's own, where that is given as a value (`api`); or of one whose type alone is
- * there, `createClient<typeof api>({ routes, ... })`, as in a web page.
+ * A client of the standard operations, or of the host's own `api`. A web page that has only the type of an API passes its routes:
+ * `createClient<typeof api>({ routes, ... })`.
  */
 export function createClient<G extends Groups>(options: Options & { readonly api: Api<G> }): Client<OperationsOf<G>>
 export function createClient<A extends { readonly operations: ReadonlyArray<Described> }>(
@@ -119,12 +117,12 @@ const attempt = async (
   timeout: number
 ): Promise<Exchange.Reply<unknown> | Failure> => {
   const [over, late] = [new AbortController(), new AbortController()]
-  // Made here, so that an address or a header that cannot be is not taken for a failure of the network
+  // Outside of the try, so that a malformed address or header does not count as a network failure
   const request = new Request(`${root}${target}`, {
     method,
     headers,
     credentials: "omit",
-    // The key is for this server, and a call that moved would no longer be the same
+    // The key is for this server only
     redirect: "manual",
     signal: AbortSignal.any([signal, late.signal]),
     ...(body === undefined ? {} : { body })
@@ -138,8 +136,7 @@ const attempt = async (
     return Exchange.read({ status, header, bytes }, { isFile, idempotencyKey }, around.now())
   } catch (cause) {
     signal.throwIfAborted()
-    const message = late.signal.aborted ? "There was no answer in time." : "The connection failed."
-    return new NoAnswer(message, { idempotencyKey, retryable: true, retryAfter: undefined }, { cause })
+    return Exchange.noAnswer(late.signal.aborted, idempotencyKey, cause)
   } finally {
     over.abort()
   }

@@ -8,13 +8,13 @@ import { HttpClient, HttpClientRequest } from "effect/http"
 import type { Api, Groups, OperationsOf } from "../Api.ts"
 import type { Servable } from "../Endpoint.ts"
 import * as Exchange from "./Exchange.ts"
-import { type Failure, isFailure, NoAnswer, UnexpectedAnswer } from "./Failure.ts"
+import { type Failure, isFailure, UnexpectedAnswer } from "./Failure.ts"
 import { type Arguments, type Grouped, grouped } from "./Methods.ts"
 import { policyOf, type RetryOptions, timeoutOfNext, waitBeforeNext } from "./Retry.ts"
 import { parse, routesOf } from "./Routes.ts"
 
 export interface CallOptions extends Omit<Exchange.CallOptions, "maxCredits"> {
-  /** A dearer call is refused before anything is charged. */
+  /** A more expensive call is refused before anything is charged. */
   readonly maxCost?: Credits.Credits
 }
 
@@ -82,7 +82,7 @@ const methodOf = (
       decode(reply.data),
       (cause) =>
         new UnexpectedAnswer(
-          "The answer has not the shape that the operation promises.",
+          "The answer does not have the shape that the operation promises.",
           route.status,
           { idempotencyKey, retryable: false, retryAfter: undefined },
           { cause }
@@ -112,8 +112,7 @@ const send = (
       Effect.catch((cause) => {
         // A request that cannot be sent is a bug
         if (cause._tag === "HttpClientError" && UNSENDABLE.has(cause.reason._tag)) return Effect.die(cause)
-        const message = cause._tag === "TimeoutError" ? "There was no answer in time." : "The connection failed."
-        return Effect.succeed(new NoAnswer(message, { idempotencyKey, retryable: true, retryAfter: undefined }, { cause }))
+        return Effect.succeed(Exchange.noAnswer(cause._tag === "TimeoutError", idempotencyKey, cause))
       })
     )
     if (!isFailure(outcome)) return outcome

@@ -1,16 +1,16 @@
 /** Builds the request of a call, and reads its answer. */
-import { type Failure, ofTerms, UnexpectedAnswer } from "./Failure.ts"
+import { type Failure, NoAnswer, ofTerms, UnexpectedAnswer } from "./Failure.ts"
 import { PREFIX, type Route } from "./Routes.ts"
 
 /** Path, query and body fields together, as JSON has them. */
 export type Fields = Readonly<Record<string, unknown>>
 
 export interface CallOptions {
-  /** The call runs once under this key, however often it is sent: a random key by default. */
+  /** The call runs once under this key, however often it is sent. A random key by default. */
   readonly idempotencyKey?: string
-  /** The most that the call may cost in credits: a dearer call is refused before anything is charged. */
+  /** The most that the call may cost, in credits. A more expensive call is refused before anything is charged. */
   readonly maxCredits?: number
-  /** Seconds that the answer may wait for the end of the job that the call makes. */
+  /** Seconds that the answer may wait for the end of its job. */
   readonly wait?: number
 }
 
@@ -37,11 +37,11 @@ export interface Outgoing {
   readonly headers: Readonly<Record<string, string>>
   /** JSON text. */
   readonly body: string | undefined
-  /** Whether a file is asked for. */
+  /** Whether the answer is a file. */
   readonly isFile: boolean
 }
 
-/** A path parameter that is missing, or that no path can hold, is a `TypeError`. */
+/** Throws a `TypeError` if a path parameter is missing or cannot be part of a path. */
 export const request = (
   { method, path, query, isFile }: Route,
   input: Fields,
@@ -77,7 +77,7 @@ export const request = (
   }
 }
 
-/** URLs resolve dots whether they are escaped or not, so that they would name another path. */
+/** URLs resolve dots, escaped or not, so they would lead to another path. */
 const segment = (name: string, value: unknown): string => {
   const text = value === undefined ? "" : String(value)
   if (text === "" || text === "." || text === "..") throw new TypeError(`The path needs another ${name} than ${JSON.stringify(value)}`)
@@ -95,7 +95,7 @@ export interface Incoming {
   readonly bytes: Uint8Array<ArrayBuffer>
 }
 
-/** The reply, or why there is none. `now` in milliseconds since 1970. */
+/** The reply, or the failure. `now` in milliseconds since 1970. */
 export const read = (
   { status, header, bytes }: Incoming,
   { isFile, idempotencyKey }: { readonly isFile: boolean; readonly idempotencyKey: string },
@@ -121,7 +121,7 @@ export const read = (
   const hint = header("x-should-retry")
   const context = {
     idempotencyKey,
-    // Where nobody who knows has said so, what a gateway says for itself
+    // Without the hint of the API, the status of a gateway decides
     retryable: hint === undefined ? [408, 429, 502, 503, 504].includes(status) : hint === "true",
     retryAfter: waitOf(header("retry-after"), now)
   }
@@ -137,6 +137,14 @@ export const read = (
     credits: creditsOf(header)
   })
 }
+
+/** The failure of an attempt without an answer. `isLate`: it exceeded its time limit. */
+export const noAnswer = (isLate: boolean, idempotencyKey: string, cause: unknown): NoAnswer =>
+  new NoAnswer(
+    isLate ? "There was no answer in time." : "The connection failed.",
+    { idempotencyKey, retryable: true, retryAfter: undefined },
+    { cause }
+  )
 
 const json = (text: string): unknown => {
   try {

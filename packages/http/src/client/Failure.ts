@@ -1,6 +1,6 @@
 /**
  * The failures of a call: a class for each way to handle them. All are `MillraceError`; those that the API answered are `ApiError`, with
- * its code. An abort by the caller is thrown as it is.
+ * its code. An abort by the caller rejects with its own reason.
  */
 import type { ErrorCode } from "../ErrorCode.ts"
 
@@ -31,7 +31,7 @@ export abstract class MillraceError extends Error implements Context {
   }
 }
 
-// what the API answers
+// failures that the API answered
 
 /** A code that this client knows, or one of a server that is newer. */
 export type Code = ErrorCode | (string & {})
@@ -49,7 +49,7 @@ export interface Terms extends Context {
 export abstract class ApiError extends MillraceError {
   readonly code: Code
   readonly status: number
-  /** What to tell the operator of the server. */
+  /** For the operator of the server. */
   readonly requestId: string
 
   constructor(terms: Terms) {
@@ -60,22 +60,23 @@ export abstract class ApiError extends MillraceError {
   }
 }
 
+/** A class of answered failures, named by its tag. */
+const answered = <const Tag extends string>(tag: Tag) =>
+  class extends ApiError {
+    readonly _tag = tag
+  }
+
 /** The API key is missing, malformed, unknown or revoked. */
-export class Unauthorized extends ApiError {
-  readonly _tag = "Unauthorized"
-}
+export class Unauthorized extends answered("Unauthorized") {}
 
-/** The API key is good, but not for this. */
-export class Forbidden extends ApiError {
-  readonly _tag = "Forbidden"
-}
+/** The API key is valid, but lacks the scope. */
+export class Forbidden extends answered("Forbidden") {}
 
-/** The balance does not cover the call. Amounts in credits; undefined when an intermediary kept the headers. */
-export class InsufficientCredits extends ApiError {
-  readonly _tag = "InsufficientCredits"
+/** The balance does not cover the call. Amounts in credits; undefined if an intermediary removed the headers. */
+export class InsufficientCredits extends answered("InsufficientCredits") {
   readonly required: number | undefined
   readonly available: number | undefined
-  /** What a top-up has to bring at the least. */
+  /** The least that a top-up must bring. */
   readonly shortfall: number | undefined
 
   constructor(terms: Terms) {
@@ -87,48 +88,34 @@ export class InsufficientCredits extends ApiError {
 }
 
 /** The account is in debt or suspended: nothing priced runs. */
-export class AccountBlocked extends ApiError {
-  readonly _tag = "AccountBlocked"
-}
+export class AccountBlocked extends answered("AccountBlocked") {}
 
 /** Too many calls, still after all retries. */
-export class RateLimited extends ApiError {
-  readonly _tag = "RateLimited"
-}
+export class RateLimited extends answered("RateLimited") {}
 
-/** There is no such thing, or it is not the caller's. */
-export class NotFound extends ApiError {
-  readonly _tag = "NotFound"
-}
+/** The resource does not exist, or belongs to another account. */
+export class NotFound extends answered("NotFound") {}
 
-/** The call is wrong, and stays so. The message names each field and its bound. */
-export class InvalidRequest extends ApiError {
-  readonly _tag = "InvalidRequest"
-}
+/** The request is invalid. The message names each field and its bound. */
+export class InvalidRequest extends answered("InvalidRequest") {}
 
 /** The call would cost more than `maxCredits`. */
-export class CostExceedsLimit extends ApiError {
-  readonly _tag = "CostExceedsLimit"
-}
+export class CostExceedsLimit extends answered("CostExceedsLimit") {}
 
 /** The idempotency key belongs to a call that still runs, to another call, or to one whose reply was not kept. */
-export class Conflict extends ApiError {
-  readonly _tag = "Conflict"
-}
+export class Conflict extends answered("Conflict") {}
 
-/** The service or what it asks is down, busy, not set up, or has failed. */
-export class Unavailable extends ApiError {
-  readonly _tag = "Unavailable"
-}
+/** The service or its upstream is down, busy, not set up, or has failed. */
+export class Unavailable extends answered("Unavailable") {}
 
-// what no API answered
+// failures without an answer of the API
 
-/** The connection failed, or the time was over, each time: `cause` says why the last time. The call may have run. */
+/** Every attempt lost its connection or timed out. `cause` is that of the last. The call may have run. */
 export class NoAnswer extends MillraceError {
   readonly _tag = "NoAnswer"
 }
 
-/** The answer is not one of this API: of a proxy, perhaps, or of another service. */
+/** The answer does not come from this API, but perhaps from a proxy or another service. */
 export class UnexpectedAnswer extends MillraceError {
   readonly _tag = "UnexpectedAnswer"
   readonly status: number
@@ -153,63 +140,31 @@ export type Failure =
   | NoAnswer
   | UnexpectedAnswer
 
-/** Whether something that was thrown is of this client: then one of a known set, by `_tag`. */
+/** Whether a thrown value is a failure of this client. */
 export const isFailure = (error: unknown): error is Failure => error instanceof MillraceError
 
 type Class = new (terms: Terms) => Exclude<Failure, NoAnswer | UnexpectedAnswer>
 
-/** A new code does not compile until it has its class. */
-const BY_CODE: Readonly<Record<ErrorCode, Class>> = {
-  unauthorized: Unauthorized,
-  insufficient_scope: Forbidden,
+/** The codes whose class does not follow from their status. */
+const BY_CODE: Readonly<Record<string, Class>> = {
   insufficient_credits: InsufficientCredits,
-  account_in_debt: AccountBlocked,
-  account_suspended: AccountBlocked,
-  rate_limited: RateLimited,
-  route_not_found: NotFound,
-  not_found: NotFound,
-  method_not_allowed: InvalidRequest,
-  payload_too_large: InvalidRequest,
-  unsupported_media_type: InvalidRequest,
-  malformed_json: InvalidRequest,
-  invalid_request: InvalidRequest,
   cost_exceeds_limit: CostExceedsLimit,
-  range_not_satisfiable: InvalidRequest,
-  too_many_jobs: RateLimited,
-  queue_full: Unavailable,
-  idempotency_key_in_use: Conflict,
-  idempotency_key_reused: Conflict,
-  reply_unavailable: Conflict,
-  internal_error: Unavailable,
-  operation_failed: Unavailable,
-  upstream_unavailable: Unavailable,
-  upstream_not_configured: Unavailable,
-  operation_not_priced: Unavailable,
-  account_unavailable: Unavailable,
-  store_unavailable: Unavailable,
-  busy: Unavailable,
-  outcome_unknown: Unavailable,
-  result_withheld: Unavailable,
-  shutting_down: Unavailable,
-  bad_request: InvalidRequest,
-  request_timeout: Unavailable,
-  headers_too_large: InvalidRequest
-}
+  idempotency_key_reused: Conflict
+} satisfies Partial<Record<ErrorCode, Class>>
 
-/** For codes of a server that is newer than this client. */
 const BY_STATUS: Readonly<Record<number, Class>> = {
   401: Unauthorized,
   402: AccountBlocked,
   403: Forbidden,
   404: NotFound,
+  408: Unavailable,
   409: Conflict,
   429: RateLimited
 }
 
-const isKnown = (code: Code): code is ErrorCode => Object.hasOwn(BY_CODE, code)
-
+/** The failure of an answer. An unknown code, of a server that is newer than this client, is classified by its status. */
 export const ofTerms = (terms: Terms): Failure => {
   const { code, status } = terms
-  const Class = isKnown(code) ? BY_CODE[code] : (BY_STATUS[status] ?? (status < 500 ? InvalidRequest : Unavailable))
+  const Class = (Object.hasOwn(BY_CODE, code) ? BY_CODE[code] : BY_STATUS[status]) ?? (status < 500 ? InvalidRequest : Unavailable)
   return new Class(terms)
 }

@@ -12,7 +12,7 @@ export type Json<A> = A extends string | number | boolean | null | undefined
       ? { readonly [Key in keyof A]: Json<A[Key]> }
       : A
 
-/** What may be left out may also be undefined. */
+/** Optional fields may also be undefined. */
 type Lenient<A> = { readonly [Key in keyof A]: {} extends Pick<A, Key> ? A[Key] | undefined : A[Key] }
 
 /** Path, query and body fields of an operation, together, as its documentation shows them. */
@@ -20,25 +20,25 @@ export type InputOf<Op> = Op extends { readonly route: infer Route extends Opera
   ? Lenient<Json<Schema.Struct.Encoded<Route["params"] & Route["query"] & Route["body"]>>>
   : never
 
-/** The `data` of an operation's answer, as its documentation shows it; the bytes of one that is answered by a file. */
+/** The `data` of an operation's answer, as its documentation shows it; the bytes of a file. */
 export type DataOf<Op> = Op extends { readonly _tag: "File" } ? Uint8Array<ArrayBuffer> : JsonOf<Op>
 
 type JsonOf<Op> = Op extends { readonly success: infer Success extends Schema.Top } ? Json<Success["Encoded"]> : never
 
-/** Input first; without fields that are required it may be left out. */
+/** The input may be left out if it has no required fields. */
 export type Arguments<Input, Options> = {} extends Input ? [input?: Input, options?: Options] : [input: Input, options?: Options]
 
 type Group<Key> = Key extends `${infer Head}.${string}` ? Head : Key
 type Name<Head extends string, Key> = Key extends `${Head}.${infer Rest}` ? Rest : never
 
-/** By the part of the key before the first dot, and by what comes after it. Without a dot, it is a method of the client itself. */
+/** Methods grouped by the part of the key before the first dot. A key without a dot is a method of the client itself. */
 export type Grouped<Op extends Described, Methods extends Readonly<Record<Op["key"], unknown>>> = {
   readonly [Head in Group<Op["key"]>]: Head extends Op["key"]
     ? Methods[Head]
     : { readonly [Key in Extract<Op["key"], `${Head}.${string}`> as Name<Head, Key>]: Methods[Key] }
 }
 
-/** The same of values. */
+/** Groups the methods as {@link Grouped} does their types. */
 export const grouped = (methods: ReadonlyArray<readonly [key: string, method: unknown]>): Readonly<Record<string, unknown>> => {
   const client: Record<string, unknown> = {}
   const groups = new Map<string, Record<string, unknown>>()

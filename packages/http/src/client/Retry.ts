@@ -1,20 +1,19 @@
 /**
- * Decides when a call is sent again. All attempts of a call have the same idempotency key, so it is charged once whatever became of
- * earlier attempts.
+ * Decides when a call is sent again. All attempts of a call have the same idempotency key, so it is charged once.
  */
 import type { MillraceError } from "./Failure.ts"
 
 /** All times in milliseconds. */
 export interface RetryOptions {
-  /** How often a call is sent at the most: 5 times by default. 1 is never again. */
+  /** The most attempts of a call: 5 by default. */
   readonly attempts?: number
-  /** How long a call may take with all its attempts: 2 minutes by default. */
+  /** The time limit of a call with all its attempts: 2 minutes by default. */
   readonly within?: number
-  /** How long one attempt may take: 1 minute by default. */
+  /** The time limit of one attempt: 1 minute by default. */
   readonly timeout?: number
-  /** The first wait at the most, doubled with each attempt: 250 by default. */
+  /** The longest first wait, doubled with each attempt: 250 by default. */
   readonly base?: number
-  /** No wait is longer than this, unless the server asks for it: 10 seconds by default. */
+  /** The longest wait, unless the server asks for a longer one: 10 seconds by default. */
   readonly cap?: number
 }
 
@@ -28,22 +27,21 @@ export const policyOf = ({ attempts = 5, within = 120_000, timeout = 60_000, bas
   cap
 })
 
-export interface Progress {
-  /** Attempts so far. */
-  readonly attempts: number
-  /** Milliseconds since the first began. */
-  readonly spent: number
-}
-
 /**
- * Milliseconds until the next attempt: what the server asks for, and exponential backoff with full jitter on top of it, so that callers
- * who failed together do not come again together. Undefined when there is no next one. `random` is from 0 up to 1.
+ * Milliseconds until the next attempt: the wait that the server asks for, plus exponential backoff with full jitter, so that clients that
+ * failed together do not retry together. Undefined if the call is not retried. `attempts` so far; `spent` milliseconds since the first
+ * began; `random` from 0 up to 1.
  */
-export const waitBeforeNext = (policy: Policy, error: MillraceError, { attempts, spent }: Progress, random: number): number | undefined => {
+export const waitBeforeNext = (
+  policy: Policy,
+  error: MillraceError,
+  { attempts, spent }: { readonly attempts: number; readonly spent: number },
+  random: number
+): number | undefined => {
   if (!error.retryable || attempts >= policy.attempts) return undefined
   const jitter = random * Math.min(policy.cap, policy.base * 2 ** (attempts - 1))
   const wait = (error.retryAfter ?? 0) + jitter
-  // An attempt that could not end in time is not begun
+  // Do not begin an attempt after the time limit
   return spent + wait < policy.within ? wait : undefined
 }
 

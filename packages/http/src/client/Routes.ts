@@ -1,6 +1,6 @@
 /**
- * The routes of operations as data: a line such as `GET /bin/:bin` for each key. A client needs no more at run time, so a web page loads
- * neither the code nor the schemas of operations.
+ * The routes of operations as data: a line such as `GET /bin/:bin` for each key. A client needs nothing else at run time, so a web page
+ * loads neither the code nor the schemas of operations.
  */
 import type { Operation } from "@millrace/core"
 import type { PREFIX as ServedAt } from "../Endpoint.ts"
@@ -16,8 +16,8 @@ export interface Described {
 }
 
 /**
- * The line of an operation. Where there is a body, the fields that stand in the query are named: `POST /work/:room?times&tag`. One that is
- * answered by a file says so: `GET /work/:job/artifact as file`.
+ * The line of an operation. With a body, it names the fields of the query: `POST /work/:room?times&tag`. An operation that answers with a
+ * file ends with that: `GET /work/:job/artifact as file`.
  */
 export type Line<Op> = Op extends { readonly _tag: "File" } ? `${Plain<Op>} as file` : Plain<Op>
 
@@ -29,7 +29,7 @@ type Plain<Op> = Op extends { readonly route: Operation.Route<infer M, infer P, 
       : `${M} ${P}?${string}`
   : never
 
-/** The lines of some operations, by key. Written by hand, `satisfies Routes<...>` finds what is missing or wrong. */
+/** The lines of operations, by key. Lines written by hand are checked with `satisfies Routes<...>`. */
 export type Routes<Op extends Described> = { readonly [Key in Op["key"]]: Line<Extract<Op, { readonly key: Key }>> }
 
 /** The lines of an API, as JSON: for a page that cannot import the operations themselves. */
@@ -47,9 +47,9 @@ export interface Route {
   readonly method: string
   /** With `:parameters`. */
   readonly path: string
-  /** Names of the fields that stand in the query, beside a body. */
+  /** Names of the fields in the query, beside a body. */
   readonly query: ReadonlyArray<string>
-  /** Whether it is answered by a file, and not by JSON. */
+  /** Whether the answer is a file, and not JSON. */
   readonly isFile: boolean
 }
 

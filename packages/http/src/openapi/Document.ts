@@ -1,16 +1,11 @@
-/**
- * The OpenAPI document of an API. The contract generates paths, parameters and bodies; this file adds headers, examples, links, and the
- * meaning of each error.
- */
+/** The OpenAPI document of an API: what the contract generates, with headers, examples, links and errors. */
 import { Schema } from "effect"
 import * as ApiPaths from "../ApiPaths.ts"
 import { type Fields, PREFIX, type Servable } from "../Endpoint.ts"
 import { codesOf, type ErrorBody, type ErrorStatus, termsOf } from "../ErrorCode.ts"
-import type { Groups } from "../Group.ts"
 import * as Headers from "./Headers.ts"
 
-/** JSON. */
-// biome-ignore lint/suspicious/noExplicitAny: a document of JSON is walked, not known
+// biome-ignore lint/suspicious/noExplicitAny: the document is generated, so its shape is not known
 type Json = any
 
 /** The host's description of its service. */
@@ -20,7 +15,7 @@ export interface Info {
   /** Markdown. */
   readonly description?: string
   readonly contact?: { readonly name?: string; readonly url?: string; readonly email?: string }
-  /** Where the API is reached: where the document is, by default. */
+  /** The addresses of the API; by default the server of the document. */
   readonly servers?: ReadonlyArray<{ readonly url: string; readonly description?: string }>
 }
 
@@ -31,20 +26,14 @@ const DESCRIPTION = `One API of many small operations, each billed in credits: 1
 
 Every call carries \`Authorization: Bearer <API key>\`. A success is wrapped in an envelope of \`status\`, \`data\` and \`request\`; an error is an object with a stable \`code\`. Calls that fail cost nothing. Each billed answer says in \`X-Credits-Charged\` what it cost, and in \`X-Credits-Balance\` what is left. A call sent again under the same \`Idempotency-Key\` runs once.`
 
-const EXAMPLE_ID = Headers.RESPONSE_HEADERS["X-Request-Id"].example
-
 interface Described {
   readonly operation: Servable
   readonly isPublic: boolean
 }
 
-/** Completes the document that a contract generates. `groups` are those that the contract was made from. */
-export const complete = (spec: Json, groups: Groups, info: Info): Json => {
-  const operations = new Map<string, Described>(
-    Object.values(groups).flatMap(({ operations, scope }) =>
-      operations.map((operation) => [operation.key, { operation, isPublic: scope === undefined }] as const)
-    )
-  )
+/** Completes the document that a contract generates. `described`: the operations of the contract. */
+export const complete = (spec: Json, described: ReadonlyArray<Described>, info: Info): Json => {
+  const operations = new Map(described.map((one) => [one.operation.key, one]))
   const uses = new Set<Headers.RequestHeader>()
   for (const item of Object.values<Json>(spec.paths)) {
     for (const [method, endpoint] of Object.entries<Json>(item)) {
@@ -133,7 +122,7 @@ const ofOperation = (
       Number(status) >= 400
         ? errorReference(Number(status))
         : isFile
-          ? fileResponse(contentTypes, Number(status))
+          ? fileResponse(contentTypes, status)
           : {
               ...open(response),
               description: summary,
@@ -151,18 +140,16 @@ const ofOperation = (
 }
 
 /** The statuses of a download that are no errors. */
-const FILE = { 200: {}, 206: {}, 304: {} }
-
-const FILE_STATUS: Readonly<Record<number, string>> = {
+const FILE: Readonly<Record<string, string>> = {
   200: "The file.",
-  206: "The part of the file that was asked for.",
+  206: "The requested part of the file.",
   304: "The caller has the file already."
 }
 
-const fileResponse = (contentTypes: ReadonlyArray<string>, status: number): Json => ({
-  description: FILE_STATUS[status],
-  headers: headersOf([...Headers.fileHeaders, ...(status === 206 ? (["Content-Range"] as const) : [])]),
-  ...(status === 304
+const fileResponse = (contentTypes: ReadonlyArray<string>, status: string): Json => ({
+  description: FILE[status],
+  headers: headersOf([...Headers.fileHeaders, ...(status === "206" ? (["Content-Range"] as const) : [])]),
+  ...(status === "304"
     ? {}
     : { content: Object.fromEntries(contentTypes.map((type) => [type, { schema: { type: "string", format: "binary" } }])) })
 })
@@ -181,7 +168,7 @@ const envelope = ({ route, secret }: Servable, data: Json, input: Json): Json =>
   status: "success",
   data,
   request: {
-    id: EXAMPLE_ID,
+    id: Headers.EXAMPLE_ID,
     method: route.method,
     path: filled(route.path, input),
     input: Object.keys(input).length === 0 ? [] : mapValues(input, (value: Json, name) => (secret.includes(name) ? "***" : value))
@@ -197,26 +184,20 @@ const encodedInput = ({ params, query, body }: Servable["route"], input: object)
 }
 
 const linksOf = ({ links = [] }: Servable, operations: ReadonlyMap<string, Described>): Json => {
-  const served = links.filter(({ operation }) => operations.has(operation))
-  if (served.length === 0) return {}
-  return {
-    links: Object.fromEntries(
-      served.map(({ operation, parameters }) => [
-        operation,
-        {
-          operationId: operation,
-          description: operations.get(operation)?.operation.summary,
-          parameters: mapValues(parameters, (pointer: string) => `$response.body#/data${pointer}`)
-        }
-      ])
-    )
-  }
+  const served = links.flatMap(({ operation, parameters }) => {
+    const description = operations.get(operation)?.operation.summary
+    const pointers = mapValues(parameters, (pointer: string) => `$response.body#/data${pointer}`)
+    return description === undefined ? [] : [[operation, { operationId: operation, description, parameters: pointers }] as const]
+  })
+  return served.length === 0 ? {} : { links: Object.fromEntries(served) }
 }
 
 // parameters
 
 const headerParameter = ({ name, ...header }: (typeof Headers.REQUEST_HEADERS)[Headers.RequestHeader]): Json => ({
-  ...{ name, in: "header", required: false },
+  name,
+  in: "header",
+  required: false,
   ...header
 })
 
@@ -255,7 +236,7 @@ const open = (response: Json): Json => ({
   ...(response.content === undefined ? {} : { content: mapValues(response.content, lenient) })
 })
 
-const DESCRIPTIONS: Readonly<Record<string, string>> = { 200: "It does.", 503: "It does not." }
+const DESCRIPTIONS: Readonly<Record<string, string>> = { 200: "Success.", 503: "The process is not ready." }
 
 const isErrorStatus = (status: number): status is ErrorStatus => codesOf(status).length > 0
 
@@ -266,7 +247,7 @@ const isSharedError = (response: Json): boolean =>
 const errorReference = (status: number): Json => ({ $ref: `#/components/responses/Error${status}` })
 
 const exampleOf = (code: ErrorBody["error"]["code"]): ErrorBody => ({
-  error: { code, message: termsOf(code).means, request_id: EXAMPLE_ID }
+  error: { code, message: termsOf(code).means, request_id: Headers.EXAMPLE_ID }
 })
 
 const errorResponse = (status: ErrorStatus): Json => ({
@@ -289,7 +270,7 @@ const mapValues = (record: object, f: (value: Json, name: string) => Json): Json
     ? record.map((value, index) => f(value, String(index)))
     : Object.fromEntries(Object.entries(record).map(([name, value]) => [name, f(value, name)]))
 
-/** Removes what generated schemas have and people would not write. */
+/** Simplifies generated schemas. */
 const withoutNoise = (value: Json): Json => {
   if (typeof value !== "object" || value === null) return value
   if (Array.isArray(value)) return value.map(withoutNoise)
@@ -303,6 +284,6 @@ const withoutNoise = (value: Json): Json => {
   )
 }
 
-/** Whether a bound is that of JavaScript's safe integers, which says nothing. */
+/** Whether a bound is merely that of JavaScript's safe integers. */
 const isSafeBound = (name: string, value: unknown): boolean =>
   (name === "minimum" && value === Number.MIN_SAFE_INTEGER) || (name === "maximum" && value === Number.MAX_SAFE_INTEGER)

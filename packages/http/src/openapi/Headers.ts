@@ -7,17 +7,24 @@ interface Header {
   readonly example: string | number | boolean
 }
 
-const EXAMPLE_ID = "0192f3a0-6c1e-7b2a-9d4e-3f5a7c9b1d2e"
+/** The request id of all examples. */
+export const EXAMPLE_ID = "0192f3a0-6c1e-7b2a-9d4e-3f5a7c9b1d2e"
+
+const text = (description: string, example: string, schema: Header["schema"] = {}): Header => ({
+  description,
+  schema: { type: "string", ...schema },
+  example
+})
 
 const credits = (description: string, example: number): Header => ({ description, schema: { type: "number", minimum: 0 }, example })
 
 export const RESPONSE_HEADERS = {
-  "X-Request-Id": {
-    description: "The id of the request, equal to `request.id` or `error.request_id`. A replay has the id of the first call.",
-    schema: { type: "string", format: "uuid" },
-    example: EXAMPLE_ID
-  },
-  "Cache-Control": { description: "No cache may store an answer.", schema: { type: "string" }, example: "private, no-store" },
+  "X-Request-Id": text(
+    "The id of the request, equal to `request.id` or `error.request_id`. A replay has the id of the first call.",
+    EXAMPLE_ID,
+    { format: "uuid" }
+  ),
+  "Cache-Control": text("No cache may store an answer.", "private, no-store"),
   "X-Credits-Charged": credits("Credits that this request cost; 0 for a replay, whose first request was charged.", 0.5),
   "X-Credits-Balance": credits("Credits that are free to be spent now.", 199.5),
   "Idempotent-Replayed": {
@@ -25,42 +32,21 @@ export const RESPONSE_HEADERS = {
     schema: { type: "boolean", const: true },
     example: true
   },
-  "X-Replay-Request-Id": {
-    description: "Only in a replay: the id of this request.",
-    schema: { type: "string", format: "uuid" },
-    example: "0192f3a1-02b4-7c55-8e21-6a9d0c4f7b18"
-  },
-  "RateLimit-Policy": {
-    description: "Requests (`q`) in a window of seconds (`w`).",
-    schema: { type: "string" },
-    example: '"burst";q=60;w=60'
-  },
-  RateLimit: {
-    description: "Requests that remain (`r`), and seconds until the window ends (`t`).",
-    schema: { type: "string" },
-    example: '"burst";r=42;t=18'
-  },
+  "X-Replay-Request-Id": text("Only in a replay: the id of this request.", "0192f3a1-02b4-7c55-8e21-6a9d0c4f7b18", { format: "uuid" }),
+  "RateLimit-Policy": text("Requests (`q`) in a window of seconds (`w`).", '"burst";q=60;w=60'),
+  RateLimit: text("Requests that remain (`r`), and seconds until the window ends (`t`).", '"burst";r=42;t=18'),
   "X-Should-Retry": { description: "Whether the same request may succeed later.", schema: { type: "boolean" }, example: true },
   "Retry-After": { description: "Seconds to wait before the next attempt.", schema: { type: "integer", minimum: 1 }, example: 5 },
-  "WWW-Authenticate": { description: "RFC 6750.", schema: { type: "string" }, example: "Bearer" },
-  Allow: { description: "The methods that the path takes.", schema: { type: "string" }, example: "GET" },
-  "Preference-Applied": {
-    description: "The longest time, in seconds, that the answer waited for the end of the job.",
-    schema: { type: "string" },
-    example: "wait=20"
-  },
-  ETag: { description: "Identifies the bytes of the file.", schema: { type: "string" }, example: '"3f5a7c9b1d2e"' },
-  "Accept-Ranges": {
-    description: "The client may request parts of the file.",
-    schema: { type: "string", const: "bytes" },
-    example: "bytes"
-  },
-  "Content-Disposition": {
-    description: "Tells the client to save the file under this name.",
-    schema: { type: "string" },
-    example: 'attachment; filename="job_01JD7X2M9G4YQ0V5Z8K3T6W1RB.mp3"'
-  },
-  "Content-Range": { description: "Which part of the file this is.", schema: { type: "string" }, example: "bytes 0-1023/146515" },
+  "WWW-Authenticate": text("RFC 6750.", "Bearer"),
+  Allow: text("The methods that the path takes.", "GET"),
+  "Preference-Applied": text("The longest time, in seconds, that the answer waited for the end of the job.", "wait=20"),
+  ETag: text("Identifies the bytes of the file.", '"3f5a7c9b1d2e"'),
+  "Accept-Ranges": text("The client may request parts of the file.", "bytes", { const: "bytes" }),
+  "Content-Disposition": text(
+    "Tells the client to save the file under this name.",
+    'attachment; filename="job_01JD7X2M9G4YQ0V5Z8K3T6W1RB.mp3"'
+  ),
+  "Content-Range": text("Which part of the file this is.", "bytes 0-1023/146515"),
   "X-Credits-Required": credits("Credits that the call needs. Beside `insufficient_credits` only, as are the two others.", 5),
   "X-Credits-Available": credits("Credits that the account has.", 1.5),
   "X-Credits-Shortfall": credits("Credits that are missing.", 3.5)
@@ -105,47 +91,29 @@ export const errorHeaders = (status: number): ReadonlyArray<ResponseHeader> => [
 export const REQUEST_HEADERS = {
   IdempotencyKey: {
     name: "Idempotency-Key",
-    description:
-      "Runs the call once: whoever sends the same request under the same key within 24 hours gets the first success again, and pays once. A string of RFC 8941, quoted or not.",
-    schema: { type: "string", minLength: 1, maxLength: 255 },
-    example: "order-4711"
+    ...text(
+      "Runs the call once: a request that is sent again under the same key within 24 hours gets the first success again, and is charged once. A string of RFC 8941, quoted or not.",
+      "order-4711",
+      { minLength: 1, maxLength: 255 }
+    )
   },
   MaxCredits: {
     name: "X-Max-Credits",
-    description: "The most credits the call may cost. A call that would cost more is refused with 422 before anything is held.",
-    schema: { type: "number", minimum: 0 },
-    example: 10
+    ...credits("The most credits the call may cost. A call that would cost more is refused with 422 before anything is held.", 10)
   },
   Prefer: {
     name: "Prefer",
-    description: "`wait=20`: wait up to 20 seconds for the end of the job. The longest wait is 150 seconds. RFC 7240.",
-    schema: { type: "string" },
-    example: "wait=20"
+    ...text("`wait=20`: wait up to 20 seconds for the end of the job. The longest wait is 150 seconds. RFC 7240.", "wait=20")
   },
-  Range: {
-    name: "Range",
-    description: "One part of the file. RFC 9110, section 14.",
-    schema: { type: "string" },
-    example: "bytes=0-1023"
-  },
-  IfNoneMatch: {
-    name: "If-None-Match",
-    description: "The ETag of the client's copy.",
-    schema: { type: "string" },
-    example: '"3f5a7c9b1d2e"'
-  },
+  Range: { name: "Range", ...text("One part of the file. RFC 9110, section 14.", "bytes=0-1023") },
+  IfNoneMatch: { name: "If-None-Match", ...text("The ETag of the client's copy.", '"3f5a7c9b1d2e"') },
   RequestId: {
     name: "X-Request-Id",
-    description: "The client's own id for the request. It is written to the server's log only.",
-    schema: { type: "string", pattern: "^[\\w\\-=]{1,255}$" },
-    example: "checkout-17"
+    ...text("The client's own id for the request. It is written to the server's log only.", "checkout-17", {
+      pattern: "^[\\w\\-=]{1,255}$"
+    })
   },
-  TraceParent: {
-    name: "traceparent",
-    description: "W3C Trace Context.",
-    schema: { type: "string" },
-    example: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
-  }
+  TraceParent: { name: "traceparent", ...text("W3C Trace Context.", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01") }
 } as const
 
 export type RequestHeader = keyof typeof REQUEST_HEADERS

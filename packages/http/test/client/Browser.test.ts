@@ -35,7 +35,7 @@ const globals = () => ({
 
 describe("the bundle for a browser", () => {
   testing(
-    "is one file of less than 10 kB, with nothing of the server or of a library in it",
+    "is one file below 10 kB, without code of the server or a library",
     Effect.gen(function* () {
       const [chunk, ...others] = yield* bundled
       expect(others).toEqual([])
@@ -68,7 +68,7 @@ describe("the bundle for a browser", () => {
 
 describe("a page of another origin", () => {
   testing(
-    "may send every header that the client sends, and read every one that it reads",
+    "may send every header that the client sends, and read every header that it reads",
     Effect.gen(function* () {
       const { url, call, account } = yield* host({ cors: { origins: ["https://app.example"] } })
       const { key } = yield* account(1)

@@ -35,7 +35,7 @@ const available = ({ balance }: Host, accountId: string) => Effect.map(balance(a
 
 describe("a call", () => {
   testing(
-    "is one flat input, and a reply with what it cost",
+    "takes one flat input, and returns a reply with its cost",
     Effect.gen(function* () {
       const { millrace, bench, lines } = yield* opened()
       const reply = yield* Effect.promise(() => millrace.bin.lookup({ bin: "457173" }))
@@ -59,7 +59,7 @@ describe("a call", () => {
   )
 
   testing(
-    "under a key of the caller's runs once",
+    "runs once under the caller's own key",
     Effect.gen(function* () {
       const { millrace, bench, available } = yield* opened()
       const call = () => millrace.test.work({ room: "a", how: "at once" }, { idempotencyKey: 'order "1" \\' })
@@ -73,7 +73,7 @@ describe("a call", () => {
   )
 
   testing(
-    "does not leave its path",
+    "escapes path parameters",
     Effect.gen(function* () {
       const { millrace, lines } = yield* opened()
       const before = lines.length
@@ -88,9 +88,9 @@ describe("a call", () => {
   )
 })
 
-describe("without a key", () => {
+describe("a client without a key", () => {
   testing(
-    "what is public can be called, and nothing else",
+    "can call public operations only",
     Effect.gen(function* () {
       const { url, around } = yield* opened()
       const anyone = createClient({ baseUrl: url, retry, surroundings: around })
@@ -101,9 +101,9 @@ describe("without a key", () => {
   )
 })
 
-describe("where it does not go well", () => {
+describe("a call that fails", () => {
   testing(
-    "the error is one that the caller can act on, and nothing is charged",
+    "rejects with an error that the caller can act on, and is free",
     Effect.gen(function* () {
       const { millrace, key, url, around, available, waits } = yield* opened()
       const stranger = createClient({ baseUrl: url, apiKey: `${key}x`, retry, surroundings: around })
@@ -137,7 +137,7 @@ describe("where it does not go well", () => {
   )
 
   testing(
-    "what is short is told in numbers",
+    "reports the missing credits as numbers",
     Effect.gen(function* () {
       const { millrace, available } = yield* opened({}, 3.25)
       const error = yield* rejection(millrace.test.work({ room: "a", times: 2, how: "at once" }))
@@ -150,7 +150,7 @@ describe("where it does not go well", () => {
   )
 
   testing(
-    "what may go well later is tried again, no more often than is allowed, and not before the server says",
+    "is retried if it may succeed later, within the limits and not before the server allows",
     Effect.gen(function* () {
       const { millrace, waits, available, lines } = yield* opened()
       const error = yield* rejection(millrace.grammar.check({ text: "upstream down" }))
@@ -163,7 +163,7 @@ describe("where it does not go well", () => {
   )
 
   testing(
-    "a call too many waits for its turn",
+    "waits when the rate is exceeded",
     Effect.gen(function* () {
       const { millrace, waits } = yield* opened({ rateLimit: { limit: 2, window: 60 } })
       const replies = []
@@ -180,7 +180,7 @@ describe("where it does not go well", () => {
   )
 })
 
-describe("a call that is given up", () => {
+describe("a call that is aborted", () => {
   testing(
     "is cancelled, refunded, and rejects with the reason",
     Effect.gen(function* () {
@@ -203,7 +203,7 @@ describe("a call that is given up", () => {
   )
 
   testing(
-    "while it waits is not sent again",
+    "is not sent again during a wait",
     Effect.gen(function* () {
       const { key, url, around, lines } = yield* opened()
       const abort = new AbortController()
@@ -218,7 +218,7 @@ describe("a call that is given up", () => {
   )
 
   testing(
-    "because it took too long is sent again under its key, and charged once",
+    "is sent again under its key after a timeout, and charged once",
     Effect.gen(function* () {
       const { key, url, around, bench, available } = yield* opened()
       const late = Promise.withResolvers<void>()
@@ -245,7 +245,7 @@ describe("a call that is given up", () => {
   )
 
   testing(
-    "when nobody is there, after all attempts, with the key under which it was sent",
+    "rejects after all attempts where no server answers, with its idempotency key",
     Effect.gen(function* () {
       const { around, waits } = yield* surroundings
       // Nothing listens at port 1 of this machine
@@ -264,12 +264,12 @@ describe("a call that is given up", () => {
 
 describe("routes", () => {
   testing(
-    "of the standard operations are where the operations are",
+    "of the standard operations match the operations",
     Effect.sync(() => expect(routesOf(Api.make(Api.standard))).toEqual(STANDARD_ROUTES))
   )
 
   testing(
-    "as data are enough for a page that has only the types of an API",
+    "as data suffice for a page that has only the types of an API",
     Effect.gen(function* () {
       const { key, url, around } = yield* opened()
       const own = Api.make({ test: api.groups.test })

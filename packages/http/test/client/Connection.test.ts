@@ -40,7 +40,7 @@ const cutting = (port: number, limits: Array<number | undefined>) => {
 
 describe("a connection that breaks", () => {
   testing(
-    "before the call is known, or at any byte of its answer: it runs once, is charged once, and is answered",
+    "at any byte leads to one run, one charge and one answer",
     Effect.gen(function* () {
       const { port, account, balance, bench, raw } = yield* host()
       const { accountId, key, bearer } = yield* account()
@@ -64,7 +64,7 @@ describe("a connection that breaks", () => {
   )
 
   testing(
-    "again and again does so until the attempts are used up; the key then tells what became of the call",
+    "in every attempt uses up the attempts; the key then tells the outcome",
     Effect.gen(function* () {
       const { port, url, account, balance, bench } = yield* host()
       const { accountId, key } = yield* account()
@@ -94,7 +94,7 @@ const answered = Effect.fnUntraced(function* (answers: ReadonlyArray<Answer>) {
 
 describe("an answer", () => {
   testing(
-    "that asks to wait, in seconds or until a time, is waited for; all attempts are one request",
+    "with Retry-After, in seconds or as a time, delays the next attempt of the same request",
     Effect.gen(function* () {
       const { millrace, waits, asked } = yield* answered([
         [429, { "retry-after": "7", "x-should-retry": "true" }, error("rate_limited")],
@@ -119,7 +119,7 @@ describe("an answer", () => {
   )
 
   testing(
-    "that is not to be repeated is not, whatever its status; what says nothing of it goes by its status",
+    "is retried as its header says, or by its status without the header",
     Effect.gen(function* () {
       const page = "<html>Bad Gateway</html>"
       const { millrace, waits, asked } = yield* answered([
@@ -145,7 +145,7 @@ describe("an answer", () => {
   )
 
   testing(
-    "of a newer server goes by its status where its code is not known",
+    "of a newer server is classified by its status if its code is unknown",
     Effect.gen(function* () {
       const { millrace } = yield* answered([
         [429, { "x-should-retry": "false" }, error("too_eager")],
@@ -164,9 +164,9 @@ describe("an answer", () => {
   )
 })
 
-describe("by itself, without the surroundings of a test", () => {
+describe("a client with the surroundings of the platform", () => {
   testing(
-    "a client waits, gives up and finds keys with what the platform has",
+    "waits, times out and makes idempotency keys",
     Effect.gen(function* () {
       const { baseUrl, asked } = yield* answering([
         [503, { "x-should-retry": "true" }, error("busy")],
@@ -191,7 +191,7 @@ describe("by itself, without the surroundings of a test", () => {
   )
 
   testing(
-    "it does not wait for an answer for longer than it is told",
+    "does not wait longer than its time limit",
     Effect.gen(function* () {
       const server = createHttpServer(() => {})
       const baseUrl = yield* listening(server, () => server.closeAllConnections())

@@ -20,7 +20,7 @@ const opened = Effect.fnUntraced(function* (options: Options = {}, grant?: numbe
 
 describe("a call", () => {
   testing(
-    "gives what its operation gives, decoded, with amounts in thousandths",
+    "returns the decoded data of its operation, with amounts in thousandths",
     Effect.gen(function* () {
       const { millrace, bench } = yield* opened()
       const reply = yield* millrace.bin.lookup({ bin: "457173" })
@@ -34,7 +34,7 @@ describe("a call", () => {
   )
 
   testing(
-    "fails with what the caller can act on, by its tag",
+    "fails with tagged errors that the caller can act on",
     Effect.gen(function* () {
       const { millrace } = yield* opened({}, 1.5)
       const short = yield* Effect.flip(millrace.test.work({ room: "a", how: "at once" }))
@@ -50,7 +50,7 @@ describe("a call", () => {
   )
 
   testing(
-    "waits on the clock there is, for as long as the server asks",
+    "waits on the current clock for as long as the server asks",
     Effect.gen(function* () {
       const { millrace, lines } = yield* opened({ rateLimit: { limit: 1, window: 60 } })
       yield* millrace.bin.lookup({ bin: "457173" })
@@ -64,7 +64,7 @@ describe("a call", () => {
   )
 
   testing(
-    "that is interrupted is cancelled and refunded",
+    "is cancelled and refunded when interrupted",
     Effect.gen(function* () {
       const { millrace, bench, balance, accountId } = yield* opened()
       const call = yield* Effect.forkChild(millrace.test.work({ room: "gone", how: "when told" }))
@@ -79,7 +79,7 @@ describe("a call", () => {
   )
 
   testing(
-    "under a key of the caller's runs once, whoever sends it",
+    "runs once under the caller's own key",
     Effect.gen(function* () {
       const { millrace, bench } = yield* opened()
       yield* Deferred.succeed(bench.finish, undefined)
@@ -91,12 +91,12 @@ describe("a call", () => {
   )
 })
 
-describe("what is no answer", () => {
+describe("a reply that is no answer of the API", () => {
   const client = (baseUrl: string) =>
     Effect.provide(EffectClient.make(api, { baseUrl, retry: { attempts: 2, base: 0 } }), FetchHttpClient.layer)
 
   testing(
-    "fails as such: a broken connection, a gateway, data of another shape",
+    "fails: a broken connection, a gateway, data of another shape",
     Effect.gen(function* () {
       const { baseUrl, asked } = yield* answering([
         [502, {}, "Bad Gateway"],
@@ -109,7 +109,12 @@ describe("what is no answer", () => {
       const call = millrace.grammar.check({ text: "a" })
       expect(yield* Effect.flip(call)).toMatchObject({ _tag: "UnexpectedAnswer", status: 502 })
       expect(asked).toHaveLength(2)
-      expect(yield* Effect.flip(call)).toMatchObject({ _tag: "UnexpectedAnswer", status: 200, message: /not the shape/u, retryable: false })
+      expect(yield* Effect.flip(call)).toMatchObject({
+        _tag: "UnexpectedAnswer",
+        status: 200,
+        message: /not have the shape/u,
+        retryable: false
+      })
       expect(yield* call).toEqual({
         data: { matches: [] },
         charged: 0,
@@ -126,7 +131,7 @@ describe("what is no answer", () => {
   )
 
   testing(
-    "is a defect where nothing could be sent",
+    "is a defect if the request could not be sent",
     Effect.gen(function* () {
       const broken = yield* client("http://[")
       expect(Exit.hasDies(yield* Effect.exit(broken.bin.lookup({ bin: "457173" })))).toBe(true)

@@ -24,7 +24,7 @@ const inputs = fc.record(
 )
 
 testing(
-  "path, query and body arrive as they were given",
+  "the server reads path, query and body as the client sent them",
   Effect.gen(function* () {
     const { handler, account } = yield* host()
     const { key } = yield* account(1_000_000)

@@ -20,7 +20,7 @@ const errors = fc
   .map((terms) => new NoAnswer("", { idempotencyKey: "k", ...terms }))
 
 describe("the next attempt", () => {
-  test("comes no earlier than asked for, not much later, never in vain, and not forever", () => {
+  test("waits at least as long as asked, not much longer, and only if it can succeed in time", () => {
     fc.assert(
       fc.property(policies, errors, progress, randoms, (policy, error, progress, random) => {
         const wait = waitBeforeNext(policy, error, progress, random)
@@ -39,7 +39,7 @@ describe("the next attempt", () => {
     )
   })
 
-  test("has no more time than is left of all", () => {
+  test("gets no more time than is left", () => {
     fc.assert(
       fc.property(policies, fc.integer({ min: 0, max: 2_000_000 }), (policy, spent) => {
         const timeout = timeoutOfNext(policy, spent)

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs"
 import { Audit, Head } from "@millrace/audit"
 import { Effect, Option, Schema } from "effect"
-import { Command, Flag } from "effect/cli"
+import { Flag } from "effect/cli"
 import * as Administration from "../Administration.ts"
 import { CommandFailed, textOf } from "../Failure.ts"
 import * as Output from "../Output.ts"
@@ -20,31 +20,28 @@ const readHead = (file: string) =>
     catch: (error) => new CommandFailed(`${file} holds no head of an audit: ${textOf(error)}`)
   })
 
-export const audit = Command.make(
+export const audit = Administration.query(
   "audit",
+  "Replay the whole log and list what is wrong with it; exits with 1 if anything is",
   {
-    store: Administration.store,
+    "millrace audit --json > head.json": "Keep the report where nobody who can write the log can change it",
+    "millrace audit --against head.json": "Check that the log still begins as it was then"
+  },
+  StoreUrl.logLayer,
+  {
     against: Flag.String("against").pipe(
       Flag.withDescription("File with the report or the head of an earlier audit, which the log must extend"),
       Flag.optional
     ),
-    at: Administration.time("at", "The time at which holds count as overdue (default: the log's last event)"),
-    json: Output.json
+    at: Administration.time("at", "The time at which holds count as overdue (default: the log's last event)")
   },
-  ({ store, against, at, json }) =>
-    Effect.gen(function* () {
-      const head = Option.isSome(against) ? yield* readHead(against.value) : undefined
-      const { found, ...report } = yield* Audit.run({
-        ...(head === undefined ? {} : { against: head }),
-        ...(Option.isSome(at) ? { at: at.value } : {})
-      })
-      yield* Output.exitCode(report.ok)
-      yield* Output.print(json, found > report.problems.length ? { ...report, found } : report)
-    }).pipe(Effect.provide(StoreUrl.logLayer(store)))
-).pipe(
-  Command.withDescription("Replay the whole log and list what is wrong with it; exits with 1 if anything is"),
-  Command.withExamples([
-    { command: "millrace audit --json > head.json", description: "Keep the report where nobody who can write the log can change it" },
-    { command: "millrace audit --against head.json", description: "Check that the log still begins with what it was then" }
-  ])
+  Effect.fnUntraced(function* ({ against, at }) {
+    const head = Option.isSome(against) ? yield* readHead(against.value) : undefined
+    const { found, ...report } = yield* Audit.run({
+      ...(head === undefined ? {} : { against: head }),
+      ...(Option.isSome(at) ? { at: at.value } : {})
+    })
+    yield* Output.exitCode(report.ok)
+    return found > report.problems.length ? { ...report, found } : report
+  })
 )

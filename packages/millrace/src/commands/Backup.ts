@@ -1,5 +1,4 @@
 /** `backup`: copies a whole store, while a server works on it. */
-import { existsSync } from "node:fs"
 import { Audit } from "@millrace/audit"
 import { toIso } from "@millrace/core"
 import { SqliteCopy, SqliteEventStore } from "@millrace/event-store-sqlite"
@@ -8,7 +7,6 @@ import { Command, Flag } from "effect/cli"
 import * as Administration from "../Administration.ts"
 import * as BackupFolder from "../BackupFolder.ts"
 import * as DiskFiles from "../DiskFiles.ts"
-import { CommandFailed } from "../Failure.ts"
 import * as MasterKeyFile from "../MasterKeyFile.ts"
 import * as Output from "../Output.ts"
 import * as StoreUrl from "../StoreUrl.ts"
@@ -33,15 +31,8 @@ const keysLifetime = Flag.String("keys-lifetime").pipe(
   )
 )
 
-/** The master key: from the environment, else from the file beside the database. */
 const masterKeyOf = ({ masterKey: file }: StoreUrl.Files) =>
-  Effect.gen(function* () {
-    const given = yield* MasterKeyFile.byEnvironment
-    if (given !== undefined) return given
-    if (!existsSync(file))
-      return yield* Effect.fail(new CommandFailed(`there is no master key to include: neither MILLRACE_MASTER_KEY nor ${file}`))
-    return yield* MasterKeyFile.read(file)
-  })
+  MasterKeyFile.find(file, `there is no master key to include: neither MILLRACE_MASTER_KEY nor ${file}`)
 
 export const backup = Command.make(
   "backup",
@@ -50,7 +41,7 @@ export const backup = Command.make(
     to: Flag.String("to").pipe(Flag.withMetavar("folder"), Flag.withDescription("A folder that does not exist yet, or is empty")),
     keysLifetime,
     withMasterKey: Flag.Boolean("with-master-key").pipe(
-      Flag.withDescription("Include the master key: whoever has such a backup can read everything in it"),
+      Flag.withDescription("Include the master key, with which anyone who has the backup can read everything in it"),
       Flag.withDefault(false)
     ),
     json: Output.json
@@ -98,8 +89,8 @@ export const backup = Command.make(
   Command.withDescription(
     "Copy a whole store at one instant, while a server works on it: the log, the blobs, and in a folder of their own the keys, which must be deleted by a stated time. The copy is checked and audited. If the audit finds anything, the command keeps the copy and exits with 1. The master key is left out unless you ask for it: keep it elsewhere"
   ),
-  Command.withExamples([
-    { command: "millrace backup --to /backups/2026-12-31", description: "Its keys must be deleted within 30 days" },
-    { command: "millrace backup --to /backups/2026-12-31 --keys-lifetime 7d", description: "Its keys must be deleted within a week" }
-  ])
+  Administration.withExamples({
+    "millrace backup --to /backups/2026-12-31": "Make a backup whose keys must be deleted within 30 days",
+    "millrace backup --to /backups/2026-12-31 --keys-lifetime 7d": "Make a backup whose keys must be deleted within a week"
+  })
 )

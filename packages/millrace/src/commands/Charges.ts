@@ -4,27 +4,23 @@ import { EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
 import { Effect, Layer, Option, Schema, Stream } from "effect"
 import { Command } from "effect/cli"
 import * as Administration from "../Administration.ts"
-import { CommandFailed } from "../Failure.ts"
+import { fail } from "../Failure.ts"
 import * as Output from "../Output.ts"
 import * as StoreUrl from "../StoreUrl.ts"
 
 type LotParts = EventOf<"CreditReserved">["lots"]
 
 /** An event's id and place in the log. */
-const said = ({ position, stream, revision, id, type }: EventStore.RecordedEvent) => ({ event: id, type, stream, revision, position })
+const placeOf = ({ position, stream, revision, id, type }: EventStore.RecordedEvent) => ({ event: id, type, stream, revision, position })
 
 const partsOf = (parts: LotParts) => parts.map(({ lotId, amount }) => ({ lot: lotId, amount: Credits.toDecimal(amount) }))
 
-/** The first answer that `tell` gives for an event of a stream. */
+/** The first result of `tell` for the events of a stream. */
 const first = <A>(stream: StreamName.StreamName, tell: (event: EventStore.RecordedEvent) => A | undefined) =>
   Effect.gen(function* () {
     const store = yield* EventStore.EventStore
-    const told = store.readStream(stream).pipe(
-      Stream.map(tell),
-      Stream.filter((answer) => answer !== undefined),
-      Stream.take(1)
-    )
-    return (yield* Stream.runCollect(told))[0]
+    const told = Stream.filter(Stream.map(store.readStream(stream), tell), (answer) => answer !== undefined)
+    return Option.getOrUndefined(yield* Stream.runHead(told))
   })
 
 const accounts = Account.Account.codec
@@ -37,7 +33,7 @@ const priceOf = ({ operation, priceVersion }: EventOf<"CreditReserved">) =>
     const { version, effectiveAt, prices } = pricePlans.decode(recorded.type, recorded.data)
     const unitPrice = prices[operation]
     return version === priceVersion && unitPrice !== undefined
-      ? { version, unitPrice: Credits.toDecimal(unitPrice), effectiveAt: toIso(effectiveAt), ...said(recorded) }
+      ? { version, unitPrice: Credits.toDecimal(unitPrice), effectiveAt: toIso(effectiveAt), ...placeOf(recorded) }
       : undefined
   })
 
@@ -49,7 +45,7 @@ const grantOf = (account: string, lotId: string) =>
     if (!GRANTS.has(recorded.type)) return undefined
     const event = accounts.decode(recorded.type, recorded.data)
     return event._tag === "CreditsGranted" && event.lotId === lotId
-      ? { source: event.source, granted: Credits.toDecimal(event.amount), ...said(recorded) }
+      ? { source: event.source, granted: Credits.toDecimal(event.amount), ...placeOf(recorded) }
       : undefined
   })
 
@@ -60,25 +56,25 @@ const endOf = ({ recorded, event }: Happened) => {
   if (event._tag !== "OperationSucceeded" && event._tag !== "Refunded") return []
   const [end, amount, reason] =
     event._tag === "Refunded" ? (["refunded", event.amount, event.reason] as const) : (["charged", event.charged, null] as const)
-  return [{ end, amount: Credits.toDecimal(amount), reason, at: HashChain.atOf(recorded), lots: partsOf(event.lots), ...said(recorded) }]
+  return [{ end, amount: Credits.toDecimal(amount), reason, at: HashChain.atOf(recorded), lots: partsOf(event.lots), ...placeOf(recorded) }]
 }
 
 const Sealed = Schema.fromJsonString(Schema.Struct({ failure: Schema.optionalKey(Schema.String) }))
 
-/** Why an upstream failed, as the event that ended a hold says it: in words, or that the words are `erased` or `unreadable`. */
+/** Why an upstream failed, from the event that ended a hold: its reason, or `erased` or `unreadable`. */
 const failureOf = (store: string, accountId: string, { metadata }: EventStore.RecordedEvent) => {
   const failure = Option.getOrUndefined(Schema.decodeOption(Sealed)(metadata))?.failure
   if (failure === undefined) return Effect.succeed({})
   return Vault.Vault.use((vault) => vault.open(Vault.ofAccount(accountId), "failure", failure)).pipe(
     Effect.provide(Layer.provide(Vault.Vault.layer, StoreUrl.secretsLayer(store))),
     Effect.catchTag("SubjectDestroyed", () => Effect.succeed("erased")),
-    // Also where the key or the state is elsewhere: everything else can be shown without them
+    // Also without the key or the state, which nothing else needs
     Effect.orElseSucceed(() => "unreadable"),
     Effect.map((failure) => ({ failure }))
   )
 }
 
-/** Why attempts at the job that a hold pays for failed, in the order of its log. */
+/** Why attempts at the job of a hold failed, in order. */
 const attemptsOf = (store: string, accountId: string, jobId: string | undefined) =>
   Effect.gen(function* () {
     if (jobId === undefined) return {}
@@ -88,7 +84,7 @@ const attemptsOf = (store: string, accountId: string, jobId: string | undefined)
       const event = Job.Job.codec.decode(happened.type, happened.data)
       if ((event._tag !== "JobReleased" && event._tag !== "JobFailed") || event.failure === undefined) return Effect.succeed([])
       const { attempt, failure: error } = event
-      return Effect.map(failureOf(store, accountId, happened), (failure) => [{ attempt, error, ...failure, ...said(happened) }])
+      return Effect.map(failureOf(store, accountId, happened), (failure) => [{ attempt, error, ...failure, ...placeOf(happened) }])
     })
     return { job: jobId, failedAttempts: attempts.flat() }
   })
@@ -116,7 +112,7 @@ const describe = (store: string, { accountId, hold, events }: History.Reservatio
         at: reserved === undefined ? null : HashChain.atOf(reserved),
         expiresAt: Administration.isoOrNull(hold.expiresAt ?? hold.acceptBy),
         ...(hold.lateOf === undefined ? {} : { lateOf: hold.lateOf }),
-        ...(reserved === undefined ? {} : said(reserved))
+        ...(reserved === undefined ? {} : placeOf(reserved))
       },
       price: (yield* priceOf(hold)) ?? { version: hold.priceVersion },
       lots,
@@ -135,14 +131,14 @@ const show = Command.make(
   ({ request, store, json }) =>
     Effect.gen(function* () {
       const found = yield* History.reservations({ requestId: request })
-      if (found.length === 0) return yield* Effect.fail(new CommandFailed(`no call of request ${request} held any credits`))
+      if (found.length === 0) return yield* fail(`no call of request ${request} held any credits`)
       for (const reservation of found) yield* Output.print(json, yield* describe(store, reservation))
     }).pipe(Effect.provide(StoreUrl.logLayer(store)))
 ).pipe(
   Command.withDescription("Show what a request held, at which price, from which lots, and how it ended, each with its event"),
-  Command.withExamples([
-    { command: "millrace charges show --request 5f0c7c4e-7c39-4d2f-9b57-0d1f3a3f7a11", description: "By the id in its reply" }
-  ])
+  Administration.withExamples({
+    "millrace charges show --request 5f0c7c4e-7c39-4d2f-9b57-0d1f3a3f7a11": "Find a call by the request id of its reply"
+  })
 )
 
 export const charges = Administration.group("charges", "Look at single charges", [show])

@@ -35,8 +35,8 @@ export const doctor = Command.make(
   Command.withDescription(
     "Check this host and its store: settings, providers, keys, clock, disk, permissions, and whether the files are whole. Changes nothing. Exits with 1 if anything is wrong. The log's content is checked by millrace audit"
   ),
-  Command.withExamples([
-    { command: "millrace doctor", description: "In the environment and as the user that the server runs in" },
-    { command: "millrace doctor --json --backups /backups", description: "For a monitor, which keys are to be deleted included" }
-  ])
+  Administration.withExamples({
+    "millrace doctor": "Run as the user of the server, in its environment",
+    "millrace doctor --json --backups /backups": "Report to a monitor, including keys of backups that must be deleted"
+  })
 )

@@ -3,7 +3,7 @@ import { EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
 import { Effect, Option, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
 import * as Administration from "../Administration.ts"
-import { CommandFailed } from "../Failure.ts"
+import { fail } from "../Failure.ts"
 import * as Output from "../Output.ts"
 import * as Signals from "../Signals.ts"
 import * as StoreUrl from "../StoreUrl.ts"
@@ -22,7 +22,7 @@ const jsonLine = (event: EventStore.RecordedEvent): string => {
   })
 }
 
-/** Text that is not JSON, because somebody changed it, is shown as it is. */
+/** Malformed JSON, in a log that was changed, is shown unchanged. */
 const valueOf = (json: string): unknown => {
   try {
     return JSON.parse(json)
@@ -57,11 +57,11 @@ export const events = Command.make(
   ({ store, stream, from: given, follow, json }) =>
     Effect.gen(function* () {
       const from = Option.match(given, { onNone: () => EventStore.start, onSome: (text) => StoreUrl.positionOf(text, store) })
-      if (from === undefined) return yield* Effect.fail(new CommandFailed(`--from takes ${POSITION}`))
+      if (from === undefined) return yield* fail(`--from takes ${POSITION}`)
       const log = yield* EventStore.EventStore
       const only = Option.getOrUndefined(stream)
       if (only !== undefined && !StreamName.isStreamName(only)) {
-        return yield* Effect.fail(new CommandFailed(`${JSON.stringify(only)} is no name of a stream: {category}-{id}`))
+        return yield* fail(`${JSON.stringify(only)} is no name of a stream: {category}-{id}`)
       }
       const lineOf = Output.isForPeople(json) ? plainLine : jsonLine
       const print = (events: ReadonlyArray<EventStore.RecordedEvent>) => {
@@ -73,11 +73,8 @@ export const events = Command.make(
     }).pipe(Effect.provide(StoreUrl.logLayer(store)))
 ).pipe(
   Command.withDescription("Print events: as JSON Lines, or short on a terminal"),
-  Command.withExamples([
-    { command: "millrace events --stream account-acc_01M7YKD46JCP6VGMKADN3JSPJP", description: "One account's" },
-    {
-      command: "millrace events --from 0000000000000042 --follow",
-      description: "What came after that position, then each as it is written"
-    }
-  ])
+  Administration.withExamples({
+    "millrace events --stream account-acc_01M7YKD46JCP6VGMKADN3JSPJP": "Print the events of one account",
+    "millrace events --from 0000000000000042 --follow": "Print the events after this position, then new ones as they are written"
+  })
 )

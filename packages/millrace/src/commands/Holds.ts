@@ -2,15 +2,16 @@
 import { Account, Credits } from "@millrace/core"
 import { EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
 import { Clock, Effect, HashMap, Stream } from "effect"
-import { Command } from "effect/cli"
 import * as Administration from "../Administration.ts"
-import * as Output from "../Output.ts"
 import * as StoreUrl from "../StoreUrl.ts"
 
-const { codec } = Account.Account
-
-const list = Command.make("list", { store: Administration.store, json: Output.json }, ({ store, json }) =>
-  Effect.gen(function* () {
+const list = Administration.query(
+  "list",
+  "List every open hold; one that is overdue ends with its account's next decision, or by recovery",
+  { "millrace holds list": "List the open holds of all accounts" },
+  StoreUrl.logLayer,
+  {},
+  Effect.fnUntraced(function* () {
     const log = yield* EventStore.EventStore
     const now = yield* Clock.currentTimeMillis
     const accounts = new Map<string, Account.Account>()
@@ -20,11 +21,14 @@ const list = Command.make("list", { store: Administration.store, json: Output.js
           if (StreamName.category(event.stream) !== Account.Account.category) continue
           const id = StreamName.id(event.stream)
           const at = Date.parse(HashChain.atOf(event))
-          accounts.set(id, Account.Account.evolve(accounts.get(id) ?? Account.initial, codec.decode(event.type, event.data), at))
+          accounts.set(
+            id,
+            Account.Account.evolve(accounts.get(id) ?? Account.initial, Account.Account.codec.decode(event.type, event.data), at)
+          )
         }
       })
     )
-    const holds = [...accounts].flatMap(([account, { purse }]) =>
+    return [...accounts].flatMap(([account, { purse }]) =>
       [...HashMap.entries(purse.holds)].map(([reservation, hold]) => {
         const due = hold.expiresAt ?? hold.acceptBy
         return {
@@ -39,11 +43,7 @@ const list = Command.make("list", { store: Administration.store, json: Output.js
         }
       })
     )
-    yield* Output.print(json, holds)
-  }).pipe(Effect.provide(StoreUrl.logLayer(store)))
-).pipe(
-  Command.withDescription("List every open hold; one that is overdue ends with its account's next decision, or by recovery"),
-  Command.withExamples([{ command: "millrace holds list", description: "All of them" }])
+  })
 )
 
 export const holds = Administration.group("holds", "Look at open holds", [list])

@@ -15,11 +15,8 @@ export const journal = Command.make(
   ({ store, format }) => Stream.runForEach(Journal.journal(format), Output.text).pipe(Effect.provide(StoreUrl.logLayer(store)))
 ).pipe(
   Command.withDescription("Print the double-entry journal: postings with their events, and the balances they lead to"),
-  Command.withExamples([
-    {
-      command: "millrace journal --format hledger > millrace.journal && hledger -f millrace.journal check",
-      description: "Have hledger check it"
-    },
-    { command: "millrace journal --format csv > postings.csv", description: "For a spreadsheet" }
-  ])
+  Administration.withExamples({
+    "millrace journal --format hledger > millrace.journal && hledger -f millrace.journal check": "Check the journal with hledger",
+    "millrace journal --format csv > postings.csv": "Export the postings to a spreadsheet"
+  })
 )

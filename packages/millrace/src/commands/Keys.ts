@@ -1,89 +1,71 @@
 /** `keys`: issue, list and revoke API keys. */
 import { ApiKey, KeyRing, Ledger } from "@millrace/core"
 import { Effect, Option, Redacted } from "effect"
-import { Command, Flag } from "effect/cli"
+import { Flag } from "effect/cli"
 import * as Administration from "../Administration.ts"
-import * as Output from "../Output.ts"
 
-const { account, by, reason, store } = Administration
-const { json } = Output
+const { account, isoOrNull } = Administration
 
-const issue = Command.make(
-  "issue",
+const issue = Administration.act(
+  "keys issue",
+  "Issue a key, which is shown once",
   {
-    store,
+    "millrace keys issue --account acc_01M7YKD46JCP6VGMKADN3JSPJP --scope read --expires-at 2027-01-01T00:00:00Z":
+      "Issue a key that may only read, and that expires"
+  },
+  {
     account,
     scope: Flag.Literals("scope", ApiKey.Scope.literals).pipe(
       Flag.withDescription(`What the key may do; repeat for several (default: ${ApiKey.DEFAULT_SCOPES.join(", ")})`),
       Flag.between(0, ApiKey.Scope.literals.length)
     ),
     label: Flag.String("label").pipe(Flag.withDescription("A name for the key; stored sealed"), Flag.optional),
-    expiresAt: Administration.time("expires-at", "When it stops working"),
-    by,
-    reason,
-    json
+    expiresAt: Administration.time("expires-at", "When it stops working")
   },
-  ({ account, scope, label, expiresAt, store, json, ...flags }) =>
-    Effect.gen(function* () {
-      const keys = yield* KeyRing
-      const options = {
-        ...(scope.length === 0 ? {} : { scopes: scope }),
-        ...(Option.isSome(label) ? { label: label.value } : {}),
-        ...(Option.isSome(expiresAt) ? { expiresAt: expiresAt.value } : {})
-      }
-      const { keyId, key } = yield* keys.issue(account, options, Administration.metadata("keys issue", flags))
-      yield* Output.print(json, { keyId, key: Redacted.value(key) })
-    }).pipe(Effect.provide(Administration.layer(store)))
-).pipe(
-  Command.withDescription("Issue a key, which is shown once"),
-  Command.withExamples([
-    {
-      command: "millrace keys issue --account acc_01M7YKD46JCP6VGMKADN3JSPJP --scope read --expires-at 2027-01-01T00:00:00Z",
-      description: "A key that may only read, for a while"
+  Effect.fnUntraced(function* ({ account, scope, label, expiresAt }, metadata) {
+    const keys = yield* KeyRing
+    const options = {
+      ...(scope.length === 0 ? {} : { scopes: scope }),
+      ...(Option.isSome(label) ? { label: label.value } : {}),
+      ...(Option.isSome(expiresAt) ? { expiresAt: expiresAt.value } : {})
     }
-  ])
+    const { keyId, key } = yield* keys.issue(account, options, metadata)
+    return { keyId, key: Redacted.value(key) }
+  })
 )
 
-const list = Command.make("list", { store, account, json }, ({ account, store, json }) =>
-  Effect.gen(function* () {
+const list = Administration.query(
+  "list",
+  "List all keys an account ever had",
+  { "millrace keys list --account acc_01M7YKD46JCP6VGMKADN3JSPJP": "List the keys by their ids; the keys themselves are not shown" },
+  Administration.layer,
+  { account },
+  Effect.fnUntraced(function* ({ account }) {
     const keys = yield* KeyRing
     const ledger = yield* Ledger
     // Fails where there is no such account
     yield* ledger.balance(account)
-    const listed = yield* keys.list(account)
-    yield* Output.print(
-      json,
-      listed.map(({ keyId, scopes, label, issuedAt, expiresAt, revokedAt }) => ({
-        keyId,
-        scopes: scopes.join(" "),
-        label,
-        issuedAt: Administration.isoOrNull(issuedAt),
-        expiresAt: Administration.isoOrNull(expiresAt),
-        revokedAt: Administration.isoOrNull(revokedAt)
-      }))
-    )
-  }).pipe(Effect.provide(Administration.layer(store)))
-).pipe(
-  Command.withDescription("List all keys an account ever had"),
-  Command.withExamples([
-    { command: "millrace keys list --account acc_01M7YKD46JCP6VGMKADN3JSPJP", description: "Never the keys themselves" }
-  ])
+    return (yield* keys.list(account)).map(({ keyId, scopes, label, issuedAt, expiresAt, revokedAt }) => ({
+      keyId,
+      scopes: scopes.join(" "),
+      label,
+      issuedAt: isoOrNull(issuedAt),
+      expiresAt: isoOrNull(expiresAt),
+      revokedAt: isoOrNull(revokedAt)
+    }))
+  })
 )
 
-const revoke = Command.make(
-  "revoke",
-  { store, account, key: Administration.id("key", "Id of the key, as in the list"), by, reason, json },
-  ({ account, key, store, json, ...flags }) =>
-    Effect.gen(function* () {
-      const keys = yield* KeyRing
-      yield* keys.revoke(account, key, Administration.metadata("keys revoke", flags))
-      yield* Output.print(json, { keyId: key, revoked: true })
-    }).pipe(Effect.provide(Administration.layer(store)))
-).pipe(
-  Command.withDescription("Revoke a key: it stops working with the next call"),
-  Command.withExamples([
-    { command: "millrace keys revoke --account acc_01M7YKD46JCP6VGMKADN3JSPJP --key 01m7ykd477z577dbnpmz7j9kdz", description: "By its id" }
-  ])
+const revoke = Administration.act(
+  "keys revoke",
+  "Revoke a key: it stops working with the next call",
+  { "millrace keys revoke --account acc_01M7YKD46JCP6VGMKADN3JSPJP --key 01m7ykd477z577dbnpmz7j9kdz": "Revoke the key with this id" },
+  { account, key: Administration.id("key", "Id of the key, as in the list") },
+  Effect.fnUntraced(function* ({ account, key }, metadata) {
+    const keys = yield* KeyRing
+    yield* keys.revoke(account, key, metadata)
+    return { keyId: key, revoked: true }
+  })
 )
 
 export const keys = Administration.group("keys", "Issue, list and revoke the API keys of an account", [issue, list, revoke])

@@ -8,7 +8,7 @@ import * as Output from "../Output.ts"
 import * as Restoration from "../Restoration.ts"
 import * as StoreUrl from "../StoreUrl.ts"
 
-/** A backup does not know who was erased after it. */
+/** A backup does not contain later erasures. */
 const erased = Flag.String("erased").pipe(
   Flag.withMetavar("file"),
   Flag.withDescription("A register of erasures, or the latest state database: these accounts stay erased; repeat for several"),
@@ -22,11 +22,11 @@ export const restore = Command.make(
     store: Administration.store,
     erased,
     noneErased: Flag.Boolean("none-erased").pipe(
-      Flag.withDescription("Nobody was erased since the backup was made"),
+      Flag.withDescription("No account was erased since the backup was made"),
       Flag.withDefault(false)
     ),
     withoutKeys: Flag.Boolean("without-keys").pipe(
-      Flag.withDescription("Leave the keys of the backup behind: amounts come back, nothing that was sealed does"),
+      Flag.withDescription("Restore without the keys of the backup: amounts are restored, sealed data is not"),
       Flag.withDefault(false)
     ),
     masterKey: Flag.String("master-key").pipe(
@@ -57,18 +57,14 @@ export const restore = Command.make(
       yield* Output.print(json, { restored: target.log, from: paths.folder, madeAt: toIso(manifest.madeAt), ...report })
     }).pipe(Effect.scoped)
 ).pipe(
-  Command.withShortDescription("Make a store from a backup, and say what there is to reconcile"),
+  Command.withShortDescription("Make a store from a backup, and list what to reconcile"),
   Command.withDescription(
-    "Make a store from a backup, where none is: checked against its manifest, audited, without the keys of whoever was erased since, and with a list of what there is to reconcile. The keys of a backup are restored until the time that it states, and not after"
+    "Make a store from a backup, where no store exists. The backup is checked against its manifest and audited, accounts that were erased since are erased again, and the command lists what to reconcile. The keys of a backup are restored only until the time that it states"
   ),
-  Command.withExamples([
-    {
-      command: "millrace restore --from /backups/2026-12-31 --erased /mnt/other/erasures.jsonl",
-      description: "Whom the register names does not come back"
-    },
-    {
-      command: "millrace restore --from /backups/2026-12-31 --erased ./broken/millrace.state.db --master-key /root/master.key",
-      description: "The state of the store that is replaced knows whom it erased"
-    }
-  ])
+  Administration.withExamples({
+    "millrace restore --from /backups/2026-12-31 --erased /mnt/other/erasures.jsonl":
+      "Restore without the accounts in the register of erasures",
+    "millrace restore --from /backups/2026-12-31 --erased ./broken/millrace.state.db --master-key /root/master.key":
+      "Take the erased accounts from the state of the replaced store"
+  })
 )

@@ -1,5 +1,6 @@
 /** `serve`: the whole server in one process, until a signal ends it. */
 import { AuthThrottle, Millrace, type RateLimitPolicy } from "@millrace/core"
+import { KurrentDb } from "@millrace/event-store-kurrentdb"
 import { Http, Metrics, Readiness, Server, WebHandler } from "@millrace/http"
 import { DnsClient } from "@millrace/upstreams"
 import { Duration, Effect, Layer, Option } from "effect"
@@ -14,7 +15,6 @@ import * as Providers from "../Providers.ts"
 import * as Setting from "../Setting.ts"
 import * as Signals from "../Signals.ts"
 import * as StoreUrl from "../StoreUrl.ts"
-import * as SubscriptionCheck from "../SubscriptionCheck.ts"
 import * as Telemetry from "../Telemetry.ts"
 import * as Upstreams from "../Upstreams.ts"
 
@@ -29,87 +29,54 @@ const policyOf = (text: string): RateLimitPolicy | undefined => {
 const isOrigin = (text: string): boolean => URL.canParse(text) && new URL(text).origin === text
 
 const flags = {
-  host: Setting.make({
-    flag: "host",
-    description: "Address to listen on",
-    fallback: "127.0.0.1",
-    ...Setting.address
-  }),
-  port: Setting.make({
-    flag: "port",
-    description: "Port to listen on, 0 for any that is free",
-    fallback: "8787",
-    ...Setting.port
-  }),
-  metricsPort: Setting.optional({
-    flag: "metrics-port",
-    description: "Port for Prometheus metrics, at /metrics; none when left out",
-    ...Setting.port
-  }),
-  metricsHost: Setting.make({
-    flag: "metrics-host",
-    description: "Address for the metrics. Anyone who can reach it can read them",
-    fallback: "127.0.0.1",
-    ...Setting.address
-  }),
+  host: Setting.make("host", "Address to listen on", Setting.address, "127.0.0.1"),
+  port: Setting.make("port", "Port to listen on, 0 for any that is free", Setting.port, "8787"),
+  metricsPort: Setting.optional("metrics-port", "Port for Prometheus metrics, at /metrics; none when left out", Setting.port),
+  metricsHost: Setting.make("metrics-host", "Address for the metrics. Anyone who can reach it can read them", Setting.address, "127.0.0.1"),
   store: Administration.storeBy("The store: sqlite:PATH (made if it is missing), postgres:URL, kurrentdb:URL with --state, or memory:"),
-  rateLimit: Setting.make({
-    flag: "rate-limit",
-    description: "Requests in so many seconds, for each account",
-    metavar: "requests/seconds",
-    fallback: "60/60",
-    parse: policyOf,
-    expected: "REQUESTS/SECONDS such as 60/60"
-  }),
-  late: Setting.make({
-    flag: "late",
-    description: "A call that succeeds after its hold has ended: withhold the result, or charge it again",
-    metavar: "withhold|charge",
-    fallback: "withhold",
-    parse: Setting.oneOf(["withhold", "charge"]),
-    expected: "withhold or charge"
-  }),
-  jobs: Setting.make({
-    flag: "jobs",
-    description: "Jobs that this process runs at once. With 0 it only accepts jobs, and other processes on the store run them",
-    fallback: "16",
-    ...Setting.whole("number", "a number", 0, 10_000)
-  }),
-  jobLease: Setting.make({
-    flag: "job-lease",
-    description: "Seconds after which another process takes over the jobs of one that died; the same at all hosts",
-    fallback: "30",
-    ...Setting.whole("seconds", "seconds", 5, 3_600)
-  }),
-  jobRetention: Setting.optional({
-    flag: "job-retention",
-    description: "Hours for which an ended job, its result and its files are kept; 24 when left out",
-    ...Setting.whole("hours", "hours", 1, 87_600)
-  }),
-  binFile: Setting.optional({
-    flag: "bin-file",
-    description: "CSV of BIN ranges: bin,scheme,type,brand,country,bank",
-    ...Setting.file
-  }),
-  dnsServers: Setting.optional({
-    flag: "dns-servers",
-    description: "Name servers for lookups, separated by commas; those of the system when left out",
+  rateLimit: Setting.make(
+    "rate-limit",
+    "Requests in so many seconds, for each account",
+    { metavar: "requests/seconds", parse: policyOf, expected: "REQUESTS/SECONDS such as 60/60" },
+    "60/60"
+  ),
+  late: Setting.make(
+    "late",
+    "A call that succeeds after its hold has ended: withhold the result, or charge it again",
+    { metavar: "withhold|charge", parse: Setting.oneOf(["withhold", "charge"]), expected: "withhold or charge" },
+    "withhold"
+  ),
+  jobs: Setting.make(
+    "jobs",
+    "Jobs that this process runs at once. With 0 it only accepts jobs, and other processes on the store run them",
+    Setting.whole("number", "a number", 0, 10_000),
+    "16"
+  ),
+  jobLease: Setting.make(
+    "job-lease",
+    "Seconds after which another process takes over the jobs of one that died; the same at all hosts",
+    Setting.whole("seconds", "seconds", 5, 3_600),
+    "30"
+  ),
+  jobRetention: Setting.optional(
+    "job-retention",
+    "Hours for which an ended job, its result and its files are kept; 24 when left out",
+    Setting.whole("hours", "hours", 1, 87_600)
+  ),
+  binFile: Setting.optional("bin-file", "CSV of BIN ranges: bin,scheme,type,brand,country,bank", Setting.file),
+  dnsServers: Setting.optional("dns-servers", "Name servers for lookups, separated by commas; those of the system when left out", {
     metavar: "addresses",
     parse: Setting.list(DnsClient.isServer),
     expected: "IP addresses such as 192.0.2.1 or [2001:db8::1]:5353, separated by commas"
   }),
   ...Providers.flags,
   blobs: Blobs.blobs,
-  corsOrigins: Setting.optional({
-    flag: "cors-origins",
-    description: "Origins of web pages that may call from a browser, separated by commas; none when left out",
-    metavar: "origins",
-    parse: Setting.list(isOrigin),
-    expected: "origins such as https://app.example.com, separated by commas"
-  }),
-  logLevel: Setting.optional({
-    flag: "log-level",
-    description: `Log level on stderr: ${Logging.levels.join(", ")}; info, or warn on a terminal, when left out`,
+  corsOrigins: Setting.optional(
+    "cors-origins",
+    "Origins of web pages that may call from a browser, separated by commas; none when left out",
+    { metavar: "origins", parse: Setting.list(isOrigin), expected: "origins such as https://app.example.com, separated by commas" }
+  ),
+  logLevel: Setting.optional("log-level", `Log level on stderr: ${Logging.levels.join(", ")}; info, or warn on a terminal, when left out`, {
     metavar: "level",
     parse: Setting.oneOf(Logging.levels),
     expected: Logging.levels.join(", ")
@@ -157,11 +124,23 @@ const metricsLayer = ({ metricsHost: host, metricsPort }: Settings) =>
     onSome: (port) => Layer.merge(Metrics.MetricsServer.layer({ host, port }), ProcessMetrics.layer)
   })
 
+/** For `/ready`: without its subscription to a log on KurrentDB, this host does not see the events of other hosts. */
+const subscriptionCheck = ({ status }: KurrentDb.KurrentDb["Service"]): Readiness.Check =>
+  Effect.map(status, ({ connected, position, behind }) => {
+    // No subscription was needed yet
+    if (position === undefined || connected) return undefined
+    return behind === 0 ? "the subscription to the log is broken" : `the subscription to the log is broken, ${behind} bytes behind`
+  })
+
+const readinessLayer = Layer.unwrap(
+  Effect.map(Effect.serviceOption(KurrentDb.KurrentDb), (db) => Readiness.Readiness.layer(Option.toArray(db).map(subscriptionCheck)))
+)
+
 const serverLayer = (settings: Settings) => {
   const { corsOrigins, host, port } = settings
   const cors = Option.match(corsOrigins, { onNone: () => ({}), onSome: (origins) => ({ cors: { origins } }) })
   return Server.Server.layer(WebHandler.make(Http.layer(Upstreams.api, cors)), { host, port }).pipe(
-    Layer.provide(Layer.mergeAll(Layer.unwrap(Effect.map(SubscriptionCheck.checks, Readiness.Readiness.layer)), AuthThrottle.layer())),
+    Layer.provide(Layer.mergeAll(readinessLayer, AuthThrottle.layer())),
     Layer.provideMerge(domainLayer(settings)),
     Layer.provideMerge(metricsLayer(settings))
   )
@@ -175,7 +154,7 @@ const announce = Effect.fnUntraced(function* (demo: boolean, forPeople: boolean)
   const announcement = forPeople
     ? `Listening on ${url}${Option.match(metrics, { onNone: () => "", onSome: (url) => `, metrics on ${url}` })}`
     : JSON.stringify({ listening: url, ...(Option.isSome(metrics) ? { metrics: metrics.value } : {}) })
-  // The server goes on when nobody reads its output
+  // The server continues when its output is closed
   yield* Effect.ignore(Output.line(account === undefined ? announcement : `${announcement}\n${Demo.invitation(url, account)}`))
 })
 
@@ -193,16 +172,11 @@ export const serve = Command.make("serve", flags, (settings) => {
   Command.withDescription(
     "Serve the API over HTTP, until SIGTERM or SIGINT; running calls end first. Each setting is taken from its flag, else from the environment variable in its description. MILLRACE_MASTER_KEY has no flag: 64 hexadecimal digits, the key to everything that is sealed. Without it, a file master.key beside the database is used, and made with a new store; PostgreSQL and KurrentDB need the variable. Traces, metrics and logs go to an OpenTelemetry collector where OTEL_EXPORTER_OTLP_ENDPOINT names one"
   ),
-  Command.withExamples([
-    { command: "millrace serve --demo", description: "On 127.0.0.1:8787, with a store in ./data and a demo account" },
-    { command: "millrace serve --store memory: --port 0 --demo", description: "A store in memory, on any free port" },
-    {
-      command: "millrace serve --store kurrentdb://node1,node2,node3 --state postgres://millrace@db/millrace",
-      description: "One of several hosts on one log"
-    },
-    {
-      command: "MILLRACE_RATE_LIMIT=600/60 millrace serve --store sqlite:/var/lib/millrace/millrace.db",
-      description: "Settings by environment"
-    }
-  ])
+  Administration.withExamples({
+    "millrace serve --demo": "Serve on 127.0.0.1:8787, with a store in ./data and a demo account",
+    "millrace serve --store memory: --port 0 --demo": "Keep the store in memory, and listen on any free port",
+    "millrace serve --store kurrentdb://node1,node2,node3 --state postgres://millrace@db/millrace":
+      "Run one of several hosts that share a log",
+    "MILLRACE_RATE_LIMIT=600/60 millrace serve --store sqlite:/var/lib/millrace/millrace.db": "Take a setting from the environment"
+  })
 )

@@ -3,7 +3,8 @@ import type { AccountEvent, EventOf, Lots } from "@millrace/core"
 import { FoldChecker } from "./FoldChecker.ts"
 import type { Report } from "./Rules.ts"
 
-type Part = Lots.LotPart
+type Parts = ReadonlyArray<Lots.LotPart>
+type Hold = EventOf<"CreditReserved">
 
 interface Lot extends Lots.LotTerms {
   readonly grantedAt: number
@@ -15,8 +16,8 @@ interface Lot extends Lots.LotTerms {
 }
 interface Charge {
   readonly charged: number
-  readonly parts: ReadonlyArray<Part>
-  readonly refunded: Array<Part>
+  readonly parts: Parts
+  readonly refunded: Array<Lots.LotPart>
 }
 
 /** A lot that was never granted. */
@@ -26,274 +27,250 @@ const EMPTY: Lot = {
 }
 
 const DAY = 24 * 3_600_000
-/** The default of a hold, milliseconds. */
+/** How long credits live that return to an expired lot, unless their hold says otherwise: milliseconds. */
 const ADJUSTMENT_LIFETIME = 7 * DAY
 
-/** The id of a lot that the end of a hold granted for credits of an expired lot. */
+/** The id of a lot that the end of a hold granted for the credits of an expired lot. */
 const RENEWAL = /^lot_(?<name>.+)_[0-9]+$/u
 
-const total = (parts: ReadonlyArray<Part>): number => parts.reduce((sum, { amount }) => sum + amount, 0)
-const of = (parts: ReadonlyArray<Part>, lotId: string): number => total(parts.filter((part) => part.lotId === lotId))
-const within = (parts: ReadonlyArray<Part>, all: ReadonlyArray<Part>): boolean =>
-  parts.every(({ lotId }) => of(parts, lotId) <= of(all, lotId))
+const total = (parts: Parts): number => parts.reduce((sum, { amount }) => sum + amount, 0)
+const of = (parts: Parts, lotId: string): number => total(parts.filter((part) => part.lotId === lotId))
+const within = (parts: Parts, all: Parts): boolean => parts.every(({ lotId }) => of(parts, lotId) <= of(all, lotId))
 const isPaid = (lot: Lot): boolean => lot.source === "topup" || lot.source === "subscription"
 const expiry = (lot: Lot): number => lot.expiresAt ?? Number.POSITIVE_INFINITY
 
 export class AccountChecker {
   #at = Number.NEGATIVE_INFINITY
-  #status: "open" | "suspended" | "closed" = "open"
+  #status: "AccountSuspended" | "AccountReinstated" | "AccountClosed" = "AccountReinstated"
   readonly #lots = new Map<string, Lot>()
-  readonly #holds = new Map<string, EventOf<"CreditReserved">>()
-  readonly #made = new Set<string>()
+  readonly #holds = new Map<string, Hold>()
   readonly #charges = new Map<string, Charge>()
   readonly #debts = new Map<string, number>()
-  /** When each key of a success was used last: when a call succeeded, or when a job was held for. */
+  /** When each key was last used by a success: when the call succeeded, or when credits were held for the job. */
   readonly #successes = new Map<string, number>()
+  /** When each hold was made, milliseconds since 1970. */
   readonly #heldAt = new Map<string, number>()
-  /** When credits expire that the end of a hold returned to expired lots, by the name of the hold. */
+  /** The expiry of credits that the end of a hold returned to expired lots, by the name of the hold. */
   readonly #renewals = new Map<string, number>()
-  readonly #trials = new Map<string, number>()
+  readonly #trials = new Set<string>()
   #trialsUsed = 0
   readonly #fold: FoldChecker
+  readonly #report: Report
 
-  constructor(accountId: string) {
-    this.#fold = new FoldChecker(accountId)
+  constructor(accountId: string, report: Report) {
+    this.#fold = new FoldChecker(accountId, report)
+    this.#report = report
   }
 
-  enter(event: AccountEvent, at: number, report: Report): void {
-    this.#keepTime(event, at, report)
-    this.#keepBooks(event, at, report)
+  enter(event: AccountEvent, at: number): void {
+    this.#keepTime(event, at)
+    this.#keepBooks(event, at)
     for (const [lotId, { left, held, claimed }] of this.#lots) {
-      if (left < 0 || held < 0 || claimed < 0 || claimed > held) {
-        report("no lot gives more than it has", `${lotId} has ${left} left, ${held} held, ${claimed} of that claimed`)
-      }
+      if (left < 0 || held < 0 || claimed < 0 || claimed > held)
+        this.#report("overdrawn", `${lotId} has ${left} left, ${held} held, ${claimed} of that claimed`)
     }
     const lots = [...this.#lots.values()]
     const sumOf = (amountOf: (lot: Lot) => number) => lots.reduce((sum, lot) => sum + amountOf(lot), 0)
     const claimed = sumOf((lot) => lot.claimed)
     const counted = { available: sumOf(({ left }) => left), held: sumOf(({ held }) => held), receivable: this.#owed() + claimed }
-    this.#fold.enter(event, at, counted, report)
+    this.#fold.enter(event, at, counted)
   }
 
-  #keepTime(event: AccountEvent, at: number, report: Report): void {
-    const rule = "time never goes back, and nothing that is due waits for what comes after it"
-    if (at < this.#at) report(rule, `decided at ${at}, after ${this.#at}`)
+  #keepTime(event: AccountEvent, at: number): void {
+    if (at < this.#at) this.#report("time", `decided at ${at}, after ${this.#at}`)
     if (at > this.#at && this.#owed() > 0) {
       for (const [lotId, lot] of this.#lots) {
-        if (isPaid(lot) && lot.left > 0 && expiry(lot) > this.#at)
-          report("debt is repaid by paid lots, and nothing is held in debt", `${lotId} did not repay`)
+        if (isPaid(lot) && lot.left > 0 && expiry(lot) > this.#at) this.#report("debt", `${lotId} did not repay`)
       }
     }
     this.#at = Math.max(at, this.#at)
-    // What is due comes in order of due time; whatever else is decided finds nothing due
+    // Expiries are written in order of their due time, and before anything else
     const dueAt = "dueAt" in event ? event.dueAt : undefined
     const until = dueAt ?? at
-    if (until > at) report(rule, `due at ${until}, but decided at ${at}`)
+    if (until > at) this.#report("time", `due at ${until}, but decided at ${at}`)
     if (event._tag === "LotExpired" || event._tag === "CreditsGranted" || event._tag === "DebtRepaid") return
-    for (const [lotId, lot] of this.#lots) if (lot.left > 0 && expiry(lot) <= until) report(rule, `${lotId} was due at ${lot.expiresAt}`)
+    for (const [lotId, lot] of this.#lots)
+      if (lot.left > 0 && expiry(lot) <= until) this.#report("time", `${lotId} was due at ${lot.expiresAt}`)
     for (const [id, { expiresAt, recoverable }] of this.#holds) {
       if (recoverable === undefined && expiresAt !== undefined && (dueAt === undefined ? expiresAt <= at : expiresAt < until))
-        report(rule, `${id} was due at ${expiresAt}`)
+        this.#report("time", `${id} was due at ${expiresAt}`)
     }
   }
 
-  #keepBooks(event: AccountEvent, at: number, report: Report): void {
+  #keepBooks(event: AccountEvent, at: number): void {
     switch (event._tag) {
       case "AccountSuspended":
-        this.#status = "suspended"
-        return
       case "AccountReinstated":
-        this.#status = "open"
-        return
       case "AccountClosed":
-        this.#status = "closed"
+        this.#status = event._tag
         return
       case "CreditsGranted":
-        return this.#granted(event, at, report)
+        return this.#granted(event, at)
       case "CreditReserved":
-        return this.#reserved(event, report)
+        return this.#reserved(event)
       case "OperationSucceeded":
-        return this.#succeeded(event, at, report)
+        return this.#succeeded(event, at)
       case "Refunded":
-        return event.stage === "reserved" ? this.#released(event, at, report) : this.#refunded(event, report)
+        return event.stage === "reserved" ? this.#released(event, at) : this.#refunded(event)
       case "LotExpired":
-        return this.#expired(event, at, report)
+        return this.#expired(event, at)
       case "CreditsClawedBack":
-        return this.#clawedBack(event, report)
+        return this.#clawedBack(event)
       case "ClawbackReversed":
-        return this.#reversed(event, report)
+        return this.#reversed(event)
       case "DebtRepaid":
-        return this.#repaid(event, report)
+        return this.#repaid(event)
       case "TrialReserved":
-        this.#trials.set(event.reservationId, event.expiresAt)
-        if (this.#trialsUsed + this.#trials.size > 10) report("ten trials", `${this.#trialsUsed} used, ${this.#trials.size} open`)
+        this.#trials.add(event.reservationId)
+        if (this.#trialsUsed + this.#trials.size > 10) this.#report("trials", `${this.#trialsUsed} used, ${this.#trials.size} open`)
         return
       case "TrialUsed":
       case "TrialReleased":
-        if (!this.#trials.delete(event.reservationId)) report("a hold is made once and ends once", `${event.reservationId} is not open`)
+        if (!this.#trials.delete(event.reservationId)) this.#report("holdOnce", `${event.reservationId} is not open`)
         if (event._tag === "TrialUsed") this.#trialsUsed++
         return
     }
   }
 
-  #granted({ amount, expiresAt, lotId, priority, source }: EventOf<"CreditsGranted">, at: number, report: Report): void {
+  #granted({ amount, expiresAt, lotId, priority, source }: EventOf<"CreditsGranted">, at: number): void {
     const before = this.#lots.get(lotId)
-    if (before !== undefined && (isPaid(before) || before.left + before.held > 0))
-      report("a payment grants once", `${lotId} was there already`)
+    if (before !== undefined && (isPaid(before) || before.left + before.held > 0)) this.#report("paymentOnce", `${lotId} was there already`)
     if (source === "signup" && [...this.#lots.values()].some((lot) => lot.source === source))
-      report("a payment grants once", "a second sign-up")
+      this.#report("paymentOnce", "a second sign-up")
     const until = this.#renewals.get(RENEWAL.exec(lotId)?.groups?.["name"] ?? "")
     if (source === "adjustment" && until !== undefined && until !== expiresAt)
-      report("what comes back into an expired lot lives on for as long as its hold says", `${lotId} until ${expiresAt}, not ${until}`)
+      this.#report("lifetime", `${lotId} until ${expiresAt}, not ${until}`)
     this.#lots.set(lotId, { ...EMPTY, source, priority, expiresAt, grantedAt: at, granted: amount, left: amount })
   }
 
-  #expired({ amount, dueAt, lotId }: EventOf<"LotExpired">, at: number, report: Report): void {
-    const lot = this.#lot(lotId, report)
+  #expired({ amount, dueAt, lotId }: EventOf<"LotExpired">, at: number): void {
+    const lot = this.#lot(lotId)
     if (lot.expiresAt !== dueAt || dueAt > at || amount !== lot.left || amount === 0)
-      report("a lot expires when it is due, with all that is free", `${amount} of ${lot.left} in ${lotId}, due at ${lot.expiresAt}`)
+      this.#report("expiry", `${amount} of ${lot.left} in ${lotId}, due at ${lot.expiresAt}`)
     lot.left -= amount
   }
 
-  #clawedBack({ amount, debt, fromAvailable, fromHeld, lotId }: EventOf<"CreditsClawedBack">, report: Report): void {
-    const lot = this.#lot(lotId, report)
+  #clawedBack({ amount, debt, fromAvailable, fromHeld, lotId }: EventOf<"CreditsClawedBack">): void {
+    const lot = this.#lot(lotId)
     lot.left -= fromAvailable
     lot.claimed += fromHeld
     this.#owe(lotId, debt)
-    this.#clawBack(lot, amount, fromAvailable + fromHeld + debt, report)
+    this.#clawBack(lot, amount, fromAvailable + fromHeld + debt)
   }
 
-  #reversed({ amount, lotId, toAvailable, toDebt, toHeld }: EventOf<"ClawbackReversed">, report: Report): void {
-    const lot = this.#lot(lotId, report)
+  #reversed({ amount, lotId, toAvailable, toDebt, toHeld }: EventOf<"ClawbackReversed">): void {
+    const lot = this.#lot(lotId)
     lot.left += toAvailable
     lot.claimed -= toHeld
-    this.#payOff(lotId, toDebt, report)
-    this.#clawBack(lot, -amount, -(toHeld + toDebt + toAvailable), report)
+    this.#payOff(lotId, toDebt)
+    this.#clawBack(lot, -amount, -(toHeld + toDebt + toAvailable))
   }
 
-  #repaid({ amount, lotId }: EventOf<"DebtRepaid">, report: Report): void {
-    const lot = this.#lot(lotId, report)
+  #repaid({ amount, lotId }: EventOf<"DebtRepaid">): void {
+    const lot = this.#lot(lotId)
     lot.left -= amount
-    if (!isPaid(lot)) report("debt is repaid by paid lots, and nothing is held in debt", `${lotId} was not paid for`)
+    if (!isPaid(lot)) this.#report("debt", `${lotId} was not paid for`)
     let missing: number = amount
     for (const [owedFor, owed] of this.#debts) {
       const repaid = Math.min(owed, missing)
       missing -= repaid
-      this.#payOff(owedFor, repaid, report)
+      this.#payOff(owedFor, repaid)
     }
-    if (missing > 0) report("debt is repaid by paid lots, and nothing is held in debt", `${missing} more than was owed`)
+    if (missing > 0) this.#report("debt", `${missing} more than was owed`)
   }
 
-  #reserved(event: EventOf<"CreditReserved">, report: Report): void {
+  #reserved(event: Hold): void {
     const { reservationId, quantity, amount, lots: parts, expiresAt, acceptBy, lateOf } = event
-    if (this.#made.has(reservationId)) report("a hold is made once and ends once", `${reservationId} was made before`)
-    if (expiresAt === undefined && acceptBy === undefined && lateOf === undefined) report("no hold without a deadline", reservationId)
-    if (total(parts) !== amount)
-      report("amounts are quantity times price, and no more is charged than held", `${total(parts)} of lots for ${amount}`)
-    if (quantity <= 0 || amount % quantity !== 0) {
-      report("amounts are quantity times price, and no more is charged than held", `${amount} for ${quantity}`)
-    }
-    if (this.#status !== "open") report("nothing is held while suspended or closed", this.#status)
-    if (this.#owed() > 0) report("debt is repaid by paid lots, and nothing is held in debt", `${this.#owed()} is owed`)
-    this.#made.add(reservationId)
+    if (this.#heldAt.has(reservationId)) this.#report("holdOnce", `${reservationId} was made before`)
+    if (expiresAt === undefined && acceptBy === undefined && lateOf === undefined) this.#report("deadline", reservationId)
+    if (total(parts) !== amount) this.#report("amount", `${total(parts)} of lots for ${amount}`)
+    if (quantity <= 0 || amount % quantity !== 0) this.#report("amount", `${amount} for ${quantity}`)
+    if (this.#status !== "AccountReinstated") this.#report("barred", `after ${this.#status}`)
+    if (this.#owed() > 0) this.#report("debt", `${this.#owed()} is owed`)
     this.#heldAt.set(reservationId, this.#at)
     this.#holds.set(reservationId, event)
     for (const { lotId, amount } of parts) {
-      const lot = this.#lot(lotId, report)
+      const lot = this.#lot(lotId)
       lot.left -= amount
       lot.held += amount
     }
-    const taken = parts.map(({ lotId }) => this.#lot(lotId, report))
+    const taken = parts.map(({ lotId }) => this.#lot(lotId))
     for (const [lotId, lot] of this.#lots) {
-      if (lot.left > 0 && expiry(lot) > this.#at && taken.some((after) => comesBefore(lot, after))) {
-        report("what expires first is used first", `${lot.left} were left in ${lotId}`)
-      }
+      if (lot.left > 0 && expiry(lot) > this.#at && taken.some((after) => comesBefore(lot, after)))
+        this.#report("order", `${lot.left} were left in ${lotId}`)
     }
   }
 
-  #succeeded(event: EventOf<"OperationSucceeded">, at: number, report: Report): void {
+  #succeeded(event: EventOf<"OperationSucceeded">, at: number): void {
     const { reservationId, charged, quantity, lots: parts, claimed = [], owed = [] } = event
-    const hold = this.#end(reservationId, at, report)
+    const hold = this.#end(reservationId, at)
     if (hold === undefined) return
-    if (quantity < 0 || quantity > hold.quantity || charged * hold.quantity !== hold.amount * quantity) {
-      report("amounts are quantity times price, and no more is charged than held", `${charged} for ${quantity} of ${hold.quantity}`)
-    }
-    if (total(parts) !== charged)
-      report("amounts are quantity times price, and no more is charged than held", `${total(parts)} of lots for ${charged}`)
-    if (!within([...parts, ...claimed], hold.lots))
-      report("what goes back goes to the lots it came from, never more than came", reservationId)
-    for (const { lotId, amount } of hold.lots) {
-      const lot = this.#lot(lotId, report)
-      lot.held -= amount
-      lot.left += amount - of(parts, lotId) - of(claimed, lotId)
-      lot.claimed -= of(claimed, lotId) + of(owed, lotId)
-      this.#owe(lotId, of(owed, lotId))
-    }
+    if (quantity < 0 || quantity > hold.quantity || charged * hold.quantity !== hold.amount * quantity)
+      this.#report("amount", `${charged} for ${quantity} of ${hold.quantity}`)
+    if (total(parts) !== charged) this.#report("amount", `${total(parts)} of lots for ${charged}`)
+    if (!within([...parts, ...claimed], hold.lots)) this.#report("returned", reservationId)
+    this.#endHold(hold, parts, claimed, owed)
     this.#charges.set(reservationId, { charged, parts, refunded: [] })
     if (hold.keyHash === undefined) return
     const before = this.#successes.get(hold.keyHash)
     const since = hold.jobId === undefined ? at : (this.#heldAt.get(reservationId) ?? at)
-    if (before !== undefined && since - before < DAY) report("one success for each idempotency key and day", reservationId)
+    if (before !== undefined && since - before < DAY) this.#report("keyOnce", reservationId)
     this.#successes.set(hold.keyHash, since)
   }
 
-  #released(event: EventOf<"Refunded">, at: number, report: Report): void {
+  #released(event: EventOf<"Refunded">, at: number): void {
     const { reservationId, amount, lots: parts, claimed = [], dueAt } = event
-    const hold = this.#end(reservationId, dueAt ?? at, report)
+    const hold = this.#end(reservationId, dueAt ?? at)
     if (hold === undefined) return
-    const rule = "what goes back goes to the lots it came from, never more than came"
     if (amount !== hold.amount || !within(parts, hold.lots) || !within(hold.lots, parts) || !within(claimed, parts))
-      report(rule, reservationId)
-    if (dueAt !== undefined && dueAt !== hold.expiresAt) {
-      report("time never goes back, and nothing that is due waits for what comes after it", `${reservationId} was due at ${hold.expiresAt}`)
-    }
-    for (const { lotId, amount } of hold.lots) {
-      const lot = this.#lot(lotId, report)
+      this.#report("returned", reservationId)
+    if (dueAt !== undefined && dueAt !== hold.expiresAt) this.#report("time", `${reservationId} was due at ${hold.expiresAt}`)
+    this.#endHold(hold, [], claimed, [])
+  }
+
+  /** Charged and claimed parts leave their lots, the rest is available again. A claim on charged credits becomes debt. */
+  #endHold({ lots }: Hold, charged: Parts, claimed: Parts, owed: Parts): void {
+    for (const { lotId, amount } of lots) {
+      const lot = this.#lot(lotId)
       lot.held -= amount
-      lot.left += amount - of(claimed, lotId)
-      lot.claimed -= of(claimed, lotId)
+      lot.left += amount - of(charged, lotId) - of(claimed, lotId)
+      lot.claimed -= of(claimed, lotId) + of(owed, lotId)
+      this.#owe(lotId, of(owed, lotId))
     }
   }
 
-  #refunded(event: EventOf<"Refunded">, report: Report): void {
+  #refunded(event: EventOf<"Refunded">): void {
     const { reservationId, amount, lots: parts, claimed = [] } = event
     const charge = this.#charges.get(reservationId)
-    if (charge === undefined) return report("a hold is made once and ends once", `${reservationId} was not charged`)
+    if (charge === undefined) return this.#report("holdOnce", `${reservationId} was not charged`)
     charge.refunded.push(...parts)
-    if (
-      total(parts) !== amount ||
-      !within(charge.refunded, charge.parts) ||
-      total(charge.refunded) > charge.charged ||
-      !within(claimed, parts)
-    ) {
-      report("what goes back goes to the lots it came from, never more than came", reservationId)
-    }
-    for (const { lotId, amount } of parts) this.#lot(lotId, report).left += amount - of(claimed, lotId)
-    for (const { lotId, amount } of claimed) this.#payOff(lotId, amount, report)
+    const isWithin = within(charge.refunded, charge.parts) && total(charge.refunded) <= charge.charged && within(claimed, parts)
+    if (total(parts) !== amount || !isWithin) this.#report("returned", reservationId)
+    for (const { lotId, amount } of parts) this.#lot(lotId).left += amount - of(claimed, lotId)
+    for (const { lotId, amount } of claimed) this.#payOff(lotId, amount)
   }
 
-  #end(reservationId: string, at: number, report: Report): EventOf<"CreditReserved"> | undefined {
+  #end(reservationId: string, at: number): Hold | undefined {
     const hold = this.#holds.get(reservationId)
     if (hold !== undefined)
       this.#renewals.set(reservationId.slice(reservationId.indexOf("_") + 1), at + (hold.adjustmentLifetime ?? ADJUSTMENT_LIFETIME))
-    if (!this.#holds.delete(reservationId)) report("a hold is made once and ends once", `${reservationId} is not open`)
+    if (!this.#holds.delete(reservationId)) this.#report("holdOnce", `${reservationId} is not open`)
     return hold
   }
 
-  #lot(lotId: string, report: Report): Lot {
+  #lot(lotId: string): Lot {
     const known = this.#lots.get(lotId)
     if (known !== undefined) return known
-    report("no lot gives more than it has", `${lotId} was never granted`)
+    this.#report("overdrawn", `${lotId} was never granted`)
     const lot: Lot = { ...EMPTY }
     this.#lots.set(lotId, lot)
     return lot
   }
 
-  #clawBack(lot: Lot, by: number, parts: number, report: Report): void {
+  #clawBack(lot: Lot, by: number, parts: number): void {
     lot.clawedBack += by
-    if (by !== parts || lot.clawedBack < 0 || lot.clawedBack > lot.granted || !isPaid(lot)) {
-      report("no more is clawed back than was paid, nor reversed than was clawed back", `${by}, to ${lot.clawedBack} of ${lot.granted}`)
-    }
+    if (by !== parts || lot.clawedBack < 0 || lot.clawedBack > lot.granted || !isPaid(lot))
+      this.#report("clawback", `${by}, to ${lot.clawedBack} of ${lot.granted}`)
   }
 
   #owed(): number {
@@ -304,9 +281,9 @@ export class AccountChecker {
     if (amount > 0) this.#debts.set(lotId, (this.#debts.get(lotId) ?? 0) + amount)
   }
 
-  #payOff(lotId: string, amount: number, report: Report): void {
+  #payOff(lotId: string, amount: number): void {
     const rest = (this.#debts.get(lotId) ?? 0) - amount
-    if (rest < 0) report("debt is repaid by paid lots, and nothing is held in debt", `${-rest} more than was owed for ${lotId}`)
+    if (rest < 0) this.#report("debt", `${-rest} more than was owed for ${lotId}`)
     if (rest > 0) this.#debts.set(lotId, rest)
     else this.#debts.delete(lotId)
   }

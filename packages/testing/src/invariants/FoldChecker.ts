@@ -12,39 +12,41 @@ interface Balances {
 
 export class FoldChecker {
   readonly #accountId: string
+  readonly #report: Report
   /** Undefined after an event that did not fold. */
   #account: Account.Account | undefined = Account.initial
   readonly #posted = new Map<string, number>()
 
-  constructor(accountId: string) {
+  constructor(accountId: string, report: Report) {
     this.#accountId = accountId
+    this.#report = report
   }
 
-  enter(event: AccountEvent, at: number, counted: Balances, report: Report): void {
+  enter(event: AccountEvent, at: number, counted: Balances): void {
     if (this.#account === undefined) return
     try {
-      this.#post(Postings.postings(this.#accountId, this.#account, event), report)
+      this.#post(Postings.postings(this.#accountId, this.#account, event))
       this.#account = Account.Account.evolve(this.#account, event, at)
       const { lots } = this.#account.purse
       const claimed = lots.reduce((sum, lot) => sum + lot.claimed, 0)
-      this.#compare(Postings.available(this.#accountId), -Lots.left(lots), -counted.available, report)
-      this.#compare(Postings.reserved(this.#accountId), -Lots.held(lots), -counted.held, report)
-      this.#compare(Postings.receivable(this.#accountId), Account.debt(this.#account) + claimed, counted.receivable, report)
+      this.#compare(Postings.available(this.#accountId), -Lots.left(lots), -counted.available)
+      this.#compare(Postings.reserved(this.#accountId), -Lots.held(lots), -counted.held)
+      this.#compare(Postings.receivable(this.#accountId), Account.debt(this.#account) + claimed, counted.receivable)
     } catch (error) {
       this.#account = undefined
-      report("the fold can be made", error instanceof Error ? error.message : String(error))
+      this.#report("folds", error instanceof Error ? error.message : String(error))
     }
   }
 
-  #post(postings: ReadonlyArray<Postings.Posting>, report: Report): void {
+  #post(postings: ReadonlyArray<Postings.Posting>): void {
     const sum = postings.reduce((sum, { amount }) => sum + amount, 0)
-    if (sum !== 0) report("postings sum to zero and equal the fold", `they sum to ${sum}`)
+    if (sum !== 0) this.#report("books", `they sum to ${sum}`)
     for (const { account, amount } of postings) this.#posted.set(account, (this.#posted.get(account) ?? 0) + amount)
   }
 
-  #compare(account: string, folded: number, counted: number, report: Report): void {
+  #compare(account: string, folded: number, counted: number): void {
     const posted = this.#posted.get(account) ?? 0
     if (Math.abs(posted - folded) + Math.abs(posted - counted) !== 0)
-      report("postings sum to zero and equal the fold", `${account} is ${posted}, ${folded} folded, ${counted} counted`)
+      this.#report("books", `${account} is ${posted}, ${folded} folded, ${counted} counted`)
   }
 }

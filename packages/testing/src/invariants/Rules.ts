@@ -1,31 +1,31 @@
-/** The names of all invariants. */
-export type Rule =
-  | "time never goes back, and nothing that is due waits for what comes after it"
-  | "a hold is made once and ends once"
-  | "no hold without a deadline"
-  | "amounts are quantity times price, and no more is charged than held"
-  | "what goes back goes to the lots it came from, never more than came"
-  | "no lot gives more than it has"
-  | "what expires first is used first"
-  | "a lot expires when it is due, with all that is free"
-  | "what comes back into an expired lot lives on for as long as its hold says"
-  | "a payment grants once"
-  | "no more is clawed back than was paid, nor reversed than was clawed back"
-  | "debt is repaid by paid lots, and nothing is held in debt"
-  | "one success for each idempotency key and day"
-  | "ten trials"
-  | "nothing is held while suspended or closed"
-  | "postings sum to zero and equal the fold"
-  | "the fold can be made"
-  | JobRule
+/** All invariants. A violation names one by its text. */
+export const RULES = {
+  time: "time never goes back, and due expiries come first",
+  holdOnce: "a hold is made once and ends once",
+  deadline: "every hold has a deadline",
+  amount: "an amount is quantity times price, and at most the hold is charged",
+  returned: "credits return to the lots that they came from, and no more than came",
+  overdrawn: "no lot is overdrawn",
+  order: "lots that expire first are used first",
+  expiry: "a lot expires when it is due, with all its available credits",
+  lifetime: "credits returned to an expired lot live as long as their hold says",
+  paymentOnce: "a payment grants once",
+  clawback: "at most what was paid is clawed back, and at most that is reversed",
+  debt: "paid lots repay debt, and an account in debt holds nothing",
+  keyOnce: "one success for each idempotency key and day",
+  trials: "an account has ten trials",
+  barred: "a suspended or closed account holds nothing",
+  books: "postings sum to zero and equal the fold",
+  folds: "every event folds",
+  jobOnce: "a job is accepted or refused first, and ends once",
+  newest: "attempts are numbered, and only the newest attempt reports",
+  lease: "an attempt starts after the lease of the attempt before it, and not before its time",
+  jobDeadline: "no attempt starts after the job's deadline",
+  progress: "progress never goes back",
+  jobHold: "a job's hold is made before the job, and ends after it as the job ended"
+} as const
 
-export type JobRule =
-  | "a job is accepted or refused first, and ends once"
-  | "attempts are counted, and only the newest is heard"
-  | "a job is taken over when its lease is over, and tried again when it is time"
-  | "a job is not begun after its deadline"
-  | "progress never goes back"
-  | "a job's hold is made before it and ends after it, as it ended"
+export type Rule = (typeof RULES)[keyof typeof RULES]
 
-/** Gets each violation of a rule by the event that is checked. */
-export type Report = (rule: Rule, detail: string) => void
+/** Gets each violation by the event that is checked. */
+export type Report = (rule: keyof typeof RULES, detail: string) => void

@@ -15,13 +15,9 @@ export const execute = (account: OracleAccount, command: Command, now: number): 
       if (account.status === "absent") account.status = "opened"
       return ACCEPTED
     case "Suspend":
-      return ifUsable(account, () => {
-        account.status = "suspended"
-      })
+      return ifUsable(account, () => Object.assign(account, { status: "suspended" }))
     case "Reinstate":
-      return ifUsable(account, () => {
-        account.status = account.verified ? "verified" : "opened"
-      })
+      return ifUsable(account, () => Object.assign(account, { status: account.verified ? "verified" : "opened" }))
     case "Close":
       if (account.status === "absent") return unusable(account)
       account.status = "closed"
@@ -52,11 +48,11 @@ export const execute = (account: OracleAccount, command: Command, now: number): 
   }
 }
 
-/** Why nothing at all can be done with the account. */
+/** Why the account takes no commands. */
 const unusable = ({ status }: OracleAccount): Prediction =>
   status === "absent" ? ["AccountNotFound"] : status === "closed" ? ["AccountClosed"] : ACCEPTED
 
-const ifUsable = (account: OracleAccount, change: () => void): Prediction => {
+const ifUsable = (account: OracleAccount, change: () => unknown): Prediction => {
   const refused = unusable(account)
   if (refused.length === 0) change()
   return refused
@@ -71,7 +67,7 @@ const verify = (account: OracleAccount, { lotId, signUp }: Of<"Verify">, now: nu
   return ACCEPTED
 }
 
-/** A lot is granted once. An id may be granted again once its lot is used up, unless somebody paid for it. */
+/** A lot is granted once. An id may be granted again once its lot is used up, unless it is a paid lot. */
 const grant = (account: OracleAccount, { _tag, amount, expiresAt, ...lot }: Of<"Grant">, now: number): void => {
   const known = account.lot(lot.lotId)
   if (amount === 0 || (known !== undefined && (isPaid(known) || account.isLive(known)))) return
@@ -136,7 +132,7 @@ const refusedHold = (account: OracleAccount, call: Call, now: number): Predictio
 
 const reserve = (account: OracleAccount, call: Call, now: number): Prediction => {
   const { reservationId } = call
-  if (account.holds.some((hold) => hold.reservationId === reservationId)) return ACCEPTED
+  if (account.openHold(reservationId) !== undefined) return ACCEPTED
   const ending = account.endings.get(reservationId)
   if (ending !== undefined) return ending.how === "succeeded" ? ACCEPTED : ["AlreadyEnded"]
   const refused = refusedHold(account, call, now)
@@ -145,7 +141,7 @@ const reserve = (account: OracleAccount, call: Call, now: number): Prediction =>
 }
 
 const capture = (account: OracleAccount, reservationId: string, quantity: number | undefined, now: number): Prediction => {
-  const hold = account.holds.find((hold) => hold.reservationId === reservationId)
+  const hold = account.openHold(reservationId)
   if (hold === undefined) return ["ReservationNotFound"]
   const done = quantity ?? hold.quantity
   if (done < 0 || done > hold.quantity) return ["ChargeExceedsHold"]
@@ -162,7 +158,7 @@ const settle = (account: OracleAccount, { quantity, reservationId }: Of<"Settle"
 
 const settleLate = (account: OracleAccount, { call, lateOf, quantity }: Of<"SettleLate">, now: number): Prediction => {
   const { reservationId } = call
-  if (account.holds.some((hold) => hold.reservationId === reservationId)) return ["InFlight"]
+  if (account.openHold(reservationId) !== undefined) return ["InFlight"]
   const own = account.endings.get(reservationId)
   if (own !== undefined) return own.how === "succeeded" ? ACCEPTED : ["AlreadyEnded"]
   const late = account.endings.get(lateOf)
@@ -176,7 +172,7 @@ const settleLate = (account: OracleAccount, { call, lateOf, quantity }: Of<"Sett
 
 /** Returns what a hold holds. */
 const release = (account: OracleAccount, { reason, reservationId }: Of<"Release">, now: number): Prediction => {
-  const open = account.holds.find((hold) => hold.reservationId === reservationId)
+  const open = account.openHold(reservationId)
   if (open !== undefined) {
     account.end(open, reason, [], now)
     return ACCEPTED

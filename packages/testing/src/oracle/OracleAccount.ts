@@ -19,7 +19,7 @@ export interface Lot {
   readonly granted: number
   clawedBack: number
   left: number
-  /** The part of what is held that a clawback takes once it is released. */
+  /** The part of the held credits that a clawback takes when they are released. */
   claimed: number
 }
 
@@ -101,6 +101,10 @@ export class OracleAccount {
 
   lot(lotId: string): Lot | undefined {
     return this.lots.find((lot) => lot.lotId === lotId)
+  }
+
+  openHold(reservationId: string): Hold | undefined {
+    return this.holds.find((hold) => hold.reservationId === reservationId)
   }
 
   heldOf(lotId: string): number {
@@ -214,26 +218,16 @@ export class OracleAccount {
   }
 
   #nextDue(): number {
-    const lots = this.lots.filter((lot) => lot.left > 0)
-    return Math.min(
-      ...lots.map(({ expiresAt }) => expiresAt),
-      ...this.holds.map(({ expiresAt }) => expiresAt),
-      ...this.trials.values(),
-      NEVER
-    )
+    const due = [...this.lots.filter((lot) => lot.left > 0), ...this.holds]
+    return Math.min(...due.map(({ expiresAt }) => expiresAt), ...this.trials.values(), NEVER)
   }
 
   view(): View {
     const lots = this.lotsInOrder()
       .filter((lot) => this.isLive(lot))
       .map(({ lotId, name, source, priority, expiresAt, left, claimed }) => ({
-        lotId: name,
-        source,
-        priority,
-        expiresAt: expiresAt === NEVER ? null : expiresAt,
-        left,
-        held: this.heldOf(lotId),
-        claimed
+        ...{ lotId: name, source, priority, expiresAt: expiresAt === NEVER ? null : expiresAt },
+        ...{ left, held: this.heldOf(lotId), claimed }
       }))
     return {
       status: this.status,

@@ -2,7 +2,7 @@
 import { type Account, type AccountEvent, Credits, Decisions, Ledger, Lots, PricePlan, Registration } from "@millrace/core"
 import type { Decide } from "@millrace/event-sourcing"
 import { Effect, Equal, Exit } from "effect"
-import type * as SeededRandom from "../SeededRandom.ts"
+import type { SeededRandom } from "../SeededRandom.ts"
 import type { Host } from "./Host.ts"
 import type { Services } from "./HostProcess.ts"
 import type { LogRecorder } from "./LogRecorder.ts"
@@ -16,12 +16,12 @@ interface Action {
   readonly simulation: Simulation
   readonly accountId: string
   readonly host: Host
-  readonly random: SeededRandom.SeededRandom
+  readonly random: SeededRandom
 }
 
 /** Does one thing at some host. */
-export const act = (simulation: Simulation, random: SeededRandom.SeededRandom): Effect.Effect<void> =>
-  Effect.suspend(() => {
+export const act = (simulation: Simulation, random: SeededRandom): Effect.Effect<unknown> =>
+  Effect.suspend((): Effect.Effect<unknown> => {
     const accountId = random.pick(nonEmpty(simulation.accounts))
     const host = pickHost(simulation, random)
     if (host === undefined) return Effect.void
@@ -33,21 +33,22 @@ export const act = (simulation: Simulation, random: SeededRandom.SeededRandom): 
     if (choice < 6) return grant(action)
     if (choice < 8) return readAccount(simulation, accountId, host)
     if (choice < 10) return suspendForAWhile(action)
-    if (choice < 12) return Effect.asVoid(execute(action, `claws back ${lotId}`, Decisions.clawBack(lotId, amount)))
+    if (choice < 12) return execute(action, `claws back ${lotId}`, Decisions.clawBack(lotId, amount))
     if (choice < 14) {
       const clawed = pickAny(random, clawedBack) ?? lotId
-      return Effect.asVoid(execute(action, `reverses ${clawed}`, Decisions.reverseClawback(clawed, amount)))
+      return execute(action, `reverses ${clawed}`, Decisions.reverseClawback(clawed, amount))
     }
     return choice < 17 ? refund(action) : publishPrice(action)
   })
 
-/** Runs an effect with the host's services and notes its result. */
-const perform = <A, E extends { readonly _tag: string }>(
+/** Uses a service of the host and notes the result. */
+const perform = <Shape, A, E extends { readonly _tag: string }>(
   { accountId, host, simulation: { world } }: Action,
   what: string,
-  effect: Effect.Effect<A, E, Services>
+  service: Effect.Effect<Shape, never, Services>,
+  use: (service: Shape) => Effect.Effect<A, E>
 ) =>
-  Effect.tap(Effect.exit(host.request(effect)), (exit) =>
+  Effect.tap(Effect.exit(host.request(Effect.flatMap(service, use))), (exit) =>
     Effect.sync(() => world.note("administrator", `${what} ${accountId} at ${host.name}: ${Exit.isSuccess(exit) ? "ok" : tagOf(exit)}`))
   )
 
@@ -57,12 +58,7 @@ const execute = <E extends { readonly _tag: string }>(
   what: string,
   decide: Decide<Account.Account, AccountEvent, E>,
   accountId = action.accountId
-) =>
-  perform(
-    action,
-    what,
-    Effect.flatMap(Ledger, (ledger) => ledger.execute(accountId, decide, REASON))
-  )
+) => perform(action, what, Ledger, (ledger) => ledger.execute(accountId, decide, REASON))
 
 /** The account's paid lots, and those of them that were clawed back, by name. */
 const paidLots = (recorder: LogRecorder, accountId: string) => {
@@ -74,33 +70,20 @@ const paidLots = (recorder: LogRecorder, accountId: string) => {
 const suspendForAWhile = (action: Action) =>
   Effect.gen(function* () {
     const { accountId, random } = action
-    yield* perform(
-      action,
-      "suspends",
-      Effect.flatMap(Registration, ({ suspend }) => suspend(accountId, REASON))
-    )
+    yield* perform(action, "suspends", Registration, ({ suspend }) => suspend(accountId, REASON))
     yield* Effect.sleep(random.below(20_000))
-    yield* perform(
-      action,
-      "reinstates",
-      Effect.flatMap(Registration, ({ reinstate }) => reinstate(accountId, REASON))
-    )
+    yield* perform(action, "reinstates", Registration, ({ reinstate }) => reinstate(accountId, REASON))
   })
 
 /** Refunds a call, or a part of it, out of goodwill. */
-const refund = (action: Action): Effect.Effect<void> => {
+const refund = (action: Action): Effect.Effect<unknown> => {
   const { random, simulation } = action
   const charge = pickAny(random, chargesOf(simulation))
   if (charge === undefined) return Effect.void
+  const { accountId, reservationId } = charge
   const amount = random.chance(0.5) ? undefined : Credits.of(1 + random.below(1_500))
   const terms = { reason: "goodwill" as const, ...(amount === undefined ? {} : { amount }) }
-  return Effect.asVoid(
-    perform(
-      action,
-      `refunds ${charge.reservationId}`,
-      Effect.flatMap(Ledger, ({ refund }) => refund(charge.accountId, charge.reservationId, terms, REASON))
-    )
-  )
+  return perform(action, `refunds ${reservationId}`, Ledger, ({ refund }) => refund(accountId, reservationId, terms, REASON))
 }
 
 /** Reservations that were charged, and whose callers were answered: those that a host refunds out of goodwill. */
@@ -122,13 +105,8 @@ const publishPrice = (action: Action) => {
   const operation = random.pick(offers).operation.key
   const price = Credits.of(random.pick([0, 100, 700, 2_500]))
   const effectiveAt = random.chance(0.5) ? undefined : simulation.world.now + random.below(60_000)
-  return Effect.asVoid(
-    perform(
-      action,
-      `prices ${operation} ${price}`,
-      Effect.flatMap(PricePlan.PriceBook, ({ publish }) => publish({ [operation]: price }, effectiveAt, REASON))
-    )
-  )
+  const prices = { [operation]: price }
+  return perform(action, `prices ${operation} ${price}`, PricePlan.PriceBook, ({ publish }) => publish(prices, effectiveAt, REASON))
 }
 
 /** Grants a new lot, or one that was granted before: payment providers repeat their notices. */

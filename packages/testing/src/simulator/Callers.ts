@@ -1,22 +1,17 @@
 import { Effect, Exit } from "effect"
-import type * as SeededRandom from "../SeededRandom.ts"
+import type { SeededRandom } from "../SeededRandom.ts"
 import type { Host } from "./Host.ts"
 import { type Call, type Intent, summaryOf, tagOf } from "./Records.ts"
 import { pickHost, type Simulation } from "./Simulation.ts"
 import type { Input } from "./Workload.ts"
 
-/** The text that tells this request from any other. */
+/** A text that differs whenever the request does. */
 export const requestOf = (operation: string, input: Input): string => `${operation} ${JSON.stringify(input)}`
 
 /** Makes one call at a host and records it. The caller may hang up. Undefined if the host is down. */
-export const call = (
-  simulation: Simulation,
-  host: Host,
-  intent: Intent,
-  random: SeededRandom.SeededRandom
-): Effect.Effect<Call | undefined> =>
+export const call = (simulation: Simulation, host: Host, intent: Intent, random: SeededRandom): Effect.Effect<Call | undefined> =>
   Effect.suspend((): Effect.Effect<Call | undefined> => {
-    const { hangUps, records, world } = simulation
+    const { faults, isOver, records, world } = simulation
     const { process } = host
     if (process === undefined) return Effect.undefined
     const { accountId, operation, input, key, request, maxCost } = intent
@@ -43,7 +38,7 @@ export const call = (
       )
     )
     const isSoon = random.chance(0.5)
-    if (!random.chance(hangUps())) return Effect.as(answered, record)
+    if (!random.chance(isOver() ? 0 : faults.hangUps)) return Effect.as(answered, record)
     const hangUp = Effect.andThen(
       patience(isSoon, random),
       Effect.sync(() => {
@@ -55,18 +50,14 @@ export const call = (
   })
 
 /** How long a caller waits before it hangs up: a few steps of its fiber, or up to three seconds. */
-const patience = (isSoon: boolean, random: SeededRandom.SeededRandom): Effect.Effect<void> =>
+const patience = (isSoon: boolean, random: SeededRandom): Effect.Effect<void> =>
   isSoon ? Effect.replicateEffect(Effect.yieldNow, random.below(60), { discard: true }) : Effect.sleep(random.below(3_000))
 
 /** Errors that no retry can change. */
 const FINAL = new Set(["KeyReused", "CostExceedsLimit", "InvalidInput", "NotFound"])
 
-/** Calls until it is answered or has tried often enough. Returns the call with the final answer, if any. */
-export const callWithRetries = (
-  simulation: Simulation,
-  intent: Intent,
-  random: SeededRandom.SeededRandom
-): Effect.Effect<Call | undefined> =>
+/** Repeats a call until it gets a final answer or has tried often enough. Returns the call with the final answer, if any. */
+export const callWithRetries = (simulation: Simulation, intent: Intent, random: SeededRandom): Effect.Effect<Call | undefined> =>
   Effect.gen(function* () {
     const attempts = 1 + (intent.key === undefined ? random.below(6) >> 2 : random.below(6))
     for (let i = 0; i < attempts; i++) {

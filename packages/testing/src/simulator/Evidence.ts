@@ -1,6 +1,6 @@
 /**
- * The evidence of one simulation, which every checker reads: what callers were answered, what the log says, and what upstreams did. Also
- * indexes of it: the reservations, the published prices, and the calls and attempts of each job.
+ * The evidence of one simulation, which every checker reads: the answers to callers, the log, and the work of upstreams. Also indexes
+ * of it: the reservations, the published prices, and the calls and attempts of each job.
  */
 import { type EventOf, Job, PricePlan } from "@millrace/core"
 import { type EventStore, StreamName } from "@millrace/event-sourcing"
@@ -47,7 +47,7 @@ export interface Final {
 /** Gets a description of each violation. */
 export type Report = (violation: string) => void
 
-/** A hold with all that followed from it. */
+/** A hold, its end, and its charge. */
 export interface Reservation {
   readonly stream: string
   readonly hold: EventOf<"CreditReserved">
@@ -88,11 +88,9 @@ export class Reservations {
 /** Every version of the prices, oldest first, with its place in the log. */
 export type Prices = ReadonlyArray<PricePlan.PricePlanEvent & { readonly index: number }>
 
-const planCodec = PricePlan.PricePlan.codec
-
 const pricesIn = (log: ReadonlyArray<EventStore.RecordedEvent>): Prices =>
   log.flatMap(({ stream, type, data }, i) =>
-    StreamName.category(stream) === PricePlan.PricePlan.category ? [{ ...planCodec.decode(type, data), index: i + 1 }] : []
+    StreamName.category(stream) === PricePlan.PricePlan.category ? [{ ...PricePlan.PricePlan.codec.decode(type, data), index: i + 1 }] : []
   )
 
 /** A call that reads, cancels or downloads a job. */
@@ -141,9 +139,13 @@ export const indexEvidence = (records: Records, final: Final) => {
 export const isEnd = ({ event: { _tag } }: RecordedJobEvent): boolean =>
   _tag === "JobSucceeded" || _tag === "JobFailed" || _tag === "JobCancelled"
 
+/** The place of the last of these events in a log of this length. */
+export const lastAt = (events: ReadonlyArray<{ readonly index: number }>, length: number): number =>
+  events.filter(({ index }) => index <= length).length - 1
+
 /** The states of a job that a reader may have been shown: those from the first to the last of these lengths of the log. */
 export const statesBetween = ({ events, states }: JobHistory, lengthBefore: number, lengthAfter: number): ReadonlyArray<Job.Job> => {
-  const first = events.filter(({ index }) => index <= lengthBefore).length - 1
-  const last = events.filter(({ index }) => index <= lengthAfter).length - 1
+  const first = lastAt(events, lengthBefore)
+  const last = lastAt(events, lengthAfter)
   return [...(first < 0 ? [Job.Job.initial] : []), ...states.slice(Math.max(0, first), last + 1)]
 }

@@ -1,19 +1,19 @@
 /** The fault model of one simulation. Each kind of fault is often left out, because frequent faults hide the effects of rare ones. */
 import type * as FaultyEventStore from "../FaultyEventStore.ts"
-import type * as SeededRandom from "../SeededRandom.ts"
+import type { SeededRandom } from "../SeededRandom.ts"
 
 /** Where a host may crash while it writes: before it sends the request, once it has sent it, or when the store has handled it. */
 export type WriteStage = "before" | "sent" | "arrived"
 
 /** Probabilities, unless stated otherwise. */
 export interface Faults {
-  /** An append is refused or lost, or its answer is. Other calls to the event store are refused half as often. */
+  /** An append is refused or lost, or its answer is lost. Other calls to the event store are refused half as often. */
   readonly events: number
   /** A call to the state store is refused, or its answer is lost. */
   readonly states: number
   /** A call to the state store takes up to a minute. */
   readonly slow: number
-  /** The upstream of a call fails, hangs, takes too long, or answers nonsense. */
+  /** The upstream of a call fails, hangs, takes too long, or answers malformed data. */
   readonly upstreams: number
   /** A caller hangs up. */
   readonly hangUps: number
@@ -65,7 +65,7 @@ export const none: Faults = {
 }
 
 /** Draws a fault model. */
-export const draw = (random: SeededRandom.SeededRandom): Faults => {
+export const draw = (random: SeededRandom): Faults => {
   const rate = (upTo: number) => {
     const drawn = random.next() * upTo
     return random.chance(0.3) ? 0 : drawn

@@ -1,27 +1,28 @@
-/** An operation of the workload with its services provided and faults injected into its upstream. */
-import { type Operation, type OperationError, UpstreamUnavailable } from "@millrace/core"
-import { type Context, Duration, Effect, Schema } from "effect"
-import { faultyJob } from "./FaultyJob.ts"
-import { callFaults, type FaultInjector, inject, provideAllButHost } from "./UpstreamFaults.ts"
+/** An operation of the workload with its services provided and faults injected into its upstream. Every attempt at a job is recorded. */
+import { Operation, type OperationError, UpstreamUnavailable } from "@millrace/core"
+import { Cause, type Context, Duration, Effect, Exit } from "effect"
+import { type AttemptRecord, type CheckpointRecord, encoderOf, tagOf } from "./Records.ts"
+import { callFaults, type FaultInjector, inject, jobFaults, provideAllButHost, REJECTED, type UpstreamFault } from "./UpstreamFaults.ts"
 import type { HostServices, Input, SimulatedOperation } from "./Workload.ts"
 import type { Process } from "./World.ts"
 
-/** `process`: the host that runs it. */
-export const make = (
-  operation: Operation.Any,
-  services: Context.Context<never>,
-  injector: FaultInjector,
-  process: Process
-): SimulatedOperation => {
+/** Where an operation runs: its services, and the process of its host. */
+interface Site extends FaultInjector {
+  readonly services: Context.Context<never>
+  readonly process: Process
+}
+
+export const make = (operation: Operation.Any, site: Site): SimulatedOperation => {
+  const { services } = site
   const provided = {
     check: (input: Input, requester: Operation.Requester) => provideAllButHost(operation.check(input, requester), services),
     configured: provideAllButHost(operation.configured, services)
   }
   switch (operation._tag) {
     case "Call":
-      return { ...operation, ...provided, ...faultyCall(operation, services, injector) }
+      return { ...operation, ...provided, ...faultyCall(operation, site) }
     case "Job":
-      return { ...operation, ...provided, run: faultyJob(operation, services, injector, process) }
+      return { ...operation, ...provided, run: faultyJob(operation, site) }
     case "File":
       return { ...operation, ...provided, open: (input, caller) => provideAllButHost(operation.open(input, caller), services) }
   }
@@ -29,57 +30,115 @@ export const make = (
 
 type SimulatedCall = Operation.AnyCall<OperationError, HostServices>
 
-const faultyCall = (
-  operation: Operation.AnyCall,
-  services: Context.Context<never>,
-  injector: FaultInjector
-): Pick<SimulatedCall, "run" | "recover"> => {
-  const { key, recover } = operation
-  const run = faultyRun(operation, services, injector, Duration.toMillis(operation.timeout))
-  return recover === undefined ? { run } : { run, recover: faultyRecover(key, recover, services, injector) }
-}
-
-const faultyRun = (
-  operation: Operation.AnyCall,
-  services: Context.Context<never>,
-  injector: FaultInjector,
-  timeout: number
-): SimulatedCall["run"] => {
-  const { delivered, random: randoms, rate, world } = injector
-  const encode = Schema.encodeUnknownSync(Schema.toCodecJson(operation.success))
-  return (input, caller) =>
-    Effect.suspend((): Effect.Effect<Operation.Outcome<unknown>, OperationError, HostServices> => {
+const faultyCall = (operation: Operation.AnyCall, site: Site): Pick<SimulatedCall, "run" | "recover"> => {
+  const { key: upstream, quantity, recover } = operation
+  const { random: randoms, rate, records, services, world } = site
+  const timeout = Duration.toMillis(operation.timeout)
+  const textOf = encoderOf(operation.success)
+  const run: SimulatedCall["run"] = (input, caller) =>
+    Effect.suspend(() => {
       const { requestId, reservationId } = caller
       const random = randoms.fork(requestId)
       const fault = random.chance(rate()) ? random.pick(callFaults) : "fine"
-      const upstream = operation.key
       const takes = random.chance(0.2) ? random.below(timeout) : random.below(40)
       world.note(upstream, `runs ${requestId}: ${fault}`)
       const work = provideAllButHost(operation.run(input, caller), services)
       const deliver = Effect.tap(Effect.delay(work, takes), ({ data, quantity }) =>
-        Effect.sync(() => delivered({ requestId, reservationId, data: JSON.stringify(encode(data)), quantity }))
+        Effect.sync(() => records.deliveries.push({ requestId, reservationId, data: textOf(data), quantity }))
       )
-      if (fault === "fine") return deliver
       const ignores = () => timeout + random.below(90_000)
-      return inject(fault, { upstream, deliver, random, takes, timeout, ignores, tooMany: operation.quantity(input) + 1 })
+      return inject(fault, { upstream, deliver, random, takes, timeout, ignores, tooMany: () => quantity(input) + 1 })
     })
+  return recover === undefined ? { run } : { run, recover: faultyRecover(upstream, recover, site) }
 }
 
-const faultyRecover = (
-  key: string,
-  recover: NonNullable<Operation.AnyCall["recover"]>,
-  services: Context.Context<never>,
-  { random: randoms, rate, world }: FaultInjector
-): NonNullable<SimulatedCall["recover"]> => {
+type Recover<C extends Operation.AnyCall> = NonNullable<C["recover"]>
+
+const faultyRecover = (upstream: string, recover: Recover<Operation.AnyCall>, site: Site): Recover<SimulatedCall> => {
+  const { random: randoms, rate, services, world } = site
   let asked = 0
   return (reservationId) =>
     Effect.suspend((): Effect.Effect<Operation.Outcome<unknown> | undefined, OperationError, HostServices> => {
       const random = randoms.fork(`${reservationId} ${asked++}`)
       const fails = random.chance(rate() / 2)
       const hangs = random.chance(0.3)
-      world.note(key, `recovers ${reservationId}${fails ? (hangs ? ": hangs" : ": down") : ""}`)
+      world.note(upstream, `recovers ${reservationId}${fails ? (hangs ? ": hangs" : ": down") : ""}`)
       if (fails && hangs) return Effect.never
-      if (fails) return Effect.fail(new UpstreamUnavailable({ upstream: key, reason: "down" }))
+      if (fails) return Effect.fail(new UpstreamUnavailable({ upstream, reason: "down" }))
       return Effect.delay(provideAllButHost(recover(reservationId), services), random.below(100))
     })
+}
+
+const faultyJob = (operation: Operation.AnyJob, site: Site): Operation.AnyJob<OperationError, HostServices>["run"] => {
+  const { jobDelivered, process, random: randoms, rate, records, services, world } = site
+  const { family, key, route } = operation
+  const timeout = Duration.toMillis(operation.timeout)
+  const resultText = encoderOf(family.result)
+  const inputText = encoderOf(Operation.inputOf(route))
+  const checkpointText = encoderOf(family.checkpoint)
+  return (asked, job) =>
+    Effect.suspend(() => {
+      const { accountId, attempt: number, id: jobId } = job
+      const input = inputText(asked)
+      const checkpoint = job.checkpoint === undefined ? undefined : checkpointText(job.checkpoint)
+      const random = randoms.fork(`${jobId} ${number}`)
+      const fault = random.chance(rate()) ? random.pick(jobFaults) : "fine"
+      const takes = random.chance(0.2) ? random.below(timeout) : random.below(random.pick([40, 4_000]))
+      world.note(key, `attempt ${number} at ${jobId}: ${fault}`)
+      const record: AttemptRecord = {
+        ...{ jobId, accountId, attempt: number, operation: key, input, checkpoint, process },
+        lengthBefore: records.recorder.length,
+        checkpoints: [],
+        isUninterruptible: fault === "uninterruptible"
+      }
+      records.attempts.push(record)
+      const progress = faultyProgress(job.progress, checkpointText, fault, record)
+      const work = provideAllButHost(operation.run(asked, { ...job, progress }), services)
+      const deliver = Effect.tap(Effect.delay(work, takes), ({ artifacts = [], data, quantity }) =>
+        Effect.sync(() => {
+          record.delivered = { data: resultText(data), quantity, artifacts: artifacts.map(({ id }) => id) }
+          if (REJECTED.has(fault)) record.rejectedAs = "Defect"
+          world.note(key, `delivers ${jobId}`)
+          jobDelivered(jobId)
+        })
+      )
+      const ignores = () => random.below(timeout + 90_000)
+      const outcome = inject(fault, { upstream: key, deliver, random, takes, timeout, ignores, tooMany: () => 1_000_000 })
+      return Effect.onExit(outcome, (exit) =>
+        Effect.sync(() => {
+          record.outcome = outcomeOf(exit)
+          record.stopped = { at: world.now, unhinderedSince: Math.max(process.resumedAt, world.skippedTo) }
+        })
+      )
+    })
+}
+
+type Progress = Operation.RunningJob<unknown>["progress"]
+
+/** Records each checkpoint that the attempt asks for. */
+const faultyProgress =
+  (
+    progress: Progress,
+    textOf: (checkpoint: unknown) => string,
+    fault: UpstreamFault,
+    { checkpoints, operation }: AttemptRecord
+  ): Progress =>
+  (percent, reached) =>
+    Effect.suspend(() => {
+      const checkpoint: CheckpointRecord = { percent, text: reached === undefined ? undefined : textOf(reached), confirmed: false }
+      checkpoints.push(checkpoint)
+      const recorded = Effect.tap(progress(percent, reached), () =>
+        Effect.sync(() => {
+          checkpoint.confirmed = true
+        })
+      )
+      if (fault === "afterCheckpoint")
+        return Effect.andThen(recorded, Effect.fail(new UpstreamUnavailable({ upstream: operation, reason: fault })))
+      // The upstream ignores interruption, the operation does not
+      return fault === "uninterruptible" ? Effect.interruptible(recorded) : recorded
+    })
+
+const outcomeOf = (exit: Exit.Exit<unknown, { readonly _tag: string }>): string => {
+  if (Exit.isSuccess(exit)) return "done"
+  return Cause.hasInterruptsOnly(exit.cause) ? "interrupted" : (tagOf(exit) ?? "Defect")
 }

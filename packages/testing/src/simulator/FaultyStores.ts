@@ -1,9 +1,9 @@
-/** The stores as one host sees them on a bad day: calls are refused, slow, or not answered, by chance, and a host may be cut off. */
+/** The stores of one host with faults: calls are refused, slow, or not answered, by chance, and the host may be cut off. */
 import { BlobStore } from "@millrace/core"
 import { EventStore, StateStore } from "@millrace/event-sourcing"
-import { Clock, Effect, Stream } from "effect"
+import { Effect, Stream } from "effect"
 import * as FaultyEventStore from "../FaultyEventStore.ts"
-import type * as SeededRandom from "../SeededRandom.ts"
+import type { SeededRandom } from "../SeededRandom.ts"
 import type { Faults } from "./Faults.ts"
 
 type Events = EventStore.EventStore["Service"]
@@ -26,7 +26,7 @@ export interface FaultyEvents {
   readonly calm: () => void
 }
 
-export const faultyEvents = (store: Events, { events, delay, lateBy }: Faults, random: SeededRandom.SeededRandom): FaultyEvents => {
+export const faultyEvents = (store: Events, { events, delay, lateBy }: Faults, random: SeededRandom): FaultyEvents => {
   const usual = { before: events / 4, after: events / 4, lost: events / 4, unanswered: events / 4 }
   const rates = { ...usual }
   let isCut = false
@@ -65,11 +65,11 @@ export interface FaultyStateStore extends States {
   readonly calm: () => void
 }
 
-/** A state store that refuses a call, or does it and refuses to confirm it, or takes its time. `note` is told of each fault. */
+/** A state store that refuses a call, does it without confirming it, or is slow. `note` gets each fault. */
 export const faultyStates = (
   store: States,
   { states, slow, delay }: Faults,
-  random: SeededRandom.SeededRandom,
+  random: SeededRandom,
   note: (what: string) => void
 ): FaultyStateStore => {
   let calm = false
@@ -78,11 +78,10 @@ export const faultyStates = (
       const drawn = random.next()
       const isSlow = random.chance(slow) && !calm
       const wait = isSlow ? random.below(60_000) : random.below(delay + 1)
-      const fault = calm ? undefined : drawn < states / 2 ? "before" : drawn < states ? "after" : undefined
+      const fault = faultOf(drawn, states, calm)
       if (isSlow) note(`${name} takes ${wait} ms`)
       if (fault !== undefined) note(`${name} fails ${fault}`)
-      const unavailable = Effect.suspend(() => Effect.fail(new StateStore.StateUnavailable({ reason: name })))
-      return delayed(wait, withFault(fault, effect, unavailable))
+      return faulty(fault, wait, effect, () => new StateStore.StateUnavailable({ reason: name }))
     })
   return {
     get: (space, key) => call(`state get ${space}`, store.get(space, key)),
@@ -94,45 +93,28 @@ export const faultyStates = (
   }
 }
 
-const delayed = <A, E>(millis: number, effect: Effect.Effect<A, E>): Effect.Effect<A, E> =>
-  millis === 0 ? effect : Effect.delay(effect, millis)
+/** What happens to a call: `before`: it does not run; `after`: it runs, but is not confirmed. `drawn`: a number that was drawn for it. */
+const faultOf = (drawn: number, rate: number, isCalm: boolean): "before" | "after" | undefined =>
+  isCalm || drawn >= rate ? undefined : drawn < rate / 2 ? "before" : "after"
 
-/** `before`: the effect does not run; `after`: it runs, but is not confirmed. */
-const withFault = <A, E, E2>(
-  fault: "before" | "after" | undefined,
-  effect: Effect.Effect<A, E>,
-  unavailable: Effect.Effect<never, E2>
-): Effect.Effect<A, E | E2> =>
-  fault === undefined ? effect : fault === "before" ? unavailable : Effect.andThen(Effect.exit(effect), unavailable)
+/** The call with its fault, so many milliseconds later. */
+const faulty = <A, E, E2>(fault: ReturnType<typeof faultOf>, millis: number, call: Effect.Effect<A, E>, error: () => E2) => {
+  const unavailable = Effect.suspend(() => Effect.fail(error()))
+  const done: Effect.Effect<A, E | E2> =
+    fault === undefined ? call : fault === "before" ? unavailable : Effect.andThen(Effect.exit(call), unavailable)
+  return millis === 0 ? done : Effect.delay(done, millis)
+}
 
 /** The sealed blobs of all hosts, by name. `at`: when each was stored, milliseconds since 1970. */
 export type Blobs = Map<string, { readonly bytes: Uint8Array; readonly at: number }>
 
-type BlobCall = <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E | BlobStore.BlobUnavailable>
-
 /** Fails blob calls as often as calls to the state store. */
 export const blobFaults =
-  ({ states, delay }: Faults, random: SeededRandom.SeededRandom, isCalm: () => boolean): BlobCall =>
-  <A, E>(effect: Effect.Effect<A, E>) =>
+  ({ states, delay }: Faults, random: SeededRandom, isCalm: () => boolean) =>
+  <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E | BlobStore.BlobUnavailable> =>
     Effect.suspend((): Effect.Effect<A, E | BlobStore.BlobUnavailable> => {
       const drawn = random.next()
       const wait = random.below(delay + 1)
-      const unavailable = Effect.suspend(() => Effect.fail(new BlobStore.BlobUnavailable({ reason: "drawn" })))
-      const fault = isCalm() || drawn >= states ? undefined : drawn < states / 2 ? "before" : "after"
-      return delayed(wait, withFault(fault, effect, unavailable))
+      const fault = faultOf(drawn, states, isCalm())
+      return faulty(fault, wait, effect, () => new BlobStore.BlobUnavailable({ reason: "drawn" }))
     })
-
-/** A blob that another process stored may be removed at any time, so each read looks it up. */
-export const blobSource = (blobs: Blobs, id: string): Effect.Effect<BlobStore.Source, BlobStore.BlobNotFound> =>
-  Effect.suspend((): Effect.Effect<BlobStore.Source, BlobStore.BlobNotFound> => {
-    const bytes = blobs.get(id)?.bytes
-    if (bytes === undefined) return Effect.fail(new BlobStore.BlobNotFound({ id }))
-    const read = (position: number, length: number) => Effect.sync(() => bytes.subarray(position, position + length))
-    return Effect.succeed({ storedBytes: bytes.length, read })
-  })
-
-export const putBlob = (blobs: Blobs, id: string, pieces: ReadonlyArray<Uint8Array>): Effect.Effect<void> =>
-  Effect.map(Clock.currentTimeMillis, (at) => void blobs.set(id, { bytes: Buffer.concat(pieces), at }))
-
-export const listBlobs = (blobs: Blobs): BlobStore.Shelf["list"] =>
-  Stream.suspend(() => Stream.fromIterable([...blobs].map(([id, { at, bytes }]) => ({ id, at, storedBytes: bytes.length }))))

@@ -3,33 +3,32 @@
  * and every account, job and file must be readable at every host.
  */
 import { Job, Ledger } from "@millrace/core"
-import type { StateStore } from "@millrace/event-sourcing"
 import { Effect, Exit } from "effect"
-import type * as SeededRandom from "../SeededRandom.ts"
+import type { SeededRandom } from "../SeededRandom.ts"
 import { readAccount } from "./AdminActor.ts"
 import { call, requestOf } from "./Callers.ts"
-import { Reservations } from "./Evidence.ts"
+import { type Reservation, Reservations } from "./Evidence.ts"
 import type { Host } from "./Host.ts"
 import { act, download, jobOf, knownJobs, wait } from "./JobCallers.ts"
-import { type LogRecorder, stateOf } from "./LogRecorder.ts"
-import { type Call, type Intent, summaryOf, tagOf } from "./Records.ts"
+import { stateOf } from "./LogRecorder.ts"
+import { type Call, haveSameKey, type Intent, summaryOf, tagOf } from "./Records.ts"
 import { nonEmpty, type Simulation } from "./Simulation.ts"
 import type { AnyOffer } from "./Workload.ts"
 
 const MINUTE = 60_000
-/** Recovery has retried everything by then: after its longest pause, a lease, and its sweeps. Milliseconds. */
+/** Recovery has retried everything after this time: its longest pause, a lease, and its sweeps. Milliseconds. */
 const RECOVERED_WITHIN = 25 * MINUTE
-/** Before that hosts may be paused, stores slow, and appends on their way. Milliseconds. */
+/** For this time after the faults, hosts may be paused, stores slow, and appends on their way. Milliseconds. */
 const AFTERMATH = 6 * MINUTE
-/** A job that is created now ends within so long: an attempt, after the others of its account. Milliseconds. */
+/** The longest time until a new job ends: an attempt, after the others of its account. Milliseconds. */
 const ENDED_WITHIN = 15 * MINUTE
-/** A caller that waits for a job learns of its end within so long, milliseconds. */
+/** The longest time until a waiting caller learns of a job's end, milliseconds. */
 const TOLD_WITHIN = 3_000
-/** A reply is certainly replayed for so long, milliseconds. */
+/** How long a reply is certainly replayed, milliseconds. */
 const REPLAYED = 23 * 60 * MINUTE
 
 /** Waits until no hold, job or promise is open; `long`: for the longest time that may take, so that late mistakes show as well. */
-export const untilRecovered = (recorder: LogRecorder, states: StateStore.StateStore["Service"], long: boolean) =>
+export const untilRecovered = ({ records: { recorder }, states }: Simulation, long: boolean) =>
   Effect.gen(function* () {
     for (let waited = 0; waited < RECOVERED_WITHIN; waited += MINUTE) {
       yield* Effect.sleep(MINUTE)
@@ -38,20 +37,20 @@ export const untilRecovered = (recorder: LogRecorder, states: StateStore.StateSt
     }
   })
 
-/** Errors that a call may meet without faults; a workload's operations may have reasons of their own. */
+/** Errors that a call may get without faults. */
 const REFUSALS = new Set([
   ...["AccountSuspended", "AccountInDebt", "InsufficientCredits", "CostExceedsLimit", "KeyReused", "ReplyUnavailable"],
   ...["InvalidInput", "NotFound", "UpstreamNotConfigured", "TooManyJobs"]
 ])
 
 /** Calls once more under every key: a success is replayed, and any other call may run now. */
-export const retryEveryKey = (simulation: Simulation, intents: ReadonlyArray<Intent>, random: SeededRandom.SeededRandom) =>
+export const retryEveryKey = (simulation: Simulation, intents: ReadonlyArray<Intent>, random: SeededRandom) =>
   Effect.gen(function* () {
-    const { hosts, records, report, world } = simulation
+    const { hosts, records, report } = simulation
     const reservations = new Reservations(records.recorder.accountEvents)
     for (const intent of new Set(intents.filter(({ key }) => key !== undefined))) {
       const host = random.pick(nonEmpty(hosts))
-      const success = successUnder(intent, records.calls, reservations, records.recorder, world.now)
+      const success = successUnder(intent, simulation, reservations)
       const record = yield* call(simulation, host, success?.intent ?? intent, random)
       const answer = record?.response?.answer
       if (answer === undefined) report(`${intent.key} is not answered after faults have ended`)
@@ -63,29 +62,16 @@ export const retryEveryKey = (simulation: Simulation, intents: ReadonlyArray<Int
   })
 
 /** The call that succeeded under this key and must be replayed. A job takes its key as soon as it is accepted, however it ends. */
-const successUnder = (
-  { accountId, key }: Intent,
-  calls: ReadonlyArray<Call>,
-  reservations: Reservations,
-  recorder: LogRecorder,
-  now: number
-): { readonly intent: Intent; readonly requestId: string } | undefined => {
-  for (const { intent, requestId } of calls) {
-    if (intent.accountId !== accountId || intent.key !== key) continue
-    const isReplayed = reservations
-      .of(requestId)
-      .some(({ at, end, hold: { jobId }, success }) =>
-        jobId === undefined
-          ? success !== undefined && now - (end?.at ?? 0) < REPLAYED
-          : "accepted" in stateOf(recorder.job(jobId)) && now - at < REPLAYED
-      )
-    if (isReplayed) return { intent, requestId }
-  }
-  return undefined
+const successUnder = (intent: Intent, { records, world }: Simulation, reservations: Reservations): Call | undefined => {
+  const isReplayed = ({ at, end, hold: { jobId }, success }: Reservation) =>
+    jobId === undefined
+      ? success !== undefined && world.now - (end?.at ?? 0) < REPLAYED
+      : "accepted" in stateOf(records.recorder.job(jobId)) && world.now - at < REPLAYED
+  return records.calls.find((earlier) => haveSameKey(earlier.intent, intent) && reservations.of(earlier.requestId).some(isReplayed))
 }
 
 /** Creates each kind of job once and waits for it. Then every job that was accepted before must have ended as well. */
-export const runEveryJob = (simulation: Simulation, random: SeededRandom.SeededRandom) =>
+export const runEveryJob = (simulation: Simulation, random: SeededRandom) =>
   Effect.gen(function* () {
     const { records, report, workload } = simulation
     for (const offer of workload.offers)
@@ -94,20 +80,18 @@ export const runEveryJob = (simulation: Simulation, random: SeededRandom.SeededR
     for (const { jobId } of records.recorder.openJobs()) report(`${jobId} does not end`)
   })
 
-const runJob = (simulation: Simulation, { input: draw, operation }: AnyOffer, random: SeededRandom.SeededRandom) =>
+const runJob = (simulation: Simulation, { input: draw, operation }: AnyOffer, random: SeededRandom) =>
   Effect.gen(function* () {
     const { accounts, hosts, records, report, world } = simulation
     const accountId = random.pick(nonEmpty(accounts))
-    const input = draw(
-      random,
-      knownJobs(simulation).map(({ jobId }) => jobId)
-    )
+    const known = knownJobs(simulation).map(({ jobId }) => jobId)
+    const input = draw(random, known)
     const intent: Intent = { accountId, operation: operation.key, input, request: requestOf(operation.key, input) }
     const record = yield* call(simulation, random.pick(nonEmpty(hosts)), intent, random)
     const job = record && jobOf(simulation, record)
     if (job === undefined) return
     const waited = yield* wait(simulation, random.pick(nonEmpty(hosts)), job, ENDED_WITHIN)
-    if (Exit.isFailure(waited) || !waited.value.ended) report(`${job.jobId} does not end after faults have ended`)
+    if (Exit.isFailure(waited) || !waited.value) report(`${job.jobId} does not end after faults have ended`)
     const late = world.now - (records.recorder.job(job.jobId).events.at(-1)?.at ?? 0)
     if (late > TOLD_WITHIN) report(`a caller that waited for ${job.jobId} learned of its end ${late} ms late`)
   })
@@ -127,7 +111,7 @@ export const checkAccounts = (simulation: Simulation, host: Host, past: number) 
   })
 
 /** A host shows every job, and gives out the files of those that have any. */
-export const checkJobs = (simulation: Simulation, host: Host, random: SeededRandom.SeededRandom) =>
+export const checkJobs = (simulation: Simulation, host: Host, random: SeededRandom) =>
   Effect.gen(function* () {
     const { records, report } = simulation
     for (const job of knownJobs(simulation)) {

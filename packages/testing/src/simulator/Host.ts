@@ -1,12 +1,12 @@
 /** A host of the simulated world. It starts, answers calls, is paused or cut off from its stores, stops in order, or crashes. */
 import { createHash } from "node:crypto"
-import { Charge, type Operation, type OperationError } from "@millrace/core"
+import { Charge, type Operation } from "@millrace/core"
 import { Context, type Duration, Effect, Exit, Scope, Stream } from "effect"
-import type * as SeededRandom from "../SeededRandom.ts"
+import type { SeededRandom } from "../SeededRandom.ts"
 import type { WriteStage } from "./Faults.ts"
 import type { Outage } from "./FaultyStores.ts"
 import { type Deployment, type Prepared, prepare, type Running, type Services } from "./HostProcess.ts"
-import { Disconnected } from "./Records.ts"
+import { type CallError, Disconnected } from "./Records.ts"
 import * as SeededServices from "./SeededServices.ts"
 import type { Input } from "./Workload.ts"
 import type { Process } from "./World.ts"
@@ -87,12 +87,10 @@ export class Host {
   readonly start: Effect.Effect<void> = Effect.suspend(() => {
     if (this.#isStarting || this.isUp) return Effect.void
     this.#isStarting = true
-    return Effect.ensuring(
-      this.#startUntilUp,
-      Effect.sync(() => {
-        this.#isStarting = false
-      })
-    )
+    const end = Effect.sync(() => {
+      this.#isStarting = false
+    })
+    return Effect.ensuring(this.#startUntilUp, end)
   })
 
   readonly #startUntilUp: Effect.Effect<void> = Effect.suspend(() => {
@@ -101,13 +99,8 @@ export class Host {
     const own = random.fork(name)
     const services = SeededServices.make(own, (message) => onWarning(name, message))
     const process = world.process(name, services, own.below(faults.skew + 1))
-    const { running, start, ...stores } = prepare(
-      this.#deployment,
-      process,
-      own,
-      () => this.#isCalm,
-      (stage) => this.#wrote(process, stage)
-    )
+    const onWrite = (stage: WriteStage) => this.#wrote(process, stage)
+    const { start, ...stores } = prepare(this.#deployment, { world, process, onWrite }, own, () => this.#isCalm)
     this.#process = process
     this.#stores = stores
     this.#noted = 0
@@ -117,7 +110,7 @@ export class Host {
       Effect.flatMap((exit) => {
         if (Exit.isSuccess(exit) && process.alive) {
           world.note(name, "is up")
-          this.#running = running(exit.value)
+          this.#running = exit.value
           return Effect.void
         }
         world.note(name, `did not start: ${Exit.isSuccess(exit) ? "dead" : SeededServices.errorOf(exit.cause)}`)
@@ -138,39 +131,30 @@ export class Host {
   }
 
   /** Makes a billed call. `onEnd` runs when the host has finished it, whether or not the caller still waits. */
-  call(
-    key: string,
-    input: Input,
-    caller: Charge.Caller,
-    onEnd: () => void
-  ): Effect.Effect<Charge.Reply, Charge.ChargeError | OperationError | Disconnected> {
+  call(key: string, input: Input, caller: Charge.Caller, onEnd: () => void): Effect.Effect<Charge.Reply, CallError> {
     const operation = this.#operation(key)
     if (operation === undefined) return Effect.fail(new Disconnected())
     const run = Effect.flatMap(Charge.Charge, (charge) => charge.run(operation, input, caller))
     return this.request(Effect.onExit(run, () => Effect.sync(onEnd)))
   }
 
-  /** Waits for a job as the call that created it may, and answers as that call would. */
-  answer(
-    key: string,
-    accountId: string,
-    jobId: string,
-    within: Duration.Input
-  ): Effect.Effect<{ readonly data: string; readonly ended: boolean }, Failure> {
+  /** Waits for the end of a job as the call that created it may. Returns whether the job has ended. */
+  wait(key: string, accountId: string, jobId: string, within: Duration.Input): Effect.Effect<boolean, Failure> {
     const job = this.#operation(key)
     if (job?._tag !== "Job") return Effect.fail(new Disconnected())
     const reply = { requestId: "", data: "", replayed: false, job: { id: jobId } }
     const waited = Effect.flatMap(Charge.Charge, (charge) => charge.awaitJob(job, accountId, reply, within))
-    return this.request(Effect.map(waited, ({ ended, reply: { data } }) => ({ data, ended })))
+    return this.request(Effect.map(waited, ({ ended }) => ended))
   }
 
   /** Downloads a job's file. */
-  download(key: string, accountId: string, jobId: string, requestId: string): Effect.Effect<Download, Failure> {
+  download(key: string, accountId: string, jobId: string): Effect.Effect<Download, Failure> {
     const file = this.#operation(key)
     if (file?._tag !== "File") return Effect.fail(new Disconnected())
+    const caller = { accountId, requestId: "download", reservationId: "download" }
     return this.request(
       Effect.gen(function* () {
-        const download: Operation.Download = yield* file.open({ job: jobId }, { accountId, requestId, reservationId: requestId })
+        const download: Operation.Download = yield* file.open({ job: jobId }, caller)
         const sha = createHash("sha256")
         yield* Stream.runForEach(yield* download.read(), (bytes) => Effect.sync(() => void sha.update(bytes)))
         return { tag: download.tag, hash: sha.digest("hex") }
@@ -179,7 +163,7 @@ export class Host {
   }
 
   /** Steps its clock, forwards or back, within the skew of the fault model. */
-  stepClock(random: SeededRandom.SeededRandom): void {
+  stepClock(random: SeededRandom): void {
     const { faults, world } = this.#deployment
     if (this.#running === undefined) return
     const skew = random.below(faults.skew + 1)
@@ -187,7 +171,7 @@ export class Host {
     this.#running.process.setClock(skew)
   }
 
-  /** Kills it at once, whatever it does. */
+  /** Kills it at once. */
   crash(why: string): void {
     const process = this.#process
     if (process === undefined || !process.alive) return
@@ -222,10 +206,8 @@ export class Host {
     const { world } = this.#deployment
     this.#running = undefined
     world.note(process.name, "stops")
-    const closed = Effect.as(
-      Effect.exit(process.ask(world.outside, Scope.close(scope, Exit.void), Context.empty(), Effect.interrupt)),
-      true
-    )
+    const close = process.ask(world.outside, Scope.close(scope, Exit.void), Context.empty(), Effect.interrupt)
+    const closed = Effect.as(Effect.exit(close), true)
     // Second by second, so that skipped time counts as one second
     const tooLong = Effect.as(Effect.replicateEffect(Effect.sleep(1_000), STOP_WITHIN, { discard: true }), false)
     return Effect.tap(Effect.raceFirst(closed, tooLong), () => Effect.sync(() => process.kill()))
@@ -257,11 +239,8 @@ export class Host {
 
   #wrote(process: Process, stage: WriteStage): void {
     this.#noteFaults()
-    const {
-      faults: { crash, outage },
-      world,
-      writes
-    } = this.#deployment
+    const { faults, world, writes } = this.#deployment
+    const { crash, outage } = faults
     if (!this.#isCalm && outage !== undefined && stage === "sent" && ++writes.outage === outage.write)
       this.#cutOff(outage.millis, "unconfirmed")
     if (!this.#isCalm && crash?.stage === stage && ++writes.crash === crash.write) {

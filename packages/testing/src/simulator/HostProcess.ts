@@ -1,20 +1,11 @@
 /** One life of a host: all of Millrace as one process, over stores with faults. */
 import { createHash } from "node:crypto"
-import {
-  BlobStore,
-  type Charge,
-  type Ledger,
-  MasterKey,
-  Millrace,
-  type Operation,
-  type PricePlan,
-  type Registration,
-  Vault
-} from "@millrace/core"
+import type { Charge, Ledger, Operation, PricePlan, Registration } from "@millrace/core"
+import { BlobStore, MasterKey, Millrace, Vault } from "@millrace/core"
 import { type Aggregate, EventStore, StateStore } from "@millrace/event-sourcing"
 import { Context, Effect, Layer, Scope, Stream } from "effect"
-import type * as SeededRandom from "../SeededRandom.ts"
-import type { Faults, WriteStage } from "./Faults.ts"
+import type { SeededRandom } from "../SeededRandom.ts"
+import type { Faults } from "./Faults.ts"
 import * as FaultyOperation from "./FaultyOperation.ts"
 import * as FaultyStores from "./FaultyStores.ts"
 import * as JobEndpoints from "./JobEndpoints.ts"
@@ -38,7 +29,7 @@ export interface Deployment {
   readonly faults: Faults
   readonly workload: AnyWorkload
   readonly injector: FaultInjector
-  readonly random: SeededRandom.SeededRandom
+  readonly random: SeededRandom
   readonly accounts: Pick<Aggregate.Options<never>, "queueLimit" | "batchLimit" | "idleAfter">
   readonly jobs: Millrace.JobOptions
   readonly blobs: FaultyStores.Blobs
@@ -67,19 +58,12 @@ export interface Prepared {
   readonly events: FaultyStores.FaultyEvents
   readonly states: FaultyStores.FaultyStateStore
   /** Starts it. Fails with what kept it from starting, or with `Disconnected` if its process ends first. */
-  readonly start: Effect.Effect<Context.Context<Services>, unknown>
-  readonly running: (services: Context.Context<Services>) => Running
+  readonly start: Effect.Effect<Running, unknown>
 }
 
-export const prepare = (
-  deployment: Deployment,
-  process: Process,
-  random: SeededRandom.SeededRandom,
-  isCalm: () => boolean,
-  onWrite: (stage: WriteStage) => void
-): Prepared => {
+export const prepare = (deployment: Deployment, connection: Network.Connection, random: SeededRandom, isCalm: () => boolean): Prepared => {
   const { accounts, blobs, faults, files, injector, jobs, workload, world } = deployment
-  const connection: Network.Connection = { world, process, onWrite }
+  const { process } = connection
   const events = FaultyStores.faultyEvents(deployment.events, faults, random.fork("events"))
   const states = FaultyStores.faultyStates(deployment.states, faults, random.fork("states"), (what) => world.note(process.name, what))
   const shelf = Network.shelf(connection, blobs, faults, random.fork("blobs"), isCalm)
@@ -93,14 +77,14 @@ export const prepare = (
   let operations: ReadonlyArray<SimulatedOperation> = []
   const layer = Layer.unwrap(
     Effect.map(Layer.build(workload.services), (services) => {
-      operations = [...offered.map((operation) => FaultyOperation.make(operation, services, injector, process)), ...endpoints]
+      operations = [...offered.map((operation) => FaultyOperation.make(operation, { ...injector, services, process })), ...endpoints]
       return Millrace.layer({ operations, late: faults.late, recovery: RECOVERY, accounts, jobs })
     })
   ).pipe(Layer.provideMerge(Layer.provideMerge(endpoints.length === 0 ? noFiles : fileStore(shelf, files), stores)))
   const scope = Scope.makeUnsafe()
   const built = Layer.buildWithMemoMap(layer, Layer.makeMemoMapUnsafe(), scope)
   const start = process.ask(world.outside, built, Context.empty(), Effect.fail(new Disconnected()))
-  return { events, states, start, running: (services) => ({ process, services, operations, scope }) }
+  return { events, states, start: Effect.map(start, (services) => ({ process, services, operations, scope })) }
 }
 
 /** The blob store of a host. It notes the hash of every file in `files`. */

@@ -1,13 +1,13 @@
 /** Callers that have created a job: they wait for it, read it, cancel it, sometimes just as it succeeds, and download its files. */
 import { Job } from "@millrace/core"
 import { Effect, Exit } from "effect"
-import type * as SeededRandom from "../SeededRandom.ts"
+import type { SeededRandom } from "../SeededRandom.ts"
 import { call } from "./Callers.ts"
 import type { Download, Failure, Host } from "./Host.ts"
 import * as JobEndpoints from "./JobEndpoints.ts"
 import { stateOf } from "./LogRecorder.ts"
-import { type Call, type Intent, type JobObservation, tagOf } from "./Records.ts"
-import { familyOf, pickHost, type Simulation } from "./Simulation.ts"
+import { type Call, type JobObservation, tagOf } from "./Records.ts"
+import { pickHost, type Simulation } from "./Simulation.ts"
 
 /** A job as its caller knows it. */
 export interface KnownJob {
@@ -17,26 +17,19 @@ export interface KnownJob {
   readonly family: string
 }
 
-/** The job that a call was answered with; undefined if it became none. */
-export const jobOf = (simulation: Simulation, { intent, response }: Call): KnownJob | undefined => {
-  if (response === undefined || Exit.isFailure(response.answer) || response.answer.value.job === undefined) return undefined
-  const { accountId, operation } = intent
-  const family = familyOf(simulation, operation)
-  return family === undefined ? undefined : { jobId: response.answer.value.job.id, accountId, operation, family }
+/** The accepted job that a call was answered with, if any. */
+export const jobOf = ({ records }: Simulation, { response }: Call): KnownJob | undefined => {
+  const jobId = response === undefined || Exit.isFailure(response.answer) ? undefined : response.answer.value.job?.id
+  const event = jobId === undefined ? undefined : records.recorder.job(jobId).events[0]?.event
+  if (jobId === undefined || event?._tag !== "JobAccepted") return undefined
+  const { accountId, family, operation } = event
+  return { jobId, accountId, operation, family }
 }
 
 /** The accepted jobs that callers were answered with, in that order. */
-export const knownJobs = ({ records }: Simulation): ReadonlyArray<KnownJob> => {
-  const jobs = new Map<string, KnownJob>()
-  for (const { response } of records.calls) {
-    if (response === undefined || Exit.isFailure(response.answer) || response.answer.value.job === undefined) continue
-    const jobId = response.answer.value.job.id
-    const [first] = records.recorder.job(jobId).events
-    if (first?.event._tag !== "JobAccepted") continue
-    const { accountId, family, operation } = first.event
-    jobs.set(jobId, { jobId, accountId, operation, family })
-  }
-  return [...jobs.values()]
+export const knownJobs = (simulation: Simulation): ReadonlyArray<KnownJob> => {
+  const jobs = simulation.records.calls.flatMap((call) => jobOf(simulation, call) ?? [])
+  return [...new Map(jobs.map((job) => [job.jobId, job])).values()]
 }
 
 /** Reads, cancels or downloads a job by a call. */
@@ -45,18 +38,13 @@ export const act = (
   host: Host,
   action: JobEndpoints.JobAction,
   { accountId, family, jobId }: KnownJob,
-  random: SeededRandom.SeededRandom
+  random: SeededRandom
 ): Effect.Effect<Call | undefined> => {
-  const intent: Intent = {
-    accountId,
-    operation: JobEndpoints.keyOf(action, family),
-    input: { job: jobId },
-    request: `${action} ${jobId}`
-  }
-  return call(simulation, host, intent, random)
+  const operation = JobEndpoints.keyOf(action, family)
+  return call(simulation, host, { accountId, operation, input: { job: jobId }, request: `${action} ${jobId}` }, random)
 }
 
-/** Records what a host answered that was asked about a job. */
+/** Records a host's answer about a job. */
 const observe = <A, E extends { readonly _tag: string }>(
   { records, world }: Simulation,
   host: Host,
@@ -81,24 +69,18 @@ const observe = <A, E extends { readonly _tag: string }>(
   })
 
 /** Waits for the end of a job, up to so many milliseconds. */
-export const wait = (
-  simulation: Simulation,
-  host: Host,
-  job: KnownJob,
-  within: number
-): Effect.Effect<Exit.Exit<{ readonly ended: boolean }, Failure>> =>
+export const wait = (simulation: Simulation, host: Host, job: KnownJob, within: number): Effect.Effect<Exit.Exit<boolean, Failure>> =>
   Effect.suspend(() => {
     const { records, report, world } = simulation
     const since = world.now
-    const asked = host.answer(job.operation, job.accountId, job.jobId, within)
-    return Effect.tap(
-      observe(simulation, host, "waits", job, asked, ({ ended }) => (ended ? "ended" : "open")),
-      (exit) =>
-        Effect.sync(() => {
-          if (Exit.isFailure(exit) || exit.value.ended || world.now - since >= within) return
-          const isOpen = Job.isOpen(stateOf(records.recorder.job(job.jobId)))
-          report(`a wait for ${job.jobId} ended after ${world.now - since} ms of ${within}, while it is ${isOpen ? "open" : "over"}`)
-        })
+    const asked = host.wait(job.operation, job.accountId, job.jobId, within)
+    const observed = observe(simulation, host, "waits", job, asked, (ended) => (ended ? "ended" : "open"))
+    return Effect.tap(observed, (exit) =>
+      Effect.sync(() => {
+        if (Exit.isFailure(exit) || exit.value || world.now - since >= within) return
+        const isOpen = Job.isOpen(stateOf(records.recorder.job(job.jobId)))
+        report(`a wait for ${job.jobId} ended after ${world.now - since} ms of ${within}, while it is ${isOpen ? "open" : "over"}`)
+      })
     )
   })
 
@@ -106,19 +88,17 @@ export const wait = (
 export const download = (simulation: Simulation, host: Host, job: KnownJob): Effect.Effect<Exit.Exit<Download, Failure>> =>
   Effect.suspend(() => {
     const { files, report } = simulation
-    const asked = host.download(JobEndpoints.keyOf("download", job.family), job.accountId, job.jobId, "download")
-    return Effect.map(
-      observe(simulation, host, "fetches", job, asked, ({ tag }) => `file ${tag.slice(0, 8)}`),
-      (exit) => {
-        if (Exit.isSuccess(exit) && files.has(exit.value.tag) && files.get(exit.value.tag) !== exit.value.hash)
-          report(`${job.jobId} returns another file than it stored`)
-        return exit
-      }
-    )
+    const asked = host.download(JobEndpoints.keyOf("download", job.family), job.accountId, job.jobId)
+    const observed = observe(simulation, host, "fetches", job, asked, ({ tag }) => `file ${tag.slice(0, 8)}`)
+    return Effect.map(observed, (exit) => {
+      if (Exit.isSuccess(exit) && files.has(exit.value.tag) && files.get(exit.value.tag) !== exit.value.hash)
+        report(`${job.jobId} returns another file than it stored`)
+      return exit
+    })
   })
 
 /** Does something with a job, up to three times. */
-export const follow = (simulation: Simulation, job: KnownJob, random: SeededRandom.SeededRandom): Effect.Effect<void> =>
+export const follow = (simulation: Simulation, job: KnownJob, random: SeededRandom): Effect.Effect<void> =>
   Effect.gen(function* () {
     const times = random.below(4)
     for (let i = 0; i < times; i++) {
@@ -130,7 +110,7 @@ export const follow = (simulation: Simulation, job: KnownJob, random: SeededRand
     }
   })
 
-const doSomething = (simulation: Simulation, host: Host, job: KnownJob, random: SeededRandom.SeededRandom): Effect.Effect<unknown> =>
+const doSomething = (simulation: Simulation, host: Host, job: KnownJob, random: SeededRandom): Effect.Effect<unknown> =>
   Effect.suspend((): Effect.Effect<unknown> => {
     const choice = random.below(16)
     if (choice < 4) return wait(simulation, host, job, random.pick([0, 800, 20_000, 120_000]))
@@ -146,7 +126,7 @@ const doSomething = (simulation: Simulation, host: Host, job: KnownJob, random: 
   })
 
 /** Cancels the job at the moment when it succeeds. */
-const cancelOnDelivery = (simulation: Simulation, host: Host, job: KnownJob, random: SeededRandom.SeededRandom) =>
+const cancelOnDelivery = (simulation: Simulation, host: Host, job: KnownJob, random: SeededRandom) =>
   Effect.gen(function* () {
     yield* Effect.raceFirst(simulation.awaitDelivery(job.jobId), Effect.sleep(60_000))
     yield* Effect.replicateEffect(Effect.yieldNow, random.below(60), { discard: true })
@@ -154,7 +134,7 @@ const cancelOnDelivery = (simulation: Simulation, host: Host, job: KnownJob, ran
   })
 
 /** Two or three callers cancel or read the job at once. */
-const actAtOnce = (simulation: Simulation, host: Host, job: KnownJob, random: SeededRandom.SeededRandom) => {
+const actAtOnce = (simulation: Simulation, host: Host, job: KnownJob, random: SeededRandom) => {
   const actions = Array.from({ length: 2 + random.below(2) }, () => random.pick<JobEndpoints.JobAction>(["cancel", "cancel", "read"]))
   const up = simulation.hosts.filter((host) => host.isUp)
   return Effect.forEach(actions, (action, i) => act(simulation, random.pick([host, ...up]), action, job, random.fork(`${i}`)), {

@@ -1,8 +1,9 @@
 /** Operations that let callers read, cancel and download the jobs of any workload: three for each family of jobs. */
 import { Operation } from "@millrace/core"
 import { Effect, Schema } from "effect"
+import { encoderOf } from "./Records.ts"
 
-/** What a caller reads of a job: everything there is. */
+/** A job as a caller reads it, with all its data. */
 export const JobView = Schema.Struct({
   id: Schema.String,
   operation: Schema.String,
@@ -31,14 +32,11 @@ export const actionOf = (key: string): JobAction | undefined => {
   return prefix === PREFIX && (action === "read" || action === "cancel" || action === "download") ? action : undefined
 }
 
-const encoderOf = (schema: Schema.Codec<unknown, unknown>) => {
-  const encode = Schema.encodeUnknownSync(Schema.toCodecJson(schema))
-  return (value: unknown): string | null => (value === undefined ? null : JSON.stringify(encode(value)))
-}
+const optional = (textOf: (value: unknown) => string) => (value: unknown) => (value === undefined ? null : textOf(value))
 
 const endpointsOf = (family: Operation.JobFamily<unknown, unknown>) => {
-  const result = encoderOf(family.result)
-  const checkpoint = encoderOf(family.checkpoint)
+  const result = optional(encoderOf(family.result))
+  const checkpoint = optional(encoderOf(family.checkpoint))
   return [
     Operation.readJob(keyOf("read", family.name), family, {
       summary: "Read a job",

@@ -1,4 +1,4 @@
-/** Records every event as it reaches the store, with the states that follow from it. This is what truly happened, whatever hosts answer. */
+/** Records every event as it reaches the store, with the states that follow from it. This is what happened, whatever hosts answer. */
 import { Account, type AccountEvent, type Balance, balanceOf, Job } from "@millrace/core"
 import { type EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
 import { Effect } from "effect"
@@ -27,9 +27,6 @@ export interface JobHistory {
   readonly events: Array<RecordedJobEvent>
   readonly states: Array<Job.Job>
 }
-
-const codec = Account.Account.codec
-const jobCodec = Job.Job.codec
 
 /** The job's newest state. */
 export const stateOf = ({ states }: JobHistory): Job.Job => states.at(-1) ?? Job.Job.initial
@@ -100,10 +97,7 @@ export class LogRecorder {
       world.note("log", `${stream} ${first}: ${events.map(({ type }) => type).join(", ")}`)
       events.forEach((event, i) => this.#record(stream, first + i, event))
     })
-    for (let record = this.#unrecorded.get(this.length); record !== undefined; record = this.#unrecorded.get(this.length)) {
-      this.#unrecorded.delete(this.length)
-      record()
-    }
+    for (let record = this.#unrecorded.get(this.length); record !== undefined; record = this.#unrecorded.get(this.length)) record()
   }
 
   #record(stream: StreamName.StreamName, revision: number, { type, data, metadata }: EventStore.EventData): void {
@@ -112,8 +106,8 @@ export class LogRecorder {
     if (category !== Account.Account.category && category !== Job.Job.category) return
     const at = Date.parse(HashChain.atOf({ type, data, metadata, id: "" }))
     const common = { index, stream, revision, at, metadata: JSON.parse(metadata) }
-    if (category === Account.Account.category) this.#recordAccount({ ...common, event: codec.decode(type, data) })
-    else this.#recordJob({ ...common, event: jobCodec.decode(type, data) })
+    if (category === Account.Account.category) this.#recordAccount({ ...common, event: Account.Account.codec.decode(type, data) })
+    else this.#recordJob({ ...common, event: Job.Job.codec.decode(type, data) })
   }
 
   #recordJob(recorded: RecordedJobEvent): void {

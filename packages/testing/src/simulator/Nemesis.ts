@@ -1,7 +1,7 @@
 /** The nemesis: it crashes hosts, stops and restarts them, pauses them, and cuts them off from their stores. */
 import { Job } from "@millrace/core"
 import { Effect } from "effect"
-import type * as SeededRandom from "../SeededRandom.ts"
+import type { SeededRandom } from "../SeededRandom.ts"
 import type { WriteStage } from "./Faults.ts"
 import type { Host } from "./Host.ts"
 import { knownJobs, wait } from "./JobCallers.ts"
@@ -9,7 +9,7 @@ import { stateOf } from "./LogRecorder.ts"
 import { pickAny, type Simulation } from "./Simulation.ts"
 
 /** Disturbs a host in one way. A host that ended is started again. */
-export const disturb = (simulation: Simulation, host: Host, random: SeededRandom.SeededRandom): Effect.Effect<void> =>
+export const disturb = (simulation: Simulation, host: Host, random: SeededRandom): Effect.Effect<void> =>
   Effect.gen(function* () {
     switch (random.below(7)) {
       case 0:
@@ -53,7 +53,7 @@ const stop = ({ records: { attempts, recorder }, report, world }: Simulation, ho
   })
 
 /** A caller may wait at a host that has just started, and has not read the log yet. */
-const waitForAnOpenJob = (simulation: Simulation, host: Host, random: SeededRandom.SeededRandom) =>
+const waitForAnOpenJob = (simulation: Simulation, host: Host, random: SeededRandom) =>
   Effect.suspend((): Effect.Effect<unknown> => {
     const open = knownJobs(simulation).filter(({ jobId }) => Job.isOpen(stateOf(simulation.records.recorder.job(jobId))))
     const job = pickAny(random, open)

@@ -2,12 +2,12 @@
  * The stores over a network. A host's request runs outside the host: once sent it arrives, even if the host dies, and the answer to a dead
  * host is lost.
  */
-import type { BlobStore } from "@millrace/core"
+import { BlobStore } from "@millrace/core"
 import type { EventStore, StateStore } from "@millrace/event-sourcing"
-import { Context, Effect, Stream } from "effect"
-import type * as SeededRandom from "../SeededRandom.ts"
+import { Clock, Context, Effect, Stream } from "effect"
+import type { SeededRandom } from "../SeededRandom.ts"
 import type { Faults, WriteStage } from "./Faults.ts"
-import { type Blobs, blobFaults, blobSource, listBlobs, putBlob } from "./FaultyStores.ts"
+import { type Blobs, blobFaults } from "./FaultyStores.ts"
 import type { Process, World } from "./World.ts"
 
 type Events = EventStore.EventStore["Service"]
@@ -61,21 +61,30 @@ export const shelf = (
   connection: Connection,
   blobs: Blobs,
   faults: Faults,
-  random: SeededRandom.SeededRandom,
+  random: SeededRandom,
   isCalm: () => boolean
 ): BlobStore.Shelf => {
   const call = blobFaults(faults, random, isCalm)
+  // A blob that another process stored may be removed at any time, so each read looks it up
+  const source = (id: string) =>
+    Effect.suspend((): Effect.Effect<BlobStore.Source, BlobStore.BlobNotFound> => {
+      const bytes = blobs.get(id)?.bytes
+      if (bytes === undefined) return Effect.fail(new BlobStore.BlobNotFound({ id }))
+      const read = (position: number, length: number) => Effect.sync(() => bytes.subarray(position, position + length))
+      return Effect.succeed({ storedBytes: bytes.length, read })
+    })
   return {
     write: (fill) =>
       Effect.gen(function* () {
         const pieces: Array<Uint8Array> = []
         const blob = yield* fill((bytes) => Effect.sync(() => void pieces.push(bytes)))
-        yield* remoteWrite(connection, call(putBlob(blobs, blob.id, pieces)))
+        const put = Effect.map(Clock.currentTimeMillis, (at) => void blobs.set(blob.id, { bytes: Buffer.concat(pieces), at }))
+        yield* remoteWrite(connection, call(put))
         return blob
       }),
-    read: (id) => remote(connection, call(blobSource(blobs, id))),
+    read: (id) => remote(connection, call(source(id))),
     remove: (id) => remoteWrite(connection, call(Effect.sync(() => void blobs.delete(id)))),
-    list: listBlobs(blobs),
+    list: Stream.suspend(() => Stream.fromIterable([...blobs].map(([id, { at, bytes }]) => ({ id, at, storedBytes: bytes.length })))),
     tidy: () => Effect.succeed(0)
   }
 }

@@ -4,7 +4,7 @@
  */
 import { hash } from "node:crypto"
 import type { Charge, Credits, OperationError } from "@millrace/core"
-import { Cause, Data, Exit, Option } from "effect"
+import { Cause, Data, Exit, Option, Schema } from "effect"
 import type { Input } from "./Workload.ts"
 import type { Process } from "./World.ts"
 
@@ -22,7 +22,11 @@ export interface Intent {
   readonly maxCost?: Credits.Credits
 }
 
-export type Answer = Exit.Exit<Charge.Reply, Charge.ChargeError | OperationError | Disconnected>
+/** Whether two calls use the same idempotency key of one account. */
+export const haveSameKey = (a: Intent, b: Intent): boolean => a.accountId === b.accountId && a.key === b.key
+
+export type CallError = Charge.ChargeError | OperationError | Disconnected
+export type Answer = Exit.Exit<Charge.Reply, CallError>
 
 /** One call, as its caller and its host saw it. Times are milliseconds since 1970, lengths count the events in the log. */
 export interface Call {
@@ -100,7 +104,7 @@ export interface AttemptRecord {
   readonly isUninterruptible: boolean
   readonly process: Process
   /** The runner must reject the result: its schema refuses the data, or the counted quantity is impossible. */
-  rejectedAs?: "UpstreamUnavailable" | "Defect"
+  rejectedAs?: "Defect"
 }
 
 /** The tag of the error; undefined for a success, a defect, or an interruption. */
@@ -115,4 +119,10 @@ export const summaryOf = (answer: Answer): string => {
     return `${replayed ? "replayed" : "done"} ${hash("sha256", data, "base64url").slice(0, 8)}, ${cost}`
   }
   return tagOf(answer) ?? (Cause.hasInterruptsOnly(answer.cause) ? "interrupted" : `died: ${Cause.squash(answer.cause)}`)
+}
+
+/** Writes a schema's values as JSON text. */
+export const encoderOf = (schema: Schema.Codec<unknown, unknown>): ((value: unknown) => string) => {
+  const encode = Schema.encodeUnknownSync(Schema.toCodecJson(schema))
+  return (value) => JSON.stringify(encode(value))
 }

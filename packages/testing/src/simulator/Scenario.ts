@@ -4,7 +4,7 @@ import { Credits, PricePlan, Registration } from "@millrace/core"
 import { EventStore, MemoryEventStore, MemoryStateStore, type StateStore } from "@millrace/event-sourcing"
 import { Deferred, Duration, Effect, Fiber, Stream } from "effect"
 import * as FaultyEventStore from "../FaultyEventStore.ts"
-import type * as SeededRandom from "../SeededRandom.ts"
+import type { SeededRandom } from "../SeededRandom.ts"
 import { isExpectedWarning } from "./checkers/HostLogs.ts"
 import { check } from "./checkers/index.ts"
 import { type Evidence, type FaultsEnded, indexEvidence, type Records, type Report } from "./Evidence.ts"
@@ -16,54 +16,38 @@ import * as JobEndpoints from "./JobEndpoints.ts"
 import { LogRecorder } from "./LogRecorder.ts"
 import { type Outcome, outcomeOf } from "./Outcome.ts"
 import type { Intent } from "./Records.ts"
-import type { Simulation } from "./Simulation.ts"
+import type { Simulation, SimulationOptions } from "./Simulation.ts"
 import * as Steps from "./Steps.ts"
 import type { FaultInjector } from "./UpstreamFaults.ts"
 import type { AnyWorkload } from "./Workload.ts"
-import type { World } from "./World.ts"
-
-export interface ScenarioOptions {
-  readonly world: World
-  readonly steps: number
-  /** Drawn if undefined. */
-  readonly hosts: number | undefined
-  /** Probability that a caller uses an idempotency key. */
-  readonly keys: number
-  readonly workload: AnyWorkload
-  readonly faults: Faults.Faults
-  readonly random: SeededRandom.SeededRandom
-  readonly report: Report
-  /** False once something was reported. */
-  readonly goOn: () => boolean
-}
 
 const MINUTE = 60_000
 
 /**
- * Runs the simulation. Reports every violation; returns what happened. Each generator is forked by a name: another name draws other numbers,
- * and changes what every seed does.
+ * Runs a simulation. Reports every violation; returns what happened. `hostCount` is drawn if undefined. Each generator is forked by a name:
+ * another name draws other numbers, and changes what every seed does.
  */
-export const simulate = (options: ScenarioOptions): Effect.Effect<Outcome> =>
+export const simulate = (options: SimulationOptions, hostCount: number | undefined): Effect.Effect<Outcome> =>
   Effect.gen(function* () {
-    const { faults, goOn, random, report, steps, world } = options
-    const scene = yield* build(options)
-    const { hosts, simulation } = scene
+    const { random, report, world } = options
+    const simulation = yield* build(options, hostCount)
+    const { fresh, hosts, records } = simulation
     const intents: Array<Intent> = []
     yield* Effect.forEach(hosts, (host) => host.start, { concurrency: "unbounded", discard: true })
-    const actors = yield* Steps.run(simulation, { steps, faults, random, goOn }, intents)
+    const actors = yield* Steps.run(simulation, intents)
 
     world.note("world", "faults end")
-    const faultsEnded = scene.endFaults()
+    const faultsEnded = simulation.endFaults()
     const answered = yield* Effect.timeoutOption(Fiber.awaitAll(actors), Steps.ANSWERED_WITHIN)
     if (answered._tag === "None") report("a caller was never answered")
     yield* Effect.forEach(hosts, (host) => host.start, { discard: true })
-    yield* FinalPhase.untilRecovered(simulation.records.recorder, scene.states, random.fork("rest").chance(0.3))
+    yield* FinalPhase.untilRecovered(simulation, random.fork("rest").chance(0.3))
     yield* FinalPhase.retryEveryKey(simulation, intents, random.fork("retries"))
     yield* Effect.sleep(MINUTE)
     yield* FinalPhase.runEveryJob(simulation, random.fork("jobs in the calm"))
-    const all = [...hosts, scene.fresh]
-    scene.fresh.calm()
-    yield* scene.fresh.start
+    fresh.calm()
+    yield* fresh.start
+    const all = [...hosts, fresh]
     for (const host of all) {
       yield* FinalPhase.checkAccounts(simulation, host, faultsEnded.at)
       yield* FinalPhase.checkJobs(simulation, host, random.fork(`readable ${host.name}`))
@@ -71,45 +55,27 @@ export const simulate = (options: ScenarioOptions): Effect.Effect<Outcome> =>
     yield* FinalPhase.checkFilesAreSwept(simulation)
     const survivors = new Set(hosts.flatMap(({ process }) => process ?? []))
     for (const host of all) if (!(yield* host.stop)) report(`${host.name} does not stop`)
-    const evidence = yield* gather(options, scene, faultsEnded, survivors)
+    const evidence = yield* gather(simulation, faultsEnded, survivors)
     check(evidence, report)
-    yield* audit(simulation.records.recorder.store, world.now, report)
+    yield* audit(records.recorder.store, world.now, report)
     return outcomeOf(evidence, world)
   })
 
-/** The parts of one simulation. */
-interface Scene {
-  readonly simulation: Simulation
-  readonly hosts: ReadonlyArray<Host>
-  /** A host that has never run: it starts in the final phase. */
-  readonly fresh: Host
-  /** The state store, without faults. */
-  readonly states: StateStore.StateStore["Service"]
-  readonly endFaults: () => FaultsEnded
-}
-
-const build = (options: ScenarioOptions): Effect.Effect<Scene> =>
+const build = (options: SimulationOptions, hostCount: number | undefined): Effect.Effect<Simulation> =>
   Effect.gen(function* () {
     const { faults, random, report, workload, world } = options
-    const records = recordsOf(new LogRecorder(world, yield* MemoryEventStore.make))
-    const { promised, recorder } = records
-    const states = withPromises(yield* MemoryStateStore.make, promised)
+    const recorder = new LogRecorder(world, yield* MemoryEventStore.make)
+    const records: Records = { recorder, calls: [], grants: [], deliveries: [], attempts: [], observations: [], promised: new Set() }
+    const states = withPromises(yield* MemoryStateStore.make, records.promised)
     const { lateBy, appends } = faults
-    const events = FaultyEventStore.make(recorder.store, {
-      random: random.fork("planned"),
-      lateBy,
-      ...(appends === undefined ? {} : { plan: { appends } })
-    })
+    const plan = appends === undefined ? {} : { plan: { appends } }
+    const events = FaultyEventStore.make(recorder.store, { random: random.fork("planned"), lateBy, ...plan })
     const deliveries = new Map<string, Deferred.Deferred<void>>()
     let faultsEnded: FaultsEnded | undefined
     const isOver = () => faultsEnded !== undefined
     const injector: FaultInjector = {
-      world,
-      random: random.fork("weather"),
-      length: () => recorder.length,
+      ...{ world, records, random: random.fork("weather") },
       rate: () => (isOver() ? 0 : faults.upstreams),
-      delivered: (delivery) => void records.deliveries.push(delivery),
-      attempted: (attempt) => void records.attempts.push(attempt),
       jobDelivered: (jobId) => {
         const delivery = deliveries.get(jobId)
         if (deliveries.delete(jobId) && delivery !== undefined) Deferred.doneUnsafe(delivery, Effect.void)
@@ -136,9 +102,9 @@ const build = (options: ScenarioOptions): Effect.Effect<Scene> =>
     }
     const founder = new Host("founder", { ...deployment, events: recorder.store, faults: Faults.none, jobs: { runner: false } })
     const accounts = yield* found(founder, workload, 1 + shape.below(3), report)
-    const hosts = hostsOf(deployment, options.hosts ?? 1 + shape.below(3), runners)
-    const simulation: Simulation = {
-      ...{ world, hosts, accounts, workload, records, keys: options.keys, isOver, report },
+    const hosts = hostsOf(deployment, hostCount ?? 1 + shape.below(3), runners)
+    return {
+      ...{ ...options, hosts, fresh: new Host("fresh", deployment), accounts, records, states, isOver },
       ...{ blobs: deployment.blobs, files: deployment.files },
       awaitDelivery: (jobId) =>
         Effect.suspend(() => {
@@ -146,26 +112,14 @@ const build = (options: ScenarioOptions): Effect.Effect<Scene> =>
           deliveries.set(jobId, delivery)
           return Deferred.await(delivery)
         }),
-      hangUps: () => (isOver() ? 0 : faults.hangUps)
+      endFaults: () => {
+        faultsEnded = { at: world.now, length: recorder.length }
+        events.calm()
+        for (const host of hosts) host.calm()
+        return faultsEnded
+      }
     }
-    const endFaults = () => {
-      faultsEnded = { at: world.now, length: recorder.length }
-      events.calm()
-      for (const host of hosts) host.calm()
-      return faultsEnded
-    }
-    return { simulation, hosts, fresh: new Host("fresh", deployment), states, endFaults }
   })
-
-const recordsOf = (recorder: LogRecorder): Records => ({
-  recorder,
-  calls: [],
-  grants: [],
-  deliveries: [],
-  attempts: [],
-  observations: [],
-  promised: new Set()
-})
 
 /** Adds every reservation that a host promises to make free to `promised`. */
 const withPromises = (states: StateStore.StateStore["Service"], promised: Set<string>): StateStore.StateStore["Service"] => ({
@@ -179,7 +133,7 @@ const withPromises = (states: StateStore.StateStore["Service"], promised: Set<st
 })
 
 /** Some hosts only accept jobs; the last one always runs them, too. */
-const hostsOf = (deployment: Deployment, count: number, random: SeededRandom.SeededRandom): ReadonlyArray<Host> => {
+const hostsOf = (deployment: Deployment, count: number, random: SeededRandom): ReadonlyArray<Host> => {
   const isRunner = Array.from({ length: count }, (_, i) => random.chance(0.7) || i === count - 1)
   return isRunner.map((runner, i) => new Host(`h${i}`, { ...deployment, jobs: { ...deployment.jobs, runner } }))
 }
@@ -188,8 +142,8 @@ const hostsOf = (deployment: Deployment, count: number, random: SeededRandom.See
 const found = (founder: Host, { offers }: AnyWorkload, count: number, report: Report): Effect.Effect<ReadonlyArray<string>> =>
   Effect.gen(function* () {
     yield* founder.start
-    const endpoints = JobEndpoints.make(offers.map(({ operation }) => operation)).map(({ key }) => [key, Credits.zero] as const)
-    const prices = Object.fromEntries([...offers.map(({ operation, price }) => [operation.key, Credits.of(price)] as const), ...endpoints])
+    const endpoints = JobEndpoints.make(offers.map(({ operation }) => operation)).map((operation) => ({ operation, price: 0 }))
+    const prices = Object.fromEntries([...offers, ...endpoints].map(({ operation, price }) => [operation.key, Credits.of(price)] as const))
     const open = Effect.gen(function* () {
       const registration = yield* Registration
       yield* (yield* PricePlan.PriceBook).publish(prices)
@@ -206,12 +160,7 @@ const found = (founder: Host, { offers }: AnyWorkload, count: number, report: Re
     return accounts
   })
 
-const gather = (
-  { faults, workload, world }: ScenarioOptions,
-  { simulation: { records }, states }: Scene,
-  faultsEnded: FaultsEnded,
-  survivors: Evidence["survivors"]
-) =>
+const gather = ({ faults, records, states, workload, world }: Simulation, faultsEnded: FaultsEnded, survivors: Evidence["survivors"]) =>
   Effect.gen(function* () {
     const log = yield* Effect.orDie(Stream.runCollect(records.recorder.store.readAll(EventStore.start)))
     const keys = yield* Effect.orDie(states.list("vaultKeys", { limit: 100_000 }))

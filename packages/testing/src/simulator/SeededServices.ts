@@ -3,10 +3,10 @@ import { createHash } from "node:crypto"
 import { Ids, RandomBytes } from "@millrace/core"
 import { EventIds } from "@millrace/event-sourcing"
 import { Cause, Context, Logger, Random } from "effect"
-import type * as SeededRandom from "../SeededRandom.ts"
+import type { SeededRandom } from "../SeededRandom.ts"
 
 /** `onWarning` gets every message that is logged as a warning or worse. */
-export const make = (random: SeededRandom.SeededRandom, onWarning: (message: string) => void): Context.Context<never> => {
+export const make = (random: SeededRandom, onWarning: (message: string) => void): Context.Context<never> => {
   const { next } = random.fork("random")
   const bytes = random.fork("bytes")
   return Context.make(EventIds, random.fork("events ids").eventIds()).pipe(
@@ -40,7 +40,7 @@ const textOf = (logged: unknown): string => {
 const DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 /** Ids that repeat with the seed: ULIDs that grow from one to the next, and UUIDs. */
-const ids = (random: SeededRandom.SeededRandom): Ids => {
+const ids = (random: SeededRandom): Ids => {
   const tail = Array.from({ length: 10 }, () => DIGITS[random.below(32)]).join("")
   let at = 0
   let count = 0

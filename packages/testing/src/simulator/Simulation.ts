@@ -1,30 +1,44 @@
+/** One simulation: its options and its parts. */
+import type { StateStore } from "@millrace/event-sourcing"
 import type { Effect } from "effect"
-import type * as SeededRandom from "../SeededRandom.ts"
-import type { Records, Report } from "./Evidence.ts"
+import type { SeededRandom } from "../SeededRandom.ts"
+import type { FaultsEnded, Records, Report } from "./Evidence.ts"
+import type { Faults } from "./Faults.ts"
 import type { Blobs } from "./FaultyStores.ts"
 import type { Host } from "./Host.ts"
 import type { Files } from "./HostProcess.ts"
 import type { AnyWorkload } from "./Workload.ts"
 import type { World } from "./World.ts"
 
-export interface Simulation {
+export interface SimulationOptions {
   readonly world: World
-  readonly hosts: ReadonlyArray<Host>
-  readonly accounts: ReadonlyArray<string>
+  readonly steps: number
+  /** Probability that a caller uses an idempotency key. */
+  readonly keys: number
   readonly workload: AnyWorkload
+  readonly faults: Faults
+  readonly random: SeededRandom
+  readonly report: Report
+  /** False once something was reported. */
+  readonly goOn: () => boolean
+}
+
+export interface Simulation extends SimulationOptions {
+  readonly hosts: ReadonlyArray<Host>
+  /** A host that has never run: it starts in the final phase. */
+  readonly fresh: Host
+  readonly accounts: ReadonlyArray<string>
   readonly records: Records
+  /** The state store, without faults. */
+  readonly states: StateStore.StateStore["Service"]
   /** What all hosts stored, and the hashes of the files in it. */
   readonly blobs: Blobs
   readonly files: Files
   /** Waits until an attempt at the job has delivered its work. */
   readonly awaitDelivery: (jobId: string) => Effect.Effect<void>
-  /** Probability that a caller uses an idempotency key. */
-  readonly keys: number
-  /** Probability that a caller hangs up; 0 once faults have ended. */
-  readonly hangUps: () => number
+  readonly endFaults: () => FaultsEnded
   /** Whether faults have ended: then callers stop retrying. */
   readonly isOver: () => boolean
-  readonly report: Report
 }
 
 /** The elements, at least one. */
@@ -35,18 +49,10 @@ export const nonEmpty = <A>(all: ReadonlyArray<A>): readonly [A, ...ReadonlyArra
 }
 
 /** Draws one of the elements; undefined if there are none. Draws once in any case. */
-export const pickAny = <A>(random: SeededRandom.SeededRandom, all: ReadonlyArray<A>): A | undefined =>
-  all[random.below(Math.max(1, all.length))]
+export const pickAny = <A>(random: SeededRandom, all: ReadonlyArray<A>): A | undefined => all[random.below(Math.max(1, all.length))]
 
 /** Draws one of the hosts that are up. */
-export const pickHost = ({ hosts }: Simulation, random: SeededRandom.SeededRandom): Host | undefined =>
-  pickAny(
-    random,
-    hosts.filter((host) => host.isUp)
-  )
-
-/** The family of jobs that an operation belongs to; undefined for other operations. */
-export const familyOf = ({ workload }: Simulation, key: string): string | undefined => {
-  const operation = workload.offers.find(({ operation }) => operation.key === key)?.operation
-  return operation?._tag === "Job" ? operation.family.name : undefined
+export const pickHost = ({ hosts }: Simulation, random: SeededRandom): Host | undefined => {
+  const up = hosts.filter((host) => host.isUp)
+  return pickAny(random, up)
 }

@@ -4,7 +4,7 @@
  */
 import { type BlobStore, Operation, type UpstreamUnavailable } from "@millrace/core"
 import { Effect, Layer, Schema } from "effect"
-import type * as SeededRandom from "../SeededRandom.ts"
+import type { SeededRandom } from "../SeededRandom.ts"
 import type { Offer, Workload } from "./Workload.ts"
 
 const Result = Schema.Struct({ n: Schema.Int, serial: Schema.Int })
@@ -39,12 +39,13 @@ class Upstream {
 const quantityOf = ({ n, serial }: Result): number => (serial % 3 === 0 ? Math.floor(n / 2) : n)
 
 const callsOf = (upstream: Upstream) => {
-  const one = Operation.make("sim.one", {
-    summary: "One unit",
-    route: { method: "POST", path: "/one", body },
-    success: Result,
-    run: ({ n }) => Effect.map(upstream.make(n), (data) => ({ data }))
-  })
+  const single = (key: string, path: `/${string}`) =>
+    Operation.make(key, {
+      summary: "One unit",
+      route: { method: "POST", path, body },
+      success: Result,
+      run: ({ n }) => Effect.map(upstream.make(n), (data) => ({ data }))
+    })
   const batch = Operation.make("sim.batch", {
     summary: "Up to as many units as requested",
     route: { method: "POST", path: "/batch", body },
@@ -60,13 +61,7 @@ const callsOf = (upstream: Upstream) => {
     run: ({ n }, { reservationId }) => Effect.map(upstream.makeOnce(reservationId, n), (data) => ({ data })),
     recover: (reservationId) => Effect.map(upstream.find(reservationId), (data) => data && { data })
   })
-  const free = Operation.make("free.one", {
-    summary: "A free call",
-    route: { method: "POST", path: "/free", body },
-    success: Result,
-    run: ({ n }) => Effect.map(upstream.make(n), (data) => ({ data }))
-  })
-  return { one, batch, create, free }
+  return { one: single("sim.one", "/one"), batch, create, free: single("free.one", "/free") }
 }
 
 /** Stores one file, or two if `n` is even. */
@@ -77,9 +72,9 @@ const makePictures = (
 ): Effect.Effect<Operation.JobOutcome<Result>, UpstreamUnavailable, BlobStore.BlobStore> =>
   Effect.gen(function* () {
     const data = yield* upstream.makeOnce(id, n)
-    const files = [yield* store(Buffer.from(`${id} ${n}`), { contentType: "image/png" })]
-    if (n % 2 === 0) files.push(yield* store(Buffer.from(`${id} ${n} again`), { contentType: "image/png" }))
-    return { data, artifacts: files }
+    const artifacts = [yield* store(Buffer.from(`${id} ${n}`), { contentType: "image/png" })]
+    if (n % 2 === 0) artifacts.push(yield* store(Buffer.from(`${id} ${n} again`), { contentType: "image/png" }))
+    return { data, artifacts }
   })
 
 /** Steps of the job that records checkpoints. */
@@ -149,7 +144,7 @@ type Calls = ReturnType<typeof callsOf>
 type JobOperations = ReturnType<typeof jobsOf>
 export type StandardOperation = Calls[keyof Calls] | JobOperations[keyof JobOperations]
 
-const input = (random: SeededRandom.SeededRandom) => ({ n: 1 + random.below(20) })
+const input = (random: SeededRandom) => ({ n: 1 + random.below(20) })
 
 const jobOffers = ({ long, picture, steps }: JobOperations): ReadonlyArray<Offer<StandardOperation>> => [
   { operation: steps, input, price: 400 },

@@ -1,11 +1,10 @@
 /** The steps of a simulation: in each a caller or an administrator does something, and faults may follow. */
 import { Credits } from "@millrace/core"
 import { Effect, type Fiber } from "effect"
-import type * as SeededRandom from "../SeededRandom.ts"
+import type { SeededRandom } from "../SeededRandom.ts"
 import * as AdminActor from "./AdminActor.ts"
 import { callWithRetries, requestOf } from "./Callers.ts"
 import { checkInvariants } from "./checkers/index.ts"
-import type { Faults } from "./Faults.ts"
 import { follow, jobOf, knownJobs } from "./JobCallers.ts"
 import * as Nemesis from "./Nemesis.ts"
 import type { Call, Intent } from "./Records.ts"
@@ -14,26 +13,14 @@ import { nonEmpty, pickAny, type Simulation } from "./Simulation.ts"
 /** Steps between two checks of the invariants of the log. */
 const CHECK_EVERY = 12
 const MINUTE = 60_000
-/** Every call is answered within so long, milliseconds. */
+/** The longest time until a call is answered, milliseconds. */
 export const ANSWERED_WITHIN = 15 * MINUTE
 
-export interface StepOptions {
-  readonly steps: number
-  readonly faults: Faults
-  readonly random: SeededRandom.SeededRandom
-  /** False once something was reported. */
-  readonly goOn: () => boolean
-}
-
 /** Runs all steps. Adds what callers want to `intents`; returns the fibers of all actors. */
-export const run = (
-  simulation: Simulation,
-  { faults, goOn, random, steps }: StepOptions,
-  intents: Array<Intent>
-): Effect.Effect<ReadonlyArray<Fiber.Fiber<void>>> =>
+export const run = (simulation: Simulation, intents: Array<Intent>): Effect.Effect<ReadonlyArray<Fiber.Fiber<unknown>>> =>
   Effect.gen(function* () {
-    const actors: Array<Fiber.Fiber<void>> = []
-    const { hosts, records, report } = simulation
+    const actors: Array<Fiber.Fiber<unknown>> = []
+    const { faults, goOn, hosts, random, records, report, steps } = simulation
     for (let step = 0; step < steps && goOn(); step++) {
       const own = random.fork(`step ${step}`)
       yield* Effect.sleep(own.below(own.pick([1, 30, 400, 5_000, 40_000])))
@@ -48,33 +35,26 @@ export const run = (
   })
 
 /** Skips up to half a minute or, if no caller waits, up to a week. A reply is kept for a day, so a longer call may not find it again. */
-const skipTime = ({ records: { calls }, world }: Simulation, random: SeededRandom.SeededRandom): void => {
+const skipTime = ({ records: { calls }, world }: Simulation, random: SeededRandom): void => {
   const isWaiting = ({ process, response, startedAt }: Call) =>
     response === undefined && process.alive && world.now - startedAt <= ANSWERED_WITHIN
-  const millis = random.pick([
-    40_000,
-    90_000,
-    5 * MINUTE,
-    ...(calls.some(isWaiting) ? [] : [11 * MINUTE, 40 * MINUTE, 25 * 60 * MINUTE, 8 * 24 * 60 * MINUTE])
-  ])
+  const long = calls.some(isWaiting) ? [] : [11 * MINUTE, 40 * MINUTE, 25 * 60 * MINUTE, 8 * 24 * 60 * MINUTE]
+  const millis = random.pick([40_000, 90_000, 5 * MINUTE, ...long])
   world.note("world", `skips ${millis} ms`)
   world.skip(millis)
 }
 
 /** One thing that callers or an administrator do. */
-const act = (simulation: Simulation, intents: Array<Intent>, random: SeededRandom.SeededRandom): Effect.Effect<void> =>
-  Effect.suspend(() => {
+const act = (simulation: Simulation, intents: Array<Intent>, random: SeededRandom): Effect.Effect<unknown> =>
+  Effect.suspend((): Effect.Effect<unknown> => {
     const choice = random.below(20)
     const repeated = (): Intent => pickAny(random, intents) ?? newIntent(simulation, intents, random)
     if (choice < 9) return pursue(simulation, newIntent(simulation, intents, random), random)
     if (choice < 12) return pursue(simulation, repeated(), random)
     if (choice < 15) {
       const intent = random.chance(0.5) ? newIntent(simulation, intents, random) : repeated()
-      return pursueAll(
-        simulation,
-        Array.from({ length: 2 + random.below(3) }, () => intent),
-        random
-      )
+      const same = Array.from({ length: 2 + random.below(3) }, () => intent)
+      return pursueAll(simulation, same, random)
     }
     if (choice < 16) {
       // Another request under the same key, by mistake
@@ -86,7 +66,7 @@ const act = (simulation: Simulation, intents: Array<Intent>, random: SeededRando
     return AdminActor.act(simulation, random)
   })
 
-const newIntent = (simulation: Simulation, intents: Array<Intent>, random: SeededRandom.SeededRandom): Intent => {
+const newIntent = (simulation: Simulation, intents: Array<Intent>, random: SeededRandom): Intent => {
   const { accounts, keys, records, workload } = simulation
   const { operation, input: draw } = random.pick(workload.offers)
   const jobs = records.recorder.jobs.size === 0 ? [] : knownJobs(simulation).map(({ jobId }) => jobId)
@@ -104,12 +84,12 @@ const newIntent = (simulation: Simulation, intents: Array<Intent>, random: Seede
 }
 
 /** Calls, with retries, and follows the job if the call became one. */
-const pursue = (simulation: Simulation, intent: Intent, random: SeededRandom.SeededRandom) =>
+const pursue = (simulation: Simulation, intent: Intent, random: SeededRandom) =>
   Effect.flatMap(callWithRetries(simulation, intent, random), (call) => {
     const job = call && jobOf(simulation, call)
     return job === undefined ? Effect.void : follow(simulation, job, random.fork("follow"))
   })
 
 /** Several callers at once. */
-const pursueAll = (simulation: Simulation, intents: ReadonlyArray<Intent>, random: SeededRandom.SeededRandom) =>
+const pursueAll = (simulation: Simulation, intents: ReadonlyArray<Intent>, random: SeededRandom) =>
   Effect.forEach(intents, (intent, i) => pursue(simulation, intent, random.fork(`${i}`)), { concurrency: "unbounded", discard: true })

@@ -1,14 +1,41 @@
-/** The faults of upstreams: which there are, and what each does to the work of a call or of an attempt at a job. */
+/** The faults of upstreams, and their effects on the work of a call or of an attempt at a job. */
 import { InvalidInput, NotFound, type OperationError, UpstreamNotConfigured, UpstreamUnavailable } from "@millrace/core"
 import { type Context, Effect } from "effect"
-import type * as SeededRandom from "../SeededRandom.ts"
-import type { AttemptRecord, Delivery } from "./Records.ts"
+import type { SeededRandom } from "../SeededRandom.ts"
+import type { Records } from "./Evidence.ts"
 import type { HostServices } from "./Workload.ts"
 import type { World } from "./World.ts"
 
+const MALFORMED = ["malformed", "tooMany", "fraction", "negative"] as const
+
+export const callFaults = [
+  ...(["invalid", "missing", "down", "unconfigured", "answerLost", "hang", "late", "uninterruptible", "bug"] as const),
+  ...MALFORMED
+] as const
+
+/** Transient failures are the most frequent, for only they are retried. */
+export const jobFaults = [
+  ...(["down", "invalid", "missing", "unconfigured", "bug"] as const),
+  ...MALFORMED,
+  ...([
+    "down",
+    "down",
+    "down",
+    "answerLost",
+    "answerLost",
+    "afterCheckpoint",
+    "afterCheckpoint",
+    "hang",
+    "late",
+    "uninterruptible"
+  ] as const)
+] as const
+
 /**
+ * - `fine`: none
  * - `invalid`, `missing`, `down`, `unconfigured`: it fails with `InvalidInput`, `NotFound`, `UpstreamUnavailable`, `UpstreamNotConfigured`
  * - `answerLost`: it does the work, but the answer is lost
+ * - `afterCheckpoint`: it fails once a checkpoint was recorded
  * - `hang`: it never answers
  * - `late`: it answers after the timeout
  * - `uninterruptible`: it ignores interruption
@@ -16,25 +43,19 @@ import type { World } from "./World.ts"
  * - `malformed`: it answers data that the schema refuses
  * - `tooMany`, `fraction`, `negative`: it counts more units than were requested, half a unit, or a negative number
  */
-export const callFaults = [
-  ...(["invalid", "missing", "down", "unconfigured", "answerLost", "hang", "late"] as const),
-  ...(["uninterruptible", "bug", "malformed", "tooMany", "fraction", "negative"] as const)
-] as const
+export type UpstreamFault = "fine" | (typeof jobFaults)[number]
 
-export type UpstreamFault = (typeof callFaults)[number]
+/** The faults whose result the runner of a job must reject. */
+export const REJECTED: ReadonlySet<UpstreamFault> = new Set(MALFORMED)
 
 /** What fault injection shares between all hosts. */
 export interface FaultInjector {
   readonly world: World
-  readonly random: SeededRandom.SeededRandom
-  /** Events in the log. */
-  readonly length: () => number
+  readonly random: SeededRandom
+  /** Gets the deliveries for calls, and the attempts at jobs. */
+  readonly records: Pick<Records, "recorder" | "deliveries" | "attempts">
   /** Probability of a fault now; 0 once faults have ended. */
   readonly rate: () => number
-  /** Records work that was delivered for a call: at most once for each reservation. */
-  readonly delivered: (delivery: Delivery) => void
-  /** Records an attempt at a job as it begins. */
-  readonly attempted: (attempt: AttemptRecord) => void
   /** Signals that the work of a job was delivered. */
   readonly jobDelivered: (jobId: string) => void
 }
@@ -51,16 +72,16 @@ interface Work<A extends Outcome, E, R> {
   readonly upstream: string
   /** The work itself. */
   readonly deliver: Effect.Effect<A, E, R>
-  readonly random: SeededRandom.SeededRandom
+  readonly random: SeededRandom
   /** Milliseconds until a failure is answered, until the call times out, and for which interruption is ignored. */
   readonly takes: number
   readonly timeout: number
   readonly ignores: () => number
   /** A quantity beyond what was requested. */
-  readonly tooMany: number
+  readonly tooMany: () => number
 }
 
-/** Work with a fault. */
+/** The work with a fault. */
 export const inject = <A extends Outcome, E, R>(
   fault: UpstreamFault,
   work: Work<A, E, R>
@@ -69,6 +90,9 @@ export const inject = <A extends Outcome, E, R>(
   const later = <E>(error: E) => Effect.delay(Effect.fail(error), takes)
   const unavailable = new UpstreamUnavailable({ upstream, reason: fault })
   switch (fault) {
+    case "fine":
+    case "afterCheckpoint":
+      return deliver
     case "invalid":
       return later(new InvalidInput({ field: "n", message: fault }))
     case "missing":
@@ -90,7 +114,7 @@ export const inject = <A extends Outcome, E, R>(
     case "malformed":
       return Effect.map(deliver, () => ({ data: undefined }))
     case "tooMany":
-      return Effect.map(deliver, ({ data }) => ({ data, quantity: tooMany }))
+      return Effect.map(deliver, ({ data }) => ({ data, quantity: tooMany() }))
     case "fraction":
       return Effect.map(deliver, ({ data }) => ({ data, quantity: 0.5 }))
     case "negative":

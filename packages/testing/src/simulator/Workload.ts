@@ -1,7 +1,7 @@
 /** The operations that callers of a simulation call, with their inputs, prices and services. */
 import type { BlobStore, Jobs, Operation, OperationError } from "@millrace/core"
 import type { Layer } from "effect"
-import type * as SeededRandom from "../SeededRandom.ts"
+import type { SeededRandom } from "../SeededRandom.ts"
 
 /** Services that every simulated host provides; a workload's operations may use them. */
 export type HostServices = Jobs | BlobStore.BlobStore
@@ -11,7 +11,7 @@ export type Offer<Op extends Operation.Any> = Op extends Operation.Any
   ? {
       readonly operation: Op
       /** Draws an input. `jobs`: the ids of all jobs created so far, oldest first, for operations that take a job. */
-      readonly input: (random: SeededRandom.SeededRandom, jobs: ReadonlyArray<string>) => Operation.InputOf<Op>
+      readonly input: (random: SeededRandom, jobs: ReadonlyArray<string>) => Operation.InputOf<Op>
       /** The first unit price in thousandths of a credit. Administrators publish other prices during the simulation. */
       readonly price: number
     }
@@ -37,7 +37,7 @@ export type Input = any
 /** An offer and a workload of any operations, as the simulator uses them. */
 export interface AnyOffer {
   readonly operation: Operation.Any
-  readonly input: (random: SeededRandom.SeededRandom, jobs: ReadonlyArray<string>) => Input
+  readonly input: (random: SeededRandom, jobs: ReadonlyArray<string>) => Input
   readonly price: number
 }
 export interface AnyWorkload {

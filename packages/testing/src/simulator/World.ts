@@ -2,13 +2,13 @@
  * The scheduler of a simulation. Every fiber of every process runs here, one task at a time, and the seed picks the next one. When no task
  * is ready, virtual time passes to the next sleeper. There are no timers and no threads, so the seed decides everything.
  *
- * Effect's own test clock waits for real time to see whether a fiber has come to rest. This scheduler knows: no task is ready.
+ * Effect's own test clock needs real time to detect that all fibers wait. This scheduler knows it when no task is ready.
  */
 import { Clock, Context, Duration, Effect, type Fiber, Scheduler } from "effect"
-import type * as SeededRandom from "../SeededRandom.ts"
+import type { SeededRandom } from "../SeededRandom.ts"
 
-export interface WorldOptions {
-  readonly random: SeededRandom.SeededRandom
+interface WorldOptions {
+  readonly random: SeededRandom
   /** Milliseconds since 1970. */
   readonly start: number
   /** Probability that the next task is any ready one instead of the oldest. */
@@ -39,7 +39,7 @@ export class World {
   readonly trace: Array<string> = []
   /** The process of everything outside the hosts: callers, administrators, the network. */
   readonly outside: Process
-  readonly #random: SeededRandom.SeededRandom
+  readonly #random: SeededRandom
   readonly #options: WorldOptions
   #ready: Array<Task> = []
   /** Sorted by wake time, the next one last. */
@@ -62,7 +62,7 @@ export class World {
     this.trace.push(`${this.now - this.#options.start} ${who}: ${what}`)
   }
 
-  /** Runs the next task; lets time pass until there is one. False when no task is left and nobody sleeps. */
+  /** Runs the next task; lets time pass until there is one. False when no task is left and no fiber sleeps. */
   runNext(): boolean {
     this.#wakeDue()
     while (this.#ready.length === 0) {
@@ -91,14 +91,8 @@ export class World {
 
   sleep(process: Process, millis: number, wake: () => void): Sleeper {
     const sleeper: Sleeper = { at: Math.ceil(this.now + Math.max(0, millis)), process, wake, cancelled: false }
-    let low = 0
-    let high = this.#sleepers.length
-    while (low < high) {
-      const middle = (low + high) >>> 1
-      if ((this.#sleepers[middle]?.at ?? 0) > sleeper.at) low = middle + 1
-      else high = middle
-    }
-    this.#sleepers.splice(low, 0, sleeper)
+    const index = this.#sleepers.findIndex(({ at }) => at <= sleeper.at)
+    this.#sleepers.splice(index < 0 ? this.#sleepers.length : index, 0, sleeper)
     return sleeper
   }
 

@@ -1,15 +1,15 @@
 /** Contents, ranges and readers for the contract of blob stores. */
 import { type BlobStore, Vault } from "@millrace/core"
 import { EventIds } from "@millrace/event-sourcing"
-import { Effect, type Scope, Stream } from "effect"
+import { Effect, Stream } from "effect"
 import fc from "fast-check"
 import type { Contract } from "./Contract.ts"
 
 export type Blobs = BlobStore.BlobStore["Service"]
 export type Vaults = Vault.Vault["Service"]
 
-/** Tests of one store, with the vault that its blobs are sealed by. */
-export type BlobContract = Contract<(blobs: Blobs, vault: Vaults) => Effect.Effect<unknown, unknown, Scope.Scope>>
+/** Tests of one store and the vault that seals its blobs. */
+export type BlobContract = Contract<readonly [Blobs, Vaults]>
 
 /** As blobs are cut, so that tests look where one chunk ends and another begins. */
 export const CHUNK = 64 * 1024

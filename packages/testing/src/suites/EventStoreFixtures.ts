@@ -1,7 +1,7 @@
 /** Streams, events and readers for the contract of event stores. */
 import assert from "node:assert/strict"
 import { EventIds, EventStore, type StreamName } from "@millrace/event-sourcing"
-import { Effect, Exit, type Scope, type Semaphore, Stream } from "effect"
+import { Effect, Exit, type Semaphore, Stream } from "effect"
 import { type Contract, failsafe, nth } from "./Contract.ts"
 
 export type Store = EventStore.EventStore["Service"]
@@ -9,7 +9,7 @@ export type EventData = EventStore.EventData
 export type Batch = readonly [EventData, ...Array<EventData>]
 
 /** Tests of one store. */
-export type StoreContract = Contract<(store: Store) => Effect.Effect<unknown, unknown, Scope.Scope>>
+export type StoreContract = Contract<Store>
 
 // what is written
 
@@ -30,6 +30,12 @@ export const change = ([first, ...rest]: Batch, into: (batch: Batch) => Readonly
   const [head = first, ...tail] = into([first, ...rest])
   return [head, ...tail]
 }
+
+/** The events of a batch from one index up to another. */
+export const slice = (batch: Batch, from: number, to: number): Batch => change(batch, (all) => all.slice(from, to))
+
+/** The revision of the last of so many events. */
+export const lastOf = (count: number): EventStore.ExpectedRevision => (count === 0 ? "noStream" : count - 1)
 
 // what is read
 

@@ -2,10 +2,10 @@
 import assert from "node:assert/strict"
 import { EventStore, type StreamName } from "@millrace/event-sourcing"
 import { Deferred, Effect, Fiber, Stream } from "effect"
-import { failsafe, nth } from "./Contract.ts"
-import { change, followed, freshEvents, freshStream, ids, ofStreams, type Store, type StoreContract } from "./EventStoreFixtures.ts"
+import { atOnce, failsafe, nth } from "./Contract.ts"
+import { followed, freshEvents, freshStream, ids, lastOf, ofStreams, type Store, type StoreContract, slice } from "./EventStoreFixtures.ts"
 
-/** Collects ids of these streams until `count` were seen, and remembers where it was told to be live. */
+/** Collects ids of these streams until `count` were seen, and notes how many had been seen when the subscription was live. */
 const watch = (store: Store, after: EventStore.Position, names: ReadonlyArray<StreamName.StreamName>, count: number) =>
   Effect.gen(function* () {
     const seen: Array<string> = []
@@ -33,123 +33,102 @@ const watch = (store: Store, after: EventStore.Position, names: ReadonlyArray<St
   })
 
 export const subscribing: StoreContract = {
-  "catches up, says so, and goes on": (store) =>
-    Effect.gen(function* () {
-      const [one, two] = [yield* freshStream, yield* freshStream]
-      const before = yield* store.head
-      const batches = yield* Effect.replicateEffect(freshEvents(2), 4)
-      yield* store.append(one, "noStream", nth(batches, 0))
-      // What the log shows a moment later would not be old when the subscription starts
-      yield* followed(store, before, [one], 2)
-      const watched = yield* watch(store, before, [one, two], 8)
-      assert.equal(yield* watched.caughtUp, 2)
-      yield* store.append(two, "noStream", nth(batches, 1))
-      yield* store.append(one, 1, nth(batches, 2))
-      yield* store.append(two, 1, nth(batches, 3))
-      assert.deepEqual(yield* watched.done, ids(batches.flat()))
-    }),
+  *"catches up, announces that it is live, and continues"(store) {
+    const [one, two] = [yield* freshStream, yield* freshStream]
+    const before = yield* store.head
+    const batches = yield* Effect.replicateEffect(freshEvents(2), 4)
+    yield* store.append(one, "noStream", nth(batches, 0))
+    // What the log shows a moment later would not be old when the subscription starts
+    yield* followed(store, before, [one], 2)
+    const watched = yield* watch(store, before, [one, two], 8)
+    assert.equal(yield* watched.caughtUp, 2)
+    yield* store.append(two, "noStream", nth(batches, 1))
+    yield* store.append(one, 1, nth(batches, 2))
+    yield* store.append(two, 1, nth(batches, 3))
+    assert.deepEqual(yield* watched.done, ids(batches.flat()))
+  },
 
-  "is live where there is nothing to catch up with": (store) =>
-    Effect.gen(function* () {
-      const stream = yield* freshStream
-      const watched = yield* watch(store, yield* store.head, [stream], 1)
-      assert.equal(yield* watched.caughtUp, 0)
-      const batch = yield* freshEvents(1)
-      yield* store.append(stream, "noStream", batch)
-      assert.deepEqual(yield* watched.done, ids(batch))
-    }),
+  *"is live at once at the end of the log"(store) {
+    const stream = yield* freshStream
+    const watched = yield* watch(store, yield* store.head, [stream], 1)
+    assert.equal(yield* watched.caughtUp, 0)
+    const batch = yield* freshEvents(1)
+    yield* store.append(stream, "noStream", batch)
+    assert.deepEqual(yield* watched.done, ids(batch))
+  },
 
-  "starts after any position": (store) =>
-    Effect.gen(function* () {
-      const stream = yield* freshStream
-      const before = yield* store.head
-      const batch = yield* freshEvents(1_600)
-      yield* store.append(stream, "noStream", batch)
-      const log = yield* followed(store, before, [stream], batch.length)
-      for (const i of [0, 511, 512, 1_000, 1_598]) {
-        const rest = yield* followed(store, nth(log, i).position, [stream], batch.length - i - 1)
-        assert.deepEqual(rest, log.slice(i + 1))
-      }
-      const next = yield* freshEvents(1)
-      const watched = yield* watch(store, nth(log, -1).position, [stream], 1)
-      yield* watched.caughtUp
-      yield* store.append(stream, 1_599, next)
-      assert.deepEqual(yield* watched.done, ids(next))
-    }),
+  *"starts after any position"(store) {
+    const stream = yield* freshStream
+    const before = yield* store.head
+    const batch = yield* freshEvents(1_600)
+    yield* store.append(stream, "noStream", batch)
+    const log = yield* followed(store, before, [stream], batch.length)
+    for (const i of [0, 511, 512, 1_000, 1_598]) {
+      const rest = yield* followed(store, nth(log, i).position, [stream], batch.length - i - 1)
+      assert.deepEqual(rest, log.slice(i + 1))
+    }
+    const next = yield* freshEvents(1)
+    const watched = yield* watch(store, nth(log, -1).position, [stream], 1)
+    yield* watched.caughtUp
+    yield* store.append(stream, 1_599, next)
+    assert.deepEqual(yield* watched.done, ids(next))
+  },
 
-  "sees each event once, in order, while others append; many at a time, from different places": (store) =>
-    Effect.gen(function* () {
-      const streams = yield* Effect.replicateEffect(freshStream, 3)
-      const before = yield* store.head
-      const batches = yield* Effect.replicateEffect(freshEvents(3), 200)
-      const half = yield* Deferred.make<EventStore.Position>()
-      const early = yield* Effect.replicateEffect(watch(store, before, streams, 600), 4)
-      const write = Effect.forEach(batches, (batch, i) =>
-        Effect.gen(function* () {
-          const round = Math.floor(i / 3)
-          const { position } = yield* store.append(nth(streams, i % 3), round === 0 ? "noStream" : round * 3 - 1, batch)
-          if (i === 99) yield* Deferred.succeed(half, position)
-        })
-      )
-      const writer = yield* Effect.forkScoped(write)
-      const late = yield* watch(store, yield* Deferred.await(half), streams, 300)
-      yield* Fiber.join(writer)
-      const all = ids(batches.flat())
-      for (const { done } of early) assert.deepEqual(yield* done, all)
-      assert.deepEqual(yield* late.done, all.slice(300))
-    }),
+  *"delivers each event once and in order to many subscribers while others append"(store) {
+    const streams = yield* Effect.replicateEffect(freshStream, 3)
+    const before = yield* store.head
+    const batches = yield* Effect.replicateEffect(freshEvents(3), 200)
+    const half = yield* Deferred.make<EventStore.Position>()
+    const early = yield* Effect.replicateEffect(watch(store, before, streams, 600), 4)
+    const write = Effect.forEach(batches, (batch, i) =>
+      Effect.gen(function* () {
+        const { position } = yield* store.append(nth(streams, i % 3), lastOf(3 * Math.floor(i / 3)), batch)
+        if (i === 99) yield* Deferred.succeed(half, position)
+      })
+    )
+    const writer = yield* Effect.forkScoped(write)
+    const late = yield* watch(store, yield* Deferred.await(half), streams, 300)
+    yield* Fiber.join(writer)
+    const all = ids(batches.flat())
+    for (const { done } of early) assert.deepEqual(yield* done, all)
+    assert.deepEqual(yield* late.done, all.slice(300))
+  },
 
-  "that is slow misses nothing": (store) =>
-    Effect.gen(function* () {
-      const stream = yield* freshStream
-      const batch = yield* freshEvents(2_400)
-      const isWritten = yield* Deferred.make<void>()
-      const started = yield* Deferred.make<void>()
-      const slow = ofStreams(store.subscribe(yield* store.head), [stream]).pipe(
-        Stream.tap(() => Effect.andThen(Deferred.succeed(started, undefined), Deferred.await(isWritten))),
-        Stream.take(batch.length),
-        Stream.runCollect
-      )
-      const fiber = yield* Effect.forkScoped(slow)
-      yield* store.append(
-        stream,
-        "noStream",
-        change(batch, (all) => all.slice(0, 1))
-      )
-      yield* failsafe("the first event", Deferred.await(started))
-      for (let i = 1; i < batch.length; i += 100)
-        yield* store.append(
-          stream,
-          i - 1,
-          change(batch, (all) => all.slice(i, i + 100))
-        )
-      yield* Deferred.succeed(isWritten, undefined)
-      assert.deepEqual(ids(yield* failsafe("all events", Fiber.join(fiber))), ids(batch))
-    }),
+  *"misses nothing when the subscriber is slow"(store) {
+    const stream = yield* freshStream
+    const batch = yield* freshEvents(2_400)
+    const isWritten = yield* Deferred.make<void>()
+    const started = yield* Deferred.make<void>()
+    const slow = ofStreams(store.subscribe(yield* store.head), [stream]).pipe(
+      Stream.tap(() => Effect.andThen(Deferred.succeed(started, undefined), Deferred.await(isWritten))),
+      Stream.take(batch.length),
+      Stream.runCollect
+    )
+    const fiber = yield* Effect.forkScoped(slow)
+    yield* store.append(stream, "noStream", slice(batch, 0, 1))
+    yield* failsafe("the first event", Deferred.await(started))
+    for (let i = 1; i < batch.length; i += 100) yield* store.append(stream, lastOf(i), slice(batch, i, i + 100))
+    yield* Deferred.succeed(isWritten, undefined)
+    assert.deepEqual(ids(yield* failsafe("all events", Fiber.join(fiber))), ids(batch))
+  },
 
-  "that is interrupted leaves nothing behind and disturbs no other": (store) =>
-    Effect.gen(function* () {
-      const stream = yield* freshStream
-      const before = yield* store.head
-      const batches = yield* Effect.replicateEffect(freshEvents(1), 9)
-      const steady = yield* watch(store, before, [stream], 9)
-      for (let round = 0; round < 8; round++) {
-        const many = yield* Effect.replicateEffect(
-          watch(store, round % 2 === 0 ? before : EventStore.start, [stream], Number.MAX_SAFE_INTEGER),
-          32
-        )
-        // Some while they catch up, the others while they wait for the next event
-        if (round % 2 === 0) for (const { caughtUp } of many) yield* caughtUp
-        yield* Effect.forEach(many, ({ interrupt }) => interrupt, { concurrency: "unbounded" })
-        const seen = many.map((one) => one.seen.length)
-        yield* store.append(stream, round === 0 ? "noStream" : round - 1, nth(batches, round))
-        assert.deepEqual(
-          many.map((one) => one.seen.length),
-          seen
-        )
-      }
-      yield* store.append(stream, 7, nth(batches, 8))
-      assert.deepEqual(yield* steady.done, ids(batches.flat()))
-      assert.equal((yield* followed(store, before, [stream], 9)).length, 9)
-    })
+  *"stops when it is interrupted, without an effect on other subscriptions"(store) {
+    const stream = yield* freshStream
+    const before = yield* store.head
+    const batches = yield* Effect.replicateEffect(freshEvents(1), 9)
+    const steady = yield* watch(store, before, [stream], 9)
+    for (let round = 0; round < 8; round++) {
+      const after = round % 2 === 0 ? before : EventStore.start
+      const many = yield* Effect.replicateEffect(watch(store, after, [stream], Number.MAX_SAFE_INTEGER), 32)
+      // Some while they catch up, the others while they wait for the next event
+      if (round % 2 === 0) for (const { caughtUp } of many) yield* caughtUp
+      yield* Effect.forEach(many, ({ interrupt }) => interrupt, atOnce)
+      const seen = many.map((one) => one.seen.length)
+      yield* store.append(stream, lastOf(round), nth(batches, round))
+      for (const [i, one] of many.entries()) assert.equal(one.seen.length, seen[i])
+    }
+    yield* store.append(stream, 7, nth(batches, 8))
+    assert.deepEqual(yield* steady.done, ids(batches.flat()))
+    assert.equal((yield* followed(store, before, [stream], 9)).length, 9)
+  }
 }

@@ -1,13 +1,13 @@
 /** Spaces, changes and readers for the contract of state stores. */
 import { EventIds, type StateStore } from "@millrace/event-sourcing"
-import { Effect, type Scope } from "effect"
+import { Effect } from "effect"
 import type { Contract } from "./Contract.ts"
 
 export type Store = StateStore.StateStore["Service"]
 export type Changes = readonly [StateStore.Change, ...Array<StateStore.Change>]
 
 /** Tests of one store. */
-export type StoreContract = Contract<(store: Store) => Effect.Effect<unknown, unknown, Scope.Scope>>
+export type StoreContract = Contract<Store>
 
 export const freshSpace = Effect.map(EventIds, (ids) => `suite ${ids(0)}`)
 
@@ -24,9 +24,14 @@ export const put = (
 export const remove = (space: string, key: string, more: { readonly expected?: number; readonly shred?: boolean } = {}) =>
   ({ _tag: "remove", space, key, ...more }) as const satisfies StateStore.Change
 
-export const pairs = (entries: ReadonlyArray<StateStore.Entry>) => entries.map((entry) => [entry.key, textOf(entry)])
+/** The keys and texts of all entries that are listed, in turn. */
+export const listed = (store: Store, space: string, options?: Parameters<Store["list"]>[1]) =>
+  Effect.map(store.list(space, options), (entries) => entries.flatMap((entry) => [entry.key, textOf(entry)]))
 
-/** One more, kept in an entry, however many others add theirs. */
+export const keysOf = (store: Store, space: string, options?: Parameters<Store["list"]>[1]) =>
+  Effect.map(store.list(space, options), (entries) => entries.map(({ key }) => key))
+
+/** Adds one to the number in an entry. Retries when another writer was first. */
 export const increment = (store: Store, space: string, key: string): Effect.Effect<number, StateStore.StateUnavailable> =>
   Effect.flatMap(store.get(space, key), (entry) =>
     Effect.catchTag(

@@ -1,5 +1,5 @@
 /** An operator's own list of BINs: a CSV file with the columns bin, scheme, type, brand, country and bank, in any order. */
-import { createReadStream } from "node:fs"
+import { readFile } from "node:fs/promises"
 import type { Bin } from "@millrace/core"
 import { Effect, Schema } from "effect"
 import { countryOf } from "./Countries.ts"
@@ -27,19 +27,16 @@ export type BinFile = (bin: string) => BinEntry | undefined
 const COLUMNS = ["bin", "scheme", "type", "brand", "country", "bank"] as const
 type Column = (typeof COLUMNS)[number]
 
-/** The index of each column, from the header row. */
-const columnsOf = ({ line, cells }: Row): Record<Column, number> => {
+/** The columns in the order of the header row. */
+const columnsOf = ({ line, cells }: Row): ReadonlyArray<string> => {
   const names = cells.map((name) => name.trim().toLowerCase())
-  if (names.length !== COLUMNS.length || !COLUMNS.every((column) => names.includes(column))) {
-    throw new CsvError(line, `the header must be ${COLUMNS.join(",")}, in any order`)
-  }
-  const at = (column: Column) => names.indexOf(column)
-  return { bin: at("bin"), scheme: at("scheme"), type: at("type"), brand: at("brand"), country: at("country"), bank: at("bank") }
+  if (names.length === COLUMNS.length && COLUMNS.every((column) => names.includes(column))) return names
+  throw new CsvError(line, `the header must be ${COLUMNS.join(",")}, in any order`)
 }
 
-const entryOf = ({ line, cells }: Row, columns: Record<Column, number>): { readonly bin: string; readonly entry: BinEntry } => {
+const entryOf = ({ line, cells }: Row, columns: ReadonlyArray<string>): { readonly bin: string; readonly entry: BinEntry } => {
   if (cells.length !== COLUMNS.length) throw new CsvError(line, `${cells.length} cells instead of ${COLUMNS.length}`)
-  const cell = (column: Column): string | null => cells[columns[column]]?.trim() || null
+  const cell = (column: Column): string | null => cells[columns.indexOf(column)]?.trim() || null
   const bin = cell("bin")
   const scheme = cell("scheme")
   const code = cell("country")
@@ -57,16 +54,11 @@ const entryOf = ({ line, cells }: Row, columns: Record<Column, number>): { reado
   return { bin, entry }
 }
 
-async function* textOf(path: string, signal: AbortSignal): AsyncGenerator<string> {
-  const decoder = new TextDecoder("utf-8", { fatal: true })
-  for await (const bytes of createReadStream(path, { signal })) yield decoder.decode(bytes, { stream: true })
-  yield decoder.decode()
-}
-
 const read = async (path: string, signal: AbortSignal): Promise<ReadonlyMap<string, BinEntry>> => {
   const entries = new Map<string, BinEntry>()
-  let columns: Record<Column, number> | undefined
-  for await (const row of rows(textOf(path, signal))) {
+  let columns: ReadonlyArray<string> | undefined
+  const text = new TextDecoder("utf-8", { fatal: true }).decode(await readFile(path, { signal }))
+  for (const row of rows(text)) {
     if (columns === undefined) {
       columns = columnsOf(row)
       continue

@@ -1,8 +1,9 @@
 /** `BinDirectory` on binlist.net or a compatible service: `GET {base}/{bin}`, and 404 for an unknown prefix. */
-import { Bin, NotFound, UpstreamUnavailable } from "@millrace/core"
+import { Bin, NotFound } from "@millrace/core"
 import { Effect, Layer, Schema } from "effect"
 import { FetchHttpClient, HttpClientRequest } from "effect/http"
 import * as JsonService from "../shared/JsonService.ts"
+import * as Wire from "../shared/Wire.ts"
 import { countryOf } from "./Countries.ts"
 import { schemeNamed } from "./Schemes.ts"
 
@@ -54,10 +55,7 @@ export const layer = ({ baseUrl, timeLimit = "10 seconds", byteLimit = 64 * 1024
       const ask = yield* JsonService.make({
         upstream: UPSTREAM,
         reply: LookupReply,
-        refusal: (status) =>
-          status === 404
-            ? new NotFound({ resource: "bin" })
-            : new UpstreamUnavailable({ upstream: UPSTREAM, reason: `it answered with status ${status}` }),
+        refusal: (status) => (status === 404 ? new NotFound({ resource: "bin" }) : Wire.unexpected(UPSTREAM, status)),
         timeLimit,
         byteLimit
       })

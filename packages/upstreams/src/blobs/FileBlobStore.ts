@@ -114,10 +114,7 @@ const makeDirectory = Effect.fnUntraced(function* (directory: string) {
 
 const syncDirectory = (path: string) => Effect.scoped(Effect.flatMap(opened(path, "r"), (handle) => io(() => handle.sync())))
 
-/**
- * Opens a file until the scope closes. Opening and registering are uninterruptible: a leaked handle would be closed only by garbage
- * collection, which Node deprecates.
- */
+/** Opens a file until the scope closes. Uninterruptible, because only garbage collection would close a leaked handle. */
 const opened = (path: string, flags: string, mode?: number): Effect.Effect<FileHandle, BlobUnavailable, Scope.Scope> =>
   Effect.acquireRelease(
     io(() => open(path, flags, mode)),

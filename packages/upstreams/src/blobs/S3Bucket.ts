@@ -1,10 +1,9 @@
 /** Requests to one bucket of an S3-compatible service. */
 import { BlobStore } from "@millrace/core"
-import { type Duration, Effect, Option, Redacted, Schema, Stream } from "effect"
+import { type Duration, Effect, identity, Option, Redacted, Schema, Stream } from "effect"
 import { S3Error, S3mini, S3ServiceError, type UploadPart } from "s3mini"
 
 const { BlobNotFound, BlobUnavailable } = BlobStore
-type BlobNotFound = BlobStore.BlobNotFound
 type BlobUnavailable = BlobStore.BlobUnavailable
 
 export interface Options {
@@ -32,61 +31,47 @@ export interface Upload {
   readonly uploadId: string
 }
 
-/** The objects under the prefix, by the rest of their keys. An interrupted request closes its connection. */
-export interface S3Bucket {
-  readonly put: (name: string, bytes: Buffer) => Effect.Effect<void, BlobUnavailable>
-  /** Reads at most `length` bytes; fewer at the end of the object. */
-  readonly get: (name: string, start: number, length: number) => Effect.Effect<Block, BlobNotFound | BlobUnavailable>
-  readonly copy: (from: string, to: string) => Effect.Effect<void, BlobUnavailable>
-  /** Removes an object, if it exists. */
-  readonly remove: (name: string) => Effect.Effect<void, BlobUnavailable>
-  readonly list: Stream.Stream<BlobStore.StoredBlob, BlobUnavailable>
-  readonly beginUpload: (name: string) => Effect.Effect<Upload, BlobUnavailable>
-  /** Parts are numbered from 1. */
-  readonly uploadPart: (upload: Upload, number: number, bytes: Buffer) => Effect.Effect<UploadPart, BlobUnavailable>
-  readonly completeUpload: (upload: Upload, parts: ReadonlyArray<UploadPart>) => Effect.Effect<void, BlobUnavailable>
-  readonly abortUpload: (upload: Upload) => Effect.Effect<void, BlobUnavailable>
-  /** Unfinished uploads that began before a time; none if the service cannot list them. */
-  readonly unfinishedUploads: (time: number) => Effect.Effect<ReadonlyArray<Upload>, BlobUnavailable>
-}
+export type S3Bucket = ReturnType<typeof make>
 
-export const make = (options: Options): S3Bucket => {
+/** The objects under the prefix, by the rest of their keys. An interrupted request closes its connection. */
+export const make = (options: Options) => {
   const { prefix = "" } = options
   const request = requests(options)
   const keyOf = (name: string) => prefix + name
   return {
-    put: (name, bytes) => Effect.asVoid(request((s3) => s3.putObject(keyOf(name), bytes))),
-    get: (name, start, length) =>
+    put: (name: string, bytes: Buffer) => request((s3) => s3.putObject(keyOf(name), bytes)),
+    /** Reads at most `length` bytes; fewer at the end of the object. */
+    get: (name: string, start: number, length: number) =>
       request(
         (s3) =>
           s3.getObjectRaw(keyOf(name), false, start, start + length).then((reply) => blockOf(reply, start, length), emptyWhereOutOfRange),
         (cause) => (isMissing(cause) ? new BlobNotFound({ id: name }) : unavailable(cause))
       ),
-    copy: (from, to) =>
-      Effect.asVoid(request((s3) => s3.copyObject(keyOf(from), keyOf(to), { additionalHeaders: copySource(s3.bucketName, keyOf(from)) }))),
-    remove: (name) =>
+    copy: (from: string, to: string) =>
+      request((s3) => s3.copyObject(keyOf(from), keyOf(to), { additionalHeaders: copySource(s3.bucketName, keyOf(from)) })),
+    /** Removes an object, if it exists. */
+    remove: (name: string) =>
       Effect.asVoid(
         unless(
           isMissing,
-          request(
-            (s3) => s3.deleteObject(keyOf(name)),
-            (cause) => cause
-          )
+          request((s3) => s3.deleteObject(keyOf(name)), identity)
         )
       ),
     list: listing(request, prefix),
-    beginUpload: (name) =>
+    beginUpload: (name: string): Effect.Effect<Upload, BlobUnavailable> =>
       Effect.map(
         request((s3) => s3.getMultipartUploadId(keyOf(name))),
         (uploadId) => ({ name, uploadId })
       ),
-    uploadPart: ({ name, uploadId }, number, bytes) => request((s3) => s3.uploadPart(keyOf(name), uploadId, bytes, number)),
-    completeUpload: Effect.fnUntraced(function* ({ name, uploadId }, parts) {
+    /** Parts are numbered from 1. */
+    uploadPart: ({ name, uploadId }: Upload, number: number, bytes: Buffer) =>
+      request((s3) => s3.uploadPart(keyOf(name), uploadId, bytes, number)),
+    completeUpload: Effect.fnUntraced(function* ({ name, uploadId }: Upload, parts: ReadonlyArray<UploadPart>) {
       const { etag } = yield* request((s3) => s3.completeMultipartUpload(keyOf(name), uploadId, [...parts]))
       // A service may send the status of a success, and then an error in the body
       if (typeof etag !== "string") return yield* new BlobUnavailable({ reason: "the parts were not put together" })
     }),
-    abortUpload: ({ name, uploadId }) => Effect.asVoid(request((s3) => s3.abortMultipartUpload(keyOf(name), uploadId))),
+    abortUpload: ({ name, uploadId }: Upload) => request((s3) => s3.abortMultipartUpload(keyOf(name), uploadId)),
     unfinishedUploads: unfinishedUploads(request, prefix)
   }
 }
@@ -188,12 +173,10 @@ const ListedUpload = Schema.Struct({ Key: Schema.String, UploadId: Schema.String
 
 const decode = <A>(shape: Schema.Decoder<A>, reply: unknown) => Effect.mapError(Schema.decodeUnknownEffect(shape)(reply), unavailable)
 
-const unfinishedUploads = (request: Request, prefix: string): S3Bucket["unfinishedUploads"] =>
-  Effect.fnUntraced(function* (time) {
-    const listing = request(
-      (s3) => s3.listMultipartUploads("/", prefix, "GET", { prefix }),
-      (cause) => cause
-    )
+/** Unfinished uploads that began before a time; none if the service cannot list them. */
+const unfinishedUploads = (request: Request, prefix: string) =>
+  Effect.fnUntraced(function* (time: number): Effect.fn.Return<ReadonlyArray<Upload>, BlobUnavailable> {
+    const listing = request((s3) => s3.listMultipartUploads("/", prefix, "GET", { prefix }), identity)
     const reply: unknown = yield* unless(isUnsupported, listing)
     if (reply === undefined) return []
     const { ListMultipartUploadsResult } = yield* decode(Uploads, reply)

@@ -56,7 +56,7 @@ export const write =
       })
     )
 
-const removeTemporary = (bucket: S3Bucket, { isComplete, upload }: Put): Effect.Effect<void, BlobStore.BlobUnavailable> => {
+const removeTemporary = (bucket: S3Bucket, { isComplete, upload }: Put): Effect.Effect<unknown, BlobStore.BlobUnavailable> => {
   if (upload === undefined) return Effect.void
   return isComplete ? bucket.remove(upload.name) : bucket.abortUpload(upload)
 }

@@ -1,7 +1,5 @@
-/**
- * `DnsResolver` on recursive name servers, over UDP, or over TCP for answers that do not fit a datagram. Answers are cached for their time
- * to live.
- */
+/** `DnsResolver` on recursive name servers, over UDP, or over TCP for long answers. Caches answers for their time to live. */
+import { getServers } from "node:dns"
 import { Dns, NotFound, type UpstreamUnavailable } from "@millrace/core"
 import { Cache, Clock, type Duration, Effect, Exit, Layer } from "effect"
 import type { RecordType } from "./Message.ts"
@@ -56,7 +54,7 @@ const everyType = Dns.RecordType.literals.filter((type) => type !== "ANY")
 
 /** By default a server has two seconds and is queried twice, and a lookup has ten seconds. A malformed server address is a defect. */
 export const layer = ({
-  servers = ServerAddress.system(),
+  servers = getServers(),
   timeout = "2 seconds",
   attempts = 2,
   timeLimit = "10 seconds",
@@ -87,7 +85,7 @@ export const layer = ({
         if (length > MAX_LINKS) return yield* unavailable(`more than ${MAX_LINKS} CNAME records lead on from one another`)
         if (outcome._tag === "Nonexistent" || aliases.some((alias) => isWithheld(alias) || isDotless(alias))) return yield* notFound
         if (outcome._tag === "Unresolved" && Dns.domainName(outcome.name) !== outcome.name)
-          return yield* unavailable("a CNAME record leads to what cannot be asked for")
+          return yield* unavailable("a CNAME record leads to a malformed name")
         if (outcome._tag === "Unresolved") return yield* follow(outcome.name, type, length, left(resolution.ttl))
         return outcome.records.map((record) => ({ ...record, ttl: left(record.ttl) }))
       })

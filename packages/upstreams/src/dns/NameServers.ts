@@ -29,16 +29,8 @@ export const QueryIds = Context.Reference<() => number>("@millrace/upstreams/dns
 
 const RCODES: Readonly<Record<number, string>> = { 1: "FORMERR", 2: "SERVFAIL", 4: "NOTIMP", 5: "REFUSED", 16: "BADVERS" }
 
-/**
- * Returns the function that queries them. It queries the next server if one fails, refuses, is unreachable, or times out. If none answers,
- * `UpstreamUnavailable` names the reason of each.
- */
-export const make = ({
-  servers,
-  timeout,
-  attempts,
-  concurrency
-}: Options): Effect.Effect<(name: string, type: Message.RecordType) => Effect.Effect<Answered, UpstreamUnavailable>> =>
+/** Queries one server after another, each several times. If none answers, `UpstreamUnavailable` names the reason of each. */
+export const make = ({ servers, timeout, attempts, concurrency }: Options) =>
   Effect.gen(function* () {
     const nextId = yield* QueryIds
     const sockets = yield* Semaphore.make(concurrency)
@@ -63,7 +55,7 @@ export const make = ({
         sockets.withPermit
       )
 
-    return Effect.fnUntraced(function* (name, type) {
+    return Effect.fnUntraced(function* (name: string, type: Message.RecordType): Effect.fn.Return<Answered, UpstreamUnavailable> {
       const reasons: Array<string> = []
       for (const server of turns) {
         const result = yield* Effect.result(askOne(server, name, type))

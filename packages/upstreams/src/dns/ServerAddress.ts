@@ -1,5 +1,4 @@
 /** The address of a name server. */
-import { getServers } from "node:dns"
 import { isIP } from "node:net"
 
 const PORT = 53
@@ -27,6 +26,3 @@ export const parseOrThrow = (text: string): ServerAddress => {
   if (address === undefined) throw new Error(`${JSON.stringify(text)} is not the address of a name server`)
   return address
 }
-
-/** The system's name servers, in its order. */
-export const system = (): ReadonlyArray<string> => getServers()

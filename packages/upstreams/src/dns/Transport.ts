@@ -1,6 +1,6 @@
 /** Exchanges one message with a name server, over its own socket. */
-import { createSocket, type Socket as UdpSocket } from "node:dgram"
-import { connect, type Socket as TcpSocket } from "node:net"
+import { createSocket } from "node:dgram"
+import { connect } from "node:net"
 import { UpstreamUnavailable } from "@millrace/core"
 import { Effect } from "effect"
 import type { ServerAddress } from "./ServerAddress.ts"
@@ -32,13 +32,11 @@ export const overUdp = <A>(server: ServerAddress, query: Buffer, read: Read<A>):
         })
         socket.connect(server.port, server.host)
       }),
-    closeUdp
+    (socket) =>
+      Effect.callback<void>((resume) => {
+        socket.close(() => resume(Effect.void))
+      })
   )
-
-const closeUdp = (socket: UdpSocket): Effect.Effect<void> =>
-  Effect.callback((resume) => {
-    socket.close(() => resume(Effect.void))
-  })
 
 const LENGTH_BYTES = 2
 const MAX_MESSAGE_BYTES = 65_535
@@ -64,11 +62,9 @@ export const overTcp = <A>(server: ServerAddress, query: Buffer, read: Read<A>):
         length.writeUInt16BE(query.length)
         socket.write(Buffer.concat([length, query]))
       }),
-    closeTcp
+    (socket) =>
+      Effect.callback<void>((resume) => {
+        if (socket.closed) return resume(Effect.void)
+        socket.once("close", () => resume(Effect.void)).destroy()
+      })
   )
-
-const closeTcp = (socket: TcpSocket): Effect.Effect<void> =>
-  Effect.callback((resume) => {
-    if (socket.closed) return resume(Effect.void)
-    socket.once("close", () => resume(Effect.void)).destroy()
-  })

@@ -1,11 +1,9 @@
 /** `EmailValidator` by syntax, DNS, and lists of disposable domains and roles. The first validation loads the lists. */
 import { Dns, Email } from "@millrace/core"
 import { Effect, Layer, Result } from "effect"
-import { isDisposable } from "./DisposableDomains.ts"
+import { isDisposable, isRole } from "./Lists.ts"
 import * as MailAddress from "./MailAddress.ts"
 import * as MailDomain from "./MailDomain.ts"
-import { isRole } from "./RoleAddresses.ts"
-import { scoreOf } from "./Score.ts"
 
 /** The most concurrent domain lookups of a call, so that a batch with many dead domains is as fast as one with one. */
 const CONCURRENCY = 50
@@ -27,13 +25,13 @@ const reporter = Effect.fnUntraced(function* (options: { readonly consensus: boo
   const isRoleName = yield* isRole
   return (email: string, { local, domain }: MailAddress.MailAddress, found: MailDomain.MailDomain): Email.EmailReport => {
     const disposable = isDisposableDomain(domain)
-    const score = scoreOf({ ...found, disposable, role: isRoleName(local) })
+    const score = MailDomain.scoreOf({ ...found, disposable, role: isRoleName(local) })
     return { email, valid: score > 0, disposable, domain, syntax_valid: true, mx_records: found.delivery === "mx", score }
   }
 })
 
 /**
- * With `consensus`, `mailchecker` is asked beside `disposable-email-domains-js`. A malformed address is reported without asking DNS.
+ * With `consensus`, both lists of disposable domains are used. A malformed address is reported without a query of DNS.
  */
 export const layer: Layer.Layer<Email.EmailValidator, never, Dns.DnsResolver> = Layer.effect(
   Email.EmailValidator,

@@ -6,8 +6,7 @@ import { Grammar } from "@millrace/core"
 import { type Duration, Effect, Layer } from "effect"
 import * as WorkerPool from "../shared/WorkerPool.ts"
 import type { HarperRequest } from "./HarperWorker.ts"
-import { proseOf } from "./Prose.ts"
-import { type TextPiece, textPieces } from "./TextPieces.ts"
+import { proseOf, type TextPiece, textPieces } from "./TextPieces.ts"
 
 const DIALECTS: ReadonlyMap<string, HarperRequest["dialect"]> = new Map([
   ["en", "American"],

@@ -3,6 +3,7 @@ import { Grammar, UpstreamUnavailable } from "@millrace/core"
 import { Effect, Layer, Redacted, Schema } from "effect"
 import { FetchHttpClient, HttpClientRequest } from "effect/http"
 import * as JsonService from "../shared/JsonService.ts"
+import * as Wire from "../shared/Wire.ts"
 
 const UPSTREAM = "languagetool"
 
@@ -60,7 +61,7 @@ export const layer = ({
       const ask = yield* JsonService.make({
         upstream: UPSTREAM,
         reply: CheckReply,
-        refusal: (status) => unavailable(`it answered with status ${status}`),
+        refusal: (status) => Wire.unexpected(UPSTREAM, status),
         timeLimit,
         byteLimit
       })

@@ -1,4 +1,14 @@
-/** Splits texts into pieces of limited length, which limits the work on each. */
+/** Prepares texts for a grammar checker: removes runs that it cannot process, and splits the rest into pieces of limited length. */
+
+/**
+ * A hundred characters without a space, or 32 consecutive signs or letters of another script, ignoring spaces. Harper needs time and memory
+ * quadratic in the length of a word, and time quadratic in the length of a run of signs: some kilobytes of base64 exhaust its memory, and a
+ * page of another script takes a minute.
+ */
+const NO_PROSE = /\S{100,}|[^\p{Script=Latin}\p{N}\s](?:\s*[^\p{Script=Latin}\p{N}\s]){31,}/gu
+
+/** Replaces each run that is not English prose by as many line feeds, so that other offsets stay. */
+export const proseOf = (text: string): string => text.replace(NO_PROSE, (run) => "\n".repeat(run.length))
 
 /** What ends at a position of a text. */
 export type Boundary = "paragraph" | "sentence" | "word" | "character"

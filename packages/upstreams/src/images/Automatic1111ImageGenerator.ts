@@ -1,9 +1,10 @@
 /** `ImageGenerator` on AUTOMATIC1111's web UI (`--api`) or a compatible one: `POST {base}/sdapi/v1/txt2img` and `img2img`. */
-import { Image, UpstreamUnavailable } from "@millrace/core"
+import { Image } from "@millrace/core"
 import { type Duration, Effect, Layer, Redacted, Schema, Semaphore } from "effect"
 import { FetchHttpClient, HttpClientRequest } from "effect/http"
 import * as ByteService from "../shared/ByteService.ts"
 import { below } from "../shared/JsonService.ts"
+import * as Wire from "../shared/Wire.ts"
 import * as Pictures from "./Pictures.ts"
 
 const UPSTREAM = "automatic1111"
@@ -36,34 +37,7 @@ export interface Options {
 export const layer = (options: Options): Layer.Layer<Image.ImageGenerator> =>
   Layer.effect(
     Image.ImageGenerator,
-    Effect.map(drawing(options), (draw) => {
-      const generate = Effect.fn("Automatic1111ImageGenerator.generate")(function* (request: Image.GenerateRequest) {
-        const files = yield* draw("txt2img", request.idempotencyKey, {
-          prompt: request.prompt,
-          n_iter: request.samples,
-          width: Pictures.byEight(request.width),
-          height: Pictures.byEight(request.height)
-        })
-        return yield* Pictures.finish(UPSTREAM, files, request)
-      })
-
-      const edit = Effect.fn("Automatic1111ImageGenerator.edit")(function* (request: Image.EditRequest) {
-        const { image, width, height } = yield* Pictures.begin(request)
-        const { prompt, strength, idempotencyKey } = request
-        if (image === undefined) return yield* generate({ prompt, width, height, samples: 1, idempotencyKey })
-        const files = yield* draw("img2img", idempotencyKey, {
-          prompt,
-          init_images: [Buffer.from(image.bytes).toString("base64")],
-          n_iter: 1,
-          width: Pictures.byEight(width),
-          height: Pictures.byEight(height),
-          ...(strength === undefined ? {} : { denoising_strength: strength })
-        })
-        return yield* Pictures.finish(UPSTREAM, files, { width, height, samples: 1 })
-      })
-
-      return { configured: Effect.void, generate, edit }
-    })
+    Effect.map(drawing(options), (draw) => Pictures.generator("Automatic1111ImageGenerator", UPSTREAM, draw))
   ).pipe(Layer.provide(FetchHttpClient.layer))
 
 /** Draws with an endpoint such as `txt2img`, one call at a time. Returns the files. */
@@ -88,20 +62,27 @@ const drawing = ({ baseUrl, credentials, parameters = {}, timeLimit = "5 minutes
       (telling) => Effect.ignore(telling)
     )
 
-    return Effect.fnUntraced(function* (name: string, task: string, body: Readonly<Record<string, unknown>>) {
-      const request = HttpClientRequest.bodyJsonUnsafe(HttpClientRequest.acceptJson(HttpClientRequest.post(path(name))), {
-        ...parameters,
-        ...body,
-        seed: Pictures.seedOf(task),
-        force_task_id: task,
-        batch_size: 1,
-        send_images: true,
-        save_images: false
-      })
+    return Effect.fnUntraced(function* (scene: Pictures.Scene) {
+      const { prompt, samples, image, strength, idempotencyKey: task } = scene
+      const request = HttpClientRequest.post(path(image === undefined ? "txt2img" : "img2img")).pipe(
+        HttpClientRequest.acceptJson,
+        HttpClientRequest.bodyJsonUnsafe({
+          ...parameters,
+          prompt,
+          n_iter: samples,
+          width: Pictures.byEight(scene.width),
+          height: Pictures.byEight(scene.height),
+          ...(image === undefined ? {} : { init_images: [Buffer.from(image.bytes).toString("base64")] }),
+          ...(image === undefined || strength === undefined ? {} : { denoising_strength: strength }),
+          seed: Pictures.seedOf(task),
+          force_task_id: task,
+          batch_size: 1,
+          send_images: true,
+          save_images: false
+        })
+      )
       const reply = yield* turn.withPermit(Effect.onError(ask(signed(request)), () => stop(task)))
-      if (reply.status !== 200) {
-        return yield* new UpstreamUnavailable({ upstream: UPSTREAM, reason: `it answered with status ${reply.status}` })
-      }
+      if (reply.status !== 200) return yield* Wire.unexpected(UPSTREAM, reply.status)
       return yield* Pictures.allFromBase64(UPSTREAM, (yield* imagesOf(reply)).images)
     })
   })

@@ -8,6 +8,7 @@ import * as ComfyWorkflow from "./ComfyWorkflow.ts"
 import * as Pictures from "./Pictures.ts"
 
 const { UPSTREAM } = ComfyUiServer
+type Server = ComfyUiServer.ComfyUiServer
 
 /** KSampler's own default. */
 const STRENGTH = 0.75
@@ -29,45 +30,30 @@ export interface Options extends ComfyUiServer.Options {
 export const layer = (options: Options): Layer.Layer<Image.ImageGenerator> =>
   Layer.effect(
     Image.ImageGenerator,
-    Effect.map(ComfyUiServer.make(options), (server) => {
-      const draw = drawing(server, options)
-
-      const generate = Effect.fn("ComfyUiImageGenerator.generate")(function* (request: Image.GenerateRequest) {
-        const { prompt, samples } = request
-        const size = { width: Pictures.byEight(request.width), height: Pictures.byEight(request.height) }
-        const files = yield* draw(request.idempotencyKey, { prompt, samples, strength: 1, ...size }, undefined)
-        return yield* Pictures.finish(UPSTREAM, files, request)
-      })
-
-      const edit = Effect.fn("ComfyUiImageGenerator.edit")(function* (request: Image.EditRequest) {
-        const { image, width, height } = yield* Pictures.begin(request)
-        const { prompt, strength = STRENGTH, idempotencyKey } = request
-        if (image === undefined) return yield* generate({ prompt, width, height, samples: 1, idempotencyKey })
-        const size = { width: Pictures.byEight(width), height: Pictures.byEight(height) }
-        const files = yield* draw(idempotencyKey, { prompt, samples: 1, strength, ...size }, image)
-        return yield* Pictures.finish(UPSTREAM, files, { width, height, samples: 1 })
-      })
-
-      return { configured: Effect.void, generate, edit }
-    })
+    Effect.map(ComfyUiServer.make(options), (server) => Pictures.generator("ComfyUiImageGenerator", UPSTREAM, drawing(server, options)))
   ).pipe(Layer.provide(FetchHttpClient.layer))
 
-type Scene = Omit<ComfyWorkflow.Scene, "image" | "seed">
-
 /** Draws a scene and returns the files. Another attempt under the same key continues the work of the first. */
-const drawing = (server: ComfyUiServer.ComfyUiServer, { workflow, pollInterval = "1 second", timeLimit = "5 minutes" }: Options) => {
+const drawing = (server: Server, { workflow, pollInterval = "1 second", timeLimit = "5 minutes" }: Options) => {
   const workflowOf = typeof workflow === "function" ? workflow : ComfyWorkflow.standard(workflow)
 
-  const begin = Effect.fnUntraced(function* (id: string, scene: Omit<ComfyWorkflow.Scene, "image">, image: Image.Picture | undefined) {
-    const uploaded = image === undefined ? undefined : yield* server.upload(image, id)
-    return yield* Effect.onInterrupt(server.submit(id, workflowOf({ ...scene, image: uploaded })), () => server.stop(id))
+  const begin = Effect.fnUntraced(function* (id: string, { prompt, samples, image, strength = STRENGTH, ...scene }: Pictures.Scene) {
+    const graph = workflowOf({
+      prompt,
+      samples,
+      seed: Pictures.seedOf(scene.idempotencyKey),
+      strength: image === undefined ? 1 : strength,
+      width: Pictures.byEight(scene.width),
+      height: Pictures.byEight(scene.height),
+      image: image === undefined ? undefined : yield* server.upload(image, id)
+    })
+    return yield* Effect.onInterrupt(server.submit(id, graph), () => server.stop(id))
   })
 
   return Effect.fnUntraced(
-    function* (idempotencyKey: string, scene: Scene, image: Image.Picture | undefined) {
-      const own = idOf(idempotencyKey)
-      const seed = Pictures.seedOf(idempotencyKey)
-      const id = (yield* isBegun(server, own)) ? own : yield* begin(own, { ...scene, seed }, image)
+    function* (scene: Pictures.Scene) {
+      const own = idOf(scene.idempotencyKey)
+      const id = (yield* isBegun(server, own)) ? own : yield* begin(own, scene)
       return yield* Effect.onInterrupt(filesOf(server, id, scene.samples, pollInterval), () => server.stop(id))
     },
     Effect.timeoutOrElse({ duration: timeLimit, orElse: () => Effect.fail(unavailable("it exceeds the time limit")) })
@@ -75,19 +61,14 @@ const drawing = (server: ComfyUiServer.ComfyUiServer, { workflow, pollInterval =
 }
 
 /** Whether an earlier attempt queued the work. Removes failed or stopped work from the history, so that it is queued again. */
-const isBegun = Effect.fnUntraced(function* (server: ComfyUiServer.ComfyUiServer, id: string) {
+const isBegun = Effect.fnUntraced(function* (server: Server, id: string) {
   const entry = yield* server.historyOf(id)
   if (entry === undefined) return yield* server.isQueued(id)
   if (ComfyUiServer.isFailed(entry)) yield* server.forget(id)
   return !ComfyUiServer.isFailed(entry)
 })
 
-const filesOf = Effect.fnUntraced(function* (
-  server: ComfyUiServer.ComfyUiServer,
-  id: string,
-  samples: number,
-  pollInterval: Duration.Input
-) {
+const filesOf = Effect.fnUntraced(function* (server: Server, id: string, samples: number, pollInterval: Duration.Input) {
   const entry = yield* ended(server, id, pollInterval)
   if (ComfyUiServer.isFailed(entry)) {
     yield* server.forget(id)
@@ -99,7 +80,7 @@ const filesOf = Effect.fnUntraced(function* (
   return bytes
 })
 
-const ended = Effect.fnUntraced(function* (server: ComfyUiServer.ComfyUiServer, id: string, pollInterval: Duration.Input) {
+const ended = Effect.fnUntraced(function* (server: Server, id: string, pollInterval: Duration.Input) {
   for (;;) {
     // Work may leave the queue before or after it enters the history, so read the history again before the work counts as lost
     const entry = (yield* server.historyOf(id)) ?? ((yield* server.isQueued(id)) ? undefined : ((yield* server.historyOf(id)) ?? "lost"))

@@ -1,9 +1,10 @@
 /** The HTTP API of a ComfyUI server: queues workflows (`/prompt`), finds them (`/history`, `/queue`), reads images (`/view`). */
-import { type Image, UpstreamUnavailable } from "@millrace/core"
+import type { Image } from "@millrace/core"
 import { type Duration, Effect, Schema } from "effect"
-import { type HttpClient, HttpClientRequest } from "effect/http"
+import { HttpClientRequest } from "effect/http"
 import * as ByteService from "../shared/ByteService.ts"
 import { below } from "../shared/JsonService.ts"
+import * as Wire from "../shared/Wire.ts"
 import type * as ComfyWorkflow from "./ComfyWorkflow.ts"
 import * as ImageFile from "./ImageFile.ts"
 
@@ -50,23 +51,10 @@ export interface Options {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** `UpstreamUnavailable` for any status but 200, and for a reply that is malformed, too large or too late. */
-export interface ComfyUiServer {
-  /** Queues a workflow under an id. Returns the id that the server uses. */
-  readonly submit: (id: string, workflow: ComfyWorkflow.Workflow) => Effect.Effect<string, UpstreamUnavailable>
-  /** The history's entry of work; undefined while it has not ended, or if the server does not know it. */
-  readonly historyOf: (id: string) => Effect.Effect<HistoryEntry | undefined, UpstreamUnavailable>
-  readonly isQueued: (id: string) => Effect.Effect<boolean, UpstreamUnavailable>
-  /** Uploads an image to the folder that the server empties when it starts. Returns its name. */
-  readonly upload: (image: Image.Picture, id: string) => Effect.Effect<string, UpstreamUnavailable>
-  readonly view: (file: typeof File.Type) => Effect.Effect<Uint8Array, UpstreamUnavailable>
-  /** Removes ended work from the history, which holds its prompt. A failure is ignored. */
-  readonly forget: (id: string) => Effect.Effect<void>
-  /** Removes work from the queue, or interrupts it, but no other work. A failure is ignored. */
-  readonly stop: (id: string) => Effect.Effect<void>
-}
+export type ComfyUiServer = Effect.Success<ReturnType<typeof make>>
 
-export const make = (options: Options): Effect.Effect<ComfyUiServer, never, HttpClient.HttpClient> =>
+/** `UpstreamUnavailable` for any status but 200, and for a reply that is malformed, too large or too late. */
+export const make = (options: Options) =>
   Effect.gen(function* () {
     const { get, post, postJson } = requests(options)
     const ask = yield* asking(EXCHANGE_LIMIT, JSON_LIMIT)
@@ -79,33 +67,35 @@ export const make = (options: Options): Effect.Effect<ComfyUiServer, never, Http
     const ofUpload = ByteService.decoder(UPSTREAM, UploadReply)
 
     return {
-      submit: (id, workflow) =>
-        ask(postJson("prompt", { prompt: workflow, prompt_id: id })).pipe(
-          Effect.flatMap(ofPrompt),
-          Effect.map(({ prompt_id }) => prompt_id)
-        ),
-      historyOf: (id) =>
-        ask(get(`history/${encodeURIComponent(id)}`)).pipe(
-          Effect.flatMap(ofHistory),
-          Effect.map((history) => history[id])
-        ),
-      isQueued: (id) =>
-        ask(get("queue")).pipe(
-          Effect.flatMap(ofQueue),
-          Effect.map(({ queue_running, queue_pending }) => has(queue_running, id) || has(queue_pending, id))
-        ),
-      upload: Effect.fnUntraced(function* (image, id) {
+      /** Queues a workflow under an id. Returns the id that the server uses. */
+      submit: Effect.fnUntraced(function* (id: string, workflow: ComfyWorkflow.Workflow) {
+        return (yield* ofPrompt(yield* ask(postJson("prompt", { prompt: workflow, prompt_id: id })))).prompt_id
+      }),
+      /** The history's entry of work; undefined while it has not ended, or if the server does not know it. */
+      historyOf: Effect.fnUntraced(function* (id: string) {
+        return (yield* ofHistory(yield* ask(get(`history/${encodeURIComponent(id)}`))))[id]
+      }),
+      isQueued: Effect.fnUntraced(function* (id: string) {
+        const { queue_running, queue_pending } = yield* ofQueue(yield* ask(get("queue")))
+        return has(queue_running, id) || has(queue_pending, id)
+      }),
+      /** Uploads an image to the folder that the server empties when it starts. Returns its name. */
+      upload: Effect.fnUntraced(function* (image: Image.Picture, id: string) {
         const { name, subfolder } = yield* ofUpload(yield* ask(HttpClientRequest.bodyFormData(post("upload/image"), uploadForm(image, id))))
         return `${subfolder === "" ? name : `${subfolder}/${name}`} [temp]`
       }),
-      view: (file) => Effect.map(fetch(get("view", file)), ({ bytes }) => bytes),
-      forget: (id) => Effect.ignore(tell(postJson("history", { delete: [id] }))),
-      stop: (id) =>
-        Effect.gen(function* () {
+      view: (file: typeof File.Type) => Effect.map(fetch(get("view", file)), ({ bytes }) => bytes),
+      /** Removes ended work from the history, which holds its prompt. A failure is ignored. */
+      forget: (id: string) => Effect.ignore(tell(postJson("history", { delete: [id] }))),
+      /** Removes work from the queue, or interrupts it, but no other work. A failure is ignored. */
+      stop: Effect.fnUntraced(
+        function* (id: string) {
           yield* tell(postJson("queue", { delete: [id] }))
           const { queue_running } = yield* ofQueue(yield* tell(get("queue")))
           if (has(queue_running, id)) yield* tell(postJson("interrupt", { prompt_id: id }))
-        }).pipe(Effect.ignore)
+        },
+        (stopping) => Effect.ignore(stopping)
+      )
     }
   })
 
@@ -125,9 +115,7 @@ const asking = (timeLimit: Duration.Input, byteLimit: number) =>
     (ask): ByteService.Ask =>
       (request) =>
         Effect.flatMap(ask(request), (reply) =>
-          reply.status === 200
-            ? Effect.succeed(reply)
-            : Effect.fail(new UpstreamUnavailable({ upstream: UPSTREAM, reason: `it answered with status ${reply.status}` }))
+          reply.status === 200 ? Effect.succeed(reply) : Effect.fail(Wire.unexpected(UPSTREAM, reply.status))
         )
   )
 

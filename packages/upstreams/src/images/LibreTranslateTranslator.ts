@@ -1,8 +1,9 @@
 /** `Translator` on LibreTranslate or a compatible service: `POST {base}/translate`. */
-import { Image, UpstreamUnavailable } from "@millrace/core"
+import { Image } from "@millrace/core"
 import { Effect, Layer, Redacted, Schema } from "effect"
 import { FetchHttpClient, HttpClientRequest } from "effect/http"
 import * as JsonService from "../shared/JsonService.ts"
+import * as Wire from "../shared/Wire.ts"
 
 const UPSTREAM = "libretranslate"
 
@@ -31,12 +32,7 @@ export const layer = ({ baseUrl, apiKey, timeLimit = "20 seconds", byteLimit = 2
       const ask = yield* JsonService.make({
         upstream: UPSTREAM,
         reply: TranslateReply,
-        refusal: (status) =>
-          new UpstreamUnavailable({
-            upstream: UPSTREAM,
-            reason: `it answered with status ${status}`,
-            ...(status === 400 ? { isolated: true } : {})
-          }),
+        refusal: (status) => Wire.unexpected(UPSTREAM, status, status === 400),
         timeLimit,
         byteLimit
       })

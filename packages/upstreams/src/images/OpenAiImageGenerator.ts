@@ -4,6 +4,7 @@ import { type Duration, Effect, Layer, type Redacted, Schema } from "effect"
 import { FetchHttpClient, HttpClientRequest } from "effect/http"
 import * as ByteService from "../shared/ByteService.ts"
 import { below } from "../shared/JsonService.ts"
+import * as Wire from "../shared/Wire.ts"
 import * as Pictures from "./Pictures.ts"
 
 const UPSTREAM = "openai images"
@@ -69,44 +70,39 @@ export const layer = (options: Options): Layer.Layer<Image.ImageGenerator> => {
 
   return Layer.effect(
     Image.ImageGenerator,
-    Effect.map(drawing(options), (draw) => {
-      const generate = Effect.fn("OpenAiImageGenerator.generate")(function* (request: Image.GenerateRequest) {
-        const { width, height } = nearest(request, sizes)
+    Effect.map(asking(options), (ask) => {
+      const generated = Effect.fnUntraced(function* ({ prompt, samples, idempotencyKey, ...scene }: Pictures.Scene) {
+        const { width, height } = nearest(scene, sizes)
         const files: Array<Uint8Array> = []
-        for (let call = 0; files.length < request.samples; call++) {
-          const n = Math.min(maxSamples, request.samples - files.length)
-          const key = call === 0 ? request.idempotencyKey : `${request.idempotencyKey}-${call}`
-          const body = { model, prompt: request.prompt, n, size: `${width}x${height}`, ...format }
-          const drawn = yield* draw(HttpClientRequest.bodyJsonUnsafe(to("images/generations", key), body))
-          if (drawn.length === 0) return yield* unavailable("it gave no image")
+        for (let call = 0; files.length < samples; call++) {
+          const n = Math.min(maxSamples, samples - files.length)
+          const key = call === 0 ? idempotencyKey : `${idempotencyKey}-${call}`
+          const body = { model, prompt, n, size: `${width}x${height}`, ...format }
+          const drawn = yield* ask(HttpClientRequest.bodyJsonUnsafe(to("images/generations", key), body))
+          if (drawn.length === 0) return yield* new UpstreamUnavailable({ upstream: UPSTREAM, reason: "it gave no image" })
           files.push(...drawn)
         }
-        return yield* Pictures.finish(UPSTREAM, files, request)
+        return files
       })
 
-      const edit = Effect.fn("OpenAiImageGenerator.edit")(function* (request: Image.EditRequest) {
-        const { image, width, height } = yield* Pictures.begin(request)
-        const { prompt, idempotencyKey } = request
-        if (image === undefined) return yield* generate({ prompt, width, height, samples: 1, idempotencyKey })
-        const size = nearest({ width, height }, sizes)
+      const edited = (image: Image.Picture, { prompt, idempotencyKey, ...scene }: Pictures.Scene) => {
+        const { width, height } = nearest(scene, sizes)
         const form = new FormData()
-        const fields = { model, prompt, n: "1", size: `${size.width}x${size.height}`, ...format }
+        const fields = { model, prompt, n: "1", size: `${width}x${height}`, ...format }
         for (const [name, value] of Object.entries(fields)) form.append(name, value)
         form.append("image", new Blob([Buffer.from(image.bytes)], { type: image.contentType }), "image.png")
-        const files = yield* draw(HttpClientRequest.bodyFormData(to("images/edits", idempotencyKey), form))
-        return yield* Pictures.finish(UPSTREAM, files, { width, height, samples: 1 })
-      })
+        return ask(HttpClientRequest.bodyFormData(to("images/edits", idempotencyKey), form))
+      }
 
-      return { configured: Effect.void, generate, edit }
+      return Pictures.generator("OpenAiImageGenerator", UPSTREAM, (scene) =>
+        scene.image === undefined ? generated(scene) : edited(scene.image, scene)
+      )
     })
   ).pipe(Layer.provide(FetchHttpClient.layer))
 }
 
-const unavailable = (reason: string, isolated = false) =>
-  new UpstreamUnavailable({ upstream: UPSTREAM, reason, ...(isolated ? { isolated } : {}) })
-
 /** Sends a request and returns the files, or maps a refusal to an error. */
-const drawing = ({ timeLimit = "3 minutes", byteLimit = 96 * 1024 * 1024 }: Options) =>
+const asking = ({ timeLimit = "3 minutes", byteLimit = 96 * 1024 * 1024 }: Options) =>
   Effect.gen(function* () {
     const ask = yield* ByteService.make({ upstream: UPSTREAM, timeLimit, byteLimit })
     const imagesOf = ByteService.decoder(UPSTREAM, ImagesReply)
@@ -121,7 +117,7 @@ const drawing = ({ timeLimit = "3 minutes", byteLimit = 96 * 1024 * 1024 }: Opti
           data.map(({ b64_json }) => b64_json)
         )
       }
-      const failed = unavailable(`it answered with status ${reply.status}`, reply.status === 400)
+      const failed = Wire.unexpected(UPSTREAM, reply.status, reply.status === 400)
       if (reply.status !== 400 && reply.status !== 403) return yield* failed
       const { error } = yield* Effect.mapError(errorOf(reply), () => failed)
       return yield* REFUSALS.has(error.code) ? Pictures.refused : failed

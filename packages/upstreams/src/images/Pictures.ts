@@ -1,4 +1,4 @@
-/** Shared by all image providers: prepares the image to edit, and checks the files of replies. */
+/** The frame of all image providers: prepares the image to edit, and checks the files of replies. */
 import { createHash } from "node:crypto"
 import { Image, InvalidInput, UpstreamUnavailable } from "@millrace/core"
 import { Effect } from "effect"
@@ -10,22 +10,48 @@ export const refused = new InvalidInput({
   message: "prompt or image is refused by the content policy of the image provider"
 })
 
-/** Decodes the image to edit, in the size of the result. Without an image, returns only the size. */
-export const begin = (
-  request: Image.EditRequest
-): Effect.Effect<Image.Size & { readonly image: Image.Picture | undefined }, InvalidInput> => {
+/** The image to draw. `image`: the one to edit, in the size of the result. */
+export interface Scene extends Image.GenerateRequest {
+  readonly image?: Image.Picture
+  readonly strength?: number
+}
+
+type Failure = InvalidInput | UpstreamUnavailable
+
+/** The service of a provider. `draw` returns the files of a scene's samples, in any size. */
+export const generator = (
+  name: string,
+  upstream: string,
+  draw: (scene: Scene) => Effect.Effect<ReadonlyArray<Uint8Array>, Failure>
+): Image.ImageGenerator["Service"] => {
+  const finished = (scene: Scene) => Effect.flatMap(draw(scene), (files) => finish(upstream, files, scene))
+  return {
+    configured: Effect.void,
+    generate: Effect.fn(`${name}.generate`)(finished),
+    edit: Effect.fn(`${name}.edit`)((request) => Effect.flatMap(sceneOf(request), finished))
+  }
+}
+
+const sceneOf = (request: Image.EditRequest): Effect.Effect<Scene, InvalidInput> => {
+  const { prompt, strength, idempotencyKey } = request
+  const scene = { prompt, samples: 1, idempotencyKey, ...(strength === undefined ? {} : { strength }) }
   if (request.image === undefined) {
     const side = Image.SIDE.default
-    return Effect.succeed({ ...ImageFile.sizeOf(request, { width: side, height: side }), image: undefined })
+    return Effect.succeed({ ...scene, ...ImageFile.sizeOf(request, { width: side, height: side }) })
   }
-  return Effect.map(ImageFile.given("image", request.image, request), (image) => ({ width: image.width, height: image.height, image }))
+  return Effect.map(ImageFile.given("image", request.image, request), (image) => ({
+    ...scene,
+    width: image.width,
+    height: image.height,
+    image
+  }))
 }
 
 /** Converts the provider's files to exactly `samples` images of the requested size. */
-export const finish = (
+const finish = (
   upstream: string,
   files: ReadonlyArray<Uint8Array>,
-  { width, height, samples }: Image.Size & { readonly samples: number }
+  { width, height, samples }: Scene
 ): Effect.Effect<ReadonlyArray<Image.Picture>, UpstreamUnavailable> => {
   const unavailable = (reason: string) => new UpstreamUnavailable({ upstream, reason })
   if (files.length < samples) return Effect.fail(unavailable(`it gave ${files.length} images of ${samples}`))

@@ -1,10 +1,7 @@
-/**
- * A client of an untrusted HTTP service. Replies are limited in bytes and time, redirects are not followed, and the caller interprets the
- * status. The trace of the call is propagated.
- */
-import { Spans, TraceContext, UpstreamUnavailable } from "@millrace/core"
+/** A client of an untrusted HTTP service, with limits of bytes and time. The caller interprets the status. */
+import { UpstreamUnavailable } from "@millrace/core"
 import { type Duration, Effect, Schema, Stream } from "effect"
-import { FetchHttpClient, HttpClient, type HttpClientError, HttpClientRequest } from "effect/http"
+import { HttpClient, type HttpClientError, type HttpClientRequest } from "effect/http"
 import * as Wire from "./Wire.ts"
 
 export interface Reply {
@@ -29,23 +26,14 @@ export interface Options {
 export const make = (options: Options): Effect.Effect<Ask, never, HttpClient.HttpClient> => makeReading(options, Effect.succeed)
 
 /** {@link make} with `read`, which interprets a reply. A failure of `read` is also the span's. */
-export const makeReading = <A, E>(
-  options: Options,
-  read: (reply: Reply) => Effect.Effect<A, E>
-): Effect.Effect<
-  (request: HttpClientRequest.HttpClientRequest) => Effect.Effect<A, E | UpstreamUnavailable>,
-  never,
-  HttpClient.HttpClient
-> =>
+export const makeReading = <A, E>(options: Options, read: (reply: Reply) => Effect.Effect<A, E>) =>
   Effect.gen(function* () {
-    const client = HttpClient.withScope(yield* HttpClient.HttpClient)
+    const client = yield* HttpClient.HttpClient
     const unavailable = (reason: string) => new UpstreamUnavailable({ upstream: options.upstream, reason })
     const broken = (error: HttpClientError.HttpClientError) => unavailable(Wire.reasonOf(error))
 
     const exchange = Effect.fnUntraced(function* (request: HttpClientRequest.HttpClientRequest) {
-      const trace = yield* TraceContext.headers
-      const { status, headers, stream } = yield* Effect.mapError(client.execute(HttpClientRequest.setHeaders(request, trace)), broken)
-      yield* Effect.annotateCurrentSpan("http.response.status_code", status)
+      const { status, headers, stream } = yield* Effect.mapError(Wire.send(client, request), broken)
       const pieces: Array<Uint8Array> = []
       let size = 0
       yield* Stream.runForEach(Stream.mapError(stream, broken), (piece) => {
@@ -56,20 +44,14 @@ export const makeReading = <A, E>(
       return { status, headers, bytes: Buffer.concat(pieces, size) }
     })
 
-    return (request) =>
-      Spans.around(
+    return (request: HttpClientRequest.HttpClientRequest) =>
+      Wire.traced(
+        options.upstream,
+        request,
         Effect.flatMap(exchange(request), read).pipe(
           Effect.timeoutOrElse({ duration: options.timeLimit, orElse: () => Effect.fail(unavailable("its reply exceeds the time limit")) }),
-          Effect.provideService(FetchHttpClient.RequestInit, { redirect: "manual" }),
-          // Effect's own spans show whole addresses, which may hold a caller's text
-          Effect.provideService(HttpClient.TracerDisabledWhen, () => true),
           Effect.scoped
-        ),
-        () => ({
-          name: request.method,
-          kind: "client",
-          attributes: { ...Wire.attributesOf(request), "millrace.upstream": options.upstream }
-        })
+        )
       )
   })
 

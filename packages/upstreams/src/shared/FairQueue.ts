@@ -26,11 +26,9 @@ export class FairQueue<Item> {
     const [accountId, account] = next
     this.#moveToEnd(accountId, account)
     account.inUse += 1
-    for (const item of account.waiting) {
-      account.waiting.delete(item)
-      return item
-    }
-    return undefined
+    const [item] = account.waiting
+    if (item !== undefined) account.waiting.delete(item)
+    return item
   }
 
   /** Ends the use of a taken item. `cost`: its usage, in one unit for all items, such as milliseconds. */

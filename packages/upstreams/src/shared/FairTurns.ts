@@ -3,7 +3,7 @@
  * The number of waiting calls of an account and of all accounts is limited, as is the waiting time.
  */
 import { UpstreamUnavailable } from "@millrace/core"
-import { Clock, Deferred, type Duration, Effect, Exit, type Scope } from "effect"
+import { Clock, Deferred, type Duration, Effect, Exit } from "effect"
 import { FairQueue } from "./FairQueue.ts"
 
 export interface QueueLimits {
@@ -17,22 +17,12 @@ export interface QueueLimits {
   readonly waitLimit: Duration.Input
 }
 
-export interface FairTurns<Resource> {
-  /** Runs a call of an account, with one use or more. Fails at once if too many calls of the account or of all accounts run. */
-  readonly admit: (accountId: string) => <A, E, R>(call: Effect.Effect<A, E, R>) => Effect.Effect<A, E | UpstreamUnavailable, R>
-  /** Waits for a turn and uses one of the resources. Fails if it waits too long. */
-  readonly use: <A, E, R>(
-    accountId: string,
-    work: (resource: Resource) => Effect.Effect<A, E, R>
-  ) => Effect.Effect<A, E | UpstreamUnavailable, R>
-}
-
 /** Its own failures are isolated, as they say nothing of the resources. `restore` runs after a failed use, in the same turn. */
 export const make = <Resource extends object | number>(
   resources: ReadonlyArray<Resource>,
   limits: QueueLimits,
   restore: (resource: Resource) => Effect.Effect<void, unknown> = () => Effect.void
-): Effect.Effect<FairTurns<Resource>, never, Scope.Scope> =>
+) =>
   Effect.gen(function* () {
     const scope = yield* Effect.scope
     const turns = new Turns(resources, yield* Clock.Clock)
@@ -46,8 +36,10 @@ export const make = <Resource extends object | number>(
     }
 
     return {
+      /** Runs a call of an account, with one use or more. Fails at once if too many calls of the account or of all accounts run. */
       admit: admission(limits),
-      use: (accountId, work) =>
+      /** Waits for a turn and uses one of the resources. Fails if it waits too long. */
+      use: <A, E, R>(accountId: string, work: (resource: Resource) => Effect.Effect<A, E, R>) =>
         Effect.suspend(() => {
           const turn = turns.request(accountId)
           return Deferred.await(turn.begun).pipe(

@@ -1,7 +1,6 @@
 /** A client of an untrusted HTTP service with JSON replies: {@link ByteService} with decoding. */
 import type { UpstreamUnavailable } from "@millrace/core"
 import { type Duration, Effect, type Schema, SchemaIssue } from "effect"
-import type { HttpClient, HttpClientRequest } from "effect/http"
 import * as ByteService from "./ByteService.ts"
 
 /** The time limit of an exchange, from the connection to the last byte, and the most bytes of a reply's body. */
@@ -14,9 +13,6 @@ export interface ExchangeLimits {
 export const below = (base: URL, path: string): URL =>
   new URL(`${base.pathname.endsWith("/") ? base.pathname : `${base.pathname}/`}${path}`, base)
 
-/** Sends a request and returns the decoded reply. */
-export type Ask<A, E> = (request: HttpClientRequest.HttpClientRequest) => Effect.Effect<A, E | UpstreamUnavailable>
-
 /**
  * Returns the function that sends requests. It returns the decoded body of a reply with status 200; `refusal` maps any other status to an
  * error. All other failures are `UpstreamUnavailable`, whose reason never quotes a reply, as it may contain a caller's text.
@@ -26,7 +22,7 @@ export const make = <A, E>(
     readonly reply: Schema.Decoder<A>
     readonly refusal: (status: number) => E
   }
-): Effect.Effect<Ask<A, E>, never, HttpClient.HttpClient> =>
+) =>
   Effect.suspend(() => {
     const decode = ByteService.decoder(options.upstream, options.reply, placesOf)
     return ByteService.makeReading(

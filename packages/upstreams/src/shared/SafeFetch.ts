@@ -117,19 +117,12 @@ const NOT_PUBLIC = "must lead to a public address"
 /** Hosts that end in a number are IPv4 to `URL`, which has written them with dots (WHATWG URL, 3.5). */
 const isLiteral = (hostname: string): boolean => hostname.startsWith("[") || /^\d+\.\d+\.\d+\.\d+$/u.test(hostname)
 
-interface Answer {
-  readonly status: number
-  readonly location: string | undefined
-  /** The body of a 200; undefined if it exceeds the limit. */
-  readonly bytes: Uint8Array | undefined
-}
-
-/** One request over its own connection, which is always closed. */
+/** One request over its own connection, which is always closed. `bytes`: the body of a 200, undefined if it exceeds the limit. */
 const exchange = async (
   url: URL,
   addresses: ReadonlyArray<Address>,
   { accept, byteLimit, signal }: { readonly accept: string; readonly byteLimit: number; readonly signal: AbortSignal }
-): Promise<Answer> => {
+) => {
   // Node asks for one address or for all
   const pinned: LookupFunction = (_, { all }, callback) => {
     const [first] = addresses

@@ -1,8 +1,40 @@
-/** Descriptions of an HTTP exchange for traces and errors: its host and its failure, never the request or the reply. */
-import type { HttpClientError, HttpClientRequest } from "effect/http"
+/**
+ * Sends HTTP requests to upstreams. Traces and errors name the host and the failure, but never the request or the reply, which may contain
+ * a caller's text.
+ */
+import { Spans, TraceContext, UpstreamUnavailable } from "@millrace/core"
+import { Effect } from "effect"
+import { FetchHttpClient, HttpClient, type HttpClientError, HttpClientRequest } from "effect/http"
 
-/** Attributes of a span, without the path, which may hold a caller's text. */
-export const attributesOf = ({ method, url }: HttpClientRequest.HttpClientRequest): Readonly<Record<string, unknown>> => {
+/** Sends a request within the current trace. Returns when the headers of the reply have arrived. */
+export const send = Effect.fnUntraced(function* (client: HttpClient.HttpClient, request: HttpClientRequest.HttpClientRequest) {
+  const trace = yield* TraceContext.headers
+  const response = yield* HttpClient.withScope(client).execute(HttpClientRequest.setHeaders(request, trace))
+  yield* Effect.annotateCurrentSpan("http.response.status_code", response.status)
+  return response
+})
+
+/** Runs an exchange in a span. Its redirects are not followed. */
+export const traced = <A, E, R>(
+  upstream: string,
+  request: HttpClientRequest.HttpClientRequest,
+  exchange: Effect.Effect<A, E, R>
+): Effect.Effect<A, E, R> =>
+  Spans.around(
+    exchange.pipe(
+      Effect.provideService(FetchHttpClient.RequestInit, { redirect: "manual" }),
+      // Effect's own spans contain whole URLs
+      Effect.provideService(HttpClient.TracerDisabledWhen, () => true)
+    ),
+    () => ({ name: request.method, kind: "client", attributes: { ...attributesOf(request), "millrace.upstream": upstream } })
+  )
+
+/** The error of a status that the upstream should not answer. `isolated`: it concerns this request only. */
+export const unexpected = (upstream: string, status: number, isolated = false): UpstreamUnavailable =>
+  new UpstreamUnavailable({ upstream, reason: `it answered with status ${status}`, ...(isolated ? { isolated } : {}) })
+
+/** Without the path. */
+const attributesOf = ({ method, url }: HttpClientRequest.HttpClientRequest): Readonly<Record<string, unknown>> => {
   const { hostname, port, protocol } = new URL(url)
   return {
     "http.request.method": method,

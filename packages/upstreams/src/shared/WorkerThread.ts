@@ -6,7 +6,7 @@
  */
 import { Worker } from "node:worker_threads"
 import { UpstreamUnavailable } from "@millrace/core"
-import { Deferred, type Duration, Effect, Exit, RcRef, Schema, type Scope } from "effect"
+import { Deferred, type Duration, Effect, Exit, RcRef, Schema } from "effect"
 
 export interface Options<Reply> {
   /** Names the engine in errors. */
@@ -21,24 +21,13 @@ export interface Options<Reply> {
   readonly idleLimit: Duration.Input
 }
 
-export interface WorkerThread<Message, Reply> {
-  /**
-   * Sends a message as a structured clone and returns the reply. Must not be called again before that. `UpstreamUnavailable` if the thread
-   * does not start; isolated if the message crashed the thread or exceeded the time limit. An unanswered or interrupted message ends the
-   * thread, because its work cannot be stopped otherwise. The next message gets a new thread.
-   */
-  readonly ask: (message: Message) => Effect.Effect<Reply, UpstreamUnavailable>
-  /** Starts the thread, unless it runs. */
-  readonly start: Effect.Effect<void, UpstreamUnavailable>
-}
-
 interface Thread {
   readonly worker: Worker
   /** Fails with the reason once the thread has ended. */
   readonly ended: Deferred.Deferred<never, string>
 }
 
-export const make = <Message, Reply>(options: Options<Reply>): Effect.Effect<WorkerThread<Message, Reply>, never, Scope.Scope> =>
+export const make = <Message, Reply>(options: Options<Reply>) =>
   Effect.gen(function* () {
     const { upstream, script, timeLimit, startLimit = "20 seconds", idleLimit } = options
     const broken = (reason: string) => new UpstreamUnavailable({ upstream, reason })
@@ -75,8 +64,14 @@ export const make = <Message, Reply>(options: Options<Reply>): Effect.Effect<Wor
       )
 
     return {
+      /** Starts the thread, unless it runs. */
       start: Effect.scoped(Effect.asVoid(living)),
-      ask: (message) =>
+      /**
+       * Sends a message as a structured clone and returns the reply. Must not be called again before that. `UpstreamUnavailable` if the
+       * thread does not start; isolated if the message crashed the thread or exceeded the time limit. An unanswered or interrupted message
+       * ends the thread, because its work cannot be stopped otherwise. The next message gets a new thread.
+       */
+      ask: (message: Message) =>
         Effect.flatMap(living, (thread) => replyOf(thread, message)).pipe(
           Effect.onExit((exit) => (Exit.isSuccess(exit) ? Effect.void : RcRef.invalidate(threads))),
           Effect.scoped
@@ -102,7 +97,7 @@ const open = Effect.fnUntraced(function* (script: URL) {
   return { worker, ended }
 })
 
-/** The thread's next message, or why there is none. The thread keeps its process alive only while a reply is pending. */
+/** The thread's next message, or the reason why it ended. The thread keeps its process alive only while a reply is pending. */
 const nextMessage = ({ worker, ended }: Thread, ask: () => void): Effect.Effect<unknown, string> =>
   Effect.callback<unknown>((resume) => {
     const listener = (message: unknown) => resume(Effect.succeed(message))

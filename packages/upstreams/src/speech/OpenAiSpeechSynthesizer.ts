@@ -1,7 +1,7 @@
 /** `SpeechSynthesizer` on OpenAI's speech API or a compatible one: `POST {base}/audio/speech`. */
-import { InvalidInput, MEDIA_TYPE_BYTES, mediaTypeOf, Spans, Speech, TraceContext, UpstreamUnavailable } from "@millrace/core"
+import { InvalidInput, MEDIA_TYPE_BYTES, mediaTypeOf, Speech, UpstreamUnavailable } from "@millrace/core"
 import { type Duration, Effect, Layer, type Redacted, Result, Schema, Stream } from "effect"
-import { FetchHttpClient, HttpClient, HttpClientRequest, type HttpClientResponse } from "effect/http"
+import { FetchHttpClient, HttpClient, type HttpClientError, HttpClientRequest, type HttpClientResponse } from "effect/http"
 import { below } from "../shared/JsonService.ts"
 import * as Wire from "../shared/Wire.ts"
 
@@ -54,6 +54,8 @@ const voiceListOf = ({ voices = PUBLISHED.map((id) => ({ id, name: capitalised(i
 
 const unavailable = (reason: string) => new UpstreamUnavailable({ upstream: UPSTREAM, reason })
 
+const broken = (error: HttpClientError.HttpClientError) => unavailable(Wire.reasonOf(error))
+
 /**
  * Streams the audio as it arrives. `InvalidInput` if the provider refuses the text or the voice. `UpstreamUnavailable` for any other status
  * but 200 (isolated for 400 and 422, which concern this text only), and for a reply that is not MP3, is truncated, or exceeds its limits.
@@ -75,10 +77,11 @@ export const layer = (options: Options): Layer.Layer<Speech.SpeechSynthesizer> =
   return Layer.effect(
     Speech.SpeechSynthesizer,
     Effect.gen(function* () {
-      const open = opening(yield* HttpClient.HttpClient)
+      const client = yield* HttpClient.HttpClient
 
       const speak = Effect.fn("OpenAiSpeechSynthesizer.synthesize")(function* (request: Speech.SpeechRequest) {
-        const response = yield* open(requestOf(request))
+        const sent = requestOf(request)
+        const response = yield* Wire.traced(UPSTREAM, sent, Effect.mapError(Wire.send(client, sent), broken))
         if (response.status !== 200) return yield* refusalOf(response, request.voice)
         if (!MEDIA_TYPES.has(mediaTypeIn(response.headers["content-type"]))) return yield* NO_MP3
         if (mayEndAnywhere(response.headers)) return yield* unavailable("its reply does not say where it ends")
@@ -91,29 +94,6 @@ export const layer = (options: Options): Layer.Layer<Speech.SpeechSynthesizer> =
       }
     })
   ).pipe(Layer.provide(FetchHttpClient.layer))
-}
-
-/** Sends a request within the current trace. Returns when the reply's headers have arrived. */
-const opening = (httpClient: HttpClient.HttpClient) => {
-  const client = HttpClient.withScope(httpClient)
-  return Effect.fnUntraced(
-    function* (request: HttpClientRequest.HttpClientRequest) {
-      const trace = yield* TraceContext.headers
-      const response = yield* client.execute(HttpClientRequest.setHeaders(request, trace))
-      yield* Effect.annotateCurrentSpan("http.response.status_code", response.status)
-      return response
-    },
-    Effect.mapError((error) => unavailable(Wire.reasonOf(error))),
-    Effect.provideService(FetchHttpClient.RequestInit, { redirect: "manual" }),
-    // Effect's own spans contain whole URLs
-    Effect.provideService(HttpClient.TracerDisabledWhen, () => true),
-    (exchange, request) =>
-      Spans.around(exchange, () => ({
-        name: request.method,
-        kind: "client",
-        attributes: { ...Wire.attributesOf(request), "millrace.upstream": UPSTREAM }
-      }))
-  )
 }
 
 /** The audio. Fails if it does not begin like MP3, or exceeds the limit. */
@@ -147,7 +127,7 @@ const mayEndAnywhere = (headers: Readonly<Record<string, string | undefined>>): 
   headers["connection"]?.toLowerCase() === "close" && headers["content-length"] === undefined && headers["transfer-encoding"] === undefined
 
 const bodyOf = ({ stream }: HttpClientResponse.HttpClientResponse): Stream.Stream<Uint8Array, UpstreamUnavailable> =>
-  Stream.mapError(stream, (error) => unavailable(Wire.reasonOf(error)))
+  Stream.mapError(stream, broken)
 
 const decodeError = Schema.decodeUnknownEffect(Schema.fromJsonString(ErrorReply))
 
@@ -155,8 +135,8 @@ const decodeError = Schema.decodeUnknownEffect(Schema.fromJsonString(ErrorReply)
 const refusalOf = Effect.fnUntraced(function* (response: HttpClientResponse.HttpClientResponse, voice: string) {
   const { status, headers } = response
   if (status === 429) return yield* unavailable(`it answered with status 429${waitIn(headers["retry-after"])}`)
-  if (status !== 400 && status !== 422) return yield* unavailable(`it answered with status ${status}`)
-  const failed = new UpstreamUnavailable({ upstream: UPSTREAM, reason: `it answered with status ${status}`, isolated: true })
+  if (status !== 400 && status !== 422) return yield* Wire.unexpected(UPSTREAM, status)
+  const failed = Wire.unexpected(UPSTREAM, status, true)
   const { error } = yield* bodyText(response).pipe(
     Effect.flatMap(decodeError),
     Effect.mapError(() => failed)

@@ -26,7 +26,7 @@ const lookup = (options: BinlistBinDirectory.Options, bin = "45717360") =>
 const replied = (body: unknown) => Effect.flatMap(serve(json(body)), ({ url }) => lookup({ baseUrl: url }))
 
 describe("a service shaped like binlist", () => {
-  test.each(["", "/", "/v1/bins", "/v1/bins/"])("is asked below its address, here ending in %j", (path) =>
+  test.each(["", "/", "/v1/bins", "/v1/bins/"])("is asked below its base address, here ending in %j", (path) =>
     run(
       Effect.gen(function* () {
         const service = yield* serve(json(published))
@@ -49,7 +49,7 @@ describe("a service shaped like binlist", () => {
     ["null", { scheme: "jcb", type: null, brand: null, prepaid: null, country: null, bank: null }],
     ["empty objects", { number: {}, scheme: "jcb", country: {}, bank: {} }],
     ["empty words", { scheme: "jcb", type: "", brand: "", country: { alpha2: "", name: "Nowhere" }, bank: { name: "" } }]
-  ])("does not know what is %s", (_, body) =>
+  ])("does not know a BIN if %s", (_, body) =>
     run(
       Effect.gen(function* () {
         expect(yield* replied(body)).toEqual({ bin: "45717360", scheme: "jcb", type: null, brand: null, country: null, bank: null })
@@ -57,7 +57,7 @@ describe("a service shaped like binlist", () => {
     )
   )
 
-  test("is understood where it speaks otherwise than we do", () =>
+  test("may write its fields differently", () =>
     run(
       Effect.gen(function* () {
         expect(yield* replied({ scheme: "amex", type: "Credit", country: { alpha2: "ch" } })).toMatchObject({
@@ -90,7 +90,7 @@ describe("a service shaped like binlist", () => {
     ...faults(published, 65_536),
     ["a country that is none", json({ ...published, country: "Denmark" })] as const,
     ["a scheme that is no word", json({ ...published, scheme: 4 })] as const
-  ])("that answers with %s is unavailable", (_, answer) =>
+  ])("is unavailable if it answers with %s", (_, answer) =>
     run(
       Effect.gen(function* () {
         const { url } = yield* serve(answer)
@@ -99,14 +99,14 @@ describe("a service shaped like binlist", () => {
     )
   )
 
-  test("that is not there is unavailable", () =>
+  test("is unavailable if it cannot be reached", () =>
     run(
       Effect.gen(function* () {
         expect(yield* Effect.flip(lookup({ baseUrl: yield* nobody }))).toBeInstanceOf(UpstreamUnavailable)
       })
     ))
 
-  test.each(hangs(published))("that hangs %s is unavailable when its time is up, and the connection is given up", (_, answer) =>
+  test.each(hangs(published))("is unavailable if it hangs %s longer than allowed, and the connection is closed", (_, answer) =>
     run(
       Effect.gen(function* () {
         const service = yield* serve(answer)

@@ -28,7 +28,7 @@ const HEADER = "bin,scheme,type,brand,country,bank"
 const BAD_HEADER = `the header must be ${HEADER}, in any order`
 
 describe("the ranges of networks", () => {
-  test("say scheme and brand, and never guess the rest", async () => {
+  test("give scheme and brand only", async () => {
     expect(await Effect.runPromise(lookup(CardTypeBinDirectory.layer, "45717360"))).toEqual({
       bin: "45717360",
       scheme: "visa",
@@ -39,7 +39,7 @@ describe("the ranges of networks", () => {
     })
   })
 
-  test("answer any prefix with a record or not at all", async () => {
+  test("give a record or nothing for any prefix", async () => {
     const isRecord = Schema.is(Bin.BinRecord)
     await fc.assert(
       fc.asyncProperty(fc.stringMatching(/^[0-9]{6,8}$/u), async (bin) => {
@@ -55,7 +55,7 @@ describe("the ranges of networks", () => {
 })
 
 describe("an operator's file", () => {
-  test("says of a prefix what its longest match says", () =>
+  test("gives the record of the longest matching prefix", () =>
     withFile(
       [HEADER, "4,visa,,,,", '457173,Visa,Debit,Visa/Dankort,dk,"Jyske Bank, A/S"', "45717361,,credit,,CH,"].join("\r\n"),
       Effect.fnUntraced(function* (path) {
@@ -87,7 +87,7 @@ describe("an operator's file", () => {
       })
     ))
 
-  test("knows networks that have no range, corrects those that do, and leaves the others alone", () =>
+  test("adds networks without ranges, and corrects others", () =>
     withFile(
       ["\uFEFFBank, Country ,brand,TYPE,scheme,bin", "State Bank,IN,,,RuPay,608001", ",,,,dankort,411111", "Somebody,,,,,999999", ""].join(
         "\n"
@@ -102,7 +102,7 @@ describe("an operator's file", () => {
       })
     ))
 
-  test("finds the longest of any set of prefixes", async () => {
+  test("gives the longest of any set of prefixes", async () => {
     const prefix = fc.stringMatching(/^4[12]{0,7}$/u)
     await fc.assert(
       fc.asyncProperty(fc.uniqueArray(prefix, { maxLength: 12 }), fc.stringMatching(/^4[12]{5,7}$/u), (listed, bin) =>
@@ -143,7 +143,7 @@ describe("an operator's file", () => {
     )
   )
 
-  test("is refused when it is not UTF-8, or not there", () =>
+  test("is refused when it is missing or not UTF-8", () =>
     withFile(
       Buffer.from(`${HEADER}\n411111,visa,,,,Société\n`, "latin1"),
       Effect.fnUntraced(function* (path) {

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest"
 import { countryOf } from "../../src/bin/Countries.ts"
 
 describe("a country", () => {
-  test("has the money that is spent there, not a fund", () => {
+  test("has a currency that cards are billed in, and no fund", () => {
     const money = {
       CH: "CHF",
       US: "USD",
@@ -21,14 +21,14 @@ describe("a country", () => {
     expect(countryOf("AQ")?.currency).toBeNull()
   })
 
-  test("has a name, whatever its code", () => {
+  test("has a name for every code", () => {
     for (const code of Object.keys(countries)) {
       expect(countryOf(code.toLowerCase())).toMatchObject({ code, name: expect.stringMatching(/\p{L}{3}/u) })
     }
     expect(countryOf("ci")?.name).toBe("Côte d’Ivoire")
   })
 
-  test("is none where the code is not assigned", () => {
+  test("is undefined for an unassigned code", () => {
     for (const code of ["", "ZZ", "AN", "USA", "constructor", "D"]) expect(countryOf(code)).toBeUndefined()
   })
 })

@@ -50,7 +50,7 @@ describe("the network of a prefix", () => {
     ["of airlines", "180100"]
   ])("is unknown %s: %s", (_, bin) => expect(schemeOf(bin)).toBeUndefined())
 
-  test("is open while a longer prefix may belong to another, and settled by two more digits", () => {
+  test("is unknown while a longer prefix may belong to another network", () => {
     expect(schemeOf("650837")).toBeUndefined()
     expect(schemeOf("65083702")?.scheme).toBe("troy")
     expect(schemeOf("65083705")?.scheme).toBe("discover")
@@ -58,7 +58,7 @@ describe("the network of a prefix", () => {
     expect(schemeOf("63743358")?.scheme).toBe("hiper")
   })
 
-  test("once known is that of every longer prefix, unless that is cut out for another", () => {
+  test("is that of every longer prefix, unless another network has that one", () => {
     fc.assert(
       fc.property(fc.integer({ min: 100_000, max: 999_999 }), fc.integer({ min: 0, max: 99 }), (six, two) => {
         const known = schemeOf(String(six))
@@ -68,7 +68,7 @@ describe("the network of a prefix", () => {
     )
   })
 
-  test("is that of the narrower of two ranges of equal length", () => {
+  test("is the narrower of two ranges of equal length", () => {
     const ranges = Object.values(creditCardType.types).flatMap((type) =>
       (creditCardType.getTypeInfo(type)?.patterns ?? [])
         .map((pattern) => (typeof pattern === "number" ? [pattern, pattern] : pattern))
@@ -85,11 +85,11 @@ describe("the network of a prefix", () => {
     }
   })
 
-  test("is no network where there are no six digits", () => {
+  test("is undefined for fewer than six digits", () => {
     for (const bin of ["", "x", "visa", "٤١١١١١"]) expect(schemeOf(bin)).toBeUndefined()
   })
 
-  test("bears one name however it is written", () => {
+  test("has one name for all spellings", () => {
     for (const name of ["American Express", "AMEX", " american  express "]) expect(schemeNamed(name)).toBe("american-express")
     expect(schemeNamed("RuPay")).toBe("rupay")
   })

@@ -43,7 +43,7 @@ const inDirectory = <A, E>(path: string, body: Effect.Effect<A, E, BlobStore.Blo
     })
   )
 
-test("a directory that is made is synced in the one above, and so is that", async () => {
+test("a new directory is synced in its parent, and the parent in its own", async () => {
   const path = await mkdtemp(join(tmpdir(), "millrace-blobs-"))
   try {
     calls.length = 0
@@ -61,7 +61,7 @@ test("a directory that is made is synced in the one above, and so is that", asyn
   }
 })
 
-test("a blob is synced before it gets its name, and the directory before the put or the removal is answered", async () => {
+test("a blob is synced before it gets its name, and the directory before the put or the removal returns", async () => {
   const path = await mkdtemp(join(tmpdir(), "millrace-blobs-"))
   const directory = basename(path)
   try {

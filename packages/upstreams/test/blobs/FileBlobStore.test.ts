@@ -58,7 +58,7 @@ blobStoreSuite("files", layerInFiles, runner, { bytes: 200 * 1024 * 1024, held: 
 
 describe("a blob's file", () => {
   testing(
-    "does not show what is in it, and is for its owner only",
+    "is sealed, and readable by its owner only",
     Effect.gen(function* () {
       const { path, blobs } = yield* inFiles
       const secret = "a canary that must not be seen"
@@ -71,7 +71,7 @@ describe("a blob's file", () => {
   )
 
   testing(
-    "changed at any byte, cut off anywhere, or made longer, is found out before any of those bytes is given out",
+    "that is changed, cut off or extended fails before those bytes are returned",
     Effect.gen(function* () {
       const { path, blobs } = yield* inFiles
       const size = 2 * CHUNK + 500
@@ -103,7 +103,7 @@ describe("a blob's file", () => {
   )
 
   testing(
-    "with chunks left out or bytes slipped in before its end is refused before anything is read",
+    "with missing or inserted chunks is refused before anything is read",
     Effect.gen(function* () {
       const { path, blobs } = yield* inFiles
       const { id } = yield* blobs.put(job, content(2 * CHUNK + 500))
@@ -124,7 +124,7 @@ describe("a blob's file", () => {
   )
 
   testing(
-    "of another blob under the same name is found out where subject or key differ",
+    "under the name of another blob fails if subject or key differ",
     Effect.gen(function* () {
       const { path, blobs } = yield* inFiles
       const [mine, foreign] = [yield* blobs.put(job, content(10)), yield* blobs.put(ofAccount("acc_2"), content(10))]
@@ -134,7 +134,7 @@ describe("a blob's file", () => {
   )
 
   testing(
-    "that is removed while it is read goes on to its end; then it is not found",
+    "can be read to its end when it is removed meanwhile, and is not found afterwards",
     Effect.gen(function* () {
       const { blobs } = yield* inFiles
       const plaintext = content(3 * CHUNK)
@@ -161,7 +161,7 @@ describe("after a crash", () => {
     })
 
   testing(
-    "what a dead put left is swept when the store opens, and what a live one writes is not",
+    "leftovers of a dead put are swept when the store opens, and those of a live one are kept",
     Effect.gen(function* () {
       const path = yield* directory
       yield* aged(join(path, "dead.part"), 2 * 3_600_000)
@@ -178,7 +178,7 @@ describe("after a crash", () => {
   )
 
   testing(
-    "the blobs that were put are there for the next process",
+    "complete blobs are there for the next process",
     Effect.gen(function* () {
       const path = yield* directory
       const keys = yield* vault
@@ -189,7 +189,7 @@ describe("after a crash", () => {
   )
 })
 
-describe("a directory out of order", () => {
+describe("an unusable directory", () => {
   testing(
     "is a typed failure, at the start and later",
     Effect.gen(function* () {
@@ -233,7 +233,7 @@ describe.skipIf(process.platform !== "linux")("the files that are open", () => {
     })
 
   testing(
-    "are closed, wherever a put, a removal or a read is interrupted",
+    "are closed when a put, a removal or a read is interrupted",
     Effect.gen(function* () {
       const { path, blobs } = yield* inFiles
       const { id } = yield* blobs.put(job, content(200_000))
@@ -255,7 +255,7 @@ describe.skipIf(process.platform !== "linux")("the files that are open", () => {
   )
 
   testing(
-    "are none where a reader never reads, or leaves after the first bytes",
+    "are not leaked by a reader that never reads or stops early",
     Effect.gen(function* () {
       const { path, blobs } = yield* inFiles
       const { id } = yield* blobs.put(job, content(200_000))

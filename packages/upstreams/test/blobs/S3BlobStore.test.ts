@@ -52,7 +52,7 @@ const only =
     line.test(`${request.method} ${request.url}`) && door(request, response)
 
 describe("a blob on S3", () => {
-  test("that fits into a part is put at once, and read at once", () =>
+  test("is put and read in one request if it fits into a part", () =>
     run(
       Effect.gen(function* () {
         const server = yield* Bucket.open()
@@ -70,7 +70,7 @@ describe("a blob on S3", () => {
       })
     ))
 
-  test("that does not goes up in parts, and is never seen under its name before it is whole", () =>
+  test("is uploaded in parts if it is longer, and gets its name when it is complete", () =>
     run(
       Effect.gen(function* () {
         const server = yield* Bucket.open()
@@ -99,7 +99,7 @@ describe("a blob on S3", () => {
       })
     ))
 
-  test("of exactly a part, as it is stored, goes up in one; with a byte more, in two", () =>
+  test("of exactly one part takes one request, and two with one byte more", () =>
     run(
       Effect.gen(function* () {
         const server = yield* Bucket.open()
@@ -124,7 +124,7 @@ describe("a blob on S3", () => {
       })
     ))
 
-  test("whose put is interrupted between any two requests leaves nothing under its name, and nothing but what is swept", () =>
+  test("leaves nothing but swept leftovers when its put is interrupted between any two requests", () =>
     run(
       Effect.gen(function* () {
         for (const step of [1, 2, 3, 4, 5]) {
@@ -152,7 +152,7 @@ describe("a blob on S3", () => {
     ["a part is refused", /partNumber=2/u],
     ["the parts are not put together", /^POST .*uploadId/u],
     ["it is not copied", /^PUT [^?]*$/u]
-  ])("is not there when %s", (_, line) =>
+  ])("is not found when %s", (_, line) =>
     run(
       Effect.gen(function* () {
         const server = yield* Bucket.open(only(line, failing(503, "SlowDown")))
@@ -167,7 +167,7 @@ describe("a blob on S3", () => {
     )
   )
 
-  test("is not there when the service says so late, in what began as a success", () =>
+  test("is not found when the service reports that after the status of a success", () =>
     run(
       Effect.gen(function* () {
         const server = yield* Bucket.open(only(/^POST .*uploadId/u, failing(200, "InternalError")))
@@ -181,7 +181,7 @@ describe("a blob on S3", () => {
       })
     ))
 
-  test("changed or cut off there is found out before any of those bytes is given out", () =>
+  test("that is changed or cut off fails before those bytes are returned", () =>
     run(
       Effect.gen(function* () {
         const server = yield* Bucket.open()
@@ -209,7 +209,7 @@ describe("a blob on S3", () => {
     ))
 })
 
-describe("what a crash left on S3", () => {
+describe("the leftovers of a crash on S3", () => {
   const uploads = (...keys: ReadonlyArray<readonly [key: string, initiated: string]>) =>
     only(/^GET .*uploads/u, (_, response) => {
       const listed = keys.map(
@@ -226,7 +226,7 @@ describe("what a crash left on S3", () => {
   const none = { blobs: 0, leftovers: 0 }
   const keep = () => Effect.succeed(true)
 
-  test("is swept once it is old, though the service cannot list uploads", () =>
+  test("are swept once they are old, also if the service cannot list uploads", () =>
     run(
       Effect.gen(function* () {
         const server = yield* Bucket.open()
@@ -246,7 +246,7 @@ describe("what a crash left on S3", () => {
       })
     ))
 
-  test("is ended where uploads can be listed: those that are old, and of this store", () =>
+  test("are aborted where uploads can be listed: old ones of this store", () =>
     run(
       Effect.gen(function* () {
         const [old, young] = ["2020-01-01T00:00:00.000Z", "2999-01-01T00:00:00.000Z"]
@@ -321,7 +321,7 @@ describe("an S3 service", () => {
     )
   )
 
-  test("that does not know the key is a typed failure, which tells no secret", () =>
+  test("that does not know the key is a typed failure without secrets", () =>
     run(
       Effect.gen(function* () {
         const server = yield* Bucket.open()
@@ -361,7 +361,7 @@ describe("an S3 service", () => {
     )
   )
 
-  test("that hangs is a typed failure when its time is up, and the connection is closed", () =>
+  test("that hangs is a typed failure after the time limit, and the connection is closed", () =>
     run(
       Effect.gen(function* () {
         const server = yield* Bucket.open(() => true)
@@ -377,7 +377,7 @@ describe("an S3 service", () => {
       }).pipe(Effect.provide(TestClock.layer()))
     ))
 
-  test("is left when a read is interrupted", () =>
+  test("is disconnected when a read is interrupted", () =>
     run(
       Effect.gen(function* () {
         const server = yield* Bucket.open()

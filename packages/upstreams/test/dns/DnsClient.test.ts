@@ -78,7 +78,7 @@ const records = {
 const recordTypes = Dns.RecordType.literals.filter((type) => type !== "ANY")
 
 describe("a lookup", () => {
-  test.each(recordTypes)("gives the records of type %s", (type) =>
+  test.each(recordTypes)("returns the records of type %s", (type) =>
     run(
       Effect.gen(function* () {
         const { resolve } = yield* clientFor(everything)
@@ -87,7 +87,7 @@ describe("a lookup", () => {
     )
   )
 
-  test("of ANY gives all of them, each with its type", () =>
+  test("of ANY returns the records of all types, each with its type", () =>
     run(
       Effect.gen(function* () {
         const { resolve, server } = yield* clientFor(everything)
@@ -100,7 +100,7 @@ describe("a lookup", () => {
       })
     ))
 
-  test("of ANY is never half an answer", () =>
+  test("of ANY fails if one type fails", () =>
     run(
       Effect.gen(function* () {
         const { resolve } = yield* clientFor((query) => (query.type === "TXT" ? Server.servfail : everything(query)), { attempts: 1 })
@@ -109,7 +109,7 @@ describe("a lookup", () => {
       })
     ))
 
-  test("of ANY of a domain that does not exist finds nothing", () =>
+  test("of ANY finds nothing for a domain that does not exist", () =>
     run(
       Effect.gen(function* () {
         const { resolve } = yield* clientFor(everything)
@@ -117,7 +117,7 @@ describe("a lookup", () => {
       })
     ))
 
-  test("tells a domain that does not exist from one that has none of the type", () =>
+  test("distinguishes a missing domain from one without records of the type", () =>
     run(
       Effect.gen(function* () {
         const { resolve } = yield* clientFor(everything)
@@ -126,7 +126,7 @@ describe("a lookup", () => {
       })
     ))
 
-  test("asks in ASCII for what is none, and for no domain name not at all", () =>
+  test("queries names in ASCII, and malformed names not at all", () =>
     run(
       Effect.gen(function* () {
         const { resolve, server } = yield* clientFor(Server.zone({ "xn--bcher-kva.test": [Server.a("192.0.2.1")] }))
@@ -150,7 +150,7 @@ describe("a lookup", () => {
     )
   )
 
-  test("shows names as a zone file would", () =>
+  test("shows names as a zone file does", () =>
     run(
       Effect.gen(function* () {
         const { resolve } = yield* clientFor(Server.zone({ "example.test": [Server.ns("a b\u0001ü\\c.test")] }))
@@ -158,7 +158,7 @@ describe("a lookup", () => {
       })
     ))
 
-  test("takes a time to live that is negative as none", () =>
+  test("reads a negative time to live as 0", () =>
     run(
       Effect.gen(function* () {
         const { resolve } = yield* clientFor(Server.zone({ "example.test": [Server.a("192.0.2.1", 0xffff_ffff)] }))
@@ -197,7 +197,7 @@ describe("a lookup", () => {
     return tail === undefined ? ip : [...head, ...Array<string>(8 - head.length - tail.length).fill("0"), ...tail].join(":")
   }
 
-  test("answers with what any zone holds, over whichever transport it takes", () =>
+  test("returns the records of any zone over both transports", () =>
     fc.assert(
       fc.asyncProperty(zones, (zone) =>
         run(
@@ -223,7 +223,7 @@ describe("a lookup", () => {
 })
 
 describe("an answer that does not fit a datagram", () => {
-  test("is asked for over TCP", () =>
+  test("is requested over TCP", () =>
     run(
       Effect.gen(function* () {
         const text = "x".repeat(255)
@@ -244,7 +244,7 @@ describe("an answer that does not fit a datagram", () => {
     ["for another id", Server.truncated(Server.wrongId(truth)), "it answered something else over TCP"],
     ["for another name", Server.truncated(Server.wrongName(truth)), "it answered something else over TCP"],
     ["a failure", Server.truncated(Server.servfail), "SERVFAIL"]
-  ])("and over TCP is %s is unavailable", (_, reply, reason) =>
+  ])("and is %s over TCP is unavailable", (_, reply, reason) =>
     run(
       Effect.gen(function* () {
         const { resolve, server } = yield* clientFor(() => reply, { attempts: 1 })
@@ -253,7 +253,7 @@ describe("an answer that does not fit a datagram", () => {
     )
   )
 
-  test("and over TCP never comes is unavailable when the time is up", () =>
+  test("and never arrives over TCP is unavailable after the time limit", () =>
     run(
       Effect.gen(function* () {
         const { resolve, server } = yield* clientFor(() => Server.truncated(Server.silence), { attempts: 1 })
@@ -266,7 +266,7 @@ describe("an answer that does not fit a datagram", () => {
     ))
 })
 
-describe("of several servers", () => {
+describe("with several servers", () => {
   test.each<[string, Server.Reply]>([
     ["fails", Server.servfail],
     ["refuses", Server.refused],
@@ -274,7 +274,7 @@ describe("of several servers", () => {
     ["does not do such things", Server.refusal("NOTIMP")],
     ["refers to others", Server.referral],
     ["is cut off over TCP", Server.truncated(Server.cutShort(truth))]
-  ])("one that %s is left for the next", (_, reply) =>
+  ])("a server that %s is skipped", (_, reply) =>
     run(
       Effect.gen(function* () {
         const bad = yield* Server.serve(() => reply)
@@ -287,7 +287,7 @@ describe("of several servers", () => {
     )
   )
 
-  test("one that is silent is left for the next when its time is up, and asked again in the next round", () =>
+  test("a silent server is skipped after its time limit, and queried again in the next round", () =>
     run(
       Effect.gen(function* () {
         const silent = yield* Server.serve(() => Server.silence)
@@ -303,7 +303,7 @@ describe("of several servers", () => {
       })
     ))
 
-  test("one that says no is believed", () =>
+  test("a negative answer is accepted", () =>
     run(
       Effect.gen(function* () {
         const first = yield* Server.serve(() => Server.nxdomain())
@@ -313,7 +313,7 @@ describe("of several servers", () => {
       })
     ))
 
-  test("one that is not there is left for the next", () =>
+  test("an unreachable server is skipped", () =>
     run(
       Effect.gen(function* () {
         const gone = yield* Effect.scoped(Server.serve(host))
@@ -322,7 +322,7 @@ describe("of several servers", () => {
       })
     ))
 
-  test("one that cannot be sent to is left for the next", () =>
+  test("a server that cannot be sent to is skipped", () =>
     run(
       Effect.gen(function* () {
         const good = yield* Server.serve(host)
@@ -331,7 +331,7 @@ describe("of several servers", () => {
       })
     ))
 
-  test("one may be reached by IPv6", () =>
+  test("a server may have an IPv6 address", () =>
     run(
       Effect.gen(function* () {
         const server = yield* Server.serve(() => Server.truncated(truth))
@@ -340,7 +340,7 @@ describe("of several servers", () => {
       })
     ))
 
-  test("an address that is none is a defect", () =>
+  test("a malformed address is a defect", () =>
     run(
       Effect.gen(function* () {
         const exit = yield* Effect.exit(Layer.build(DnsClient.layer({ servers: ["dns.example.test"] })))
@@ -349,7 +349,7 @@ describe("of several servers", () => {
       })
     ))
 
-  test("a lookup takes no longer than it may as a whole", () =>
+  test("a lookup takes no longer than its time limit", () =>
     run(
       Effect.gen(function* () {
         const { resolve, server } = yield* clientFor(() => Server.silence, { timeout: "1 minute", timeLimit: "5 seconds" })
@@ -361,7 +361,7 @@ describe("of several servers", () => {
     ))
 })
 
-describe("a lie", () => {
+describe("a forged or broken reply", () => {
   const lies: ReadonlyArray<[string, Server.Reply]> = [
     ["of another id", Server.wrongId(lie)],
     ["of another name", Server.wrongName(lie)],
@@ -375,7 +375,7 @@ describe("a lie", () => {
     ["from another port", Server.byStranger(lie)]
   ]
 
-  test.each(lies)("%s is not believed, while the truth may still come", (_, reply) =>
+  test.each(lies)("%s is ignored, and the true reply is still accepted", (_, reply) =>
     run(
       Effect.gen(function* () {
         const { resolve } = yield* clientFor(() => Server.both(reply, reply, truth))
@@ -384,7 +384,7 @@ describe("a lie", () => {
     )
   )
 
-  test.each(lies)("%s alone is unavailable when the time is up", (_, reply) =>
+  test.each(lies)("%s alone makes the lookup unavailable after the time limit", (_, reply) =>
     run(
       Effect.gen(function* () {
         const { resolve, server } = yield* clientFor(() => reply, { attempts: 1 })
@@ -396,7 +396,7 @@ describe("a lie", () => {
     )
   )
 
-  test("of any bytes ends as unavailable over TCP", () =>
+  test("of any bytes makes the lookup unavailable over TCP", () =>
     fc.assert(
       fc.asyncProperty(fc.uint8Array({ maxLength: 600 }), (bytes) =>
         run(
@@ -409,7 +409,7 @@ describe("a lie", () => {
       { numRuns: 30, seed: 1 }
     ))
 
-  test("of any answer with a few bytes changed is an answer or unavailable, never a defect", () =>
+  test("with a few changed bytes is an answer or unavailable, never a defect", () =>
     fc.assert(
       fc.asyncProperty(
         fc.array(fc.tuple(fc.integer({ min: 2, max: 400 }), fc.nat(255)), { minLength: 1, maxLength: 3 }),
@@ -431,7 +431,7 @@ describe("a lie", () => {
       { numRuns: 60, seed: 1 }
     ))
 
-  test("is not in the case of a name", () =>
+  test("may differ from the query in the case of a name", () =>
     run(
       Effect.gen(function* () {
         const { resolve } = yield* clientFor(() => Server.shouted(truth))
@@ -439,7 +439,7 @@ describe("a lie", () => {
       })
     ))
 
-  test("beside an answer is left out", () =>
+  test("is ignored beside an answer", () =>
     run(
       Effect.gen(function* () {
         const { resolve } = yield* clientFor(() =>
@@ -454,7 +454,7 @@ describe("a lie", () => {
       })
     ))
 
-  test("is hard to tell: each query has a port and an id of its own", () =>
+  test("is hard to forge: each query has its own port and id", () =>
     run(
       Effect.gen(function* () {
         const ids = [513, 7, 65_535]
@@ -475,7 +475,7 @@ const chain = (links: number): Record<string, ReadonlyArray<Server.ZoneRecord>> 
 })
 
 describe("a chain of CNAME records", () => {
-  test.each([1, 2, 8])("of %d links is followed, and holds as long as all of it", (links) =>
+  test.each([1, 2, 8])("of %d links is followed, and is cached for its shortest time", (links) =>
     run(
       Effect.gen(function* () {
         const { resolve, server } = yield* clientFor(Server.zone(chain(links)))
@@ -486,7 +486,7 @@ describe("a chain of CNAME records", () => {
     )
   )
 
-  test.each([1, 2, 8])("of %d links is asked onward where the answer ends before it does", (links) =>
+  test.each([1, 2, 8])("of %d links is continued by another query", (links) =>
     run(
       Effect.gen(function* () {
         const { resolve, server } = yield* clientFor(Server.linkByLink(Server.zone(chain(links))))
@@ -496,7 +496,7 @@ describe("a chain of CNAME records", () => {
     )
   )
 
-  test("is itself what is asked for", () =>
+  test("is returned itself when its type is queried", () =>
     run(
       Effect.gen(function* () {
         const { resolve } = yield* clientFor(Server.zone(chain(2)))
@@ -504,7 +504,7 @@ describe("a chain of CNAME records", () => {
       })
     ))
 
-  test("may end in nothing of the type, or in no domain", () =>
+  test("may end without records, or at a missing domain", () =>
     run(
       Effect.gen(function* () {
         const { resolve } = yield* clientFor(Server.zone({ ...chain(3), "lost.test": [Server.cname("nobody.test")] }))
@@ -513,7 +513,7 @@ describe("a chain of CNAME records", () => {
       })
     ))
 
-  test("that ends in nothing by the word of its zone is not asked onward", () =>
+  test("is not continued if its own zone denies the records", () =>
     run(
       Effect.gen(function* () {
         const { resolve, server } = yield* clientFor(() => Server.aliasOfNothing("alias.test", "end.test"))
@@ -522,7 +522,7 @@ describe("a chain of CNAME records", () => {
       })
     ))
 
-  test("that ends in nothing by the word of another zone is asked onward", () =>
+  test("is continued if another zone denies the records", () =>
     run(
       Effect.gen(function* () {
         const { resolve } = yield* clientFor(
@@ -532,11 +532,11 @@ describe("a chain of CNAME records", () => {
       })
     ))
 
-  test.each([".", "a b.test", "ü.test", "192.0.2.1"])("that leads to %s, which is no domain name, is not asked onward", (target) =>
+  test.each([".", "a b.test", "ü.test", "192.0.2.1"])("is not continued at %s, which is no domain name", (target) =>
     run(
       Effect.gen(function* () {
         const { resolve, server } = yield* clientFor(Server.zone({ "alias.test": [Server.cname(target)] }))
-        expect(yield* Effect.flip(resolve("alias.test", "A"))).toEqual(unavailable("a CNAME record leads to what cannot be asked for"))
+        expect(yield* Effect.flip(resolve("alias.test", "A"))).toEqual(unavailable("a CNAME record leads to a malformed name"))
         expect(server.queries).toHaveLength(1)
       })
     )
@@ -548,7 +548,7 @@ describe("a chain of CNAME records", () => {
     ["to itself", Server.zone({ "c0.test": [Server.cname("c0.test")] })],
     ["to itself, link by link,", Server.linkByLink(Server.zone({ "c0.test": [Server.cname("c0.test")] }))],
     ["in a loop", Server.zone({ "c0.test": [Server.cname("c1.test")], "c1.test": [Server.cname("c0.test")] })]
-  ])("%s is unavailable", (_, script) =>
+  ])("is unavailable if it is %s", (_, script) =>
     run(
       Effect.gen(function* () {
         const { resolve } = yield* clientFor(script)
@@ -558,7 +558,7 @@ describe("a chain of CNAME records", () => {
   )
 })
 
-describe("names of somebody's network", () => {
+describe("names of internal networks", () => {
   const inside = Server.zone({
     localhost: [Server.a("127.0.0.1")],
     "db.internal": [Server.a("10.0.0.1")],
@@ -580,7 +580,7 @@ describe("names of somebody's network", () => {
     "a.onion",
     "1.10.in-addr.arpa",
     "1.31.172.in-addr.arpa"
-  ])("such as %s are neither asked for nor told", (domain) =>
+  ])("such as %s are neither queried nor revealed", (domain) =>
     run(
       Effect.gen(function* () {
         const { resolve, server } = yield* clientFor(inside, { withheld: DnsClient.SPECIAL_USE })
@@ -590,7 +590,7 @@ describe("names of somebody's network", () => {
     )
   )
 
-  test.each(["a.example", "b.example"])("are not told where an alias leads to them, here %s", (domain) =>
+  test.each(["a.example", "b.example"])("are not revealed by an alias, here %s", (domain) =>
     run(
       Effect.gen(function* () {
         for (const script of [inside, Server.linkByLink(inside)]) {
@@ -602,7 +602,7 @@ describe("names of somebody's network", () => {
     )
   )
 
-  test("are not those that only look like them", () =>
+  test("do not include similar names", () =>
     run(
       Effect.gen(function* () {
         const { resolve } = yield* clientFor(inside, { withheld: DnsClient.SPECIAL_USE })
@@ -610,7 +610,7 @@ describe("names of somebody's network", () => {
       })
     ))
 
-  test("without a dot are told by the records of a top-level domain alone", () =>
+  test("without a dot have only the records of a top-level domain", () =>
     run(
       Effect.gen(function* () {
         const { resolve, server } = yield* clientFor(inside)
@@ -622,8 +622,8 @@ describe("names of somebody's network", () => {
     ))
 })
 
-describe("what was answered", () => {
-  test("is kept as long as it holds, and counts down", () =>
+describe("a cached answer", () => {
+  test("is kept for its time to live, which counts down", () =>
     run(
       Effect.gen(function* () {
         const { resolve, server } = yield* clientFor(host)
@@ -642,7 +642,7 @@ describe("what was answered", () => {
       })
     ))
 
-  test("is kept as long as the shortest of it, and no longer than a day", () =>
+  test("is kept for its shortest time to live, and no longer than a day", () =>
     run(
       Effect.gen(function* () {
         const { resolve, server } = yield* clientFor(
@@ -669,7 +669,7 @@ describe("what was answered", () => {
       })
     ))
 
-  test("by several answers is kept as long as each, and shown as long as all", () =>
+  test("of several replies is kept for the time of each, and shown with the shortest", () =>
     run(
       Effect.gen(function* () {
         const zone = Server.zone({ "alias.test": [Server.cname("end.test", 30)], "end.test": [Server.a("192.0.2.1", 100)] })
@@ -687,10 +687,10 @@ describe("what was answered", () => {
 
   test.each<[string, Server.Absence | undefined, number]>([
     ["the minimum of its zone", { minimum: 60 }, 60],
-    ["the proof holds", { minimum: 600, ttl: 60 }, 60],
+    ["the time of its proof", { minimum: 600, ttl: 60 }, 60],
     ["an hour", { minimum: 100_000, ttl: 100_000 }, 3600],
-    ["nobody says", undefined, 0]
-  ])("with no is kept as long as %s", (_, absence, seconds) =>
+    ["no time without a proof", undefined, 0]
+  ])("that is negative is kept for %s", (_, absence, seconds) =>
     run(
       Effect.gen(function* () {
         const { resolve, server } = yield* clientFor(Server.zone({ "example.test": [Server.a("192.0.2.1")] }, absence))
@@ -710,7 +710,7 @@ describe("what was answered", () => {
     )
   )
 
-  test("with a failure is not kept", () =>
+  test("is never a failure", () =>
     run(
       Effect.gen(function* () {
         const replies = Server.inTurn(Server.servfail, truth)
@@ -720,7 +720,7 @@ describe("what was answered", () => {
       })
     ))
 
-  test("is kept of so many questions, those asked last", () =>
+  test("is one of the latest, up to the capacity", () =>
     run(
       Effect.gen(function* () {
         const { resolve, server } = yield* clientFor(() => Server.nodata({ minimum: 60 }), { cacheEntries: 2 })
@@ -729,7 +729,7 @@ describe("what was answered", () => {
       })
     ))
 
-  test("at great length is not kept", () =>
+  test("is not very large", () =>
     run(
       Effect.gen(function* () {
         const { resolve, server } = yield* clientFor(
@@ -752,7 +752,7 @@ describe("what was answered", () => {
     ))
 })
 
-describe("those who ask the same at the same time", () => {
+describe("concurrent equal lookups", () => {
   test("share one query", () =>
     run(
       Effect.gen(function* () {
@@ -763,7 +763,7 @@ describe("those who ask the same at the same time", () => {
       })
     ))
 
-  test("do not lose it with one who leaves", () =>
+  test("continue when one of them is interrupted", () =>
     run(
       Effect.gen(function* () {
         const replies = Server.inTurn(Server.silence, truth)
@@ -780,7 +780,7 @@ describe("those who ask the same at the same time", () => {
 })
 
 describe("sockets", () => {
-  test("are closed with what they were opened for, however that ends", () =>
+  test("are closed after their lookup, however it ends", () =>
     run(
       Effect.gen(function* () {
         const server = yield* Server.serve(({ name, transport }) =>
@@ -810,7 +810,7 @@ describe("sockets", () => {
       })
     ))
 
-  test("are closed when their query is given up before it is sent", () =>
+  test("are closed when a query is interrupted before it is sent", () =>
     run(
       Effect.gen(function* () {
         const { resolve } = yield* clientFor(() => Server.silence)
@@ -823,7 +823,7 @@ describe("sockets", () => {
       })
     ))
 
-  test("where nobody listens are closed, too", () =>
+  test("are closed when the server refuses", () =>
     run(
       Effect.gen(function* () {
         const gone = yield* Effect.scoped(Server.serve(host))
@@ -833,7 +833,7 @@ describe("sockets", () => {
       })
     ))
 
-  test("are no more than so many at a time", () =>
+  test("are limited in number", () =>
     run(
       Effect.gen(function* () {
         const { resolve, server } = yield* clientFor(() => Server.silence, { concurrency: 2, attempts: 1 })

@@ -20,7 +20,7 @@ const replyTo = ({ id, name, type }: Message.Question, packet: Parameters<typeof
 const QUESTION: Message.Question = { id: 7, name: "example.test", type: "A" }
 
 describe("a query", () => {
-  test("asks what it is to ask, recursively, for datagrams that no path breaks up", () =>
+  test("asks recursively for the name, in datagrams that are not fragmented", () =>
     check(
       fc.property(question, (question) => {
         const packet = decode(Message.query(question))
@@ -34,7 +34,7 @@ describe("a query", () => {
       })
     ))
 
-  test("that comes back is no reply", () =>
+  test("is no reply to itself", () =>
     check(
       fc.property(question, (question) => {
         expect(Message.read(Message.query(question), question)).toBeUndefined()
@@ -43,7 +43,7 @@ describe("a query", () => {
 })
 
 describe("a reply", () => {
-  test("is read, whatever the case of its question", () =>
+  test("is read in any case of its question", () =>
     check(
       fc.property(question, fc.boolean(), fc.nat(5), (question, upper, rcode) => {
         const bytes = replyTo(upper ? { ...question, name: question.name.toUpperCase() } : question, { flags: rcode })
@@ -51,7 +51,7 @@ describe("a reply", () => {
       })
     ))
 
-  test("to another question is none", () =>
+  test("to another question is ignored", () =>
     check(
       fc.property(question, question, (asked, other) => {
         fc.pre(asked.id !== other.id || asked.name !== other.name || asked.type !== other.type)
@@ -64,11 +64,11 @@ describe("a reply", () => {
     ["no question", { questions: [] }],
     ["two questions", { questions: [1, 2].map(() => ({ name: QUESTION.name, type: "A" })) }],
     ["another kind of operation", { flags: 2 << 11 }]
-  ])("of %s is none", (_, packet) => {
+  ])("of %s is ignored", (_, packet) => {
     expect(Message.read(replyTo(QUESTION, packet), QUESTION)).toBeUndefined()
   })
 
-  test("has a code of more than four bits where EDNS says so", () => {
+  test("has a code of more than four bits with EDNS", () => {
     const opt = {
       type: "OPT",
       name: ".",
@@ -83,13 +83,13 @@ describe("a reply", () => {
     expect(Message.read(bytes, QUESTION)?.rcode).toBe(16)
   })
 
-  test("of more records than anyone has is none", () => {
+  test("with too many records is ignored", () => {
     const answers = (count: number): Array<Answer> => Array.from({ length: count }, () => ({ type: "A", name: "a", data: "192.0.2.1" }))
     expect(Message.read(replyTo(QUESTION, { answers: answers(1024) }), QUESTION)?.answers).toHaveLength(1024)
     expect(Message.read(replyTo(QUESTION, { answers: answers(1025) }), QUESTION)).toBeUndefined()
   })
 
-  test("that lacks bytes is none, wherever it is cut", () => {
+  test("that is cut off anywhere is ignored", () => {
     const whole = replyTo(QUESTION, {
       answers: [
         { type: "TXT", name: QUESTION.name, data: ["some", "text"] },
@@ -101,13 +101,13 @@ describe("a reply", () => {
     for (let length = 0; length < whole.length; length++) expect(Message.read(whole.subarray(0, length), QUESTION)).toBeUndefined()
   })
 
-  test("of a record longer than its type is none", () => {
+  test("with a record that is too long for its type is ignored", () => {
     const whole = replyTo(QUESTION, { answers: [{ type: "A", name: QUESTION.name, data: "192.0.2.1" }] })
     whole.writeUInt16BE(5, whole.length - 6)
     expect(Message.read(Buffer.concat([whole, Buffer.of(1)]), QUESTION)).toBeUndefined()
   })
 
-  test("of any bytes is read or none, and throws nothing", () => {
+  test("of any bytes is read or ignored, without a defect", () => {
     const { id } = QUESTION
     const header = Buffer.from([id >> 8, id & 0xff, 0x80, 0, 0, 1])
     const asked = replyTo(QUESTION).subarray(12)

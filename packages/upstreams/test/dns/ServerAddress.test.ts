@@ -1,3 +1,4 @@
+import { getServers } from "node:dns"
 import { isIP } from "node:net"
 import fc from "fast-check"
 import { describe, expect, test } from "vitest"
@@ -6,7 +7,7 @@ import * as ServerAddress from "../../src/dns/ServerAddress.ts"
 const port = fc.integer({ min: 1, max: 65_535 })
 
 describe("the address of a name server", () => {
-  test("is read as it is written, with a port and without", () =>
+  test("is parsed with a port and without", () =>
     fc.assert(
       fc.property(fc.oneof(fc.ipV4(), fc.ipV6()), fc.option(port, { nil: undefined }), fc.boolean(), (host, port, brackets) => {
         const family = isIP(host)
@@ -21,12 +22,12 @@ describe("the address of a name server", () => {
     ...["", "localhost", "dns.example.com", "example.com:53", "1.2.3", "1.2.3.4.5", "256.1.1.1", ":53", "[]:53", "[192.0.2.1]:53"],
     ...["192.0.2.1:", "192.0.2.1:0", "192.0.2.1:65536", "192.0.2.1:dns", "192.0.2.1:53:53", " 192.0.2.1", "192.0.2.1,192.0.2.2"],
     ...["[::1", "::1]", "[::1]53", "[::1]:", "[::1]:0", "[[::1]]:53", ":::", "udp://192.0.2.1"]
-  ])("is not %j", (text) => {
+  ])("cannot be %j", (text) => {
     expect(ServerAddress.parse(text)).toBeUndefined()
     expect(() => ServerAddress.parseOrThrow(text)).toThrow("is not the address of a name server")
   })
 
-  test("is one for all that the system names", () => {
-    expect(ServerAddress.system().map(ServerAddress.parse)).not.toContain(undefined)
+  test("is valid for all servers of the system", () => {
+    expect(getServers().map(ServerAddress.parse)).not.toContain(undefined)
   })
 })

@@ -48,8 +48,8 @@ const ZONES: Zones = {
 
 const numbered = (count: number, of: (n: number) => string) => Array.makeBy(count, of)
 
-describe("what is asked of DNS", () => {
-  test("is nothing for what is no address", async () => {
+describe("queries of DNS", () => {
+  test("are not made for malformed addresses", async () => {
     const { queries, resolve } = resolving(ZONES)
     const report = await testing(resolve, ({ validate }) => validate({ email: "Ada Lovelace@Mailinator.COM", consensus: true }))
     expect(report).toEqual({
@@ -64,7 +64,7 @@ describe("what is asked of DNS", () => {
     expect(queries).toEqual([])
   })
 
-  test("ends where it is known that no mail goes there", async () => {
+  test("end as soon as mail is known to be undeliverable", async () => {
     const { queries, resolve } = resolving({ "null.example": [mx("."), a] })
     await testing(resolve, ({ validateAll }) => validateAll({ emails: ["ada@null.example", "ada@nowhere.example"], consensus: false }))
     expect(queries).toEqual([
@@ -73,13 +73,13 @@ describe("what is asked of DNS", () => {
     ])
   })
 
-  test("never has more of an address in it than its domain", async () => {
+  test("contain nothing of an address but its domain", async () => {
     const { queries, resolve } = resolving(ZONES)
     await testing(resolve, ({ validate }) => validate({ email: "ada@Address.Example", consensus: false }))
     expect(queries).toEqual(["MX", "A", "NS", "SOA"].map((type) => ({ domain: "address.example", type })))
   })
 
-  test("is asked once for 50 addresses of one domain, however it is written", async () => {
+  test("are made once for 50 addresses of one domain", async () => {
     const { queries, resolve } = resolving(ZONES)
     const emails = numbered(50, (n) => `ada${n}@${n % 2 === 0 ? "MÜNCHEN.de" : "xn--mnchen-3ya.DE"}`)
     const reports = await testing(resolve, ({ validateAll }) => validateAll({ emails, consensus: false }))
@@ -89,7 +89,7 @@ describe("what is asked of DNS", () => {
     expect(queries).toEqual(["MX", "NS", "SOA"].map((type) => ({ domain: "xn--mnchen-3ya.de", type })))
   })
 
-  test("is asked about fifty domains at a time", () => {
+  test("are made for fifty domains at a time", () => {
     const asked = new Set<string>()
     const full = Deferred.makeUnsafe<void>()
     const open = Deferred.makeUnsafe<void>()
@@ -117,7 +117,7 @@ describe("what is asked of DNS", () => {
   })
 })
 
-describe("what DNS cannot tell of", () => {
+describe("a failure of DNS", () => {
   test.each(["MX", "A", "AAAA", "NS", "SOA"])("is no verdict: %s", async (type) => {
     const { resolve } = resolving({ "example.com": type === "MX" || type === "A" || type === "AAAA" ? [] : [mx("mail.example.com")] })
     const failing: Resolver["resolve"] = (query) => (query.type === type ? Effect.fail(failure) : resolve(query))
@@ -125,7 +125,7 @@ describe("what DNS cannot tell of", () => {
     expect(await testing(failing, ({ validate }) => Effect.flip(validate(request)))).toBe(failure)
   })
 
-  test("is told of its own addresses alone, and the others are reported", async () => {
+  test("affects only the addresses of its domain", async () => {
     const { resolve } = resolving(ZONES)
     const failing: Resolver["resolve"] = (query) => (query.domain === "broken.example" ? Effect.fail(failure) : resolve(query))
     const emails = ["ada@example.com", "ada@broken.example", "two words", "bob@broken.example", "ada@duck.com"]
@@ -141,7 +141,7 @@ describe("what DNS cannot tell of", () => {
 })
 
 describe("many addresses", () => {
-  test("are reported in order, each as if it were alone, also where one is given twice", async () => {
+  test("are reported in order, each as if it were alone, also duplicates", async () => {
     const { resolve } = resolving(ZONES)
     const local = fc.constantFrom("ada", "Info", "sales+x", "two words", '"two words"')
     const domain = fc.constantFrom(...Object.keys(ZONES), "Example.COM", "sub.mailinator.com", "nowhere.example", "localhost", "münchen.de")
@@ -169,7 +169,7 @@ describe("many addresses", () => {
     )
   })
 
-  test("may be none", async () => {
+  test("may be an empty list", async () => {
     const { resolve } = resolving(ZONES)
     expect(await testing(resolve, ({ validateAll }) => validateAll({ emails: [], consensus: true }))).toEqual([])
   })

@@ -3,8 +3,7 @@ import { Effect } from "effect"
 import fc from "fast-check"
 import mailchecker from "mailchecker"
 import { describe, expect, test } from "vitest"
-import { isDisposable } from "../../src/email/DisposableDomains.ts"
-import { isRole } from "../../src/email/RoleAddresses.ts"
+import { isDisposable, isRole } from "../../src/email/Lists.ts"
 
 const RELAYS = ["duck.com", "mozmail.com", "simplelogin.com"]
 
@@ -15,7 +14,7 @@ describe("a disposable domain", () => {
   const first = disposableEmailBlocklist()
   const second = [...mailchecker.blacklist()]
 
-  test("is on the first list, or on either where a consensus is asked for", () => {
+  test("is on the first list, or with consensus on either", () => {
     expect([alone, together].map((disposable) => disposable("mailinator.com"))).toEqual([true, true])
     expect([alone, together].map((disposable) => disposable("passmail.net"))).toEqual([false, true])
     expect([alone, together].map((disposable) => disposable("gmail.com"))).toEqual([false, false])
@@ -23,7 +22,7 @@ describe("a disposable domain", () => {
     expect([...first, ...second].filter((domain) => !together(domain)).sort()).toEqual(RELAYS)
   })
 
-  test("has only disposable domains below it", () => {
+  test("includes its subdomains", () => {
     fc.assert(
       fc.property(fc.constantFrom(...first, ...second), fc.domain(), (domain, below) => {
         expect(together(`${below}.${domain}`)).toBe(together(domain))
@@ -33,11 +32,11 @@ describe("a disposable domain", () => {
     )
   })
 
-  test("is none that merely ends alike, or stands above", () => {
+  test("does not include names that end alike, or parent domains", () => {
     for (const domain of ["un-mailinator.com", "mailinator.com.example", "com", "example.com"]) expect(together(domain)).toBe(false)
   })
 
-  test("is no relay that hides a lasting address", () => {
+  test("is no relay of permanent addresses", () => {
     for (const relay of RELAYS) {
       expect([alone(relay), together(relay), together(`ada.${relay}`)]).toEqual([false, false, false])
       expect(second).toContain(relay)
@@ -46,7 +45,7 @@ describe("a disposable domain", () => {
 })
 
 describe("the address of a role", () => {
-  test("is one in any case and with any tag", async () => {
+  test("is recognised in any case and with any tag", async () => {
     const role = await Effect.runPromise(isRole)
     for (const local of ["info", "Sales", "POSTMASTER", "no-reply", "support+spring", "admin+"]) expect(role(local)).toBe(true)
     for (const local of ["ada", "ada.lovelace", "informa", "ada+info", "+info", ""]) expect(role(local)).toBe(false)

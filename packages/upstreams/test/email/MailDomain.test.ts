@@ -85,7 +85,7 @@ describe("a domain", () => {
     )
   )
 
-  test("that does not exist takes no mail", () =>
+  test("that does not exist accepts no mail", () =>
     testing(
       {},
       Effect.fnUntraced(function* ({ validate }, { queries }) {
@@ -102,7 +102,7 @@ describe("a domain", () => {
     ["answers another question", wrongId(answer()), { timeout: "50 millis" }],
     ["goes in circles", (query) => answer({ type: "CNAME", name: query.name, ttl: 60, data: query.name })(query), {}],
     ["fails to tell of NS", (query) => (query.type === "NS" ? servfail : mail(query.name))(query), {}]
-  ])("is not judged where its name server %s, but the others of the batch are", (_, reply, options) =>
+  ])("has no verdict if its name server %s, and others of the batch have one", (_, reply, options) =>
     testing(
       { "broken.example.com": reply, "example.com": [mx("mx.example.net"), ...APEX] },
       Effect.fnUntraced(function* ({ validate, validateAll }) {
@@ -122,7 +122,7 @@ describe("a domain", () => {
     )
   )
 
-  test("is asked about once for a batch of 50, whatever is kept of its answers", () =>
+  test("is queried once for a batch of 50, with any cache", () =>
     testing(
       { "example.com": [mx("mx.example.net"), ...APEX] },
       Effect.fnUntraced(function* ({ validateAll }, { queries }) {

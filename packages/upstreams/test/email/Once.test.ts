@@ -1,8 +1,8 @@
 import { Effect, Fiber } from "effect"
 import { expect, test } from "vitest"
-import { once } from "../../src/email/Once.ts"
+import { once } from "../../src/email/Lists.ts"
 
-test("what is loaded once is loaded when it is first asked for, and stays for the others when that one leaves", () =>
+test("lazily loaded data is loaded on first use, also if that use is interrupted", () =>
   Effect.runPromise(
     Effect.gen(function* () {
       const { promise, resolve } = Promise.withResolvers<string>()

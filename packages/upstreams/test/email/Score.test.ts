@@ -1,6 +1,6 @@
 import fc from "fast-check"
 import { describe, expect, test } from "vitest"
-import { type Findings, scoreOf } from "../../src/email/Score.ts"
+import { type Findings, scoreOf } from "../../src/email/MailDomain.ts"
 
 const findings: fc.Arbitrary<Findings> = fc.record({
   delivery: fc.constantFrom("mx", "address", "none"),
@@ -26,11 +26,11 @@ describe("a score", () => {
     [0.25, { delivery: "address", role: true, healthy: false }],
     [0.1, { delivery: "address", disposable: true }],
     [0, { delivery: "none" }]
-  ])("is %d for an address that is best but for %j", (score, found) => {
+  ])("is %d for the best address with %j", (score, found) => {
     expect(scoreOf({ ...BEST, ...found })).toBe(score)
   })
 
-  test("is 0 exactly where mail goes nowhere, and at most 0.9", () => {
+  test("is 0 exactly if mail cannot be delivered, and at most 0.9", () => {
     always((found) => {
       const score = scoreOf(found)
       expect(score === 0).toBe(found.delivery === "none")
@@ -40,7 +40,7 @@ describe("a score", () => {
     })
   })
 
-  test("is at most 0.1 for a disposable address, and that of any other is higher if mail goes there", () => {
+  test("is at most 0.1 for a disposable address, and higher for deliverable others", () => {
     always((found) => {
       const disposable = scoreOf({ ...found, disposable: true })
       expect(disposable).toBeLessThanOrEqual(0.1)
@@ -49,7 +49,7 @@ describe("a score", () => {
     })
   })
 
-  test("is never raised by what speaks against an address", () => {
+  test("is never raised by a fault of the address", () => {
     always((found) => {
       const score = scoreOf(found)
       expect(scoreOf({ ...found, role: true })).toBeLessThanOrEqual(score)

@@ -33,7 +33,7 @@ describe("Harper", () => {
   const runtime = ManagedRuntime.make(HarperGrammarChecker.layer())
   afterAll(() => runtime.dispose())
 
-  test.each(MISTAKES)("finds what is wrong with %j by %s", async (wrong, rule, right) => {
+  test.each(MISTAKES)("finds the fault in %j by the rule %s", async (wrong, rule, right) => {
     const matches = await runtime.runPromise(check(wrong))
     expect(matches).toHaveLength(1)
     const [match] = matches
@@ -41,11 +41,11 @@ describe("Harper", () => {
     expect(match && corrected(wrong, match)).toBe(right)
   })
 
-  test("has nothing to say about what is right", async () => {
+  test("finds nothing in correct text", async () => {
     for (const [, , right] of MISTAKES) expect(await runtime.runPromise(check(right))).toEqual([])
   })
 
-  test("counts UTF-16 code units, whatever stands before, and gives whole replacements", async () => {
+  test("counts UTF-16 code units, and gives whole replacements", async () => {
     const before = fc.constantFrom("😀", "👨‍👩‍👧", "🇩🇪", "e\u0301", "ﷺ", "日本語", "Ünïcödé", "𝕋𝕖𝕩𝕥", "\u{1F44D}\u{1F3FD}", "plain", "שלום")
     await fc.assert(
       fc.asyncProperty(
@@ -63,7 +63,7 @@ describe("Harper", () => {
     )
   })
 
-  test("says of any text only what lies in it, in order, and never half a character", async () => {
+  test("returns matches in order, within the text, and at whole characters", async () => {
     const words = fc.constantFrom(
       "teh",
       "an",
@@ -105,7 +105,7 @@ describe("Harper", () => {
     )
   })
 
-  test("takes each dialect for what it is, one after another", async () => {
+  test("checks each dialect in turn", async () => {
     const spelling = async (language: string) => {
       const matches = await runtime.runPromise(check("The colour is grey. The color is gray.", language))
       return matches.filter(({ rule }) => rule === "SpellCheck").map(({ offset }) => offset)
@@ -117,7 +117,7 @@ describe("Harper", () => {
     expect(await spelling("en-US")).toEqual([4, 14])
   })
 
-  test("finds in a long text what it finds in each of its sentences, where it stands", async () => {
+  test("finds in a long text the faults of each sentence, at their offsets", async () => {
     const sentence = fc.constantFrom(...MISTAKES.flatMap(([wrong, , right]) => [wrong, right]))
     await fc.assert(
       fc.asyncProperty(fc.array(fc.tuple(sentence, fc.constantFrom(" ", "\n\n")), { minLength: 60, maxLength: 150 }), async (sentences) => {
@@ -135,7 +135,7 @@ describe("Harper", () => {
     )
   })
 
-  test("asks for no capital letter within a sentence that is longer than what is checked at once", async () => {
+  test("does not report a missing capital at a cut within a sentence", async () => {
     const sentence = `We met ${"in the old garden and then ".repeat(60)}in the house.`
     expect(sentence.length).toBeGreaterThan(1_500)
     const matches = await runtime.runPromise(check(sentence))
@@ -145,7 +145,7 @@ describe("Harper", () => {
     ])
   })
 
-  test("takes no quotation for unclosed that ends in another piece of the text", async () => {
+  test("does not report a quotation that ends in another piece", async () => {
     const unclosed = async (text: string) => {
       const matches = await runtime.runPromise(check(text))
       return matches.filter(({ rule }) => rule === "UnclosedQuotes").length
@@ -154,7 +154,7 @@ describe("Harper", () => {
     expect(await unclosed(`He said, "${"We met in the garden. ".repeat(60)}We left."`)).toBe(0)
   })
 
-  test("gives the example of the documentation as it stands there", async () => {
+  test("returns the documented example", async () => {
     const { input, data } = Grammar.check.example ?? expect.fail("there is no example")
     expect(await runtime.runPromise(check(input.text, input.language))).toEqual(data.matches)
   })
@@ -170,7 +170,7 @@ describe("Harper", () => {
     ["a word that would exhaust its memory", `This is an test. ${"x".repeat(49_000)} This is an test.`],
     ["signs that would take it a minute", `This is an test. ${"( ".repeat(24_480)}( This is an test.`],
     ["another script that would as well", `This is an test. ${"привет мир ".repeat(4_500)}сэр This is an test.`]
-  ])("answers 50,000 characters of %s", async (_, text) => {
+  ])("checks 50,000 characters of %s", async (_, text) => {
     const matches = await runtime.runPromise(check(text))
     expect(matches.length).toBeGreaterThan(1)
     for (const { offset, length } of matches) expect(["an", "the the", "were"]).toContain(text.slice(offset, offset + length))
@@ -204,7 +204,7 @@ describe("Harper's thread", () => {
     expect(ended).toBe(1)
   })
 
-  test("may die or be interrupted within Harper: one check fails, isolated, and the others go on", () =>
+  test("is replaced after a crash or an interruption: one check fails, isolated, and others continue", () =>
     run(
       Effect.gen(function* () {
         const threads = yield* watchThreads
@@ -227,7 +227,7 @@ describe("Harper's thread", () => {
       })
     ))
 
-  test("gives up a text that waits too long, and ends no thread for it", () =>
+  test("keeps running when a waiting text exceeds its limit", () =>
     run(
       Effect.gen(function* () {
         const threads = yield* watchThreads
@@ -242,7 +242,7 @@ describe("Harper's thread", () => {
       })
     ))
 
-  test("serves an account all of its texts while another sends 25 of 50,000 random letters", () =>
+  test("serves all texts of one account while another sends 25 of 50,000 random letters", () =>
     Effect.gen(function* () {
       const letters = fc.string({ unit: fc.constantFrom(..."abcdefghijklmnopqrstuvwxyz"), minLength: 3, maxLength: 6 })
       const words = fc.sample(letters, { numRuns: 15_000, seed: 1 }).join(" ").slice(0, 50_000)

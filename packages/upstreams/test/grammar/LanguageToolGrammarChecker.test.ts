@@ -82,7 +82,7 @@ const supports = (languages?: ReadonlyArray<string>) =>
   )
 
 describe("a LanguageTool server", () => {
-  test("is asked as its API says, and its matches are given in order of offset", () =>
+  test("is asked by its API, and its matches are returned by offset", () =>
     run(
       Effect.gen(function* () {
         const service = yield* serve(json(published))
@@ -112,7 +112,7 @@ describe("a LanguageTool server", () => {
       })
     ))
 
-  test.each(["/proxy/languagetool", "/proxy/languagetool/"])("may live below a path: %s", (path) =>
+  test.each(["/proxy/languagetool", "/proxy/languagetool/"])("may be below a path: %s", (path) =>
     run(
       Effect.gen(function* () {
         const service = yield* serve(json({ matches: [] }))
@@ -122,7 +122,7 @@ describe("a LanguageTool server", () => {
     )
   )
 
-  test("is told the credentials where there are some", () =>
+  test("gets the credentials, if there are any", () =>
     run(
       Effect.gen(function* () {
         const service = yield* serve(json(published))
@@ -132,7 +132,7 @@ describe("a LanguageTool server", () => {
       })
     ))
 
-  test("receives a text of 50,000 characters as it is", () =>
+  test("gets a text of 50,000 characters unchanged", () =>
     run(
       Effect.gen(function* () {
         const text = "100% = ½ + ½ & 😀\r\n".repeat(3000).slice(0, 50_000)
@@ -145,7 +145,7 @@ describe("a LanguageTool server", () => {
   test.each([
     ...faults(published, 65_536),
     ["a match outside of the text", json({ matches: [{ ...published.matches[0], offset: 19 }] })] as const
-  ])("that answers with %s is unavailable", (_, answer) =>
+  ])("is unavailable if it answers with %s", (_, answer) =>
     run(
       Effect.gen(function* () {
         const { url } = yield* serve(answer)
@@ -159,7 +159,7 @@ describe("a LanguageTool server", () => {
     ["half an offset", { ...published.matches[0], offset: 0.5 }],
     ["no rule", { ...published.matches[0], rule: null }],
     ["replacements that are none", { ...published.matches[0], replacements: ["a"] }]
-  ])("that gives a match with %s is unavailable, and its words reach no log", (_, match) =>
+  ])("is unavailable if it gives a match with %s, and its words reach no log", (_, match) =>
     run(
       Effect.gen(function* () {
         const { url } = yield* serve(json({ matches: [{ ...match, message: TEXT, sentence: TEXT }] }))
@@ -170,7 +170,7 @@ describe("a LanguageTool server", () => {
     )
   )
 
-  test("that gave up half-way is unavailable", () =>
+  test("is unavailable if its result is incomplete", () =>
     run(
       Effect.gen(function* () {
         const { url } = yield* serve(json({ ...published, warnings: { incompleteResults: true } }))
@@ -178,14 +178,14 @@ describe("a LanguageTool server", () => {
       })
     ))
 
-  test("that is not there is unavailable", () =>
+  test("is unavailable if it cannot be reached", () =>
     run(
       Effect.gen(function* () {
         expect(yield* Effect.flip(check({ baseUrl: yield* nobody }))).toBeInstanceOf(UpstreamUnavailable)
       })
     ))
 
-  test.each(hangs(published))("that hangs %s is unavailable when its time is up, and the connection is given up", (_, answer) =>
+  test.each(hangs(published))("is unavailable if it hangs %s longer than allowed, and the connection is closed", (_, answer) =>
     run(
       Effect.gen(function* () {
         const service = yield* serve(answer)
@@ -200,7 +200,7 @@ describe("a LanguageTool server", () => {
     )
   )
 
-  test("is left when the check is interrupted", () =>
+  test("is disconnected when the check is interrupted", () =>
     run(
       Effect.gen(function* () {
         const service = yield* serve(() => undefined)
@@ -211,7 +211,7 @@ describe("a LanguageTool server", () => {
       })
     ))
 
-  test("supports any well-formed language unless told which", () => {
+  test("supports any well-formed language by default", () => {
     const any = supports()
     for (const language of ["en", "de-DE", "ca-ES-valencia", "SR-latn-rs", "de-DE-x-simple-language"]) expect(any(language)).toBe(true)
     for (const language of ["", "e", "en_GB", "english-language-of-mine", "auto", "-en", "en-"]) expect(any(language)).toBe(false)

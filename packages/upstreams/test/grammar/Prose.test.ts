@@ -1,9 +1,9 @@
 import fc from "fast-check"
 import { describe, expect, test } from "vitest"
-import { proseOf } from "../../src/grammar/Prose.ts"
+import { proseOf } from "../../src/grammar/TextPieces.ts"
 
 describe("the prose of a text", () => {
-  test("stands where it stood", () => {
+  test("keeps its offsets", () => {
     const piece = fc.oneof(
       fc.string(),
       fc.constantFrom("-".repeat(40), "x".repeat(120), "привет, мир. ".repeat(5), "😀".repeat(40), "Plain words. ")
@@ -30,7 +30,7 @@ describe("the prose of a text", () => {
     }
   })
 
-  test("is not what has no words", () => {
+  test("leaves out runs without words", () => {
     for (const run of [
       "x".repeat(100),
       "-".repeat(32),

@@ -5,7 +5,7 @@ import { textPieces } from "../../src/grammar/TextPieces.ts"
 const LIMIT = 40
 
 describe("a text in pieces", () => {
-  test("is the text, none of them longer than the limit, and no character cut in two", () => {
+  test("joins to the text, with pieces within the limit and whole characters", () => {
     const part = fc.oneof(
       fc.string({ unit: "binary" }),
       fc.constantFrom("Some words. ", "a ", "\n\n", "?! ", "x".repeat(50), "😀".repeat(30), "   ", 'He said "no." ')
@@ -25,7 +25,7 @@ describe("a text in pieces", () => {
     )
   })
 
-  test("is cut after paragraphs, or sentences where those are too long", () => {
+  test("is cut after paragraphs, or after sentences if those are too long", () => {
     const sentences = ["This is one. ", 'She said "two!" ', "Mr. is e.g. not the end of three.\n\n", "Four follows, it is (here). "]
     const whole = new Set(sentences.map((sentence) => sentence.trim()))
     for (const { ends, text } of textPieces(sentences.join("").repeat(5).trim(), LIMIT)) {
@@ -39,7 +39,7 @@ describe("a text in pieces", () => {
     ])
   })
 
-  test("is cut after words, where a sentence is too long, and says so", () => {
+  test("is cut after words if a sentence is too long, and says so", () => {
     const pieces = textPieces(`${"word ".repeat(20)}end. Next.`, LIMIT)
     expect(pieces.map(({ after, ends, text }) => [after, ends, text])).toEqual([
       ["paragraph", "word", "word ".repeat(8)],
@@ -48,13 +48,13 @@ describe("a text in pieces", () => {
     ])
   })
 
-  test("is cut anywhere, where there is no word", () => {
+  test("is cut anywhere if a word is too long", () => {
     expect(textPieces("x".repeat(100), LIMIT).map(({ text }) => text.length)).toEqual([40, 40, 20])
     expect(textPieces("", LIMIT)).toEqual([])
   })
 
   // Each took a pattern that looks for the last sentence of a piece time quadratic or cubic to it
-  test.each(["\n", " ", ".", ". ", ".)", "\n ", "a"])("takes 50,000 characters of %j", (unit) => {
+  test.each(["\n", " ", ".", ". ", ".)", "\n ", "a"])("is made of 50,000 characters of %j", (unit) => {
     const text = unit.repeat(50_000 / unit.length)
     expect(textPieces(text, 1_000).length).toBeLessThanOrEqual(51)
   })

@@ -52,7 +52,7 @@ const busy = (answer: Answer, task?: string | null) =>
   })
 
 describe("AUTOMATIC1111", () => {
-  test("is asked as its API says, and gives pictures of the size asked for", () =>
+  test("is asked by its API, and returns images of the requested size", () =>
     run(
       Effect.gen(function* () {
         const service = yield* serve(json(published(2)))
@@ -84,7 +84,7 @@ describe("AUTOMATIC1111", () => {
       })
     ))
 
-  test("draws the same again for the same work, and something else for other", () =>
+  test("draws the same image for the same key, and another for another key", () =>
     run(
       Effect.gen(function* () {
         const service = yield* serve(json(published(1)))
@@ -95,7 +95,7 @@ describe("AUTOMATIC1111", () => {
       })
     ))
 
-  test.each(["data:image/png;base64,", ""])("gives images after %j", (head) =>
+  test.each(["data:image/png;base64,", ""])("returns images after %j", (head) =>
     run(
       Effect.gen(function* () {
         const { url } = yield* serve(json(published(1, `${head}${drawing}`)))
@@ -104,7 +104,7 @@ describe("AUTOMATIC1111", () => {
     )
   )
 
-  test("that draws JPEG gives JPEG, without what it noted there", () =>
+  test("returns JPEG without metadata if it draws JPEG", () =>
     run(
       Effect.gen(function* () {
         const jpeg = yield* Effect.promise(() =>
@@ -120,7 +120,7 @@ describe("AUTOMATIC1111", () => {
       })
     ))
 
-  test("edits a picture of the size asked for, as strongly as told", () =>
+  test("edits an image in the requested size and strength", () =>
     run(
       Effect.gen(function* () {
         const service = yield* serve(json(published(1)))
@@ -143,7 +143,7 @@ describe("AUTOMATIC1111", () => {
       })
     ))
 
-  test("draws after the prompt alone where there is no picture", () =>
+  test("draws from the prompt alone without an image", () =>
     run(
       Effect.gen(function* () {
         const service = yield* serve(json(published(1)))
@@ -152,7 +152,7 @@ describe("AUTOMATIC1111", () => {
       })
     ))
 
-  test("gives no more pictures than asked for, though an extension adds some", () =>
+  test("returns no more images than requested, though an extension adds some", () =>
     run(
       Effect.gen(function* () {
         const { url } = yield* serve(json(published(3)))
@@ -166,7 +166,7 @@ describe("AUTOMATIC1111", () => {
     ["null for images", json({ images: null, parameters: {}, info: "" })] as const,
     ["base64 that is none", json(published(1, "data:image/png;base64,%%%"))] as const,
     ["an image that is none", json(published(1, Buffer.from("GIF89a").toString("base64")))] as const
-  ])("that answers with %s is unavailable, and its words reach no log", (_, answer) =>
+  ])("is unavailable if it answers with %s, and its words reach no log", (_, answer) =>
     run(
       Effect.gen(function* () {
         const { url } = yield* busy(answer, null)
@@ -177,7 +177,7 @@ describe("AUTOMATIC1111", () => {
     )
   )
 
-  test.each(hangs)("that hangs %s is told to stop when its time is up, and the connection is closed", (_, answer) =>
+  test.each(hangs)("is told to stop if it hangs %s longer than allowed, and the connection is closed", (_, answer) =>
     run(
       Effect.gen(function* () {
         const service = yield* busy(answer, "job_1")
@@ -212,7 +212,7 @@ describe("AUTOMATIC1111", () => {
     )
   )
 
-  test("that does not hear being told to stop holds up nobody for longer than seconds", () =>
+  test("delays no call for longer than seconds if it ignores a stop", () =>
     run(
       Effect.gen(function* () {
         const service = yield* serve(() => undefined)
@@ -225,7 +225,7 @@ describe("AUTOMATIC1111", () => {
       })
     ))
 
-  test("draws for one call at a time, and one that waits costs it nothing when it is interrupted", () =>
+  test("draws for one call at a time; interrupting a waiting call does not affect it", () =>
     run(
       Effect.gen(function* () {
         const held: Array<ServerResponse> = []

@@ -49,7 +49,7 @@ const workflowOf = (server: Server): typeof Workflow.Type => {
 }
 
 describe("ComfyUI", () => {
-  test("draws after a workflow, gives pictures of the size asked for, and keeps none of it", () =>
+  test("runs a workflow, returns images of the requested size, and keeps none", () =>
     run(
       Effect.gen(function* () {
         const server = yield* ComfyServer.start({ draws: [png(64, 48), png(64, 48)] })
@@ -72,7 +72,7 @@ describe("ComfyUI", () => {
       })
     ))
 
-  test("edits a picture that is put into its folder for what is not kept", () =>
+  test("edits an image that is uploaded to its temporary folder", () =>
     run(
       Effect.gen(function* () {
         const server = yield* ComfyServer.start({ draws: [png(64, 48), png(64, 48)] })
@@ -91,7 +91,7 @@ describe("ComfyUI", () => {
       })
     ))
 
-  test("draws after the prompt alone where there is no picture", () =>
+  test("draws from the prompt alone without an image", () =>
     run(
       Effect.gen(function* () {
         const server = yield* ComfyServer.start({ draws: [png(64, 48), png(64, 48)] })
@@ -103,7 +103,7 @@ describe("ComfyUI", () => {
       })
     ))
 
-  test("draws after a workflow of one's own", () =>
+  test("runs a custom workflow", () =>
     run(
       Effect.gen(function* () {
         const server = yield* ComfyServer.start({ draws: [png(64, 48), png(64, 48)] })
@@ -115,7 +115,7 @@ describe("ComfyUI", () => {
       })
     ))
 
-  test("that gives ids of its own is asked after those", () =>
+  test("is asked by its own ids if it makes them", () =>
     run(
       Effect.gen(function* () {
         const server = yield* ComfyServer.start({ knowsIds: false, draws: [png(64, 48)] })
@@ -123,7 +123,7 @@ describe("ComfyUI", () => {
       })
     ))
 
-  test("is asked again and again until it has drawn", () =>
+  test("is polled until it has drawn", () =>
     run(
       Effect.gen(function* () {
         const server = yield* ComfyServer.start()
@@ -137,7 +137,7 @@ describe("ComfyUI", () => {
       })
     ))
 
-  test("goes on with what an attempt before began, whether it waits, is being drawn or is done", () =>
+  test("continues the work of an earlier attempt that is queued, running or done", () =>
     run(
       Effect.gen(function* () {
         const server = yield* ComfyServer.start()
@@ -159,7 +159,7 @@ describe("ComfyUI", () => {
       })
     ))
 
-  test("begins anew what failed, or was stopped, in an attempt before", () =>
+  test("repeats work that failed or was stopped in an earlier attempt", () =>
     run(
       Effect.gen(function* () {
         const server = yield* ComfyServer.start()
@@ -186,7 +186,7 @@ describe("ComfyUI", () => {
       })
     ))
 
-  test("that is interrupted before it draws has nothing in its queue any more", () =>
+  test("has nothing in its queue after an interruption before it draws", () =>
     run(
       Effect.gen(function* () {
         const server = yield* ComfyServer.start()
@@ -200,7 +200,7 @@ describe("ComfyUI", () => {
       })
     ))
 
-  test("that is interrupted while it draws is told to stop that, and nothing else", () =>
+  test("is told to stop only this work after an interruption while it draws", () =>
     run(
       Effect.gen(function* () {
         const server = yield* ComfyServer.start()
@@ -218,7 +218,7 @@ describe("ComfyUI", () => {
       })
     ))
 
-  test("that is interrupted while it is told what to draw is told to stop", () =>
+  test("is told to stop after an interruption while the work is submitted", () =>
     run(
       Effect.gen(function* () {
         const server = yield* ComfyServer.start({ answers: { "/prompt": () => undefined } })
@@ -230,7 +230,7 @@ describe("ComfyUI", () => {
       })
     ))
 
-  test("that takes too long is told to stop", () =>
+  test("is told to stop if it takes too long", () =>
     timed(
       Effect.gen(function* () {
         const server = yield* ComfyServer.start()
@@ -244,7 +244,7 @@ describe("ComfyUI", () => {
       })
     ))
 
-  test("that was restarted meanwhile has lost the work", () =>
+  test("is unavailable if a restart lost the work", () =>
     run(
       Effect.gen(function* () {
         const server = yield* ComfyServer.start()
@@ -283,7 +283,7 @@ describe("ComfyUI", () => {
     ...faults({}).map(([name, answer]) => ["/view", name, answer] as const)
   ]
 
-  test.each(wrong)("that answers at %s with %s is unavailable, and its words reach no log", (path, _, answer) =>
+  test.each(wrong)("is unavailable if it answers at %s with %s, and its words reach no log", (path, _, answer) =>
     run(
       Effect.gen(function* () {
         const server = yield* ComfyServer.start({ draws: [png(64, 48)], answers: { [path]: answer } })
@@ -295,7 +295,7 @@ describe("ComfyUI", () => {
   )
 
   test.each(["/upload/image", "/prompt", "/history", "/queue", "/view"])(
-    "that hangs at %s is unavailable when its time is up, and the connection is closed",
+    "is unavailable if it hangs at %s longer than allowed, and the connection is closed",
     (path) =>
       timed(
         Effect.gen(function* () {

@@ -26,7 +26,7 @@ describe("a picture", () => {
     ["PNG", () => Promise.resolve(png(40, 30)), "image/png"],
     ["JPEG", () => drawn(40, 30).jpeg().toBuffer(), "image/jpeg"],
     ["WebP", () => drawn(40, 30).webp().toBuffer(), "image/png"]
-  ])("that is %s is encoded anew", async (_, make, contentType) => {
+  ])("that is %s is encoded again", async (_, make, contentType) => {
     const picture = await fit(await make())
     expect(picture).toMatchObject({ contentType, width: 40, height: 30 })
     const metadata = await sharp(picture.bytes).metadata()
@@ -35,7 +35,7 @@ describe("a picture", () => {
     expect([red > 240, green < 20]).toEqual([true, true])
   })
 
-  test("is of exactly the size asked for, whatever its own", () =>
+  test("gets exactly the requested size", () =>
     fc.assert(
       fc.asyncProperty(
         fc.tuple(fc.integer({ min: 1, max: 300 }), fc.integer({ min: 1, max: 300 })),
@@ -51,7 +51,7 @@ describe("a picture", () => {
       { seed: 1, numRuns: 12 }
     ))
 
-  test("is cut from the middle, not squeezed", async () => {
+  test("is cropped at the centre and not squeezed", async () => {
     // Blue, red and blue stripes, of which the middle one is the square
     const stripe = (color: readonly [number, number, number], width: number) => ({ color, width })
     const row = Buffer.concat([
@@ -72,14 +72,14 @@ describe("a picture", () => {
       expect([x, ...data.subarray(50 * 100 * info.channels + x * info.channels).subarray(0, 3)]).toEqual([x, ...RED])
   })
 
-  test("that has been turned by its camera stands upright, and does not say so any more", async () => {
+  test("that its camera rotated is upright, without the orientation tag", async () => {
     const turned = await drawn(60, 20).withMetadata({ orientation: 6 }).jpeg().toBuffer()
     const picture = await fit(turned)
     expect([picture.width, picture.height]).toEqual([20, 60])
     expect((await sharp(picture.bytes).metadata()).orientation).toBeUndefined()
   })
 
-  test("keeps no place, camera, profile or comment", async () => {
+  test("has no location, camera, profile or comment", async () => {
     const canary = "a canary that must not be seen"
     const exif = { IFD0: { Copyright: canary, Make: canary }, IFD3: { GPSLatitude: "51/1 30/1 0/1" } }
     const photo = await drawn(60, 20)
@@ -103,7 +103,7 @@ describe("a picture", () => {
     }
   })
 
-  test("that moves stands still: the first of its pictures", async () => {
+  test("that is animated becomes its first frame", async () => {
     const animation = Buffer.alloc(8)
     animation.writeUInt32BE(2, 0)
     const control = Buffer.alloc(26)
@@ -142,7 +142,7 @@ describe("a picture", () => {
     }
   })
 
-  test("that is something else, too, is the picture only", async () => {
+  test("that is also a file of another type becomes the image only", async () => {
     const script = "<script>alert(1)</script>"
     const jpeg = await drawn(40, 30).jpeg().toBuffer()
     const comment = Buffer.concat([Buffer.from([0xff, 0xfe, 0, script.length + 2]), Buffer.from(script)])
@@ -166,7 +166,7 @@ describe("a picture", () => {
     ["16 bits", () => drawn(40, 30).toColourspace("rgb16").png().toBuffer()],
     ["a palette", () => drawn(40, 30).png({ palette: true }).toBuffer()],
     ["a wider space", () => drawn(40, 30).withIccProfile("p3").jpeg().toBuffer()]
-  ])("of %s is of eight bits in sRGB", async (_, make) => {
+  ])("of %s becomes eight bits in sRGB", async (_, make) => {
     const picture = await fit(await make(), own, "png")
     const { space, depth, channels, isPalette } = await sharp(picture.bytes).metadata()
     expect([["srgb", "b-w"].includes(space), depth, channels <= 3, isPalette]).toEqual([true, "uchar", true, false])
@@ -210,7 +210,7 @@ describe("a file", () => {
     expect(await refusal(bytes)).toEqual(new ImageFile.NotAnImage({ reason }))
   })
 
-  test("with fewer pixels than it says is refused", async () => {
+  test("with fewer pixels than declared is refused", async () => {
     const short = Buffer.concat([SIGNATURE, header(400, 300), chunk("IDAT", deflateSync(rows(400, 20, RED))), chunk("IEND")])
     expect(await refusal(short)).toMatchObject({ reason: BROKEN })
   })
@@ -219,7 +219,7 @@ describe("a file", () => {
     ["PNG", () => Promise.resolve(png(400, 300))],
     ["JPEG", () => drawn(400, 300).jpeg().toBuffer()],
     ["WebP", () => drawn(400, 300).webp({ lossless: true }).toBuffer()]
-  ])("cut off anywhere within the pixels of %s is refused", async (_, make) => {
+  ])("cut off within the pixels of %s is refused", async (_, make) => {
     const bytes = await make()
     for (const part of [0.3, 0.5, 0.7, 0.9])
       expect([part, await refusal(bytes.subarray(0, bytes.length * part))]).toMatchObject([part, { reason: BROKEN }])
@@ -233,31 +233,31 @@ describe("a file", () => {
     [1_000_000, 51, TOO_MANY],
     [2_147_483_647, 1, BROKEN],
     [1, 2_147_483_647, BROKEN]
-  ])("that unfolds to %i by %i pixels is refused by its header alone", async (width, height, reason) => {
+  ])("that declares %i by %i pixels is refused by its header alone", async (width, height, reason) => {
     const bomb = Buffer.concat([SIGNATURE, header(width, height), chunk("IDAT", deflateSync(Buffer.alloc(1_000_000))), chunk("IEND")])
     const before = process.memoryUsage.rss()
     expect(await refusal(bomb)).toMatchObject({ reason })
     expect(process.memoryUsage.rss() - before).toBeLessThan(100 * 1024 * 1024)
   })
 
-  test("may have as many pixels as allowed", async () => {
+  test("may have the most pixels allowed", async () => {
     const bytes = await drawn(8_000, 6_250).jpeg({ quality: 1 }).toBuffer()
     expect(await fit(bytes, () => ({ width: 256, height: 256 }))).toMatchObject({ width: 256, height: 256 })
   })
 
-  test("whose comment unfolds to a hundred megabytes is read without it, or refused", async () => {
+  test("with a comment that inflates to a hundred megabytes is read without it, or refused", async () => {
     const bomb = chunk("zTXt", Buffer.concat([Buffer.from("comment\0\0"), deflateSync(Buffer.alloc(100 * 1024 * 1024))]))
     const exit = await Effect.runPromise(Effect.exit(ImageFile.fit(png(40, 30, RED, [bomb]), own)))
     if (Exit.isSuccess(exit)) expect(exit.value.bytes.length).toBeLessThan(10_000)
     else expect(await refusal(png(40, 30, RED, [bomb]))).toMatchObject({ reason: BROKEN })
   })
 
-  test("of too many bytes is refused before it is looked into", async () => {
+  test("with too many bytes is refused before it is decoded", async () => {
     const large = Buffer.concat([png(40, 30), Buffer.alloc(ImageFile.MAX_BYTES)])
     expect(await refusal(large)).toMatchObject({ reason: `has more than ${ImageFile.MAX_BYTES} bytes` })
   })
 
-  test("of any bytes behind any signature is a picture or refused, never a defect", () =>
+  test("of any bytes after any signature is an image or refused, never a defect", () =>
     fc.assert(
       fc.asyncProperty(
         fc.constantFrom(
@@ -275,7 +275,7 @@ describe("a file", () => {
       { seed: 1, numRuns: 60 }
     ))
 
-  test("changed at any one byte is a picture or refused, never a defect", () => {
+  test("with any one byte changed is an image or refused, never a defect", () => {
     const bytes = png(40, 30)
     return fc.assert(
       fc.asyncProperty(fc.nat(bytes.length - 1), fc.integer({ min: 1, max: 255 }), async (at, flip) => {
@@ -292,7 +292,7 @@ describe("a file", () => {
 describe("an inspection", () => {
   const verdict = (bytes: Uint8Array) => Effect.runPromise(Effect.exit(ImageFile.inspect("image", bytes)))
 
-  test("says of any damaged picture what its decoding says", async () => {
+  test("of any damaged image gives the same result as its decoding", async () => {
     const files = [png(40, 30), await drawn(40, 30).jpeg().toBuffer(), await drawn(40, 30).webp().toBuffer()]
     for (const bytes of files) expect(await verdict(bytes)).toEqual(Exit.void)
     await fc.assert(
@@ -310,7 +310,7 @@ describe("an inspection", () => {
 })
 
 describe("the event loop", () => {
-  test("goes on while pictures are decoded", async () => {
+  test("continues while images are decoded", async () => {
     const bytes = await drawn(3_000, 3_000).png().toBuffer()
     let turns = 0
     let done = false
@@ -327,12 +327,12 @@ describe("the event loop", () => {
   })
 })
 
-describe("the size that is meant", () => {
+describe("the computed size", () => {
   const { minimum, maximum, default: usual } = Image.SIDE
   const any = fc.integer({ min: 1, max: 10_000 })
   const asked = fc.integer({ min: minimum, max: maximum })
 
-  test("is in bounds, and what was asked for", () => {
+  test("is within bounds, and as requested", () => {
     fc.assert(
       fc.property(
         fc.record({ width: asked, height: asked }, { requiredKeys: [] }),

@@ -17,7 +17,7 @@ const translate = (baseUrl: URL, options: Partial<LibreTranslateTranslator.Optio
 const published = { alternatives: [], detectedLanguage: { confidence: 90, language: "fr" }, translatedText: "a water mill" }
 
 describe("a LibreTranslate server", () => {
-  test("is asked as its API says", () =>
+  test("is asked by its API", () =>
     run(
       Effect.gen(function* () {
         const service = yield* serve(json(published))
@@ -37,7 +37,7 @@ describe("a LibreTranslate server", () => {
     ["no text", json({ translatedText: "" })] as const,
     ["a list of texts", json({ translatedText: ["a water mill"] })] as const,
     ["403 for the key", json({ error: "Invalid API key" }, 403)] as const
-  ])("that answers with %s is unavailable, and its words reach no log", (_, answer) =>
+  ])("is unavailable if it answers with %s, and its words reach no log", (_, answer) =>
     run(
       Effect.gen(function* () {
         const { url } = yield* serve(answer)
@@ -49,7 +49,7 @@ describe("a LibreTranslate server", () => {
     )
   )
 
-  test("that can do nothing with this text may do well with another", () =>
+  test("is unavailable for this text only if it answers 400", () =>
     run(
       Effect.gen(function* () {
         const { url } = yield* serve(json({ error: "Invalid request: request (15) exceeds text limit (10)" }, 400))
@@ -57,7 +57,7 @@ describe("a LibreTranslate server", () => {
       })
     ))
 
-  test.each(hangs)("that hangs %s is unavailable when its time is up, and the connection is closed", (_, answer) =>
+  test.each(hangs)("is unavailable if it hangs %s longer than allowed, and the connection is closed", (_, answer) =>
     run(
       Effect.gen(function* () {
         const service = yield* serve(answer)

@@ -44,7 +44,7 @@ const edit = (url: URL, more: Partial<Image.EditRequest> = {}, options: Options 
 const counting = serve((response, asked) => json(published(Number(jsonOf(asked)["n"])))(response, asked))
 
 describe("an OpenAI-compatible service", () => {
-  test("is asked as its API says, and gives pictures of the size asked for", () =>
+  test("is asked by its API, and returns images of the requested size", () =>
     run(
       Effect.gen(function* () {
         const service = yield* counting
@@ -79,7 +79,7 @@ describe("an OpenAI-compatible service", () => {
     )
   )
 
-  test("that draws one at a time is asked several times, each under a key of its own", () =>
+  test("is asked several times if it draws one image at a time, each under its own key", () =>
     run(
       Effect.gen(function* () {
         const service = yield* counting
@@ -91,7 +91,7 @@ describe("an OpenAI-compatible service", () => {
       })
     ))
 
-  test("edits a picture that is sent as a file, encoded anew", () =>
+  test("edits an image that is sent as a file, encoded again", () =>
     run(
       Effect.gen(function* () {
         const service = yield* serve(json(published(1)))
@@ -118,7 +118,7 @@ describe("an OpenAI-compatible service", () => {
       })
     ))
 
-  test("draws after the prompt alone where there is no picture", () =>
+  test("draws from the prompt alone without an image", () =>
     run(
       Effect.gen(function* () {
         const service = yield* counting
@@ -128,7 +128,7 @@ describe("an OpenAI-compatible service", () => {
       })
     ))
 
-  test("is not asked with a picture that is none", () =>
+  test("is not asked with an undecodable image", () =>
     run(
       Effect.gen(function* () {
         const service = yield* counting
@@ -143,7 +143,7 @@ describe("an OpenAI-compatible service", () => {
     [400, refusal("content_policy_violation")],
     [400, { error: { code: "contentFilter", message: "Your task failed as a result of our safety system." } }],
     [403, { error: { code: "content_filter", message: "no" } }]
-  ])("that refuses the content with %i %j is told of as such, in words of our own", (status, body) =>
+  ])("that refuses the content with %i %j gives an error in our own words", (status, body) =>
     run(
       Effect.gen(function* () {
         const { url } = yield* serve(json(body, status))
@@ -165,7 +165,7 @@ describe("an OpenAI-compatible service", () => {
     ["an address instead of an image", json({ created: 1, data: [{ url: "http://127.0.0.1/" }] })] as const,
     ["base64 of text", json(published(1, Buffer.from("hello").toString("base64")))] as const,
     ["half an image", json(published(1, png(400, 400).subarray(0, 100).toString("base64")))] as const
-  ])("that answers with %s is unavailable, and its words reach no log", (_, answer) =>
+  ])("is unavailable if it answers with %s, and its words reach no log", (_, answer) =>
     run(
       Effect.gen(function* () {
         const { url } = yield* serve(answer)
@@ -185,7 +185,7 @@ describe("an OpenAI-compatible service", () => {
     ["something behind its end", `${drawing}==${drawing}`],
     ["nothing", ""],
     ["a head alone", "data:image/png;base64,"]
-  ])("that gives base64 with %s is unavailable", (_, text) =>
+  ])("is unavailable if it gives base64 with %s", (_, text) =>
     run(
       Effect.gen(function* () {
         const { url } = yield* serve(json(published(1, text)))
@@ -194,7 +194,7 @@ describe("an OpenAI-compatible service", () => {
     )
   )
 
-  test("that can do nothing with this prompt may do well with another", () =>
+  test("is unavailable for this prompt only if it answers 400", () =>
     run(
       Effect.gen(function* () {
         const { url } = yield* serve(json({ error: { code: "invalid_value", message: "no" } }, 400))
@@ -204,7 +204,7 @@ describe("an OpenAI-compatible service", () => {
       })
     ))
 
-  test("that gives fewer images than asked for is asked for the rest", () =>
+  test("is asked for the rest if it gives fewer images than requested", () =>
     run(
       Effect.gen(function* () {
         const service = yield* serve(json(published(1)))
@@ -213,7 +213,7 @@ describe("an OpenAI-compatible service", () => {
       })
     ))
 
-  test.each(hangs)("that hangs %s is unavailable when its time is up, and the connection is closed", (_, answer) =>
+  test.each(hangs)("is unavailable if it hangs %s longer than allowed, and the connection is closed", (_, answer) =>
     run(
       Effect.gen(function* () {
         const service = yield* serve(answer)
@@ -229,7 +229,7 @@ describe("an OpenAI-compatible service", () => {
   test.each([
     ["generations", (url: URL) => generate(url)],
     ["edits", (url: URL) => edit(url)]
-  ])("is left when the call of its %s is interrupted", (name, call) =>
+  ])("is disconnected when the call of its %s is interrupted", (name, call) =>
     run(
       Effect.gen(function* () {
         const service = yield* serve(() => undefined)

@@ -7,14 +7,14 @@ const check = <T>(property: fc.IProperty<T>) => fc.assert(property, { seed: 1, n
 const some = fc.uint8Array({ minLength: 1, maxLength: 200 }).map((bytes) => Buffer.from(bytes))
 
 describe("base64", () => {
-  test("gives the bytes that went in, with or without a head", () =>
+  test("decodes to the encoded bytes, with or without a prefix", () =>
     check(
       fc.property(some, fc.constantFrom("", "data:image/png;base64,", "data:;base64,"), (bytes, head) => {
         expect(Buffer.from(fromBase64(head + bytes.toString("base64")) ?? []).equals(bytes)).toBe(true)
       })
     ))
 
-  test("with any other sign in it is none", () =>
+  test("with any other character is refused", () =>
     check(
       fc.property(some, fc.nat(), fc.constantFrom(" ", "\n", "!", ".", "\u00e9", "\0", "\ud83d\ude00"), (bytes, at, sign) => {
         const text = bytes.toString("base64")
@@ -24,7 +24,7 @@ describe("base64", () => {
       })
     ))
 
-  test("cut off within four digits is none", () =>
+  test("cut off within four digits is refused", () =>
     check(
       fc.property(some, fc.nat(), (bytes, at) => {
         const text = bytes.toString("base64")
@@ -33,13 +33,13 @@ describe("base64", () => {
       })
     ))
 
-  test("of many megabytes is read at once", () => {
+  test("of many megabytes is decoded quickly", () => {
     const bytes = Buffer.alloc(20_000_000, 7)
     expect(fromBase64(bytes.toString("base64"))?.length).toBe(bytes.length)
   })
 })
 
-test("sides are the least multiples of eight", () =>
+test("sides become the next multiples of eight", () =>
   check(
     fc.property(fc.integer({ min: 256, max: 2048 }), (pixels) => {
       expect(byEight(pixels) % 8).toBe(0)
@@ -47,7 +47,7 @@ test("sides are the least multiples of eight", () =>
     })
   ))
 
-test("the same work has the same seed, of 32 bits", () =>
+test("equal keys have equal seeds, of 32 bits", () =>
   check(
     fc.property(fc.string(), (key) => {
       const seed = seedOf(key)

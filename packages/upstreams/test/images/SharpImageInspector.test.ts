@@ -5,7 +5,7 @@ import sharp from "sharp"
 import { expect, test } from "vitest"
 import { png } from "./Png.ts"
 
-test("accounts take turns: one that sends many large pictures keeps no other from one", () =>
+test("accounts take turns: many large images of one account do not block another", () =>
   Effect.gen(function* () {
     const { inspect } = yield* Image.ImageInspector
     const large = yield* Effect.promise(() =>
@@ -25,7 +25,7 @@ test("accounts take turns: one that sends many large pictures keeps no other fro
     expect(order.indexOf("one")).toBeLessThan(3)
   }).pipe(Effect.provide(SharpImageInspector.layer({ waitLimit: "1 hour" })), Effect.runPromise))
 
-test("an account that sends more at once than it may is refused, isolated", () =>
+test("too many calls of one account are refused, isolated", () =>
   Effect.gen(function* () {
     const { inspect } = yield* Image.ImageInspector
     const results = yield* Effect.forEach(

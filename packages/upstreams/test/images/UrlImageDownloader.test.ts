@@ -18,8 +18,8 @@ const from = (answer: Answer) =>
 
 const invalid = (message: string) => ({ _tag: "InvalidInput", field: "image_url", message: `image_url ${message}` })
 
-describe("a picture at an address", () => {
-  test("is read, checked and brought into bounds, whatever the server calls it", () =>
+describe("an image at an address", () => {
+  test("is read, checked and scaled into bounds, whatever its content type", () =>
     run(
       Effect.gen(function* () {
         expect(yield* from(bytes(png(400, 300), "text/html"))).toMatchObject({ contentType: "image/png", width: 400, height: 300 })

@@ -28,7 +28,7 @@ const drained = function* (queue: FairQueue<Item>): Generator<Item> {
 }
 
 describe("a fair queue", () => {
-  test("gives each item once, those of one account in order", () => {
+  test("gives each item once, and those of one account in order", () => {
     fc.assert(
       fc.property(items, (items) => {
         const taken = [...drained(filled(items))]
@@ -37,7 +37,7 @@ describe("a fair queue", () => {
     )
   })
 
-  test("never lets an account use more than another that waits, beyond one item", () => {
+  test("lets no account use more than a waiting one, beyond one item", () => {
     fc.assert(
       fc.property(items, (items) => {
         const used = new Map<string, number>()
@@ -52,7 +52,7 @@ describe("a fair queue", () => {
     )
   })
 
-  test("lets an account wait for one item of each other at most, whatever they have used", () => {
+  test("lets an account wait for at most one item of each other account", () => {
     fc.assert(
       fc.property(items, fc.nat(199), (items, after) => {
         const queue = filled(items)
@@ -69,7 +69,7 @@ describe("a fair queue", () => {
     )
   })
 
-  test("is not taken in by an account that comes and goes", () => {
+  test("gives no advantage to an account that comes and goes", () => {
     const queue = filled([{ accountId: "a", number: 0, cost: 50 }])
     const order: Array<string> = []
     queue.add("b", { accountId: "b", number: 0, cost: 50 })
@@ -81,7 +81,7 @@ describe("a fair queue", () => {
     expect(order.slice(0, 4)).toEqual(["a", "b", "a", "b"])
   })
 
-  test("forgets items that are removed, and accounts that are gone", () => {
+  test("forgets removed items and idle accounts", () => {
     const item = { accountId: "a", number: 0, cost: 1 }
     const queue = filled([item, { accountId: "b", number: 1, cost: 1 }])
     queue.remove("a", item)

@@ -43,21 +43,21 @@ const group = fc.nat(0xffff).map((value) => value.toString(16))
 const groups = (count: number) => fc.array(group, { minLength: count, maxLength: count }).map((parts) => parts.join(":"))
 
 describe("an IPv4 address", () => {
-  test("of a range of its own is not public", () =>
+  test("of a special range is not public", () =>
     check(
       fc.property(specialV4, (value) => {
         expect([dotted(value), isPublic(dotted(value))]).toEqual([dotted(value), false])
       })
     ))
 
-  test("that is public is so by the registries", () =>
+  test("is public if the registries say so", () =>
     check(
       fc.property(anyV4, (value) => {
         if (isPublic(dotted(value))) expect([dotted(value), isSpecial(value)]).toEqual([dotted(value), false])
       })
     ))
 
-  test("within IPv6 is not public, whatever it is", () =>
+  test("within IPv6 is not public", () =>
     check(
       fc.property(anyV4, (value) => {
         for (const address of [
@@ -91,7 +91,7 @@ describe("an IPv6 address", () => {
       })
     ))
 
-  test("that is local, to a site or a link, or a group is not public", () =>
+  test("of a site, a link or a group is not public", () =>
     check(
       fc.property(
         fc.constantFrom("fc", "fd", "fe8", "fe9", "fea", "feb", "fec", "ff0", "ff7"),
@@ -112,7 +112,7 @@ describe("an IPv6 address", () => {
     ))
 
   test.each(["::", "::1", "fd00:ec2::254", "2001:db8::1", "3fff::1", "100::1", "2001:10::1", "2001:20::1"])(
-    "such as %s is not",
+    "such as %s is not public",
     (address) => expect(isPublic(address)).toBe(false)
   )
 
@@ -126,7 +126,7 @@ test.each(["168.63.129.16", "169.254.169.254", "100.100.100.200", "192.0.0.192",
   (address) => expect(isPublic(address)).toBe(false)
 )
 
-test("what is no address, or written unlike one, is not public", () =>
+test("a malformed or unusual address is not public", () =>
   check(
     fc.property(
       fc.oneof(

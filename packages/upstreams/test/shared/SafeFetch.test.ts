@@ -41,8 +41,8 @@ const invalid = (message: string) => ({ _tag: "InvalidInput", field: "image_url"
 
 const NOT_PUBLIC = invalid("must lead to a public address")
 
-describe("what lies at an address", () => {
-  test("is read from what its name was resolved to, once", () =>
+describe("the content at an address", () => {
+  test("is read from the address that its name was resolved to, once", () =>
     run(
       Effect.gen(function* () {
         const service = yield* serve(hello)
@@ -60,7 +60,7 @@ describe("what lies at an address", () => {
       })
     ))
 
-  test("is not read elsewhere when the name is changed meanwhile", () =>
+  test("is not read elsewhere if the name changes meanwhile", () =>
     run(
       Effect.gen(function* () {
         const service = yield* serve((response, { path }) =>
@@ -79,7 +79,7 @@ describe("what lies at an address", () => {
       })
     ))
 
-  test("is not read where any one of its addresses is not public", () =>
+  test("is not read if any address of its name is not public", () =>
     run(
       Effect.gen(function* () {
         const { asked, resolve } = names({ "both.example": [["93.184.215.14", "10.0.0.1"]], "none.example": [[]] })
@@ -91,7 +91,7 @@ describe("what lies at an address", () => {
       })
     ))
 
-  test("is not read from here, by whatever name the system knows for it", () =>
+  test("is not read from this host by any of its names", () =>
     run(
       Effect.gen(function* () {
         const { url } = yield* serve(hello)
@@ -142,7 +142,7 @@ const forms = fc.nat(0xffffffff).chain((value) => {
 })
 
 describe("an address", () => {
-  test("of numbers is checked as what it means, in whatever form it is written, and resolved by nobody", () =>
+  test("of numbers is checked in its normal form, without resolving", () =>
     fc.assert(
       fc.asyncProperty(forms, async ({ address, text }) => {
         const checked: Array<string> = []
@@ -156,7 +156,7 @@ describe("an address", () => {
       { seed: 1, numRuns: 200 }
     ))
 
-  test("of IPv6 is checked as what it means", () =>
+  test("of IPv6 is checked in its normal form", () =>
     fc.assert(
       fc.asyncProperty(fc.ipV6(), async (address) => {
         const checked: Array<string> = []
@@ -171,7 +171,7 @@ describe("an address", () => {
       { seed: 1, numRuns: 200 }
     ))
 
-  test("of letters beyond ASCII is asked for as DNS has it", () =>
+  test("beyond ASCII is resolved in its DNS form", () =>
     run(
       Effect.gen(function* () {
         const { asked, resolve } = names({})
@@ -204,7 +204,7 @@ describe("an address", () => {
     ["http://pictures.example:8080/", "must be at port 80 or 443"],
     ["http://pictures.example:22/", "must be at port 80 or 443"],
     ["https://pictures.example:0/", "must be at port 80 or 443"]
-  ])("such as %j is refused before anything is resolved", (address, message) =>
+  ])("such as %j is refused before it is resolved", (address, message) =>
     run(
       Effect.gen(function* () {
         const error = yield* Effect.flip(reader({ resolve: nowhere })(address))
@@ -219,7 +219,7 @@ describe("an address", () => {
     "http://pictures.example:443",
     "https://pictures.example:80",
     " http:\\\\pictures.example\\a"
-  ])("such as %j is asked for", (address) =>
+  ])("such as %j is read", (address) =>
     run(
       Effect.gen(function* () {
         const { asked, resolve } = names({})
@@ -239,7 +239,7 @@ describe("a redirect", () => {
       else response.writeHead(path === "/307" ? 307 : 302, { location }).end("away")
     })
 
-  test("is followed three times", () =>
+  test("is followed up to three times", () =>
     run(
       Effect.gen(function* () {
         const { url } = yield* chain({ "/0": "/1", "/1": "2", "/2": "/3", "/3": "/4" })
@@ -277,7 +277,7 @@ describe("a redirect", () => {
     )
   )
 
-  test("to nowhere is none", () =>
+  test("without a location is an error", () =>
     run(
       Effect.gen(function* () {
         const { url } = yield* serve((response) => response.writeHead(302).end())
@@ -293,7 +293,7 @@ describe("a server", () => {
       ({ url }) => Effect.flip(local(url, options)(url.href))
     )
 
-  test.each([201, 204, 304, 400, 401, 403, 404, 410, 418])("that answers %i is the caller's to correct", (status) =>
+  test.each([201, 204, 304, 400, 401, 403, 404, 410, 418])("that answers %i is the caller's error", (status) =>
     run(
       Effect.gen(function* () {
         const error = yield* failing((response) => response.writeHead(status).end())
@@ -312,7 +312,7 @@ describe("a server", () => {
       (response: ServerResponse) => response.writeHead(200, { "content-length": 100 }).write("x", () => response.destroy())
     ],
     ["what is no HTTP", (response: ServerResponse) => response.socket?.end("hello\r\n\r\n")]
-  ])("that answers with %s is unavailable, and no other call suffers for it", (_, answer) =>
+  ])("that answers with %s is unavailable, isolated", (_, answer) =>
     run(
       Effect.gen(function* () {
         expect(yield* failing(answer)).toMatchObject({ _tag: "UpstreamUnavailable", isolated: true })
@@ -320,7 +320,7 @@ describe("a server", () => {
     )
   )
 
-  test("that is not there, or whose name servers fail, is unavailable", () =>
+  test("that cannot be reached or resolved is unavailable", () =>
     run(
       Effect.gen(function* () {
         const url = yield* nobody
@@ -334,7 +334,7 @@ describe("a server", () => {
     ["says so", (response: ServerResponse) => response.writeHead(200, { "content-length": 1_001 }).end("x".repeat(1_001))],
     ["does not say so", (response: ServerResponse) => response.writeHead(200).end("x".repeat(1_001))],
     ["does not end", (response: ServerResponse) => endless(response)]
-  ])("that gives too much and %s is left", (_, answer) =>
+  ])("that sends too much and %s is disconnected", (_, answer) =>
     run(
       Effect.gen(function* () {
         const service = yield* serve(answer)
@@ -343,7 +343,7 @@ describe("a server", () => {
     )
   )
 
-  test("may give as much as allowed", () =>
+  test("may send the most bytes allowed", () =>
     run(
       Effect.gen(function* () {
         const { url } = yield* serve((response) => response.writeHead(200).end("x".repeat(1_000)))
@@ -355,7 +355,7 @@ describe("a server", () => {
     ["before its headers", (_: ServerResponse) => undefined],
     ["after its headers", (response: ServerResponse) => response.writeHead(200).flushHeaders()],
     ["within its body", (response: ServerResponse) => response.writeHead(200).write("x")]
-  ])("that hangs %s is unavailable when its time is up, and the connection is closed", (_, answer) =>
+  ])("that hangs %s longer than allowed is unavailable, and the connection is closed", (_, answer) =>
     run(
       Effect.gen(function* () {
         const service = yield* serve(answer)
@@ -368,7 +368,7 @@ describe("a server", () => {
     )
   )
 
-  test("is left as soon as its status says enough", () =>
+  test("is disconnected as soon as its status decides", () =>
     run(
       Effect.gen(function* () {
         const service = yield* serve((response) => response.writeHead(404).write("x"))
@@ -377,7 +377,7 @@ describe("a server", () => {
       })
     ))
 
-  test("is left at once when the call is interrupted", () =>
+  test("is disconnected when the call is interrupted", () =>
     run(
       Effect.gen(function* () {
         const service = yield* serve(() => undefined)
@@ -388,7 +388,7 @@ describe("a server", () => {
       })
     ))
 
-  test("keeps no connection once it has answered", async () => {
+  test("has no connection after it has answered", async () => {
     let open = 0
     const server = createServer((_, response) => response.writeHead(200).end("hello")).on("connection", (socket) => {
       open++

@@ -36,8 +36,8 @@ const recorder = () => {
 
 const traceOf = ({ traceparent, tracestate }: Readonly<Record<string, unknown>>) => ({ traceparent, tracestate })
 
-describe("a service that is asked for a call", () => {
-  test("gets the caller's trace as it came, where nothing is traced here", () =>
+describe("a service that is asked during a call", () => {
+  test("gets the caller's trace unchanged where this host does not trace", () =>
     run(
       Effect.gen(function* () {
         const service = yield* serve(json({ scheme: "visa" }))
@@ -48,7 +48,7 @@ describe("a service that is asked for a call", () => {
       })
     ))
 
-  test("gets no trace where there is none, though spans are made that nobody sees", () =>
+  test("gets no trace without a tracer", () =>
     run(
       Effect.gen(function* () {
         const service = yield* serve(json({ scheme: "visa" }))
@@ -57,7 +57,7 @@ describe("a service that is asked for a call", () => {
       })
     ))
 
-  test("gets the span that asks it, and is shown without what it was asked", () =>
+  test("gets the span of its exchange, which shows nothing of the request", () =>
     run(
       Effect.gen(function* () {
         const { spans, tracer } = recorder()
@@ -79,7 +79,7 @@ describe("a service that is asked for a call", () => {
       })
     ))
 
-  test("is not told of a trace by whoever wants no spans", () =>
+  test("gets no trace where spans are disabled", () =>
     run(
       Effect.gen(function* () {
         const { spans, tracer } = recorder()
@@ -110,7 +110,7 @@ describe("a service that is asked for a call", () => {
     )
   )
 
-  test("that is not there is shown as a failure, too", () =>
+  test("that cannot be reached is shown as a failure", () =>
     run(
       Effect.gen(function* () {
         const { spans, tracer } = recorder()

@@ -43,7 +43,7 @@ const run = <A, E>(effect: Effect.Effect<A, E, Scope.Scope>): Promise<A> =>
   Effect.runPromise(Effect.scoped(effect).pipe(Effect.provide(TestClock.layer())))
 
 describe("a worker thread", () => {
-  test("is not started before the first message, and then once", () =>
+  test("starts with the first message, once", () =>
     run(
       Effect.gen(function* () {
         const threads = yield* watchThreads
@@ -55,7 +55,7 @@ describe("a worker thread", () => {
       })
     ))
 
-  test("is ended with its scope, which waits for that", () =>
+  test("ends with its scope, which waits for it", () =>
     run(
       Effect.gen(function* () {
         const threads = yield* watchThreads
@@ -67,7 +67,7 @@ describe("a worker thread", () => {
       })
     ))
 
-  test("fails what it was working on when its scope closes", () =>
+  test("fails its message when its scope closes", () =>
     run(
       Effect.gen(function* () {
         const loop = yield* looping
@@ -84,7 +84,7 @@ describe("a worker thread", () => {
     ["throw", "the worker thread failed: unreachable"],
     ["exit", "the worker thread ended with code 3"],
     ["babble", "the worker thread's reply has an unknown shape"]
-  ])("that answers with %s is replaced, and those waiting are answered by the next", (order, reason) =>
+  ])("that answers with %s is replaced, and the next answers waiting messages", (order, reason) =>
     run(
       Effect.gen(function* () {
         const threads = yield* watchThreads
@@ -103,7 +103,7 @@ describe("a worker thread", () => {
     )
   )
 
-  test("that cannot be interrupted is ended when its time is up", () =>
+  test("that cannot be interrupted is ended after the time limit", () =>
     run(
       Effect.gen(function* () {
         const threads = yield* watchThreads
@@ -123,7 +123,7 @@ describe("a worker thread", () => {
       })
     ))
 
-  test("is ended by the interruption of what it works on, and by no other", () =>
+  test("is ended by the interruption of its message, and of no other", () =>
     run(
       Effect.gen(function* () {
         const threads = yield* watchThreads
@@ -141,7 +141,7 @@ describe("a worker thread", () => {
       })
     ))
 
-  test("refuses what exceeds its queue, and has room again as soon as one leaves it", () =>
+  test("refuses messages beyond its queue, and accepts them as soon as one leaves", () =>
     run(
       Effect.gen(function* () {
         const loop = yield* looping
@@ -160,7 +160,7 @@ describe("a worker thread", () => {
       })
     ))
 
-  test("that died idle is replaced without anyone noticing", () =>
+  test("that died idle is replaced without a failure", () =>
     run(
       Effect.gen(function* () {
         const threads = yield* watchThreads
@@ -172,7 +172,7 @@ describe("a worker thread", () => {
       })
     ))
 
-  test("is ended after being idle, and started again when needed", () =>
+  test("is ended when idle, and started again when needed", () =>
     run(
       Effect.gen(function* () {
         const threads = yield* watchThreads
@@ -189,13 +189,13 @@ describe("a worker thread", () => {
       })
     ))
 
-  test("does not keep a process alive that has nothing else to do", async () => {
+  test("does not keep an otherwise idle process alive", async () => {
     const script = fileURLToPath(new URL("./IdleProcess.ts", import.meta.url))
     const { stdout } = await promisify(execFile)(process.execPath, [...process.execArgv, script], { timeout: 10_000 })
     expect(stdout).toBe("a")
   })
 
-  test("whose script is missing fails each message, and takes nothing down", () =>
+  test("without a script fails each message", () =>
     run(
       Effect.gen(function* () {
         const worker = yield* makeFaulty({ script: new URL("./Missing.ts", import.meta.url) })
@@ -207,7 +207,7 @@ describe("a worker thread", () => {
       })
     ))
 
-  test("answers every message of any sequence, the good ones with their own reply", () =>
+  test("answers any sequence of messages, each with its own reply", () =>
     fc.assert(
       fc.asyncProperty(
         fc.array(
@@ -251,7 +251,7 @@ describe("a worker pool", () => {
       .sort((a, b) => a.answered - b.answered)
       .map(({ echo }) => echo)
 
-  test("takes turns between accounts, however many messages one of them sends", () =>
+  test("takes turns between accounts, however many messages one sends", () =>
     run(
       Effect.gen(function* () {
         const pool = yield* makePool()
@@ -263,7 +263,7 @@ describe("a worker pool", () => {
       })
     ))
 
-  test("takes the messages of one call one by one, in turn with others", () =>
+  test("takes the messages of one call in turn with others", () =>
     run(
       Effect.gen(function* () {
         const pool = yield* makePool()
@@ -273,7 +273,7 @@ describe("a worker pool", () => {
       })
     ))
 
-  test("gives an account as much time as another, not as many turns", () =>
+  test("gives accounts equal time, not equal turns", () =>
     run(
       Effect.gen(function* () {
         const loop = yield* looping
@@ -288,7 +288,7 @@ describe("a worker pool", () => {
       })
     ))
 
-  test("serves an account whose turns come between messages that each kill a thread", () =>
+  test("serves an account whose turns alternate with messages that end a thread", () =>
     run(
       Effect.gen(function* () {
         const threads = yield* watchThreads
@@ -309,7 +309,7 @@ describe("a worker pool", () => {
       })
     ))
 
-  test("bounds the calls of each account, and lets others in", () =>
+  test("limits the calls of each account, and admits others", () =>
     run(
       Effect.gen(function* () {
         const loop = yield* looping
@@ -328,7 +328,7 @@ describe("a worker pool", () => {
       })
     ))
 
-  test("fails a call whose later message waited too long, and ends no thread for it", () =>
+  test("fails a call whose later message waited too long, and ends no thread", () =>
     run(
       Effect.gen(function* () {
         const threads = yield* watchThreads

@@ -77,7 +77,7 @@ const pour = (response: ServerResponse): void => {
 }
 
 describe("an OpenAI-compatible speech service", () => {
-  test("is asked as its API says, and its sound is given as it is", () =>
+  test("is asked by its API, and its audio is returned unchanged", () =>
     run(
       Effect.gen(function* () {
         const service = yield* serve(openAi)
@@ -89,7 +89,7 @@ describe("an OpenAI-compatible speech service", () => {
       })
     ))
 
-  test("receives any text whole, lone surrogates mended", () =>
+  test("gets any text whole, with lone surrogates replaced", () =>
     run(
       Effect.gen(function* () {
         const service = yield* serve(openAi)
@@ -102,7 +102,7 @@ describe("an OpenAI-compatible speech service", () => {
       })
     ))
 
-  test("is asked by another name and path, and without a key where it has none", () =>
+  test("is asked by another model and path, and without a key if there is none", () =>
     run(
       Effect.gen(function* () {
         const service = yield* serve(speak(silence(3)))
@@ -117,7 +117,7 @@ describe("an OpenAI-compatible speech service", () => {
       })
     ))
 
-  test("is heard while it speaks", () =>
+  test("is streamed while it speaks", () =>
     run(
       Effect.gen(function* () {
         const goOn = yield* Deferred.make<void>()
@@ -134,7 +134,7 @@ describe("an OpenAI-compatible speech service", () => {
       })
     ))
 
-  test("may give its first bytes one by one, tagged or not", () =>
+  test("may send its first bytes one by one, with or without a tag", () =>
     run(
       Effect.gen(function* () {
         for (const beginning of [Buffer.alloc(0), Buffer.from("ID3\u0004\0\0\0\0\0\0")]) {
@@ -152,7 +152,7 @@ describe("an OpenAI-compatible speech service", () => {
       })
     ))
 
-  test.each(BROKEN)("that answers with %s is unavailable", (_, answer) =>
+  test.each(BROKEN)("is unavailable if it answers with %s", (_, answer) =>
     run(
       Effect.gen(function* () {
         const { url } = yield* serve(answer)
@@ -164,7 +164,7 @@ describe("an OpenAI-compatible speech service", () => {
     )
   )
 
-  test("that is not there is unavailable", () =>
+  test("is unavailable if it cannot be reached", () =>
     run(
       Effect.gen(function* () {
         expect(yield* Effect.flip(say(yield* nobody))).toMatchObject({
@@ -174,7 +174,7 @@ describe("an OpenAI-compatible speech service", () => {
       })
     ))
 
-  test("that wants no more is unavailable, and when it does is told", () =>
+  test("is unavailable if it limits the rate, and its wait is reported", () =>
     run(
       Effect.gen(function* () {
         const answers: ReadonlyArray<readonly [string | undefined, string]> = [
@@ -197,7 +197,7 @@ describe("an OpenAI-compatible speech service", () => {
     ["a text by its policy", failure(400, "Your request was rejected", { code: "content_policy_violation" }), "text"],
     ["a text by Azure's filter", failure(422, "filtered", { code: "content_filter" }), "text"],
     ["a voice", failure(400, "Input should be 'nova'", { param: "voice" }), "voice"]
-  ])("that refuses %s says so to whoever asked, in our words", (_, answer, field) =>
+  ])("that refuses %s gives the caller an error in our own words", (_, answer, field) =>
     run(
       Effect.gen(function* () {
         const { url } = yield* serve(answer)
@@ -231,7 +231,7 @@ describe("an OpenAI-compatible speech service", () => {
     ["after its headers", (response: ServerResponse) => response.writeHead(200, { "content-type": "audio/mpeg" }).flushHeaders()],
     ["within its sound", sound({}, () => undefined)],
     ["within an error", (response: ServerResponse) => response.writeHead(400).write('{"error":')]
-  ])("that hangs %s is unavailable when its time is up, and the connection is given up", (_, answer) =>
+  ])("is unavailable if it hangs %s longer than allowed, and the connection is closed", (_, answer) =>
     run(
       Effect.gen(function* () {
         const service = yield* serve(answer)
@@ -244,7 +244,7 @@ describe("an OpenAI-compatible speech service", () => {
     )
   )
 
-  test("sees the connection closed when a text is interrupted, also while it speaks", () =>
+  test("is disconnected when a text is interrupted, also while it speaks", () =>
     run(
       Effect.gen(function* () {
         const service = yield* serve(sound({}, () => undefined))
@@ -256,7 +256,7 @@ describe("an OpenAI-compatible speech service", () => {
       })
     ))
 
-  test("is not asked again by who takes but the beginning, and is told so", () =>
+  test("is disconnected by a consumer that takes only the beginning", () =>
     run(
       Effect.gen(function* () {
         const service = yield* serve(sound({}, () => undefined))
@@ -267,11 +267,11 @@ describe("an OpenAI-compatible speech service", () => {
     ))
 })
 
-describe("its voices", () => {
+describe("the voices", () => {
   const voices = (options: Options) =>
     Effect.runSync(Speech.SpeechSynthesizer.use(({ voices }) => voices).pipe(provide(new URL("http://localhost"), options)))
 
-  test("are those published, and speak all languages", () =>
+  test("are the published ones by default, and speak all languages", () =>
     run(
       Effect.gen(function* () {
         const { default_voice, voices: published } = voices({})
@@ -282,7 +282,7 @@ describe("its voices", () => {
       })
     ))
 
-  test("are those that the model has, where it is told", () => {
+  test("are those of the model, if given", () => {
     expect(voices({ voices: [{ id: "af_sky", language: "en-US", gender: "female" }, { id: "x" }], defaultVoice: "x" })).toEqual({
       default_voice: "x",
       voices: [

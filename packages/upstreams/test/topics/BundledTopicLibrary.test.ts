@@ -11,18 +11,18 @@ const run = (input: { readonly q?: string }) =>
     .pipe(Effect.provide(BundledTopicLibrary.layer), Effect.runPromise)
 
 describe("the operation on the bundled library", () => {
-  test("lists every topic when nothing is asked for, or only blanks", async () => {
+  test("lists every topic for no query, or blanks", async () => {
     for (const input of [{}, { q: "" }, { q: "   " }]) expect(await run(input)).toEqual({ data: { topics: library } })
   })
 
-  test("answers what its example says", async () => {
+  test("returns the documented example", async () => {
     const { input, data } = Topics.list.example ?? {}
     if (input === undefined) throw new Error("there is no example")
     expect(await run(input)).toEqual({ data })
     expect(data?.topics).not.toEqual([])
   })
 
-  test("answers nothing found with no topics, not with a failure", async () => {
+  test("returns no topics where nothing matches, and does not fail", async () => {
     expect(await run({ q: "no such thing as qwxz" })).toEqual({ data: { topics: [] } })
   })
 })

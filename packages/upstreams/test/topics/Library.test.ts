@@ -21,7 +21,7 @@ const likeness = (a: ReadonlySet<string>, b: ReadonlySet<string>): number => {
 }
 
 describe("the bundled library", () => {
-  test("has enough to browse: categories of their own name, each with templates", () => {
+  test("has categories with unique names, each with templates", () => {
     expect(library.length).toBeGreaterThanOrEqual(48)
     expect(new Set(library.map(({ category }) => category.toLowerCase())).size).toBe(library.length)
     for (const { category, templates } of library) {
@@ -30,7 +30,7 @@ describe("the bundled library", () => {
     }
   })
 
-  test("says each thing once, and never by a formula", () => {
+  test("has no duplicates and no formulaic templates", () => {
     const all = templates.map((template) => ({ template, words: wordsOf(template) }))
     const alike = all.flatMap((one, i) =>
       all.slice(i + 1).flatMap((other) => (likeness(one.words, other.words) > 0.45 ? [[one.template, other.template]] : []))
@@ -41,7 +41,7 @@ describe("the bundled library", () => {
     for (const [opening, among] of openings) expect(among.length, opening).toBeLessThanOrEqual(3)
   })
 
-  test("writes whole sentences on one line, or ends with what is pasted", () => {
+  test("has whole sentences on one line, or ends with pasted text", () => {
     for (const template of templates) {
       expect(template).toMatch(/^(?:[A-Z]|\{)[ -~]{30,199}$/u)
       expect(template).toMatch(/(?:[.?]|[:.?] \{(?:text|code|data)\})$/u)
@@ -49,7 +49,7 @@ describe("the bundled library", () => {
     }
   })
 
-  test("has no placeholder but those that are described, uses each, and at most four in a template", () => {
+  test("describes and uses each placeholder, at most four in a template", () => {
     const used = templates.map(placeholdersOf)
     expect([...new Set(used.flat())].sort()).toEqual(Object.keys(PLACEHOLDERS).sort())
     for (const [i, names] of used.entries()) {

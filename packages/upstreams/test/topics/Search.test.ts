@@ -34,27 +34,27 @@ const flat = (topics: ReadonlyArray<Search.Topic>): ReadonlyArray<string> =>
   topics.flatMap(({ category, templates }) => templates.map((template) => `${category}\n${template}`))
 
 describe("a search", () => {
-  test("finds just those templates that have every word, in themselves or in their category, in their order", () => {
+  test("finds the templates that have every word, in themselves or in their category, in order", () => {
     check((query) => {
       const expected = flat(library).filter((text) => words(query).every((word) => begins(text, word)))
       expect(flat(search(query))).toEqual(expected)
     })
   })
 
-  test("shows no category without a template", () => {
+  test("returns no category without a template", () => {
     check((query) => {
       for (const { templates } of search(query)) expect(templates.length).toBeGreaterThan(0)
     })
   })
 
-  test("finds the same in what it found", () => {
+  test("finds the same again in its result", () => {
     check((query) => {
       const found = search(query)
       expect(Search.over(found)(query)).toEqual(found)
     })
   })
 
-  test("finds no more for one word more, and the same in any order, case and spelling", () => {
+  test("finds no more with one more word, and the same in any order, case and spelling", () => {
     fc.assert(
       fc.property(fc.array(ownWord, { minLength: 1, maxLength: 4 }), ownWord, (words, more) => {
         const found = search(words.join(" "))
@@ -68,25 +68,25 @@ describe("a search", () => {
     )
   })
 
-  test("gives all templates of a category that is named", () => {
+  test("finds all templates of a named category", () => {
     for (const topic of library) expect(search(topic.category)).toContainEqual(topic)
   })
 
-  test("finds all where there is nothing to look for", () => {
+  test("finds all without words", () => {
     for (const nothing of ["", " ", "\t\n", "\u00a0\u3000", "?!", "{}"]) expect(search(nothing)).toEqual(library)
   })
 
-  test("finds nothing where no template has the words", () => {
+  test("finds nothing if no template has the words", () => {
     for (const absent of ["qwxz", "haiku qwxz", "0000", "тема", "😀 zzz"]) expect(search(absent)).toEqual([])
   })
 
-  test("takes a word for the beginning of words, not for their middle", () => {
+  test("matches the beginning of words only", () => {
     expect(search("haiku").map(({ templates }) => templates.length)).toEqual([1])
     expect(search("aiku")).toEqual([])
     expect(search("hai")).toEqual(expect.arrayContaining([...search("haiku")]))
   })
 
-  test("meets one letter in two spellings, and another language, alike", () => {
+  test("matches both spellings of a letter, and other languages", () => {
     const find = Search.over([{ category: "Café", templates: ["Ein Märchen über {topic}.", "हिन्दी में {topic}"] }])
     for (const query of ["cafe\u0301", "CAFÉ", "märchen", "Ma\u0308rchen"]) expect(find(query)).not.toEqual([])
     expect(find("हिन्दी").flatMap(({ templates }) => templates)).toEqual(["हिन्दी में {topic}"])

@@ -2,10 +2,11 @@
  * A call that becomes a job: hold, store the input, keep the reply, accept, answer. Once accepted, the job's end decides how the hold ends.
  * A failure before that abandons the job and releases the hold.
  */
+import type { Aggregate } from "@millrace/event-sourcing"
 import { type Duration, Effect, Fiber } from "effect"
 import * as Credits from "../../Credits.ts"
 import * as Acceptance from "../../jobs/Acceptance.ts"
-import { idOf as jobIdOf } from "../../jobs/Job.ts"
+import { type JobWasRefused, idOf as jobIdOf } from "../../jobs/Job.ts"
 import type { JobCall } from "../../jobs/Jobs.ts"
 import { unreadable } from "../../jobs/JobView.ts"
 import { outcome } from "../../ledger/Account.ts"
@@ -14,7 +15,7 @@ import type { OperationError, OperationFailed } from "../../work/OperationError.
 import type { Done } from "../../work/Perform.ts"
 import { isTransient } from "../../work/Transient.ts"
 import * as Amends from "./Amends.ts"
-import { available, type Call, type ChargeError, type Held, OutcomeUnknown, type Reply, ResultWithheld } from "./Call.ts"
+import { type Admitted, available, type Call, type ChargeError, OutcomeUnknown, type Reply, ResultWithheld } from "./Call.ts"
 import * as Free from "./Free.ts"
 import * as Hold from "./Hold.ts"
 import * as Replay from "./Replay.ts"
@@ -31,38 +32,40 @@ export const call = <E extends OperationError, R>(
 ): Effect.Effect<Reply, E | ChargeError, R> =>
   Effect.uninterruptibleMask((restore) =>
     Effect.gen(function* () {
-      const held = asked.cost === 0 ? yield* claimed(needs, asked) : yield* Hold.make(needs, asked)
-      if (held._tag === "Replayed") return held.reply
-      const job = jobOf(held)
+      const admitted = asked.cost === 0 ? yield* Free.admit(needs, asked) : yield* Hold.make(needs, asked)
+      if (admitted._tag === "Replayed") return admitted.reply
+      const job = jobOf(admitted)
       const prepare = Acceptance.prepare(needs.jobs, operation, asked.input, job)
-      const { accept, done } = yield* Effect.tapCause(restore(prepare), () => abandon(needs, held, job))
-      yield* Effect.tapCause(Replay.keepOrYield(needs, held, done), () => abandon(needs, held, job))
-      yield* accepted(needs, held, job, accept)
-      return yield* replyOf(needs, held, job, done)
+      const { accept, done } = yield* Effect.tapCause(restore(prepare), () => abandon(needs, admitted, job))
+      yield* Effect.tapCause(Replay.keepOrYield(needs, admitted, done), () => abandon(needs, admitted, job))
+      yield* accepted(needs, admitted, job, accept)
+      return yield* replyOf(needs, admitted, job, done)
     })
   )
 
-const claimed = <E extends OperationError, R>(needs: Needs, asked: Call<E, R>): Effect.Effect<Held<E, R>, ChargeError> =>
-  Effect.as(Free.claim(needs, asked), Free.heldFor(asked))
-
-const jobOf = ({ call: { accountId, quantity, requestId, reservationId }, hold }: Held): JobCall => ({
+const jobOf = ({ _tag, call: { accountId, quantity, requestId, reservationId } }: Admitted): JobCall => ({
   accountId,
   requestId,
   jobId: jobIdOf(reservationId),
-  reservationId: hold === undefined ? null : reservationId,
+  reservationId: _tag === "Free" ? null : reservationId,
   quantity
 })
 
 /** Appends the acceptance. If the store does not confirm it, a call without an idempotency key is made free. */
-const accepted = (needs: Needs, held: Held, job: JobCall, accept: Acceptance.Prepared["accept"]): Effect.Effect<void, ChargeError> => {
-  const { key, operation } = held.call
+const accepted = (
+  needs: Needs,
+  admitted: Admitted,
+  job: JobCall,
+  accept: Effect.Effect<void, JobWasRefused | Aggregate.Failure>
+): Effect.Effect<void, ChargeError> => {
+  const { key, operation } = admitted.call
   return accept.pipe(
     Effect.retry({ while: isTransient, ...TRY_AGAIN }),
     Effect.tapError((error) => {
-      if (!isTransient(error)) return abandon(needs, held, job)
+      if (!isTransient(error)) return abandon(needs, admitted, job)
       if (key !== undefined) return Effect.void
-      const promise = Amends.promise(needs, { ...idsOf(held.call), operation: operation.key })
-      return Effect.andThen(promise, abandon(needs, held, job))
+      const promise = Amends.promise(needs, { ...idsOf(admitted.call), operation: operation.key })
+      return Effect.andThen(promise, abandon(needs, admitted, job))
     }),
     Effect.mapError((error) => (error._tag === "JobWasRefused" ? new ResultWithheld() : isTransient(error) ? new OutcomeUnknown() : error))
   )
@@ -71,11 +74,11 @@ const accepted = (needs: Needs, held: Held, job: JobCall, accept: Acceptance.Pre
 /**
  * Abandons the job in the background, with retries. The caller waits a moment for it. If this process dies, `JobUpkeep` refuses the job.
  */
-const abandon = (needs: Needs, { call, hold }: Held, job: JobCall): Effect.Effect<void> => {
+const abandon = (needs: Needs, { _tag, call }: Admitted, job: JobCall): Effect.Effect<void> => {
   const { jobs, scope, callsInDoubt } = needs
   return jobs.abandon(job).pipe(
     // Refund as well: the job may have succeeded by then
-    Effect.andThen(hold === undefined ? Free.unclaim(needs, call) : Effect.asVoid(Amends.makeFree(needs, idsOf(call)))),
+    Effect.andThen(_tag === "Free" ? Free.unclaim(needs, call) : Effect.asVoid(Amends.makeFree(needs, idsOf(call)))),
     Effect.andThen(callsInDoubt.remove(call.reservationId)),
     Effect.retry({ while: isTransient, schedule: Amends.IN_BACKGROUND }),
     Effect.catchCause((cause) => Effect.logWarning("A job could not be abandoned", { jobId: job.jobId }, cause)),
@@ -86,26 +89,14 @@ const abandon = (needs: Needs, { call, hold }: Held, job: JobCall): Effect.Effec
 
 const idsOf = ({ accountId, requestId, reservationId }: Call) => ({ accountId, requestId, reservationId })
 
-const replyOf = (needs: Needs, { call, hold }: Held, { jobId }: JobCall, done: Done): Effect.Effect<Reply> => {
-  const job = { id: jobId }
-  if (hold === undefined) return Effect.map(Free.reply(needs, call, done), (reply) => ({ ...reply, job }))
-  return Effect.succeed({ ...answered(call, done, { charged: Credits.zero, balance: available(hold) }), job })
+const replyOf = (needs: Needs, admitted: Admitted, { jobId }: JobCall, done: Done): Effect.Effect<Reply> => {
+  const { call } = admitted
+  const reply =
+    admitted._tag === "Free"
+      ? Free.reply(needs, call, done)
+      : Effect.succeed(answered(call, done, { charged: Credits.zero, balance: available(admitted.hold) }))
+  return Effect.map(reply, (reply) => ({ ...reply, job: { id: jobId } }))
 }
-
-/**
- * Waits at most `within` for the job that a call became. The reply has the job's charge so far, so that the charges of an account's replies
- * add up to its balance. `UpstreamUnavailable` if a store does not answer; the job is accepted in any case.
- */
-export const awaitEnd = (
-  services: Pick<Services, "jobs" | "ledger">,
-  operation: AnyJob,
-  accountId: string,
-  accepted: Accepted,
-  within?: Duration.Input
-): Effect.Effect<Awaited, ReadError | OperationFailed> =>
-  Effect.mapError(ended(services, operation, accountId, accepted, within), (error) =>
-    error._tag === "OperationFailed" || error._tag === "UpstreamUnavailable" ? error : unreadable(operation.family.resource)(error)
-  )
 
 /** The reply of a call that became a job. */
 export type Accepted = Reply & Required<Pick<Reply, "job">>
@@ -116,23 +107,27 @@ export interface Awaited {
   readonly ended: boolean
 }
 
-const ended = Effect.fnUntraced(function* (
+/**
+ * Waits at most `within` for the job that a call became. The reply has the job's charge so far, so that the charges of an account's replies
+ * add up to its balance. `UpstreamUnavailable` if a store does not answer; the job is accepted in any case.
+ */
+export const awaitEnd = (
   { jobs, ledger }: Pick<Services, "jobs" | "ledger">,
   operation: AnyJob,
   accountId: string,
   accepted: Accepted,
-  within: Duration.Input | undefined
-) {
-  const { id: jobId } = accepted.job
-  const answer = yield* Acceptance.answer(jobs, operation, { accountId, jobId }, within)
-  const reply: Reply = { ...accepted, data: answer.data }
-  if (!answer.ended) return { reply, ended: false }
-  yield* jobs.settle(jobId)
-  const { state: job } = yield* jobs.read(jobId)
-  const account = yield* ledger.read(accountId)
-  const reservationId = "accepted" in job ? job.accepted.reservationId : null
-  const end =
-    reservationId === null ? undefined : (outcome(account.state, reservationId) ?? (yield* ledger.ending(accountId, reservationId)))
-  const charged = end !== undefined && "charged" in end ? end.charged : Credits.zero
-  return { reply: { ...reply, billed: { charged, balance: available(account) } }, ended: true }
-})
+  within?: Duration.Input
+): Effect.Effect<Awaited, ReadError | OperationFailed> =>
+  Effect.gen(function* () {
+    const { id: jobId } = accepted.job
+    const answer = yield* Acceptance.answer(jobs, operation, { accountId, jobId }, within)
+    const reply: Reply = { ...accepted, data: answer.data }
+    if (!answer.ended) return { reply, ended: false }
+    yield* jobs.settle(jobId)
+    const { state: job } = yield* jobs.read(jobId)
+    const account = yield* ledger.read(accountId)
+    const reservationId = "accepted" in job ? job.accepted.reservationId : null
+    const end = reservationId && (outcome(account.state, reservationId) ?? (yield* ledger.ending(accountId, reservationId)))
+    const charged = end && "charged" in end ? end.charged : Credits.zero
+    return { reply: { ...reply, billed: { charged, balance: available(account) } }, ended: true }
+  }).pipe(Effect.mapError((error) => (error._tag === "OperationFailed" ? error : unreadable(operation.family.resource)(error))))

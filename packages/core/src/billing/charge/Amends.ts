@@ -3,12 +3,12 @@
  * if the store does not answer, it retries in the background; at the latest, the hold's expiry releases it.
  */
 import type { Aggregate } from "@millrace/event-sourcing"
-import { Cause, Effect, Exit, Schedule } from "effect"
+import { Cause, Effect, Schedule } from "effect"
 import * as Decisions from "../../ledger/Decisions.ts"
 import * as Reason from "../../work/Reason.ts"
 import { isTransient } from "../../work/Transient.ts"
 import type { CallInDoubt } from "../CallsInDoubt.ts"
-import { type Call, type Held, isRecoverable, OutcomeUnknown } from "./Call.ts"
+import { type Call, isRecoverable, OutcomeUnknown } from "./Call.ts"
 import { type Services, TRY_AGAIN } from "./Services.ts"
 
 export type Needs = Pick<Services, "ledger" | "callsInDoubt" | "vault" | "scope">
@@ -21,16 +21,11 @@ export const WRITTEN_WITHIN = "1 second"
 // releasing a hold
 
 /** Releases the hold if the work fails or is interrupted. */
-export const onFailure = <A, E, R>(needs: Needs, { call }: Held, work: Effect.Effect<A, E, R>): Effect.Effect<A, E | OutcomeUnknown, R> =>
-  Effect.flatMap(Effect.exit(work), (exit): Effect.Effect<A, E | OutcomeUnknown> => {
-    if (Exit.isSuccess(exit)) return exit
-    const failed = Effect.failCause(exit.cause)
-    if (Cause.hasInterruptsOnly(exit.cause)) return Effect.andThen(release(needs, call, "cancelled"), failed)
-    const sealed = Reason.seal(needs.vault, call.accountId, Reason.of(exit.cause, call.input))
-    return Effect.andThen(
-      Effect.flatMap(sealed, (failure) => release(needs, call, "service_error", failure)),
-      failed
-    )
+export const onFailure = <A, E, R>(needs: Needs, call: Call, work: Effect.Effect<A, E, R>): Effect.Effect<A, E | OutcomeUnknown, R> =>
+  Effect.tapCause(work, (cause) => {
+    if (Cause.hasInterruptsOnly(cause)) return release(needs, call, "cancelled")
+    const sealed = Reason.seal(needs.vault, call.accountId, Reason.of(cause, call.input))
+    return Effect.flatMap(sealed, (failure) => release(needs, call, "service_error", failure))
   })
 
 /**

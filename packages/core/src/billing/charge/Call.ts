@@ -38,13 +38,22 @@ export interface Call<E extends OperationError = OperationError, R = unknown> ex
   readonly cost: Credits.Credits
 }
 
-/** A call that may run: its cost is held, or it is free. */
+/** A call whose cost is held. */
 export interface Held<E extends OperationError = OperationError, R = unknown> {
   readonly _tag: "Held"
   readonly call: Call<E, R>
-  /** The account right after the hold; undefined for a free call. */
-  readonly hold: Committed | undefined
+  /** The account right after the hold. */
+  readonly hold: Committed
 }
+
+/** A call that costs nothing, so nothing is held. */
+export interface Free<E extends OperationError = OperationError, R = unknown> {
+  readonly _tag: "Free"
+  readonly call: Call<E, R>
+}
+
+/** A call that may run. */
+export type Admitted<E extends OperationError = OperationError, R = unknown> = Held<E, R> | Free<E, R>
 
 /** A success. */
 export interface Reply {

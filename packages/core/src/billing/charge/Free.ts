@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import * as Credits from "../../Credits.ts"
 import type { AnyCall, AnyFile } from "../../work/Operation.ts"
 import type { OperationError } from "../../work/OperationError.ts"
-import { available, type Call, type ChargeError, type Held, type Reply, ResultWithheld } from "./Call.ts"
+import { available, type Call, type ChargeError, type Free, type Reply, ResultWithheld } from "./Call.ts"
 import * as Replay from "./Replay.ts"
 import type { Services } from "./Services.ts"
 import { answered } from "./Settle.ts"
@@ -27,21 +27,23 @@ const isClaimed = ({ key, operation }: Call): boolean => key !== undefined && op
 const once = <E, R>(needs: Needs, free: Call, work: Effect.Effect<Delivered, E, R>): Effect.Effect<Delivered, E | ChargeError, R> =>
   Effect.uninterruptibleMask((restore) =>
     Effect.gen(function* () {
-      // A claim whose write is in doubt may be there
-      yield* Effect.tapCause(claim(needs, free), () => unclaim(needs, free))
+      const admitted = yield* admit(needs, free)
       const done = yield* Effect.tapCause(restore(work), () => unclaim(needs, free))
-      const standing = yield* Effect.tapCause(Replay.keep(needs, heldFor(free), done), () => unclaim(needs, free))
+      const standing = yield* Effect.tapCause(Replay.keep(needs, admitted, done), () => unclaim(needs, free))
       // The claim had run out, and another call took the key
       return standing === undefined ? done : yield* new ResultWithheld()
     })
   )
 
-/** A free call needs no hold. */
-export const heldFor = <E extends OperationError, R>(free: Call<E, R>): Held<E, R> => ({ _tag: "Held", call: free, hold: undefined })
-
 /** Claims the key of a free call, if it has one. */
-export const claim = (needs: Replay.Needs, free: Call): Effect.Effect<void, ChargeError> =>
-  free.key === undefined ? Effect.void : Replay.claim(needs, free, free.key)
+export const admit = <E extends OperationError, R>(needs: Replay.Needs, free: Call<E, R>): Effect.Effect<Free<E, R>, ChargeError> => {
+  const claimed = free.key === undefined ? Effect.void : Replay.claim(needs, free, free.key)
+  // A claim whose write is in doubt may be there
+  return Effect.as(
+    Effect.tapCause(claimed, () => unclaim(needs, free)),
+    { _tag: "Free", call: free }
+  )
+}
 
 /** Frees the key. If the store does not answer, the claim expires. */
 export const unclaim = ({ replies }: Replay.Needs, { accountId, key, reservationId }: Call): Effect.Effect<void> =>

@@ -14,33 +14,24 @@ type Needs = Replay.Needs & Amends.Needs
 /** The most lookups of a key. If all are stale, because too many calls of the account end meanwhile, the account is busy. */
 const LOOKUPS = 5
 
+type Reserved<E extends OperationError, R> = Effect.Effect<Held<E, R> | Replayed, E | ChargeError, R>
+
 /** Reserves the cost. `lookups`: how often the key was looked up so far. */
-export const make = <E extends OperationError, R>(
-  services: Needs,
-  call: Call<E, R>,
-  lookups = 1
-): Effect.Effect<Held<E, R> | Replayed, E | ChargeError, R> => {
+export const make = <E extends OperationError, R>(services: Needs, call: Call<E, R>, lookups = 1): Reserved<E, R> => {
   const { accountId, operation, requestId, reservationId } = call
   const reserve = Decisions.reserve(reserveOf(call, services.ledger.adjustmentLifetime, jobIdOf(reservationId)))
-  return Effect.matchEffect(services.ledger.execute(accountId, reserve, { $correlationId: requestId }), {
-    onSuccess: (hold): Effect.Effect<Held<E, R> | Replayed, E | ChargeError, R> => Effect.succeed({ _tag: "Held", call, hold }),
-    onFailure: (error): Effect.Effect<Held<E, R> | Replayed, E | ChargeError, R> => {
-      switch (error._tag) {
-        case "AlreadySucceeded":
-          return replayed(services, call)
-        case "LookupStale":
-          return lookups < LOOKUPS ? lookUpAgain(services, call, lookups) : Effect.fail(busy(accountId))
-        case "AlreadyEnded":
-          // A reservation id is new for each attempt
-          return Effect.die(error)
-        case "AppendInDoubt":
-          // `JobUpkeep` releases the hold of a job that is never accepted
-          return Effect.andThen(operation._tag === "Job" ? Effect.void : Amends.correctInBackground(services, call), Effect.fail(error))
-        default:
-          return Effect.fail(error)
-      }
-    }
-  })
+  return services.ledger.execute(accountId, reserve, { $correlationId: requestId }).pipe(
+    Effect.map((hold): Held<E, R> => ({ _tag: "Held", call, hold })),
+    Effect.catchTags({
+      AlreadySucceeded: () => replayed(services, call),
+      LookupStale: (): Reserved<E, R> => (lookups < LOOKUPS ? lookUpAgain(services, call, lookups) : Effect.fail(busy(accountId))),
+      // A reservation id is new for each attempt
+      AlreadyEnded: Effect.die,
+      // `JobUpkeep` releases the hold of a job that is never accepted
+      AppendInDoubt: (error) =>
+        Effect.andThen(operation._tag === "Job" ? Effect.void : Amends.correctInBackground(services, call), Effect.fail(error))
+    })
+  )
 }
 
 /** The call succeeded between the lookup and the hold. */

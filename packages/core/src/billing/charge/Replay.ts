@@ -8,16 +8,15 @@ import * as Credits from "../../Credits.ts"
 import { idOf as jobIdOf } from "../../jobs/Job.ts"
 import { type Account, hold as openHold, outcome } from "../../ledger/Account.ts"
 import * as Decisions from "../../ledger/Decisions.ts"
-import type { Any } from "../../work/Operation.ts"
 import type { OperationError } from "../../work/OperationError.ts"
 import type { Done } from "../../work/Perform.ts"
 import type { StoredReply } from "../Replies.ts"
 import {
+  type Admitted,
   available,
   type Call,
   type Caller,
   type ChargeError,
-  type Held,
   HOLD_MARGIN,
   type Key,
   type Replayed,
@@ -53,24 +52,19 @@ export const marked = (
 
 // finding
 
-/** The parts of a call that a replay needs. */
-export interface Sought<E extends OperationError, R> extends Pick<Call, "accountId" | "requestId" | "input"> {
-  readonly operation: Any<E, R>
-}
-
 /** The reply stored under the key; undefined if the key is free for a new attempt. `InFlight` while another attempt runs. */
 export const find = Effect.fnUntraced(function* <E extends OperationError, R>(
   services: Needs,
-  { accountId, input, operation, requestId }: Sought<E, R>,
+  { accountId, input, operation, requestId }: Pick<Call<E, R>, "accountId" | "input" | "operation" | "requestId">,
   key: Key
 ): Effect.fn.Return<Replayed | undefined, E | ChargeError, R> {
   const kept = yield* services.replies.find(accountId, key.hash)
   if (kept === undefined) return undefined
   const account = yield* services.ledger.read(accountId)
   const end = yield* endOf(services, accountId, account, kept)
-  if (end._tag === "Over") return undefined
+  if (end === "over") return undefined
   if (kept.fingerprint !== key.fingerprint) return yield* new Decisions.KeyReused()
-  if (end._tag === "Open") return yield* new Decisions.InFlight({ reservationId: kept.reservationId })
+  if (end === "open") return yield* new Decisions.InFlight({ reservationId: kept.reservationId })
   if (kept.data === null) return yield* new ReplyUnavailable()
   const reply: Reply = {
     requestId: kept.requestId,
@@ -90,16 +84,11 @@ export const isKept = Effect.fnUntraced(function* (services: Needs, accountId: s
   return kept !== undefined && !(yield* isOver(services, accountId)(kept))
 })
 
-/** The state of the call of a stored reply. `Open`: it runs. `Counts`: replay it. `Over`: it failed, so the key is free. */
-type End =
-  | { readonly _tag: "Over" }
-  | { readonly _tag: "Open" }
-  | { readonly _tag: "Counts"; readonly charged: Credits.Credits; readonly began: boolean }
-
-const OVER: End = { _tag: "Over" }
-const OPEN: End = { _tag: "Open" }
-
-const counts = (charged: Credits.Credits, began = false): End => ({ _tag: "Counts", charged, began })
+/**
+ * The state of the call of a stored reply. `open`: it runs. `over`: it failed, so the key is free. A call with a charge is replayed; `began`:
+ * it became a job.
+ */
+type End = "open" | "over" | { readonly charged: Credits.Credits; readonly began: boolean }
 
 const endOf = Effect.fnUntraced(function* (
   services: Pick<Needs, "ledger" | "jobs">,
@@ -107,13 +96,13 @@ const endOf = Effect.fnUntraced(function* (
   account: Aggregate.Current<Account>,
   kept: StoredReply
 ): Effect.fn.Return<End, Aggregate.Failure> {
-  const ended = kept.free === undefined ? yield* reservationEnd(services, accountId, account, kept) : OVER
+  const ended = kept.free === undefined ? yield* reservationEnd(services, accountId, account, kept) : "over"
   // A job that was accepted keeps its key, however it ended
   if (kept.job === true && (yield* hasBegun(services, kept.reservationId)))
-    return counts(ended._tag === "Counts" ? ended.charged : Credits.zero, true)
+    return { charged: typeof ended === "string" ? Credits.zero : ended.charged, began: true }
   if (kept.free === undefined) return ended
-  if (kept.free === "running") return OPEN
-  return kept.job === true ? OVER : counts(Credits.zero)
+  if (kept.free === "running") return "open"
+  return kept.job === true ? "over" : { charged: Credits.zero, began: false }
 })
 
 /** How a reservation ended, from the account's memory or else from its stream. */
@@ -124,9 +113,9 @@ const reservationEnd = Effect.fnUntraced(function* (
   { reservationId, revision }: StoredReply
 ): Effect.fn.Return<End, Aggregate.Failure> {
   const account = Decisions.asOf(state, at)
-  if (openHold(account, reservationId) !== undefined) return OPEN
+  if (openHold(account, reservationId) !== undefined) return "open"
   const end = outcome(account, reservationId) ?? (yield* ledger.ending(accountId, reservationId, revision))
-  return end !== undefined && "charged" in end ? counts(end.charged) : OVER
+  return end !== undefined && "charged" in end ? { charged: end.charged, began: false } : "over"
 })
 
 const hasBegun = ({ jobs }: Pick<Needs, "jobs">, reservationId: string) =>
@@ -134,15 +123,22 @@ const hasBegun = ({ jobs }: Pick<Needs, "jobs">, reservationId: string) =>
 
 // keeping
 
+/** The revision in the reply of a free call. */
+const NO_HOLD = -1
+
 /** Step 4: stores the reply of a call with a key. It replaces a reply that is over. Returns another attempt's reply if that stays. */
 export const keep = (
   services: Needs,
-  { call, hold }: Held,
+  admitted: Admitted,
   { data }: Pick<Done, "data">
 ): Effect.Effect<StoredReply | undefined, ChargeError> => {
+  const { call } = admitted
   const { accountId, key } = call
   if (key === undefined) return Effect.undefined
-  const reply: StoredReply = { ...storedOf(call, key, hold?.revision), data, ...(hold === undefined ? { free: "done" } : {}) }
+  const reply: StoredReply =
+    admitted._tag === "Held"
+      ? { ...storedOf(call, key), revision: admitted.hold.revision, data }
+      : { ...storedOf(call, key), data, free: "done" }
   return services.replies.keep(accountId, key.hash, reply, isOver(services, accountId))
 }
 
@@ -150,9 +146,9 @@ export const keep = (
  * Stores the reply as {@link keep} does. Fails if a free call has the key: it has no hold that could prevent this call from running at the
  * same time. If a priced attempt's reply stays, this call's hold has ended, which its settle detects.
  */
-export const keepOrYield = (services: Needs, held: Held, done: Pick<Done, "data">): Effect.Effect<void, ChargeError> =>
-  Effect.flatMap(keep(services, held, done), (standing) =>
-    standing?.free === undefined || held.call.key === undefined ? Effect.void : inUse(standing, held.call.key)
+export const keepOrYield = (services: Needs, admitted: Admitted, done: Pick<Done, "data">): Effect.Effect<void, ChargeError> =>
+  Effect.flatMap(keep(services, admitted, done), (standing) =>
+    standing?.free === undefined || admitted.call.key === undefined ? Effect.void : inUse(standing, admitted.call.key)
   )
 
 /**
@@ -161,20 +157,20 @@ export const keepOrYield = (services: Needs, held: Held, done: Pick<Done, "data"
  */
 export const claim = Effect.fnUntraced(function* (services: Needs, call: Call, key: Key): Effect.fn.Return<void, ChargeError> {
   const { accountId, operation } = call
-  const reply: StoredReply = { ...storedOf(call, key, undefined), data: null, free: "running" }
+  const reply: StoredReply = { ...storedOf(call, key), data: null, free: "running" }
   const lifetime = Duration.toMillis(operation.timeout) + HOLD_MARGIN
   const standing = yield* services.replies.claim(accountId, key.hash, reply, lifetime, isOver(services, accountId))
   if (standing !== undefined) return yield* inUse(standing, key)
 })
 
 /** The refusal if another call has the key. */
-export const inUse = (standing: StoredReply, key: Key): Effect.Effect<never, Decisions.InFlight | Decisions.KeyReused> =>
+const inUse = (standing: StoredReply, key: Key): Effect.Effect<never, Decisions.InFlight | Decisions.KeyReused> =>
   Effect.fail(
     standing.fingerprint === key.fingerprint ? new Decisions.InFlight({ reservationId: standing.reservationId }) : new Decisions.KeyReused()
   )
 
-const storedOf = ({ operation, requestId, reservationId }: Call, { fingerprint }: Key, revision = -1) => ({
-  ...{ reservationId, requestId, fingerprint, revision },
+const storedOf = ({ operation, requestId, reservationId }: Call, { fingerprint }: Key) => ({
+  ...{ reservationId, requestId, fingerprint, revision: NO_HOLD },
   ...(operation._tag === "Job" ? { job: true as const } : {})
 })
 
@@ -182,5 +178,5 @@ const storedOf = ({ operation, requestId, reservationId }: Call, { fingerprint }
 const isOver = (services: Pick<Needs, "ledger" | "jobs">, accountId: string) => (existing: StoredReply) =>
   Effect.map(
     Effect.flatMap(services.ledger.read(accountId), (account) => endOf(services, accountId, account, existing)),
-    ({ _tag }) => _tag === "Over"
+    (end) => end === "over"
   )

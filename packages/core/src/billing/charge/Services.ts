@@ -9,14 +9,17 @@ import { CallsInDoubt } from "../CallsInDoubt.ts"
 import { PriceBook } from "../PricePlan.ts"
 import { Replies } from "../Replies.ts"
 
-export interface Services {
-  readonly ledger: Ledger["Service"]
-  readonly prices: PriceBook["Service"]
-  readonly replies: Replies["Service"]
-  readonly callsInDoubt: CallsInDoubt["Service"]
-  readonly vault: Vault["Service"]
-  readonly jobs: Jobs["Service"]
-  readonly breaker: CircuitBreaker["Service"]
+const SERVICES = {
+  ledger: Ledger,
+  prices: PriceBook,
+  replies: Replies,
+  callsInDoubt: CallsInDoubt,
+  vault: Vault,
+  jobs: Jobs,
+  breaker: CircuitBreaker
+}
+
+export type Services = { readonly [Name in keyof typeof SERVICES]: (typeof SERVICES)[Name]["Service"] } & {
   readonly perform: Perform.Perform
   /** The layer's scope, in which background work runs. */
   readonly scope: Scope.Scope
@@ -26,18 +29,7 @@ export interface Services {
 
 /** Resolves the services once, when the layer is built. */
 export const make = Effect.fnUntraced(function* (late: Services["late"]) {
-  const services: Services = {
-    ledger: yield* Ledger,
-    prices: yield* PriceBook,
-    replies: yield* Replies,
-    callsInDoubt: yield* CallsInDoubt,
-    vault: yield* Vault,
-    jobs: yield* Jobs,
-    breaker: yield* CircuitBreaker,
-    perform: yield* Perform.make,
-    scope: yield* Effect.scope,
-    late
-  }
+  const services: Services = { ...(yield* Effect.all(SERVICES)), perform: yield* Perform.make, scope: yield* Effect.scope, late }
   return services
 })
 

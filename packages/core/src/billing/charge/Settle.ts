@@ -1,7 +1,7 @@
 /** Step 5: charges the units done and builds the reply, with retries if the store does not answer. */
 import { hash } from "node:crypto"
 import type { Aggregate } from "@millrace/event-sourcing"
-import { type Cause, Effect } from "effect"
+import { Effect, Schedule } from "effect"
 import * as Credits from "../../Credits.ts"
 import { newReservationId } from "../../Ids.ts"
 import { idOf as jobIdOf } from "../../jobs/Job.ts"
@@ -38,47 +38,49 @@ export const charge = (needs: Needs, held: Held, done: Delivered): Effect.Effect
   const settle = needs.ledger.execute(accountId, Decisions.settle(settleOf(reservationId, done)), { $correlationId: requestId })
   return Effect.matchCauseEffect(settle, {
     onSuccess: (committed) => Effect.succeed(replyOf(held.call, done, committed)),
-    onFailure: (cause) => settleAgain(needs, held, done, settle, cause)
+    // Only a call that does not settle at once builds this effect
+    onFailure: (cause) =>
+      Effect.catch(settleAgain(needs, held, done, Effect.failCause(cause), settle), (error) => notSettled(needs, held, done, error))
   })
 }
 
-/** Retries. A function of its own, so that a call that settles at once does not build this effect. */
+/** Continues after a first attempt that failed. Its result counts as the first try. */
 const settleAgain = (
   needs: Needs,
   held: Held,
   done: Delivered,
-  settle: Effect.Effect<Committed, SettleError>,
-  first: Cause.Cause<SettleError>
-): Effect.Effect<Reply, ChargeError> => {
-  let attempt: Effect.Effect<Committed, SettleError> = Effect.failCause(first)
-  const next = Effect.suspend(() => {
-    const now = attempt
-    attempt = settle
-    return now
-  })
-  return next.pipe(
+  first: Effect.Effect<never, SettleError>,
+  settle: Effect.Effect<Committed, SettleError>
+): Effect.Effect<Reply, SettleError> =>
+  Effect.flatMap(Schedule.CurrentMetadata, ({ attempt }) => (attempt === 0 ? first : settle)).pipe(
     Effect.map((committed) => replyOf(held.call, done, committed)),
     // The account has forgotten the outcome while the store did not answer: read it from the stream
     Effect.catchTag("ReservationNotFound", () => readEnd(needs, held, done)),
-    Effect.retry({ while: isTransient, ...TRY_AGAIN }),
-    Effect.catch((error): Effect.Effect<Reply, ResultWithheld | OutcomeUnknown> => {
-      switch (error._tag) {
-        case "ChargeExceedsHold":
-          // The operation did more units than were held: a bug, so the caller is not charged
-          return Effect.andThen(Amends.release(needs, held.call, "service_error"), Effect.die(error))
-        case "HoldExpired":
-        case "AlreadyEnded":
-          return needs.late === "charge" ? chargeLate(needs, held, done) : Effect.fail(new ResultWithheld())
-        default:
-          return Amends.outcomeUnknown(needs, held.call)
-      }
-    })
+    Effect.retry({ while: isTransient, ...TRY_AGAIN })
   )
+
+const notSettled = (
+  needs: Needs,
+  held: Held,
+  done: Delivered,
+  error: SettleError
+): Effect.Effect<Reply, ResultWithheld | OutcomeUnknown> => {
+  switch (error._tag) {
+    case "ChargeExceedsHold":
+      // The operation did more units than were held: a bug, so the caller is not charged
+      return Effect.andThen(Amends.release(needs, held.call, "service_error"), Effect.die(error))
+    case "HoldExpired":
+    case "AlreadyEnded":
+      return needs.late === "charge" ? chargeLate(needs, held, done) : Effect.fail(new ResultWithheld())
+    default:
+      return Amends.outcomeUnknown(needs, held.call)
+  }
 }
 
+/** The reply by the end of the hold in the account's stream. */
 const readEnd = Effect.fnUntraced(function* ({ ledger }: Needs, { call, hold }: Held, done: Delivered) {
   const { accountId, reservationId } = call
-  const end = yield* ledger.ending(accountId, reservationId, hold?.revision)
+  const end = yield* ledger.ending(accountId, reservationId, hold.revision)
   if (end?._tag !== "OperationSucceeded") return yield* new Decisions.HoldExpired({ reservationId })
   return answered(call, done, { charged: end.charged, balance: available(yield* ledger.read(accountId)) })
 })
@@ -117,14 +119,6 @@ const replyOf = (call: Call, done: Delivered, committed: Committed): Reply => {
 /** The reply of a call that did its work, with its charge. */
 export const answered = (
   { requestId }: Pick<Call, "requestId">,
-  { data, file, page, retryAfter }: Delivered,
+  { quantity: _, ...done }: Delivered,
   billed?: NonNullable<Reply["billed"]>
-): Reply => ({
-  requestId,
-  data,
-  ...(billed === undefined ? {} : { billed }),
-  replayed: false,
-  ...(retryAfter === undefined ? {} : { retryAfter }),
-  ...(page === undefined ? {} : { page }),
-  ...(file === undefined ? {} : { file })
-})
+): Reply => ({ requestId, ...done, ...(billed === undefined ? {} : { billed }), replayed: false })

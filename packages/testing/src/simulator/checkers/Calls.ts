@@ -1,12 +1,12 @@
-/** Checks every call: what its caller was answered against what the log says was held, charged and refunded for it. */
+/** Checks every call: compares its answer with the holds, charges and refunds in the log. */
 import { hash } from "node:crypto"
-import { type Account, type Charge, Decisions, type EventOf, Lots } from "@millrace/core"
+import { type Account, type Charge, Decisions, Lots } from "@millrace/core"
 import { StreamName } from "@millrace/event-sourcing"
 import { Cause, Exit, HashMap, Option } from "effect"
-import type { Evidence, Report, Reservation } from "../Evidence.ts"
+import { type Evidence, lastAt, type Report, type Reservation } from "../Evidence.ts"
 import { isPlanned } from "../Faults.ts"
 import * as JobEndpoints from "../JobEndpoints.ts"
-import { type Call, tagOf } from "../Records.ts"
+import { type Call, haveSameKey, tagOf } from "../Records.ts"
 import { BUG } from "../UpstreamFaults.ts"
 import { checkAcceptance, checkJobAction } from "./JobAnswers.ts"
 
@@ -37,29 +37,18 @@ const checkHolds = (call: Call, evidence: Evidence, report: Report): void => {
   const own = evidence.reservations.of(call.requestId)
   const successes = own.filter(({ success }) => success !== undefined)
   if (successes.length > 1) report(`was charged ${successes.length} times`)
-  for (const { at, hold } of own) {
+  for (const { hold } of own) {
     if (hold.lateOf !== undefined && evidence.faults.late !== "charge") report("was charged late, but the host withholds late results")
-    checkPrice(call, hold, at, evidence, report)
+    checkPrice(call, hold.priceVersion, evidence, report)
   }
   checkHoldsEnd(call, own, evidence, report)
 }
 
-/** A hold is quantity times a price in force when it was made, as far as that price had been published when the call began. */
-const checkPrice = (
-  { lengthBefore, startedAt }: Call,
-  hold: EventOf<"CreditReserved">,
-  at: number,
-  { faults: { skew }, prices }: Evidence,
-  report: Report
-): void => {
-  const list = prices[hold.priceVersion - 1]
-  const price = list?.prices[hold.operation]
-  if (list === undefined || price === undefined || price * hold.quantity !== hold.amount)
-    return report(`holds ${hold.amount} for ${hold.quantity} units at ${price}`)
-  const isOutdated = prices
-    .slice(hold.priceVersion)
-    .some(({ effectiveAt, index }) => index <= lengthBefore && effectiveAt < startedAt - skew)
-  if (list.effectiveAt > at + skew || isOutdated) report(`holds at price version ${hold.priceVersion}, which is not in force`)
+/** A hold uses the newest price that had been published and was in force when the call began. The audit checks the amount. */
+const checkPrice = (call: Call, priceVersion: number, { faults, prices }: Evidence, report: Report): void => {
+  const newer = prices.slice(priceVersion)
+  if (newer.some(({ effectiveAt, index }) => index <= call.lengthBefore && effectiveAt < call.startedAt - faults.skew))
+    report(`holds at price version ${priceVersion}, which is not in force`)
 }
 
 /** While stores and hosts work, a call ends its hold before it ends itself. Its caller need not wait for the hold to expire. */
@@ -74,7 +63,7 @@ const checkHoldsEnd = ({ ended }: Call, own: ReadonlyArray<Reservation>, { fault
   }
 }
 
-/** An upstream may ignore interruption for so long after the timeout, and retries of stores take their time: milliseconds. */
+/** How long an upstream may ignore interruption after the timeout, and how long retries of stores may take: milliseconds. */
 const UNINTERRUPTIBLE = 150_000
 const RETRIES = 10_000
 
@@ -100,11 +89,11 @@ const checkSuccess = (call: Call, reply: Charge.Reply, lengthAfter: number, evid
   const delivered = records.deliveries.filter(({ data, requestId }) => requestId === reply.requestId && data === reply.data)
   if (delivered.length === 0) report("was answered data that no upstream delivered for it")
   if (isFree(reply, evidence)) return
-  if (reply.billed === undefined) return report("was not told its cost")
+  if (reply.billed === undefined) return report("was answered no cost")
   if (charge?.success === undefined) return report("was answered a success that is not in the ledger")
   const { end, hold, net, success } = charge
   if ((end?.index ?? 0) > lengthAfter) report("was answered a success before it was written")
-  if (success.charged !== reply.billed.charged) report(`was told a cost of ${reply.billed.charged}, but charged ${success.charged}`)
+  if (success.charged !== reply.billed.charged) report(`was answered a cost of ${reply.billed.charged}, but charged ${success.charged}`)
   if (net !== success.charged) report(`was answered a success, but refunded ${success.charged - net}`)
   if (success.replyHash !== hash("sha256", reply.data, "base64url")) report("was answered another reply than the ledger has")
   if (!delivered.some(({ quantity }) => success.quantity === (quantity ?? hold.quantity)))
@@ -161,37 +150,29 @@ const isInjectedDefect = (cause: Cause.Cause<unknown>): boolean => {
 const REPLY_LIFETIME = 24 * 3_600_000
 
 /** A job under this key took longer than its reply is kept, and was charged by then. */
-const isReplyExpired = ({ intent: { accountId, key }, response }: Call, { calls, faults, reservations }: Evidence): boolean =>
-  calls.some(
-    ({ intent, requestId }) =>
-      intent.accountId === accountId &&
-      intent.key === key &&
-      reservations
-        .of(requestId)
-        .some(
-          ({ at, end, hold, success }) =>
-            hold.jobId !== undefined &&
-            success !== undefined &&
-            (end?.at ?? 0) - at > REPLY_LIFETIME - faults.skew &&
-            (end?.index ?? 0) <= (response?.lengthAfter ?? 0)
-        )
-  )
+const isReplyExpired = ({ intent, response }: Call, { calls, faults, reservations }: Evidence): boolean =>
+  calls
+    .filter((other) => haveSameKey(other.intent, intent))
+    .flatMap(({ requestId }) => reservations.of(requestId))
+    .some(({ at, end, hold, success }) => {
+      if (hold.jobId === undefined || success === undefined || end === undefined) return false
+      return end.at - at > REPLY_LIFETIME - faults.skew && end.index <= (response?.lengthAfter ?? 0)
+    })
 
 const isKeyReused = ({ intent, response }: Call, { calls }: Evidence): boolean =>
   calls.some(
-    ({ intent: { accountId, key, request }, startedAt }) =>
-      accountId === intent.accountId && key === intent.key && request !== intent.request && startedAt <= (response?.at ?? 0)
+    (other) => haveSameKey(other.intent, intent) && other.intent.request !== intent.request && other.startedAt <= (response?.at ?? 0)
   )
 
 /** How much longer than its call's timeout a free call's claim on its key lasts, milliseconds. */
 const CLAIM_MARGIN = 30_000
-/** A host may be paused for so long before it claims a key and dies, milliseconds. */
+/** How long a host may be paused before it claims a key and dies, milliseconds. */
 const PAUSED = 10 * 60_000
 
-/** A free call holds nothing: its claim on the key stands in no log, and outlives a host that dies. */
+/** A free call holds nothing: its claim on the key is not in the log, and outlives a host that dies. */
 const isClaimed = ({ intent, requestId, response }: Call, { calls, faults, longestTimeout }: Evidence): boolean =>
-  calls.some(({ ended, intent: { accountId, key }, requestId: other, startedAt }) => {
-    if (other === requestId || accountId !== intent.accountId || key !== intent.key || startedAt > (response?.at ?? 0)) return false
+  calls.some(({ ended, intent: other, requestId: otherId, startedAt }) => {
+    if (otherId === requestId || !haveSameKey(other, intent) || startedAt > (response?.at ?? 0)) return false
     return (response?.at ?? 0) - (ended?.at ?? startedAt + PAUSED) <= longestTimeout + CLAIM_MARGIN + faults.skew
   })
 
@@ -206,30 +187,41 @@ const isInFlight = (call: Call, evidence: Evidence): boolean => {
 }
 
 /** The balance that a refusal names was the balance at some instant between question and answer. */
-const checkInsufficient = (
-  { intent: { accountId }, lengthBefore, response, startedAt }: Call,
-  evidence: Evidence,
-  report: Report
-): void => {
-  const { faults, recorder } = evidence
+const checkInsufficient = (call: Call, { faults, recorder }: Evidence, report: Report): void => {
+  const { intent, lengthBefore, response, startedAt } = call
   const error = response && Option.getOrUndefined(Exit.findErrorOption(response.answer))
   if (response === undefined || error?._tag !== "InsufficientCredits") return
-  const events = recorder.accountEvents.filter(({ stream }) => StreamName.isStreamName(stream) && StreamName.id(stream) === accountId)
-  const first = events.filter(({ index }) => index <= lengthBefore).length - 1
-  const last = events.filter(({ index }) => index <= response.lengthAfter).length - 1
+  const events = recorder.accountEvents.filter(
+    ({ stream }) => StreamName.isStreamName(stream) && StreamName.id(stream) === intent.accountId
+  )
   const end = response.at + faults.skew
-  for (let revision = first; revision <= last; revision++) {
-    const state = recorder.stateAt(accountId, revision)
-    const due = [
-      ...state.purse.lots.map(({ expiresAt }) => expiresAt),
-      ...[...HashMap.values(state.purse.holds)].map(({ expiresAt }) => expiresAt)
-    ]
-    const instants = [startedAt, end, ...due.filter((at) => typeof at === "number" && at >= startedAt && at <= end)]
+  for (let revision = lastAt(events, lengthBefore); revision <= lastAt(events, response.lengthAfter); revision++) {
+    const state = recorder.stateAt(intent.accountId, revision)
+    const due = [...state.purse.lots, ...HashMap.values(state.purse.holds)].map(({ expiresAt }) => expiresAt ?? Number.NaN)
+    const instants = [startedAt, end, ...due.filter((at) => at >= startedAt && at <= end)]
     // The ledger never decides at a time before its last event
     const decidedAt = events[revision]?.at ?? 0
-    if (instants.some((at) => typeof at === "number" && availableAt(state, Math.max(at, decidedAt)) === error.available)) return
+    if (instants.some((at) => availableAt(state, Math.max(at, decidedAt)) === error.available)) return
   }
   report(`was answered that ${error.available} are available, which was never so`)
 }
 
 const availableAt = (state: Account.Account, at: number): number => Lots.available(Decisions.asOf(state, at).purse.lots, at)
+
+/** How long a success is certainly replayed, milliseconds. */
+const REPLAYED = 24 * 3_600_000 - 60_000
+
+/** Idempotency: all answers under one key, within a day, are one success, byte for byte. */
+export const checkKeys = (evidence: Evidence, report: Report): void => {
+  const replies = new Map<string, { readonly at: number; readonly data: string; readonly requestId: string }>()
+  for (const { intent, requestId, response } of evidence.calls) {
+    if (intent.key === undefined || response === undefined || Exit.isFailure(response.answer)) continue
+    const { data, requestId: original } = response.answer.value
+    if (isFree(response.answer.value, evidence)) continue
+    const name = `${intent.accountId} ${intent.key}`
+    const before = replies.get(name)
+    if (before !== undefined && Math.abs(response.at - before.at) < REPLAYED && (before.data !== data || before.requestId !== original))
+      report(`${requestId}: the key ${intent.key} succeeded again, as ${original} after ${before.requestId}`)
+    if (before === undefined || before.requestId !== original) replies.set(name, { at: response.at, data, requestId: original })
+  }
+}

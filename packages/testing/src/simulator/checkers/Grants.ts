@@ -34,7 +34,7 @@ const checkOrigins = (
       event.source === "adjustment"
         ? expired.get(stream) === event.amount
         : event.source === "signup" || asked.get(name)?.amount === event.amount
-    if (!isFounded) report(`${stream}: nobody granted the ${event.amount} credits of ${event.lotId}`)
+    if (!isFounded) report(`${stream}: no administrator granted the ${event.amount} credits of ${event.lotId}`)
     if (event.source === "adjustment") expired.delete(stream)
   }
   return written

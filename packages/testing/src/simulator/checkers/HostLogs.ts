@@ -18,14 +18,11 @@ export const isExpectedWarning = (message: string, { attempts, faults, faultsEnd
   if (failed !== undefined)
     return attempts.some(({ jobId, outcome, rejectedAs }) => jobId === failed && (outcome === "Defect" || rejectedAs === "Defect"))
   if (message.startsWith("No snapshot of ")) return !isOver && !areHostsUndisturbed(faults)
-  // That it did is another checker's to judge
+  // Other checkers judge these attempts and calls
   if (/^(?:An upstream failed|An operation is faulty|An attempt at a job failed)/u.test(message)) return true
-  // An attempt that could not be interrupted finds only at its end that it lost its lease while there were faults
-  if (
-    message.startsWith("A job's lease was lost") &&
-    attempts.some(({ isUninterruptible, stopped }) => isUninterruptible && stopped?.at === now)
-  )
-    return true
+  // An attempt that cannot be interrupted finds only at its end that it lost its lease
+  const isEndOfUninterruptible = attempts.some(({ isUninterruptible, stopped }) => isUninterruptible && stopped?.at === now)
+  if (message.startsWith("A job's lease was lost") && isEndOfUninterruptible) return true
   // The job was cancelled, and its key destroyed, while it succeeded
   if (/^The end of a job was not recorded SubjectDestroyed/u.test(message)) return true
   if (/^(?:A job's lease was lost|A job could not be claimed|The end of a job was not recorded)/u.test(message))

@@ -1,7 +1,7 @@
-/** Checks what callers were answered about jobs: that one was accepted, what it looks like, how it ended, and its files. */
-import { Job } from "@millrace/core"
-import { Exit, type Exit as ExitType, Result, Schema } from "effect"
-import { type Evidence, isEnd, jobIdOf, type Report, statesBetween } from "../Evidence.ts"
+/** Checks the answers to callers about jobs: acceptances, views, cancellations, ends and files. */
+import { type Charge, Job } from "@millrace/core"
+import { Exit, Result, Schema } from "effect"
+import { type Evidence, isEnd, jobIdOf, type Report, type Reservation, statesBetween } from "../Evidence.ts"
 import * as JobEndpoints from "../JobEndpoints.ts"
 import type { JobHistory } from "../LogRecorder.ts"
 import { type Call, type JobObservation, tagOf } from "../Records.ts"
@@ -23,26 +23,18 @@ export const checkAcceptance = (call: Call, evidence: Evidence, report: Report):
   if (replayed && evidence.reservations.of(requestId).some(({ net }) => net !== 0))
     report(`was answered the job of ${original}, and charged as well`)
   if (!data.includes(job.id)) report(`was answered another job than ${job.id}`)
-  checkQuotedCost(call, response.answer, first.event.reservationId, evidence, report)
+  checkQuotedCost(call, response.answer.value, evidence.reservations.byId.get(first.event.reservationId ?? ""), report)
 }
 
-const checkQuotedCost = (
-  { intent: { maxCost } }: Call,
-  {
-    value: { billed, replayed }
-  }: ExitType.Success<{ readonly billed?: { readonly charged: number }; readonly replayed: boolean }, unknown>,
-  reservationId: string | null,
-  { reservations }: Evidence,
-  report: Report
-): void => {
-  const reservation = reservationId === null ? undefined : reservations.byId.get(reservationId)
+const checkQuotedCost = (call: Call, { billed, replayed }: Charge.Reply, reservation: Reservation | undefined, report: Report): void => {
+  const { maxCost } = call.intent
   if (reservation === undefined) {
-    if (billed !== undefined && billed.charged !== 0) report(`was told a cost of ${billed.charged}, but its job is free`)
+    if (billed !== undefined && billed.charged !== 0) report(`was answered a cost of ${billed.charged}, but its job is free`)
     return
   }
   const { hold, success } = reservation
-  if (billed === undefined) return report("was not told its cost")
-  if (billed.charged !== 0 && (!replayed || billed.charged !== success?.charged)) report(`was told a cost of ${billed.charged}`)
+  if (billed === undefined) return report("was answered no cost")
+  if (billed.charged !== 0 && (!replayed || billed.charged !== success?.charged)) report(`was answered a cost of ${billed.charged}`)
   if (maxCost !== undefined && !replayed && hold.amount > maxCost) report(`held ${hold.amount}, more than its limit of ${maxCost}`)
 }
 
@@ -119,7 +111,7 @@ export const wasCancelled = ({ response }: Call): boolean => {
   return Result.isSuccess(decoded) && decoded.success.cancelled
 }
 
-/** Whether a caller cancels the job and was not answered, before the log had so many events, that it is gone. The job may go meanwhile. */
+/** Whether a caller cancels the job, and was not answered before the log had so many events that the job is gone. */
 export const isCancelling = (call: Call, jobId: string, length = Number.POSITIVE_INFINITY): boolean => {
   const { intent, response } = call
   if (JobEndpoints.actionOf(intent.operation) !== "cancel" || jobIdOf(call) !== jobId) return false
@@ -153,18 +145,18 @@ const mayBeNotFound = (
     (state) => !Job.isReadable(state, at + faults.skew) || state.accepted.accountId !== accountId
   ) || calls.some((call) => isCancelling(call, jobId, lengthBefore) && call.lengthBefore <= lengthAfter)
 
-/** Whoever read a result was charged for it, and the charge stands. */
+/** A caller that read a result was charged for it, and the charge was not refunded. */
 const checkPaid = ({ events, jobId }: JobHistory, { reservations }: Evidence, report: Report): void => {
   const [first] = events
   if (first?.event._tag !== "JobAccepted" || first.event.reservationId === null) return
   const { net, success } = reservations.byId.get(first.event.reservationId) ?? {}
-  if (success === undefined || net !== success.charged) report(`has the result of ${jobId}, but did not pay for it`)
+  if (success === undefined || net !== success.charged) report(`has the result of ${jobId}, but was not charged for it`)
 }
 
 /** Errors that may break off a wait or a download at any time. */
 const TRANSIENT = new Set(["UpstreamUnavailable", "Disconnected", "BlobUnavailable", "StateUnavailable", "SubjectDestroyed"])
 
-/** What callers were answered that waited for a job or downloaded its file. */
+/** Checks the answers to callers that waited for a job or downloaded its file. */
 export const checkObservations = (evidence: Evidence, report: Report): void => {
   for (const observation of evidence.records.observations) {
     const { accountId, jobId, kind } = observation

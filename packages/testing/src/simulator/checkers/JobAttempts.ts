@@ -65,12 +65,8 @@ const checkRetries = ({ events }: JobHistory, report: Report): void => {
 }
 
 /** An attempt stops before its lease ends, for another may begin then; and while hosts are undisturbed, as soon as its job ends. */
-const checkStop = (
-  { attempt, isUninterruptible, stopped }: AttemptRecord,
-  events: ReadonlyArray<RecordedJobEvent>,
-  undisturbedSince: number,
-  report: Report
-): void => {
+const checkStop = (record: AttemptRecord, events: ReadonlyArray<RecordedJobEvent>, undisturbedSince: number, report: Report): void => {
+  const { attempt, isUninterruptible, stopped } = record
   if (stopped === undefined || isUninterruptible) return
   const lease = events.findLast(({ event }) => "leaseUntil" in event && event.attempt === attempt)?.event
   const goesOnAfter = (at: number) => stopped.at > Math.max(at, stopped.unhinderedSince) + AT_ONCE
@@ -86,7 +82,7 @@ const checkDeadline = ({ events }: JobHistory, undisturbedSince: number, report:
   if (end.at > Math.max(first.event.deadline, undisturbedSince) + OVERDUE) report("outlived its deadline")
 }
 
-/** An undisturbed runner keeps its lease: nobody takes its job over, and nobody gives it up as abandoned. */
+/** An undisturbed runner keeps its lease: no other runner takes its job over, and no host gives the job up as abandoned. */
 const checkTakeovers = ({ events }: JobHistory, undisturbedSince: number, report: Report): void => {
   let running: RecordedJobEvent | undefined
   for (const recorded of events) {

@@ -1,7 +1,7 @@
-/** Checks every job in the log: it was asked for, ended once and for a reason, was settled accordingly, and was purged in time. */
+/** Checks every job in the log: a caller asked for it, it ended for a reason, was settled because of that, and was purged in time. */
 import { Job } from "@millrace/core"
 import { Exit } from "effect"
-import { type Evidence, isEnd, type JobActionCall, type Report, type Reservation } from "../Evidence.ts"
+import { type Evidence, isEnd, type JobActionCall, type Report } from "../Evidence.ts"
 import type { JobHistory, RecordedJobEvent } from "../LogRecorder.ts"
 import type { AttemptRecord, Call } from "../Records.ts"
 import { isCancelling, wasCancelled } from "./JobAnswers.ts"
@@ -34,23 +34,15 @@ const checkBeginning = ({ events, jobId }: JobHistory, evidence: Evidence, repor
     return
   }
   if (first?.event._tag !== "JobAccepted") return report("was never accepted")
-  const { accountId, operation, quantity, requestId, reservationId } = first.event
+  const { accountId, operation, requestId } = first.event
   const creation = evidence.call(requestId)
   if (creation?.intent.accountId !== accountId || creation.intent.operation !== operation) report(`is not what ${requestId} asked for`)
-  if (reservationId === null) return
-  const reservation = evidence.reservations.byId.get(reservationId)
-  if (reservation === undefined || reservation.index > first.index) return report("was accepted before its hold")
-  const { hold, end } = reservation
-  if (hold.jobId !== jobId || hold.quantity !== quantity || hold.operation !== operation) report("does not match its hold")
-  if (end !== undefined && end.index < first.index) report("was accepted after its hold had ended")
 }
 
-/** It ended once, for a reason; then its account was settled once, accordingly. */
+/** It ended for a reason; then its account was settled because of that. The invariants check that both agree. */
 const checkEnding = (job: JobHistory, evidence: Evidence, report: Report): void => {
   const [first] = job.events
-  const ends = job.events.filter(isEnd)
-  const end = first?.event._tag === "JobRefused" ? first : ends[0]
-  if (ends.length > 1) report(`has ${ends.length} ends`)
+  const end = first?.event._tag === "JobRefused" ? first : job.events.find(isEnd)
   if (first === undefined || end === undefined) return report("has no end")
   const accepted = first.event._tag === "JobAccepted" ? first.event : undefined
   const creation = accepted && evidence.call(accepted.requestId)
@@ -60,11 +52,14 @@ const checkEnding = (job: JobHistory, evidence: Evidence, report: Report): void 
   if (event._tag === "JobFailed" && accepted !== undefined) checkFailure(end, event, accepted, job.events, attempt, report)
   if (event._tag === "JobCancelled") {
     const isWanted = evidence.actionsOn(job.jobId).some(({ action, call }) => action === "cancel" && call.lengthBefore < end.index)
-    if (!isWanted && wasAccepted(creation)) report("was cancelled, but nobody asked for it")
+    if (!isWanted && wasAccepted(creation)) report("was cancelled, but no caller asked for it")
   }
   const reservationId = "reservationId" in first.event ? first.event.reservationId : null
-  const reservation = reservationId === null ? undefined : evidence.reservations.byId.get(reservationId)
-  if (reservation !== undefined) checkSettlement(job, end, reservation, creation, report)
+  const { end: settlement, net, success } = evidence.reservations.byId.get(reservationId ?? "") ?? {}
+  const cause = settlement?.metadata["$causationId"]
+  if (settlement !== undefined && cause !== `job-${job.jobId}@${end.revision}`) report(`its hold ended because of ${cause}`)
+  // A caller that could not be answered gets its credits back
+  if (success !== undefined && net !== success.charged && wasAccepted(creation)) report(`succeeded, but only ${net} remain charged`)
 }
 
 /** Whether the call was answered that the job exists. */
@@ -82,39 +77,7 @@ const checkResult = (
   else if (String(event.artifacts.map(({ id }) => id)) !== String(delivered.artifacts)) report("succeeded with other files")
 }
 
-/** The hold ended after the job, because of it, and as the job ended. */
-const checkSettlement = (
-  { jobId }: JobHistory,
-  end: RecordedJobEvent,
-  { end: settlement, hold, net, success }: Reservation,
-  creation: Call | undefined,
-  report: Report
-): void => {
-  if (settlement === undefined) return
-  const { event } = end
-  const cause = settlement.metadata["$causationId"]
-  if (settlement.index < end.index) report(`its hold ended as ${settlement.event._tag} before the job ended`)
-  if (cause !== `job-${jobId}@${end.revision}`) report(`its hold ended because of ${cause}`)
-  if (event._tag === "JobSucceeded") {
-    if (success === undefined) return report("succeeded, but was not charged")
-    if (success.quantity !== event.quantity || success.replyHash !== event.result.hash) report("was charged for something else")
-    // A caller that could not be answered gets its credits back
-    if (net !== success.charged && wasAccepted(creation)) report(`succeeded, but ${success.charged - net} was refunded`)
-    return
-  }
-  if (net !== 0 || success !== undefined) report(`ended as ${event._tag}, but is charged ${net}`)
-  const { event: refund } = settlement
-  if (refund._tag !== "Refunded" || refund.reason !== refundReasonOf(event) || refund.amount !== hold.amount)
-    report(`ended as ${event._tag}, but was not refunded accordingly`)
-}
-
-const refundReasonOf = (event: Job.JobEvent): string => {
-  if (event._tag === "JobRefused") return "abandoned"
-  if (event._tag === "JobCancelled") return "cancelled"
-  return event._tag === "JobFailed" && event.failure === "TooLate" ? "expired" : "service_error"
-}
-
-/** A job fails for what its last attempt ended with, and no earlier than it must. */
+/** A job fails for the reason that its last attempt ended with, and not before it must. */
 const checkFailure = (
   { at, revision }: RecordedJobEvent,
   { attempt, failure }: Job.EventOf<"JobFailed">,
@@ -150,13 +113,9 @@ const checkFailure = (
 /** Recovery purges a job so long after its time at the latest, once faults have ended: milliseconds. */
 const PURGED_WITHIN = 25 * 60_000
 
-/** What a job recorded is kept until its time is over, or until a caller cancels it, and no longer. */
-const checkPurge = (
-  { events, jobId, states }: JobHistory,
-  actions: ReadonlyArray<JobActionCall>,
-  { end, faults, vaultKeys }: Evidence,
-  report: Report
-): void => {
+/** The data of a job is kept until its retention ends or a caller cancels it, and no longer. */
+const checkPurge = (job: JobHistory, actions: ReadonlyArray<JobActionCall>, { end, faults, vaultKeys }: Evidence, report: Report): void => {
+  const { events, jobId, states } = job
   const purge = events.find(({ event }) => event._tag === "JobPurged")
   const last = states.at(-1)
   if (last === undefined) return

@@ -2,11 +2,10 @@
 import { invariants } from "../../Invariants.ts"
 import type { Evidence, Report } from "../Evidence.ts"
 import type { LogRecorder } from "../LogRecorder.ts"
-import { checkCalls } from "./Calls.ts"
+import { checkCalls, checkKeys } from "./Calls.ts"
 import { checkGrants } from "./Grants.ts"
 import { checkObservations } from "./JobAnswers.ts"
 import { checkJobs } from "./Jobs.ts"
-import { checkKeys } from "./Keys.ts"
 
 /** Reports every violation. */
 export const check = (evidence: Evidence, report: Report): void => {
@@ -20,7 +19,7 @@ export const check = (evidence: Evidence, report: Report): void => {
   checkObservations(evidence, report)
 }
 
-/** What is true of any log so far. */
+/** Reports every violation in the log so far. */
 export const checkInvariants = ({ all }: LogRecorder, report: Report): void => {
   for (const { stream, revision, rule, detail } of invariants(all)) report(`${stream} ${revision}: ${rule}: ${detail}`)
 }

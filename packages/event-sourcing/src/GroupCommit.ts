@@ -1,0 +1,160 @@
+/**
+ * One transaction for the requests of many callers. Requests that come in one turn of the event loop, or while transactions run, share
+ * one round trip and one sync of the disk: the more requests wait, the less each costs.
+ */
+import { Effect, Exit, FiberSet, Option, Scheduler } from "effect"
+
+export interface Options<Request, Answer, E> {
+  /** Sends a group as one transaction; answers each, in order. Its failure is the failure of each. */
+  readonly send: (group: ReadonlyArray<Request>) => Effect.Effect<ReadonlyArray<Answer>, E>
+  /** The failure of a request when the store is closed. `isSent`: while its transaction is under way. */
+  readonly closed: (isSent: boolean) => E
+  /** Called after each transaction, once its callers were answered. */
+  readonly onEnd?: () => void
+  /** Whether a group failed because of one of its requests: then each is sent by itself. It did not by default. */
+  readonly isOfOne?: (failure: E) => boolean
+  /** Transactions under way at once: 1 by default. */
+  readonly lanes?: number
+  /** Requests in a transaction. A longer one gains nothing and keeps its first caller waiting. */
+  readonly count: number
+  /** Roughly how much a request sends, in characters: nothing by default. */
+  readonly size?: (request: Request) => number
+  /** Requests of one key are never under way in two transactions, so they keep their order. */
+  readonly key?: (request: Request) => string
+  /** Whether a request may share a transaction with an earlier one of its key: it may by default. */
+  readonly isRival?: (request: Request, earlier: Request) => boolean
+}
+
+/** A bigger transaction gains nothing either: characters. */
+const SIZE = 8_000_000
+
+interface Work<Request, Answer, E> {
+  readonly request: Request
+  readonly tell: (exit: Exit.Exit<Answer, E>) => void
+}
+
+/** Makes a function that answers what `send` answers for one request. */
+export const make = <Request, Answer, E>(options: Options<Request, Answer, E>) =>
+  Effect.map(makeSubmit(options), (submit) => (request: Request) => Effect.callback<Answer, E>((resume) => submit(request, resume)))
+
+/** As {@link make}, for a caller that makes its own effect. */
+export const makeSubmit = Effect.fnUntraced(function* <Request, Answer, E>(options: Options<Request, Answer, E>) {
+  const turn = (yield* Scheduler.Scheduler).makeDispatcher()
+  // Registered first, so that the transactions under way are interrupted before it runs
+  yield* Effect.addFinalizer(() => Effect.sync(() => groups.close()))
+  const run = yield* FiberSet.makeRuntime<never>()
+  const groups = new Groups(options, run, (task) => turn.scheduleTask(task, 0))
+  return (request: Request, tell: (exit: Exit.Exit<Answer, E>) => void) => groups.submit({ request, tell })
+})
+
+/** The requests that wait, and the groups of them that are under way. */
+class Groups<Request, Answer, E> {
+  readonly #options: Options<Request, Answer, E>
+  readonly #run: (effect: Effect.Effect<void>) => void
+  readonly #later: (task: () => void) => void
+  readonly #underWay = new Set<ReadonlyArray<Work<Request, Answer, E>>>()
+  /** Keys of the requests that are under way. */
+  readonly #busy = new Set<string>()
+  #waiting: Array<Work<Request, Answer, E>> = []
+  #isScheduled = false
+  #isClosed = false
+
+  constructor(options: Options<Request, Answer, E>, run: (effect: Effect.Effect<void>) => void, later: (task: () => void) => void) {
+    this.#options = options
+    this.#run = run
+    this.#later = later
+  }
+
+  submit(work: Work<Request, Answer, E>): void {
+    if (this.#isClosed) return this.#refuse([work], false)
+    this.#waiting.push(work)
+    this.#schedule()
+  }
+
+  close(): void {
+    this.#isClosed = true
+    this.#refuse(this.#waiting.splice(0), false)
+    for (const group of [...this.#underWay]) {
+      this.#underWay.delete(group)
+      this.#refuse(group, true)
+    }
+  }
+
+  #refuse(works: ReadonlyArray<Work<Request, Answer, E>>, isSent: boolean): void {
+    for (const work of works) work.tell(Exit.fail(this.#options.closed(isSent)))
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled || this.#waiting.length === 0 || this.#underWay.size >= (this.#options.lanes ?? 1)) return
+    this.#isScheduled = true
+    this.#later(() => this.#flush())
+  }
+
+  #flush(): void {
+    this.#isScheduled = false
+    const group = this.#take()
+    if (group.length === 0 || this.#isClosed) return
+    this.#underWay.add(group)
+    const { key, onEnd } = this.#options
+    const keys = key === undefined ? [] : group.map(({ request }) => key(request))
+    for (const one of keys) this.#busy.add(one)
+    const ended = (exits: ReadonlyArray<Exit.Exit<Answer, E>>) => {
+      if (!this.#underWay.delete(group)) return
+      for (const one of keys) this.#busy.delete(one)
+      // Before the callers are answered and ask again, so that they find the next transaction still open
+      this.#schedule()
+      for (const [i, work] of group.entries()) work.tell(exits[i] ?? Exit.die(new Error("No answer")))
+      onEnd?.()
+    }
+    this.#run(Effect.map(this.#exitsOf(group.map(({ request }) => request)), ended))
+    this.#schedule()
+  }
+
+  /** The next group, out of those that wait. */
+  #take(): ReadonlyArray<Work<Request, Answer, E>> {
+    const { count, key, size = () => 0 } = this.#options
+    const mayGo = key === undefined ? () => true : this.#inOrder(key)
+    const group: Array<Work<Request, Answer, E>> = []
+    const rest: Array<Work<Request, Answer, E>> = []
+    let seen = 0
+    let taken = 0
+    for (const work of this.#waiting) {
+      if (group.length === count || taken >= SIZE) break
+      seen++
+      if (mayGo(work.request)) {
+        group.push(work)
+        taken += size(work.request)
+      } else rest.push(work)
+    }
+    this.#waiting = rest.concat(this.#waiting.slice(seen))
+    return group
+  }
+
+  /** Says of each request that waits, one after another, whether it may go now. */
+  #inOrder(key: (request: Request) => string): (request: Request) => boolean {
+    const { isRival = () => true } = this.#options
+    const first = new Map<string, Request>()
+    const heldBack = new Set<string>()
+    return (request) => {
+      const name = key(request)
+      const earlier = first.get(name)
+      const mayGo = !this.#busy.has(name) && !heldBack.has(name) && (earlier === undefined || isRival(request, earlier))
+      if (!mayGo) heldBack.add(name)
+      else if (earlier === undefined) first.set(name, request)
+      return mayGo
+    }
+  }
+
+  #exitsOf(group: ReadonlyArray<Request>): Effect.Effect<ReadonlyArray<Exit.Exit<Answer, E>>> {
+    const { isOfOne = () => false, send } = this.#options
+    return Effect.flatMap(Effect.exit(send(group)), (exit): Effect.Effect<ReadonlyArray<Exit.Exit<Answer, E>>> => {
+      if (Exit.isSuccess(exit)) return Effect.succeed(exit.value.map(Exit.succeed))
+      if (group.length > 1 && Option.exists(Exit.findErrorOption(exit), isOfOne))
+        return Effect.map(
+          Effect.forEach(group, (request) => this.#exitsOf([request])),
+          (exits) => exits.flat()
+        )
+      return Effect.succeed(group.map(() => Exit.failCause(exit.cause)))
+    })
+  }
+}

@@ -1,0 +1,51 @@
+/** Writes of many callers that share transactions. A transaction that finds the file locked by another process is tried again. */
+import { GroupCommit } from "@millrace/event-sourcing"
+import { Cause, Effect, Exit } from "effect"
+import { Fault } from "./Fault.ts"
+import { patiently } from "./Patience.ts"
+
+/** Writes in a transaction. */
+const COUNT = 2_048
+
+interface Write {
+  /** Roughly how much is written, in characters. */
+  readonly size: number
+  readonly run: () => void
+}
+
+/** `transact` runs one transaction or throws a {@link Fault}; `onEnd` is called after each. */
+export const make = Effect.fnUntraced(function* (filename: string, transact: (body: () => void) => void, onEnd = () => {}) {
+  const commit = yield* GroupCommit.makeSubmit({
+    send: (writes: ReadonlyArray<Write>) =>
+      patiently(
+        filename,
+        () => {
+          transact(() => {
+            for (const { run } of writes) run()
+          })
+          return writes
+        },
+        (fault) => fault
+      ),
+    // A transaction takes no time between its beginning and its end, so none is interrupted
+    closed: () => new Fault("The store was closed"),
+    onEnd,
+    count: COUNT,
+    size: ({ size }) => size
+  })
+  /**
+   * Runs `run` inside the next transaction, and answers what it returned once the transaction is durable. `run` has to check before it
+   * writes, because a failure that it returns undoes nothing. `broken` turns a fault of the whole transaction into a failure of this write.
+   */
+  return <A, E>(size: number, run: () => Exit.Exit<A, E>, broken: (fault: Fault) => E): Effect.Effect<A, E> =>
+    Effect.callback((resume) => {
+      let exit: Exit.Exit<A, E> = Exit.die("not run")
+      const write = {
+        size,
+        run: () => {
+          exit = run()
+        }
+      }
+      commit(write, (committed) => resume(Exit.isSuccess(committed) ? exit : Exit.failCause(Cause.map(committed.cause, broken))))
+    })
+})
