@@ -2,7 +2,7 @@
 import { Credits, Decisions, History, Ledger, Lots, lotIdOfPayment, newLotId, Payments } from "@millrace/core"
 import type { Aggregate } from "@millrace/event-sourcing"
 import { Clock, Effect } from "effect"
-import { CommandFailed } from "../Failure.ts"
+import { CommandFailed, type Failure } from "../Failure.ts"
 import { resolve } from "./Accounts.ts"
 import { type Act, dateOf } from "./Act.ts"
 
@@ -101,8 +101,11 @@ export const clawBack = (lot: string, metadata: Aggregate.Metadata): Act<ClawedB
 
 /** What an account has, now or at a past time. */
 export const balance = (name: string, at: Date | undefined): Act<Balance> =>
+  Effect.flatMap(resolve(name), (account) => balanceOf(account, at))
+
+/** The same by the account's own id, for which the log is enough. */
+export const balanceOf = (account: string, at: Date | undefined): Effect.Effect<Balance, Failure, Ledger> =>
   Effect.gen(function* () {
-    const account = yield* resolve(name)
     const { available, debt, held, ...balance } = yield* Ledger.use((ledger) => ledger.balance(account, at?.getTime()))
     return {
       account,

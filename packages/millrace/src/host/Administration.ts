@@ -3,10 +3,11 @@
 import type { Millrace } from "@millrace/core"
 import { type ApiKey, KeyRing, Registration } from "@millrace/core"
 import type { Aggregate, EventStore } from "@millrace/event-sourcing"
-import { Effect } from "effect"
+import { Effect, Option } from "effect"
 import * as Accounts from "../administration/Accounts.ts"
 import * as CreditActs from "../administration/Credits.ts"
 import * as Keys from "../administration/Keys.ts"
+import * as ErasureRegister from "../ErasureRegister.ts"
 import { amountOf, type Run } from "./Run.ts"
 
 /** Recorded with every event of the act: who, by default `host`, and why. */
@@ -38,6 +39,11 @@ export interface Administration {
     readonly reinstate: Change
     /** For ever; its keys stop working. */
     readonly close: Change
+    /**
+     * Closes an account and destroys what was sealed for it: nobody can read its address, labels, replies and jobs any more. Amounts and ids
+     * stay. Cannot be undone.
+     */
+    readonly erase: (account: string, recorded?: Recorded) => Promise<Accounts.Erased>
   }
   readonly keys: {
     /** Issues an API key. Its text is shown this once. */
@@ -61,9 +67,12 @@ export interface Administration {
 
 type Change = (account: string, recorded?: Recorded) => Promise<{ readonly status: Accounts.ShownAccount["status"] }>
 
-const metadata = (act: string, { by = "host", reason = act }: Recorded = {}): Aggregate.Metadata => ({ actor: by, reason })
+export const metadata = (act: string, { by = "host", reason = act }: Recorded = {}): Aggregate.Metadata => ({ actor: by, reason })
 
-export const administrationOf = (run: Run<Millrace.Administration | EventStore.EventStore>): Administration => {
+export const administrationOf = (
+  run: Run<Millrace.Administration | EventStore.EventStore>,
+  { erasures, store }: { readonly store: string; readonly erasures?: string }
+): Administration => {
   const changing =
     (act: Parameters<typeof Accounts.change>[0]): Change =>
     (account, recorded) =>
@@ -78,7 +87,13 @@ export const administrationOf = (run: Run<Millrace.Administration | EventStore.E
       verify: changing("verify"),
       suspend: changing("suspend"),
       reinstate: changing("reinstate"),
-      close: changing("close")
+      close: changing("close"),
+      erase: (account, recorded) =>
+        run(
+          Effect.flatMap(ErasureRegister.needed(store, Option.fromUndefinedOr(erasures)), (file) =>
+            Accounts.erase(account, metadata("accounts.erase", recorded), (subject) => ErasureRegister.add(file, subject))
+          )
+        )
     },
     keys: {
       issue: (account, { by, reason, ...options } = {}) =>

@@ -15,6 +15,7 @@ import { type Administration, administrationOf } from "./Administration.ts"
 import type { Accepted, Companions, Job } from "./Job.ts"
 import { type JobActs, jobsOf } from "./Jobs.ts"
 import type { Operation } from "./Operation.ts"
+import { type Reports, reportsOf } from "./Reports.ts"
 import { amountOf, runnerOf } from "./Run.ts"
 
 // biome-ignore lint/suspicious/noExplicitAny: operations of any input
@@ -36,6 +37,8 @@ export interface Options {
   readonly rateLimit?: { readonly limit: number; readonly window: number }
   /** Jobs that this process runs at once: 16 by default; with 0 it only accepts them. */
   readonly jobs?: number
+  /** The file where erasures are written down: by default `erasures.jsonl` beside a store in files. */
+  readonly erasures?: string
   /** Where log lines go: warnings and errors to the console by default. */
   readonly log?: Log
 }
@@ -70,7 +73,7 @@ export interface Reply<A> {
 }
 
 /** Millrace at a host. */
-export interface Host extends Administration {
+export interface Host extends Administration, Reports {
   /** Runs an operation and charges its account. A call that fails costs nothing. */
   readonly run: <Op extends AnyOperation>(operation: Op, input: InputOf<Op>, options: CallOptions) => Promise<Reply<Data<Op>>>
   /** Reads, awaits and cancels jobs, and reads their files. */
@@ -96,7 +99,8 @@ export const createMillrace = async (options: Options): Promise<Host> => {
     let closed: Promise<void> | undefined
     return {
       run: (operation, input, call) => run(callOf(operation, input, call), call.signal) as never,
-      ...administrationOf(run),
+      ...administrationOf(run, options),
+      ...reportsOf(run, options.store),
       jobs: jobsOf(run, freely),
       handler: (request, response, next) => (next === undefined || isOurs(request.url ?? "/") ? listener(request, response) : next()),
       fetch: handle,
@@ -125,6 +129,7 @@ const layerOf = ({ blobs, jobs, log, masterKey, rateLimit, state, store }: Optio
   const domain = Millrace.layer({
     operations: api.operations as ReadonlyArray<Core.Any<never, BlobStore.BlobStore>>,
     groups: api.groups,
+    firstPrices: {},
     ...(rateLimit === undefined ? {} : { rateLimit }),
     jobs: runner
   }).pipe(
@@ -151,16 +156,14 @@ const logLayer = (log: Log = TO_CONSOLE) =>
 const settings = (given: Readonly<Record<string, string>>) =>
   ConfigProvider.orElse(ConfigProvider.fromUnknown(given), ConfigProvider.fromEnv())
 
-/** Publishes the prices of operations that have none yet. The plan's own prices stay. */
-const publishPrices = (operations: ReadonlyArray<AnyOperation>) =>
-  Effect.gen(function* () {
-    const prices = yield* PricePlan.PriceBook
-    const own = operations.flatMap((operation) => [
-      [operation.key, Credits.of(Math.round(operation.price * 1000))] as const,
-      ...(operation._tag === "Job" ? Object.values(operation.companions as Companions).map(({ key }) => [key, Credits.zero] as const) : [])
-    ])
-    yield* prices.publish(Object.fromEntries(own))
-  })
+/** Publishes the prices that stand in the operations. Prices that were published over them stay. */
+const publishPrices = (operations: ReadonlyArray<AnyOperation>) => {
+  const own = operations.flatMap((operation) => [
+    [operation.key, amountOf(operation.price, "price")] as const,
+    ...(operation._tag === "Job" ? Object.values(operation.companions as Companions).map(({ key }) => [key, Credits.zero] as const) : [])
+  ])
+  return PricePlan.PriceBook.use((prices) => prices.publishOwn(Object.fromEntries(own)))
+}
 
 const callOf = (operation: AnyOperation, input: unknown, { account, idempotencyKey, maxCredits, requestId }: CallOptions) =>
   Effect.gen(function* () {
