@@ -15,7 +15,11 @@ import type { StreamName } from "./StreamName.ts"
 import { type Durable, type Snapshots, type StreamReader, StreamRefused } from "./StreamState.ts"
 
 /** Too many commands wait for this stream, or other processes kept winning it. Nothing was written: retry later. */
-export class Busy extends Schema.TaggedError<Busy>()("Busy", { stream: Schema.String }) {}
+export class Busy extends Schema.TaggedError<Busy>()("Busy", { stream: Schema.String }) {
+  override get message(): string {
+    return `Stream ${this.stream} is busy: too many writers compete for it`
+  }
+}
 
 /** After this many conflicts in a row a stream is `Busy`. Another writer makes progress at each. */
 const CONFLICTS = 200

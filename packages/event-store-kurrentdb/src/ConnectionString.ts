@@ -42,7 +42,11 @@ export interface Tls {
 /** What is wrong with a connection string. The string itself is not repeated, because it may hold a password. */
 export class InvalidConnectionString extends Schema.TaggedError<InvalidConnectionString>()("InvalidConnectionString", {
   reason: Schema.String
-}) {}
+}) {
+  override get message(): string {
+    return `The connection string cannot be used: ${this.reason}`
+  }
+}
 
 const invalid = (reason: string): never => {
   throw new InvalidConnectionString({ reason })

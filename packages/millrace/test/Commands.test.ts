@@ -65,12 +65,13 @@ describe("accounts", () => {
     const own = ["--account", opened.account]
     const Shown = Schema.Struct({
       ...Status.fields,
+      id: Schema.NullOr(Schema.String),
       email: Schema.NullOr(Schema.String),
       available: Schema.Finite,
       held: Schema.Finite,
       debt: Schema.Finite
     })
-    const shown = { account: opened.account, email: "bob@example.com", available: 0, held: 0, debt: 0 }
+    const shown = { account: opened.account, id: null, email: "bob@example.com", available: 0, held: 0, debt: 0 }
     expect(await ask(Shown, "accounts", "show", ...own)).toEqual({ ...shown, status: "opened" })
     for (const [act, status] of [
       ["suspend", "suspended"],

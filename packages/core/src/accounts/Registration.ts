@@ -24,16 +24,32 @@ export interface Options {
 }
 
 /** The text is no e-mail address. */
-export class InvalidEmail extends Schema.TaggedError<InvalidEmail>()("InvalidEmail", {}) {}
+export class InvalidEmail extends Schema.TaggedError<InvalidEmail>()("InvalidEmail", {}) {
+  override get message(): string {
+    return "That is no e-mail address"
+  }
+}
 
 /** The address has, or had, an account. The error tells nothing more. */
-export class EmailTaken extends Schema.TaggedError<EmailTaken>()("EmailTaken", {}) {}
+export class EmailTaken extends Schema.TaggedError<EmailTaken>()("EmailTaken", {}) {
+  override get message(): string {
+    return "The address has an account already"
+  }
+}
 
 /** A reference is 1 to 200 characters without control characters, and not like the id of an account. */
-export class InvalidReference extends Schema.TaggedError<InvalidReference>()("InvalidReference", {}) {}
+export class InvalidReference extends Schema.TaggedError<InvalidReference>()("InvalidReference", {}) {
+  override get message(): string {
+    return "An id of an account has 1 to 200 characters, no control characters among them, and does not begin with acc_"
+  }
+}
 
 /** The reference has, or had, an account. */
-export class ReferenceTaken extends Schema.TaggedError<ReferenceTaken>()("ReferenceTaken", { accountId: Schema.String }) {}
+export class ReferenceTaken extends Schema.TaggedError<ReferenceTaken>()("ReferenceTaken", { accountId: Schema.String }) {
+  override get message(): string {
+    return `The id has an account already: ${this.accountId}`
+  }
+}
 
 /** The names of an account: at least one. */
 export interface Owner {

@@ -47,13 +47,21 @@ export const inForce = (plan: PricePlan, now: Timestamp): PriceList | undefined 
 // decisions
 
 /** A version may not come into force before it is published, nor before the version that it follows. */
-export class EffectiveTooEarly extends Schema.TaggedError<EffectiveTooEarly>()("EffectiveTooEarly", { earliest: Timestamp }) {}
+export class EffectiveTooEarly extends Schema.TaggedError<EffectiveTooEarly>()("EffectiveTooEarly", { earliest: Timestamp }) {
+  override get message(): string {
+    return `Prices cannot come into force before ${new Date(this.earliest).toISOString()}`
+  }
+}
 
 /** The price exceeds {@link MAX_UNIT_PRICE}. */
 export class PriceTooHigh extends Schema.TaggedError<PriceTooHigh>()("PriceTooHigh", {
   operation: Schema.String,
   limit: Credits.Credits
-}) {}
+}) {
+  override get message(): string {
+    return `The price of ${this.operation} may be at most ${Credits.text(this.limit)} for each unit`
+  }
+}
 
 /** The most units of a call at the highest price: more than any operation accepts. */
 export const MAX_QUANTITY = 1_000_000
@@ -107,7 +115,11 @@ export const firstPrices = (): Prices =>
 // service
 
 /** No version in force has a price for this operation. Publish one before the operation is called. */
-export class NotPriced extends Schema.TaggedError<NotPriced>()("NotPriced", { operation: Schema.String }) {}
+export class NotPriced extends Schema.TaggedError<NotPriced>()("NotPriced", { operation: Schema.String }) {
+  override get message(): string {
+    return `The operation ${this.operation} has no price`
+  }
+}
 
 export interface Price {
   readonly version: number

@@ -1,7 +1,6 @@
 /** The errors that the promises of a host reject with. */
 import { Credits } from "@millrace/core"
 import { Cause } from "effect"
-import { describe } from "../Failure.ts"
 
 /**
  * A failure with a stable `code` such as `insufficient_credits`, a sentence, and its facts: amounts in credits, ids, times. `cause` is the
@@ -41,10 +40,13 @@ const factsOf = (failure: Tagged): Readonly<Record<string, unknown>> =>
     })
   )
 
+const sentenceOf = (failure: Tagged & { readonly field?: unknown }): string =>
+  typeof failure.field === "string" ? `${failure.field}: ${failure.message}` : failure.message || failure._tag
+
 /** The error for a failed effect. */
 export const errorOf = (cause: Cause.Cause<unknown>): Error => {
   const error = Cause.squash(cause)
   if (error instanceof MillraceError) return error
-  if (isTagged(error)) return new MillraceError(codeOf(error._tag), describe(error), factsOf(error), error)
+  if (isTagged(error)) return new MillraceError(codeOf(error._tag), sentenceOf(error), factsOf(error), error)
   return error instanceof Error ? error : new Error(String(error))
 }
