@@ -9,3 +9,5 @@ const packages = readdirSync(`${root}/packages`).filter((name) => existsSync(`${
 
 for (const name of packages) rmSync(`${root}/packages/${name}/dist`, { recursive: true, force: true })
 execFileSync("tsc", ["-b", "--force", ...packages.map((name) => `packages/${name}`)], { cwd: root, stdio: "inherit" })
+// The command line has no types to publish; the library beside it has
+execFileSync("tsc", ["-p", "packages/millrace/tsconfig.types.json"], { cwd: root, stdio: "inherit" })
