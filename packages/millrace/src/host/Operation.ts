@@ -168,8 +168,6 @@ export interface Request {
   readonly parsed: (sent: Sent) => object | undefined
 }
 
-const PARAMETER = /:(\w+)/gu
-
 export const requestOf = (key: string, route: AnyRoute): Request => {
   const parts = (["params", "query", "body"] as const).flatMap((name) => {
     const schema = route[name]
@@ -179,7 +177,6 @@ export const requestOf = (key: string, route: AnyRoute): Request => {
     return [{ name, converted, fields: Schemas.fieldsOf(converted, where) }]
   })
   const fieldsOf = (name: "params" | "query" | "body") => parts.find((part) => part.name === name)?.fields ?? {}
-  assertParameters(key, route.path, Object.keys(fieldsOf("params")))
   const known = new WeakMap<object, object>()
   const parse = (sent: Sent): Effect.Effect<object, OperationError> => {
     const before = known.get(sent)
@@ -201,14 +198,6 @@ export const requestOf = (key: string, route: AnyRoute): Request => {
     parse,
     parsed: (sent) => known.get(sent)
   }
-}
-
-const assertParameters = (key: string, path: string, fields: ReadonlyArray<string>): void => {
-  const names = [...path.matchAll(PARAMETER)].map(([, name = ""]) => name)
-  for (const name of names)
-    if (!fields.includes(name)) throw new TypeError(`The path of ${quoted(key)} has :${name}, and its params have no field ${name}`)
-  for (const field of fields)
-    if (!names.includes(field)) throw new TypeError(`The params of ${quoted(key)} have a field ${field}, and its path has no :${field}`)
 }
 
 /** All issues in one failure: the first one's field, and every message. */
