@@ -231,7 +231,7 @@ describe("jobs at two hosts, with one planned fault", () => {
   /** Some 60 appends of 6 jobs and of other calls: jobs succeed, fail, and are cancelled. */
   const day = (faults: Partial<Faults>) =>
     simulate(97, { steps: 13, hosts: 2, faults: { ...Simulator.none, upstreams: 0.25, hangUps: 0.05, leaps: 0.03, ...faults } })
-  const LONGEST = 58
+  const LONGEST = 66
 
   test(`are ${LONGEST} appends long`, async () => {
     const { trace } = await day({})
