@@ -33,6 +33,8 @@ export interface Options {
   readonly state?: string
   /** Where files of jobs are kept: a folder, or `s3:https://HOST/BUCKET`. By default the folder `blobs` beside the store. */
   readonly blobs?: string
+  /** What stands at the top of the API's document: title, version, description, contact, licence, servers. */
+  readonly api?: Info
   /** Calls of an account in a window of seconds: 60 in 60 by default. */
   readonly rateLimit?: { readonly limit: number; readonly window: number }
   /** Jobs that this process runs at once: 16 by default; with 0 it only accepts them. */
@@ -88,7 +90,7 @@ export interface Host extends Administration, Reports {
 
 /** Opens the store, and starts what runs in the background. Rejects with a sentence if it cannot. */
 export const createMillrace = async (options: Options): Promise<Host> => {
-  const api = apiOf(options.operations)
+  const api = apiOf(options.operations, options.api)
   const runtime = ManagedRuntime.make(layerOf(options, api))
   const scope = Scope.makeUnsafe()
   const run = runnerOf(runtime)
@@ -115,13 +117,15 @@ export const createMillrace = async (options: Options): Promise<Host> => {
 const OURS = /^\/(?:api\/v1|docs|health|ready)(?:[/?#]|$)/u
 const isOurs = (url: string): boolean => OURS.test(url)
 
-const apiOf = (operations: ReadonlyArray<AnyOperation>) => {
+export type Info = NonNullable<Parameters<typeof Api.make>[1]>
+
+const apiOf = (operations: ReadonlyArray<AnyOperation>, info?: Info) => {
   const all = operations.flatMap((operation) =>
     operation._tag === "Job" ? [operation.core, ...Object.values(operation.companions)] : [operation.core]
   ) as Array<never>
   const areas = Map.groupBy(all as Array<Core.Any>, ({ key }) => key.split(".", 1)[0] ?? key)
   const groups = Object.fromEntries([...areas].map(([area, members]) => [area, Api.group(members as never)]))
-  return Api.make(groups)
+  return Api.make(groups, info)
 }
 
 const layerOf = ({ blobs, jobs, log, masterKey, rateLimit, state, store }: Options, api: ReturnType<typeof apiOf>) => {
