@@ -67,10 +67,13 @@ const install = (packages: ReadonlyArray<Packed>): string => {
 /** The packages depend on each other by version; none of them is published yet. */
 const overridesOf = (packages: ReadonlyArray<Packed>) => Object.fromEntries(packages.map(({ name }) => [name, `$${name}`]))
 
-/** `lib` is the default, with the types of browsers: the types of Effect need them. */
+/**
+ * `lib` is the default, with the types of browsers: the types of Effect need them. `exactOptionalPropertyTypes` goes with `skipLibCheck`,
+ * because the types of Node.js do not hold without it.
+ */
 const compile = (project: string, skipLibCheck: boolean): void => {
-  const options = { module: "NodeNext", target: "ES2024", strict: true, exactOptionalPropertyTypes: true }
-  const compilerOptions = { ...options, noUncheckedIndexedAccess: true, types: ["node"], outDir: "out", skipLibCheck }
+  const options = { module: "NodeNext", target: "ES2024", strict: true, noUncheckedIndexedAccess: true, types: ["node"], outDir: "out" }
+  const compilerOptions = { ...options, skipLibCheck, exactOptionalPropertyTypes: skipLibCheck }
   writeFileSync(join(project, "tsconfig.json"), JSON.stringify({ compilerOptions, include: ["all.ts", "first-call.ts"] }))
   console.log(`\ntsc with skipLibCheck ${skipLibCheck}`)
   execFileSync(join(project, "node_modules/.bin/tsc"), ["-p", "."], { cwd: project, stdio: "inherit" })
