@@ -37,5 +37,5 @@ it("a position is parsed with or without its leading zeros", () =>
 it("a position of another format is refused", () => {
   expect(placeOf(EventStore.start)).toBeUndefined()
   for (const text of ["1", "0".repeat(16), "-".padStart(20, "0"), "0".repeat(21)])
-    expect(() => placeOf(EventStore.position(text))).toThrow("No position")
+    expect(() => placeOf(EventStore.position(text))).toThrow("Not a position")
 })
