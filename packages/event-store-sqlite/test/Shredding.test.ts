@@ -188,7 +188,7 @@ describe("a shredded value", () => {
       reader.exec("BEGIN; SELECT count(*) FROM entries")
       const push = yield* Effect.forkScoped(Effect.forever(Effect.andThen(TestClock.adjust(50), Effect.yieldNow)))
       const error = yield* Effect.flip(store.write([shred("one")]))
-      expect(error._tag === "StateUnavailable" && error.reason).toContain("is still in")
+      expect(error._tag === "StateUnavailable" && error.reason).toContain("Removed values are still in")
       expect(yield* store.get("keys", "one")).toBeUndefined()
       expect(isIn(folder, value)).toBe(true)
       reader.exec("COMMIT")
