@@ -700,11 +700,11 @@ describe("a stream that this host cannot read", () => {
     "a missing event, the rest moved up": (log) =>
       log.filter(({ revision }) => revision !== 1).map((event, revision) => ({ ...event, revision })),
     "events in another order": (log) => [...log].reverse(),
-    "metadata that nobody sealed": (log) => log.map((event) => ({ ...event, metadata: "{}" }))
+    "unsealed metadata": (log) => log.map((event) => ({ ...event, metadata: "{}" }))
   }
   for (const [what, tamper] of Object.entries(tampers))
     testing(
-      `for ${what} is refused until it is mended`,
+      `for ${what} is refused until it is repaired`,
       Effect.gen(function* () {
         const store = yield* EventStore
         const writer = yield* over(store)

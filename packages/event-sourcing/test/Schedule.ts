@@ -264,7 +264,7 @@ const compare = (
       )
     }
   }
-  for (const nonce of written.keys()) assert.equal(abandoned.has(nonce), true, `${nonce} is in the log, and nobody sent it`)
+  for (const nonce of written.keys()) assert.equal(abandoned.has(nonce), true, `${nonce} is in the log, but no command sent it`)
 }
 
 const count = (counts: Record<string, number>, what: string): void => {
