@@ -1,6 +1,6 @@
 /**
- * An aggregate: commands on streams of one category, each decided on the newest state by the one writer that the stream has in this
- * process. Nothing is answered from memory alone: an answer follows the append, or the store's word on where the stream ends.
+ * An aggregate: commands on the streams of one category. Each stream has one writer in this process, which decides commands on the newest
+ * state. No answer comes from memory alone: it follows an append, or the store's confirmation of the stream's end.
  */
 import { Clock, type Duration, Effect, Exit, Result, Scheduler } from "effect"
 import type { Command, Committed, Metadata } from "./CommandBatch.ts"
@@ -24,46 +24,46 @@ export {
 } from "./StreamState.ts"
 export { Busy } from "./StreamWriter.ts"
 
-/** Why a command or a read has no answer. Only `AppendInDoubt` leaves open whether something was written. */
+/** Why a command or a read failed. Only after `AppendInDoubt` may events have been written. */
 export type Failure = Busy | StreamRefused | AppendInDoubt | AppendTooLarge | StoreUnavailable
 
 export interface Options<State> {
-  /** Commands that may wait for one stream; the next fails with `Busy`. 10,000 by default. */
+  /** The most commands that wait for one stream; the next one fails with `Busy`. 10,000 by default. */
   readonly queueLimit?: number
-  /** Commands decided for one append: 500 by default. */
+  /** The most commands decided for one append: 500 by default. */
   readonly batchLimit?: number
-  /** A stream leaves memory when nobody used it for this long, at the latest after twice this: one minute by default. */
+  /** How long an unused stream stays in memory, at most twice this: one minute by default. */
   readonly idleAfter?: Duration.Input
   readonly snapshots?: SnapshotOptions<State>
 }
 
 export interface Aggregate<State, Event> {
   /**
-   * Decides on the newest state and answers when all that led to the answer is durable, a refusal likewise.
-   * `decide` may run again after a conflict. A caller interrupted while waiting leaves the queue; once its decision is on the
-   * way to the store, it happens.
+   * Decides on the newest state. Answers and refusals are returned when all events that led to them are durable.
+   * `decide` may run again after a conflict. A caller that is interrupted while it waits leaves the queue. Once its events were sent to the
+   * store, they are written nevertheless.
    */
   readonly execute: <E>(
     id: string,
     decide: Decide<State, Event, E>,
     metadata?: Metadata
   ) => Effect.Effect<Committed<State, Event>, E | Failure>
-  /** The stream as the store has it now, whoever wrote it. */
+  /** The stream as it is in the store now, including events of other processes. */
   readonly read: (id: string) => Effect.Effect<Current<State>, Failure>
   /**
-   * The newest durable state in memory, which may be older than what the store holds. Undefined when the stream is not in memory.
-   * Synchronous, and does not keep the stream in memory: for hints and measurements, never for a decision.
+   * The newest durable state in memory, which may be older than the store's. Undefined if the stream is not in memory.
+   * Synchronous, and does not keep the stream in memory. For hints and metrics, never for a decision.
    */
   readonly known: (id: string) => State | undefined
-  /** The streams that this host cannot read at present, for `/ready`. */
+  /** The streams that this host cannot read now, for `/ready`. */
   readonly refused: () => ReadonlyArray<StreamRefused>
-  /** The streams in memory whose newest snapshot could not be stored: reading them again takes longer. For `/ready` and metrics. */
+  /** The streams in memory whose newest snapshot could not be stored, so that reading them takes longer. For `/ready` and metrics. */
   readonly unsaved: () => ReadonlyArray<StreamName.StreamName>
   /** How many streams are in memory. */
   readonly live: () => number
 }
 
-/** How long closing waits for the store to answer what was sent. */
+/** How long closing waits for the store to answer the appends under way. */
 const DRAIN = "10 seconds"
 
 const readOnly = () => Result.succeed([])
@@ -72,7 +72,7 @@ const readOnly = () => Result.succeed([])
 const liveStreams = <State, Event>(category: string, onForget: (stream: LiveStream<State, Event>) => void) => {
   let recent = new Map<string, LiveStream<State, Event>>()
   let older = new Map<string, LiveStream<State, Event>>()
-  /** Without counting as a use. */
+  /** Returns the stream without counting this as a use. */
   const peek = (id: string): LiveStream<State, Event> | undefined => recent.get(id) ?? older.get(id)
   return {
     peek,
@@ -87,7 +87,7 @@ const liveStreams = <State, Event>(category: string, onForget: (stream: LiveStre
       older.delete(id)
       onForget(stream)
     },
-    /** Begins a period: forgets the streams that were not used in the last one. */
+    /** Begins a period, and drops the streams that were not used in the last one. */
     turn: (): void => {
       for (const [id, stream] of older) {
         if (stream.awake) recent.set(id, stream)
@@ -150,7 +150,7 @@ export const make = Effect.fnUntraced(function* <State, Event extends Tagged>(
     at: Math.max(clock.currentTimeMillisUnsafe(), at)
   })
 
-  /** A stream without waiting commands needs no turn in the queue: only the store's word that it ends where it ends in memory. */
+  /** A read of a stream without waiting commands skips the queue. It needs only the store's confirmation of the stream's end. */
   const read: Aggregate<State, Event>["read"] = (id) =>
     Effect.suspend(() => {
       const stream = streams.use(id)

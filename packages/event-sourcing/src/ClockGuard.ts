@@ -1,42 +1,42 @@
 /**
  * Keeps a host with a wrong clock from writing. An event carries the time of the host that decided it, and that time ends holds, lots
- * and keys for good. So the store is asked for its own time, which counts as that of the middle of the round trip. While the two clocks differ by more
- * than {@link BOUND}, every append is refused. Between two questions, the monotonic clock shows at the next append that the clock was
- * set or that the host slept. Appends are taken again as soon as the clocks agree.
+ * and keys for good. So the host asks the store for its time, and assumes that the answer is of the middle of the round trip. While the
+ * two clocks differ by more than {@link BOUND}, every append is refused. Between two requests, the host compares its clock with its
+ * monotonic clock at each append, to notice that the clock was set or the host slept. Appends succeed again once the clocks agree.
  */
 import { Clock, Duration, Effect, Latch, type Scope, Semaphore } from "effect"
 import { type ClockStatus, type EventStore, StoreUnavailable } from "./EventStore.ts"
 
-/** Milliseconds by which the clocks of hosts and their store may differ. */
+/** Milliseconds by which a host's clock and its store's clock may differ. */
 export const BOUND = 2_000
 
 export interface Options<Answer, E> {
-  /** Asks the store: the time that it tells is of an instant between question and answer. */
+  /** Asks the store for its time. The time in the answer lies between the request and the answer. */
   readonly ask: Effect.Effect<Answer, E>
-  /** What the answer says, in milliseconds since 1970. */
+  /** The time in the answer, in milliseconds since 1970. */
   readonly timeOf: (answer: Answer) => Effect.Effect<number, E>
-  /** How often the store is asked; ten times as often while the clock is wrong. */
+  /** How often the store is asked. Ten times as often while the clock is wrong. */
   readonly every: Duration.Input
-  /** Where asking is a write: nothing is asked before the first append, nor for as long as there is none. */
+  /** Whether asking is a write. Then the store is asked only while there are appends. */
   readonly onlyForAppends?: boolean
 }
 
-/** The first append, or the opening of the store, waits for the first answer no longer than this. */
+/** The longest time that the opening of the store, or the first append, waits for the first answer. */
 const PATIENCE = "5 seconds"
 
-/** One answer of the store. In milliseconds. */
+/** The comparison by one answer of the store, in milliseconds. */
 interface Measured {
-  /** By how much this host's clock was ahead. */
+  /** How far this host's clock was ahead. */
   readonly ahead: number
-  /** The error of that, in either direction: half of the round trip. */
+  /** The largest error of `ahead`: half of the round trip. */
   readonly doubt: number
   /** The difference between this host's clock and its monotonic clock at that time. */
   readonly between: number
-  /** When, by the monotonic clock. */
+  /** The time of the comparison by the monotonic clock. */
   readonly at: number
 }
 
-/** The store, but it refuses appends while this host's clock is wrong, and its `clock` says so. */
+/** Wraps a store so that it refuses appends while this host's clock is wrong. Its `clock` reports the state. */
 export const make = <Answer, E>(
   store: EventStore["Service"],
   options: Options<Answer, E>
@@ -60,10 +60,10 @@ export const make = <Answer, E>(
 
 /** Compares this host's clock with the store's. */
 class Guard<Answer, E> {
-  /** Whether the store was asked for its time once. */
+  /** Whether the store was asked for its time before. */
   isAsked = false
   readonly #options: Options<Answer, E>
-  /** Milliseconds between two questions. */
+  /** Milliseconds between two requests. */
   readonly #every: number
   readonly #clock: Clock.Clock
   readonly #due = Latch.makeUnsafe(false)
@@ -80,16 +80,16 @@ class Guard<Answer, E> {
     return { ahead: this.#measured && this.#aheadNow(this.#measured), trouble: this.#trouble() }
   }
 
-  /** Why an append must be refused now, if it must. Has the store asked again where the last answer is too old, or no longer true. */
+  /** Why appends are refused now; undefined if they are not. Asks the store again if the last answer is outdated. */
   check(): string | undefined {
     const reason = this.#trouble()
     const isOld = this.#measured === undefined || this.#elapsed() - this.#measured.at > this.#every
-    // A clock that jumped is compared at once: it may have been put right
+    // A clock that jumped is compared at once, because it may have been corrected
     if (isOld || (reason !== undefined && !this.#isWrong)) this.#due.openUnsafe()
     return reason
   }
 
-  /** Waits until the store is to be asked, and asks it. */
+  /** Waits until the next request is due, then asks the store. */
   get round(): Effect.Effect<void> {
     return Effect.suspend(() => {
       if (this.#isWrong) return Effect.sleep(this.#every / 10)
@@ -97,7 +97,7 @@ class Guard<Answer, E> {
     }).pipe(Effect.andThen(this.#due.close), Effect.andThen(this.measure))
   }
 
-  /** Asks the store for its time, and logs when the clock has become wrong or right. */
+  /** Asks the store for its time, and logs when the clock becomes wrong or right. */
   get measure(): Effect.Effect<void> {
     return Effect.gen({ self: this }, function* () {
       const asked = this.#elapsed()
@@ -131,7 +131,7 @@ class Guard<Answer, E> {
     return ahead + this.#clock.currentTimeMillisUnsafe() - this.#elapsed() - between
   }
 
-  /** Why nothing is appended. The doubt of a slow answer counts in the host's favour. */
+  /** Why appends are refused. The possible error of a slow answer counts in the host's favour. */
   #trouble(): string | undefined {
     if (this.#measured === undefined) return undefined
     const ahead = this.#aheadNow(this.#measured)

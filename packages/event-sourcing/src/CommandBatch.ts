@@ -1,6 +1,6 @@
 /**
- * Commands of a stream, decided one after another on the state in memory, and the events of all of them, which are appended together: all
- * of them happen, or none.
+ * A batch of commands of one stream. They are decided one after another on the state in memory, and the events of all of them are
+ * appended together, all or none.
  */
 import { type Clock, Exit, Result } from "effect"
 import type { Decide, Decider } from "./Decider.ts"
@@ -12,7 +12,7 @@ import { toIso } from "./Iso.ts"
 import type { StreamName } from "./StreamName.ts"
 import type { Current, Durable } from "./StreamState.ts"
 
-/** Recorded beside each event: the request, its cause, and for administrative acts who and why. */
+/** Metadata of each event: the request, its cause, and for administrative commands the actor and the reason. */
 export interface Metadata {
   readonly $correlationId?: string
   readonly $causationId?: string
@@ -22,33 +22,33 @@ export interface Metadata {
   readonly failure?: string
 }
 
-/** The result of a command: its events (none when it was decided before), and the stream right after them. */
+/** The result of a command: its events (none if it was decided before), and the stream right after them. */
 export interface Committed<State, Event> extends Current<State> {
   readonly events: ReadonlyArray<Event>
 }
 
-/** UTF-16 code units of one append. They are at most three bytes each, so every store takes the append. */
+/** The most UTF-16 code units in one append. Each is at most three bytes, so every store takes the append. */
 const BATCH_CHARS = 300_000
 
-/** A caller that waits, and the answer that it gets once all that led to it is durable. */
+/** A waiting caller. It gets its answer once all events that led to the answer are durable. */
 export interface Command<State, Event> {
   readonly decide: Decide<State, Event, unknown>
   readonly metadata: Metadata | undefined
   readonly resume: (exit: Exit.Exit<Committed<State, Event>, unknown>) => void
-  /** Its caller was interrupted while it waited. */
+  /** Whether the caller was interrupted while it waited. */
   dropped: boolean
-  /** What was decided last, given the position of the stream's last event. */
+  /** Completes the last decision, given the position of the stream's last event. */
   answer: (position: Position) => Exit.Exit<Committed<State, Event>, unknown>
 }
 
-/** What decides commands. */
+/** The dependencies of a decision. */
 export interface Deciding<State, Event extends Tagged> {
   readonly decider: Decider<State, Event>
   readonly newId: EventIds
   readonly clock: Clock.Clock
 }
 
-/** The state after events that were decided and not yet appended, and the UTF-16 code units of all of them. */
+/** The state after decided events that are not yet appended, and their total size in UTF-16 code units. */
 interface Decided<State> extends Pick<Durable<State>, "state" | "revision" | "hash" | "at"> {
   readonly chars: number
 }
@@ -59,8 +59,8 @@ export interface CommandBatch<State, Event> extends Decided<State> {
 }
 
 /**
- * Takes commands out of `waiting`, at most `limit` and as many as one append takes, and decides each as if all before it had happened.
- * Commands that were dropped are taken and not decided.
+ * Takes commands out of `waiting`, at most `limit` and as many as fit in one append. Decides each on the state that the commands before it
+ * led to. Dropped commands are taken and not decided.
  */
 export const decideAll = <State, Event extends Tagged>(
   services: Deciding<State, Event>,
@@ -80,14 +80,14 @@ export const decideAll = <State, Event extends Tagged>(
       const next = decideOne(services, name, decided, command, events)
       const isTooLarge = next.chars > BATCH_CHARS && events.length > before
       if (isTooLarge && commands.length > 0) {
-        // The append would be too large with this command: it goes first in the next one
+        // With this command the append would be too large, so the command begins the next append
         events.length = before
         break
       }
       decided = next
       commands.push(command)
       if (isTooLarge) {
-        // Too large by itself: it goes alone, because the store may refuse it
+        // Too large by itself: it is sent alone, because the store may refuse it
         taken++
         break
       }
@@ -98,7 +98,7 @@ export const decideAll = <State, Event extends Tagged>(
   return { ...decided, commands, events }
 }
 
-/** Adds the command's events to `events`; answers the state after them. */
+/** Adds the command's events to `events`. Returns the state after them. */
 const decideOne = <State, Event extends Tagged>(
   { decider, newId }: Deciding<State, Event>,
   name: StreamName,

@@ -4,13 +4,13 @@ import { Effect } from "effect"
 export class Conditions {
   readonly #waiting = new Set<() => void>()
 
-  /** Resumes the effects whose condition holds now. */
+  /** Resumes the waiting effects whose condition holds now. */
   check(): void {
     // A copy, because a resumed effect may wait again before this loop ends
     for (const check of [...this.#waiting]) check()
   }
 
-  /** Waits until a {@link check} finds that the condition holds. Does not wait if it holds already. */
+  /** Waits until a {@link check} finds the condition true. Returns at once if it is true already. */
   until(condition: () => boolean): Effect.Effect<void> {
     return Effect.callback((resume) => {
       if (condition()) return resume(Effect.void)

@@ -1,6 +1,6 @@
 /**
- * Deadlines: what falls due at a time unless an event clears it first, such as the expiry of a hold. A projection keeps the open deadlines;
- * a sweep at one host at a time acts on those that are due. Only an event clears a deadline, so after a crash it is acted on again.
+ * Deadlines fall due at a time unless an event clears them first, such as the expiry of a hold. A projection keeps the open deadlines. One
+ * host at a time sweeps: it acts on the due deadlines. Only an event clears a deadline, so after a crash it is acted on again.
  */
 import { Clock, Duration, Effect, Exit, FiberSet, type Scope, Semaphore } from "effect"
 import type { Decider } from "./Decider.ts"
@@ -24,18 +24,18 @@ export interface Definition<E = never, R = never> extends Following.Selection {
   readonly name: string
   /** Raised whenever `schedule` or the selection changes. */
   readonly version: number
-  /** The deadlines that an event sets and clears, in order. Must not throw. */
+  /** The deadlines that an event sets and clears. Must not throw. */
   readonly schedule: (event: RecordedEvent) => ReadonlyArray<Change>
   /**
-   * Acts on a due deadline, usually by a command whose event clears it. It is called again at each sweep until the deadline is cleared. After
-   * a crash or a change of hosts it may run twice at once, so it must be idempotent.
+   * Acts on a due deadline, usually by a command whose event clears it. It is called at each sweep until the deadline is cleared. After a
+   * crash or a change of hosts it may run twice at once, so it must be idempotent.
    */
   readonly onDue: (deadline: Deadline) => Effect.Effect<void, E, R>
 }
 
 export type Schedule = Required<Following.Selection> & Pick<Definition, "schedule">
 
-/** Typed handlers of a decider's events: each returns what its event changes. Spread the result into a {@link Definition}. */
+/** Typed handlers of a decider's events: each returns the changes of its event. Spread the result into a {@link Definition}. */
 export const of = <Event extends Tagged>(
   decider: Pick<Decider<never, Event>, "category" | "codec">,
   handlers: EventHandlers.Handlers<Event, [], ReadonlyArray<Change>>,
@@ -45,7 +45,7 @@ export const of = <Event extends Tagged>(
   return { categories, types, schedule: (event) => dispatch(event) ?? [] }
 }
 
-/** The handlers of several deciders as one. */
+/** Combines the handlers of several deciders. */
 export const all = (...schedules: ReadonlyArray<Schedule>): Schedule => ({
   categories: schedules.flatMap(({ categories }) => categories),
   types: schedules.flatMap(({ types }) => types),
@@ -53,9 +53,9 @@ export const all = (...schedules: ReadonlyArray<Schedule>): Schedule => ({
 })
 
 export interface Options extends Projection.Options, Lease.Options {
-  /** The longest time between two sweeps while a deadline is open: 30 seconds by default. A deadline that falls due in between does not wait. */
+  /** The longest time between two sweeps while a deadline is open: 30 seconds by default. An earlier deadline does not wait for it. */
   readonly sweepEvery?: Duration.Input
-  /** Deadlines acted on at once: 16 by default. */
+  /** How many deadlines are acted on at once: 16 by default. */
   readonly concurrency?: number
   /** After this time an action is interrupted and counts as failed: one minute by default. */
   readonly timeout?: Duration.Input
@@ -68,11 +68,11 @@ export interface Failing extends Following.Retrying {
 }
 
 export interface Status {
-  /** Whether this process is the one that sweeps. */
+  /** Whether this process sweeps. */
   readonly leader: boolean
-  /** The deadlines whose last action failed at this process; the first hundred. */
+  /** The deadlines whose last action failed at this process, 100 at most. */
   readonly failing: ReadonlyArray<Failing>
-  /** A store does not serve the sweep. It is retried. */
+  /** The last store failure of the sweep, which is retried. */
   readonly trouble: Following.Retrying | undefined
   readonly projection: Projection.Status
 }
@@ -95,7 +95,7 @@ const MAX_PAUSE = 10 * 60_000
 
 const FAILING_SHOWN = 100
 
-/** Begins to keep the deadlines and to act on those that are due, in the background, for as long as the scope is open. */
+/** Keeps the deadlines and acts on the due ones in the background, until the scope closes. */
 export const make = <E, R>(
   definition: Definition<E, R>,
   options: Options = {}
@@ -135,7 +135,7 @@ interface Acted {
   readonly failing?: Following.Retrying
 }
 
-/** Acts on the due deadlines while it leads. */
+/** Acts on the due deadlines while this process holds the lease. */
 class Sweeper<E, R> {
   readonly #projection: Projection.Projection<OpenDeadlines>
   readonly #onDue: Definition<E, R>["onDue"]
@@ -193,7 +193,7 @@ class Sweeper<E, R> {
     return this.#last(deadline)?.retryAt ?? deadline.dueAt
   }
 
-  /** Begins with all that are due, as places become free, and does not wait for those that take long. */
+  /** Starts the actions of all due deadlines as places become free, and does not wait for slow ones. */
   #sweep(places: Semaphore.Semaphore, acting: FiberSet.FiberSet) {
     return Effect.gen({ self: this }, function* () {
       const { state: open } = yield* this.#projection.caughtUp()
@@ -202,7 +202,7 @@ class Sweeper<E, R> {
       for (const deadline of open.at(now).due) {
         if (this.#actAt(deadline) > now) continue
         yield* places.take(1)
-        // It may have been cleared while it waited for its place
+        // The deadline may have been cleared while it waited for its place
         if (open.has(deadline)) yield* FiberSet.run(acting, Effect.ensuring(this.#act(open, deadline), places.release(1)))
         else yield* places.release(1)
       }
@@ -226,7 +226,7 @@ class Sweeper<E, R> {
     })
   }
 
-  /** Waits until something is due, is to be tried again, or an earlier deadline is set; at most until the next sweep. */
+  /** Waits until a deadline is due, a retry is due, or an earlier deadline is set; at most until the next sweep. */
   get #rest() {
     return Effect.gen({ self: this }, function* () {
       const now = yield* Clock.currentTimeMillis

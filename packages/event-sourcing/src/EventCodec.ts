@@ -1,4 +1,4 @@
-/** Encodes the events of one stream category as JSON text, and decodes every version that a release ever wrote. */
+/** Encodes the events of one category as JSON text, and decodes every version that a release ever wrote. */
 import { Schema } from "effect"
 import * as FieldDecoder from "./FieldDecoder.ts"
 

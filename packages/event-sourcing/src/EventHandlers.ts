@@ -1,6 +1,6 @@
 /**
- * Typed handlers for the events of a category. Events are decoded by the decider's codec, so a handler sees the current event even
- * where the log holds one of an earlier release.
+ * Typed handlers for the events of a category. The decider's codec decodes the events, so a handler gets current events, even if an
+ * earlier release wrote them.
  */
 import type { Decider } from "./Decider.ts"
 import type { EventOf, Tagged } from "./EventCodec.ts"
@@ -8,7 +8,7 @@ import type { RecordedEvent } from "./EventStore.ts"
 import * as HashChain from "./HashChain.ts"
 import * as StreamName from "./StreamName.ts"
 
-/** Where an event stands in the log, and when it was decided. */
+/** The place of an event in the log, and the time of its decision. */
 export interface Origin extends Pick<RecordedEvent, "stream" | "revision" | "position"> {
   /** The stream's name without its category. */
   readonly id: string
@@ -21,22 +21,22 @@ const originOf = (recorded: RecordedEvent): Origin => {
   return { stream, revision, position, id: StreamName.id(stream), at: Date.parse(HashChain.atOf(recorded)) }
 }
 
-/** A function for each event tag that is of interest. `Rest`: what it is given besides. */
+/** A function for each handled event tag. `Rest`: its further parameters. */
 export type Handlers<Event extends Tagged, Rest extends ReadonlyArray<unknown>, A> = {
   readonly [Tag in Event["_tag"]]?: (event: EventOf<Event, Tag>, origin: Origin, ...rest: Rest) => A
 }
 
 export interface Options<Event extends Tagged> {
   /**
-   * For a tag, an optional field without which the handler is not called. Data whose text does not mention the field is not even
-   * parsed: parsing is what most events of a busy log cost.
+   * An optional field for a tag. The handler is not called for events without it. Data whose text does not contain the field's name is not
+   * parsed, because parsing is the main cost of a busy log.
    */
   readonly onlyWith?: { readonly [Tag in Event["_tag"]]?: Exclude<keyof EventOf<Event, Tag>, "_tag"> & string }
 }
 
 /**
- * The handlers of one decider's events, ready to be given recorded events of any category. `dispatch` returns undefined where there is no
- * handler for an event, and throws what the codec or the handler throws.
+ * The handlers of one decider's events, for recorded events of any category. `dispatch` returns undefined for an event without a handler,
+ * and throws if the codec or the handler throws.
  */
 export const of = <Event extends Tagged, Rest extends ReadonlyArray<unknown>, A>(
   { category, codec }: Pick<Decider<never, Event>, "category" | "codec">,

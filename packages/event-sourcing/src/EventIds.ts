@@ -6,7 +6,7 @@ import { Context } from "effect"
 /** A new id, given the time in milliseconds since 1970. */
 export type EventIds = (now: number) => string
 
-/** The lowest number of twelve hexadecimal digits, so that no id needs padding: that would double its cost. */
+/** The lowest number with twelve hexadecimal digits. So no id needs padding, which would double its cost. */
 const FIRST = 0x1000_0000_0000
 
 /** UUIDs of version 7 (RFC 9562): the time, random bits of this process, and a counter, so that they sort in the order they were made. */

@@ -1,30 +1,30 @@
 /**
- * The event store: streams of events, appended at an exact revision, read back in order, followed live.
- * Everything above this file behaves the same in memory, on SQLite, on PostgreSQL and on KurrentDB.
+ * The event store: streams of events that are appended at an exact revision, read in order, and followed live.
+ * All code that uses this interface behaves the same in memory, on SQLite, on PostgreSQL and on KurrentDB.
  */
 import { type Array, type Brand, Context, type Effect, Schema, type Stream } from "effect"
 import type { StreamName } from "./StreamName.ts"
 
-/** Place of an event in its stream, counted from 0. */
+/** The place of an event in its stream, counted from 0. */
 export type Revision = number
 
-/** Where a writer expects a stream to end: at this revision, or before its first event. */
+/** The last revision of a stream that a writer expects, or `noStream`. */
 export type ExpectedRevision = Revision | "noStream"
 
 /**
- * Place of an event in the whole log. The text is the store's own; only its order counts: positions sort as text in the order of the
- * log. {@link start} is before the first event.
+ * The place of an event in the whole log. The format depends on the store; positions sort as text in log order. {@link start} is before
+ * the first event.
  */
 export type Position = string & Brand.Brand<"Position">
 
 export const start = "" as Position
 
-/** A position read from outside: a flag, a file, a checkpoint. */
+/** A position from a flag, a file or a checkpoint. */
 export const position = (text: string): Position => text as Position
 
 /** An event to append. `data` and `metadata` are JSON text, so the store keeps exactly the bytes that were hashed. */
 export interface EventData {
-  /** A UUID. It makes the append idempotent, not the command: the state must remember which commands were decided. */
+  /** A UUID. It makes the append idempotent, but not the command: for that, the state must remember the decided commands. */
   readonly id: string
   readonly type: string
   readonly data: string
@@ -49,7 +49,7 @@ export interface Batch {
   readonly live: boolean
 }
 
-/** A stream's state after `revision`, stored so that a reader can begin there. Derived data, outside the log and its hash chain. */
+/** A stream's state after `revision`, so that a reader can begin there. Derived data, outside the log and its hash chain. */
 export interface StoredSnapshot {
   readonly revision: Revision
   readonly data: string
@@ -73,24 +73,24 @@ export const appendBytes = (events: ReadonlyArray<EventData>): number => {
   return bytes
 }
 
-/** Characters of an append: cheap to know, and never more than its bytes. */
+/** Characters of an append: cheap to count, and never more than its bytes. */
 export const appendChars = (events: ReadonlyArray<EventData>): number => {
   let chars = 0
   for (const { id, type, data, metadata } of events) chars += id.length + type.length + data.length + metadata.length
   return chars
 }
 
-/** The error of an append that has more than {@link MAX_APPEND_BYTES}; undefined for any other. */
+/** The error of an append of more than {@link MAX_APPEND_BYTES}; undefined for a smaller one. */
 export const tooLarge = (stream: StreamName, events: ReadonlyArray<EventData>): AppendTooLarge | undefined => {
   // A character is at most three bytes of UTF-8
   const bytes = appendChars(events) * 3 > MAX_APPEND_BYTES ? appendBytes(events) : 0
   return bytes > MAX_APPEND_BYTES ? new AppendTooLarge({ stream, bytes }) : undefined
 }
 
-/** Where a stream ends whose last event has this revision; -1 for a stream that has not begun. */
+/** The expected revision after this last revision; -1 stands for a stream without events. */
 export const expectedOf = (revision: Revision): ExpectedRevision => (revision === -1 ? "noStream" : revision)
 
-/** The stream does not end where the caller expected. Nothing was written. */
+/** The stream's last revision is not the expected one. Nothing was written. */
 export class WrongRevision extends Schema.TaggedError<WrongRevision>()("WrongRevision", {
   stream: Schema.String,
   actual: Schema.Union([Schema.Int, Schema.Literal("noStream")])
@@ -130,9 +130,9 @@ export class StoreUnavailable extends Schema.TaggedError<StoreUnavailable>()("St
   }
 }
 
-/** This host's clock compared with the store's. */
+/** The comparison of this host's clock with the store's. */
 export interface ClockStatus {
-  /** Milliseconds by which this host's clock is ahead; undefined until the store has told its time. */
+  /** Milliseconds by which this host's clock is ahead; undefined until the store has answered with its time. */
   readonly ahead: number | undefined
   /** Why this host's appends are refused; undefined while the clocks agree. */
   readonly trouble: string | undefined
@@ -143,16 +143,16 @@ export class EventStore extends Context.Service<
   {
     /**
      * Appends all events or none, durably, after exactly `expected`.
-     * The identical append (same ids, same order, same `expected`) sent again succeeds again and writes nothing.
+     * Sending the identical append again (same ids, same order, same `expected`) succeeds and writes nothing.
      */
     readonly append: (
       stream: StreamName,
       expected: ExpectedRevision,
       events: Array.NonEmptyReadonlyArray<EventData>
     ) => Effect.Effect<Appended, WrongRevision | AppendInDoubt | AppendTooLarge | StoreUnavailable>
-    /** The events of one stream, in order; none when it does not exist. */
+    /** The events of one stream in order; empty if it does not exist. */
     readonly readStream: (stream: StreamName, options?: ReadStreamOptions) => Stream.Stream<RecordedEvent, StoreUnavailable>
-    /** The revision of the stream's last event now, whoever wrote it. The cheapest question that a store answers. */
+    /** The revision of the stream's last event, including events of other processes. The cheapest call of a store. */
     readonly lastRevision: (stream: StreamName) => Effect.Effect<ExpectedRevision, StoreUnavailable>
     /** All events after a position, in log order. Ends at the end of the log. */
     readonly readAll: (after: Position) => Stream.Stream<RecordedEvent, StoreUnavailable>
@@ -162,9 +162,9 @@ export class EventStore extends Context.Service<
     readonly head: Effect.Effect<Position, StoreUnavailable>
     /** The newest snapshot saved under a name, such as `accountSnapshot.v1-{id}`. */
     readonly loadSnapshot: (name: StreamName) => Effect.Effect<StoredSnapshot | undefined, StoreUnavailable>
-    /** Replaces the snapshot of that name unless a newer one is there. */
+    /** Replaces the snapshot of that name unless a newer one is stored. */
     readonly saveSnapshot: (name: StreamName, snapshot: StoredSnapshot) => Effect.Effect<void, StoreUnavailable>
-    /** Of a store with a clock of its own: it refuses the appends of a host whose clock differs too much. */
+    /** Present for a store with its own clock. Such a store refuses the appends of a host whose clock differs too much. */
     readonly clock?: { readonly status: Effect.Effect<ClockStatus> }
   }
 >()("@millrace/event-sourcing/EventStore") {}

@@ -1,7 +1,7 @@
 /**
- * A fast decoder for tagged structs. A schema that only checks compiles to one function (`SchemaJITCompiler`); a schema that transforms a
- * field, such as a time, does not. So the fields that change are decoded first, each by itself, and then the compiled check runs on the
- * result. If anything fails, the schema decodes the original as a whole: results and errors are always those of the schema.
+ * A fast decoder for tagged structs. A schema that only checks compiles to one function (`SchemaJITCompiler`). A schema that transforms a
+ * field, such as a time, does not. So the transformed fields are decoded first, one by one, and then the compiled check runs on the result.
+ * If anything fails, the schema decodes the original value, so that results and errors are always those of the schema.
  */
 import { Schema, SchemaAST } from "effect"
 import * as SchemaJITCompiler from "effect/schema/SchemaJITCompiler"
@@ -10,10 +10,10 @@ interface Tagged {
   readonly _tag: string
 }
 
-/** Decoders of the fields that differ in memory from the log, by name. */
+/** Decoders of the transformed fields, by name. */
 type Fields = ReadonlyArray<readonly [name: string, decode: (value: unknown) => unknown]>
 
-/** The same function as `Schema.decodeUnknownSync` gives, but faster for structs with a tag. */
+/** Returns a decoder with the results of `Schema.decodeUnknownSync`. It is faster for structs with a tag. */
 export const make = <Event extends Tagged>(schema: Schema.Codec<Event, Tagged>): ((encoded: Tagged) => Event) => {
   const decode = Schema.decodeUnknownSync(schema)
   const type = Schema.toType(schema)
@@ -34,7 +34,7 @@ export const make = <Event extends Tagged>(schema: Schema.Codec<Event, Tagged>):
   }
 }
 
-/** The changing fields by tag. Empty where the tag alone does not determine how to decode. */
+/** The transformed fields by tag. Empty if the tag does not determine the decoding. */
 const changingFields = (ast: SchemaAST.AST): ReadonlyMap<string, Fields> => {
   const fieldsOf = new Map<string, Fields>()
   if (!isPlain(ast)) return fieldsOf
@@ -53,7 +53,7 @@ const changingFields = (ast: SchemaAST.AST): ReadonlyMap<string, Fields> => {
   return fieldsOf
 }
 
-/** Whether decoding the parts is all there is to decoding this schema. */
+/** Whether decoding the fields is enough to decode this schema. */
 const isPlain = (ast: SchemaAST.AST): boolean =>
   ast.encoding === undefined && (SchemaAST.isUnion(ast) || SchemaAST.isObjects(ast)) && ast.encodingChecks === undefined
 

@@ -1,9 +1,9 @@
-/** What projections, reactions and deadlines share: they select events, follow the log, retry what fails and report what they retry. */
+/** Shared by projections, reactions and deadlines: selecting events, following the log, retrying failures and reporting them. */
 import { Cause, Effect, Exit, Random, Stream } from "effect"
 import { type Batch, EventStore, type Position, type RecordedEvent } from "./EventStore.ts"
 import { category } from "./StreamName.ts"
 
-/** The events that a follower wants, by category and type: those that match all that is given. No event is parsed to find out. */
+/** Selects events by category and type. An event must match all given conditions. No event is parsed for this. */
 export interface Selection {
   readonly types?: ReadonlyArray<string>
   readonly categories?: ReadonlyArray<string>
@@ -15,16 +15,16 @@ export const selects = ({ types, categories }: Selection): ((event: RecordedEven
   return (event) => (ofType?.has(event.type) ?? true) && (ofCategory?.has(category(event.stream)) ?? true)
 }
 
-/** What fails at the moment and is retried, and how often it was tried. */
+/** A failure that is being retried, and the number of attempts. */
 export interface Retrying {
   readonly reason: string
   readonly attempts: number
 }
 
-/** Is given each failure of what is retried, and `undefined` once it succeeds. */
+/** Called with each failure that is retried, and with `undefined` on success. */
 export type Report = (retrying: Retrying | undefined) => void
 
-/** Between attempts: from 100 milliseconds, doubling up to 10 seconds, less up to a half at random. */
+/** The pause between attempts: from 100 milliseconds, doubling up to 10 seconds, reduced by up to half at random. */
 export const backOff = (attempts: number): Effect.Effect<void> =>
   Effect.flatMap(Random.next, (random) => Effect.sleep(Math.ceil(Math.min(10_000, 100 * 2 ** (attempts - 1)) * (1 - random / 2))))
 
@@ -46,7 +46,7 @@ export const retryForever = <A, E, R>(effect: Effect.Effect<A, E, R>, report: Re
     }
   })
 
-/** Follows the log from the position that `after` returns, and again from there when the store fails. Ends only when `take` fails. */
+/** Follows the log from the position that `after` returns. Resumes from there if the store fails. Ends only if `take` fails. */
 export const follow = <E, R>(
   after: () => Position,
   take: (batch: Batch) => Effect.Effect<void, E, R>,

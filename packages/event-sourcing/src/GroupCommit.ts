@@ -1,31 +1,31 @@
 /**
- * One transaction for the requests of many callers. Requests that come in one turn of the event loop, or while transactions run, share
- * one round trip and one sync of the disk: the more requests wait, the less each costs.
+ * Shares transactions among the requests of many callers. Requests that arrive in one turn of the event loop, or while transactions run,
+ * share one round trip and one sync. So the cost of each request falls under load.
  */
 import { Effect, Exit, FiberSet, Option, Scheduler } from "effect"
 
 export interface Options<Request, Answer, E> {
-  /** Sends a group as one transaction; answers each, in order. Its failure is the failure of each. */
+  /** Sends a group as one transaction, and returns the results in order. If it fails, each request fails. */
   readonly send: (group: ReadonlyArray<Request>) => Effect.Effect<ReadonlyArray<Answer>, E>
-  /** The failure of a request when the store is closed. `isSent`: while its transaction is under way. */
+  /** The failure of a request when the store is closed. `isSent`: whether its transaction is under way. */
   readonly closed: (isSent: boolean) => E
-  /** Called after each transaction, once its callers were answered. */
+  /** Called after each transaction, when its callers have their answers. */
   readonly onEnd?: () => void
-  /** Whether a group failed because of one of its requests: then each is sent by itself. It did not by default. */
+  /** Whether one of its requests made the group fail. Then each request is sent by itself. Never by default. */
   readonly isOfOne?: (failure: E) => boolean
   /** Transactions under way at once: 1 by default. */
   readonly lanes?: number
-  /** Requests in a transaction. A longer one gains nothing and keeps its first caller waiting. */
+  /** The most requests in a transaction. A longer one gains nothing and delays its first caller. */
   readonly count: number
-  /** Roughly how much a request sends, in characters: nothing by default. */
+  /** The approximate size of a request, in characters: 0 by default. */
   readonly size?: (request: Request) => number
-  /** Requests of one key are never under way in two transactions, so they keep their order. */
+  /** The key of a request. Requests with one key are never in two open transactions, so they keep their order. */
   readonly key?: (request: Request) => string
-  /** Whether a request may share a transaction with an earlier one of its key: it may by default. */
+  /** Whether a request may share a transaction with an earlier one of its key: always by default. */
   readonly isRival?: (request: Request, earlier: Request) => boolean
 }
 
-/** A bigger transaction gains nothing either: characters. */
+/** The most characters in a transaction. A bigger one gains nothing. */
 const SIZE = 8_000_000
 
 interface Work<Request, Answer, E> {
@@ -33,21 +33,21 @@ interface Work<Request, Answer, E> {
   readonly tell: (exit: Exit.Exit<Answer, E>) => void
 }
 
-/** Makes a function that answers what `send` answers for one request. */
+/** Makes a function that sends one request and returns its result. */
 export const make = <Request, Answer, E>(options: Options<Request, Answer, E>) =>
   Effect.map(makeSubmit(options), (submit) => (request: Request) => Effect.callback<Answer, E>((resume) => submit(request, resume)))
 
-/** As {@link make}, for a caller that makes its own effect. */
+/** As {@link make}, for a caller that builds its own effect. */
 export const makeSubmit = Effect.fnUntraced(function* <Request, Answer, E>(options: Options<Request, Answer, E>) {
   const turn = (yield* Scheduler.Scheduler).makeDispatcher()
-  // Registered first, so that the transactions under way are interrupted before it runs
+  // Registered first, so that it runs after the open transactions were interrupted
   yield* Effect.addFinalizer(() => Effect.sync(() => groups.close()))
   const run = yield* FiberSet.makeRuntime<never>()
   const groups = new Groups(options, run, (task) => turn.scheduleTask(task, 0))
   return (request: Request, tell: (exit: Exit.Exit<Answer, E>) => void) => groups.submit({ request, tell })
 })
 
-/** The requests that wait, and the groups of them that are under way. */
+/** The waiting requests and the groups under way. */
 class Groups<Request, Answer, E> {
   readonly #options: Options<Request, Answer, E>
   readonly #run: (effect: Effect.Effect<void>) => void
@@ -101,7 +101,7 @@ class Groups<Request, Answer, E> {
     const ended = (exits: ReadonlyArray<Exit.Exit<Answer, E>>) => {
       if (!this.#underWay.delete(group)) return
       for (const one of keys) this.#busy.delete(one)
-      // Before the callers are answered and ask again, so that they find the next transaction still open
+      // Scheduled before the callers are answered, so that their next requests still join the next group
       this.#schedule()
       for (const [i, work] of group.entries()) work.tell(exits[i] ?? Exit.die(new Error("No answer")))
       onEnd?.()
@@ -110,7 +110,7 @@ class Groups<Request, Answer, E> {
     this.#schedule()
   }
 
-  /** The next group, out of those that wait. */
+  /** Takes the next group out of the waiting requests. */
   #take(): ReadonlyArray<Work<Request, Answer, E>> {
     const { count, key, size = () => 0 } = this.#options
     const mayGo = key === undefined ? () => true : this.#inOrder(key)
@@ -130,7 +130,7 @@ class Groups<Request, Answer, E> {
     return group
   }
 
-  /** Says of each request that waits, one after another, whether it may go now. */
+  /** Returns a function that decides for each waiting request, in order, whether it may be sent now. */
   #inOrder(key: (request: Request) => string): (request: Request) => boolean {
     const { isRival = () => true } = this.#options
     const first = new Map<string, Request>()

@@ -4,7 +4,7 @@
  *
  * `{"hash":"<43 characters of base64url>","at":"2026-01-31T00:00:00.000Z","$correlationId":"..."}`
  *
- * Hashed, one to a line: previous hash, stream, revision, id, type, at, data, metadata without hash and at.
+ * The hash covers these parts, one on each line: previous hash, stream, revision, id, type, at, data, metadata without hash and at.
  */
 import { hash as digest } from "node:crypto"
 import type { EventData, RecordedEvent } from "./EventStore.ts"
@@ -43,14 +43,14 @@ export const isSealed = (event: EventData): boolean => event.metadata.startsWith
 /** The hash in an event's metadata. */
 export const hashOf = (event: EventData): Hash => event.metadata.slice(OPEN.length, HASH_END)
 
-/** When it was decided: ISO 8601. */
+/** When the event was decided: ISO 8601. */
 export const atOf = (event: EventData): string => event.metadata.slice(AT_START, AT_END)
 
-/** Whether the event's hash is right, given the hash of the event before it. */
+/** Whether the event's hash is correct, given the hash of the event before it. */
 export const verify = (previous: Hash, event: RecordedEvent): boolean =>
   isSealed(event) && hashOf(event) === link(previous, event.stream, event.revision, event, atOf(event), event.metadata.slice(AT_END))
 
-/** The metadata that was given to {@link seal}, plus `at`. */
+/** The metadata that {@link seal} received, plus `at`. */
 export const metadataOf = (event: EventData): Record<string, unknown> => {
   const { hash: _, ...metadata } = JSON.parse(event.metadata) as Record<string, unknown>
   return metadata

@@ -1,4 +1,4 @@
-/** The end of a growing log, and how a subscription follows it. */
+/** The end of a growing log, and subscriptions that follow it. */
 import { type Duration, Effect, type Scope, Stream } from "effect"
 import { Conditions } from "./Conditions.ts"
 import type { Batch, Position, RecordedEvent } from "./EventStore.ts"
@@ -17,22 +17,22 @@ export class Head {
     this.#moved.check()
   }
 
-  /** Waits until something was written after `position`. */
+  /** Waits until an event after `position` is written. */
   past(position: Position): Effect.Effect<void> {
     return this.#moved.until(() => this.position > position)
   }
 }
 
-/** The end of a log to which other processes write, too. It is looked for only while somebody waits for it. */
+/** The end of a log that other processes also write to. It is polled only while a follower waits. */
 export class WatchedHead extends Head {
-  /** Looks for the end once. A failure is not told: followers go on waiting, and readers get the failure themselves. */
+  /** Polls the end once. A failure is ignored: followers keep waiting, and readers get the failure from their own reads. */
   readonly look: Effect.Effect<void>
   readonly #every: Duration.Input
   readonly #scope: Scope.Scope
   #waiting = 0
   #isWatched = false
 
-  /** `end`: where the log ends now. It is asked `every` so often, in the scope. */
+  /** `end`: reads the end of the log. `every`: the time between two polls, which run in the scope. */
   constructor(position: Position, end: Effect.Effect<Position, unknown>, every: Duration.Input, scope: Scope.Scope) {
     super(position)
     this.look = Effect.ignore(Effect.map(end, (found) => this.advance(found)))
@@ -63,7 +63,7 @@ export class WatchedHead extends Head {
   )
 }
 
-/** Reads page after page. After an empty page, which is the end, it waits for the head to move. */
+/** Reads page after page. After an empty page, which marks the end, it waits until the head moves. */
 export const follow = <E>(
   after: Position,
   head: Head,

@@ -6,10 +6,10 @@ const instants = new Float64Array(KEPT).fill(Number.NaN)
 const texts: Array<string> = Array.from({ length: KEPT }, () => "")
 
 /**
- * Formats milliseconds since 1970 as `2026-01-31T00:00:00.000Z`. Formatting costs more than hashing an event, and concurrent calls ask for
+ * Formats milliseconds since 1970 as `2026-01-31T00:00:00.000Z`. Formatting costs more than hashing an event, and concurrent calls format
  * the same few times, so the last text of each slot is cached.
  *
- * @throws RangeError for a number that is no time
+ * @throws RangeError for a number that is not a valid time
  */
 export const toIso = (millis: number): string => {
   const slot = millis & (KEPT - 1)
@@ -21,12 +21,12 @@ export const toIso = (millis: number): string => {
   return text
 }
 
-/** The calendar repeats after four centuries. They are added because `Date.UTC` reads the years 0 to 99 as 1900 to 1999. */
+/** The calendar repeats after 400 years. They are added because `Date.UTC` reads the years 0 to 99 as 1900 to 1999. */
 const FOUR_CENTURIES = 146_097 * 86_400_000
 
 /**
- * Parses what {@link toIso} writes, for the years 0000 to 9999: milliseconds since 1970. NaN for any other text, also where `Date.parse`
- * accepts it. It reads the digits itself because every replay parses times, and `Date.parse` with a check takes five times as long.
+ * Parses the output of {@link toIso} for the years 0000 to 9999. Returns milliseconds since 1970, or NaN for any other text, even if
+ * `Date.parse` accepts it. It reads the digits itself: every replay parses times, and `Date.parse` with a check is five times slower.
  */
 export const fromIso = (text: string): number => {
   const year = digits(text, 0, 4)
@@ -51,7 +51,7 @@ const isPunctuated = (text: string): boolean =>
   text[19] === "." &&
   text[23] === "Z"
 
-/** A number of decimal digits; NaN when anything else is among them. */
+/** Parses decimal digits; NaN for any other text. */
 const digits = (text: string, start: number, end: number): number => {
   let number = 0
   for (let i = start; i < end; i++) {
@@ -63,7 +63,7 @@ const digits = (text: string, start: number, end: number): number => {
 
 const DAYS = [0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
 
-/** 0 if `month` is no month. */
+/** The days of a month; 0 if `month` is not valid. */
 const daysOf = (year: number, month: number): number => {
   const isLeap = year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0)
   return month === 2 && isLeap ? 29 : (DAYS[month] ?? 0)

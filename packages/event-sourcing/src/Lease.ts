@@ -1,30 +1,30 @@
 /**
  * A lease: at most one process on a state store does a piece of work. It is a row that the holder renews. A waiting process takes it over
- * after it saw the row unchanged for the whole time of the lease. Each process measures with its own monotonic clock; no two clocks are
- * compared. A host whose clock is wrong writes no events, so it leaves the lease to others.
+ * after it saw the row unchanged for the whole `ttl`. Each process measures with its own monotonic clock; no two clocks are compared. A
+ * host whose clock is wrong may not append events, so it leaves the lease to others.
  *
- * Two processes may still work at once for a short time, when a holder was paused or its work cannot be interrupted. So work under a lease
- * must be idempotent. Writes to the state store through {@link Held.write} are always safe. Another store can be given
- * {@link Held.token} and refuse a token lower than the highest it has seen.
+ * Two processes may still work at once for a short time, if a holder was paused or its work cannot be interrupted. So work under a lease
+ * must be idempotent. Writes to the state store through {@link Held.write} are always safe. Another store can check {@link Held.token}:
+ * it refuses a token lower than the highest it has seen.
  */
 import { type Array, Brand, Clock, Duration, Effect, Option, Random, Schema, Semaphore } from "effect"
 import { EventIds } from "./EventIds.ts"
 import { EventStore } from "./EventStore.ts"
 import { type Change, type Entry, StateConflict, StateStore, type StateUnavailable } from "./StateStore.ts"
 
-/** Greater for each later holder of a lease. */
+/** A number that grows with each holder of a lease. */
 export type FencingToken = number & Brand.Brand<"FencingToken">
 
 const FencingToken = Brand.nominal<FencingToken>()
 
-/** The lease could not be renewed in time, or another holds it by now. */
+/** The lease could not be renewed in time, or another process holds it now. */
 export class LeaseLost extends Schema.TaggedError<LeaseLost>()("LeaseLost", { lease: Schema.String }) {
   override get message(): string {
     return `The lease ${this.lease} was lost to another host`
   }
 }
 
-/** Given to the work of the holder. */
+/** The held lease, which `work` receives. */
 export interface Held {
   readonly token: FencingToken
   /**
@@ -36,11 +36,11 @@ export interface Held {
 
 export interface Options {
   /**
-   * The time without a renewal after which another process may take over: 15 seconds by default. The holder renews after each third of it,
-   * and gives up after two thirds without success, so that a third is left to stop the work.
+   * The time without a renewal after which another process may take over: 15 seconds by default. The holder renews after each third of it.
+   * After two thirds without success the lease is lost, so that a third is left to stop the work.
    */
   readonly ttl?: Duration.Input
-  /** How often a waiting process looks at the row: by default ten times in `ttl`. */
+  /** How often a waiting process reads the row: ten times in `ttl` by default. */
   readonly poll?: Duration.Input
 }
 
@@ -56,9 +56,9 @@ const rowOf = (entry: Entry) => decodeRow(Buffer.from(entry.value).toString())
 const elapsed = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos) / 1e6)
 
 /**
- * Waits until the lease `name` is free, then runs `work`, renewing all the while. The work is interrupted and this fails with
- * {@link LeaseLost} when the lease could not be renewed; while the state store is unavailable, this waits longer. However the work
- * ends, the lease is released, and the next one that waits has it at its next look.
+ * Waits until the lease `name` is free, then runs `work` and keeps renewing the lease. If a renewal is not possible in time, the work is
+ * interrupted and this fails with {@link LeaseLost}. While the state store is unavailable, this waits longer. The lease is released when
+ * the work ends for any reason, and the next waiting process takes it at its next poll.
  */
 export const hold =
   (name: string, options: Options = {}) =>
@@ -80,7 +80,7 @@ const termsOf = Effect.fnUntraced(function* (name: string, options: Options) {
     store: yield* StateStore,
     /** Whether this host's clock is right. */
     mayWrite: clock === undefined ? Effect.succeed(true) : Effect.map(clock.status, ({ trouble }) => trouble === undefined),
-    /** One write at a time: each names the version that the one before it made. */
+    /** Allows one write at a time, because each expects the version of the one before it. */
     writing: yield* Semaphore.make(1),
     /** Milliseconds. */
     ttl,
@@ -88,7 +88,7 @@ const termsOf = Effect.fnUntraced(function* (name: string, options: Options) {
   }
 })
 
-/** One holder's claim on a lease, from its first look to the release. */
+/** A claim on a lease, from the first read of the row to the release. */
 class Tenure {
   readonly #terms: Terms
   #version = 0
@@ -114,19 +114,19 @@ class Tenure {
 
   readonly #lost = Effect.suspend(() => Effect.fail(new LeaseLost({ lease: this.#terms.name })))
 
-  /** None when the call failed, or had no answer within a third of the lease. */
+  /** None if the call failed or was not answered within a third of `ttl`. */
   #answered<A, E>(call: Effect.Effect<A, E>): Effect.Effect<Option.Option<A>> {
     return Effect.option(Effect.timeout(call, this.#terms.ttl / 3))
   }
 
-  /** Waits until the row is free. A row counts as abandoned when its version stayed the same for its whole time since we first saw it. */
+  /** Waits until the row is free. A row is free if its version has not changed for its whole `ttl` since we first saw it. */
   get acquire(): Effect.Effect<void> {
     return Effect.gen({ self: this }, function* () {
       let seen: { readonly version: number; readonly at: number } | undefined
       for (;;) {
         const look = yield* this.#answered(this.#terms.store.get(SPACE, this.#terms.name))
         const now = yield* elapsed
-        // Out of step with the others that wait
+        // Jitter, so that waiting processes do not poll in step
         let wait = this.#terms.poll * (1 - (yield* Random.next) / 10)
         if (Option.isSome(look)) {
           const entry = look.value
@@ -141,7 +141,7 @@ class Tenure {
     })
   }
 
-  /** Milliseconds until the row may be taken, given for how long we have seen it unchanged. */
+  /** Milliseconds until the row may be taken, given how long we have seen it unchanged. */
   #left(entry: Entry | undefined, unchangedFor: number): number {
     if (entry === undefined) return 0
     const row = Option.getOrElse(rowOf(entry), () => ({ holder: "unknown", ttl: this.#terms.ttl }))
@@ -171,7 +171,7 @@ class Tenure {
   #write(changes: ReadonlyArray<Change>): Effect.Effect<number, LeaseLost | StateConflict | StateUnavailable> {
     const isOfTheRow = (error: { readonly _tag: string }) =>
       error instanceof StateConflict && error.space === SPACE && error.key === this.#terms.name
-    // An earlier renewal without an answer may have been written: then the row is not where we left it, but still ours
+    // An earlier renewal without an answer may have been written: then the row has a newer version, but is still ours
     const recover = Effect.flatMap(this.#terms.store.get(SPACE, this.#terms.name), (entry) => {
       if (!this.#isMine(entry)) return this.#lost
       this.#version = entry.version
@@ -180,7 +180,7 @@ class Tenure {
     return this.#terms.writing.withPermit(Effect.catchIf(this.#renew(changes), isOfTheRow, () => recover))
   }
 
-  /** Renews for ever; fails when the lease is lost. */
+  /** Renews the lease until it is lost, then fails. */
   get heartbeat(): Effect.Effect<never, LeaseLost> {
     return Effect.gen({ self: this }, function* () {
       for (;;) {
@@ -204,7 +204,7 @@ class Tenure {
     })
   }
 
-  /** Also after an acquisition that was interrupted half-way. What cannot be released now is free after its time. */
+  /** Releases the lease, also after an interrupted acquisition. If that fails, the lease expires after its `ttl`. */
   get release(): Effect.Effect<void> {
     return Effect.flatMap(this.#terms.store.get(SPACE, this.#terms.name), (entry) =>
       this.#isMine(entry) ? this.#terms.store.write([this.#put(null, entry.version)]) : Effect.void
@@ -212,7 +212,7 @@ class Tenure {
   }
 }
 
-/** Holds the lease again and again, for ever: `work` begins anew whenever it has ended, has failed, or has lost the lease. */
+/** Holds the lease for ever: `work` starts again whenever it has ended, failed or lost the lease. */
 export const keep =
   (name: string, options: Options = {}) =>
   <A, E, R>(work: (held: Held) => Effect.Effect<A, E, R>): Effect.Effect<never, never, R | StateStore> => {
@@ -220,7 +220,7 @@ export const keep =
     return once.pipe(
       Effect.tapDefect((defect) => Effect.logError(`Lease ${name}:`, defect)),
       Effect.exit,
-      // Work that ends at once must not spin
+      // The pause keeps work that ends at once from spinning
       Effect.andThen(Effect.sleep("100 millis")),
       Effect.forever
     )

@@ -1,4 +1,4 @@
-/** An event store in memory, for tests, simulations and experiments. It is lost with the process. */
+/** An event store in memory, for tests, simulations and experiments. Its content is lost with the process. */
 import { Effect, Layer, Stream } from "effect"
 import * as Store from "./EventStore.ts"
 import { follow, Head } from "./Head.ts"
@@ -6,7 +6,7 @@ import { placeOf, positionOf } from "./LogPlace.ts"
 import * as Paging from "./Paging.ts"
 import type { StreamName } from "./StreamName.ts"
 
-/** Events read at once. */
+/** The most events in a page. */
 const PAGE = 1_000
 
 export const make = Effect.sync(() => {
@@ -48,7 +48,7 @@ export const make = Effect.sync(() => {
       return Stream.fromArray(events.slice(0, limit))
     })
 
-  /** Places count from 1 without gaps, so the events after a place begin at this index of the array. */
+  /** Places count from 1 without gaps, so the events after a place begin at that index of the array. */
   const page = (after: Store.Position) => Effect.sync(() => log.slice(placeOf(after), placeOf(after) + PAGE))
 
   return Store.EventStore.of({

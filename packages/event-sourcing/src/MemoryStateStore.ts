@@ -1,14 +1,14 @@
-/** A state store in memory. It is lost with the process. */
+/** A state store in memory. Its content is lost with the process. */
 import { Clock, Effect, Layer } from "effect"
 import { type Change, type Entry, StateConflict, StateStore } from "./StateStore.ts"
 
 /** Writes between two removals of expired entries. */
 const SWEEP = 1_000
 
-/** Compares by code point, as the databases do, which is the order of the UTF-8 bytes. UTF-16 order differs above U+FFFF. */
+/** Compares by code point, as the databases do. This is the order of the UTF-8 bytes; UTF-16 order differs above U+FFFF. */
 const byText = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b))
 
-// Not `slice`: that of a Buffer shares the bytes
+// Not `slice`, because a Buffer's `slice` shares the bytes
 const copy = <E extends Entry | undefined>(entry: E): E => entry && { ...entry, value: new Uint8Array(entry.value) }
 
 export const make = Effect.gen(function* () {

@@ -1,26 +1,26 @@
-/** Open deadlines by key and by time, in memory. */
+/** Open deadlines in memory, by key and by time. */
 import { Schema, SchemaTransformation } from "effect"
 
 export interface Deadline {
-  /** What is due: one deadline for each key, the last one set. */
+  /** Identifies the deadline. Each key has one deadline, the last one set. */
   readonly key: string
   /** Milliseconds since 1970. */
   readonly dueAt: number
-  /** What `onDue` needs to know; small, because all open deadlines are in memory. */
+  /** Data for `onDue`. It should be small, because all open deadlines are in memory. */
   readonly payload: string
 }
 
-/** The earlier first; of the same time, in the order of the keys. */
+/** Orders by time, then by key. */
 export const byTime = (a: Deadline, b: Deadline) => a.dueAt - b.dueAt || (a.key < b.key ? -1 : 1)
 
 /**
- * A map by key and a binary heap by time. Deadlines that were moved or cleared stay in the heap until they are on top or too many.
- * Setting one of a million takes a few steps; finding the due ones takes about as many steps as there are.
+ * A map by key and a binary heap by time. Moved and cleared deadlines stay in the heap until they reach its top or are too many. Setting
+ * one of a million deadlines takes a few steps; finding the due ones takes about one step for each.
  */
 export class OpenDeadlines {
   readonly #open = new Map<string, Deadline>()
   #heap: Array<Deadline> = []
-  /** The earliest time set since this was last put back to infinity, by the one sweep that waits for it. */
+  /** The earliest time set since the waiting sweep last reset this to infinity. */
   soonest = Number.POSITIVE_INFINITY
 
   get size(): number {
@@ -32,7 +32,7 @@ export class OpenDeadlines {
     return this.#open.values()
   }
 
-  /** Whether exactly this deadline is open: neither moved nor cleared. */
+  /** Whether exactly this deadline is open, that is, not moved and not cleared. */
   has(deadline: Deadline): boolean {
     return this.#open.get(deadline.key) === deadline
   }
@@ -50,7 +50,7 @@ export class OpenDeadlines {
     this.#tidy()
   }
 
-  /** Those due at `now`, the oldest first, and when the next one after them is. */
+  /** The deadlines due at `now`, the oldest first, and the time of the next one after them. */
   at(now: number): { readonly due: ReadonlyArray<Deadline>; readonly next: number } {
     for (let top = this.#heap[0]; top !== undefined && !this.has(top); top = this.#heap[0]) {
       const last = this.#heap.pop()
@@ -61,7 +61,7 @@ export class OpenDeadlines {
     const places = [0]
     for (let place = places.pop(); place !== undefined; place = places.pop()) {
       const deadline = this.#heap[place]
-      // Nothing below is earlier
+      // No deadline below this node is earlier
       if (deadline === undefined || deadline.dueAt >= next) continue
       const open = this.has(deadline)
       if (open && deadline.dueAt > now) next = deadline.dueAt
@@ -106,7 +106,7 @@ export class OpenDeadlines {
   }
 }
 
-/** How they are stored: `[key, dueAt, payload]` of each. */
+/** The stored form of a deadline: `[key, dueAt, payload]`. */
 export const StoredDeadlines = Schema.Array(Schema.Tuple([Schema.String, Schema.Finite, Schema.String])).pipe(
   Schema.decodeTo(
     Schema.instanceOf(OpenDeadlines),

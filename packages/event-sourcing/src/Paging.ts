@@ -1,19 +1,19 @@
-/** Streams of events from a store that reads page after page. */
+/** Streams of events from a store that reads pages. */
 import { Effect, Option, Stream } from "effect"
 import type { Position, ReadStreamOptions, RecordedEvent, Revision } from "./EventStore.ts"
 
 export interface Page {
   readonly events: ReadonlyArray<RecordedEvent>
-  /** Whether nothing follows. A page without events is always the last. */
+  /** Whether this is the last page. A page without events always is. */
   readonly isLast: boolean
 }
 
-/** Where a reader of a stream is. */
+/** The place of a reader in a stream. */
 export interface Place {
   readonly direction: "forwards" | "backwards"
-  /** The next event; the first or the last of the stream if undefined. */
+  /** The next event to read. Undefined: the first event forwards, the last one backwards. */
   readonly from: Revision | undefined
-  /** How many events are wanted, at least 1. */
+  /** How many events are still wanted, at least 1. */
   readonly left: number
   readonly isFirstPage: boolean
 }
@@ -36,7 +36,7 @@ export const ofStream = <E>(
   )
 }
 
-/** The events of the log after a position, also those that are appended while they are read. */
+/** The events of the log after a position, including those appended during the read. */
 export const ofLog = <E>(after: Position, page: (after: Position) => Effect.Effect<Page, E>): Stream.Stream<RecordedEvent, E> =>
   Stream.paginate(after, (seen) =>
     Effect.map(page(seen), ({ events, isLast }) => {

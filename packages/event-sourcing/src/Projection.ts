@@ -1,7 +1,7 @@
 /**
- * A projection: a fold over the whole log, for questions that no single stream answers. Its state is in memory and follows the log. From
- * time to time the state is stored with its position, so that the next start does not read the whole log. A stored state of another
- * version, or of another log, is ignored.
+ * A projection: a fold over the whole log, for queries across streams. Its state is in memory and follows the log. The state is stored
+ * regularly with its position, so that the next start does not read the whole log. A stored state of another version or another log is
+ * ignored.
  */
 import { type Duration, Effect, Option, Schema, type Scope, Semaphore, Stream, type Types } from "effect"
 import { Conditions } from "./Conditions.ts"
@@ -16,9 +16,9 @@ import { load, save } from "./StoredProjection.ts"
 export interface Definition<State> extends Selection {
   /** Names it in the state store. Never changes. */
   readonly name: string
-  /** Raised whenever `evolve`, the selection or the schema changes. Then the log is folded anew. */
+  /** Raised whenever `evolve`, the selection or the schema changes. The log is then folded from the start. */
   readonly version: number
-  /** How the state is stored, as JSON. */
+  /** The schema of the stored state, which is JSON. */
   readonly state: Schema.Codec<State, unknown>
   /** Makes a new state for each fold, so `evolve` may mutate it. */
   readonly initial: () => State
@@ -27,8 +27,8 @@ export interface Definition<State> extends Selection {
 }
 
 /**
- * Typed handlers of a decider's events: each folds its event into the state. Spread the result into a {@link Definition}; events
- * without a handler leave the state as it is.
+ * Typed handlers of a decider's events: each folds its event into the state. Events without a handler do not change the state. Spread the
+ * result into a {@link Definition}.
  */
 export const of = <State, Event extends Tagged>(
   decider: Pick<Decider<never, Event>, "category" | "codec">,
@@ -39,9 +39,9 @@ export const of = <State, Event extends Tagged>(
 }
 
 export interface Options {
-  /** The state is stored after this many events: 10,000 by default. Not while catching up: then only `storeWithin` counts. */
+  /** The state is stored after this many events: 10,000 by default. During catch-up only `storeWithin` applies. */
   readonly storeEvery?: number
-  /** The state is stored at the latest this long after it changed: one minute by default. */
+  /** The longest time until a changed state is stored: one minute by default. */
   readonly storeWithin?: Duration.Input
 }
 
@@ -51,7 +51,7 @@ export interface Folded<State> {
   readonly position: Position
 }
 
-/** The projection did not reach the position asked for in time. */
+/** The projection did not reach the requested position in time. */
 export class ProjectionBehind extends Schema.TaggedError<ProjectionBehind>()("ProjectionBehind", {
   projection: Schema.String,
   position: Schema.String,
@@ -62,7 +62,7 @@ export class ProjectionBehind extends Schema.TaggedError<ProjectionBehind>()("Pr
   }
 }
 
-/** The fold threw at this event. It takes a release whose fold can handle the event, with a new `version`. */
+/** The fold threw at this event. The fix is a release whose fold handles the event, with a new `version`. */
 export class ProjectionStopped extends Schema.TaggedError<ProjectionStopped>()("ProjectionStopped", {
   projection: Schema.String,
   position: Schema.String,
@@ -77,12 +77,12 @@ export class ProjectionStopped extends Schema.TaggedError<ProjectionStopped>()("
 
 export interface Status {
   readonly position: Position
-  /** Whether the state contains everything that was written up to a moment ago. */
+  /** Whether the state has reached the end of the log. */
   readonly caughtUp: boolean
   readonly rebuilding: boolean
-  /** The event store cannot be read, or the stored state cannot be loaded. It is retried. */
+  /** The last failure to read the event store or to load the stored state, which is retried. */
   readonly behind: Retrying | undefined
-  /** The state could not be stored, so the next start would take longer. It is retried. */
+  /** The last failure to store the state, which is retried. Until then, the next start takes longer. */
   readonly unstored: Retrying | undefined
   readonly stopped: ProjectionStopped | undefined
 }
@@ -90,30 +90,30 @@ export interface Status {
 export interface ReadOptions {
   /** The position that the state must contain at least, such as that of the caller's own write. */
   readonly atLeast?: Position
-  /** How long to wait for that: 5 seconds by default. */
+  /** How long to wait for the position: 5 seconds by default. */
   readonly within?: Duration.Input
 }
 
 export interface Projection<State> {
-  /** The state as it is now, or as soon as it contains the position asked for. */
+  /** The current state, or the state once it contains the requested position. */
   readonly read: (options?: ReadOptions) => Effect.Effect<Folded<State>, ProjectionBehind | ProjectionStopped>
-  /** The state as soon as it contains everything that was written before the call. */
+  /** The state once it contains every event written before the call. */
   readonly caughtUp: (
     options?: Pick<ReadOptions, "within">
   ) => Effect.Effect<Folded<State>, ProjectionBehind | ProjectionStopped | StoreUnavailable>
-  /** Waits, without a limit, until an event after `position` was folded. */
+  /** Waits without a limit until an event after `position` is folded. */
   readonly past: (position: Position) => Effect.Effect<void, ProjectionStopped>
   /**
-   * Folds the log anew while the live state goes on answering, and replaces the live state once the new one has caught up. It also restarts a
-   * stopped projection. If it fails, nothing changes.
+   * Folds the log from the start while the live state still answers, and replaces the live state once the new one has caught up. It also
+   * restarts a stopped projection. If it fails, nothing changes.
    */
   readonly rebuild: Effect.Effect<void, ProjectionStopped | StoreUnavailable>
-  /** Stores the state now, unless a newer one is stored already. */
+  /** Stores the state now, unless a newer one is stored. */
   readonly store: Effect.Effect<void, StateUnavailable>
   readonly status: Effect.Effect<Status>
 }
 
-/** Begins to follow the log, in the background, for as long as the scope is open; when it closes, the state is stored. */
+/** Follows the log in the background until the scope closes. Then it stores the state. */
 export const make = <State>(
   definition: Definition<State>,
   options: Options = {}
@@ -125,7 +125,7 @@ export const make = <State>(
     const rebuilding = yield* Semaphore.make(1)
     const projector = new Projector(definition)
     const store = storing.withPermit(Effect.provideContext(projector.store, services))
-    // First, so that it runs last. A state that cannot be stored now is folded again at the next start
+    // Registered first, so that it runs last. If this state cannot be stored, the next start folds the events again
     yield* Effect.addFinalizer(() => store.pipe(Effect.timeoutOption("5 seconds"), Effect.exit))
     yield* Effect.forkScoped(projector.run)
     yield* Effect.forkScoped(projector.storeNowAndThen(store, options))
@@ -145,7 +145,7 @@ const folder = <State>(definition: Definition<State>) => {
   const concerns = selects(definition)
   return ({ state, position }: Folded<State>, { events }: Batch): Folded<State> | ProjectionStopped => {
     for (const event of events) {
-      // A rebuilt state may be ahead of the subscription that it took over
+      // A rebuilt state may be ahead of its subscription
       if (event.position <= position) continue
       try {
         if (concerns(event)) state = evolve(state, event)
@@ -159,7 +159,7 @@ const folder = <State>(definition: Definition<State>) => {
   }
 }
 
-/** The state of a running projection, and the loops that keep it. */
+/** The state of a running projection, and the loops that update and store it. */
 class Projector<State> {
   readonly #definition: Definition<State>
   readonly #codec: Schema.Codec<State, unknown>
@@ -226,7 +226,7 @@ class Projector<State> {
       (batch) => this.#take(batch),
       report
     )
-    // Where it has stopped, it waits for a rebuild to set it going again
+    // A stopped projection waits for a rebuild
     const following = Effect.andThen(
       Effect.ignore(follows),
       this.#conditions.until(() => this.#status.stopped === undefined)
@@ -240,7 +240,7 @@ class Projector<State> {
       const { head } = yield* EventStore
       const stored = yield* load(name, version)
       const state = stored && Option.getOrUndefined(Schema.decodeUnknownOption(Schema.fromJsonString(this.#codec))(stored.json))
-      // A position past the end is of another log, or of this one before it was restored from a backup
+      // A position past the end belongs to another log, or to this log before it was restored from a backup
       if (stored !== undefined && state !== undefined && stored.position <= (yield* head)) this.#live = { state, position: stored.position }
       this.#storedAt = this.#live.position
       this.#loaded = true
@@ -252,7 +252,7 @@ class Projector<State> {
     return Effect.suspend(() => {
       const folded = this.#fold(this.#live, batch)
       if (folded instanceof ProjectionStopped) {
-        // Here and not later: from now on the state may be half-way through an event
+        // Recorded at once, because the fold may have changed half of the state before it threw
         this.#status.stopped = folded
         this.#status.caughtUp = false
         this.#conditions.check()
@@ -268,7 +268,7 @@ class Projector<State> {
 
   // rebuilding it
 
-  /** One at a time. */
+  /** Allows one rebuild at a time. */
   rebuild({ subscribe }: EventStore["Service"]): Effect.Effect<void, ProjectionStopped | StoreUnavailable> {
     const rebuilding = Effect.suspend(() => {
       let fresh: Folded<State> = { state: this.#definition.initial(), position: start }
@@ -324,7 +324,7 @@ class Projector<State> {
     return Effect.gen({ self: this }, function* () {
       for (;;) {
         yield* this.#conditions.until(() => this.#ahead > 0 && this.#status.stopped === undefined)
-        // While it catches up, storing each few events would cost more than it saves
+        // During catch-up, storing after every few events would cost more than it saves
         yield* Effect.raceFirst(
           Effect.sleep(storeWithin),
           this.#conditions.until(() => this.#status.caughtUp && this.#ahead >= storeEvery)

@@ -15,11 +15,11 @@ export interface Definition<E = never, R = never> extends Selection {
   /** Names its checkpoint and its lease. Never changes. */
   readonly name: string
   /**
-   * Must be idempotent: an event comes again after a crash, and may come to two hosts at once when a lease runs out.
+   * Must be idempotent: an event comes again after a crash, and may come to two hosts at once when a lease expires.
    * A failure or a defect is retried for ever, at growing intervals of up to ten seconds.
    */
   readonly react: (event: RecordedEvent) => Effect.Effect<void, E, R>
-  /** Where it begins without a checkpoint: with the first event, with the next one, or after a position. */
+  /** Where to begin without a checkpoint: at the first event, at the next one, or after a position. */
   readonly start: "beginning" | "now" | Position
 }
 
@@ -33,7 +33,7 @@ export const of = <Event extends Tagged, E = never, R = never>(
 }
 
 export interface Options extends Lease.Options {
-  /** The checkpoint is written after this many events, 1 by default. As many may come again after a crash. */
+  /** The checkpoint is written after this many events: 1 by default. After a crash, as many may come again. */
   readonly checkpointEvery?: number
 }
 
@@ -46,12 +46,12 @@ export interface Failing extends Retrying {
 }
 
 export interface Status {
-  /** The position up to which all is done, as far as this process knows; undefined if it never led. */
+  /** The position of the last handled event that this process knows; undefined if it never held the lease. */
   readonly position: Position | undefined
-  /** Whether this process is the one that reacts. */
+  /** Whether this process holds the lease and reacts. */
   readonly leader: boolean
   readonly failing: Failing | undefined
-  /** A store does not serve. It is retried. */
+  /** The last failure of a store, which is retried. */
   readonly trouble: Retrying | undefined
 }
 
@@ -61,14 +61,14 @@ export interface Reaction {
 
 const SPACE = "reactions"
 
-/** The checkpoint is also written after this many events that were not selected, so that a restart does not read them all again. */
+/** The checkpoint is also written after this many unselected events, so that a restart does not read all of them again. */
 const SKIPPED = 1_000
 
 const Checkpoint = Schema.fromJsonString(Schema.Struct({ position: Schema.String }))
 const encodeCheckpoint = Schema.encodeSync(Checkpoint)
 const decodeCheckpoint = Schema.decodeUnknownEffect(Checkpoint)
 
-/** Begins to react, in the background, for as long as the scope is open. */
+/** Reacts in the background until the scope closes. */
 export const make = <E, R>(
   definition: Definition<E, R>,
   { checkpointEvery = 1, ...leaseOptions }: Options = {}
@@ -93,7 +93,7 @@ class Reactor<E, R> {
     this.status.trouble = trouble
   }
 
-  /** Reacts for as long as the lease is held. */
+  /** Reacts while the lease is held. */
   lead(lease: Lease.Held): Effect.Effect<never, Lease.LeaseLost, R | EventStore | StateStore> {
     return Effect.gen({ self: this }, function* () {
       const concerns = selects(this.#definition)
@@ -118,7 +118,7 @@ class Reactor<E, R> {
             skipped = 0
           }
         })
-      // The first checkpoint is saved at once, because after a restart "now" would be a later position
+      // The first checkpoint is stored at once, because after a restart "now" would be a later position
       yield* this.#save(write)
       const saveOnLeaving = Effect.suspend(() => (done + skipped === 0 ? Effect.void : write)).pipe(
         Effect.timeoutOption("5 seconds"),
@@ -150,13 +150,13 @@ class Reactor<E, R> {
     })
   }
 
-  /** Together with a renewal of the lease, so that a deposed holder cannot move the checkpoint back. */
+  /** Writes the checkpoint in one write with a renewal of the lease, so that a former holder cannot move the checkpoint back. */
   #writeCheckpoint(lease: Lease.Held, position: Position) {
     const value = Buffer.from(encodeCheckpoint({ position }))
     return lease.write([{ _tag: "put", space: SPACE, key: this.#definition.name, value }])
   }
 
-  /** Retries until it is written or the lease is lost. */
+  /** Retries until the checkpoint is written or the lease is lost. */
   #save<A, Failure>(write: Effect.Effect<A, Failure | Lease.LeaseLost>): Effect.Effect<void, Lease.LeaseLost> {
     const written = write.pipe(
       Effect.as(Effect.void),
@@ -168,7 +168,7 @@ class Reactor<E, R> {
     return Effect.flatten(retryForever(written, this.#report))
   }
 
-  /** Only success or an interruption ends it. */
+  /** Retries until the effect succeeds or is interrupted. */
   #react(event: RecordedEvent): Effect.Effect<void, never, R> {
     return Effect.gen({ self: this }, function* () {
       for (let attempts = 1; ; attempts++) {

@@ -1,6 +1,6 @@
 /**
- * A small durable map of bytes, by space and key, with versions for compare-and-set. It holds what does not belong in the log because it
- * must be deletable or is derived: vault keys, sealed replies, leases, projections and checkpoints.
+ * A small durable map of bytes by space and key, with versions for compare-and-set. It holds data that must be deletable or is derived, and
+ * so does not belong in the log: vault keys, sealed replies, leases, projections and checkpoints.
  */
 import { type Array, Context, type Effect, Schema } from "effect"
 
@@ -9,7 +9,7 @@ export interface Entry {
   readonly value: Uint8Array
   /** Grows with every change in the whole store, also after a removal, so it can serve as a fencing token. */
   readonly version: number
-  /** Milliseconds since 1970; from then on the entry counts as absent. */
+  /** Milliseconds since 1970. From this time on, the entry counts as absent. */
   readonly expiresAt: number | null
 }
 
@@ -20,7 +20,7 @@ export type Change =
       readonly key: string
       readonly value: Uint8Array
       readonly expiresAt?: number
-      /** The version that the entry must have now, or `absent`. Unchecked when left out. */
+      /** The version that the entry must have now, or `absent`. Not checked by default. */
       readonly expected?: number | "absent"
     }
   | {
@@ -28,7 +28,7 @@ export type Change =
       readonly space: string
       readonly key: string
       readonly expected?: number
-      /** Leaves no trace on disk, neither in free pages nor in a journal. For keys: destroying one deletes what it encrypts. */
+      /** Leaves no trace on disk, also in free pages and journals. For keys: destroying a key deletes the data that it encrypts. */
       readonly shred?: boolean
     }
 

@@ -1,6 +1,6 @@
 /**
- * A projection's state in the state store: a header line, then the state as JSON. A state that is too long for one entry continues in
- * further entries.
+ * A projection's state in the state store: a header line, then the state as JSON. A state that is too long for one entry is split into
+ * several.
  */
 import { Effect, Option, Schema } from "effect"
 import { type Position, position } from "./EventStore.ts"
@@ -8,7 +8,7 @@ import { type Change, StateStore } from "./StateStore.ts"
 
 const SPACE = "projections"
 
-/** Bytes of the state in one entry, which every store takes as one value. */
+/** The most bytes of the state in one entry. Every store takes a value of this size. */
 const PIECE = 512 * 1024
 
 const Header = Schema.fromJsonString(Schema.Struct({ version: Schema.Int, position: Schema.String, pieces: Schema.Int }))
@@ -28,7 +28,7 @@ export interface Stored {
   readonly json: string
 }
 
-/** The state that was stored last; undefined when it was stored by another version. */
+/** The last stored state; undefined if another version stored it. */
 export const load = Effect.fnUntraced(function* (name: string, version: number) {
   const states = yield* StateStore
   for (;;) {
@@ -38,7 +38,7 @@ export const load = Effect.fnUntraced(function* (name: string, version: number) 
     const pieces = [first.piece]
     while (pieces.length < first.pieces) {
       const piece = yield* states.get(SPACE, pieceKey(name, pieces.length))
-      // All pieces of one write have the version of that write
+      // All entries of one write have the same version
       if (piece === undefined || piece.version !== entry?.version) break
       pieces.push(piece.value)
     }
@@ -49,7 +49,7 @@ export const load = Effect.fnUntraced(function* (name: string, version: number) 
   }
 })
 
-/** Replaces the stored state, unless that is a newer one of the same version. */
+/** Replaces the stored state, unless the stored state is newer and of the same version. */
 export const save = Effect.fnUntraced(function* (name: string, version: number, { position, json }: Stored) {
   const states = yield* StateStore
   const bytes = Buffer.from(json)

@@ -7,10 +7,10 @@ export const MAX_LENGTH = 250
 
 /** The name of a stream. Throws if the category contains a hyphen, a part is empty, or the name cannot be stored everywhere. */
 export const make = (category: string, id: string): StreamName => {
-  if (category === "" || id === "" || category.includes("-")) throw new Error(`No stream name: ${JSON.stringify({ category, id })}`)
+  if (category === "" || id === "" || category.includes("-")) throw new Error(`Not a stream name: ${JSON.stringify({ category, id })}`)
   const name: StreamName = `${category}-${id}`
-  if (name.length > MAX_LENGTH) throw new Error(`A stream name of ${name.length} characters: at most ${MAX_LENGTH}`)
-  if (!isPlain(name)) throw new Error(`No stream name: ${JSON.stringify(name)} holds what not every store can keep`)
+  if (name.length > MAX_LENGTH) throw new Error(`Not a stream name: it has ${name.length} characters, at most ${MAX_LENGTH} are allowed`)
+  if (!isPlain(name)) throw new Error(`Not a stream name: ${JSON.stringify(name)} holds characters that not every store can keep`)
   return name
 }
 

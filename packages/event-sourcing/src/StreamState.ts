@@ -1,4 +1,4 @@
-/** The state of a stream: replayed from its events, with a snapshot as a shortcut. */
+/** The state of a stream, replayed from its newest snapshot and the events after it. */
 import { Effect, Option, Result, Schema, Stream } from "effect"
 import type { Decider } from "./Decider.ts"
 import type { Tagged } from "./EventCodec.ts"
@@ -7,7 +7,7 @@ import { reasonOf } from "./Following.ts"
 import * as HashChain from "./HashChain.ts"
 import * as StreamName from "./StreamName.ts"
 
-/** This host cannot read an event of the stream: its type or data is unknown, or the hash chain is broken. No command is decided on it. */
+/** This host cannot read an event of the stream: its type or data is unknown, or the hash chain is broken. All commands are refused. */
 export class StreamRefused extends Schema.TaggedError<StreamRefused>()("StreamRefused", {
   stream: Schema.String,
   revision: Schema.Int,
@@ -21,28 +21,28 @@ export class StreamRefused extends Schema.TaggedError<StreamRefused>()("StreamRe
 /** A stream at the time of the answer. `state` is an immutable value. */
 export interface Current<State> {
   readonly state: State
-  /** -1 while the stream has no event. */
+  /** -1 if the stream has no event. */
   readonly revision: Revision
   readonly position: Position
   /** The time of the answer, never before the stream's last event: milliseconds since 1970. */
   readonly at: number
 }
 
-/** The newest state of a stream that the store has confirmed. `at` and `hash` are those of its last event. */
+/** The newest state of a stream that the store has confirmed. `at` and `hash` are of its last event. */
 export interface Durable<State> extends Current<State> {
   readonly hash: HashChain.Hash
   readonly snapshot: SnapshotProgress
 }
 
-/** How far a stream in memory has got with its snapshots; one mutable object for all its states. */
+/** The snapshots of a stream in memory: one mutable object for all its states. */
 export interface SnapshotProgress {
-  /** The revision of the newest stored snapshot, as far as this host knows; -1 for none. */
+  /** The revision of the newest stored snapshot that this host knows; -1 for none. */
   savedAt: Revision
-  /** The revision of the last attempt to store one. */
+  /** The revision of the last attempt to store a snapshot. */
   triedAt: Revision
 }
 
-/** Times after this one have no ISO 8601 text of 24 characters, so the next event could not be sealed. */
+/** Later times have no ISO 8601 text of 24 characters, so the next event could not be sealed. */
 const LAST_TIME = Date.parse("9999-12-31T23:59:59.999Z")
 
 export type StreamReader<State, Event extends Tagged> = ReturnType<typeof makeReader<State, Event>>
@@ -62,7 +62,7 @@ export const makeReader = <State, Event extends Tagged>(
     snapshot: { savedAt: -1, triedAt: -1 }
   })
 
-  /** The state after the events that the store has beyond `from`, whoever appended them. */
+  /** The state after all events that the store has after `from`. */
   const advance = (name: StreamName.StreamName, from: Durable<State>): Effect.Effect<Durable<State>, StoreUnavailable | StreamRefused> => {
     let current = from
     return store.readStream(name, { from: from.revision + 1 }).pipe(
@@ -78,7 +78,7 @@ export const makeReader = <State, Event extends Tagged>(
     )
   }
 
-  /** The stream as the store has it now. */
+  /** Reads the stream from the store. */
   const load = (name: StreamName.StreamName) =>
     snapshots === undefined
       ? advance(name, empty(name))
@@ -111,39 +111,36 @@ const fold = <State, Event extends Tagged>(
 }
 
 export interface SnapshotOptions<State> {
-  /** Version of the fold: change it whenever `evolve` would lead elsewhere. Names `{category}Snapshot.v{version}-{id}`. */
+  /** The version of the fold: change it whenever `evolve` changes its result. Part of the name `{category}Snapshot.v{version}-{id}`. */
   readonly version: number
-  /**
-   * How a state is stored. It may leave out what need not survive, as long as decoding gives a state that decides the same: a bounded
-   * text keeps every replay short.
-   */
+  /** Encodes the state. It may omit data that no decision needs. A bounded text keeps every replay short. */
   readonly state: Schema.Codec<State, unknown>
   /** Events between two snapshots: 1,000 by default. */
   readonly every?: number
 }
 
 /**
- * UTF-16 code units of a snapshot that is stored every `every` events. A state of up to n times this size is stored after n times
- * `every` events, so the bytes written for each event stay bounded, and a replay reads at most n times `every` events.
+ * The most UTF-16 code units of a snapshot that is stored every `every` events. A state of up to n times this size is stored after n times
+ * `every` events. So the bytes written for each event stay bounded, and a replay reads at most n times `every` events.
  */
 export const SNAPSHOT_CHARS = 64 * 1024
 /**
- * No store is given a larger snapshot than this many times {@link SNAPSHOT_CHARS}: 983,040, below the 1 MiB that the smallest store takes at
- * once. A larger state is not stored: its replay has no bound.
+ * The largest snapshot is this many times {@link SNAPSHOT_CHARS}: 983,040, below the smallest limit of a store (1 MiB). A larger state is
+ * not stored, so its replay has no bound.
  */
 export const MAX_SNAPSHOT_FACTOR = 15
 
 /** The category of the streams that hold the snapshots of one fold version. */
 export const snapshotCategory = (category: string, version: number): string => `${category}Snapshot.v${version}`
 
-/** The content of a snapshot: the state after an event, and that event's hash and time. */
+/** The content of a snapshot: the state after an event, and the event's hash and time. */
 export const savedSchema = <State>(state: Schema.Codec<State, unknown>) => Schema.Struct({ hash: Schema.String, at: Schema.Int, state })
 
 type Saved<State> = Pick<Durable<State>, "hash" | "at" | "state">
 
-/** Loads and stores snapshots. They are derived data: without one, the events are replayed from the beginning. */
+/** Loads and stores snapshots. They are derived data: without one, all events are replayed. */
 export class Snapshots<State> {
-  /** The streams in memory whose newest snapshot could not be stored, so that reading them again takes longer and longer. */
+  /** The streams in memory whose newest snapshot could not be stored. Reading them again takes longer with each event. */
   readonly unsaved = new Set<StreamName.StreamName>()
   readonly #store: EventStore["Service"]
   readonly #category: string
@@ -160,7 +157,7 @@ export class Snapshots<State> {
     this.#decode = Schema.decodeUnknownOption(schema)
   }
 
-  /** Undefined when there is none, it cannot be read, or it does not belong to the stream that the store has. */
+  /** Undefined if there is no snapshot, it cannot be decoded, or it does not fit the stored stream. */
   load(name: StreamName.StreamName): Effect.Effect<Durable<State> | undefined, StoreUnavailable> {
     return Effect.flatMap(this.#store.loadSnapshot(this.#nameOf(name)), (stored) => {
       const saved = stored && Option.getOrUndefined(this.#decode(stored.data))
@@ -179,7 +176,7 @@ export class Snapshots<State> {
     return revision - snapshot.triedAt >= this.#every
   }
 
-  /** Stores the state. Where that is not possible, {@link unsaved} says so until a later attempt succeeds. */
+  /** Stores the state. After a failure, {@link unsaved} lists the stream until a later attempt succeeds. */
   save(name: StreamName.StreamName, { state, hash, at, revision, snapshot }: Durable<State>): Effect.Effect<void> {
     snapshot.triedAt = revision
     const note = (reason: string) =>

@@ -1,11 +1,11 @@
 /**
- * The batched writer. Commands of a stream queue; the writer takes all that wait, decides them one after another on the state in memory,
- * appends their events as one append at the exact revision, and only then answers each. A busy stream gets faster under load.
+ * The batched writer. Commands of a stream wait in a queue. The writer takes all of them, decides them one after another on the state in
+ * memory, appends their events in one append at the exact revision, and then answers each. So a busy stream gets faster under load.
  *
- * A batch without events is answered after the store confirmed where the stream ends, so what another process wrote counts at once.
+ * A batch without events is answered after the store has confirmed the end of the stream, so that events of other processes count at once.
  *
- * The steps of a writer are plain callbacks because this is the hottest loop of the process. Writers woken in one tick step together at
- * its end, so the commands of a tick share an append.
+ * The steps of a writer are plain callbacks, because this is the hottest loop of the process. Writers that are woken in one tick step
+ * together at its end, so the commands of a tick share an append.
  */
 import { Array, Cause, Effect, Exit, Random, Schedule, type Scheduler, Schema, Stream } from "effect"
 import { type Command, type CommandBatch, type Deciding, decideAll } from "./CommandBatch.ts"
@@ -14,20 +14,20 @@ import * as Store from "./EventStore.ts"
 import type { StreamName } from "./StreamName.ts"
 import { type Durable, type Snapshots, type StreamReader, StreamRefused } from "./StreamState.ts"
 
-/** Too many commands wait for this stream, or other processes kept winning it. Nothing was written: retry later. */
+/** Too many commands wait for this stream, or other processes appended first at each attempt. Nothing was written: retry later. */
 export class Busy extends Schema.TaggedError<Busy>()("Busy", { stream: Schema.String }) {
   override get message(): string {
     return `Stream ${this.stream} is busy: too many writers compete for it`
   }
 }
 
-/** After this many conflicts in a row a stream is `Busy`. Another writer makes progress at each. */
+/** Conflicts in a row after which a stream is `Busy`. At each conflict another writer makes progress. */
 const CONFLICTS = 200
-/** An append in doubt is sent again after this many milliseconds, then after twice as many, and so on: some five seconds in all. */
+/** Milliseconds until an append in doubt is sent again. The pause doubles each time: some five seconds in all. */
 const RESEND_AFTER = 10
 const RESENDS = 9
 
-/** From the third conflict in a row a random time of up to 2 milliseconds, then 4 and so on up to 16: writers that compete take turns. */
+/** The pause after the third conflict in a row is random, up to 2 ms, then 4 and so on up to 16, so that competing writers take turns. */
 const backOff = (conflicts: number): Effect.Effect<void> =>
   Effect.flatMap(Random.next, (random) => Effect.sleep(Math.ceil(random * Math.min(2 ** (conflicts - 2), 16))))
 
@@ -36,9 +36,9 @@ export class LiveStream<State, Event> {
   readonly name: StreamName
   readonly waiting: Array<Command<State, Event>> = []
   durable: Durable<State> | undefined = undefined
-  /** Whether a writer works on it. */
+  /** Whether a writer is working on the stream. */
   awake = false
-  /** In a row. */
+  /** Conflicts in a row. */
   conflicts = 0
 
   constructor(name: StreamName) {
@@ -46,23 +46,23 @@ export class LiveStream<State, Event> {
   }
 }
 
-/** What a writer works with. */
+/** The dependencies of a writer. */
 export interface Services<State, Event extends Tagged> extends Deciding<State, Event> {
   readonly store: Store.EventStore["Service"]
   readonly reader: StreamReader<State, Event>
   readonly snapshots: Snapshots<State> | undefined
   readonly dispatcher: Scheduler.SchedulerDispatcher
-  /** Runs an effect in the services of the aggregate. */
+  /** Runs an effect with the services of the aggregate. */
   readonly run: ReturnType<typeof Effect.runForkWith<never>>
-  /** Commands decided for one append. */
+  /** The most commands decided for one append. */
   readonly batchLimit: number
-  /** Gets each stream that rests without events. */
+  /** Called for each idle stream without events. */
   readonly onEmpty: (stream: LiveStream<State, Event>) => void
 }
 
 /** Decides the waiting commands of any number of streams, each stream by itself. */
 export class StreamWriter<State, Event extends Tagged> {
-  /** The streams that this host refuses, by name. */
+  /** The streams that this host cannot read, by name. */
   readonly refusals = new Map<string, StreamRefused>()
   readonly #services: Services<State, Event>
   #woken: Array<LiveStream<State, Event>> = []
@@ -73,7 +73,7 @@ export class StreamWriter<State, Event extends Tagged> {
     this.#services = services
   }
 
-  /** Completes when no stream has a command left. */
+  /** Completes when no stream has a waiting command. */
   get allResting(): Effect.Effect<void> {
     return Effect.callback((resume) => {
       this.#onAllResting = () => resume(Effect.void)
@@ -81,7 +81,7 @@ export class StreamWriter<State, Event extends Tagged> {
     })
   }
 
-  /** Has the stream's commands decided at the end of this tick. */
+  /** Schedules the stream's commands for the end of this tick. */
   wake(stream: LiveStream<State, Event>): void {
     if (!stream.awake) this.#awake++
     stream.awake = true
@@ -97,7 +97,7 @@ export class StreamWriter<State, Event extends Tagged> {
   #rest(stream: LiveStream<State, Event>): void {
     if (stream.waiting.length > 0) return this.wake(stream)
     stream.awake = false
-    // Callers make up names, such as those of keys that were never issued: a stream without events must not stay in memory
+    // Callers can invent names, such as keys that were never issued, so a stream without events must not stay in memory
     if (stream.durable === undefined || stream.durable.revision < 0) this.#services.onEmpty(stream)
     if (--this.#awake === 0) this.#onAllResting()
   }
@@ -119,7 +119,7 @@ export class StreamWriter<State, Event extends Tagged> {
     })
   }
 
-  /** Answers a batch without events if the stream still ends where it ends in memory. */
+  /** Answers a batch without events if the store confirms that the state in memory is current. */
   #confirm(stream: LiveStream<State, Event>, durable: Durable<State>, batch: CommandBatch<State, Event>): void {
     this.#attempt(stream, this.#services.store.lastRevision(stream.name), batch.commands, (last) => {
       if ((last === "noStream" ? -1 : last) !== durable.revision) return this.#conflict(stream, durable, batch)
@@ -149,7 +149,7 @@ export class StreamWriter<State, Event extends Tagged> {
     })
   }
 
-  /** Another writer was first: reads what it wrote, then decides the batch again. */
+  /** Another writer appended first: reads its events, then decides the batch again. */
   #conflict(stream: LiveStream<State, Event>, durable: Durable<State>, batch: CommandBatch<State, Event>): void {
     if (++stream.conflicts > CONFLICTS) return this.#fail(stream, batch.commands, Cause.fail(new Busy({ stream: stream.name })))
     const newest = this.#services.reader.advance(stream.name, durable)
@@ -172,7 +172,7 @@ export class StreamWriter<State, Event extends Tagged> {
       .addObserver((exit) => (Exit.isSuccess(exit) ? then(exit.value) : this.#fail(stream, commands, exit.cause)))
   }
 
-  /** Drops the cached state, which may not be what is stored; the next command reads the stream again. */
+  /** Drops the cached state, which may differ from the store. The next command reads the stream again. */
   #fail(stream: LiveStream<State, Event>, commands: Array<Command<State, Event>>, cause: Cause.Cause<unknown>): void {
     stream.conflicts = 0
     stream.durable = undefined
@@ -186,13 +186,13 @@ export class StreamWriter<State, Event extends Tagged> {
   }
 }
 
-/** Names the event but not its content. */
+/** Logs the revision of the event, but not its content. */
 const logRefusal = ({ stream, revision, reason }: StreamRefused): Effect.Effect<void> =>
   Effect.logError(`${stream} is refused at this host, for its event ${revision} cannot be read: ${reason.split(":", 1)[0]}`)
 
 type Sent = Effect.Effect<Store.Appended | undefined, Store.AppendInDoubt | Store.AppendTooLarge | Store.StoreUnavailable>
 
-/** Appends at the exact revision. Undefined when another writer was first. */
+/** Appends at the exact revision. Undefined if another writer appended first. */
 const append = (
   store: Store.EventStore["Service"],
   name: StreamName,
@@ -200,14 +200,14 @@ const append = (
   events: Array.NonEmptyArray<Store.EventData>
 ): Sent => {
   const send = store.append(name, Store.expectedOf(revision), events)
-  // A store may answer a repeated append as a conflict with itself: it was written if these events stand at its place
+  // A store may answer a repeated append as a conflict with itself. It was written if these events are at its place
   const readBack = Effect.map(Stream.runCollect(store.readStream(name, { from: revision + 1, limit: events.length })), (there) =>
     there.length === events.length && there.every(({ id }, i) => id === events[i]?.id) ? there.at(-1) : undefined
   )
   return Effect.catch(send, (error): Sent => {
     if (error._tag === "WrongRevision") return Effect.undefined
     if (error._tag !== "AppendInDoubt") return Effect.fail(error)
-    // The identical append settles the doubt. Until it has, the first may still be on its way, whatever happens to the second
+    // Only an answer to the identical append settles the doubt. Until then, the first append may still arrive
     return send.pipe(
       Effect.delay(RESEND_AFTER),
       Effect.retry({ while: ({ _tag }) => _tag !== "WrongRevision", schedule: Schedule.exponential(RESEND_AFTER), times: RESENDS }),

@@ -10,7 +10,7 @@ import { audit, decode, forgetful, logOf, run, skewed } from "./Schedule.ts"
 import { pass, settle } from "./Simulated.ts"
 import { empty, Full, pay, Till, type TillEvent, till } from "./Till.ts"
 
-/** `MILLRACE_SOAK` runs so many times as many. */
+/** `MILLRACE_SOAK` multiplies the number of schedules. */
 const SCHEDULES = 2_000 * Number(process.env["MILLRACE_SOAK"] ?? 1)
 const CHUNKS = 4
 
@@ -26,10 +26,10 @@ const over = (store: Store, options?: Aggregate.Options<Till>) => Effect.provide
 
 const paid = (key: string, amount: number): TillEvent => ({ _tag: "Paid", key, amount })
 
-/** Time passes by itself from now on. */
+/** Lets the test clock advance by itself. */
 const ticking = Effect.forkScoped(Effect.forever(Effect.andThen(TestClock.adjust(50), Effect.yieldNow)))
 
-/** All at once, in this order. */
+/** Starts all effects at once, in this order. */
 const together = <A, E>(...commands: ReadonlyArray<Effect.Effect<A, E>>) =>
   Effect.forEach(commands, Effect.exit, { concurrency: "unbounded" })
 
@@ -38,28 +38,28 @@ const tagOf = (exit: Exit.Exit<unknown, { readonly _tag: string }>): string =>
 
 const keysIn = (log: ReadonlyArray<RecordedEvent>) => log.map(decode).map((event) => (event._tag === "Paid" ? event.key : ""))
 
-/** A store that takes this long to append. */
+/** A store whose appends take this long. */
 const slow = (store: Store, millis: number): Store => ({ ...store, append: (...append) => Effect.delay(store.append(...append), millis) })
 
 describe("any schedule", () => {
   for (let chunk = 0; chunk < CHUNKS; chunk++) {
     const seeds = Array.from({ length: SCHEDULES / CHUNKS }, (_, i) => 1 + i * CHUNKS + chunk)
     test(
-      `holds what was told: seeds ${chunk + 1}, ${chunk + 1 + CHUNKS}, ... (${seeds.length})`,
+      `keeps every acknowledged outcome: seeds ${chunk + 1}, ${chunk + 1 + CHUNKS}, ... (${seeds.length})`,
       async () => {
         const all: Record<string, number> = {}
         for (const seed of seeds) {
           const { told } = await Effect.runPromise(run(seed))
           for (const [what, times] of Object.entries(told)) all[what] = (all[what] ?? 0) + times
         }
-        // A suite that no longer meets them would prove nothing
+        // Shows that the schedules still meet these cases
         for (const what of ["written", "nothing", "Full", "Busy", "StoreUnavailable", "AppendInDoubt"]) expect(all[what]).toBeGreaterThan(0)
       },
       600_000 * Number(process.env["MILLRACE_SOAK"] ?? 1)
     )
   }
 
-  test("is the same again from the same seed", async () => {
+  test("is repeated exactly by the same seed", async () => {
     for (const seed of [3, 14, 159]) expect(await Effect.runPromise(run(seed))).toEqual(await Effect.runPromise(run(seed)))
   })
 })
@@ -67,7 +67,7 @@ describe("any schedule", () => {
 describe("a fault at every single call", () => {
   type Said = readonly [tag: string, total: number, events: number]
 
-  /** Two processes take turns at two tills; whoever is told that the store is unavailable asks again. */
+  /** Two processes take turns at two tills. A command that fails with `StoreUnavailable` is retried. */
   const script = (options: FaultyEventStore.Options, wrap: (store: Store) => Store = (store) => store) =>
     Effect.gen(function* () {
       const memory = yield* EventStore
@@ -315,7 +315,7 @@ describe("an answer", () => {
       const other = yield* (yield* over(store)).execute("x", pay("3", 1))
       skew = 20_000
       const last = yield* paying("4")
-      expect(seen).toEqual([10_000, 10_000, 20_000, 20_000]) // the last one twice: the other process had been first
+      expect(seen).toEqual([10_000, 10_000, 20_000, 20_000]) // the last command decided twice, because the other process appended first
       expect([first, second, read, other, last].map(({ at }) => at)).toEqual([10_000, 10_000, 10_000, 10_000, 20_000])
       const log = yield* logOf(store, "x")
       expect(log.map((event) => Date.parse(HashChain.atOf(event)))).toEqual([10_000, 10_000, 10_000, 20_000])
@@ -368,7 +368,7 @@ describe("a caller", () => {
       const store = FaultyEventStore.make(yield* EventStore, { rates: { conflict: 1 }, rival })
       const host = yield* over(store)
       const refused = yield* Effect.forkChild(Effect.flip(host.execute("x", pay("1", 1))))
-      // It steps aside for longer and longer, two seconds in all at the most
+      // It waits longer after each conflict, two seconds in all at most
       yield* pass(20)
       expect(refused.pollUnsafe()).toBeUndefined()
       for (let i = 0; i < 100; i++) yield* pass(20)
@@ -456,7 +456,7 @@ describe("a stream in memory", () => {
         expect(yield* host.read(`read ${i}`)).toMatchObject({ revision: -1, state: { count: 0 } })
         expect(tagOf(yield* Effect.exit(host.execute(`refused ${i}`, pay("1", 1_000))))).toBe("Full")
       }
-      // A caller is answered before the writer comes to rest
+      // A caller is answered before the writer becomes idle
       yield* Effect.yieldNow
       expect(host.live()).toBe(0)
       isDown = true
@@ -464,7 +464,7 @@ describe("a stream in memory", () => {
       yield* Effect.yieldNow
       expect(host.live()).toBe(0)
       isDown = false
-      // Commands that come together before its first event find it all the same
+      // Commands that arrive together before the first event still find the stream
       const exits = yield* together(host.execute("x", pay("1", 1)), host.read("x"), host.execute("x", pay("1", 1)))
       expect(exits.map(tagOf)).toEqual(["ok", "ok", "ok"])
       expect(host.live()).toBe(1)
@@ -492,7 +492,7 @@ describe("a snapshot", () => {
   const name = "tillSnapshot.v1-x"
   const marked: Till = { total: 7, keys: ["marked"], count: 5, lastAt: 0 }
 
-  /** Ten payments, written without snapshots; then what a new process reads. */
+  /** Writes ten payments without snapshots, then counts the events that a new process reads. */
   const reading = (change: (store: Store, log: ReadonlyArray<RecordedEvent>) => Effect.Effect<unknown, unknown>) =>
     Effect.gen(function* () {
       const store = yield* EventStore
@@ -609,7 +609,7 @@ describe("a snapshot", () => {
     })
   )
 
-  /** Pays once for so many characters, then `payments` times; the revisions of the snapshots that are saved meanwhile. */
+  /** Pays once with a key of this many characters, then `payments` times. Returns the revisions of the saved snapshots. */
   const savedOf = (chars: number, payments: number) =>
     Effect.gen(function* () {
       const store = yield* EventStore
@@ -666,7 +666,7 @@ describe("a stream that this host cannot read", () => {
         const host = yield* over(store)
         yield* host.execute("x", pay("1", 1))
         yield* foreign(store, type, data)
-        // Once found in the way of an append, once when it is read from the start
+        // Found once by an append, and once by a read from the start
         for (let i = 0; i < 2; i++) {
           const refused = yield* Effect.flip(host.execute("x", pay("2", 1)))
           expect(refused).toMatchObject({ _tag: "StreamRefused", stream: "till-x", revision: 1 })
@@ -700,11 +700,11 @@ describe("a stream that this host cannot read", () => {
     "a missing event, the rest moved up": (log) =>
       log.filter(({ revision }) => revision !== 1).map((event, revision) => ({ ...event, revision })),
     "events in another order": (log) => [...log].reverse(),
-    "metadata that nobody sealed": (log) => log.map((event) => ({ ...event, metadata: "{}" }))
+    "unsealed metadata": (log) => log.map((event) => ({ ...event, metadata: "{}" }))
   }
   for (const [what, tamper] of Object.entries(tampers))
     testing(
-      `for ${what} is refused until it is mended`,
+      `for ${what} is refused until it is repaired`,
       Effect.gen(function* () {
         const store = yield* EventStore
         const writer = yield* over(store)
@@ -754,7 +754,7 @@ describe("a stream that this host cannot read", () => {
 
 describe("an append", () => {
   testing(
-    "is no larger than every store takes; the remaining commands go into the next one",
+    "is at most as large as every store accepts; the remaining commands go into the next one",
     Effect.gen(function* () {
       const store = yield* EventStore
       const sizes: Array<number> = []

@@ -14,11 +14,11 @@ type Store = EventStore["Service"]
 const EVERY = 10_000
 const event: EventData = { id: "018f0000-0000-7000-8000-000000000000", type: "Happened", data: "{}", metadata: "{}" }
 
-/** A store that tells its time, and a host on it whose own clock a test sets. */
+/** A store with a clock, and a host whose own clock a test sets. */
 interface Setup {
-  /** Milliseconds that they are ahead of what is right. */
+  /** Milliseconds by which the clocks are ahead of the true time. */
   readonly apart: { host: number; store: number }
-  /** How long a question is on its way, and its answer. */
+  /** How long the request and its answer take. */
   readonly way: { there: number; back: number }
   readonly answer: { is: Effect.Effect<void, string> }
   readonly asked: () => number
@@ -61,7 +61,7 @@ const append = (to: Store) => Effect.suspend(() => to.append(`till-${streams++}`
 const isTaken = (store: Store) => Effect.map(Effect.exit(append(store)), Exit.isSuccess)
 const statusOf = (store: Store) => store.clock?.status ?? Effect.die("no clock")
 
-/** Open, by the time that its questions take. */
+/** The store, opened; its requests take the given times. */
 const opened = Effect.fnUntraced(function* ({ open, way }: Setup) {
   const opening = yield* Effect.forkScoped(open)
   yield* pass(way.there)
@@ -76,7 +76,7 @@ describe("a host whose clock differs from its store's", () => {
     [0, 60_000, "60.0 s behind"],
     [2_100, 0, "2.1 s ahead of"]
   ] as const)
-    testing(`writes nothing, and says why: ${text}`, (setup) =>
+    testing(`appends nothing and reports: ${text}`, (setup) =>
       Effect.gen(function* () {
         Object.assign(setup.apart, { host, store })
         const at = yield* opened(setup)
@@ -99,9 +99,9 @@ describe("a host whose clock differs from its store's", () => {
     })
   )
 
-  testing("counts half of a slow answer's round trip in its favour, and no more", (setup) =>
+  testing("gets half of a slow answer's round trip as tolerance, and no more", (setup) =>
     Effect.gen(function* () {
-      // The truth may be as far from the middle as half of it
+      // The true time may differ from the middle by half of the round trip
       Object.assign(setup.way, { there: 0, back: 4_500 })
       expect(yield* isTaken(yield* opened(setup))).toBe(true)
       Object.assign(setup.way, { there: 4_500, back: 0 })
@@ -111,7 +111,7 @@ describe("a host whose clock differs from its store's", () => {
     })
   )
 
-  testing("stops at the next append when its clock is set wrong, and goes on once it is right, before the store is asked again", (setup) =>
+  testing("is refused at the next append after its clock was set wrong, and appends again once it is right", (setup) =>
     Effect.gen(function* () {
       const { apart, asked, lines } = setup
       const at = yield* opened(setup)
@@ -120,7 +120,7 @@ describe("a host whose clock differs from its store's", () => {
       apart.host = 60_000
       expect(yield* isTaken(at)).toBe(false)
       yield* settle
-      // Asked at once, in case that the clock was put right
+      // Asked at once, because the clock may have been corrected
       expect(asked()).toBe(2)
       expect(yield* isTaken(at)).toBe(false)
       apart.host = 0
@@ -130,7 +130,7 @@ describe("a host whose clock differs from its store's", () => {
     })
   )
 
-  testing("whose clock was wrong writes again once it is set right", (setup) =>
+  testing("appends again once its clock is corrected", (setup) =>
     Effect.gen(function* () {
       const { apart, asked } = setup
       apart.host = -5_000
@@ -138,7 +138,7 @@ describe("a host whose clock differs from its store's", () => {
       expect(yield* isTaken(at)).toBe(false)
       apart.host = 0
       expect(yield* isTaken(at)).toBe(true)
-      // The store's may be the one that is set
+      // The store's clock may be the one that changes
       apart.store = 3_000
       yield* pass(EVERY)
       yield* pass(EVERY)
@@ -152,10 +152,10 @@ describe("a host whose clock differs from its store's", () => {
     })
   )
 
-  testing("that slept while its clock was corrected is stopped only until the store has told its time", (setup) =>
+  testing("that slept is refused only until the store has answered with its time", (setup) =>
     Effect.gen(function* () {
       const at = yield* opened(setup)
-      // An hour that the monotonic clock did not count
+      // The monotonic clock did not count this hour
       Object.assign(setup.apart, { host: 3_600_000, store: 3_600_000 })
       expect(yield* isTaken(at)).toBe(false)
       yield* settle
@@ -164,7 +164,7 @@ describe("a host whose clock differs from its store's", () => {
   )
 })
 
-testing("leaves leases to others while its clock is wrong, and takes them again once it is right", (setup) =>
+testing("a host leaves leases to others while its clock is wrong, and takes them again once it is right", (setup) =>
   Effect.gen(function* () {
     const state = yield* MemoryStateStore.make
     const { apart } = setup
@@ -194,7 +194,7 @@ testing("leaves leases to others while its clock is wrong, and takes them again 
   })
 )
 
-describe("a store that does not tell its time", () => {
+describe("a store that does not answer with its time", () => {
   testing("delays no append, and is asked again", (setup) =>
     Effect.gen(function* () {
       const { answer, apart, asked } = setup
@@ -210,7 +210,7 @@ describe("a store that does not tell its time", () => {
     })
   )
 
-  testing("delays an append by five seconds at most; its last answer stays in force", (setup) =>
+  testing("delays an append by at most five seconds; its last answer stays valid", (setup) =>
     Effect.gen(function* () {
       const { answer, apart } = setup
       answer.is = Effect.never
@@ -231,9 +231,9 @@ describe("a store that does not tell its time", () => {
   )
 })
 
-describe("a store that is asked by a write", () => {
+describe("a store that is asked for its time by a write", () => {
   testing(
-    "is asked at the first append, which waits for the answer, and then only while there are appends",
+    "is asked at the first append, which waits for the answer, and later only while there are appends",
     (setup) =>
       Effect.gen(function* () {
         const { apart, asked, way } = setup

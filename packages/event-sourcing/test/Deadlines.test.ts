@@ -33,14 +33,14 @@ const clear = (key: string): Deadlines.Change => ({ _tag: "clear", key })
 
 const schedule = (event: RecordedEvent): ReadonlyArray<Deadlines.Change> => [JSON.parse(event.data)]
 
-/** Notes what was acted on, and when. */
+/** Records which deadlines were acted on, and when. */
 const noting = () => {
   const noted: Array<readonly [key: string, at: number]> = []
   const onDue = ({ key }: Deadlines.Deadline) => Effect.map(Clock.currentTimeMillis, (now) => void noted.push([key, now]))
   return { noted, onDue, definition: { name: "expiry", version: 1, schedule, onDue } }
 }
 
-/** A process that can end in order, or without a trace. */
+/** A process that can shut down or crash. */
 const makeHost = Effect.gen(function* () {
   const states = yield* StateStore
   const scope = yield* Scope.make()
@@ -66,7 +66,7 @@ const makeHost = Effect.gen(function* () {
 
 describe("a deadline", () => {
   testing(
-    "is acted on when it is due, not before, however rare the sweeps are",
+    "is acted on when it is due and not before, even if sweeps are rare",
     Effect.gen(function* () {
       const { noted, definition } = noting()
       yield* Deadlines.make(definition, { ...options, sweepEvery: "1 day" })
@@ -114,7 +114,7 @@ describe("a deadline", () => {
   )
 
   testing(
-    "waits until the log is read to its end, however long that takes",
+    "is not acted on until the log is read to its end",
     Effect.gen(function* () {
       const { noted, definition } = noting()
       const store = yield* EventStore
@@ -207,7 +207,7 @@ describe("a sweep", () => {
   )
 
   testing(
-    "goes on when an action fails, dies or hangs; each is retried with a growing pause",
+    "continues when an action fails, dies or hangs; each action is retried with a growing pause",
     Effect.gen(function* () {
       const { noted, onDue } = noting()
       const tried: Record<string, number> = {}
@@ -399,7 +399,7 @@ describe("any schedule", () => {
           fired.push(`${key} ${dueAt}`)
           yield* Effect.sleep(Math.ceil((yield* Random.next) * 500))
           if (failures > 0) return yield* Effect.fail(failures--)
-          // A decision on the state of now, as a command would be
+          // Decides on the current state, as a command does
           if (open.get(key) !== dueAt) return
           open.delete(key)
           yield* write(clear(key))
@@ -438,7 +438,7 @@ describe("any schedule", () => {
       return fired.length
     })
 
-  test("a due deadline is acted on until it is cleared, and none before its time, whatever fails or crashes", async () => {
+  test("a due deadline is acted on until it is cleared, and never early, despite failures and crashes", async () => {
     let fired = 0
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 40, size: "max" }), async (steps) => {

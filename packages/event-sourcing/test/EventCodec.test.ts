@@ -3,7 +3,7 @@ import fc from "fast-check"
 import { describe, expect, test } from "vitest"
 import * as EventCodec from "../src/EventCodec.ts"
 
-/** Today's events, and how two earlier releases wrote them. */
+/** The current events, and their form in two earlier releases. */
 const Event = Schema.Union([
   Schema.TaggedStruct("Paid", { amount: Schema.Int, currency: Schema.Literals(["EUR", "USD"]), on: Schema.DateFromString }),
   Schema.TaggedStruct("Closed", {})
@@ -11,7 +11,7 @@ const Event = Schema.Union([
 type Event = typeof Event.Type
 
 const upcasts: EventCodec.Upcasts = {
-  // Before there were currencies
+  // Written before currencies existed
   PaidEuros: ({ euros, on }) => ({ _tag: "Paid", amount: Number(euros) * 100, currency: "EUR", on }),
   // The type was renamed
   Shut: () => ({ _tag: "Closed" }),
@@ -29,7 +29,7 @@ const events = fc.oneof(
   fc.constant({ _tag: "Closed" as const })
 )
 
-test("what was encoded is decoded the same", () => {
+test("decoding returns the event that was encoded", () => {
   fc.assert(
     fc.property(events, (event) => {
       const { type, data } = codec.encode(event)
@@ -40,18 +40,18 @@ test("what was encoded is decoded the same", () => {
   )
 })
 
-test("the text of an event is what the log has always held", () => {
+test("the encoded text of an event never changes", () => {
   const paid: Event = { _tag: "Paid", amount: 5, currency: "EUR", on: new Date(0) }
   expect(codec.encode(paid)).toEqual({ type: "Paid", data: `{"amount":5,"currency":"EUR","on":"1970-01-01T00:00:00.000Z"}` })
   expect(codec.encode({ _tag: "Closed" })).toEqual({ type: "Closed", data: "{}" })
 })
 
-test("an event that is not what its schema says is not written", () => {
+test("an event that does not match its schema is not encoded", () => {
   expect(() => codec.encode({ _tag: "Paid", amount: 1.5, currency: "EUR", on: new Date(0) })).toThrow()
 })
 
-describe("what earlier releases wrote", () => {
-  test("is read as today's event", () => {
+describe("an event of an earlier release", () => {
+  test("is decoded as a current event", () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 1_000_000 }), (euros) => {
         const data = JSON.stringify({ euros, on: "2020-02-29T00:00:00.000Z" })
@@ -62,13 +62,13 @@ describe("what earlier releases wrote", () => {
     expect(codec.decode("Shut", `{"why":"nobody knows"}`)).toEqual({ _tag: "Closed" })
   })
 
-  test("is held to today's schema", () => {
+  test("must match the current schema after its upcast", () => {
     expect(() => codec.decode("Broken", "{}")).toThrow(EventCodec.UnreadableEvent)
     expect(() => codec.decode("PaidEuros", `{"euros":"many","on":"2020-02-29"}`)).toThrow(EventCodec.UnreadableEvent)
   })
 })
 
-test("a type that nobody knows is refused by its name, also one that every object has", () => {
+test("an unknown type is refused by its name, even the name of a property of every object", () => {
   for (const type of ["Stolen", "paid", "", "__proto__", "toString", "hasOwnProperty"])
     for (const data of ["{}", `{"_tag":"Closed"}`]) {
       expect(() => codec.decode(type, data)).toThrow(EventCodec.UnreadableEvent)
@@ -76,16 +76,16 @@ test("a type that nobody knows is refused by its name, also one that every objec
     }
 })
 
-test("data is read by the type that stands beside it, not by one within", () => {
+test("data is decoded by the recorded type, not by a tag inside the data", () => {
   expect(codec.decode("Closed", `{"_tag":"Paid"}`)).toEqual({ _tag: "Closed" })
 })
 
-test("data that is no object, no JSON or lacks something is refused", () => {
+test("data that is not JSON, not an object, or incomplete is refused", () => {
   for (const data of ["", "{", "null", "1", `"Paid"`, "[]", "{}", `{"amount":1}`, `{"amount":"1","currency":"EUR","on":"2020-02-29"}`])
     expect(() => codec.decode("Paid", data)).toThrow(EventCodec.UnreadableEvent)
 })
 
-test("any text for any type is an event or refused, nothing else", () => {
+test("any text of any type is decoded or refused as UnreadableEvent", () => {
   fc.assert(
     fc.property(fc.constantFrom("Paid", "Closed", "PaidEuros", "Shut", "Else"), fc.oneof(fc.string(), fc.json()), (type, data) => {
       try {

@@ -1,4 +1,4 @@
-/** Typed handlers see today's event, whatever release wrote it, and nothing of other categories or tags. */
+/** Typed handlers get events of every release in their current form, and no events of other categories or tags. */
 import { Effect, Schema } from "effect"
 import { describe, expect, test } from "vitest"
 import * as Deadlines from "../src/Deadlines.ts"
@@ -21,7 +21,7 @@ const Event = Schema.TaggedUnion({
 const till = {
   category: "till",
   codec: EventCodec.make(Event, {
-    // Earlier releases wrote euros, and the note elsewhere
+    // Earlier releases wrote euros, and the note in another field
     PaidEuros: ({ euros, remark }) => ({ _tag: "Paid", amount: Number(euros) * 100, ...(remark === undefined ? {} : { note: remark }) }),
     Closed: () => ({ _tag: "Counted" })
   })

@@ -6,7 +6,7 @@ import { EventIds, uuidv7 } from "../src/EventIds.ts"
 const seed = fc.uint8Array({ minLength: 9, maxLength: 9 })
 const instant = fc.integer({ min: 0, max: 2 ** 48 - 1 })
 
-test("an id is a UUID of version 7 that opens with the time", () => {
+test("an id is a UUID of version 7 that begins with the time", () => {
   fc.assert(
     fc.property(seed, fc.array(instant, { minLength: 1 }), (random, instants) => {
       const next = uuidv7(random)
@@ -19,7 +19,7 @@ test("an id is a UUID of version 7 that opens with the time", () => {
   )
 })
 
-test("ids sort as they were made while time does not go back", () => {
+test("ids sort in the order they were made while time does not go back", () => {
   fc.assert(
     fc.property(seed, instant, fc.array(fc.nat(2), { maxLength: 50 }), (random, begin, steps) => {
       const next = uuidv7(random)
@@ -35,7 +35,7 @@ test("ids sort as they were made while time does not go back", () => {
   )
 })
 
-test("ids differ though time stands still or goes back", () => {
+test("ids differ even if time stands still or goes back", () => {
   fc.assert(
     fc.property(seed, fc.array(fc.integer({ min: 0, max: 3 }), { maxLength: 200 }), (random, instants) => {
       const next = uuidv7(random)
@@ -45,14 +45,14 @@ test("ids differ though time stands still or goes back", () => {
   )
 })
 
-test("processes do not share ids, and a seed repeats them", () => {
+test("two processes never make the same id, and a seed repeats its ids", () => {
   const ids = (next: EventIds) => Array.from({ length: 1_000 }, () => next(1_000))
   expect(new Set([...ids(uuidv7()), ...ids(uuidv7())]).size).toBe(2_000)
   const random = new Uint8Array([1, 2, 3, 4, 5, 6, 7, 8, 9])
   expect(ids(uuidv7(random))).toEqual(ids(uuidv7(random)))
 })
 
-test("the default is there without being asked for, and one for all that run", async () => {
+test("the default generator needs no layer, and all fibers share it", async () => {
   const make = Effect.map(EventIds, (next) => [next(1), next(1)])
   const ids = [...(await Effect.runPromise(make)), ...(await Effect.runPromise(make))]
   expect(ids).toEqual([...ids].sort())

@@ -32,7 +32,7 @@ describe("an append that meets a fault", () => {
   } as const
   for (const fault of FaultyEventStore.faults)
     testing(
-      `"${fault}" is told and written as that fault says`,
+      `"${fault}" is answered and written as that fault defines`,
       Effect.gen(function* () {
         const memory = yield* EventStore
         const store = FaultyEventStore.make(memory, { plan: { appends: { 1: fault } } })
@@ -40,14 +40,14 @@ describe("an append that meets a fault", () => {
         expect(yield* idsIn(memory)).toEqual(cases[fault].atOnce)
         yield* TestClock.adjust("1 second")
         expect(yield* idsIn(memory)).toEqual(cases[fault].later)
-        // Sent again it is settled, whatever had become of it
+        // Sending it again settles it in either case
         if (fault !== "before") expect(yield* store.append("till-x", "noStream", [event("1")])).toMatchObject({ revision: 0 })
         expect(store.trace[0]).toEqual({ at: 0, call: "append", count: 1, stream: "till-x", outcome: fault })
       })
     )
 
   testing(
-    "that arrives late counts only where it still fits",
+    "that arrives late is written only if its expected revision still holds",
     Effect.gen(function* () {
       const memory = yield* EventStore
       const store = FaultyEventStore.make(memory, { plan: { appends: { 1: "unanswered" } } })
@@ -60,7 +60,7 @@ describe("an append that meets a fault", () => {
   )
 
   testing(
-    "of silence is never answered, and writes nothing",
+    "(silent) is never answered, and writes nothing",
     Effect.gen(function* () {
       const memory = yield* EventStore
       const store = FaultyEventStore.make(memory, { plan: { appends: { 1: "silent" } }, delay: 10 })
@@ -73,7 +73,7 @@ describe("an append that meets a fault", () => {
   )
 
   testing(
-    "of conflict comes after the rival, whose event fits the chain",
+    "(conflict) fails because a rival appended first; the rival's event fits the hash chain",
     Effect.gen(function* () {
       const memory = yield* EventStore
       const rival = FaultyEventStore.rival((stream) => ({ type: "Seen", data: JSON.stringify({ stream }) }))
@@ -90,7 +90,7 @@ describe("an append that meets a fault", () => {
 })
 
 testing(
-  "other calls fail where the plan says, and none once it is calm",
+  "other calls fail where the plan says, and none fails after calm()",
   Effect.gen(function* () {
     const memory = yield* EventStore
     yield* memory.append("till-x", "noStream", [event("1"), event("2")])
@@ -114,7 +114,7 @@ testing(
 )
 
 testing(
-  "the rates are what becomes of many appends, and the same again from the same seed",
+  "many appends meet faults at the given rates, and the same seed repeats them",
   Effect.gen(function* () {
     const memory = yield* EventStore
     const outcomes = (seed: number) =>
@@ -136,14 +136,14 @@ testing(
   })
 )
 
-describe("seeded chance", () => {
-  test("draws what it always drew", () => {
+describe("a seeded random generator", () => {
+  test("draws the same numbers in every release", () => {
     const random = SeededRandom.make(1)
     expect(Array.from({ length: 4 }, () => random.below(1_000_000))).toEqual([91_569, 506_197, 888_192, 487_255])
     expect(random.fork("a").below(1_000_000)).toBe(791_217)
   })
 
-  test("is within its bounds, whatever the seed", () => {
+  test("stays within its bounds for every seed", () => {
     fc.assert(
       fc.property(fc.integer(), fc.integer({ min: 1, max: 1_000 }), (seed, bound) => {
         const random = SeededRandom.make(seed)
@@ -160,14 +160,14 @@ describe("seeded chance", () => {
     )
   })
 
-  test("is even", () => {
+  test("is uniform", () => {
     const random = SeededRandom.make(7)
     const counts = new Array<number>(10).fill(0)
     for (let i = 0; i < 100_000; i++) counts[random.below(10)]!++
     for (const count of counts) expect(Math.abs(count - 10_000)).toBeLessThan(500)
   })
 
-  test("forks by name alone: not by what was drawn, nor as another seed or name would", () => {
+  test("gives a fork that depends only on the seed and the name, not on earlier draws", () => {
     fc.assert(
       fc.property(fc.integer(), fc.nat(20), (seed, draws) => {
         const first = SeededRandom.make(seed)

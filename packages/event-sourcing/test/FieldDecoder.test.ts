@@ -25,7 +25,7 @@ const Called = Schema.TaggedStruct("Timed", {
   )
 })
 
-/** Everything that may change on the way: a field itself, within others, from nothing, by its name, or the whole. */
+/** Schemas that transform a field, a nested field, a missing field, a field's name, or the whole. */
 const schemas: Readonly<Record<string, Events>> = {
   "a union": Schema.Union([
     Schema.TaggedStruct("Plain", { text: Schema.String, amount: Schema.optionalKey(Schema.Int) }),
@@ -83,7 +83,7 @@ const encoded = fc
     fc.constantFrom("Plain", "Timed", "Deep", "Other", "None", "toString"),
     fc.oneof({ weight: 20, arbitrary: fc.record(fields, { requiredKeys: [] }) }, { weight: 1, arbitrary: fc.array(text) })
   )
-  // As JSON text becomes it
+  // As JSON.parse returns it
   .map(([_tag, event]): Tagged => Object.assign(JSON.parse(JSON.stringify(event)), { _tag }))
 
 const outcome = (decode: (encoded: Tagged) => Tagged, event: Tagged) => {
@@ -94,7 +94,7 @@ const outcome = (decode: (encoded: Tagged) => Tagged, event: Tagged) => {
   }
 }
 
-describe("field by field, an event is decoded or refused as its schema says", () => {
+describe("a field decoder decodes or refuses an event exactly as its schema does", () => {
   test.each(Object.entries(schemas))("%s", (_, schema) => {
     const decode = FieldDecoder.make(schema)
     const asSaid = Schema.decodeUnknownSync(schema)

@@ -28,7 +28,7 @@ const chain = (inputs: ReadonlyArray<Input>, stream: StreamName = STREAM): Array
   })
 }
 
-/** The first event that does not fit, as a reader finds it: revisions count from 0 without gaps. */
+/** The index of the first event that does not fit, or -1. Revisions count from 0 without gaps. */
 const firstMisfit = (log: ReadonlyArray<RecordedEvent>): number => {
   let hash = HashChain.start(STREAM)
   return log.findIndex((event, place) => {
@@ -42,7 +42,7 @@ const logs = fc.array(input, { minLength: 1, maxLength: 6 }).map((inputs) => cha
 /** A log and a place in it. */
 const placed = logs.chain((log) => fc.record({ log: fc.constant(log), place: fc.nat(log.length - 1) }))
 
-test("what was sealed is verified, and says what was given", () => {
+test("sealed events are verified, and return their time and metadata", () => {
   fc.assert(
     fc.property(fc.array(input, { maxLength: 6 }), (inputs) => {
       const log = chain(inputs)
@@ -59,7 +59,7 @@ test("what was sealed is verified, and says what was given", () => {
   )
 })
 
-test("the hash is that of the lines that the documentation names", () => {
+test("the hash covers exactly the documented lines", () => {
   const [event] = chain([
     {
       id: "0190163d-8694-739b-aea5-966c26f8ad91",
@@ -74,7 +74,7 @@ test("the hash is that of the lines that the documentation names", () => {
 // printf 'till-x' | sha256 gives the first line; then the lines of HashChain.ts, hashed likewise, in base64url
 const GOLDEN = "25E3HTsSuscp7A1rF4JB9iElJQXeGhxrCBHBLG12Moc"
 
-test("a change of any character of any field is found at that event", () => {
+test("a change in any field is detected at that event", () => {
   const edit = fc.record({ at: fc.nat(), to: fc.string({ minLength: 0, maxLength: 2 }) })
   fc.assert(
     fc.property(placed, fc.constantFrom("id", "type", "data", "metadata"), edit, ({ log, place }, field, { at, to }) => {
@@ -88,7 +88,7 @@ test("a change of any character of any field is found at that event", () => {
   )
 })
 
-test("text that moves from one field to the next is found", () => {
+test("text that moves from one field to the next is detected", () => {
   fc.assert(
     fc.property(placed, fc.constantFrom("id", "type", "data"), fc.nat(), ({ log, place }, field, length) => {
       const event = log[place]!
@@ -100,7 +100,7 @@ test("text that moves from one field to the next is found", () => {
   )
 })
 
-test("another stream or revision is found", () => {
+test("another stream or revision is detected", () => {
   fc.assert(
     fc.property(placed, fc.nat(10), ({ log, place }, revision) => {
       const event = log[place]!
@@ -112,7 +112,7 @@ test("another stream or revision is found", () => {
   )
 })
 
-test("an event that was removed shows in the next, whether or not the rest moves up", () => {
+test("a removed event is detected at the next one, even if later events are renumbered", () => {
   fc.assert(
     fc.property(placed, fc.boolean(), ({ log, place }, movesUp) => {
       fc.pre(place < log.length - 1)
@@ -122,7 +122,7 @@ test("an event that was removed shows in the next, whether or not the rest moves
   )
 })
 
-test("events in another order, or one that was put in, are found", () => {
+test("reordered and inserted events are detected", () => {
   fc.assert(
     fc.property(placed, fc.nat(), input, ({ log, place }, nat, extra) => {
       const renumbered = (events: ReadonlyArray<RecordedEvent>) => events.map((event, revision) => ({ ...event, revision }))
@@ -131,7 +131,7 @@ test("events in another order, or one that was put in, are found", () => {
         const swapped = log.with(place, log[other]!).with(other, log[place]!)
         expect(firstMisfit(renumbered(swapped))).toBe(Math.min(place, other))
       }
-      // Sealed after the same event by someone who knows how: it fits, and what stood there no longer does
+      // An inserted event with a valid hash fits, but the event after it no longer does
       const previous = place === 0 ? HashChain.start(STREAM) : HashChain.hashOf(log[place - 1]!)
       const sealed = HashChain.seal(previous, STREAM, place, extra, extra.at, extra.metadata)
       expect(firstMisfit(renumbered(log.toSpliced(place, 0, { ...log[place]!, ...sealed })))).toBe(place + 1)
@@ -139,13 +139,13 @@ test("events in another order, or one that was put in, are found", () => {
   )
 })
 
-test("streams do not share a beginning", () => {
+test("the first event of one stream does not fit another stream", () => {
   const [event] = chain([{ id: "i", type: "Paid", data: "{}", metadata: "{}", at: "2026-01-31T00:00:00.000Z" }], "till-y")
   expect(HashChain.verify(HashChain.start("till-y"), event!)).toBe(true)
   expect(HashChain.verify(HashChain.start("till-x"), { ...event!, stream: "till-x" })).toBe(false)
 })
 
-test("metadata of another shape is not sealed, whatever it is", () => {
+test("metadata of another form is not verified", () => {
   const [event] = chain([{ id: "i", type: "Paid", data: "{}", metadata: "{}", at: "2026-01-31T00:00:00.000Z" }])
   for (const metadata of [
     "",

@@ -26,13 +26,13 @@ const simulated = <A, E>(body: Effect.Effect<A, E, StateStore | Scope.Scope>): P
     Effect.runPromise
   )
 
-/** The same schedules each time; `MILLRACE_SOAK` runs so many times as many. */
+/** The same schedules in each run; `MILLRACE_SOAK` multiplies their number. */
 const SEED = 1
 const SOAK = Number(process.env["MILLRACE_SOAK"] ?? 1)
 
 const testing = (name: string, body: Effect.Effect<unknown, unknown, StateStore | Scope.Scope>) => test(name, () => simulated(body))
 
-/** Lets everything run that does not wait for the clock. */
+/** Runs all fibers that do not wait for the clock. */
 const settle = Effect.forEach(Array.from({ length: 40 }), () => Effect.yieldNow, { discard: true })
 const pass = (millis: number) => Effect.andThen(Effect.andThen(settle, TestClock.adjust(millis)), settle)
 
@@ -69,7 +69,7 @@ const makeHost = (store: Store, clock: Clock.Clock, skew = 0) => {
 
 const newHost = (skew = 0) => Effect.map(Effect.all([StateStore, Clock.Clock]), ([store, clock]) => makeHost(store, clock, skew))
 
-/** Works for ever; says when it began and ended. */
+/** Works for ever, and records when it began and ended. */
 const working = (log: Array<string>, name: string) => () =>
   Effect.suspend(() => {
     log.push(`${name} begins`)
@@ -139,7 +139,7 @@ describe("holding", () => {
   )
 
   testing(
-    "keep runs the work again however it ended",
+    "keep runs the work again after success, failure or loss of the lease",
     Effect.gen(function* () {
       let times = 0
       const work = Effect.suspend((): Effect.Effect<void, string> => {
@@ -155,7 +155,7 @@ describe("holding", () => {
 
 describe("a holder that is lost", () => {
   testing(
-    "is replaced after the lease's time, not before",
+    "is replaced once its lease has expired, and not before",
     Effect.gen(function* () {
       const [dead, heir] = [yield* newHost(), yield* newHost()]
       const log: Array<string> = []
@@ -226,7 +226,7 @@ describe("a holder that is lost", () => {
   )
 
   testing(
-    "acquires although the answer to its first write was lost",
+    "acquires the lease although the answer to its first write was lost",
     Effect.gen(function* () {
       const host = yield* newHost()
       const log: Array<string> = []
@@ -243,7 +243,7 @@ describe("a holder that is lost", () => {
 
 describe("writing under a lease", () => {
   testing(
-    "is refused, with nothing written, once another holder has it",
+    "is refused, with nothing written, once another holder has the lease",
     Effect.gen(function* () {
       const store = yield* StateStore
       const [old, heir] = [yield* newHost(), yield* newHost()]
@@ -290,9 +290,9 @@ type Kind = "wait" | "cut off" | "hang" | "doubt" | "restart" | "pause" | "crash
 interface Act {
   readonly kind: Kind
   readonly host: number
-  /** How long the trouble lasts, in milliseconds. */
+  /** How long the fault lasts, in milliseconds. */
   readonly lasts: number
-  /** When the next act follows, in milliseconds. */
+  /** Milliseconds until the next step. */
   readonly apart: number
 }
 
@@ -309,15 +309,15 @@ const schedules = (...kinds: ReadonlyArray<Kind>): fc.Arbitrary<ReadonlyArray<Ac
     { maxLength: 30, size: "max" }
   )
 
-/** Hosts that all want the lease, their wall clocks apart. When nobody has it at the end, though all is well, this fails. */
+/** Hosts with different wall clocks compete for the lease. Fails if no host holds it at the end, when all faults are over. */
 const play = (schedule: ReadonlyArray<Act>, stubborn: boolean) =>
   Effect.gen(function* () {
     const base = yield* StateStore
     const clock = yield* Clock.Clock
-    // What cannot be interrupted still needs time to come to its end
+    // Uninterruptible work still needs time to end
     const over = yield* Deferred.make<void>()
     yield* Effect.forkScoped(Effect.andThen(Deferred.await(over), Effect.forever(pass(TTL))))
-    /** The tokens of guarded writes, in the order in which the store took them. */
+    /** The tokens of guarded writes, in the order in which the store applied them. */
     const passed: Array<number> = []
     const seen = { refused: 0, mostActive: 0 }
     let active = 0
@@ -361,7 +361,7 @@ const play = (schedule: ReadonlyArray<Act>, stubborn: boolean) =>
       return { host, fiber, skew }
     })
     const places = yield* Effect.forEach(Array.from({ length: HOSTS }), (_, i) => begin((i - 1) * 3 * TTL))
-    /** Those that crashed: they never come back, but must be let go when the play is over. */
+    /** The fibers of crashed hosts: they never continue, and are interrupted at the end of the test. */
     const graves: Array<{ readonly host: ReturnType<typeof makeHost> }> = []
 
     for (const { kind, host: index, lasts, apart } of schedule) {

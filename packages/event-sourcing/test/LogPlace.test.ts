@@ -4,7 +4,7 @@ import { expect, it } from "vitest"
 
 const place = fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER })
 
-it("positions sort as text in the order of the log, after the start, and lead back to their places", () =>
+it("positions sort as text in log order, all of them after the start, and convert back to their places", () =>
   fc.assert(
     fc.property(place, place, (a, b) => {
       expect(positionOf(a) < positionOf(b)).toBe(a < b)
@@ -13,7 +13,7 @@ it("positions sort as text in the order of the log, after the start, and lead ba
     })
   ))
 
-it("a position is read as a person writes it, with its leading zeros or without", () =>
+it("a position is parsed with or without its leading zeros", () =>
   fc.assert(
     fc.property(place, (at) => {
       const text = positionOf(at)

@@ -10,7 +10,7 @@ import * as StreamName from "../src/StreamName.ts"
 import { pass, SEED, SOAK, settle, simulated, testing } from "./Simulated.ts"
 
 let ids = 0
-/** Events of a stream, one append. */
+/** Appends events to a stream in one append. */
 const write = Effect.fnUntraced(function* (stream: StreamName.StreamName, type: string, count = 1) {
   const store = yield* EventStore
   const event = (i: number) => ({ id: `${ids++}`, type, data: String(i), metadata: "{}" })
@@ -21,7 +21,7 @@ const write = Effect.fnUntraced(function* (stream: StreamName.StreamName, type: 
 const a = StreamName.make("cart", "a")
 const b = StreamName.make("user", "b")
 
-/** Every event it was given, in order: what it saw twice or not at all shows. */
+/** Records every event in order, so that repeated and missing events show. */
 const seen = (version = 1): Projection.Definition<ReadonlyArray<string>> => ({
   name: "seen",
   version,
@@ -30,7 +30,7 @@ const seen = (version = 1): Projection.Definition<ReadonlyArray<string>> => ({
   evolve: (state, event) => [...state, `${event.position} ${event.type}`]
 })
 
-/** The same in place, as a projection with a large state would. */
+/** The same with a mutable state, as a projection with a large state has. */
 const seenInPlace = (version = 1): Projection.Definition<Array<string>> => ({
   ...seen(version),
   state: Schema.mutable(Schema.Array(Schema.String)),
@@ -50,14 +50,14 @@ const logOf = (definition: Pick<Projection.Definition<unknown>, "types" | "categ
 
 const stateOf = <State>({ caughtUp }: Projection.Projection<State>) => Effect.map(caughtUp(), ({ state }) => state)
 
-/** In a scope that closes as a host does that is shut down. */
+/** Runs in a scope that closes as at the shutdown of a host. */
 const during = <State, A, E, R>(
   definition: Projection.Definition<State>,
   use: (projection: Projection.Projection<State>) => Effect.Effect<A, E, R>,
   options?: Projection.Options
 ) => Effect.scoped(Effect.flatMap(Projection.make(definition, options), use))
 
-/** A process: its way to both stores, which can be cut, and what is interrupted when it ends. */
+/** A process: its connections to both stores, which can be cut, and the fibers that its end interrupts. */
 const makeHost = Effect.gen(function* () {
   const events = yield* EventStore
   const states = yield* StateStore
@@ -85,7 +85,7 @@ const makeHost = Effect.gen(function* () {
   return Object.assign(host, { on, close: Effect.suspend(() => Scope.close(host.scope, Exit.void)) })
 })
 
-/** Counts the events that `evolve` is given. */
+/** Counts the calls of `evolve`. */
 const counting = <State>(definition: Projection.Definition<State>) => {
   const counter = { evolved: 0 }
   const evolve: typeof definition.evolve = (state, event) => {
@@ -95,7 +95,7 @@ const counting = <State>(definition: Projection.Definition<State>) => {
   return { counter, definition: { ...definition, evolve } }
 }
 
-/** How many events a start folds, after which all is there. */
+/** How many events a start folds until the state is complete. */
 const foldedAtStart = Effect.fnUntraced(function* (version = 1) {
   const { definition, counter } = counting(seen(version))
   expect(yield* during(definition, stateOf)).toEqual(yield* logOf({}))
@@ -438,7 +438,7 @@ describe("following", () => {
 })
 
 describe("rebuilding", () => {
-  /** A fold whose reading of the log can be changed, and a log that takes a second for each page. */
+  /** A fold that can be changed, and a log whose pages take a second each. */
   const relabelled = Effect.gen(function* () {
     const events = yield* EventStore
     const fold = { label: "old", throws: false }
@@ -557,7 +557,7 @@ describe("any schedule", () => {
     size: fc.integer({ min: 1, max: 6 })
   })
 
-  /** Two processes with the same projection, in place and not, on the same stores. */
+  /** Two processes with the same projection on the same stores, one with a mutable state. */
   const play = (steps: ReadonlyArray<{ readonly act: string; readonly host: number; readonly size: number }>) =>
     Effect.gen(function* () {
       const events = yield* EventStore
@@ -598,7 +598,7 @@ describe("any schedule", () => {
           hosts[index] = yield* begin(index)
         }
         yield* settle
-        // What is seen half-way is the log, whole up to its position
+        // Each state on the way is the complete fold up to its position
         const { projection: now } = hosts[index] ?? place
         const folded = yield* Effect.option(now.read({ within: 0 }))
         if (Option.isNone(folded)) continue
@@ -610,7 +610,7 @@ describe("any schedule", () => {
       return skipped
     })
 
-  test("the state is the fold of the log, whenever processes restart, crash, lose a store or save", async () => {
+  test("the state is the fold of the log, despite restarts, crashes, store failures and saves", async () => {
     let skipped = 0
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 40, size: "max" }), async (steps) => {
@@ -618,7 +618,7 @@ describe("any schedule", () => {
       }),
       { numRuns: 200 * SOAK, seed: SEED }
     )
-    // Stored states were indeed used
+    // Shows that stored states were used
     expect(skipped).toBeGreaterThan(10)
   })
 })

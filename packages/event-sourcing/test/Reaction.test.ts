@@ -21,7 +21,7 @@ const write = Effect.fnUntraced(function* (count: number, type = "Done") {
   return yield* store.head
 })
 
-/** A process: its way to both stores, which can be cut, and what is interrupted when it ends. */
+/** A process: its connections to both stores, which can be cut, and the fibers that its end interrupts. */
 const makeHost = Effect.gen(function* () {
   const events = yield* EventStore
   const states = yield* StateStore
@@ -44,7 +44,7 @@ const makeHost = Effect.gen(function* () {
       Effect.provideService(EventStore, { ...events, subscribe })
     )
   const close = Scope.close(scope, Exit.void)
-  /** Whatever it would write on leaving is not written. */
+  /** Crashes: its finalizers write nothing. */
   const crash = Effect.suspend(() => {
     host.statesUp = false
     return close
@@ -52,7 +52,7 @@ const makeHost = Effect.gen(function* () {
   return Object.assign(host, { make, close, crash })
 })
 
-/** Notes the revisions it was given. */
+/** Records the revisions of the events. */
 const noting = () => {
   const noted: Array<number> = []
   const definition = {
@@ -79,7 +79,7 @@ describe("reacting", () => {
   )
 
   testing(
-    "skips events that it does not select, and does not read them again",
+    "skips unselected events, and does not read them again",
     Effect.gen(function* () {
       const { noted, definition } = noting()
       yield* write(2_500, "Other")
@@ -135,7 +135,7 @@ describe("reacting", () => {
     ["a defect", Effect.die(new Error("not today"))]
   ] as const)
     testing(
-      `tries an event again after ${kind}, shows it, and steps over nothing`,
+      `retries an event after ${kind}, reports it, and skips no event`,
       Effect.gen(function* () {
         const { noted, definition } = noting()
         let willing = false
@@ -150,7 +150,7 @@ describe("reacting", () => {
         expect(leader).toBe(true)
         expect(failing).toMatchObject({ stream, revision: 1, type: "Done" })
         expect(failing?.reason).toContain("not today")
-        // Later and later, but not rarer than each ten seconds
+        // The pause grows up to ten seconds
         expect(failing?.attempts).toBeGreaterThan(10)
         expect(failing?.attempts).toBeLessThan(30)
         willing = true
@@ -161,7 +161,7 @@ describe("reacting", () => {
     )
 
   testing(
-    "goes on after the event store failed, and reports the failure",
+    "continues after the event store failed, and reports the failure",
     Effect.gen(function* () {
       const { noted, definition } = noting()
       const host = yield* makeHost
@@ -248,7 +248,7 @@ describe("a checkpoint", () => {
 
 describe("several hosts", () => {
   testing(
-    "one reacts; when it leaves, another goes on from its checkpoint",
+    "one host reacts; when it leaves, another continues from its checkpoint",
     Effect.gen(function* () {
       const [one, two] = [noting(), noting()]
       const [first, second] = [yield* makeHost, yield* makeHost]
@@ -274,7 +274,7 @@ describe("several hosts", () => {
     Effect.gen(function* () {
       const { definition, noted } = noting()
       const [old, heir] = [yield* makeHost, yield* makeHost]
-      // It does not listen to the loss of its lease
+      // Its work ignores the loss of its lease
       yield* old.make({ ...definition, react: () => Effect.uninterruptible(Effect.sleep(5 * TTL)) })
       const head = yield* write(3)
       yield* settle
@@ -314,7 +314,7 @@ describe("any schedule", () => {
                 yield* Effect.sleep(Math.ceil((yield* Random.next) * 1_000))
                 if (failures > 0) return yield* Effect.fail(failures--)
                 noted.push(revision)
-                // Done, but not yet said
+                // Done, and not yet in the checkpoint
                 yield* Effect.sleep(Math.ceil((yield* Random.next) * 1_000))
               })
           },
@@ -359,7 +359,7 @@ describe("any schedule", () => {
       return noted.length - written
     })
 
-  test("every event is reacted to at least once and in order, whichever hosts leave or crash and whatever fails", async () => {
+  test("every event is reacted to at least once and in order, despite failures and hosts that leave or crash", async () => {
     let again = 0
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 40, size: "max" }), async (steps) => {
@@ -367,7 +367,7 @@ describe("any schedule", () => {
       }),
       { numRuns: 200 * SOAK, seed: SEED }
     )
-    // Crashes did come between an event and its checkpoint
+    // Shows that crashes happened between an event and its checkpoint
     expect(again).toBeGreaterThan(10)
   })
 })

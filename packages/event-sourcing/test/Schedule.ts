@@ -1,7 +1,6 @@
 /**
- * One seeded schedule of commands against aggregates that share a faulty store, under the test clock: several processes, their
- * clocks apart, callers that race, repeat and hang up, processes that are replaced. Afterwards the log is held against what
- * everybody was told.
+ * One seeded schedule of commands against aggregates that share a faulty store, under the test clock. Several processes have different
+ * clocks and are replaced; callers race, repeat commands and are interrupted. At the end, every answer is compared with the log.
  */
 import assert from "node:assert/strict"
 import { Cause, Clock, type Duration, Effect, Exit, Fiber, Layer, Logger, Option, Scope, Stream } from "effect"
@@ -21,10 +20,10 @@ type Store = EventStore["Service"]
 const { codec } = till
 export const decode = ({ type, data }: { readonly type: string; readonly data: string }): TillEvent => codec.decode(type, data)
 
-/** Everything in a stream. */
+/** All events of a stream. */
 export const logOf = (store: Store, id: string) => Stream.runCollect(store.readStream(StreamName.make(till.category, id)))
 
-/** A store that does not know a repeated append again: it says `WrongRevision` where it could say that it was written. */
+/** A store that does not recognize a repeated append: it answers `WrongRevision` although the events were written. */
 export const forgetful = (store: Store): Store => ({
   ...store,
   append: (stream, expected, events) =>
@@ -33,7 +32,7 @@ export const forgetful = (store: Store): Store => ({
     )
 })
 
-/** Shows another time than the one it sleeps by. */
+/** A clock that shows a skewed time, and sleeps by the test clock. */
 export const skewed = (clock: Clock.Clock, skew: () => number): Clock.Clock => ({
   ...clock,
   currentTimeMillisUnsafe: () => clock.currentTimeMillisUnsafe() + skew(),
@@ -41,7 +40,7 @@ export const skewed = (clock: Clock.Clock, skew: () => number): Clock.Clock => (
   sleep: (duration: Duration.Duration) => clock.sleep(duration)
 })
 
-/** The state after each number of events, told twice over: by `evolve`, and by a sum of its own. Whether the chain holds, too. */
+/** The state after each number of events, computed by `evolve` and by a separate sum. Also verifies the hash chain. */
 export const audit = (log: ReadonlyArray<RecordedEvent>, stream: StreamName.StreamName): ReadonlyArray<Till> => {
   const states = [till.initial]
   const ids = new Set<string>()
@@ -68,27 +67,27 @@ export const audit = (log: ReadonlyArray<RecordedEvent>, stream: StreamName.Stre
 
 const LATE_BY = 300
 
-/** What a command was told. */
+/** The answer to a command. */
 interface Told {
   readonly nonce: string
   readonly id: string
   readonly key: string | undefined
   readonly amount: number
-  /** Events of this stream that somebody had been told of when the command began. */
+  /** Events of this stream that had been acknowledged when the command began. */
   readonly floor: number
-  /** Events in the log when it was told. */
+  /** Events in the log at the time of the answer. */
   readonly ceiling: number
   readonly exit: Exit.Exit<Aggregate.Committed<Till, TillEvent>, Full | Aggregate.Failure>
 }
 
 export interface Ran {
-  /** How often each thing was told. */
+  /** How often each answer was given. */
   readonly told: Readonly<Record<string, number>>
-  /** What the store did to each process. */
+  /** The trace of the store for each process. */
   readonly traces: string
 }
 
-/** Runs the schedule of this seed; a defect when anything is not as it must be. */
+/** Runs the schedule of this seed; dies if any check fails. */
 export const run = (seed: number): Effect.Effect<Ran, StoreUnavailable> =>
   Effect.gen(function* () {
     const random = SeededRandom.make(seed)
@@ -141,7 +140,7 @@ export const run = (seed: number): Effect.Effect<Ran, StoreUnavailable> =>
       const which = below(hosts.length)
       const host = hosts[which]
       if (host === undefined) return
-      // A new process takes over; what the old one sent is still on its way, and its callers may hear of it or not
+      // A new process takes over; appends of the old one are still under way, and its callers may or may not get answers
       if (chance(0.01)) hosts[which] = yield* start
       const id = `t${below(streams)}`
       const nonce = `n${nonces++}`
@@ -176,7 +175,7 @@ export const run = (seed: number): Effect.Effect<Ran, StoreUnavailable> =>
       (each) => each,
       { concurrency: "unbounded", discard: true }
     )
-    // What is on its way arrives, or never will
+    // Appends under way arrive, or are lost for good
     yield* Scope.close(scope, Exit.void)
     yield* Effect.sleep(LATE_BY)
 
@@ -200,7 +199,7 @@ export const run = (seed: number): Effect.Effect<Ran, StoreUnavailable> =>
     }
   }).pipe(Effect.scoped, Effect.provide(Layer.mergeAll(MemoryEventStore.layer, TestClock.layer(), Logger.layer([]))))
 
-/** How many events an answer rests on, before and after the command's own. */
+/** How many events an answer is based on, before and after the command's own events. */
 const restsOn = (exit: Told["exit"]): { readonly before: number; readonly after: number } | undefined => {
   if (Exit.isSuccess(exit)) return { before: exit.value.revision + 1 - exit.value.events.length, after: exit.value.revision + 1 }
   const error = Option.getOrUndefined(Exit.findErrorOption(exit))
@@ -224,7 +223,7 @@ const compare = (
       run.push(event)
     }
   }
-  // A key is paid by one command only, and the limit holds after each event
+  // Only one command pays a key, and the limit holds after each event
   const payers = new Map<string, string>()
   for (const [nonce, events] of written)
     for (const event of events.map(decode))
@@ -265,7 +264,7 @@ const compare = (
       )
     }
   }
-  for (const nonce of written.keys()) assert.equal(abandoned.has(nonce), true, `${nonce} is in the log, and nobody sent it`)
+  for (const nonce of written.keys()) assert.equal(abandoned.has(nonce), true, `${nonce} is in the log, but no command sent it`)
 }
 
 const count = (counts: Record<string, number>, what: string): void => {

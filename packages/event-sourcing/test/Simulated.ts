@@ -1,4 +1,4 @@
-/** Stores in memory under a clock that only the test moves, for what follows a log and waits for times. */
+/** Stores in memory under the test clock, for tests of projections, reactions and deadlines. */
 import { Effect, Layer, Random, type Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { test } from "vitest"
@@ -9,7 +9,7 @@ import type { StateStore } from "../src/StateStore.ts"
 
 type Body<A, E> = Effect.Effect<A, E, EventStore | StateStore | Scope.Scope>
 
-/** The same schedules each time; `MILLRACE_SOAK` runs so many times as many. */
+/** The same schedules in each run; `MILLRACE_SOAK` multiplies their number. */
 export const SEED = 1
 export const SOAK = Number(process.env["MILLRACE_SOAK"] ?? 1)
 
@@ -23,6 +23,6 @@ export const simulated = <A, E>(body: Body<A, E>): Promise<A> =>
 
 export const testing = (name: string, body: Body<unknown, unknown>) => test(name, () => simulated(body))
 
-/** Lets everything run that does not wait for the clock. */
+/** Runs all fibers that do not wait for the clock. */
 export const settle = Effect.forEach(Array.from({ length: 100 }), () => Effect.yieldNow, { discard: true })
 export const pass = (millis: number) => Effect.andThen(Effect.andThen(settle, TestClock.adjust(millis)), settle)

@@ -5,7 +5,7 @@ import * as StreamName from "../src/StreamName.ts"
 const categories = fc.string({ minLength: 1, maxLength: 20 }).filter((text) => !text.includes("-"))
 const ids = fc.string({ minLength: 1, maxLength: 200 })
 
-test("a name is its category and its id, whatever the id holds", () => {
+test("a name consists of its category and its id, for any id", () => {
   fc.assert(
     fc.property(categories, ids, (category, id) => {
       const name = StreamName.make(category, id)
@@ -17,7 +17,7 @@ test("a name is its category and its id, whatever the id holds", () => {
   )
 })
 
-test("two pairs never make the same name", () => {
+test("two different pairs of category and id never have the same name", () => {
   fc.assert(
     fc.property(
       fc.constantFrom("a", "ab", "b"),
@@ -31,7 +31,7 @@ test("two pairs never make the same name", () => {
   )
 })
 
-test("any text is a stream's name exactly when it can be taken apart and made again", () => {
+test("a text is a stream name exactly if its category and id make the same name", () => {
   fc.assert(
     fc.property(fc.oneof(fc.string({ maxLength: 300 }), fc.stringMatching(/^[a-]{0,5}$/)), (text) => {
       const hyphen = text.indexOf("-")
@@ -42,17 +42,17 @@ test("any text is a stream's name exactly when it can be taken apart and made ag
   )
 })
 
-test("a category or an id that would not be one is a defect", () => {
+test("an invalid category or id throws", () => {
   for (const [category, id] of [
     ["", "x"],
     ["till", ""],
     ["a-b", "x"],
     ["-", "x"]
   ] as const)
-    expect(() => StreamName.make(category, id)).toThrow("No stream name")
+    expect(() => StreamName.make(category, id)).toThrow("Not a stream name")
 })
 
-test("a name is as long as every store takes, and no longer", () => {
+test("a name that is longer than every store accepts throws", () => {
   const longest = "x".repeat(StreamName.MAX_LENGTH - "till-".length)
   expect(StreamName.isStreamName(StreamName.make("till", longest))).toBe(true)
   expect(() => StreamName.make("till", `${longest}x`)).toThrow("251 characters")

@@ -1,4 +1,4 @@
-/** The till's decisions, told with `given`, `when` and `then`; and that such an example fails when it should. */
+/** The till's decisions as examples with `given`, `when` and `then`, and examples that must fail. */
 import { Result } from "effect"
 import { describe, expect, test } from "vitest"
 import { at, given } from "../../testing/src/GivenWhenThen.ts"
@@ -7,7 +7,7 @@ import { empty, Full, LIMIT, pay, type TillEvent, till } from "./Till.ts"
 const paid = (key: string, amount: number): TillEvent => ({ _tag: "Paid", key, amount })
 const emptied: TillEvent = { _tag: "Emptied" }
 
-test("a till takes what fits", () => {
+test("a till accepts payments up to its limit", () => {
   given(till, [])
     .when(pay("1", LIMIT))
     .then([paid("1", LIMIT)])
@@ -21,7 +21,7 @@ test("a till takes what fits", () => {
     .then([paid("2", LIMIT)])
 })
 
-test("what was done is not done again", () => {
+test("a repeated command writes no events", () => {
   given(till, [paid("1", 5)])
     .when(pay("1", LIMIT))
     .then([])
@@ -30,7 +30,7 @@ test("what was done is not done again", () => {
     .then([])
 })
 
-test("events have an instant: their own, else that of the one before; the command that of the last, else its own", () => {
+test("an event without a time has that of the event before it; a command without a time has that of the last event", () => {
   given(till, [at(5, paid("1", 1)), paid("2", 1)])
     .when((_, now) => Result.succeed([paid(`${now}`, 1)]))
     .then([paid("5", 1)])
@@ -44,18 +44,18 @@ describe("an example fails", () => {
   const example = () => given(till, [paid("1", 5)]).when(pay("2", 5))
   const refused = () => given(till, [paid("1", 5)]).when(pay("2", LIMIT))
   const failing: Record<string, readonly [message: string, run: () => unknown]> = {
-    "when nothing follows": ["Other events follow", () => example().then([])],
-    "when another event follows": ["amount", () => example().then([paid("2", 6)])],
-    "when more follows": ["Other events follow", () => example().then([paid("2", 5), paid("2", 5)])],
-    "when it was refused": ["it was refused", () => refused().then([paid("2", LIMIT)])],
-    "when it was not refused": ["it went through", () => example().thenRefused(new Full({ total: 5, count: 1 }))],
-    "when it was refused for another reason": ["another reason", () => refused().thenRefused(new Full({ total: 6, count: 1 }))],
-    "when the state is another": ["Another state", () => example().thenState({ total: 5, keys: ["1", "2"], count: 2, lastAt: 0 })],
+    "when no event is expected": ["Other events follow", () => example().then([])],
+    "when another event is expected": ["amount", () => example().then([paid("2", 6)])],
+    "when more events are expected": ["Other events follow", () => example().then([paid("2", 5), paid("2", 5)])],
+    "when the command was refused": ["it was refused", () => refused().then([paid("2", LIMIT)])],
+    "when the command was not refused": ["it went through", () => example().thenRefused(new Full({ total: 5, count: 1 }))],
+    "when the command was refused for another reason": ["another reason", () => refused().thenRefused(new Full({ total: 6, count: 1 }))],
+    "when the state differs": ["Another state", () => example().thenState({ total: 5, keys: ["1", "2"], count: 2, lastAt: 0 })],
     "when the check of the state throws": ["mine", () => example().thenState(() => expect.unreachable("mine"))]
   }
   for (const [name, [message, run]] of Object.entries(failing)) test(name, () => expect(run).toThrow(message))
 
-  test("when what happened, or what follows, could not be written", () => {
+  test("when a given or an expected event cannot be encoded", () => {
     expect(() => given(till, [paid("1", 0.5)])).toThrow()
     expect(() =>
       given(till, [])
@@ -64,7 +64,7 @@ describe("an example fails", () => {
     ).toThrow()
   })
 
-  test("to compile when it is awaited before its end: what has a `then` is no promise, and what follows `then` has none", () => {
+  test("to compile when it is awaited before its end: the result of `then` has no `then`", () => {
     expect(example().then([paid("2", 5)])).not.toHaveProperty("then")
   })
 })

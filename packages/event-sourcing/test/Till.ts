@@ -1,4 +1,4 @@
-/** A small decider for the tests of the kernel: a till that holds so much and no more. Its stream is `till-{id}`. */
+/** A small decider for tests: a till with a limit. Its stream is `till-{id}`. */
 import { Result, Schema } from "effect"
 import type { Decide, Decider } from "../src/Decider.ts"
 import * as EventCodec from "../src/EventCodec.ts"
@@ -9,7 +9,7 @@ export const TillEvent = Schema.Union([
 ])
 export type TillEvent = typeof TillEvent.Type
 
-/** `count` is the number of events that led here, so every answer and every refusal says what it rests on. */
+/** `count` is the number of events folded, so every answer and refusal shows the state that it is based on. */
 export const Till = Schema.Struct({ total: Schema.Int, keys: Schema.Array(Schema.String), count: Schema.Int, lastAt: Schema.Int })
 export type Till = typeof Till.Type
 
@@ -27,7 +27,7 @@ export const till: Decider<Till, TillEvent> = {
       : { total: total + event.amount, keys: [...keys, event.key], count: count + 1, lastAt: at }
 }
 
-/** In so many parts, each an event; nothing when the key was paid before. */
+/** Pays in this many parts, each an event; no events if the key was paid before. */
 export const pay =
   (key: string, amount: number, parts = 1): Decide<Till, TillEvent, Full> =>
   ({ total, keys, count }) => {

@@ -1,49 +1,49 @@
 /**
- * The client in use. After a call without an answer, later calls use a fresh client, because some states of a client are never left. The
- * old client is closed when its last call has ended.
+ * The client in use. After a call without an answer, later calls use a fresh client, because a client does not recover from every state.
+ * The old client is closed when its last call has ended.
  *
- * A connection takes 100 open calls, and the server leaves the next one waiting without a word. So calls queue here, with a deadline.
+ * A connection takes 100 open calls; the next call hangs without an error. So calls queue here, with a deadline.
  */
 import { Clock, Duration, Effect, Latch, RcRef, Semaphore } from "effect"
 import { type Driver, Fault } from "./Driver.ts"
 
 export type Clients = Effect.Success<ReturnType<typeof make>>
 
-/** Well below 100: a call that was given up here may count on the server for a moment longer. */
+/** Well below 100, because a call that was cancelled here may still count on the server for a moment. */
 const CALLS = 64
 
-/** Milliseconds between two replacements: a node that is gone refuses the fresh client, too. */
+/** Least milliseconds between two replacements: a node that is down refuses the fresh client, too. */
 const RENEW_EVERY = 50
 
 type Body<A> = (driver: Driver) => Effect.Effect<A, Fault>
 
-/** `deadline`: milliseconds that a call may take. The scope closes the clients once every call was answered or its deadline has passed. */
+/** `deadline`: milliseconds that a call may take. Closing the scope waits for the open calls, then closes the clients. */
 export const make = (connect: () => Driver, deadline: number) =>
   Effect.gen(function* () {
     const turns = yield* Semaphore.make(CALLS)
     const current = yield* currentOf(connect, deadline)
-    // Interruptible even where the caller is not: otherwise an answer that does not come could not be given up
+    // Interruptible even if the caller is not, or the deadline could not end the call
     const within = <A>(effect: Effect.Effect<A, Fault>, late: Fault) =>
       Effect.timeoutOrElse(Effect.interruptible(effect), { duration: deadline, orElse: () => Effect.fail(late) })
     const noAnswer = new Fault({ kind: "noAnswer", message: `No answer within ${deadline} ms` })
-    const noTurn = new Fault({ kind: "unreachable", message: `${CALLS} calls are open, and none ended within ${deadline} ms` })
+    const noTurn = new Fault({ kind: "unreachable", message: `${CALLS} calls are open and none of them ended within ${deadline} ms` })
     return {
-      /** Makes a call that ends by itself. One that does not end within the deadline fails with `noAnswer`. */
+      /** Makes a call with the deadline. A call that does not end in time fails with `noAnswer`. */
       call: <A>(body: Body<A>): Effect.Effect<A, Fault> =>
         Effect.acquireUseRelease(
           within(turns.take(1), noTurn),
           () => current.using((driver) => within(body(driver), noAnswer)),
           () => turns.release(1)
         ),
-      /** Makes a call that lasts: the subscription. It does not queue with the others. */
+      /** Makes a call without a deadline: the subscription. It does not queue. */
       hold: <A>(body: Body<A>): Effect.Effect<A, Fault> => current.using(body),
       deadline,
-      /** How often a fresh client replaced another. */
+      /** How often a fresh client replaced the one in use. */
       renewals: current.renewals
     }
   })
 
-/** The client in use, which is replaced after a call without an answer. */
+/** Keeps the client in use, and replaces it after a call without an answer. */
 const currentOf = Effect.fnUntraced(function* (connect: () => Driver, deadline: number) {
   const clock = yield* Clock.Clock
   const idle = Latch.makeUnsafe()

@@ -1,6 +1,6 @@
 /**
- * Connection strings: the addresses of the nodes and the options of the connection, by either name of the database
- * (`kurrentdb://`, `kurrentdb+discover://`, `esdb://`, `esdb+discover://`).
+ * Connection strings: the addresses of the nodes and the options of the connection, with any of the schemes
+ * `kurrentdb://`, `kurrentdb+discover://`, `esdb://` and `esdb+discover://`.
  */
 import { readFileSync } from "node:fs"
 import { Effect, Schema } from "effect"
@@ -11,35 +11,35 @@ export interface Address {
 }
 
 export interface Connection {
-  /** One node, or several seeds, which are asked which node leads. */
+  /** One node, or several seeds that name the leader. */
   readonly hosts: readonly [Address, ...Array<Address>]
-  /** Whether the one host is a name whose addresses are the seeds. */
+  /** Whether the host is a DNS name whose addresses are the seeds. */
   readonly discover: boolean
   readonly user: { readonly username: string; readonly password: string } | undefined
   readonly tls: Tls | undefined
-  /** Milliseconds between two pings of an idle connection, and until a ping counts as unanswered. */
+  /** Milliseconds between two pings of an idle connection, and the milliseconds after which a ping fails. */
   readonly keepAliveInterval: number
   readonly keepAliveTimeout: number
-  /** Seconds that a seed has to answer; attempts at all seeds; milliseconds between two attempts. */
+  /** Seconds until a seed counts as silent; attempts to ask all seeds; milliseconds between two attempts. */
   readonly gossipTimeout: number
   readonly maxDiscoverAttempts: number
   readonly discoveryInterval: number
   /** The name of this client in the statistics of the node. */
   readonly connectionName: string | undefined
-  /** Milliseconds that a call may take, unless the options of the store say otherwise. */
+  /** Milliseconds that a call may take; the store's `deadline` takes precedence. */
   readonly defaultDeadline: number | undefined
 }
 
 export interface Tls {
-  /** PEM of the certificate authority, if it is not one of the system's. */
+  /** PEM of the certificate authority; the system's authorities by default. */
   readonly authority: Buffer | undefined
-  /** PEM of the client's certificate and key, if it has one. */
+  /** PEM of the client's certificate and key. */
   readonly client: { readonly certificate: Buffer; readonly key: Buffer } | undefined
-  /** Whether the node's certificate has to be valid. */
+  /** Whether the node's certificate is verified. */
   readonly verify: boolean
 }
 
-/** What is wrong with a connection string. The string itself is not repeated, because it may hold a password. */
+/** The connection string is invalid. The error does not repeat the string, because it may hold a password. */
 export class InvalidConnectionString extends Schema.TaggedError<InvalidConnectionString>()("InvalidConnectionString", {
   reason: Schema.String
 }) {
@@ -143,7 +143,7 @@ const flag = (options: Options, name: Option, byDefault: boolean): boolean => {
   return value === "true" ? true : value === "false" ? false : invalid(`${name} is true or false`)
 }
 
-/** A whole number, or -1 to turn the option off. */
+/** Parses an integer; -1 turns the option off. */
 const whole = (options: Options, name: Option, byDefault: number): number => {
   const value = options.get(name)
   if (value === undefined) return byDefault

@@ -1,6 +1,6 @@
 /**
- * What the store needs of a client library: the calls to a node. Each failure says whether the call may have been carried out.
- * The folder `eventstoredb` implements it; another library would get a folder beside that.
+ * The interface to a client library: the calls to a node. Each failure says whether the call may have been carried out.
+ * The folder `eventstoredb` implements it. Another library would get a folder of its own.
  */
 import type { EventStore } from "@millrace/event-sourcing"
 import { Data, type Effect } from "effect"
@@ -22,11 +22,11 @@ export interface Recorded {
 
 export interface Appended {
   readonly revision: EventStore.Revision
-  /** Undefined if the events were appended before and have been truncated since. */
+  /** Undefined if this is a repeated append whose events have been truncated. */
   readonly position: LogPosition | undefined
 }
 
-/** The events that the server sends: by their type, or by the beginning of the name of their stream. */
+/** Selects events by their type, or by the beginning of their stream's name. */
 export type Filter = { readonly by: "type"; readonly regex: string } | { readonly by: "stream"; readonly prefixes: ReadonlyArray<string> }
 
 export type Direction = "forwards" | "backwards"
@@ -34,7 +34,7 @@ export type Direction = "forwards" | "backwards"
 export type Message =
   | { readonly _tag: "confirmed" }
   | { readonly _tag: "event"; readonly event: Recorded }
-  /** The server has looked through the log up to here. */
+  /** The server has searched the log up to this position. */
   | { readonly _tag: "checkpoint"; readonly position: LogPosition }
 
 /**
@@ -58,14 +58,14 @@ export interface Driver {
     expected: EventStore.ExpectedRevision,
     events: ReadonlyArray<EventStore.EventData>
   ) => Effect.Effect<Appended, Fault>
-  /** Reads at most `count` events, beginning with `from`; none of a stream that does not exist. */
+  /** Reads at most `count` events, beginning with `from`. Returns an empty array for a stream that does not exist. */
   readonly readStream: (
     stream: string,
     direction: Direction,
     from: EventStore.Revision | undefined,
     count: number
   ) => Effect.Effect<ReadonlyArray<Recorded>, Fault>
-  /** Reads at most `count` events. Forwards it begins with the event at `from`, backwards with the one before. */
+  /** Reads at most `count` events: forwards from the event at `from`, backwards from the event before it. */
   readonly readLog: (direction: Direction, from: LogPosition | undefined, count: number) => Effect.Effect<ReadonlyArray<Recorded>, Fault>
   /** Follows the log after a position. Only a fault or an interruption ends it. */
   readonly follow: (after: LogPosition | undefined, filter: Filter, take: (message: Message) => void) => Effect.Effect<never, Fault>

@@ -1,7 +1,7 @@
 /**
- * The one subscription of a store. All who follow the log share it, because a connection takes only a hundred calls. It resumes by itself
- * after any failure, from the last position or checkpoint, and says how far behind it is. Followers that are far from the end of the log
- * read pages until they are close.
+ * The subscription of a store. All followers of the log share it, because a connection takes only 100 calls. It resumes after any failure
+ * from the last position or checkpoint, and reports how far behind it is. Followers that are far from the end of the log read pages until
+ * they are close.
  */
 import { type EventStore, Following, Head } from "@millrace/event-sourcing"
 import { Cause, Clock, Effect, Option, Semaphore, type Types } from "effect"
@@ -12,21 +12,21 @@ import { type LogPosition, placeOf, textOf } from "./Position.ts"
 import { Recent } from "./Recent.ts"
 
 export interface Status {
-  /** The last event that was seen; undefined until somebody follows the log. */
+  /** The last event that was received; undefined until the first follower. */
   readonly position: EventStore.Position | undefined
   /** Whether the node has confirmed the subscription. */
   readonly connected: boolean
-  /** Bytes of log after `position`, when it was last compared with the end of the log. */
+  /** Bytes of log after `position` at the last comparison with the end of the log. */
   readonly behind: number
-  /** Since when the subscription may have missed events, in milliseconds since 1970. */
+  /** When the subscription fell behind or failed, in milliseconds since 1970. */
   readonly behindSince: number | undefined
-  /** The last failure, and the failures since the node last confirmed the subscription. */
+  /** The last failure, and the number of failures since the node last confirmed the subscription. */
   readonly trouble: Following.Retrying | undefined
 }
 
 export type Feed = Effect.Success<ReturnType<typeof make>>
 
-/** Backing off doubles so many times, to about a second and a half. */
+/** The pause between attempts doubles this many times, up to about 1.5 seconds. */
 const DOUBLINGS = 5
 
 /** `look`: milliseconds between two comparisons with the end of the log. */
@@ -45,9 +45,9 @@ export const make = (clients: Clients, log: KurrentLog, filter: Filter, look: nu
       })
     )
     return {
-      /** Begins to follow, unless it has begun; answers the end of what was seen. */
+      /** Starts the subscription unless it runs already. Returns the end of the log as far as it was received. */
       begin,
-      /** The next events after a position: from memory if they are there, else from the server. */
+      /** The next events after a position, from memory if possible, else from the server. */
       after: (position: EventStore.Position) =>
         Effect.suspend(() => {
           const events = seen?.recent.after(position) ?? []
@@ -59,7 +59,7 @@ export const make = (clients: Clients, log: KurrentLog, filter: Filter, look: nu
 
 const NOT_BEGUN: Status = { position: undefined, connected: false, behind: 0, behindSince: undefined, trouble: undefined }
 
-/** What the subscription has seen of the log, and what it lacks. */
+/** What the subscription has received of the log, and its state. */
 class Seen {
   readonly head: Head
   readonly recent = new Recent()
@@ -68,7 +68,7 @@ class Seen {
   /** Where to resume: after the last event or checkpoint. */
   at: LogPosition | undefined
   #failures = 0
-  /** Where the subscription stood when it was last found to be behind. */
+  /** The subscription's position at the last comparison, if it was behind then. */
   #stood: EventStore.Position | undefined
 
   constructor(end: EventStore.Position, isOurs: (event: Recorded) => boolean) {
@@ -96,7 +96,7 @@ class Seen {
     }
   }
 
-  /** Answers how often it failed since the node last confirmed the subscription. */
+  /** Records a failure. Returns the number of failures since the node last confirmed the subscription. */
   failed(cause: Cause.Cause<Fault>, now: number): number {
     this.#stood = undefined
     this.#status.behindSince ??= now
@@ -106,7 +106,7 @@ class Seen {
     return this.#failures
   }
 
-  /** Answers whether the log went on since the last comparison, and the subscription did not. */
+  /** Compares with the end of the log. Returns true if the subscription is behind and has not moved since the last comparison. */
   standsStill(end: EventStore.Position, now: number): boolean {
     const { position } = this.head
     const isBehind = end > position
@@ -120,25 +120,25 @@ class Seen {
   #takeEvent(event: Recorded): void {
     if (event.position === undefined) return
     const position = textOf(event.position)
-    // A subscription starts after its position. A server that starts one event early does no harm
+    // A subscription starts after its position. This check tolerates a server that starts one event early
     if (this.at !== undefined && position <= textOf(this.at)) return
     this.at = event.position
     if (!this.#isOurs(event)) return
     try {
       this.recent.add(decode(event))
     } catch {
-      // Followers read this event from the log, and get the failure there
+      // Followers read this event from the log, and their read fails
       this.recent.begin(position)
     }
     this.head.advance(position)
   }
 }
 
-/** Subscribes, over and over, for as long as the scope is open. */
+/** Subscribes again after each failure, until it is interrupted. */
 const follow = (clients: Clients, log: KurrentLog, filter: Filter, look: number, seen: Seen): Effect.Effect<never> =>
   Effect.gen(function* () {
     const noSubscription = new Fault({ kind: "noAnswer", message: `No subscription within ${clients.deadline} ms` })
-    const standsStill = new Fault({ kind: "noAnswer", message: "The subscription stands still while the log goes on" })
+    const standsStill = new Fault({ kind: "noAnswer", message: "The subscription delivers nothing although the log has grown" })
     const unconfirmed = Effect.delay(
       Effect.suspend(() => (seen.status.connected ? Effect.never : Effect.fail(noSubscription))),
       clients.deadline

@@ -1,4 +1,4 @@
-/** One cluster or node, as a host uses it: the clients, the log, and the one subscription that all followers share. */
+/** The connection of a host to one node or cluster: the clients, the log, and the subscription that all followers share. */
 import { EventStore } from "@millrace/event-sourcing"
 import { Context, Effect, Layer } from "effect"
 import * as Clients from "./Clients.ts"
@@ -10,13 +10,13 @@ import * as KurrentLog from "./KurrentLog.ts"
 import { filterOf } from "./Selecting.ts"
 
 export interface KurrentDbOptions {
-  /** `kurrentdb://` or `esdb://`, with `+discover` for a name whose addresses are the nodes. */
+  /** `kurrentdb://` or `esdb://`, with `+discover` for a DNS name whose addresses are the nodes. */
   readonly connection: string
-  /** Milliseconds until a call counts as unanswered: the `defaultDeadline` of the connection by default, else 10 seconds. */
+  /** Milliseconds that a call may take. Default: the connection's `defaultDeadline`, else 10 seconds. */
   readonly deadline?: number
-  /** All categories of the log. Needed if other programs keep streams on the same nodes: the server then leaves theirs out. */
+  /** All categories of the log. Needed if other programs keep streams on the same nodes: the server then excludes these. */
   readonly categories?: ReadonlyArray<string>
-  /** Milliseconds between two comparisons of the subscription with the end of the log: 5 seconds. */
+  /** Milliseconds between two comparisons of the subscription with the end of the log. Default: 5 seconds. */
   readonly look?: number
 }
 
@@ -28,7 +28,7 @@ export interface Status extends Feed.Status {
   readonly renewals: number
 }
 
-/** Opens no connection before the first call, so a node that cannot be reached shows only then. */
+/** Connects at the first call, so an unreachable node causes an error only then. */
 export const make = (options: KurrentDbOptions) =>
   Effect.gen(function* () {
     const connection = yield* ConnectionString.parse(options.connection)
@@ -37,7 +37,7 @@ export const make = (options: KurrentDbOptions) =>
     const { categories, look = LOOK } = options
     const log = KurrentLog.make(clients, categories)
     const feed = yield* Feed.make(clients, log, filterOf(categories), look)
-    /** How far behind the followers of the log are, and why: for `/ready`. */
+    /** How far behind the subscription is, and why: for `/ready`. */
     const status = Effect.map(feed.status, (fed): Status => ({ ...fed, renewals: clients.renewals() }))
     return { clients, log, feed, status }
   })
@@ -49,5 +49,5 @@ export class KurrentDb extends Context.Service<KurrentDb, Effect.Success<ReturnT
 export const layer = (options: KurrentDbOptions): Layer.Layer<KurrentDb, ConnectionString.InvalidConnectionString> =>
   Layer.effect(KurrentDb, make(options))
 
-/** The failure of a call that reads, or that is certain to have written nothing. */
+/** The error of a read, or of a write that certainly wrote nothing. */
 export const unavailable = (fault: Fault): EventStore.StoreUnavailable => new EventStore.StoreUnavailable({ reason: fault.message })

@@ -1,6 +1,6 @@
 /**
- * The distributed event store, on KurrentDB (EventStoreDB). Every append is at an exact revision and has a deadline. An append without an
- * answer is in doubt: the caller sends the identical batch again, and the server answers what became of it, however much later.
+ * The distributed event store on KurrentDB (EventStoreDB). Every append expects an exact revision and has a deadline. An append without an
+ * answer is in doubt. The caller sends the identical batch again, and the server returns its outcome, no matter how much later.
  */
 import { ClockGuard, EventIds, EventStore, follow, Paging, StreamName } from "@millrace/event-sourcing"
 import { Effect, Layer, Option, type Scope, Stream } from "effect"
@@ -19,11 +19,11 @@ export { parsePosition } from "./Position.ts"
 
 type Service = EventStore.EventStore["Service"]
 
-/** How often a call is sent on to the node that leads, and the milliseconds in between. */
+/** How often a call is redirected to the leader, and the milliseconds in between. */
 const REDIRECTS = 5
 const REDIRECTED_AFTER = 20
 
-/** The store by itself, whatever this host's clock says. */
+/** The store without the clock check. */
 export const make: Effect.Effect<Service, never, Db.KurrentDb> = Effect.gen(function* () {
   const { clients, log, feed } = yield* Db.KurrentDb
   const snapshots = Snapshots.make(clients, yield* EventIds)
@@ -80,7 +80,7 @@ const appender =
       )
     })
 
-/** Finds the position of an append that was sent again. The server does not tell it if the events were truncated since. */
+/** Finds the position of a repeated append whose events were truncated: the server does not return it. */
 const locate = (log: KurrentLog, stream: StreamName.StreamName, revision: EventStore.Revision): Effect.Effect<EventStore.Appended, Fault> =>
   log.readStream(stream, "forwards", revision, 1).pipe(
     Effect.flatMap(([event]) => (event?.revision === revision ? Effect.succeed(event.position) : log.head)),
@@ -98,17 +98,17 @@ const streamReader =
           return Effect.map(read(log.readStream(stream, direction, from, count)), (events) => ({ events, isLast: events.length < count }))
         }, options)
 
-/** How often the server is asked for its time, while anything is appended. */
+/** How often the server is asked for its time while there are appends. */
 const ASK_TIME = "1 minute"
 
-/** The store, for a host whose clock is right. */
+/** The store with the clock check: it refuses the appends of a host whose clock is wrong. */
 const guarded: Effect.Effect<Service, never, Db.KurrentDb | Scope.Scope> = Effect.gen(function* () {
   const { clients } = yield* Db.KurrentDb
   const { ask, timeOf } = ServerTime.make(clients, yield* EventIds)
   return yield* ClockGuard.make(yield* make, { ask: redirected(ask), timeOf, every: ASK_TIME, onlyForAppends: true })
 })
 
-/** Repeats a call that another node has to answer: the driver was told which node leads, and asks that one next. */
+/** Repeats a call that failed with `notLeader`. The driver sends it to the leader that the node named. */
 const redirected = <A>(call: Effect.Effect<A, Fault>, left = REDIRECTS): Effect.Effect<A, Fault> =>
   Effect.catchIf(
     call,
@@ -118,14 +118,14 @@ const redirected = <A>(call: Effect.Effect<A, Fault>, left = REDIRECTS): Effect.
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
-/** Throws for events that the server would refuse without a reason, or would not give back as they were. */
+/** Throws for events that the server would refuse without a clear error, or would not return unchanged. */
 const requireStorable = (stream: string, events: ReadonlyArray<EventStore.EventData>): void => {
-  if (!StreamName.isStreamName(stream)) throw new Error(`No stream name: ${JSON.stringify(stream)}`)
+  if (!StreamName.isStreamName(stream)) throw new Error(`Not a stream name: ${JSON.stringify(stream)}`)
   for (const { id, type, data, metadata } of events) {
-    if (!UUID.test(id)) throw new Error(`No UUID in small letters: ${JSON.stringify(id)}`)
-    if (type === "" || isSystem(type)) throw new Error(`No type of an event: ${JSON.stringify(type)}`)
+    if (!UUID.test(id)) throw new Error(`Not a UUID in lower case: ${JSON.stringify(id)}`)
+    if (type === "" || isSystem(type)) throw new Error(`Not an event type: ${JSON.stringify(type)}`)
     if (!(type.isWellFormed() && data.isWellFormed() && metadata.isWellFormed()))
-      throw new Error(`Event ${id} of ${stream} holds a lone surrogate: it cannot be kept as UTF-8`)
+      throw new Error(`Event ${id} of ${stream} holds a lone surrogate: it cannot be stored as UTF-8`)
   }
 }
 

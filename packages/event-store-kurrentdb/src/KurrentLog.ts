@@ -1,5 +1,5 @@
 /**
- * Reading the log in pages, each by a call of its own. Events are decoded strictly. Left out are the server's own events, snapshots, and
+ * Reads the log in pages, one call for each page. Events are decoded strictly. The reader skips the server's own events, snapshots, and
  * events of other programs that do not have the form of ours.
  */
 import { EventStore, StreamName } from "@millrace/event-sourcing"
@@ -9,15 +9,15 @@ import { type Direction, Fault, type Recorded } from "./Driver.ts"
 import { type LogPosition, placeOf, textOf } from "./Position.ts"
 import { isSystem } from "./Selecting.ts"
 
-/** Events in a page, and in the first page of a reader: many readers need only a few events. */
+/** Events in a page. The first page is smaller, because many readers need only a few events. */
 export const PAGE = 512
 export const FIRST_PAGE = 64
-/** Events in the first page when looking for the end of the log. */
+/** Events in the first page of a search for the end of the log. */
 const LAST_FEW = 8
 
 export interface Page {
   readonly events: ReadonlyArray<EventStore.RecordedEvent>
-  /** Where to go on reading; undefined at the end of the log. */
+  /** Where the next page begins; undefined at the end of the log. */
   readonly next: EventStore.Position | undefined
 }
 
@@ -30,7 +30,7 @@ export const decode = (recorded: Recorded): EventStore.RecordedEvent => {
   const { id, type, revision, position } = recorded
   const stream = recorded.stream
   const corrupt = (what: string) => new Fault({ kind: "refused", message: `Event ${revision} of ${stream} ${what}` })
-  if (!StreamName.isStreamName(stream)) throw corrupt("is in no stream of ours")
+  if (!StreamName.isStreamName(stream)) throw corrupt("is in a stream with an invalid name")
   if (position === undefined) throw corrupt("has no position: the server is older than 22.6")
   try {
     return { id, type, revision, stream, position: textOf(position), ...textsOf(recorded) }
@@ -53,7 +53,7 @@ const decoded = (all: ReadonlyArray<Recorded>): Effect.Effect<ReadonlyArray<Even
     }
   })
 
-/** `categories`: all categories of the log, if other programs keep streams on the same nodes. */
+/** `categories`: all categories of the log; needed if other programs keep streams on the same nodes. */
 export const make = (clients: Clients, categories?: ReadonlyArray<string>) => {
   const known = categories && new Set(categories)
   const isOurs = ({ type, contentType, stream }: Recorded): boolean =>
@@ -68,7 +68,7 @@ export const make = (clients: Clients, categories?: ReadonlyArray<string>) => {
       decoded
     )
 
-  /** The next page after a position. It may be empty without being the last. */
+  /** The next page after a position. An empty page is not necessarily the last. */
   const pageAfter = (after: EventStore.Position, count: number): Effect.Effect<Page, Fault> =>
     Effect.flatMap(
       clients.call((driver) => driver.readLog("forwards", placeOf(after), count)),
@@ -80,15 +80,15 @@ export const make = (clients: Clients, categories?: ReadonlyArray<string>) => {
       }
     )
 
-  /** The next events after a position; none when there are none. */
+  /** The next events after a position; empty at the end of the log. */
   const nextAfter = (after: EventStore.Position): Effect.Effect<ReadonlyArray<EventStore.RecordedEvent>, Fault> =>
     Effect.flatMap(pageAfter(after, PAGE), ({ events, next }) =>
       events.length > 0 || next === undefined ? Effect.succeed(events) : nextAfter(next)
     )
 
-  /** The newest event of ours. */
+  /** The position of our newest event. */
   const head = Effect.suspend(() => lookBack(undefined, LAST_FEW))
-  // Looks back no further than the newest event that was seen: other programs may append much more than we do
+  // The search stops at the newest event seen before, because other programs may append much more than we do
   let newest: EventStore.Position = EventStore.start
   const lookBack = (from: LogPosition | undefined, count: number): Effect.Effect<EventStore.Position, Fault> =>
     Effect.flatMap(

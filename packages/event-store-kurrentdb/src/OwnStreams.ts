@@ -1,4 +1,4 @@
-/** Streams that the store keeps for itself: snapshots, and the events that tell the server's time. They are not part of the log. */
+/** The store's own streams: snapshots, and the events that tell the server's time. They are not part of the log. */
 import type { EventIds, EventStore } from "@millrace/event-sourcing"
 import { Clock, Effect } from "effect"
 import type { Clients } from "./Clients.ts"
@@ -13,7 +13,7 @@ export const make = (clients: Clients, newId: EventIds) => {
     Effect.flatMap(Clock.currentTimeMillis, (now) =>
       clients.call((driver) => driver.append(stream, expected, [{ id: newId(now), type, data, metadata }]))
     )
-  /** Has the server keep only the newest `count` events, unless it was told so before. */
+  /** Sets `$maxCount` of the stream to `count`, unless its metadata was written before. */
   const keepNewest = (stream: string, count: number) =>
     Effect.catchIf(append(`$$${stream}`, "noStream", "$metadata", `{"$maxCount":${count}}`), isOvertaken, () => Effect.void)
 

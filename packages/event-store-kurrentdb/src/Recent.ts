@@ -2,11 +2,11 @@
 import type { EventStore } from "@millrace/event-sourcing"
 import { PAGE } from "./KurrentLog.ts"
 
-/** Events that are kept, and characters of them. */
+/** The most events that are kept, and the most characters in them. */
 const KEPT = 4_096
 const KEPT_SIZE = 16_000_000
 
-/** Every event after some position, without a gap. */
+/** All events after some position, without gaps. */
 export class Recent {
   #since: EventStore.Position | undefined
   #events: Array<EventStore.RecordedEvent> = []
@@ -27,7 +27,7 @@ export class Recent {
     this.#size = this.#events.reduce((sum, { data, metadata }) => sum + data.length + metadata.length, 0)
   }
 
-  /** A page of the events after a position. None if some of them are no longer kept, so the log has to be read. */
+  /** A page of the events after a position; empty if some of them are no longer kept, so that the caller reads the log. */
   after(position: EventStore.Position): ReadonlyArray<EventStore.RecordedEvent> {
     if (this.#since === undefined || position < this.#since) return []
     let low = 0

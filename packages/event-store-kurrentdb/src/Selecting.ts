@@ -1,17 +1,17 @@
-/** Which events are part of the log, as the server's filter says it and as the reader checks it. */
+/** Selects the events that are part of the log, in the server's filter and in the reader. */
 import type { Filter } from "./Driver.ts"
 
-/** The server's own types begin with this, and so do {@link SNAPSHOT} and {@link CLOCK}. */
+/** The prefix of the server's own types, and of {@link SNAPSHOT} and {@link CLOCK}. */
 const SYSTEM = "$"
 
-/** The type of the one event in a stream of snapshots. */
+/** The type of a snapshot event. */
 export const SNAPSHOT = "$snapshot"
 
-/** The type of the events that the server dates, so that they tell its time. */
+/** The type of the events whose date tells the server's time. */
 export const CLOCK = "$clock"
 
 export const isSystem = (type: string): boolean => type.startsWith(SYSTEM)
 
-/** The server takes one condition: the categories where they are given, because that leaves out more. The reader checks the rest. */
+/** The server takes one condition. Categories, if given, exclude more than types do. The reader checks the rest. */
 export const filterOf = (categories: ReadonlyArray<string> | undefined): Filter =>
   categories === undefined ? { by: "type", regex: "^[^$].*" } : { by: "stream", prefixes: categories.map((category) => `${category}-`) }

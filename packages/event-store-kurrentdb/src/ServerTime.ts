@@ -1,6 +1,6 @@
 /**
- * The time of the server. A server tells it only by dating the events that it writes. So an event is written for this purpose and read
- * again, in a stream of which the server keeps the newest events (`$maxCount`). These events are not part of the log.
+ * The time of the server. The only source is the date that the server gives to an event. So the store appends an event for this purpose and
+ * reads it back, in a stream of which the server keeps the newest events (`$maxCount`). These events are not part of the log.
  */
 import type { EventIds, EventStore } from "@millrace/event-sourcing"
 import { Effect } from "effect"
@@ -11,9 +11,9 @@ import { CLOCK } from "./Selecting.ts"
 
 const STREAM = "clock-server"
 
-/** Events that are kept: so many hosts may ask at once, and each finds its own event. */
+/** Events that the server keeps: this many hosts can ask at once, and each finds its own event. */
 const KEPT = 100
-/** Attempts to append while other hosts are faster. */
+/** Attempts to append while other hosts append first. */
 const ATTEMPTS = 20
 
 export const make = (clients: Clients, newId: EventIds) => {
@@ -22,8 +22,8 @@ export const make = (clients: Clients, newId: EventIds) => {
   let isBounded = false
 
   /**
-   * Has the server date an event; answers the revision of the event. If an answer was lost, the expected revision is taken: the next attempt
-   * goes on from the end of the stream.
+   * Appends an event and returns its revision. If an answer was lost, the expected revision is outdated, and the next attempt uses the
+   * actual end of the stream.
    */
   const ask = Effect.suspend(() => append(STREAM, last, CLOCK, "{}")).pipe(
     Effect.tapError((fault) =>
@@ -46,7 +46,7 @@ export const make = (clients: Clients, newId: EventIds) => {
       isBounded = true
     }
     if (event?.revision === asked && Number.isFinite(event.created)) return event.created
-    return yield* new Fault({ kind: "noAnswer", message: "The event that was dated is gone" })
+    return yield* new Fault({ kind: "noAnswer", message: "The event that tells the server's time is gone" })
   })
 
   return { ask, timeOf }

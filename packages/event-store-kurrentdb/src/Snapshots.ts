@@ -1,4 +1,4 @@
-/** Snapshots: a stream for each name, of which the server keeps the newest event (`$maxCount` 1). They are not part of the log. */
+/** Snapshots. Each name has a stream of which the server keeps the newest event (`$maxCount` 1). They are not part of the log. */
 import type { EventIds, EventStore, StreamName } from "@millrace/event-sourcing"
 import { Effect, Hash, Option, Schema, Semaphore } from "effect"
 import type { Clients } from "./Clients.ts"
@@ -9,7 +9,7 @@ import { SNAPSHOT } from "./Selecting.ts"
 
 /** Attempts to save while other hosts save the same snapshot. */
 const ATTEMPTS = 20
-/** Within one host, saves of the same name queue. */
+/** Saves of the same name queue within one host. */
 const QUEUES = 16
 
 const Metadata = Schema.fromJsonString(Schema.Struct({ revision: Schema.Int }))
@@ -20,7 +20,7 @@ export const make = (clients: Clients, newId: EventIds) => {
   const { append, keepNewest } = OwnStreams.make(clients, newId)
   const queues = Array.from({ length: QUEUES }, () => Semaphore.makeUnsafe(1))
 
-  /** The snapshot, and where its stream ends. */
+  /** The snapshot and the last revision of its stream. */
   const find = (name: StreamName.StreamName) =>
     Effect.map(
       clients.call((driver) => driver.readStream(name, "backwards", undefined, 1)),

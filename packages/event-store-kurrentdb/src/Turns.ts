@@ -1,14 +1,14 @@
 /**
- * Many writers of one stream within one process. Sent all at once, they would fill the connection with calls that are out of date before
- * they are sent, and hardly any append would succeed. So they append in turn, and ask together where the stream ends.
+ * Orders the appends of many writers to one stream within one process. Sent all at once, most of them would expect an outdated revision,
+ * and hardly any would succeed. So the writers append in turn, and share the reads of the stream's end.
  */
 import type { EventStore } from "@millrace/event-sourcing"
 import { Clock, Deferred, Effect } from "effect"
 import { type Appended, Fault } from "./Driver.ts"
 
 /**
- * Shares questions. All who ask while a question is on its way share the next one, which is sent when that is answered: so each answer is
- * newer than its question.
+ * Shares requests by key. Callers that ask while a request is under way share the next one, which starts when the first has ended. So each
+ * result is newer than the call that asked for it.
  */
 export const shared = <Key, A, E>(ask: (key: Key) => Effect.Effect<A, E>): ((key: Key) => Effect.Effect<A, E>) => {
   const waiting = new Map<Key, Deferred.Deferred<A, E>>()
@@ -34,16 +34,16 @@ export const shared = <Key, A, E>(ask: (key: Key) => Effect.Effect<A, E>): ((key
       waiting.set(key, answer)
       if (asking.has(key)) return Deferred.await(answer)
       asking.add(key)
-      // Detached: the first to ask may be interrupted while others wait for the same answer
+      // Detached, because the first caller may be interrupted while others wait for the same result
       return Effect.andThen(Effect.forkDetach(put(key)), Deferred.await(answer))
     })
 }
 
-/** Streams that are remembered, and revisions of each. */
+/** Streams that are remembered, and revisions of each stream. */
 const STREAMS = 1_000
 const REVISIONS = 16
 
-/** Which event this process appended after which revision. An event never moves, so this never becomes wrong. */
+/** The first event that this process appended after each revision. Events never move, so an entry stays true. */
 class Known {
   readonly #streams = new Map<string, Map<EventStore.ExpectedRevision, string>>()
 
@@ -68,7 +68,7 @@ const dropOldest = <Key>(map: Map<Key, unknown>, most: number): void => {
   }
 }
 
-/** Appends in turn. `id` is that of the first event. */
+/** Sends an append when its turn comes. `id`: the id of its first event. */
 export type InTurn = (
   stream: string,
   expected: EventStore.ExpectedRevision,
@@ -77,8 +77,8 @@ export type InTurn = (
 ) => Effect.Effect<Appended, Fault>
 
 /**
- * Sends the appends to one stream one after another. An append after a revision that is known to be followed by another event is not sent:
- * it fails with `wrongRevision` and what `last` answers. Nobody waits for a turn longer than `patience` milliseconds.
+ * Sends the appends to one stream one after another. If this process has appended another event at the expected revision, the append is
+ * not sent: it fails with `wrongRevision` and the result of `last`. A turn is waited for at most `patience` milliseconds.
  */
 export const make = (patience: number, last: (stream: string) => Effect.Effect<EventStore.ExpectedRevision, Fault>): InTurn => {
   const turns = new Map<string, Deferred.Deferred<void>>()

@@ -1,4 +1,4 @@
-/** The kernel on this store: for every append of a short script, each thing that can become of it. Whoever was told so, it is so. */
+/** An aggregate on this store: each append of a short script meets each fault. Every acknowledged payment is in the log exactly once. */
 import { Aggregate, EventStore } from "@millrace/event-sourcing"
 import { Effect } from "effect"
 import { describe, expect } from "vitest"
@@ -11,10 +11,10 @@ const PAYMENTS = 5
 
 const over = (store: Store) => Effect.provideService(Aggregate.make(till), EventStore.EventStore, store)
 
-describe("an aggregate settles its doubts", () => {
+describe("an aggregate", () => {
   for (const fault of FAULTS)
     fact(
-      `when an append meets ${typeof fault === "string" ? fault : fault.details}`,
+      `writes each payment exactly once when an append fails (${typeof fault === "string" ? fault : fault.details})`,
       ({ node, store }) =>
         Effect.forEach(
           Array.from({ length: PAYMENTS }, (_, nth) => nth),
@@ -30,7 +30,7 @@ describe("an aggregate settles its doubts", () => {
               }
               node.faults.release()
               expect(sent).toBeGreaterThan(PAYMENTS)
-              // Another one, which reads all of it and checks the chain
+              // A second aggregate reads the whole stream and checks its hash chain
               const { state } = yield* Effect.flatMap(over(store), (other) => other.read(id))
               expect(state.keys).toEqual(Array.from({ length: PAYMENTS * 2 }, (_, i) => `payment-${Math.floor(i / 2)}`))
             }),

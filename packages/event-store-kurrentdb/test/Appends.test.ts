@@ -1,4 +1,4 @@
-/** Appends, whatever a node does: each fact of a real one, and that nothing is lost, doubled or left hanging. */
+/** Appends under each fault of a node: no event is lost or doubled, and no call hangs. */
 import assert from "node:assert/strict"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -27,24 +27,24 @@ import { type AppendFault, KurrentDbStandIn } from "./standin/index.ts"
 
 const UNAVAILABLE = 14
 
-/** What the node holds, whoever can reach it. */
+/** The ids in the node's own log, read without a call. */
 const ofStream = (node: Node, stream: string) => node.log.visible(stream).map(({ id }) => id)
 
-describe("an append without an answer", () => {
+describe("an append that fails", () => {
   const faults: ReadonlyArray<readonly [string, AppendFault, string]> = [
-    ["that was lost", "lost", "AppendInDoubt"],
-    ["that was written", "unanswered", "AppendInDoubt"],
+    ["whose request was lost", "lost", "AppendInDoubt"],
+    ["that was written and not answered", "unanswered", "AppendInDoubt"],
     ["whose connection broke before it was written", "dropBefore", "AppendInDoubt"],
     ["whose connection broke after it was written", "dropAfter", "AppendInDoubt"],
-    ["that comes to a node which is not ready", "notReady", "StoreUnavailable"],
-    ["that is unavailable", { code: UNAVAILABLE, details: "Connection dropped" }, "AppendInDoubt"],
-    ["that failed at the server", { code: 2, details: "Exception was thrown by handler." }, "AppendInDoubt"],
-    ["that is refused for want of permission", { code: 7, details: "Access Denied" }, "StoreUnavailable"],
-    ["that the server aborted", { code: 10, details: "Timeout" }, "AppendInDoubt"]
+    ["because the node is not ready", "notReady", "StoreUnavailable"],
+    ["because the node is unavailable", { code: UNAVAILABLE, details: "Connection dropped" }, "AppendInDoubt"],
+    ["because the server failed", { code: 2, details: "Exception was thrown by handler." }, "AppendInDoubt"],
+    ["for lack of permission", { code: 7, details: "Access Denied" }, "StoreUnavailable"],
+    ["because the server aborted it", { code: 10, details: "Timeout" }, "AppendInDoubt"]
   ]
   for (const [what, fault, tag] of faults)
     fact(
-      `${what} is ${tag}; the identical batch settles it`,
+      `${what} is ${tag}; sending the identical batch again settles it`,
       ({ node, store }) =>
         Effect.gen(function* () {
           const stream = freshStream()
@@ -62,7 +62,7 @@ describe("an append without an answer", () => {
     )
 
   fact(
-    "and that arrives after it was sent again is there once",
+    "and arrives after it was sent again is written once",
     ({ node, store }) =>
       Effect.gen(function* () {
         const stream = freshStream()
@@ -79,7 +79,7 @@ describe("an append without an answer", () => {
   )
 
   fact(
-    "is given up in time, even where nobody may interrupt the caller",
+    "for lack of an answer fails at its deadline, even if its caller is uninterruptible",
     ({ node, store }) =>
       Effect.gen(function* () {
         node.faults.append = () => "lost"
@@ -90,14 +90,14 @@ describe("an append without an answer", () => {
   )
 
   fact(
-    "lets a fresh client take over, and leaves the calls of the old one alone",
+    "for lack of an answer makes a fresh client take over, and does not end the calls of the old client",
     ({ db, node, store }) =>
       Effect.gen(function* () {
         const [lost, kept] = [freshStream(), freshStream()]
         node.faults.append = ({ stream }) => (stream === lost ? "lost" : stream === kept ? "late" : undefined)
         const batch = freshEvents(1)
         const losing = yield* Effect.forkScoped(Effect.exit(store.append(lost, "noStream", freshEvents(1))), { startImmediately: true })
-        // Later, so that it is under way when the other is given up
+        // Later, so that this call is still open when the first one fails
         yield* Effect.sleep(1_000)
         const keeping = yield* Effect.forkScoped(Effect.exit(store.append(kept, "noStream", batch)), { startImmediately: true })
         expect(tagOf(yield* failsafe(Fiber.join(losing)))).toBe("AppendInDoubt")
@@ -111,12 +111,12 @@ describe("an append without an answer", () => {
   )
 })
 
-describe("an append that is answered", () => {
+describe("an append that succeeds", () => {
   for (const [what, remove] of [
     ["truncated", (client: EventStoreDBClient, stream: string) => client.setStreamMetadata(stream, { truncateBefore: 2 })],
     ["deleted", (client: EventStoreDBClient, stream: string) => client.deleteStream(stream)]
   ] as const)
-    fact(`without a position, because what it wrote was ${what}, has one`, ({ node, store }) =>
+    fact(`has a position when it was sent again after its events were ${what}`, ({ node, store }) =>
       Effect.gen(function* () {
         const stream = freshStream()
         const [first, second] = [freshEvents(2), freshEvents(1)]
@@ -129,14 +129,14 @@ describe("an append that is answered", () => {
       })
     )
 
-  fact("by a node that is behind its client's clock, or ahead of it, is as good as any", ({ node, store }) =>
+  fact("may come from a client whose clock is a minute behind or ahead of the node's", ({ node, store }) =>
     Effect.gen(function* () {
       const stream = freshStream()
       node.faults.clockAhead = 60_000
       expect((yield* store.append(stream, "noStream", freshEvents(1))).revision).toBe(0)
       node.faults.clockAhead = -60_000
       expect((yield* store.append(stream, 0, freshEvents(1))).revision).toBe(1)
-      // The other way to append sends the instant at which it has to be done
+      // The batch call sends its deadline as a time of day
       node.faults.clockAhead = 60_000
       const client = EventStoreDBClient.connectionString(node.url)
       const late = client.appendToStream(freshStream(), jsonEvent({ type: "t", data: {} }), { expectedRevision: NO_STREAM })
@@ -147,7 +147,7 @@ describe("an append that is answered", () => {
 })
 
 describe("appends", () => {
-  fact("to one stream are sent one after another: a node keeps no order among calls", ({ node, store }) =>
+  fact("to one stream are sent one after another, because a node does not keep the order of calls", ({ node, store }) =>
     Effect.gen(function* () {
       const stream = freshStream()
       const arrived: Array<unknown> = []
@@ -168,7 +168,7 @@ describe("appends", () => {
         ["noStream", 0n, 1n, 2n, 3n]
       ]) {
         yield* failsafe(Effect.repeat(Effect.sleep(2), { until: () => Effect.sync(() => arrived.length >= expected.length) }))
-        // By the same connection: what was sent before has arrived when this is answered
+        // On the same connection: every earlier call has arrived when this one is answered
         yield* store.lastRevision(freshStream())
         expect(arrived).toEqual(expected)
         node.faults.release()
@@ -178,7 +178,7 @@ describe("appends", () => {
     })
   )
 
-  it("are at an exact revision, whoever sends them: a node forgets what it compares others with", () =>
+  it("always expect an exact revision, because a restarted node writes a repeated append without one again", () =>
     Effect.gen(function* () {
       const folder = yield* Effect.acquireRelease(
         Effect.sync(() => mkdtempSync(join(tmpdir(), "millrace-kurrentdb-"))),
@@ -211,13 +211,13 @@ describe("appends", () => {
       const [{ id }] = second
       yield* Effect.promise(() => client.appendToStream(stream, jsonEvent({ id, type: "Happened", data: {} })))
       yield* Effect.promise(() => client.dispose())
-      // Nobody asked for a revision: it was written twice
+      // This append expected no revision, so it was written twice
       expect(ofStream(again, stream)).toEqual([...ids(first), id, id])
     }).pipe(Effect.scoped, Effect.runPromise))
 })
 
 fact(
-  "a snapshot whose settings were written, and nothing else, is saved by the next try; nobody asks where the settings end",
+  "a snapshot that failed after its stream's metadata was written is saved by the next attempt, which reads no metadata",
   ({ node, store }) =>
     Effect.gen(function* () {
       const name = "factsSnapshot.v1-1"
@@ -231,8 +231,8 @@ fact(
     })
 )
 
-describe("what no node takes", () => {
-  fact("is refused before it is sent: more than a megabyte, no UUID, no name, no type, no text", ({ node, store }) =>
+describe("an append that no node accepts", () => {
+  fact("is refused before it is sent: too large, or with an invalid id, stream name, type or text", ({ node, store }) =>
     Effect.gen(function* () {
       const stream = freshStream()
       const sent = sentTo(node)
@@ -258,7 +258,7 @@ describe("what no node takes", () => {
     })
   )
 
-  it("is told by its name where a node has a lower limit than ours", () =>
+  it("fails as StoreUnavailable when the node has a lower size limit than the store", () =>
     Effect.gen(function* () {
       const { node, store } = yield* open()
       const stream = freshStream()

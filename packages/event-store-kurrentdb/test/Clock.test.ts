@@ -1,4 +1,4 @@
-/** A host whose clock is apart from the server's: the server dates an event for it, so that it knows. */
+/** A host whose clock differs from the server's. The host learns the server's time from the date of an event that the server writes. */
 import { EventStore } from "@millrace/event-sourcing"
 import { KurrentDbEventStore } from "@millrace/event-store-kurrentdb"
 import { WrongClock } from "@millrace/testing"
@@ -25,12 +25,12 @@ const testing = (name: string, body: (node: KurrentDbStandIn.KurrentDbStandIn) =
 const append = (store: EventStore.EventStore["Service"]) => Effect.suspend(() => store.append(freshStream(), "noStream", freshEvents(1)))
 const isTaken = (store: EventStore.EventStore["Service"]) => Effect.map(Effect.exit(append(store)), Exit.isSuccess)
 
-describe("a host whose clock is wrong by a minute", () => {
+describe("a host whose clock is a minute off", () => {
   for (const [ahead, text] of [
     [60_000, "ahead of"],
     [-60_000, "behind"]
   ] as const)
-    testing(`writes nothing, and says why: it is ${text} its store's`, (node) =>
+    testing(`refuses appends, and reports that its clock is ${text} its store's`, (node) =>
       Effect.gen(function* () {
         const apart: WrongClock.Apart = { ahead }
         const store = yield* hostOn(node.url, apart)
@@ -47,8 +47,8 @@ describe("a host whose clock is wrong by a minute", () => {
     )
 })
 
-describe("the events that are dated for it", () => {
-  testing("are no part of the log, and few are kept", (node) =>
+describe("the events that tell the server's time", () => {
+  testing("are not part of the log, and the server keeps only the newest 100", (node) =>
     Effect.gen(function* () {
       const hosts = yield* Effect.forEach([1, 2, 3, 4], () => hostOn(node.url, { ahead: 0 }))
       // All ask at once
@@ -67,7 +67,7 @@ describe("the events that are dated for it", () => {
     })
   )
 
-  testing("are not written by who only reads", (node) =>
+  testing("are not written by a host that only reads", (node) =>
     Effect.gen(function* () {
       const store = yield* hostOn(node.url, { ahead: 0 })
       yield* store.head

@@ -7,7 +7,7 @@ const parsed = (text: string) => Effect.runSync(parse(text))
 const reasonOf = (text: string) => Effect.runSync(Effect.flip(parse(text))).reason
 
 describe("a connection string", () => {
-  it("names one node by either spelling, over TLS unless told otherwise", () => {
+  it("accepts both schemes, and uses TLS by default", () => {
     for (const scheme of ["kurrentdb", "esdb"]) {
       expect(parsed(`${scheme}://db.example`)).toMatchObject({
         hosts: [{ address: "db.example", port: 2113 }],
@@ -20,7 +20,7 @@ describe("a connection string", () => {
     }
   })
 
-  it("names seeds, addresses of either kind, and options in any case of letters", () => {
+  it("accepts several seeds, IPv6 addresses, and options in upper or lower case", () => {
     const { hosts, connectionName, gossipTimeout, defaultDeadline } = parsed(
       "kurrentdb://a:1,b,[::1]:3/?TLS=false&connectionname=a%26b&gossipTimeout=2&DefaultDeadline=750"
     )
@@ -32,7 +32,7 @@ describe("a connection string", () => {
     expect([connectionName, gossipTimeout, defaultDeadline]).toEqual(["a&b", 2, 750])
   })
 
-  it("gives back any user and password", () =>
+  it("returns any user and password unchanged", () =>
     fc.assert(
       fc.property(fc.string({ minLength: 1 }), fc.string(), (username, password) => {
         const text = `esdb://${encodeURIComponent(username)}:${encodeURIComponent(password)}@h`
@@ -40,7 +40,7 @@ describe("a connection string", () => {
       })
     ))
 
-  it("that is wrong is told without its password", () => {
+  it("that is invalid is refused without showing its password", () => {
     const wrong = [
       "postgres://u:secret@h",
       "kurrentdb://",

@@ -1,4 +1,4 @@
-/** One connection among others: a hundred calls at most, other clients of the same process, nodes that lead and nodes that do not. */
+/** Connections: the limit of 100 open calls, other clients of the process, leaders and followers, credentials, and closing. */
 import { execFile } from "node:child_process"
 import { readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
@@ -12,7 +12,7 @@ import { address } from "./Node.ts"
 import { fact, failsafe, followed, freshEvents, freshStream, IMPATIENT, ids, isOfFacts, openOn, readIds, sentTo } from "./Store.ts"
 import { KurrentDbStandIn } from "./standin/index.ts"
 
-const Told = Schema.fromJsonString(
+const Report = Schema.fromJsonString(
   Schema.Struct({
     written: Schema.Array(Schema.String),
     log: Schema.Array(Schema.String),
@@ -25,8 +25,8 @@ const Told = Schema.fromJsonString(
 const test = (title: string, body: Effect.Effect<unknown, unknown, Scope.Scope>) =>
   it(title, () => Effect.runPromise(Effect.asVoid(Effect.scoped(body))))
 
-describe("a hundred calls", () => {
-  fact("are never open at once: 500 appends and reads take their turns", ({ node, store }) =>
+describe("the limit of 100 open calls on a connection", () => {
+  fact("is never reached by 500 concurrent appends and reads, which wait in a queue", ({ node, store }) =>
     Effect.gen(function* () {
       const streams = Array.from({ length: 500 }, freshStream)
       const append = (stream: (typeof streams)[number]) => store.append(stream, "noStream", freshEvents(1))
@@ -39,7 +39,7 @@ describe("a hundred calls", () => {
     })
   )
 
-  fact("are not taken by 110 subscriptions: they share one", ({ node, store }) =>
+  fact("is not reached by 110 followers, which share one subscription", ({ node, store }) =>
     Effect.gen(function* () {
       const stream = freshStream()
       const all = [freshEvents(1), freshEvents(3), freshEvents(2)] as const
@@ -53,7 +53,7 @@ describe("a hundred calls", () => {
     })
   )
 
-  fact("are not used up by reads that are left early", ({ node, store }) =>
+  fact("is not reached by 120 reads that are left early", ({ node, store }) =>
     Effect.gen(function* () {
       const stream = freshStream()
       yield* store.append(stream, "noStream", freshEvents(600))
@@ -63,7 +63,7 @@ describe("a hundred calls", () => {
     })
   )
 
-  fact("that the host's own client has left open do not keep ours waiting", ({ node, store }) =>
+  fact("does not block the store when the host's own client has reached it", ({ node, store }) =>
     Effect.gen(function* () {
       const stream = freshStream()
       yield* store.append(stream, "noStream", freshEvents(600))
@@ -71,19 +71,19 @@ describe("a hundred calls", () => {
       const leaked = Array.from({ length: 100 }, () => client.subscribeToAll())
       yield* Effect.promise(() => Promise.all(leaked.map((one) => new Promise((resolve) => one.once("confirmation", resolve)))))
       expect(node.open("Subscribe")).toBe(100)
-      // The 101st of that connection says nothing, for ever
+      // The 101st call on that connection hangs
       const appended = client.appendToStream(freshStream(), jsonEvent({ type: "t", data: {} })).catch((error: unknown) => error)
       const outcome = yield* Effect.promise(() => Promise.race([appended, new Promise((resolve) => setTimeout(resolve, 300, "silence"))]))
       expect(outcome).toBe("silence")
       expect((yield* failsafe(store.append(stream, 599, freshEvents(1)))).revision).toBe(600)
-      // Nor one that comes later, when that connection is there to be shared
+      // A store that is opened later does not share that connection either
       const { store: later } = yield* openOn(node.url)
       expect((yield* failsafe(later.append(stream, 600, freshEvents(1)))).revision).toBe(601)
       yield* Effect.promise(() => client.dispose())
     })
   )
 
-  fact("of which 64 may be such as end: while none of these is answered, the subscription is let in", ({ db, node, store }) =>
+  fact("leaves room for the subscription while 64 appends are unanswered", ({ db, node, store }) =>
     Effect.gen(function* () {
       let arrived = 0
       node.faults.append = (call) => {
@@ -112,7 +112,7 @@ describe("a hundred calls", () => {
 })
 
 fact(
-  "a call that never ends is given up by our own clock, even where nobody may interrupt the caller",
+  "a call that never ends fails at the store's deadline, even if its caller is uninterruptible",
   ({ db }) =>
     Effect.gen(function* () {
       const fault = yield* failsafe(Effect.uninterruptible(Effect.flip(db.clients.call(() => Effect.never))))
@@ -124,26 +124,26 @@ fact(
   IMPATIENT
 )
 
-describe("another client of the process", () => {
-  it("that is disposed under load breaks a third one, and nothing of ours: not appends, not reads, not who follows", () =>
+describe("a client of the host that is disposed under load", () => {
+  it("breaks another client of the host, but no append, read or follower of the store", () =>
     Effect.gen(function* () {
       const child = fileURLToPath(new URL("HostClient.ts", import.meta.url))
       const connection = yield* address
       const { stdout } = yield* failsafe(
         Effect.promise(() => promisify(execFile)(process.execPath, ["--conditions=@millrace/source", child, connection]))
       )
-      const told = Schema.decodeUnknownSync(Told)(stdout)
-      expect(told.ofOurs).toEqual([])
-      expect(told.written.length).toBeGreaterThan(100)
-      expect(told.log.toSorted()).toEqual(told.written.toSorted())
-      expect(told.seen).toEqual(told.log)
-      // Where nothing was broken, nothing was survived
-      expect(told.rejected).toBeGreaterThan(0)
+      const report = Schema.decodeUnknownSync(Report)(stdout)
+      expect(report.ofOurs).toEqual([])
+      expect(report.written.length).toBeGreaterThan(100)
+      expect(report.log.toSorted()).toEqual(report.written.toSorted())
+      expect(report.seen).toEqual(report.log)
+      // Shows that the third client did break
+      expect(report.rejected).toBeGreaterThan(0)
     }).pipe(Effect.scoped, Effect.runPromise))
 })
 
-describe("a question about the server's features", () => {
-  fact("that failed, and that the client would keep as failed, is none of ours", ({ node, store }) =>
+describe("a server that fails to list its features", () => {
+  fact("still gets appends, because the store does not ask for the list", ({ node, store }) =>
     Effect.gen(function* () {
       node.faults.features = () => ({ code: 2, details: "boom" })
       const stream = freshStream()
@@ -156,7 +156,7 @@ describe("a question about the server's features", () => {
 
 describe("a cluster", () => {
   test(
-    "is asked by its seeds who leads; a follower sends us there",
+    "is reached through any seed or follower, which names the leader",
     Effect.gen(function* () {
       const leader = yield* KurrentDbStandIn.serve()
       const followers = [yield* KurrentDbStandIn.serve({ leader }), yield* KurrentDbStandIn.serve({ leader })]
@@ -177,7 +177,7 @@ describe("a cluster", () => {
   )
 
   test(
-    "goes on when its seeds are partly gone",
+    "is reached while one of its seeds is down",
     Effect.gen(function* () {
       const leader = yield* KurrentDbStandIn.serve()
       const gone = yield* KurrentDbStandIn.serve({ leader })
@@ -188,14 +188,14 @@ describe("a cluster", () => {
   )
 })
 
-describe("who calls", () => {
+describe("a client", () => {
   const file = (name: string) => fileURLToPath(new URL(`tls/${name}.pem`, import.meta.url))
   const pem = (name: string) => readFileSync(file(name), "utf8")
   const tls = { certificate: pem("node"), key: pem("node-key") }
   const trusting = `tlsCaFile=${encodeURIComponent(file("authority"))}`
 
   test(
-    "is known by user and password, over TLS",
+    "is authenticated by user and password over TLS",
     Effect.gen(function* () {
       const node = yield* KurrentDbStandIn.serve({ tls, users: { "m ill": "p@ss:w0rd" } })
       const { store } = yield* openOn(`kurrentdb://m%20ill:p%40ss%3Aw0rd@localhost:${node.port}?${trusting}`)
@@ -207,7 +207,7 @@ describe("who calls", () => {
   )
 
   test(
-    "is known by a certificate",
+    "is authenticated by a certificate",
     Effect.gen(function* () {
       const node = yield* KurrentDbStandIn.serve({ tls: { ...tls, clients: pem("authority") } })
       const certificate = `userCertFile=${encodeURIComponent(file("user"))}&userKeyFile=${encodeURIComponent(file("user-key"))}`
@@ -220,7 +220,7 @@ describe("who calls", () => {
   )
 
   test(
-    "does not talk to a node whose certificate it does not trust, unless told to",
+    "refuses a node with an untrusted certificate, unless tlsVerifyCert is false",
     Effect.gen(function* () {
       const node = yield* KurrentDbStandIn.serve({ tls })
       const wary = yield* openOn(`kurrentdb://localhost:${node.port}`)
@@ -231,9 +231,9 @@ describe("who calls", () => {
   )
 })
 
-describe("closing", () => {
+describe("closing the store", () => {
   test(
-    "answers what was sent first",
+    "waits until the appends under way are answered",
     Effect.gen(function* () {
       const node = yield* KurrentDbStandIn.serve()
       const stream = freshStream()

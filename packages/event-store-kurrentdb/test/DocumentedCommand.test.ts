@@ -10,12 +10,12 @@ import { kill, start } from "./NodeProcesses.ts"
 
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url))
 
-/** One test of those that run on any node: it is enough to show that the command gets as far as the node. */
-const ONE = "a stream is read to either side"
+/** The title of one test that runs on any node. It is enough to show that the command reaches the node. */
+const ONE = "a stream is read forwards and backwards"
 
-// Where a node is named, this run is that command
+// When a node is named, this run is that command itself
 it.skipIf(process.env["KURRENTDB_URL"] !== undefined || process.env["EVENTSTOREDB_URL"] !== undefined)(
-  "runs the tests on the node that it names",
+  "the documented command runs the tests on the node in KURRENTDB_URL",
   { timeout: 300_000 },
   () =>
     Effect.gen(function* () {
@@ -23,7 +23,7 @@ it.skipIf(process.env["KURRENTDB_URL"] !== undefined || process.env["EVENTSTORED
       const [, command] = /`(KURRENTDB_URL=… .+?)`/u.exec(readFileSync(`${ROOT}docs/kurrentdb.md`, "utf8")) ?? []
       assert(command !== undefined, "docs/kurrentdb.md gives no such command")
       const shell = `${command.replace("…", `'kurrentdb://127.0.0.1:${node.port}?tls=false'`)} -t '${ONE}'`
-      // As in a shell of its own, not as a child of these tests
+      // The command must not inherit the settings of this test run
       const { VITEST: _, NODE_OPTIONS: __, ...env } = process.env
       const { stderr, stdout } = yield* Effect.promise(() => promisify(execFile)("sh", ["-c", shell], { cwd: ROOT, env }))
       expect(stdout).toMatch(/^1 passed, 0 failed/mu)

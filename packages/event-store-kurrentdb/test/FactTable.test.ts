@@ -1,6 +1,6 @@
 /**
- * What a node and its client library do that a store has to survive, as it was seen at a node of 23.10.6, and the tests that show that
- * this store does. A test is named by its file and by words of its title. Not here: figures of speed, which no test can keep.
+ * Facts about a node (23.10.6) and its client library that the store has to survive, and the tests that show that it does. A test is
+ * named by its file and by words of its title. Measured speeds are not listed, because no test can pin them.
  */
 import { readdirSync, readFileSync } from "node:fs"
 import { expect, it } from "vitest"
@@ -13,159 +13,162 @@ const SUITE = "../../testing/src/suites/"
 const facts: ReadonlyArray<readonly [fact: string, ...shown: ReadonlyArray<Shown>]> = [
   // Two ways to append
   [
-    "The batch call has no deadline: what is stuck stays so for ever",
-    ["Appends", "that was lost", "is given up in time, even where nobody may interrupt the caller"],
-    ["Connections", "a call that never ends is given up by our own clock"]
+    "The batch call has no deadline, so a lost append hangs for ever",
+    ["Appends", "whose request was lost", "for lack of an answer fails at its deadline"],
+    ["Connections", "a call that never ends fails at the store's deadline"]
   ],
   [
-    "A host that is frozen, or a connection that fell silent, is noticed after 11 to 20 s",
-    ["Sockets", "a connection that fell silent after it stood", "a node that takes connections and says nothing", "closing is soon over"]
+    "The client notices a frozen host or a silent connection only after 11 to 20 s",
+    ["Sockets", "an established connection that falls silent", "a node that accepts connections and never answers", "closing ends soon"]
   ],
   [
-    "Unary appends with consecutive revisions do not keep their order",
-    ["Facts", "to consecutive revisions, a hundred at once, keeps its place"],
+    "Concurrent unary appends with consecutive revisions may arrive out of order",
+    ["Facts", "keeps its order among a hundred concurrent appends"],
     ["Appends", "to one stream are sent one after another"]
   ],
   [
-    "Another client of the process that is disposed rejects what is under way, throws where nobody listens, and lets later appends hang",
-    ["Connections", "that is disposed under load breaks a third one, and nothing of ours"]
+    "Disposing a client rejects the calls of other clients in the process, throws unhandled errors, and makes later appends hang",
+    ["Connections", "a client of the host that is disposed under load", "but no append, read or follower of the store"]
   ],
-  ["A node that is killed under load rejects promises that nobody holds", ["Kill", "kill -9 under load"]],
+  ["Killing a node under load causes unhandled rejections in the client", ["Kill", "kill -9 under load"]],
   [
-    "Disposing a client breaks off what is under way",
-    ["Appends", "leaves the calls of the old one alone"],
-    ["Connections", "answers what was sent first"]
+    "Disposing a client ends its calls under way",
+    ["Appends", "does not end the calls of the old client"],
+    ["Connections", "waits until the appends under way are answered"]
   ],
   [
-    "After an answer that did not come only a fresh client is sure to work",
-    ["Appends", "lets a fresh client take over"],
-    ["Sockets", "is left for a fresh one"]
+    "After a call without an answer, only a fresh client is certain to work",
+    ["Appends", "makes a fresh client take over"],
+    ["Sockets", "is replaced by a fresh one"]
   ],
 
   // Appends
   [
-    "Without an expected revision any will do, and ids are compared from memory",
-    ["Appends", "are at an exact revision, whoever sends them"]
+    "An append without an expected revision is deduplicated only by ids in the node's memory",
+    ["Appends", "always expect an exact revision"]
   ],
   [
-    "At an exact revision a repeated append is that success, also after a crash and after later events",
-    ["Facts", "sent again is answered as the success it was after 4,000 later events"],
-    ["Appends", "the identical batch settles it", "and that arrives after it was sent again is there once"],
-    ["Kill", "batches in doubt"],
-    ["Aggregate", "an aggregate settles its doubts"]
+    "An append repeated at an exact revision returns its first result, even after a crash or later events",
+    ["Facts", "sent again after 4,000 later events returns its first result"],
+    ["Appends", "sending the identical batch again settles it", "and arrives after it was sent again is written once"],
+    ["Kill", "appends in doubt are settled"],
+    ["Aggregate", "writes each payment exactly once"]
   ],
   [
-    "It compares ids only; the same id at a new revision is stored twice",
-    ["Facts", "sent again compares ids only", "at a new revision it is written again"]
+    "A repeated append is compared by ids only; the same id at a new revision is stored twice",
+    ["Facts", "with the same ids and other data leaves the first data in place", "at a new revision it is written again"]
   ],
-  ["A part at its own revision succeeds, more or another order does not", ["Facts", "of a part at its own revision is that success"]],
+  ["Repeating part of a batch succeeds; more events or another order do not", ["Facts", "of part of a batch at its own revision succeeds"]],
   [
-    "A repeated append whose events were truncated or deleted has no position",
-    ["Appends", "without a position, because what it wrote was"]
+    "The answer to a repeated append has no position if its events were truncated or deleted",
+    ["Appends", "has a position when it was sent again after its events were"]
   ],
-  ["An append of nothing checks the revision", ["Protocol", "an append without events checks the revision"]],
+  ["An append without events checks the revision", ["Protocol", "an append without events checks the revision"]],
   [
-    "throwOnAppendFailure: false hides the true revision",
+    "throwOnAppendFailure: false hides the actual revision",
     ["ConnectionString", "throwOnAppendFailure=false"],
     ["Facts", `_tag: "WrongRevision", actual: 1`]
   ],
   [
-    "At most 1 MiB in an append; 17 MB end the connection and all that is under way",
-    ["Facts", "over a megabyte is refused by its type before it is sent", "over a megabyte that gets as far as the node"],
-    ["Fault", "an append that is too large", "a message that was too much for the connection"],
+    "An append holds at most 1 MiB; a message of 17 MB ends the connection with all its calls",
+    ["Facts", "over the size limit is AppendTooLarge", "of more than a megabyte is refused by the node if it is sent"],
+    ["Fault", "an append that is too large", "a message that is too large for the connection"],
     [SUITE, "accepts an append of the largest size, and writes nothing of a larger one"]
   ],
   [
-    "JSON.stringify meets a bigint and the promise never settles; what is no JSON comes back as text",
-    ["Facts", "come back as they were written"],
+    "The library's append never settles if JSON.stringify meets a bigint; data that is not JSON is read back as text",
+    ["Facts", "are read back unchanged"],
     [SUITE, "keeps any JSON byte for byte"]
   ],
-  ["An empty name or type is an unknown error", ["Appends", "no UUID, no name, no type, no text"]],
+  ["An empty stream name or event type is answered with an unknown error", ["Appends", "an invalid id, stream name, type or text"]],
 
   // Errors
   [
-    "Some errors have a type and no code, some a code and no type",
-    ["Fault", "a code and no type, while it connects again", "an error of the batch call: words alone"]
+    "Some errors have a type without a code, others a code without a type",
+    ["Fault", "a code without a type, during a reconnect", "an unknown error of the batch call: only a message"]
   ],
   [
-    "A node that stops in good order ends subscriptions with 13, and goes on taking appends for a while",
-    ["Subscriptions", "the node stops in good order"]
+    "A node that shuts down ends subscriptions with code 13, and accepts appends for a while longer",
+    ["Subscriptions", "the node shuts down"]
   ],
   [
-    "kill -9: 14; a subscription gets an error, and no end",
+    "After kill -9, calls fail with code 14, and a subscription reports an error but no end",
     ["Subscriptions", "when the connection breaks"],
-    ["Kill", "one at each host who follows"]
+    ["Kill", "the follower at each of two hosts"]
   ],
   [
-    "A node that is not ready says so by words alone to an append, by 14 to a read",
-    ["Appends", "that comes to a node which is not ready"],
+    "A node that is not ready answers an append with only a message, and a read with code 14",
+    ["Appends", "because the node is not ready"],
     ["Subscriptions", `"silent", "drop", "notReady"`],
-    ["Fault", "a node that is not ready, for an append: a type and no code"]
+    ["Fault", "an append at a node that is not ready: a type without a code"]
   ],
-  ["A client whose clock is behind is refused by deadline", ["Appends", "by a node that is behind its client's clock, or ahead of it"]],
   [
-    "What the server can do is asked once, and a failed answer is kept for ever",
-    ["Connections", "that failed, and that the client would keep as failed, is none of ours"]
+    "A batch append from a client whose clock is behind is refused as past its deadline",
+    ["Appends", "may come from a client whose clock is"]
+  ],
+  [
+    "The client asks for the server's features once, and keeps a failed answer for ever",
+    ["Connections", "still gets appends, because the store does not ask for the list"]
   ],
 
   // Reading and following
   [
-    "A connection takes 100 calls; the next one hangs without a word",
+    "A connection takes 100 open calls; the next one hangs without an error",
     [
       "Connections",
-      "are never open at once: 500 appends and reads",
-      "are not taken by 110 subscriptions",
-      "The 101st of that connection says nothing",
-      "of which 64 may be such as end"
+      "is never reached by 500 concurrent appends and reads",
+      "is not reached by 110 followers",
+      "The 101st call on that connection hangs",
+      "leaves room for the subscription while 64 appends are unanswered"
     ],
-    ["Facts", "110 at once on one store"]
+    ["Facts", "110 followers of one store"]
   ],
-  ["Leaving a read leaves its call open", ["Connections", "are not used up by reads that are left early"]],
+  ["A read that is left early keeps its call open", ["Connections", "is not reached by 120 reads that are left early"]],
   [
     "The client ignores the filter of readAll",
-    ["Subscriptions", "the log leaves out what is not ours", "the log is of the given categories only"]
+    ["Subscriptions", "and events of other programs", "the log contains only the given categories"]
   ],
   [
-    "Subscriptions to the log filter, and tell by checkpoints how far they looked",
+    "Subscriptions to the log filter events, and their checkpoints show how far the node has read",
     ["Subscriptions", "resumes from the last checkpoint"],
-    ["Protocol", "tells by checkpoints how far it looked"]
+    ["Protocol", "its checkpoints show how far the node has read"]
   ],
   [
-    "A subscription begins after its position, a forward read at it, a backward one before it",
+    "A subscription begins after its position, a forward read at it, and a backward read before it",
     ["Protocol", "inclusive forwards, exclusive backwards"],
     [SUITE, "starts after any position", "reads the log in order after any position"]
   ],
-  ["A subscription to a stream that is not there never says that it caught up", [SUITE, "is live at once at the end of the log"]],
-  ["What was appended is in the next read", ["Facts", "what was appended is in the next read of another connection"]],
-  ["Who follows slowly gets everything", ["Facts", "slower than others write, more than is kept in memory"]],
+  ["A subscription to a stream that does not exist never reports that it caught up", [SUITE, "is live at once at the end of the log"]],
+  ["An append is visible to the next read", ["Facts", "an append is visible to the next read on another connection"]],
+  ["A slow subscriber gets every event", ["Facts", "a follower that is slower than the writers gets every event"]],
   [
-    "Subscriptions do not come back by themselves",
+    "Subscriptions do not resume by themselves",
     [
       "Subscriptions",
       "a subscription resumes",
-      "when nobody confirms it",
-      "a subscription that stands still while the log goes on is found out"
+      "when the node does not confirm it",
+      "a subscription that delivers nothing while the log grows is detected"
     ]
   ],
-  ["The revision of a stream's settings that the client tells is none", ["Appends", "nobody asks where the settings end"]],
+  ["The client reports a commit position as the revision of a stream's metadata", ["Appends", "which reads no metadata"]],
 
   // What the server offers
-  ["$correlationId and $causationId are found by these names", ["Facts", "with the ids of what caused them where it looks for them"]],
+  ["Other clients find $correlationId and $causationId in the metadata by these names", ["Facts", "with $correlationId and $causationId"]],
   [
     "$maxCount 1 keeps the newest snapshot",
-    ["Subscriptions", "the log leaves out what is not ours: the server's events, snapshots"],
-    ["Appends", "a snapshot whose settings were written"]
+    ["Subscriptions", "the log excludes the server's own events, snapshots"],
+    ["Appends", "a snapshot that failed after its stream's metadata was written"]
   ],
   ["A category ends at the first hyphen", ["Subscriptions", "A category ends at the first hyphen"]],
+  ["Streams of projections exist only where projections run", ["Subscriptions", "the log excludes the events of the server's projections"]],
   [
-    "Streams of projections are there only where projections run",
-    ["Subscriptions", "what the server's projections would write is left out"]
-  ],
-  [
-    "No append goes to two streams: a hold comes first, then its job",
+    "An append goes to one stream only, so a hold is appended first and its job second",
     ["../../core/test/jobs/Windows", "A process may stop between any two appends"]
   ],
-  ["The two client libraries cannot be in one process", ["FactTable", "one folder knows the client library, and nothing its successor"]]
+  [
+    "The two client libraries cannot run in one process",
+    ["FactTable", "only one folder imports the client library, and none its successor"]
+  ]
 ]
 
 const sourceOf = (file: string): string => {
@@ -183,7 +186,7 @@ it.each(facts)("%s", (_, ...shown) => {
   }
 })
 
-it("one folder knows the client library, and nothing its successor", () => {
+it("only one folder imports the client library, and none its successor", () => {
   const root = new URL("../", import.meta.url)
   const sources = readdirSync(new URL("src", root), { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".ts"))
   const importing = (name: string) =>

@@ -1,4 +1,4 @@
-/** What is so at any node, a real one where one is named: asked of the store by its address alone. */
+/** Tests that pass at any node: at the one that `KURRENTDB_URL` names, else at a stand-in. They know only its address. */
 import { randomUUID } from "node:crypto"
 import { EventStoreDBClient } from "@eventstore/db-client"
 import { EventStore } from "@millrace/event-sourcing"
@@ -20,7 +20,7 @@ const ofSize = (bytes: number): EventStore.EventData => {
 }
 
 describe("an append", () => {
-  fact("sent again compares ids only: what was written first stays; at a new revision it is written again", ({ store }) =>
+  fact("sent again with the same ids and other data leaves the first data in place; at a new revision it is written again", ({ store }) =>
     Effect.gen(function* () {
       const stream = freshStream()
       const [event] = freshEvents(1)
@@ -35,7 +35,7 @@ describe("an append", () => {
     })
   )
 
-  fact("sent again is answered as the success it was after 4,000 later events", ({ store }) =>
+  fact("sent again after 4,000 later events returns its first result", ({ store }) =>
     Effect.gen(function* () {
       const stream = freshStream()
       const batch = freshEvents(3)
@@ -49,7 +49,7 @@ describe("an append", () => {
     })
   )
 
-  fact("of a part at its own revision is that success, of more or in another order a conflict", ({ store }) =>
+  fact("of part of a batch at its own revision succeeds; with more events or in another order it is a conflict", ({ store }) =>
     Effect.gen(function* () {
       const stream = freshStream()
       const [a, b, c] = [freshEvents(1)[0], freshEvents(1)[0], freshEvents(1)[0]]
@@ -62,7 +62,7 @@ describe("an append", () => {
     })
   )
 
-  fact("to consecutive revisions, a hundred at once, keeps its place", ({ store }) =>
+  fact("keeps its order among a hundred concurrent appends to consecutive revisions", ({ store }) =>
     Effect.gen(function* () {
       const stream = freshStream()
       const batches = Array.from({ length: 100 }, () => freshEvents(1))
@@ -74,7 +74,7 @@ describe("an append", () => {
     })
   )
 
-  fact("over a megabyte is refused by its type before it is sent; one byte less is taken; those beside it do not notice", ({ store }) =>
+  fact("over the size limit is AppendTooLarge, one byte less is accepted, and concurrent appends succeed", ({ store }) =>
     Effect.gen(function* () {
       const streams = Array.from({ length: 20 }, freshStream)
       const large = freshStream()
@@ -96,7 +96,7 @@ describe("an append", () => {
     })
   )
 
-  fact("over a megabyte that gets as far as the node is refused by it, and what is appended beside it goes on", ({ db, store }) =>
+  fact("of more than a megabyte is refused by the node if it is sent, and concurrent and later appends succeed", ({ db, store }) =>
     Effect.gen(function* () {
       const send = (bytes: number) => Effect.flip(db.clients.call((driver) => driver.append(freshStream(), "noStream", [ofSize(bytes)])))
       const streams = Array.from({ length: 20 }, freshStream)
@@ -112,8 +112,8 @@ describe("an append", () => {
   )
 })
 
-describe("following", () => {
-  fact("110 at once on one store, with 100 appends and 120 reads that are left early: each sees all, once, in order", ({ store }) =>
+describe("following and reading", () => {
+  fact("110 followers of one store see every event once and in order, beside 100 appends and 120 reads that are left early", ({ store }) =>
     Effect.gen(function* () {
       const from = yield* store.head
       const [stream, ...others] = [freshStream(), ...Array.from({ length: 5 }, freshStream)] as const
@@ -146,7 +146,7 @@ describe("following", () => {
     })
   )
 
-  fact("slower than others write, more than is kept in memory: everything comes, without a gap", ({ store }) =>
+  fact("a follower that is slower than the writers gets every event, although memory does not hold them all", ({ store }) =>
     Effect.gen(function* () {
       const from = yield* store.head
       const stream = freshStream()
@@ -170,7 +170,7 @@ describe("following", () => {
     })
   )
 
-  fact("what was appended is in the next read of another connection, 100 of 100 times", ({ store }, connection) =>
+  fact("an append is visible to the next read on another connection, 100 of 100 times", ({ store }, connection) =>
     Effect.gen(function* () {
       const { store: other } = yield* openOn(connection)
       const stream = freshStream()
@@ -183,7 +183,7 @@ describe("following", () => {
 })
 
 describe("events", () => {
-  fact("are JSON to any other client, with the ids of what caused them where it looks for them", ({ store }, connection) =>
+  fact("are JSON to other clients, with $correlationId and $causationId in their metadata", ({ store }, connection) =>
     Effect.gen(function* () {
       const stream = freshStream()
       const metadata = `{"$correlationId":"request-1","$causationId":"cause-1"}`
@@ -202,7 +202,7 @@ describe("events", () => {
     })
   )
 
-  fact("come back as they were written, be it numbers that no double holds or what is no JSON at all", ({ store }) =>
+  fact("are read back unchanged, even numbers that no double holds and text that is not JSON", ({ store }) =>
     Effect.gen(function* () {
       const stream = freshStream()
       const texts = [`{"n":9007199254740993}`, `{"n":1.0,"a":1,"a":2}`, "{", "", `"\\u0000"`, " {} "]

@@ -1,7 +1,7 @@
 /**
- * A process of a host that uses the store and, beside it, two clients of its own, one of which it disposes under load, over and over. That
- * breaks the other one, and rejects promises that nobody holds; the store must not notice. Prints what was acknowledged to the store, what
- * is there, what a follower saw, what became of the host's own appends, and every rejection that does not come from these.
+ * A host process that uses the store beside two clients of its own, and repeatedly disposes one of these under load. That breaks the other
+ * one and causes unhandled rejections; the store must not be affected. Prints the ids that the store acknowledged, the ids in the log, the
+ * ids that a follower saw, how many of the host's own appends were rejected, and every other error.
  */
 import { randomUUID } from "node:crypto"
 import { EventStoreDBClient, jsonEvent } from "@eventstore/db-client"
@@ -11,7 +11,7 @@ import { freshEvents, freshStream, ids, openOn, readIds } from "./Store.ts"
 const connection = process.argv[2] ?? ""
 const WRITERS = 8
 const ROUNDS = 6
-/** Appends of each of the host's clients under way when one of them is disposed. */
+/** Appends that each of the host's clients has under way when one client is disposed. */
 const FLOOD = 50
 
 const ofOurs: Array<string> = []
@@ -70,6 +70,6 @@ const main = Effect.gen(function* () {
   return JSON.stringify({ written, log: ids(log), seen, rejected, ofOurs })
 })
 
-const told = await Effect.runPromise(Effect.scoped(main))
+const report = await Effect.runPromise(Effect.scoped(main))
 // The host's own appends may wait for ever
-process.stdout.write(told, () => process.exit(0))
+process.stdout.write(report, () => process.exit(0))

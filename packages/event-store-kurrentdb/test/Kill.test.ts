@@ -1,7 +1,7 @@
 /**
- * A node that is killed under load and started again, as a process of its own, while two hosts go on. Nothing that was acknowledged is
- * lost, nothing is there twice, what was in doubt is settled, and whoever follows at either host sees each event once. What the client
- * library would reject with nobody listening fails this test: vitest reports it.
+ * A node in a process of its own is killed and restarted under load while two hosts keep working. No acknowledged event is lost, none is
+ * written twice, appends in doubt are settled, and the follower at each host sees each event once. An unhandled rejection of the client
+ * library fails this test, because vitest reports it.
  */
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -15,13 +15,13 @@ import { failsafe, freshEvents, freshStream, ids, openOn, readIds, type Store } 
 const SNAPSHOT = "factsSnapshot.v1-1"
 const CYCLES = 3
 const HOSTS = 2
-/** At each host. */
+/** Writers at each host. */
 const WRITERS = 8
 const APPENDS_A_CYCLE = 150
 
 vi.setConfig({ testTimeout: 120_000 })
 
-it("kill -9 under load: two hosts, 16 writers, batches in doubt, a snapshot, and one at each host who follows", () =>
+it("kill -9 under load loses and doubles no event: appends in doubt are settled, and the follower at each of two hosts sees each event once", () =>
   Effect.gen(function* () {
     const folder = yield* Effect.acquireRelease(
       Effect.sync(() => mkdtempSync(join(tmpdir(), "millrace-kurrentdb-"))),
@@ -66,7 +66,7 @@ it("kill -9 under load: two hosts, 16 writers, batches in doubt, a snapshot, and
           Effect.delay(save(store), 20)
         )
       })
-    /** What was acknowledged to one writer, in order. */
+    /** The ids that were acknowledged to one writer, in order. */
     const write = Effect.fnUntraced(function* (store: Store) {
       const stream = freshStream()
       const written: Array<string> = []
@@ -80,7 +80,7 @@ it("kill -9 under load: two hosts, 16 writers, batches in doubt, a snapshot, and
             last = answer.success.revision
             break
           }
-          // Nobody else writes here
+          // This writer is the only one of its stream
           if (answer.failure._tag === "WrongRevision" || answer.failure._tag === "AppendTooLarge") return yield* Effect.fail(answer.failure)
           unanswered++
           yield* Effect.sleep(10)
@@ -126,7 +126,7 @@ it("kill -9 under load: two hosts, 16 writers, batches in doubt, a snapshot, and
       yield* failsafe(Effect.repeat(Effect.sleep(5), { until: () => Effect.sync(() => seen.length >= log.length) }))
       expect(seen).toEqual(ids(log))
     }
-    // Newest or not, it is one that was saved, and whole; and a newer one is taken
+    // The stored snapshot is complete, if not the newest, and a newer one can be saved
     const snapshot = yield* other.loadSnapshot(SNAPSHOT)
     expect(snapshot?.data).toBe(`[${snapshot?.revision}]`)
     yield* other.saveSnapshot(SNAPSHOT, { revision: saved + 1, data: "[]" })

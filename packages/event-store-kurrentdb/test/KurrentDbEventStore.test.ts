@@ -4,7 +4,7 @@ import { describe, it, vi } from "vitest"
 import { eventStorePeersSuite, eventStoreSuite } from "../../testing/src/EventStoreSuite.ts"
 import { address } from "./Node.ts"
 
-// A thousand who append to one stream go one after another, each by two calls, however busy the machine is
+// The thousand appends of one test run one after another, two calls each, and the machine may be busy
 vi.setConfig({ testTimeout: 120_000 })
 
 eventStoreSuite("kurrentdb", () => Layer.unwrap(Effect.map(address, (connection) => KurrentDbEventStore.layer({ connection }))), {

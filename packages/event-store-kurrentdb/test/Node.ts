@@ -1,6 +1,6 @@
 /**
- * The node that tests run against: the one that KURRENTDB_URL (or EVENTSTOREDB_URL) names, else a stand-in of their own. What must hold
- * anywhere asks for an address and does not know which it got; what needs faults asks for a stand-in.
+ * The node that tests run against: the one in KURRENTDB_URL (or EVENTSTOREDB_URL), else a stand-in. Tests that pass at any node take only
+ * its address; tests that need faults start a stand-in.
  */
 
 import { Effect, type Scope } from "effect"
@@ -13,7 +13,7 @@ if (given === undefined)
     "\n!! KurrentDB: NO REAL NODE WAS SEEN. These tests ran against the stand-in only; set KURRENTDB_URL to run them on a node.\n"
   )
 
-/** A stand-in that does what a real node may do, and a test may not assume it does not. */
+/** A stand-in with the behaviour that a real node may show, so that no test assumes otherwise. */
 const contrary = Effect.map(KurrentDbStandIn.serve(), ({ faults, url }) => {
   faults.beforeCaughtUp = 1
   faults.missesOfRevived = 2

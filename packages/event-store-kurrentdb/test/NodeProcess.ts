@@ -1,6 +1,6 @@
 /**
- * A stand-in as a process of its own, so that it can be killed: `NodeProcess.ts [file] [port]`. It prints its port, and keeps the log in
- * the file, if one is named.
+ * Runs a stand-in in a process of its own, so that a test can kill it: `NodeProcess.ts [file] [port]`. It prints its port, and keeps the
+ * log in the file, if one is named.
  */
 
 import { Effect } from "effect"

@@ -1,4 +1,4 @@
-/** Stand-ins that are processes of their own. */
+/** Starts and kills stand-ins in processes of their own. */
 import { type ChildProcess, spawn } from "node:child_process"
 import { once } from "node:events"
 import { createInterface } from "node:readline"

@@ -5,7 +5,7 @@ import { parsePosition, placeOf, textOf } from "../src/Position.ts"
 
 const commit = fc.bigInt({ min: 0n, max: 2n ** 64n - 1n })
 
-it("positions sort as text in the order of the log, after the start", () =>
+it("positions sort as text in log order, and all of them after the start", () =>
   fc.assert(
     fc.property(commit, commit, (a, b) => {
       const [one, two] = [textOf({ commit: a, prepare: a }), textOf({ commit: b, prepare: b })]
@@ -14,7 +14,7 @@ it("positions sort as text in the order of the log, after the start", () =>
     })
   ))
 
-it("a position is the same however the server tells where the event was prepared, and leads back to its place", () =>
+it("a position depends only on the commit position, and converts back to it", () =>
   fc.assert(
     fc.property(commit, commit, (at, prepare) => {
       const text = textOf({ commit: at, prepare })
@@ -23,7 +23,7 @@ it("a position is the same however the server tells where the event was prepared
     })
   ))
 
-it("a position is read as a person writes it, with its leading zeros or without", () =>
+it("a position is parsed with or without its leading zeros", () =>
   fc.assert(
     fc.property(commit, (at) => {
       const text = textOf({ commit: at, prepare: at })
@@ -34,8 +34,8 @@ it("a position is read as a person writes it, with its leading zeros or without"
     })
   ))
 
-it("what is no position of this log is refused", () => {
+it("a position of another format is refused", () => {
   expect(placeOf(EventStore.start)).toBeUndefined()
   for (const text of ["1", "0".repeat(16), "-".padStart(20, "0"), "0".repeat(21)])
-    expect(() => placeOf(EventStore.position(text))).toThrow("No position")
+    expect(() => placeOf(EventStore.position(text))).toThrow("Not a position")
 })

@@ -1,4 +1,4 @@
-/** What a client of the published protocol finds at a node. A real one, 23.10.6, passed these checks; the stand-in must. */
+/** The behaviour of a node as the client library sees it. A real node (23.10.6) passed these checks; the stand-in must pass them. */
 import { randomUUID } from "node:crypto"
 import {
   BACKWARDS,
@@ -33,7 +33,7 @@ const numbers = (read: AsyncIterable<{ readonly event?: { readonly data: unknown
     (all) => all.map((one) => numberOf(one.event?.data))
   )
 
-/** A test with a client of its own and a name that nobody else uses. */
+/** A test with its own client and a unique name for its streams. */
 const check = (title: string, body: (client: EventStoreDBClient, unique: string, url: string) => Promise<void>) =>
   it(title, () =>
     Effect.gen(function* () {
@@ -49,19 +49,22 @@ const check = (title: string, body: (client: EventStoreDBClient, unique: string,
 const confirmed = (subscription: { readonly once: (event: "confirmation", then: () => void) => unknown }) =>
   new Promise<void>((resolve) => subscription.once("confirmation", resolve))
 
-check("an append begins a stream, goes on at its last revision, and nowhere else, by the call that all share", async (client, unique) => {
-  const stream = `checks-${unique}`
-  const first = await client.appendToStream(stream, [event(1), event(2)], { expectedRevision: NO_STREAM })
-  expect([first.success, first.nextExpectedRevision]).toEqual([true, 1n])
-  expect(first.position?.commit).toBeGreaterThan(0n)
-  expect((await client.appendToStream(stream, event(3), { expectedRevision: 1n })).nextExpectedRevision).toBe(2n)
-  const wrong = await client.appendToStream(stream, event(9), { expectedRevision: 0n }).catch((error: unknown) => error)
-  expect(wrong).toBeInstanceOf(WrongExpectedVersionError)
-  expect(wrong).toMatchObject({ actualVersion: 2n, expectedVersion: 0n })
-  await expect(client.appendToStream(stream, event(9), { expectedRevision: NO_STREAM })).rejects.toThrow(WrongExpectedVersionError)
-})
+check(
+  "a batch append begins a stream or continues it at its last revision, and is refused at any other revision",
+  async (client, unique) => {
+    const stream = `checks-${unique}`
+    const first = await client.appendToStream(stream, [event(1), event(2)], { expectedRevision: NO_STREAM })
+    expect([first.success, first.nextExpectedRevision]).toEqual([true, 1n])
+    expect(first.position?.commit).toBeGreaterThan(0n)
+    expect((await client.appendToStream(stream, event(3), { expectedRevision: 1n })).nextExpectedRevision).toBe(2n)
+    const wrong = await client.appendToStream(stream, event(9), { expectedRevision: 0n }).catch((error: unknown) => error)
+    expect(wrong).toBeInstanceOf(WrongExpectedVersionError)
+    expect(wrong).toMatchObject({ actualVersion: 2n, expectedVersion: 0n })
+    await expect(client.appendToStream(stream, event(9), { expectedRevision: NO_STREAM })).rejects.toThrow(WrongExpectedVersionError)
+  }
+)
 
-check("likewise by a call of its own, which credentials bring about", async (client, unique) => {
+check("a unary append, which the library makes for a call with credentials, does the same", async (client, unique) => {
   const stream = `checks-${unique}`
   const credentials = { username: "admin", password: "changeit" }
   const first = await client.appendToStream(stream, event(1), { expectedRevision: NO_STREAM, credentials })
@@ -71,7 +74,7 @@ check("likewise by a call of its own, which credentials bring about", async (cli
   expect(wrong).toMatchObject({ actualVersion: 0n })
 })
 
-check("an append sent again is answered as the success it was: it compares ids only", async (client, unique) => {
+check("an append sent again returns its first result, because the node compares ids only", async (client, unique) => {
   const stream = `checks-${unique}`
   const id = randomUUID()
   const first = await client.appendToStream(stream, event(7, id), { expectedRevision: NO_STREAM })
@@ -90,12 +93,12 @@ check("an append without events checks the revision", async (client, unique) => 
   await expect(client.appendToStream(stream, [], { expectedRevision: 0n })).rejects.toThrow(WrongExpectedVersionError)
 })
 
-check("an event id that is no UUID is refused", async (client, unique) => {
+check("an event id that is not a UUID is refused", async (client, unique) => {
   await expect(client.appendToStream(`checks-${unique}`, event(1, "01jq8x2w-0000-7000-8000-00000000zzzz"))).rejects.toThrow()
   await expect(collect(client.readStream(`checks-${unique}`))).rejects.toThrow(StreamNotFoundError)
 })
 
-check("a stream is read to either side, from anywhere, up to a count", async (client, unique) => {
+check("a stream is read forwards and backwards, from any revision, up to a count", async (client, unique) => {
   const stream = `checks-${unique}`
   const before = Date.now()
   await client.appendToStream(stream, [event(1), event(2), event(3)], { expectedRevision: NO_STREAM })
@@ -123,12 +126,12 @@ check("the log is read from a position: inclusive forwards, exclusive backwards"
   expect(await collect(client.readAll({ direction: BACKWARDS, fromPosition: END, maxCount: 2 }))).toHaveLength(2)
 })
 
-check("a subscription to a stream catches up, says so, and goes on", async (client, unique) => {
+check("a subscription to a stream catches up, reports it, and delivers later events", async (client, unique) => {
   const stream = `checks-${unique}`
   await client.appendToStream(stream, [event(1), event(2)], { expectedRevision: NO_STREAM })
   const seen: Array<unknown> = []
   const subscription = client.subscribeToStream(stream, { fromRevision: START })
-  // No order is promised between the two: an event that is appended right after the confirmation may come first
+  // A node promises no order here: an event appended right after the confirmation may arrive before `caughtUp`
   const caughtUp = new Promise<void>((resolve) => subscription.once("caughtUp", resolve))
   const three = new Promise<void>((resolve) => {
     subscription.on("data", ({ event }) => {
@@ -142,7 +145,7 @@ check("a subscription to a stream catches up, says so, and goes on", async (clie
   await subscription.unsubscribe()
 })
 
-check("a subscription to the log filters, and tells by checkpoints how far it looked", async (client, unique) => {
+check("a subscription to the log filters events, and its checkpoints show how far the node has read", async (client, unique) => {
   const type = `live-${unique}`
   const end = await collect(client.readAll({ direction: BACKWARDS, fromPosition: END, maxCount: 1 }))
   const seen: Array<string> = []
@@ -170,7 +173,7 @@ check("a subscription to the log filters, and tells by checkpoints how far it lo
   await subscription.unsubscribe()
 })
 
-check("metadata hides what is old", async (client, unique) => {
+check("the metadata of a stream hides its oldest events", async (client, unique) => {
   const stream = `checks-${unique}`
   await client.appendToStream(stream, [event(1), event(2), event(3), event(4)], { expectedRevision: NO_STREAM })
   await client.setStreamMetadata(stream, { maxCount: 2 })
@@ -180,7 +183,7 @@ check("metadata hides what is old", async (client, unique) => {
   expect(await Effect.runPromise(numbers(client.readStream(stream)))).toEqual([4])
 })
 
-check("a stream that was deleted can be written again, one with a tombstone cannot", async (client, unique) => {
+check("a deleted stream can be written again, and a stream with a tombstone cannot", async (client, unique) => {
   const [deleted, buried] = [`checks-${unique}`, `checks-${unique}-buried`]
   await client.appendToStream(deleted, event(1), { expectedRevision: NO_STREAM })
   await expect(client.deleteStream(deleted, { expectedRevision: 77n })).rejects.toMatchObject({ actualVersion: 0n })
@@ -188,7 +191,7 @@ check("a stream that was deleted can be written again, one with a tombstone cann
   await expect(collect(client.readStream(deleted))).rejects.toThrow(StreamNotFoundError)
   const again = await client.appendToStream(deleted, event(2), { expectedRevision: NO_STREAM })
   expect(again.nextExpectedRevision).toBe(1n)
-  // The first reads after that may miss the stream
+  // The first reads after a revival may miss the stream
   const there = () => collect(client.readStream(deleted)).catch(() => [])
   await expect.poll(async () => (await there()).map((one) => numberOf(one.event?.data)), { timeout: 10_000 }).toEqual([2])
   await client.appendToStream(buried, event(1), { expectedRevision: NO_STREAM })
@@ -197,7 +200,7 @@ check("a stream that was deleted can be written again, one with a tombstone cann
   await expect(collect(client.readStream(buried))).rejects.toThrow(StreamDeletedError)
 })
 
-check("several addresses are seeds: the nodes tell who leads", async (_, unique, url) => {
+check("a connection string with several addresses lists seeds, which name the leader", async (_, unique, url) => {
   const [scheme, rest = ""] = url.split("://")
   const [host = "", options = ""] = rest.split("?")
   const client = EventStoreDBClient.connectionString(`${scheme}://${host},${host.split("@").at(-1)}?${options}`)

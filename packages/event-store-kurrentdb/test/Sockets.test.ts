@@ -1,4 +1,4 @@
-/** Nodes that take connections and say nothing, or fall silent later: what is open is bounded, and gone when the store is closed. */
+/** Nodes that never answer or stop answering: the number of open sockets is bounded, and closing the store closes all of them. */
 import { subscribe, unsubscribe } from "node:diagnostics_channel"
 import { once } from "node:events"
 import { connect, createServer, Socket } from "node:net"
@@ -21,7 +21,7 @@ interface Counted {
   readonly made: () => number
 }
 
-/** The sockets of this process to a port, from now on. */
+/** Counts the sockets that this process opens to a port from now on. */
 const socketsTo = (port: number): Effect.Effect<Counted, never, Scope.Scope> =>
   Effect.map(
     Effect.acquireRelease(
@@ -46,7 +46,7 @@ const socketsTo = (port: number): Effect.Effect<Counted, never, Scope.Scope> =>
     ({ open, made }) => ({ open, made })
   )
 
-/** It hears everything, and never answers. */
+/** A server that accepts connections and never answers. */
 const silent = Effect.gen(function* () {
   const accepted = new Set<Socket>()
   const server = createServer((socket) => {
@@ -69,7 +69,7 @@ const reaches = (is: () => boolean) => failsafe(Effect.repeat(Effect.andThen(Eff
 
 const becomes = (count: () => number, wanted: number) => reaches(() => count() === wanted)
 
-/** Whatever a host may ask, over and over, of a node that does not answer: how each time ends, and how many clients were made. */
+/** Repeats each kind of call to a node that does not answer. Returns how each call failed, and how many clients were made. */
 const askInVain = (connection: string, rounds: number) =>
   Effect.gen(function* () {
     const { db, store } = yield* openOn(connection, { deadline: DEADLINE })
@@ -87,13 +87,13 @@ const askInVain = (connection: string, rounds: number) =>
     return { told, clients: (yield* db.status).renewals + 1 }
   })
 
-describe("a node that takes connections and says nothing", () => {
+describe("a node that accepts connections and never answers", () => {
   for (const [what, options] of [
     ["without TLS", "?tls=false"],
     ["with TLS", "?tlsVerifyCert=false"]
   ] as const)
     test(
-      `${what}: each client has one socket at most, and none stays open when the store is closed`,
+      `${what}: each client opens at most one socket, and closing the store closes all of them`,
       Effect.gen(function* () {
         const node = yield* silent
         const sockets = yield* socketsTo(node.port)
@@ -104,7 +104,7 @@ describe("a node that takes connections and says nothing", () => {
             expect(clients).toBeGreaterThan(1)
             expect(sockets.made()).toBeGreaterThan(0)
             expect(sockets.made()).toBeLessThanOrEqual(clients)
-            // Those before the client in use are closed as soon as their calls have ended
+            // An older client is closed as soon as its calls have ended
             yield* reaches(() => sockets.open() <= 1)
           })
         )
@@ -114,7 +114,7 @@ describe("a node that takes connections and says nothing", () => {
     )
 
   test(
-    "that is a seed among others: they name the leader, nobody waits for it, and it is left",
+    "as one of several seeds: another seed names the leader without delay, and the silent connection is closed",
     Effect.gen(function* () {
       const node = yield* silent
       const leader = yield* KurrentDbStandIn.serve()
@@ -122,7 +122,7 @@ describe("a node that takes connections and says nothing", () => {
       const connection = `kurrentdb://127.0.0.1:${node.port},127.0.0.1:${leader.port}?tls=false&gossipTimeout=60`
       const { store } = yield* openOn(connection, { deadline: 2_000 })
       expect((yield* store.append(freshStream(), "noStream", freshEvents(1))).revision).toBe(0)
-      // None, where the leader answers before this connection stands
+      // Zero if the leader answers before this connection is made
       expect(sockets.made()).toBeLessThanOrEqual(1)
       yield* becomes(node.accepted, 0)
       yield* becomes(sockets.open, 0)
@@ -130,13 +130,13 @@ describe("a node that takes connections and says nothing", () => {
   )
 
   test(
-    "where all seeds are such: none is asked any more when the store is closed",
+    "as every seed: no seed is asked after the store was closed",
     Effect.gen(function* () {
       const nodes = [yield* silent, yield* silent] as const
       const sockets = [yield* socketsTo(nodes[0].port), yield* socketsTo(nodes[1].port)]
       const connection = `kurrentdb://127.0.0.1:${nodes[0].port},127.0.0.1:${nodes[1].port}?tls=false&gossipTimeout=1&discoveryInterval=10`
       yield* Effect.scoped(askInVain(connection, 5))
-      // Longer than between two attempts
+      // Longer than the pause between two attempts
       yield* Effect.sleep(100)
       for (const { made, open } of sockets) {
         expect(made()).toBeGreaterThan(0)
@@ -148,7 +148,7 @@ describe("a node that takes connections and says nothing", () => {
 })
 
 test(
-  "a socket that comes when its client is closed goes at once",
+  "a socket that connects after its client was closed is destroyed at once",
   Effect.gen(function* () {
     const node = yield* silent
     const sockets = new Sockets(ChannelCredentials.createInsecure())
@@ -162,15 +162,15 @@ test(
   })
 )
 
-describe("a connection that fell silent after it stood", () => {
+describe("an established connection that falls silent", () => {
   for (const [what, faults] of [
-    ["either way", { up: { _tag: "blackHole" }, down: { _tag: "blackHole" } }],
+    ["in both directions", { up: { _tag: "blackHole" }, down: { _tag: "blackHole" } }],
     ["towards the node", { up: { _tag: "blackHole" } }],
     ["from the node", { down: { _tag: "blackHole" } }],
-    ["and is half open", { up: { _tag: "halfOpen" } }]
+    ["half open", { up: { _tag: "halfOpen" } }]
   ] as const)
     test(
-      `${what}: is left for a fresh one, nothing is lost or doubled, and no socket stays open`,
+      `${what}: is replaced by a fresh one; no event is lost or doubled, and no socket stays open`,
       Effect.gen(function* () {
         const node = yield* KurrentDbStandIn.serve()
         const proxy = yield* FaultProxy.make(node.port)
@@ -203,7 +203,7 @@ describe("a connection that fell silent after it stood", () => {
 })
 
 test(
-  "closing is soon over, and final, where a node never answers what was sent",
+  "closing ends soon although a node never answers, and appends after it are refused",
   Effect.gen(function* () {
     const node = yield* silent
     const sockets = yield* socketsTo(node.port)

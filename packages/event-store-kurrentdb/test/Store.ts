@@ -1,4 +1,4 @@
-/** A store on a stand-in, and events for it. */
+/** A store on a stand-in, and events to append to it. */
 import assert from "node:assert/strict"
 import { randomUUID } from "node:crypto"
 import type { EventStore, StreamName } from "@millrace/event-sourcing"
@@ -18,10 +18,10 @@ export const freshEvents = (count: number): Events => {
 
 export const freshStream = (): StreamName.StreamName => `facts-${randomUUID()}`
 
-/** Not what the store writes for itself, such as to be told the time. */
+/** False for the store's own streams, such as the one that tells the server's time. */
 export const isOfFacts = ({ stream }: { readonly stream: string }): boolean => stream.startsWith("facts-")
 
-/** The appends of facts that a node was sent, from now on. */
+/** The appends to `facts-` streams that a node receives from now on. */
 export const sentTo = (node: Node): ReadonlyArray<AppendCall> => {
   const sent: Array<AppendCall> = []
   node.faults.append = (call) => {
@@ -54,7 +54,7 @@ export const open = (
     return { node, ...(yield* openOn(node.url, options)) }
   })
 
-/** For tests in which calls are left without an answer. */
+/** A short deadline, for tests in which calls get no answer. */
 export const IMPATIENT = { deadline: 750 }
 
 /** A test with a node and a store of its own. */
@@ -64,11 +64,11 @@ export const fact = (
   options: Parameters<typeof open>[0] = {}
 ) => it(title, () => Effect.runPromise(Effect.asVoid(Effect.scoped(Effect.flatMap(open(options), body)))))
 
-/** Fails when `effect` takes longer than anything should. */
+/** Fails when `effect` takes longer than 25 seconds. */
 export const failsafe = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.timeoutOrElse(effect, { duration: "25 seconds", orElse: () => Effect.die(new Error("Left hanging")) })
 
-/** Sends the identical batch again until the store says what became of it, as the kernel does. */
+/** Sends the identical batch again until the store knows its outcome, as an aggregate does. */
 export const settle = (
   store: Store,
   stream: StreamName.StreamName,

@@ -1,4 +1,4 @@
-/** Following the log, whatever becomes of the subscription: each event once, in order, and none left out. */
+/** Following the log through any failure of the subscription: each event arrives once, in order, without gaps. */
 import { binaryEvent, EventStoreDBClient, jsonEvent } from "@eventstore/db-client"
 import { EventStore } from "@millrace/event-sourcing"
 import { Effect, Fiber, Stream } from "effect"
@@ -14,7 +14,7 @@ const connected = ({ db, node }: Opened) =>
     Effect.repeat(Effect.andThen(Effect.sleep(5), db.status), { until: (status) => status.connected && node.open("Subscribe") === 1 })
   )
 
-/** Follows while 3 batches are appended: one before `happens`, one while nobody follows any more, one when it stands again. */
+/** Follows while three batches are appended: before `happens`, while the subscription is down, and after it was resumed. */
 const through = (opened: Opened, happens: (node: Node) => Effect.Effect<unknown>) =>
   Effect.gen(function* () {
     const { node, store } = opened
@@ -44,19 +44,19 @@ const through = (opened: Opened, happens: (node: Node) => Effect.Effect<unknown>
 
 describe("a subscription resumes", () => {
   for (const [what, code] of [
-    ["the node stops in good order", 13],
+    ["the node shuts down", 13],
     ["the node is unavailable", 14],
-    ["the node failed", 2],
+    ["the node fails", 2],
     ["the node cancels it", 1],
-    ["its deadline passed", 4],
-    ["too much was sent", 8],
-    ["the leader changed", 9]
+    ["the deadline passes", 4],
+    ["a limit of the node is exceeded", 8],
+    ["the leader changes", 9]
   ] as const)
     fact(`when ${what} (${code})`, (opened) => through(opened, (node) => node.endSubscriptions(code, what)))
 
   fact("when the connection breaks", (opened) => through(opened, (node) => node.disconnect))
 
-  fact("when the node takes none for a while, and says meanwhile why", (opened) =>
+  fact("after the node refused it for a while; meanwhile the status gives the reason", (opened) =>
     through(opened, (node) =>
       Effect.gen(function* () {
         let refused = 0
@@ -70,7 +70,7 @@ describe("a subscription resumes", () => {
   )
 
   fact(
-    "when nobody confirms it",
+    "when the node does not confirm it",
     (opened) =>
       through(opened, (node) =>
         Effect.suspend(() => {
@@ -84,7 +84,7 @@ describe("a subscription resumes", () => {
 })
 
 fact(
-  "a subscription that stands still while the log goes on is found out, and replaced",
+  "a subscription that delivers nothing while the log grows is detected and replaced",
   (opened) =>
     Effect.gen(function* () {
       const { node, db, store } = opened
@@ -100,7 +100,7 @@ fact(
   { look: 50 }
 )
 
-fact("a subscription resumes from the last checkpoint, however little of the log is ours", (opened) =>
+fact("a subscription resumes from the last checkpoint after thousands of events that the filter leaves out", (opened) =>
   Effect.gen(function* () {
     const { node, store } = opened
     const stream = freshStream()
@@ -121,7 +121,7 @@ fact("a subscription resumes from the last checkpoint, however little of the log
   })
 )
 
-fact("the log leaves out what is not ours: the server's events, snapshots, and what other programs write", ({ node, store }) =>
+fact("the log excludes the server's own events, snapshots, and events of other programs", ({ node, store }) =>
   Effect.gen(function* () {
     const stream = freshStream()
     const batch = freshEvents(2)
@@ -144,7 +144,7 @@ fact("the log leaves out what is not ours: the server's events, snapshots, and w
 )
 
 fact(
-  "the log is of the given categories only, where others share the nodes",
+  "the log contains only the given categories when other programs share the nodes",
   ({ node, store }) =>
     Effect.gen(function* () {
       const client = EventStoreDBClient.connectionString(node.url)
@@ -164,7 +164,7 @@ fact(
   { categories: ["facts"] }
 )
 
-fact("what the server's projections would write is left out, links to our events too", ({ node, store }) =>
+fact("the log excludes the events of the server's projections, including links to our events", ({ node, store }) =>
   Effect.gen(function* () {
     const batch = freshEvents(2)
     const client = EventStoreDBClient.connectionString(node.url)
@@ -179,7 +179,7 @@ fact("what the server's projections would write is left out, links to our events
   })
 )
 
-fact("what is no text in one of our streams is told, not passed over", ({ node, store }) =>
+fact("an event in our streams that is not UTF-8 fails the read and is not skipped", ({ node, store }) =>
   Effect.gen(function* () {
     const bytes = new Uint8Array([0xff, 0xfe])
     const event = { id: freshEvents(1)[0].id, type: "Happened", contentType: "application/json", data: bytes, metadata: bytes }
@@ -190,7 +190,7 @@ fact("what is no text in one of our streams is told, not passed over", ({ node, 
 )
 
 fact(
-  "reads that get no answer end, and the next is answered",
+  "a read without an answer fails, and the next read succeeds",
   ({ node, store }) =>
     Effect.gen(function* () {
       const stream = freshStream()

@@ -1,7 +1,6 @@
 /**
- * The script that makes a role for the host. The role can read and append events, and do everything else that the stores do. It can
- * neither change nor remove an event, nor drop the trigger that refuses it. Run the script as the owner of the schema, after the stores
- * were opened once as that owner.
+ * The script that makes a role for the host. The role can do everything that the stores do. It cannot change or remove an event, or drop
+ * the trigger that prevents this. Run the script as the owner of the schema, after the stores were opened once as that owner.
  */
 export const script = ({ schema = "millrace", role }: { readonly schema?: string; readonly role: string }): string => `\
 CREATE ROLE ${role} LOGIN;

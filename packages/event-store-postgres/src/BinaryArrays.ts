@@ -1,22 +1,22 @@
 /**
- * Arrays as parameters, in PostgreSQL's binary format. In the text format, every quote of JSON would be escaped by the client and
- * unescaped by the server, which costs more than the insert.
+ * Array parameters in PostgreSQL's binary format. In the text format, the client escapes every quote of JSON and the server unescapes it,
+ * which costs more than the insert.
  */
 
-/** Whether the database keeps a text unchanged. */
+/** Whether the database stores a text unchanged. */
 export const isText = (text: string): boolean => text.isWellFormed() && !text.includes("\0")
 
-/** Bytes before the first element: dimensions, whether elements may be null, the type, the count, and the index of the first. */
+/** Bytes before the first element: dimensions, null flag, element type, count, and first index. */
 const HEADER = 20
-/** An array without elements has no dimension, so neither count nor index. */
+/** An empty array has no dimension, so it has no count and no index. */
 const EMPTY_HEADER = 12
 
-/** How the elements of a type are written. */
+/** Writes the elements of one type. */
 interface Format<A> {
   /** The type's number in PostgreSQL (`pg_type.oid`). */
   readonly type: number
   readonly bytesOf: (one: A) => number
-  /** Answers where it ends. */
+  /** Writes an element. Returns the offset of its end. */
   readonly write: (buffer: Buffer, one: A, at: number) => number
 }
 
@@ -61,7 +61,7 @@ export const uuids = arrays<string>({
 
 export const int4s = arrays<number>({ type: 23, bytesOf: () => 4, write: (buffer, one, at) => buffer.writeInt32BE(one, at) })
 
-/** Whole numbers up to 2^53. */
+/** Integers up to 2^53. */
 export const int8s = arrays<number>({ type: 20, bytesOf: () => 8, write: (buffer, one, at) => buffer.writeBigInt64BE(BigInt(one), at) })
 
 export const booleans = arrays<boolean>({ type: 16, bytesOf: () => 1, write: (buffer, one, at) => buffer.writeUInt8(one ? 1 : 0, at) })

@@ -1,6 +1,6 @@
 /**
- * A pool of connections to one database. Each call has a deadline of its own. A statement is a transaction, sent in one message, without
- * named statements, session settings or session locks, so each may reach another backend, as behind PgBouncer.
+ * A pool of connections to one database. Each call has its own deadline. Each statement is a transaction, sent in one message without named
+ * statements, session settings or session locks. So each may run on another backend, as behind PgBouncer.
  */
 import { Socket } from "node:net"
 import { Effect, type Scope } from "effect"
@@ -8,11 +8,11 @@ import pg from "pg"
 import { Fault, failing, faultOfConnecting, faultOfStatement } from "./Fault.ts"
 
 export interface ConnectionsOptions {
-  /** `postgres://user:password@host:5432/database?sslmode=verify-full`; parts that are left out come from `PGHOST` and the like. */
+  /** `postgres://user:password@host:5432/database?sslmode=verify-full`; missing parts come from `PGHOST` and similar variables. */
   readonly url: string
-  /** Connections of this process: 10 by default, at least 5. */
+  /** The most connections of this process: 10 by default, at least 5. */
   readonly maxConnections?: number
-  /** Milliseconds until a call is given up and its connection closed: 10,000 by default. */
+  /** Milliseconds until a call fails and its connection is closed: 10,000 by default. */
   readonly deadline?: number
 }
 
@@ -23,16 +23,16 @@ export type Statement = readonly [text: string, ...values: ReadonlyArray<Value>]
 /** Runs a statement inside a transaction. */
 export type Run = (...statement: Statement) => Promise<ReadonlyArray<pg.QueryResultRow>>
 
-/** Milliseconds between two checks for calls that are late. */
+/** Milliseconds between two checks for calls past their deadline. */
 const TICK = 500
 
-/** Connections that reads leave to writes: appends, snapshots and state. */
+/** Connections reserved for writes: appends, snapshots and state. */
 const SPARE = 4
 
 /** How long closing may take, in milliseconds. */
 const GOODBYE = 2_000
 
-/** Opens the pool, and closes it with the scope. */
+/** Opens the pool. The scope closes it. */
 export const make = Effect.fnUntraced(function* ({
   url,
   maxConnections = 10,
@@ -66,17 +66,17 @@ const transaction =
     }
   }
 
-/** A call under way. Its age is counted in ticks: a process that was suspended does not give up calls that were answered meanwhile. */
+/** A call under way. Its age is counted in ticks, so a process that was suspended does not fail calls that were answered meanwhile. */
 interface Running {
   ticks: number
   readonly expire: () => void
 }
 
 export class Connections {
-  /** The name of the server in messages: host, port and database. */
+  /** The server's name in messages: host, port and database. */
   readonly where: string
   readonly #deadline: number
-  /** Reads that may run at a time. */
+  /** Limits the reads that run at a time. */
   readonly #maxReads: number
   readonly #pool: pg.Pool
   readonly #sockets = new Set<Socket>()
@@ -95,7 +95,7 @@ export class Connections {
       return socket.once("close", () => this.#sockets.delete(socket))
     }
     this.#pool = new pg.Pool({ ...config, stream, max, idleTimeoutMillis: 30_000 })
-    // The caller that uses a broken connection is told. An idle one that breaks needs no answer: the next call opens another
+    // The caller of a broken connection gets the error. An idle connection that breaks needs no handling: the next call opens another
     this.#pool.on("error", () => {})
     this.#pool.on("connect", (client) => client.on("error", () => {}))
   }
@@ -107,21 +107,21 @@ export class Connections {
       Effect.promise(() => this.#pool.end()),
       GOODBYE
     )
-    // A server that does not answer does not end its connections either
+    // A server that does not answer may not close its connections either
     for (const socket of this.#sockets) socket.destroy()
   })
 
-  /** Counts a tick, and gives up the calls whose deadline has passed. */
+  /** Counts a tick, and fails the calls whose deadline has passed. */
   readonly expireLate: Effect.Effect<void> = Effect.sync(() => {
     for (const call of [...this.#running]) if (++call.ticks * TICK > this.#deadline) call.expire()
   })
 
-  /** Runs one statement that writes. Reads always leave a connection for it. */
+  /** Runs one statement that writes. Reads never use its reserved connections. */
   write<Row extends pg.QueryResultRow>(...statement: Statement): Effect.Effect<ReadonlyArray<Row>, Fault> {
     return this.#call(false, one<Row>(statement))
   }
 
-  /** Runs one statement that reads, so nothing is in doubt if it fails. */
+  /** Runs one statement that reads. Its failure leaves nothing in doubt. */
   read<Row extends pg.QueryResultRow>(...statement: Statement): Effect.Effect<ReadonlyArray<Row>, Fault> {
     return this.#call(true, one<Row>(statement))
   }
@@ -131,7 +131,7 @@ export class Connections {
     return this.#call(false, transaction(body))
   }
 
-  /** A call that has begun ends by itself, even if its caller is interrupted. */
+  /** Once started, a call runs to its end even if its caller is interrupted. */
   #call<A>(isRead: boolean, use: (client: pg.PoolClient) => Promise<A>): Effect.Effect<A, Fault> {
     return Effect.callback((resume) => {
       let client: pg.PoolClient | undefined
@@ -141,7 +141,7 @@ export class Connections {
         if (isOver) return
         isOver = true
         this.#running.delete(entry)
-        // Closes a connection that is broken, or busy with a call that nobody waits for any more
+        // Closes a connection that is broken or still busy with an abandoned call
         client?.release(isBroken)
         if (isRead && isBegun) this.#doneReading()
         resume(answer)
@@ -191,16 +191,16 @@ export class Connections {
 }
 
 export interface Settings {
-  /** For one connection. */
+  /** The settings of one connection. */
   readonly config: pg.ClientConfig
-  /** The server in messages, without a password. */
+  /** The server's name in messages, without a password. */
   readonly where: string
 }
 
 export const settingsOf = (url: string, deadline: number): Effect.Effect<Settings, Fault> =>
   Effect.try({
     try: () => {
-      if (!/^postgres(ql)?:\/\//.test(url)) throw new Error("it starts with postgres:// or postgresql://")
+      if (!/^postgres(ql)?:\/\//.test(url)) throw new Error("it must start with postgres:// or postgresql://")
       const config: pg.ClientConfig = {
         application_name: "millrace",
         connectionString: url,
@@ -211,6 +211,6 @@ export const settingsOf = (url: string, deadline: number): Effect.Effect<Setting
       const { host, port, database } = new pg.Client(config)
       return { config, where: `PostgreSQL at ${host}:${port}/${database ?? ""}` }
     },
-    // The address is not repeated, because it holds a password
+    // The message does not repeat the address, because it holds a password
     catch: (error) => new Fault(`Not the address of a PostgreSQL database: ${error instanceof Error ? error.message : ""}`)
   })

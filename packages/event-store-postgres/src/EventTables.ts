@@ -1,16 +1,16 @@
 /**
  * The log as tables, and the one function that writes to it.
  *
- * **The order of the log.** A sequence would give positions in the order of asking, while transactions become visible in the order of
- * committing: a reader that has seen 7 would never look for a 6 that commits later. Here `append` takes one lock before it reads the
- * last position, and holds it until its transaction is visible (PostgreSQL releases locks after that). So positions have no gaps, are
- * given in the order of commits, and a reader that sees one sees all before it. Writers take turns for the length of one function call:
- * no statement of a client lies between the lock and the commit, so a client that stops cannot hold the lock. No writer waits for other
- * transactions of the database. A writer that still finds the lock taken (because somebody calls `append` in a transaction by hand and
- * pauses) gives up after five seconds with nothing written.
+ * **The order of the log.** A sequence would assign positions before the commit, but transactions become visible in the order of their
+ * commits: a reader that has seen position 7 would miss a 6 that commits later. So `append` takes one lock before it reads the last
+ * position, and holds it until its transaction is visible (PostgreSQL releases locks after that). Positions have no gaps and follow the
+ * order of commits, and a reader that sees one event sees all events before it. Writers take turns for the length of one function call.
+ * No statement of a client runs between the lock and the commit, so a client that stops cannot hold the lock. No writer waits for other
+ * transactions of the database. If the lock is held longer (by a manual call of `append` in an open transaction), a writer gives up after
+ * five seconds with nothing written.
  *
  * **No row is ever updated**, not even a counter: the last position and each stream's last revision are the ends of an index. So there
- * is nothing to vacuum, and a long transaction elsewhere costs nothing. It would keep every old version of a counter alive.
+ * is nothing to vacuum. A long transaction elsewhere costs nothing, whereas it would keep every old version of a counter alive.
  */
 import type { Tables } from "./Migrations.ts"
 import { GUARD, PLANNING, WRITING } from "./WritingFunctions.ts"
@@ -105,7 +105,7 @@ ${refused(schema)}END $$;
 
 `
 
-/** The end of `append`: the answers to appends that were not written now. */
+/** The last part of `append`: the results of the appends that were not written. */
 const refused = (schema: string) => `  IF cardinality(refused) > 0 THEN
     SELECT array_agg(coalesce(${LAST(schema, "s.id")}, -1) ORDER BY r.k), array_agg(m.last ORDER BY r.k)
       INTO actual, there

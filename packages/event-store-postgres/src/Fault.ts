@@ -1,8 +1,8 @@
-/** The failures of a PostgreSQL server, in words that an operator can act on. */
+/** The failures of a PostgreSQL server, with messages that an operator can act on. */
 import pg from "pg"
 
 interface Details {
-  /** A statement was sent and not answered, so its writes may or may not be there. */
+  /** A statement was sent and not answered, so it may or may not have been carried out. */
   readonly inDoubt?: boolean
   /** The server refused the data of a statement. */
   readonly isRefusedData?: boolean
@@ -26,12 +26,12 @@ export const failing = {
   isOfOne: (fault: Fault) => fault.isRefusedData
 }
 
-/** The fault of a connection that could not be made: nothing was sent, so nothing is in doubt. `where` names the server. */
+/** The fault of a failed connection attempt. Nothing was sent, so nothing is in doubt. `where`: the server's name. */
 export const faultOfConnecting = (error: unknown, where: string): Fault => new Fault(explain(error, where), { cause: error })
 
 /**
- * The fault of a statement that was sent. An error of the server has undone its transaction. After anything else (the connection broke,
- * the server stopped or crashed, a pooler lost the statement) the statement is in doubt; so it is if the severity is not in English.
+ * The fault of a statement that was sent. An error of the server rolls its transaction back. After any other failure (the connection broke,
+ * the server stopped or crashed, a pooler lost the statement) the statement is in doubt, and also if the severity is not in English.
  */
 export const faultOfStatement = (error: unknown, where: string): Fault =>
   new Fault(explain(error, where), {
@@ -44,14 +44,14 @@ const codeOf = (error: unknown): string =>
   typeof error === "object" && error !== null && "code" in error && typeof error.code === "string" ? error.code : ""
 
 const messageOf = (error: unknown): string => {
-  // A name with several addresses, each of which refused
+  // A host name with several addresses, all of which failed
   if (error instanceof AggregateError) return error.errors.map(messageOf).join("; ")
   return error instanceof Error && error.message !== "" ? error.message : String(error)
 }
 
 const REFUSED_DATA = /^(21|22|23|54)/
 
-/** What each error means, by the code of PostgreSQL or of Node. `@` is the server. */
+/** The message for each error code of PostgreSQL or Node. `@` is the server's name. */
 const BY_CODE: ReadonlyArray<readonly [codes: RegExp, meaning: string]> = [
   [/^(28000|28P01)$/, "@ does not let this user in: look at its name, its password and pg_hba.conf"],
   [/^42501$/, "@ does not allow this user to do that: see the roles in the guide"],
@@ -72,7 +72,7 @@ const BY_CODE: ReadonlyArray<readonly [codes: RegExp, meaning: string]> = [
   [REFUSED_DATA, "@ refused what was sent"]
 ]
 
-/** The same by the message of an error without a code. */
+/** The message for errors without a code, by their text. */
 const BY_MESSAGE: typeof BY_CODE = [
   [/^timeout (expired|exceeded when trying)|due to connection timeout$/, "@ gave no connection in time"],
   [/^(Connection terminated|Client has encountered)/, "The connection to @ was lost"]

@@ -1,21 +1,21 @@
 /**
- * The migrations of the tables, in a schema of their own. Migrations only go forward, and the tables of a newer release are refused.
- * Several processes may start at once: the first migrates under a lock, and the others find the work done.
+ * The migrations of the tables, which have their own schema. Migrations only go forward; the tables of a newer release are refused.
+ * Several processes may start at once: the first migrates under a lock, and the others find nothing left to do.
  */
 import { Effect } from "effect"
 import type { Connections, Run } from "./Connections.ts"
 import { Fault } from "./Fault.ts"
 
 export interface Tables {
-  /** `events` or `state`: each has versions of its own. */
+  /** `events` or `state`; each has its own versions. */
   readonly name: string
-  /** SQL by version, given the name of the schema: the first makes version 1. Never changed once released. */
+  /** The SQL of each version, given the schema's name; the first makes version 1. Never changed once released. */
   readonly migrations: ReadonlyArray<(schema: string) => string>
 }
 
 export const DEFAULT_SCHEMA = "millrace"
 
-/** Names that need no quotes in SQL. */
+/** Schema names that need no quotes in SQL. */
 const isPlain = (schema: string) => /^[a-z_][a-z0-9_]{0,50}$/.test(schema) && !schema.startsWith("pg_")
 
 const versionOf = async (run: Run, schema: string, { name, migrations }: Tables, where: string): Promise<number> => {
@@ -31,14 +31,14 @@ const versionOf = async (run: Run, schema: string, { name, migrations }: Tables,
   return version
 }
 
-/** Creates or migrates the tables. If they are at the newest version, it only reads, and needs no right to create anything. */
+/** Creates or migrates the tables. At the newest version it only reads, and needs no permission to create anything. */
 export const migrate = (connections: Connections, schema: string, tables: Tables, mayMigrate: boolean): Effect.Effect<void, Fault> => {
   const { where } = connections
   if (!isPlain(schema)) return Effect.fail(new Fault(`Not the name of a schema: ${JSON.stringify(schema)}`))
   const newest = tables.migrations.length
   return connections.transact(async (run) => {
     if ((await versionOf(run, schema, tables, where)) === newest) return
-    if (!mayMigrate) throw new Fault(`${where}: ${schema} is not there, or older: open it once without readOnly, so that it is brought up`)
+    if (!mayMigrate) throw new Fault(`${where}: ${schema} does not exist or is older: open it once without readOnly to migrate it`)
     await run("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", `millrace migrations ${schema}`)
     const version = await versionOf(run, schema, tables, where)
     if ((await run("SELECT FROM pg_namespace WHERE nspname = $1", schema)).length === 0) await run(`CREATE SCHEMA ${schema}`)

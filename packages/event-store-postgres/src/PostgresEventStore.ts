@@ -1,4 +1,4 @@
-/** The event store on PostgreSQL. Appends to many streams share a transaction, and the server syncs it before any of them is answered. */
+/** The event store on PostgreSQL. Appends to many streams share a transaction, which the server syncs before it answers. */
 import { ClockGuard, EventStore, follow, GroupCommit, Paging, type StreamName } from "@millrace/event-sourcing"
 import { Effect, Layer } from "effect"
 import { isText } from "./BinaryArrays.ts"
@@ -15,29 +15,29 @@ export { parsePosition } from "@millrace/event-sourcing"
 
 export interface PostgresEventStoreOptions extends Server.StoreOptions {
   /**
-   * Where to listen for appends of other processes: `url` by default. Behind a pooler in transaction mode name the server itself,
-   * or `false`: subscriptions then look at the log twenty times a second, and no notifications are sent.
+   * The address that is used to listen for appends of other processes: `url` by default. Behind a pooler in transaction mode, use the
+   * address of the server itself, or `false`: then no notifications are sent, and subscriptions poll the log twenty times a second.
    */
   readonly listenUrl?: string | false
 }
 
-/** Appends in a transaction. */
+/** The most appends in a transaction. */
 const GROUP = 1_000
-/** Transactions under way at once: the server syncs one while it is sent the next. */
+/** Transactions under way at once: the server syncs one while it receives the next. */
 const LANES = 2
-/** Snapshots saved together. */
+/** The most snapshots in a transaction. */
 const SNAPSHOTS = 100
 /** How often the server is asked for its time. */
 const ASK_TIME = "10 seconds"
-/** Questions asked together. */
+/** The most reads that share a query. */
 const QUESTIONS = 1_000
 
-/** The only form of ids that is read back as it was written. */
+/** The only form of ids that PostgreSQL returns unchanged. */
 const ID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
 const unavailable = (fault: Fault) => new EventStore.StoreUnavailable({ reason: fault.message })
 
-/** On connections to a server that was checked; others may share them. */
+/** Makes the store on connections to a checked server; another store may share them. */
 export const makeOn = Effect.fnUntraced(function* (
   connections: Connections.Connections,
   { url, schema = DEFAULT_SCHEMA, listenUrl = url, readOnly = false, deadline = 10_000 }: PostgresEventStoreOptions
@@ -51,7 +51,7 @@ export const makeOn = Effect.fnUntraced(function* (
   const lookingOnly = new EventStore.StoreUnavailable({ reason: `${connections.where} was opened read-only` })
 
   const written = (appended: PostgresLog.Append, { revision, position, isNew }: PostgresLog.Written): EventStore.Appended => {
-    // An append that was there before has the same ids, but perhaps other bytes
+    // A repeated append has the same ids as the stored events, but perhaps other data
     if (isNew) recent.wrote(appended, position)
     wake.appended(position)
     return { revision, position }
@@ -93,7 +93,7 @@ export const makeOn = Effect.fnUntraced(function* (
   return readOnly ? store : yield* guarded(store, connections)
 })
 
-/** The requests that share transactions. */
+/** The groups of requests that share transactions. */
 const groupsOf = Effect.fnUntraced(function* (log: PostgresLog.PostgresLog) {
   const appends = yield* GroupCommit.make({
     ...failing,
@@ -102,7 +102,7 @@ const groupsOf = Effect.fnUntraced(function* (log: PostgresLog.PostgresLog) {
     count: GROUP,
     size: ({ events }) => EventStore.appendChars(events),
     key: ({ stream }) => stream,
-    // Appends that expect the same revision can share a transaction: one wins. One that expects the result of another waits for it
+    // Appends that expect the same revision can share a transaction: one wins. An append that expects another's result waits for it
     isRival: (one, earlier) => one.before === earlier.before
   })
   const snapshots = yield* GroupCommit.make({
@@ -126,14 +126,14 @@ const groupsOf = Effect.fnUntraced(function* (log: PostgresLog.PostgresLog) {
   return { appends, snapshots, tails, pages }
 })
 
-/** A page after each position. Followers mostly stand at the same position: one query serves all of them. */
+/** Reads a page after each position. Most followers are at the same position, so one query serves them all. */
 const pagesOf = Effect.fnUntraced(function* (log: PostgresLog.PostgresLog, places: ReadonlyArray<EventStore.Position>) {
   const found = new Map<EventStore.Position, Paging.Page>()
   for (const place of places) if (!found.has(place)) found.set(place, yield* log.readAll(place))
   return places.map((place) => found.get(place) ?? { events: [], isLast: true })
 })
 
-/** The store, for a host whose clock agrees with the server's. */
+/** The store with the clock check: it refuses the appends of a host whose clock is wrong. */
 const guarded = (store: EventStore.EventStore["Service"], connections: Connections.Connections) =>
   ClockGuard.make(store, {
     ask: connections.read<{ readonly now: number }>("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now"),
@@ -141,11 +141,11 @@ const guarded = (store: EventStore.EventStore["Service"], connections: Connectio
     every: ASK_TIME
   })
 
-/** What is wrong with an append that could not be read back as it was written. */
+/** Why an append could not be read back unchanged; undefined if it can. */
 const unfitness = ({ before, events }: PostgresLog.Append): string | undefined => {
-  if (!Number.isSafeInteger(before) || before < -1) return `No revision: ${before}`
+  if (!Number.isSafeInteger(before) || before < -1) return `Not a revision: ${before}`
   const unfit = events.find((event) => !isFit(event))
-  return unfit && `No event: its id must be a UUID in lower case, its texts well-formed and without NUL: ${unfit.id}`
+  return unfit && `Not a valid event: its id must be a UUID in lower case, its texts well-formed and without NUL: ${unfit.id}`
 }
 
 const isFit = ({ id, type, data, metadata }: EventStore.EventData) => ID.test(id) && isText(type) && isText(data) && isText(metadata)

@@ -1,18 +1,18 @@
-/** The log in its tables: the statements, and the meaning of their answers. */
+/** The statements on the tables of the log, and the decoding of their results. */
 import { EventStore, type Paging, placeOf, positionOf, type StreamName } from "@millrace/event-sourcing"
 import { Effect } from "effect"
 import { booleans, int4s, int8s, texts, uuids } from "./BinaryArrays.ts"
 import type { Connections } from "./Connections.ts"
 import { Fault } from "./Fault.ts"
 
-/** The most events of a page. */
+/** The most events in a page. */
 export const PAGE = 512
-/** A page ends once it has so many bytes. */
+/** A page ends once it has this many bytes. */
 const PAGE_BYTES = 4_000_000
 
 export interface Append {
   readonly stream: StreamName.StreamName
-  /** The revision before its first event; -1 for a stream that has not begun. */
+  /** The revision before the first event of this append; -1 for a stream without events. */
   readonly before: EventStore.Revision
   readonly events: ReadonlyArray<EventStore.EventData>
 }
@@ -21,12 +21,12 @@ export interface NamedSnapshot extends EventStore.StoredSnapshot {
   readonly name: StreamName.StreamName
 }
 
-/** Where an append ended. `isNew` unless it was found there, because it was sent before. */
+/** The last event of an append. `isNew`: false for a repeated append that was already written. */
 export interface Written extends EventStore.Appended {
   readonly isNew: boolean
 }
 
-/** Where an append ended, or where its stream ends if that is not the expected revision. */
+/** The last event of an append, or the stream's actual end if it differs from the expected revision. */
 export type Outcome = Written | { readonly actual: EventStore.ExpectedRevision }
 
 interface Row {
@@ -38,7 +38,7 @@ interface Row {
   readonly type: string
   readonly data: string
   readonly metadata: string
-  /** Bytes of the page up to here. */
+  /** Bytes of the page up to and including this event. */
   readonly total: string
 }
 
@@ -57,19 +57,19 @@ const pageOf = (rows: ReadonlyArray<Row>, limit: number): Paging.Page => ({
   isLast: rows.length < limit && Number(rows.at(-1)?.total ?? 0) < PAGE_BYTES
 })
 
-/** A page of the events of `from`, in the order of `by`: limited by number and by bytes, but never empty if there is an event. */
+/** Selects a page of events of `from` in the order of `by`, limited by number and bytes. It has at least one event if any exists. */
 const page = (from: string, by: string, limit: string) => `
   SELECT * FROM (
     SELECT p.*, sum(octet_length(p.data) + octet_length(p.metadata)) OVER (ORDER BY ${by} ROWS UNBOUNDED PRECEDING) AS total FROM (
       SELECT s.name AS stream, e.revision, e.position AS place, e.id, e.type, e.data, e.metadata ${from} LIMIT ${limit}) p) q
   WHERE total - octet_length(data) - octet_length(metadata) < ${PAGE_BYTES} ORDER BY ${by}`
 
-/** What `append` of the database answers. */
+/** The result of the database function `append`. */
 interface AppendRow {
   readonly [column: string]: unknown
   /** The last position before these appends. */
   readonly before: string
-  /** Appends that were not written now, counted from 1; for each, where its stream ends, and its last position if it was written before. */
+  /** The appends that were not written, counted from 1, each with the end of its stream, and its last position if it was written before. */
   readonly refused: ReadonlyArray<number>
   readonly actual: ReadonlyArray<string> | null
   readonly there: ReadonlyArray<string | null> | null
@@ -111,7 +111,7 @@ const statements = (schema: string) => ({
   ),
   last: `SELECT coalesce(max(position), 0) AS last FROM ${schema}.events`,
   loadSnapshot: `SELECT revision, data FROM ${schema}.snapshots WHERE name = $1`,
-  // In the order of names, so that two hosts do not wait for each other
+  // Sorted by name, so that two hosts cannot deadlock
   saveSnapshots: `INSERT INTO ${schema}.snapshots AS s(name, revision, data)
       SELECT DISTINCT ON (a.name COLLATE "C") a.name, a.revision, a.data
       FROM unnest($1::text[], $2::bigint[], $3::text[]) WITH ORDINALITY a(name, revision, data, n)
@@ -119,7 +119,7 @@ const statements = (schema: string) => ({
     ON CONFLICT (name) DO UPDATE SET revision = excluded.revision, data = excluded.data WHERE excluded.revision >= s.revision`
 })
 
-/** The parameters of `append`. */
+/** The parameters of the database function `append`. */
 const parametersOf = (appends: ReadonlyArray<Append>): ReadonlyArray<Buffer> => {
   const known = new Set<string>()
   const leads = appends.map(({ stream }) => known.size < known.add(stream).size)
@@ -139,11 +139,11 @@ const parametersOf = (appends: ReadonlyArray<Append>): ReadonlyArray<Buffer> => 
 
 export type PostgresLog = ReturnType<typeof make>
 
-/** `isStandbyEnough`: whether a standby, which may be behind, may answer where a stream ends. */
+/** `isStandbyEnough`: whether the end of a stream may be read from a standby, which may be behind. */
 export const make = (connections: Connections, schema: string, isStandbyEnough: boolean) => {
   const sql = statements(schema)
   return {
-    /** One transaction for all appends: each is written whole, or found there already, or refused. */
+    /** Sends all appends in one transaction. Each is written whole, found already written, or refused. */
     append: (appends: ReadonlyArray<Append>): Effect.Effect<ReadonlyArray<Outcome>, Fault> =>
       Effect.flatMap(
         Effect.suspend(() => connections.write<AppendRow>(sql.append, ...parametersOf(appends))),
@@ -153,7 +153,7 @@ export const make = (connections: Connections, schema: string, isStandbyEnough: 
             : Effect.succeed(outcomesOf(appends, row))
       ),
 
-    /** Where streams end now. */
+    /** The current ends of streams. */
     tails: (names: ReadonlyArray<StreamName.StreamName>): Effect.Effect<ReadonlyArray<EventStore.ExpectedRevision>, Fault> =>
       Effect.map(connections.read<{ revisions: ReadonlyArray<string> }>(sql.tails, texts(names), `${isStandbyEnough}`), ([answer]) =>
         (answer?.revisions ?? []).map((revision) => EventStore.expectedOf(Number(revision)))
@@ -180,7 +180,7 @@ export const make = (connections: Connections, schema: string, isStandbyEnough: 
         ([row]) => row && { revision: Number(row.revision), data: row.data }
       ),
 
-    /** Each replaces the one of its name, unless that is newer. */
+    /** Saves snapshots. Each replaces the one of its name, unless the stored one is newer. */
     saveSnapshots: (snapshots: ReadonlyArray<NamedSnapshot>): Effect.Effect<ReadonlyArray<void>, Fault> => {
       const names = texts(snapshots.map(({ name }) => name))
       const revisions = int8s(snapshots.map(({ revision }) => revision))

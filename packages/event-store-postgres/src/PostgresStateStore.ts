@@ -1,10 +1,10 @@
 /**
  * The state store on PostgreSQL: a table beside the log, or in another database, because its entries must be deletable.
  *
- * **What a deletion promises here.** A removed entry is gone for every reader at once, also with `shred`. Its bytes are not: PostgreSQL
- * never overwrites in place. They stay in the table's file until `VACUUM` has run and the space was used again (`VACUUM FULL` writes the
- * file anew without them), in the write-ahead log until its segments are recycled, and in every archive, standby and backup for as long
- * as those are kept. To destroy a key on the disk itself, keep the state in SQLite, or destroy the master key that wraps it.
+ * **What a deletion guarantees.** A removed entry is invisible to every reader at once, also with `shred`. Its bytes remain on the disk,
+ * because PostgreSQL never overwrites in place. They stay in the table's file until `VACUUM` has run and the space is reused (`VACUUM FULL`
+ * rewrites the file without them), in the write-ahead log until its segments are recycled, and in archives, standbys and backups for as
+ * long as these are kept. To destroy a key on the disk itself, keep the state in SQLite, or destroy the master key that wraps it.
  */
 import { GroupCommit, StateStore } from "@millrace/event-sourcing"
 import { Clock, Effect, Layer } from "effect"
@@ -15,11 +15,11 @@ import { DEFAULT_SCHEMA, migrate } from "./Migrations.ts"
 import * as Server from "./Server.ts"
 import { STATE } from "./StateTables.ts"
 
-/** Writes in a transaction. */
+/** The most writes in a transaction. */
 const GROUP = 500
-/** Entries read together: each may be large. */
+/** The most entries read by one query; each may be large. */
 const GETS = 50
-/** Expired entries that a transaction removes on the way, and the least number of milliseconds between two such transactions. */
+/** The most expired entries that a transaction removes, and the least milliseconds between two such transactions. */
 const PURGE = 256
 const PURGE_EVERY = 1_000
 
@@ -50,13 +50,13 @@ const entry = ({ key, value, version, expires_at }: Row): StateStore.Entry => ({
 
 const nameOf = ({ space, key }: Name) => JSON.stringify([space, key])
 
-/** For each change, whether it is the last of its key. */
+/** For each change, whether it is the last change of its key. */
 const finalsOf = (changes: Changes): ReadonlyArray<boolean> => {
   const last = new Map(changes.map((change, i) => [nameOf(change), i]))
   return changes.map((change, i) => last.get(nameOf(change)) === i)
 }
 
-/** Writes in rounds, so that no key is in two writes of a round, and writes of the same key keep their order. */
+/** Groups writes in rounds. A round has no key twice, so writes of the same key keep their order. */
 const roundsOf = (writes: ReadonlyArray<Changes>): ReadonlyArray<ReadonlyArray<number>> => {
   const rounds: Array<Array<number>> = []
   const touched = new Map<string, number>()
@@ -73,7 +73,7 @@ const roundsOf = (writes: ReadonlyArray<Changes>): ReadonlyArray<ReadonlyArray<n
 
 const NOTHING = new Uint8Array()
 
-/** On connections to a server that was checked; others may share them. */
+/** Makes the store on connections to a checked server; another store may share them. */
 export const makeOn = Effect.fnUntraced(function* (
   connections: Connections.Connections,
   { schema = DEFAULT_SCHEMA, readOnly = false }: Server.StoreOptions
@@ -95,7 +95,8 @@ export const makeOn = Effect.fnUntraced(function* (
     write: (changes) => {
       if (readOnly) return Effect.fail(new StateStore.StateUnavailable({ reason: `${connections.where} was opened read-only` }))
       const unfit = changes.find((change) => !isFit(change))
-      if (unfit !== undefined) return Effect.die(new Error(`No change of ${JSON.stringify(unfit.key)} in ${JSON.stringify(unfit.space)}`))
+      if (unfit !== undefined)
+        return Effect.die(new Error(`Invalid change of ${JSON.stringify(unfit.key)} in ${JSON.stringify(unfit.space)}`))
       return Effect.matchEffect(writes(changes), {
         onFailure: (fault) => Effect.fail(unavailable(fault)),
         onSuccess: (answer) => (typeof answer === "number" ? Effect.succeed(answer) : Effect.fail(answer))
@@ -104,7 +105,7 @@ export const makeOn = Effect.fnUntraced(function* (
   })
 })
 
-/** What `write_state` of the database answers: a version for each write, or the change (counted from 1) that conflicts. */
+/** The result of the database function `write_state`: for each write its version, or the conflicting change (counted from 1). */
 interface WriteRow {
   readonly [column: string]: unknown
   readonly versions: ReadonlyArray<string | null>
@@ -120,7 +121,7 @@ const statements = (schema: string) => ({
     AND (expires_at IS NULL OR expires_at > $3) ORDER BY key LIMIT $4`
 })
 
-/** The parameters of `write_state` beside the time: all changes, in the order of the rounds. */
+/** The parameters of `write_state` except the time: all changes in the order of the rounds. */
 const parametersOf = (writes: ReadonlyArray<Changes>, rounds: ReadonlyArray<ReadonlyArray<number>>) => {
   const sorted = rounds.flat().map((i) => writes[i] ?? [])
   const all = sorted.flat()
@@ -149,12 +150,12 @@ const answersOf = (writes: ReadonlyArray<Changes>, order: ReadonlyArray<number>,
   return answers
 }
 
-/** The entries in their table. */
+/** The statements on the table of entries. */
 const entriesIn = (connections: Connections.Connections, schema: string, now: () => number) => {
   const sql = statements(schema)
   let purgedAt = Number.NEGATIVE_INFINITY
 
-  /** How many expired entries the next transaction removes on the way. */
+  /** How many expired entries the next transaction may remove. */
   const purges = (): number => {
     if (now() - purgedAt < PURGE_EVERY && now() >= purgedAt) return 0
     purgedAt = now()
@@ -162,7 +163,7 @@ const entriesIn = (connections: Connections.Connections, schema: string, now: ()
   }
 
   return {
-    /** One transaction for all writes, each of which succeeds or conflicts by itself. */
+    /** Sends all writes in one transaction. Each succeeds or conflicts by itself. */
     write: (writes: ReadonlyArray<Changes>): Effect.Effect<ReadonlyArray<number | StateStore.StateConflict>, Fault> =>
       Effect.suspend(() => {
         const rounds = roundsOf(writes)

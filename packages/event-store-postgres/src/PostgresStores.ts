@@ -1,4 +1,4 @@
-/** Both stores on one pool of connections, in one schema. */
+/** Both stores on one pool of connections and in one schema. */
 import { EventStore, StateStore } from "@millrace/event-sourcing"
 import { Context, Effect, Layer } from "effect"
 import * as PostgresEventStore from "./PostgresEventStore.ts"

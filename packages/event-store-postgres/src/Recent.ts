@@ -1,14 +1,14 @@
-/** The events that this process wrote last. Followers in this process need not read them back. */
+/** The newest events of this process. Its followers need not read them from the server. */
 import { type EventStore, type Place, placeOf, positionOf } from "@millrace/event-sourcing"
 import { type Append, PAGE } from "./PostgresLog.ts"
 
-/** Events that are kept. */
+/** The most events that are kept. */
 const KEPT = 2_048
 
 export class Recent {
   readonly #events = new Map<Place, EventStore.RecordedEvent>()
 
-  /** Keeps the events of an append whose last event is at `last`: they stand there one after another. */
+  /** Keeps the events of an append, which have consecutive positions up to `last`. */
   wrote({ stream, before, events }: Append, last: EventStore.Position): void {
     for (const [i, event] of events.entries()) {
       const place = placeOf(last) - events.length + 1 + i
@@ -20,7 +20,7 @@ export class Recent {
     }
   }
 
-  /** A page of the events after a position up to `head`; undefined unless all of them were written here. */
+  /** A page of the events after a position up to `head`; undefined unless this process wrote all of them. */
   between(after: EventStore.Position, head: EventStore.Position): ReadonlyArray<EventStore.RecordedEvent> | undefined {
     const events = []
     const last = placeOf(head)

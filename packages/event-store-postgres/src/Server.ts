@@ -18,17 +18,17 @@ interface Settings {
 }
 
 export interface StoreOptions extends Connections.ConnectionsOptions {
-  /** The schema of the tables, beside the host's own: `millrace` by default. */
+  /** The schema of the tables: `millrace` by default. */
   readonly schema?: string
-  /** Opens the store for reading only, also on a standby. Nothing is created or migrated; every write fails. */
+  /** Opens the store for reading only, which also works on a standby. Nothing is created or migrated, and every write fails. */
   readonly readOnly?: boolean
 }
 
-/** Connections to a server that was checked. They are closed with the scope. */
+/** Opens connections to the server and checks it. The scope closes them. */
 export const connect = (options: StoreOptions) =>
   Effect.tap(Connections.make(options), (connections) => check(connections, options.readOnly ?? false))
 
-/** Refuses a server that would lose or change what it acknowledged; warns of settings under which it might. */
+/** Refuses a server that would lose or change acknowledged writes; warns of settings under which it might lose them. */
 const check = (connections: Connections.Connections, readOnly: boolean): Effect.Effect<void, Fault> =>
   Effect.gen(function* () {
     const { where } = connections
@@ -38,7 +38,7 @@ const check = (connections: Connections.Connections, readOnly: boolean): Effect.
         current_setting('synchronous_standby_names') AS standbys, current_setting('server_encoding') AS encoding,
         current_setting('default_transaction_isolation') AS isolation, pg_is_in_recovery() AS standby`
     )
-    if (settings === undefined) return yield* Effect.fail(new Fault(`${where} did not tell its settings`))
+    if (settings === undefined) return yield* Effect.fail(new Fault(`${where} did not return its settings`))
     const refuse = (reason: string) => Effect.fail(new Fault(`${where}: ${reason}`))
     if (settings.version < OLDEST) return yield* refuse(`PostgreSQL ${settings.version} is too old: at least ${OLDEST}`)
     if (settings.encoding !== "UTF8") return yield* refuse(`the database is encoded in ${settings.encoding}: it has to be UTF8`)

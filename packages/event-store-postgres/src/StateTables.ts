@@ -1,6 +1,6 @@
 /**
- * The state as a table, and the one function that writes to it. The function holds one lock until the commit. So versions, which serve as
- * fencing tokens, grow in the order in which writes become visible.
+ * The table of the state, and the one function that writes to it. The function holds a lock until the commit, so versions grow in the order
+ * in which writes become visible. Versions serve as fencing tokens.
  */
 import type { Tables } from "./Migrations.ts"
 import { GUARD, PLANNING, WRITING } from "./WritingFunctions.ts"

@@ -1,9 +1,10 @@
 /**
- * How followers hear that the log has moved. They hear of appends of this process at once, and of other processes by notifications.
- * A notification is only a hint, and none has to arrive: the store also looks at the end of the log, often while it hears no
- * notifications, seldom otherwise.
+ * Wakes followers when the log has grown: at once for appends of this process, and by notifications for those of other processes. A
+ * notification is only a hint and may be lost. So the store also polls the end of the log: often while it gets no notifications, rarely
+ * otherwise.
  *
- * Notifications are sent after the commit, not within it: a transaction that notifies holds a lock of the whole server over its sync.
+ * Notifications are sent after the commit, not in its transaction, because a transaction that notifies holds a server-wide lock during its
+ * sync.
  */
 import { Socket } from "node:net"
 import { type EventStore, type Head, parsePosition, WatchedHead } from "@millrace/event-sourcing"
@@ -12,24 +13,24 @@ import pg from "pg"
 import type { Connections, Settings } from "./Connections.ts"
 import type { Fault } from "./Fault.ts"
 
-/** Between two looks while no notifications are heard, in milliseconds; each costs the server some microseconds. */
+/** Milliseconds between two polls without notifications. A poll costs the server some microseconds. */
 const POLL = 50
-/** Looks that are left out while notifications are heard. */
+/** Polls that are skipped while notifications arrive. */
 const TRUSTED = 20
-/** Between two notifications of this process, in milliseconds: appends in between share the next. */
+/** Milliseconds between two notifications of this process. Appends in between share the next one. */
 const NOTIFY = 25
-/** Between two questions whether the listening connection still lives, in milliseconds. */
+/** Milliseconds between two checks of the listening connection. */
 const PULSE = 10_000
-/** Before listening again, in milliseconds. */
+/** Milliseconds before listening again. */
 const AGAIN = 2_000
 
 export interface Wake {
   readonly head: Head
-  /** Tells that this process appended up to a position. */
+  /** Reports that this process has appended up to a position. */
   readonly appended: (position: EventStore.Position) => void
 }
 
-/** `last`: the newest position of the log. Without `listening`, nothing is notified and nothing listened for. */
+/** `last`: reads the newest position of the log. Without `listening`, no notifications are sent or received. */
 export const make = Effect.fnUntraced(function* (
   last: Effect.Effect<EventStore.Position, Fault>,
   connections: Connections,
@@ -40,7 +41,7 @@ export const make = Effect.fnUntraced(function* (
   const head = new NotifiedHead(yield* last, last, yield* Effect.scope)
   if (listening === undefined) return { head, appended: (position) => head.advance(position) }
 
-  // Whether a notification comes through is found out by sending one
+  // Sends a notification to find out whether it arrives
   const test = Effect.ignore(connections.read("SELECT pg_notify($1, '')", channel))
   yield* Effect.forkScoped(listen(listening, channel, head, test))
   const moved = Latch.makeUnsafe(false)
@@ -58,10 +59,10 @@ export const make = Effect.fnUntraced(function* (
   }
 })
 
-/** The end of the log: it is looked for seldom while notifications are heard, often otherwise. */
+/** Reads the end of the log: rarely while notifications arrive, often otherwise. */
 class NotifiedHead extends WatchedHead {
   #skipped = 0
-  /** Whether a notification was heard on the connection that listens now. */
+  /** Whether a notification arrived on the current connection. */
   #isHeard = false
 
   constructor(end: EventStore.Position, last: Effect.Effect<EventStore.Position, Fault>, scope: Scope.Scope) {
@@ -77,7 +78,7 @@ class NotifiedHead extends WatchedHead {
     this.#isHeard = true
     const position = parsePosition(payload)
     if (position !== undefined) return this.advance(position)
-    // The first on this connection: the log may have moved before it listened, so the next look is not left out
+    // The first notification on this connection. The log may have grown before, so the next poll is not skipped
     this.#skipped = TRUSTED
   }
 
@@ -86,7 +87,7 @@ class NotifiedHead extends WatchedHead {
   }
 }
 
-/** Listens for ever, on one connection after another. Runs `test` whenever it has begun. */
+/** Listens for ever, and reconnects after each failure. Runs `test` after each connect. */
 const listen = ({ config }: Settings, channel: string, head: NotifiedHead, test: Effect.Effect<void>): Effect.Effect<never> => {
   const tell = (effect: Promise<unknown>) => Effect.tryPromise({ try: () => effect, catch: () => "lost" as const })
   const once = Effect.gen(function* () {

@@ -1,9 +1,9 @@
-/** The parts that the writing functions share. They are part of migrations, so they never change once released. */
+/** SQL that the writing functions share. It is part of migrations, so it never changes once released. */
 
-/** Forces nested loops over indexes: the planner may have planned when the tables were empty. */
+/** Forces nested loops over indexes, because the plan may have been made when the tables were empty. */
 export const PLANNING = "SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off"
 
-/** How long a writer waits for another, and the memory for its parameters. */
+/** How long a writer waits for the lock, and the memory for its parameters. */
 export const WRITING = "SET lock_timeout = '5s' SET work_mem = '32MB'"
 
 /** Refuses settings that may have changed since the store was opened. */

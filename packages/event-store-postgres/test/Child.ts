@@ -1,6 +1,6 @@
 /**
- * A process that writes to a log, for tests that kill or stop it: appends to streams of its own, many at once, until it is told to end by
- * a line on its input, and prints a line once each append was answered.
+ * A process that writes to a log, for tests that kill or stop it. It appends to many streams of its own at once until it reads a line on
+ * its input, and prints a line for each answered append.
  *
  * `node Child.ts <url> <schema> <name> <streams>`
  */
@@ -23,7 +23,7 @@ const write = (store: EventStore.EventStore["Service"], stream: StreamName.Strea
   Effect.gen(function* () {
     for (let revision = 0; !isOver; revision++) {
       const [id] = yield* persist(store, stream, revision, 1)
-      // Not console.log: a line is out before anything else happens
+      // Not console.log: the line must be written before anything else happens
       writeSync(1, `ok ${stream} ${revision} ${id}\n`)
     }
   })

@@ -1,4 +1,4 @@
-/** Servers that cannot be reached, refuse, fall silent, die or come back: told in clear words, with nothing lost and nothing twice. */
+/** Servers that are unreachable, refuse, fall silent, die or come back. The errors are clear, and no event is lost or doubled. */
 import { EventStore, type StreamName } from "@millrace/event-sourcing"
 import { PostgresEventStore, PostgresStateStore } from "@millrace/event-store-postgres"
 import { Effect, Exit, Fiber, type Scope, Stream } from "effect"
@@ -52,7 +52,7 @@ describe("a server that refuses the connection", () => {
       expect(told[1]).toMatch(/^StoreUnavailable: .* does not let this user in: .*password authentication failed/)
       expect(told[2]).toMatch(/^StoreUnavailable: .* does not let this user in/)
       expect(told[3]).toMatch(/^StoreUnavailable: .*\/nowhere: there is no such database/)
-      expect(told[4]).toMatch(/^StoreUnavailable: Not the address of a PostgreSQL database: it starts with postgres:\/\//)
+      expect(told[4]).toMatch(/^StoreUnavailable: Not the address of a PostgreSQL database: it must start with postgres:\/\//)
       expect(told[5]).toMatch(/^StoreUnavailable: Not the address of a PostgreSQL database/)
       expect(told[6]).toMatch(/^StoreUnavailable: .*: no such host/)
       expect(told[7]).toMatch(/^StoreUnavailable: .*does not support SSL/)
@@ -91,7 +91,7 @@ describe("a server that refuses the connection", () => {
       expect(fault.message).toMatch(reason)
     }
     const lost = expect.stringMatching(/^The connection to here was lost/)
-    // A disk that is full under the write-ahead log is a PANIC, and a shutdown is FATAL: neither says how far the commit came
+    // A full disk under the write-ahead log is a PANIC, a shutdown is FATAL: neither shows whether the commit was written
     expect(ofCode("53100", "PANIC").inDoubt).toBe(true)
     expect(ofCode("57P01", "FATAL")).toMatchObject({ message: lost, inDoubt: true })
     expect(faultOfStatement(new Error("Connection terminated unexpectedly"), "here")).toMatchObject({ message: lost, inDoubt: true })
@@ -120,7 +120,7 @@ describe("an append whose answer is lost", () => {
       const send = Effect.forEach(batches, (batch, i) => Effect.exit(store.append(streams[i] ?? "a-0", "noStream", batch)), {
         concurrency: "unbounded"
       })
-      // A connection that is open already, so that what is lost is the append
+      // The connection is open already, so that the append is lost and not the connection attempt
       expect(yield* store.lastRevision("a-0")).toBe("noStream")
       proxy.set(faults)
       const lost = yield* send
@@ -203,7 +203,7 @@ describe("a server that cannot be reached for a while", () => {
   )
 })
 
-/** Nothing lost, nothing twice, in order, by whatever stream; and the log without gaps. */
+/** Checks that no event is lost, doubled or out of order, and that the log has no gaps. */
 const isWhole = (store: Store, written: ReadonlyArray<ReadonlyArray<string>>) =>
   Effect.gen(function* () {
     const all = yield* readAll(store, EventStore.start)
@@ -214,7 +214,7 @@ const isWhole = (store: Store, written: ReadonlyArray<ReadonlyArray<string>>) =>
   })
 
 describe("a server under load", () => {
-  /** Sixteen streams that are written until `isOver`, and for a while after it. */
+  /** Writes to sixteen streams until `isOver`, and for a while after it. */
   const load = (store: Store) => {
     const state = { isOver: false, troubles: 0 }
     const write = (stream: StreamName.StreamName) =>
@@ -252,7 +252,7 @@ describe("a server under load", () => {
   }
 
   test(
-    "whose backends are ended again and again loses nothing and writes nothing twice, and is followed throughout",
+    "whose backends are ended repeatedly loses and doubles no event, and followers keep following",
     Effect.gen(function* () {
       const schema = freshSchema()
       const options = { url: server.url, schema }
@@ -275,7 +275,7 @@ describe("a server under load", () => {
   )
 
   test(
-    "that is killed and restarted keeps all that was acknowledged, and serves on",
+    "that is killed and restarted keeps every acknowledged event, and serves again",
     Effect.gen(function* () {
       const options = { url: server.url, schema: freshSchema() }
       const [store, other] = [yield* PostgresEventStore.make(options), yield* PostgresEventStore.make(options)]
@@ -317,7 +317,7 @@ describe("a server under load", () => {
 
 describe("a listening connection", () => {
   test(
-    "that was ended is made again; meanwhile the log is polled",
+    "that was ended is reopened; meanwhile the log is polled",
     Effect.gen(function* () {
       const options = { url: server.url, schema: freshSchema() }
       const [store, other] = [yield* PostgresEventStore.make(options), yield* PostgresEventStore.make(options)]

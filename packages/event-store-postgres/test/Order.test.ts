@@ -1,4 +1,4 @@
-/** The order of the log: whoever has seen an event has seen all before it, however long transactions are held open. */
+/** The order of the log: a reader that sees an event sees all events before it, even while transactions are held open. */
 import { EventStore, type StreamName } from "@millrace/event-sourcing"
 import { PostgresEventStore } from "@millrace/event-store-postgres"
 import { Effect, Fiber, type Scope, Stream } from "effect"
@@ -34,7 +34,7 @@ const following = (store: Store) =>
 
 describe("a transaction that is held open before its commit", () => {
   test(
-    "is not overtaken: other writers wait, and no reader sees past it",
+    "is not overtaken: other writers wait, and no reader sees events after it",
     Effect.gen(function* () {
       const { url, schema, store, db } = yield* opened
       const seen = yield* following(store)
@@ -65,7 +65,7 @@ describe("a transaction that is held open before its commit", () => {
   )
 
   test(
-    "leaves no gap when it is undone, or its client dies",
+    "leaves no gap when it is rolled back or its client dies",
     Effect.gen(function* () {
       const { url, schema, store, db } = yield* opened
       for (const end of ["ROLLBACK", "SELECT pg_terminate_backend(pg_backend_pid())"]) {
@@ -98,7 +98,7 @@ describe("a transaction that is held open before its commit", () => {
   )
 
   test(
-    "delays no writer while it does something else, whatever its snapshot",
+    "delays no writer while it does not append, even with an old snapshot",
     Effect.gen(function* () {
       const { url, schema, store, db } = yield* opened
       const old = yield* client(url)
@@ -106,7 +106,7 @@ describe("a transaction that is held open before its commit", () => {
       yield* run(old, `SELECT count(*) FROM ${schema}.events`)
       yield* run(db, "CREATE TEMP TABLE mine(a int)")
       yield* run(db, "BEGIN")
-      // A number of its own, older than those of all appends to come: `pg_snapshot_xmin` stays behind it
+      // A transaction id older than those of all later appends: `pg_snapshot_xmin` stays behind it
       yield* run(db, "INSERT INTO mine VALUES (1)")
       const seen = yield* following(store)
       for (let i = 0; i < 20; i++) yield* store.append("a-1", i === 0 ? "noStream" : i - 1, [event()])
@@ -123,7 +123,7 @@ describe("a transaction that is held open before its commit", () => {
 
 describe("each read of the log", () => {
   test(
-    "is a prefix of each later one, whichever transaction commits first",
+    "is a prefix of each later one, in any order of commits",
     Effect.gen(function* () {
       const { url, schema, store } = yield* opened
       const writers = yield* Effect.replicateEffect(client(url), 4)
@@ -189,7 +189,7 @@ describe("each read of the log", () => {
     })
   )
 
-  // The same pause, on a log as it is often written: so the tests above can fail
+  // The same pause on a log with positions from a sequence, to show that the tests above can fail
   test(
     "would not be a prefix if positions came from a sequence",
     Effect.gen(function* () {

@@ -1,4 +1,4 @@
-/** Behind a pooler in transaction mode: whatever a session would hold is lost between two statements. */
+/** Stores behind a pooler in transaction mode, where session state is lost between two statements. */
 import { EventStore } from "@millrace/event-sourcing"
 import { PostgresEventStore, PostgresStateStore } from "@millrace/event-store-postgres"
 import { Effect, Stream } from "effect"

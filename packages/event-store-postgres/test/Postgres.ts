@@ -1,7 +1,6 @@
 /**
- * A PostgreSQL of this process's own, on a free port of the loopback: started when a test first asks, stopped and removed with the
- * process. `MILLRACE_TEST_POSTGRES_URL` names another instead, and a
- * superuser of it, for tests that do not start, stop or set a server themselves.
+ * Starts a PostgreSQL server on a free loopback port when a test first needs it, and removes it with the process. Tests that do not start,
+ * stop or configure a server themselves use the one in `MILLRACE_TEST_POSTGRES_URL`, if set. Its user must be a superuser.
  */
 import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { createServer } from "node:net"
@@ -15,13 +14,13 @@ import { afterAll } from "vitest"
 export interface Server {
   readonly url: string
   readonly port: number
-  /** Ends at once, as with the power gone: no checkpoint, no good-bye. */
+  /** Stops at once without a checkpoint, as at a loss of power. */
   readonly kill: () => Promise<void>
-  /** Ends in order: open transactions are undone. */
+  /** Shuts down: open transactions are rolled back. */
   readonly stop: () => Promise<void>
-  /** Starts it on the same data. */
+  /** Starts the server again on the same data. */
   readonly start: () => Promise<void>
-  /** Starts it as a standby that waits for a primary: it answers reads, of what it had. */
+  /** Starts the server as a standby without a primary: it serves reads of its old data. */
   readonly startAsStandby: () => Promise<void>
 }
 
@@ -41,7 +40,7 @@ afterAll(async () => {
   for (const remove of removals.splice(0)) await remove()
 })
 
-/** A server with settings of its own, such as `fsync = off`. */
+/** A separate server with the given settings, such as `fsync = off`. */
 export const startServer = async (...settings: ReadonlyArray<string>): Promise<Server> => {
   const databaseDir = mkdtempSync(join(tmpdir(), "millrace-postgres-"))
   const port = await freePort()
@@ -64,14 +63,14 @@ export const startServer = async (...settings: ReadonlyArray<string>): Promise<S
     `unix_socket_directories = ''`,
     "shared_buffers = 64MB",
     "max_connections = 200",
-    // A test that cuts connections off does not wait for the machine to notice
+    // The server notices cut connections quickly, so that tests need not wait
     "client_connection_check_interval = 200",
     ...settings
   ]
-  // In the file, so that a test may set them otherwise
+  // In the file, so that a test can override them
   appendFileSync(join(databaseDir, "postgresql.conf"), `${file.join("\n")}\n`)
   const start = async () => {
-    // One that was killed leaves its memory to processes that are about to notice
+    // Processes of a killed server hold its shared memory until they notice
     for (let attempt = 0; ; attempt++) {
       try {
         return await server.start()
@@ -97,7 +96,7 @@ export const startServer = async (...settings: ReadonlyArray<string>): Promise<S
       const { rows } = await db.query<{ pid: number }>("SELECT pid FROM pg_stat_activity")
       const [postmaster] = readFileSync(join(databaseDir, "postmaster.pid"), "utf8").split("\n")
       for (const pid of [Number(postmaster), ...rows.map(({ pid }) => pid)]) process.kill(pid, "SIGKILL")
-      // Only waits for its end
+      // Waits for its end only
       await server.stop()
     },
     stop: () => server.stop(),
@@ -105,7 +104,7 @@ export const startServer = async (...settings: ReadonlyArray<string>): Promise<S
     startAsStandby: async () => {
       writeFileSync(join(databaseDir, "standby.signal"), "")
       const before = told.length
-      // It never says that it is ready for connections, only for some
+      // A standby reports only that it accepts read-only connections
       server.start().catch(() => {})
       while (!told.slice(before).some((line) => line.includes("ready to accept read-only connections")))
         await new Promise((resolve) => setTimeout(resolve, 20))
@@ -115,7 +114,7 @@ export const startServer = async (...settings: ReadonlyArray<string>): Promise<S
 
 let shared: Promise<Server> | undefined
 
-/** The server that tests share. */
+/** The server that the tests share. */
 export const url = async (): Promise<string> => {
   const named = process.env["MILLRACE_TEST_POSTGRES_URL"]
   if (named !== undefined) return named

@@ -6,7 +6,7 @@ import { schema, schemaOfFile, url } from "./Postgres.ts"
 
 const shared = schemaOfFile()
 
-// One log for all its tests, as it would be: none of them finds it empty
+// All tests of the suite share one log, as in production, so it is not empty
 eventStoreSuite(
   "postgres",
   () => Layer.unwrap(Effect.map(Effect.promise(url), (address) => PostgresEventStore.layer({ url: address, schema: shared }))),

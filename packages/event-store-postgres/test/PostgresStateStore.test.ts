@@ -21,7 +21,7 @@ const twoPools = Effect.gen(function* () {
 
 stateStorePeersSuite("postgres", twoPools, { describe, it })
 
-describe("postgres: writes made at once", () => {
+describe("postgres: concurrent writes", () => {
   it("have the same result as one after another", () =>
     Effect.gen(function* () {
       const store = yield* PostgresStateStore.make(yield* schema)
@@ -61,7 +61,7 @@ describe("postgres: writes made at once", () => {
                 assert(exit !== undefined && Exit.isSuccess(exit))
                 model = new Map(model)
                 for (const one of changes) {
-                  // Of one key, later writes have greater versions
+                  // Later writes of one key have greater versions
                   expect(exit.value).toBeGreaterThanOrEqual(versions.get(one.key) ?? 0)
                   versions.set(one.key, exit.value)
                   if (one._tag === "put") model.set(one.key, Buffer.from(one.value).toString())

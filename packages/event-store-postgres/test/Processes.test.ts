@@ -10,7 +10,7 @@ import { idsOf, persist, readAll, until } from "./Writing.ts"
 
 const script = fileURLToPath(new URL("Child.ts", import.meta.url))
 
-it("processes that are killed or stopped at any moment block no other, and lose nothing acknowledged", () =>
+it("processes that are killed or stopped at any moment block no other process, and lose no acknowledged event", () =>
   Effect.gen(function* () {
     const options = yield* schema
     const store = yield* PostgresEventStore.make(options)
@@ -24,7 +24,7 @@ it("processes that are killed or stopped at any moment block no other, and lose 
     yield* Effect.forkScoped(Stream.runForEach(store.subscribe(EventStore.start), ({ events }) => Effect.sync(() => seen.push(...events))))
     for (const one of [killed, stopped, steady]) yield* Effect.promise(() => one.printed("ok", 40))
     const ours: Array<string> = []
-    // What a stopped process has under way is either done by the server or not: it never waits for the process
+    // The server completes or drops the statement of a stopped process, and never waits for the process
     for (let round = 0; round < 10; round++) {
       stopped.child.kill("SIGSTOP")
       if (round === 5) killed.child.kill("SIGKILL")

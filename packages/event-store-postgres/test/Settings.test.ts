@@ -1,4 +1,4 @@
-/** Servers that would lose what they acknowledged are refused; those that might are warned about. */
+/** A server whose settings lose acknowledged writes is refused; a server that may lose them causes a warning. */
 import { EventStore } from "@millrace/event-sourcing"
 import { PostgresEventStore, PostgresStateStore } from "@millrace/event-store-postgres"
 import { Effect, Fiber, Logger, type Scope } from "effect"
@@ -19,7 +19,7 @@ const reasonOf = <A, R>(effect: Effect.Effect<A, { readonly _tag: string; readon
 
 const opening = (more = "") => Effect.scoped(PostgresEventStore.make({ url: `${server.url}${more}`, schema: freshSchema() }))
 
-/** What a store warns of while it is opened. */
+/** The warnings that a store logs while it is opened. */
 const warnings = (more: string) =>
   Effect.suspend(() => {
     const told: Array<string> = []
@@ -27,7 +27,7 @@ const warnings = (more: string) =>
     return Effect.as(Effect.provide(opening(more), Logger.layer([logger])), told)
   })
 
-/** Sets what a server of its own would have in its file. */
+/** Changes settings as the server's configuration file would. */
 const set = (name: string, value: string) =>
   Effect.scoped(
     Effect.gen(function* () {
@@ -43,7 +43,7 @@ const set = (name: string, value: string) =>
 
 describe("a server", () => {
   test(
-    "without fsync is refused, at the start as at any write",
+    "without fsync is refused when the store is opened and at every write",
     Effect.gen(function* () {
       expect(yield* reasonOf(opening())).toMatch(/^StoreUnavailable: .*fsync is off: what was acknowledged would be lost/)
       expect(yield* reasonOf(Effect.scoped(PostgresStateStore.make({ url: server.url })))).toMatch(/^StateUnavailable: .*fsync is off/)
@@ -52,7 +52,7 @@ describe("a server", () => {
       const [store, state] = [yield* PostgresEventStore.make(options), yield* PostgresStateStore.make(options)]
       yield* store.append("a-1", "noStream", [event()])
       yield* set("fsync", "off")
-      // Also on connections that were there before
+      // Also on connections that were open before
       yield* Effect.sleep(50)
       expect(yield* reasonOf(store.append("a-1", 0, [event()]))).toMatch(/^StoreUnavailable: .*fsync is off/)
       expect(yield* reasonOf(state.write([{ _tag: "remove", space: "s", key: "k" }]))).toMatch(/^StateUnavailable: .*fsync is off/)
@@ -67,7 +67,7 @@ describe("a server", () => {
     Effect.gen(function* () {
       expect(yield* warnings("")).toEqual([])
       expect(yield* warnings("?options=-c%20synchronous_commit%3Doff")).toEqual([expect.stringMatching(/^Warn.*synchronous_commit is off/)])
-      // Without a standby, local is all there is
+      // Without a standby, `local` loses nothing
       expect(yield* warnings("?options=-c%20synchronous_commit%3Dlocal")).toEqual([])
       yield* set("full_page_writes", "off")
       expect(yield* warnings("")).toEqual([expect.stringMatching(/^Warn.*full_page_writes is off/)])
@@ -87,7 +87,7 @@ describe("a server", () => {
   )
 
   test(
-    "that waits for a standby in the midst of a commit shows nothing past it, and nothing out of order afterwards",
+    "that waits for a standby during a commit shows no event after it, and none out of order afterwards",
     Effect.gen(function* () {
       const options = { url: server.url, schema: freshSchema() }
       const [store, other] = [yield* PostgresEventStore.make(options), yield* PostgresEventStore.make(options)]
@@ -100,7 +100,7 @@ describe("a server", () => {
           Effect.map(run(db, `SELECT FROM pg_stat_activity WHERE wait_event = '${kind}'`), ({ rows }) => rows.length === 1)
         )
       yield* set("synchronous_standby_names", "other")
-      // On disk by now, but not committed for anybody to see
+      // On disk by now, but not yet visible as committed
       const committing = yield* Effect.forkScoped(store.append("a-1", 0, [second]))
       yield* waits("SyncRep")
       const waiting = yield* Effect.forkScoped(other.append("a-2", "noStream", [third]))
@@ -118,7 +118,7 @@ describe("a server", () => {
   )
 
   test(
-    "that shows what is on no standby does not acknowledge it when it is sent again, until it is",
+    "that shows an event which is on no standby does not acknowledge the repeated append until the event is on one",
     Effect.gen(function* () {
       const options = { url: server.url, schema: freshSchema() }
       const store = yield* PostgresEventStore.make(options)
@@ -131,7 +131,7 @@ describe("a server", () => {
         Effect.map(run(db, "SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep'"), ({ rows }) => rows.length === 1)
       )
       yield* waits
-      // The server ends the wait, and lets everybody see what was written
+      // The server ends the wait and makes the event visible
       yield* run(db, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
       expect(yield* Fiber.join(given)).toMatch(/^AppendInDoubt: /)
       expect(yield* store.lastRevision("a-1")).toBe(0)
@@ -144,7 +144,7 @@ describe("a server", () => {
   )
 
   test(
-    "whose transactions would be of another kind, or whose texts would not be kept, is refused",
+    "with another isolation level, read-only transactions or another encoding is refused",
     Effect.gen(function* () {
       const db = yield* client(server.url)
       for (const level of ["serializable", "repeatable read"])
@@ -161,7 +161,7 @@ describe("a server", () => {
   )
 
   test(
-    "that is a standby is refused, but by those who only look; one that has become a standby takes nothing and tells no ends",
+    "that is a standby is refused except for reading only; one that becomes a standby refuses appends and last revisions",
     Effect.gen(function* () {
       const options = { url: server.url, schema: freshSchema() }
       const store = yield* PostgresEventStore.make(options)

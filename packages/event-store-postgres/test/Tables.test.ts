@@ -1,4 +1,4 @@
-/** The tables: how they come to be, who may do what to them, and that they keep every byte. */
+/** The tables: migrations, permissions, and exact storage of texts. */
 import { readFileSync } from "node:fs"
 import { EventStore, StateStore } from "@millrace/event-sourcing"
 import { AppendOnlyRole, PostgresEventStore, PostgresStateStore, PostgresStores } from "@millrace/event-store-postgres"
@@ -19,7 +19,7 @@ const opened = Effect.gen(function* () {
   return { ...options, options, store: yield* PostgresEventStore.make(options), db: yield* client(options.url) }
 })
 
-/** What the server says to a statement: its code, or nothing. */
+/** The error code of a statement, or undefined. */
 const refused = (db: pg.Client, sql: string) =>
   Effect.promise(() =>
     db.query(sql).then(
@@ -42,7 +42,7 @@ const CHANGES = (schema: string) => [
 
 describe("events", () => {
   test(
-    "are never changed or removed, not even by the superuser, nor as a replica",
+    "are never changed or removed, not even by the superuser or in replica mode",
     Effect.gen(function* () {
       const { store, schema, db } = yield* opened
       yield* store.append("a-1", "noStream", [event(), event()])
@@ -56,7 +56,7 @@ describe("events", () => {
   )
 
   test(
-    "are one for each revision and each position, whoever inserts",
+    "are unique by revision and by position, also for direct inserts",
     Effect.gen(function* () {
       const { store, schema, db } = yield* opened
       yield* store.append("a-1", "noStream", [event(), event()])
@@ -68,7 +68,7 @@ describe("events", () => {
   )
 
   test(
-    "keep the bytes that were given",
+    "are stored byte for byte",
     Effect.gen(function* () {
       const { store, schema, db } = yield* opened
       let n = 0
@@ -100,7 +100,7 @@ describe("events", () => {
   )
 
   test(
-    "that are large are read in smaller pages, none left out",
+    "that are large are read in smaller pages without gaps",
     Effect.gen(function* () {
       const { store, options } = yield* opened
       const large = Array.from({ length: 12 }, () => ({ ...event(), data: JSON.stringify("é".repeat(450_000)) }))
@@ -112,7 +112,7 @@ describe("events", () => {
       expect(yield* read({ direction: "backwards" })).toEqual(ids.toReversed())
       expect(yield* read({ from: 1, limit: 9 })).toEqual(ids.slice(1, 10))
       expect(yield* read({ from: 10, direction: "backwards", limit: 8 })).toEqual(ids.toReversed().slice(1, 9))
-      // Who wrote them may have them in memory yet, and need not read them
+      // The writing store may still have them in memory, so another store reads them
       const other = yield* PostgresEventStore.make(options)
       const pages = yield* Stream.runCollect(Stream.takeUntil(other.subscribe(EventStore.start), ({ live }) => live))
       expect(pages.map(({ events }) => events.length)).toEqual([5, 5, 2, 0])
@@ -156,9 +156,9 @@ describe("events", () => {
   )
 })
 
-describe("the role of the script", () => {
+describe("the role that the script makes", () => {
   test(
-    "may do all that the stores do, and neither change nor remove an event",
+    "may do everything that the stores do, but cannot change or remove an event",
     Effect.gen(function* () {
       const { url, schema, options, db } = yield* opened
       yield* PostgresStateStore.make(options)
@@ -203,7 +203,7 @@ describe("the role of the script", () => {
     })
   )
 
-  it("is the role of the guide", () => {
+  it("is the role in the guide", () => {
     const guide = readFileSync(new URL("../../../docs/postgresql.md", import.meta.url), "utf8")
     expect(guide).toContain(`\`\`\`sql\n${AppendOnlyRole.script({ role: "millrace_host" })}\`\`\``)
   })
@@ -269,7 +269,7 @@ describe("migrations", () => {
       const { options, store } = yield* opened
       const none = freshSchema()
       expect(yield* reasonOf(Effect.scoped(PostgresEventStore.make({ ...options, schema: none, readOnly: true })))).toMatch(
-        new RegExp(`${none} is not there, or older: open it once without readOnly`)
+        new RegExp(`${none} does not exist or is older: open it once without readOnly`)
       )
       for (const name of ["", "public; DROP TABLE x", "Millrace", "pg_own", "x".repeat(60), 'a"b'])
         expect(yield* reasonOf(Effect.scoped(PostgresEventStore.make({ ...options, schema: name })))).toMatch(/Not the name of a schema/)

@@ -1,7 +1,7 @@
 /**
- * Stands in for a pooler in transaction mode, such as PgBouncer: it speaks the protocol, and gives every transaction another backend,
- * which it cleans (`DISCARD ALL`) before the next. What a client leaves in a session (a named statement, a setting, a lock, LISTEN) is
- * lost. It asks for no password, and knows nothing of COPY or of cancelling.
+ * Stands in for a pooler in transaction mode, such as PgBouncer. It gives every transaction another backend, and runs `DISCARD ALL` on the
+ * backend afterwards. So session state (named statements, settings, locks, LISTEN) is lost. It asks for no password, and does not
+ * support COPY or cancelling.
  */
 import { createServer, Socket } from "node:net"
 import { Effect } from "effect"
@@ -30,7 +30,7 @@ const WELCOME = Buffer.concat([
 ])
 const DISCARD = message("Q", Buffer.from("DISCARD ALL\0"))
 
-/** Cuts a stream of bytes into messages; the first of a client has no type. */
+/** Splits a stream of bytes into messages; the first message of a client has no type. */
 const framed = (onMessage: (type: string, bytes: Buffer) => void, hasStartup: boolean) => {
   let pending = Buffer.alloc(0)
   let isStartup = hasStartup
@@ -50,7 +50,7 @@ const framed = (onMessage: (type: string, bytes: Buffer) => void, hasStartup: bo
   }
 }
 
-/** A connection of the pooler to the server, authenticated by `pg`, then spoken to in bytes. */
+/** A connection of the pooler to the server: authenticated by `pg`, then used for raw bytes. */
 const backend = async (url: string) => {
   const socket = new Socket()
   socket.setNoDelay()
@@ -75,7 +75,7 @@ type Backend = Awaited<ReturnType<typeof backend>>
 
 export interface TransactionPooler {
   readonly port: number
-  /** Transactions that were run so far. */
+  /** The number of transactions so far. */
   readonly transactions: () => number
 }
 
@@ -95,7 +95,7 @@ export const transactionPooler = (url: string, size: number) =>
         if (next === undefined) idle.push(free)
         else next(free)
       }
-      /** The one that was idle longest, so hardly ever the one of before. */
+      /** The backend that was idle longest, so rarely the client's previous one. */
       const take = (use: (free: Backend) => void) => {
         const free = idle.shift()
         if (free === undefined) waiting.push(use)
@@ -126,7 +126,7 @@ export const transactionPooler = (url: string, size: number) =>
               transactions++
               free.hear((type, bytes) => {
                 client.write(bytes)
-                // Idle, so outside of any transaction: the backend is no longer this client's
+                // Idle means outside of any transaction, so the client releases the backend
                 if (type !== "Z" || bytes[5] !== "I".charCodeAt(0)) return
                 mine = undefined
                 clean(free)

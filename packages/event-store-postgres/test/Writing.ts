@@ -1,4 +1,4 @@
-/** What tests write, and how they write by hand where a store would be too quick for them. */
+/** Events for tests, and functions that append them without a store. */
 import { type EventStore, type StreamName, uuidv7 } from "@millrace/event-sourcing"
 import { Effect, Stream } from "effect"
 import type pg from "pg"
@@ -11,7 +11,7 @@ export const event = (): EventStore.EventData => ({ id: newId(0), type: "Happene
 
 export type Store = EventStore.EventStore["Service"]
 
-/** Appends a single event to the beginning of a stream, by the statement of the store, in whatever transaction `db` is. */
+/** Appends the first event of a stream with the store's own statement, in the current transaction of `db`. */
 export const appendByHand = (db: pg.Client, schema: string, stream: StreamName.StreamName, one = event()) =>
   Effect.promise(() =>
     db.query(`SELECT * FROM ${schema}.append($1::text[], '{-1}', '{true}', '{1}', '{1}', $2::uuid[], '{Happened}', $3::text[], '{"{}"}')`, [
@@ -28,8 +28,8 @@ export const idsOf = (all: ReadonlyArray<EventStore.EventData>) => all.map(({ id
 export const readAll = (store: Store, after: EventStore.Position) => Stream.runCollect(store.readAll(after))
 
 /**
- * Appends `count` events one after another to a stream, which has `from` so far, each until it is known to be written: what is in doubt is sent again as it was,
- * what the store could not take is sent again later. Answers the ids, in order; `trouble` hears of each time.
+ * Appends `count` events one after another to a stream that has `from` events. An append that is in doubt or failed is sent again until it
+ * is known to be written. Returns the ids in order; `trouble` gets each failure.
  */
 export const persist = Effect.fnUntraced(function* (
   store: Store,
@@ -57,7 +57,7 @@ export const persist = Effect.fnUntraced(function* (
   return written
 })
 
-/** Asks until it is so; ten seconds are more than anything should take. */
+/** Repeats a check until it is true; dies after ten seconds. */
 export const until = <E>(what: string, ask: Effect.Effect<boolean, E>): Effect.Effect<void, E> => {
   const again: Effect.Effect<void, E> = Effect.flatMap(ask, (is) => (is ? Effect.void : Effect.andThen(Effect.sleep(5), again)))
   return Effect.timeoutOrElse(again, { duration: "10 seconds", orElse: () => Effect.die(new Error(`Not within ten seconds: ${what}`)) })

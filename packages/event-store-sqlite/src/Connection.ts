@@ -7,13 +7,13 @@ import { migrate, requireNewest, type Schema, versionOf } from "./Migrations.ts"
 
 export interface ConnectionOptions {
   readonly filename: string
-  /** Opens the file for reading only. Another process may write to it. Nothing is created or migrated; every write fails. */
+  /** Opens the file for reading only. Another process may write to it. Nothing is created or migrated, and every write fails. */
   readonly readOnly?: boolean
-  /** The most pages of the file; a write beyond fails as on a full disk. */
+  /** The most pages of the file. A write beyond them fails as on a full disk. */
   readonly maxPages?: number
 }
 
-/** SQLite's own waiting blocks the event loop, so it is short: long enough for a transaction that is nearly done. Milliseconds. */
+/** Milliseconds that SQLite waits for a lock. This blocks the event loop, so it is short: enough for a transaction that is nearly done. */
 const BUSY_TIMEOUT = 5
 
 /** Page size of the databases that this package creates, in bytes. */
@@ -35,7 +35,7 @@ export class Connection<Statements> {
     pragmas: string,
     statements: (db: Database.Database) => Statements
   ) {
-    // Absolute, so that SQLite takes no name for a special one (`:memory:`, `file:...`)
+    // Absolute, because SQLite treats some relative names specially (`:memory:`, `file:...`)
     this.filename = resolve(filename)
     this.readOnly = readOnly
     if (!existsSync(dirname(this.filename))) throw new Fault(`The folder ${dirname(this.filename)} does not exist`)
@@ -44,7 +44,7 @@ export class Connection<Statements> {
     let db: Database.Database | undefined
     try {
       db = new Database(this.filename, { readonly: readOnly, fileMustExist: readOnly, timeout: BUSY_TIMEOUT })
-      // Before any change: a file that is not a database, or belongs to another program, is left untouched
+      // Checked before any change, so a file that is not a database or belongs to another program stays untouched
       versionOf(db, this.filename, schema)
       if (isTorn) throw new Fault(`${this.filename} is corrupt: it was cut short; keep a copy of it, then restore a backup`)
       if (readOnly) requireNewest(db, this.filename, schema)
@@ -64,7 +64,7 @@ export class Connection<Statements> {
     }
   }
 
-  /** Runs `body` in one durable transaction. Throws a {@link Fault} otherwise; nothing was written then, unless the fault is in doubt. */
+  /** Runs `body` in one durable transaction. If it throws a {@link Fault}, nothing was written, unless the fault is in doubt. */
   transact<A>(body: () => A): A {
     if (this.readOnly) throw new Fault(`${this.filename} was opened read-only`)
     try {
@@ -92,15 +92,15 @@ export class Connection<Statements> {
 }
 
 /**
- * Whether a file was cut short within its last page: SQLite would read the rest of the page as zeros. A write-ahead log may hold that
- * page, and another process may be writing it.
+ * Whether a file ends within its last page. SQLite would read the rest of the page as zeros. The page may still be intact if the
+ * write-ahead log holds it or another process is writing it.
  */
 const isCutShort = (filename: string): boolean => {
   const size = (file: string) => statSync(file, { throwIfNoEntry: false })?.size ?? 0
   return size(filename) % SMALLEST_PAGE !== 0 && size(`${filename}-wal`) === 0
 }
 
-/** Refuses a connection that would answer before a write is on the disk, or that other processes cannot share. */
+/** Refuses a connection whose commits are not synced, or whose file other processes cannot share. */
 const requireDurable = (db: Database.Database, filename: string): void => {
   const ask = <A>(what: string) => db.prepare<[], A>(`PRAGMA ${what}`).pluck().get()
   if (ask<string>("journal_mode") !== "wal") throw new Fault(`${filename} cannot have a write-ahead log: is it on a network file system?`)

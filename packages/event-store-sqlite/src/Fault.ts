@@ -1,9 +1,9 @@
-/** The failures of a database file, in words that an operator can act on. */
+/** The failures of a database file, with messages that an operator can act on. */
 import { dirname } from "node:path"
 import Database from "better-sqlite3"
 
 interface Details {
-  /** A COMMIT failed in a way that may leave all of the transaction on disk: the next recovery of the file can bring it back. */
+  /** A COMMIT failed in a way that may leave the whole transaction on disk, so that the next recovery of the file may restore it. */
   readonly inDoubt?: boolean
   /** Another process has the file locked. */
   readonly isLocked?: boolean
@@ -21,7 +21,7 @@ export class Fault extends Error {
   }
 }
 
-/** The fault that an error of SQLite means. Any other error is a bug, and is thrown again. */
+/** Converts an error of SQLite to a fault. Any other error is a bug, and is thrown again. */
 export const faultOf = (error: unknown, filename: string, inDoubt = false): Fault => {
   if (error instanceof Fault) return error
   if (!(error instanceof Database.SqliteError)) throw error
@@ -31,8 +31,8 @@ export const faultOf = (error: unknown, filename: string, inDoubt = false): Faul
 }
 
 /**
- * The fault that a failed COMMIT means. If a write was refused, the frame that ends the transaction in the write-ahead log is incomplete,
- * so nothing was written. A step after that frame (its sync, the shared index) can fail and still leave the transaction readable.
+ * Converts the error of a failed COMMIT. If a write was refused, the frame that ends the transaction in the write-ahead log is incomplete,
+ * so nothing was written. If a later step failed (the sync, the shared index), the transaction may still be readable.
  */
 export const faultOfCommit = (error: unknown, filename: string): Fault => faultOf(error, filename, !isBeforeTheEnd(error))
 

@@ -6,14 +6,14 @@ import type Database from "better-sqlite3"
 import { Fault } from "./Fault.ts"
 
 export interface Schema {
-  /** The kind of the file, for messages about a wrong one. */
+  /** The kind of the file in error messages. */
   readonly name: string
   readonly applicationId: number
-  /** SQL by version: the first makes version 1 of an empty file. Never changed once released. */
+  /** The SQL of each version; the first makes version 1 of an empty file. Never changed once released. */
   readonly migrations: ReadonlyArray<string>
 }
 
-/** Answers the version of the file; refuses a file of another kind or of a newer version. Changes nothing. */
+/** Returns the version of the file. Refuses a file of another kind or of a newer version. Changes nothing. */
 export const versionOf = (db: Database.Database, filename: string, schema: Schema): number => {
   const ask = (sql: string) => db.prepare<[], number>(sql).pluck().get() ?? 0
   const applicationId = ask("PRAGMA application_id")
@@ -32,7 +32,7 @@ export const migrate = (db: Database.Database, filename: string, schema: Schema)
   const version = versionOf(db, filename, schema)
   const newest = schema.migrations.length
   for (const sql of schema.migrations.slice(version)) db.exec(sql)
-  // Writes even if nothing is to be migrated: SQLite reports a file that it may not write only at the first write
+  // Writes even if there is nothing to migrate, because SQLite reports a read-only file only at the first write
   db.exec(`PRAGMA application_id = ${schema.applicationId}; PRAGMA user_version = ${newest}`)
   db.exec(version === newest ? "ROLLBACK" : "COMMIT")
 }
@@ -42,7 +42,5 @@ export const requireNewest = (db: Database.Database, filename: string, schema: S
   const version = versionOf(db, filename, schema)
   const known = schema.migrations.length
   if (version < known)
-    throw new Fault(
-      `${filename} is at version ${version} of ${schema.name}, not ${known}: open it once without readOnly, so that it is brought up`
-    )
+    throw new Fault(`${filename} is at version ${version} of ${schema.name}, not ${known}: open it once without readOnly to migrate it`)
 }

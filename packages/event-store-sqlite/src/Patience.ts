@@ -1,8 +1,8 @@
-/** Waiting for other processes that have the file locked, while the event loop runs. */
+/** Waits for other processes that have the file locked, without blocking the event loop. */
 import { Effect } from "effect"
 import { type Fault, faultOf } from "./Fault.ts"
 
-/** Attempts while another process holds the lock: five seconds. */
+/** Attempts while another process holds the lock: five seconds in all. */
 const ATTEMPTS = 200
 
 /** The longest pause between two attempts, in milliseconds. */

@@ -1,4 +1,4 @@
-/** Checks a file of a store by SQLite's own means, and reports its settings. Changes nothing. */
+/** Runs SQLite's own checks on a file of a store, and reports its settings. Changes nothing. */
 import { EventStore } from "@millrace/event-sourcing"
 import Database from "better-sqlite3"
 import type { Effect } from "effect"
@@ -12,11 +12,11 @@ export interface Checked {
   readonly journalMode: string
   /** Unused bytes of the file. */
   readonly freeBytes: number
-  /** What is damaged, in SQLite's words; empty for a sound file. */
+  /** The problems that SQLite reports; empty for an intact file. */
   readonly problems: ReadonlyArray<string>
 }
 
-/** The most problems that are reported: one damaged page leads to many. */
+/** The most problems that are reported. One damaged page causes many. */
 const MAX_PROBLEMS = 10
 
 /** `quick` does not compare indexes with their tables. */

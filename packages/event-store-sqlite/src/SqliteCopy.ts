@@ -1,10 +1,10 @@
 /**
- * Copies both files of a store as they are at one instant, while other processes go on writing them.
+ * Copies both files of a store as of one instant, while other processes continue to write them.
  *
- * For that instant, well under a millisecond, both files are locked against writing, and a snapshot of each is begun. So the copy has
- * everything that was acknowledged before, and the two files fit together: they are what a power cut at that instant would leave, from
- * which a store recovers by itself. Copying one file after the other cannot do that: a state that is newer than its log has projections
- * that are ahead of the log, and one that is older lacks the keys to the newest events.
+ * For that instant, well under a millisecond, both files are locked against writes, and a snapshot of each is begun. So the copy has every
+ * write that was acknowledged before, and the two files match: they are what a loss of power at that instant would leave, and the store
+ * recovers from that by itself. Copying one file after the other does not work: a newer state has projections that are ahead of the log,
+ * and an older state lacks the keys of the newest events.
  */
 import { chmodSync, closeSync, fsyncSync, openSync } from "node:fs"
 import { EventStore } from "@millrace/event-sourcing"
@@ -22,15 +22,15 @@ export interface Files {
   readonly state: string
 }
 
-/** Pages that are copied before the event loop gets a turn: a few milliseconds. */
+/** Pages that are copied in one turn of the event loop: a few milliseconds. */
 const PAGES = 1_024
 
 const unavailable = (fault: Fault) => new EventStore.StoreUnavailable({ reason: fault.message })
 
 /**
- * Copies both files of `from` to those of `to`, which must not exist yet, in folders that exist. Each copy is one file without
- * a write-ahead log, readable by its owner only, checked by SQLite, and synced; the caller has to sync its folder. The state is copied and
- * unlocked first, because an erasure waits for its readers.
+ * Copies both files of `from` to those of `to`. The target files must not exist, their folders must. Each copy is one file without a
+ * write-ahead log, readable by its owner only, checked by SQLite, and synced; the caller must sync the folder. The state is copied and
+ * released first, because an erasure waits for the readers of the state.
  */
 export const copy = Effect.fn("SqliteCopy.copy")(function* (from: Files, to: Files) {
   const [logLock, log] = yield* connect(from.log, SqliteLog)
@@ -55,14 +55,14 @@ interface Kind {
   readonly PRAGMAS: string
 }
 
-/** One connection that locks, and one that reads. */
+/** Opens one connection that locks and one that reads. */
 const connect = (filename: string, { SCHEMA, PRAGMAS }: Kind) => {
   const connection = (readOnly: boolean) =>
     open(filename, () => new Connection({ filename, readOnly }, SCHEMA, PRAGMAS, () => undefined), unavailable)
   return Effect.all([connection(false), connection(true)])
 }
 
-/** A transaction reads what was there at its first query. */
+/** Begins a read transaction. Its snapshot is taken at the first query. */
 const begin = ({ db }: Connection<unknown>): void => {
   if (db.inTransaction) db.exec("ROLLBACK")
   db.exec("BEGIN; SELECT count(*) FROM sqlite_schema")
@@ -83,7 +83,7 @@ const transfer = ({ db, filename }: Connection<unknown>, to: string) =>
     catch: (error) => unavailable(faultOf(error, isOfSource(error) ? filename : to))
   })
 
-/** A failed read is a fault of the source; a failed write, such as on a full disk, is a fault of the copy. */
+/** Assigns a failed read to the source, and a failed write, such as on a full disk, to the copy. */
 const isOfSource = (error: unknown): boolean => error instanceof Database.SqliteError && /^SQLITE_(CORRUPT|NOTADB)/.test(error.code)
 
 /** Folds the write-ahead log into the file, checks the file, and syncs it. */

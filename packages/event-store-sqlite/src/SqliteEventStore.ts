@@ -1,4 +1,4 @@
-/** The embedded durable event store: one SQLite file in WAL mode, shared by processes of one host, and synced before it answers. */
+/** The embedded durable event store: one SQLite file in WAL mode, shared by the processes of one host. It syncs before it answers. */
 import { EventStore, follow, type Head, Paging, placeOf, positionOf, WatchedHead } from "@millrace/event-sourcing"
 import { Effect, Exit, Layer } from "effect"
 import type { ConnectionOptions } from "./Connection.ts"
@@ -9,7 +9,7 @@ import * as Transactions from "./Transactions.ts"
 
 export { parsePosition, stepBack } from "@millrace/event-sourcing"
 
-/** Milliseconds between two looks for events of other processes, while somebody follows; each look costs microseconds. */
+/** Milliseconds between two polls for events of other processes while there are followers. A poll costs microseconds. */
 const POLL = 20
 
 const unavailable = (fault: Fault) => new EventStore.StoreUnavailable({ reason: fault.message })
@@ -54,8 +54,8 @@ export const make = Effect.fnUntraced(function* (options: ConnectionOptions) {
 })
 
 /**
- * Followers mostly stand at the same position, right before the newest events. Those are kept, so they are not read back for each
- * follower. A kept page may be shorter than the log is by now, but it has no gap.
+ * Most followers are at the same position, right before the newest events. These events are kept in memory, so that they are not read for
+ * each follower. A kept page may end before the end of the log, but it has no gap.
  */
 const subscriber = (log: SqliteLog, read: Read, head: Head): Service["subscribe"] => {
   let newest: { readonly after: EventStore.Position; readonly events: ReadonlyArray<EventStore.RecordedEvent> } | undefined

@@ -1,6 +1,6 @@
 /**
- * The log in one SQLite file, without Effect. Inside a transaction ({@link SqliteLog.transact}) the appends to many streams each
- * succeed or conflict by themselves: an append checks before it writes, so a conflict has nothing to undo.
+ * The log in one SQLite file, without Effect. Inside a transaction ({@link SqliteLog.transact}), each append succeeds or conflicts by
+ * itself: it checks before it writes, so a conflict needs no rollback.
  */
 import { EventStore, type Paging, type Place, positionOf, type StreamName } from "@millrace/event-sourcing"
 import type Database from "better-sqlite3"
@@ -8,11 +8,11 @@ import { Connection, type ConnectionOptions } from "./Connection.ts"
 import { Fault } from "./Fault.ts"
 import type { Schema } from "./Migrations.ts"
 
-/** Events read at once: about a third of a millisecond. */
+/** The most events in a page: reading them takes about a third of a millisecond. */
 export const PAGE = 512
-/** The most heads of streams in memory. */
+/** The most stream heads in memory. */
 const HEADS = 100_000
-/** If other processes have written more events than this, all heads are read again instead of updated. */
+/** If other processes have written more events than this, the heads in memory are dropped instead of updated. */
 const CATCH_UP = 10_000
 
 // The unique key starts with the revision: streams of about the same length then share its pages, so that a transaction over a
@@ -39,7 +39,7 @@ export const SCHEMA: Schema = {
 export const PRAGMAS = `PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON;
   PRAGMA wal_autocheckpoint = 10000; PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -4096; PRAGMA temp_store = MEMORY`
 
-/** `count` events of a stream, revision by revision: the key starts with it. */
+/** Finds `count` events of a stream revision by revision, because the key starts with the revision. */
 const range = (next: string) =>
   `WITH RECURSIVE r(n) AS (SELECT ? UNION ALL SELECT ${next} FROM r LIMIT ?)
   SELECT e.revision, e.position AS place, e.id, e.type, e.data, e.metadata
@@ -106,7 +106,7 @@ interface Append {
   readonly events: ReadonlyArray<EventStore.EventData>
 }
 
-/** Transactions of this process, on whatever file and connection. */
+/** Counts the transactions of this process on all files and connections. */
 let transactions = 0
 
 export class SqliteLog {
@@ -115,9 +115,9 @@ export class SqliteLog {
   readonly #heads = new Map<StreamName.StreamName, Head>()
   #version = -1
   #place: Place = 0
-  /** What the newest transaction of this connection appended, and the place before it. */
+  /** The events of this connection's newest transaction, and the place before them. */
   #written: { readonly after: Place; readonly appends: Array<Append> } = { after: 0, appends: [] }
-  /** When this turn of the event loop last looked for writes of others, and how many transactions there had been. */
+  /** When this turn of the event loop last looked for writes of other connections, and the number of transactions then. */
   #looked: { readonly at: number; readonly transactions: number } | undefined
 
   /** Throws a {@link Fault}. */
@@ -132,7 +132,7 @@ export class SqliteLog {
     }
   }
 
-  /** Runs `body`, which may append and save, in one durable transaction; throws a {@link Fault} otherwise. */
+  /** Runs `body`, which may append and save, in one durable transaction. Throws a {@link Fault} if that fails. */
   transact(body: () => void): void {
     let isUndone = false
     try {
@@ -149,7 +149,7 @@ export class SqliteLog {
     }
   }
 
-  /** Inside {@link transact}: appends the events, or finds them there already, or answers where the stream ends instead. */
+  /** Inside {@link transact}: appends the events, finds them already written, or returns the stream's actual end. */
   append(
     stream: StreamName.StreamName,
     expected: EventStore.ExpectedRevision,
@@ -179,7 +179,7 @@ export class SqliteLog {
     return this.#sql.snapshot.get(name)
   }
 
-  /** At most {@link PAGE} events; fewer only at the end. `from` counts from either end. */
+  /** At most {@link PAGE} events; fewer only at the end of the stream. `from`: the first revision to read, in either direction. */
   readStream(
     stream: StreamName.StreamName,
     direction: Paging.Place["direction"],
@@ -203,7 +203,7 @@ export class SqliteLog {
     return EventStore.expectedOf(this.#head(stream)?.revision ?? -1)
   }
 
-  /** The events that this connection wrote last, if they come right after a place: followers need not read them back. */
+  /** The events that this connection wrote last, if they directly follow a place. Followers need not read them from the file. */
   justWritten(after: Place): Array<EventStore.RecordedEvent> | undefined {
     const { after: before, appends } = this.#written
     if (after !== before || appends.length === 0) return undefined
@@ -215,17 +215,17 @@ export class SqliteLog {
     )
   }
 
-  /** At most {@link PAGE} events; fewer only at the end. */
+  /** At most {@link PAGE} events; fewer only at the end of the log. */
   readAll(after: Place): Array<EventStore.RecordedEvent> {
     return this.#sql.all.all(after).map((row) => recorded(row, row.stream))
   }
 
-  /** The newest event that this connection has written or seen; 0 while there is none. */
+  /** The place of the newest event that this connection has written or read; 0 if there is none. */
   get place(): Place {
     return this.#place
   }
 
-  /** The newest event of the log, also of other processes; 0 while it is empty. */
+  /** The place of the newest event of the log, also of other processes; 0 if the log is empty. */
   last(): Place {
     this.#noticeOthers()
     return this.#place
@@ -265,7 +265,7 @@ export class SqliteLog {
     this.#heads.set(stream, head)
   }
 
-  /** Revisions have no gaps. So doubling finds a missing revision, and bisection the last one before it. */
+  /** Revisions have no gaps. So doubling finds a missing revision, and bisection finds the last one before it. */
   #findLast(id: number): EventStore.Revision {
     let last = -1
     let missing = 0
@@ -288,8 +288,8 @@ export class SqliteLog {
   }
 
   /**
-   * Looking once in a turn of the event loop is enough, unless this process wrote meanwhile. Nothing can tell this process of a later
-   * write of others before the turn is over, except waiting without the event loop, which takes longer than a millisecond.
+   * One look in a turn of the event loop is enough, unless this process has written since. A caller cannot learn of a later write of
+   * another process before the turn ends, except by waiting synchronously, which takes longer than a millisecond.
    */
   #noticeOthersOnce(): void {
     const now = performance.now()
@@ -303,7 +303,7 @@ export class SqliteLog {
     this.#looked = { at: now, transactions }
   }
 
-  /** Updates the heads in memory. They are valid until another connection commits: events are only added, after the last that was seen. */
+  /** Updates the heads in memory. They stay valid until another connection commits, which only adds events after the last one read. */
   #noticeOthers(): void {
     const version = this.#sql.version.get() ?? 0
     if (version === this.#version) return

@@ -1,9 +1,9 @@
 /**
  * The state store beside an SQLite event log, in a file of its own, because its entries must be deletable.
  *
- * A value that was shredded is in no file of the store any more. `secure_delete` overwrites it, and the write-ahead log is emptied. That
- * alone is not enough: when SQLite moves a row from one page to another, it can leave a copy in the unused part of the first page. So
- * each value is kept whole on overflow pages, which are never moved: enough zeros are put before it.
+ * A shredded value remains in no file of the store. `secure_delete` overwrites it, and the write-ahead log is emptied. That alone is not
+ * enough: when SQLite moves a row from one page to another, it can leave a copy in the unused part of the first page. So each value lies
+ * entirely on overflow pages, which are never moved; a prefix of zeros fills the rest of the row.
  */
 import { StateStore } from "@millrace/event-sourcing"
 import type Database from "better-sqlite3"
@@ -17,10 +17,10 @@ import * as Transactions from "./Transactions.ts"
 const PAGE_SIZE = 1_024
 /** Bytes of a row on one overflow page. */
 const OVERFLOW = PAGE_SIZE - 4
-/** Bytes of a row on its own page if it has overflow pages: at least so many, plus what does not fill an overflow page. */
+/** The least bytes of a row with overflow pages that lie on its own page, beside what does not fill an overflow page. */
 const LOCAL = Math.floor(((PAGE_SIZE - 12) * 32) / 255) - 23
 
-/** Zeros before a value, so that the overflow pages of its row hold all of it: https://www.sqlite.org/fileformat2.html#payload_sizes */
+/** Zeros before a value, so that overflow pages hold the whole value: https://www.sqlite.org/fileformat2.html#payload_sizes */
 const zerosBefore = (value: Uint8Array): number => LOCAL + Math.ceil(value.length / OVERFLOW) * OVERFLOW - value.length
 
 export const SCHEMA: Schema = {
@@ -40,7 +40,7 @@ export const PRAGMAS = `PRAGMA page_size = ${PAGE_SIZE}; PRAGMA journal_mode = W
   PRAGMA checkpoint_fullfsync = ON; PRAGMA secure_delete = ON; PRAGMA temp_store = MEMORY; PRAGMA wal_autocheckpoint = 4000;
   PRAGMA journal_size_limit = 4194304; PRAGMA cache_size = -16384`
 
-/** Expired entries that a transaction removes on the way. */
+/** The most expired entries that a transaction removes. */
 const PURGE = 64
 
 interface Row {
@@ -114,13 +114,13 @@ export const make = Effect.fnUntraced(function* (options: ConnectionOptions) {
     return Exit.succeed(version)
   }
 
-  /** Empties the write-ahead log, where removed values would otherwise stay until they are overwritten. */
+  /** Empties the write-ahead log, which otherwise keeps removed values until it is overwritten. */
   const truncate = read(() => {
     if (sql.truncate.get()?.busy !== 0)
-      throw new Fault(`What was removed is still in ${connection.filename}-wal, because another process is using it`, { isLocked: true })
+      throw new Fault(`Removed values are still in ${connection.filename}-wal, because another process is using it`, { isLocked: true })
   })
 
-  // A process may have died between removing and shredding. If another process is using the file, that one will finish the work
+  // A process may have died between removing and shredding. If another process is using the file, that process finishes the work
   if (!connection.readOnly) yield* Effect.ignore(Effect.try({ try: () => sql.truncate.get(), catch: () => undefined }))
 
   return StateStore.StateStore.of({

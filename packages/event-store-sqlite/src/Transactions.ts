@@ -1,14 +1,14 @@
-/** Writes of many callers that share transactions. A transaction that finds the file locked by another process is tried again. */
+/** Shares transactions among the writes of many callers. A transaction is retried while another process has the file locked. */
 import { GroupCommit } from "@millrace/event-sourcing"
 import { Cause, Effect, Exit } from "effect"
 import { Fault } from "./Fault.ts"
 import { patiently } from "./Patience.ts"
 
-/** Writes in a transaction. */
+/** The most writes in a transaction. */
 const COUNT = 2_048
 
 interface Write {
-  /** Roughly how much is written, in characters. */
+  /** The approximate size of the write, in characters. */
   readonly size: number
   readonly run: () => void
 }
@@ -27,15 +27,15 @@ export const make = Effect.fnUntraced(function* (filename: string, transact: (bo
         },
         (fault) => fault
       ),
-    // A transaction takes no time between its beginning and its end, so none is interrupted
+    // A transaction runs synchronously, so it is never interrupted
     closed: () => new Fault("The store was closed"),
     onEnd,
     count: COUNT,
     size: ({ size }) => size
   })
   /**
-   * Runs `run` inside the next transaction, and answers what it returned once the transaction is durable. `run` has to check before it
-   * writes, because a failure that it returns undoes nothing. `broken` turns a fault of the whole transaction into a failure of this write.
+   * Runs `run` inside the next transaction, and returns its result once the transaction is durable. `run` must check before it writes,
+   * because a failure that it returns rolls nothing back. `broken` converts a fault of the whole transaction to a failure of this write.
    */
   return <A, E>(size: number, run: () => Exit.Exit<A, E>, broken: (fault: Fault) => E): Effect.Effect<A, E> =>
     Effect.callback((resume) => {

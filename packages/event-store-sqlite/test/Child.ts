@@ -1,6 +1,6 @@
 /**
- * A process that writes to a log, for tests that kill it, fill its disk or let it compete: appends to streams of its own, many at once,
- * and prints a line once each append was answered. A line on its input asks it to stop, and to print what a fresh reader finds.
+ * A process that writes to a log, for tests that kill it, fill its disk or let it compete. It appends to many streams of its own at once,
+ * and prints a line for each answered append. After a line on its input it stops, and prints what a fresh reader finds.
  *
  * `node Child.ts <file> <streams> <appends for each stream> [ballast: a file to remove at the first line of input]`
  */
@@ -12,7 +12,7 @@ import { Effect, Exit, Option, Stream } from "effect"
 
 const [filename = "", streams = "1", appends = "1", ballast] = process.argv.slice(2)
 
-// Not console.log: a line is out before anything else happens
+// Not console.log: the line must be written before anything else happens
 const print = (...parts: ReadonlyArray<string | number>) => writeSync(1, `${parts.join(" ")}\n`)
 
 let isStopped = false

@@ -1,4 +1,4 @@
-/** Files that are locked, read-only, full, damaged, of something else or of a newer release: told in clear words, and left as they are. */
+/** Files that are locked, read-only, full, damaged, foreign or of a newer release. The errors are clear, and the files stay unchanged. */
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { EventStore, type StreamName, uuidv7 } from "@millrace/event-sourcing"
@@ -25,7 +25,7 @@ const other = (filename: string) =>
 const reasonOf = <A, R>(effect: Effect.Effect<A, { readonly _tag: string; readonly reason?: string }, R>) =>
   Effect.map(Effect.flip(effect), (error) => `${error._tag}: ${error.reason}`)
 
-/** Opens the log, reads all of it and appends to it: what any of these is refused with. */
+/** Opens the log, reads all of it and appends to it. Returns the first error. */
 const refusal = (filename: string) => reasonOf(Effect.scoped(Effect.flatMap(SqliteEventStore.make({ filename }), readAll)))
 
 const readAll = (store: EventStore.EventStore["Service"]) =>
@@ -44,7 +44,7 @@ const written = (filename: string) =>
     return yield* readAll(store)
   }).pipe(Effect.scoped)
 
-/** While the clock is pushed on, so that five seconds of patience take as long as the attempts do. */
+/** Runs an effect while the test clock advances, so that a wait of five seconds takes only as long as the attempts. */
 const impatiently = <A, E>(effect: Effect.Effect<A, E, Scope.Scope>) =>
   Effect.gen(function* () {
     const fiber = yield* Effect.forkScoped(effect)
@@ -53,7 +53,7 @@ const impatiently = <A, E>(effect: Effect.Effect<A, E, Scope.Scope>) =>
   }).pipe(Effect.provide(TestClock.layer()))
 
 describe("a locked file", () => {
-  it("makes writes wait, while reads go on", () =>
+  it("makes writes wait, while reads continue", () =>
     run(
       Effect.gen(function* () {
         const filename = join(yield* temporaryFolder, "log.db")
@@ -72,7 +72,7 @@ describe("a locked file", () => {
       })
     ))
 
-  it("is reported after five seconds, with nothing written, and takes writes once it is unlocked", () =>
+  it("is reported after five seconds, with nothing written, and can be written once it is unlocked", () =>
     run(
       impatiently(
         Effect.gen(function* () {
@@ -127,7 +127,7 @@ describe("a locked file", () => {
 })
 
 describe("a file that cannot be written", () => {
-  /** As a user whom permissions bind, which they do not the superuser. */
+  /** Runs as an ordinary user, because permissions do not restrict the superuser. */
   const unprivileged = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
     process.geteuid?.() !== 0
       ? effect
@@ -137,7 +137,7 @@ describe("a file that cannot be written", () => {
           () => Effect.sync(() => process.seteuid?.(0))
         )
 
-  it("is reported at opening, whether by its permissions or its folder's", () =>
+  it("is reported at opening, whether the file or its folder is read-only", () =>
     run(
       Effect.gen(function* () {
         const folder = yield* temporaryFolder
@@ -172,7 +172,7 @@ describe("a file that cannot be written", () => {
 })
 
 describe("a full file", () => {
-  it("takes no part of an append, is still read, and is written to once it may grow", () =>
+  it("refuses whole appends, can still be read, and can be written once it may grow", () =>
     run(
       Effect.gen(function* () {
         const filename = join(yield* temporaryFolder, "log.db")
@@ -192,7 +192,7 @@ describe("a full file", () => {
           }
           expect(yield* store.lastRevision("a-1")).toBe(expected)
           const big: EventStore.EventData = { ...event(), data: JSON.stringify("x".repeat(100_000)) }
-          // A conflict is still told as one, and a stream that was not begun leaves nothing
+          // A conflict is still reported, and a failed first append leaves no stream
           expect((yield* Effect.flip(store.append("a-1", "noStream", [event()])))._tag).toBe("WrongRevision")
           expect(yield* reasonOf(store.append("b-1", "noStream", [big]))).toMatch(/No space/)
           expect(yield* store.lastRevision("b-1")).toBe("noStream")
@@ -211,7 +211,7 @@ describe("a damaged file", () => {
   const changed = (bytes: Buffer, at: number, into: Uint8Array) =>
     Buffer.concat([bytes.subarray(0, at), into, bytes.subarray(at + into.length)])
 
-  it("is reported whichever page is damaged, if the page is read; no event goes missing silently", () =>
+  it("is reported when a damaged page is read; no event goes missing silently", () =>
     run(
       Effect.gen(function* () {
         const folder = yield* temporaryFolder
@@ -237,7 +237,7 @@ describe("a damaged file", () => {
             expect(readFileSync(copy)).toEqual(damaged)
           }
         }
-        // All but the pages of snapshots and of the index of names
+        // All pages except those of snapshots and of the index of names
         expect(refusals).toBeGreaterThan(pages * 2 - 12)
       })
     ))
@@ -319,7 +319,7 @@ describe("a damaged file", () => {
     ))
 })
 
-describe("a file of something else", () => {
+describe("a file of another program", () => {
   it("is refused, and left unchanged", () =>
     run(
       Effect.gen(function* () {
@@ -353,7 +353,7 @@ describe("a file of something else", () => {
 })
 
 describe("a reader that must not write", () => {
-  it("sees what a writer appends, live, and changes nothing", () =>
+  it("sees the appends of a writer live, and changes nothing", () =>
     run(
       Effect.gen(function* () {
         const filename = join(yield* temporaryFolder, "log.db")
@@ -404,7 +404,7 @@ describe("a reader that must not write", () => {
 })
 
 describe("the events table", () => {
-  it("refuses to change or remove an event, whichever program asks", () =>
+  it("refuses to change or remove an event, also from other programs", () =>
     run(
       Effect.gen(function* () {
         const filename = join(yield* temporaryFolder, "log.db")
@@ -425,7 +425,7 @@ describe("the events table", () => {
 })
 
 describe("a subscription", () => {
-  it("is woken by what this process appends, without looking for it", () =>
+  it("is woken by appends of this process without polling", () =>
     run(
       Effect.gen(function* () {
         const store = yield* SqliteEventStore.make({ filename: join(yield* temporaryFolder, "log.db") })
@@ -440,13 +440,13 @@ describe("a subscription", () => {
         yield* Deferred.await(isLive)
         for (const i of [0, 1, 2]) yield* store.append(`a-${i}`, "noStream", [event()])
         expect((yield* Fiber.join(fiber)).flatMap(({ events }) => events)).toEqual((yield* readAll(store)).all)
-        // The clock stands still, so nothing that it would start has run
+        // The test clock does not move, so no polling has run
       }).pipe(Effect.provide(TestClock.layer()))
     ))
 })
 
 describe("a commit that failed", () => {
-  it("is in doubt only if its transaction may come back", () => {
+  it("is in doubt only if its transaction may be recovered later", () => {
     const isInDoubt = (code: string) => faultOfCommit(new Database.SqliteError("failed", code), "log.db").inDoubt
     for (const code of ["SQLITE_BUSY", "SQLITE_BUSY_SNAPSHOT", "SQLITE_FULL", "SQLITE_IOERR_WRITE", "SQLITE_READONLY"])
       expect(isInDoubt(code), code).toBe(false)
@@ -468,7 +468,7 @@ describe("appends sent at once", () => {
       Effect.gen(function* () {
         const filename = join(yield* temporaryFolder, "log.db")
         const store = yield* SqliteEventStore.make({ filename })
-        /** Frames of the write-ahead log that end a transaction tell the size of the file after it; others tell 0. */
+        /** A frame of the write-ahead log that ends a transaction holds the size of the file after it; other frames hold 0. */
         const commits = () => {
           const wal = readFileSync(`${filename}-wal`)
           let count = 0

@@ -1,4 +1,4 @@
-/** Several processes on one file, processes that are killed, and disks that fill up under them. */
+/** Several processes on one file, killed processes, and full disks. */
 import { spawnSync } from "node:child_process"
 import { mkdirSync } from "node:fs"
 import { join } from "node:path"
@@ -18,7 +18,7 @@ const everything = (filename: string) =>
 const byPlace = (events: ReadonlyArray<EventStore.RecordedEvent>) =>
   new Map(events.map(({ stream, revision, id }) => [`${stream} ${revision}`, id]))
 
-/** Every stream counts from 0 without a gap. */
+/** Checks that the revisions of every stream count from 0 without gaps. */
 const expectWholeStreams = (events: ReadonlyArray<EventStore.RecordedEvent>) => {
   const next = new Map<string, number>()
   for (const { stream, revision } of events) {
@@ -27,10 +27,10 @@ const expectWholeStreams = (events: ReadonlyArray<EventStore.RecordedEvent>) => 
   }
 }
 
-it("three processes append to the same streams at once; nothing is lost, and a subscription here sees all of it", () =>
+it("three processes append to the same streams at once; no event is lost, and a subscription here sees all events", () =>
   Effect.gen(function* () {
     const filename = join(yield* temporaryFolder, "log.db")
-    // All of them make the file, at about the same time
+    // All processes create the file at about the same time
     const children = [startChild(filename, 3, 60), startChild(filename, 3, 60)]
     yield* Effect.promise(() => Promise.all(children.map((child) => child.printed("open", 1))))
     const store = yield* SqliteEventStore.make({ filename })
@@ -64,7 +64,7 @@ it("three processes append to the same streams at once; nothing is lost, and a s
     const there = byPlace(events)
     const acknowledged = [...ours, ...children.flatMap(({ lines }) => [...told(lines, "ok")])]
     for (const [place, id] of acknowledged) expect(there.get(place), place).toBe(id)
-    // Conflicts fail here and there, never anything else
+    // Some appends fail by a conflict, none by another error
     expect(
       children.flatMap(({ lines }) => lines.filter((line) => line.startsWith("failed") && !line.startsWith("failed WrongRevision")))
     ).toEqual([])
@@ -73,7 +73,7 @@ it("three processes append to the same streams at once; nothing is lost, and a s
     expect(yield* everything(filename)).toEqual(events)
   }).pipe(Effect.scoped, Effect.runPromise))
 
-it("every acknowledged event is there after kill -9, ten times over", () =>
+it("every acknowledged event is there after each of ten kills with kill -9", () =>
   Effect.gen(function* () {
     const filename = join(yield* temporaryFolder, "log.db")
     const acknowledged = new Map<string, string>()
@@ -101,7 +101,7 @@ const skipped = (context: { skip: (note: string) => void }, why: string) => {
 const reasons = (lines: ReadonlyArray<string>) =>
   new Set(lines.filter((line) => line.startsWith("failed")).map((line) => line.replace(/ \/\S+/g, "")))
 
-it("a log that may not grow reports it, loses nothing, and goes on once it may", (context) => {
+it("a log that may not grow reports it, loses nothing, and accepts appends once it may grow", (context) => {
   if (spawnSync("prlimit", ["--version"]).status !== 0) return skipped(context, "needs prlimit, to bound the size of files")
   return Effect.gen(function* () {
     const filename = join(yield* temporaryFolder, "log.db")
@@ -119,7 +119,7 @@ it("a log that may not grow reports it, loses nothing, and goes on once it may",
   }).pipe(Effect.scoped, Effect.runPromise)
 })
 
-it("a full disk is reported, loses nothing, and takes writes again once there is space", (context) => {
+it("a full disk is reported, loses nothing, and accepts appends again once there is space", (context) => {
   const isolated = ["--user", "--map-root-user", "--mount"]
   if (spawnSync("unshare", [...isolated, "mount", "-t", "tmpfs", "none", "/mnt"]).status !== 0)
     return skipped(context, "needs unshare and tmpfs, to have a small disk")

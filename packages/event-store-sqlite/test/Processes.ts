@@ -1,4 +1,4 @@
-/** Starting {@link file://./Child.ts} as a process of its own, and reading what it prints. */
+/** Starts {@link file://./Child.ts} in a process of its own, and reads its output. */
 import { type ChildProcess, spawn } from "node:child_process"
 import { once } from "node:events"
 import { createInterface } from "node:readline"
@@ -15,12 +15,12 @@ export const command = (args: ReadonlyArray<string | number>): ReadonlyArray<str
 
 export interface Running {
   readonly child: ChildProcess
-  /** Every whole line so far. */
+  /** Every complete line so far. */
   readonly lines: ReadonlyArray<string>
-  /** Waits until it printed `count` lines that begin so; fails when it ends before. */
+  /** Waits for `count` lines with this prefix; fails if the process ends before. */
   readonly printed: (start: string, count: number) => Promise<void>
   readonly send: (line: string) => void
-  /** Waits until it has ended and everything it printed was read. */
+  /** Waits until the process has ended and its output was read. */
   readonly ended: Promise<void>
 }
 
@@ -54,7 +54,7 @@ export const startChild = (...args: ReadonlyArray<string | number>): Running => 
   return start(file, rest)
 }
 
-/** What lines such as `ok child-1 4 <id>` tell: ids by `stream revision`. */
+/** Parses lines such as `ok child-1 4 <id>`: ids by `stream revision`. */
 export const told = (lines: ReadonlyArray<string>, what: "ok" | "there"): ReadonlyMap<string, string> =>
   new Map(
     lines

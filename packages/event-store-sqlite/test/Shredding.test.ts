@@ -1,4 +1,4 @@
-/** A value that was shredded is in no file of the store, whatever happened to it and around it; until then it is. */
+/** A shredded value is in no file of the store after any history of writes; before shredding it is in one. */
 import { cpSync, mkdirSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import type { StateStore } from "@millrace/event-sourcing"
@@ -11,7 +11,7 @@ import { describe, expect, it } from "vitest"
 import { property } from "../../testing/src/suites/Contract.ts"
 import { temporaryFolder } from "./TemporaryFolder.ts"
 
-/** So many bytes in a row are no coincidence; they are looked for at every fourth such place. */
+/** The length of a match that cannot be a coincidence. The test searches for every fourth such piece. */
 const CHUNK = 16
 
 const filesOf = (folder: string) => readdirSync(folder).map((file) => readFileSync(join(folder, file)))
@@ -29,7 +29,7 @@ const put = (key: string, value: Uint8Array): StateStore.Change => ({ _tag: "put
 
 const shred = (key: string): StateStore.Change => ({ _tag: "remove", space: "keys", key, shred: true })
 
-/** Bytes that repeat nowhere: from a generator with a seed. */
+/** Seeded random bytes, in which no piece repeats. */
 const noise = (seed: number) => {
   let state = seed
   return (length: number) =>
@@ -40,7 +40,7 @@ const noise = (seed: number) => {
 }
 
 describe("a value", () => {
-  it("lies on overflow pages alone, which are never moved, whatever its size and the length of its key", () =>
+  it("lies on overflow pages only, which are never moved, for any size and any length of its key", () =>
     property(
       fc.array(
         fc.record({
@@ -123,7 +123,7 @@ describe("a shredded value", () => {
             live.get(key)?.push(value)
             yield* store.write([put(key, value)])
           } else if (kind === "remove") {
-            // Not shredded: but gone with the next that is
+            // Removed without shredding: gone after the next shredding
             yield* store.write([{ _tag: "remove", space: "keys", key }])
             gone.push(...(live.get(key) ?? []))
             live.delete(key)
@@ -135,7 +135,7 @@ describe("a shredded value", () => {
       }
     ).pipe(Effect.runPromise))
 
-  it("is in no file, among thousands that moved about as the tree was balanced", () =>
+  it("is in no file, among thousands of values that were moved when the tree was balanced", () =>
     Effect.gen(function* () {
       const folder = yield* temporaryFolder
       const store = yield* SqliteStateStore.make({ filename: join(folder, "state.db") })
@@ -174,7 +174,7 @@ describe("a shredded value", () => {
       expect(isIn(folder, value)).toBe(false)
     }).pipe(Effect.scoped, Effect.runPromise))
 
-  it("is confirmed only once no other process reads it any more", () =>
+  it("is reported as shredded only once no other process reads it", () =>
     Effect.gen(function* () {
       const folder = yield* temporaryFolder
       const filename = join(folder, "state.db")
@@ -188,17 +188,17 @@ describe("a shredded value", () => {
       reader.exec("BEGIN; SELECT count(*) FROM entries")
       const push = yield* Effect.forkScoped(Effect.forever(Effect.andThen(TestClock.adjust(50), Effect.yieldNow)))
       const error = yield* Effect.flip(store.write([shred("one")]))
-      expect(error._tag === "StateUnavailable" && error.reason).toContain("is still in")
+      expect(error._tag === "StateUnavailable" && error.reason).toContain("Removed values are still in")
       expect(yield* store.get("keys", "one")).toBeUndefined()
       expect(isIn(folder, value)).toBe(true)
       reader.exec("COMMIT")
-      // What is gone already is shredded all the same: so whoever was refused tries again
+      // Shredding a removed entry also works, so a refused shredding can be retried
       yield* store.write([shred("one")])
       expect(isIn(folder, value)).toBe(false)
       yield* Fiber.interrupt(push)
     }).pipe(Effect.scoped, Effect.provide(TestClock.layer()), Effect.runPromise))
 
-  it("is gone when the store is opened again, where the process died before it was", () =>
+  it("is gone when the store is opened again after the process died before shredding it", () =>
     Effect.gen(function* () {
       const folder = yield* temporaryFolder
       const crashed = join(folder, "crashed")

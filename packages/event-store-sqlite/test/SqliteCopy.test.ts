@@ -1,4 +1,4 @@
-/** A copy of a store that is being written: both files as they were at one instant, each whole by itself. */
+/** A copy of a store during writes: both files as of one instant, each complete by itself. */
 
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { createRequire } from "node:module"
@@ -23,7 +23,7 @@ const folderIn = (folder: string, name: string): SqliteCopy.Files => {
   return filesIn(join(folder, name))
 }
 
-/** A store with so many events and entries. */
+/** A store with this many events and entries. */
 const written = (files: SqliteCopy.Files, count: number) =>
   Effect.gen(function* () {
     const log = yield* SqliteEventStore.make({ filename: files.log })
@@ -39,7 +39,7 @@ const eventsIn = (filename: string) =>
     Effect.scoped
   )
 
-/** Counts up in the state, then in the log, as fast as it can, in a thread of its own, with connections of its own. */
+/** Counts up in the state, then in the log, as fast as possible, in a thread with its own connections. */
 const WRITER = `
   const { parentPort, workerData } = require("node:worker_threads")
   const Database = require(workerData.sqlite)
@@ -82,7 +82,7 @@ const numberIn = (filename: string, sql: string): number => {
 }
 
 describe("a copy", () => {
-  it("is of one instant, whatever another writes meanwhile, and has all that was there when it began", { timeout: 60_000 }, () =>
+  it("is of one instant, although another thread writes meanwhile, and has everything written before it began", { timeout: 60_000 }, () =>
     run(
       Effect.gen(function* () {
         const folder = yield* temporaryFolder
@@ -99,14 +99,14 @@ describe("a copy", () => {
           const inState = numberIn(to.state, "SELECT version FROM counter")
           const inLog = numberIn(to.log, "SELECT count(*) FROM events")
           expect(inLog).toBeGreaterThanOrEqual(before)
-          // The state is written first: it is one ahead at the most
+          // The state is written first, so it is ahead by at most one
           expect([inLog, inLog + 1]).toContain(inState)
         }
       })
     )
   )
 
-  it("is two files without a write-ahead log, for their owner alone, that open as a store", () =>
+  it("is two files without a write-ahead log, readable by their owner only, that open as a store", () =>
     run(
       Effect.gen(function* () {
         const folder = yield* temporaryFolder
@@ -125,7 +125,7 @@ describe("a copy", () => {
       })
     ))
 
-  it("has nothing that was shredded before, and keeps no one from shredding after", () =>
+  it("has no value that was shredded before, and does not prevent later shredding", () =>
     run(
       Effect.gen(function* () {
         const folder = yield* temporaryFolder
@@ -143,7 +143,7 @@ describe("a copy", () => {
       })
     ))
 
-  it("leaves what it copies as it is", () =>
+  it("leaves the source unchanged", () =>
     run(
       Effect.gen(function* () {
         const folder = yield* temporaryFolder
@@ -168,12 +168,12 @@ describe("a file that cannot be copied", () => {
       })
     )
 
-  it("is reported: no database, a foreign one, a damaged one", async () => {
+  it("is reported: not a database, a foreign one, a damaged one", async () => {
     expect(await refusal(({ log }) => writeFileSync(log, "no database".repeat(500)))).toMatch(/log\.db is not an SQLite database/u)
     expect(await refusal(({ log, state }) => writeFileSync(state, readFileSync(log)))).toMatch(
       /state\.db is a database, but not a state store/u
     )
-    // In the middle of the events, where opening does not look
+    // In the middle of the events, which opening does not read
     const spoilt = await refusal(({ log }) => {
       const bytes = readFileSync(log)
       writeFileSync(log, bytes.fill(0xa5, 4_096 * 8, 4_096 * 9))

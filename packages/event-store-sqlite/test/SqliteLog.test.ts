@@ -1,4 +1,4 @@
-/** What a connection remembers of the log: that it is never behind what this process wrote, nor ahead of what is there. */
+/** The cached log of a connection is never behind this process's own writes, and never ahead of the file. */
 import { join } from "node:path"
 import type { EventStore, StreamName } from "@millrace/event-sourcing"
 import { type Place, placeOf } from "@millrace/event-sourcing"
@@ -20,14 +20,14 @@ const someEvents = (count: number): Array<EventStore.EventData> =>
 
 const expected = (revision: EventStore.Revision): EventStore.ExpectedRevision => (revision === -1 ? "noStream" : revision)
 
-/** Runs with the name of a file that is not there yet. */
+/** Runs with the name of a file that does not exist yet. */
 const withFile = (body: (filename: string) => void | Promise<void>) =>
   Effect.gen(function* () {
     const filename = join(yield* temporaryFolder, "log.db")
     yield* Effect.promise(async () => body(filename))
   }).pipe(Effect.scoped, Effect.runPromise)
 
-/** Two connections on one file, as two stores in one process have them. */
+/** Two connections on one file, as of two stores in one process. */
 const withTwo = (body: (one: SqliteLog, other: SqliteLog, filename: string) => void | Promise<void>) =>
   withFile(async (filename) => {
     const one = new SqliteLog({ filename })
@@ -40,7 +40,7 @@ const withTwo = (body: (one: SqliteLog, other: SqliteLog, filename: string) => v
     }
   })
 
-/** One transaction that appends so many events to the end of a stream. */
+/** Appends this many events to the end of a stream in one transaction. */
 const write = (log: SqliteLog, stream: StreamName.StreamName, count = 1) =>
   log.transact(() => void log.append(stream, log.lastRevision(stream), someEvents(count)))
 
@@ -76,7 +76,7 @@ describe("the events handed to followers after a write", () => {
       expect(one.readAll(1)).toHaveLength(3)
     }))
 
-  it("are none after a transaction that was undone or appended nothing", () =>
+  it("are none after a transaction that was rolled back or appended nothing", () =>
     withTwo((one) => {
       write(one, "a-1")
       const undone = () =>
@@ -100,7 +100,7 @@ describe("events of other connections", () => {
     vi.restoreAllMocks()
   })
 
-  it("are seen at once if this process wrote them, however often it looks in one turn of the event loop", () =>
+  it("are seen at once if this process wrote them, also after other looks in the same turn of the event loop", () =>
     withTwo((one, other) => {
       vi.spyOn(performance, "now").mockReturnValue(1_000)
       for (let revision = 0; revision < 10; revision++) {
@@ -112,7 +112,7 @@ describe("events of other connections", () => {
       }
     }))
 
-  /** As another process writes: this one hears nothing of it. */
+  /** Writes as another process does: this process is not notified. */
   const elsewhere = (filename: string, revision: EventStore.Revision) => {
     const db = new Database(filename)
     const add = db.prepare(
@@ -123,7 +123,7 @@ describe("events of other connections", () => {
     db.close()
   }
 
-  it("are seen in the next turn of the event loop, however soon that is", () =>
+  it("are seen in the next turn of the event loop, even if it begins at once", () =>
     withTwo(async (one, _, filename) => {
       vi.spyOn(performance, "now").mockReturnValue(1_000)
       write(one, "a-1")
@@ -155,7 +155,7 @@ describe("events of other connections", () => {
       expect(one.lastRevision("a-1")).toBe(0)
       elsewhere(filename, 1)
       expect(one.lastRevision("a-1")).toBe(0)
-      // Whoever asks for the end of the log, or writes, gets the truth
+      // A write, or a read of the end of the log, always reads the file
       expect(one.last()).toBe(2)
       expect(one.lastRevision("a-1")).toBe(1)
     }))
@@ -214,7 +214,7 @@ describe("two connections within one turn of the event loop", () => {
     }
   }
 
-  it("agree, whichever of them writes, is overtaken or fails", () =>
+  it("agree after any sequence of writes, conflicts and failures", () =>
     fc.assert(
       fc.asyncProperty(fc.array(command, { minLength: 2, maxLength: 14 }), (commands) =>
         withTwo((...logs) => {

@@ -1,4 +1,4 @@
-/** A folder of its own for a test's files, removed with the scope. */
+/** A temporary folder for a test's files, removed with the scope. */
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -9,6 +9,6 @@ export const temporaryFolder = Effect.acquireRelease(
   (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
 )
 
-/** A layer over a file in a folder of its own. */
+/** A layer on a file in a temporary folder. */
 export const inTemporaryFolder = <S, E>(layer: (filename: string) => Layer.Layer<S, E>): Layer.Layer<S, E> =>
   Layer.unwrap(Effect.map(temporaryFolder, (folder) => layer(join(folder, "test.db"))))

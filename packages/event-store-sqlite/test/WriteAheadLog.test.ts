@@ -1,4 +1,4 @@
-/** What a crash or a loss of power leaves of the write-ahead log: any prefix of it, and noise after that. */
+/** A crash or a loss of power leaves any prefix of the write-ahead log, followed by arbitrary bytes. */
 import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { EventStore, type StreamName, uuidv7 } from "@millrace/event-sourcing"
@@ -16,7 +16,7 @@ const events = (count: number, size: number): readonly [EventStore.EventData, ..
   return [event(), ...Array.from({ length: count - 1 }, event)]
 }
 
-/** Appends of many sizes, alone and many at once; tells how long the write-ahead log was when each was answered. */
+/** Makes appends of many sizes, single and concurrent. Returns the length of the write-ahead log when each was answered. */
 const script = (filename: string) =>
   Effect.gen(function* () {
     const store = yield* SqliteEventStore.make({ filename })
@@ -38,7 +38,7 @@ const script = (filename: string) =>
     return { acknowledged, all, database: readFileSync(filename), wal: readFileSync(`${filename}-wal`) }
   }).pipe(Effect.scoped)
 
-it("a log cut anywhere is a prefix of what was written, holds all that had been acknowledged, and can be written to", () =>
+it("a log cut anywhere is a prefix of the written log, holds every acknowledged event, and can be written to", () =>
   Effect.gen(function* () {
     const folder = yield* temporaryFolder
     const { acknowledged, all, database, wal } = yield* script(join(folder, "log.db"))
@@ -59,7 +59,7 @@ it("a log cut anywhere is a prefix of what was written, holds all that had been 
       mkdirSync(there)
       const filename = join(there, "log.db")
       writeFileSync(filename, database)
-      // What follows the cut on a disk may be anything
+      // The disk may hold arbitrary bytes after the cut
       const rest = Buffer.alloc(i % 3 === 0 ? 0 : 5_000, i % 3 === 1 ? wal.subarray(0, 5_000) : 0)
       writeFileSync(`${filename}-wal`, Buffer.concat([wal.subarray(0, cut), rest]))
       yield* Effect.gen(function* () {
@@ -77,7 +77,7 @@ it("a log cut anywhere is a prefix of what was written, holds all that had been 
       }).pipe(Effect.scoped)
       rmSync(there, { recursive: true })
     }
-    // Every acknowledgement was the first to be kept by some cut: none hides behind a later one
+    // Each acknowledgement was tested by a cut of its own; no later append hides it
     expect(lengths.size).toBeGreaterThanOrEqual(new Set(acknowledged.map(({ bytes }) => bytes)).size)
     expect(lengths.has(0) && lengths.has(all.length)).toBe(true)
   }).pipe(Effect.scoped, Effect.runPromise))

@@ -1,6 +1,6 @@
 /**
- * A client of one node or cluster, on gRPC, with the messages of the library. It finds the leader, follows redirections, sends
- * credentials, and leaves no socket open. docs/adr/0011-kurrentdb.md says why the library's own client is not used.
+ * A gRPC client of one node or cluster that uses the messages of the library. It finds the leader, follows redirections, sends
+ * credentials, and leaves no socket open. docs/adr/0011-kurrentdb.md explains why the library's own client is not used.
  */
 import gossipService from "@eventstore/db-client/generated/gossip_grpc_pb.js"
 import gossip from "@eventstore/db-client/generated/gossip_pb.js"
@@ -27,7 +27,7 @@ export interface Method<Question, Answer> {
 
 export type Tell<Answer> = (error: Error | null, answer?: Answer) => void
 
-/** Calls to the leader. All but {@link Calls.follow} have a deadline. */
+/** Calls to the leader. All except {@link Calls.follow} have a deadline. */
 export class Calls {
   readonly #grpc: Grpc
   readonly #name: string
@@ -56,7 +56,7 @@ export class Calls {
     return this.read(method, question, this.#user)
   }
 
-  /** Takes no more calls. Those under way may end. */
+  /** Accepts no more calls. Calls under way may end. */
   retire(): void {
     this.#grpc.close()
   }
@@ -73,10 +73,10 @@ export class Calls {
   }
 }
 
-/** gRPC counts its deadlines by the machine's clock, even if the process uses another one. */
+/** gRPC compares deadlines with the machine's clock, even if Effect uses another clock. */
 const after = (millis: number): Date => new Date(Date.now() + millis)
 
-/** The largest message, in bytes: other programs can store events of up to 16 MB. */
+/** The largest message in bytes. Other programs can store events of up to 16 MB. */
 const LARGEST = 17 << 20
 
 export class Client {
@@ -88,12 +88,12 @@ export class Client {
   readonly #closing = new AbortController()
   #calls: Promise<Calls> | undefined
 
-  /** `deadline`: milliseconds for each call that is not meant to last. Opens no connection before the first call. */
+  /** Connects at the first call. `deadline`: milliseconds for each call except {@link Calls.follow}. */
   constructor(connection: Connection, deadline: number) {
     this.#connection = connection
     this.#deadline = deadline
     this.#credentials = credentialsOf(connection.tls)
-    // Without TLS anybody on the network could read them
+    // Without TLS, anyone on the network could read the credentials
     this.#user = connection.tls === undefined ? {} : userOf(connection.user)
     this.#sockets = new Sockets(this.#credentials)
   }
@@ -109,7 +109,7 @@ export class Client {
     }
   }
 
-  /** Breaks off the calls under way. */
+  /** Ends the calls under way. */
   close(): void {
     this.#closing.abort()
     this.#calls?.then(
@@ -134,7 +134,7 @@ export class Client {
   }
 
   #requireOpen(): void {
-    if (this.#closing.signal.aborted) throw new Error("Closed before it was sent: ECONNREFUSED")
+    if (this.#closing.signal.aborted) throw new Error("The client was closed before the call was sent: ECONNREFUSED")
   }
 
   #connect({ address, port }: Address): Calls {
@@ -143,7 +143,7 @@ export class Client {
     return new Calls(grpc, connectionName, this.#user, this.#deadline)
   }
 
-  /** Connects to the leader, unless another redirected call has done so. */
+  /** Connects to the leader, unless another redirected call has done so already. */
   async #redirect(from: Calls, leader: Address): Promise<void> {
     const current = this.#calls
     if (current === undefined || this.#closing.signal.aborted || (await current) !== from || this.#calls !== current) return
@@ -160,7 +160,7 @@ export class Client {
     }
   }
 
-  /** Answers the one node, or the first leader that any of several seeds names: a silent seed keeps nobody waiting. */
+  /** Returns the only node, or the first leader that any of the seeds names. A silent seed causes no delay. */
   async #find(): Promise<Address> {
     const { hosts, discover, maxDiscoverAttempts, discoveryInterval } = this.#connection
     const [first, ...others] = hosts
@@ -188,7 +188,7 @@ export class Client {
     const asked = new Promise<Address>((resolve, reject) => {
       const tell: Tell<gossip.ClusterInfo> = (error, info) => {
         const leader = info === undefined ? undefined : leaderAmong(info)
-        if (leader === undefined) reject(error ?? new Error("It knows no leader"))
+        if (leader === undefined) reject(error ?? new Error("The node knows no leader"))
         else resolve(leader)
       }
       const question = new shared.Empty()

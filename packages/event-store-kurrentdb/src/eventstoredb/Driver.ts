@@ -1,6 +1,6 @@
 /**
- * The driver on the messages of `@eventstore/db-client`: the calls of the protocol that the store makes. A call is cancelled when the
- * fiber that waits for it is interrupted.
+ * The driver that uses the messages of `@eventstore/db-client`. It makes the calls of the protocol that the store needs. Interrupting the
+ * fiber of a call cancels the call.
  */
 
 import streamsService from "@eventstore/db-client/generated/streams_grpc_pb.js"
@@ -15,7 +15,7 @@ import * as Messages from "./Messages.ts"
 
 const { StreamsService } = streamsService
 
-/** Opens no connection before the first call. `deadline`: milliseconds for each call but {@link Driver.follow}. */
+/** Connects at the first call. `deadline`: milliseconds for each call except {@link Driver.follow}. */
 export const connect = (connection: Connection, deadline: number): Driver => {
   const client = new Client(connection, deadline)
   return {
@@ -51,7 +51,7 @@ const calling = <A>(client: Client, start: Start<A>): Effect.Effect<A, Fault> =>
 const append = (client: Client, messages: ReadonlyArray<streams.AppendReq>): Effect.Effect<Appended, Fault> => {
   const answer = calling<streams.AppendResp>(client, (calls, resolve, reject) => {
     const call = calls.send(StreamsService.append, (error: Error | null, response?: streams.AppendResp) => {
-      if (response === undefined) reject(error ?? new Error("An answer without a message"))
+      if (response === undefined) reject(error ?? new Error("The answer has no message"))
       else resolve(response)
     })
     // The callback was given the same error
@@ -67,7 +67,7 @@ const append = (client: Client, messages: ReadonlyArray<streams.AppendReq>): Eff
   })
 }
 
-/** Writes no faster than the connection takes it: an append of hundreds of events that ignores `drain` is never answered. */
+/** Waits for `drain` when the connection is full: an append of hundreds of events that ignores `drain` is never answered. */
 const writeAll = (call: ClientWritableStream<streams.AppendReq>, messages: ReadonlyArray<streams.AppendReq>): void => {
   let next = 0
   const pump = () => {
@@ -80,7 +80,7 @@ const writeAll = (call: ClientWritableStream<streams.AppendReq>, messages: Reado
   pump()
 }
 
-/** Collects the whole answer, so that the call is over when this ends, however it ends. */
+/** Collects the whole answer, so that the call has always ended when this ends. */
 const read = (client: Client, request: streams.ReadReq): Effect.Effect<ReadonlyArray<Recorded>, Fault> => {
   const answer = calling<ReadonlyArray<streams.ReadResp>>(client, (calls, resolve, reject) => {
     const all: Array<streams.ReadResp> = []
@@ -93,7 +93,7 @@ const read = (client: Client, request: streams.ReadReq): Effect.Effect<ReadonlyA
   return Effect.map(answer, (responses) => responses.flatMap((response) => Messages.recordedOf(response) ?? []))
 }
 
-/** Never succeeds: the end of the answer is a fault, too. */
+/** Never succeeds: the end of the answer also counts as a fault. */
 const follow = (client: Client, request: streams.ReadReq, take: (message: Message) => void): Effect.Effect<never, Fault> =>
   calling<never>(client, (calls, _, reject, signal) =>
     calls

@@ -1,4 +1,4 @@
-/** Classifies the errors of the library: by type, by code, or by their words, because some have neither type nor code. */
+/** Classifies the errors of the library by type, code or message. Some errors have neither a type nor a code. */
 import { convertToCommandError, MaxAppendSizeExceededError, NotLeaderError, WrongExpectedVersionError } from "@eventstore/db-client"
 import type { Address } from "../ConnectionString.ts"
 import { Fault, type Kind } from "../Driver.ts"
@@ -14,13 +14,13 @@ export const faultOf = (error: unknown): Fault => {
   return new Fault({ kind: kindOf(told, message), message })
 }
 
-/** The address of the leader, from the error of a node that does not lead. */
+/** The address of the leader, from the error of a follower. */
 export const leaderOf = (error: unknown): Address | undefined => {
   const told = typed(error)
   return told instanceof NotLeaderError ? told.leader : undefined
 }
 
-/** The library throws on some errors that have a code and nothing else. */
+/** Converts an error to the library's type. The conversion throws for some errors that have only a code. */
 const typed = (error: unknown): unknown => {
   if (!(error instanceof Error)) return error
   try {
@@ -30,10 +30,10 @@ const typed = (error: unknown): unknown => {
   }
 }
 
-/** The words of gRPC for a connection that was never made, and of the server for a node that is starting. */
+/** Messages of gRPC for a connection that was never made, and of the server for a node that is starting. */
 const NEVER_SENT = /No connection established|ECONNREFUSED|ENOTFOUND|EHOSTUNREACH|Name resolution failed|Failed to discover|Not ?Ready/i
 
-/** The codes of gRPC for a call that fails however often it is repeated: a bad argument, a missing permission, and the like. */
+/** The gRPC codes of permanent errors, such as a bad argument or a missing permission. */
 const REFUSED: ReadonlySet<unknown> = new Set([3, 5, 6, 7, 9, 11, 12, 16])
 
 /** The types of the library for errors that the server names. */

@@ -1,4 +1,4 @@
-/** Builds the messages of the protocol that this store sends, and reads those that come back. */
+/** Builds the protocol messages that the store sends, and reads those that it receives. */
 import shared from "@eventstore/db-client/generated/shared_pb.js"
 import streams from "@eventstore/db-client/generated/streams_pb.js"
 import type { EventStore } from "@millrace/event-sourcing"
@@ -7,7 +7,7 @@ import type { LogPosition } from "../Position.ts"
 
 const empty = () => new shared.Empty()
 
-/** Encodes to a plain `Uint8Array`: the messages take no `Buffer`. */
+/** Encodes to a plain `Uint8Array`, because the messages do not accept a `Buffer`. */
 const bytes = new TextEncoder()
 
 const identifierOf = (stream: string) => new shared.StreamIdentifier().setStreamName(bytes.encode(stream))
@@ -31,7 +31,7 @@ export const appendEvent = ({ id, type, data, metadata }: EventStore.EventData):
   return new streams.AppendReq().setProposedMessage(message)
 }
 
-/** The last event of an append, or where the stream ends if that is not as expected; undefined for an empty answer. */
+/** The last event of an append, or the stream's actual end if it differs from the expected one; undefined for an empty answer. */
 export const appendedOf = (response: streams.AppendResp): Appended | { readonly actual: EventStore.ExpectedRevision } | undefined => {
   const wrong = response.getWrongExpectedVersion()
   if (wrong !== undefined) return { actual: wrong.hasCurrentRevision() ? Number(wrong.getCurrentRevision()) : "noStream" }
@@ -95,7 +95,7 @@ interface Positioned {
 /** Ticks of the server's clock in a millisecond. */
 const TICKS = 10_000
 
-/** The position that servers send if they do not know it. */
+/** Servers send this value for an unknown position. */
 const UNKNOWN = 0xffff_ffff_ffff_ffffn
 
 export const positionOf = (message: Positioned): LogPosition | undefined => {
@@ -103,7 +103,7 @@ export const positionOf = (message: Positioned): LogPosition | undefined => {
   return commit === UNKNOWN ? undefined : { commit, prepare: BigInt(message.getPreparePosition()) }
 }
 
-/** A message of a subscription; undefined for messages that a store does not need. */
+/** A message of a subscription; undefined for messages that the store does not use. */
 export const messageOf = (response: streams.ReadResp): Message | undefined => {
   const event = recordedOf(response)
   if (event !== undefined) return { _tag: "event", event }

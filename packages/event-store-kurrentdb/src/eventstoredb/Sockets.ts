@@ -1,6 +1,6 @@
 /**
- * The sockets of one client, so that closing the client closes all of them. gRPC leaves two kinds of sockets open. If a node accepts a
- * connection and says nothing, gRPC waits for the node's settings for ever. If a node falls silent later, gRPC waits for its GOAWAY.
+ * The sockets of one client. Closing the client closes all of them, because gRPC leaves two kinds of sockets open. If a node accepts a
+ * connection and never answers, gRPC waits for the node's settings for ever. If a node falls silent later, gRPC waits for its GOAWAY.
  */
 import type { Socket } from "node:net"
 import { ChannelCredentials } from "@grpc/grpc-js"
@@ -9,8 +9,8 @@ type Connecting = Parameters<ChannelCredentials["_createSecureConnector"]>
 type Connector = ReturnType<ChannelCredentials["_createSecureConnector"]>
 
 /**
- * Credentials for gRPC, which uses them to make each socket of a channel. They equal no other credentials, so gRPC shares no connection
- * with clients of the host, which may leave calls open or break them off, or with an earlier client of the store.
+ * Credentials for gRPC, which makes each socket of a channel through them. They equal no other credentials. So gRPC shares no connection
+ * with an earlier client of the store, or with the host's clients, which may exhaust or close it.
  */
 export class Sockets extends ChannelCredentials {
   readonly #credentials: ChannelCredentials
@@ -22,7 +22,7 @@ export class Sockets extends ChannelCredentials {
     this.#credentials = credentials
   }
 
-  /** Destroys the open sockets now, and those that are being connected once they are. */
+  /** Destroys the open sockets now, and each pending socket as soon as it is connected. */
   close(): void {
     this.#isClosed = true
     for (const socket of this.#open) socket.destroy()

@@ -1,4 +1,4 @@
-/** Appends by a call for each and by one call for all, and the two ways to delete a stream. */
+/** Unary and batch appends, and the two ways to delete a stream. */
 import type { handleBidiStreamingCall, handleClientStreamingCall, handleUnaryCall, ServiceError, sendUnaryData } from "@grpc/grpc-js"
 import type { AppendCall } from "./Faults.ts"
 import type { Expected, Outcome, Proposed } from "./Log.ts"
@@ -120,7 +120,7 @@ interface Batch {
   readonly events: Array<Proposed | undefined>
 }
 
-/** BatchAppend: one call for all appends of a client, told apart by their correlation ids. */
+/** BatchAppend: one call for all appends of a client, identified by correlation ids. */
 export const batchAppend =
   (node: Node): handleBidiStreamingCall<streams.BatchAppendReq, streams.BatchAppendResp> =>
   (call) => {
@@ -145,7 +145,7 @@ export const batchAppend =
         const response = answerBatch(stream, expected, answer)
         call.write(response.setCorrelationId(request.getCorrelationId()).setStreamIdentifier(identifierOf(stream)))
       }
-      // The client sets the deadline by its clock, and the server compares it with its own
+      // The client sets the deadline by its own clock; the server compares it with the server's clock
       const deadline = batch.options.getDeadline()?.toDate().getTime() ?? Number.POSITIVE_INFINITY
       if (deadline < node.now() + node.faults.clockAhead) return respond("timeout")
       take(node, call.getPeer(), { path: "batch", stream, expected, events: batch.events }, respond)
@@ -205,7 +205,7 @@ interface DeleteOptions extends ExpectedOptions {
   readonly getRevision: () => string
 }
 
-/** Deletes a stream at its expected revision; answers the position, or an error. */
+/** Deletes a stream at its expected revision. Returns the position or an error. */
 const remove = (
   node: Node,
   operation: string,

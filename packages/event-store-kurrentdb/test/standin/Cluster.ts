@@ -1,4 +1,4 @@
-/** The first questions of clients: what the server can do, and which nodes the cluster has. */
+/** Answers what a client asks first: the server's features, and the nodes of the cluster. */
 import { createHash } from "node:crypto"
 import type { handleUnaryCall, ServiceDefinition } from "@grpc/grpc-js"
 import { uuidOf } from "./Messages.ts"

@@ -34,16 +34,16 @@ export class Faults {
   read: () => CallFault | undefined = () => undefined
   /** Asked for each subscription. */
   subscribe: () => CallFault | undefined = () => undefined
-  /** Asked when a client wants to know what the server can do. */
+  /** Asked for each request for the server's features. */
   features: () => CallFault | undefined = () => undefined
   /** How far the server's clock is ahead of its clients', in milliseconds. */
   clockAhead = 0
   /**
-   * Events that a subscription sends between reaching the end of the log and saying so. A real node promises no order: an event that is
+   * Events that a subscription sends between reaching the end of the log and reporting it. A real node promises no order: an event that is
    * appended right after the confirmation may arrive before `caughtUp`.
    */
   beforeCaughtUp = 0
-  /** Reads that miss a stream which was deleted softly and written again. A real node may answer the first reads that it is not there. */
+  /** Reads that miss a stream which was deleted softly and written again. At a real node, the first reads may not find it. */
   missesOfRevived = 0
   readonly #late: Array<() => void> = []
 

@@ -1,7 +1,7 @@
 /**
- * A KurrentDB for tests: one node that speaks the published gRPC protocol over real sockets on the loopback interface, and fails on
- * command. It keeps its log in memory, and in a file if one is named. It is not a database: it has no projections, no persistent
- * subscriptions, and no limit to its memory.
+ * A KurrentDB node for tests. It speaks the published gRPC protocol over real sockets on the loopback interface, and produces faults on
+ * request. It keeps its log in memory, and in a file if one is named. It is not a database: it has no projections, no persistent
+ * subscriptions, and no memory limit.
  */
 import { createServer, type Server as NetServer, type Socket } from "node:net"
 import { status as Code, Server, ServerCredentials } from "@grpc/grpc-js"
@@ -18,9 +18,9 @@ import { read } from "./Reads.ts"
 export interface Options {
   /** A free port by default. */
   readonly port?: number
-  /** Where the log is kept. A node that is started on it later goes on where this one was killed. */
+  /** Where the log is kept. A node that is started on it later continues this log. */
   readonly file?: string
-  /** Calls that a connection may have open: 100 by default. The next call waits without a word until one of them ends. */
+  /** Calls that a connection may have open: 100 by default. The next call waits until one of them ends. */
   readonly openCalls?: number
   /** PEM. `clients` is the authority that must have signed the certificates of clients. */
   readonly tls?: { readonly certificate: string; readonly key: string; readonly clients?: string }
@@ -28,7 +28,7 @@ export interface Options {
   readonly users?: Readonly<Record<string, string>>
   /** Makes this node a follower of that one: it has the same log, and redirects calls that need the leader. */
   readonly leader?: KurrentDbStandIn
-  /** Whether it says that it supports BatchAppend: true by default. */
+  /** Whether it lists BatchAppend among its features: true by default. */
   readonly batchAppend?: boolean
   /** The version that it reports. */
   readonly version?: string
@@ -44,9 +44,9 @@ export interface KurrentDbStandIn extends Address {
   readonly open: (method: string) => number
   /** How many connections are open now. */
   readonly connections: () => number
-  /** Breaks every connection, and goes on serving. */
+  /** Breaks every connection, and keeps serving. */
   readonly disconnect: Effect.Effect<void>
-  /** Ends every subscription: by default as a node does that is stopping, which accepts appends for a while longer. */
+  /** Ends every subscription; by default as a node that shuts down, which accepts appends for a while longer. */
   readonly endSubscriptions: (code?: Code, details?: string) => Effect.Effect<void>
   /** The present subscriptions send nothing more, and do not end. */
   readonly muteSubscriptions: Effect.Effect<void>
@@ -54,7 +54,7 @@ export interface KurrentDbStandIn extends Address {
   readonly subscribedFrom: ReadonlyArray<bigint>
   /** Position of the checkpoint that was sent last. */
   readonly checkpointed: () => bigint
-  /** As `kill -9`: the connections break, the port is closed. */
+  /** As `kill -9`: the connections break and the port is closed. */
   readonly kill: Effect.Effect<void>
   readonly follow: (member: Address) => void
 }
@@ -127,7 +127,7 @@ const servicesOf = (node: Node, options: Options, members: () => ReadonlyArray<A
   return server
 }
 
-/** Hands each connection to the server, and knows its socket while it is open. */
+/** Hands each connection to the server, and keeps its socket while it is open. */
 const listenerOf = (server: Server, sockets: Map<string, Socket>, tls: Options["tls"]): NetServer => {
   const injector = server.createConnectionInjector(credentialsOf(tls))
   return createServer((socket) => {
@@ -144,7 +144,7 @@ const credentialsOf = (tls: Options["tls"]): ServerCredentials => {
   return ServerCredentials.createSsl(tls.clients === undefined ? null : Buffer.from(tls.clients), [pair], tls.clients !== undefined)
 }
 
-/** Answers the port. */
+/** Returns the port. */
 const listen = (listener: NetServer, port: number): Effect.Effect<number, NotServed> =>
   Effect.callback((resume) => {
     listener.once("error", (error) => resume(Effect.fail(new NotServed({ reason: error.message }))))
@@ -153,7 +153,7 @@ const listen = (listener: NetServer, port: number): Effect.Effect<number, NotSer
       resume(
         typeof address === "object" && address !== null
           ? Effect.succeed(address.port)
-          : Effect.fail(new NotServed({ reason: "It has no port" }))
+          : Effect.fail(new NotServed({ reason: "The listener has no port" }))
       )
     })
   })

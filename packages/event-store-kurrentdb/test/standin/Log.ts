@@ -1,11 +1,11 @@
 /**
- * The log of a stand-in: streams in memory, with the server's rules for what may be appended and what can be read. If it has a file,
- * each write is in the file before it is answered, and a log that is opened on the same file later begins with all of them.
+ * The log of a stand-in: streams in memory, with the server's rules for appends and reads. If it has a file, each write is in the file
+ * before it is answered, and a log that is opened on the same file later contains all of them.
  */
 import { closeSync, existsSync, openSync, readFileSync, truncateSync, writeSync } from "node:fs"
 import { Option, Schema } from "effect"
 
-/** The last event of a stream, or one of the three expectations that name none. */
+/** The revision of a stream's last event, or one of the three expectations without a revision. */
 export type Expected = bigint | "any" | "noStream" | "streamExists"
 
 export interface Proposed {
@@ -19,7 +19,7 @@ export interface Proposed {
 export interface Recorded extends Proposed {
   readonly stream: string
   readonly revision: bigint
-  /** Of both commit and prepare. It grows by the bytes written, so it has gaps. */
+  /** The commit and the prepare position. It grows by the bytes written, so it has gaps. */
   readonly position: bigint
   /** Milliseconds since 1970. */
   readonly created: number
@@ -39,7 +39,7 @@ const DELETED = 9_223_372_036_854_775_807n
 interface StreamOf {
   readonly events: Array<Recorded>
   isTombstoned: boolean
-  /** Reads since it was written again after a soft delete; undefined for a stream that was not. */
+  /** Reads since the stream was written again after a soft delete; undefined for other streams. */
   readsSinceRevival: number | undefined
   truncateBefore: bigint
   maxCount: number | undefined
@@ -67,7 +67,7 @@ const encodeLine = Schema.encodeSync(Line)
 const decodeLine = Schema.decodeUnknownSync(Line)
 
 export class Log {
-  /** Everything, in order. */
+  /** All events in order. */
   readonly all: Array<Recorded> = []
   readonly #streams = new Map<string, StreamOf>()
   readonly #ids = new Map<string, Recorded>()
@@ -85,7 +85,7 @@ export class Log {
     if (this.#file !== undefined) closeSync(this.#file)
   }
 
-  /** Runs `look` after each change, until the function that is returned is called. */
+  /** Runs `look` after each change, until the returned function is called. */
   watch(look: () => void): () => void {
     this.#watchers.add(look)
     return () => this.#watchers.delete(look)
@@ -118,7 +118,7 @@ export class Log {
     return this.#moved()
   }
 
-  /** Deletes for ever. */
+  /** Deletes permanently: the stream cannot be written again. */
   tombstone(stream: string): bigint {
     this.#of(stream).isTombstoned = true
     this.#save({ _tag: "tombstone", stream })
@@ -129,13 +129,13 @@ export class Log {
     return this.#streams.get(stream)?.isTombstoned ?? false
   }
 
-  /** Whether a read finds it. */
+  /** Whether a read finds the stream. */
   exists(stream: string): boolean {
     const there = this.#streams.get(stream)
     return there !== undefined && there.events.length > 0 && there.truncateBefore !== DELETED
   }
 
-  /** Counts a read: answers whether it is among the first `misses` of a stream that was deleted softly and written again. */
+  /** Counts a read. True for the first `misses` reads of a stream that was deleted softly and written again. */
   misses(stream: string, misses: number): boolean {
     const there = this.#streams.get(stream)
     return there?.readsSinceRevival !== undefined && there.readsSinceRevival++ < misses
@@ -150,7 +150,7 @@ export class Log {
     return maxCount === undefined ? kept : kept.slice(-maxCount)
   }
 
-  /** -1 while it has no event. */
+  /** The last revision; -1 for a stream without events. */
   last(stream: string): bigint {
     return this.#lastOf(stream)
   }
@@ -204,7 +204,7 @@ export class Log {
 
   #write(stream: string, events: ReadonlyArray<Proposed>, created: number): Recorded | undefined {
     const there = this.#of(stream)
-    // Writing to a deleted stream brings it back, without its old events
+    // Writing to a deleted stream revives it without its old events
     if (there.truncateBefore === DELETED) {
       there.truncateBefore = this.#lastOf(stream) + 1n
       there.readsSinceRevival = 0
@@ -261,13 +261,13 @@ export class Log {
     if (this.#file !== undefined) writeSync(this.#file, `${encodeLine(line)}\n`)
   }
 
-  /** Drops a last line that was cut short: it was never answered. */
+  /** Loads the file. An incomplete last line is dropped: that write was never answered. */
   #load(file: string): void {
     const text = readFileSync(file, "utf8")
     const end = text.lastIndexOf("\n") + 1
     truncateSync(file, Buffer.byteLength(text.slice(0, end)))
     for (const json of text.slice(0, end).split("\n")) if (json !== "") this.#replay(decodeLine(json))
-    // The server forgets them when it restarts: only an exact revision is idempotent for ever
+    // The server forgets the ids when it restarts: only an append at an exact revision stays idempotent
     this.#ids.clear()
   }
 

@@ -1,4 +1,4 @@
-/** Reads the requests that the stand-in gets, and builds its answers. */
+/** Reads the requests of the stand-in's clients, and builds its answers. */
 import { status as Code, Metadata, type ServiceError } from "@grpc/grpc-js"
 import type { Expected, Proposed, Recorded } from "./Log.ts"
 import { shared, streams } from "./Protocol.ts"
@@ -14,7 +14,7 @@ export const uuidOf = (id: string) => new shared.UUID().setString(id)
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
-/** Undefined if it is not a UUID. The server keeps UUIDs as numbers, so they come back in lower case. */
+/** Undefined if it is not a UUID. The server stores UUIDs as numbers, so it returns them in lower case. */
 export const idOf = (uuid: InstanceType<typeof shared.UUID> | undefined): string | undefined => {
   if (uuid === undefined) return undefined
   if (uuid.hasString()) {
@@ -62,7 +62,7 @@ export const expectedOf = (options: ExpectedOptions, revision: () => string): Ex
 /** Ticks of .NET in a millisecond. */
 const TICKS = 10_000n
 
-/** An event that was read. */
+/** The answer of a read that carries an event. */
 export const readEventOf = (event: Recorded): streams.ReadResp => {
   const position = event.position.toString()
   const recorded = new streams.ReadResp.ReadEvent.RecordedEvent()
@@ -96,7 +96,7 @@ interface Expression {
 
 export interface Filter {
   readonly passes: (event: Recorded) => boolean
-  /** Events looked at between two checkpoints. */
+  /** Events searched between two checkpoints. */
   readonly interval: number
 }
 
@@ -113,7 +113,7 @@ export const filterOf = (options: FilterOptions): Filter => {
   }
 }
 
-/** A failure as it is sent: a status, and the server's name of the exception. */
+/** A failure as the server sends it: a status and the server's exception name. */
 export const failure = (code: Code, details: string, exception: Readonly<Record<string, string>> = {}): ServiceError => {
   const metadata = new Metadata()
   for (const [key, value] of Object.entries(exception)) metadata.set(key, value)

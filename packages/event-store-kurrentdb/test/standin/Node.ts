@@ -27,9 +27,9 @@ export class Node {
   readonly now: () => number
   /** The leader, to which calls are redirected; undefined at the leader itself. */
   readonly leader: Address | undefined
-  /** Passwords by user; undefined if anybody may call. */
+  /** Passwords by user; undefined without authentication. */
   readonly users: Readonly<Record<string, string>> | undefined
-  /** Breaks the connection that a call came by. */
+  /** Breaks the connection of a call. */
   readonly drop: (peer: string) => void
   readonly #calls = new Map<string, number>()
   readonly #open = new Map<string, number>()
@@ -37,7 +37,7 @@ export class Node {
   readonly #mute = new WeakSet<object>()
   /** Where each subscription to the log began. */
   readonly subscribedFrom: Array<bigint> = []
-  /** Of the checkpoint that was sent last. */
+  /** Position of the checkpoint that was sent last. */
   checkpointed = 0n
 
   constructor(options: Pick<Node, "log" | "faults" | "now" | "leader" | "users" | "drop">) {
@@ -49,7 +49,7 @@ export class Node {
     this.drop = options.drop
   }
 
-  /** Counts a call; answers the error for a caller that is not served. */
+  /** Counts a call. Returns an error for a caller that is not authenticated or must go to the leader. */
   admit(method: string, call: Call): ServiceError | undefined {
     this.#calls.set(method, this.calls(method) + 1)
     if (this.users !== undefined && !this.#isKnown(call.metadata, this.users)) return failure(Code.UNAUTHENTICATED, "Access Denied")
@@ -61,7 +61,7 @@ export class Node {
     })
   }
 
-  /** Counts an open call of streamed answers, until it ends. */
+  /** Counts a call with streamed answers until it ends. */
   opened(method: string, call: StreamingCall): void {
     this.#open.set(method, this.open(method) + 1)
     let isOpen = true
@@ -91,7 +91,7 @@ export class Node {
     for (const call of [...this.#subscriptions]) call.emit("error", error)
   }
 
-  /** What a fault makes of a call: an error to answer with, `silent` for no answer, or undefined for no effect. */
+  /** The effect of a fault on a call: an error to answer with, `silent` for no answer, or undefined for none. */
   failing(call: Call, fault: CallFault | undefined): ServiceError | "silent" | undefined {
     if (fault === undefined || fault === "silent") return fault
     if (fault === "notReady") return notReady()

@@ -54,7 +54,7 @@ const ofStream = (node: Node, name: string, options: streams.ReadReq.Options): A
     : events.slice(events.findIndex(({ revision }) => revision >= from)).filter(({ revision }) => revision >= from)
 }
 
-/** Reads from a position: with the event there forwards, without it backwards. */
+/** Reads from a position: inclusive forwards, exclusive backwards. */
 const ofLog = (node: Node, options: streams.ReadReq.Options): Array<Recorded> => {
   const { log } = node
   const all = options.getAll()
@@ -83,7 +83,7 @@ const send = (call: Read, events: ReadonlyArray<Recorded>): void => {
   pump()
 }
 
-/** A subscription: sends the events that are there, then those that come, and checkpoints for events that the filter left out. */
+/** A subscription: sends the present events, then later ones, and checkpoints for events that the filter excludes. */
 const follow = (node: Node, call: Read, options: streams.ReadReq.Options, name: string | undefined, filter: Filter | undefined): void => {
   const { log } = node
   const confirmation = new streams.ReadResp.SubscriptionConfirmation().setSubscriptionId(call.getPeer())
@@ -98,7 +98,7 @@ const follow = (node: Node, call: Read, options: streams.ReadReq.Options, name: 
     if (!call.write(response)) isFull = true
   }
   const sayCaughtUp = () => {
-    // Never said of a stream that does not exist
+    // Never sent for a stream that does not exist
     if (isLive || beforeCaughtUp > 0 || (name !== undefined && !log.exists(name))) return
     isLive = true
     write(new streams.ReadResp().setCaughtUp(new streams.ReadResp.CaughtUp()))
