@@ -2,7 +2,7 @@
 import { Credits, Decisions, History, Ledger, Lots, lotIdOfPayment, newLotId, Payments } from "@millrace/core"
 import type { Aggregate } from "@millrace/event-sourcing"
 import { Clock, Effect } from "effect"
-import { CommandFailed, type Failure } from "../Failure.ts"
+import { type Failure, fail } from "../Failure.ts"
 import { resolve } from "./Accounts.ts"
 import { type Act, dateOf } from "./Act.ts"
 
@@ -57,7 +57,11 @@ export const grant = (name: string, { amount, expiresAt, ...given }: Grant, meta
   Effect.gen(function* () {
     const account = yield* resolve(name)
     if (expiresAt !== undefined && expiresAt.getTime() <= (yield* Clock.currentTimeMillis))
-      return yield* Effect.fail(new CommandFailed("the expiry lies in the past"))
+      return yield* fail("the expiry lies in the past")
+    if (!Lots.LotSource.literals.includes(given.source))
+      return yield* fail(`credits are granted as ${Lots.LotSource.literals.join(", ")}, and not as ${String(given.source)}`)
+    if (Lots.isPaid(given.source) !== (given.paymentRef !== undefined))
+      return yield* fail(`credits granted as ${given.source} ${Lots.isPaid(given.source) ? "need the" : "have no"} reference of a payment`)
     const terms = { amount, expiresAt: expiresAt?.getTime() ?? null }
     if (given.paymentRef !== undefined) {
       const granted = yield* Payments.use((payments) => payments.grant(account, { ...terms, ...given }, metadata))

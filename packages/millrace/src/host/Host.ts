@@ -14,6 +14,7 @@ import * as StoreUrl from "../StoreUrl.ts"
 import { type Administration, administrationOf } from "./Administration.ts"
 import type { Accepted, Companions, Job } from "./Job.ts"
 import { type JobActs, jobsOf } from "./Jobs.ts"
+import { assertCall, assertOptions } from "./Mistakes.ts"
 import type { Operation } from "./Operation.ts"
 import { type Reports, reportsOf } from "./Reports.ts"
 import { amountOf, runnerOf } from "./Run.ts"
@@ -90,6 +91,7 @@ export interface Host extends Administration, Reports {
 
 /** Opens the store, and starts what runs in the background. Rejects with a sentence if it cannot. */
 export const createMillrace = async (options: Options): Promise<Host> => {
+  assertOptions(options)
   const api = apiOf(options.operations, options.api)
   const runtime = ManagedRuntime.make(layerOf(options, api))
   const scope = Scope.makeUnsafe()
@@ -100,7 +102,10 @@ export const createMillrace = async (options: Options): Promise<Host> => {
     const listener = toNodeHandler(handle)
     let closed: Promise<void> | undefined
     return {
-      run: (operation, input, call) => run(callOf(operation, input, call), call.signal) as never,
+      run: async (operation, input, call) => {
+        assertCall(operation, call)
+        return (await run(callOf(operation, input, call), call.signal)) as never
+      },
       ...administrationOf(run, options),
       ...reportsOf(run, options.store),
       jobs: jobsOf(run, freely),

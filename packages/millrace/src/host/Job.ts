@@ -1,6 +1,7 @@
 /** Jobs as promises: work that takes longer than its call. One definition makes the call, and the operations that read, cancel and download. */
 import { type BlobStore, Operation as Core, type OperationError, toIso } from "@millrace/core"
 import { Effect, Schema, Stream } from "effect"
+import { assertDefinition } from "./Mistakes.ts"
 import {
   type AnyRoute,
   contractOf,
@@ -116,6 +117,7 @@ export const job = <
     ) => Returned<Schemas.InputOf<Outcome> | Result<Schemas.InputOf<Outcome>>>
   }
 ): Job<Input<None, Query, Body>, Schemas.OutputOf<Outcome>> => {
+  assertDefinition(key, options)
   const request = requestOf(key, options.route as AnyRoute)
   const result = Schemas.convert(options.result, "output", `the result of ${quoted(key)}`)
   const checkpoint = options.checkpoint && Schemas.convert(options.checkpoint, "output", `the checkpoint of ${quoted(key)}`)

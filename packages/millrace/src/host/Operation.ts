@@ -4,6 +4,7 @@
  */
 import { Operation as Core, Credits, InvalidInput, type OperationError } from "@millrace/core"
 import { Effect, type Schema } from "effect"
+import { assertDefinition } from "./Mistakes.ts"
 import * as Schemas from "./Schemas.ts"
 import { bug, failureOf } from "./Throwable.ts"
 
@@ -132,6 +133,7 @@ export const operation = <
     ) => Returned<Schemas.InputOf<Success> | Result<Schemas.InputOf<Success>>>
   }
 ): Operation<Input<Params, Query, Body>, Schemas.OutputOf<Success>> => {
+  assertDefinition(key, options)
   const request = requestOf(key, options.route as AnyRoute)
   const success = Schemas.convert(options.success, "output", `the result of ${quoted(key)}`)
   const core = Core.make(key, {
