@@ -15,6 +15,7 @@ import { type Administration, administrationOf } from "./Administration.ts"
 import type { Accepted, Companions, Job } from "./Job.ts"
 import { type JobActs, jobsOf } from "./Jobs.ts"
 import { assertCall, assertOptions } from "./Mistakes.ts"
+import { type Listening, listeningOf } from "./Notices.ts"
 import type { Operation } from "./Operation.ts"
 import { type Reports, reportsOf } from "./Reports.ts"
 import { amountOf, runnerOf } from "./Run.ts"
@@ -76,7 +77,7 @@ export interface Reply<A> {
 }
 
 /** Millrace at a host. */
-export interface Host extends Administration, Reports {
+export interface Host extends Administration, Reports, Listening {
   /** Runs an operation and charges its account. A call that fails costs nothing. */
   readonly run: <Op extends AnyOperation>(operation: Op, input: InputOf<Op>, options: CallOptions) => Promise<Reply<Data<Op>>>
   /** Reads, awaits and cancels jobs, and reads their files. */
@@ -109,6 +110,7 @@ export const createMillrace = async (options: Options): Promise<Host> => {
       ...administrationOf(run, options),
       ...reportsOf(run, options.store),
       jobs: jobsOf(run, freely),
+      ...listeningOf(run, scope),
       handler: (request, response, next) => (next === undefined || isOurs(request.url ?? "/") ? listener(request, response) : next()),
       fetch: handle,
       close: () => (closed ??= Effect.runPromise(Scope.close(scope, Exit.void)).then(() => runtime.dispose()))
