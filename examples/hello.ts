@@ -1,24 +1,18 @@
-import { Charge, Credits, MasterKey, Millrace, Operation, PricePlan, Registration } from "@millrace/core"
-import { MemoryEventStore, MemoryStateStore } from "@millrace/event-sourcing"
-import { Effect, Layer, Schema } from "effect"
+import { createMillrace, operation } from "millrace"
+import { z } from "zod"
 
-const greet = Operation.make("greeting.write", {
+const greet = operation("greeting.write", {
   summary: "Write a greeting",
-  route: { method: "GET", path: "/greeting/:name", params: { name: Schema.String } },
-  success: Schema.Struct({ greeting: Schema.String }),
-  run: ({ name }) => Effect.succeed({ data: { greeting: `Hello, ${name}!` } })
+  price: 1.5, // credits a call; 1 credit is $0.001
+  route: { method: "GET", path: "/greeting/:name", params: z.object({ name: z.string() }) },
+  success: z.object({ greeting: z.string() }),
+  run: async ({ name }) => ({ greeting: `Hello, ${name}!` })
 })
 
-const program = Effect.gen(function* () {
-  const [prices, registration, charges] = [yield* PricePlan.PriceBook, yield* Registration, yield* Charge.Charge]
-  yield* prices.publish({ [greet.key]: Credits.of(1_500) }) // thousandths: 1.5 credits a call
-  const accountId = yield* registration.open("ada@example.com")
-  yield* registration.verify(accountId) // grants 200 credits, once
-  const idempotency = { key: "greeting-1", request: "GET /greeting/Ada" }
-  const first = yield* charges.run(greet, { name: "Ada" }, { accountId, requestId: "request-1", idempotency })
-  const again = yield* charges.run(greet, { name: "Ada" }, { accountId, requestId: "request-2", idempotency })
-  console.log(first.data, first.billed, "replayed:", again.replayed) // charged once: 198.5 credits are left
-})
+const millrace = await createMillrace({ store: "memory:", operations: [greet] })
 
-const stores = Layer.mergeAll(MemoryEventStore.layer, MemoryStateStore.layer, MasterKey.layer("0".repeat(64)))
-Effect.runPromise(Effect.provide(program, Layer.provideMerge(Millrace.layer({ operations: [greet] }), stores)))
+const account = await millrace.accounts.open({ id: "user-7", email: "ada@example.com", verified: true }) // 200 credits
+const first = await millrace.run(greet, { name: "Ada" }, { account, idempotencyKey: "greeting-1" })
+const again = await millrace.run(greet, { name: "Ada" }, { account, idempotencyKey: "greeting-1" })
+console.log(first.data.greeting, first.charged, first.balance, "replayed:", again.replayed, again.charged)
+await millrace.close()

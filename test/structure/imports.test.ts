@@ -3,7 +3,7 @@
  * imports of types included. Only `http` imports Effect's HTTP API, and only stores import databases. The browser client imports nothing
  * but its own files. Within `core` the folders are floors: each imports only from itself and from the floors below it.
  */
-import { readdirSync, readFileSync } from "node:fs"
+import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { stripTypeScriptTypes } from "node:module"
 import { dirname, join, relative, resolve } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -40,7 +40,10 @@ const sources = (folder: string): ReadonlyArray<string> =>
     .filter((entry) => entry.isFile() && entry.name.endsWith(".ts"))
     .map((entry) => join(entry.parentPath, entry.name))
 
-const packages: ReadonlyArray<Package> = readdirSync(join(root, "packages")).map((name) => {
+/** `create-millrace` has no sources: it copies a template. */
+const named = readdirSync(join(root, "packages")).filter((name) => existsSync(join(root, "packages", name, "src")))
+
+const packages: ReadonlyArray<Package> = named.map((name) => {
   const folder = join(root, "packages", name)
   const manifest = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"))
   const declared = new Set(Object.keys({ ...manifest.dependencies, ...manifest.peerDependencies }))

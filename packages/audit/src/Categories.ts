@@ -1,5 +1,5 @@
 /** How streams other than accounts are replayed. An event that the decider does not know or cannot fold is a problem. */
-import { ApiKey, EmailClaim, Job, PaymentClaim, PricePlan } from "@millrace/core"
+import { ApiKey, EmailClaim, Job, PaymentClaim, PricePlan, ReferenceClaim } from "@millrace/core"
 import type { Decider, StreamName } from "@millrace/event-sourcing"
 import type { JobIndex } from "./JobIndex.ts"
 import type { Prices } from "./Prices.ts"
@@ -39,5 +39,6 @@ export const coreCategories = (prices: Prices, jobs: JobIndex): ReadonlyArray<Ca
   { ...category(PricePlan.PricePlan, (published, at) => prices.learn(published, at)), lost: () => prices.doubt() },
   category(ApiKey.ApiKey),
   category(EmailClaim),
+  category(ReferenceClaim),
   category(PaymentClaim)
 ]

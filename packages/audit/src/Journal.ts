@@ -20,7 +20,11 @@ export class UnreadableLog extends Schema.TaggedError<UnreadableLog>()("Unreadab
   position: Schema.String,
   stream: Schema.String,
   reason: Schema.String
-}) {}
+}) {
+  override get message(): string {
+    return `The event at ${this.position} in ${this.stream} cannot be read: ${this.reason}`
+  }
+}
 
 /** The whole log as a journal, in pieces of text. */
 export const journal = (name: FormatName): Stream.Stream<string, EventStore.StoreUnavailable | UnreadableLog, EventStore.EventStore> =>

@@ -10,7 +10,7 @@ import { Payments } from "./accounts/Payments.ts"
 import { Registration, type Options as RegistrationOptions } from "./accounts/Registration.ts"
 import { CallsInDoubt } from "./billing/CallsInDoubt.ts"
 import { Charge, type ChargeOptions } from "./billing/Charge.ts"
-import { type EffectiveTooEarly, PriceBook } from "./billing/PricePlan.ts"
+import { type EffectiveTooEarly, firstPrices, PriceBook, type Prices } from "./billing/PricePlan.ts"
 import { RateLimit, type RateLimitPolicy } from "./billing/RateLimit.ts"
 import { Recovery } from "./billing/Recovery.ts"
 import { Replies } from "./billing/Replies.ts"
@@ -41,6 +41,8 @@ export interface MillraceOptions<Op extends Operation.Any> extends ChargeOptions
   readonly adjustmentLifetime?: Duration.Input
   readonly accounts?: Omit<LedgerOptions, "adjustmentLifetime">
   readonly registration?: RegistrationOptions
+  /** The prices of a log that has none yet: by default those of the operations that come with Millrace. */
+  readonly firstPrices?: Prices
 }
 
 export interface JobOptions extends Pick<JobsOptions, "queueLimit" | "retention">, Pick<UpkeepOptions, "sweepFilesEvery">, RunnerOptions {
@@ -59,11 +61,11 @@ type Stores = EventStore.EventStore | StateStore.StateStore | MasterKey
 
 /** The services for administrators, without operations: they open accounts, issue keys, grant credits and read balances. */
 export const administration = (
-  options: Pick<MillraceOptions<never>, "accounts" | "adjustmentLifetime" | "registration"> = {}
+  options: Pick<MillraceOptions<never>, "accounts" | "adjustmentLifetime" | "registration" | "firstPrices"> = {}
 ): Layer.Layer<Administration, StartError, Stores> => {
   const ledger = Ledger.layer({ ...options.accounts, ...Struct.pick(options, ["adjustmentLifetime"]) })
   return Layer.mergeAll(KeyRing.layer, Payments.layer, Registration.layer(options.registration)).pipe(
-    Layer.provideMerge(Layer.mergeAll(ledger, PriceBook.layer, Vault.layer))
+    Layer.provideMerge(Layer.mergeAll(ledger, PriceBook.layerOf(options.firstPrices ?? firstPrices()), Vault.layer))
   )
 }
 

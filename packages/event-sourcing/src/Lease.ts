@@ -18,7 +18,11 @@ export type FencingToken = number & Brand.Brand<"FencingToken">
 const FencingToken = Brand.nominal<FencingToken>()
 
 /** The lease could not be renewed in time, or another process holds it now. */
-export class LeaseLost extends Schema.TaggedError<LeaseLost>()("LeaseLost", { lease: Schema.String }) {}
+export class LeaseLost extends Schema.TaggedError<LeaseLost>()("LeaseLost", { lease: Schema.String }) {
+  override get message(): string {
+    return `The lease ${this.lease} was lost to another host`
+  }
+}
 
 /** The held lease, which `work` receives. */
 export interface Held {

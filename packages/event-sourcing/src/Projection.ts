@@ -56,7 +56,11 @@ export class ProjectionBehind extends Schema.TaggedError<ProjectionBehind>()("Pr
   projection: Schema.String,
   position: Schema.String,
   asked: Schema.String
-}) {}
+}) {
+  override get message(): string {
+    return `The projection ${this.projection} is at ${this.position} and did not reach ${this.asked} in time`
+  }
+}
 
 /** The fold threw at this event. The fix is a release whose fold handles the event, with a new `version`. */
 export class ProjectionStopped extends Schema.TaggedError<ProjectionStopped>()("ProjectionStopped", {
@@ -65,7 +69,11 @@ export class ProjectionStopped extends Schema.TaggedError<ProjectionStopped>()("
   stream: Schema.String,
   revision: Schema.Int,
   reason: Schema.String
-}) {}
+}) {
+  override get message(): string {
+    return `The projection ${this.projection} stopped at ${this.position}, event ${this.revision} of ${this.stream}: ${this.reason}`
+  }
+}
 
 export interface Status {
   readonly position: Position

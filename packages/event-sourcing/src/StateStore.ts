@@ -36,9 +36,17 @@ export type Change =
 export class StateConflict extends Schema.TaggedError<StateConflict>()("StateConflict", {
   space: Schema.String,
   key: Schema.String
-}) {}
+}) {
+  override get message(): string {
+    return `The entry ${this.key} of ${this.space} was changed meanwhile`
+  }
+}
 
-export class StateUnavailable extends Schema.TaggedError<StateUnavailable>()("StateUnavailable", { reason: Schema.String }) {}
+export class StateUnavailable extends Schema.TaggedError<StateUnavailable>()("StateUnavailable", { reason: Schema.String }) {
+  override get message(): string {
+    return `The state store is not available: ${this.reason}`
+  }
+}
 
 export class StateStore extends Context.Service<
   StateStore,

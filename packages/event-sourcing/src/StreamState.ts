@@ -12,7 +12,11 @@ export class StreamRefused extends Schema.TaggedError<StreamRefused>()("StreamRe
   stream: Schema.String,
   revision: Schema.Int,
   reason: Schema.String
-}) {}
+}) {
+  override get message(): string {
+    return `Stream ${this.stream} cannot be read at revision ${this.revision}: ${this.reason}`
+  }
+}
 
 /** A stream at the time of the answer. `state` is an immutable value. */
 export interface Current<State> {

@@ -15,7 +15,11 @@ import type { StreamName } from "./StreamName.ts"
 import { type Durable, type Snapshots, type StreamReader, StreamRefused } from "./StreamState.ts"
 
 /** Too many commands wait for this stream, or other processes appended first at each attempt. Nothing was written: retry later. */
-export class Busy extends Schema.TaggedError<Busy>()("Busy", { stream: Schema.String }) {}
+export class Busy extends Schema.TaggedError<Busy>()("Busy", { stream: Schema.String }) {
+  override get message(): string {
+    return `Stream ${this.stream} is busy: too many writers compete for it`
+  }
+}
 
 /** Conflicts in a row after which a stream is `Busy`. At each conflict another writer makes progress. */
 const CONFLICTS = 200

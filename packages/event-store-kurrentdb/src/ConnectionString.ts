@@ -42,7 +42,11 @@ export interface Tls {
 /** The connection string is invalid. The error does not repeat the string, because it may hold a password. */
 export class InvalidConnectionString extends Schema.TaggedError<InvalidConnectionString>()("InvalidConnectionString", {
   reason: Schema.String
-}) {}
+}) {
+  override get message(): string {
+    return `The connection string cannot be used: ${this.reason}`
+  }
+}
 
 const invalid = (reason: string): never => {
   throw new InvalidConnectionString({ reason })

@@ -27,7 +27,7 @@ export type Requirements<G extends Groups> = Charge.Charge | KeyRing | AuthThrot
 
 /** Every route of the API. Routes that a host adds to the same router also get request ids and error objects. */
 export const layer = <G extends Groups>(
-  { groups, contract }: Api<G>,
+  { groups, contract, operations }: Api<G>,
   { bodyLimit = 1024 * 1024, cors, docs = "/docs" }: Options = {}
 ): Layer.Layer<never, never, HttpRouter.HttpRouter | Requirements<G>> =>
   Layer.effectDiscard(
@@ -37,7 +37,7 @@ export const layer = <G extends Groups>(
       const services = Context.omit(Scope.Scope, Tracer.ParentSpan)(yield* Effect.context<Services<OperationsOf<G>>>())
       const routeOf = yield* OperationRoute.make(bodyLimit, services)
       const served = Object.values(groups).flatMap(({ operations, scope }) => operations.map((operation) => routeOf(operation, scope)))
-      const routes = [...served, ...(yield* SystemRoutes.make(contract, docs))]
+      const routes = [...served, ...(yield* SystemRoutes.make(contract, operations, docs))]
       yield* router.addGlobalMiddleware(yield* RequestMiddleware.make(routes, services))
       if (cors !== undefined) yield* router.addGlobalMiddleware(crossOrigin(cors))
       yield* router.addAll(routes)

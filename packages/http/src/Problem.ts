@@ -49,7 +49,7 @@ type Problems = { readonly [Tag in Failure["_tag"]]: (failure: Extract<Failure, 
 const MAX_ISSUES = 20
 
 const decimal = (amount: Credits.Credits): string => String(Credits.toDecimal(amount))
-const credits = (amount: Credits.Credits): string => `${decimal(amount)} ${amount === 1000 ? "credit" : "credits"}`
+const credits = Credits.text
 
 /** Tells a caller how much of its rate is left: https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/. */
 export const rateLimitHeaders = ({ limit, window, remaining, resetAfter }: RateLimitState): Readonly<Record<string, string>> => ({

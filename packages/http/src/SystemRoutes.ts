@@ -1,9 +1,12 @@
 /** The routes that are no operations: health, readiness, the OpenAPI document and the documentation page. */
-import { Context, Effect, Layer } from "effect"
+import { Credits, PricePlan } from "@millrace/core"
+import { Clock, Context, Effect, Layer, Option } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { type HttpApi, type HttpApiGroup, HttpApiSwagger, OpenApi } from "effect/http-api"
 import * as Access from "./Access.ts"
+import type { Servable } from "./Endpoint.ts"
 import { CurrentExchange, type Exchange } from "./Exchange.ts"
+import * as Document from "./openapi/Document.ts"
 import { problemOf, responseOf } from "./Problem.ts"
 import { Readiness } from "./Readiness.ts"
 import { HEALTH, OPENAPI, READY } from "./SystemEndpoints.ts"
@@ -13,9 +16,11 @@ type Asked = HttpServerRequest.HttpServerRequest
 /** `docs`: the path of the documentation page; false for none. */
 export const make = Effect.fnUntraced(function* <Groups extends HttpApiGroup.Constraint>(
   contract: HttpApi.HttpApi<string, Groups>,
+  operations: ReadonlyArray<Pick<Servable, "key" | "unit">>,
   docs: `/${string}` | false
 ) {
   const { report } = yield* Readiness
+  const publications = yield* publisher(contract, operations, docs !== false)
   const access = yield* Access.make
 
   const told = (path: `/${string}`, answer: (exchange: Exchange) => Effect.Effect<HttpServerResponse.HttpServerResponse, never, Asked>) =>
@@ -30,12 +35,12 @@ export const make = Effect.fnUntraced(function* <Groups extends HttpApiGroup.Con
     )
 
   /** A large answer, limited by client address like calls without a key. */
-  const published = (path: `/${string}`, response: HttpServerResponse.HttpServerResponse) =>
+  const published = (path: `/${string}`, response: Effect.Effect<HttpServerResponse.HttpServerResponse>) =>
     told(path, (exchange) =>
       HttpServerRequest.HttpServerRequest.pipe(
         Effect.flatMap(access.admitClient),
-        Effect.match({
-          onFailure: (limited) => responseOf(problemOf(limited), exchange.id),
+        Effect.matchEffect({
+          onFailure: (limited) => Effect.succeed(responseOf(problemOf(limited), exchange.id)),
           onSuccess: (rate) => {
             exchange.rate = rate
             return response
@@ -45,10 +50,6 @@ export const make = Effect.fnUntraced(function* <Groups extends HttpApiGroup.Con
     )
 
   const health = HttpServerResponse.jsonUnsafe({ status: "alive" }, { headers: NEVER_KEPT })
-  const document = HttpServerResponse.text(JSON.stringify(OpenApi.fromApi(contract)), {
-    contentType: "application/json",
-    headers: REVALIDATED
-  })
   return [
     told(HEALTH, () => Effect.succeed(health)),
     told(READY, () =>
@@ -56,9 +57,48 @@ export const make = Effect.fnUntraced(function* <Groups extends HttpApiGroup.Con
         HttpServerResponse.jsonUnsafe(ready, { status: ready.status === "ready" ? 200 : 503, headers: NEVER_KEPT })
       )
     ),
-    published(OPENAPI, document),
-    ...(docs === false ? [] : [published(docs, yield* viewer(contract))])
+    published(
+      OPENAPI,
+      Effect.map(publications, ({ document }) => document)
+    ),
+    ...(docs === false
+      ? []
+      : [
+          published(
+            docs,
+            Effect.map(publications, ({ page }) => page)
+          )
+        ])
   ]
+})
+
+/** The document and the page with the prices in force, made once for each version of the price plan. */
+const publisher = Effect.fnUntraced(function* <Groups extends HttpApiGroup.Constraint>(
+  contract: HttpApi.HttpApi<string, Groups>,
+  operations: ReadonlyArray<Pick<Servable, "key" | "unit">>,
+  hasPage: boolean
+) {
+  const book = Option.getOrUndefined(yield* Effect.serviceOption(PricePlan.PriceBook))
+  const spec = OpenApi.fromApi(contract)
+  const make = Effect.fnUntraced(function* (list: PricePlan.PriceList | undefined) {
+    const prices = operations.flatMap(({ key, unit }) => {
+      const price = list?.prices[key]
+      return price === undefined ? [] : [[key, { credits: Credits.toDecimal(price), unit }] as const]
+    })
+    const priced = Document.priced(spec, new Map(prices))
+    const document = HttpServerResponse.text(JSON.stringify(priced), { contentType: "application/json", headers: REVALIDATED })
+    const page = hasPage ? yield* viewer(contract.annotateMerge(OpenApi.annotations({ transform: () => priced }))) : document
+    return { version: list?.version, document, page }
+  })
+  let made = yield* make(undefined)
+  if (book === undefined) return Effect.sync(() => made)
+  // Where the plan cannot be read now, the last prices stand
+  return Effect.gen(function* () {
+    const plan = yield* Effect.orElseSucceed(book.plan, () => undefined)
+    const list = plan && PricePlan.inForce(plan, yield* Clock.currentTimeMillis)
+    if (list !== undefined && list.version !== made.version) made = yield* make(list)
+    return made
+  })
 })
 
 const NEVER_KEPT = { "cache-control": "no-store" }

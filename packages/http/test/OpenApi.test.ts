@@ -5,7 +5,7 @@ import { createRequire } from "node:module"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { promisify } from "node:util"
-import type { Operation } from "@millrace/core"
+import { Credits, type Operation, PricePlan } from "@millrace/core"
 import Ajv2020 from "ajv/dist/2020.js"
 import addFormats from "ajv-formats"
 import { Effect, type Scope } from "effect"
@@ -50,6 +50,22 @@ const at = (pointer: string): Json =>
     .reduce((value, part) => value[part.replaceAll("~1", "/").replaceAll("~0", "~")], document)
 
 const resolved = (value: Json): Json => (value?.$ref === undefined ? value : at(value.$ref))
+
+describe("the price of an operation", () => {
+  testing(
+    "stands in the document and on the page, and follows the price plan",
+    Effect.gen(function* () {
+      const { call, run } = yield* host()
+      const priced = (json: Json) => json.paths["/api/v1/bin/{bin}"].get
+      const before = priced((yield* call(PATH)).json)
+      expect(before["x-price"]).toEqual({ credits: 0.5, unit: "call" })
+      expect(before.description).toContain("**Price:** 0.5 credits for each call.")
+      yield* run(PricePlan.PriceBook.use((prices) => prices.publish({ "bin.lookup": Credits.of(1_000) })))
+      expect(priced((yield* call(PATH)).json).description).toContain("**Price:** 1 credit for each call.")
+      expect(String((yield* call("/docs")).body)).toContain("1 credit for each call.")
+    })
+  )
+})
 
 describe("the linters", () => {
   const run = promisify(execFile)

@@ -181,15 +181,17 @@ describe("an API", () => {
     expect(Api.make(Api.standard).operations.map(({ key }) => key)).toEqual(
       Object.values(Api.standard).flatMap(({ operations }) => operations.map(({ key }) => key))
     )
-    const like = (key: string, path: `/${string}`) =>
+    const like = (key: string, path: `/${string}`, params = {}) =>
       Operation.make(key, {
         summary: "",
-        route: { method: "GET", path },
+        route: { method: "GET", path, params },
         success: Schema.Struct({}),
         run: () => Effect.succeed({ data: {} })
       })
     expect(() => Api.make({ ...Api.standard, mine: Api.group([like("bin.lookup", "/mine")]) })).toThrow("Two operations share bin.lookup")
-    expect(() => Api.make({ ...Api.standard, mine: Api.group([like("mine", "/bin/:number")]) })).toThrow("Two operations share GET /bin/:")
+    expect(() => Api.make({ ...Api.standard, mine: Api.group([like("mine", "/bin/:number", { number: Schema.String })]) })).toThrow(
+      "Two operations share GET /bin/:"
+    )
   })
 })
 

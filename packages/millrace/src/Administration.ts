@@ -121,12 +121,12 @@ export const time = (name: string, description: string) =>
 
 const ISO = /^(?<day>\d{4}-\d\d-\d\d)(?:T\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d))?$/u
 
-/** Milliseconds since 1970; undefined for a malformed time. Unlike `Date.parse`, it refuses 30 February. */
-const instantOf = (text: string): number | undefined => {
+/** Undefined for a malformed time. Unlike `Date.parse`, it refuses 30 February. */
+const instantOf = (text: string): Date | undefined => {
   const day = Date.parse(ISO.exec(text)?.groups?.["day"] ?? "")
   if (Number.isNaN(day) || !text.startsWith(new Date(day).toISOString().slice(0, 10))) return undefined
   const instant = Date.parse(text)
-  return Number.isNaN(instant) ? undefined : instant
+  return Number.isNaN(instant) ? undefined : new Date(instant)
 }
 
 export const isoOrNull = (millis: number | null | undefined): string | null =>

@@ -32,7 +32,7 @@ const bucket = (url: string) =>
     })
   })
 
-export const layer = (store: string, place: Option.Option<string>) =>
+export const layer = (store: string, place: Option.Option<string>): Layer.Layer<BlobStore.BlobStore, unknown, StoreUrl.Stores> =>
   Layer.unwrap(
     Effect.gen(function* () {
       if (store === StoreUrl.MEMORY && Option.isNone(place)) return MemoryBlobStore.layer

@@ -4,7 +4,7 @@ import { Cause, Effect } from "effect"
 import { CliError } from "effect/cli"
 
 /** Anything a command may fail with. */
-interface Failure {
+export interface Failure {
   readonly _tag: string
   readonly message?: string
 }
@@ -24,44 +24,9 @@ export class ReaderGone extends Error {
   readonly _tag = "ReaderGone"
 }
 
-const WORDS: Readonly<Record<string, (failure: never) => string>> = {
-  AccountNotFound: () => "there is no such account",
-  AccountClosed: () => "the account is closed",
-  PaymentUsed: ({ accountId }: { readonly accountId: string }) => `that payment bought credits for ${accountId} already`,
-  BalanceTooLarge: ({ limit }: { readonly limit: number }) => `an account may have at most ${limit / 1000} credits`,
-  PriceTooHigh: ({ operation, limit }: { readonly operation: string; readonly limit: number }) =>
-    `the price of ${operation} may be at most ${limit / 1000} credits for each unit`,
-  EmailTaken: () => "the address has an account already",
-  InvalidEmail: () => "that is no e-mail address",
-  ApiKeyNotFound: ({ keyId }: { readonly keyId: string }) => `the account has no key ${keyId}`,
-  ExpiryPast: () => "the expiry lies in the past",
-  LotNotFound: ({ lotId }: { readonly lotId: string }) => `there is no lot ${lotId}`,
-  LotNotPaid: ({ lotId }: { readonly lotId: string }) => `lot ${lotId} was not paid for, so there is no payment to take back`,
-  ReservationNotFound: ({ reservationId }: { readonly reservationId: string }) => `no reservation ${reservationId} was settled`,
-  RefundExceedsCharge: ({ refundable }: { readonly refundable: number }) => `at most ${refundable / 1000} credits can be refunded`,
-  StoreUnavailable: ({ reason }: { readonly reason: string }) => reason,
-  InvalidConnectionString: ({ reason }: { readonly reason: string }) => reason,
-  BlobUnavailable: ({ reason }: { readonly reason: string }) => `files of jobs cannot be kept: ${reason}`,
-  BinFileError: ({ message }: { readonly message: string }) => `the file of BIN ranges cannot be used: ${message}`,
-  StateUnavailable: ({ reason }: { readonly reason: string }) => reason,
-  AppendInDoubt: ({ reason }: { readonly reason: string }) =>
-    `it is unknown whether this was written; check before trying again: ${reason}`,
-  WrongMasterKey: ({ reason }: { readonly reason: string }) => reason,
-  MalformedMasterKey: ({ reason }: { readonly reason: string }) => reason,
-  StreamRefused: ({ stream, revision, reason }: { readonly stream: string; readonly revision: number; readonly reason: string }) =>
-    `stream ${stream} cannot be read at revision ${revision}: ${reason}`,
-  UnreadableLog: ({ position, stream, reason }: { readonly position: string; readonly stream: string; readonly reason: string }) =>
-    `the event at ${position} in ${stream} cannot be read: ${reason}`,
-  Busy: ({ stream }: { readonly stream: string }) => `stream ${stream} is busy, try again`,
-  SubjectDestroyed: () => "the sealed data of this account was erased",
-  Tampered: () => "the sealed data of this account cannot be opened: it was changed, or belongs to another account"
-}
-
-/** A failure as one sentence that says what to do about it, without a stack. */
-export const describe = (failure: Failure): string => {
-  const words = WORDS[failure._tag]
-  return words === undefined ? failure.message || failure._tag : words(failure as never)
-}
+/** A failure as one sentence, without a stack. It follows the name of the command, so it begins with a small letter. */
+export const describe = ({ _tag, message }: Failure): string =>
+  (message || _tag).replace(/^[A-Z](?=[a-z]* )/u, (letter) => letter.toLowerCase())
 
 /** Prints a failure as one line, whatever the message contains. */
 export const tell = ({ code, message }: { readonly code: string; readonly message: string }): Effect.Effect<void> =>

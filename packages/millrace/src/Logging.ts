@@ -17,14 +17,22 @@ export const layer = (level: Level): Layer.Layer<never> =>
       // The server continues when its log is closed
       stderr.on("error", () => {})
       const log = pino({ base: null, level: "trace", timestamp: pino.stdTimeFunctions.isoTime }, stderr)
-      const logger = Logger.make(({ cause, fiber, logLevel, message }) => {
-        const [first, ...rest] = Array.isArray(message) ? message : [message]
-        const fields = { ...fiber.getRef(References.CurrentLogAnnotations), ...traceOf(fiber.context), ...detailsOf(rest, cause) }
-        if (logLevel !== "All" && logLevel !== "None") log[LEVELS[logLevel]](fields, String(first))
-      })
-      return Layer.mergeAll(Logger.layer([logger]), Layer.succeed(References.MinimumLogLevel, EFFECT_LEVELS[level]))
+      return forwarding(level, (level, text, fields) => log[level](fields, text))
     })
   )
+
+/** Hands every line of a level and above it to `write`: its text, and its fields. */
+export const forwarding = (
+  least: Level,
+  write: (level: Level, text: string, fields: Readonly<Record<string, unknown>>) => void
+): Layer.Layer<never> => {
+  const logger = Logger.make(({ cause, fiber, logLevel, message }) => {
+    const [first, ...rest] = Array.isArray(message) ? message : [message]
+    const fields = { ...fiber.getRef(References.CurrentLogAnnotations), ...traceOf(fiber.context), ...detailsOf(rest, cause) }
+    if (logLevel !== "All" && logLevel !== "None") write(LEVELS[logLevel], String(first), fields)
+  })
+  return Layer.mergeAll(Logger.layer([logger]), Layer.succeed(References.MinimumLogLevel, EFFECT_LEVELS[least]))
+}
 
 /** The trace and span of a line; without a tracer in this process, only the caller's trace. */
 const traceOf = (context: Context.Context<never>) => {

@@ -29,7 +29,7 @@ export const exitCode = (isWell: boolean): Effect.Effect<void> =>
 /** One line of many. */
 export const line = (content: string): Effect.Effect<void, ReaderGone> => text(`${content}\n`)
 
-const isScalar = (value: unknown): boolean => typeof value !== "object" || value === null
+const isScalar = (value: unknown): boolean => typeof value !== "object" || value === null || value instanceof Date
 
 /** Characters that could move the cursor or reverse the text. Labels are written by their owners. */
 const UNPRINTABLE = /[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu
@@ -37,7 +37,8 @@ const UNPRINTABLE = /[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu
 export const printable = (text: string): string =>
   text.replaceAll(UNPRINTABLE, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`)
 
-const scalar = (value: unknown): string => (value === null || value === undefined ? "-" : printable(String(value)))
+const scalar = (value: unknown): string =>
+  value === null || value === undefined ? "-" : value instanceof Date ? value.toISOString() : printable(String(value))
 
 /** Names and values in two columns; lists of records as tables. */
 const format = (value: unknown, indent = ""): string => {

@@ -65,12 +65,13 @@ describe("accounts", () => {
     const own = ["--account", opened.account]
     const Shown = Schema.Struct({
       ...Status.fields,
+      id: Schema.NullOr(Schema.String),
       email: Schema.NullOr(Schema.String),
       available: Schema.Finite,
       held: Schema.Finite,
       debt: Schema.Finite
     })
-    const shown = { account: opened.account, email: "bob@example.com", available: 0, held: 0, debt: 0 }
+    const shown = { account: opened.account, id: null, email: "bob@example.com", available: 0, held: 0, debt: 0 }
     expect(await ask(Shown, "accounts", "show", ...own)).toEqual({ ...shown, status: "opened" })
     for (const [act, status] of [
       ["suspend", "suspended"],
@@ -84,6 +85,23 @@ describe("accounts", () => {
       ["AccountOpened", "AccountSuspended", "AccountReinstated", "AccountClosed"].map((type) => [type, "grace", "ticket 7"])
     )
     expect((await call(`${server.url}/api/v1/account/billing`, { key: opened.key })).status).toBe(401)
+  })
+
+  it("are opened once by an id of the operator's choice, which every command takes", async () => {
+    const opened = await ask(Opened, "accounts", "open", "--id", "user-7")
+    expect((await ask(Opened, "accounts", "open", "--id", "user-7")).account).toBe(opened.account)
+    const Granted = Schema.Struct({ lot: Schema.String, balance: Schema.Finite })
+    expect(await ask(Granted, "credits", "grant", "--account", "user-7", "--amount", "5", "--source", "promotion")).toMatchObject({
+      balance: 5
+    })
+    const { stdout } = await millrace(["accounts", "show", "--account", "user-7", "--store", store.url])
+    expect(JSON.parse(stdout)).toMatchObject({ account: opened.account, id: "user-7", email: null, available: 5 })
+    const Listed = Schema.Array(Schema.Struct({ account: Schema.String, openedAt: Schema.String }))
+    expect((await ask(Listed, "accounts", "list")).map(({ account }) => account)).toContain(opened.account)
+    expect(await millrace(["accounts", "open", "--store", store.url])).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining("an account needs a name: --email, --id, or both")
+    })
   })
 
   it("record the user and the command if no one else is named", async () => {

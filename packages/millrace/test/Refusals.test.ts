@@ -342,7 +342,7 @@ describe("an empty or malformed value", () => {
       [[...grant, "promotion", "--expires-at", "2020-01-01"], /^the expiry lies in the past$/u],
       [["balance", "--account", account, "--store", `sqlite:${folder}`], /is a folder: name a file in it$/u],
       [["audit", "--store", `sqlite:${empty}`], /empty is empty: it holds no store$/u],
-      [["serve", "--port", "0", "--blobs", empty], /^files of jobs cannot be kept: .*empty/u],
+      [["serve", "--port", "0", "--blobs", empty], /^files of jobs cannot be kept or read: .*empty/u],
       [["serve", "--port", "0", "--bin-file", notUtf8], /^the file of BIN ranges cannot be used: .*bins\.csv/u],
       [["serve", "--port", "0", "--images", "comfyui:http://127.0.0.1#%E0%A4%A"], /comfyui needs a checkpoint/u]
     ]
@@ -357,7 +357,7 @@ describe("a port in use", () => {
     await server.until(() => server.stdout.includes("/api/v1/account/billing"))
     const key = /mr_live_\w+/u.exec(server.stdout)?.[0] ?? ""
     expect(failureOf(await runProcess(["serve", "--demo", "--store", own.url, "--port", String(server.port)]))).toBe(
-      `Cannot listen on 127.0.0.1:${server.port}: the port is already in use`
+      `cannot listen on 127.0.0.1:${server.port}: the port is already in use`
     )
     const billing = await fetch(`${server.url}/api/v1/account/billing`, { headers: { authorization: `Bearer ${key}` } })
     expect(billing.status).toBe(200)

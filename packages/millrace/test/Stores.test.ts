@@ -269,7 +269,9 @@ describe("KurrentDB", () => {
     const urls = [`esdb://127.0.0.1:${gone.port}?tls=false`, `kurrentdb+discover://127.0.0.1:${gone.port}?tls=false&maxDiscoverAttempts=2`]
     for (const url of [...urls, `esdb://127.0.0.1:${port}?tls=false&defaultDeadline=300`])
       for (const words of ["serve", "audit", "events --follow", `accounts show --account ${ACCOUNT}`])
-        expect(await refused(words, { ...env, MILLRACE_STORE: url })).toMatch(/^KurrentDB does not answer: /u)
+        expect(await refused(words, { ...env, MILLRACE_STORE: url })).toMatch(
+          /^the event store is not available: KurrentDB does not answer: /u
+        )
     // Nor does a process outlast its answer, with a connection that nobody closes
     const ended = await runProcess(["serve"], { env: { ...env, MILLRACE_STORE: `esdb://127.0.0.1:${port}?tls=false&defaultDeadline=300` } })
     expect([ended.code, ended.stderr]).toEqual([1, expect.stringContaining("KurrentDB does not answer")])

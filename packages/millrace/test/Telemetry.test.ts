@@ -78,7 +78,7 @@ describe("a server with a collector and a metrics port", () => {
     const { url } = await collector()
     const { port } = new URL(url)
     const { code, stderr } = await millrace(["serve", "--store", "memory:", "--port", "0", "--metrics-port", port])
-    expect([code, stderr]).toEqual([1, expect.stringContaining(`Cannot listen on 127.0.0.1:${port}`)])
+    expect([code, stderr]).toEqual([1, expect.stringContaining(`cannot listen on 127.0.0.1:${port}`)])
   })
 })
 

@@ -44,7 +44,11 @@ export interface FaultProxy {
   readonly reset: () => void
 }
 
-export class NotListening extends Schema.TaggedError<NotListening>()("NotListening", { reason: Schema.String }) {}
+export class NotListening extends Schema.TaggedError<NotListening>()("NotListening", { reason: Schema.String }) {
+  override get message(): string {
+    return `The proxy cannot listen: ${this.reason}`
+  }
+}
 
 const HOST = "127.0.0.1"
 

@@ -121,10 +121,18 @@ export const admits = (key: ApiKey, secret: string, now: Timestamp): key is { re
 
 // decisions
 
-export class ApiKeyNotFound extends Schema.TaggedError<ApiKeyNotFound>()("ApiKeyNotFound", { keyId: Schema.String }) {}
+export class ApiKeyNotFound extends Schema.TaggedError<ApiKeyNotFound>()("ApiKeyNotFound", { keyId: Schema.String }) {
+  override get message(): string {
+    return `The account has no key ${this.keyId}`
+  }
+}
 
 /** The key would have expired before it is issued. */
-export class ExpiryPast extends Schema.TaggedError<ExpiryPast>()("ExpiryPast", { expiresAt: Schema.Int }) {}
+export class ExpiryPast extends Schema.TaggedError<ExpiryPast>()("ExpiryPast", { expiresAt: Schema.Int }) {
+  override get message(): string {
+    return "The expiry lies in the past"
+  }
+}
 
 /** Issues a key under an unused id. `ExpiryPast` if it would have expired already. */
 export const issue =

@@ -6,7 +6,11 @@ import { isIPv6 } from "node:net"
 import { Clock, Context, Duration, Effect, Layer, Schema } from "effect"
 
 /** The address may try again in `retryAfter` milliseconds. */
-export class TooManyFailures extends Schema.TaggedError<TooManyFailures>()("TooManyFailures", { retryAfter: Schema.Number }) {}
+export class TooManyFailures extends Schema.TaggedError<TooManyFailures>()("TooManyFailures", { retryAfter: Schema.Number }) {
+  override get message(): string {
+    return `Too many requests with a missing or invalid API key; try again in ${Math.ceil(this.retryAfter / 1000)} seconds`
+  }
+}
 
 export interface Options {
   /** Failures at once, and in each period: 20 by default. */

@@ -1,6 +1,6 @@
 /**
- * Claims: which account an e-mail address belongs to, and which account a payment bought credits for. Each is claimed once, for ever.
- * Streams `email-{HMAC of the address}` and `payment-{hash of the payment's reference}`.
+ * Claims: which account an e-mail address or a host's own id belongs to, and which account a payment bought credits for. Each is claimed
+ * once, for ever. Streams `email-{HMAC of the address}`, `reference-{HMAC of the id}`, `payment-{hash of the payment's reference}`.
  */
 import { type Decider, type Decision, EventCodec } from "@millrace/event-sourcing"
 import { Result, Schema } from "effect"
@@ -23,6 +23,8 @@ const claims = <Event extends Claimed>(category: string, codec: EventCodec.Event
 })
 
 export const EmailClaim = claims("email", EventCodec.make(Schema.TaggedUnion({ EmailClaimed: { accountId: AccountId } })))
+
+export const ReferenceClaim = claims("reference", EventCodec.make(Schema.TaggedUnion({ ReferenceClaimed: { accountId: AccountId } })))
 
 export const PaymentClaim = claims(
   "payment",

@@ -14,7 +14,11 @@ import { ofAccount, Vault, type VaultFailure } from "../vault/Vault.ts"
 import * as ApiKey from "./ApiKey.ts"
 
 /** There is no key, or it is malformed, unknown, wrong, revoked, expired, or of a closed account. */
-export class Unauthorized extends Schema.TaggedError<Unauthorized>()("Unauthorized", {}) {}
+export class Unauthorized extends Schema.TaggedError<Unauthorized>()("Unauthorized", {}) {
+  override get message(): string {
+    return "The API key is missing or invalid"
+  }
+}
 
 /** The account that a key belongs to, and what the key may be used for. */
 export interface Authenticated {

@@ -14,7 +14,11 @@ import type { LotSource } from "../ledger/Lots.ts"
 import { claim, PaymentClaim, paymentIdOf } from "./Claim.ts"
 
 /** The payment bought credits for another account. */
-export class PaymentUsed extends Schema.TaggedError<PaymentUsed>()("PaymentUsed", { accountId: Schema.String }) {}
+export class PaymentUsed extends Schema.TaggedError<PaymentUsed>()("PaymentUsed", { accountId: Schema.String }) {
+  override get message(): string {
+    return `That payment bought credits for ${this.accountId} already`
+  }
+}
 
 /** What a payment buys. `paymentRef` names the payment where it was made; `amount` in thousandths of a credit. */
 export interface PaidGrant extends Omit<Decisions.Grant, "lotId" | "source" | "paymentRef"> {

@@ -20,7 +20,9 @@ export const PricePlanEvent = Schema.TaggedUnion({
     version: Schema.Int,
     effectiveAt: Timestamp,
     /** All prices from then on, by operation key. */
-    prices: Prices
+    prices: Prices,
+    /** The prices that stand in the operations of a host, where the host published them. */
+    own: Schema.optionalKey(Prices)
   }
 })
 export type PricePlanEvent = typeof PricePlanEvent.Type
@@ -45,13 +47,21 @@ export const inForce = (plan: PricePlan, now: Timestamp): PriceList | undefined 
 // decisions
 
 /** A version may not come into force before it is published, nor before the version that it follows. */
-export class EffectiveTooEarly extends Schema.TaggedError<EffectiveTooEarly>()("EffectiveTooEarly", { earliest: Timestamp }) {}
+export class EffectiveTooEarly extends Schema.TaggedError<EffectiveTooEarly>()("EffectiveTooEarly", { earliest: Timestamp }) {
+  override get message(): string {
+    return `Prices cannot come into force before ${new Date(this.earliest).toISOString()}`
+  }
+}
 
 /** The price exceeds {@link MAX_UNIT_PRICE}. */
 export class PriceTooHigh extends Schema.TaggedError<PriceTooHigh>()("PriceTooHigh", {
   operation: Schema.String,
   limit: Credits.Credits
-}) {}
+}) {
+  override get message(): string {
+    return `The price of ${this.operation} may be at most ${Credits.text(this.limit)} for each unit`
+  }
+}
 
 /** The most units of a call at the highest price: more than any operation accepts. */
 export const MAX_QUANTITY = 1_000_000
@@ -75,8 +85,28 @@ export const publish =
   }
 
 /** Publishes version 1 if the plan is empty. */
-export const publishFirst = (plan: PricePlan, now: Timestamp): Decision<PricePlanEvent, EffectiveTooEarly | PriceTooHigh> =>
-  plan.length > 0 ? Result.succeed([]) : publish(firstPrices())(plan, now)
+export const publishFirst =
+  (prices: Prices) =>
+  (plan: PricePlan, now: Timestamp): Decision<PricePlanEvent, EffectiveTooEarly | PriceTooHigh> =>
+    plan.length > 0 || Object.keys(prices).length === 0 ? Result.succeed([]) : publish(prices)(plan, now)
+
+/**
+ * Publishes the prices that stand in a host's operations: of an operation that the plan does not have, and of one whose own price has changed
+ * since it was last published. Any other price in the plan stays: it was published over the operation's own.
+ */
+export const publishOwn =
+  (own: Prices) =>
+  (plan: PricePlan, now: Timestamp): Decision<PricePlanEvent, EffectiveTooEarly | PriceTooHigh> => {
+    const last = plan.at(-1)
+    const before = plan.findLast((list) => list.own !== undefined)?.own ?? {}
+    const changed = Object.entries(own).filter(([operation, price]) => before[operation] !== price)
+    if (changed.length === 0) return Result.succeed([])
+    const takesEffect = ([operation]: [string, Credits.Credits]) => last?.prices[operation] === undefined || before[operation] !== undefined
+    const unchanged = { version: plan.length + 1, effectiveAt: Math.max(now, last?.effectiveAt ?? 0), prices: last?.prices ?? {} }
+    return Result.map(publish(Object.fromEntries(changed.filter(takesEffect)))(plan, now), ([published]) => [
+      { _tag: "PricePlanPublished", ...unchanged, ...published, own: { ...before, ...own } }
+    ])
+  }
 
 /** {@link FIRST_PRICES} in thousandths. */
 export const firstPrices = (): Prices =>
@@ -85,7 +115,11 @@ export const firstPrices = (): Prices =>
 // service
 
 /** No version in force has a price for this operation. Publish one before the operation is called. */
-export class NotPriced extends Schema.TaggedError<NotPriced>()("NotPriced", { operation: Schema.String }) {}
+export class NotPriced extends Schema.TaggedError<NotPriced>()("NotPriced", { operation: Schema.String }) {
+  override get message(): string {
+    return `The operation ${this.operation} has no price`
+  }
+}
 
 export interface Price {
   readonly version: number
@@ -95,10 +129,10 @@ export interface Price {
 /** The only plan so far. */
 const PLAN_ID = "standard"
 
-const make = Effect.gen(function* () {
+const make = Effect.fnUntraced(function* (first: Prices) {
   const plans = yield* Aggregate.make(PricePlan)
   // The first prices are constants of this library, far below the limit
-  const published = plans.execute(PLAN_ID, publishFirst, { actor: "millrace", reason: "first prices" })
+  const published = plans.execute(PLAN_ID, publishFirst(first), { actor: "millrace", reason: "first prices" })
   yield* Effect.catchTag(published, "PriceTooHigh", Effect.die)
 
   return {
@@ -116,11 +150,21 @@ const make = Effect.gen(function* () {
       }),
     /** Publishes changed prices, at once by default. Returns all versions. */
     publish: (changes: Prices, effectiveAt?: Timestamp, metadata?: Aggregate.Metadata) =>
-      Effect.map(plans.execute(PLAN_ID, publish(changes, effectiveAt), metadata), ({ state }) => state)
+      Effect.map(plans.execute(PLAN_ID, publish(changes, effectiveAt), metadata), ({ state }) => state),
+    /** Publishes the prices that stand in a host's operations: see {@link publishOwn}. */
+    publishOwn: (own: Prices) =>
+      Effect.asVoid(plans.execute(PLAN_ID, publishOwn(own), { actor: "millrace", reason: "the operations' own prices" }))
   }
 })
 
-export class PriceBook extends Context.Service<PriceBook, Effect.Success<typeof make>>()("@millrace/core/billing/PricePlan/PriceBook") {
+type MakeError = EffectiveTooEarly | Aggregate.Failure
+
+export class PriceBook extends Context.Service<PriceBook, Effect.Success<ReturnType<typeof make>>>()(
+  "@millrace/core/billing/PricePlan/PriceBook"
+) {
+  /** Publishes `first` if the plan is empty. */
+  static readonly layerOf = (first: Prices): Layer.Layer<PriceBook, MakeError, EventStore.EventStore> =>
+    Layer.effect(PriceBook, make(first))
   /** Publishes {@link FIRST_PRICES} if the plan is empty. */
-  static readonly layer: Layer.Layer<PriceBook, EffectiveTooEarly | Aggregate.Failure, EventStore.EventStore> = Layer.effect(this, make)
+  static readonly layer: Layer.Layer<PriceBook, MakeError, EventStore.EventStore> = Layer.suspend(() => PriceBook.layerOf(firstPrices()))
 }

@@ -27,7 +27,11 @@ export class RateLimited extends Schema.TaggedError<RateLimited>()("RateLimited"
   limit: Schema.Int,
   window: Schema.Finite,
   resetAfter: Schema.Int
-}) {}
+}) {
+  override get message(): string {
+    return `More than ${this.limit} calls in ${this.window} seconds; the next are admitted in ${this.resetAfter} seconds`
+  }
+}
 
 /** `admitted`: called for each admitted call, with the tally of its key. */
 const serviceOf = (

@@ -5,7 +5,11 @@ import * as Job from "./Job.ts"
 import type { Jobs } from "./Jobs.ts"
 
 /** The lease could not be extended in time, another attempt has begun, or the job has ended. */
-export class LeaseLost extends Schema.TaggedError<LeaseLost>()("LeaseLost", {}) {}
+export class LeaseLost extends Schema.TaggedError<LeaseLost>()("LeaseLost", {}) {
+  override get message(): string {
+    return "The lease of the job was lost, so this attempt is over"
+  }
+}
 
 /** Milliseconds of the monotonic clock. */
 export const elapsed = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos) / 1e6)

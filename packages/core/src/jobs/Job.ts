@@ -192,9 +192,17 @@ export const Job: Decider<Job, JobEvent> = {
 type Decided<E = never> = Decision<JobEvent, E>
 
 /** The job was refused, and its hold released, before it could be accepted. */
-export class JobWasRefused extends Schema.TaggedError<JobWasRefused>()("JobWasRefused", {}) {}
+export class JobWasRefused extends Schema.TaggedError<JobWasRefused>()("JobWasRefused", {}) {
+  override get message(): string {
+    return "The job was refused before it could be accepted"
+  }
+}
 /** Another attempt has begun, or the job has ended. Nothing of this attempt is recorded. */
-export class AttemptOver extends Schema.TaggedError<AttemptOver>()("AttemptOver", { attempt: Schema.Int }) {}
+export class AttemptOver extends Schema.TaggedError<AttemptOver>()("AttemptOver", { attempt: Schema.Int }) {
+  override get message(): string {
+    return `Attempt ${this.attempt} at the job is over: another has begun, or the job has ended`
+  }
+}
 
 const NOTHING: Decided = Result.succeed([])
 

@@ -21,7 +21,9 @@ export interface Account {
   readonly status: "absent" | "opened" | "verified" | "suspended" | "closed"
   /** Whether it was ever verified; a suspended or closed account keeps this. */
   readonly verified: boolean
+  /** Empty for an account without an address. */
   readonly sealedEmail: string
+  readonly sealedReference?: string
   readonly purse: Purse.Purse
   readonly memory: Memory.Memory
   readonly trial: Trial.Trial
@@ -64,8 +66,10 @@ const evolve = (before: Account, event: AccountEvent, at: Timestamp): Account =>
 
 const apply = (account: Account, event: AccountEvent, at: Timestamp): Account => {
   switch (event._tag) {
-    case "AccountOpened":
-      return { ...account, status: "opened", sealedEmail: event.sealedEmail }
+    case "AccountOpened": {
+      const { sealedEmail = "", sealedReference } = event
+      return { ...account, status: "opened", sealedEmail, ...(sealedReference === undefined ? {} : { sealedReference }) }
+    }
     case "AccountVerified":
       return { ...account, status: account.status === "opened" ? "verified" : account.status, verified: true }
     case "AccountSuspended":

@@ -20,10 +20,14 @@ export const AdjustmentLifetime = Schema.Int.check(Schema.isBetween({ minimum: 1
 
 export const AccountEvent = Schema.TaggedUnion({
   AccountOpened: {
-    /** The address, sealed by the vault under the account's key. */
-    sealedEmail: Schema.String,
+    /** The address, sealed by the vault under the account's key. An account has an address, a reference, or both. */
+    sealedEmail: Schema.optionalKey(Schema.String),
     /** HMAC of the address: the id of its `email-` stream. */
-    emailHash: Schema.String
+    emailHash: Schema.optionalKey(Schema.String),
+    /** The host's own id of the account, sealed. */
+    sealedReference: Schema.optionalKey(Schema.String),
+    /** HMAC of the reference: the id of its `reference-` stream. */
+    referenceHash: Schema.optionalKey(Schema.String)
   },
   AccountVerified: {},
   AccountSuspended: {},

@@ -10,7 +10,7 @@ import * as Memory from "./Memory.ts"
 import { Hold, type PaidLot, type Purse } from "./Purse.ts"
 import { Trial } from "./Trial.ts"
 
-export const VERSION = 3
+export const VERSION = 4
 
 const Time = Schema.Int
 
@@ -34,6 +34,7 @@ export const SavedAccount = Schema.Struct({
   status: Schema.Literals(["absent", "opened", "verified", "suspended", "closed"]),
   verified: Schema.Boolean,
   sealedEmail: Schema.String,
+  sealedReference: Schema.optionalKey(Schema.String),
   purse: Schema.Struct({
     lots: Schema.Array(Lot),
     holds: Schema.HashMap(Schema.String, Hold),

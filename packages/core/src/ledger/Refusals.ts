@@ -2,11 +2,27 @@
 import { Schema } from "effect"
 import * as Credits from "../Credits.ts"
 
-export class AccountNotFound extends Schema.TaggedError<AccountNotFound>()("AccountNotFound", {}) {}
-export class AccountSuspended extends Schema.TaggedError<AccountSuspended>()("AccountSuspended", {}) {}
-export class AccountClosed extends Schema.TaggedError<AccountClosed>()("AccountClosed", {}) {}
+export class AccountNotFound extends Schema.TaggedError<AccountNotFound>()("AccountNotFound", {}) {
+  override get message(): string {
+    return "There is no such account"
+  }
+}
+export class AccountSuspended extends Schema.TaggedError<AccountSuspended>()("AccountSuspended", {}) {
+  override get message(): string {
+    return "The account is suspended; nothing priced runs until it is reinstated"
+  }
+}
+export class AccountClosed extends Schema.TaggedError<AccountClosed>()("AccountClosed", {}) {
+  override get message(): string {
+    return "The account is closed"
+  }
+}
 /** Paid lots were clawed back after they had been spent. No priced call runs until `debt` is repaid. */
-export class AccountInDebt extends Schema.TaggedError<AccountInDebt>()("AccountInDebt", { debt: Credits.Credits }) {}
+export class AccountInDebt extends Schema.TaggedError<AccountInDebt>()("AccountInDebt", { debt: Credits.Credits }) {
+  override get message(): string {
+    return `The account owes ${Credits.text(this.debt)}; nothing priced runs until that is repaid`
+  }
+}
 
 /** `affordableUnits`: the largest quantity of this operation that could be held. */
 export class InsufficientCredits extends Schema.TaggedError<InsufficientCredits>()("InsufficientCredits", {
@@ -14,43 +30,99 @@ export class InsufficientCredits extends Schema.TaggedError<InsufficientCredits>
   available: Credits.Credits,
   shortfall: Credits.Credits,
   affordableUnits: Schema.Int
-}) {}
+}) {
+  override get message(): string {
+    return `The call needs ${Credits.text(this.required)}; ${Credits.text(this.available)} available, ${Credits.text(this.shortfall)} short`
+  }
+}
 
 export class ReservationNotFound extends Schema.TaggedError<ReservationNotFound>()("ReservationNotFound", {
   reservationId: Schema.String
-}) {}
+}) {
+  override get message(): string {
+    return `No reservation ${this.reservationId} was settled`
+  }
+}
 /** The reservation ended the other way: it was refunded and cannot be settled, or the reverse. */
 export class AlreadyEnded extends Schema.TaggedError<AlreadyEnded>()("AlreadyEnded", {
   reservationId: Schema.String,
   outcome: Schema.Literals(["succeeded", "refunded"])
-}) {}
+}) {
+  override get message(): string {
+    return `Reservation ${this.reservationId} has ${this.outcome} already`
+  }
+}
 /** More units were done than held, or the quantity is no number of units. */
 export class ChargeExceedsHold extends Schema.TaggedError<ChargeExceedsHold>()("ChargeExceedsHold", {
   reservationId: Schema.String,
   held: Schema.Int,
   done: Schema.Number
-}) {}
+}) {
+  override get message(): string {
+    return `Reservation ${this.reservationId} holds ${this.held} units, and ${this.done} cannot be charged`
+  }
+}
 /** The hold expired and was released before the settlement. */
-export class HoldExpired extends Schema.TaggedError<HoldExpired>()("HoldExpired", { reservationId: Schema.String }) {}
+export class HoldExpired extends Schema.TaggedError<HoldExpired>()("HoldExpired", { reservationId: Schema.String }) {
+  override get message(): string {
+    return `The hold of reservation ${this.reservationId} expired before it was settled`
+  }
+}
 export class RefundExceedsCharge extends Schema.TaggedError<RefundExceedsCharge>()("RefundExceedsCharge", {
   reservationId: Schema.String,
   refundable: Credits.Credits
-}) {}
+}) {
+  override get message(): string {
+    return `At most ${Credits.text(this.refundable)} of reservation ${this.reservationId} can be refunded`
+  }
+}
 
 /** Another attempt under this idempotency key is running. */
-export class InFlight extends Schema.TaggedError<InFlight>()("InFlight", { reservationId: Schema.String }) {}
+export class InFlight extends Schema.TaggedError<InFlight>()("InFlight", { reservationId: Schema.String }) {
+  override get message(): string {
+    return "Another call under this idempotency key is running"
+  }
+}
 /** This idempotency key was used for another request. */
-export class KeyReused extends Schema.TaggedError<KeyReused>()("KeyReused", {}) {}
+export class KeyReused extends Schema.TaggedError<KeyReused>()("KeyReused", {}) {
+  override get message(): string {
+    return "The idempotency key was used for another request"
+  }
+}
 /** An attempt under this idempotency key succeeded: replay its reply. */
-export class AlreadySucceeded extends Schema.TaggedError<AlreadySucceeded>()("AlreadySucceeded", { reservationId: Schema.String }) {}
+export class AlreadySucceeded extends Schema.TaggedError<AlreadySucceeded>()("AlreadySucceeded", { reservationId: Schema.String }) {
+  override get message(): string {
+    return `The call under this idempotency key has succeeded as ${this.reservationId}`
+  }
+}
 /** Since the caller looked into the reply store, the account has forgotten a success: look again, then reserve again. */
-export class LookupStale extends Schema.TaggedError<LookupStale>()("LookupStale", {}) {}
+export class LookupStale extends Schema.TaggedError<LookupStale>()("LookupStale", {}) {
+  override get message(): string {
+    return "The lookup of the idempotency key is out of date"
+  }
+}
 
 /** The grant would raise the balance above `limit`. */
-export class BalanceTooLarge extends Schema.TaggedError<BalanceTooLarge>()("BalanceTooLarge", { limit: Credits.Credits }) {}
+export class BalanceTooLarge extends Schema.TaggedError<BalanceTooLarge>()("BalanceTooLarge", { limit: Credits.Credits }) {
+  override get message(): string {
+    return `An account may have at most ${Credits.text(this.limit)}`
+  }
+}
 
-export class LotNotFound extends Schema.TaggedError<LotNotFound>()("LotNotFound", { lotId: Schema.String }) {}
+export class LotNotFound extends Schema.TaggedError<LotNotFound>()("LotNotFound", { lotId: Schema.String }) {
+  override get message(): string {
+    return `There is no lot ${this.lotId}`
+  }
+}
 /** The lot was not paid for, so there is no payment to take back. */
-export class LotNotPaid extends Schema.TaggedError<LotNotPaid>()("LotNotPaid", { lotId: Schema.String }) {}
+export class LotNotPaid extends Schema.TaggedError<LotNotPaid>()("LotNotPaid", { lotId: Schema.String }) {
+  override get message(): string {
+    return `Lot ${this.lotId} was not paid for, so there is no payment to take back`
+  }
+}
 
-export class TrialUsedUp extends Schema.TaggedError<TrialUsedUp>()("TrialUsedUp", { slots: Schema.Int }) {}
+export class TrialUsedUp extends Schema.TaggedError<TrialUsedUp>()("TrialUsedUp", { slots: Schema.Int }) {
+  override get message(): string {
+    return `All ${this.slots} calls of the trial are used`
+  }
+}

@@ -9,10 +9,18 @@ import { RandomBytes } from "./RandomBytes.ts"
 import * as SealedBlob from "./SealedBlob.ts"
 import { type Subject, Tampered, Vault, type VaultFailure } from "./Vault.ts"
 
-export class BlobNotFound extends Schema.TaggedError<BlobNotFound>()("BlobNotFound", { id: Schema.String }) {}
+export class BlobNotFound extends Schema.TaggedError<BlobNotFound>()("BlobNotFound", { id: Schema.String }) {
+  override get message(): string {
+    return `There is no file ${this.id}`
+  }
+}
 
 /** The storage of blobs does not answer now. No blob was changed. */
-export class BlobUnavailable extends Schema.TaggedError<BlobUnavailable>()("BlobUnavailable", { reason: Schema.String }) {}
+export class BlobUnavailable extends Schema.TaggedError<BlobUnavailable>()("BlobUnavailable", { reason: Schema.String }) {
+  override get message(): string {
+    return `Files of jobs cannot be kept or read: ${this.reason}`
+  }
+}
 
 /** Why a blob cannot be read. `Tampered` also covers a truncated blob and a file that is not a blob. */
 export type GetFailure = BlobNotFound | BlobUnavailable | VaultFailure

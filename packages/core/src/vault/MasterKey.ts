@@ -7,7 +7,11 @@ import { KEY } from "./Aead.ts"
 import { RandomBytes } from "./RandomBytes.ts"
 
 /** The key is not 32 bytes or their text. The reason never quotes the key. */
-export class MalformedMasterKey extends Schema.TaggedError<MalformedMasterKey>()("MalformedMasterKey", { reason: Schema.String }) {}
+export class MalformedMasterKey extends Schema.TaggedError<MalformedMasterKey>()("MalformedMasterKey", { reason: Schema.String }) {
+  override get message(): string {
+    return `The master key cannot be used: ${this.reason}`
+  }
+}
 
 const malformed = (reason: string) => Result.fail(new MalformedMasterKey({ reason }))
 

@@ -20,13 +20,25 @@ export const ofAccount = (accountId: string): string => `account:${accountId}`
 export const ofJob = (jobId: string, accountId: string): Subject => ({ name: `job:${jobId}`, parent: ofAccount(accountId) })
 
 /** The key of this subject or its parent was destroyed, or never existed. Nothing can be opened or sealed under it. */
-export class SubjectDestroyed extends Schema.TaggedError<SubjectDestroyed>()("SubjectDestroyed", { subject: Schema.String }) {}
+export class SubjectDestroyed extends Schema.TaggedError<SubjectDestroyed>()("SubjectDestroyed", { subject: Schema.String }) {
+  override get message(): string {
+    return `What was sealed for ${this.subject} was erased`
+  }
+}
 
 /** The text was not sealed for this subject and purpose. With the purpose `key`, the subject's stored key was altered. */
-export class Tampered extends Schema.TaggedError<Tampered>()("Tampered", { subject: Schema.String, purpose: Schema.String }) {}
+export class Tampered extends Schema.TaggedError<Tampered>()("Tampered", { subject: Schema.String, purpose: Schema.String }) {
+  override get message(): string {
+    return `What is sealed for ${this.subject} does not open: it was changed, or belongs elsewhere`
+  }
+}
 
 /** The state store belongs to another master key, or rows are missing. Nothing was changed. */
-export class WrongMasterKey extends Schema.TaggedError<WrongMasterKey>()("WrongMasterKey", { reason: Schema.String }) {}
+export class WrongMasterKey extends Schema.TaggedError<WrongMasterKey>()("WrongMasterKey", { reason: Schema.String }) {
+  override get message(): string {
+    return `The master key is not that of the store: ${this.reason}`
+  }
+}
 
 export type VaultFailure = SubjectDestroyed | Tampered | StateStore.StateUnavailable
 

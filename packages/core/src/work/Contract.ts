@@ -112,7 +112,7 @@ export const make = <const Key extends string, const O extends RouteOptions, Suc
   key,
   summary: options.summary,
   ...(options.description === undefined ? {} : { description: options.description }),
-  route: routeOf(options.route),
+  route: routeOf(key, options.route),
   unit: options.unit ?? "call",
   quantity: options.quantity ?? (() => 1),
   success: options.success,
@@ -125,9 +125,23 @@ export const make = <const Key extends string, const O extends RouteOptions, Suc
   ...(options.links === undefined ? {} : { links: options.links })
 })
 
-const routeOf = <O extends RouteOptions>({ method, path, params = {}, query = {}, body = {}, status = 200 }: O): RouteOf<O> =>
+const routeOf = <O extends RouteOptions>(
+  key: string,
+  { method, path, params = {}, query = {}, body = {}, status = 200 }: O
+): RouteOf<O> => {
+  assertParameters(key, path, Object.keys(params))
   // TypeScript does not know that `{}` stands only where the author's route has no fields
-  ({ method, path, params, query, body, status }) as RouteOf<O>
+  return { method, path, params, query, body, status } as RouteOf<O>
+}
+
+/** Throws a sentence where the path has a parameter without a schema, or the reverse. */
+const assertParameters = (key: string, path: string, fields: ReadonlyArray<string>): void => {
+  const names = [...path.matchAll(/:(\w+)/gu)].map(([, name = ""]) => name)
+  const [name] = names.filter((name) => !fields.includes(name))
+  if (name !== undefined) throw new TypeError(`The path of "${key}" has :${name}, and its params have no field ${name}`)
+  const [field] = fields.filter((field) => !names.includes(field))
+  if (field !== undefined) throw new TypeError(`The params of "${key}" have a field ${field}, and its path has no :${field}`)
+}
 
 /** The schema of an operation's whole input: path, query and body fields together. */
 export const inputOf = <Rt extends Route>({ params, query, body }: Rt): Schema.Codec<Input<Rt>, unknown> =>

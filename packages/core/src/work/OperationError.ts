@@ -10,7 +10,11 @@ export class InvalidInput extends Schema.TaggedError<InvalidInput>()("InvalidInp
 }) {}
 
 /** The resource does not exist, or belongs to another account. `resource` is a word such as `bin` or `domain`. */
-export class NotFound extends Schema.TaggedError<NotFound>()("NotFound", { resource: Schema.String }) {}
+export class NotFound extends Schema.TaggedError<NotFound>()("NotFound", { resource: Schema.String }) {
+  override get message(): string {
+    return `There is no such ${this.resource}, or it belongs to another account`
+  }
+}
 
 /** The upstream failed, refused, timed out, or sent an invalid response. */
 export class UpstreamUnavailable extends Schema.TaggedError<UpstreamUnavailable>()("UpstreamUnavailable", {
@@ -22,19 +26,31 @@ export class UpstreamUnavailable extends Schema.TaggedError<UpstreamUnavailable>
    * otherwise one caller could open the circuit for all with five requests that fail.
    */
   isolated: Schema.optionalKey(Schema.Boolean)
-}) {}
+}) {
+  override get message(): string {
+    return `The service behind ${this.upstream} failed: ${this.reason}`
+  }
+}
 
 /** This host has no provider for the operation. */
 export class UpstreamNotConfigured extends Schema.TaggedError<UpstreamNotConfigured>()("UpstreamNotConfigured", {
   upstream: Schema.String
-}) {}
+}) {
+  override get message(): string {
+    return `No provider for ${this.upstream} is configured at this host`
+  }
+}
 
 /** The account, or the host, has too many open jobs. Nothing was held. `retryAfter` in seconds. */
 export class TooManyJobs extends Schema.TaggedError<TooManyJobs>()("TooManyJobs", {
   scope: Schema.Literals(["account", "host"]),
   limit: Schema.Int,
   retryAfter: Schema.Int
-}) {}
+}) {
+  override get message(): string {
+    return `${this.scope === "account" ? "The account" : "The host"} has ${this.limit} open jobs, which is the limit; try again in ${this.retryAfter} seconds`
+  }
+}
 
 export type OperationError = InvalidInput | NotFound | UpstreamUnavailable | UpstreamNotConfigured | TooManyJobs
 

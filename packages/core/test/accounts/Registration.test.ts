@@ -264,3 +264,62 @@ describe("the claim of an address", () => {
     })
   )
 })
+
+describe("opening an account by the host's own id", () => {
+  testing(
+    "needs no address; the account is found, read and resolved by the id",
+    Effect.gen(function* () {
+      const shared = yield* stores
+      const { registration } = yield* host(shared)
+      const accountId = yield* registration.open({ reference: "user-7" })
+      expect(yield* typesIn(shared)).toEqual(["ReferenceClaimed", "AccountOpened"])
+      expect(yield* registration.find({ reference: "user-7" })).toBe(accountId)
+      expect(yield* registration.resolve("user-7")).toBe(accountId)
+      expect(yield* registration.resolve(accountId)).toBe(accountId)
+      expect(yield* registration.reference(accountId)).toBe("user-7")
+      expect(yield* registration.email(accountId)).toBeUndefined()
+      expect(yield* outcome(registration.resolve("user-8"))).toBe("AccountNotFound")
+      expect(yield* logText(shared)).not.toContain("user-7")
+    })
+  )
+
+  testing(
+    "claims the address too, where there is one, and refuses either name a second time",
+    Effect.gen(function* () {
+      const shared = yield* stores
+      const { registration } = yield* host(shared)
+      const accountId = yield* registration.open({ reference: "user-7", email: ADA })
+      expect(yield* registration.find(ADA)).toBe(accountId)
+      expect(yield* outcome(registration.open({ reference: "user-8", email: ADA }))).toBe("EmailTaken")
+      // A refused address leaves no claim on the reference
+      const other = yield* registration.open({ reference: "user-8" })
+      expect(yield* Effect.flip(registration.open({ reference: "user-7" }))).toMatchObject({ _tag: "ReferenceTaken", accountId })
+      expect(yield* Effect.flip(registration.open({ reference: "user-8", email: "bob@example.com" }))).toMatchObject({ accountId: other })
+      expect(yield* registration.find("bob@example.com")).toBeUndefined()
+    })
+  )
+
+  testing(
+    "by 64 concurrent callers in two processes makes one account",
+    Effect.gen(function* () {
+      const shared = yield* stores
+      const hosts = [yield* host(shared), yield* host(shared)]
+      const owner = { reference: "user-7", email: ADA }
+      const opened = yield* Effect.forEach(range(64), (i) => outcome((hosts[i % 2] ?? hosts[0])!.registration.open(owner)), all)
+      const accounts = opened.filter((each) => each.startsWith("acc_"))
+      expect(accounts).toHaveLength(1)
+      expect(yield* hosts[1]!.registration.find(owner)).toBe(accounts[0])
+      expect((yield* typesIn(shared)).sort()).toEqual(["AccountOpened", "EmailClaimed", "ReferenceClaimed"])
+    })
+  )
+
+  testing(
+    "refuses what is no reference, and what looks like the id of an account",
+    Effect.gen(function* () {
+      const { registration } = yield* host(yield* stores)
+      for (const reference of ["", "a\nb", "x".repeat(201), "acc_1", "\ud800"])
+        expect(yield* outcome(registration.open({ reference }))).toBe("InvalidReference")
+      expect(yield* outcome(registration.open({}))).toBe("InvalidEmail")
+    })
+  )
+})

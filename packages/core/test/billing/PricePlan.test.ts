@@ -18,7 +18,8 @@ import {
   Prices,
   PriceTooHigh,
   publish,
-  publishFirst
+  publishFirst,
+  publishOwn
 } from "../../src/billing/PricePlan.ts"
 import * as Credits from "../../src/Credits.ts"
 import { check } from "../vault/Property.ts"
@@ -111,11 +112,47 @@ describe("the first prices", () => {
 
   test("are published once, if the plan is empty", () => {
     given(PricePlan, [])
-      .when(publishFirst, 1_000)
+      .when(publishFirst(firstPrices()), 1_000)
       .then([published(1, 1_000, firstPrices())])
     given(PricePlan, [published(1, 0, {})])
-      .when(publishFirst, 1_000)
+      .when(publishFirst(firstPrices()), 1_000)
       .then([])
+  })
+})
+
+describe("the prices that stand in a host's operations", () => {
+  const evolve = (plan: PricePlan, events: ReadonlyArray<PricePlanEvent>) =>
+    events.reduce((plan, event) => PricePlan.evolve(plan, event, 1_000), plan)
+  const decided = (decide: (plan: PricePlan, now: number) => Result.Result<ReadonlyArray<PricePlanEvent>, unknown>, plan: PricePlan) =>
+    evolve(plan, Result.getOrThrow(decide(plan, 1_000)))
+  const pricesOf = (plan: PricePlan) => plan.at(-1)?.prices ?? {}
+
+  const keys = ["a.b", "c.d"]
+  const prices = fc.dictionary(fc.constantFrom(...keys), fc.nat(5).map(of), { minKeys: 1, noNullPrototype: true })
+  const step = fc.oneof(
+    prices.map((prices) => ({ by: "host", prices }) as const),
+    prices.map((prices) => ({ by: "operator", prices }) as const)
+  )
+
+  test("count until an operator publishes others, and again once they change", () => {
+    const history = fc.array(step, { maxLength: 12 })
+    const property = fc.property(history, (steps) => {
+      let plan: PricePlan = []
+      const own: Record<string, number> = {}
+      const expected: Record<string, number> = {}
+      for (const { by, prices } of steps) {
+        plan = decided(by === "host" ? publishOwn(prices) : publish(prices), plan)
+        for (const [key, price] of Object.entries(prices)) {
+          if (by === "operator" || expected[key] === undefined || (own[key] !== undefined && own[key] !== price)) expected[key] = price
+          if (by === "host") own[key] = price
+        }
+        expect(pricesOf(plan)).toEqual(expected)
+        expect(plan.map(({ version }) => version)).toEqual(range(plan.length).map((i) => i + 1))
+        // The same operations publish nothing more
+        if (by === "host") expect(Result.getOrThrow(publishOwn(prices)(plan, 2_000))).toEqual([])
+      }
+    })
+    check(property)
   })
 })
 

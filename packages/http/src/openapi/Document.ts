@@ -14,6 +14,10 @@ export interface Info {
   readonly title?: string
   /** Markdown. */
   readonly description?: string
+  /** Of the contract: `1.0.0` by default. */
+  readonly version?: string
+  /** Of the service: Apache-2.0 by default. */
+  readonly license?: { readonly name: string; readonly identifier?: string; readonly url?: string }
   readonly contact?: { readonly name?: string; readonly url?: string; readonly email?: string }
   /** The addresses of the API; by default the server of the document. */
   readonly servers?: ReadonlyArray<{ readonly url: string; readonly description?: string }>
@@ -25,6 +29,25 @@ export const VERSION = "1.0.0"
 const DESCRIPTION = `One API of many small operations, each billed in credits: 1 credit is $0.001.
 
 Every call carries \`Authorization: Bearer <API key>\`. A success is wrapped in an envelope of \`status\`, \`data\` and \`request\`; an error is an object with a stable \`code\`. Calls that fail cost nothing. Each billed answer says in \`X-Credits-Charged\` what it cost, and in \`X-Credits-Balance\` what is left. A call sent again under the same \`Idempotency-Key\` runs once.`
+
+/** The price of an operation: credits for each unit. */
+export interface Price {
+  readonly credits: number
+  readonly unit: string
+}
+
+/** The document with the price of each operation, as `x-price` and in words. */
+export const priced = (spec: Json, prices: ReadonlyMap<string, Price>): Json => ({
+  ...spec,
+  paths: mapValues(spec.paths, (item) =>
+    mapValues(item, (endpoint) => {
+      const price = prices.get(endpoint.operationId)
+      if (price === undefined) return endpoint
+      const words = price.credits === 0 ? "Free." : `${price.credits} ${price.credits === 1 ? "credit" : "credits"} for each ${price.unit}.`
+      return { ...endpoint, description: `${endpoint.description}\n\n**Price:** ${words}`, "x-price": price }
+    })
+  )
+})
 
 interface Described {
   readonly operation: Servable
@@ -53,10 +76,10 @@ export const complete = (spec: Json, described: ReadonlyArray<Described>, info: 
     ...spec,
     info: {
       title: info.title ?? "Millrace",
-      version: VERSION,
+      version: info.version ?? VERSION,
       description: info.description ?? DESCRIPTION,
       contact: info.contact ?? { name: "The operator of this service" },
-      license: { name: "Apache-2.0", identifier: "Apache-2.0" }
+      license: info.license ?? { name: "Apache-2.0", identifier: "Apache-2.0" }
     },
     tags: spec.tags.map((tag: Json) => ({ description: `The operations of ${tag.name}.`, ...tag })),
     servers: info.servers ?? [{ url: "/", description: "Where this document is served" }],

@@ -1,8 +1,10 @@
-/** `accounts`: open, show, suspend, reinstate, close, erase. */
-import { Credits, KeyRing, Ledger, Registration, Vault } from "@millrace/core"
-import { Effect, Redacted } from "effect"
+/** `accounts`: open, show, list, suspend, reinstate, close, erase. */
+import { Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import * as Administration from "../Administration.ts"
+import * as Accounts from "../administration/Accounts.ts"
+import * as Credits from "../administration/Credits.ts"
+import * as Keys from "../administration/Keys.ts"
 import * as ErasureRegister from "../ErasureRegister.ts"
 import { fail } from "../Failure.ts"
 
@@ -13,21 +15,26 @@ const open = Administration.act(
   "Open an account and issue its first key, which is shown once",
   { "millrace accounts open --email ada@example.com --verified": "Open an account with 200 credits for a verified address" },
   {
-    email: Flag.String("email").pipe(Flag.withDescription("Address of its owner; stored sealed")),
+    email: Flag.String("email").pipe(Flag.withDescription("Address of its owner; stored sealed"), Flag.optional),
+    id: Flag.String("id").pipe(
+      Flag.withDescription("Your own id of the account, which every command takes in place of acc_...; stored sealed"),
+      Flag.optional
+    ),
     verified: Flag.Boolean("verified").pipe(
       Flag.withDescription("The address is verified: grants the sign-up credits"),
       Flag.withDefault(false)
     )
   },
-  Effect.fnUntraced(function* ({ email, verified }, metadata) {
-    const registration = yield* Registration
-    const keys = yield* KeyRing
-    const ledger = yield* Ledger
-    const account = yield* registration.open(email, metadata)
-    if (verified) yield* registration.verify(account, metadata)
-    const { key } = yield* keys.issue(account, {}, metadata)
-    const { available } = yield* ledger.balance(account)
-    return { account, key: Redacted.value(key), balance: Credits.toDecimal(available) }
+  Effect.fnUntraced(function* ({ email, id, verified }, metadata) {
+    if (Option.isNone(email) && Option.isNone(id)) return yield* fail("an account needs a name: --email, --id, or both")
+    const names = {
+      ...Option.match(email, { onNone: () => ({}), onSome: (email) => ({ email }) }),
+      ...Option.match(id, { onNone: () => ({}), onSome: (id) => ({ id }) })
+    }
+    const account = yield* Accounts.open({ ...names, verified }, metadata)
+    const { key } = yield* Keys.issue(account, {}, metadata)
+    const { available } = yield* Credits.balanceOf(account, undefined)
+    return { account, key, balance: available }
   }),
   "create"
 )
@@ -38,20 +45,16 @@ const show = Administration.query(
   { "millrace accounts show --account acc_01M7YKD46JCP6VGMKADN3JSPJP": "Show one account" },
   Administration.layer,
   { account },
-  Effect.fnUntraced(function* ({ account }) {
-    const registration = yield* Registration
-    const ledger = yield* Ledger
-    const { status, available, held, debt } = yield* ledger.balance(account)
-    const email = yield* registration.email(account).pipe(Effect.catchTag("SubjectDestroyed", () => Effect.succeed(null)))
-    return {
-      account,
-      status,
-      email,
-      available: Credits.toDecimal(available),
-      held: Credits.toDecimal(held),
-      debt: Credits.toDecimal(debt)
-    }
-  })
+  ({ account }) => Accounts.show(account)
+)
+
+const list = Administration.query(
+  "list",
+  "List all accounts, in the order in which they were opened",
+  { "millrace accounts list": "List every account with the time of its opening" },
+  Administration.layer,
+  {},
+  () => Accounts.list
 )
 
 const change = (name: "suspend" | "reinstate" | "close", description: string) =>
@@ -62,11 +65,7 @@ const change = (name: "suspend" | "reinstate" | "close", description: string) =>
       [`millrace accounts ${name} --account acc_01M7YKD46JCP6VGMKADN3JSPJP --by ada --reason "ticket 12"`]: "Record who acts and why"
     },
     { account },
-    Effect.fnUntraced(function* ({ account }, metadata) {
-      const registration = yield* Registration
-      const { state } = yield* registration[name](account, metadata)
-      return { account, status: state.status }
-    })
+    ({ account }, metadata) => Accounts.change(name, account, metadata)
   )
 
 const erase = Administration.act(
@@ -86,22 +85,11 @@ const erase = Administration.act(
   },
   Effect.fnUntraced(function* ({ account, confirm, register }, metadata, store) {
     if (confirm !== account) return yield* fail(`--confirm names another account than --account: ${confirm}`)
-    const keys = yield* KeyRing
-    const ledger = yield* Ledger
-    const registration = yield* Registration
-    yield* ledger.balance(account)
     const file = yield* ErasureRegister.needed(store, register)
-    const subject = Vault.ofAccount(account)
-    // Before the erasure: if this stops halfway, a restore erases the account again
-    yield* ErasureRegister.add(file, subject)
-    yield* registration.erase(account, metadata)
-    const working = (yield* keys.list(account)).filter(({ revokedAt }) => revokedAt === null)
-    for (const { keyId } of working) yield* keys.revoke(account, keyId, metadata)
+    const erased = yield* Accounts.erase(account, metadata, (subject) => ErasureRegister.add(file, subject))
     return {
-      account,
+      ...erased,
       status: "closed",
-      destroyed: [subject],
-      keysRevoked: working.map(({ keyId }) => keyId),
       register: file,
       stays: ["amounts, ids and times in the log", "the claim on its address, as an HMAC: it opens no other account"],
       backups: "keep its keys until theirs are deleted"
@@ -109,9 +97,10 @@ const erase = Administration.act(
   })
 ).pipe(Command.withShortDescription("Close an account and destroy its keys for ever: what was sealed for it is deleted"))
 
-export const accounts = Administration.group("accounts", "Open, show, suspend, reinstate, close and erase accounts", [
+export const accounts = Administration.group("accounts", "Open, show, list, suspend, reinstate, close and erase accounts", [
   open,
   show,
+  list,
   change("suspend", "Stop every priced call of an account; its credits stay"),
   change("reinstate", "Let a suspended account call again"),
   change("close", "Close an account for ever; its keys stop working"),

@@ -39,7 +39,7 @@ export const audit = Administration.query(
     const head = Option.isSome(against) ? yield* readHead(against.value) : undefined
     const { found, ...report } = yield* Audit.run({
       ...(head === undefined ? {} : { against: head }),
-      ...(Option.isSome(at) ? { at: at.value } : {})
+      ...(Option.isSome(at) ? { at: at.value.getTime() } : {})
     })
     yield* Output.exitCode(report.ok)
     return found > report.problems.length ? { ...report, found } : report

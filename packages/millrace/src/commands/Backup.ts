@@ -1,16 +1,11 @@
 /** `backup`: copies a whole store, while a server works on it. */
-import { Audit } from "@millrace/audit"
-import { toIso } from "@millrace/core"
-import { SqliteCopy, SqliteEventStore } from "@millrace/event-store-sqlite"
-import { Clock, Effect, Option, Redacted } from "effect"
+import { Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import * as Administration from "../Administration.ts"
-import * as BackupFolder from "../BackupFolder.ts"
-import * as DiskFiles from "../DiskFiles.ts"
+import * as Backup from "../administration/Backup.ts"
 import * as MasterKeyFile from "../MasterKeyFile.ts"
 import * as Output from "../Output.ts"
 import * as StoreUrl from "../StoreUrl.ts"
-import { VERSION } from "../Version.ts"
 
 const HOURS = { h: 1, d: 24 } as const
 const LIFETIME = /^(?<count>[1-9]\d{0,4})(?<unit>[hd])$/u
@@ -49,41 +44,11 @@ export const backup = Command.make(
   ({ store, to, keysLifetime, withMasterKey, json }) =>
     Effect.gen(function* () {
       const files = yield* StoreUrl.existing(store)
-      const { paths, finish } = yield* BackupFolder.begin(to)
-      const madeAt = yield* Clock.currentTimeMillis
-      yield* SqliteCopy.copy(files, paths)
-      // After the log, which names them: a blob that was removed meanwhile was meant to go
-      const blobs = yield* BackupFolder.copyBlobs(files.blobs, paths.blobs)
-      if (withMasterKey) yield* DiskFiles.write(paths.masterKey, `${Redacted.value(yield* masterKeyOf(files))}\n`)
-      // A log with problems is copied all the same
-      const { found, head } = yield* Effect.provide(Audit.run(), SqliteEventStore.layer({ filename: paths.log, readOnly: true }))
-      const log = yield* DiskFiles.contentOf(paths.log)
-      const state = yield* DiskFiles.contentOf(paths.state)
-      const deleteBy = madeAt + keysLifetime
-      const folder = yield* finish({
-        format: 1,
-        millrace: VERSION,
-        madeAt,
-        head,
-        problems: found,
-        log: { path: "log/millrace.db", ...log },
-        keys: { path: "keys/millrace.state.db", ...state, masterKey: withMasterKey, deleteBy },
-        blobs
-      })
-      yield* Output.exitCode(found === 0)
-      yield* Output.print(json, {
-        backup: folder,
-        ok: found === 0,
-        problems: found,
-        madeAt: toIso(madeAt),
-        events: head.events,
-        bytes: log.bytes + state.bytes + blobs.bytes,
-        blobs: blobs.count,
-        masterKey: withMasterKey,
-        deleteKeysBy: toIso(deleteBy),
-        head
-      })
-    }).pipe(Effect.scoped)
+      const masterKey = withMasterKey ? yield* masterKeyOf(files) : undefined
+      const made = yield* Backup.make(files, { to, keysLifetime, masterKey })
+      yield* Output.exitCode(made.ok)
+      yield* Output.print(json, made)
+    })
 ).pipe(
   Command.withShortDescription("Copy a whole store at one instant, while a server works on it"),
   Command.withDescription(

@@ -1,10 +1,11 @@
 /** `keys`: issue, list and revoke API keys. */
-import { ApiKey, KeyRing, Ledger } from "@millrace/core"
-import { Effect, Option, Redacted } from "effect"
+import { ApiKey } from "@millrace/core"
+import { Effect, Option } from "effect"
 import { Flag } from "effect/cli"
 import * as Administration from "../Administration.ts"
+import * as Keys from "../administration/Keys.ts"
 
-const { account, isoOrNull } = Administration
+const { account } = Administration
 
 const issue = Administration.act(
   "keys issue",
@@ -22,16 +23,14 @@ const issue = Administration.act(
     label: Flag.String("label").pipe(Flag.withDescription("A name for the key; stored sealed"), Flag.optional),
     expiresAt: Administration.time("expires-at", "When it stops working")
   },
-  Effect.fnUntraced(function* ({ account, scope, label, expiresAt }, metadata) {
-    const keys = yield* KeyRing
+  ({ account, scope, label, expiresAt }, metadata) => {
     const options = {
       ...(scope.length === 0 ? {} : { scopes: scope }),
       ...(Option.isSome(label) ? { label: label.value } : {}),
       ...(Option.isSome(expiresAt) ? { expiresAt: expiresAt.value } : {})
     }
-    const { keyId, key } = yield* keys.issue(account, options, metadata)
-    return { keyId, key: Redacted.value(key) }
-  })
+    return Keys.issue(account, options, metadata)
+  }
 )
 
 const list = Administration.query(
@@ -40,20 +39,8 @@ const list = Administration.query(
   { "millrace keys list --account acc_01M7YKD46JCP6VGMKADN3JSPJP": "List the keys by their ids; the keys themselves are not shown" },
   Administration.layer,
   { account },
-  Effect.fnUntraced(function* ({ account }) {
-    const keys = yield* KeyRing
-    const ledger = yield* Ledger
-    // Fails where there is no such account
-    yield* ledger.balance(account)
-    return (yield* keys.list(account)).map(({ keyId, scopes, label, issuedAt, expiresAt, revokedAt }) => ({
-      keyId,
-      scopes: scopes.join(" "),
-      label,
-      issuedAt: isoOrNull(issuedAt),
-      expiresAt: isoOrNull(expiresAt),
-      revokedAt: isoOrNull(revokedAt)
-    }))
-  })
+  ({ account }) =>
+    Effect.map(Keys.list(account), (listed) => listed.map(({ keyId, scopes, ...key }) => ({ keyId, scopes: scopes.join(" "), ...key })))
 )
 
 const revoke = Administration.act(
@@ -61,11 +48,7 @@ const revoke = Administration.act(
   "Revoke a key: it stops working with the next call",
   { "millrace keys revoke --account acc_01M7YKD46JCP6VGMKADN3JSPJP --key 01m7ykd477z577dbnpmz7j9kdz": "Revoke the key with this id" },
   { account, key: Administration.id("key", "Id of the key, as in the list") },
-  Effect.fnUntraced(function* ({ account, key }, metadata) {
-    const keys = yield* KeyRing
-    yield* keys.revoke(account, key, metadata)
-    return { keyId: key, revoked: true }
-  })
+  ({ account, key }, metadata) => Effect.as(Keys.revoke(account, key, metadata), { keyId: key, revoked: true })
 )
 
 export const keys = Administration.group("keys", "Issue, list and revoke the API keys of an account", [issue, list, revoke])

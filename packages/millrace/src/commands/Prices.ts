@@ -1,29 +1,15 @@
 /** `prices`: lists the versions of the price plan, and publishes new ones. */
 import { readFileSync } from "node:fs"
-import { Credits, PricePlan, toIso } from "@millrace/core"
-import { EventStore, StreamName } from "@millrace/event-sourcing"
-import { Clock, Effect, Option, Schema, Stream } from "effect"
+import { Credits, PricePlan } from "@millrace/core"
+import { Effect, Option, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import * as Administration from "../Administration.ts"
+import * as Prices from "../administration/Prices.ts"
 import * as DiskFiles from "../DiskFiles.ts"
 import { CommandFailed, fail } from "../Failure.ts"
 import * as Output from "../Output.ts"
 import * as StoreUrl from "../StoreUrl.ts"
 import * as Upstreams from "../Upstreams.ts"
-
-const { codec } = PricePlan.PricePlan
-
-const planOf = Effect.gen(function* () {
-  const log = yield* EventStore.EventStore
-  return yield* Stream.runFold(
-    log.readStream(StreamName.make(PricePlan.PricePlan.category, "standard")),
-    () => PricePlan.PricePlan.initial,
-    (plan, { type, data }) => PricePlan.PricePlan.evolve(plan, codec.decode(type, data), 0)
-  )
-})
-
-const decimals = (prices: PricePlan.Prices): Readonly<Record<string, number>> =>
-  Object.fromEntries(Object.entries(prices).map(([operation, price]) => [operation, Credits.toDecimal(price)]))
 
 const list = Administration.query(
   "list",
@@ -35,20 +21,13 @@ const list = Administration.query(
   StoreUrl.logLayer,
   { at: Administration.time("at", "Only the version in force at this instant; all, when left out") },
   Effect.fnUntraced(function* ({ at }, json) {
-    const plan = yield* planOf
-    const instant = Option.getOrElse(at, () => undefined) ?? (yield* Clock.currentTimeMillis)
-    const inForce = PricePlan.inForce(plan, instant)
-    const versions = (Option.isSome(at) ? plan.filter((list) => list === inForce) : plan).map(({ version, effectiveAt, prices }) => ({
-      version,
-      effectiveAt: toIso(effectiveAt),
-      inForce: version === inForce?.version,
-      prices: decimals(prices)
-    }))
+    const versions = yield* Prices.list(Option.getOrUndefined(at))
     if (!Output.isForPeople(json)) return versions
     // On a terminal, the prices in force get a table of their own
+    const prices = versions.find(({ inForce }) => inForce)?.prices ?? {}
     return {
       versions: versions.map(({ version, effectiveAt, inForce }) => ({ version, effectiveAt, inForce })),
-      prices: Object.entries(decimals(inForce?.prices ?? {})).map(([operation, price]) => ({ operation, price }))
+      prices: Object.entries(prices).map(([operation, price]) => ({ operation, price }))
     }
   })
 )
@@ -83,23 +62,13 @@ const changesOf = (assignments: ReadonlyArray<string>) =>
   })
 
 /** A misspelt key would leave the old price in force. */
-const refuseUnknown = (changes: PricePlan.Prices, plan: PricePlan.PricePlan) => {
+const refuseUnknown = Effect.fnUntraced(function* (changes: PricePlan.Prices) {
+  const plan = yield* PricePlan.PriceBook.use((book) => book.plan)
   const known = new Set([...Object.keys(plan.at(-1)?.prices ?? {}), ...Upstreams.api.operations.map(({ key }): string => key)])
   const unknown = Object.keys(changes).filter((operation) => !known.has(operation))
-  return unknown.length === 0
-    ? Effect.void
-    : fail(`no operation here is called ${unknown.join(", ")}: see prices list, or use --new-operations for future operations`)
-}
-
-/** Versions take effect in order, so without a time a new version would wait for the last announced one. */
-const refuseToWait = (plan: PricePlan.PricePlan, now: number) => {
-  const last = plan.at(-1)
-  return last === undefined || last.effectiveAt <= now
-    ? Effect.void
-    : fail(
-        `version ${last.version} comes into force at ${toIso(last.effectiveAt)}, and a later version cannot precede it: name a time by --effective-at`
-      )
-}
+  if (unknown.length > 0)
+    return yield* fail(`no operation here is called ${unknown.join(", ")}: see prices list, or use --new-operations for future operations`)
+})
 
 const publish = Administration.act(
   "prices publish",
@@ -126,32 +95,8 @@ const publish = Administration.act(
     const inFile = Option.isSome(file) ? yield* changesIn(file.value) : []
     const changes = Object.fromEntries([...inFile, ...(yield* changesOf(set))])
     if (Object.keys(changes).length === 0) return yield* fail("there is nothing to publish: name prices by --set or --file")
-    const book = yield* PricePlan.PriceBook
-    const before = yield* book.plan
-    if (!newOperations) yield* refuseUnknown(changes, before)
-    if (Option.isNone(effectiveAt)) yield* refuseToWait(before, yield* Clock.currentTimeMillis)
-    const after = yield* book
-      .publish(changes, Option.getOrUndefined(effectiveAt), metadata)
-      .pipe(
-        Effect.catchTag("EffectiveTooEarly", ({ earliest }) =>
-          fail(`prices cannot come into force before they are published, nor before those they follow: from ${toIso(earliest)} on`)
-        )
-      )
-    const last = after.at(-1)
-    if (last === undefined) return yield* Effect.die(new Error("A plan that was published to has a version"))
-    const old = before.at(-1)?.prices ?? {}
-    const published = after.length > before.length
-    return {
-      version: last.version,
-      effectiveAt: toIso(last.effectiveAt),
-      published,
-      changes: (published ? Object.entries(changes) : [])
-        .filter(([operation, price]) => old[operation] !== price)
-        .map(([operation, price]) => {
-          const from = old[operation]
-          return { operation, from: from === undefined ? null : Credits.toDecimal(from), to: Credits.toDecimal(price) }
-        })
-    }
+    if (!newOperations) yield* refuseUnknown(changes)
+    return yield* Prices.publish(changes, Option.getOrUndefined(effectiveAt), metadata)
   })
 ).pipe(Command.withShortDescription("Publish prices as a new version; those not named stay as they are"))
 

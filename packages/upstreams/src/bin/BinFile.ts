@@ -14,7 +14,7 @@ export class BinFileError extends Schema.TaggedError<BinFileError>()("BinFileErr
   reason: Schema.String
 }) {
   override get message(): string {
-    return `${this.path}${this.line === null ? "" : `:${this.line}`}: ${this.reason}`
+    return `The file of BIN ranges cannot be used: ${this.path}${this.line === null ? "" : `:${this.line}`}: ${this.reason}`
   }
 }
 

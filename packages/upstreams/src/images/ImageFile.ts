@@ -18,7 +18,11 @@ const CONCURRENCY = 2
 const SECONDS = 30
 
 /** `reason` completes a sentence whose subject is the file, such as "is no PNG, JPEG or WebP image". */
-export class NotAnImage extends Schema.TaggedError<NotAnImage>()("NotAnImage", { reason: Schema.String }) {}
+export class NotAnImage extends Schema.TaggedError<NotAnImage>()("NotAnImage", { reason: Schema.String }) {
+  override get message(): string {
+    return `That is no picture: ${this.reason}`
+  }
+}
 
 type Kind = "png" | "jpeg" | "webp"
 

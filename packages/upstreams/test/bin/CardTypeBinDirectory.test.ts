@@ -138,7 +138,13 @@ describe("an operator's file", () => {
       content,
       Effect.fnUntraced(function* (path) {
         const error = yield* Effect.flip(lookup(CardTypeBinDirectory.layerFile(path), "411111"))
-        expect(error).toMatchObject({ _tag: "BinFileError", path, line, reason, message: `${path}:${line}: ${reason}` })
+        expect(error).toMatchObject({
+          _tag: "BinFileError",
+          path,
+          line,
+          reason,
+          message: `The file of BIN ranges cannot be used: ${path}:${line}: ${reason}`
+        })
       })
     )
   )

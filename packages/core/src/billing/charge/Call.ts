@@ -86,13 +86,29 @@ export interface Replayed {
 export class CostExceedsLimit extends Schema.TaggedError<CostExceedsLimit>()("CostExceedsLimit", {
   cost: Credits.Credits,
   limit: Credits.Credits
-}) {}
+}) {
+  override get message(): string {
+    return `The call costs ${Credits.text(this.cost)}, more than the ${Credits.text(this.limit)} that its caller allows`
+  }
+}
 /** The work was done, but its hold had ended before it could be charged: nothing was charged, and the result is withheld. */
-export class ResultWithheld extends Schema.TaggedError<ResultWithheld>()("ResultWithheld", {}) {}
+export class ResultWithheld extends Schema.TaggedError<ResultWithheld>()("ResultWithheld", {}) {
+  override get message(): string {
+    return "The call took longer than its credits were held for: nothing was charged, and the result is withheld"
+  }
+}
 /** The store did not say in time whether the call was settled. With a key, a retry tells; without one, the call is made free. */
-export class OutcomeUnknown extends Schema.TaggedError<OutcomeUnknown>()("OutcomeUnknown", {}) {}
+export class OutcomeUnknown extends Schema.TaggedError<OutcomeUnknown>()("OutcomeUnknown", {}) {
+  override get message(): string {
+    return "The store did not say in time whether the call was settled. Under an idempotency key, send it again; without one, it costs nothing"
+  }
+}
 /** The call under this key succeeded, but its reply was not kept or is gone. It does not run again. */
-export class ReplyUnavailable extends Schema.TaggedError<ReplyUnavailable>()("ReplyUnavailable", {}) {}
+export class ReplyUnavailable extends Schema.TaggedError<ReplyUnavailable>()("ReplyUnavailable", {}) {
+  override get message(): string {
+    return "The call under this idempotency key succeeded, and its reply is gone"
+  }
+}
 
 export type ChargeError =
   | Exclude<Decisions.ReserveRefusal, Decisions.AlreadySucceeded | Decisions.LookupStale | Decisions.AlreadyEnded>

@@ -1,0 +1,24 @@
+import { Charge, Credits, MasterKey, Millrace, Operation, PricePlan, Registration } from "@millrace/core"
+import { MemoryEventStore, MemoryStateStore } from "@millrace/event-sourcing"
+import { Effect, Layer, Schema } from "effect"
+
+const greet = Operation.make("greeting.write", {
+  summary: "Write a greeting",
+  route: { method: "GET", path: "/greeting/:name", params: { name: Schema.String } },
+  success: Schema.Struct({ greeting: Schema.String }),
+  run: ({ name }) => Effect.succeed({ data: { greeting: `Hello, ${name}!` } })
+})
+
+const program = Effect.gen(function* () {
+  const [prices, registration, charges] = [yield* PricePlan.PriceBook, yield* Registration, yield* Charge.Charge]
+  yield* prices.publish({ [greet.key]: Credits.of(1_500) }) // thousandths: 1.5 credits a call
+  const accountId = yield* registration.open("ada@example.com")
+  yield* registration.verify(accountId) // grants 200 credits, once
+  const idempotency = { key: "greeting-1", request: "GET /greeting/Ada" }
+  const first = yield* charges.run(greet, { name: "Ada" }, { accountId, requestId: "request-1", idempotency })
+  const again = yield* charges.run(greet, { name: "Ada" }, { accountId, requestId: "request-2", idempotency })
+  console.log(first.data, first.billed, "replayed:", again.replayed) // charged once: 198.5 credits are left
+})
+
+const stores = Layer.mergeAll(MemoryEventStore.layer, MemoryStateStore.layer, MasterKey.layer("0".repeat(64)))
+Effect.runPromise(Effect.provide(program, Layer.provideMerge(Millrace.layer({ operations: [greet] }), stores)))

@@ -1,0 +1,132 @@
+/** What an administrator does, as promises. The command line does the same by the same functions. */
+
+import type { Millrace } from "@millrace/core"
+import { type ApiKey, KeyRing, Registration } from "@millrace/core"
+import type { Aggregate, EventStore } from "@millrace/event-sourcing"
+import { Effect, Option } from "effect"
+import * as Accounts from "../administration/Accounts.ts"
+import * as CreditActs from "../administration/Credits.ts"
+import * as Keys from "../administration/Keys.ts"
+import * as ErasureRegister from "../ErasureRegister.ts"
+import { amountOf, type Run } from "./Run.ts"
+
+/** Recorded with every event of the act: who, by default `host`, and why. */
+export interface Recorded {
+  readonly by?: string
+  readonly reason?: string
+}
+
+/** Credits, and why they are granted. What was paid for has the payment's reference, and the same payment grants once. */
+export type Grant = Recorded & { readonly amount: number; readonly expiresAt?: Date } & (
+    | { readonly source: "topup" | "subscription"; readonly paymentRef: string }
+    | { readonly source: "promotion" | "adjustment" }
+  )
+
+/** Accounts, keys and credits. An account is named by its id or by the host's own. Amounts are in credits. */
+export interface Administration {
+  readonly accounts: {
+    /** Opens an account, and returns its id, `acc_...`. A name that has an account rejects with `email_taken` or `reference_taken`. */
+    readonly open: (options: Accounts.Opening & Recorded) => Promise<string>
+    /** The account of a host's own id, or else of an address; undefined if there is none. */
+    readonly find: (options: Pick<Accounts.Opening, "id" | "email">) => Promise<string | undefined>
+    readonly show: (account: string) => Promise<Accounts.ShownAccount>
+    /** Every account, in the order in which they were opened. Reads the whole log. */
+    readonly list: () => Promise<ReadonlyArray<{ readonly account: string; readonly openedAt: Date }>>
+    /** The address is the owner's: grants the sign-up credits, once. */
+    readonly verify: Change
+    /** Stops every priced call; the credits stay. */
+    readonly suspend: Change
+    readonly reinstate: Change
+    /** For ever; its keys stop working. */
+    readonly close: Change
+    /**
+     * Closes an account and destroys what was sealed for it: nobody can read its address, labels, replies and jobs any more. Amounts and ids
+     * stay. Cannot be undone.
+     */
+    readonly erase: (account: string, recorded?: Recorded) => Promise<Accounts.Erased>
+  }
+  readonly keys: {
+    /** Issues an API key. Its text is shown this once. */
+    readonly issue: (account: string, options?: Keys.KeyOptions & Recorded) => Promise<{ readonly keyId: string; readonly key: string }>
+    /** All keys that the account ever had, oldest first. */
+    readonly list: (account: string) => Promise<ReadonlyArray<Keys.ListedKey>>
+    readonly revoke: (account: string, keyId: string, recorded?: Recorded) => Promise<void>
+    /** The account of a key, and what the key may do. Rejects with `unauthorized`. */
+    readonly authenticate: (key: string | undefined) => Promise<{ readonly account: string; readonly scopes: ReadonlyArray<ApiKey.Scope> }>
+  }
+  readonly credits: {
+    readonly grant: (account: string, grant: Grant) => Promise<CreditActs.Granted>
+    /** Refunds what a call was charged, or `amount` of it. `reservation` is the id of its hold. */
+    readonly refund: (reservation: string, options?: { readonly amount?: number } & Recorded) => Promise<CreditActs.Refunded>
+    /** Takes a paid lot back, as after a chargeback. What was spent of it becomes debt. */
+    readonly clawBack: (lot: string, recorded?: Recorded) => Promise<CreditActs.ClawedBack>
+  }
+  /** What the account has, now or at a past time, by lot and by hold. */
+  readonly balance: (account: string, options?: { readonly at?: Date }) => Promise<CreditActs.Balance>
+}
+
+type Change = (account: string, recorded?: Recorded) => Promise<{ readonly status: Accounts.ShownAccount["status"] }>
+
+export const metadata = (act: string, { by = "host", reason = act }: Recorded = {}): Aggregate.Metadata => ({ actor: by, reason })
+
+export const administrationOf = (
+  run: Run<Millrace.Administration | EventStore.EventStore>,
+  { erasures, store }: { readonly store: string; readonly erasures?: string }
+): Administration => {
+  const changing =
+    (act: Parameters<typeof Accounts.change>[0]): Change =>
+    (account, recorded) =>
+      run(Accounts.change(act, account, metadata(`accounts.${act}`, recorded)))
+  return {
+    accounts: {
+      open: (options) => run(Accounts.open(options, metadata("accounts.open", options))),
+      find: ({ email, id }) =>
+        run(Registration.use((registration) => registration.find({ ...(email && { email }), ...(id && { reference: id }) }))),
+      show: (account) => run(Accounts.show(account)),
+      list: () => run(Accounts.list),
+      verify: changing("verify"),
+      suspend: changing("suspend"),
+      reinstate: changing("reinstate"),
+      close: changing("close"),
+      erase: (account, recorded) =>
+        run(
+          Effect.flatMap(ErasureRegister.needed(store, Option.fromUndefinedOr(erasures)), (file) =>
+            Accounts.erase(account, metadata("accounts.erase", recorded), (subject) => ErasureRegister.add(file, subject))
+          )
+        )
+    },
+    keys: {
+      issue: (account, { by, reason, ...options } = {}) =>
+        run(Keys.issue(account, options, metadata("keys.issue", { ...(by && { by }), ...(reason && { reason }) }))),
+      list: (account) => run(Keys.list(account)),
+      revoke: (account, keyId, recorded) => run(Keys.revoke(account, keyId, metadata("keys.revoke", recorded))),
+      authenticate: (key) =>
+        run(
+          Effect.map(
+            KeyRing.use((keys) => keys.authenticate(key)),
+            ({ accountId, scopes }) => ({ account: accountId, scopes })
+          )
+        )
+    },
+    credits: {
+      grant: (account, { amount, ...grant }) =>
+        run(
+          Effect.suspend(() =>
+            CreditActs.grant(account, { ...grant, amount: amountOf(amount, "amount") }, metadata("credits.grant", grant))
+          )
+        ),
+      refund: (reservation, { amount, ...recorded } = {}) =>
+        run(
+          Effect.suspend(() =>
+            CreditActs.refund(
+              reservation,
+              amount === undefined ? undefined : amountOf(amount, "amount"),
+              metadata("credits.refund", recorded)
+            )
+          )
+        ),
+      clawBack: (lot, recorded) => run(CreditActs.clawBack(lot, metadata("credits.clawBack", recorded)))
+    },
+    balance: (account, { at } = {}) => run(CreditActs.balance(account, at))
+  }
+}

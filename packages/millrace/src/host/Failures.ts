@@ -1,0 +1,52 @@
+/** The errors that the promises of a host reject with. */
+import { Credits } from "@millrace/core"
+import { Cause } from "effect"
+
+/**
+ * A failure with a stable `code` such as `insufficient_credits`, a sentence, and its facts: amounts in credits, ids, times. `cause` is the
+ * failure as the layers of Effect have it.
+ */
+export class MillraceError extends Error {
+  override readonly name = "MillraceError"
+  readonly code: string
+  readonly [fact: string]: unknown
+
+  constructor(code: string, message: string, facts: Readonly<Record<string, unknown>> = {}, cause?: unknown) {
+    super(message, { cause })
+    this.code = code
+    Object.assign(this, facts)
+  }
+}
+
+interface Tagged {
+  readonly _tag: string
+  readonly message?: string
+  readonly constructor: { readonly fields?: Readonly<Record<string, unknown>> }
+}
+
+/** `InsufficientCredits` has the code `insufficient_credits`. */
+const codeOf = (tag: string): string => tag.replaceAll(/(?<=[a-z0-9])[A-Z]/gu, "_$&").toLowerCase()
+
+const isTagged = (error: unknown): error is Tagged =>
+  typeof error === "object" && error !== null && "_tag" in error && typeof error._tag === "string"
+
+/** The fields of a failure. Amounts are thousandths inside and credits outside. */
+const factsOf = (failure: Tagged): Readonly<Record<string, unknown>> =>
+  Object.fromEntries(
+    Object.entries(failure.constructor.fields ?? {}).flatMap(([name, schema]) => {
+      const value = (failure as unknown as Readonly<Record<string, unknown>>)[name]
+      if (name === "_tag" || name === "message" || value === undefined) return []
+      return [[name, schema === Credits.Credits ? Credits.toDecimal(value as Credits.Credits) : value]]
+    })
+  )
+
+const sentenceOf = (failure: Tagged & { readonly field?: unknown }): string =>
+  typeof failure.field === "string" ? `${failure.field}: ${failure.message}` : failure.message || failure._tag
+
+/** The error for a failed effect. */
+export const errorOf = (cause: Cause.Cause<unknown>): Error => {
+  const error = Cause.squash(cause)
+  if (error instanceof MillraceError) return error
+  if (isTagged(error)) return new MillraceError(codeOf(error._tag), sentenceOf(error), factsOf(error), error)
+  return error instanceof Error ? error : new Error(String(error))
+}

@@ -1,0 +1,234 @@
+/** Jobs as promises: work that takes longer than its call. One definition makes the call, and the operations that read, cancel and download. */
+import { type BlobStore, Operation as Core, type OperationError, toIso } from "@millrace/core"
+import { Effect, Schema, Stream } from "effect"
+import { assertDefinition } from "./Mistakes.ts"
+import {
+  type AnyRoute,
+  contractOf,
+  type Described,
+  type Input,
+  type None,
+  outcomeOf,
+  type Parsed,
+  type Path,
+  performed,
+  quoted,
+  type Result,
+  type Returned,
+  type Route,
+  requestOf
+} from "./Operation.ts"
+import * as Schemas from "./Schemas.ts"
+import { failureOf } from "./Throwable.ts"
+
+/** A file that a job stored. `size` in bytes. */
+export type Artifact = Core.Artifact
+
+/** What the work of a job can use. */
+export interface JobContext<Checkpoint> {
+  /** The job's id, the same for all attempts: use it as the upstream's idempotency key. */
+  readonly id: string
+  /** The id of the account. */
+  readonly account: string
+  /** The attempt, from 1. */
+  readonly attempt: number
+  /** What the last attempt recorded by `progress`, to resume from. */
+  readonly checkpoint: Checkpoint | undefined
+  /** Aborts when the attempt is over: its time, its lease, a cancellation, or the server stops. */
+  readonly signal: AbortSignal
+  /** Records 0 to 100 percent, and what the next attempt resumes from. Durable once it resolves. */
+  readonly progress: (percent: number, checkpoint?: Checkpoint) => Promise<void>
+  /** Stores a sealed file. A stream is never whole in memory. The job's files are those its last attempt stored, in order. */
+  readonly store: (content: Content, options: { readonly contentType: string }) => Promise<Artifact>
+}
+
+export type Content = string | Uint8Array | AsyncIterable<Uint8Array>
+
+/** An operation that runs as a job. */
+export interface Job<Input, Result> {
+  readonly _tag: "Job"
+  readonly key: string
+  /** Credits for each unit. */
+  readonly price: number
+  readonly core: Core.AnyJob<OperationError, BlobStore.BlobStore>
+  /** The operations that read, cancel and, where it has files, download a job. They are free. */
+  readonly companions: Companions
+  /** Only for inference. */
+  readonly "~types"?: { readonly input: Input; readonly data: Accepted; readonly result: Result }
+}
+
+export interface Companions {
+  readonly read: Core.Any
+  readonly cancel: Core.Any
+  readonly download?: Core.Any
+}
+
+/** A job as its owner reads it. */
+export interface JobView<Result> {
+  readonly id: string
+  readonly status: "queued" | "running" | "succeeded" | "failed"
+  /** 0 to 100. */
+  readonly percent: number
+  /** ISO 8601. */
+  readonly accepted_at: string
+  readonly ended_at: string | null
+  /** Null unless it has succeeded. */
+  readonly result: Result | null
+  /** Null unless it has failed. */
+  readonly failure: { readonly code: string; readonly field: string | null; readonly message: string | null } | null
+  /** `part`: its number, from 1; `size` in bytes. */
+  readonly files: ReadonlyArray<{ readonly part: number; readonly size: number; readonly content_type: string }>
+}
+
+/** What the call of a job answers. */
+export interface Accepted {
+  readonly id: string
+  readonly status: "queued" | "running" | "succeeded" | "failed"
+}
+
+type Part = Schemas.AnySchema | None
+
+/** Defines a job. Throws a sentence that names the job if its definition is wrong. */
+export const job = <
+  const P extends Path,
+  Outcome extends Schemas.AnySchema,
+  Query extends Part = None,
+  Body extends Part = None,
+  Checkpoint extends Part = None
+>(
+  key: string,
+  options: Described<Parsed<None, Query, Body>> & {
+    readonly route: Route<P, None, Query, Body>
+    readonly result: Outcome
+    /** What an attempt records for the next one. */
+    readonly checkpoint?: Checkpoint
+    /** The media types of the files that it stores, such as `application/pdf`. */
+    readonly files?: ReadonlyArray<string>
+    /** 5 by default. */
+    readonly attempts?: number
+    /** Milliseconds from its acceptance after which a job that has not ended fails: 6 hours by default. */
+    readonly deadline?: number
+    /** Milliseconds for which result and files are kept: 24 hours by default. */
+    readonly retention?: number
+    readonly limits?: Partial<Core.JobLimits>
+    readonly run: (
+      input: Parsed<None, Query, Body>,
+      job: JobContext<Schemas.OutputOf<Checkpoint>>
+    ) => Returned<Schemas.InputOf<Outcome> | Result<Schemas.InputOf<Outcome>>>
+  }
+): Job<Input<None, Query, Body>, Schemas.OutputOf<Outcome>> => {
+  assertDefinition(key, options)
+  const request = requestOf(key, options.route as AnyRoute)
+  const result = Schemas.convert(options.result, "output", `the result of ${quoted(key)}`)
+  const checkpoint = options.checkpoint && Schemas.convert(options.checkpoint, "output", `the checkpoint of ${quoted(key)}`)
+  const family = Core.family<Schema.Json, Path, Schema.Json>(key, {
+    resource: "job",
+    path: `${options.route.path}/:job` as Path,
+    result: Schemas.documented(result.jsonSchema),
+    checkpoint: Schemas.documented(checkpoint?.jsonSchema ?? {})
+  })
+  const { attempts, deadline, limits, retention, timeout } = options
+  const core = Core.job(key, {
+    ...contractOf(key, options, request),
+    family,
+    success: Accepted,
+    created: ({ id, status }) => ({ id, status }),
+    ...defined({ attempts, deadline, limits, retention, timeout }),
+    run: (sent: Readonly<Record<string, unknown>>, running) =>
+      Effect.gen(function* () {
+        const input = yield* request.parse(sent)
+        const { artifacts, contextOf } = yield* contextsOf(running)
+        const returned = yield* performed(key, (signal) => options.run(input as never, contextOf(signal) as never))
+        const { data, quantity } = yield* outcomeOf(key, result, returned)
+        return { data, artifacts, ...(quantity === undefined ? {} : { quantity }) }
+      })
+  })
+  return { _tag: "Job", key, price: options.price, core: core as never, companions: companionsOf(key, options, family, result.jsonSchema) }
+}
+
+/** Leaves out what is undefined. */
+const defined = <A extends object>(options: A): { [K in keyof A]: Exclude<A[K], undefined> } =>
+  Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as never
+
+/** What the work of an attempt gets, and the files that it stores. */
+const contextsOf = Effect.fnUntraced(function* (running: Core.RunningJob<Schema.Json>) {
+  const services = yield* Effect.context<BlobStore.BlobStore>()
+  const artifacts: Array<Artifact> = []
+  const contextOf = (signal: AbortSignal): JobContext<Schema.Json> => {
+    const run = <A, E>(effect: Effect.Effect<A, E, BlobStore.BlobStore>) => Effect.runPromiseWith(services)(effect, { signal })
+    return {
+      id: running.id,
+      account: running.accountId,
+      attempt: running.attempt,
+      checkpoint: running.checkpoint,
+      signal,
+      progress: (percent, checkpoint) => run(running.progress(percent, checkpoint)),
+      store: async (content, file) => {
+        const artifact = await run(running.store(bytesOf(content), file))
+        artifacts.push(artifact)
+        return artifact
+      }
+    }
+  }
+  return { artifacts, contextOf }
+})
+
+const bytesOf = (content: Content): Uint8Array | Stream.Stream<Uint8Array, OperationError> =>
+  typeof content === "string"
+    ? new TextEncoder().encode(content)
+    : content instanceof Uint8Array
+      ? content
+      : Stream.fromAsyncIterable(content, (error) => failureOf("job.store", error))
+
+// the operations beside it
+
+const STATUSES = ["queued", "running", "succeeded", "failed"] as const
+const Accepted = Schema.Struct({ id: Schema.String, status: Schema.Literals(STATUSES) })
+
+/** `report.write` and `read` make `report.readWrite`. */
+const keyOf = (verb: string, key: string): string => {
+  const [area = key, name = ""] = key.split(/\.(.*)/su)
+  return `${area}.${verb}${name.charAt(0).toUpperCase()}${name.slice(1)}`
+}
+
+const companionsOf = (
+  key: string,
+  { files, summary }: { readonly files?: ReadonlyArray<string>; readonly summary: string },
+  family: Core.JobFamily<Schema.Json, Schema.Json>,
+  result: Schemas.JsonSchema
+): Companions => {
+  const View = Schema.Struct({
+    id: Schema.String,
+    status: Schema.Literals(STATUSES),
+    /** 0 to 100. */
+    percent: Schema.Finite,
+    accepted_at: Schema.String,
+    ended_at: Schema.NullOr(Schema.String),
+    result: Schema.NullOr(Schemas.documented(result)),
+    failure: Schema.NullOr(
+      Schema.Struct({ code: Schema.String, field: Schema.NullOr(Schema.String), message: Schema.NullOr(Schema.String) })
+    ),
+    files: Schema.Array(Schema.Struct({ part: Schema.Int, size: Schema.Int, content_type: Schema.String }))
+  })
+  const read = Core.readJob(keyOf("read", key), family, {
+    summary: `Read: ${summary}`,
+    success: View,
+    view: Effect.fnUntraced(function* (job: Core.JobView<Schema.Json, Schema.Json>) {
+      const details = yield* job.details
+      return {
+        id: job.id,
+        status: job.status,
+        percent: job.percent,
+        accepted_at: toIso(job.acceptedAt),
+        ended_at: job.endedAt === undefined ? null : toIso(job.endedAt),
+        result: (yield* job.result) ?? null,
+        failure: job.failure === undefined ? null : { code: job.failure, field: details?.field ?? null, message: details?.message ?? null },
+        files: job.artifacts.map(({ contentType, size }, index) => ({ part: index + 1, size, content_type: contentType }))
+      }
+    })
+  })
+  const cancel = Core.cancelJob(keyOf("cancel", key), family, { summary: `Cancel: ${summary}` })
+  if (files === undefined) return { read, cancel }
+  const download = Core.downloadJob(keyOf("download", key), family, { summary: `Download a file: ${summary}`, contentTypes: files })
+  return { read, cancel, download }
+}

@@ -1,0 +1,78 @@
+/** What a host does with a job that it accepted: read it, wait for it, cancel it, read its files. */
+import { type Charge, type Operation as Core, Jobs, type Millrace } from "@millrace/core"
+import type { EventStore } from "@millrace/event-sourcing"
+import { Effect, Stream } from "effect"
+import type { Job, JobView } from "./Job.ts"
+import type { Run } from "./Run.ts"
+
+/** Whose job it is. Another account's job is not found. */
+export interface Owner {
+  readonly account: string
+}
+
+/** A file of a job. */
+export interface JobFile {
+  readonly contentType: string
+  /** Bytes. */
+  readonly size: number
+  readonly filename: string
+  /** The bytes, decrypted as they are read. */
+  readonly stream: ReadableStream<Uint8Array>
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: jobs of any input
+type AnyJob<Result> = Job<any, Result>
+
+export interface JobActs {
+  /** A job as it is now. */
+  readonly read: <Result>(job: AnyJob<Result>, id: string, owner: Owner) => Promise<JobView<Result>>
+  /** The job once it has ended, or after `timeout` milliseconds as it is then: a minute by default. */
+  readonly wait: <Result>(job: AnyJob<Result>, id: string, options: Owner & { readonly timeout?: number }) => Promise<JobView<Result>>
+  /** Ends a job that has not ended, which then costs nothing, and deletes its results. Whether this call ended it. */
+  readonly cancel: (job: AnyJob<unknown>, id: string, owner: Owner) => Promise<boolean>
+  /** A file of a job that has succeeded: the first, unless `part` says otherwise. */
+  readonly file: (job: AnyJob<unknown>, id: string, options: Owner & { readonly part?: number }) => Promise<JobFile>
+}
+
+/** Runs a free operation of a job for its owner. */
+type Call = (operation: Core.Any, input: Readonly<Record<string, unknown>>, account: string) => Effect.Effect<Reply, unknown, Needs>
+/** What a call of an account needs. */
+export type Needs = Charge.Charge | Millrace.Administration | EventStore.EventStore
+
+interface Reply {
+  readonly data: unknown
+  readonly file?: Core.Download
+}
+
+const MINUTE = 60_000
+
+export const jobsOf = (run: Run<Jobs | Needs>, call: Call): JobActs => {
+  const read = <Result>({ companions }: AnyJob<Result>, id: string, account: string) =>
+    Effect.map(call(companions.read, { job: id }, account), ({ data }) => data as JobView<Result>)
+  return {
+    read: (job, id, { account }) => run(read(job, id, account)),
+    wait: (job, id, { account, timeout = MINUTE }) =>
+      run(
+        Effect.gen(function* () {
+          // Another account's job is not found
+          const view = yield* read(job, id, account)
+          if (view.ended_at !== null) return view
+          yield* Jobs.use((jobs) => jobs.wait(id, timeout))
+          return yield* read(job, id, account)
+        })
+      ),
+    cancel: (job, id, { account }) =>
+      run(Effect.map(call(job.companions.cancel, { job: id }, account), ({ data }) => (data as { cancelled: boolean }).cancelled)),
+    file: ({ companions, key }, id, { account, part = 1 }) =>
+      run(
+        Effect.gen(function* () {
+          if (companions.download === undefined)
+            throw new TypeError(`The job ${JSON.stringify(key)} has no files: say which in its option files`)
+          const { file } = yield* call(companions.download, { job: id, part }, account)
+          if (file === undefined) throw new Error("A download answers with a file")
+          const { contentType, filename, size } = file
+          return { contentType, filename, size, stream: Stream.toReadableStream(yield* file.read()) }
+        })
+      )
+  }
+}

@@ -1,0 +1,267 @@
+/**
+ * Operations as promises: the work is a function, sync or async, and the schemas are of any library. `operation` makes an operation of
+ * `@millrace/core`, so route, catalog entry, OpenAPI and clients derive from it like from any other.
+ */
+import { Operation as Core, Credits, InvalidInput, type OperationError } from "@millrace/core"
+import { Effect, type Schema } from "effect"
+import { assertDefinition } from "./Mistakes.ts"
+import * as Schemas from "./Schemas.ts"
+import { bug, failureOf } from "./Throwable.ts"
+
+export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE"
+
+/** The parts of a request without a schema. */
+export type None = undefined
+type Part = Schemas.AnySchema | None
+
+/** The names of the parameters in a path: `/greeting/:name` has `name`. */
+export type ParameterNames<P extends string> = P extends `${string}:${infer Rest}`
+  ? Rest extends `${infer Name}/${infer Tail}`
+    ? Name | ParameterNames<`/${Tail}`>
+    : Rest
+  : never
+
+/** The schema of a path's parameters: one field for each, and no other. */
+type ParametersOf<P extends string, Params> = [ParameterNames<P>] extends [never]
+  ? { readonly params?: undefined }
+  : [keyof Schemas.InputOf<Params>] extends [ParameterNames<P>]
+    ? [ParameterNames<P>] extends [keyof Schemas.InputOf<Params>]
+      ? { readonly params: Params }
+      : {
+          readonly params: {
+            readonly "the path has a parameter without a schema": Exclude<ParameterNames<P>, keyof Schemas.InputOf<Params>>
+          }
+        }
+    : { readonly params: { readonly "the path has no such parameter": Exclude<keyof Schemas.InputOf<Params>, ParameterNames<P>> } }
+
+/** A route as it is read, whatever its schemas. */
+export interface AnyRoute {
+  readonly method: Method
+  readonly path: Path
+  readonly params?: unknown
+  readonly query?: unknown
+  readonly body?: unknown
+}
+
+export type Path = `/${string}`
+
+export type Route<P extends string, Params, Query, Body> = {
+  readonly method: Method
+  /** Below `/api/v1`, such as `/greeting/:name`. */
+  readonly path: P
+  readonly query?: Query
+  /** Of a request with a body: the fields of its JSON object. */
+  readonly body?: Body
+} & ParametersOf<P, Params>
+
+/** Who calls, and what the work can use. */
+export interface CallContext {
+  /** Aborts when the caller leaves, the time is over, or the server stops. */
+  readonly signal: AbortSignal
+  /** The id of the account. */
+  readonly account: string
+  readonly requestId: string
+  /** The id of the hold. It is unique to the call: use it as the upstream's idempotency key. */
+  readonly reservationId: string
+}
+
+/** What shared options say about an operation. */
+export interface Described<Input> {
+  readonly summary: string
+  /** Markdown, for the documentation. */
+  readonly description?: string
+  /** Credits for each unit, with at most three decimals. */
+  readonly price: number
+  /** The unit of the price in one word: `call` by default. */
+  readonly unit?: string
+  /** How many units a call asks for: 1 by default. A whole number. */
+  readonly quantity?: (input: Input) => number
+  /** Milliseconds after which the work is aborted. */
+  readonly timeout?: number
+  /** Fields that are never echoed, logged or shown. */
+  readonly secret?: ReadonlyArray<string>
+}
+
+/** What the work may return: a value, a promise of one, or an Effect. */
+export type Returned<A> = A | PromiseLike<A> | Effect.Effect<A, OperationError>
+
+/** A result with more to say than its data. */
+export class Result<A> {
+  readonly data: A
+  readonly quantity: number | undefined
+
+  constructor(data: A, quantity: number | undefined) {
+    this.data = data
+    this.quantity = quantity
+  }
+}
+
+/** The result of work that did fewer units than were asked for: only `quantity` of them are charged. */
+export const charging = <A>(quantity: number, data: A): Result<A> => new Result(data, quantity)
+
+/** An operation whose caller waits for the result. */
+export interface Operation<Input, Data> {
+  readonly _tag: "Operation"
+  readonly key: string
+  /** Credits for each unit. */
+  readonly price: number
+  readonly core: Core.AnyCall<OperationError, never>
+  /** Only for inference. */
+  readonly "~types"?: { readonly input: Input; readonly data: Data }
+}
+
+/** The input of a route, as a caller gives it. */
+export type Input<Params, Query, Body> = Schemas.InputOf<Params> & Schemas.InputOf<Query> & Schemas.InputOf<Body>
+/** The input of a route, as the work gets it. */
+export type Parsed<Params, Query, Body> = Schemas.OutputOf<Params> & Schemas.OutputOf<Query> & Schemas.OutputOf<Body>
+
+/** Defines an operation. Throws a sentence that names the operation if its definition is wrong. */
+export const operation = <
+  const P extends Path,
+  Success extends Schemas.AnySchema,
+  Params extends Part = None,
+  Query extends Part = None,
+  Body extends Part = None
+>(
+  key: string,
+  options: Described<Parsed<Params, Query, Body>> & {
+    readonly route: Route<P, Params, Query, Body>
+    readonly success: Success
+    readonly run: (
+      input: Parsed<Params, Query, Body>,
+      call: CallContext
+    ) => Returned<Schemas.InputOf<Success> | Result<Schemas.InputOf<Success>>>
+  }
+): Operation<Input<Params, Query, Body>, Schemas.OutputOf<Success>> => {
+  assertDefinition(key, options)
+  const request = requestOf(key, options.route as AnyRoute)
+  const success = Schemas.convert(options.success, "output", `the result of ${quoted(key)}`)
+  const core = Core.make(key, {
+    ...contractOf(key, options, request),
+    success: Schemas.documented(success.jsonSchema),
+    run: (sent: Sent, { accountId, requestId, reservationId }: Core.Caller) =>
+      Effect.flatMap(request.parse(sent), (input) =>
+        Effect.flatMap(
+          performed(key, (signal) => options.run(input as never, { signal, account: accountId, requestId, reservationId })),
+          (returned) => outcomeOf(key, success, returned)
+        )
+      ),
+    ...(options.timeout === undefined ? {} : { timeout: options.timeout })
+  })
+  return { _tag: "Operation", key, price: options.price, core: core as Core.AnyCall<OperationError, never> }
+}
+
+type Sent = Readonly<Record<string, unknown>>
+
+export const quoted = (key: string): string => JSON.stringify(key)
+
+/** The fields of a request, and how they are validated. */
+export interface Request {
+  readonly route: {
+    readonly method: Method
+    readonly path: Path
+    readonly params: Schema.Struct.Fields
+    readonly query: Schema.Struct.Fields
+    readonly body: Schema.Struct.Fields
+  }
+  /** Validates an input, once for each input. */
+  readonly parse: (sent: Sent) => Effect.Effect<object, OperationError>
+  /** The validated input, if it was validated before. */
+  readonly parsed: (sent: Sent) => object | undefined
+}
+
+export const requestOf = (key: string, route: AnyRoute): Request => {
+  const parts = (["params", "query", "body"] as const).flatMap((name) => {
+    const schema = route[name]
+    if (schema === undefined) return []
+    const where = `${name === "params" ? "params" : `the ${name}`} of ${quoted(key)}`
+    const converted = Schemas.convert(schema as Schemas.AnySchema, "input", where)
+    return [{ name, converted, fields: Schemas.fieldsOf(converted, where) }]
+  })
+  const fieldsOf = (name: "params" | "query" | "body") => parts.find((part) => part.name === name)?.fields ?? {}
+  const known = new WeakMap<object, object>()
+  const parse = (sent: Sent): Effect.Effect<object, OperationError> => {
+    const before = known.get(sent)
+    if (before !== undefined) return Effect.succeed(before)
+    const validated = Effect.forEach(parts, ({ converted, fields, name }) => {
+      const own = Object.fromEntries(Object.entries(sent).filter(([field]) => field in fields))
+      return Effect.result(converted.validate(name === "body" ? own : Schemas.typed(converted, own)))
+    })
+    return Effect.flatMap(validated, (results) => {
+      const issues = results.flatMap((result) => (result._tag === "Failure" ? result.failure : []))
+      if (issues.length > 0) return Effect.fail(invalid(issues))
+      const input = Object.assign({}, ...results.map((result) => (result._tag === "Success" ? result.success : {})))
+      known.set(sent, input)
+      return Effect.succeed(input)
+    })
+  }
+  return {
+    route: { method: route.method, path: route.path, params: fieldsOf("params"), query: fieldsOf("query"), body: fieldsOf("body") },
+    parse,
+    parsed: (sent) => known.get(sent)
+  }
+}
+
+/** All issues in one failure: the first one's field, and every message. */
+const invalid = (issues: ReadonlyArray<Schemas.Issue>): OperationError => {
+  const [first, ...others] = issues
+  const messages = others.map(({ field, message }) => (field === "" ? message : `${field}: ${message}`))
+  return new InvalidInput({ field: first?.field || "input", message: [first?.message ?? "is invalid", ...messages].join("; ") })
+}
+
+/** The options that calls and jobs share, for `@millrace/core`. */
+export const contractOf = (key: string, options: Described<never>, { parse, parsed, route }: Request) => {
+  assertPrice(key, options.price)
+  const { description, quantity, secret, summary, unit } = options
+  return {
+    summary,
+    ...(description === undefined ? {} : { description }),
+    route,
+    check: (sent: Sent) => Effect.asVoid(parse(sent)),
+    ...(unit === undefined ? {} : { unit }),
+    // `check` has validated the input
+    ...(quantity === undefined ? {} : { quantity: (sent: Sent) => quantity((parsed(sent) ?? sent) as never) }),
+    ...(secret === undefined ? {} : { secret })
+  }
+}
+
+const assertPrice = (key: string, price: unknown): void => {
+  if (typeof price !== "number" || Credits.parse(String(price)) === undefined)
+    throw new TypeError(
+      `The price of ${quoted(key)} is ${String(price)}: give credits for each unit, a number of at least 0 with at most three decimals`
+    )
+}
+
+/** Runs a function of the host's. What it throws becomes the failure of the call. */
+export const performed = <A>(key: string, work: (signal: AbortSignal) => Returned<A>): Effect.Effect<A, OperationError> =>
+  Effect.flatten(
+    Effect.tryPromise({
+      try: async (signal) => {
+        const returned = work(signal)
+        return Effect.isEffect(returned)
+          ? Effect.mapError(returned, (error) => failureOf(key, error))
+          : Effect.succeed((await returned) as A)
+      },
+      catch: (error) => failureOf(key, error)
+    })
+  )
+
+/** Validates the result of the work. A result that its own schema refuses is a bug. */
+export const outcomeOf = (
+  key: string,
+  success: Schemas.Converted,
+  returned: unknown
+): Effect.Effect<{ readonly data: Schema.Json; readonly quantity?: number }, OperationError> => {
+  const { data, quantity } = returned instanceof Result ? returned : new Result(returned, undefined)
+  return success.validate(data).pipe(
+    Effect.mapError((issues) =>
+      bug(key, `its result breaks its own schema: ${issues.map(({ field, message }) => `${field || "the result"}: ${message}`).join("; ")}`)
+    ),
+    Effect.flatMap((value) =>
+      Effect.try({
+        try: () => ({ data: JSON.parse(JSON.stringify(value)) as Schema.Json, ...(quantity === undefined ? {} : { quantity }) }),
+        catch: (error) => bug(key, `its result is not JSON: ${error instanceof Error ? error.message : String(error)}`)
+      })
+    )
+  )
+}

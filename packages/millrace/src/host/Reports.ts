@@ -1,0 +1,123 @@
+/** What an administrator reads of a whole store, as promises: prices, holds, charges, history, audit, journal, backup. */
+import { Audit, type Head, Journal, type Report } from "@millrace/audit"
+import { type Millrace, Vault } from "@millrace/core"
+import { EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
+import { Effect, Stream } from "effect"
+import { resolve } from "../administration/Accounts.ts"
+import * as Backup from "../administration/Backup.ts"
+import * as Charges from "../administration/Charges.ts"
+import * as Holds from "../administration/Holds.ts"
+import * as Prices from "../administration/Prices.ts"
+import * as MasterKeyFile from "../MasterKeyFile.ts"
+import * as StoreUrl from "../StoreUrl.ts"
+import { metadata, type Recorded } from "./Administration.ts"
+import { amountOf, type Run } from "./Run.ts"
+
+/** An event of an account, as the log has it. Amounts are in thousandths of a credit. */
+export interface AccountEvent {
+  readonly revision: number
+  readonly type: string
+  readonly at: Date
+  readonly data: Readonly<Record<string, unknown>>
+  /** Who acted and why, for an administrator's act. */
+  readonly metadata: Readonly<Record<string, unknown>>
+}
+
+export interface Reports {
+  readonly prices: {
+    /** All versions of the price plan, or the one in force at an instant. */
+    readonly list: (options?: { readonly at?: Date }) => Promise<ReadonlyArray<Prices.PriceVersion>>
+    /** Publishes prices in credits by operation, in force at once or from a later time. Those not named stay. */
+    readonly publish: (
+      prices: Readonly<Record<string, number>>,
+      options?: { readonly effectiveAt?: Date } & Recorded
+    ) => Promise<Prices.Published>
+  }
+  readonly holds: {
+    /** Every open hold. Reads the whole log. */
+    readonly list: () => Promise<ReadonlyArray<Holds.OpenHold>>
+  }
+  readonly charges: {
+    /** What a request held, at which price, from which lots, and how it ended, for each of its attempts. Reads the whole log. */
+    readonly show: (requestId: string) => Promise<ReadonlyArray<Charges.ShownCharge>>
+  }
+  /** The events of an account, oldest first. */
+  readonly history: (account: string) => Promise<ReadonlyArray<AccountEvent>>
+  /** Replays the whole log and checks it. `against`: the head of an earlier audit, which the log must extend. */
+  readonly audit: (options?: { readonly against?: Head; readonly at?: Date }) => Promise<Report>
+  /** The double-entry journal as text, in the format of an accounting tool. */
+  readonly journal: (format: "hledger" | "ledger" | "beancount" | "csv" | "jsonl") => AsyncIterable<string>
+  /** Copies a store in files while it is served. The keys must be deleted after `keysLifetime` milliseconds: 30 days by default. */
+  readonly backup: (options: {
+    readonly to: string
+    readonly keysLifetime?: number
+    /** Includes the master key. False by default: keep it elsewhere. */
+    readonly withMasterKey?: boolean
+  }) => Promise<Backup.Backup>
+}
+
+const MONTH = 30 * 24 * 3_600_000
+
+export const reportsOf = (run: Run<Millrace.Administration | EventStore.EventStore>, store: string): Reports => ({
+  prices: {
+    list: ({ at } = {}) => run(Prices.list(at)),
+    publish: (prices, { effectiveAt, ...recorded } = {}) =>
+      run(
+        Effect.suspend(() => {
+          const changes = Object.entries(prices).map(([operation, price]) => [operation, amountOf(price, `the price of ${operation}`)])
+          return Prices.publish(Object.fromEntries(changes), effectiveAt, metadata("prices.publish", recorded))
+        })
+      )
+  },
+  holds: { list: () => run(Holds.list) },
+  charges: {
+    show: (requestId) =>
+      run(
+        Effect.flatMap(Vault.Vault, (vault) =>
+          Charges.show(requestId, (account, sealed) => vault.open(Vault.ofAccount(account), "failure", sealed))
+        )
+      )
+  },
+  history: (account) => run(Effect.flatMap(resolve(account), historyOf)),
+  audit: ({ against, at } = {}) =>
+    run(Audit.run({ ...(against === undefined ? {} : { against }), ...(at === undefined ? {} : { at: at.getTime() }) })),
+  journal: (format) => ({
+    [Symbol.asyncIterator]: async function* () {
+      const text = await run(
+        Effect.map(Effect.context<EventStore.EventStore>(), (context) =>
+          Stream.toAsyncIterable(Stream.provideContext(Journal.journal(format), context))
+        )
+      )
+      yield* text
+    }
+  }),
+  backup: ({ keysLifetime = MONTH, to, withMasterKey = false }) =>
+    run(
+      Effect.gen(function* () {
+        const files = yield* StoreUrl.existing(store)
+        const masterKey = withMasterKey
+          ? yield* MasterKeyFile.find(
+              files.masterKey,
+              `there is no master key to include: neither MILLRACE_MASTER_KEY nor ${files.masterKey}`
+            )
+          : undefined
+        return yield* Backup.make(files, { to, keysLifetime, masterKey })
+      })
+    )
+})
+
+const historyOf = (account: string) =>
+  Effect.flatMap(EventStore.EventStore, (events) =>
+    Stream.runCollect(
+      Stream.map(
+        events.readStream(StreamName.make("account", account)),
+        (event): AccountEvent => ({
+          revision: event.revision,
+          type: event.type,
+          at: new Date(HashChain.atOf(event)),
+          data: JSON.parse(event.data),
+          metadata: JSON.parse(event.metadata)
+        })
+      )
+    )
+  )

@@ -1,0 +1,65 @@
+/** What the work of an operation may throw, and what each means: the call is refunded, and its caller gets the matching error. */
+import {
+  InvalidInput as CoreInvalidInput,
+  NotFound as CoreNotFound,
+  UpstreamUnavailable as CoreUpstreamUnavailable,
+  type OperationError,
+  OperationFailed
+} from "@millrace/core"
+
+/** The service behind the operation failed. The caller may try again; five in a row open the operation's circuit. */
+export class UpstreamUnavailable extends Error {
+  override readonly name = "UpstreamUnavailable"
+  readonly code = "upstream_unavailable"
+  /** The failure concerns this request only, and does not count for the circuit. */
+  readonly isolated: boolean
+
+  /** `reason` is for operators: it is logged, and never shown to the caller. */
+  constructor(reason: string, { isolated = false, ...options }: ErrorOptions & { readonly isolated?: boolean } = {}) {
+    super(reason, options)
+    this.isolated = isolated
+  }
+}
+
+/** The input is well-formed, but cannot be processed. The caller reads `field` and `message`. */
+export class InvalidInput extends Error {
+  override readonly name = "InvalidInput"
+  readonly code = "invalid_request"
+  readonly field: string
+
+  constructor(field: string, message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.field = field
+  }
+}
+
+/** What the caller asked for does not exist, or belongs to another account. `resource` is a word such as `invoice`. */
+export class NotFound extends Error {
+  override readonly name = "NotFound"
+  readonly code = "not_found"
+  readonly resource: string
+
+  constructor(resource: string, options?: ErrorOptions) {
+    super(`There is no such ${resource}`, options)
+    this.resource = resource
+  }
+}
+
+const CORE = [CoreInvalidInput, CoreNotFound, CoreUpstreamUnavailable]
+
+/** The failure of an operation whose work threw `error`. Anything that is not one of the three classes is a bug of the operation. */
+export const failureOf = (operation: string, error: unknown): OperationError => {
+  if (error instanceof UpstreamUnavailable)
+    return new CoreUpstreamUnavailable({
+      upstream: operation,
+      reason: error.message,
+      ...(error.isolated ? { isolated: true } : {})
+    })
+  if (error instanceof InvalidInput) return new CoreInvalidInput({ field: error.field, message: error.message })
+  if (error instanceof NotFound) return new CoreNotFound({ resource: error.resource })
+  if (CORE.some((Failure) => error instanceof Failure)) return error as OperationError
+  return bug(operation, `it threw ${error instanceof Error ? `${error.name}: ${error.message}` : String(error)}`)
+}
+
+/** A bug of the operation. It is not among the failures that an operation may declare, but every caller of operations handles it. */
+export const bug = (operation: string, reason: string): OperationError => new OperationFailed({ operation, reason }) as never
