@@ -33,13 +33,18 @@ const billing = named("account.billing")
 const batch = Operation.make("email.validateBatch", {
   summary: "Validate e-mail addresses",
   description: "Up to fifty.",
-  route: { method: "POST", path: "/batch/:list/of/:kind", body: { emails: Schema.Array(Schema.String), token: Schema.String } },
+  route: {
+    method: "POST",
+    path: "/batch/:list/of/:kind",
+    params: { list: Schema.String, kind: Schema.String },
+    body: { emails: Schema.Array(Schema.String), token: Schema.String }
+  },
   unit: "address",
   quantity: ({ emails }) => emails.length,
   success: Schema.Struct({ price: Credits.CreditsFromDecimal }),
   secret: ["token"],
   run: () => Effect.succeed({ data: { price: Credits.of(500) } }),
-  example: { input: { emails: ["a@example.com"], token: "canary" }, data: { price: Credits.of(600) } }
+  example: { input: { list: "spring", kind: "all", emails: ["a@example.com"], token: "canary" }, data: { price: Credits.of(600) } }
 })
 const OPERATIONS = [Grammar.check, Bin.lookup, dns, batch, billing]
 
@@ -177,7 +182,7 @@ describe("the catalog", () => {
           ...entries[3],
           description: "Up to fifty.",
           output: expect.objectContaining({ type: "object", required: ["price"] }),
-          example: { input: { emails: ["a@example.com"], token: "***" }, data: { price: 0.6 } }
+          example: { input: { list: "spring", kind: "all", emails: ["a@example.com"], token: "***" }, data: { price: 0.6 } }
         })
         expect(yield* catalog.capability("dns.resolve")).toMatchObject({ description: null, example: null })
         for (const key of ["constructor", "", "dns", "email.validatebatch"]) expect(yield* catalog.capability(key)).toBeUndefined()
