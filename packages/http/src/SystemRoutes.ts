@@ -72,6 +72,9 @@ export const make = Effect.fnUntraced(function* <Groups extends HttpApiGroup.Con
   ]
 })
 
+/** A store that takes longer does not hold up the documentation. */
+const PATIENCE = "1 second"
+
 /** The document and the page with the prices in force, made once for each version of the price plan. */
 const publisher = Effect.fnUntraced(function* <Groups extends HttpApiGroup.Constraint>(
   contract: HttpApi.HttpApi<string, Groups>,
@@ -94,7 +97,10 @@ const publisher = Effect.fnUntraced(function* <Groups extends HttpApiGroup.Const
   if (book === undefined) return Effect.sync(() => made)
   // Where the plan cannot be read now, the last prices stand
   return Effect.gen(function* () {
-    const plan = yield* Effect.orElseSucceed(book.plan, () => undefined)
+    const plan = yield* book.plan.pipe(
+      Effect.timeout(PATIENCE),
+      Effect.orElseSucceed(() => undefined)
+    )
     const list = plan && PricePlan.inForce(plan, yield* Clock.currentTimeMillis)
     if (list !== undefined && list.version !== made.version) made = yield* make(list)
     return made

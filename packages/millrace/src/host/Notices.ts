@@ -1,7 +1,7 @@
 /** What a host is told while it runs: events of accounts and jobs, read from the log as any host on the store writes them. */
 import { Account, type AccountEvent, Credits, Job, Jobs } from "@millrace/core"
-import { EventHandlers, EventStore, Following } from "@millrace/event-sourcing"
-import { Effect, Fiber, type Scope } from "effect"
+import { EventHandlers, EventStore, Following, HashChain, StreamName } from "@millrace/event-sourcing"
+import { Effect, Fiber, Schedule, type Scope } from "effect"
 import type { Run } from "./Run.ts"
 
 /** The notices by name, each with its facts. Amounts in credits. */
@@ -72,19 +72,26 @@ const ofJobs = EventHandlers.of<Job.JobEvent, [], "succeeded" | "failed" | "canc
   JobCancelled: () => "cancelled"
 })
 
-const noticeOf = (event: EventStore.RecordedEvent) =>
-  Effect.gen(function* () {
-    const id = event.stream.slice(event.stream.indexOf("-") + 1)
-    const place = { at: new Date(JSON.parse(event.metadata).at), position: event.position }
-    const facts = ofAccounts.dispatch(event)
-    if (facts !== undefined) return { ...facts, ...place, account: id } as AnyNotice
-    const status = ofJobs.dispatch(event)
-    if (status === undefined) return undefined
-    const { state } = yield* Jobs.use((jobs) => jobs.read(id))
-    if (!("accepted" in state)) return undefined
-    const { accountId, operation, requestId } = state.accepted
-    return { name: "job.ended", job: id, operation, request: requestId, status, ...place, account: accountId } as AnyNotice
-  })
+/** The notice of an event, if it is one of this name. Only such an event is looked up. */
+const noticeOf = Effect.fnUntraced(function* (event: EventStore.RecordedEvent, name: NoticeName) {
+  const id = StreamName.id(event.stream)
+  const facts = name === "job.ended" ? yield* endOfJob(event, id) : ofAccounts.dispatch(event)
+  if (facts?.name !== name) return undefined
+  return { account: id, ...facts, at: new Date(HashChain.atOf(event)), position: event.position } as AnyNotice
+})
+
+const endOfJob = Effect.fnUntraced(function* (event: EventStore.RecordedEvent, job: string) {
+  const status = ofJobs.dispatch(event)
+  if (status === undefined) return undefined
+  const reading = Jobs.use((jobs) => jobs.read(job))
+  const { state } = yield* Effect.retry(reading, { while: ({ _tag }) => _tag !== "StreamRefused", schedule: PAUSES })
+  if (!("accepted" in state)) return undefined
+  const { accountId, operation, requestId } = state.accepted
+  return { name: "job.ended", job, operation, request: requestId, status, account: accountId } as const
+})
+
+/** A store that does not answer is asked again until it does. */
+const PAUSES = Schedule.min([Schedule.exponential("100 millis"), Schedule.spaced("10 seconds")])
 
 /** `scope`: that of the host, whose end ends the listening. */
 export const listeningOf = (run: Run<Jobs | EventStore.EventStore>, scope: Scope.Scope): Listening => ({
@@ -95,8 +102,8 @@ export const listeningOf = (run: Run<Jobs | EventStore.EventStore>, scope: Scope
         let position = yield* events.head
         const tell = (event: EventStore.RecordedEvent) =>
           Effect.gen(function* () {
-            const notice = yield* Effect.retry(noticeOf(event), { times: 5, while: () => true })
-            if (notice?.name === name) yield* Effect.promise(async () => handler(notice as never))
+            const notice = yield* noticeOf(event, name)
+            if (notice !== undefined) yield* Effect.promise(async () => handler(notice as never))
           }).pipe(
             Effect.catchCause((cause) => Effect.logError(`A handler of ${name} failed`, cause)),
             Effect.andThen(

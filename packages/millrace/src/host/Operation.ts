@@ -184,7 +184,7 @@ export const requestOf = (key: string, route: AnyRoute): Request => {
     const before = known.get(sent)
     if (before !== undefined) return Effect.succeed(before)
     const validated = Effect.forEach(parts, ({ converted, fields, name }) => {
-      const own = Object.fromEntries(Object.entries(sent).filter(([field]) => field in fields))
+      const own = Object.fromEntries(Object.entries(sent).filter(([field]) => Object.hasOwn(fields, field)))
       return Effect.result(converted.validate(name === "body" ? own : Schemas.typed(converted, own)))
     })
     return Effect.flatMap(validated, (results) => {
