@@ -228,10 +228,10 @@ describe("a simulation that fails", () => {
 })
 
 describe("jobs at two hosts, with one planned fault", () => {
-  /** Some 50 appends of jobs and of other calls: jobs succeed, fail, and are cancelled. */
+  /** Some 60 appends of jobs and of other calls: jobs succeed, fail, and are cancelled. */
   const day = (faults: Partial<Faults>) =>
-    simulate(238, { steps: 13, hosts: 2, faults: { ...Simulator.none, upstreams: 0.25, hangUps: 0.05, leaps: 0.03, ...faults } })
-  const LONGEST = 46
+    simulate(260, { steps: 17, hosts: 2, faults: { ...Simulator.none, upstreams: 0.25, hangUps: 0.05, leaps: 0.03, ...faults } })
+  const LONGEST = 61
 
   test(`are ${LONGEST} appends long`, async () => {
     const { trace } = await day({})
@@ -258,8 +258,8 @@ describe("jobs at two hosts, with one planned fault", () => {
   test("are free when they were accepted without a key and their outcome is unknown, at each write of an outage", async () => {
     let accepted = 0
     for (let write = SOAK > 1 ? 1 : 2, met = true; met; write += SOAK > 1 ? 1 : 2) {
-      const { calls, events, trace } = await simulate(238, {
-        ...{ steps: 13, hosts: 2, keys: 0 },
+      const { calls, events, trace } = await simulate(260, {
+        ...{ steps: 17, hosts: 2, keys: 0 },
         faults: { ...Simulator.none, outage: { write, millis: 60_000 } }
       })
       met = trace.some((line) => line.includes("has no event store"))
