@@ -126,7 +126,7 @@ describe("the floors of core", () => {
   /** From the ground up. */
   const FLOORS = ["observability", "vault", "ledger", "accounts", "work", "jobs", "billing", "operations"]
   /** Files at the root that every floor may import, and those that may import every floor. */
-  const GROUND = ["Credits.ts", "Ids.ts", "Memoised.ts", "Timestamp.ts"]
+  const GROUND = ["Credits.ts", "Ids.ts", "Memoised.ts", "Money.ts", "Timestamp.ts"]
   const ROOF = ["Millrace.ts", "Operation.ts", "index.ts"]
 
   const source = join(root, "packages/core/src")

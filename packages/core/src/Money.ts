@@ -1,0 +1,36 @@
+/** What a host calls its credits, and what one of them is worth. Amounts stay in thousandths of a credit; this is for people to read. */
+import { type Credits, toDecimal } from "./Credits.ts"
+
+export interface Money {
+  /** One of them: `credit`. */
+  readonly credit: string
+  /** Several of them: `credits`. */
+  readonly credits: string
+  /** The value of one, in decimal digits: `0.001`. */
+  readonly value: string
+  /** Of that value, by ISO 4217: `USD`. */
+  readonly currency: string
+}
+
+export const STANDARD: Money = { credit: "credit", credits: "credits", value: "0.001", currency: "USD" }
+
+const WORTH = /^(?<value>\d{1,9}(?:\.\d{1,12})?) (?<currency>[A-Z]{3})$/u
+
+/** Parses a value with its currency, such as `0.001 USD`. Undefined if it is none, or zero. */
+export const parse = (text: string): Pick<Money, "value" | "currency"> | undefined => {
+  const { currency, value } = WORTH.exec(text)?.groups ?? {}
+  return value === undefined || currency === undefined || !/[1-9]/u.test(value) ? undefined : { value, currency }
+}
+
+/** An amount for a sentence: `1.5 credits`. */
+export const text = (amount: Credits, { credit, credits }: Money = STANDARD): string =>
+  `${toDecimal(amount)} ${amount === 1000 ? credit : credits}`
+
+/** What an amount is worth: exact decimal digits, without zeros at the end. `1.5` credits of `0.001` are `0.0015`. */
+export const worthOf = (amount: Credits, { value }: Money = STANDARD): string => {
+  const [whole = "0", part = ""] = value.split(".")
+  const places = part.length + 3
+  const digits = (BigInt(amount) * BigInt(whole + part)).toString().padStart(places + 1, "0")
+  const decimals = digits.slice(-places).replace(/0+$/u, "")
+  return decimals === "" ? digits.slice(0, -places) : `${digits.slice(0, -places)}.${decimals}`
+}
