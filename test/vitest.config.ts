@@ -1,3 +1,4 @@
+import { availableParallelism } from "node:os"
 import { fileURLToPath } from "node:url"
 import { defineConfig } from "vitest/config"
 
@@ -12,8 +13,8 @@ export default defineConfig({
     // Processes, not threads: native addons and signals belong to a process; the conditions let child processes run the sources.
     reporters: ["default", fileURLToPath(new URL("reporter.ts", import.meta.url))],
     pool: "forks",
-    // One for each of two cores: by default one core is left to the runner, which hardly needs it
-    maxWorkers: 2,
+    // One more than there are cores: many tests wait for a lease or a server
+    maxWorkers: Math.min(8, availableParallelism() + 1),
     execArgv: ["--conditions=@millrace/source"],
     testTimeout: 30_000,
     hookTimeout: 30_000
