@@ -1,4 +1,5 @@
 /** What a host calls its credits, and what one of them is worth. Amounts stay in thousandths of a credit; this is for people to read. */
+import { Context } from "effect"
 import { type Credits, toDecimal } from "./Credits.ts"
 
 export interface Money {
@@ -13,6 +14,17 @@ export interface Money {
 }
 
 export const STANDARD: Money = { credit: "credit", credits: "credits", value: "0.001", currency: "USD" }
+
+/** The money of this host: {@link STANDARD} unless it is provided. */
+export const Current = Context.Reference<Money>("@millrace/core/Money/Current", { defaultValue: () => STANDARD })
+
+const WORD = /^\p{L}[\p{L}\p{N} '-]{0,29}$/u
+
+/** Parses the name of one and of several: `token/tokens`. Undefined unless both are words of at most 30 characters. */
+export const parseName = (text: string): Pick<Money, "credit" | "credits"> | undefined => {
+  const [credit = "", credits = "", ...others] = text.split("/")
+  return others.length === 0 && WORD.test(credit) && WORD.test(credits) ? { credit, credits } : undefined
+}
 
 const WORTH = /^(?<value>\d{1,9}(?:\.\d{1,12})?) (?<currency>[A-Z]{3})$/u
 

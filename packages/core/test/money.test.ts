@@ -30,6 +30,14 @@ describe("what credits are worth", () => {
     }
   })
 
+  test("has a name for one and one for several", () => {
+    expect(Money.parseName("token/tokens")).toStrictEqual({ credit: "token", credits: "tokens" })
+    expect(Money.parseName("Münze/Münzen")).toStrictEqual({ credit: "Münze", credits: "Münzen" })
+    for (const text of ["", "token", "token/", "/tokens", "a/b/c", "2/3", "to\nken/tokens", `${"x".repeat(31)}/tokens`]) {
+      expect(Money.parseName(text), text).toBeUndefined()
+    }
+  })
+
   test("and is told in the host's words", () => {
     expect(Money.text(Credits.of(1_000))).toBe("1 credit")
     expect(Money.text(Credits.of(1_500), { ...Money.STANDARD, credit: "token", credits: "tokens" })).toBe("1.5 tokens")
