@@ -20,7 +20,7 @@ export const make = Effect.fnUntraced(function* <Groups extends HttpApiGroup.Con
   docs: `/${string}` | false
 ) {
   const { report } = yield* Readiness
-  const publications = yield* publisher(contract, operations, docs !== false)
+  const publications = yield* publisher(contract, operations)
   const access = yield* Access.make
 
   const told = (path: `/${string}`, answer: (exchange: Exchange) => Effect.Effect<HttpServerResponse.HttpServerResponse, never, Asked>) =>
@@ -59,14 +59,14 @@ export const make = Effect.fnUntraced(function* <Groups extends HttpApiGroup.Con
     ),
     published(
       OPENAPI,
-      Effect.map(publications, ({ document }) => document)
+      Effect.flatMap(publications, ({ document }) => document)
     ),
     ...(docs === false
       ? []
       : [
           published(
             docs,
-            Effect.map(publications, ({ page }) => page)
+            Effect.flatMap(publications, ({ page }) => page)
           )
         ])
   ]
@@ -75,23 +75,24 @@ export const make = Effect.fnUntraced(function* <Groups extends HttpApiGroup.Con
 /** A store that takes longer does not hold up the documentation. */
 const PATIENCE = "1 second"
 
-/** The document and the page with the prices in force, made once for each version of the price plan. */
+/** The document and the page with the prices in force. Each is made when it is first asked for, once for each version of the price plan. */
 const publisher = Effect.fnUntraced(function* <Groups extends HttpApiGroup.Constraint>(
   contract: HttpApi.HttpApi<string, Groups>,
-  operations: ReadonlyArray<Pick<Servable, "key" | "unit">>,
-  hasPage: boolean
+  operations: ReadonlyArray<Pick<Servable, "key" | "unit">>
 ) {
   const book = Option.getOrUndefined(yield* Effect.serviceOption(PricePlan.PriceBook))
-  const spec = OpenApi.fromApi(contract)
   const make = Effect.fnUntraced(function* (list: PricePlan.PriceList | undefined) {
     const prices = operations.flatMap(({ key, unit }) => {
       const price = list?.prices[key]
       return price === undefined ? [] : [[key, { credits: Credits.toDecimal(price), unit }] as const]
     })
-    const priced = Document.priced(spec, new Map(prices))
-    const document = HttpServerResponse.text(JSON.stringify(priced), { contentType: "application/json", headers: REVALIDATED })
-    const page = hasPage ? yield* viewer(contract.annotateMerge(OpenApi.annotations({ transform: () => priced }))) : document
-    return { version: list?.version, document, page }
+    const spec = yield* Effect.cached(Effect.sync(() => Document.priced(OpenApi.fromApi(contract), new Map(prices))))
+    const document = Effect.map(spec, (spec) =>
+      HttpServerResponse.text(JSON.stringify(spec), { contentType: "application/json", headers: REVALIDATED })
+    )
+    const page = Effect.flatMap(spec, (spec) => viewer(contract.annotateMerge(OpenApi.annotations({ transform: () => spec }))))
+    // A caller that leaves does not interrupt what others wait for
+    return { version: list?.version, document: yield* Effect.cached(document), page: yield* Effect.cached(Effect.uninterruptible(page)) }
   })
   let made = yield* make(undefined)
   if (book === undefined) return Effect.sync(() => made)

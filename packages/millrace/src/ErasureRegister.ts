@@ -10,6 +10,7 @@ import { Clock, Effect, Option, Schema } from "effect"
 import * as DiskFiles from "./DiskFiles.ts"
 import { CommandFailed, fail } from "./Failure.ts"
 import * as Setting from "./Setting.ts"
+import * as SettingNames from "./SettingNames.ts"
 import * as StoreUrl from "./StoreUrl.ts"
 
 export const register = Setting.optional(
@@ -27,7 +28,7 @@ export const fileOf = ({ log }: StoreUrl.Files, given: Option.Option<string>): s
 export const needed = (store: string, given: Option.Option<string>): Effect.Effect<string, CommandFailed> => {
   if (Option.isSome(given)) return Effect.succeed(given.value)
   return StoreUrl.isRemote(store)
-    ? fail("name the file where erasures are written down, by --register or MILLRACE_ERASURES")
+    ? Effect.flatMap(SettingNames.Current, ({ erasures }) => fail(`name the file where erasures are written down, by ${erasures}`))
     : Effect.map(StoreUrl.filesOf(store), (files) => fileOf(files, given))
 }
 

@@ -3,6 +3,7 @@ import { existsSync, linkSync, readFileSync, rmSync, statSync, writeFileSync } f
 import { generateMasterKey, MasterKey } from "@millrace/core"
 import { Config, Effect, Layer, Option, Redacted } from "effect"
 import { CommandFailed, fail, textOf } from "./Failure.ts"
+import * as SettingNames from "./SettingNames.ts"
 
 /** `MILLRACE_MASTER_KEY`, where it is set. */
 export const byEnvironment = Config.Redacted("MILLRACE_MASTER_KEY").pipe(Config.option, Config.map(Option.getOrUndefined))
@@ -14,7 +15,10 @@ export const layer = (given: Redacted.Redacted<string> | undefined, file: string
       if (given !== undefined) return MasterKey.layer(given)
       // Another process may write one first: its key counts
       if (isNew && !existsSync(file)) yield* write(file, yield* generateMasterKey)
-      if (!existsSync(file)) return yield* fail(`the master key is missing: set MILLRACE_MASTER_KEY, or put the file back at ${file}`)
+      if (!existsSync(file)) {
+        const { masterKey } = yield* SettingNames.Current
+        return yield* fail(`the master key is missing: set ${masterKey}, or put the file back at ${file}`)
+      }
       return MasterKey.layer(yield* read(file))
     })
   )

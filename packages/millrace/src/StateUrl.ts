@@ -4,6 +4,7 @@ import { Effect, Option } from "effect"
 import { GlobalFlag } from "effect/cli"
 import { fail } from "./Failure.ts"
 import * as Setting from "./Setting.ts"
+import * as SettingNames from "./SettingNames.ts"
 
 /** The text as given. It is parsed only for a store that needs it. */
 export const State = GlobalFlag.Setting("state")({
@@ -25,18 +26,20 @@ const SQLITE = /^sqlite:(?:\/\/(?=\/))?(?!\/\/)(?<path>[^:].*)$/u
 /** The state of a store that needs one. */
 export const needed = Effect.gen(function* () {
   const url = yield* given
+  const { state } = yield* SettingNames.Current
   if (url === "") {
-    return yield* fail(`a log on KurrentDB needs a place for what must be deletable: --state, or MILLRACE_STATE, ${KINDS}`)
+    return yield* fail(`a log on KurrentDB needs a place for what must be deletable: ${state}, ${KINDS}`)
   }
   if (/^postgres(?:ql)?:\/\//u.test(url)) return { _tag: "Postgres", url } satisfies StateUrl
   const path = SQLITE.exec(url)?.groups?.["path"]
   // The message does not repeat the address, which may contain a password
   return path === undefined
-    ? yield* fail(`unknown kind of state, by --state or MILLRACE_STATE: ${KINDS}`)
+    ? yield* fail(`unknown kind of state, by ${state}: ${KINDS}`)
     : ({ _tag: "Sqlite", filename: resolve(path) } satisfies StateUrl)
 })
 
 /** Fails where a state is given for a store that keeps its own: it would be ignored silently. */
-export const refused = Effect.flatMap(given, (url) =>
-  url === "" ? Effect.void : fail("--state, or MILLRACE_STATE, is for a log on KurrentDB: this store keeps its state itself")
-)
+export const refused = Effect.gen(function* () {
+  const { state } = yield* SettingNames.Current
+  if ((yield* given) !== "") yield* fail(`${state} is for a log on KurrentDB: this store keeps its state itself`)
+})

@@ -12,6 +12,7 @@ import { SqliteEventStore, SqliteStateStore } from "@millrace/event-store-sqlite
 import { Effect, Layer, type Redacted } from "effect"
 import { CommandFailed, fail, textOf } from "./Failure.ts"
 import * as MasterKeyFile from "./MasterKeyFile.ts"
+import * as SettingNames from "./SettingNames.ts"
 import * as StateUrl from "./StateUrl.ts"
 
 export const DEFAULT = "sqlite:./data/millrace.db"
@@ -97,13 +98,14 @@ const noState = (filename: string) =>
   )
 
 /** The master key of a store that several hosts share: no file can hold it. */
-const sharedKey = Effect.flatMap(MasterKeyFile.byEnvironment, (key) =>
-  key === undefined
-    ? fail(
-        "a store on PostgreSQL or KurrentDB needs MILLRACE_MASTER_KEY, the same for every host: 64 hexadecimal digits, such as openssl rand -hex 32 gives"
-      )
-    : Effect.succeed(key)
-)
+const sharedKey = Effect.gen(function* () {
+  const key = yield* MasterKeyFile.byEnvironment
+  if (key !== undefined) return key
+  const { masterKey } = yield* SettingNames.Current
+  return yield* fail(
+    `a store on PostgreSQL or KurrentDB needs ${masterKey}, the same for every host: 64 hexadecimal digits, such as openssl rand -hex 32 gives`
+  )
+})
 
 /** The log alone, read-only. */
 export const logLayer = (url: string) =>
@@ -156,8 +158,8 @@ const URL = /^sqlite:(?:\/\/(?=\/))?(?!\/\/)(?<path>.+)$/u
 
 /** The files of a store, whether they exist or not. */
 export const filesOf = (url: string): Effect.Effect<Files, CommandFailed> => {
-  if (isPostgres(url)) return fail("this command is for a store in files; for PostgreSQL see docs/postgresql.md")
-  if (isKurrentDb(url)) return fail("this command is for a store in files; for KurrentDB see docs/kurrentdb.md")
+  if (isPostgres(url)) return fail("this is for a store in files; for PostgreSQL see docs/postgresql.md")
+  if (isKurrentDb(url)) return fail("this is for a store in files; for KurrentDB see docs/kurrentdb.md")
   if (url === MEMORY) return fail("a store in memory lasts as long as its server: name another store")
   const path = URL.exec(url)?.groups?.["path"]
   if (path === undefined || path.startsWith(":")) {

@@ -203,8 +203,8 @@ describe("KurrentDB", () => {
     const { MILLRACE_STATE = "", ...without } = env
     const open = "accounts open --email bob@example.com"
     for (const words of ["serve", open, `keys list --account ${ACCOUNT}`]) {
-      expect(await refused(words, without)).toMatch(/needs a place for what must be deletable: --state, or MILLRACE_STATE/u)
-      expect(await refused(words, { ...env, MILLRACE_STATE: "" })).toMatch(/--state, or MILLRACE_STATE/u)
+      expect(await refused(words, without)).toMatch(/needs a place for what must be deletable: --state or MILLRACE_STATE/u)
+      expect(await refused(words, { ...env, MILLRACE_STATE: "" })).toMatch(/--state or MILLRACE_STATE/u)
       for (const state of ["mysql://ada:hunter2@host/db", "sqlite:", "sqlite::memory:", "memory:", node.url])
         expect(await refused(words, { ...env, MILLRACE_STATE: state })).toMatch(/^unknown kind of state/u)
     }
@@ -221,7 +221,7 @@ describe("KurrentDB", () => {
   it("alone has a state elsewhere, and no files to back up", async () => {
     const store = newStore()
     for (const url of [store.url, "postgres://127.0.0.1/millrace"])
-      expect(await refused("serve", { ...env, MILLRACE_STORE: url })).toMatch(/--state, or MILLRACE_STATE, is for a log on KurrentDB/u)
+      expect(await refused("serve", { ...env, MILLRACE_STORE: url })).toMatch(/--state or MILLRACE_STATE is for a log on KurrentDB/u)
     expect(existsSync(store.file)).toBe(false)
     expect(await refused(`backup --to ${join(store.folder, "backup")}`, env)).toMatch(/for KurrentDB see docs/u)
   })

@@ -3,6 +3,7 @@ import { Credits, PricePlan, toIso } from "@millrace/core"
 import { type Aggregate, EventStore, StreamName } from "@millrace/event-sourcing"
 import { Clock, Effect, Stream } from "effect"
 import { type Failure, fail } from "../Failure.ts"
+import * as SettingNames from "../SettingNames.ts"
 import type { Act } from "./Act.ts"
 
 /** A version of the price plan. */
@@ -48,14 +49,14 @@ export const list = (at: Date | undefined): Effect.Effect<ReadonlyArray<PriceVer
   })
 
 /** Versions take effect in order, so without a time a new version would wait for the last announced one. */
-const refuseToWait = (versions: PricePlan.PricePlan, now: number) => {
+const refuseToWait = Effect.fnUntraced(function* (versions: PricePlan.PricePlan, now: number) {
   const last = versions.at(-1)
-  return last === undefined || last.effectiveAt <= now
-    ? Effect.void
-    : fail(
-        `version ${last.version} comes into force at ${toIso(last.effectiveAt)}, and a later version cannot precede it: name a time by --effective-at`
-      )
-}
+  if (last === undefined || last.effectiveAt <= now) return
+  const { effectiveAt } = yield* SettingNames.Current
+  yield* fail(
+    `version ${last.version} comes into force at ${toIso(last.effectiveAt)}, and a later version cannot precede it: name a time by ${effectiveAt}`
+  )
+})
 
 /** Publishes changed prices as a new version, in force at once or from a later time; the others stay. */
 export const publish = (changes: PricePlan.Prices, effectiveAt: Date | undefined, metadata: Aggregate.Metadata): Act<Published> =>

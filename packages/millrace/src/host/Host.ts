@@ -9,6 +9,7 @@ import { ConfigProvider, Effect, Exit, Layer, ManagedRuntime, Option, Scope } fr
 import { resolve } from "../administration/Accounts.ts"
 import * as Blobs from "../Blobs.ts"
 import * as Logging from "../Logging.ts"
+import * as SettingNames from "../SettingNames.ts"
 import * as StateUrl from "../StateUrl.ts"
 import * as StoreUrl from "../StoreUrl.ts"
 import { type Administration, administrationOf } from "./Administration.ts"
@@ -97,6 +98,7 @@ export const createMillrace = async (options: Options): Promise<Host> => {
   const runtime = ManagedRuntime.make(layerOf(options, api))
   const scope = Scope.makeUnsafe()
   const run = runnerOf(runtime)
+  const shutDown = () => Effect.runPromise(Scope.close(scope, Exit.void)).then(() => runtime.dispose())
   try {
     await run(publishPrices(options.operations))
     const { handle } = await run(Scope.provide(WebHandler.make(Http.layer(api)), scope))
@@ -113,10 +115,10 @@ export const createMillrace = async (options: Options): Promise<Host> => {
       ...listeningOf(run, scope),
       handler: (request, response, next) => (next === undefined || isOurs(request.url ?? "/") ? listener(request, response) : next()),
       fetch: handle,
-      close: () => (closed ??= Effect.runPromise(Scope.close(scope, Exit.void)).then(() => runtime.dispose()))
+      close: () => (closed ??= shutDown())
     }
   } catch (error) {
-    await runtime.dispose()
+    await shutDown()
     throw error
   }
 }
@@ -147,7 +149,10 @@ const layerOf = ({ blobs, jobs, log, masterKey, rateLimit, state, store }: Optio
     Layer.provideMerge(Blobs.layer(store, Option.fromUndefinedOr(blobs))),
     Layer.provideMerge(StoreUrl.layer({ url: store, mode: "create" })),
     Layer.provide(Layer.succeed(StateUrl.State, Option.fromUndefinedOr(state))),
-    Layer.provide(ConfigProvider.layer(masterKey === undefined ? ConfigProvider.fromEnv() : settings({ MILLRACE_MASTER_KEY: masterKey })))
+    Layer.provideMerge(Layer.succeed(SettingNames.Current, SettingNames.OPTIONS)),
+    Layer.provideMerge(
+      ConfigProvider.layer(masterKey === undefined ? ConfigProvider.fromEnv() : settings({ MILLRACE_MASTER_KEY: masterKey }))
+    )
   )
   return Layer.mergeAll(Readiness.Readiness.layer(), AuthThrottle.layer()).pipe(
     Layer.provideMerge(domain),

@@ -10,6 +10,7 @@ import {
   type None,
   outcomeOf,
   type Parsed,
+  type Part,
   type Path,
   performed,
   quoted,
@@ -85,8 +86,6 @@ export interface Accepted {
   readonly id: string
   readonly status: "queued" | "running" | "succeeded" | "failed"
 }
-
-type Part = Schemas.AnySchema | None
 
 /** Defines a job. Throws a sentence that names the job if its definition is wrong. */
 export const job = <

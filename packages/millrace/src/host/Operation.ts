@@ -12,7 +12,7 @@ export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE"
 
 /** The parts of a request without a schema. */
 export type None = undefined
-type Part = Schemas.AnySchema | None
+export type Part = Schemas.AnySchema | None
 
 /** The names of the parameters in a path: `/greeting/:name` has `name`. */
 export type ParameterNames<P extends string> = P extends `${string}:${infer Rest}`

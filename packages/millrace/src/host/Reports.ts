@@ -98,7 +98,7 @@ export const reportsOf = (run: Run<Millrace.Administration | EventStore.EventSto
         const masterKey = withMasterKey
           ? yield* MasterKeyFile.find(
               files.masterKey,
-              `there is no master key to include: neither MILLRACE_MASTER_KEY nor ${files.masterKey}`
+              `there is no master key to include: neither the option masterKey, nor MILLRACE_MASTER_KEY, nor ${files.masterKey}`
             )
           : undefined
         return yield* Backup.make(files, { to, keysLifetime, masterKey })

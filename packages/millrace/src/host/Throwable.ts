@@ -7,40 +7,46 @@ import {
   OperationFailed
 } from "@millrace/core"
 
+/** An error with a stable name and code. */
+abstract class Thrown<Name extends string, Code extends string> extends Error {
+  override readonly name: Name
+  readonly code: Code
+
+  constructor(name: Name, code: Code, message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.name = name
+    this.code = code
+  }
+}
+
 /** The service behind the operation failed. The caller may try again; five in a row open the operation's circuit. */
-export class UpstreamUnavailable extends Error {
-  override readonly name = "UpstreamUnavailable"
-  readonly code = "upstream_unavailable"
+export class UpstreamUnavailable extends Thrown<"UpstreamUnavailable", "upstream_unavailable"> {
   /** The failure concerns this request only, and does not count for the circuit. */
   readonly isolated: boolean
 
   /** `reason` is for operators: it is logged, and never shown to the caller. */
   constructor(reason: string, { isolated = false, ...options }: ErrorOptions & { readonly isolated?: boolean } = {}) {
-    super(reason, options)
+    super("UpstreamUnavailable", "upstream_unavailable", reason, options)
     this.isolated = isolated
   }
 }
 
 /** The input is well-formed, but cannot be processed. The caller reads `field` and `message`. */
-export class InvalidInput extends Error {
-  override readonly name = "InvalidInput"
-  readonly code = "invalid_request"
+export class InvalidInput extends Thrown<"InvalidInput", "invalid_request"> {
   readonly field: string
 
   constructor(field: string, message: string, options?: ErrorOptions) {
-    super(message, options)
+    super("InvalidInput", "invalid_request", message, options)
     this.field = field
   }
 }
 
 /** What the caller asked for does not exist, or belongs to another account. `resource` is a word such as `invoice`. */
-export class NotFound extends Error {
-  override readonly name = "NotFound"
-  readonly code = "not_found"
+export class NotFound extends Thrown<"NotFound", "not_found"> {
   readonly resource: string
 
   constructor(resource: string, options?: ErrorOptions) {
-    super(`There is no such ${resource}`, options)
+    super("NotFound", "not_found", `There is no such ${resource}`, options)
     this.resource = resource
   }
 }

@@ -96,6 +96,14 @@ describe("a store", () => {
     })
   })
 
+  it("is backed up with the master key that its host gave", async () => {
+    const store = `sqlite:${join(folder, "keyed")}/millrace.db`
+    const host = await createMillrace({ store, masterKey: "5a".repeat(32), log: {}, operations: [] })
+    expect(await host.backup({ to: join(folder, "keyed-backup"), withMasterKey: true })).toMatchObject({ ok: true, masterKey: true })
+    await host.close()
+    expect(readFileSync(join(folder, "keyed-backup", "keys", "master.key"), "utf8").trim()).toBe("5a".repeat(32))
+  })
+
   it("has no address of an erased account, which the register names", async () => {
     await withHost("store", 1.5, async (host) => {
       const account = await host.accounts.open({ id: "user-8", email: "canary@example.com" })
