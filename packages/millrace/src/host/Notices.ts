@@ -1,41 +1,26 @@
-/** What a host is told while it runs: events of accounts and jobs, read from the log as any host on the store writes them. */
-import { Account, type AccountEvent, Credits, Job, Jobs } from "@millrace/core"
-import { EventHandlers, EventStore, Following, HashChain, StreamName } from "@millrace/event-sourcing"
-import { Effect, Fiber, Schedule, type Scope } from "effect"
+/** What a host is told while it runs: notices of accounts, credits and jobs, whichever host on the store they come from. */
+import { Notices as Core, type Jobs, type Registration } from "@millrace/core"
+import { EventStore, Following } from "@millrace/event-sourcing"
+import { Effect, Fiber, Queue, Schedule, type Scope, Semaphore } from "effect"
 import type { Run } from "./Run.ts"
 
+export type NoticeName = Core.Name
+
 /** The notices by name, each with its facts. Amounts in credits. */
-export interface Notices {
-  readonly "account.opened": object
-  readonly "account.suspended": object
-  readonly "account.reinstated": object
-  readonly "account.closed": object
-  readonly "credits.granted": { readonly lot: string; readonly amount: number; readonly source: string }
-  /** A payment was taken back. `debt`: what was spent of it. */
-  readonly "credits.clawedBack": { readonly lot: string; readonly amount: number; readonly debt: number }
-  /** A charge was returned, or a part of it. */
-  readonly "charge.refunded": { readonly reservation: string; readonly amount: number; readonly reason: string }
-  readonly "lot.expired": { readonly lot: string; readonly amount: number }
-  readonly "job.ended": {
-    readonly job: string
-    readonly operation: string
-    readonly request: string
-    readonly status: "succeeded" | "failed" | "cancelled"
-  }
-}
+export type Notices = { readonly [Name in NoticeName]: Core.Facts<Name> }
 
-export type NoticeName = keyof Notices
-
-/** A notice, with the account that it is about. `position` is the place of its event in the log, and names the notice. */
+/** A notice, with the account that it is about. */
 export type Notice<Name extends NoticeName> = Notices[Name] & {
   readonly name: Name
+  /** Names the notice for ever, at every host and in webhooks. */
+  readonly id: string
   readonly account: string
+  /** The host's own id of the account, if it has one. */
+  readonly reference?: string
   readonly at: Date
+  /** The place of its event in the log. */
   readonly position: string
 }
-
-type AnyNotice = { readonly [Name in NoticeName]: Notice<Name> }[NoticeName]
-type Facts = { readonly [Name in NoticeName]: Notices[Name] & { readonly name: Name } }[NoticeName]
 
 export interface Listening {
   /**
@@ -48,78 +33,83 @@ export interface Listening {
   ) => Promise<() => Promise<void>>
 }
 
-const { toDecimal } = Credits
-
-const ofAccounts = EventHandlers.of<AccountEvent, [], Facts | undefined>(Account.Account, {
-  AccountOpened: () => ({ name: "account.opened" }),
-  AccountSuspended: () => ({ name: "account.suspended" }),
-  AccountReinstated: () => ({ name: "account.reinstated" }),
-  AccountClosed: () => ({ name: "account.closed" }),
-  CreditsGranted: ({ amount, lotId, source }) => ({ name: "credits.granted", lot: lotId, amount: toDecimal(amount), source }),
-  CreditsClawedBack: ({ amount, debt, lotId }) => ({
-    ...{ name: "credits.clawedBack", lot: lotId },
-    amount: toDecimal(amount),
-    debt: toDecimal(debt)
-  }),
-  Refunded: ({ amount, reason, reservationId, stage }) =>
-    stage === "reserved" ? undefined : { name: "charge.refunded", reservation: reservationId, amount: toDecimal(amount), reason },
-  LotExpired: ({ amount, lotId }) => ({ name: "lot.expired", lot: lotId, amount: toDecimal(amount) })
-})
-
-const ofJobs = EventHandlers.of<Job.JobEvent, [], "succeeded" | "failed" | "cancelled">(Job.Job, {
-  JobSucceeded: () => "succeeded",
-  JobFailed: () => "failed",
-  JobCancelled: () => "cancelled"
-})
-
-/** The notice of an event, if it is one of this name. Only such an event is looked up. */
-const noticeOf = Effect.fnUntraced(function* (event: EventStore.RecordedEvent, name: NoticeName) {
-  const id = StreamName.id(event.stream)
-  const facts = name === "job.ended" ? yield* endOfJob(event, id) : ofAccounts.dispatch(event)
-  if (facts?.name !== name) return undefined
-  return { account: id, ...facts, at: new Date(HashChain.atOf(event)), position: event.position } as AnyNotice
-})
-
-const endOfJob = Effect.fnUntraced(function* (event: EventStore.RecordedEvent, job: string) {
-  const status = ofJobs.dispatch(event)
-  if (status === undefined) return undefined
-  const reading = Jobs.use((jobs) => jobs.read(job))
-  const { state } = yield* Effect.retry(reading, { while: ({ _tag }) => _tag !== "StreamRefused", schedule: PAUSES })
-  if (!("accepted" in state)) return undefined
-  const { accountId, operation, requestId } = state.accepted
-  return { name: "job.ended", job, operation, request: requestId, status, account: accountId } as const
-})
+/** Notices that wait for one handler. When one has this many, all wait for it. */
+const WAITING = 1_000
 
 /** A store that does not answer is asked again until it does. */
 const PAUSES = Schedule.min([Schedule.exponential("100 millis"), Schedule.spaced("10 seconds")])
 
-/** `scope`: that of the host, whose end ends the listening. */
-export const listeningOf = (run: Run<Jobs | EventStore.EventStore>, scope: Scope.Scope): Listening => ({
-  on: async (name, handler) => {
-    const fiber = await run(
-      Effect.gen(function* () {
-        const events = yield* EventStore.EventStore
-        let position = yield* events.head
-        const tell = (event: EventStore.RecordedEvent) =>
-          Effect.gen(function* () {
-            const notice = yield* noticeOf(event, name)
-            if (notice !== undefined) yield* Effect.promise(async () => handler(notice as never))
-          }).pipe(
-            Effect.catchCause((cause) => Effect.logError(`A handler of ${name} failed`, cause)),
-            Effect.andThen(
-              Effect.sync(() => {
-                position = event.position
-              })
-            )
-          )
-        const following = Following.follow(
-          () => position,
-          ({ events }) => Effect.forEach(events, tell, { discard: true }),
-          () => {}
-        )
-        return yield* Effect.forkIn(following, scope)
+type Needs = Jobs | Registration | EventStore.EventStore
+
+interface Listener {
+  readonly name: NoticeName
+  /** What happened up to this place was before it listened. */
+  readonly after: EventStore.Position
+  readonly waiting: Queue.Queue<Core.Notice>
+}
+
+/** `scope`: that of the host, whose end ends the listening. All handlers share one subscription to the log. */
+export const listeningOf = (run: Run<Needs>, scope: Scope.Scope): Listening => {
+  const listeners = new Set<Listener>()
+  /** Lets handlers come and go one at a time. */
+  const turns = Semaphore.makeUnsafe(1)
+  let following: Fiber.Fiber<never> | undefined
+
+  const join = Effect.fnUntraced(function* (name: NoticeName, handler: (notice: Core.Notice) => Effect.Effect<void, never, Needs>) {
+    const events = yield* EventStore.EventStore
+    const listener: Listener = { name, after: yield* events.head, waiting: yield* Queue.bounded<Core.Notice>(WAITING) }
+    const hearing = yield* Effect.forkIn(Effect.forever(Effect.flatMap(Queue.take(listener.waiting), handler)), scope)
+    listeners.add(listener)
+    following ??= yield* Effect.forkIn(follow(listener.after, listeners), scope)
+    return { listener, hearing }
+  })
+
+  const leave = Effect.fnUntraced(function* ({ hearing, listener }: Effect.Success<ReturnType<typeof join>>) {
+    listeners.delete(listener)
+    yield* Queue.shutdown(listener.waiting)
+    yield* Fiber.interrupt(hearing)
+    if (listeners.size > 0 || following === undefined) return
+    yield* Fiber.interrupt(following)
+    following = undefined
+  })
+
+  return {
+    on: async (name, handler) => {
+      const joined = await run(turns.withPermit(join(name, (notice) => tell(notice, (told) => handler(told as never)))))
+      return () => run(turns.withPermit(leave(joined)))
+    }
+  }
+}
+
+/** Follows the log from a place on, and hands each notice to those who listen to its name. */
+const follow = (start: EventStore.Position, listeners: ReadonlySet<Listener>) => {
+  let position = start
+  const hand = Effect.fnUntraced(function* (event: EventStore.RecordedEvent) {
+    const hearers = [...listeners].filter(({ after }) => event.position > after)
+    const notices = Core.of(event, (name) => hearers.some((hearer) => hearer.name === name))
+    for (const notice of yield* Effect.retry(notices, { while: ({ _tag }) => _tag !== "StreamRefused", schedule: PAUSES }))
+      for (const { name, waiting } of hearers) if (name === notice.name) yield* Queue.offer(waiting, notice)
+  })
+  const take = (event: EventStore.RecordedEvent) =>
+    Effect.andThen(
+      Effect.catchCause(hand(event), (cause) => Effect.logError("The notices of an event failed", cause)),
+      Effect.sync(() => {
+        position = event.position
       })
     )
-    return () => run(Effect.asVoid(Fiber.interrupt(fiber)))
-  }
-})
+  return Following.follow(
+    () => position,
+    ({ events }) => Effect.forEach(events, take, { discard: true }),
+    () => {}
+  )
+}
+
+const tell = Effect.fnUntraced(
+  function* (notice: Core.Notice, handler: (told: object) => void | PromiseLike<void>) {
+    const { account, at, facts, id, name, position } = notice
+    const reference = yield* Effect.retry(Core.referenceOf(account), PAUSES)
+    const told = { ...facts, name, id, account, ...(reference === undefined ? {} : { reference }), at: new Date(at), position }
+    yield* Effect.promise(async () => handler(told))
+  },
+  (telling, { name }) => Effect.catchCause(telling, (cause) => Effect.logError(`A handler of ${name} failed`, cause))
+)

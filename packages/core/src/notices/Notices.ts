@@ -1,0 +1,132 @@
+/**
+ * Notices: what a host and its webhooks are told of accounts, credits and jobs. They derive from events of the log, so every host derives
+ * the same ones. A new notice is one row of {@link NOTICES}.
+ */
+import { type Aggregate, type EventStore, HashChain, type StateStore } from "@millrace/event-sourcing"
+import { Effect, Schema, type Struct } from "effect"
+import { Registration } from "../accounts/Registration.ts"
+import { CreditsFromDecimal } from "../Credits.ts"
+import type * as Job from "../jobs/Job.ts"
+import type { Jobs } from "../jobs/Jobs.ts"
+import { RefundReason } from "../ledger/AccountEvent.ts"
+import { LotTerms } from "../ledger/Lots.ts"
+import { ofAccounts, ofJobs, type Row } from "./Row.ts"
+
+const lot = Schema.String
+const amount = CreditsFromDecimal
+const job = { job: Schema.String, operation: Schema.String, request: Schema.String }
+
+/** All notices by name. A name never changes, and facts are only added. */
+export const NOTICES = {
+  "account.opened": ofAccounts("An account was opened.", {}, { AccountOpened: () => ({}) }),
+  "account.suspended": ofAccounts("An account was suspended: its priced calls are refused.", {}, { AccountSuspended: () => ({}) }),
+  "account.reinstated": ofAccounts("A suspended account can make calls again.", {}, { AccountReinstated: () => ({}) }),
+  "account.closed": ofAccounts("An account was closed for ever.", {}, { AccountClosed: () => ({}) }),
+  "credits.granted": ofAccounts(
+    "An account was granted credits.",
+    { lot, amount, source: LotTerms.fields.source },
+    { CreditsGranted: ({ amount, lotId, source }) => ({ lot: lotId, amount, source }) }
+  ),
+  "credits.clawedBack": ofAccounts(
+    "A payment was taken back. `debt`: what was spent of its credits.",
+    { lot, amount, debt: amount },
+    { CreditsClawedBack: ({ amount, debt, lotId }) => ({ lot: lotId, amount, debt }) }
+  ),
+  "charge.refunded": ofAccounts(
+    "A charge, or a part of it, was returned.",
+    { reservation: Schema.String, amount, reason: RefundReason },
+    {
+      Refunded: ({ amount, reason, reservationId, stage }) =>
+        stage === "reserved" ? undefined : { reservation: reservationId, amount, reason }
+    }
+  ),
+  "lot.expired": ofAccounts(
+    "Credits that were not spent in time were written off.",
+    { lot, amount },
+    { LotExpired: ({ amount, lotId }) => ({ lot: lotId, amount }) }
+  ),
+  "job.ended": ofJobs(
+    "A job has ended. A job that failed or was cancelled costs nothing.",
+    { ...job, status: Schema.Literals(["succeeded", "failed", "cancelled"]) },
+    {
+      JobSucceeded: (_, { id }, job) => ({ ...factsOf(id, job), status: "succeeded" }),
+      JobFailed: (_, { id }, job) => ({ ...factsOf(id, job), status: "failed" }),
+      JobCancelled: (_, { id }, job) => ({ ...factsOf(id, job), status: "cancelled" })
+    }
+  )
+}
+
+const factsOf = (id: string, { operation, requestId }: Job.Accepted) => ({ job: id, operation, request: requestId })
+
+export type Name = keyof typeof NOTICES
+
+/** The names of all notices. */
+export const NAMES = Object.keys(NOTICES) as ReadonlyArray<Name>
+
+export const isName = (text: string): text is Name => Object.hasOwn(NOTICES, text)
+
+/** The facts of a notice as JSON: amounts in decimal credits. */
+export type Facts<N extends Name> = Struct.Simplify<(typeof NOTICES)[N]["facts"]["Encoded"]>
+
+/** A notice of a name. */
+export interface NoticeOf<N extends Name> {
+  /** Names the notice for ever, at every host: receivers recognise a repetition by it. */
+  readonly id: string
+  readonly name: N
+  /** The account that it is about. */
+  readonly account: string
+  /** When it happened: ISO 8601. */
+  readonly at: string
+  /** The place of its event in the log. */
+  readonly position: EventStore.Position
+  readonly facts: Facts<N>
+}
+
+/** A notice of any name. */
+export type Notice = { readonly [N in Name]: NoticeOf<N> }[Name]
+
+/** The names by the types of their events, because most events of a log are none of these. */
+const BY_TYPE = Map.groupBy(
+  NAMES.flatMap((name) => NOTICES[name].types.map((type) => ({ name, type }))),
+  ({ type }) => type
+)
+
+/** Whether a notice may follow from an event. Does not parse it. */
+export const mayTell = (event: EventStore.RecordedEvent): boolean =>
+  BY_TYPE.get(event.type)?.some(({ name }) => NOTICES[name].selects(event)) ?? false
+
+/** The notices of an event, at most one of each wanted name. Only for these is anything looked up. */
+export const of = (
+  event: EventStore.RecordedEvent,
+  wanted: (name: Name) => boolean
+): Effect.Effect<ReadonlyArray<Notice>, Aggregate.Failure, Jobs> => {
+  const names = BY_TYPE.get(event.type)?.filter(({ name }) => wanted(name) && NOTICES[name].selects(event)) ?? []
+  if (names.length === 0) return Effect.succeed([])
+  return Effect.map(
+    Effect.forEach(names, ({ name }) => Effect.map((NOTICES[name] as Row).find(event), (found) => ({ name, found }))),
+    (all) => all.flatMap(({ found, name }) => (found === undefined ? [] : [noticeOf(event, name, found)]))
+  )
+}
+
+const noticeOf = (event: EventStore.RecordedEvent, name: Name, { account, facts }: { readonly account: string; readonly facts: unknown }) =>
+  ({
+    id: `${name.replaceAll(".", "_")}_${event.id}`,
+    name,
+    account,
+    at: HashChain.atOf(event),
+    position: event.position,
+    facts
+  }) as Notice
+
+/**
+ * The host's own id of a notice's account; undefined if it has none, was erased, or cannot be read. Only a store that is away is a failure.
+ */
+export const referenceOf = (
+  account: string
+): Effect.Effect<string | undefined, EventStore.StoreUnavailable | StateStore.StateUnavailable, Registration> =>
+  Registration.use((registration) => registration.reference(account)).pipe(
+    Effect.catchIf(
+      (error) => error._tag !== "StoreUnavailable" && error._tag !== "StateUnavailable",
+      () => Effect.undefined
+    )
+  )

@@ -1,0 +1,74 @@
+/** A row of the table of notices: what the notice says, and which events it follows from. */
+import { type Aggregate, EventHandlers, type EventStore, Following, StreamName } from "@millrace/event-sourcing"
+import { Effect, Schema } from "effect"
+import * as Job from "../jobs/Job.ts"
+import { Jobs } from "../jobs/Jobs.ts"
+import { Account } from "../ledger/Account.ts"
+import type { AccountEvent } from "../ledger/AccountEvent.ts"
+
+/** Facts whose schemas need no services. */
+type Fields = Readonly<Record<string, Schema.Codec<unknown, unknown>>>
+type FactsOf<F extends Fields> = Schema.Struct<F>["Type"]
+
+/** What an event tells: the account that it is about, and the facts as JSON. */
+export interface Found {
+  readonly account: string
+  readonly facts: unknown
+}
+
+export interface Row<F extends Fields = Fields> {
+  /** A sentence for the documentation. */
+  readonly summary: string
+  /** The schema of the facts: amounts are decimal credits outside and thousandths inside. */
+  readonly facts: Schema.Struct<F>
+  readonly types: ReadonlyArray<string>
+  readonly selects: (event: EventStore.RecordedEvent) => boolean
+  /** What an event that the row selects tells; undefined if it tells nothing. An event that cannot be read is a defect. */
+  readonly find: (event: EventStore.RecordedEvent) => Effect.Effect<Found | undefined, Aggregate.Failure, Jobs>
+}
+
+/** A notice that follows from events of accounts alone. A handler that returns undefined tells nothing. */
+export const ofAccounts = <const F extends Fields>(
+  summary: string,
+  fields: F,
+  handlers: EventHandlers.Handlers<AccountEvent, [], FactsOf<F> | undefined>
+): Row<F> => {
+  const { categories, dispatch, types } = EventHandlers.of(Account, handlers)
+  const facts = Schema.Struct(fields)
+  const encode = encoder(facts)
+  return {
+    ...{ summary, facts, types },
+    selects: Following.selects({ categories, types }),
+    find: (event) =>
+      Effect.sync(() => {
+        const told = dispatch(event)
+        return told && { account: StreamName.id(event.stream), facts: encode(told) }
+      })
+  }
+}
+
+/** A notice that follows from events of jobs. The handlers also get the call that the job was accepted for. */
+export const ofJobs = <const F extends Fields>(
+  summary: string,
+  fields: F,
+  handlers: EventHandlers.Handlers<Job.JobEvent, [accepted: Job.Accepted], FactsOf<F> | undefined>
+): Row<F> => {
+  const { categories, dispatch, types } = EventHandlers.of(Job.Job, handlers)
+  const facts = Schema.Struct(fields)
+  const encode = encoder(facts)
+  return {
+    ...{ summary, facts, types },
+    selects: Following.selects({ categories, types }),
+    find: Effect.fnUntraced(function* (event) {
+      const { state: job } = yield* Jobs.use((jobs) => jobs.read(StreamName.id(event.stream)))
+      if (!("accepted" in job)) return undefined
+      const told = dispatch(event, job.accepted)
+      return told && { account: job.accepted.accountId, facts: encode(told) }
+    })
+  }
+}
+
+const encoder = <F extends Fields>(facts: Schema.Struct<F>): ((told: FactsOf<F>) => unknown) => {
+  // The fields need no services, which the type of a struct of unknown fields cannot say
+  return Schema.encodeSync(facts as unknown as Schema.Codec<FactsOf<F>, unknown>)
+}

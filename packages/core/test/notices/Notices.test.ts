@@ -1,0 +1,100 @@
+/** What recorded accounts and jobs tell: each notice fits its schema, and is the same wherever it is derived. */
+import { readdirSync, readFileSync } from "node:fs"
+import { EventStore, MemoryEventStore, MemoryStateStore, StreamName } from "@millrace/event-sourcing"
+import { Effect, Layer, Schema, Stream } from "effect"
+import fc from "fast-check"
+import { describe, expect, test } from "vitest"
+import { Jobs } from "../../src/jobs/Jobs.ts"
+import { administration } from "../../src/Millrace.ts"
+import * as Notices from "../../src/notices/Notices.ts"
+import { MasterKey } from "../../src/vault/MasterKey.ts"
+import { type RecordedLine, readLog } from "../ledger/Golden.ts"
+import { MASTER } from "../vault/Vaults.ts"
+
+const GOLDEN = new URL("../../../../test/golden/", import.meta.url)
+
+const goldens = ["account", "job"].flatMap((category) =>
+  readdirSync(new URL(category, GOLDEN)).map((name) => ({
+    name: `${category} ${name}`,
+    log: readLog(readFileSync(new URL(`${category}/${name}/events.jsonl`, GOLDEN), "utf8"))
+  }))
+)
+
+/** A log that holds exactly the recorded events, with the jobs that read it. */
+const hostOf = (log: ReadonlyArray<RecordedLine>) =>
+  Jobs.layer().pipe(
+    Layer.provide(administration()),
+    Layer.provideMerge(
+      Layer.effect(
+        EventStore.EventStore,
+        Effect.tap(MemoryEventStore.make, (store) =>
+          Effect.forEach(log, ({ stream, revision, ...event }) =>
+            StreamName.isStreamName(stream) ? store.append(stream, EventStore.expectedOf(revision - 1), [event]) : Effect.void
+          )
+        )
+      )
+    ),
+    Layer.provide(Layer.mergeAll(MemoryStateStore.layer, MasterKey.layer(MASTER)))
+  )
+
+const told = (log: ReadonlyArray<RecordedLine>, wanted: (name: Notices.Name) => boolean = () => true) =>
+  Effect.gen(function* () {
+    const events = yield* EventStore.EventStore
+    const all = yield* Stream.runCollect(events.readAll(EventStore.start))
+    // The log of a new host begins with its first prices
+    const recorded = all.filter(({ id }) => log.some((line) => line.id === id))
+    return yield* Effect.forEach(recorded, (event) => Effect.map(Notices.of(event, wanted), (notices) => ({ event, notices })))
+  }).pipe(Effect.provide(hostOf(log)), Effect.runPromise)
+
+const statusOf: Readonly<Record<string, string>> = { JobSucceeded: "succeeded", JobFailed: "failed", JobCancelled: "cancelled" }
+
+describe.each(goldens)("the recorded $name", ({ log }) => {
+  test("tells notices that fit their schemas, with the ids of their events", async () => {
+    for (const { event, notices } of await told(log)) {
+      expect(notices.length > 0 ? Notices.mayTell(event) : true).toBe(true)
+      for (const notice of notices) {
+        const { facts, selects } = Notices.NOTICES[notice.name]
+        expect(selects(event)).toBe(true)
+        const decode = Schema.decodeUnknownSync(facts as unknown as Schema.Codec<unknown>, { onExcessProperty: "error" })
+        expect(decode(JSON.parse(JSON.stringify(notice.facts)))).toBeDefined()
+        expect(notice).toMatchObject({ id: `${notice.name.replaceAll(".", "_")}_${event.id}`, position: event.position })
+        expect(notice.account).toMatch(/^acc_/u)
+        expect(event.metadata).toContain(notice.at)
+      }
+    }
+  })
+
+  test("tells the end of each job with its status", async () => {
+    const ends = (await told(log, (name) => name === "job.ended")).flatMap(({ event, notices }) =>
+      notices.map(({ facts }) => [event.type, facts])
+    )
+    const expected = log.flatMap(({ stream, type }) =>
+      statusOf[type] === undefined
+        ? []
+        : [[type, expect.objectContaining({ job: StreamName.id(stream as StreamName.StreamName), status: statusOf[type] })]]
+    )
+    expect(ends).toEqual(expected)
+  })
+})
+
+test("an event tells only what is wanted, and looks up nothing else", async () => {
+  const [first] = goldens.filter(({ name }) => name === "account every-event")
+  await fc.assert(
+    fc.asyncProperty(fc.subarray([...Notices.NAMES]), async (names) => {
+      const all = await told(first?.log ?? [])
+      const some = await told(first?.log ?? [], (name) => names.includes(name))
+      const wanted = all.map(({ event, notices }) => ({ event, notices: notices.filter(({ name }) => names.includes(name)) }))
+      expect(some).toEqual(wanted)
+    }),
+    { numRuns: 10 }
+  )
+})
+
+test("a recorded account with every event tells every notice of accounts, with amounts in credits", async () => {
+  const [first] = goldens.filter(({ name }) => name === "account every-event")
+  const notices = (await told(first?.log ?? [])).flatMap(({ notices }) => notices)
+  const ofAccounts = Notices.NAMES.filter((name) => !name.startsWith("job."))
+  expect([...new Set(notices.map(({ name }) => name))].toSorted()).toEqual(ofAccounts.toSorted())
+  const granted = first?.log.filter(({ type }) => type === "CreditsGranted").map(({ data }) => JSON.parse(data).amount / 1000)
+  expect(notices.filter(({ name }) => name === "credits.granted").map(({ facts }) => "amount" in facts && facts.amount)).toEqual(granted)
+})
