@@ -1,6 +1,6 @@
 /** Events a second that an audit replays, hashes verified and every rule asked, beside reading them and nothing else. */
 import { Audit } from "@millrace/audit"
-import { PricePlan } from "@millrace/core"
+import { PricePlan, Standard } from "@millrace/core"
 import { EventStore } from "@millrace/event-sourcing"
 import { Effect, Stream } from "effect"
 import { stores } from "./host.ts"
@@ -16,7 +16,7 @@ export const run = ({ rounds }: { readonly rounds: number }) =>
       Effect.asVoid(
         Effect.provide(
           PricePlan.PriceBook.use((book) => book.plan),
-          PricePlan.PriceBook.layer
+          PricePlan.PriceBook.layerOf(PricePlan.ownOf(Standard.operations))
         )
       )
     )

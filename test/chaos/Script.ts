@@ -16,6 +16,7 @@ import {
   PricePlan,
   Recovery,
   Replies,
+  Standard,
   Vault
 } from "@millrace/core"
 import { EventIds, EventStore, HashChain, MemoryEventStore, MemoryStateStore } from "@millrace/event-sourcing"
@@ -97,7 +98,7 @@ const standingAt = (now: number): Layer.Layer<never> =>
 const ledgerOf = (host: number, store: Store) => {
   let ids = 0
   const newId = () => `00000000-0000-7000-800${host}-${(++ids).toString(16).padStart(12, "0")}`
-  return Layer.mergeAll(Ledger.layer(), Layer.orDie(PricePlan.PriceBook.layer)).pipe(
+  return Layer.mergeAll(Ledger.layer(), Layer.orDie(PricePlan.PriceBook.layerOf(PricePlan.ownOf(Standard.operations)))).pipe(
     Layer.provide([Layer.succeed(EventIds, newId), Layer.succeed(EventStore.EventStore, store)])
   )
 }

@@ -1,15 +1,16 @@
-/** The rows as data: whole, consistent, and priced as version 1 of the price plan has it. */
-import { FIRST_PRICES } from "@millrace/core"
+/** The rows as data: whole, consistent, and priced as their operations are. */
+import { Standard } from "@millrace/core"
 import { describe, expect, test } from "vitest"
 import { accepted, refused } from "./Cases.ts"
 import { PLACES } from "./Row.ts"
 import { notYetServed, rows, served } from "./Rows.ts"
 
 describe("the rows", () => {
-  test("are those of the price plan, each once, at its price; all others are free", () => {
-    const prices = Object.fromEntries(rows.map(({ key, price }) => [key, price?.credits ?? 0]))
-    expect(prices).toEqual(FIRST_PRICES)
-    expect(Object.keys(prices)).toHaveLength(rows.length)
+  test("stand each once, and those that are served at the price of their operation; all others are free", () => {
+    const prices = Object.fromEntries(served.map(({ key, price }) => [key, price?.credits ?? 0]))
+    // The document is served, and is no operation
+    expect(prices).toEqual({ ...Object.fromEntries(Standard.operations.map(({ key, price }) => [key, price])), "catalog.openapi": 0 })
+    expect(new Set(rows.map(({ key }) => key)).size).toBe(rows.length)
     for (const { notShown, price } of rows) expect(notShown.includes("cost")).toBe(price === undefined)
   })
 

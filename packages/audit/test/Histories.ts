@@ -1,5 +1,5 @@
 /** Random histories of accounts, decided by the ledger. The same seed gives the same history. */
-import { type Account, AccountSnapshot, Credits, Decisions, Generations, Ledger, Lots, PricePlan } from "@millrace/core"
+import { type Account, AccountSnapshot, Credits, Decisions, Generations, Ledger, Lots, PricePlan, Standard } from "@millrace/core"
 import { EventIds, EventStore, MemoryEventStore } from "@millrace/event-sourcing"
 import { Clock, Context, Effect, HashMap, Layer, Stream } from "effect"
 
@@ -46,7 +46,7 @@ const services = (): Layer.Layer<Services> => {
   const pass = Layer.succeed(Pass, (millis) => {
     watch.now += millis
   })
-  return Layer.mergeAll(Ledger.layer(), Layer.orDie(PricePlan.PriceBook.layer), pass).pipe(
+  return Layer.mergeAll(Ledger.layer(), Layer.orDie(PricePlan.PriceBook.layerOf(PricePlan.ownOf(Standard.operations))), pass).pipe(
     Layer.provideMerge(MemoryEventStore.layer),
     Layer.provide([eventIds, clock])
   )

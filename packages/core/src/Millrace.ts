@@ -10,7 +10,7 @@ import { Payments } from "./accounts/Payments.ts"
 import { Registration, type Options as RegistrationOptions } from "./accounts/Registration.ts"
 import { CallsInDoubt } from "./billing/CallsInDoubt.ts"
 import { Charge, type ChargeOptions } from "./billing/Charge.ts"
-import { type EffectiveTooEarly, firstPrices, PriceBook, type Prices } from "./billing/PricePlan.ts"
+import { ownOf, PriceBook, type PriceTooHigh } from "./billing/PricePlan.ts"
 import { RateLimit, type RateLimitPolicy } from "./billing/RateLimit.ts"
 import { Recovery } from "./billing/Recovery.ts"
 import { Replies } from "./billing/Replies.ts"
@@ -26,6 +26,7 @@ import { CircuitBreaker, type CircuitBreakerOptions } from "./work/CircuitBreake
 import type * as Operation from "./work/Operation.ts"
 
 export interface MillraceOptions<Op extends Operation.Any> extends ChargeOptions {
+  /** Their own prices are published when the layer is built; a price that was published over one stays. */
   readonly operations: ReadonlyArray<Op>
   /** How the catalog groups operations. Default: by area, the part of the key before its dot. */
   readonly groups?: Groups
@@ -41,8 +42,6 @@ export interface MillraceOptions<Op extends Operation.Any> extends ChargeOptions
   readonly adjustmentLifetime?: Duration.Input
   readonly accounts?: Omit<LedgerOptions, "adjustmentLifetime">
   readonly registration?: RegistrationOptions
-  /** The prices of a log that has none yet: by default those of the operations that come with Millrace. */
-  readonly firstPrices?: Prices
 }
 
 export interface JobOptions extends Pick<JobsOptions, "queueLimit" | "retention">, Pick<UpkeepOptions, "sweepFilesEvery">, RunnerOptions {
@@ -55,17 +54,20 @@ const RATE_LIMIT: RateLimitPolicy = { limit: 60, window: 60 }
 /** The services for administrators. */
 export type Administration = Ledger | PriceBook | KeyRing | Payments | Registration | Vault
 /** Why Millrace does not start. */
-export type StartError = WrongMasterKey | EffectiveTooEarly | Aggregate.Failure | StateStore.StateUnavailable
+export type StartError = WrongMasterKey | PriceTooHigh | Aggregate.Failure | StateStore.StateUnavailable
 
 type Stores = EventStore.EventStore | StateStore.StateStore | MasterKey
 
-/** The services for administrators, without operations: they open accounts, issue keys, grant credits and read balances. */
+/**
+ * The services for administrators: they open accounts, issue keys, grant credits and read balances. Without `operations`, no prices are
+ * published.
+ */
 export const administration = (
-  options: Pick<MillraceOptions<never>, "accounts" | "adjustmentLifetime" | "registration" | "firstPrices"> = {}
+  options: Partial<Pick<MillraceOptions<Operation.Any>, "operations" | "accounts" | "adjustmentLifetime" | "registration">> = {}
 ): Layer.Layer<Administration, StartError, Stores> => {
   const ledger = Ledger.layer({ ...options.accounts, ...Struct.pick(options, ["adjustmentLifetime"]) })
   return Layer.mergeAll(KeyRing.layer, Payments.layer, Registration.layer(options.registration)).pipe(
-    Layer.provideMerge(Layer.mergeAll(ledger, PriceBook.layerOf(options.firstPrices ?? firstPrices()), Vault.layer))
+    Layer.provideMerge(Layer.mergeAll(ledger, PriceBook.layerOf(ownOf(options.operations ?? [])), Vault.layer))
   )
 }
 

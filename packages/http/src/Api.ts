@@ -1,20 +1,6 @@
 /** The API as a value: groups of operations, from which the contract, the routes, the document and the clients derive. */
 
-import {
-  AccountBilling,
-  AccountLimits,
-  type ApiKey,
-  Bin,
-  CatalogOperations,
-  Dns,
-  Email,
-  EmailJobs,
-  Grammar,
-  ImageJobs,
-  Speech,
-  SpeechJobs,
-  Topics
-} from "@millrace/core"
+import { type ApiKey, Standard as Registry } from "@millrace/core"
 import { Array } from "effect"
 import { HttpApi, HttpApiGroup, OpenApi } from "effect/http-api"
 import * as Endpoint from "./Endpoint.ts"
@@ -48,58 +34,9 @@ export const publicGroup = <const Operations extends Array.NonEmptyReadonlyArray
 ): Group<Operations> => ({ operations, scope: undefined, description })
 
 /** The operations that come with Millrace. */
-export const standard: Standard = {
-  catalog: publicGroup(
-    [
-      CatalogOperations.read,
-      CatalogOperations.capabilities,
-      CatalogOperations.capability,
-      CatalogOperations.config,
-      CatalogOperations.groups
-    ],
-    { description: "The operations, their prices and their availability. No key is needed." }
-  ),
-  account: group([AccountBilling.read, AccountLimits.read], { scope: "read", description: "Balance, use and limits of the account." }),
-  lookups: group([Grammar.check, Bin.lookup, Dns.resolve, Topics.list], { description: "Lookups that are answered at once." }),
-  email: group([Email.validate, Email.validateBatch, EmailJobs.validationJob, EmailJobs.readValidationJob], {
-    description: "Whether an address receives mail, and how trustworthy it is."
-  }),
-  images: group([ImageJobs.generate, ImageJobs.edit, ImageJobs.read, ImageJobs.cancel, ImageJobs.download], {
-    description: "Image generation and editing, as jobs."
-  }),
-  audio: group([SpeechJobs.synthesize, SpeechJobs.read, SpeechJobs.cancel, SpeechJobs.download, Speech.voices], {
-    description: "Text to speech, as jobs."
-  })
-}
+export const standard: Standard = Registry.groups
 
-export type Standard = {
-  readonly catalog: Group<
-    readonly [
-      typeof CatalogOperations.read,
-      typeof CatalogOperations.capabilities,
-      typeof CatalogOperations.capability,
-      typeof CatalogOperations.config,
-      typeof CatalogOperations.groups
-    ]
-  >
-  readonly account: Group<readonly [typeof AccountBilling.read, typeof AccountLimits.read]>
-  readonly lookups: Group<readonly [typeof Grammar.check, typeof Bin.lookup, typeof Dns.resolve, typeof Topics.list]>
-  readonly email: Group<
-    readonly [typeof Email.validate, typeof Email.validateBatch, typeof EmailJobs.validationJob, typeof EmailJobs.readValidationJob]
-  >
-  readonly images: Group<
-    readonly [typeof ImageJobs.generate, typeof ImageJobs.edit, typeof ImageJobs.read, typeof ImageJobs.cancel, typeof ImageJobs.download]
-  >
-  readonly audio: Group<
-    readonly [
-      typeof SpeechJobs.synthesize,
-      typeof SpeechJobs.read,
-      typeof SpeechJobs.cancel,
-      typeof SpeechJobs.download,
-      typeof Speech.voices
-    ]
-  >
-}
+export type Standard = typeof Registry.groups
 
 export type Contract<G extends Groups> = HttpApi.HttpApi<
   "millrace",

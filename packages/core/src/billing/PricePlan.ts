@@ -7,7 +7,6 @@ import { Aggregate, type Decider, type Decision, EventCodec, type EventStore } f
 import { Context, Effect, Layer, Result, Schema } from "effect"
 import * as Credits from "../Credits.ts"
 import { Timestamp } from "../Timestamp.ts"
-import { FIRST_PRICES } from "./FirstPrices.ts"
 
 // events
 
@@ -84,33 +83,44 @@ export const publish =
     return Result.succeed([{ _tag: "PricePlanPublished", version: (last?.version ?? 0) + 1, effectiveAt: from, prices }])
   }
 
-/** Publishes version 1 if the plan is empty. */
-export const publishFirst =
-  (prices: Prices) =>
-  (plan: PricePlan, now: Timestamp): Decision<PricePlanEvent, EffectiveTooEarly | PriceTooHigh> =>
-    plan.length > 0 || Object.keys(prices).length === 0 ? Result.succeed([]) : publish(prices)(plan, now)
+/** The prices that stand in operations, in thousandths. */
+export const ownOf = (operations: Iterable<{ readonly key: string; readonly price?: number }>): Prices =>
+  Object.fromEntries(
+    [...operations].flatMap(({ key, price }) => (price === undefined ? [] : [[key, Credits.of(Math.round(price * 1000))]]))
+  )
+
+/** The versions that are announced at an instant and will come into force, in that order. */
+const announced = (plan: PricePlan, now: Timestamp): PricePlan =>
+  plan.filter(({ effectiveAt }, i) => effectiveAt > now && plan.slice(i + 1).every((newer) => newer.effectiveAt > effectiveAt))
 
 /**
  * Publishes the prices that stand in a host's operations: of an operation that the plan does not have, and of one whose own price has changed
- * since it was last published. Any other price in the plan stays: it was published over the operation's own.
+ * since it was last published. Any other price in the plan stays: it was published over the operation's own. They are in force at once. A
+ * version that is announced is published again with them, for the same time.
  */
 export const publishOwn =
   (own: Prices) =>
-  (plan: PricePlan, now: Timestamp): Decision<PricePlanEvent, EffectiveTooEarly | PriceTooHigh> => {
-    const last = plan.at(-1)
+  (plan: PricePlan, now: Timestamp): Decision<PricePlanEvent, PriceTooHigh> => {
     const before = plan.findLast((list) => list.own !== undefined)?.own ?? {}
     const changed = Object.entries(own).filter(([operation, price]) => before[operation] !== price)
     if (changed.length === 0) return Result.succeed([])
-    const takesEffect = ([operation]: [string, Credits.Credits]) => last?.prices[operation] === undefined || before[operation] !== undefined
-    const unchanged = { version: plan.length + 1, effectiveAt: Math.max(now, last?.effectiveAt ?? 0), prices: last?.prices ?? {} }
-    return Result.map(publish(Object.fromEntries(changed.filter(takesEffect)))(plan, now), ([published]) => [
-      { _tag: "PricePlanPublished", ...unchanged, ...published, own: { ...before, ...own } }
-    ])
+    const tooHigh = changed.find(([, price]) => price > MAX_UNIT_PRICE)
+    if (tooHigh !== undefined) return Result.fail(new PriceTooHigh({ operation: tooHigh[0], limit: MAX_UNIT_PRICE }))
+    const withOwn = (prices: Prices): Prices => ({
+      ...prices,
+      ...Object.fromEntries(changed.filter(([operation]) => prices[operation] === undefined || before[operation] !== undefined))
+    })
+    const lists = [{ effectiveAt: now, prices: inForce(plan, now)?.prices ?? {} }, ...announced(plan, now)]
+    return Result.succeed(
+      lists.map(({ effectiveAt, prices }, i) => ({
+        _tag: "PricePlanPublished",
+        version: (plan.at(-1)?.version ?? 0) + 1 + i,
+        effectiveAt,
+        prices: withOwn(prices),
+        own: { ...before, ...own }
+      }))
+    )
   }
-
-/** {@link FIRST_PRICES} in thousandths. */
-export const firstPrices = (): Prices =>
-  Object.fromEntries(Object.entries(FIRST_PRICES).map(([operation, price]) => [operation, Credits.of(Math.round(price * 1000))]))
 
 // service
 
@@ -129,11 +139,9 @@ export interface Price {
 /** The only plan so far. */
 const PLAN_ID = "standard"
 
-const make = Effect.fnUntraced(function* (first: Prices) {
+const make = Effect.fnUntraced(function* (own: Prices) {
   const plans = yield* Aggregate.make(PricePlan)
-  // The first prices are constants of this library, far below the limit
-  const published = plans.execute(PLAN_ID, publishFirst(first), { actor: "millrace", reason: "first prices" })
-  yield* Effect.catchTag(published, "PriceTooHigh", Effect.die)
+  yield* plans.execute(PLAN_ID, publishOwn(own), { actor: "millrace", reason: "the operations' own prices" })
 
   return {
     /** All versions, in the order of publication. */
@@ -150,21 +158,17 @@ const make = Effect.fnUntraced(function* (first: Prices) {
       }),
     /** Publishes changed prices, at once by default. Returns all versions. */
     publish: (changes: Prices, effectiveAt?: Timestamp, metadata?: Aggregate.Metadata) =>
-      Effect.map(plans.execute(PLAN_ID, publish(changes, effectiveAt), metadata), ({ state }) => state),
-    /** Publishes the prices that stand in a host's operations: see {@link publishOwn}. */
-    publishOwn: (own: Prices) =>
-      Effect.asVoid(plans.execute(PLAN_ID, publishOwn(own), { actor: "millrace", reason: "the operations' own prices" }))
+      Effect.map(plans.execute(PLAN_ID, publish(changes, effectiveAt), metadata), ({ state }) => state)
   }
 })
 
-type MakeError = EffectiveTooEarly | Aggregate.Failure
+type MakeError = PriceTooHigh | Aggregate.Failure
 
 export class PriceBook extends Context.Service<PriceBook, Effect.Success<ReturnType<typeof make>>>()(
   "@millrace/core/billing/PricePlan/PriceBook"
 ) {
-  /** Publishes `first` if the plan is empty. */
-  static readonly layerOf = (first: Prices): Layer.Layer<PriceBook, MakeError, EventStore.EventStore> =>
-    Layer.effect(PriceBook, make(first))
-  /** Publishes {@link FIRST_PRICES} if the plan is empty. */
-  static readonly layer: Layer.Layer<PriceBook, MakeError, EventStore.EventStore> = Layer.suspend(() => PriceBook.layerOf(firstPrices()))
+  /** Publishes the prices that stand in a host's operations: see {@link publishOwn} and {@link ownOf}. */
+  static readonly layerOf = (own: Prices): Layer.Layer<PriceBook, MakeError, EventStore.EventStore> => Layer.effect(PriceBook, make(own))
+  /** Publishes nothing. */
+  static readonly layer: Layer.Layer<PriceBook, MakeError, EventStore.EventStore> = Layer.suspend(() => PriceBook.layerOf({}))
 }

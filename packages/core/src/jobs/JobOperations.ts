@@ -18,6 +18,8 @@ type JobRoute<Method extends string, P extends Path, Query extends Fields = {}> 
 interface Documented {
   readonly summary: string
   readonly description?: string
+  /** Free by default. */
+  readonly price?: number
 }
 
 /** An operation that reads a family's jobs. `view` builds the reply; it may depend on the query, such as a page of the results. */
@@ -45,6 +47,7 @@ export const readJob = <
 ): Call<Key, JobRoute<"GET", P, Query>, Success, E | ReadError, R | Jobs> => {
   const viewOf = viewer(family)
   return make<Key, JobRoute<"GET", P, Query>, Success, E | ReadError, R | Jobs>(key, {
+    price: 0,
     ...Struct.omit(options, ["page", "query", "view"]),
     route: { method: "GET", path: family.path, params: JobParams, query: options.query ?? ({} as Query), body: {}, status: 200 },
     local: true,
@@ -75,6 +78,7 @@ export const cancelJob = <const Key extends string, const P extends Path>(
   options: Documented & { readonly example?: { readonly input: { readonly job: string }; readonly data: typeof Cancelled.Type } }
 ): Call<Key, JobRoute<"DELETE", P>, typeof Cancelled, ReadError, Jobs> =>
   make(key, {
+    price: 0,
     ...options,
     route: { method: "DELETE", path: family.path, params: JobParams },
     success: Cancelled,
@@ -110,6 +114,7 @@ export const downloadJob = <const Key extends string, const P extends Path>(
   }
 ): File<Key, JobRoute<"GET", Below<P, "artifact">, typeof FileQuery>, ReadError, Jobs | BlobStore> =>
   file(key, {
+    price: 0,
     ...options,
     route: { path: `${path}/artifact` as Below<P, "artifact">, params: JobParams, query: FileQuery },
     local: true,

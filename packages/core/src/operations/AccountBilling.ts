@@ -81,6 +81,7 @@ const usageOf = ({ month, asOf, operations }: Usage): (typeof AccountBilling.Typ
 
 export const read = Operation.make("account.billing", {
   summary: "Balance, holds, debt and credit lots of the account, and its use this month",
+  price: 0,
   route: { method: "GET", path: "/account/billing" },
   success: AccountBilling,
   run: Effect.fnUntraced(function* (_input, { accountId }) {

@@ -27,6 +27,7 @@ export const AccountLimits = Schema.Struct({
 
 export const read = Operation.make("account.limits", {
   summary: "How often the account may call, and other limits",
+  price: 0,
   route: { method: "GET", path: "/account/limits" },
   success: AccountLimits,
   run: Effect.fnUntraced(function* (_input, { accountId }) {

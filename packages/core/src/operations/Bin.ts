@@ -32,6 +32,7 @@ export class BinDirectory extends Context.Service<
 
 export const lookup = Operation.make("bin.lookup", {
   summary: "Look up the scheme and issuer of a card number prefix",
+  price: 0.5,
   route: {
     method: "GET",
     path: "/bin/:bin",

@@ -34,6 +34,7 @@ const EXAMPLE: CatalogEntry = {
 
 export const read = Operation.make("catalog.read", {
   summary: "List every operation with its price, bounds and availability",
+  price: 0,
   route: { method: "GET", path: "/catalog" },
   success: Schema.Struct({ operations: Schema.Array(CatalogEntry) }),
   run: Effect.fnUntraced(function* () {
@@ -50,6 +51,7 @@ const listed = ({ key, name, summary, group, availability }: CatalogEntry) => ({
 
 export const capabilities = Operation.make("catalog.capabilities", {
   summary: "List the operations and whether each is available now",
+  price: 0,
   route: { method: "GET", path: "/catalog/capabilities" },
   success: Schema.Struct({ capabilities: Schema.Array(CapabilityListed) }),
   run: Effect.fnUntraced(function* () {
@@ -76,6 +78,7 @@ export const capabilities = Operation.make("catalog.capabilities", {
 
 export const capability = Operation.make("catalog.capability", {
   summary: "Read the details of one operation",
+  price: 0,
   route: {
     method: "GET",
     path: "/catalog/capabilities/:key",
@@ -100,6 +103,7 @@ export const capability = Operation.make("catalog.capability", {
 
 export const groups = Operation.make("catalog.groups", {
   summary: "List the groups of operations, and whether they are available",
+  price: 0,
   route: { method: "GET", path: "/catalog/groups" },
   success: Schema.Struct({ groups: Schema.Array(CatalogGroup) }),
   run: Effect.fnUntraced(function* () {
@@ -146,6 +150,7 @@ const CONSTANTS = {
 
 export const config = Operation.make("catalog.config", {
   summary: "Read the value of a credit, the credits of new accounts, and limits",
+  price: 0,
   route: { method: "GET", path: "/catalog/config" },
   success: Config,
   run: Effect.fnUntraced(function* () {

@@ -89,6 +89,7 @@ export class DnsResolver extends Context.Service<
 
 export const resolve = Operation.make("dns.resolve", {
   summary: "Resolve the DNS records of a domain",
+  price: 0.5,
   route: {
     method: "GET",
     path: "/dns/:domain",

@@ -58,6 +58,7 @@ export const Address = Schema.String.check(Schema.isMinLength(1), Schema.isMaxCo
 
 export const validate = Operation.make("email.validate", {
   summary: "Validate an e-mail address",
+  price: 1,
   description:
     "Checks the syntax, the MX records, lists of disposable domains and the health of the domain's DNS. `valid` is true if mail can " +
     "be sent to the address: its syntax is valid and its domain accepts mail. `score` is 0.9 with MX records, 0.5 with an A or AAAA " +
@@ -99,6 +100,7 @@ export const sorted = (emails: ReadonlyArray<string>, reports: ReadonlyArray<Res
 
 export const validateBatch = Operation.make("email.validateBatch", {
   summary: "Validate up to 50 e-mail addresses at once",
+  price: 0.6,
   description:
     "Validates each address as for one address, without `consensus`. Each address is charged, also if it is repeated. Addresses of " +
     "domains whose name servers do not answer are listed in `unchecked` and are free. If that is true of all addresses, the call " +

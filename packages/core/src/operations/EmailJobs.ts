@@ -48,6 +48,7 @@ export const slicesOf = (emails: ReadonlyArray<string>): ReadonlyArray<ReadonlyA
 
 export const validationJob = Operation.job("email.validationJob", {
   summary: "Validate up to 1,000 e-mail addresses in a job",
+  price: 0.6,
   description:
     "Validates each address as for one address, in the background. Each address is charged, also if it is repeated; each domain is " +
     "queried once. Read the job for its progress and its pages of results. Addresses of domains whose name servers do not answer " +

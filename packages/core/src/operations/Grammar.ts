@@ -38,6 +38,7 @@ const DEFAULT_LANGUAGE = "en-US"
 
 export const check = Operation.make("grammar.check", {
   summary: "Check the grammar and spelling of a text",
+  price: 1,
   route: {
     method: "POST",
     path: "/grammar/check",

@@ -37,6 +37,7 @@ const kept = (pictures: ReadonlyArray<Image.Picture>, job: RunningJob<null>) =>
 
 export const generate = Operation.job("image.generate", {
   summary: "Generate images from a prompt",
+  price: 8,
   description:
     "Creates a job. Read the job for its status and download its artifact. If there are several `samples`, `?part=` selects one, " +
     "counted from 1. With `translate`, the prompt may be in any language. `Prefer: wait=20` waits up to 20 seconds for the end.",
@@ -135,6 +136,7 @@ const pictureOf = Effect.fnUntraced(function* (accountId: string, { image, image
 
 export const edit = Operation.job("image.edit", {
   summary: "Edit an image with a prompt",
+  price: 8,
   description:
     "The image is at an address (`image_url`), the result of an earlier job (`job_id`), or inline (`image`, base64). Without an " +
     "image, `allow_prompt_only` must be true. `strength` is the amount of change, from 0 to 1.",

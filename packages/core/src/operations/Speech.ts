@@ -130,6 +130,7 @@ export const editsBetween = (a: string, b: string, limit: number): number => {
 
 export const voices = Operation.make("speech.voices", {
   summary: "List the voices for text to speech",
+  price: 0,
   description:
     "`language` is a BCP 47 tag, or `mul` for a voice that speaks any language. `category` selects the voices of a category, in any " +
     "case. The category of a voice with one language is the first subtag, such as `en`. The list may be empty.",

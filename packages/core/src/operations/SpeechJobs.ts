@@ -16,6 +16,7 @@ export const speechJobs = Operation.family("speech.synthesize", {
 
 export const synthesize = Operation.job("speech.synthesize", {
   summary: "Convert a text to speech",
+  price: 5,
   description:
     "Creates a job. Read the job for its status and download its artifact, an MP3. `voice` is an id from `GET /audio/voices`; the " +
     "error for an unknown id names similar voices. `Prefer: wait=20` waits up to 20 seconds for the end.",

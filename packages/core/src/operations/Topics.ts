@@ -26,6 +26,7 @@ export class TopicLibrary extends Context.Service<
 
 export const list = Operation.make("topics.list", {
   summary: "Browse prompt topics and their templates",
+  price: 0.1,
   description:
     "Each template is a whole prompt with placeholders in braces, such as `{topic}` or `{audience}`. `q` selects the templates that " +
     "contain each of its words, in the template or in the name of the category, in any case. The list may be empty.",

@@ -3,6 +3,7 @@
  * document, the catalog entry, the client and the generators derive from it.
  */
 import { type Duration, Effect, Schema } from "effect"
+import * as Credits from "../Credits.ts"
 import type { UpstreamNotConfigured } from "./OperationError.ts"
 
 export type Fields = Schema.Struct.Fields
@@ -73,6 +74,11 @@ export interface Contract<Key extends string, Rt extends Route, Success extends 
   /** A longer description for developers, in Markdown. */
   readonly description?: string
   readonly route: Rt
+  /**
+   * Credits for each unit, with at most three decimals; 0 for an operation that is free and leaves no event in the ledger. A host publishes it
+   * when it starts; an operator may publish another. Without one, the operation cannot be called until a price is published.
+   */
+  readonly price?: number
   /** The unit of the price plan in one word: `call` by default, or for example `address`. */
   readonly unit: string
   /** The units to hold credits for: a whole number of at least 0. */
@@ -96,7 +102,7 @@ export interface Contract<Key extends string, Rt extends Route, Success extends 
 
 /** The options of a contract. By default the unit is `call` and the quantity 1, nothing is checked, and nothing is secret. */
 export interface Options<O extends RouteOptions, Success extends Schema.Top, ECheck, RCheck, RConfigured>
-  extends Pick<Contract<string, RouteOf<O>, Success, ECheck, RCheck>, "summary" | "description" | "success" | "local" | "links">,
+  extends Pick<Contract<string, RouteOf<O>, Success, ECheck, RCheck>, "summary" | "description" | "price" | "success" | "local" | "links">,
     Partial<Pick<Contract<string, RouteOf<O>, Success, ECheck, RCheck>, "check" | "unit" | "quantity" | "secret" | "timeout">> {
   readonly route: O
   readonly configured?: Effect.Effect<void, UpstreamNotConfigured, RConfigured>
@@ -113,6 +119,7 @@ export const make = <const Key extends string, const O extends RouteOptions, Suc
   summary: options.summary,
   ...(options.description === undefined ? {} : { description: options.description }),
   route: routeOf(key, options.route),
+  ...("price" in options ? { price: pricedAt(key, options.price) } : {}),
   unit: options.unit ?? "call",
   quantity: options.quantity ?? (() => 1),
   success: options.success,
@@ -124,6 +131,14 @@ export const make = <const Key extends string, const O extends RouteOptions, Suc
   ...(options.example === undefined ? {} : { example: options.example }),
   ...(options.links === undefined ? {} : { links: options.links })
 })
+
+/** Throws a sentence where a price is no amount of credits. */
+const pricedAt = (key: string, price: unknown): number => {
+  if (typeof price === "number" && Credits.parse(String(price)) !== undefined) return price
+  throw new TypeError(
+    `The price of "${key}" is ${String(price)}: give credits for each unit, a number of at least 0 with at most three decimals`
+  )
+}
 
 const routeOf = <O extends RouteOptions>(
   key: string,

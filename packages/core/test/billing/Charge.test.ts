@@ -49,7 +49,7 @@ describe("a call that succeeds", () => {
         requestId: "req_a",
         operation: "bench.work",
         quantity: 3,
-        priceVersion: 2,
+        priceVersion: 1,
         amount: 3 * UNIT
       })
       expect(hold).toMatchObject({ expiresAt: START + LIFETIME })
@@ -130,7 +130,7 @@ describe("a call that succeeds", () => {
     Effect.gen(function* () {
       const { shared, bench, here, accountId } = yield* setting()
       const lowered = yield* here.prices.publish({ "bench.work": credits(UNIT / 2) }, START + seconds(10))
-      expect(lowered.at(-1)).toMatchObject({ version: 3 })
+      expect(lowered.at(-1)).toMatchObject({ version: 2 })
       const before = yield* here.call(accountId)
       expect(before.billed?.charged).toBe(UNIT)
       const { started, proceed } = yield* paused(bench)
@@ -142,9 +142,9 @@ describe("a call that succeeds", () => {
       expect((yield* here.call(accountId)).billed?.charged).toBe(UNIT / 2)
       const holds = (yield* eventsIn(shared)).filter(({ _tag }) => _tag === "CreditReserved")
       expect(holds).toMatchObject([
-        { priceVersion: 2, amount: UNIT },
-        { priceVersion: 2, amount: UNIT },
-        { priceVersion: 3, amount: UNIT / 2 }
+        { priceVersion: 1, amount: UNIT },
+        { priceVersion: 1, amount: UNIT },
+        { priceVersion: 2, amount: UNIT / 2 }
       ])
     })
   )
@@ -160,7 +160,7 @@ describe("a call that succeeds", () => {
       yield* here.fail({ plan: { appends: { 1: "conflict" } }, rival })
       expect((yield* here.call(accountId)).billed?.charged).toBe(UNIT)
       const [hold, success] = yield* eventsIn(shared)
-      expect(hold).toMatchObject({ priceVersion: 2, amount: UNIT, expiresAt: START + 100 + LIFETIME })
+      expect(hold).toMatchObject({ priceVersion: 1, amount: UNIT, expiresAt: START + 100 + LIFETIME })
       expect(success).toMatchObject({ charged: UNIT })
       yield* here.heal
       expect((yield* here.call(accountId)).billed?.charged).toBe(3 * UNIT)
@@ -283,7 +283,7 @@ const RESERVE: Decisions.Reserve = {
   requestId: "req_0",
   operation: "bench.work",
   quantity: 1,
-  priceVersion: 2,
+  priceVersion: 1,
   unitPrice: credits(UNIT),
   lifetime: LIFETIME
 }

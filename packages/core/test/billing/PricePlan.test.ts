@@ -5,27 +5,27 @@ import * as fc from "fast-check"
 import { describe, expect, test } from "vitest"
 import { arbitraryOf } from "../../../testing/src/Arbitraries.ts"
 import { given } from "../../../testing/src/GivenWhenThen.ts"
-import { FIRST_PRICES } from "../../src/billing/FirstPrices.ts"
 import {
   EffectiveTooEarly,
-  firstPrices,
   inForce,
   MAX_QUANTITY,
   MAX_UNIT_PRICE,
+  ownOf,
   PriceBook,
   PricePlan,
   type PricePlanEvent,
   Prices,
   PriceTooHigh,
   publish,
-  publishFirst,
   publishOwn
 } from "../../src/billing/PricePlan.ts"
 import * as Credits from "../../src/Credits.ts"
+import * as Standard from "../../src/operations/Standard.ts"
 import { check } from "../vault/Property.ts"
 import { all, range } from "./Bench.ts"
 
 const { of } = Credits
+const own = ownOf(Standard.operations)
 const published = (version: number, effectiveAt: number, prices: Prices): PricePlanEvent => ({
   _tag: "PricePlanPublished",
   version,
@@ -33,20 +33,15 @@ const published = (version: number, effectiveAt: number, prices: Prices): PriceP
   prices
 })
 
-/** Every operation with its endpoint and its cost in credits. An operation without a cost is free. */
+/** Every operation that comes with Millrace, with its endpoint and its cost in credits. */
 const TABLES: ReadonlyArray<readonly [key: string, endpoint: string, cost: number]> = [
   ["account.billing", "GET /account/billing", 0],
   ["account.limits", "GET /account/limits", 0],
-  ["billing.invoices", "GET /billing/invoices", 0],
-  ["billing.subscribe", "POST /billing/subscriptions", 0],
-  ["billing.topUp", "POST /billing/topups", 0],
-  ["billing.captureTopUp", "POST /billing/topups/{payment}/capture", 0],
   ["catalog.read", "GET /catalog", 0],
   ["catalog.capabilities", "GET /catalog/capabilities", 0],
   ["catalog.capability", "GET /catalog/capabilities/{key}", 0],
   ["catalog.config", "GET /catalog/config", 0],
   ["catalog.groups", "GET /catalog/groups", 0],
-  ["catalog.openapi", "GET /openapi.json", 0],
   ["image.generate", "POST /ai/images", 8],
   ["image.edit", "POST /ai/images/edit", 8],
   ["image.read", "GET /ai/images/{job}", 0],
@@ -61,62 +56,32 @@ const TABLES: ReadonlyArray<readonly [key: string, endpoint: string, cost: numbe
   ["dns.resolve", "GET /dns/{domain}", 0.5],
   ["topics.list", "GET /content/prompts/topics", 0.1],
   ["grammar.check", "POST /grammar/check", 1],
-  ["storeCatalog.read", "GET /ecommerce/storeplatform/catalog", 1.5],
-  ["leads.search", "GET /local/mapsearch/leads", 2],
-  ["coupons.search", "GET /coupons", 0.5],
-  ["coupons.requestStore", "POST /coupons/request-store", 0],
-  ["coupons.submit", "POST /coupons/submit", 0],
-  ["priceAlerts.register", "POST /products/price-alerts", 1],
-  ["prices.compare", "POST /products/price-compare", 1],
-  ["prices.history", "GET /products/price-history", 0.5],
-  ["selectors.find", "GET /products/selectors", 0],
   ["email.validate", "POST /email/validate", 1],
   ["email.validateBatch", "POST /email/validate-batch, for each address", 0.6],
   ["email.validationJob", "POST /email/validation-jobs, for each address", 0.6],
-  ["email.readValidationJob", "GET /email/validation-jobs/{job}", 0],
-  ["proxy.locations", "GET /proxy/locations", 0.1],
-  ["proxy.createSession", "POST /proxy/sessions", 2],
-  ["verification.wait", "POST /verify/wait, for each session", 5],
-  ["inbox.create", "POST /temp-mail/inboxes", 1],
-  ["inbox.read", "GET /temp-mail/inboxes/{inbox}", 0.1],
-  ["inbox.listMessages", "GET /temp-mail/inboxes/{inbox}/messages", 0.1],
-  ["inbox.readMessage", "GET /temp-mail/inboxes/{inbox}/messages/{message}", 0.1],
-  ["inbox.rotate", "POST /temp-mail/inboxes/{inbox}/rotate", 1],
-  ["inbox.delete", "DELETE /temp-mail/inboxes/{inbox}", 0],
-  ["codeHost.user", "GET /social/codehost/users/{username}", 0.5],
-  ["codeHost.searchRepositories", "GET /social/codehost/repos", 0.5],
-  ["codeHost.activity", "GET /social/codehost/users/{username}/activity", 0.5],
-  ["codeHost.repository", "GET /social/codehost/repos/{owner}/{repo}", 0.5],
-  ["video.stats", "GET /social/videosite/videos/{id}/stats", 0.5],
-  ["video.channelVideos", "GET /social/videosite/channels/{channel}/videos", 0.5],
-  ["video.outliers", "GET /social/videosite/channels/{channel}/outliers", 1],
-  ["video.search", "GET /social/videosite/search", 0.5],
-  ["video.download", "GET /social/videosite/videos/{id}/download", 1],
-  ["video.comments", "GET /social/videosite/videos/{id}/comments", 1],
-  ["video.about", "GET /social/videosite/channels/{handle}/about", 0.5],
-  ["video.playlist", "GET /social/videosite/playlists/{id}", 0.3],
-  ["video.tags", "GET /social/videosite/videos/{id}/tags", 0.5],
-  ["video.details", "GET /social/videosite/videos/{id}/details", 1]
+  ["email.readValidationJob", "GET /email/validation-jobs/{job}", 0]
 ]
 
-describe("the first prices", () => {
+describe("the prices of the operations that come with Millrace", () => {
   test.each(TABLES)("%s (%s) costs %f credits", (key, _endpoint, cost) => {
-    expect(FIRST_PRICES[key]).toBe(cost)
-    expect(firstPrices()[key]).toBe(Math.round(cost * 1000))
+    expect(own[key]).toBe(Math.round(cost * 1000))
   })
 
-  test("are exactly those of the tables", () => {
-    expect(Object.keys(FIRST_PRICES).sort()).toEqual(TABLES.map(([key]) => key).sort())
-    for (const price of Object.values(firstPrices())) expect(Credits.parse(String(Credits.toDecimal(price)))).toBe(price)
-  })
-
-  test("are published once, if the plan is empty", () => {
+  test("are exactly those of the table, and published once", () => {
+    expect(Object.keys(own).sort()).toEqual(TABLES.map(([key]) => key).sort())
     given(PricePlan, [])
-      .when(publishFirst(firstPrices()), 1_000)
-      .then([published(1, 1_000, firstPrices())])
-    given(PricePlan, [published(1, 0, {})])
-      .when(publishFirst(firstPrices()), 1_000)
+      .when(publishOwn(own), 1_000)
+      .then([{ ...published(1, 1_000, own), own }])
+    given(PricePlan, [{ ...published(1, 0, own), own }])
+      .when(publishOwn(own), 1_000)
       .then([])
+  })
+
+  test("of a log of an earlier release are recorded as those of the code, beside the prices that it has", () => {
+    const before = { ...own, "grammar.check": of(7), "video.stats": of(500) }
+    given(PricePlan, [published(1, 0, before)])
+      .when(publishOwn(own), 1_000)
+      .then([{ ...published(2, 1_000, before), own }])
   })
 })
 
@@ -150,6 +115,56 @@ describe("the prices that stand in a host's operations", () => {
         expect(plan.map(({ version }) => version)).toEqual(range(plan.length).map((i) => i + 1))
         // The same operations publish nothing more
         if (by === "host") expect(Result.getOrThrow(publishOwn(prices)(plan, 2_000))).toEqual([])
+      }
+    })
+    check(property)
+  })
+})
+
+describe("the prices of new operations, where later versions are announced", () => {
+  const keys = ["a", "b", "c"]
+  const prices = fc.dictionary(fc.constantFrom(...keys), fc.nat(3).map(of), { minKeys: 1, noNullPrototype: true })
+  const step = fc.record({ by: fc.constantFrom("host", "operator"), wait: fc.nat(3), ahead: fc.nat(4), prices })
+  /** From when on which prices are in force: what is expected of a plan, without its versions. */
+  type Timeline = ReadonlyArray<{ readonly from: number; readonly prices: Prices }>
+  const at = (timeline: Timeline, now: number): Prices => timeline.findLast(({ from }) => from <= now)?.prices ?? {}
+
+  test("are in force at once and stay, and what is announced comes into force with them", () => {
+    const property = fc.property(fc.array(step, { maxLength: 12 }), (steps) => {
+      let [plan, now]: [PricePlan, number] = [[], 0]
+      let timeline: Timeline = []
+      const known: Record<string, number> = {}
+      for (const { by, prices, wait, ahead } of steps) {
+        now += wait
+        const earliest = Math.max(now, plan.at(-1)?.effectiveAt ?? 0)
+        const decision = by === "host" ? publishOwn(prices)(plan, now) : publish(prices, earliest + ahead)(plan, now)
+        const events = Result.getOrThrow<ReadonlyArray<PricePlanEvent>, unknown>(decision)
+        const before = plan
+        for (const event of events) plan = PricePlan.evolve(plan, event, now)
+        if (by === "operator") {
+          if (events.length > 0) timeline = [...timeline, { from: earliest + ahead, prices: { ...timeline.at(-1)?.prices, ...prices } }]
+        } else {
+          const withOwn = (list: Prices): Prices => {
+            const takesEffect = ([key, price]: [string, number]) => list[key] === undefined || (known[key] ?? price) !== price
+            return { ...list, ...Object.fromEntries(Object.entries(prices).filter(takesEffect)) }
+          }
+          const later = timeline.filter(({ from }) => from > now)
+          const earlier = timeline.filter(({ from }) => from <= now)
+          timeline = [
+            ...earlier,
+            ...[{ from: now, prices: at(timeline, now) }, ...later].map((list) => ({ ...list, prices: withOwn(list.prices) }))
+          ]
+          Object.assign(known, prices)
+          // The same operations publish nothing more
+          expect(Result.getOrThrow(publishOwn(prices)(plan, now))).toEqual([])
+        }
+        for (const instant of range(80)) {
+          const list = inForce(plan, instant)
+          expect(list?.prices ?? {}).toEqual(at(timeline, instant))
+          if (instant < now) expect(list).toBe(inForce(before, instant))
+          if (by === "host" && instant >= now) expect(Object.keys(list?.prices ?? {})).toEqual(expect.arrayContaining(Object.keys(prices)))
+        }
+        expect(plan.map(({ version }) => version)).toEqual(range(plan.length).map((i) => i + 1))
       }
     })
     check(property)
@@ -202,7 +217,9 @@ describe("publishing", () => {
       .thenRefused(new PriceTooHigh({ operation: "a", limit: MAX_UNIT_PRICE }))
     expect(of(MAX_UNIT_PRICE * MAX_QUANTITY)).toBe(Credits.MAXIMUM)
     expect(() => of((MAX_UNIT_PRICE + 1) * MAX_QUANTITY)).toThrow()
-    for (const price of Object.values(firstPrices())) expect(price).toBeLessThan(MAX_UNIT_PRICE)
+    given(PricePlan, [])
+      .when(publishOwn({ a: of(MAX_UNIT_PRICE + 1) }), 2_000)
+      .thenRefused(new PriceTooHigh({ operation: "a", limit: MAX_UNIT_PRICE }))
     // A version that an earlier release published stays
     given(PricePlan, [published(1, 1_000, { a: of(MAX_UNIT_PRICE + 1) })])
       .when(publish({ b: of(1) }), 2_000)
@@ -254,8 +271,9 @@ describe("the price book", () => {
   const testing = (body: Effect.Effect<unknown, unknown, EventStore.EventStore>) =>
     Effect.runPromise(Effect.asVoid(body).pipe(Effect.provide(MemoryEventStore.layer), Effect.provide(TestClock.layer())))
   const book = Effect.flatMap(EventStore.EventStore, (events) =>
-    Effect.flatMap(Layer.build(Layer.fresh(Layer.provide(PriceBook.layer, Layer.succeed(EventStore.EventStore, events)))), (context) =>
-      Effect.provideContext(PriceBook, context)
+    Effect.flatMap(
+      Layer.build(Layer.fresh(Layer.provide(PriceBook.layerOf(own), Layer.succeed(EventStore.EventStore, events)))),
+      (context) => Effect.provideContext(PriceBook, context)
     )
   )
 

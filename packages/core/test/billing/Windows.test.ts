@@ -629,7 +629,7 @@ describe("a late settlement", () => {
         const [hold, refund, late, success] = yield* eventsIn(shared)
         const first = hold?._tag === "CreditReserved" ? hold.reservationId : ""
         expect(refund).toMatchObject({ _tag: "Refunded", reservationId: first, reason: "abandoned" })
-        expect(late).toMatchObject({ _tag: "CreditReserved", lateOf: first, requestId: "req_a", amount: UNIT, priceVersion: 2 })
+        expect(late).toMatchObject({ _tag: "CreditReserved", lateOf: first, requestId: "req_a", amount: UNIT, priceVersion: 1 })
         expect(success).toMatchObject({ _tag: "OperationSucceeded", charged: UNIT })
         expect(yield* here.balance(accountId)).toEqual(CHARGED)
         if (late?._tag === "CreditReserved" && late.keyHash !== undefined) {

@@ -25,6 +25,7 @@ const NOW = Date.UTC(2026, 10, 21, 12)
 /** Does the requested units or fails. */
 const batch = Operation.make("email.validateBatch", {
   summary: "Does what it is told",
+  price: 0.6,
   route: { method: "POST", path: "/batch", body: { units: Schema.Int, done: Schema.NullOr(Schema.Int) } },
   quantity: ({ units }) => units,
   success: Schema.Struct({ done: Schema.Int }),
@@ -35,6 +36,7 @@ const batch = Operation.make("email.validateBatch", {
 })
 const lookup = Operation.make("bin.lookup", {
   summary: "Looks nothing up",
+  price: 0.5,
   route: { method: "GET", path: "/bin" },
   success: Schema.Struct({}),
   run: () => Effect.succeed({ data: {} })

@@ -3,11 +3,12 @@ import { Context, Effect, Layer, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import * as fc from "fast-check"
 import { describe, expect, test } from "vitest"
-import { PriceBook } from "../../src/billing/PricePlan.ts"
+import { ownOf, PriceBook } from "../../src/billing/PricePlan.ts"
 import * as Credits from "../../src/Credits.ts"
 import * as Bin from "../../src/operations/Bin.ts"
 import { Catalog, CatalogEntry, type CatalogOptions } from "../../src/operations/Catalog.ts"
 import * as Grammar from "../../src/operations/Grammar.ts"
+import * as Standard from "../../src/operations/Standard.ts"
 import { CircuitBreaker } from "../../src/work/CircuitBreaker.ts"
 import * as Operation from "../../src/work/Operation.ts"
 import { type OperationError, UpstreamNotConfigured, UpstreamUnavailable } from "../../src/work/OperationError.ts"
@@ -73,7 +74,11 @@ const testing = <A, E>(
       Effect.provide(
         Catalog.layer(operations, options).pipe(
           Layer.provideMerge(
-            Layer.mergeAll(PriceBook.layer, CircuitBreaker.layer({ failures: 2, openFor: 10_000 }), Layer.fresh(upstreams))
+            Layer.mergeAll(
+              PriceBook.layerOf(ownOf(Standard.operations)),
+              CircuitBreaker.layer({ failures: 2, openFor: 10_000 }),
+              Layer.fresh(upstreams)
+            )
           ),
           Layer.provide(MemoryEventStore.layer)
         )

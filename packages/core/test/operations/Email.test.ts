@@ -2,7 +2,6 @@ import { Effect, Exit, Result, Schema, Struct } from "effect"
 import * as fc from "fast-check"
 import { describe, expect, test } from "vitest"
 import { inputOf } from "../../../testing/src/Arbitraries.ts"
-import { FIRST_PRICES } from "../../src/billing/FirstPrices.ts"
 import * as Email from "../../src/operations/Email.ts"
 import { UpstreamUnavailable } from "../../src/work/OperationError.ts"
 import { check, checkAsync } from "../vault/Property.ts"
@@ -67,7 +66,7 @@ describe("email.validateBatch", () => {
       })
     )
     expect(Email.validateBatch.quantity({ emails: ["ada@example.com", "ada@example.com"] })).toBe(2)
-    expect(FIRST_PRICES[Email.validateBatch.key]).toBe(0.6)
+    expect(Email.validateBatch.price).toBe(0.6)
   })
 
   test("returns four fields for each address in order, without consensus, and charges the checked ones", () =>

@@ -1,7 +1,6 @@
 import { Effect, Exit, Result, Schema, Stream } from "effect"
 import * as fc from "fast-check"
 import { describe, expect, test } from "vitest"
-import { FIRST_PRICES } from "../../src/billing/FirstPrices.ts"
 import * as Speech from "../../src/operations/Speech.ts"
 import { InvalidInput, UpstreamNotConfigured } from "../../src/work/OperationError.ts"
 import { check } from "../vault/Property.ts"
@@ -113,7 +112,7 @@ describe("speech.voices", () => {
     Effect.runSync(provide(Speech.voices.run(category === undefined ? {} : { category }, CALLER))).data.voices.map(({ id }) => id)
 
   test("is free, and its example matches its schema", () => {
-    expect(FIRST_PRICES[Speech.voices.key]).toBe(0)
+    expect(Speech.voices.price).toBe(0)
     expect(Schema.is(Speech.voices.success)(Speech.voices.example?.data)).toBe(true)
   })
 

@@ -1,7 +1,9 @@
 /** The client against a whole host over a real socket: calls, replies, and an error of every kind. */
 
+import { readFileSync } from "node:fs"
 import { Deferred, Effect } from "effect"
 import { describe, expect } from "vitest"
+import * as StandardRoutes from "../../../../test/build/routes.ts"
 import {
   CostExceedsLimit,
   createClient,
@@ -264,8 +266,11 @@ describe("a call that is aborted", () => {
 
 describe("routes", () => {
   testing(
-    "of the standard operations match the operations",
-    Effect.sync(() => expect(routesOf(Api.make(Api.standard))).toEqual(STANDARD_ROUTES))
+    "of the standard operations are those of the registry: `npm run routes` writes them",
+    Effect.sync(() => {
+      expect(routesOf(Api.make(Api.standard))).toEqual(STANDARD_ROUTES)
+      expect(readFileSync(StandardRoutes.FILE, "utf8")).toBe(StandardRoutes.text())
+    })
   )
 
   testing(

@@ -3,7 +3,7 @@
  * credits, times are `Date`s.
  */
 import type { IncomingMessage, ServerResponse } from "node:http"
-import { AuthThrottle, type BlobStore, Charge, type Operation as Core, Credits, Millrace, newRequestId, PricePlan } from "@millrace/core"
+import { AuthThrottle, type BlobStore, Charge, type Operation as Core, Credits, Millrace, newRequestId } from "@millrace/core"
 import { Api, Http, Readiness, toNodeHandler, WebHandler } from "@millrace/http"
 import { ConfigProvider, Effect, Exit, Layer, ManagedRuntime, Option, Scope } from "effect"
 import { resolve } from "../administration/Accounts.ts"
@@ -13,7 +13,7 @@ import * as SettingNames from "../SettingNames.ts"
 import * as StateUrl from "../StateUrl.ts"
 import * as StoreUrl from "../StoreUrl.ts"
 import { type Administration, administrationOf } from "./Administration.ts"
-import type { Accepted, Companions, Job } from "./Job.ts"
+import type { Accepted, Job } from "./Job.ts"
 import { type JobActs, jobsOf } from "./Jobs.ts"
 import { assertCall, assertOptions } from "./Mistakes.ts"
 import { type Listening, listeningOf } from "./Notices.ts"
@@ -100,7 +100,6 @@ export const createMillrace = async (options: Options): Promise<Host> => {
   const run = runnerOf(runtime)
   const shutDown = () => Effect.runPromise(Scope.close(scope, Exit.void)).then(() => runtime.dispose())
   try {
-    await run(publishPrices(options.operations))
     const { handle } = await run(Scope.provide(WebHandler.make(Http.layer(api)), scope))
     const listener = toNodeHandler(handle)
     let closed: Promise<void> | undefined
@@ -142,7 +141,6 @@ const layerOf = ({ blobs, jobs, log, masterKey, rateLimit, state, store }: Optio
   const domain = Millrace.layer({
     operations: api.operations as ReadonlyArray<Core.Any<never, BlobStore.BlobStore>>,
     groups: api.groups,
-    firstPrices: {},
     ...(rateLimit === undefined ? {} : { rateLimit }),
     jobs: runner
   }).pipe(
@@ -171,15 +169,6 @@ const logLayer = (log: Log = TO_CONSOLE) =>
 /** Settings that go before those of the environment. */
 const settings = (given: Readonly<Record<string, string>>) =>
   ConfigProvider.orElse(ConfigProvider.fromUnknown(given), ConfigProvider.fromEnv())
-
-/** Publishes the prices that stand in the operations. Prices that were published over them stay. */
-const publishPrices = (operations: ReadonlyArray<AnyOperation>) => {
-  const own = operations.flatMap((operation) => [
-    [operation.key, amountOf(operation.price, "price")] as const,
-    ...(operation._tag === "Job" ? Object.values(operation.companions as Companions).map(({ key }) => [key, Credits.zero] as const) : [])
-  ])
-  return PricePlan.PriceBook.use((prices) => prices.publishOwn(Object.fromEntries(own)))
-}
 
 const callOf = (operation: AnyOperation, input: unknown, { account, idempotencyKey, maxCredits, requestId }: CallOptions) =>
   Effect.gen(function* () {

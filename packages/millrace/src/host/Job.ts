@@ -128,7 +128,7 @@ export const job = <
   })
   const { attempts, deadline, limits, retention, timeout } = options
   const core = Core.job(key, {
-    ...contractOf(key, options, request),
+    ...contractOf(options, request),
     family,
     success: Accepted,
     created: ({ id, status }) => ({ id, status }),

@@ -2,7 +2,7 @@
  * Operations as promises: the work is a function, sync or async, and the schemas are of any library. `operation` makes an operation of
  * `@millrace/core`, so route, catalog entry, OpenAPI and clients derive from it like from any other.
  */
-import { Operation as Core, Credits, InvalidInput, type OperationError } from "@millrace/core"
+import { Operation as Core, InvalidInput, type OperationError } from "@millrace/core"
 import { Effect, type Schema } from "effect"
 import { assertDefinition } from "./Mistakes.ts"
 import * as Schemas from "./Schemas.ts"
@@ -137,7 +137,7 @@ export const operation = <
   const request = requestOf(key, options.route as AnyRoute)
   const success = Schemas.convert(options.success, "output", `the result of ${quoted(key)}`)
   const core = Core.make(key, {
-    ...contractOf(key, options, request),
+    ...contractOf(options, request),
     success: Schemas.documented(success.jsonSchema),
     run: (sent: Sent, { accountId, requestId, reservationId }: Core.Caller) =>
       Effect.flatMap(request.parse(sent), (input) =>
@@ -210,11 +210,11 @@ const invalid = (issues: ReadonlyArray<Schemas.Issue>): OperationError => {
 }
 
 /** The options that calls and jobs share, for `@millrace/core`. */
-export const contractOf = (key: string, options: Described<never>, { parse, parsed, route }: Request) => {
-  assertPrice(key, options.price)
-  const { description, quantity, secret, summary, unit } = options
+export const contractOf = (options: Described<never>, { parse, parsed, route }: Request) => {
+  const { description, price, quantity, secret, summary, unit } = options
   return {
     summary,
+    price,
     ...(description === undefined ? {} : { description }),
     route,
     check: (sent: Sent) => Effect.asVoid(parse(sent)),
@@ -223,13 +223,6 @@ export const contractOf = (key: string, options: Described<never>, { parse, pars
     ...(quantity === undefined ? {} : { quantity: (sent: Sent) => quantity((parsed(sent) ?? sent) as never) }),
     ...(secret === undefined ? {} : { secret })
   }
-}
-
-const assertPrice = (key: string, price: unknown): void => {
-  if (typeof price !== "number" || Credits.parse(String(price)) === undefined)
-    throw new TypeError(
-      `The price of ${quoted(key)} is ${String(price)}: give credits for each unit, a number of at least 0 with at most three decimals`
-    )
 }
 
 /** Runs a function of the host's. What it throws becomes the failure of the call. */

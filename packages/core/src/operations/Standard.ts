@@ -1,0 +1,74 @@
+/**
+ * The registry of the operations that come with Millrace. The API, its types, the catalog's groups, the prices of a new log and the typed
+ * client's routes derive from it: a new operation is a file in this folder and a line here.
+ */
+import type { Scope } from "../accounts/ApiKey.ts"
+import type * as Operation from "../work/Operation.ts"
+import * as AccountBilling from "./AccountBilling.ts"
+import * as AccountLimits from "./AccountLimits.ts"
+import * as Bin from "./Bin.ts"
+import * as CatalogOperations from "./CatalogOperations.ts"
+import * as Dns from "./Dns.ts"
+import * as Email from "./Email.ts"
+import * as EmailJobs from "./EmailJobs.ts"
+import * as Grammar from "./Grammar.ts"
+import * as ImageJobs from "./ImageJobs.ts"
+import * as Speech from "./Speech.ts"
+import * as SpeechJobs from "./SpeechJobs.ts"
+import * as Topics from "./Topics.ts"
+
+/** Operations that share a tag of the document and a scope of API keys. */
+export interface Group<Members extends ReadonlyArray<Operation.Any>> {
+  /** For the documentation. */
+  readonly description: string
+  /** The scope that an API key needs; undefined where no key is needed, and the operations are free. */
+  readonly scope: Scope | undefined
+  readonly operations: Members
+}
+
+type Operations = ReadonlyArray<Operation.Any>
+
+const group = <const Members extends Operations>(
+  description: string,
+  operations: Members,
+  scope: Scope = "operations"
+): Group<Members> => ({
+  description,
+  scope,
+  operations
+})
+
+const publicGroup = <const Members extends Operations>(description: string, operations: Members): Group<Members> => ({
+  description,
+  scope: undefined,
+  operations
+})
+
+export const groups = {
+  catalog: publicGroup("The operations, their prices and their availability. No key is needed.", [
+    CatalogOperations.read,
+    CatalogOperations.capabilities,
+    CatalogOperations.capability,
+    CatalogOperations.config,
+    CatalogOperations.groups
+  ]),
+  account: group("Balance, use and limits of the account.", [AccountBilling.read, AccountLimits.read], "read"),
+  lookups: group("Lookups that are answered at once.", [Grammar.check, Bin.lookup, Dns.resolve, Topics.list]),
+  email: group("Whether an address receives mail, and how trustworthy it is.", [
+    Email.validate,
+    Email.validateBatch,
+    EmailJobs.validationJob,
+    EmailJobs.readValidationJob
+  ]),
+  images: group("Image generation and editing, as jobs.", [
+    ImageJobs.generate,
+    ImageJobs.edit,
+    ImageJobs.read,
+    ImageJobs.cancel,
+    ImageJobs.download
+  ]),
+  audio: group("Text to speech, as jobs.", [SpeechJobs.synthesize, SpeechJobs.read, SpeechJobs.cancel, SpeechJobs.download, Speech.voices])
+}
+
+/** All of them, in the order of the groups. */
+export const operations: Operations = Object.values(groups).flatMap(({ operations }): Operations => operations)
