@@ -6,7 +6,7 @@ import { isIPv6 } from "node:net"
 import { Clock, Context, Duration, Effect, Layer, Schema } from "effect"
 
 /** The address may try again in `retryAfter` milliseconds. */
-export class TooManyFailures extends Schema.TaggedError<TooManyFailures>()("TooManyFailures", { retryAfter: Schema.Number }) {
+export class TooManyFailures extends Schema.TaggedError<TooManyFailures>()("TooManyFailures", { retryAfter: Schema.Finite }) {
   override get message(): string {
     return `Too many requests with a missing or invalid API key; try again in ${Math.ceil(this.retryAfter / 1000)} seconds`
   }

@@ -59,7 +59,8 @@ export class ChargeExceedsHold extends Schema.TaggedError<ChargeExceedsHold>()("
   done: Schema.Number
 }) {
   override get message(): string {
-    return `Reservation ${this.reservationId} holds ${this.held} units, and ${this.done} cannot be charged`
+    const done = Number.isSafeInteger(this.done) ? this.done : "what is no number of units"
+    return `Reservation ${this.reservationId} holds ${this.held} units, and ${done} cannot be charged`
   }
 }
 /** The hold expired and was released before the settlement. */
