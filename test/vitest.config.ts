@@ -10,8 +10,9 @@ export default defineConfig({
   resolve: { conditions: ["@millrace/source"] },
   test: {
     include: ["packages/*/test/**/*.test.ts", "examples/test/**/*.test.ts", "test/**/*.test.ts"],
-    // Processes, not threads: native addons and signals belong to a process; the conditions let child processes run the sources.
+    setupFiles: [fileURLToPath(new URL("setup.ts", import.meta.url))],
     reporters: ["default", fileURLToPath(new URL("reporter.ts", import.meta.url))],
+    // Processes, not threads: native addons and signals belong to a process; the conditions let child processes run the sources.
     pool: "forks",
     // One more than there are cores: many tests wait for a lease or a server
     maxWorkers: Math.min(8, availableParallelism() + 1),

@@ -14,8 +14,6 @@ import { Schema } from "effect"
 import fc from "fast-check"
 import { describe, expect, test } from "vitest"
 
-fc.configureGlobal({ seed: 1 })
-
 const PACKAGES = { kernel, sqlite, postgres, kurrentdb, core, audit, upstreams, espeak, http, testing }
 
 type ErrorClass = Schema.Codec<Error, unknown> & { readonly identifier?: string; readonly name: string }

@@ -4,8 +4,6 @@ import fc from "fast-check"
 import { describe, expect, test } from "vitest"
 import { amount, arbitraryOf } from "../../testing/src/Arbitraries.ts"
 
-fc.configureGlobal({ seed: 1 })
-
 const decode = Schema.decodeUnknownResult(Credits.CreditsFromDecimal)
 
 describe("credits", () => {

@@ -3,8 +3,6 @@ import fc from "fast-check"
 import { describe, expect, test } from "vitest"
 import { amount } from "../../testing/src/Arbitraries.ts"
 
-fc.configureGlobal({ seed: 1 })
-
 describe("what credits are worth", () => {
   test("is exact: value times amount, in whole units of the last decimal", () => {
     const value = fc.tuple(fc.nat(10_000), fc.integer({ min: 1, max: 12 })).map(([whole, places]) => ({ whole, places }))

@@ -3,8 +3,6 @@ import { Schema } from "effect"
 import fc from "fast-check"
 import { describe, expect, test } from "vitest"
 
-fc.configureGlobal({ seed: 1 })
-
 const FIRST = Date.parse("0000-01-01T00:00:00.000Z")
 const LAST = Date.parse("9999-12-31T23:59:59.999Z")
 

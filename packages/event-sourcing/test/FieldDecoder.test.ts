@@ -3,8 +3,6 @@ import fc from "fast-check"
 import { describe, expect, test } from "vitest"
 import * as FieldDecoder from "../src/FieldDecoder.ts"
 
-fc.configureGlobal({ seed: 1 })
-
 type Tagged = { readonly _tag: string }
 type Events = Schema.Codec<Tagged, Tagged>
 

@@ -5,8 +5,6 @@ import fc from "fast-check"
 import { describe, expect, test } from "vitest"
 import { accountEvent, arbitraryOf, inputOf, lots, script } from "../../../testing/src/Arbitraries.ts"
 
-fc.configureGlobal({ seed: 1 })
-
 describe("arbitrary values of a schema", () => {
   const schemas = {
     AccountId,

@@ -4,8 +4,6 @@ import { describe, expect, test } from "vitest"
 import { lot, lots, timestamp } from "../../../testing/src/Arbitraries.ts"
 import { credits, parts } from "./Examples.ts"
 
-fc.configureGlobal({ seed: 1 })
-
 const small = fc.nat(3_000).map(Credits.of)
 
 /** The terms by which lots are ordered. A lot that never expires comes last. */

@@ -1,0 +1,4 @@
+/** Runs before each test file: properties are tried on the same values in every run. `MILLRACE_SEED=4711 npm test` tries others. */
+import fc from "fast-check"
+
+fc.configureGlobal({ seed: Number(process.env["MILLRACE_SEED"] ?? 1) })
