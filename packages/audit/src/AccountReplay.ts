@@ -1,8 +1,10 @@
 /** The replay of one account: its state by the fold, and its balances by the postings. The two must agree after every event. */
 import { Account, type AccountEvent, Lots, Postings } from "@millrace/core"
 import type { JobIndex } from "./JobIndex.ts"
+import type { Say, Stake } from "./Means.ts"
 import type { Prices } from "./Prices.ts"
 import type { ReportProblem } from "./Report.ts"
+import type { RuleName } from "./rules/Catalog.ts"
 import { rulesFor } from "./rules/index.ts"
 import { credits, type Step } from "./rules/Rule.ts"
 
@@ -26,16 +28,19 @@ export const balancesOf = (account: Account.Account): Balances => {
   return { available, reserved, receivable }
 }
 
-/** Why the held amount of all lots is not the sum over open holds; undefined if it is. */
-export const uncoveredHolds = ({ purse }: Account.Account): string | undefined => {
+/** The sum over open holds and the held amount of all lots, where they differ. */
+export const uncoveredHolds = ({ purse }: Account.Account): { readonly open: number; readonly held: number } | undefined => {
   let open = 0
   for (const [, { amount }] of purse.holds) open += amount
   const held = Lots.held(purse.lots)
-  return open === held ? undefined : `open holds sum to ${credits(open)}, but lots hold ${credits(held)}`
+  return open === held ? undefined : { open, held }
 }
 
 export class AccountReplay {
   readonly accountId: string
+  /** Grants and holds so far. */
+  lots = 0
+  holds = 0
   state: Account.Account = Account.initial
   readonly #own: Postings.OwnAccounts
   #byPostings: Balances = { available: 0, reserved: 0, receivable: 0 }
@@ -51,12 +56,14 @@ export class AccountReplay {
     const step: Step = { before, at, prices, jobs, hold: holdOf(before, event) }
     let broken = false
     try {
-      for (const { name, broken: ask } of rulesFor(event._tag)) {
+      for (const { name, broken: ask, means } of rulesFor(event._tag)) {
         const detail = ask(event, step)
         if (detail === undefined) continue
         broken = true
-        report(name, detail)
+        report(name, detail, (say) => ({ ...this.#spendable(event, at), ...means(event, step, say) }))
       }
+      if (event._tag === "CreditReserved") this.holds++
+      else if (event._tag === "CreditsGranted") this.lots++
       const postings = Postings.postings(this.#own, before, event)
       this.state = Account.Account.evolve(before, event, at)
       // An event without postings must not change lots or debts
@@ -64,8 +71,31 @@ export class AccountReplay {
       return true
     } catch (error) {
       // A rule has reported it already
-      if (!broken) report("account-folds", error instanceof Error ? error.message : String(error))
+      if (!broken) report("account-folds" satisfies RuleName, error instanceof Error ? error.message : String(error))
       return false
+    }
+  }
+
+  /** What the account can spend before an event and, if the event folds, after it. */
+  #spendable(event: AccountEvent, at: number): Pick<Stake, "account" | "before" | "after"> {
+    const before = balancesOf(this.state).available
+    try {
+      return { account: this.accountId, before, after: balancesOf(Account.Account.evolve(this.state, event, at)).available }
+    } catch {
+      return { account: this.accountId, before }
+    }
+  }
+
+  /** What is proven of the account: the stake of an event that cannot be replayed. */
+  proven(say: Say, claim?: string): Stake {
+    const { available, receivable, reserved } = balancesOf(this.state)
+    const debt = receivable === 0 ? "" : `, and ${say(receivable)} owed`
+    const known = `${say(available)} to spend, ${say(reserved)} held${debt}`
+    const until = `The last proven balance of the account is ${known}.`
+    return {
+      account: this.accountId,
+      before: available,
+      sentence: `${claim === undefined ? "" : `${claim}. `}${until} Nothing that the log says of it from here on is proven.`
     }
   }
 
@@ -79,18 +109,34 @@ export class AccountReplay {
       else if (account === own.reserved) reserved -= amount
       else if (account === own.receivable) receivable += amount
     }
-    if (sum !== 0) report("postings-sum-to-zero", `the postings sum to ${credits(sum)}`)
+    if (sum !== 0) {
+      report("postings-sum-to-zero" satisfies RuleName, `the postings sum to ${credits(sum)}`, (say) => ({
+        account: this.accountId,
+        amount: sum,
+        sentence: `${say(sum)} ${sum > 0 ? "disappeared: more was taken than arrived" : "came from nowhere: more arrived than was taken"}.`
+      }))
+    }
     const byPostings: Balances = { available, reserved, receivable }
     const byFold = balancesOf(this.state)
     const wrong = BALANCES.find((name) => byPostings[name] !== byFold[name])
-    if (wrong !== undefined)
-      report("books-agree", `${wrong} is ${credits(byPostings[wrong])} by the postings, ${credits(byFold[wrong])} by the account's lots`)
+    if (wrong !== undefined) {
+      const [books, lots] = [byPostings[wrong], byFold[wrong]]
+      const detail = `${wrong} is ${credits(books)} by the postings, ${credits(lots)} by the account's lots`
+      report("books-agree" satisfies RuleName, detail, (say) => ({
+        account: this.accountId,
+        before: books,
+        after: lots,
+        amount: lots - books,
+        sentence: `The books say ${say(books)} ${IN_WORDS[wrong]}, the account's lots say ${say(lots)}: they differ by ${say(lots - books)}.`
+      }))
+    }
     // Continue from the fold, so that one error is not reported again at every later event
     this.#byPostings = byFold
   }
 }
 
 const BALANCES = ["available", "reserved", "receivable"] as const
+const IN_WORDS = { available: "to spend", reserved: "held", receivable: "owed by the account" } as const
 
 const holdOf = (before: Account.Account, event: AccountEvent): Account.Hold | undefined =>
   event._tag === "OperationSucceeded" || event._tag === "Refunded" ? Account.hold(before, event.reservationId) : undefined

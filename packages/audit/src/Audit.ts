@@ -5,25 +5,43 @@
 import { Account, Job } from "@millrace/core"
 import { EventStore, StreamName } from "@millrace/event-sourcing"
 import { Clock, Effect, Stream } from "effect"
-import { LogReader, type ReaderOptions, type StreamReplay } from "./LogReader.ts"
-import { iso, type Place, type Report } from "./Report.ts"
+import type { Export, LineProblem } from "./Export.ts"
+import type { StreamEnd } from "./Head.ts"
+import { LogReader, type ReaderOptions } from "./LogReader.ts"
+import { iso, type Report } from "./Report.ts"
+import type { RuleName } from "./rules/Catalog.ts"
 import { EVENT_ID, readUniqueName } from "./rules/Names.ts"
 import { snapshotOf } from "./rules/Snapshots.ts"
+import * as Stakes from "./Stakes.ts"
+import type { StreamReplay } from "./StreamReplay.ts"
 
 export interface Options extends ReaderOptions {
   /** The time at which holds and jobs count as overdue, milliseconds since 1970: the latest time in the log by default. */
   readonly at?: number
+  /** Given the last event of every stream, in no order: for {@link Head.streamList}. */
+  readonly onStreams?: (ends: ReadonlyArray<StreamEnd>) => void
 }
+
+/** Audits an export, without its store. Fails only if the file cannot be read. */
+export const runExport = (file: Export, options: Options = {}): Effect.Effect<Report, EventStore.StoreUnavailable> =>
+  audit(options, file).pipe(Effect.provideService(EventStore.EventStore, file.store))
 
 /**
  * Audits the log of the event store in the context. Returns the report; fails only if the store cannot be read. For more names than fit into
  * memory the log is read several times.
  */
-export const run = Effect.fn("Audit.run")(function* (options: Options = {}) {
+export const run = (options: Options = {}): Effect.Effect<Report, EventStore.StoreUnavailable, EventStore.EventStore> => audit(options)
+
+const audit = Effect.fn("Audit.run")(function* (options: Options, file?: Export) {
   const store = yield* EventStore.EventStore
   const began = yield* Clock.currentTimeMillis
-  const reader = new LogReader(options)
+  const reader = new LogReader({ ...options, isExport: file !== undefined })
+  const { problems } = reader
 
+  const note = ({ detail, line, stream }: LineProblem) =>
+    problems.add({ position: "", stream, line }, "line-is-an-event", detail, Stakes.garbled(stream))
+  // The file may be read several times
+  if (file !== undefined) file.onProblem = note
   yield* store.readAll(EventStore.start).pipe(
     Stream.runForEachArray((events) => {
       const accounts = reader.begin(events)
@@ -31,18 +49,22 @@ export const run = Effect.fn("Audit.run")(function* (options: Options = {}) {
       return accounts.length === 0 ? read : Effect.andThen(Effect.forEach(accounts, loadSnapshot, { concurrency: 16, discard: true }), read)
     })
   )
+  if (file !== undefined) file.onProblem = undefined
   const head = reader.end()
-  yield* reader.lateRefunds.check(reader.problems)
-  yield* checkOverdue(reader, options.at)
+  yield* reader.lateRefunds.check(problems, file !== undefined)
+  yield* checkOverdue(reader, file !== undefined, options.at)
   yield* checkSnapshotsAhead(reader)
   yield* checkUniques(reader)
 
-  const { problems, streams } = reader
+  options.onStreams?.(reader.ends())
+
   const report: Report = {
     ok: problems.found === 0,
     events: head.events,
     streams: head.streams,
-    accounts: [...streams.values()].filter(({ account }) => account !== undefined).length,
+    ...countsOf(reader),
+    from: reader.earliest === "" ? null : reader.earliest,
+    to: head.at,
     seconds: ((yield* Clock.currentTimeMillis) - began) / 1000,
     head,
     found: problems.found,
@@ -50,6 +72,17 @@ export const run = Effect.fn("Audit.run")(function* (options: Options = {}) {
   }
   return report
 })
+
+/** How much of each kind the log has. */
+const countsOf = ({ jobs, prices, streams }: LogReader) => {
+  const accounts = [...streams.values()].flatMap(({ account }) => account ?? [])
+  let [lots, holds] = [0, 0]
+  for (const account of accounts) {
+    lots += account.lots
+    holds += account.holds
+  }
+  return { accounts: accounts.length, lots, holds, prices: prices.published, jobs: jobs.size }
+}
 
 /** Loads the newest snapshot of an account before its replay, which compares it at its revision. */
 const loadSnapshot = Effect.fnUntraced(function* (reading: StreamReplay) {
@@ -66,26 +99,28 @@ const checkSnapshotsAhead = Effect.fnUntraced(function* ({ problems, streams }: 
     const last = yield* store.lastRevision(name)
     if (last !== "noStream" && last >= snapshot.revision) continue
     const detail = `the snapshot is of revision ${snapshot.revision}, but the stream ends at ${revision}`
-    problems.add({ position, stream: name }, "snapshot-agrees", detail)
+    problems.add({ position, stream: name }, "snapshot-agrees", detail, Stakes.SNAPSHOT)
   }
 })
 
 /** Reports jobs and holds that are still open at the end of the log, although their time is over. */
-const checkOverdue = Effect.fnUntraced(function* ({ jobs, latest, problems, streams }: LogReader, at?: number) {
+const checkOverdue = Effect.fnUntraced(function* ({ jobs, latest, problems, streams }: LogReader, together: boolean, at?: number) {
   const now = at ?? (latest === "" ? 0 : Date.parse(latest))
   jobs.reportOverdue(now, problems)
   const hasBegun = (jobId: string) => streams.has(StreamName.make(Job.Job.category, jobId))
+  const overdue = new Map<StreamName.StreamName, ReadonlyMap<string, number>>()
   for (const { account, name, sound } of streams.values()) {
-    if (account === undefined || !sound) continue
-    const overdue = overdueHolds(account.state, now, hasBegun)
-    if (overdue.size === 0) continue
-    const places = yield* placesOf(name, overdue)
-    for (const [reservationId, deadline] of overdue) {
-      const place = places.get(reservationId)
-      const detail = `the deadline of reservation ${reservationId} was ${iso(deadline)}, and it is open`
-      if (place !== undefined) problems.add(place, "hold-is-not-overdue", detail)
-    }
+    const holds = account !== undefined && sound ? overdueHolds(account.state, now, hasBegun) : undefined
+    if (holds !== undefined && holds.size > 0) overdue.set(name, holds)
   }
+  yield* eachHold(new Set(overdue.keys()), together, (reservationId, event) => {
+    const account = streams.get(event.stream)?.account
+    const deadline = overdue.get(event.stream)?.get(reservationId)
+    if (account === undefined || deadline === undefined) return
+    const detail = `the deadline of reservation ${reservationId} was ${iso(deadline)}, and it is open`
+    const hold = Account.hold(account.state, reservationId)
+    problems.add(event, "hold-is-not-overdue", detail, Stakes.overdue(account.accountId, hold))
+  })
 })
 
 /**
@@ -104,23 +139,30 @@ const overdueHolds = ({ purse }: Account.Account, now: number, hasBegun: (jobId:
 
 const RESERVED = Account.Account.codec.typesOf(["CreditReserved"])
 
-/** The positions of these reservations, which the state of an account does not keep. */
-const placesOf = Effect.fnUntraced(function* (stream: StreamName.StreamName, reservationIds: ReadonlyMap<string, unknown>) {
+/** Every hold of these accounts with its event, of which the state of an account keeps no place. `together`: in one reading of the log. */
+const eachHold = Effect.fnUntraced(function* (
+  accounts: ReadonlySet<StreamName.StreamName>,
+  together: boolean,
+  f: (reservationId: string, event: EventStore.RecordedEvent) => void
+) {
   const store = yield* EventStore.EventStore
-  const places = new Map<string, Place>()
-  yield* Stream.runForEach(store.readStream(stream), ({ data, position, type }) =>
-    Effect.sync(() => {
-      const event = RESERVED.has(type) ? Account.Account.codec.decode(type, data) : undefined
-      if (event?._tag === "CreditReserved" && reservationIds.has(event.reservationId)) places.set(event.reservationId, { position, stream })
-    })
-  )
-  return places
+  const sources = !together
+    ? [...accounts].map((name) => store.readStream(name))
+    : accounts.size > 0
+      ? [store.readAll(EventStore.start)]
+      : []
+  const look = (recorded: EventStore.RecordedEvent) => {
+    const { data, stream, type } = recorded
+    const event = accounts.has(stream) && RESERVED.has(type) ? Account.Account.codec.decode(type, data) : undefined
+    if (event?._tag === "CreditReserved") f(event.reservationId, recorded)
+  }
+  yield* Effect.forEach(sources, (events) => Stream.runForEach(events, (event) => Effect.sync(() => look(event))), { discard: true })
 })
 
 /** Reads the log again for names that did not fit into memory, and then for the suspects, by their full names. */
 const checkUniques = Effect.fnUntraced(function* ({ problems, suspects, uniques }: LogReader) {
   const store = yield* EventStore.EventStore
-  const eachName = (f: (name: string, rule: string, event: EventStore.RecordedEvent) => void) =>
+  const eachName = (f: (name: string, rule: RuleName, event: EventStore.RecordedEvent) => void) =>
     store.readAll(EventStore.start).pipe(
       Stream.runForEachArray((events) =>
         Effect.sync(() => {
@@ -144,6 +186,12 @@ const checkUniques = Effect.fnUntraced(function* ({ problems, suspects, uniques 
     if (!suspects.has(name)) return
     const before = first.get(name)
     if (before === undefined) first.set(name, event.position)
-    else problems.add(event, rule, `${name} already occurs at position ${before}`)
+    else
+      problems.add(
+        event,
+        rule,
+        `${name} already occurs at position ${before}`,
+        rule === EVENT_ID ? Stakes.TWICE : Stakes.ofEvent(event, "a second time")
+      )
   })
 })

@@ -1,7 +1,9 @@
 /** The jobs in the log, as far as it was read. Holds, charges and refunds of accounts must agree with them. */
 import { type Account, Job } from "@millrace/core"
 import { StreamName } from "@millrace/event-sourcing"
+import { noAmount, type Say, type Stake } from "./Means.ts"
 import { iso, type Problems, type Replay, type ReportProblem } from "./Report.ts"
+import type { RuleName } from "./rules/Catalog.ts"
 
 /** One job: its state, and its last event. */
 interface Known {
@@ -28,6 +30,11 @@ export class JobIndex {
     this.#findHold = findHold
   }
 
+  /** How many jobs the log has. */
+  get size(): number {
+    return this.#jobs.size
+  }
+
   /** Undefined if the job's stream could not be replayed. */
   get(jobId: string): Job.Job | undefined {
     return this.#doubtful.has(jobId) ? undefined : (this.#jobs.get(jobId)?.job ?? Job.Job.initial)
@@ -41,7 +48,10 @@ export class JobIndex {
       const event = codec.decode(type, data)
       if (event._tag === "JobAccepted") {
         const wrong = this.#unpaid(jobId, event)
-        if (wrong !== undefined) report("job-is-accepted-under-its-hold", wrong)
+        if (wrong !== undefined) {
+          const stake = noAmount("the work of this job is paid by no hold, so it may be done for nothing")
+          report("job-is-accepted-under-its-hold" satisfies RuleName, wrong, () => ({ account: event.accountId, ...stake }))
+        }
       }
       known.job = Job.Job.evolve(known.job, event, at)
       known.at = at
@@ -69,16 +79,26 @@ export class JobIndex {
       if (this.#doubtful.has(jobId) || job.status === "absent") continue
       const place = { position, stream: StreamName.make(Job.Job.category, jobId) }
       if (Job.isOpen(job)) {
-        const { deadline } = job.accepted
+        const { accountId, deadline, reservationId } = job.accepted
+        const detail = `its deadline was ${iso(deadline)}, and it is ${job.status}`
         if (deadline + MARGIN <= now)
-          problems.add(place, "job-ends-by-its-deadline", `its deadline was ${iso(deadline)}, and it is ${job.status}`)
+          problems.add(place, "job-ends-by-its-deadline", detail, (say) => this.#stakeOf(accountId, reservationId, say))
         continue
       }
       const { accountId, reservationId } = job.status === "refused" ? job : job.accepted
       const hold = reservationId === null ? undefined : this.#findHold(accountId, reservationId)
       const since = job.status === "refused" ? at : job.endedAt
+      const detail = `the job was ${job.status}, and reservation ${reservationId} is still open`
       if (hold !== undefined && hold !== "unknown" && since + MARGIN <= now)
-        problems.add(place, "job-is-settled", `the job was ${job.status}, and reservation ${reservationId} is still open`)
+        problems.add(place, "job-is-settled", detail, (say) => this.#stakeOf(accountId, reservationId, say))
     }
+  }
+
+  /** What is at stake while the hold of a job stays open. */
+  #stakeOf(accountId: string, reservationId: string | null, say: Say): Stake {
+    const hold = reservationId === null ? undefined : this.#findHold(accountId, reservationId)
+    if (hold === undefined || hold === "unknown")
+      return { account: accountId, ...noAmount("the job holds no credits, or none that is known") }
+    return { account: accountId, amount: hold.amount, sentence: `${say(hold.amount)} stay held, neither charged nor free to spend.` }
   }
 }

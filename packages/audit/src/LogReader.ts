@@ -4,79 +4,79 @@
  * A stream is replayed up to its first event that was changed or cannot be read, for no state follows from there. Places, hashes and times
  * are checked to the end, and other streams go on.
  */
-import { Account } from "@millrace/core"
+import { Account, type Money } from "@millrace/core"
 import { EventStore, fromIso, HashChain, StreamName } from "@millrace/event-sourcing"
 import { AccountReplay, uncoveredHolds } from "./AccountReplay.ts"
 import { type Category, coreCategories } from "./Categories.ts"
 import * as Head from "./Head.ts"
 import { JobIndex } from "./JobIndex.ts"
 import { Prices } from "./Prices.ts"
-import { type Place, Problems, type Replay, type ReportProblem, WHOLE_LOG } from "./Report.ts"
+import { Problems, type ReportProblem, WHOLE_LOG } from "./Report.ts"
+import type { RuleName } from "./rules/Catalog.ts"
 import { LateRefunds } from "./rules/LateRefunds.ts"
 import { EVENT_ID, uniqueName } from "./rules/Names.ts"
+import { credits } from "./rules/Rule.ts"
 import { snapshotAgrees, snapshotOf } from "./rules/Snapshots.ts"
+import * as Stakes from "./Stakes.ts"
+import { StreamReplay } from "./StreamReplay.ts"
 import { UniqueNames } from "./UniqueNames.ts"
 
 export interface ReaderOptions {
   /** An earlier audit's head: this log must extend it. */
   readonly against?: Head.Head
+  /** The list of streams that belongs to that head: with it, findings name each stream that differs. */
+  readonly streams?: ReadonlyArray<Head.StreamEnd>
+  /** Whether the events are an export, whose positions show gaps. */
+  readonly isExport?: boolean
+  /** What credits are called and worth, for sentences. */
+  readonly money?: Money.Money
   /** Streams of the host's own, beside those of the library. */
   readonly categories?: ReadonlyArray<Category>
   /** The most names that are kept in memory at once to check that they are unique. */
   readonly uniques?: number
 }
 
-/** One stream, as far as it was read. */
-export class StreamReplay implements Head.StreamEnd {
-  readonly name: StreamName.StreamName
-  /** Set for the stream of an account. */
-  readonly account: AccountReplay | undefined
-  /** Set for a stream of another known category. */
-  readonly other: Replay | undefined
-  revision: EventStore.Revision = -1
-  hash: HashChain.Hash
-  position: string = EventStore.start
-  at = ""
-  /** False from the first event that cannot be replayed. */
-  sound = true
-  snapshot: EventStore.StoredSnapshot | undefined
-
-  constructor(name: StreamName.StreamName, account: AccountReplay | undefined, other: Replay | undefined) {
-    this.name = name
-    this.hash = HashChain.start(name)
-    this.account = account
-    this.other = other
-  }
-}
+/** The place of problems before the first event. */
+const WHOLE = { position: EventStore.start, stream: WHOLE_LOG }
 
 /** Reads the events of a log in order, and keeps what is known so far. */
 export class LogReader {
-  readonly problems = new Problems()
+  readonly problems: Problems
   readonly streams = new Map<StreamName.StreamName, StreamReplay>()
   readonly lateRefunds = new LateRefunds()
   readonly uniques: UniqueNames
   /** Names that may occur twice, with the rule that forbids it. */
-  readonly suspects = new Map<string, string>()
-  /** The latest time in the log, ISO 8601. */
+  readonly suspects = new Map<string, RuleName>()
+  /** The first and the latest time in the log, ISO 8601. */
+  earliest = ""
   latest = ""
   readonly jobs = new JobIndex((accountId, reservationId) => this.#holdOf(accountId, reservationId))
-  readonly #prices = new Prices()
+  readonly prices = new Prices()
   readonly #categories: ReadonlyMap<string, Category>
   #earlier: Head.Head | undefined
+  readonly #earlierStreams: ReadonlyArray<Head.StreamEnd> | undefined
+  readonly #isExport: boolean
   #position: string = EventStore.start
   #events = 0
   /** The time of the last event, as text and in milliseconds: events of one append share it. */
   #at = ""
   #millis = 0
 
-  /** The current event; problems are reported at its place. */
-  #place: Place = { position: EventStore.start, stream: WHOLE_LOG }
-  readonly #report: ReportProblem = (rule, detail) => this.problems.add(this.#place, rule, detail)
+  /** The current event, at whose place problems are reported, and its stream. */
+  #event: EventStore.RecordedEvent | undefined
+  #stream: StreamReplay | undefined
+  readonly #report: ReportProblem = (rule, detail, stake = Stakes.unproven(this.#stream, this.#event)) =>
+    this.problems.addOf(this.#event ?? WHOLE, rule, detail, stake)
+  /** As {@link #report}, for the rules of this file. */
+  readonly #broken: (rule: RuleName, ...rest: DropFirst<Parameters<ReportProblem>>) => void = this.#report
 
-  constructor({ against, categories = [], uniques }: ReaderOptions) {
+  constructor({ against, categories = [], isExport = false, money, streams, uniques }: ReaderOptions) {
+    this.#isExport = isExport
+    this.problems = new Problems(money)
     this.#earlier = against
+    this.#earlierStreams = streams
     this.uniques = new UniqueNames(uniques)
-    this.#categories = new Map([...coreCategories(this.#prices, this.jobs), ...categories].map((category) => [category.name, category]))
+    this.#categories = new Map([...coreCategories(this.prices, this.jobs), ...categories].map((category) => [category.name, category]))
   }
 
   /** Begins the streams that are new. Returns those of accounts: their snapshots must be loaded before {@link read}. */
@@ -105,14 +105,17 @@ export class LogReader {
     if (this.#earlier !== undefined) this.#compareHead(this.#earlier)
     for (const { account, name, position, sound } of this.streams.values()) {
       const uncovered = account !== undefined && sound ? uncoveredHolds(account.state) : undefined
-      if (uncovered !== undefined) this.problems.add({ position, stream: name }, "holds-are-covered", uncovered)
+      if (account === undefined || uncovered === undefined) continue
+      const detail = `open holds sum to ${credits(uncovered.open)}, but lots hold ${credits(uncovered.held)}`
+      this.problems.add({ position, stream: name }, "holds-are-covered", detail, Stakes.uncovered(account.accountId, uncovered))
     }
-    return { ...this.#past(), at: this.latest === "" ? null : this.latest }
+    return { ...this.#past(), at: this.latest === "" ? null : this.latest, buckets: Head.bucketsOf(this.ends()) }
   }
 
   #next(stream: StreamReplay, event: EventStore.RecordedEvent): void {
     if (this.#earlier !== undefined && event.position > this.#earlier.position) this.#compareHead(this.#earlier)
-    this.#place = event
+    this.#event = event
+    this.#stream = stream
     const isInPlace = this.#checkPlace(stream, event)
     const at = HashChain.atOf(event)
     this.#checkTime(stream, at)
@@ -132,16 +135,25 @@ export class LogReader {
   /** Checks position, id, revision and hash. False when the event does not follow the one before it in its stream. */
   #checkPlace(stream: StreamReplay, event: EventStore.RecordedEvent): boolean {
     // Positions increase through the whole log, so the order is total and no event occurs twice
-    if (event.position <= this.#position) this.#report("position-increases", `it follows position ${this.#position}`)
+    if (event.position <= this.#position) this.#broken("position-increases", `it follows position ${this.#position}`, Stakes.ORDER)
+    else if (this.#isExport) this.#checkGap(event.position)
     if (this.uniques.add(event.id)) this.suspects.set(event.id, EVENT_ID)
     // Revisions count from 0 without gaps, so no event of a stream was removed, inserted or moved
     const expected = stream.revision + 1
-    if (event.revision !== expected) this.#report("revision-follows", `its revision is ${event.revision} instead of ${expected}`)
+    if (event.revision !== expected) this.#broken("revision-follows", `its revision is ${event.revision} instead of ${expected}`)
     if (event.revision !== expected) return false
     // Each event has the SHA-256 of itself and of the hash before it, so no event was changed, exchanged or forged
     if (HashChain.verify(stream.hash, event)) return true
-    this.#report("link-holds", HashChain.isSealed(event) ? "its hash does not match its content and the hash before it" : "it has no hash")
+    this.#broken("link-holds", HashChain.isSealed(event) ? "its hash does not match its content and the hash before it" : "it has no hash")
     return false
+  }
+
+  /** Positions of numbered stores count without gaps, those of KurrentDB do not. */
+  #checkGap(position: string): void {
+    if (!NUMBERED.test(position) && !NUMBERED.test(this.#position)) return
+    const missing = Number(position) - Number(this.#position) - 1
+    const detail = `${missing} events are missing after position ${this.#position || "0"}`
+    if (missing > 0) this.#broken("position-follows", detail, Stakes.MISSING)
   }
 
   /** Times have one format and never go back within a stream. */
@@ -149,9 +161,11 @@ export class LogReader {
     if (at === this.#at && at >= stream.at) return
     const millis = fromIso(at)
     const isTime = !Number.isNaN(millis)
-    if (!isTime) this.#report("time-goes-on", `${JSON.stringify(at)} is not a time`)
-    else if (at < stream.at) this.#report("time-goes-on", `${at} is earlier than ${stream.at}, the time of the event before it`)
+    if (!isTime) this.#broken("time-goes-on", `${JSON.stringify(at)} is not a time`, Stakes.TIME)
+    else if (at < stream.at)
+      this.#broken("time-goes-on", `${at} is earlier than ${stream.at}, the time of the event before it`, Stakes.TIME)
     else if (at > this.latest) this.latest = at
+    if (isTime && (this.earliest === "" || at < this.earliest)) this.earliest = at
     this.#at = at
     // A time in another format may still be a time
     this.#millis = isTime ? millis : Date.parse(at)
@@ -162,18 +176,18 @@ export class LogReader {
     const report = this.#report
     try {
       if (account === undefined) {
-        if (other === undefined) report("stream-is-known", "no decider reads streams of this category")
+        if (other === undefined) this.#broken("stream-is-known", "no decider reads streams of this category")
         other?.(recorded.type, recorded.data, this.#millis, recorded.position)
         return other !== undefined
       }
       const event = Account.Account.codec.decode(recorded.type, recorded.data)
       const unique = uniqueName(recorded.stream, event)
       if (unique !== undefined && this.uniques.add(...unique.parts)) this.suspects.set(unique.parts.join(""), unique.rule)
-      if (!account.next(event, this.#millis, this.#prices, this.jobs, report)) return false
+      if (!account.next(event, this.#millis, this.prices, this.jobs, report)) return false
       if (event._tag === "Refunded" && event.stage === "settled") this.lateRefunds.note(recorded, event)
       return true
     } catch (error) {
-      report("event-is-readable", error instanceof Error ? error.message : String(error))
+      this.#broken("event-is-readable", error instanceof Error ? error.message : String(error))
       return false
     }
   }
@@ -187,17 +201,39 @@ export class LogReader {
     if (account === undefined) return
     const wrong = snapshotAgrees(data, { state: account.state, hash, at: this.#millis })
     if (wrong !== undefined)
-      this.problems.add(event, "snapshot-agrees", `${snapshotOf(account.accountId)} at revision ${revision}: ${wrong}`)
+      this.problems.add(event, "snapshot-agrees", `${snapshotOf(account.accountId)} at revision ${revision}: ${wrong}`, Stakes.SNAPSHOT)
+  }
+
+  /** The streams that have events so far, with their last. */
+  ends(): ReadonlyArray<StreamReplay> {
+    return [...this.streams.values()].filter(({ revision }) => revision >= 0)
   }
 
   #past(): Head.Past {
-    const read = [...this.streams.values()].filter(({ revision }) => revision >= 0)
+    const read = this.ends()
     return { position: this.#position, streams: read.length, events: this.#events, digest: Head.digest(read) }
   }
 
   #compareHead(earlier: Head.Head): void {
     this.#earlier = undefined
     const wrong = Head.compare(earlier, this.#past())
-    if (wrong !== undefined) this.problems.add({ position: earlier.position, stream: WHOLE_LOG }, "log-extends-head", wrong)
+    if (wrong === undefined) return
+    const { buckets, position } = earlier
+    this.problems.add({ position, stream: WHOLE_LOG }, "log-extends-head", wrong, Stakes.HEAD)
+    const exact = this.#earlierStreams && Head.differencesOf(this.#earlierStreams, this.ends())
+    for (const { detail, stream } of exact ?? (buckets === undefined ? [] : Head.bucketsThatDiffer(buckets, this.ends()))) {
+      const now = stream === undefined ? undefined : this.#readingOf(stream)
+      this.problems.add({ position, stream: stream ?? WHOLE_LOG }, "stream-extends-head", detail, Stakes.rewritten(stream, now))
+    }
+  }
+
+  #readingOf(name: string): StreamReplay | undefined {
+    const reading = StreamName.isStreamName(name) ? this.streams.get(name) : undefined
+    return reading !== undefined && reading.revision >= 0 ? reading : undefined
   }
 }
+
+/** A position of a store that numbers its events. */
+const NUMBERED = /^\d{16}$/u
+
+type DropFirst<Parameters extends ReadonlyArray<unknown>> = Parameters extends [unknown, ...infer Rest] ? Rest : never

@@ -11,12 +11,15 @@ interface PriceVersion {
 export class Prices {
   readonly #versions = new Map<number, ReadonlyArray<PriceVersion>>()
   #complete = true
+  /** How many price lists were published. */
+  published = 0
 
   /**
    * Adds a version that was published at `at`. Each price plan counts its own versions, so one number may stand for several price lists. A
    * version that came into force at once is in force from its place in the log, whatever the clocks of the hosts that use it.
    */
   learn(published: PriceVersion, at: number): void {
+    this.published++
     const version = published.effectiveAt <= at ? { ...published, effectiveAt: Number.NEGATIVE_INFINITY } : published
     this.#versions.set(version.version, [...(this.#versions.get(version.version) ?? []), version])
   }
@@ -45,5 +48,12 @@ export class Prices {
       wrong = `${quantity} × ${unitPrice / 1000} of price version ${version} is not ${amount / 1000}`
     }
     return wrong
+  }
+
+  /** What `quantity` units cost at a pinned version that was in force; undefined if it has no price for the operation. */
+  priceOf(operation: string, version: number, quantity: number, at: number): number | undefined {
+    const prices = (this.#versions.get(version) ?? []).filter((list) => list.effectiveAt <= at)
+    const unitPrice = prices.map(({ prices }) => prices[operation]).find((price) => price !== undefined)
+    return unitPrice === undefined || quantity < 0 ? undefined : unitPrice * quantity
   }
 }

@@ -329,6 +329,10 @@ describe("a head", () => {
     const log = await randomHistory(7, 60)
     const { head } = await audit(log)
     const report = await audit({ ...log, events: placed(log.events.slice(0, -1)) }, { against: head })
-    expect(report.problems).toMatchObject([{ stream: WHOLE_LOG, position: head.position, rule: "log-extends-head" }])
+    const stream = log.events.at(-1)?.stream
+    expect(report.problems).toMatchObject([
+      { stream: WHOLE_LOG, position: head.position, rule: "log-extends-head" },
+      { stream, position: head.position, rule: "stream-extends-head" }
+    ])
   })
 })

@@ -4,12 +4,13 @@
  */
 import { Account, type AccountEvent, Lots } from "@millrace/core"
 import { type EventStore, StreamName } from "@millrace/event-sourcing"
+import type { RuleName } from "./Catalog.ts"
 
 /** No event id occurs twice, in any stream. */
-export const EVENT_ID = "event-id-is-unique"
+export const EVENT_ID = "event-id-is-unique" satisfies RuleName
 
 interface UniqueName {
-  readonly rule: string
+  readonly rule: RuleName
   /** The name, in parts. */
   readonly parts: ReadonlyArray<string>
 }

@@ -4,7 +4,9 @@
  */
 import type { Account, AccountEvent, EventOf } from "@millrace/core"
 import type { JobIndex } from "../JobIndex.ts"
+import { noAmount, type Say, type Stake } from "../Means.ts"
 import type { Prices } from "../Prices.ts"
+import type { RuleName } from "./Catalog.ts"
 
 export interface Step {
   /** The account before the event. */
@@ -22,19 +24,22 @@ export interface Step {
 type Tag = AccountEvent["_tag"]
 
 export interface Rule {
-  readonly name: string
+  readonly name: RuleName
   /** The types of events that it checks. */
   readonly tags: ReadonlyArray<Tag> | "all"
   /** What is wrong with an event of these types; undefined if nothing is. */
   broken(event: AccountEvent, step: Step): string | undefined
+  /** What it means in money for the account that an event breaks this rule. Asked only of an event that does. */
+  means(event: AccountEvent, step: Step, say: Say): Stake
 }
 
 /** A rule for events of some types. */
 export const rule = <T extends Tag>(
-  name: string,
+  name: RuleName,
   tags: ReadonlyArray<T>,
-  broken: (event: EventOf<T>, step: Step) => string | undefined
-): Rule => ({ name, tags, broken })
+  broken: (event: EventOf<T>, step: Step) => string | undefined,
+  means: (event: EventOf<T>, step: Step, say: Say) => Stake
+): Rule => ({ name, tags, broken, means })
 
 /** An amount of each of some lots, in thousandths. */
 export type Parts = ReadonlyArray<{ readonly lotId: string; readonly amount: number }>
@@ -60,6 +65,50 @@ export const differ = (actual: Parts, expected: Parts, what: string): string | u
   }
   return undefined
 }
+
+export const totalOf = (parts: Parts): number => parts.reduce((total, { amount }) => total + amount, 0)
+
+/** What an event does with how many thousandths, for sentences: `10 credits (0.01 USD) were granted`. Undefined if it moves none. */
+export const moved = (event: AccountEvent): readonly [amount: number, done: string, lot?: string] | undefined => {
+  switch (event._tag) {
+    case "CreditsGranted":
+      return [event.amount, "granted", event.lotId]
+    case "CreditReserved":
+      return [event.amount, `held for ${event.operation}`]
+    case "OperationSucceeded":
+      return [event.charged, "charged"]
+    case "Refunded":
+      return [event.amount, event.stage === "reserved" ? "released" : "refunded"]
+    case "LotExpired":
+      return [event.amount, "written off as expired", event.lotId]
+    case "CreditsClawedBack":
+      return [event.amount, "taken back with their payment", event.lotId]
+    case "DebtRepaid":
+      return [event.amount, "used to repay debt", event.lotId]
+    case "ClawbackReversed":
+      return [event.amount, "returned with their payment", event.lotId]
+    default:
+      return undefined
+  }
+}
+
+/** The stake of an event as a whole: `10 credits (0.01 USD) were granted, {clause}`. */
+export const wholeOf = (event: AccountEvent, clause: string, say: Say): Stake => {
+  const [amount, done, lot] = moved(event) ?? []
+  if (amount === undefined) return noAmount(`${event._tag} moves no credits, ${clause}`)
+  return { amount, lot, sentence: `${say(amount)} were ${done}, ${clause}.` }
+}
+
+/** The stake of an amount that differs from what is right: `1 credit (0.001 USD) too much was {done}: 3 credits (…) instead of 2 credits (…)`. */
+export const excess = (is: number, right: number, done: string, say: Say, lot?: string): Stake => ({
+  amount: is - right,
+  lot,
+  sentence: `${say(is - right)} too ${is > right ? "much" : "little"} was ${done}: ${say(is)} instead of ${say(right)}.`
+})
+
+/** The first lot whose part differs in the two lists. */
+export const differing = (actual: Parts, expected: Parts): string | undefined =>
+  [...expected, ...actual].find(({ lotId }) => amountOf(actual, lotId) !== amountOf(expected, lotId))?.lotId
 
 export const amountOf = (parts: Parts, lotId: string): number => {
   for (const part of parts) if (part.lotId === lotId) return part.amount

@@ -1,13 +1,14 @@
 /** All rules of accounts, in the order in which they check an event. `LogReader.ts` checks places, hashes and times. */
 import type { AccountEvent } from "@millrace/core"
 import { accountRules } from "./Accounts.ts"
+import { chargeRules } from "./Charges.ts"
 import { holdRules } from "./Holds.ts"
 import { jobRules } from "./Jobs.ts"
 import { lotRules } from "./Lots.ts"
 import { paymentRules } from "./Payments.ts"
 import type { Rule } from "./Rule.ts"
 
-export const rules: ReadonlyArray<Rule> = [...accountRules, ...lotRules, ...holdRules, ...jobRules, ...paymentRules]
+export const rules: ReadonlyArray<Rule> = [...accountRules, ...lotRules, ...holdRules, ...chargeRules, ...jobRules, ...paymentRules]
 
 const byTag = new Map<AccountEvent["_tag"], ReadonlyArray<Rule>>()
 

@@ -1,4 +1,5 @@
 /** `events`: prints the log. */
+import { lineOf } from "@millrace/audit"
 import { EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
 import { Effect, Option, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
@@ -7,29 +8,6 @@ import { fail } from "../Failure.ts"
 import * as Output from "../Output.ts"
 import * as Signals from "../Signals.ts"
 import * as StoreUrl from "../StoreUrl.ts"
-
-const jsonLine = (event: EventStore.RecordedEvent): string => {
-  const { position, stream, revision, id, type, data, metadata } = event
-  return JSON.stringify({
-    position,
-    stream,
-    revision,
-    id,
-    type,
-    at: HashChain.atOf(event),
-    data: valueOf(data),
-    metadata: valueOf(metadata)
-  })
-}
-
-/** Malformed JSON, in a log that was changed, is shown unchanged. */
-const valueOf = (json: string): unknown => {
-  try {
-    return JSON.parse(json)
-  } catch {
-    return json
-  }
-}
 
 const plainLine = (event: EventStore.RecordedEvent): string => {
   const { position, stream, revision, type, data } = event
@@ -63,7 +41,7 @@ export const events = Command.make(
       if (only !== undefined && !StreamName.isStreamName(only)) {
         return yield* fail(`${JSON.stringify(only)} is no name of a stream: {category}-{id}`)
       }
-      const lineOf = Output.isForPeople(json) ? plainLine : jsonLine
+      const lineOf = Output.isForPeople(json) ? plainLine : lineOf
       const print = (events: ReadonlyArray<EventStore.RecordedEvent>) => {
         const lines = events.filter((event) => (only === undefined || event.stream === only) && event.position > from).map(lineOf)
         return lines.length === 0 ? Effect.void : Output.line(lines.join("\n"))

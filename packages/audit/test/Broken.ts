@@ -1,0 +1,362 @@
+/** Logs that break a rule each. No decision wrote them, but their hashes are right. */
+import type { RuleName } from "../src/index.ts"
+import type { Entry, Tagged } from "./Logs.ts"
+
+export const T0 = "2026-01-01T00:00:00.000Z"
+export const T1 = "2026-01-01T01:00:00.000Z"
+export const T2 = "2026-01-01T02:00:00.000Z"
+
+// Events of an account `a`, as they are often written
+
+export const event = (_tag: string, fields: object = {}): Tagged => ({ _tag, ...fields })
+export const opened = event("AccountOpened", { sealedEmail: "", emailHash: "" })
+export const granted = (lotId: string, amount: number, fields: object = {}) =>
+  event("CreditsGranted", { lotId, amount, source: "promotion", priority: 10, expiresAt: null, paymentRef: null, ...fields })
+export const paid = (lotId: string, amount: number, fields: object = {}) =>
+  granted(lotId, amount, { source: "topup", priority: 40, paymentRef: `pay_${lotId}`, ...fields })
+export const part = (lotId: string, amount: number) => ({ lotId, amount })
+export const reserved = (reservationId: string, amount: number, lots: ReadonlyArray<object>, fields: object = {}) =>
+  event("CreditReserved", {
+    ...{
+      reservationId,
+      requestId: "req",
+      operation: "grammar.check",
+      quantity: 1,
+      priceVersion: 1,
+      amount,
+      lots,
+      expiresAt: "2026-01-03T00:00:00.000Z"
+    },
+    ...fields
+  })
+export const succeeded = (reservationId: string, charged: number, lots: ReadonlyArray<object>, fields: object = {}) =>
+  event("OperationSucceeded", { reservationId, charged, quantity: 1, lots, replyHash: "hash", ...fields })
+export const released = (reservationId: string, amount: number, lots: ReadonlyArray<object>, fields: object = {}) =>
+  event("Refunded", { reservationId, stage: "reserved", amount, reason: "service_error", lots, ...fields })
+export const givenBack = (reservationId: string, amount: number, lots: ReadonlyArray<object>, fields: object = {}) =>
+  event("Refunded", { reservationId, stage: "settled", amount, reason: "goodwill", lots, ...fields })
+export const expired = (lotId: string, amount: number, dueAt: string) => event("LotExpired", { lotId, amount, dueAt })
+export const clawedBack = (lotId: string, fields: object) =>
+  event("CreditsClawedBack", { lotId, paymentRef: `pay_${lotId}`, amount: 0, fromAvailable: 0, fromHeld: 0, debt: 0, ...fields })
+const reversed = (lotId: string, fields: object) =>
+  event("ClawbackReversed", { lotId, paymentRef: `pay_${lotId}`, amount: 0, toHeld: 0, toDebt: 0, toAvailable: 0, ...fields })
+export const trial = (reservationId: string, expiresAt = "2026-01-03T00:00:00.000Z") =>
+  event("TrialReserved", { reservationId, requestId: "req", operation: "grammar.check", expiresAt })
+
+export const published: Entry = [
+  "pricePlan-standard",
+  T0,
+  event("PricePlanPublished", { version: 1, effectiveAt: T0, prices: { "grammar.check": 100, batch: 10 } })
+]
+
+/** All at `T0`, unless a time stands before an event: from then on. */
+interface Elsewhere {
+  readonly of: Entry[0]
+  readonly is: Tagged
+}
+const isElsewhere = (line: Tagged | Elsewhere): line is Elsewhere => !("_tag" in line)
+
+export type Script = ReadonlyArray<Tagged | string | Elsewhere>
+export const logOf = (script: Script): ReadonlyArray<Entry> => {
+  let at = T0
+  const entries: Array<Entry> = [published]
+  for (const line of script) {
+    if (typeof line === "string") at = line
+    else if (isElsewhere(line)) entries.push([line.of, at, line.is])
+    else entries.push(["account-a", at, line])
+  }
+  return entries
+}
+
+export const spent = [opened, paid("p", 100), reserved("r", 100, [part("p", 100)]), succeeded("r", 100, [part("p", 100)])]
+export const lots = [part("l", 100)]
+export const held = [opened, granted("l", 1_000), reserved("r", 100, lots)]
+export const heldPaid = [opened, paid("p", 1_000), reserved("r", 100, [part("p", 100)])]
+
+// A job `j` of reservation `r`
+
+const job = (_tag: string, fields: object = {}) => ({ of: "job-j", is: event(_tag, fields) }) as const
+export const accepted = (fields: object = {}) =>
+  job("JobAccepted", {
+    ...{ accountId: "a", operation: "grammar.check", family: "grammar", requestId: "req", reservationId: "r", quantity: 1 },
+    ...{ input: { size: 1, hash: "input" }, attempts: 5, deadline: T1, retention: 86_400_000 },
+    ...fields
+  })
+export const started = job("JobStarted", { runner: "runner", attempt: 1, leaseUntil: T1 })
+export const recorded = job("JobSucceeded", { attempt: 1, quantity: 1, result: { size: 1, hash: "hash" }, artifacts: [], retainUntil: T2 })
+export const failed = (failure: string) => job("JobFailed", { attempt: 0, failure, mayPass: true, retainUntil: T2 })
+const cancelled = job("JobCancelled", { retainUntil: T0 })
+export const refused = job("JobRefused", { accountId: "a", reservationId: "r" })
+export const heldForJob = [opened, granted("l", 1_000), reserved("r", 100, lots, { expiresAt: undefined, jobId: "j", acceptBy: T1 })]
+
+/** Scripts whose last event breaks the rule, or the event at `position`. */
+export const broken: ReadonlyArray<readonly [rule: RuleName, what: string, script: Script, position?: number]> = [
+  ["account-is-opened-first", "an event before the account is opened", [granted("l", 1)], 1],
+  ["account-is-opened-first", "an account that is opened twice", [opened, opened]],
+  [
+    "barred-account-holds-nothing",
+    "a hold while the account is suspended",
+    [opened, granted("l", 1_000), event("AccountSuspended"), reserved("r", 100, lots)]
+  ],
+  [
+    "barred-account-holds-nothing",
+    "a hold after the account was closed",
+    [opened, granted("l", 1_000), event("AccountClosed"), reserved("r", 100, lots)]
+  ],
+  [
+    "barred-account-holds-nothing",
+    "a hold while the account is in debt",
+    [...spent, clawedBack("p", { amount: 100, debt: 100 }), granted("l", 1_000), reserved("s", 100, lots)]
+  ],
+  ["closed-account-is-granted-nothing", "a grant after the account was closed", [opened, event("AccountClosed"), granted("l", 1)]],
+  [
+    "trial-has-its-slots",
+    "a trial that is used twice",
+    [opened, trial("t"), event("TrialUsed", { reservationId: "t" }), event("TrialUsed", { reservationId: "t" })]
+  ],
+  ["trial-has-its-slots", "an eleventh trial", [opened, ...Array.from({ length: 11 }, (_, i) => trial(`t${i}`))]],
+  ["trial-has-its-slots", "a trial of a verified account", [opened, event("AccountVerified"), trial("t")]],
+  [
+    "what-is-due-comes-first",
+    "a hold after a lot's expiry that was not written",
+    [opened, granted("e", 5, { expiresAt: T1 }), granted("l", 1_000), T1, reserved("r", 100, lots)]
+  ],
+  [
+    "what-is-due-comes-first",
+    "a charge after a hold's deadline",
+    [opened, granted("l", 100), reserved("r", 100, lots, { expiresAt: T1 }), T1, succeeded("r", 100, lots)]
+  ],
+  ["lot-is-granted-once", "a lot that is granted again while it has credits", [opened, granted("l", 1), granted("l", 1)]],
+  ["lot-is-granted-once", "a paid lot that is granted again after it was spent", [...spent, granted("p", 100)]],
+  ["paid-lot-names-its-payment", "a paid lot without a payment", [opened, paid("p", 1, { paymentRef: null })]],
+  ["lot-expires-at-its-time", "a lot that expires early", [opened, granted("l", 1, { expiresAt: T1 }), expired("l", 1, T1)]],
+  [
+    "lot-expires-at-its-time",
+    "a lot that expires at another time than its own",
+    [opened, granted("l", 1, { expiresAt: T1 }), T2, expired("l", 1, T2)]
+  ],
+  ["lot-expires-at-its-time", "a lot that expires in part", [opened, granted("l", 2, { expiresAt: T1 }), T1, expired("l", 1, T1)]],
+  ["lot-expires-at-its-time", "a lot that expires without having been granted", [opened, expired("l", 1, T0)]],
+  [
+    "hold-lapses-at-its-time",
+    "a hold that is released before its deadline",
+    [opened, granted("l", 100), reserved("r", 100, lots, { expiresAt: T1 }), released("r", 100, lots, { dueAt: T1 })]
+  ],
+  [
+    "hold-lapses-at-its-time",
+    "a hold that is released at another time than its deadline",
+    [opened, granted("l", 100), reserved("r", 100, lots, { expiresAt: T2 }), T1, released("r", 100, lots, { dueAt: T1 })]
+  ],
+  [
+    "hold-lapses-at-its-time",
+    "a trial that is released before its deadline",
+    [opened, trial("t", T1), event("TrialReleased", { reservationId: "t", dueAt: T1 })]
+  ],
+  ["hold-is-priced", "a hold of less than the price", [opened, granted("l", 1_000), reserved("r", 99, [part("l", 99)])]],
+  ["hold-is-priced", "a hold of the price of one unit for two", [opened, granted("l", 1_000), reserved("r", 100, lots, { quantity: 2 })]],
+  [
+    "hold-is-priced",
+    "a hold at the price of another operation",
+    [opened, granted("l", 1_000), reserved("r", 100, lots, { operation: "batch" })]
+  ],
+  [
+    "hold-is-priced",
+    "a hold for an operation without a price",
+    [opened, granted("l", 1_000), reserved("r", 100, lots, { operation: "unheard.of" })]
+  ],
+  ["hold-is-priced", "a hold at an unknown price version", [opened, granted("l", 1_000), reserved("r", 100, lots, { priceVersion: 2 })]],
+  [
+    "charge-is-priced",
+    "a charge of two units for one",
+    [opened, granted("l", 1_000), reserved("r", 200, [part("l", 200)], { quantity: 2 }), succeeded("r", 200, [part("l", 200)])]
+  ],
+  ["hold-is-its-lots", "a hold of more than its lots sum to", [opened, granted("l", 1_000), reserved("r", 100, [part("l", 99)])]],
+  ["hold-takes-what-is-free", "a hold of more than the lot has", [opened, granted("l", 99), reserved("r", 100, lots)]],
+  [
+    "hold-takes-what-is-free",
+    "a hold of a lot that is granted later",
+    [opened, granted("k", 99), reserved("r", 100, lots), granted("l", 100)],
+    3
+  ],
+  [
+    "hold-takes-lots-in-order",
+    "a hold that skips a lot that expires earlier",
+    [opened, granted("l", 1_000), granted("k", 1_000, { expiresAt: T2 }), reserved("r", 100, lots)]
+  ],
+  [
+    "hold-takes-lots-in-order",
+    "a hold that skips a lot of higher priority",
+    [opened, granted("l", 1_000), paid("p", 1_000), reserved("r", 100, [part("p", 100)])]
+  ],
+  ["hold-has-a-deadline", "a hold without a deadline", [opened, granted("l", 1_000), reserved("r", 100, lots, { expiresAt: undefined })]],
+  [
+    "key-runs-once",
+    "two open holds under one key",
+    [...held, reserved("s", 100, lots, { keyHash: "k" }), reserved("t", 100, lots, { keyHash: "k" })]
+  ],
+  [
+    "key-runs-once",
+    "a hold under the key of a success",
+    [
+      opened,
+      granted("l", 1_000),
+      reserved("r", 100, lots, { keyHash: "k" }),
+      succeeded("r", 100, lots),
+      reserved("s", 100, lots, { keyHash: "k" })
+    ]
+  ],
+  [
+    "late-call-was-abandoned",
+    "a late charge of a call whose service failed",
+    [...held, released("r", 100, lots), reserved("s", 100, lots, { lateOf: "r" })]
+  ],
+  ["hold-ends-once", "a hold that is charged twice", [...held, succeeded("r", 100, lots), succeeded("r", 100, lots)]],
+  ["hold-ends-once", "a hold that is released after it was charged", [...held, succeeded("r", 100, lots), released("r", 100, lots)]],
+  [
+    "charge-is-part-of-its-hold",
+    "a charge of more of a lot than was held of it",
+    [opened, granted("k", 50), granted("l", 50), reserved("r", 100, [part("k", 50), part("l", 50)]), succeeded("r", 100, [part("k", 100)])]
+  ],
+  ["charge-is-part-of-its-hold", "a charge whose lots do not sum to it", [...held, succeeded("r", 100, [part("l", 99)])]],
+  [
+    "refund-is-its-hold",
+    "a release to another lot",
+    [opened, granted("l", 1_000), paid("p", 1_000), reserved("r", 100, lots), released("r", 100, [part("p", 100)])]
+  ],
+  [
+    "refund-is-its-hold",
+    "a refund whose lots do not sum to it",
+    [...held, succeeded("r", 100, lots), givenBack("r", 100, [part("l", 99)])]
+  ],
+  [
+    "clawback-takes-what-is-released",
+    "a release that leaves the clawback nothing",
+    [...heldPaid, clawedBack("p", { amount: 1_000, fromAvailable: 900, fromHeld: 100 }), released("r", 100, [part("p", 100)])]
+  ],
+  [
+    "clawback-takes-what-is-released",
+    "a charge that leaves no debt for the clawback",
+    [...heldPaid, clawedBack("p", { amount: 1_000, fromAvailable: 900, fromHeld: 100 }), succeeded("r", 100, [part("p", 100)])]
+  ],
+  [
+    "clawback-takes-what-is-released",
+    "a refund that repays no debt",
+    [...spent, clawedBack("p", { amount: 100, debt: 100 }), givenBack("r", 100, [part("p", 100)])]
+  ],
+  [
+    "clawback-is-of-a-paid-lot",
+    "a clawback of a lot that was not paid for",
+    [opened, granted("l", 100), clawedBack("l", { amount: 100, fromAvailable: 100 })]
+  ],
+  [
+    "clawback-is-of-a-paid-lot",
+    "a clawback of another payment",
+    [opened, paid("p", 100), clawedBack("p", { amount: 100, fromAvailable: 100, paymentRef: "pay_q" })]
+  ],
+  [
+    "clawback-is-of-a-paid-lot",
+    "a clawback that leaves available credits and makes debt",
+    [opened, paid("p", 100), clawedBack("p", { amount: 100, debt: 100 })]
+  ],
+  [
+    "clawback-is-of-a-paid-lot",
+    "a clawback of more than was granted",
+    [...spent, clawedBack("p", { amount: 100, debt: 100 }), clawedBack("p", { amount: 1, debt: 1 })]
+  ],
+  ["reversal-is-of-a-clawback", "a reversal without a clawback", [opened, paid("p", 100), reversed("p", { amount: 1, toAvailable: 1 })]],
+  [
+    "reversal-is-of-a-clawback",
+    "a reversal to credits while debt is owed",
+    [...spent, clawedBack("p", { amount: 100, debt: 100 }), reversed("p", { amount: 1, toAvailable: 1 })]
+  ],
+  [
+    "debt-is-repaid-by-paid-lots",
+    "a repayment from a promotion",
+    [...spent, clawedBack("p", { amount: 100, debt: 100 }), granted("l", 100), event("DebtRepaid", { lotId: "l", amount: 100 })]
+  ],
+  [
+    "debt-is-repaid-by-paid-lots",
+    "a repayment of more than is owed",
+    [...spent, clawedBack("p", { amount: 100, debt: 100 }), paid("q", 500), event("DebtRepaid", { lotId: "q", amount: 101 })]
+  ],
+  [
+    "late-refund-is-of-its-charge",
+    "a refund of more than the charge",
+    [...held, succeeded("r", 100, lots), givenBack("r", 101, [part("l", 101)])]
+  ],
+  [
+    "late-refund-is-of-its-charge",
+    "refunds of more than the charge together",
+    [...held, succeeded("r", 100, lots), givenBack("r", 60, [part("l", 60)]), givenBack("r", 60, [part("l", 60)])]
+  ],
+  ["late-refund-is-of-its-charge", "a refund without a charge", [...held, givenBack("r", 1, [part("l", 1)])]],
+  [
+    "late-refund-is-of-its-charge",
+    "a refund that revives a lot on other terms",
+    [
+      ...[opened, granted("l", 100), reserved("r", 100, lots), succeeded("r", 100, lots)],
+      givenBack("r", 100, lots, { revived: [{ lotId: "l", grantedAt: T0, source: "promotion", priority: 10, expiresAt: T2 }] })
+    ]
+  ],
+  [
+    "account-folds",
+    "a refund to a lot that the account does not know",
+    [opened, granted("l", 100), reserved("r", 100, lots), succeeded("r", 100, lots), givenBack("r", 100, lots)]
+  ],
+  [
+    "postings-sum-to-zero",
+    "a clawback whose parts do not sum to it",
+    [opened, paid("p", 100), clawedBack("p", { amount: 90, fromAvailable: 100 })]
+  ],
+  [
+    "books-agree",
+    "a repayment of more than is owed",
+    [...spent, clawedBack("p", { amount: 100, debt: 100 }), paid("q", 500), event("DebtRepaid", { lotId: "q", amount: 101 })]
+  ],
+  ["time-goes-on", "a time before that of the event before", [T1, opened, T0, granted("l", 1)]],
+  ["time-goes-on", "a time in another format", [opened, "2026-01-01 01:00:00.000+0", granted("l", 1)]],
+  ["job-is-charged-for-its-result", "a charge while the job runs", [...heldForJob, accepted(), started, succeeded("r", 100, lots)]],
+  [
+    "job-is-charged-for-its-result",
+    "a charge after the job failed",
+    [...heldForJob, accepted(), failed("Defect"), succeeded("r", 100, lots)]
+  ],
+  [
+    "job-is-charged-for-its-result",
+    "a charge for another result",
+    [...heldForJob, accepted(), started, recorded, succeeded("r", 100, lots, { replyHash: "x" })]
+  ],
+  ["job-is-charged-for-its-result", "a charge before the job begins", [...heldForJob, succeeded("r", 100, lots)]],
+  ["job-is-refunded-for-its-failure", "a release while the job runs", [...heldForJob, accepted(), started, released("r", 100, lots)]],
+  [
+    "job-is-refunded-for-its-failure",
+    "a release after the job succeeded",
+    [...heldForJob, accepted(), started, recorded, released("r", 100, lots)]
+  ],
+  [
+    "job-is-refunded-for-its-failure",
+    "a release for another reason than the job's end",
+    [...heldForJob, accepted(), cancelled, released("r", 100, lots)]
+  ],
+  ["job-is-accepted-under-its-hold", "a job without an open hold", [opened, accepted()]],
+  ["job-is-accepted-under-its-hold", "a job under the hold of a call", [...held, accepted()]],
+  ["job-is-accepted-under-its-hold", "a job of more units than were held", [...heldForJob, accepted({ quantity: 2 })]],
+  [
+    "job-is-settled",
+    "a job that succeeded and was not charged",
+    [...heldForJob, accepted(), started, recorded, T1, { of: "account-b", is: opened }],
+    6
+  ],
+  ["job-is-settled", "a job that was refused and not released", [...heldForJob, refused, T1, { of: "account-b", is: opened }], 4],
+  [
+    "job-ends-by-its-deadline",
+    "a job that runs after its deadline",
+    [...heldForJob, accepted(), started, T2, { of: "account-b", is: opened }],
+    5
+  ],
+  [
+    "event-is-readable",
+    "a result of an attempt that was taken over",
+    [...heldForJob, accepted(), started, job("JobStarted", { runner: "other", attempt: 2, leaseUntil: T1 }), recorded]
+  ]
+]
