@@ -183,7 +183,25 @@ export const Head = Schema.Struct({
   streams: Schema.Int,
   events: Schema.Int,
   digest: Schema.String,
-  at: Schema.NullOr(Schema.String)
+  at: Schema.NullOr(Schema.String),
+  buckets: Schema.optionalKey(Schema.Record(Schema.String, Schema.String))
+})
+
+const Finding = Schema.Struct({
+  position: Schema.String,
+  stream: Schema.String,
+  rule: Schema.String,
+  detail: Schema.String,
+  line: Schema.optionalKey(Schema.Int),
+  means: Schema.Struct({
+    account: Schema.NullOr(Schema.String),
+    lot: Schema.optionalKey(Schema.String),
+    before: Schema.optionalKey(Schema.Finite),
+    after: Schema.optionalKey(Schema.Finite),
+    credits: Schema.optionalKey(Schema.Finite),
+    worth: Schema.optionalKey(Schema.String),
+    sentence: Schema.String
+  })
 })
 
 export const Audit = Schema.Struct({
@@ -191,9 +209,25 @@ export const Audit = Schema.Struct({
   events: Schema.Int,
   streams: Schema.Int,
   accounts: Schema.Int,
+  lots: Schema.Int,
+  holds: Schema.Int,
+  prices: Schema.Int,
+  jobs: Schema.Int,
+  apiKeys: Schema.Struct({ issued: Schema.Int, revoked: Schema.Int }),
+  from: Schema.NullOr(Schema.String),
+  to: Schema.NullOr(Schema.String),
   seconds: Schema.Finite,
   head: Head,
-  problems: Schema.Array(Schema.Struct({ position: Schema.String, stream: Schema.String, rule: Schema.String, detail: Schema.String }))
+  problems: Schema.Array(Finding),
+  keys: Schema.NullOr(
+    Schema.Struct({
+      present: Schema.Int,
+      destroyed: Schema.Int,
+      erasedAccounts: Schema.Int,
+      purgedJobs: Schema.Int,
+      others: Schema.Int
+    })
+  )
 })
 
 const Event = Schema.Struct({

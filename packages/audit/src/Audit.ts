@@ -2,7 +2,7 @@
  * The audit: reads the whole log once, in its order, and checks every event by the rules of its stream, its account and the log as a whole.
  * It uses the events alone: no snapshot, no projection, no index of the store.
  */
-import { Account, Job } from "@millrace/core"
+import { Account, Job, Money } from "@millrace/core"
 import { EventStore, StreamName } from "@millrace/event-sourcing"
 import { Clock, Effect, Stream } from "effect"
 import type { Export, LineProblem } from "./Export.ts"
@@ -15,7 +15,7 @@ import { snapshotOf } from "./rules/Snapshots.ts"
 import * as Stakes from "./Stakes.ts"
 import type { StreamReplay } from "./StreamReplay.ts"
 
-export interface Options extends ReaderOptions {
+export interface Options extends Omit<ReaderOptions, "isExport" | "money"> {
   /** The time at which holds and jobs count as overdue, milliseconds since 1970: the latest time in the log by default. */
   readonly at?: number
   /** Given the last event of every stream, in no order: for {@link Head.streamList}. */
@@ -28,14 +28,14 @@ export const runExport = (file: Export, options: Options = {}): Effect.Effect<Re
 
 /**
  * Audits the log of the event store in the context. Returns the report; fails only if the store cannot be read. For more names than fit into
- * memory the log is read several times.
+ * memory the log is read several times. Findings are told in `Money.Current`.
  */
 export const run = (options: Options = {}): Effect.Effect<Report, EventStore.StoreUnavailable, EventStore.EventStore> => audit(options)
 
 const audit = Effect.fn("Audit.run")(function* (options: Options, file?: Export) {
   const store = yield* EventStore.EventStore
   const began = yield* Clock.currentTimeMillis
-  const reader = new LogReader({ ...options, isExport: file !== undefined })
+  const reader = new LogReader({ ...options, isExport: file !== undefined, money: yield* Money.Current })
   const { problems } = reader
 
   const note = ({ detail, line, stream }: LineProblem) =>
@@ -74,14 +74,14 @@ const audit = Effect.fn("Audit.run")(function* (options: Options, file?: Export)
 })
 
 /** How much of each kind the log has. */
-const countsOf = ({ jobs, prices, streams }: LogReader) => {
+const countsOf = ({ apiKeys, jobs, prices, streams }: LogReader) => {
   const accounts = [...streams.values()].flatMap(({ account }) => account ?? [])
   let [lots, holds] = [0, 0]
   for (const account of accounts) {
     lots += account.lots
     holds += account.holds
   }
-  return { accounts: accounts.length, lots, holds, prices: prices.published, jobs: jobs.size }
+  return { accounts: accounts.length, lots, holds, prices: prices.published, jobs: jobs.size, apiKeys }
 }
 
 /** Loads the newest snapshot of an account before its replay, which compares it at its revision. */

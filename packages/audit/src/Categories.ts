@@ -33,11 +33,20 @@ export const category = <State, Event extends { readonly _tag: string }>(
   }
 }
 
-/** The categories of this library. Replays of price plans fill `prices`, those of jobs fill `jobs`. */
-export const coreCategories = (prices: Prices, jobs: JobIndex): ReadonlyArray<Category> => [
+/** How many API keys were issued, and how many of these revoked. */
+export interface ApiKeys {
+  issued: number
+  revoked: number
+}
+
+/** The categories of this library. Replays of price plans fill `prices`, those of jobs fill `jobs`, those of API keys are counted. */
+export const coreCategories = (prices: Prices, jobs: JobIndex, apiKeys: ApiKeys): ReadonlyArray<Category> => [
   { name: Job.Job.category, begin: (stream, report) => jobs.begin(stream, report), lost: (stream) => jobs.lost(stream) },
   { ...category(PricePlan.PricePlan, (published, at) => prices.learn(published, at)), lost: () => prices.doubt() },
-  category(ApiKey.ApiKey),
+  category(ApiKey.ApiKey, ({ _tag }) => {
+    if (_tag === "ApiKeyIssued") apiKeys.issued++
+    else apiKeys.revoked++
+  }),
   category(EmailClaim),
   category(ReferenceClaim),
   category(PaymentClaim)

@@ -7,7 +7,7 @@
 import { Account, type Money } from "@millrace/core"
 import { EventStore, fromIso, HashChain, StreamName } from "@millrace/event-sourcing"
 import { AccountReplay, uncoveredHolds } from "./AccountReplay.ts"
-import { type Category, coreCategories } from "./Categories.ts"
+import { type ApiKeys, type Category, coreCategories } from "./Categories.ts"
 import * as Head from "./Head.ts"
 import { JobIndex } from "./JobIndex.ts"
 import { Prices } from "./Prices.ts"
@@ -52,6 +52,7 @@ export class LogReader {
   latest = ""
   readonly jobs = new JobIndex((accountId, reservationId) => this.#holdOf(accountId, reservationId))
   readonly prices = new Prices()
+  readonly apiKeys: ApiKeys = { issued: 0, revoked: 0 }
   readonly #categories: ReadonlyMap<string, Category>
   #earlier: Head.Head | undefined
   readonly #earlierStreams: ReadonlyArray<Head.StreamEnd> | undefined
@@ -76,7 +77,9 @@ export class LogReader {
     this.#earlier = against
     this.#earlierStreams = streams
     this.uniques = new UniqueNames(uniques)
-    this.#categories = new Map([...coreCategories(this.prices, this.jobs), ...categories].map((category) => [category.name, category]))
+    this.#categories = new Map(
+      [...coreCategories(this.prices, this.jobs, this.apiKeys), ...categories].map((category) => [category.name, category])
+    )
   }
 
   /** Begins the streams that are new. Returns those of accounts: their snapshots must be loaded before {@link read}. */

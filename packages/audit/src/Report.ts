@@ -32,6 +32,7 @@ export const Report = Schema.Struct({
   holds: Schema.Int,
   prices: Schema.Int,
   jobs: Schema.Int,
+  apiKeys: Schema.Struct({ issued: Schema.Int, revoked: Schema.Int }),
   /** The times of the first and the latest event, ISO 8601; null while the log is empty. */
   from: Schema.NullOr(Schema.String),
   to: Schema.NullOr(Schema.String),

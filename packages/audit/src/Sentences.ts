@@ -9,6 +9,8 @@ export interface SentenceOptions {
   /** The earlier head with which the log was compared. */
   readonly against?: Head | undefined
   readonly money?: Money.Money
+  /** More lines, after what was checked. */
+  readonly also?: ReadonlyArray<string>
 }
 
 const count = (n: number, one: string, many = `${one}s`): string => `${n.toLocaleString("en")} ${n === 1 ? one : many}`
@@ -75,7 +77,7 @@ const verdict = ({ found, ok, problems }: Report): string => {
 }
 
 /** The lines of a report. */
-export const sentences = (report: Report, { against, money = Money.STANDARD }: SentenceOptions = {}): ReadonlyArray<string> => {
+export const sentences = (report: Report, { against, also = [], money = Money.STANDARD }: SentenceOptions = {}): ReadonlyArray<string> => {
   const { found, problems } = report
   const listed = problems.flatMap((problem, i) => {
     const [first = "", ...others] = finding(problem, money)
@@ -83,5 +85,5 @@ export const sentences = (report: Report, { against, money = Money.STANDARD }: S
     return ["", `${number}${first}`, ...others.map((line) => " ".repeat(number.length) + line)]
   })
   const more = found > problems.length ? ["", `${count(found - problems.length, "more finding")} of the same streams are not shown.`] : []
-  return [...checked(report), compared(report, against), verdict(report), ...listed, ...more]
+  return [...checked(report), ...also, "", compared(report, against), verdict(report), ...listed, ...more]
 }

@@ -10,6 +10,7 @@ import * as BackupFolder from "./BackupFolder.ts"
 import * as Blobs from "./Blobs.ts"
 import * as ErasureRegister from "./ErasureRegister.ts"
 import { describe, fail } from "./Failure.ts"
+import * as KeyCount from "./KeyCount.ts"
 import * as MasterKeyFile from "./MasterKeyFile.ts"
 import * as Providers from "./Providers.ts"
 import * as Setting from "./Setting.ts"
@@ -176,12 +177,9 @@ const vault = ({ state, masterKey }: StoreUrl.Files) =>
     const source = (yield* MasterKeyFile.byEnvironment) === undefined ? masterKey : "MILLRACE_MASTER_KEY"
     const key = yield* MasterKeyFile.find(masterKey, `it is missing: set MILLRACE_MASTER_KEY, or put the file back at ${masterKey}`)
     const stores = Layer.mergeAll(SqliteStateStore.layer({ filename: state, readOnly: true }), MasterKey.layer(key))
-    const { alive, destroyed } = yield* Vault.census.pipe(Effect.provide(Vault.Vault.layer.pipe(Layer.provideMerge(stores))))
-    return finding(`${source} opens the vault: ${keys(alive.length)}, ${erased(destroyed.length)}`)
+    const census = yield* Vault.census.pipe(Effect.provide(Vault.Vault.layer.pipe(Layer.provideMerge(stores))))
+    return finding(`${source} opens the vault, which has ${KeyCount.text(KeyCount.of(census))}`)
   })
-
-const keys = (subjects: number): string => (subjects === 1 ? "1 subject has a key" : `${subjects} subjects have a key`)
-const erased = (subjects: number): string => (subjects === 1 ? "1 was erased" : `${subjects} were erased`)
 
 /** Events that are looked at, for the last to be written need not be the latest. */
 const NEWEST = 100

@@ -38,7 +38,7 @@ describe("a healthy host", () => {
     expect(of("settings")?.detail).toBe("by environment: MILLRACE_RATE_LIMIT")
     expect(of("store")?.detail).toBe(file)
     expect(of("sqlite")?.detail).toMatch(/^SQLite 3\.\d+\.\d+; both files are whole .*synchronous FULL/u)
-    expect(of("master key")?.detail).toBe(`${masterKey} opens the vault: 1 subject has a key, 0 were erased`)
+    expect(of("master key")?.detail).toBe(`${masterKey} opens the vault, which has 1 key, and 0 were destroyed`)
     expect(of("disk")?.detail).toMatch(/ MiB free under /u)
     expect(of("clock")?.detail).toMatch(/newest event is [\d.]+ s old by this host's clock/u)
     expect(of("upstreams")?.detail).toMatch(/^(\d+) of \d+ operations have their provider$/u)
@@ -50,7 +50,7 @@ describe("a healthy host", () => {
     await server.stop()
     expect((await millrace(["accounts", "erase", "--store", url, "--account", account, "--confirm", account])).code).toBe(0)
     const after = await examine(url)
-    expect(after.of("master key")?.detail).toMatch(/0 subjects have a key, 1 was erased/u)
+    expect(after.of("master key")?.detail).toMatch(/which has 0 keys, and 1 was destroyed: of 1 erased account$/u)
     expect(after.of("erasures")?.detail).toMatch(/^1 in .*erasures\.jsonl/u)
   })
 

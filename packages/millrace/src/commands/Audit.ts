@@ -1,10 +1,14 @@
-/** `audit`: replays the whole log and checks it. */
+/** `audit`: replays a whole log, of a store or of an export, and checks it. */
 import { readFileSync } from "node:fs"
-import { Audit, Head } from "@millrace/audit"
+import { Audit, digest, Export, Head, parseStreamList, type Report, sentences, statements, streamList } from "@millrace/audit"
+import { Money } from "@millrace/core"
 import { Effect, Option, Schema } from "effect"
-import { Flag } from "effect/cli"
+import { Command, Flag } from "effect/cli"
 import * as Administration from "../Administration.ts"
-import { CommandFailed, textOf } from "../Failure.ts"
+import * as DiskFiles from "../DiskFiles.ts"
+import { CommandFailed, fail, textOf } from "../Failure.ts"
+import * as KeyCount from "../KeyCount.ts"
+import * as MoneySetting from "../MoneySetting.ts"
 import * as Output from "../Output.ts"
 import * as StoreUrl from "../StoreUrl.ts"
 
@@ -20,28 +24,108 @@ const readHead = (file: string) =>
     catch: (error) => new CommandFailed(`${file} holds no head of an audit: ${textOf(error)}`)
   })
 
-export const audit = Administration.query(
+/** The list of streams that belongs to a head. */
+const readStreams = Effect.fnUntraced(function* (file: string, head: Head | undefined) {
+  if (head === undefined) return yield* fail("--streams is read beside the head that proves it: name that by --against")
+  const text = yield* DiskFiles.attempt(`${file} cannot be read`, () => readFileSync(file, "utf8"))
+  const streams = parseStreamList(text)
+  if (streams === undefined) return yield* fail(`${file} is no list of streams: see --write-streams`)
+  if (digest(streams) !== head.digest)
+    return yield* fail(`${file} is not the list of streams of this head: its SHA-256 is not the head's digest`)
+  return streams
+})
+
+const flags = {
+  against: Flag.String("against").pipe(
+    Flag.withMetavar("file"),
+    Flag.withDescription("The report or the head of an earlier audit, which the log must extend"),
+    Flag.optional
+  ),
+  streams: Flag.String("streams").pipe(
+    Flag.withMetavar("file"),
+    Flag.withDescription("The list of streams of that audit: with it, findings name each stream that differs"),
+    Flag.optional
+  ),
+  writeStreams: Flag.String("write-streams").pipe(
+    Flag.withMetavar("file"),
+    Flag.withDescription("Write the list of streams, whose SHA-256 is the digest of the head, for a later --streams"),
+    Flag.optional
+  ),
+  events: Flag.String("events").pipe(
+    Flag.withMetavar("file"),
+    Flag.withDescription("Audit an export of a whole log, as millrace events prints it, plain or by gzip; no store is read"),
+    Flag.optional
+  ),
+  at: Administration.time("at", "The time at which holds count as overdue (default: the log's last event)"),
+  rules: Flag.Boolean("rules").pipe(
+    Flag.withDescription("List the rules, each with the tenet that it guards, and audit nothing"),
+    Flag.withDefault(false)
+  ),
+  ...MoneySetting.flags
+}
+
+type Values = Command.Command.Config.InferValue<typeof flags>
+
+/** The report, and the head with which it was compared. */
+const audited = Effect.fnUntraced(function* ({ against, at, events, streams, writeStreams }: Values, store: string) {
+  const head = Option.isSome(against) ? yield* readHead(against.value) : undefined
+  const ends = Option.isSome(streams) ? yield* readStreams(streams.value, head) : undefined
+  let list: ReadonlyArray<string> = []
+  const options: Audit.Options = {
+    ...(head === undefined ? {} : { against: head }),
+    ...(ends === undefined ? {} : { streams: ends }),
+    ...(Option.isSome(at) ? { at: at.value.getTime() } : {}),
+    ...(Option.isSome(writeStreams) ? { onStreams: (ends) => (list = [...streamList(ends)]) } : {})
+  }
+  const report = Option.isSome(events)
+    ? yield* Audit.runExport(new Export(events.value), options)
+    : yield* Effect.provide(Audit.run(options), StoreUrl.logLayer(store))
+  if (Option.isSome(writeStreams)) yield* DiskFiles.write(writeStreams.value, list.join(""))
+  const keys = Option.isSome(events) ? null : yield* KeyCount.find(store)
+  return { report, head, keys }
+})
+
+const told = (report: Report, head: Head | undefined, keys: KeyCount.KeyCount | null, money: Money.Money): string => {
+  const { issued, revoked } = report.apiKeys
+  const api = `API keys: ${issued} issued, ${revoked} revoked.`
+  const vault =
+    keys === null ? "Keys of the vault were not counted: the state of the store is not here." : `The vault has ${KeyCount.text(keys)}.`
+  return [...sentences(report, { against: head, money, also: [api, vault] }).map(Output.printable), ""].join("\n")
+}
+
+const rulesText = (): string =>
+  statements.map(({ name, sentence, tenet, guards }) => `${name}\n  ${sentence}\n  Tenet ${tenet}: ${guards}\n`).join("\n")
+
+export const audit = Command.make(
   "audit",
-  "Replay the whole log and list what is wrong with it; exits with 1 if anything is",
   {
-    "millrace audit --json > head.json": "Keep the report where nobody who can write the log can change it",
-    "millrace audit --against head.json": "Check that the log still begins as it was then"
-  },
-  StoreUrl.logLayer,
-  {
-    against: Flag.String("against").pipe(
-      Flag.withDescription("File with the report or the head of an earlier audit, which the log must extend"),
-      Flag.optional
+    store: Administration.store,
+    flags,
+    text: Flag.Boolean("text").pipe(
+      Flag.withDescription("Print sentences, also where the output is not a terminal"),
+      Flag.withDefault(false)
     ),
-    at: Administration.time("at", "The time at which holds count as overdue (default: the log's last event)")
+    json: Output.json
   },
-  Effect.fnUntraced(function* ({ against, at }) {
-    const head = Option.isSome(against) ? yield* readHead(against.value) : undefined
-    const { found, ...report } = yield* Audit.run({
-      ...(head === undefined ? {} : { against: head }),
-      ...(Option.isSome(at) ? { at: at.value.getTime() } : {})
+  ({ store, flags, text, json }) =>
+    Effect.gen(function* () {
+      const isText = Output.isForPeople(json) || (text && !json)
+      if (flags.rules) return yield* isText ? Output.text(rulesText()) : Output.print(true, statements)
+      const money = MoneySetting.of(flags)
+      const { report, head, keys } = yield* Effect.provideService(audited(flags, store), Money.Current, money)
+      yield* Output.exitCode(report.ok)
+      if (isText) return yield* Output.text(told(report, head, keys, money))
+      const { found, ...rest } = report
+      yield* Output.print(true, { ...rest, keys, ...(found > report.problems.length ? { found } : {}) })
     })
-    yield* Output.exitCode(report.ok)
-    return found > report.problems.length ? { ...report, found } : report
+).pipe(
+  Command.withShortDescription("Replay the whole log and say what is wrong with it; exits with 1 if anything is"),
+  Command.withDescription(
+    "Replay the whole log and say what is wrong with it: what each finding means in money, then the facts. Exits with 1 if anything is wrong. Prints sentences on a terminal and JSON elsewhere"
+  ),
+  Administration.withExamples({
+    "millrace audit --json > head.json": "Keep the report where nobody who can write the log can change it",
+    "millrace audit --against head.json": "Check that the log still begins as it was then",
+    "millrace audit --events export.jsonl.gz --against head.json": "Audit an export, without the store"
   })
 )

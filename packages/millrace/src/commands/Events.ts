@@ -41,9 +41,9 @@ export const events = Command.make(
       if (only !== undefined && !StreamName.isStreamName(only)) {
         return yield* fail(`${JSON.stringify(only)} is no name of a stream: {category}-{id}`)
       }
-      const lineOf = Output.isForPeople(json) ? plainLine : lineOf
+      const write = Output.isForPeople(json) ? plainLine : lineOf
       const print = (events: ReadonlyArray<EventStore.RecordedEvent>) => {
-        const lines = events.filter((event) => (only === undefined || event.stream === only) && event.position > from).map(lineOf)
+        const lines = events.filter((event) => (only === undefined || event.stream === only) && event.position > from).map(write)
         return lines.length === 0 ? Effect.void : Output.line(lines.join("\n"))
       }
       if (follow) return yield* Signals.endsBySignal(Stream.runForEach(log.subscribe(from), ({ events }) => print(events)))
