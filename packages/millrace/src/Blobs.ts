@@ -1,6 +1,10 @@
-/** The store of files that jobs make: a folder, a bucket, or memory for a store in memory. All files are sealed. */
+/**
+ * The store of files that jobs make: a folder, a bucket, or memory for a store in memory. All files are sealed. What keeps them is loaded
+ * when it is used, so that a host of the library loads no other upstream.
+ */
 import { type BlobStore, MemoryBlobStore, Vault } from "@millrace/core"
-import { FileBlobStore, S3BlobStore } from "@millrace/upstreams"
+import type * as FileBlobStore from "@millrace/upstreams/file-blob-store"
+import type * as S3BlobStore from "@millrace/upstreams/s3-blob-store"
 import { Config, Effect, Layer, Option } from "effect"
 import { fail } from "./Failure.ts"
 import * as Setting from "./Setting.ts"
@@ -24,7 +28,8 @@ const bucket = (url: string) =>
     const region = yield* Config.String("MILLRACE_BLOBS_REGION").pipe(Config.option)
     if (Option.isNone(accessKeyId) || Option.isNone(secretAccessKey))
       return yield* fail("a bucket needs MILLRACE_BLOBS_KEY and MILLRACE_BLOBS_SECRET")
-    return S3BlobStore.layer({
+    const { layer } = yield* Effect.promise((): Promise<typeof S3BlobStore> => import("@millrace/upstreams/s3-blob-store"))
+    return layer({
       bucketUrl: new URL(url),
       accessKeyId: accessKeyId.value,
       secretAccessKey: secretAccessKey.value,
@@ -37,6 +42,8 @@ export const layer = (store: string, place: Option.Option<string>): Layer.Layer<
     Effect.gen(function* () {
       if (store === StoreUrl.MEMORY && Option.isNone(place)) return MemoryBlobStore.layer
       const where = Option.getOrElse(place, () => undefined) ?? (yield* beside(store))
-      return where.startsWith("s3:") ? yield* bucket(where.slice("s3:".length)) : FileBlobStore.layer(where)
+      if (where.startsWith("s3:")) return yield* bucket(where.slice("s3:".length))
+      const { layer } = yield* Effect.promise((): Promise<typeof FileBlobStore> => import("@millrace/upstreams/file-blob-store"))
+      return layer(where)
     })
   ).pipe((blobs: Layer.Layer<BlobStore.BlobStore, unknown, Vault.Vault>) => blobs, Layer.provide(Vault.Vault.layer))

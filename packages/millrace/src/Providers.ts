@@ -3,6 +3,7 @@ import { Image, Speech } from "@millrace/core"
 import {
   Automatic1111ImageGenerator,
   ComfyUiImageGenerator,
+  DnsClient,
   LibreTranslateTranslator,
   OpenAiImageGenerator,
   OpenAiSpeechSynthesizer
@@ -53,6 +54,31 @@ export interface Choice {
   readonly speech: Option.Option<typeof ESPEAK | Provider<"openai">>
   readonly images: Option.Option<Provider<"openai" | "automatic1111" | "comfyui">>
   readonly translate: Option.Option<URL>
+}
+
+/** The providers that a host of the library names, in the words of the command line. */
+export const choiceOf = ({ dnsServers = [], images, speech, translate }: Words): Effect.Effect<Choice, CommandFailed> => {
+  const one = <A>(option: string, text: string | undefined, parse: (text: string) => A | undefined, expected: string) => {
+    if (text === undefined) return Effect.succeed(Option.none<A>())
+    const parsed = parse(text)
+    return parsed === undefined
+      ? fail(`the option providers.${option} is ${JSON.stringify(text)}: give ${expected}`)
+      : Effect.succeed(Option.some(parsed))
+  }
+  const wrong = dnsServers.find((server) => !DnsClient.isServer(server))
+  if (wrong !== undefined) return fail(`the option providers.dnsServers has ${JSON.stringify(wrong)}: give IP addresses of name servers`)
+  return Effect.all({
+    speech: one("speech", speech, speechOf, "espeak, or such as openai:https://api.openai.com/v1"),
+    images: one("images", images, imagesOf, "such as openai:https://api.openai.com/v1"),
+    translate: one("translate", translate, translatorOf, "such as https://libretranslate.com")
+  })
+}
+
+interface Words {
+  readonly speech?: string
+  readonly images?: string
+  readonly translate?: string
+  readonly dnsServers?: ReadonlyArray<string>
 }
 
 const byVariable = <A>(variable: string, parse: (text: string) => A | undefined) =>

@@ -20,6 +20,9 @@ export const DEFAULT = "sqlite:./data/millrace.db"
 /** A store in memory. */
 export const MEMORY = "memory:"
 
+/** Stands for stores that a host of the library gives as a layer. */
+export const GIVEN = "layer:"
+
 /** A store that several hosts share. */
 export const isPostgres = (url: string): boolean => /^postgres(?:ql)?:\/\//u.test(url)
 
@@ -27,7 +30,7 @@ export const isPostgres = (url: string): boolean => /^postgres(?:ql)?:\/\//u.tes
 export const isKurrentDb = (url: string): boolean => /^(?:kurrentdb|esdb)(?:\+discover)?:\/\//u.test(url)
 
 /** A store on other machines, which has no folder on this one. */
-export const isRemote = (url: string): boolean => isPostgres(url) || isKurrentDb(url)
+export const isRemote = (url: string): boolean => isPostgres(url) || isKurrentDb(url) || url === GIVEN
 
 export interface StoreOptions {
   readonly url: string
@@ -160,6 +163,7 @@ const URL = /^sqlite:(?:\/\/(?=\/))?(?!\/\/)(?<path>.+)$/u
 export const filesOf = (url: string): Effect.Effect<Files, CommandFailed> => {
   if (isPostgres(url)) return fail("this is for a store in files; for PostgreSQL see docs/postgresql.md")
   if (isKurrentDb(url)) return fail("this is for a store in files; for KurrentDB see docs/kurrentdb.md")
+  if (url === GIVEN) return fail("this is for a store in files, and the store was given as a layer")
   if (url === MEMORY) return fail("a store in memory lasts as long as its server: name another store")
   const path = URL.exec(url)?.groups?.["path"]
   if (path === undefined || path.startsWith(":")) {

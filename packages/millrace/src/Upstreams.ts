@@ -12,7 +12,7 @@ import {
 import { Layer } from "effect"
 import * as Providers from "./Providers.ts"
 
-export const api = Api.make(Api.standard)
+export const api: Api.Api<Api.Standard> = Api.make(Api.standard)
 
 export interface UpstreamOptions {
   /** A file of BIN ranges. Without one, a lookup tells only scheme and brand. */

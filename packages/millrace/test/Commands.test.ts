@@ -436,7 +436,7 @@ describe.skipIf(!hasScript)("on a terminal", () => {
     const keys = await onTerminal("keys", "list", ...own)
     expect(keys.text).toContain("red \\u001b[31m label")
     const events = await onTerminal("events", "--store", url)
-    expect(events.text).toMatch(/^\d{16} {2}\S+Z {2}pricePlan-standard@0 {2}PricePlanPublished {2}\{/u)
+    expect(events.text).toMatch(/^\d{16} {2}\S+Z {2}email-\S+@0 {2}EmailClaimed {2}\{/u)
     expect(await onTerminal("balance", "--account", "nobody", "--store", url)).toEqual({
       failed: true,
       text: "millrace: there is no such account"

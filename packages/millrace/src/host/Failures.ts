@@ -40,8 +40,18 @@ const factsOf = (failure: Tagged): Readonly<Record<string, unknown>> =>
     })
   )
 
-const sentenceOf = (failure: Tagged & { readonly field?: unknown }): string =>
-  typeof failure.field === "string" ? `${failure.field}: ${failure.message}` : failure.message || failure._tag
+/** What to pass to `createMillrace` where the provider of a standard operation is missing. */
+const PROVIDERS: Readonly<Record<string, string>> = {
+  speech: 'providers: { speech: "espeak" }, or { speech: "openai:URL", speechKey }',
+  images: 'providers: { images: "openai:URL", imagesKey }, or with automatic1111:URL or comfyui:URL#CHECKPOINT',
+  translation: 'providers: { translate: "https://…" }, the address of a LibreTranslate server'
+}
+
+const sentenceOf = ({ _tag, field, message, upstream }: Tagged & { readonly field?: unknown; readonly upstream?: unknown }): string => {
+  const missing = _tag === "UpstreamNotConfigured" ? PROVIDERS[String(upstream)] : undefined
+  if (missing !== undefined) return `${message}: pass ${missing} to createMillrace`
+  return typeof field === "string" ? `${field}: ${message}` : message || _tag
+}
 
 /** The error for a failed effect. */
 export const errorOf = (cause: Cause.Cause<unknown>): Error => {

@@ -3,55 +3,25 @@
  * credits, times are `Date`s.
  */
 import type { IncomingMessage, ServerResponse } from "node:http"
-import { AuthThrottle, type BlobStore, Charge, type Operation as Core, Credits, Millrace, newRequestId } from "@millrace/core"
-import { Api, Http, Readiness, toNodeHandler, WebHandler } from "@millrace/http"
-import { ConfigProvider, Effect, Exit, Layer, ManagedRuntime, Option, Scope } from "effect"
+import { Charge, type Operation as Core, Credits, newRequestId } from "@millrace/core"
+import { Http, toNodeHandler, WebHandler } from "@millrace/http"
+import { Array, Duration, Effect, Exit, ManagedRuntime, Scope } from "effect"
 import { resolve } from "../administration/Accounts.ts"
-import * as Blobs from "../Blobs.ts"
-import * as Logging from "../Logging.ts"
-import * as SettingNames from "../SettingNames.ts"
-import * as StateUrl from "../StateUrl.ts"
-import * as StoreUrl from "../StoreUrl.ts"
 import { type Administration, administrationOf } from "./Administration.ts"
+import { apiOf, layerOf, urlOf } from "./HostLayer.ts"
 import type { Accepted, Job } from "./Job.ts"
 import { type JobActs, jobsOf } from "./Jobs.ts"
 import { assertCall, assertOptions } from "./Mistakes.ts"
 import { type Listening, listeningOf } from "./Notices.ts"
 import type { Operation } from "./Operation.ts"
+import type { AnyOperation, AnyOptions, Options } from "./Options.ts"
 import { type Reports, reportsOf } from "./Reports.ts"
 import { amountOf, runnerOf } from "./Run.ts"
 
-// biome-ignore lint/suspicious/noExplicitAny: operations of any input
-type AnyOperation = Operation<any, any> | Job<any, any>
-type Data<Op> = Op extends Operation<infer _, infer A> ? A : Op extends Job<infer _, infer _> ? Accepted : never
-type InputOf<Op> = Op extends Operation<infer I, infer _> | Job<infer I, infer _> ? I : never
-
-export interface Options {
-  /** `sqlite:./data/millrace.db`, `postgres://…`, `kurrentdb://…`, or `memory:`. A store in files is made if it is missing. */
-  readonly store: string
-  /** 32 bytes as 64 hexadecimal digits or Base64. Without one, a store in files has it in `master.key` beside it. */
-  readonly masterKey?: string
-  readonly operations: ReadonlyArray<AnyOperation>
-  /** For a log on KurrentDB: where keys, replies and leases are kept, `postgres://…`, or `sqlite:PATH` for one host. */
-  readonly state?: string
-  /** Where files of jobs are kept: a folder, or `s3:https://HOST/BUCKET`. By default the folder `blobs` beside the store. */
-  readonly blobs?: string
-  /** What stands at the top of the API's document: title, version, description, contact, licence, servers. */
-  readonly api?: Info
-  /** Calls of an account in a window of seconds: 60 in 60 by default. */
-  readonly rateLimit?: { readonly limit: number; readonly window: number }
-  /** Jobs that this process runs at once: 16 by default; with 0 it only accepts them. */
-  readonly jobs?: number
-  /** The file where erasures are written down: by default `erasures.jsonl` beside a store in files. */
-  readonly erasures?: string
-  /** Where log lines go: warnings and errors to the console by default. */
-  readonly log?: Log
-}
-
-/** A logger, such as `console`: a line's text and its fields, such as `requestId`. Lines of a level that it has not are left out. */
-export type Log = {
-  readonly [L in "debug" | "info" | "warn" | "error"]?: (text: string, fields: Readonly<Record<string, unknown>>) => void
-}
+// biome-ignore-start lint/suspicious/noExplicitAny: operations of any input and any services
+type Data<Op> = Op extends Operation<any, infer A, any> ? A : Op extends Job<any, any, any> ? Accepted : never
+type InputOf<Op> = Op extends Operation<infer I, any, any> | Job<infer I, any, any> ? I : never
+// biome-ignore-end lint/suspicious/noExplicitAny: as above
 
 /** Who calls, for a call in code. */
 export interface CallOptions {
@@ -92,15 +62,22 @@ export interface Host extends Administration, Reports, Listening {
 }
 
 /** Opens the store, and starts what runs in the background. Rejects with a sentence if it cannot. */
-export const createMillrace = async (options: Options): Promise<Host> => {
-  assertOptions(options)
-  const api = apiOf(options.operations, options.api)
+export const createMillrace = async <const Operations extends ReadonlyArray<AnyOperation> = []>(
+  given: Options<Operations>
+): Promise<Host> => {
+  assertOptions(given)
+  const options = given as AnyOptions
+  const api = apiOf(options)
+  const store = urlOf(options.store)
   const runtime = ManagedRuntime.make(layerOf(options, api))
   const scope = Scope.makeUnsafe()
   const run = runnerOf(runtime)
   const shutDown = () => Effect.runPromise(Scope.close(scope, Exit.void)).then(() => runtime.dispose())
   try {
-    const { handle } = await run(Scope.provide(WebHandler.make(Http.layer(api)), scope))
+    const { corsOrigins, erasures, grace = 30 } = options
+    const origins = [...(corsOrigins ?? [])]
+    const routes = Http.layer(api, Array.isArrayNonEmpty(origins) ? { cors: { origins } } : {})
+    const { handle } = await run(Scope.provide(WebHandler.make(routes, { drainWithin: Duration.seconds(grace) }), scope))
     const listener = toNodeHandler(handle)
     let closed: Promise<void> | undefined
     return {
@@ -108,8 +85,8 @@ export const createMillrace = async (options: Options): Promise<Host> => {
         assertCall(operation, call)
         return (await run(callOf(operation, input, call), call.signal)) as never
       },
-      ...administrationOf(run, options),
-      ...reportsOf(run, options.store),
+      ...administrationOf(run, { store, ...(erasures === undefined ? {} : { erasures }) }),
+      ...reportsOf(run, store),
       jobs: jobsOf(run, freely),
       ...listeningOf(run, scope),
       handler: (request, response, next) => (next === undefined || isOurs(request.url ?? "/") ? listener(request, response) : next()),
@@ -125,61 +102,17 @@ export const createMillrace = async (options: Options): Promise<Host> => {
 const OURS = /^\/(?:api\/v1|docs|health|ready)(?:[/?#]|$)/u
 const isOurs = (url: string): boolean => OURS.test(url)
 
-export type Info = NonNullable<Parameters<typeof Api.make>[1]>
-
-const apiOf = (operations: ReadonlyArray<AnyOperation>, info?: Info) => {
-  const all = operations.flatMap((operation) =>
-    operation._tag === "Job" ? [operation.core, ...Object.values(operation.companions)] : [operation.core]
-  ) as Array<never>
-  const areas = Map.groupBy(all as Array<Core.Any>, ({ key }) => key.split(".", 1)[0] ?? key)
-  const groups = Object.fromEntries([...areas].map(([area, members]) => [area, Api.group(members as never)]))
-  return Api.make(groups, info)
-}
-
-const layerOf = ({ blobs, jobs, log, masterKey, rateLimit, state, store }: Options, api: ReturnType<typeof apiOf>) => {
-  const runner = jobs === 0 ? { runner: false } : jobs === undefined ? {} : { concurrency: jobs }
-  const domain = Millrace.layer({
-    operations: api.operations as ReadonlyArray<Core.Any<never, BlobStore.BlobStore>>,
-    groups: api.groups,
-    ...(rateLimit === undefined ? {} : { rateLimit }),
-    jobs: runner
-  }).pipe(
-    Layer.provideMerge(Blobs.layer(store, Option.fromUndefinedOr(blobs))),
-    Layer.provideMerge(StoreUrl.layer({ url: store, mode: "create" })),
-    Layer.provide(Layer.succeed(StateUrl.State, Option.fromUndefinedOr(state))),
-    Layer.provideMerge(Layer.succeed(SettingNames.Current, SettingNames.OPTIONS)),
-    Layer.provideMerge(
-      ConfigProvider.layer(masterKey === undefined ? ConfigProvider.fromEnv() : settings({ MILLRACE_MASTER_KEY: masterKey }))
-    )
-  )
-  return Layer.mergeAll(Readiness.Readiness.layer(), AuthThrottle.layer()).pipe(
-    Layer.provideMerge(domain),
-    Layer.provideMerge(logLayer(log))
-  )
-}
-
-const TO_CONSOLE: Log = { warn: (...line) => console.warn(...line), error: (...line) => console.error(...line) }
-
-const logLayer = (log: Log = TO_CONSOLE) =>
-  Logging.forwarding(log.debug === undefined ? "info" : "debug", (level, text, { details = [], ...fields }) => {
-    const write = level === "fatal" ? log.error : level === "trace" ? log.debug : log[level]
-    write?.call(log, text, Object.assign(fields, ...(details as ReadonlyArray<object>)))
-  })
-
-/** Settings that go before those of the environment. */
-const settings = (given: Readonly<Record<string, string>>) =>
-  ConfigProvider.orElse(ConfigProvider.fromUnknown(given), ConfigProvider.fromEnv())
-
 const callOf = (operation: AnyOperation, input: unknown, { account, idempotencyKey, maxCredits, requestId }: CallOptions) =>
   Effect.gen(function* () {
     const charges = yield* Charge.Charge
-    const sent = isRecord(input) ? input : {}
+    const given = isRecord(input) ? input : {}
+    const sent = operation.decode === undefined ? given : yield* operation.decode(given)
     const reply = yield* charges.run(operation.core as Core.Any<never, never>, sent, {
       accountId: yield* resolve(account),
       requestId: requestId ?? (yield* newRequestId),
       ...(idempotencyKey === undefined
         ? {}
-        : { idempotency: { key: idempotencyKey, request: `${operation.key}\n${JSON.stringify(sent)}` } }),
+        : { idempotency: { key: idempotencyKey, request: `${operation.key}\n${JSON.stringify(given)}` } }),
       ...(maxCredits === undefined ? {} : { maxCost: amountOf(maxCredits, "maxCredits") })
     })
     return {

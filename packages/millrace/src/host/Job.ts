@@ -1,5 +1,5 @@
 /** Jobs as promises: work that takes longer than its call. One definition makes the call, and the operations that read, cancel and download. */
-import { type BlobStore, Operation as Core, type OperationError, toIso } from "@millrace/core"
+import { type BlobStore, Operation as Core, type InvalidInput, type OperationError, toIso } from "@millrace/core"
 import { Effect, Schema, Stream } from "effect"
 import { assertDefinition } from "./Mistakes.ts"
 import {
@@ -46,21 +46,23 @@ export interface JobContext<Checkpoint> {
 export type Content = string | Uint8Array | AsyncIterable<Uint8Array>
 
 /** An operation that runs as a job. */
-export interface Job<Input, Result> {
+export interface Job<Input, Result, Services = never> {
   readonly _tag: "Job"
   readonly key: string
   /** Credits for each unit. */
   readonly price: number
-  readonly core: Core.AnyJob<OperationError, BlobStore.BlobStore>
+  readonly core: Core.AnyJob
+  /** As of an operation. */
+  readonly decode?: (input: unknown) => Effect.Effect<object, InvalidInput>
   /** The operations that read, cancel and, where it has files, download a job. They are free. */
   readonly companions: Companions
   /** Only for inference. */
-  readonly "~types"?: { readonly input: Input; readonly data: Accepted; readonly result: Result }
+  readonly "~types"?: { readonly input: Input; readonly data: Accepted; readonly result: Result; readonly services: Services }
 }
 
 export interface Companions {
   readonly read: Core.Any
-  readonly cancel: Core.Any
+  readonly cancel?: Core.Any
   readonly download?: Core.Any
 }
 
@@ -93,7 +95,8 @@ export const job = <
   Outcome extends Schemas.AnySchema,
   Query extends Part = None,
   Body extends Part = None,
-  Checkpoint extends Part = None
+  Checkpoint extends Part = None,
+  Services = never
 >(
   key: string,
   options: Described<Parsed<None, Query, Body>> & {
@@ -113,9 +116,9 @@ export const job = <
     readonly run: (
       input: Parsed<None, Query, Body>,
       job: JobContext<Schemas.OutputOf<Checkpoint>>
-    ) => Returned<Schemas.InputOf<Outcome> | Result<Schemas.InputOf<Outcome>>>
+    ) => Returned<Schemas.InputOf<Outcome> | Result<Schemas.InputOf<Outcome>>, Services>
   }
-): Job<Input<None, Query, Body>, Schemas.OutputOf<Outcome>> => {
+): Job<Input<None, Query, Body>, Schemas.OutputOf<Outcome>, Services> => {
   assertDefinition(key, options)
   const request = requestOf(key, options.route as AnyRoute)
   const result = Schemas.convert(options.result, "output", `the result of ${quoted(key)}`)
@@ -196,6 +199,15 @@ const companionsOf = (
   family: Core.JobFamily<Schema.Json, Schema.Json>,
   result: Schemas.JsonSchema
 ): Companions => {
+  const read = readOf(keyOf("read", key), family, summary, result)
+  const cancel = Core.cancelJob(keyOf("cancel", key), family, { summary: `Cancel: ${summary}` })
+  if (files === undefined) return { read, cancel }
+  const download = Core.downloadJob(keyOf("download", key), family, { summary: `Download a file: ${summary}`, contentTypes: files })
+  return { read, cancel, download }
+}
+
+/** The operation that reads a job as {@link JobView}. `result`: the JSON Schema of the result. */
+export const readOf = <A>(key: string, family: Core.JobFamily<A, unknown>, summary: string, result: Schemas.JsonSchema): Core.Any => {
   const View = Schema.Struct({
     id: Schema.String,
     status: Schema.Literals(STATUSES),
@@ -209,10 +221,10 @@ const companionsOf = (
     ),
     files: Schema.Array(Schema.Struct({ part: Schema.Int, size: Schema.Int, content_type: Schema.String }))
   })
-  const read = Core.readJob(keyOf("read", key), family, {
+  return Core.readJob(key, family, {
     summary: `Read: ${summary}`,
     success: View,
-    view: Effect.fnUntraced(function* (job: Core.JobView<Schema.Json, Schema.Json>) {
+    view: Effect.fnUntraced(function* (job: Core.JobView<A, unknown>) {
       const details = yield* job.details
       return {
         id: job.id,
@@ -220,14 +232,10 @@ const companionsOf = (
         percent: job.percent,
         accepted_at: toIso(job.acceptedAt),
         ended_at: job.endedAt === undefined ? null : toIso(job.endedAt),
-        result: (yield* job.result) ?? null,
+        result: ((yield* job.result) ?? null) as Schema.Json,
         failure: job.failure === undefined ? null : { code: job.failure, field: details?.field ?? null, message: details?.message ?? null },
         files: job.artifacts.map(({ contentType, size }, index) => ({ part: index + 1, size, content_type: contentType }))
       }
     })
   })
-  const cancel = Core.cancelJob(keyOf("cancel", key), family, { summary: `Cancel: ${summary}` })
-  if (files === undefined) return { read, cancel }
-  const download = Core.downloadJob(keyOf("download", key), family, { summary: `Download a file: ${summary}`, contentTypes: files })
-  return { read, cancel, download }
 }

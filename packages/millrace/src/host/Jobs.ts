@@ -21,7 +21,7 @@ export interface JobFile {
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: jobs of any input
-type AnyJob<Result> = Job<any, Result>
+type AnyJob<Result> = Job<any, Result, any>
 
 export interface JobActs {
   /** A job as it is now. */
@@ -61,8 +61,13 @@ export const jobsOf = (run: Run<Jobs | Needs>, call: Call): JobActs => {
           return yield* read(job, id, account)
         })
       ),
-    cancel: (job, id, { account }) =>
-      run(Effect.map(call(job.companions.cancel, { job: id }, account), ({ data }) => (data as { cancelled: boolean }).cancelled)),
+    cancel: ({ companions, key }, id, { account }) =>
+      run(
+        Effect.suspend(() => {
+          if (companions.cancel === undefined) throw new TypeError(`The job ${JSON.stringify(key)} cannot be cancelled`)
+          return Effect.map(call(companions.cancel, { job: id }, account), ({ data }) => (data as { cancelled: boolean }).cancelled)
+        })
+      ),
     file: ({ companions, key }, id, { account, part = 1 }) =>
       run(
         Effect.gen(function* () {

@@ -1,4 +1,5 @@
 /** Mistakes that the compiler tells TypeScript callers, in sentences for callers in JavaScript. */
+import { Layer } from "effect"
 
 const METHODS: ReadonlyArray<unknown> = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 const KEY = /^[A-Za-z][\w-]*(?:\.[\w-]+)+$/u
@@ -31,9 +32,14 @@ export const assertDefinition = (key: unknown, options: unknown): void => {
 /** Throws a sentence that says what the options of `createMillrace` lack. */
 export const assertOptions = (options: unknown): void => {
   if (!isRecord(options)) throw new TypeError("createMillrace needs its options: at least store and operations")
-  const { operations, store } = options
-  if (typeof store !== "string") throw new TypeError('createMillrace needs a store, such as "sqlite:./data/millrace.db" or "memory:"')
-  if (!Array.isArray(operations)) throw new TypeError("createMillrace needs operations: an array of what operation() and job() made")
+  const { operations, standard, store } = options
+  if (typeof store !== "string" && !Layer.isLayer(store))
+    throw new TypeError('createMillrace needs a store, such as "sqlite:./data/millrace.db" or "memory:"')
+  if (standard !== undefined && standard !== true && !Array.isArray(standard))
+    throw new TypeError(`The option standard is ${shown(standard)}: give true, or names such as ["bin.lookup", "dns"]`)
+  if (operations === undefined && standard !== undefined) return
+  if (!Array.isArray(operations))
+    throw new TypeError("createMillrace needs operations: an array of what operation() and job() made, or standard: true")
   for (const operation of operations)
     if (!isRecord(operation) || !isRecord(operation["core"]))
       throw new TypeError(`createMillrace was given an operation that neither operation() nor job() made: ${shown(operation)}`)

@@ -82,8 +82,8 @@ export interface Described<Input> {
   readonly secret?: ReadonlyArray<string>
 }
 
-/** What the work may return: a value, a promise of one, or an Effect. */
-export type Returned<A> = A | PromiseLike<A> | Effect.Effect<A, OperationError>
+/** What the work may return: a value, a promise of one, or an Effect, whose services `createMillrace` takes as its option `services`. */
+export type Returned<A, R = never> = A | PromiseLike<A> | Effect.Effect<A, OperationError, R>
 
 /** A result with more to say than its data. */
 export class Result<A> {
@@ -100,14 +100,16 @@ export class Result<A> {
 export const charging = <A>(quantity: number, data: A): Result<A> => new Result(data, quantity)
 
 /** An operation whose caller waits for the result. */
-export interface Operation<Input, Data> {
+export interface Operation<Input, Data, Services = never> {
   readonly _tag: "Operation"
   readonly key: string
   /** Credits for each unit. */
   readonly price: number
-  readonly core: Core.AnyCall<OperationError, never>
+  readonly core: Core.AnyCall
+  /** Reads an input as a caller in code gives it. Own operations do so before credits are held. */
+  readonly decode?: (input: unknown) => Effect.Effect<object, InvalidInput>
   /** Only for inference. */
-  readonly "~types"?: { readonly input: Input; readonly data: Data }
+  readonly "~types"?: { readonly input: Input; readonly data: Data; readonly services: Services }
 }
 
 /** The input of a route, as a caller gives it. */
@@ -121,7 +123,8 @@ export const operation = <
   Success extends Schemas.AnySchema,
   Params extends Part = None,
   Query extends Part = None,
-  Body extends Part = None
+  Body extends Part = None,
+  Services = never
 >(
   key: string,
   options: Described<Parsed<Params, Query, Body>> & {
@@ -130,9 +133,9 @@ export const operation = <
     readonly run: (
       input: Parsed<Params, Query, Body>,
       call: CallContext
-    ) => Returned<Schemas.InputOf<Success> | Result<Schemas.InputOf<Success>>>
+    ) => Returned<Schemas.InputOf<Success> | Result<Schemas.InputOf<Success>>, Services>
   }
-): Operation<Input<Params, Query, Body>, Schemas.OutputOf<Success>> => {
+): Operation<Input<Params, Query, Body>, Schemas.OutputOf<Success>, Services> => {
   assertDefinition(key, options)
   const request = requestOf(key, options.route as AnyRoute)
   const success = Schemas.convert(options.success, "output", `the result of ${quoted(key)}`)
@@ -148,7 +151,7 @@ export const operation = <
       ),
     ...(options.timeout === undefined ? {} : { timeout: options.timeout })
   })
-  return { _tag: "Operation", key, price: options.price, core: core as Core.AnyCall<OperationError, never> }
+  return { _tag: "Operation", key, price: options.price, core: core as Core.AnyCall }
 }
 
 type Sent = Readonly<Record<string, unknown>>
@@ -203,7 +206,7 @@ export const requestOf = (key: string, route: AnyRoute): Request => {
 }
 
 /** All issues in one failure: the first one's field, and every message. */
-const invalid = (issues: ReadonlyArray<Schemas.Issue>): OperationError => {
+export const invalid = (issues: ReadonlyArray<Schemas.Issue>): InvalidInput => {
   const [first, ...others] = issues
   const messages = others.map(({ field, message }) => (field === "" ? message : `${field}: ${message}`))
   return new InvalidInput({ field: first?.field || "input", message: [first?.message ?? "is invalid", ...messages].join("; ") })
@@ -226,7 +229,7 @@ export const contractOf = (options: Described<never>, { parse, parsed, route }: 
 }
 
 /** Runs a function of the host's. What it throws becomes the failure of the call. */
-export const performed = <A>(key: string, work: (signal: AbortSignal) => Returned<A>): Effect.Effect<A, OperationError> =>
+export const performed = <A, R>(key: string, work: (signal: AbortSignal) => Returned<A, R>): Effect.Effect<A, OperationError, R> =>
   Effect.flatten(
     Effect.tryPromise({
       try: async (signal) => {

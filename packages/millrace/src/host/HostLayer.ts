@@ -1,0 +1,145 @@
+/** The layers of a host that uses promises, made of its options. */
+import { AuthThrottle, type BlobStore, type Operation as Core, MasterKey, Millrace, Money, Vault } from "@millrace/core"
+import { Api, Readiness } from "@millrace/http"
+import { ConfigProvider, Duration, Effect, Layer, Option, Redacted } from "effect"
+import * as Blobs from "../Blobs.ts"
+import { fail } from "../Failure.ts"
+import * as Logging from "../Logging.ts"
+import * as MasterKeyFile from "../MasterKeyFile.ts"
+import * as SettingNames from "../SettingNames.ts"
+import * as StateUrl from "../StateUrl.ts"
+import * as StoreUrl from "../StoreUrl.ts"
+import type { AnyOperation, AnyOptions, Log, MoneyOptions, Providers, Settings } from "./Options.ts"
+import { amountOf } from "./Run.ts"
+import { chosen } from "./Standard.ts"
+
+// the API
+
+/** The groups of a host's API: its own operations by area, and the standard ones by their own groups. */
+export const apiOf = ({ api, operations = [], standard = [] }: AnyOptions): Api.Api<Api.Groups> => {
+  const groups: Record<string, Api.Groups[string]> = { ...chosen(standard) }
+  for (const [area, own] of Map.groupBy(operations.flatMap(servedOf), ({ key }) => key.split(".", 1)[0] ?? key)) {
+    const there = groups[area]
+    const joins = there?.scope === "operations"
+    // A group has one scope: own operations do not join those that need another scope, or no key
+    const name = there === undefined || joins ? area : `${area}-own`
+    groups[name] = Api.group(
+      [...(joins ? there.operations : []), ...own] as never,
+      joins && there.description ? { description: there.description } : {}
+    )
+  }
+  return Api.make(groups, api)
+}
+
+/** An operation, and for a job those that read, cancel and download it. */
+const servedOf = (operation: AnyOperation): ReadonlyArray<Core.Any> =>
+  operation._tag === "Job" ? [operation.core, ...Object.values(operation.companions)] : [operation.core]
+
+// the layers
+
+/** Everything that a host runs. The types of the options check that the services are there which its own operations need. */
+export const layerOf = (options: AnyOptions, { groups, operations }: Api.Api<Api.Groups>) => {
+  const { blobs, log, money, providers, services, standard, store } = options
+  const files: Layer.Layer<BlobStore.BlobStore, unknown, Vault.Vault | StoreUrl.Stores> =
+    typeof blobs === "object" ? blobs : Blobs.layer(urlOf(store), Option.fromUndefinedOr(blobs))
+  const domain = Millrace.layer({
+    operations: operations as ReadonlyArray<Core.Any<never, BlobStore.BlobStore>>,
+    groups,
+    ...domainOptions(options)
+  }).pipe(
+    Layer.provideMerge(upstreamLayer(standard === undefined ? undefined : (providers ?? {}), services)),
+    Layer.provideMerge(files),
+    Layer.provideMerge(Vault.Vault.layer),
+    Layer.provideMerge(storeLayer(options)),
+    Layer.provideMerge(Layer.succeed(SettingNames.Current, SettingNames.OPTIONS)),
+    Layer.provideMerge(settingsLayer(options))
+  )
+  return Layer.mergeAll(Readiness.Readiness.layer(), AuthThrottle.layer()).pipe(
+    Layer.provideMerge(domain),
+    Layer.provideMerge(Layer.succeed(Money.Current, moneyOf(money))),
+    Layer.provideMerge(logLayer(log))
+  )
+}
+
+const domainOptions = ({ breaker, jobLease, jobRetention, jobs, late, rateLimit, signUpCredits }: Settings) => ({
+  ...(rateLimit && { rateLimit }),
+  ...(breaker && { breaker }),
+  ...(late && { late }),
+  ...(signUpCredits === undefined ? {} : { registration: { signUpCredits: amountOf(signUpCredits, "signUpCredits") } }),
+  jobs: {
+    ...(jobs === 0 ? { runner: false } : jobs === undefined ? {} : { concurrency: jobs }),
+    ...(jobLease === undefined ? {} : { lease: Duration.seconds(jobLease) }),
+    ...(jobRetention === undefined ? {} : { retention: Duration.hours(jobRetention) })
+  }
+})
+
+/**
+ * The upstreams of standard operations, and the services of the host, which go before them. The package of the upstreams is loaded only for
+ * a host that serves standard operations.
+ */
+const upstreamLayer = (
+  providers: Providers | undefined,
+  services: Layer.Layer<never, unknown> = Layer.empty
+): Layer.Layer<never, unknown> => {
+  if (providers === undefined) return services
+  const standard = Effect.gen(function* () {
+    const { choiceOf, layer } = yield* Effect.promise(async () => {
+      const [{ layer }, { choiceOf }] = await Promise.all([import("../Upstreams.ts"), import("../Providers.ts")])
+      return { choiceOf, layer }
+    })
+    const { binFile, dnsServers } = providers
+    return layer({ binFile, dnsServers, providers: yield* choiceOf(providers) })
+  })
+  return Layer.mergeAll(Layer.unwrap(standard), services)
+}
+
+/** The store's address. A store that is given as a layer has none. */
+export const urlOf = (store: Settings["store"]): string => (typeof store === "string" ? store : StoreUrl.GIVEN)
+
+const storeLayer = ({ state, store }: Settings) =>
+  typeof store === "string"
+    ? StoreUrl.layer({ url: store, mode: "create" }).pipe(Layer.provide(Layer.succeed(StateUrl.State, Option.fromUndefinedOr(state))))
+    : Layer.mergeAll(store, Layer.unwrap(Effect.map(givenKey, (key) => MasterKey.layer(key))))
+
+const givenKey = Effect.flatMap(MasterKeyFile.byEnvironment, (key) =>
+  key === undefined ? fail("a store that is a layer needs the option masterKey or MILLRACE_MASTER_KEY") : Effect.succeed(key)
+)
+
+// settings
+
+/** The options that are settings of the command line too. They go before those of the environment. */
+const settingsLayer = ({ masterKey, providers = {} }: Settings) => {
+  const { imagesKey, speechKey, translateKey } = providers
+  const layer = (key: string | undefined) => {
+    const given = Object.entries({
+      MILLRACE_MASTER_KEY: key,
+      MILLRACE_IMAGES_KEY: imagesKey,
+      MILLRACE_SPEECH_KEY: speechKey,
+      MILLRACE_TRANSLATE_KEY: translateKey
+    }).filter(([, value]) => value !== undefined)
+    return ConfigProvider.layer(ConfigProvider.orElse(ConfigProvider.fromUnknown(Object.fromEntries(given)), ConfigProvider.fromEnv()))
+  }
+  if (typeof masterKey !== "object") return layer(masterKey)
+  return Layer.unwrap(Effect.map(MasterKey, (key) => layer(Buffer.from(Redacted.value(key)).toString("hex")))).pipe(
+    Layer.provide(masterKey)
+  )
+}
+
+/** The host's money. Throws a sentence if a name or the value cannot be used. */
+export const moneyOf = ({ credit = "credit", credits = `${credit}s`, value = "0.001 USD" }: MoneyOptions = {}): Money.Money => {
+  const name = Money.parseName(`${credit}/${credits}`)
+  if (name === undefined)
+    throw new TypeError(`money.credit is ${JSON.stringify(credit)} and money.credits ${JSON.stringify(credits)}: give two words`)
+  const worth = Money.parse(value)
+  if (worth === undefined)
+    throw new TypeError(`money.value is ${JSON.stringify(value)}: give a decimal above 0 and a currency, such as "0.002 EUR"`)
+  return { ...name, ...worth }
+}
+
+const TO_CONSOLE: Log = { warn: (...line) => console.warn(...line), error: (...line) => console.error(...line) }
+
+const logLayer = (log: Log = TO_CONSOLE) =>
+  Logging.forwarding(log.debug === undefined ? "info" : "debug", (level, text, { details = [], ...fields }) => {
+    const write = level === "fatal" ? log.error : level === "trace" ? log.debug : log[level]
+    write?.call(log, text, Object.assign(fields, ...(details as ReadonlyArray<object>)))
+  })

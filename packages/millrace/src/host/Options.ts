@@ -1,0 +1,108 @@
+/** The options of `createMillrace`. */
+import type { BlobStore, MasterKey, Money, Vault } from "@millrace/core"
+import type { EventStore, StateStore } from "@millrace/event-sourcing"
+import type { Api } from "@millrace/http"
+import type { Layer } from "effect"
+import type { Job } from "./Job.ts"
+import type { Operation } from "./Operation.ts"
+import type { StandardName } from "./Standard.ts"
+
+// biome-ignore lint/suspicious/noExplicitAny: operations of any input
+export type AnyOperation = Operation<any, any, any> | Job<any, any, any>
+
+/** The services of the Effects that operations return. */
+// biome-ignore lint/suspicious/noExplicitAny: as above
+export type ServicesOf<Op> = Op extends Operation<any, any, infer R> | Job<any, any, infer R> ? R : never
+
+export type Options<Operations extends ReadonlyArray<AnyOperation> = ReadonlyArray<AnyOperation>> = Settings &
+  Offered<Operations> &
+  Needed<ServicesOf<Operations[number]>>
+
+/** The options of any host. */
+export interface AnyOptions extends Settings {
+  readonly operations?: ReadonlyArray<AnyOperation>
+  readonly standard?: true | ReadonlyArray<StandardName>
+  readonly services?: Layer.Layer<never, unknown>
+}
+
+/** The host's own operations, those that come with Millrace, or both. */
+type Offered<Operations> =
+  | { readonly operations: Operations; readonly standard?: true | ReadonlyArray<StandardName> }
+  | { readonly operations?: Operations; readonly standard: true | ReadonlyArray<StandardName> }
+
+/**
+ * The services of own operations that return Effects, as a layer. It may also provide an upstream of a standard operation, which then goes
+ * before the default.
+ */
+type Needed<R> = [R] extends [never] ? { readonly services?: Layer.Layer<never, unknown> } : { readonly services: Layer.Layer<R, unknown> }
+
+export interface Settings {
+  /**
+   * `sqlite:./data/millrace.db`, `postgres://…`, `kurrentdb://…`, or `memory:`. A store in files is made if it is missing. Or a layer of both
+   * stores; then `masterKey` must be given.
+   */
+  readonly store: string | Layer.Layer<EventStore.EventStore | StateStore.StateStore, unknown>
+  /** 32 bytes as 64 hexadecimal digits or Base64. Without one, a store in files has it in `master.key` beside it. */
+  readonly masterKey?: string | Layer.Layer<MasterKey, unknown>
+  /** For a log on KurrentDB: where keys, replies and leases are kept, `postgres://…`, or `sqlite:PATH` for one host. */
+  readonly state?: string
+  /** Where files of jobs are kept: a folder, `s3:https://HOST/BUCKET`, or a layer. By default the folder `blobs` beside the store. */
+  readonly blobs?: string | Layer.Layer<BlobStore.BlobStore, unknown, Vault.Vault>
+  /** What does the work of standard operations. BIN, DNS, e-mail, grammar and topics need nothing. */
+  readonly providers?: Providers
+  /** What credits are called and worth: `{ credit: "token", credits: "tokens", value: "0.002 EUR" }`; by default a credit of 0.001 USD. */
+  readonly money?: MoneyOptions
+  /** What stands at the top of the API's document: title, version, description, contact, licence, servers. */
+  readonly api?: Info
+  /** Web pages that may call from a browser, such as `https://app.example.com`: none by default. */
+  readonly corsOrigins?: ReadonlyArray<string>
+  /** Calls of an account in a window of seconds: 60 in 60 by default. */
+  readonly rateLimit?: { readonly limit: number; readonly window: number }
+  /** Credits that an account gets when it is verified: 200 by default. */
+  readonly signUpCredits?: number
+  /** A call that succeeds after its hold has ended: its result is withheld, the default, or charged again. */
+  readonly late?: "withhold" | "charge"
+  /** Failures in a row that open the circuit of an area of operations, 5 by default; milliseconds that it stays open, 10,000 by default. */
+  readonly breaker?: { readonly failures?: number; readonly openFor?: number }
+  /** Jobs that this process runs at once: 16 by default; with 0 it only accepts them. */
+  readonly jobs?: number
+  /** Seconds after which another process takes over the jobs of one that died: 30 by default; the same at all hosts. */
+  readonly jobLease?: number
+  /** Hours for which ended jobs, their results and files are kept. By default what each job says, or 24. */
+  readonly jobRetention?: number
+  /** Seconds that `close` waits for running calls before it cancels them: 30 by default. */
+  readonly grace?: number
+  /** The file where erasures are written down: by default `erasures.jsonl` beside a store in files. */
+  readonly erasures?: string
+  /** Where log lines go: warnings and errors to the console by default. */
+  readonly log?: Log
+}
+
+export type Info = NonNullable<Parameters<typeof Api.make>[1]>
+
+export type MoneyOptions = Partial<Pick<Money.Money, "credit" | "credits">> & {
+  /** A decimal and a currency by ISO 4217: `0.002 EUR`. */
+  readonly value?: string
+}
+
+/** In the words of the command line. Keys may also stand in the environment: `MILLRACE_SPEECH_KEY` and so on. */
+export interface Providers {
+  /** `espeak`, offline, of the package @millrace/upstream-espeak (GPL); or `openai:URL`. */
+  readonly speech?: string
+  readonly speechKey?: string
+  /** `openai:URL`, `automatic1111:URL`, or `comfyui:URL#CHECKPOINT`. */
+  readonly images?: string
+  readonly imagesKey?: string
+  /** The address of a LibreTranslate server, which translates prompts. */
+  readonly translate?: string
+  readonly translateKey?: string
+  /** A CSV of BIN ranges: `bin,scheme,type,brand,country,bank`. Without one, a lookup tells only scheme and brand. */
+  readonly binFile?: string
+  /** Name servers, such as `9.9.9.9` or `[2001:db8::1]:5353`: those of the system by default. */
+  readonly dnsServers?: ReadonlyArray<string>
+}
+
+/** A logger, such as `console`: a line's text and its fields, such as `requestId`. Lines of a level that it has not are left out. */
+export type Log = {
+  readonly [L in "debug" | "info" | "warn" | "error"]?: (text: string, fields: Readonly<Record<string, unknown>>) => void
+}
