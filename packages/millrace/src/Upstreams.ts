@@ -1,4 +1,5 @@
 /** The operations of the server, and the upstreams that do their work. */
+import type { Bin, Dns, Email, Grammar, Image, Speech, Topics } from "@millrace/core"
 import { Api } from "@millrace/http"
 import {
   BundledTopicLibrary,
@@ -25,7 +26,20 @@ export interface UpstreamOptions {
 /** The thread of the grammar checker takes some 350 MB. After this time without a text it ends; the next text starts it again, in a second. */
 const GRAMMAR_IDLE = "5 minutes"
 
-export const layer = ({ binFile, dnsServers, providers }: UpstreamOptions) =>
+type Upstreams =
+  | Bin.BinDirectory
+  | Dns.DnsResolver
+  | Email.EmailValidator
+  | Grammar.GrammarChecker
+  | Image.ImageDownloader
+  | Image.ImageGenerator
+  | Image.ImageInspector
+  | Image.Translator
+  | Speech.SpeechSynthesizer
+  | Topics.TopicLibrary
+
+/** An operation whose upstream is missing here does not compile where it is served. */
+export const layer = ({ binFile, dnsServers, providers }: UpstreamOptions): Layer.Layer<Upstreams, unknown> =>
   Layer.mergeAll(
     Providers.layer(providers),
     UrlImageDownloader.layer(),
