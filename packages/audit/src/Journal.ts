@@ -2,17 +2,18 @@
  * The journal: one transaction in double entry for every event that moves money, for the tools of accountants. Postings come from the
  * events and asserted balances from the fold, so a tool that checks the journal compares the two after every event.
  */
-import { Account, Postings } from "@millrace/core"
+import { Account, type AccountEvent, type Lots, Money, Postings } from "@millrace/core"
 import { EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
 import { Array, Effect, Schema, Stream } from "effect"
 import { balancesOf } from "./AccountReplay.ts"
+import { Chain } from "./Chain.ts"
 import { beancount } from "./journal/Beancount.ts"
 import { csv } from "./journal/Csv.ts"
-import type { Balance, Format, Line, Transaction } from "./journal/Format.ts"
+import type { Balance, Format, Line, Tags, Transaction, Writing } from "./journal/Format.ts"
 import { jsonl } from "./journal/Jsonl.ts"
 import { hledger, ledger } from "./journal/Ledger.ts"
 
-export const formats: Readonly<Record<FormatName, Format>> = { hledger, ledger, beancount, csv, jsonl }
+export const formats: Readonly<Record<FormatName, (writing: Writing) => Format>> = { hledger, ledger, beancount, csv, jsonl }
 export type FormatName = "hledger" | "ledger" | "beancount" | "csv" | "jsonl"
 
 /** An event that cannot be read. The audit reports what is wrong with it. */
@@ -26,20 +27,43 @@ export class UnreadableLog extends Schema.TaggedError<UnreadableLog>()("Unreadab
   }
 }
 
-/** The whole log as a journal, in pieces of text. */
-export const journal = (name: FormatName): Stream.Stream<string, EventStore.StoreUnavailable | UnreadableLog, EventStore.EventStore> =>
+/** An event that is not in its place, or does not match its hash: what follows is not proven. The audit reports all that is wrong. */
+export class UnverifiedLog extends Schema.TaggedError<UnverifiedLog>()("UnverifiedLog", {
+  position: Schema.String,
+  stream: Schema.String,
+  reason: Schema.String
+}) {
+  override get message(): string {
+    return `The event at ${this.position} in ${this.stream} does not verify: ${this.reason}`
+  }
+}
+
+export interface Options {
+  /** Writes the journal of a log whose places and hashes are not checked. */
+  readonly unverified?: boolean
+}
+
+/**
+ * The whole log as a journal, in pieces of text. The places and hashes of all events are verified as they are read: the stream fails at the
+ * first that is wrong. Credits are called and worth what `Money.Current` says.
+ */
+export const journal = (
+  name: FormatName,
+  { unverified = false }: Options = {}
+): Stream.Stream<string, EventStore.StoreUnavailable | UnreadableLog | UnverifiedLog, EventStore.EventStore> =>
   Stream.unwrap(
     Effect.gen(function* () {
       const store = yield* EventStore.EventStore
-      const writer = new Writer(formats[name])
+      const format = formats[name]({ money: yield* Money.Current, unverified })
+      const writer = new Writer(format, unverified ? undefined : new Chain())
       const body = Stream.mapArrayEffect(store.readAll(EventStore.start), (events) =>
         Effect.try({
           try: () => Array.of(events.map((event) => writer.next(event)).join("")),
-          catch: (error) => (error instanceof UnreadableLog ? error : unreadable(events[0], error))
+          catch: (error) => (error instanceof UnreadableLog || error instanceof UnverifiedLog ? error : unreadable(events[0], error))
         })
       )
       const end = Stream.suspend(() => Stream.make(writer.end()))
-      return Stream.make(formats[name].opening).pipe(Stream.concat(body), Stream.concat(end))
+      return Stream.make(format.opening).pipe(Stream.concat(body), Stream.concat(end))
     })
   )
 
@@ -54,17 +78,21 @@ interface Own {
 
 class Writer {
   readonly #format: Format
+  readonly #chain: Chain | undefined
   readonly #accounts = new Map<StreamName.StreamName, Own>()
   /** Every account that was posted to, with the sum of its postings. Debit positive. */
   readonly #totals = new Map<string, number>()
   #lastDate = ""
 
-  constructor(format: Format) {
+  constructor(format: Format, chain: Chain | undefined) {
     this.#format = format
+    this.#chain = chain
   }
 
   /** The text that an event adds: empty if it moves no money. */
   next(event: EventStore.RecordedEvent): string {
+    const reason = this.#chain?.wrongWith(event)
+    if (reason !== undefined) throw new UnverifiedLog({ position: event.position, stream: event.stream, reason })
     if (StreamName.category(event.stream) !== Account.Account.category) return ""
     try {
       return this.#post(event)
@@ -91,7 +119,8 @@ class Writer {
     // Some tools check balances only once a day
     const isNewDay = own !== undefined && own.date !== "" && own.date < date
     const transaction: Transaction = {
-      ...{ date, at, event: id, position, stream, revision, type },
+      ...{ date, at, event: id, position, stream, revision, type, payee: accountId },
+      ...described(event, before, recorded),
       carried: isNewDay ? ownBalances(accountId, before).filter(({ account }) => this.#totals.has(account)) : [],
       lines: postings.map(({ account, amount }): Line => {
         const balance = balances.find((own) => own.account === account)
@@ -121,6 +150,60 @@ class Writer {
     const balances = [...this.#totals].map(([account, total]): Balance => ({ account, balance: byFold.get(account) ?? total }))
     return this.#format.closing(this.#lastDate, balances)
   }
+}
+
+/** What grants are called. */
+const GRANTS: Readonly<Record<Lots.LotSource, string>> = {
+  signup: "Sign-up credits",
+  topup: "Top-up",
+  subscription: "Subscription",
+  promotion: "Promotion",
+  adjustment: "Replacement of expired credits"
+}
+
+/** What an event is called, and what it tells of its call or grant. */
+const described = (
+  event: AccountEvent,
+  before: Account.Account,
+  recorded: EventStore.RecordedEvent
+): Pick<Transaction, "note" | "tags"> => {
+  switch (event._tag) {
+    case "CreditsGranted":
+      return { note: GRANTS[event.source], tags: { source: event.source } }
+    case "CreditReserved":
+      return { note: `Hold for ${event.operation}`, tags: callOf(event, event.reservationId) }
+    case "OperationSucceeded":
+      return { note: `Charge for ${Account.hold(before, event.reservationId)?.operation}`, tags: endedCall(event, before, recorded) }
+    case "Refunded":
+      return { note: event.stage === "reserved" ? "Release of a hold" : "Refund of a charge", tags: endedCall(event, before, recorded) }
+    default:
+      return { note: NOTES[event._tag] ?? event._tag, tags: {} }
+  }
+}
+
+const NOTES: Readonly<Record<string, string>> = {
+  LotExpired: "Expiry of credits",
+  CreditsClawedBack: "Payment taken back",
+  DebtRepaid: "Debt repaid",
+  ClawbackReversed: "Payment returned"
+}
+
+const callOf = ({ operation, requestId }: { readonly operation: string; readonly requestId: string }, reservation: string): Tags => ({
+  operation,
+  request: requestId,
+  reservation
+})
+
+/** The call that an event ends. The hold of a charge that is refunded is over; the event may still be correlated with a request. */
+const endedCall = (
+  { reservationId }: { readonly reservationId: string },
+  before: Account.Account,
+  recorded: EventStore.RecordedEvent
+): Tags => {
+  const hold = Account.hold(before, reservationId)
+  if (hold !== undefined) return callOf(hold, reservationId)
+  const request = HashChain.metadataOf(recorded)["$correlationId"]
+  return { ...(typeof request === "string" ? { request } : {}), reservation: reservationId }
 }
 
 /** The balances of a customer by the fold. Debit positive, so credits that a customer has are negative. */

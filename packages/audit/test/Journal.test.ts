@@ -4,13 +4,13 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { promisify } from "node:util"
-import { Account, Lots } from "@millrace/core"
+import { Account, Lots, Money } from "@millrace/core"
 import { HashChain, StreamName } from "@millrace/event-sourcing"
 import { Effect, Stream } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { Journal } from "../src/index.ts"
 import * as Beancount from "../src/journal/Beancount.ts"
-import { decimal } from "../src/journal/Format.ts"
+import { commodityOf, decimal } from "../src/journal/Format.ts"
 import * as LedgerFormat from "../src/journal/Ledger.ts"
 import { type Log, randomHistory } from "./Histories.ts"
 import { rehashed, storeOf, withData } from "./Logs.ts"
@@ -174,7 +174,7 @@ describe("a journal", () => {
 
     it(`for ${name} of an empty log has only a heading`, async () => {
       const text = await journalOf({ events: [], snapshots: new Map() }, name)
-      expect(text.split("\n").length).toBeLessThan(15)
+      expect(text.split("\n").length).toBeLessThan(25)
     })
   }
 
@@ -193,6 +193,81 @@ describe("a journal", () => {
       Effect.flip(Stream.runDrain(Journal.journal("csv"))).pipe(Effect.provide(storeOf({ events: spoilt, snapshots })))
     )
     expect(error).toMatchObject({ _tag: "UnreadableLog", position: granted?.position, stream: granted?.stream })
+  })
+
+  it("refuses a log at the first event that does not verify, unless it is told not to check", async () => {
+    const { events, snapshots } = await randomHistory(27, 60)
+    const changed = events.findLast(({ type }) => type === "CreditReserved")
+    const i = events.findIndex(({ id }) => id === changed?.id)
+    const forged = { snapshots, events: events.map((event, j) => (j === i ? { ...event, id: `${event.id}x` } : event)) }
+    const { stream } = events[i] ?? { stream: "account-none" as const }
+    const removed = events.findIndex((event) => event.stream === stream && event.revision === 1)
+    const logs = [
+      [forged, changed?.position, /hash does not match/u],
+      [{ snapshots, events: events.toSpliced(removed, 1) }, undefined, /its revision is 2 instead of 1/u],
+      [{ snapshots, events: events.toSpliced(i, 0, events[0] ?? forged.events[0]!) }, events[0]?.position, /it follows position/u]
+    ] as const
+    for (const [log, position, reason] of logs) {
+      const pieces: Array<string> = []
+      const error = await Effect.runPromise(
+        Effect.flip(Stream.runForEach(Journal.journal("jsonl"), (text) => Effect.sync(() => pieces.push(text)))).pipe(
+          Effect.provide(storeOf(log))
+        )
+      )
+      expect(error._tag).toBe("UnverifiedLog")
+      expect(error.message).toMatch(reason)
+      if (position !== undefined) expect(error).toMatchObject({ position })
+    }
+    const text = await Effect.runPromise(
+      Stream.mkString(Journal.journal("hledger", { unverified: true })).pipe(Effect.provide(storeOf(forged)))
+    )
+    expect(text).toContain("; NOT VERIFIED")
+    const verified = await journalOf({ events, snapshots }, "hledger")
+    expect(readLedger(text).closing).toEqual(readLedger(verified).closing)
+  })
+
+  it("has the account as payee, and the operation, request and reservation of a call", async () => {
+    const log = await randomHistory(28, 200)
+    const calls = new Map(
+      log.events
+        .filter(({ type }) => type === "CreditReserved")
+        .map(({ data }) => [JSON.parse(data).reservationId, JSON.parse(data)] as const)
+    )
+    const lines = (await journalOf(log, "jsonl")).trimEnd().split("\n")
+    const entries = lines.map((line) => JSON.parse(line)).filter(({ type }) => type !== "Balance")
+    let tagged = 0
+    for (const { note, operation, payee, request, reservation, source, stream, type } of entries) {
+      expect([payee, note]).toEqual([StreamName.id(stream), expect.stringMatching(/^[A-Z]/u)])
+      if (type === "CreditsGranted") expect(["signup", "topup", "subscription", "promotion", "adjustment"]).toContain(source)
+      const call = calls.get(reservation)
+      if (type === "CreditReserved" || type === "OperationSucceeded") expect(call).toBeDefined()
+      if (operation === undefined) continue
+      tagged++
+      expect([operation, request]).toEqual([call.operation, call.requestId])
+    }
+    expect(tagged).toBeGreaterThan(50)
+    expect(entries.filter(({ note, source }) => note === "Sign-up credits" && source === "signup").length).toBe(3)
+
+    const hledger = await journalOf(log, "hledger")
+    expect(hledger).toMatch(/^2026-01-30 \* acc_01JA \| Sign-up credits$/mu)
+    expect(hledger).toMatch(/^ {4}; operation: grammar\.check\n {4}; request: req_\d+\n {4}; reservation: res_\d+$/mu)
+    expect(await journalOf(log, "beancount")).toMatch(/^2026-01-30 \* "acc_01JA" "Sign-up credits"$/mu)
+    expect(await journalOf(log, "ledger")).toMatch(/^2026-01-30 \* acc_01JA$/mu)
+  })
+
+  it("says what a credit is worth, by a price directive", async () => {
+    const log = await randomHistory(29, 40)
+    expect(await journalOf(log, "hledger")).toContain("commodity 1000.000 USD\n\nP 1970-01-01 CREDIT 0.001 USD\n")
+    expect(await journalOf(log, "ledger")).toContain("commodity USD\n    format 1000.000 USD\n")
+    expect(await journalOf(log, "beancount")).toContain("1970-01-01 commodity USD\n1970-01-01 price CREDIT  0.001 USD\n")
+    const money = { credit: "token", credits: "tokens", value: "2", currency: "EUR" }
+    const text = await Effect.runPromise(
+      Stream.mkString(Journal.journal("hledger")).pipe(Effect.provideService(Money.Current, money), Effect.provide(storeOf(log)))
+    )
+    expect(text).toContain("commodity 1000.000 TOKEN\ncommodity 1000.00 EUR\n\nP 1970-01-01 TOKEN 2 EUR\n")
+    expect(text).not.toContain("CREDIT\n")
+    expect(commodityOf({ ...money, credit: "usd", currency: "USD" })).toBe("CREDIT")
+    expect(commodityOf({ ...money, credit: "API-Punkt" })).toBe("CREDIT")
   })
 })
 
@@ -216,8 +291,8 @@ describe("names of accounts", () => {
 
   it("are quoted in CSV where necessary", async () => {
     const { csv } = await import("../src/journal/Csv.ts")
-    const text = csv.closing("2026-01-01", [{ account: `a,"b"`, balance: -1 }])
-    expect(text).toBe(`2026-01-01,,,,,,Balance,"a,""b""",0.000,CREDIT,-0.001\r\n`)
+    const text = csv({ money: Money.STANDARD, unverified: false }).closing("2026-01-01", [{ account: `a,"b"`, balance: -1 }])
+    expect(text).toBe(`2026-01-01,,,,,,Balance,"a,""b""",0.000,CREDIT,-0.001,,,,,,\r\n`)
     expect(readRows(text)[0]?.[7]).toBe(`a,"b"`)
   })
 })

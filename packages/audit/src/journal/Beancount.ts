@@ -6,7 +6,19 @@
  * first letter becomes a capital, any other character `-` and the two hexadecimal digits of each of its bytes; a component that does not
  * begin with a small letter or a digit is led by `0-00`. So `assets:receivable:acc_01` is `Assets:Receivable:Acc-5F01`.
  */
-import { type Balance, COMMODITY, dayAfter, decimal, escaped, type Format, type Transaction } from "./Format.ts"
+import {
+  type Balance,
+  BEGINNING,
+  commodityOf,
+  dayAfter,
+  decimal,
+  escaped,
+  type Format,
+  heading,
+  TAGS,
+  type Transaction,
+  type Writing
+} from "./Format.ts"
 
 const AS_IT_IS = "0-00"
 
@@ -27,20 +39,34 @@ export const nameOf = (account: string): string => account.split(":").map(compon
 export const nameFrom = (name: string): string => name.split(":").map(componentFrom).join(":")
 
 /** Exact to the thousandth: by default beancount tolerates small differences. */
-const balance = (date: string, { account, balance }: Balance): string =>
-  `${date} balance ${nameOf(account)}  ${decimal(balance)} ~ 0 ${COMMODITY}\n`
+const balance = (date: string, { account, balance }: Balance, commodity: string): string =>
+  `${date} balance ${nameOf(account)}  ${decimal(balance)} ~ 0 ${commodity}\n`
 
-const transaction = ({ at, carried, date, event, lines, position, revision, stream, type }: Transaction): string =>
-  `${carried.length === 0 ? "" : `\n${carried.map((own) => balance(date, own)).join("")}`}\n${date} * "${type}"\n` +
-  `  event: ${JSON.stringify(event)}\n  position: ${JSON.stringify(position)}\n  stream: ${JSON.stringify(stream)}\n  revision: ${revision}\n  at: "${at}"\n` +
-  lines.map(({ account, amount }) => `  ${nameOf(account)}  ${decimal(amount)} ${COMMODITY}\n`).join("")
+/** A string: beancount escapes quotation marks and backslashes alone. */
+const text = (value: string): string => `"${value.replaceAll(/\p{Cc}/gu, " ").replaceAll(/["\\]/gu, (char) => `\\${char}`)}"`
 
-/** Accounts are open from the beginning of time: the clocks of hosts may differ, so the log is not strictly in the order of dates. */
-const BEGINNING = "1970-01-01"
+const transaction = (transaction: Transaction, commodity: string): string => {
+  const { at, carried, date, event, lines, note, payee, position, revision, stream, tags, type } = transaction
+  const metadata = [
+    ...[`event: ${text(event)}`, `type: ${text(type)}`, `position: ${text(position)}`, `stream: ${text(stream)}`, `revision: ${revision}`],
+    ...[`at: ${text(at)}`, ...TAGS.flatMap((tag) => (tags[tag] === undefined ? [] : `${tag}: ${text(tags[tag])}`))]
+  ]
+  return (
+    `${carried.length === 0 ? "" : `\n${carried.map((own) => balance(date, own, commodity)).join("")}`}\n${date} * ${text(payee)} ${text(note)}\n` +
+    metadata.map((line) => `  ${line}\n`).join("") +
+    lines.map(({ account, amount }) => `  ${nameOf(account)}  ${decimal(amount)} ${commodity}\n`).join("")
+  )
+}
 
-export const beancount: Format = {
-  opening: `; Millrace, credits: one is a thousandth of a dollar\n\n${BEGINNING} commodity ${COMMODITY}\n`,
-  account: (account) => `\n${BEGINNING} open ${nameOf(account)} ${COMMODITY}\n`,
-  transaction,
-  closing: (date, balances) => `\n${balances.map((own) => balance(dayAfter(date), own)).join("")}`
+export const beancount = (writing: Writing): Format => {
+  const { money } = writing
+  const commodity = commodityOf(money)
+  return {
+    opening:
+      `${heading(writing)}\n${BEGINNING} commodity ${commodity}\n${BEGINNING} commodity ${money.currency}\n` +
+      `${BEGINNING} price ${commodity}  ${money.value} ${money.currency}\n`,
+    account: (account) => `\n${BEGINNING} open ${nameOf(account)} ${commodity}\n`,
+    transaction: (next) => transaction(next, commodity),
+    closing: (date, balances) => `\n${balances.map((own) => balance(dayAfter(date), own, commodity)).join("")}`
+  }
 }

@@ -1,4 +1,5 @@
 /** The parts of a journal, and the interface of a tool's format. Amounts in thousandths, debit positive. */
+import type { Money } from "@millrace/core"
 
 export interface Line {
   readonly account: string
@@ -23,9 +24,34 @@ export interface Transaction {
   readonly stream: string
   readonly revision: number
   readonly type: string
+  /** The id of the account. */
+  readonly payee: string
+  /** What happened, in a few words: `Sign-up credits`. */
+  readonly note: string
+  /** What the event tells of its call or grant. */
+  readonly tags: Tags
   /** For the first transaction of a day: the customer's balances at the beginning of the day. */
   readonly carried: ReadonlyArray<Balance>
   readonly lines: ReadonlyArray<Line>
+}
+
+/** The operation is not known for the refund of a charge: that event names its reservation. */
+export interface Tags {
+  readonly operation?: string
+  readonly request?: string
+  readonly reservation?: string
+  /** Of a grant: `signup`, `topup`, and so on. */
+  readonly source?: string
+}
+
+export const TAGS = ["operation", "request", "reservation", "source"] as const satisfies ReadonlyArray<keyof Tags>
+
+/** How a journal is written. */
+export interface Writing {
+  /** What credits are called and worth. */
+  readonly money: Money.Money
+  /** The hashes of the log were not checked. */
+  readonly unverified: boolean
 }
 
 export interface Format {
@@ -37,7 +63,21 @@ export interface Format {
   readonly closing: (date: string, balances: ReadonlyArray<Balance>) => string
 }
 
-export const COMMODITY = "CREDIT"
+/** The symbol of credits: their name in capitals where that is a word of plain letters and no currency, else `CREDIT`. */
+export const commodityOf = ({ credit, currency }: Money.Money): string => {
+  const name = credit.toUpperCase()
+  return /^[A-Z]{2,24}$/u.test(name) && name !== currency ? name : "CREDIT"
+}
+
+/** The first lines of a journal, as comments. */
+export const heading = ({ money, unverified }: Writing): string =>
+  `; Millrace, ${money.credits}: one is worth ${money.value} ${money.currency}\n${unverified ? "; NOT VERIFIED: the hashes of the log were not checked\n" : ""}`
+
+/** Decimals of a credit's value: at least those of the currency's cents. */
+export const decimalsOf = ({ value }: Money.Money): number => Math.max(2, value.split(".")[1]?.length ?? 0)
+
+/** Accounts, commodities and the price exist from the beginning of time: the clocks of hosts may differ, so the log is not strictly in the order of dates. */
+export const BEGINNING = "1970-01-01"
 
 /** Thousandths as credits with three decimals. */
 export const decimal = (thousandths: number): string => {

@@ -1,38 +1,79 @@
 /**
  * The journals for hledger and ledger, which declare a commodity differently. Every posting to a customer's account asserts its balance.
- * The last transaction moves nothing and asserts all balances.
+ * The last transaction moves nothing and asserts all balances. A price directive says what a credit is worth.
  *
  * Account names are unchanged, except that characters which end a name, a component or a line are written as `%` and their hexadecimal
  * code.
  */
-import { type Balance, COMMODITY, decimal, escaped, type Format, type Transaction } from "./Format.ts"
-
-const amount = (thousandths: number): string => `${decimal(thousandths)} ${COMMODITY}`
+import {
+  type Balance,
+  BEGINNING,
+  commodityOf,
+  decimal,
+  decimalsOf,
+  escaped,
+  type Format,
+  heading,
+  TAGS,
+  type Transaction,
+  type Writing
+} from "./Format.ts"
 
 /** Escapes `%` as well, so that {@link nameFrom} can undo it. */
 export const nameOf = (account: string): string => escaped(account, /[^\p{L}\p{N}:._-]/gu, "%")
 
 export const nameFrom = (name: string): string => decodeURIComponent(name)
 
-const line = (account: string, thousandths: number, balance: number | undefined): string =>
-  `    ${nameOf(account)}  ${amount(thousandths)}${balance === undefined ? "" : ` = ${amount(balance)}`}\n`
+/** The value of a tag ends at a comma or at the line's end. */
+const tagged = (value: string): string => escaped(value, /[\p{Cc}\p{Zl}\p{Zp},;|%]/gu, "%")
 
-const transaction = ({ at, date, event, lines, position, revision, stream, type }: Transaction): string =>
-  `\n${date} * ${type}\n    ; event: ${event}\n    ; position: ${position}\n    ; stream: ${stream}\n    ; revision: ${revision}\n    ; at: ${at}\n` +
-  lines.map(({ account, amount, balance }) => line(account, amount, balance)).join("")
+/** What differs between the tools: how they declare commodities and tags, and where they find the payee. */
+interface Dialect {
+  readonly declare: (commodity: string, decimals: number) => string
+  readonly tags: boolean
+  readonly description: (payee: string, note: string) => string
+}
 
-const closing = (date: string, balances: ReadonlyArray<Balance>): string =>
-  `\n${date} * Balances\n${balances.map(({ account, balance }) => line(account, 0, balance)).join("")}`
+const DECLARED = ["event", "type", "position", "stream", "revision", "at", ...TAGS]
 
-const format = (commodity: string): Format => ({
-  opening: `; Millrace, credits: one is a thousandth of a dollar\n\n${commodity}\n`,
-  account: (account) => `\naccount ${nameOf(account)}\n`,
-  transaction,
-  closing
+const format =
+  ({ declare, description, tags }: Dialect) =>
+  (writing: Writing): Format => {
+    const { money } = writing
+    const commodity = commodityOf(money)
+    const line = (account: string, thousandths: number, balance: number | undefined): string =>
+      `    ${nameOf(account)}  ${decimal(thousandths)} ${commodity}${balance === undefined ? "" : ` = ${decimal(balance)} ${commodity}`}\n`
+    const transaction = (next: Transaction): string => {
+      const { at, date, event, lines, note, payee, position, revision, stream, tags, type } = next
+      const facts = { event, type, position, stream, revision: String(revision), at, ...tags }
+      const comments = Object.entries(facts).map(([tag, value]) => `    ; ${tag}: ${tagged(value)}\n`)
+      return (
+        `\n${date} * ${description(nameOf(payee), tagged(note))}\n${comments.join("")}` +
+        lines.map(({ account, amount, balance }) => line(account, amount, balance)).join("")
+      )
+    }
+    return {
+      opening:
+        `${heading(writing)}\n${declare(commodity, 3)}\n${declare(money.currency, decimalsOf(money))}\n` +
+        `${tags ? `\n${DECLARED.map((tag) => `tag ${tag}\n`).join("")}` : ""}\nP ${BEGINNING} ${commodity} ${money.value} ${money.currency}\n`,
+      account: (account) => `\naccount ${nameOf(account)}\n`,
+      transaction,
+      closing: (date: string, balances: ReadonlyArray<Balance>) =>
+        `\n${date} * Balances\n${balances.map(({ account, balance }) => line(account, 0, balance)).join("")}`
+    }
+  }
+
+const sample = (commodity: string, decimals: number): string => `1000.${"0".repeat(decimals)} ${commodity}`
+
+export const hledger = format({
+  declare: (commodity, decimals) => `commodity ${sample(commodity, decimals)}`,
+  tags: false,
+  description: (payee, note) => `${payee} | ${note}`
 })
 
-export const hledger: Format = format(`commodity 1000.000 ${COMMODITY}`)
-/** Declares the tags, as `--pedantic` requires. */
-export const ledger: Format = format(
-  `commodity ${COMMODITY}\n    format 1000.000 ${COMMODITY}\n\n${["event", "position", "stream", "revision", "at"].map((tag) => `tag ${tag}\n`).join("")}`
-)
+/** Declares the tags, as `--pedantic` requires. The whole description is the payee. */
+export const ledger = format({
+  declare: (commodity, decimals) => `commodity ${commodity}\n    format ${sample(commodity, decimals)}`,
+  tags: true,
+  description: (payee) => payee
+})
