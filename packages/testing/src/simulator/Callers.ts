@@ -1,9 +1,9 @@
 import { Effect, Exit } from "effect"
 import type { SeededRandom } from "../SeededRandom.ts"
+import { judgeCall } from "./Expectations.ts"
 import type { Host } from "./Host.ts"
-import { type Call, type Intent, summaryOf, tagOf } from "./Records.ts"
+import { type Call, type Input, type Intent, summaryOf, tagOf } from "./Records.ts"
 import { pickHost, type Simulation } from "./Simulation.ts"
-import type { Input } from "./Workload.ts"
 
 /** A text that differs whenever the request does. */
 export const requestOf = (operation: string, input: Input): string => `${operation} ${JSON.stringify(input)}`
@@ -11,7 +11,7 @@ export const requestOf = (operation: string, input: Input): string => `${operati
 /** Makes one call at a host and records it. The caller may hang up. Undefined if the host is down. */
 export const call = (simulation: Simulation, host: Host, intent: Intent, random: SeededRandom): Effect.Effect<Call | undefined> =>
   Effect.suspend((): Effect.Effect<Call | undefined> => {
-    const { faults, isOver, records, world } = simulation
+    const { faults, isOver, records, report, workload, world } = simulation
     const { process } = host
     if (process === undefined) return Effect.undefined
     const { accountId, operation, input, key, request, maxCost } = intent
@@ -28,17 +28,20 @@ export const call = (simulation: Simulation, host: Host, intent: Intent, random:
     const onEnd = () => {
       record.ended = { at: world.now, lengthAfter: records.recorder.length }
     }
+    let judgement: Effect.Effect<void> | undefined
     const answered = host.call(operation, input, caller, onEnd).pipe(
       Effect.exit,
       Effect.tap((answer) =>
         Effect.sync(() => {
           record.response = { answer, at: world.now, lengthAfter: records.recorder.length }
           world.note(requestId, summaryOf(answer))
+          judgement = judgeCall(workload.expect, simulation, record, report)
         })
       )
     )
     const isSoon = random.chance(0.5)
-    if (!random.chance(isOver() ? 0 : faults.hangUps)) return Effect.as(answered, record)
+    const judged = Effect.suspend(() => Effect.as(judgement ?? Effect.void, record))
+    if (!random.chance(isOver() ? 0 : faults.hangUps)) return Effect.andThen(answered, judged)
     const hangUp = Effect.andThen(
       patience(isSoon, random),
       Effect.sync(() => {
@@ -46,7 +49,7 @@ export const call = (simulation: Simulation, host: Host, intent: Intent, random:
         world.note(requestId, "hangs up")
       })
     )
-    return Effect.as(Effect.raceFirst(answered, hangUp), record)
+    return Effect.andThen(Effect.raceFirst(answered, hangUp), judged)
   })
 
 /** How long a caller waits before it hangs up: a few steps of its fiber, or up to three seconds. */

@@ -1,9 +1,10 @@
 /** An operation of the workload with its services provided and faults injected into its upstream. Every attempt at a job is recorded. */
 import { Operation, type OperationError, UpstreamUnavailable } from "@millrace/core"
 import { Cause, type Context, Duration, Effect, Exit } from "effect"
-import { type AttemptRecord, type CheckpointRecord, encoderOf, tagOf } from "./Records.ts"
-import { callFaults, type FaultInjector, inject, jobFaults, provideAllButHost, REJECTED, type UpstreamFault } from "./UpstreamFaults.ts"
-import type { HostServices, Input, SimulatedOperation } from "./Workload.ts"
+import { type AttemptRecord, type CheckpointRecord, encoderOf, type Input, tagOf } from "./Records.ts"
+import { callFaults, type FaultInjector, inject, jobFaults, REJECTED, type UpstreamFault } from "./UpstreamFaults.ts"
+import * as UserWork from "./UserWork.ts"
+import type { HostServices, SimulatedOperation } from "./Workload.ts"
 import type { Process } from "./World.ts"
 
 /** Where an operation runs: its services, and the process of its host. */
@@ -13,10 +14,11 @@ interface Site extends FaultInjector {
 }
 
 export const make = (operation: Operation.Any, site: Site): SimulatedOperation => {
-  const { services } = site
+  const { key, timeout } = operation
   const provided = {
-    check: (input: Input, requester: Operation.Requester) => provideAllButHost(operation.check(input, requester), services),
-    configured: provideAllButHost(operation.configured, services)
+    check: (input: Input, requester: Operation.Requester) =>
+      UserWork.run(site, `check of ${key}, request ${requester.requestId},`, timeout, operation.check(input, requester)),
+    configured: UserWork.run(site, `configured of ${key}`, timeout, operation.configured)
   }
   switch (operation._tag) {
     case "Call":
@@ -24,7 +26,11 @@ export const make = (operation: Operation.Any, site: Site): SimulatedOperation =
     case "Job":
       return { ...operation, ...provided, run: faultyJob(operation, site) }
     case "File":
-      return { ...operation, ...provided, open: (input, caller) => provideAllButHost(operation.open(input, caller), services) }
+      return {
+        ...operation,
+        ...provided,
+        open: (input, caller) => UserWork.run(site, `file ${key}, request ${caller.requestId},`, timeout, operation.open(input, caller))
+      }
   }
 }
 
@@ -32,7 +38,7 @@ type SimulatedCall = Operation.AnyCall<OperationError, HostServices>
 
 const faultyCall = (operation: Operation.AnyCall, site: Site): Pick<SimulatedCall, "run" | "recover"> => {
   const { key: upstream, quantity, recover } = operation
-  const { random: randoms, rate, records, services, world } = site
+  const { random: randoms, rate, records, world } = site
   const timeout = Duration.toMillis(operation.timeout)
   const textOf = encoderOf(operation.success)
   const run: SimulatedCall["run"] = (input, caller) =>
@@ -42,20 +48,24 @@ const faultyCall = (operation: Operation.AnyCall, site: Site): Pick<SimulatedCal
       const fault = random.chance(rate()) ? random.pick(callFaults) : "fine"
       const takes = random.chance(0.2) ? random.below(timeout) : random.below(40)
       world.note(upstream, `runs ${requestId}: ${fault}`)
-      const work = provideAllButHost(operation.run(input, caller), services)
+      const work = UserWork.run(site, `operation ${upstream}, request ${requestId},`, timeout, operation.run(input, caller))
       const deliver = Effect.tap(Effect.delay(work, takes), ({ data, quantity }) =>
         Effect.sync(() => records.deliveries.push({ requestId, reservationId, data: textOf(data), quantity }))
       )
       const ignores = () => timeout + random.below(90_000)
       return inject(fault, { upstream, deliver, random, takes, timeout, ignores, tooMany: () => quantity(input) + 1 })
     })
-  return recover === undefined ? { run } : { run, recover: faultyRecover(upstream, recover, site) }
+  return recover === undefined ? { run } : { run, recover: faultyRecover(operation, recover, site) }
 }
 
 type Recover<C extends Operation.AnyCall> = NonNullable<C["recover"]>
 
-const faultyRecover = (upstream: string, recover: Recover<Operation.AnyCall>, site: Site): Recover<SimulatedCall> => {
-  const { random: randoms, rate, services, world } = site
+const faultyRecover = (
+  { key: upstream, timeout }: Operation.AnyCall,
+  recover: Recover<Operation.AnyCall>,
+  site: Site
+): Recover<SimulatedCall> => {
+  const { random: randoms, rate, world } = site
   let asked = 0
   return (reservationId) =>
     Effect.suspend((): Effect.Effect<Operation.Outcome<unknown> | undefined, OperationError, HostServices> => {
@@ -65,12 +75,13 @@ const faultyRecover = (upstream: string, recover: Recover<Operation.AnyCall>, si
       world.note(upstream, `recovers ${reservationId}${fails ? (hangs ? ": hangs" : ": down") : ""}`)
       if (fails && hangs) return Effect.never
       if (fails) return Effect.fail(new UpstreamUnavailable({ upstream, reason: "down" }))
-      return Effect.delay(provideAllButHost(recover(reservationId), services), random.below(100))
+      const work = UserWork.run(site, `recover of ${upstream}, reservation ${reservationId},`, timeout, recover(reservationId))
+      return Effect.delay(work, random.below(100))
     })
 }
 
 const faultyJob = (operation: Operation.AnyJob, site: Site): Operation.AnyJob<OperationError, HostServices>["run"] => {
-  const { jobDelivered, process, random: randoms, rate, records, services, world } = site
+  const { jobDelivered, process, random: randoms, rate, records, world } = site
   const { family, key, route } = operation
   const timeout = Duration.toMillis(operation.timeout)
   const resultText = encoderOf(family.result)
@@ -93,7 +104,8 @@ const faultyJob = (operation: Operation.AnyJob, site: Site): Operation.AnyJob<Op
       }
       records.attempts.push(record)
       const progress = faultyProgress(job.progress, checkpointText, fault, record)
-      const work = provideAllButHost(operation.run(asked, { ...job, progress }), services)
+      const name = `operation ${key}, attempt ${number} at ${jobId},`
+      const work = UserWork.run(site, name, timeout, operation.run(asked, { ...job, progress }))
       const deliver = Effect.tap(Effect.delay(work, takes), ({ artifacts = [], data, quantity }) =>
         Effect.sync(() => {
           record.delivered = { data: resultText(data), quantity, artifacts: artifacts.map(({ id }) => id) }

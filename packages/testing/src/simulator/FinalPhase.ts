@@ -131,9 +131,10 @@ const KEPT = 25 * 60 * MINUTE
 const SWEPT_WITHIN = 45 * MINUTE
 
 /** A day later only files of jobs that can still be downloaded are left. */
-export const checkFilesAreSwept = ({ blobs, records, report, world }: Simulation) =>
+export const checkFilesAreSwept = ({ blobs, records, report, workload, world }: Simulation) =>
   Effect.gen(function* () {
-    if (blobs.size === 0) return
+    // A host without jobs sweeps no files
+    if (blobs.size === 0 || workload.offers.every(({ operation }) => operation._tag !== "Job")) return
     world.note("world", `skips ${KEPT} ms`)
     world.skip(KEPT)
     const leftovers = () => {

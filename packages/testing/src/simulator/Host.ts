@@ -6,9 +6,8 @@ import type { SeededRandom } from "../SeededRandom.ts"
 import type { WriteStage } from "./Faults.ts"
 import type { Outage } from "./FaultyStores.ts"
 import { type Deployment, type Prepared, prepare, type Running, type Services } from "./HostProcess.ts"
-import { type CallError, Disconnected } from "./Records.ts"
+import { type CallError, Disconnected, type Input } from "./Records.ts"
 import * as SeededServices from "./SeededServices.ts"
-import type { Input } from "./Workload.ts"
 import type { Process } from "./World.ts"
 
 /** Any error of a host. */

@@ -1,6 +1,6 @@
 /** One life of a host: all of Millrace as one process, over stores with faults. */
 import { createHash } from "node:crypto"
-import type { Charge, Ledger, Operation, PricePlan, Registration } from "@millrace/core"
+import type { Charge, Operation } from "@millrace/core"
 import { BlobStore, MasterKey, Millrace, Vault } from "@millrace/core"
 import { type Aggregate, EventStore, StateStore } from "@millrace/event-sourcing"
 import { Context, Effect, Layer, Scope, Stream } from "effect"
@@ -12,11 +12,12 @@ import * as JobEndpoints from "./JobEndpoints.ts"
 import * as Network from "./Network.ts"
 import { Disconnected } from "./Records.ts"
 import type { FaultInjector } from "./UpstreamFaults.ts"
+import * as UserWork from "./UserWork.ts"
 import type { AnyWorkload, HostServices, SimulatedOperation } from "./Workload.ts"
 import type { Process, World } from "./World.ts"
 
 /** The services of a host that callers and administrators use. */
-export type Services = Charge.Charge | Ledger | PricePlan.PriceBook | Registration | HostServices
+export type Services = HostServices | Charge.Charge
 
 /** The files that jobs stored: the SHA-256 of each in hex, by its id in the blob store. */
 export type Files = Map<string, string>
@@ -76,15 +77,26 @@ export const prepare = (deployment: Deployment, connection: Network.Connection, 
   )
   let operations: ReadonlyArray<SimulatedOperation> = []
   const layer = Layer.unwrap(
-    Effect.map(Layer.build(workload.services), (services) => {
+    Effect.map(servicesOf(deployment, process), (services) => {
       operations = [...offered.map((operation) => FaultyOperation.make(operation, { ...injector, services, process })), ...endpoints]
       return Millrace.layer({ operations, late: faults.late, recovery: RECOVERY, accounts, jobs })
     })
-  ).pipe(Layer.provideMerge(Layer.provideMerge(endpoints.length === 0 ? noFiles : fileStore(shelf, files), stores)))
+  ).pipe(Layer.provideMerge(Layer.provideMerge(fileStore(shelf, files), stores)))
   const scope = Scope.makeUnsafe()
   const built = Layer.buildWithMemoMap(layer, Layer.makeMemoMapUnsafe(), scope)
   const start = process.ask(world.outside, built, Context.empty(), Effect.fail(new Disconnected()))
   return { events, states, start: Effect.map(start, (services) => ({ process, services, operations, scope })) }
+}
+
+/** Builds the services of the workload. */
+const servicesOf = ({ injector, workload }: Deployment, process: Process) => {
+  const site = { ...injector, process, services: Context.empty() }
+  return Effect.flatMap(Effect.scope, (scope) => {
+    const built = Layer.buildWithScope(workload.services, scope)
+    const run = UserWork.run(site, "the layer `services` of the workload", Number.POSITIVE_INFINITY, built)
+    // It is built before the host, so it needs nothing of it
+    return run as Effect.Effect<Context.Context<never>>
+  })
 }
 
 /** The blob store of a host. It notes the hash of every file in `files`. */
@@ -103,6 +115,3 @@ const fileStore = (shelf: BlobStore.Shelf, files: Files) =>
       })
     )
   ).pipe(Layer.provide(Vault.Vault.layer))
-
-/** Without jobs nothing is stored. */
-const noFiles = Layer.mock(BlobStore.BlobStore, {})

@@ -48,6 +48,7 @@ const statsOf = (evidence: Evidence, calls: ReadonlyArray<CallSummary>): Record<
     count(type)
     if (data.includes(`"lateOf"`)) count("charged late")
   }
+  for (const { answer } of records.openings) count(`opens: ${answer ?? "nothing"}`)
   for (const { answer, kind } of records.observations) count(`${kind}: ${answer.split(" ", 1)[0]}`)
   for (const job of recorder.jobs.values()) for (const turn of turnsOf(job, evidence.attemptsAt(job.jobId))) count(`job ${turn}`)
   stats["promises"] = records.promised.size

@@ -5,8 +5,10 @@
 import { hash } from "node:crypto"
 import type { Charge, Credits, OperationError } from "@millrace/core"
 import { Cause, Data, Exit, Option, Schema } from "effect"
-import type { Input } from "./Workload.ts"
 import type { Process } from "./World.ts"
+
+// biome-ignore lint/suspicious/noExplicitAny: what any operation takes
+export type Input = any
 
 /** The host went away before it answered. */
 export class Disconnected extends Data.TaggedError("Disconnected")<{}> {}
@@ -49,6 +51,17 @@ export interface Grant {
   readonly amount: number
   /** `ok`, or the tag of the error. */
   readonly answer: string
+}
+
+/** A host's attempt to open an account for one of its users. */
+export interface Opening {
+  readonly owner: { readonly reference: string; readonly email?: string }
+  /** The name of the host that was asked. */
+  readonly host: string
+  /** `ok`, or the tag of the error. */
+  answer?: string
+  /** The account that the answer names. */
+  accountId?: string
 }
 
 /** A caller's wait for the end of a job, or its download of a file. */

@@ -8,17 +8,20 @@ import type { SeededRandom } from "../SeededRandom.ts"
 import { isExpectedWarning } from "./checkers/HostLogs.ts"
 import { check } from "./checkers/index.ts"
 import { type Evidence, type FaultsEnded, indexEvidence, type Records, type Report } from "./Evidence.ts"
+import { judgeEnd } from "./Expectations.ts"
 import * as Faults from "./Faults.ts"
 import * as FinalPhase from "./FinalPhase.ts"
 import { Host } from "./Host.ts"
 import type { Deployment } from "./HostProcess.ts"
 import * as JobEndpoints from "./JobEndpoints.ts"
 import { LogRecorder } from "./LogRecorder.ts"
+import * as OpenActor from "./OpenActor.ts"
 import { type Outcome, outcomeOf } from "./Outcome.ts"
 import type { Intent } from "./Records.ts"
 import type { Simulation, SimulationOptions } from "./Simulation.ts"
 import * as Steps from "./Steps.ts"
 import type { FaultInjector } from "./UpstreamFaults.ts"
+import { waitingIn } from "./UserWork.ts"
 import type { AnyWorkload } from "./Workload.ts"
 
 const MINUTE = 60_000
@@ -39,17 +42,19 @@ export const simulate = (options: SimulationOptions, hostCount: number | undefin
     world.note("world", "faults end")
     const faultsEnded = simulation.endFaults()
     const answered = yield* Effect.timeoutOption(Fiber.awaitAll(actors), Steps.ANSWERED_WITHIN)
-    if (answered._tag === "None") report("a caller was never answered")
+    if (answered._tag === "None") report(["a caller was never answered", ...waitingIn(world)].join("; "))
     yield* Effect.forEach(hosts, (host) => host.start, { discard: true })
     yield* FinalPhase.untilRecovered(simulation, random.fork("rest").chance(0.3))
     yield* FinalPhase.retryEveryKey(simulation, intents, random.fork("retries"))
     yield* Effect.sleep(MINUTE)
     yield* FinalPhase.runEveryJob(simulation, random.fork("jobs in the calm"))
+    yield* OpenActor.openAgain(simulation, random.fork("opened again"))
     fresh.calm()
     yield* fresh.start
     const all = [...hosts, fresh]
     for (const host of all) {
       yield* FinalPhase.checkAccounts(simulation, host, faultsEnded.at)
+      yield* OpenActor.check(simulation, host)
       yield* FinalPhase.checkJobs(simulation, host, random.fork(`readable ${host.name}`))
     }
     yield* FinalPhase.checkFilesAreSwept(simulation)
@@ -57,6 +62,7 @@ export const simulate = (options: SimulationOptions, hostCount: number | undefin
     for (const host of all) if (!(yield* host.stop)) report(`${host.name} does not stop`)
     const evidence = yield* gather(simulation, faultsEnded, survivors)
     check(evidence, report)
+    yield* judgeEnd(options.workload.expect, simulation, report)
     yield* audit(records.recorder.store, world.now, report)
     return outcomeOf(evidence, world)
   })
@@ -65,7 +71,11 @@ const build = (options: SimulationOptions, hostCount: number | undefined): Effec
   Effect.gen(function* () {
     const { faults, random, report, workload, world } = options
     const recorder = new LogRecorder(world, yield* MemoryEventStore.make)
-    const records: Records = { recorder, calls: [], grants: [], deliveries: [], attempts: [], observations: [], promised: new Set() }
+    const records: Records = {
+      recorder,
+      ...{ calls: [], grants: [], openings: [], deliveries: [], attempts: [], observations: [] },
+      promised: new Set()
+    }
     const states = withPromises(yield* MemoryStateStore.make, records.promised)
     const { lateBy, appends } = faults
     const plan = appends === undefined ? {} : { plan: { appends } }
@@ -74,7 +84,7 @@ const build = (options: SimulationOptions, hostCount: number | undefined): Effec
     let faultsEnded: FaultsEnded | undefined
     const isOver = () => faultsEnded !== undefined
     const injector: FaultInjector = {
-      ...{ world, records, random: random.fork("weather") },
+      ...{ world, records, report, random: random.fork("weather"), isUndisturbed: Faults.areHostsUndisturbed(faults) },
       rate: () => (isOver() ? 0 : faults.upstreams),
       jobDelivered: (jobId) => {
         const delivery = deliveries.get(jobId)
@@ -106,6 +116,7 @@ const build = (options: SimulationOptions, hostCount: number | undefined): Effec
     return {
       ...{ ...options, hosts, fresh: new Host("fresh", deployment), accounts, records, states, isOver },
       ...{ blobs: deployment.blobs, files: deployment.files },
+      operations: new Map(workload.offers.map(({ operation }) => [operation.key, operation])),
       awaitDelivery: (jobId) =>
         Effect.suspend(() => {
           const delivery = deliveries.get(jobId) ?? Deferred.makeUnsafe()

@@ -1,4 +1,5 @@
 /** One simulation: its options and its parts. */
+import type { Operation } from "@millrace/core"
 import type { StateStore } from "@millrace/event-sourcing"
 import type { Effect } from "effect"
 import type { SeededRandom } from "../SeededRandom.ts"
@@ -13,8 +14,12 @@ import type { World } from "./World.ts"
 export interface SimulationOptions {
   readonly world: World
   readonly steps: number
+  /** Called before each step, with its number from 1. */
+  readonly onStep: (step: number) => void
   /** Probability that a caller uses an idempotency key. */
   readonly keys: number
+  /** Probability that a step opens an account by the host's own id. */
+  readonly opens: number
   readonly workload: AnyWorkload
   readonly faults: Faults
   readonly random: SeededRandom
@@ -28,6 +33,8 @@ export interface Simulation extends SimulationOptions {
   /** A host that has never run: it starts in the final phase. */
   readonly fresh: Host
   readonly accounts: ReadonlyArray<string>
+  /** The operations of the workload by their keys. */
+  readonly operations: ReadonlyMap<string, Operation.Any>
   readonly records: Records
   /** The state store, without faults. */
   readonly states: StateStore.StateStore["Service"]

@@ -7,6 +7,7 @@ import { callWithRetries, requestOf } from "./Callers.ts"
 import { checkInvariants } from "./checkers/index.ts"
 import { follow, jobOf, knownJobs } from "./JobCallers.ts"
 import * as Nemesis from "./Nemesis.ts"
+import * as OpenActor from "./OpenActor.ts"
 import type { Call, Intent } from "./Records.ts"
 import { nonEmpty, pickAny, type Simulation } from "./Simulation.ts"
 
@@ -20,12 +21,15 @@ export const ANSWERED_WITHIN = 15 * MINUTE
 export const run = (simulation: Simulation, intents: Array<Intent>): Effect.Effect<ReadonlyArray<Fiber.Fiber<unknown>>> =>
   Effect.gen(function* () {
     const actors: Array<Fiber.Fiber<unknown>> = []
-    const { faults, goOn, hosts, random, records, report, steps } = simulation
+    const { faults, goOn, hosts, onStep, random, records, report, steps } = simulation
     for (let step = 0; step < steps && goOn(); step++) {
       const own = random.fork(`step ${step}`)
+      onStep(step + 1)
       yield* Effect.sleep(own.below(own.pick([1, 30, 400, 5_000, 40_000])))
       actors.push(yield* Effect.forkChild(act(simulation, intents, own)))
       if (own.chance(faults.hosts)) actors.push(yield* Effect.forkChild(Nemesis.disturb(simulation, own.pick(nonEmpty(hosts)), own)))
+      const opens = own.fork("opens")
+      if (opens.chance(simulation.opens)) actors.push(yield* Effect.forkChild(OpenActor.act(simulation, opens)))
       const clocks = own.fork("clocks")
       if (clocks.chance(faults.clocks)) clocks.pick(nonEmpty(hosts)).stepClock(clocks)
       if (own.chance(faults.leaps)) skipTime(simulation, own)

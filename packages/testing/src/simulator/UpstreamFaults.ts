@@ -1,9 +1,8 @@
 /** The faults of upstreams, and their effects on the work of a call or of an attempt at a job. */
 import { InvalidInput, NotFound, type OperationError, UpstreamNotConfigured, UpstreamUnavailable } from "@millrace/core"
-import { type Context, Effect } from "effect"
+import { Effect } from "effect"
 import type { SeededRandom } from "../SeededRandom.ts"
-import type { Records } from "./Evidence.ts"
-import type { HostServices } from "./Workload.ts"
+import type { Records, Report } from "./Evidence.ts"
 import type { World } from "./World.ts"
 
 const MALFORMED = ["malformed", "tooMany", "fraction", "negative"] as const
@@ -56,6 +55,9 @@ export interface FaultInjector {
   readonly records: Pick<Records, "recorder" | "deliveries" | "attempts">
   /** Probability of a fault now; 0 once faults have ended. */
   readonly rate: () => number
+  readonly report: Report
+  /** Whether nothing but upstreams can make an operation wait: no faults of hosts and stores. */
+  readonly isUndisturbed: boolean
   /** Signals that the work of a job was delivered. */
   readonly jobDelivered: (jobId: string) => void
 }
@@ -121,7 +123,3 @@ export const inject = <A extends Outcome, E, R>(
       return Effect.map(deliver, ({ data }) => ({ data, quantity: -1 }))
   }
 }
-
-/** Provides everything but the services of the host. */
-export const provideAllButHost = <A, E>(effect: Effect.Effect<A, E, unknown>, services: Context.Context<never>) =>
-  Effect.provideContext(effect, services) as Effect.Effect<A, E, HostServices>

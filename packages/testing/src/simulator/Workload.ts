@@ -1,10 +1,27 @@
 /** The operations that callers of a simulation call, with their inputs, prices and services. */
-import type { BlobStore, Jobs, Operation, OperationError } from "@millrace/core"
+import type { BlobStore, Catalog, Jobs, MasterKey, Millrace, Operation, OperationError, RateLimit, Replies, Usage } from "@millrace/core"
+import type { EventStore, StateStore } from "@millrace/event-sourcing"
 import type { Layer } from "effect"
 import type { SeededRandom } from "../SeededRandom.ts"
+import type { AnyExpectations, Expectations } from "./Expectations.ts"
+import type { Source } from "./PastedTest.ts"
+import type { Input } from "./Records.ts"
 
-/** Services that every simulated host provides; a workload's operations may use them. */
-export type HostServices = Jobs | BlobStore.BlobStore
+/**
+ * Services that every simulated host provides; a workload's operations may use them. They are those of a real host: its stores, with faults,
+ * the services for administrators (`Ledger`, `Registration`, `KeyRing`, `Payments`, `PriceBook`, `Vault`), and those of calls and jobs.
+ */
+export type HostServices =
+  | Millrace.Administration
+  | Jobs
+  | Replies
+  | RateLimit
+  | Usage.UsageBook
+  | Catalog.Catalog
+  | BlobStore.BlobStore
+  | MasterKey
+  | EventStore.EventStore
+  | StateStore.StateStore
 
 /** One operation of a workload. */
 export type Offer<Op extends Operation.Any> = Op extends Operation.Any
@@ -18,7 +35,7 @@ export type Offer<Op extends Operation.Any> = Op extends Operation.Any
   : never
 
 /**
- * Operations and the services they need: fakes of their upstreams. A fake uses time and randomness only through Effect's services, and
+ * Operations, the services they need, and what must be true of them. The services are fakes of upstreams. A fake uses time and randomness only through Effect's services, and
  * waits for nothing outside them. The simulator injects the failures. Hosts run the jobs; the simulator adds operations by which callers
  * read, cancel and download them.
  */
@@ -26,13 +43,14 @@ export interface Workload<Op extends Operation.Any> {
   readonly offers: readonly [Offer<Op>, ...ReadonlyArray<Offer<Op>>]
   /** Built anew by each host; state that hosts share lives outside the layer. */
   readonly services: Layer.Layer<Exclude<Operation.Services<Op>, HostServices>>
+  /** What the printed test of a failure imports: by default `workload`, or the function's name, from `./workload.ts`. */
+  readonly source?: Partial<Source>
+  /** What must be true of the operations. A violation carries seed and trace like those that the simulator finds by itself. */
+  readonly expect?: Expectations<Op>
 }
 
 /** An operation as a simulated host runs it: its own services are provided, and faults are injected into its upstream. */
 export type SimulatedOperation = Operation.Any<OperationError, HostServices>
-
-// biome-ignore lint/suspicious/noExplicitAny: what any operation takes
-export type Input = any
 
 /** An offer and a workload of any operations, as the simulator uses them. */
 export interface AnyOffer {
@@ -43,4 +61,6 @@ export interface AnyOffer {
 export interface AnyWorkload {
   readonly offers: readonly [AnyOffer, ...ReadonlyArray<AnyOffer>]
   readonly services: Layer.Layer<never>
+  readonly source?: Partial<Source>
+  readonly expect?: AnyExpectations
 }

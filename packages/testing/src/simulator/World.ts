@@ -4,8 +4,9 @@
  *
  * Effect's own test clock needs real time to detect that all fibers wait. This scheduler knows it when no task is ready.
  */
-import { Clock, Context, Duration, Effect, type Fiber, Scheduler } from "effect"
+import { Context, Effect, type Fiber } from "effect"
 import type { SeededRandom } from "../SeededRandom.ts"
+import * as VirtualTime from "./VirtualTime.ts"
 
 interface WorldOptions {
   readonly random: SeededRandom
@@ -37,6 +38,14 @@ export class World {
   /** Tasks run so far. */
   tasks = 0
   readonly trace: Array<string> = []
+  /** Code of the workload that runs or waits now. */
+  readonly userWork = new Set<VirtualTime.UserWork>()
+  /** Steps that it has taken so far. */
+  userSteps = 0
+  /** What runs now: a task, or promises that settle by themselves. Undefined while the real world may act. */
+  turn: "task" | "promises" | undefined
+  /** The first fiber that the real world made ready: a real timer or device woke it. */
+  wokenFromOutside: string | undefined
   /** The process of everything outside the hosts: callers, administrators, the network. */
   readonly outside: Process
   readonly #random: SeededRandom
@@ -62,6 +71,28 @@ export class World {
     this.trace.push(`${this.now - this.#options.start} ${who}: ${what}`)
   }
 
+  /** Does what begins the simulation, as a task does. */
+  begin<A>(run: () => A): A {
+    this.turn = "task"
+    const begun = run()
+    this.turn = undefined
+    return begun
+  }
+
+  /** Whether no task is ready now: the next one is a sleeper's. */
+  get isIdle(): boolean {
+    this.#wakeDue()
+    return this.#ready.length === 0
+  }
+
+  /** Code of the workload that waits now, but not for simulated time. */
+  waitingWork(): ReadonlyArray<VirtualTime.UserWork> {
+    return [...this.userWork].filter((work) => {
+      if (!work.isAlive()) this.userWork.delete(work)
+      return work.isAlive() && work.sleeping === 0
+    })
+  }
+
   /** Runs the next task; lets time pass until there is one. False when no task is left and no fiber sleeps. */
   runNext(): boolean {
     this.#wakeDue()
@@ -75,7 +106,9 @@ export class World {
     }
     const task = this.#take()
     this.tasks++
+    this.turn = "task"
     if (task.process.alive) task.process.perform(task.run)
+    this.turn = undefined
     return true
   }
 
@@ -85,7 +118,9 @@ export class World {
     this.skippedTo = this.now
   }
 
-  schedule(process: Process, run: () => void): void {
+  /** `work`: whose fiber it is, if it is the workload's. */
+  schedule(process: Process, run: () => void, work?: VirtualTime.UserWork): void {
+    if (this.turn === undefined) this.wokenFromOutside ??= work?.name ?? `a fiber of ${process.name}`
     this.#ready.push({ process, run })
   }
 
@@ -99,7 +134,7 @@ export class World {
   #wakeDue(): void {
     for (let next = this.#sleepers.at(-1); next !== undefined && next.at <= this.now; next = this.#sleepers.at(-1)) {
       this.#sleepers.pop()
-      if (!next.cancelled && next.process.alive) this.schedule(next.process, next.wake)
+      if (!next.cancelled && next.process.alive) this.#ready.push({ process: next.process, run: next.wake })
     }
   }
 
@@ -123,6 +158,7 @@ export class Process {
   /** The services of every fiber: a clock and a scheduler of its own, and those that it was created with. */
   readonly context: Context.Context<never>
   readonly #world: World
+  readonly #yieldEvery: number
   /** Milliseconds by which its clock is ahead of the world's. */
   #skew: number
   /** Tasks that wait for the end of a pause; undefined while there is none. */
@@ -133,7 +169,27 @@ export class Process {
     this.#world = world
     this.name = name
     this.#skew = skew
-    this.context = services.pipe(Context.add(Clock.Clock, this.#clock()), Context.add(Scheduler.Scheduler, this.#scheduler(yieldEvery)))
+    this.#yieldEvery = yieldEvery
+    this.context = Context.merge(services, this.timeOf())
+  }
+
+  /** The clock and the scheduler of its fibers; of `work`, if they are the workload's. */
+  timeOf(work?: VirtualTime.UserWork): Context.Context<never> {
+    const world = this.#world
+    return VirtualTime.services(
+      {
+        now: () => world.now,
+        wallClock: () => world.now + this.#skew,
+        sleep: (millis, wake) => world.sleep(this, millis, wake),
+        schedule: (task) => world.schedule(this, task, work),
+        noteUserStep: () => {
+          world.userSteps++
+        },
+        isRunning: () => world.turn === "task",
+        yieldEvery: this.#yieldEvery
+      },
+      work
+    )
   }
 
   perform(task: () => void): void {
@@ -202,40 +258,5 @@ export class Process {
         this.#world.schedule(this, () => fiber?.interruptUnsafe())
       })
     })
-  }
-
-  #clock(): Clock.Clock {
-    const world = this.#world
-    const millis = () => world.now + this.#skew
-    const nanos = () => BigInt(millis()) * 1_000_000n
-    const monotonic = () => BigInt(world.now) * 1_000_000n
-    return {
-      currentTimeMillisUnsafe: millis,
-      currentTimeMillis: Effect.sync(millis),
-      currentTimeNanosUnsafe: nanos,
-      currentTimeNanos: Effect.sync(nanos),
-      monotonicTimeNanosUnsafe: monotonic,
-      monotonicTimeNanos: Effect.sync(monotonic),
-      sleep: (duration) =>
-        Effect.callback((resume) => {
-          const lasts = Duration.toMillis(duration)
-          if (lasts === Number.POSITIVE_INFINITY) return
-          const sleeper = world.sleep(this, lasts, () => {
-            if (!sleeper.cancelled) resume(Effect.void)
-          })
-          return Effect.sync(() => {
-            sleeper.cancelled = true
-          })
-        })
-    }
-  }
-
-  #scheduler(yieldEvery: number): Scheduler.Scheduler {
-    const dispatcher: Scheduler.SchedulerDispatcher = { scheduleTask: (task) => this.#world.schedule(this, task), flush: () => {} }
-    return {
-      executionMode: "async",
-      shouldYield: (fiber) => fiber.currentOpCount >= yieldEvery,
-      makeDispatcher: () => dispatcher
-    }
   }
 }

@@ -1,0 +1,82 @@
+/** One run of a simulation: what decides it, and what came of it. */
+import { Cause, Context, Effect, Exit } from "effect"
+import * as SeededRandom from "../SeededRandom.ts"
+import { drive, type Failed } from "./Drive.ts"
+import * as Faults from "./Faults.ts"
+import type { Outcome } from "./Outcome.ts"
+import { simulate } from "./Scenario.ts"
+import type { Settings } from "./Settings.ts"
+import type { AnyOffer, AnyWorkload } from "./Workload.ts"
+import { World } from "./World.ts"
+
+/** When every simulation begins: milliseconds since 1970. */
+const START = Date.UTC(2030, 0, 1)
+export const STEPS = 40
+const KEYS = 0.7
+const OPENS = 0.1
+
+/** What came of a run. */
+export interface Run {
+  readonly settings: Settings
+  readonly violations: ReadonlyArray<string>
+  readonly trace: ReadonlyArray<string>
+  /** The line of the trace that reports the first violation; undefined if there is none. */
+  readonly firstAt: number | undefined
+  /** Steps that had begun. */
+  readonly steps: number
+  /** Real time took part, so the same seed need not lead here again. */
+  readonly isReal: boolean
+  /** Absent if the simulation did not come to its end. */
+  readonly outcome: Outcome | undefined
+}
+
+/** The faults of a run: those of its settings, and the others as its seed draws them. */
+export const faultsOf = ({ faults, seed }: Settings): Faults.Faults => ({
+  ...Faults.draw(SeededRandom.make(seed).fork("faults")),
+  ...faults
+})
+
+/** Runs a simulation, to its end or until its first violation. */
+export const run = (settings: Settings, workload: AnyWorkload, until: "end" | "violation" = "end"): Effect.Effect<Run> =>
+  Effect.suspend(() => {
+    const { hosts, keys = KEYS, opens = OPENS, seed, steps = STEPS } = settings
+    const random = SeededRandom.make(seed)
+    const faults = faultsOf(settings)
+    const { disorder, yieldEvery } = faults
+    const world = new World({ random: random.fork("order"), start: START, disorder, yieldEvery })
+    world.note("world", JSON.stringify({ ...faults, appends: undefined }))
+    const violations: Array<string> = []
+    let firstAt: number | undefined
+    let begun = 0
+    const report = (violation: string) => {
+      violations.push(violation)
+      firstAt ??= world.trace.length
+      world.note("checker", violation)
+    }
+    const goOn = () => violations.length === 0
+    const onStep = (step: number) => {
+      begun = step
+    }
+    const chosen = choose(workload, settings.operations)
+    const options = { world, steps, keys, opens, workload: chosen, faults, random, report, goOn, onStep }
+    const fiber = world.begin(() => world.outside.fork(simulate(options, hosts), Context.empty()))
+    return Effect.map(
+      Effect.promise(() => drive(world, fiber, until === "end" ? () => true : goOn)),
+      (failed): Run => {
+        const exit = fiber.pollUnsafe()
+        if (failed !== undefined) report(failed.violation)
+        else if (exit !== undefined && Exit.isFailure(exit)) report(`the simulation failed: ${Cause.pretty(exit.cause)}`)
+        const outcome = exit !== undefined && Exit.isSuccess(exit) ? exit.value : undefined
+        return { settings, violations, trace: world.trace, firstAt, steps: begun, isReal: isReal(failed), outcome }
+      }
+    )
+  })
+
+const isReal = (failed: Failed | undefined): boolean => failed?.isReal === true
+
+/** The workload with some of its offers. Throws a sentence if there are none. */
+const choose = (workload: AnyWorkload, keys: ReadonlyArray<string> | undefined): AnyWorkload => {
+  const [first, ...rest] = workload.offers.filter(({ operation }: AnyOffer) => keys === undefined || keys.includes(operation.key))
+  if (first === undefined) throw new TypeError(`The workload offers none of the operations ${keys?.join(", ")}`)
+  return { ...workload, offers: [first, ...rest] }
+}

@@ -1,0 +1,18 @@
+import type { Faults } from "./Faults.ts"
+
+/** What decides a run, besides its workload. Plain data, so that a failure can print it. */
+export interface Settings {
+  readonly seed: number
+  /** Steps before faults end: 40 by default. */
+  readonly steps?: number | undefined
+  /** 1 to 3 by default, by the seed. */
+  readonly hosts?: number | undefined
+  /** Probability that a caller uses an idempotency key: 0.7 by default. */
+  readonly keys?: number | undefined
+  /** Probability that a step opens an account by the host's own id, sometimes twice at once: 0.1 by default. */
+  readonly opens?: number | undefined
+  /** The keys of the operations that are called: all of the workload's by default. */
+  readonly operations?: ReadonlyArray<string> | undefined
+  /** Faults that are not given are drawn from the seed; `Simulator.none` has none. */
+  readonly faults?: Partial<Faults> | undefined
+}

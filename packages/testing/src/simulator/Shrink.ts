@@ -1,0 +1,102 @@
+/** Shrinks the settings of a failed run, while its first violation stays of the same kind. */
+import { Effect } from "effect"
+import * as Faults from "./Faults.ts"
+import { faultsOf, type Run, STEPS } from "./Run.ts"
+import type { Settings } from "./Settings.ts"
+
+/** A run of smaller settings, until its first violation. */
+export type Try = (settings: Settings) => Effect.Effect<Run>
+
+/** The smallest run that was found, and how many runs that took. */
+export interface Shrunk {
+  readonly run: Run
+  readonly runs: number
+}
+
+/** What kind of violation it is: its words, without the names and numbers of one run. */
+export const kindOf = (violation: string): string =>
+  violation
+    .replaceAll(/\b(?:acc|job|rsv|lot|key|blob)_\w+/gu, "#")
+    .replaceAll(/\b[qkh]?\d[\d.]*\b/gu, "#")
+    .replaceAll(/[0-9A-Za-z_-]{20,}/gu, "#")
+
+/** Smaller settings, best first. Each is tried until one fails in the same way; then all passes begin again with that one. */
+type Pass = (run: Run, operations: ReadonlyArray<string>) => ReadonlyArray<Settings>
+
+/** No faults at all, or one kind of fault less. */
+const fewerFaults: Pass = ({ settings }) => {
+  const faults = faultsOf(settings)
+  const none: Faults.Faults = Faults.none
+  const names = Object.keys(faults) as ReadonlyArray<keyof Faults.Faults>
+  const differing = names.filter((name) => faults[name] !== undefined && faults[name] !== none[name])
+  if (differing.length === 0) return settings.faults === undefined ? [{ ...settings, faults: none }] : []
+  const without = differing.map((name) => {
+    const { [name]: _, ...rest } = faults
+    return { ...settings, faults: name in none ? { ...rest, [name]: none[name] } : rest } as Settings
+  })
+  return differing.length === 1 ? without : [{ ...settings, faults: none }, ...without]
+}
+
+const fewerHosts: Pass = ({ settings }) => [1, 2].flatMap((hosts) => (hosts < (settings.hosts ?? 4) ? [{ ...settings, hosts }] : []))
+
+const fewerKeys: Pass = ({ settings }) => (settings.keys === 0 ? [] : [{ ...settings, keys: 0 }])
+
+const fewerOpens: Pass = ({ settings }) => (settings.opens === 0 ? [] : [{ ...settings, opens: 0 }])
+
+/** One operation alone, or one less. */
+const fewerOperations: Pass = ({ settings }, all) => {
+  const offered = settings.operations ?? all
+  if (offered.length < 2) return []
+  const alone = offered.map((operation) => ({ ...settings, operations: [operation] }))
+  const less = offered.map((operation) => ({ ...settings, operations: offered.filter((other) => other !== operation) }))
+  return offered.length === 2 ? alone : [...alone, ...less]
+}
+
+/** The steps that had begun, and then less and less of them. */
+const fewerSteps: Pass = ({ settings, steps: begun }) => {
+  const steps = settings.steps ?? STEPS
+  const candidates = [begun, Math.floor(steps / 4), Math.floor(steps / 2), steps - 2, steps - 1]
+  return [...new Set(candidates)].filter((fewer) => fewer >= 0 && fewer < steps).map((fewer) => ({ ...settings, steps: fewer }))
+}
+
+/** Other seeds that fail sooner. */
+const OTHER_SEEDS = 8
+const otherSeeds: Pass = ({ settings }) => {
+  const steps = settings.steps ?? STEPS
+  const shorter = [1, 3, 6, 12].filter((fewer) => fewer < steps)
+  const seeds = Array.from({ length: OTHER_SEEDS }, (_, i) => settings.seed + i + 1)
+  return shorter.flatMap((fewer) => seeds.map((seed) => ({ ...settings, seed, steps: fewer })))
+}
+
+const PASSES: ReadonlyArray<Pass> = [fewerFaults, fewerSteps, fewerOperations, fewerHosts, fewerKeys, fewerOpens]
+
+/** What is left of the faults that the seed drew must be told, for another seed draws others. */
+const explicit = (run: Run): Run => ({ ...run, settings: { ...run.settings, faults: faultsOf(run.settings) } })
+
+/** Shrinks a failed run with at most so many runs. `operations`: the keys of all that the workload offers. */
+export const shrink = (failed: Run, operations: ReadonlyArray<string>, limit: number, attempt: Try): Effect.Effect<Shrunk> =>
+  Effect.gen(function* () {
+    const kind = kindOf(failed.violations[0] ?? "")
+    let best = explicit(failed)
+    let runs = 0
+    const improve = Effect.fnUntraced(function* (pass: Pass) {
+      for (const settings of pass(best, operations)) {
+        if (runs >= limit) return false
+        runs++
+        const run = yield* attempt(settings)
+        if (run.isReal || run.violations[0] === undefined || kindOf(run.violations[0]) !== kind) continue
+        best = run
+        return true
+      }
+      return false
+    })
+    const exhaust = Effect.fnUntraced(function* () {
+      for (let improved = true; improved; ) {
+        improved = false
+        for (const pass of PASSES) while (yield* improve(pass)) improved = true
+      }
+    })
+    yield* exhaust()
+    while (yield* improve(otherSeeds)) yield* exhaust()
+    return { run: best, runs }
+  })
