@@ -52,6 +52,7 @@ export const newReservationId = prefixed<ReservationId>("res_")
 export const newLotId = prefixed<string>("lot_")
 
 export const newRunnerId = prefixed<string>("runner_")
+export const newWebhookId = prefixed<string>("wh_")
 /** A key id stands inside a key, in lower case and without a prefix. */
 export const newKeyId = Effect.map(prefixed<string>(""), (id) => id.toLowerCase())
 

@@ -22,6 +22,9 @@ import { Ledger, type LedgerOptions } from "./ledger/Ledger.ts"
 import { Catalog, type Groups } from "./operations/Catalog.ts"
 import type { MasterKey } from "./vault/MasterKey.ts"
 import { Vault, type WrongMasterKey } from "./vault/Vault.ts"
+import * as WebhookDelivery from "./webhooks/WebhookDelivery.ts"
+import type { WebhookSender } from "./webhooks/WebhookSender.ts"
+import { Webhooks } from "./webhooks/Webhooks.ts"
 import { CircuitBreaker, type CircuitBreakerOptions } from "./work/CircuitBreaker.ts"
 import type * as Operation from "./work/Operation.ts"
 
@@ -107,6 +110,21 @@ const running = <Op extends Operation.Any>({
     ofJobs.length > 0 && runner ? JobRunner.layer(ofJobs, options) : Layer.empty
   )
 }
+
+export interface WebhookOptions extends WebhookDelivery.Options {
+  /** Whether this process delivers: true by default. Other processes on the store may deliver in any case. */
+  readonly deliver?: boolean
+}
+
+/** Webhooks: their administration, and the delivery of what happens. Beside {@link layer}, whose services it uses. */
+export const webhooks = ({
+  deliver = true,
+  ...options
+}: WebhookOptions = {}): Layer.Layer<
+  Webhooks,
+  never,
+  WebhookSender | Vault | Jobs | Registration | EventStore.EventStore | StateStore.StateStore
+> => (deliver ? WebhookDelivery.WebhookDelivery.layer(options) : Layer.empty).pipe(Layer.provideMerge(Webhooks.layer))
 
 /** The services that {@link layer} needs. */
 export type Requirements<Op extends Operation.Any> = Stores | Operation.Services<Op>

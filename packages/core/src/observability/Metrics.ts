@@ -206,3 +206,21 @@ const rateSyncs = series(
 export const countRateSyncs = Effect.map(registry, (context) => (exit: Exit.Exit<unknown, unknown>) => {
   rateSyncs(Outcome.of(exit)).updateUnsafe(1, context)
 })
+
+// webhooks
+
+const webhooks = series(
+  "outcome",
+  counter("millrace.webhooks.attempts", "Attempts to deliver a webhook: delivered, failed and to be tried again, or dead and given up")
+)
+
+/** Counts attempts to deliver a webhook by how they ended. */
+export const countWebhooks = Effect.map(registry, (context) => (outcome: "delivered" | "failed" | "dead") => {
+  webhooks(outcome).updateUnsafe(1, context)
+})
+
+/** Reports how many deliveries of webhooks wait, at the host that delivers them. */
+export const waitingWebhooks = observed(
+  "millrace.webhooks.waiting",
+  "Deliveries of webhooks that wait, at the host that delivers them; 0 at the others"
+)

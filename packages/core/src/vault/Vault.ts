@@ -16,6 +16,8 @@ export type Subject = string | { readonly name: string; readonly parent: string 
 
 export const ofAccount = (accountId: string): string => `account:${accountId}`
 
+export const ofWebhook = (webhookId: string): string => `webhook:${webhookId}`
+
 /** A job's subject. Its data is deleted with the job or with the account. */
 export const ofJob = (jobId: string, accountId: string): Subject => ({ name: `job:${jobId}`, parent: ofAccount(accountId) })
 
