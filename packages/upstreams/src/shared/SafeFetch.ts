@@ -2,21 +2,16 @@
  * Reads a caller's URL safely, against server-side request forgery. The name is resolved once, all its addresses must be public, and the
  * connection goes to a checked address, so a later change of DNS has no effect. Each redirect is checked in the same way.
  */
-import { lookup } from "node:dns/promises"
-import type { LookupFunction } from "node:net"
 import { InvalidInput, UpstreamUnavailable } from "@millrace/core"
 import { type Duration, Effect } from "effect"
-import { Agent, request } from "undici"
-import { isPublic } from "./PublicAddress.ts"
+import { request } from "undici"
+import * as PinnedHost from "./PinnedHost.ts"
 
 const UPSTREAM = "caller's address"
 
-export interface Address {
-  readonly address: string
-  readonly family: 4 | 6
-}
+export type Address = PinnedHost.Address
 
-export interface Options {
+export interface Options extends PinnedHost.Options {
   /** The name of the input field, such as `image_url`. */
   readonly field: string
   /** The value of the `Accept` header. */
@@ -28,10 +23,6 @@ export interface Options {
   readonly redirects?: number
   /** Allowed ports; 80 and 443 by default. */
   readonly ports?: ReadonlyArray<number>
-  /** Allowed addresses; public ones by default. */
-  readonly isAllowed?: (address: string) => boolean
-  /** All addresses of a name; the system's resolver by default. */
-  readonly resolve?: (name: string) => Promise<ReadonlyArray<Address>>
 }
 
 const SCHEMES: ReadonlyMap<string, number> = new Map([
@@ -40,12 +31,6 @@ const SCHEMES: ReadonlyMap<string, number> = new Map([
 ])
 
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
-
-const system = async (name: string): Promise<ReadonlyArray<Address>> =>
-  (await lookup(name, { all: true })).map(({ address, family }) => ({ address, family: family === 6 ? 6 : 4 }))
-
-/** The codes of an unknown name, which is the caller's error. Any other failure is the resolver's. */
-const isUnknown = (cause: unknown): boolean => cause instanceof Error && "code" in cause && cause.code === "ENOTFOUND"
 
 type Failure = InvalidInput | UpstreamUnavailable
 
@@ -61,8 +46,7 @@ export const make = ({
   timeLimit,
   redirects = 3,
   ports = [...SCHEMES.values()],
-  isAllowed = isPublic,
-  resolve = system
+  ...host
 }: Options): ((address: string) => Effect.Effect<Uint8Array, Failure>) => {
   const invalid = (message: string) => new InvalidInput({ field, message: `${field} ${message}` })
   const unavailable = (reason: string) => new UpstreamUnavailable({ upstream: UPSTREAM, reason, isolated: true })
@@ -75,18 +59,10 @@ export const make = ({
     return ports.includes(port) ? Effect.succeed(url) : Effect.fail(invalid(`must be at port ${ports.join(" or ")}`))
   }
 
-  /** The addresses of the host, all of them checked. An IP address stands for itself; `URL` has normalised its form. */
-  const checked = Effect.fnUntraced(function* ({ hostname }: URL) {
-    const literal = hostname.startsWith("[") ? hostname.slice(1, -1) : hostname
-    const addresses = isLiteral(hostname)
-      ? [{ address: literal, family: hostname.startsWith("[") ? (6 as const) : (4 as const) }]
-      : yield* Effect.tryPromise({
-          try: () => resolve(hostname),
-          catch: (cause) => (isUnknown(cause) ? invalid(NOT_PUBLIC) : unavailable("its name cannot be resolved now"))
-        })
-    if (addresses.length === 0 || !addresses.every(({ address }) => isAllowed(address))) return yield* invalid(NOT_PUBLIC)
-    return addresses
-  })
+  const checked = (url: URL) =>
+    Effect.mapError(PinnedHost.addressesOf(url, host), (trouble) =>
+      trouble === "refused" ? invalid(NOT_PUBLIC) : unavailable("its name cannot be resolved now")
+    )
 
   const read = Effect.fnUntraced(function* (url: URL) {
     const addresses = yield* checked(url)
@@ -114,22 +90,13 @@ export const make = ({
 
 const NOT_PUBLIC = "must lead to a public address"
 
-/** Hosts that end in a number are IPv4 to `URL`, which has written them with dots (WHATWG URL, 3.5). */
-const isLiteral = (hostname: string): boolean => hostname.startsWith("[") || /^\d+\.\d+\.\d+\.\d+$/u.test(hostname)
-
 /** One request over its own connection, which is always closed. `bytes`: the body of a 200, undefined if it exceeds the limit. */
 const exchange = async (
   url: URL,
   addresses: ReadonlyArray<Address>,
   { accept, byteLimit, signal }: { readonly accept: string; readonly byteLimit: number; readonly signal: AbortSignal }
 ) => {
-  // Node asks for one address or for all
-  const pinned: LookupFunction = (_, { all }, callback) => {
-    const [first] = addresses
-    if (all === true || first === undefined) callback(null, [...addresses])
-    else callback(null, first.address, first.family)
-  }
-  const agent = new Agent({ pipelining: 0, connect: { lookup: pinned } })
+  const agent = PinnedHost.agentTo(addresses)
   try {
     const { statusCode, headers, body } = await request(url, {
       dispatcher: agent,
