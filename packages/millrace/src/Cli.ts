@@ -17,6 +17,7 @@ import { prices } from "./commands/Prices.ts"
 import { restore } from "./commands/Restore.ts"
 import { serve } from "./commands/Serve.ts"
 import * as Failure from "./Failure.ts"
+import * as Progress from "./Progress.ts"
 import * as StateUrl from "./StateUrl.ts"
 import { VERSION } from "./Version.ts"
 
@@ -65,4 +66,8 @@ export const run = (args: ReadonlyArray<string>) =>
 
 /** Runs a command as a process does: prints a failure and sets the exit code. */
 export const main = (args: ReadonlyArray<string>): Effect.Effect<void> =>
-  run(args).pipe(Effect.provide(NodeServices.layer), Effect.catchCause(Failure.report))
+  run(args).pipe(
+    Effect.provide(NodeServices.layer),
+    Effect.provideService(Progress.Shown, Progress.terminalOf(process.stderr, process.env["TERM"])),
+    Effect.catchCause(Failure.report)
+  )

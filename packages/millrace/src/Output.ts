@@ -2,6 +2,7 @@
 import { Effect } from "effect"
 import { Flag } from "effect/cli"
 import { ReaderGone } from "./Failure.ts"
+import * as Style from "./Style.ts"
 
 export const json = Flag.Boolean("json").pipe(
   Flag.withDescription("Print JSON; the default where the output is not a terminal"),
@@ -48,7 +49,9 @@ const format = (value: unknown, indent = ""): string => {
   const width = Math.max(0, ...entries.map(([name]) => name.length))
   return entries
     .map(([name, inner]) =>
-      isScalar(inner) ? `${indent}${name.padEnd(width)}  ${scalar(inner)}` : `${indent}${name}\n${format(inner, `${indent}  `)}`
+      isScalar(inner)
+        ? `${indent}${Style.head(name.padEnd(width))}  ${coloured(inner, scalar(inner))}`
+        : `${indent}${Style.head(name)}\n${format(inner, `${indent}  `)}`
     )
     .join("\n")
 }
@@ -56,15 +59,23 @@ const format = (value: unknown, indent = ""): string => {
 const table = (rows: ReadonlyArray<unknown>, indent: string): string => {
   if (rows.some(isScalar)) return rows.map((row) => indent + scalar(row)).join("\n")
   const names = [...new Set(rows.flatMap((row) => Object.keys(row as object)))]
-  const cells = rows.map((row) => names.map((name) => cell((row as Record<string, unknown>)[name])))
-  const widths = names.map((name, i) => Math.max(name.length, ...cells.map((row) => row[i]?.length ?? 0)))
-  const print = (row: ReadonlyArray<string>) =>
-    indent +
-    row
-      .map((text, i) => text.padEnd(widths[i] ?? 0))
-      .join("  ")
-      .trimEnd()
-  return [print(names), ...cells.map(print)].join("\n")
+  const values = rows.map((row) => names.map((name) => (row as Record<string, unknown>)[name]))
+  const cells = values.map((row) => row.map(cell))
+  const widths = names.map((name, i) => cells.reduce((width, row) => Math.max(width, row[i]?.length ?? 0), name.length))
+  // Colour is added last: it has no width. The last cell of a row is not padded
+  const print = (row: ReadonlyArray<string>, colour: (text: string, i: number) => string) => {
+    const last = row.findLastIndex((text) => text !== "")
+    const padded = row.slice(0, last + 1).map((text, i) => colour(i === last ? text.trimEnd() : text.padEnd(widths[i] ?? 0), i))
+    return indent + padded.join("  ")
+  }
+  const lines = cells.map((row, i) => print(row, (text, column) => coloured(values[i]?.[column], text)))
+  return [print(names, Style.head), ...lines].join("\n")
+}
+
+/** Text of a value: what is absent is faint, and what is not well stands out. */
+const coloured = (value: unknown, text: string): string => {
+  if (value === null || value === undefined) return Style.faint(text)
+  return value === "suspended" || value === "closed" || value === "revoked" || value === "overdue" ? Style.bad(text) : text
 }
 
 const cell = (value: unknown): string => scalar(isScalar(value) ? value : JSON.stringify(value))

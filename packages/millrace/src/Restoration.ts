@@ -11,6 +11,7 @@ import * as DiskFiles from "./DiskFiles.ts"
 import * as ErasureRegister from "./ErasureRegister.ts"
 import { fail } from "./Failure.ts"
 import * as MasterKeyFile from "./MasterKeyFile.ts"
+import * as Progress from "./Progress.ts"
 import * as Reconciliation from "./Reconciliation.ts"
 import * as StoreUrl from "./StoreUrl.ts"
 
@@ -78,9 +79,9 @@ export const stagingFolder = Effect.fnUntraced(function* (log: string) {
 
 /** Copies a backup, each file checked against the manifest. Without keys, the state is begun anew. Answers how many blobs there are. */
 export const copy = Effect.fnUntraced(function* ({ paths, manifest }: Backup, made: Staged, withKeys: boolean) {
-  yield* BackupFolder.take(paths.log, made.log, manifest.log)
+  yield* Progress.during("Copying the log")(BackupFolder.take(paths.log, made.log, manifest.log))
   yield* withKeys ? BackupFolder.take(paths.state, made.state, manifest.keys) : DiskFiles.write(made.state, "")
-  const blobs = yield* BackupFolder.copyBlobs(paths.blobs, made.blobs)
+  const blobs = yield* Progress.during("Copying the blobs")(BackupFolder.copyBlobs(paths.blobs, made.blobs))
   if (blobs.count !== manifest.blobs.count || blobs.bytes !== manifest.blobs.bytes) {
     return yield* fail(`${paths.blobs} has ${blobs.count} blobs, ${manifest.blobs.count} were backed up`)
   }
@@ -108,7 +109,8 @@ const eraseAgain = Effect.fnUntraced(function* (subjects: ReadonlySet<string>, m
 
 /** Audits the log against the head of the manifest, as of that time, because its open holds are overdue by now. */
 const audit = Effect.fnUntraced(function* ({ head, problems: expected }: BackupFolder.Manifest) {
-  const report = yield* Audit.run({ against: head, ...(head.at === null ? {} : { at: Date.parse(head.at) }) })
+  const options = { against: head, ...(head.at === null ? {} : { at: Date.parse(head.at) }) }
+  const report = yield* Progress.watch("Auditing the backup")(Audit.run(options))
   if (report.found > expected || report.problems.some(({ rule }) => rule === "log-extends-head")) {
     const [first] = report.problems
     return yield* fail(`the log of this backup is not what was backed up: ${first?.stream} ${first?.rule}: ${first?.detail}`)

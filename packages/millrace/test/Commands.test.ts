@@ -412,10 +412,11 @@ const hasScript = await promisify(execFile)("script", ["-qec", "true", "/dev/nul
 if (!hasScript) console.warn("SKIPPED: there is no `script` here that could pretend to be a terminal")
 
 describe.skipIf(!hasScript)("on a terminal", () => {
-  const onTerminal = async (...args: ReadonlyArray<string>) => {
+  const onTerminal = async (...args: ReadonlyArray<string>) => inColour({ NO_COLOR: "1" }, ...args)
+  const inColour = async (env: Readonly<Record<string, string>>, ...args: ReadonlyArray<string>) => {
     const line = [process.execPath, bin, ...args].map((word) => `'${word}'`).join(" ")
     const file = join(store.folder, "typescript")
-    const failed = await promisify(execFile)("script", ["-qec", line, file]).then(
+    const failed = await promisify(execFile)("script", ["-qec", line, file], { env: { ...process.env, ...env } }).then(
       () => false,
       () => true
     )
@@ -442,5 +443,14 @@ describe.skipIf(!hasScript)("on a terminal", () => {
       text: "millrace: there is no such account"
     })
     expect((await onTerminal("balance")).text).toMatch(/^millrace: .*--account.*\(see millrace balance --help\)$/u)
+  })
+
+  it("prints an audit in sentences, in colour only where it is wanted, and erases the progress", { timeout: 60_000 }, async () => {
+    const { url } = newStore()
+    await millrace(["accounts", "open", "--email", "ada@example.com", "--verified", "--store", url])
+    const coloured = await inColour({ NO_COLOR: "", FORCE_COLOR: "1" }, "audit", "--store", url)
+    expect(coloured.text).toContain("\r\u001b[KChecked ")
+    expect(coloured.text).toContain("\u001b[32mAll is well: every event is unchanged and in its place, and no rule is broken.\u001b[39m")
+    expect((await onTerminal("audit", "--store", url)).text).not.toContain("\u001b[3")
   })
 })

@@ -5,6 +5,7 @@ import { Clock, Effect, Redacted } from "effect"
 import * as BackupFolder from "../BackupFolder.ts"
 import * as DiskFiles from "../DiskFiles.ts"
 import type { Failure } from "../Failure.ts"
+import * as Progress from "../Progress.ts"
 import type { Files } from "../StoreUrl.ts"
 import { VERSION } from "../Version.ts"
 
@@ -36,13 +37,16 @@ export const make = (files: Files, { keysLifetime, masterKey, to }: BackupOption
   Effect.gen(function* () {
     const { paths, finish } = yield* BackupFolder.begin(to)
     const madeAt = yield* Clock.currentTimeMillis
-    yield* SqliteCopy.copy(files, paths)
+    yield* Progress.during("Copying the store")(SqliteCopy.copy(files, paths))
     // After the log, which names them: a blob that was removed meanwhile was meant to go
-    const blobs = yield* BackupFolder.copyBlobs(files.blobs, paths.blobs)
+    const blobs = yield* Progress.during("Copying the blobs")(BackupFolder.copyBlobs(files.blobs, paths.blobs))
     const withMasterKey = masterKey !== undefined
     if (withMasterKey) yield* DiskFiles.write(paths.masterKey, `${Redacted.value(masterKey)}\n`)
     // A log with problems is copied all the same
-    const { found, head } = yield* Effect.provide(Audit.run(), SqliteEventStore.layer({ filename: paths.log, readOnly: true }))
+    const { found, head } = yield* Effect.provide(
+      Progress.watch("Auditing the copy")(Audit.run()),
+      SqliteEventStore.layer({ filename: paths.log, readOnly: true })
+    )
     const log = yield* DiskFiles.contentOf(paths.log)
     const state = yield* DiskFiles.contentOf(paths.state)
     const deleteBy = madeAt + keysLifetime

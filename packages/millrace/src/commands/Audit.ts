@@ -10,7 +10,9 @@ import { CommandFailed, fail, textOf } from "../Failure.ts"
 import * as KeyCount from "../KeyCount.ts"
 import * as MoneySetting from "../MoneySetting.ts"
 import * as Output from "../Output.ts"
+import * as Progress from "../Progress.ts"
 import * as StoreUrl from "../StoreUrl.ts"
+import * as Style from "../Style.ts"
 
 /** A head, or a whole report of an earlier audit. */
 const Earlier = Schema.Union([Head, Schema.Struct({ head: Head })])
@@ -78,8 +80,8 @@ const audited = Effect.fnUntraced(function* ({ against, at, events, streams, wri
     ...(Option.isSome(writeStreams) ? { onStreams: (ends) => (list = [...streamList(ends)]) } : {})
   }
   const report = Option.isSome(events)
-    ? yield* Audit.runExport(new Export(events.value), options)
-    : yield* Effect.provide(Audit.run(options), StoreUrl.logLayer(store))
+    ? yield* Progress.during(`Auditing ${events.value}`)(Audit.runExport(new Export(events.value), options))
+    : yield* Effect.provide(Progress.watch("Auditing")(Audit.run(options)), StoreUrl.logLayer(store))
   if (Option.isSome(writeStreams)) yield* DiskFiles.write(writeStreams.value, list.join(""))
   const keys = Option.isSome(events) ? null : yield* KeyCount.find(store)
   return { report, head, keys }
@@ -90,11 +92,15 @@ const told = (report: Report, head: Head | undefined, keys: KeyCount.KeyCount | 
   const api = `API keys: ${issued} issued, ${revoked} revoked.`
   const vault =
     keys === null ? "Keys of the vault were not counted: the state of the store is not here." : `The vault has ${KeyCount.text(keys)}.`
-  return [...sentences(report, { against: head, money, also: [api, vault] }).map(Output.printable), ""].join("\n")
+  const lines = sentences(report, { against: head, money, also: [api, vault] }).map(Output.printable)
+  return [...lines.map((line) => coloured(line)), ""].join("\n")
 }
 
+const coloured = (line: string): string =>
+  line.startsWith("All is well") ? Style.good(line) : line.startsWith("Something is wrong") ? Style.bad(line) : line
+
 const rulesText = (): string =>
-  statements.map(({ name, sentence, tenet, guards }) => `${name}\n  ${sentence}\n  Tenet ${tenet}: ${guards}\n`).join("\n")
+  statements.map(({ name, sentence, tenet, guards }) => `${Style.head(name)}\n  ${sentence}\n  Tenet ${tenet}: ${guards}\n`).join("\n")
 
 export const audit = Command.make(
   "audit",

@@ -5,9 +5,10 @@ import * as Administration from "../Administration.ts"
 import * as Checks from "../Checks.ts"
 import * as ErasureRegister from "../ErasureRegister.ts"
 import * as Output from "../Output.ts"
+import * as Style from "../Style.ts"
 
 const line = ({ name, ok, detail, advice }: Checks.Check): string => {
-  const told = `${ok ? "ok   " : "WRONG"}  ${name.padEnd(11)}  ${Output.printable(detail)}\n`
+  const told = `${ok ? Style.good("ok   ") : Style.bad("WRONG")}  ${name.padEnd(11)}  ${Output.printable(detail)}\n`
   return advice === undefined ? told : `${told}${" ".repeat(20)}-> ${Output.printable(advice)}\n`
 }
 

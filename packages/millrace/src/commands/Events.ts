@@ -8,10 +8,12 @@ import { fail } from "../Failure.ts"
 import * as Output from "../Output.ts"
 import * as Signals from "../Signals.ts"
 import * as StoreUrl from "../StoreUrl.ts"
+import * as Style from "../Style.ts"
 
 const plainLine = (event: EventStore.RecordedEvent): string => {
   const { position, stream, revision, type, data } = event
-  return Output.printable([position, HashChain.atOf(event), `${stream}@${revision}`, type, data].join("  "))
+  const place = Output.printable([position, HashChain.atOf(event), `${stream}@${revision}`].join("  "))
+  return [Style.faint(place), Style.head(Output.printable(type)), Output.printable(data)].join("  ")
 }
 
 const POSITION = "a position as an event has it, such as 0000000000000042"

@@ -1,6 +1,7 @@
 /** `holds`: open holds of all accounts. */
 import * as Administration from "../Administration.ts"
 import * as Holds from "../administration/Holds.ts"
+import * as Progress from "../Progress.ts"
 import * as StoreUrl from "../StoreUrl.ts"
 
 const list = Administration.query(
@@ -9,7 +10,7 @@ const list = Administration.query(
   { "millrace holds list": "List the open holds of all accounts" },
   StoreUrl.logLayer,
   {},
-  () => Holds.list
+  () => Progress.watch("Reading the log")(Holds.list)
 )
 
 export const holds = Administration.group("holds", "Look at open holds", [list])

@@ -1,11 +1,12 @@
 /** `journal`: the double-entry journal, for accounting tools. */
 import { Journal } from "@millrace/audit"
 import { Money } from "@millrace/core"
-import { Effect, Stream } from "effect"
+import { Effect, identity, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
 import * as Administration from "../Administration.ts"
 import * as MoneySetting from "../MoneySetting.ts"
 import * as Output from "../Output.ts"
+import * as Progress from "../Progress.ts"
 import * as StoreUrl from "../StoreUrl.ts"
 
 /** The log does not verify. The message says where, and what to do. */
@@ -31,6 +32,8 @@ export const journal = Command.make(
   },
   ({ store, format, unverified, ...money }) =>
     Stream.runForEach(Journal.journal(format, { unverified }), Output.text).pipe(
+      // On the terminal that shows the journal, the line would stand within it
+      process.stdout.isTTY === true ? identity : Progress.watch("Writing the journal"),
       Effect.catchTag("UnverifiedLog", (error) => Effect.fail(refused(error))),
       Effect.provideService(Money.Current, MoneySetting.of(money)),
       Effect.provide(StoreUrl.logLayer(store))

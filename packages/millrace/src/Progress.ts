@@ -1,0 +1,116 @@
+/**
+ * One line on a terminal that tells how far the reading of a log is: a bar, the rate, and the time left. The command line shows it on
+ * stderr; it is erased when the reading ends. Elsewhere, and for a library, nothing is shown.
+ */
+import { EventStore } from "@millrace/event-sourcing"
+import { Clock, Context, Effect, Stream } from "effect"
+
+/** What the line is written to: a part of `tty.WriteStream`. */
+export interface Terminal {
+  readonly isTTY?: boolean
+  readonly columns?: number
+  readonly write: (text: string) => unknown
+}
+
+/** Where progress is shown; undefined for nowhere. The line moves the cursor, which a dumb terminal cannot. */
+export const Shown = Context.Reference<Terminal | undefined>("millrace/Progress/Shown", { defaultValue: () => undefined })
+
+/** A terminal that can show progress; undefined for a pipe, a file, and a terminal that is dumb. */
+export const terminalOf = (terminal: Terminal, term: string | undefined): Terminal | undefined =>
+  terminal.isTTY === true && term !== "dumb" ? terminal : undefined
+
+const ERASE = "\r\u001b[K"
+/** Milliseconds between two lines. */
+const PAUSE = 100
+const CELLS = 24
+
+const duration = (millis: number): string => {
+  const seconds = Math.ceil(millis / 1000)
+  if (seconds < 60) return `${seconds} s`
+  const minutes = Math.floor(seconds / 60)
+  return minutes < 60 ? `${minutes} min ${seconds % 60} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`
+}
+
+/** `Auditing  [######------------------]  25 %  120,000 events  85,000/s  4 s left`. Milliseconds; `part` from 0 to 1. */
+export const line = (what: string, events: number, part: number, elapsed: number): string => {
+  const filled = Math.round(part * CELLS)
+  const rate = elapsed === 0 ? 0 : Math.round((events / elapsed) * 1000)
+  const left = part === 0 || elapsed === 0 ? "" : `  ${duration((elapsed * (1 - part)) / part)} left`
+  const bar = `[${"#".repeat(filled)}${"-".repeat(CELLS - filled)}]`
+  return `${what}  ${bar}  ${Math.floor(part * 100)} %  ${events.toLocaleString("en")} events  ${rate.toLocaleString("en")}/s${left}`
+}
+
+/** Positions of all stores of Millrace are numbers as text. For any other, only the events are counted. */
+const partOf = (position: string, head: string): number => {
+  const part = Number(position) / Number(head)
+  return Number.isFinite(part) ? Math.min(1, Math.max(0, part)) : 0
+}
+
+/** One reading of a log, as it is shown. */
+class Reading {
+  #events = 0
+  /** What ends soon is not shown. */
+  #shownAt: number
+  readonly #began: number
+  readonly #what: string
+  readonly #head: string
+  readonly #terminal: Terminal
+  readonly #now: () => number
+
+  constructor(what: string, head: string, terminal: Terminal, now: () => number) {
+    this.#what = what
+    this.#head = head
+    this.#terminal = terminal
+    this.#now = now
+    this.#began = now()
+    this.#shownAt = this.#began
+  }
+
+  advance(events: ReadonlyArray<EventStore.RecordedEvent>): void {
+    this.#events += events.length
+    const now = this.#now()
+    const last = events.at(-1)
+    if (last === undefined || now - this.#shownAt < PAUSE) return
+    this.#shownAt = now
+    const { columns = 80 } = this.#terminal
+    const text = line(this.#what, this.#events, partOf(last.position, this.#head), now - this.#began)
+    this.#terminal.write(ERASE + text.slice(0, columns - 1))
+  }
+}
+
+/** Shows how far each reading of the whole log is, while the effect runs. */
+export const watch =
+  (what: string) =>
+  <A, E, R>(effect: Effect.Effect<A, E, R | EventStore.EventStore>): Effect.Effect<A, E, R | EventStore.EventStore> =>
+    Effect.gen(function* () {
+      const terminal = yield* Shown
+      if (terminal === undefined) return yield* effect
+      const store = yield* EventStore.EventStore
+      const clock = yield* Clock.Clock
+      const readAll: typeof store.readAll = (after) =>
+        Stream.unwrap(
+          Effect.map(store.head, (head) => {
+            const reading = new Reading(what, head, terminal, () => clock.currentTimeMillisUnsafe())
+            return Stream.mapArray(store.readAll(after), (events) => {
+              reading.advance(events)
+              return events
+            })
+          })
+        )
+      const watched = EventStore.EventStore.of({ ...store, readAll })
+      const erase = Effect.sync(() => terminal.write(ERASE))
+      return yield* effect.pipe(Effect.provideService(EventStore.EventStore, watched), Effect.ensuring(erase))
+    })
+
+/** Says what is being done, where that cannot be counted. */
+export const during =
+  (what: string) =>
+  <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+    Effect.flatMap(Shown, (terminal) => {
+      if (terminal === undefined) return effect
+      terminal.write(`${ERASE}${what} ...`)
+      return Effect.ensuring(
+        effect,
+        Effect.sync(() => terminal.write(ERASE))
+      )
+    })
