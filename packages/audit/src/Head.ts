@@ -92,6 +92,8 @@ export interface Difference {
   readonly detail: string
 }
 
+const eventsOf = (revision: number): string => (revision === 0 ? "1 event" : `${revision + 1} events`)
+
 /** The streams that differ from an earlier list, exactly. */
 export const differencesOf = (earlier: ReadonlyArray<StreamEnd>, now: Iterable<StreamEnd>): ReadonlyArray<Difference> => {
   const present = new Map([...now].map((end) => [end.name, end]))
@@ -99,13 +101,16 @@ export const differencesOf = (earlier: ReadonlyArray<StreamEnd>, now: Iterable<S
   for (const { hash, name, revision } of earlier) {
     const end = present.get(name)
     present.delete(name)
-    if (end === undefined) differences.push({ stream: name, detail: `the stream had ${revision + 1} events, and is gone` })
+    if (end === undefined) differences.push({ stream: name, detail: `the stream had ${eventsOf(revision)}, and is gone` })
     else if (end.revision < revision)
-      differences.push({ stream: name, detail: `it had ${revision + 1} events, and has ${end.revision + 1}` })
+      differences.push({ stream: name, detail: `it had ${eventsOf(revision)}, and has ${end.revision + 1}` })
     else if (end.revision > revision)
-      differences.push({ stream: name, detail: `it had ${revision + 1} events up to here, and has ${end.revision + 1}` })
+      differences.push({ stream: name, detail: `it had ${eventsOf(revision)} up to here, and has ${end.revision + 1}` })
     else if (end.hash !== hash)
-      differences.push({ stream: name, detail: `its ${revision + 1} events were written anew: the last hash differs` })
+      differences.push({
+        stream: name,
+        detail: `it has ${eventsOf(revision)} as before, but they were written anew: the last hash differs`
+      })
   }
   for (const name of present.keys()) differences.push({ stream: name, detail: "up to here the stream did not exist" })
   return differences

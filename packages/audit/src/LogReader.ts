@@ -155,7 +155,7 @@ export class LogReader {
   #checkGap(position: string): void {
     if (!NUMBERED.test(position) && !NUMBERED.test(this.#position)) return
     const missing = Number(position) - Number(this.#position) - 1
-    const detail = `${missing} events are missing after position ${this.#position || "0"}`
+    const detail = `${missing === 1 ? "1 event is" : `${missing} events are`} missing after position ${this.#position || "0"}`
     if (missing > 0) this.#broken("position-follows", detail, Stakes.MISSING)
   }
 

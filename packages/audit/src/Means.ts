@@ -67,4 +67,4 @@ export const meansOf = ({ account, after, amount, before, lot, sentence }: Stake
 }
 
 /** The stake of a finding that moves no money. */
-export const noAmount = (why: string): Stake => ({ sentence: `No amount changes: ${why}` })
+export const noAmount = (why: string): Stake => ({ sentence: `No amount changes: ${why}.` })

@@ -3,7 +3,7 @@ import { Account, type AccountEvent, Job, PricePlan } from "@millrace/core"
 import { type EventStore, StreamName } from "@millrace/event-sourcing"
 import { balancesOf } from "./AccountReplay.ts"
 import { noAmount, type Say, type Stake } from "./Means.ts"
-import { moved, wholeOf } from "./rules/Rule.ts"
+import { moved, wasOrWere, wholeOf } from "./rules/Rule.ts"
 import type { StreamReplay } from "./StreamReplay.ts"
 
 /** The account of a stream; undefined for other streams. */
@@ -23,7 +23,7 @@ const readable = ({ data, stream, type }: EventStore.RecordedEvent): AccountEven
 const claimOf = (event: EventStore.RecordedEvent, say: Say): string | undefined => {
   const known = readable(event)
   const [amount, done] = (known === undefined ? undefined : moved(known)) ?? []
-  return amount === undefined ? undefined : `The event says that ${say(amount)} were ${done}`
+  return amount === undefined ? undefined : `The event says that ${say(amount)} ${wasOrWere(amount)} ${done}`
 }
 
 const UNPROVEN: Readonly<Record<string, string>> = {

@@ -92,11 +92,14 @@ export const moved = (event: AccountEvent): readonly [amount: number, done: stri
   }
 }
 
+/** The verb after an amount of thousandths. */
+export const wasOrWere = (amount: number): string => (amount === 1000 ? "was" : "were")
+
 /** The stake of an event as a whole: `10 credits (0.01 USD) were granted, {clause}`. */
 export const wholeOf = (event: AccountEvent, clause: string, say: Say): Stake => {
   const [amount, done, lot] = moved(event) ?? []
   if (amount === undefined) return noAmount(`${event._tag} moves no credits, ${clause}`)
-  return { amount, lot, sentence: `${say(amount)} were ${done}, ${clause}.` }
+  return { amount, lot, sentence: `${say(amount)} ${wasOrWere(amount)} ${done}, ${clause}.` }
 }
 
 /** The stake of an amount that differs from what is right: `1 credit (0.001 USD) too much was {done}: 3 credits (…) instead of 2 credits (…)`. */
