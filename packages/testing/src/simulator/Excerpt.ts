@@ -7,7 +7,7 @@ const BEFORE = 12
 const AFTER = 3
 
 /** Names of calls, accounts, jobs, reservations, lots and hosts. */
-const NAMES = /\b(?:q\d+|k\d+|(?:acc|job|rsv|lot)_\w+|h\d+\.\d+)\b/gu
+const NAMES = /\b(?:q\d+|k\d+|(?:acc|job|res|lot)_\w+|h\d+\.\d+)\b/gu
 
 const namesIn = (text: string): ReadonlyArray<string> => text.match(NAMES) ?? []
 

@@ -16,25 +16,27 @@ export interface Shrunk {
 /** What kind of violation it is: its words, without the names and numbers of one run. */
 export const kindOf = (violation: string): string =>
   violation
-    .replaceAll(/\b(?:acc|job|rsv|lot|key|blob)_\w+/gu, "#")
+    .replaceAll(/\b(?:acc|job|res|lot|key|blob)_\w+/gu, "#")
     .replaceAll(/\b[qkh]?\d[\d.]*\b/gu, "#")
     .replaceAll(/[0-9A-Za-z_-]{20,}/gu, "#")
 
 /** Smaller settings, best first. Each is tried until one fails in the same way; then all passes begin again with that one. */
 type Pass = (run: Run, operations: ReadonlyArray<string>) => ReadonlyArray<Settings>
 
-/** No faults at all, or one kind of fault less. */
+/** No faults at all, one kind of fault alone, or one kind less. */
 const fewerFaults: Pass = ({ settings }) => {
   const faults = faultsOf(settings)
   const none: Faults.Faults = Faults.none
   const names = Object.keys(faults) as ReadonlyArray<keyof Faults.Faults>
-  const differing = names.filter((name) => faults[name] !== undefined && faults[name] !== none[name])
-  if (differing.length === 0) return settings.faults === undefined ? [{ ...settings, faults: none }] : []
-  const without = differing.map((name) => {
-    const { [name]: _, ...rest } = faults
-    return { ...settings, faults: name in none ? { ...rest, [name]: none[name] } : rest } as Settings
+  const left = names.filter((name) => faults[name] !== undefined && faults[name] !== none[name])
+  if (left.length === 0) return []
+  const only = (kept: ReadonlyArray<string>): Settings => ({
+    ...settings,
+    faults: { ...none, ...Object.fromEntries(Object.entries(faults).filter(([name]) => kept.includes(name))) }
   })
-  return differing.length === 1 ? without : [{ ...settings, faults: none }, ...without]
+  const alone = left.map((name) => only([name]))
+  const less = left.map((name) => only(left.filter((other) => other !== name)))
+  return [only([]), ...(left.length > 1 ? alone : []), ...(left.length > 2 ? less : [])]
 }
 
 const fewerHosts: Pass = ({ settings }) => [1, 2].flatMap((hosts) => (hosts < (settings.hosts ?? 4) ? [{ ...settings, hosts }] : []))
@@ -68,7 +70,7 @@ const otherSeeds: Pass = ({ settings }) => {
   return shorter.flatMap((fewer) => seeds.map((seed) => ({ ...settings, seed, steps: fewer })))
 }
 
-const PASSES: ReadonlyArray<Pass> = [fewerFaults, fewerSteps, fewerOperations, fewerHosts, fewerKeys, fewerOpens]
+const PASSES: ReadonlyArray<Pass> = [fewerFaults, fewerOperations, fewerSteps, fewerHosts, fewerKeys, fewerOpens]
 
 /** What is left of the faults that the seed drew must be told, for another seed draws others. */
 const explicit = (run: Run): Run => ({ ...run, settings: { ...run.settings, faults: faultsOf(run.settings) } })
@@ -79,10 +81,12 @@ export const shrink = (failed: Run, operations: ReadonlyArray<string>, limit: nu
     const kind = kindOf(failed.violations[0] ?? "")
     let best = explicit(failed)
     let runs = 0
+    const tried = new Set<string>()
     const improve = Effect.fnUntraced(function* (pass: Pass) {
-      for (const settings of pass(best, operations)) {
+      for (const settings of pass(best, operations).filter((settings) => !tried.has(JSON.stringify(settings)))) {
         if (runs >= limit) return false
         runs++
+        tried.add(JSON.stringify(settings))
         const run = yield* attempt(settings)
         if (run.isReal || run.violations[0] === undefined || kindOf(run.violations[0]) !== kind) continue
         best = run
