@@ -21,5 +21,5 @@ const workload: Simulator.Workload<typeof greet.core> = {
 }
 
 test("greetings are billed correctly, whatever fails", async () => {
-  await Effect.runPromise(Simulator.check({ workload, runs: 5 }))
+  await Effect.runPromise(Simulator.check({ workload, runs: 3 }))
 }, 60_000)
