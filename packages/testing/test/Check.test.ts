@@ -57,9 +57,10 @@ describe("an operation that pays again when a call is repeated", () => {
     expect(message).toContain(`> `)
     expect(message).toMatch(/Found by run \d+ of 20, seed \d+\. Shrunk with \d+ runs\./u)
     const options = /run\((?<options>.*)\)\)/u.exec(test)?.groups?.["options"] ?? ""
-    expect(options).toMatch(
-      /^\{ seed: \d+, steps: (?:\d|1\d), hosts: 1, opens: 0, operations: \["orders\.pay"\], faults: \{ \.\.\.Simulator\.none, \w+: [\d.]+ \}, workload: orders \}$/u
-    )
+    expect(options).toMatch(/hosts: 1, .*operations: \["orders\.pay"\], .*workload: orders \}$/u)
+    expect(Number(/steps: (?<steps>\d+)/u.exec(options)?.groups?.["steps"])).toBeLessThanOrEqual(12)
+    const [, faults = ""] = /faults: \{ \.\.\.Simulator\.none, (?<faults>[^}]*) \}/u.exec(options) ?? []
+    expect([1, 2]).toContain(faults.split(", ").length)
     expect(message.endsWith(test)).toBe(true)
   }, 60_000)
 

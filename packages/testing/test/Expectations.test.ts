@@ -1,6 +1,17 @@
 /** What a workload expects of its operations: when it is asked, what it is shown, and how it says no. */
-import { Ledger, Operation, UpstreamUnavailable } from "@millrace/core"
-import { Effect, Layer, Schema } from "effect"
+import {
+  type BlobStore,
+  type Jobs,
+  type KeyRing,
+  Ledger,
+  Operation,
+  type Payments,
+  type PricePlan,
+  type Registration,
+  UpstreamUnavailable,
+  type Vault
+} from "@millrace/core"
+import { Context, Effect, Layer, Schema } from "effect"
 import { describe, expect, expectTypeOf, test } from "vitest"
 import * as Simulator from "../src/Simulator.ts"
 
@@ -49,6 +60,14 @@ const fails = async (expectations: Simulator.Expectations<Op>) => {
   const settings = { seed: 3, steps: 6, faults: Simulator.none }
   return Effect.runPromise(Effect.flip(Simulator.run({ ...settings, workload: workload(expectations) })))
 }
+
+test("operations may use the services of a host, and no others but those of the workload", () => {
+  type Of<R> = Simulator.Workload<Operation.AnyCall<never, R>>["services"]
+  expectTypeOf<Of<Ledger | Registration | KeyRing | Payments | PricePlan.PriceBook | Vault.Vault>>().toEqualTypeOf<Layer.Layer<never>>()
+  expectTypeOf<Of<Jobs | BlobStore.BlobStore>>().toEqualTypeOf<Layer.Layer<never>>()
+  class Post extends Context.Service<Post, { readonly send: Effect.Effect<void> }>()("Post") {}
+  expectTypeOf<Of<Ledger | Post>>().toEqualTypeOf<Layer.Layer<Post>>()
+})
 
 test("the key of the operation gives the types of input and reply", () => {
   workload({

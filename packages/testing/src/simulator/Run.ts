@@ -61,7 +61,7 @@ export const run = (settings: Settings, workload: AnyWorkload, until: "end" | "v
     const options = { world, steps, keys, opens, workload: chosen, faults, random, report, goOn, onStep }
     const fiber = world.begin(() => world.outside.fork(simulate(options, hosts), Context.empty()))
     return Effect.map(
-      Effect.promise(() => drive(world, fiber, until === "end" ? () => true : goOn)),
+      Effect.promise((signal) => drive(world, fiber, () => !signal.aborted && (until === "end" || goOn()))),
       (failed): Run => {
         const exit = fiber.pollUnsafe()
         if (failed !== undefined) report(failed.violation)

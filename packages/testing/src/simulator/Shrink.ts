@@ -23,7 +23,7 @@ export const kindOf = (violation: string): string =>
 /** Smaller settings, best first. Each is tried until one fails in the same way; then all passes begin again with that one. */
 type Pass = (run: Run, operations: ReadonlyArray<string>) => ReadonlyArray<Settings>
 
-/** No faults at all, one kind of fault alone, or one kind less. */
+/** No faults at all, half of their kinds, without a quarter of them, or one kind less. */
 const fewerFaults: Pass = ({ settings }) => {
   const faults = faultsOf(settings)
   const none: Faults.Faults = Faults.none
@@ -34,9 +34,12 @@ const fewerFaults: Pass = ({ settings }) => {
     ...settings,
     faults: { ...none, ...Object.fromEntries(Object.entries(faults).filter(([name]) => kept.includes(name))) }
   })
-  const alone = left.map((name) => only([name]))
-  const less = left.map((name) => only(left.filter((other) => other !== name)))
-  return [only([]), ...(left.length > 1 ? alone : []), ...(left.length > 2 ? less : [])]
+  const pieces = (count: number) => {
+    const size = Math.ceil(left.length / count)
+    return Array.from({ length: count }, (_, i) => left.slice(i * size, (i + 1) * size)).filter((piece) => piece.length > 0)
+  }
+  const without = (piece: ReadonlyArray<string>) => only(left.filter((name) => !piece.includes(name)))
+  return [only([]), ...pieces(2).map(only), ...pieces(4).map(without), ...left.map((name) => without([name]))]
 }
 
 const fewerHosts: Pass = ({ settings }) => [1, 2].flatMap((hosts) => (hosts < (settings.hosts ?? 4) ? [{ ...settings, hosts }] : []))
