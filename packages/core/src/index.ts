@@ -60,6 +60,7 @@ export { MEDIA_TYPE_BYTES, type MediaType, mediaTypeOf } from "./vault/MediaType
 export * as MemoryBlobStore from "./vault/MemoryBlobStore.ts"
 export { RandomBytes } from "./vault/RandomBytes.ts"
 export * as Vault from "./vault/Vault.ts"
+export * as Deliveries from "./webhooks/Deliveries.ts"
 export * as Delivery from "./webhooks/Delivery.ts"
 export * as Webhook from "./webhooks/Webhook.ts"
 export { type Options as WebhookOptions, type Status as WebhookStatus, WebhookDelivery } from "./webhooks/WebhookDelivery.ts"

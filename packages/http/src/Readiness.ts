@@ -1,6 +1,6 @@
 /** Reports whether this process can serve, and why not. What a store says about itself is logged and not reported. */
 
-import { JobRunner, Jobs, JobUpkeep, KeyRing, Ledger, Metrics, Recovery, Registration } from "@millrace/core"
+import { JobRunner, Jobs, JobUpkeep, KeyRing, Ledger, Metrics, Recovery, Registration, WebhookDelivery, Webhooks } from "@millrace/core"
 import { EventStore, type Projection, StateStore } from "@millrace/event-sourcing"
 import { Clock, Context, Duration, Effect, Layer, Option, Schema } from "effect"
 import * as WriteProbe from "./WriteProbe.ts"
@@ -34,6 +34,15 @@ export const Ready = Schema.Struct({
       /** The number of settlements and deadlines that could not be handled yet. */
       failing: Schema.Int
     })
+  ),
+  /** Absent at a host that delivers no webhooks. A receiver that fails does not keep a host from being ready. */
+  webhooks: Schema.optionalKey(
+    Schema.Struct({
+      /** Whether this process is the leader that delivers. */
+      leader: Schema.Boolean,
+      /** The number of deliveries that wait, at the leader. */
+      waiting: Schema.Int
+    })
   )
 })
 export type Ready = typeof Ready.Type
@@ -63,19 +72,23 @@ const make = Effect.fnUntraced(function* (checks: ReadonlyArray<Check>) {
 
   const registration = yield* Effect.serviceOption(Registration)
   const jobStreams = yield* Effect.serviceOption(Jobs)
+  const webhookStreams = yield* Effect.serviceOption(Webhooks.Webhooks)
   const refused = (): ReadonlyArray<string> =>
     [
       ...ledger.refused(),
       ...keys.refused(),
       ...(Option.isSome(registration) ? registration.value.refused() : []),
-      ...(Option.isSome(jobStreams) ? jobStreams.value.refused() : [])
+      ...(Option.isSome(jobStreams) ? jobStreams.value.refused() : []),
+      ...(Option.isSome(webhookStreams) ? webhookStreams.value.refused() : [])
     ].map(({ stream }) => stream)
   yield* Metrics.refusedStreams(() => refused().length)
 
   const jobs = yield* jobsStatus
+  const webhooks = yield* webhooksStatus
 
   const report = Effect.gen(function* () {
     const ofJobs = yield* jobs
+    const ofWebhooks = yield* webhooks
     const { leader, failing, trouble, projection } = yield* recovery.status
     const asked = yield* Effect.forEach([...stores, ...checks], (check) => check, { concurrency: "unbounded" })
     const reasons = [
@@ -83,7 +96,8 @@ const make = Effect.fnUntraced(function* (checks: ReadonlyArray<Check>) {
       projectionTrouble("the recovery of holds", projection),
       projectionTrouble("the list of keys", yield* keys.listStatus),
       trouble === undefined ? undefined : "the recovery of holds does not get through to its stores",
-      ...ofJobs.reasons
+      ...ofJobs.reasons,
+      ...ofWebhooks.reasons
     ].filter((reason) => reason !== undefined)
     const ready: Ready = {
       status: reasons.length === 0 ? "ready" : "not_ready",
@@ -91,7 +105,8 @@ const make = Effect.fnUntraced(function* (checks: ReadonlyArray<Check>) {
       refused: refused(),
       unsaved: ledger.unsaved(),
       recovery: { leader, caught_up: projection.caughtUp, failing: failing.length },
-      ...(ofJobs.jobs === undefined ? {} : { jobs: ofJobs.jobs })
+      ...(ofJobs.jobs === undefined ? {} : { jobs: ofJobs.jobs }),
+      ...(ofWebhooks.webhooks === undefined ? {} : { webhooks: ofWebhooks.webhooks })
     }
     return ready
   })
@@ -159,6 +174,23 @@ const jobsStatus = Effect.gen(function* () {
           ? undefined
           : "the upkeep of jobs does not get through to its stores",
         working?.trouble === undefined ? undefined : "the runner of jobs does not get through to its stores"
+      ]
+    }
+  })
+})
+
+/** The status of webhooks, at a host that delivers them. */
+const webhooksStatus = Effect.gen(function* () {
+  const webhooks = yield* Effect.serviceOption(Webhooks.Webhooks)
+  const delivery = yield* Effect.serviceOption(WebhookDelivery)
+  return Effect.gen(function* () {
+    if (Option.isNone(webhooks) || Option.isNone(delivery)) return { webhooks: undefined, reasons: [] }
+    const { leader, trouble, waiting } = yield* delivery.value.status
+    return {
+      webhooks: { leader, waiting },
+      reasons: [
+        projectionTrouble("the list of webhooks", yield* webhooks.value.endpoints.status),
+        trouble === undefined ? undefined : "the delivery of webhooks does not get through to its stores"
       ]
     }
   })

@@ -16,6 +16,7 @@ import { keys } from "./commands/Keys.ts"
 import { prices } from "./commands/Prices.ts"
 import { restore } from "./commands/Restore.ts"
 import { serve } from "./commands/Serve.ts"
+import { webhooks } from "./commands/Webhooks.ts"
 import * as Failure from "./Failure.ts"
 import * as Progress from "./Progress.ts"
 import * as StateUrl from "./StateUrl.ts"
@@ -31,6 +32,7 @@ const millrace = Command.make("millrace").pipe(
     prices,
     holds,
     charges,
+    webhooks,
     balance,
     events,
     audit,

@@ -1,4 +1,12 @@
 /** Millrace as promises, for hosts without Effect. */
+
+export type {
+  ShownDelivery,
+  ShownWebhook,
+  Trial as WebhookTrial,
+  WebhookOptions as NewWebhook,
+  WebhookReport
+} from "./administration/Webhooks.ts"
 export * from "./host/Administration.ts"
 export * from "./host/Failures.ts"
 export * from "./host/Host.ts"
@@ -10,3 +18,4 @@ export type * from "./host/Options.ts"
 export type { AccountEvent, Reports } from "./host/Reports.ts"
 export { type StandardName, type StandardOperations, standard } from "./host/Standard.ts"
 export { InvalidInput, NotFound, UpstreamUnavailable } from "./host/Throwable.ts"
+export type { Webhooks } from "./host/Webhooks.ts"

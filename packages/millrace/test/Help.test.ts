@@ -31,6 +31,19 @@ const COMMANDS = [
   "holds list",
   "charges",
   "charges show",
+  "webhooks",
+  "webhooks add",
+  "webhooks list",
+  "webhooks show",
+  "webhooks change",
+  "webhooks rotate",
+  "webhooks disable",
+  "webhooks enable",
+  "webhooks remove",
+  "webhooks test",
+  "webhooks deliveries",
+  "webhooks dead",
+  "webhooks resend",
   "balance",
   "events",
   "audit",
@@ -42,7 +55,9 @@ const COMMANDS = [
 
 /** Everything that administrators do, and that is recorded. */
 const ACTS = COMMANDS.filter((command) =>
-  /open|suspend|reinstate|close|erase|issue|revoke|grant|refund|claw-back|publish|restore/u.test(command)
+  /open|suspend|reinstate|close|erase|issue|revoke|grant|refund|claw-back|publish|restore|webhooks (?:add|change|rotate|disable|enable|remove)/u.test(
+    command
+  )
 )
 
 const help = (command: string): Promise<string> => {

@@ -144,9 +144,21 @@ const attempt = Effect.fn("Webhooks.deliver")(function* (
   const outcome = yield* record(outbox, lane, delivery, failed, now, ended)
   count(outcome)
   const reason = ended?.status === 410 ? "gone" : now - (lane.failingSince ?? now) >= outbox.policy.disableAfter ? "failing" : undefined
-  if (reason === undefined) return
-  yield* webhooks.disable(lane.webhook, reason, { actor: "webhooks", reason })
+  if (reason !== undefined) yield* disable(webhooks, lane, reason)
+})
+
+/** Disables a webhook. Its lane rests until this host sees that, so that nothing more is sent. */
+const disable = Effect.fnUntraced(function* (webhooks: Webhooks["Service"], lane: Lane.Lane, reason: "gone" | "failing") {
+  lane.pausedUntil = Number.POSITIVE_INFINITY
   yield* Effect.logWarning("A webhook was disabled", { webhook: lane.webhook, reason })
+  yield* webhooks.disable(lane.webhook, reason, { actor: "webhooks", reason }).pipe(
+    Effect.andThen(webhooks.endpoints.caughtUp()),
+    Effect.ensuring(
+      Effect.sync(() => {
+        lane.pausedUntil = 0
+      })
+    )
+  )
 })
 
 /** Puts a failed delivery off, or with the dead letters. */
@@ -159,7 +171,8 @@ const record = Effect.fnUntraced(function* (
   answer: Answer | undefined
 ) {
   lane.failingSince ??= now
-  lane.pausedUntil = now + Policy.rest(answer?.status ?? 0, answer?.retryAfter)
+  const rest = answer?.status === 410 ? Number.POSITIVE_INFINITY : Policy.rest(answer?.status ?? 0, answer?.retryAfter)
+  lane.pausedUntil = Math.max(lane.pausedUntil, now + rest)
   // A webhook that is gone is disabled: what waits for it goes on waiting
   const pause = answer?.status === 410 ? 0 : yield* Policy.pauseAfter(outbox.policy, failed.attempts, answer?.retryAfter)
   if (pause !== undefined) {

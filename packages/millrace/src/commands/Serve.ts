@@ -17,6 +17,7 @@ import * as Signals from "../Signals.ts"
 import * as StoreUrl from "../StoreUrl.ts"
 import * as Telemetry from "../Telemetry.ts"
 import * as Upstreams from "../Upstreams.ts"
+import * as WebhookSettings from "../WebhookSettings.ts"
 
 const REQUESTS_PER_SECONDS = /^(?<limit>[1-9]\d{0,8})\/(?<window>[1-9]\d{0,5})$/u
 
@@ -71,6 +72,8 @@ const flags = {
   }),
   ...Providers.flags,
   blobs: Blobs.blobs,
+  webhooks: WebhookSettings.deliver,
+  webhookPrivate: WebhookSettings.allowPrivate,
   corsOrigins: Setting.optional(
     "cors-origins",
     "Origins of web pages that may call from a browser, separated by commas; none when left out",
@@ -94,7 +97,7 @@ type Settings = Command.Command.Config.Infer<typeof flags>
 const domainLayer = (settings: Settings) => {
   const { binFile, blobs, dnsServers, images, jobLease, jobRetention, jobs, late, rateLimit, speech, store, translate } = settings
   const { operations, groups } = Upstreams.api
-  return Millrace.layer({
+  const calls = Millrace.layer({
     operations,
     groups,
     rateLimit,
@@ -104,7 +107,10 @@ const domainLayer = (settings: Settings) => {
       lease: Duration.seconds(jobLease),
       ...Option.match(jobRetention, { onNone: () => ({}), onSome: (hours) => ({ retention: Duration.hours(hours) }) })
     }
-  }).pipe(
+  })
+  const webhooks = WebhookSettings.serving({ deliver: settings.webhooks === "on", allowPrivate: settings.webhookPrivate === "yes" })
+  return webhooks.pipe(
+    Layer.provideMerge(calls),
     Layer.provideMerge(
       Upstreams.layer({
         binFile: Option.getOrUndefined(binFile),

@@ -17,6 +17,7 @@ import type { Operation } from "./Operation.ts"
 import type { AnyOperation, AnyOptions, Options } from "./Options.ts"
 import { type Reports, reportsOf } from "./Reports.ts"
 import { amountOf, runnerOf } from "./Run.ts"
+import { type Webhooks, webhooksOf } from "./Webhooks.ts"
 
 // biome-ignore-start lint/suspicious/noExplicitAny: operations of any input and any services
 type Data<Op> = Op extends Operation<any, infer A, any> ? A : Op extends Job<any, any, any> ? Accepted : never
@@ -48,7 +49,7 @@ export interface Reply<A> {
 }
 
 /** Millrace at a host. */
-export interface Host extends Administration, Reports, Listening {
+export interface Host extends Administration, Reports, Listening, Webhooks {
   /** Runs an operation and charges its account. A call that fails costs nothing. */
   readonly run: <Op extends AnyOperation>(operation: Op, input: InputOf<Op>, options: CallOptions) => Promise<Reply<Data<Op>>>
   /** Reads, awaits and cancels jobs, and reads their files. */
@@ -89,6 +90,7 @@ export const createMillrace = async <const Operations extends ReadonlyArray<AnyO
       ...reportsOf(run, store),
       jobs: jobsOf(run, freely),
       ...listeningOf(run, scope),
+      ...webhooksOf(run),
       handler: (request, response, next) => (next === undefined || isOurs(request.url ?? "/") ? listener(request, response) : next()),
       fetch: handle,
       close: () => (closed ??= shutDown())

@@ -9,6 +9,7 @@ import * as MasterKeyFile from "../MasterKeyFile.ts"
 import * as SettingNames from "../SettingNames.ts"
 import * as StateUrl from "../StateUrl.ts"
 import * as StoreUrl from "../StoreUrl.ts"
+import * as WebhookSettings from "../WebhookSettings.ts"
 import type { AnyOperation, AnyOptions, Log, MoneyOptions, Providers, Settings } from "./Options.ts"
 import { amountOf } from "./Run.ts"
 import { chosen } from "./Standard.ts"
@@ -39,14 +40,16 @@ const servedOf = (operation: AnyOperation): ReadonlyArray<Core.Any> =>
 
 /** Everything that a host runs. The types of the options check that the services are there which its own operations need. */
 export const layerOf = (options: AnyOptions, { groups, operations }: Api.Api<Api.Groups>) => {
-  const { blobs, log, money, providers, services, standard, store } = options
+  const { blobs, log, money, providers, services, standard, store, webhooks } = options
   const files: Layer.Layer<BlobStore.BlobStore, unknown, Vault.Vault | StoreUrl.Stores> =
     typeof blobs === "object" ? blobs : Blobs.layer(urlOf(store), Option.fromUndefinedOr(blobs))
-  const domain = Millrace.layer({
+  const calls = Millrace.layer({
     operations: operations as ReadonlyArray<Core.Any<never, BlobStore.BlobStore>>,
     groups,
     ...domainOptions(options)
-  }).pipe(
+  })
+  const domain = WebhookSettings.serving(webhooks).pipe(
+    Layer.provideMerge(calls),
     Layer.provideMerge(upstreamLayer(standard === undefined ? undefined : (providers ?? {}), services)),
     Layer.provideMerge(files),
     Layer.provideMerge(Vault.Vault.layer),

@@ -1,8 +1,8 @@
 /** The options of `createMillrace`. */
-import type { BlobStore, MasterKey, Money, Vault } from "@millrace/core"
+import type { BlobStore, MasterKey, Millrace, Money, Vault } from "@millrace/core"
 import type { EventStore, StateStore } from "@millrace/event-sourcing"
 import type { Api } from "@millrace/http"
-import type { Layer } from "effect"
+import type { Duration, Layer } from "effect"
 import type { Job } from "./Job.ts"
 import type { Operation } from "./Operation.ts"
 import type { StandardName } from "./Standard.ts"
@@ -70,12 +70,24 @@ export interface Settings {
   readonly jobLease?: number
   /** Hours for which ended jobs, their results and files are kept. By default what each job says, or 24. */
   readonly jobRetention?: number
+  /** Whether and how this process delivers webhooks, and whether they may go to private networks. */
+  readonly webhooks?: WebhookOptions
   /** Seconds that `close` waits for running calls before it cancels them: 30 by default. */
   readonly grace?: number
   /** The file where erasures are written down: by default `erasures.jsonl` beside a store in files. */
   readonly erasures?: string
   /** Where log lines go: warnings and errors to the console by default. */
   readonly log?: Log
+}
+
+export interface WebhookOptions extends Millrace.WebhookOptions {
+  /**
+   * Also posts by http, and to this machine and private networks: false by default. Whoever sets the address of a webhook can then reach
+   * these.
+   */
+  readonly allowPrivate?: boolean
+  /** How long a receiver may take to answer: 15 seconds by default. Milliseconds, or such as `"5 seconds"`. */
+  readonly timeLimit?: Duration.Input
 }
 
 export type Info = NonNullable<Parameters<typeof Api.make>[1]>
