@@ -76,12 +76,25 @@ describe("streams that are not accounts", () => {
       ["email-hmac", at, { _tag: "EmailClaimed", accountId }],
       ["apiKey-1", at, { _tag: "ApiKeyIssued", accountId, hash: "h", scopes: ["read"], expiresAt: null, sealedLabel: null }],
       ["apiKey-1", at, { _tag: "ApiKeyRevoked" }],
-      ["pricePlan-standard", at, { _tag: "PricePlanPublished", version: 1, effectiveAt: at, prices: {} }]
+      ["pricePlan-standard", at, { _tag: "PricePlanPublished", version: 1, effectiveAt: at, prices: {} }],
+      ["webhook-wh_1", at, { _tag: "WebhookAdded", sealedUrl: "u", sealedSecret: "s", names: null, accountId: null, sealedLabel: null }],
+      ["webhook-wh_1", at, { _tag: "WebhookRemoved" }]
     ]
     expect((await audit({ events: written(known), snapshots: new Map() })).problems).toEqual([])
     const unknown = known.map(([stream, at], i) => [stream, at, { _tag: `Unknown${i}` }] as const)
     const { problems } = await audit({ events: written(unknown), snapshots: new Map() })
-    expect(problems.map(({ rule }) => rule)).toEqual(Array(3).fill("event-is-readable"))
+    expect(problems.map(({ rule }) => rule)).toEqual(Array(4).fill("event-is-readable"))
+  })
+
+  it("are a problem where an event cannot follow, as a webhook that is enabled after it was removed", async () => {
+    const at = "2026-01-01T00:00:00.000Z"
+    const impossible: ReadonlyArray<Entry> = [
+      ["webhook-wh_1", at, { _tag: "WebhookAdded", sealedUrl: "u", sealedSecret: "s", names: null, accountId: null, sealedLabel: null }],
+      ["webhook-wh_1", at, { _tag: "WebhookRemoved" }],
+      ["webhook-wh_1", at, { _tag: "WebhookEnabled" }]
+    ]
+    const { problems } = await audit({ events: written(impossible), snapshots: new Map() })
+    expect(problems).toMatchObject([{ stream: "webhook-wh_1", rule: "event-is-readable" }])
   })
 
   it("are one problem each if no category has their name", async () => {

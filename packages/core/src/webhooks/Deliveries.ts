@@ -32,16 +32,11 @@ export interface Condition {
   readonly failingSince: Timestamp | null
 }
 
-const MOST = 100_000
-
 /** How a webhook is doing. */
 export const condition = (webhook: string): Reading<Condition> =>
   Effect.gen(function* () {
     const { behind, failingSince } = yield* Lane.kept(webhook)
-    const [waiting, dead] = yield* Effect.all([
-      Delivery.first(Delivery.WAITING, webhook, MOST),
-      Delivery.first(Delivery.DEAD, webhook, MOST)
-    ])
+    const [waiting, dead] = yield* Effect.all([Delivery.all(Delivery.WAITING, webhook), Delivery.all(Delivery.DEAD, webhook)])
     return { waiting: waiting.length, dead: dead.length, behind: behind !== null, failingSince }
   })
 
@@ -63,7 +58,7 @@ export const resend = Effect.fn("Webhooks.resend")(function* (delivery: string) 
 
 /** Sends all dead letters of a webhook again, or those of what happened at `since` and later. Returns how many. */
 export const resendAll = Effect.fn("Webhooks.resendAll")(function* (webhook: string, since: Timestamp = 0) {
-  const rows = yield* Delivery.first(Delivery.DEAD, webhook, MOST)
+  const rows = yield* Delivery.all(Delivery.DEAD, webhook)
   const chosen = rows.filter((row) => Date.parse(Delivery.of(row).notice.at) >= since)
   let sent = 0
   for (const row of chosen)

@@ -97,3 +97,19 @@ export const first = (
     StateStore.StateStore.use((states) => states.list(space, { after: prefixOf(webhook), limit })),
     (entries) => entries.filter(({ key }) => webhookOf(key) === webhook)
   )
+
+const PAGE = 1_000
+
+/** All deliveries of a webhook in a space, in the order of their keys. */
+export const all = Effect.fnUntraced(function* (space: typeof WAITING | typeof DEAD, webhook: string) {
+  const states = yield* StateStore.StateStore
+  const found: Array<StateStore.Entry> = []
+  for (let after = prefixOf(webhook); ; ) {
+    const page: ReadonlyArray<StateStore.Entry> = yield* states.list(space, { after, limit: PAGE })
+    const own = page.filter(({ key }) => webhookOf(key) === webhook)
+    found.push(...own)
+    const last = own.at(-1)
+    if (last === undefined || own.length < PAGE) return found
+    after = last.key
+  }
+})

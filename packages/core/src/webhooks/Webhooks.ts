@@ -1,6 +1,6 @@
 /** The service for administrators of webhooks. `WebhookDelivery` sends what they get. */
 import { Aggregate, type EventStore, Projection, type StateStore } from "@millrace/event-sourcing"
-import { Clock, Context, Duration, Effect, HashMap, Layer, Redacted, Schema } from "effect"
+import { Clock, Context, Duration, Effect, HashMap, Layer, Redacted, Result, Schema } from "effect"
 import { newRequestId, newWebhookId } from "../Ids.ts"
 import * as Notices from "../notices/Notices.ts"
 import { type Timestamp, toIso } from "../Timestamp.ts"
@@ -9,7 +9,7 @@ import { ofWebhook, Vault } from "../vault/Vault.ts"
 import * as Body from "./Body.ts"
 import * as Endpoints from "./Endpoints.ts"
 import * as Webhook from "./Webhook.ts"
-import { type Message, WebhookSender } from "./WebhookSender.ts"
+import { type Answer, type Message, WebhookNotSent, WebhookSender } from "./WebhookSender.ts"
 
 /** What a new webhook gets. */
 export interface Added {
@@ -25,7 +25,8 @@ export interface Added {
 /** A webhook as an administrator sees it. */
 export interface Shown {
   readonly id: string
-  readonly url: string
+  /** Null where its key is missing, as after a restore without keys: then it cannot be posted to. */
+  readonly url: string | null
   readonly label: string | null
   /** Null for all. */
   readonly names: ReadonlyArray<string> | null
@@ -63,13 +64,38 @@ type Found = { readonly webhook: Webhook.Present; readonly at: Timestamp }
 
 /** Posts a body to a webhook, whatever its status. */
 const poster = <E>(vault: Vault["Service"], sender: WebhookSender["Service"], find: (id: string) => Effect.Effect<Found, E>) =>
-  Effect.fnUntraced(function* (id: string, message: Pick<Message, "id" | "body" | "at">) {
+  Effect.fnUntraced(function* (
+    id: string,
+    message: Pick<Message, "id" | "body" | "at">
+  ): Effect.fn.Return<Result.Result<Answer, WebhookNotSent>, E | StateStore.StateUnavailable> {
     const { webhook } = yield* find(id)
-    const url = yield* vault.open(ofWebhook(id), URL_PURPOSE, webhook.sealedUrl)
-    const secrets = yield* Effect.forEach(Webhook.signing(webhook, message.at), (sealed) =>
-      Effect.map(vault.open(ofWebhook(id), SECRET_PURPOSE, sealed), (secret) => Redacted.make(secret))
+    const opened = Effect.all({
+      url: vault.open(ofWebhook(id), URL_PURPOSE, webhook.sealedUrl),
+      secrets: Effect.forEach(Webhook.signing(webhook, message.at), (sealed) =>
+        Effect.map(vault.open(ofWebhook(id), SECRET_PURPOSE, sealed), (secret) => Redacted.make(secret))
+      )
+    }).pipe(
+      // It was removed at this moment, or the store was restored without its keys
+      Effect.catchTag(["SubjectDestroyed", "Tampered"], () => Effect.fail(new WebhookNotSent({ reason: "its address cannot be opened" })))
     )
-    return yield* Effect.result(sender.send({ url, secrets, ...message }))
+    return yield* Effect.flatMap(opened, (to) => sender.send({ ...to, ...message })).pipe(
+      Effect.map(Result.succeed),
+      Effect.catchTag("WebhookNotSent", (failure) => Effect.succeed(Result.fail(failure)))
+    )
+  })
+
+const shower = <E>(vault: Vault["Service"], find: (id: string) => Effect.Effect<Found, E>) =>
+  Effect.fn("Webhooks.show")(function* (id: string) {
+    const { webhook } = yield* find(id)
+    const { accountId, addedAt, disabled, names, previous, sealedLabel, sealedUrl, status } = webhook
+    const opened = (purpose: string, sealed: string | null) =>
+      sealed === null
+        ? Effect.succeed(null)
+        : Effect.catchTag(vault.open(ofWebhook(id), purpose, sealed), "SubjectDestroyed", () => Effect.succeed(null))
+    const label = yield* opened(LABEL_PURPOSE, sealedLabel)
+    const url = yield* opened(URL_PURPOSE, sealedUrl)
+    const shown: Shown = { id, url, label, names, accountId, status, disabled, addedAt, previousUntil: previous?.until ?? null }
+    return shown
   })
 
 const make = Effect.gen(function* () {
@@ -120,15 +146,6 @@ const make = Effect.gen(function* () {
     yield* execute(id, Webhook.change(id, changed), metadata)
   })
 
-  const show = Effect.fn("Webhooks.show")(function* (id: string) {
-    const { webhook } = yield* find(id)
-    const { accountId, addedAt, disabled, names, previous, sealedLabel, sealedUrl, status } = webhook
-    const label = sealedLabel === null ? null : yield* vault.open(ofWebhook(id), LABEL_PURPOSE, sealedLabel)
-    const url = yield* vault.open(ofWebhook(id), URL_PURPOSE, sealedUrl)
-    const shown: Shown = { id, url, label, names, accountId, status, disabled, addedAt, previousUntil: previous?.until ?? null }
-    return shown
-  })
-
   const rotate = Effect.fn("Webhooks.rotate")(function* (id: string, overlap: Duration.Input = OVERLAP, metadata?: Aggregate.Metadata) {
     yield* find(id)
     const secret = newSecret(random)
@@ -144,7 +161,7 @@ const make = Effect.gen(function* () {
     add,
     /** Changes where it is posted to, or which notices it gets. What is undefined stays. */
     change,
-    show,
+    show: shower(vault, find),
     /** The ids of all webhooks, oldest first. */
     ids: Effect.map(endpoints.caughtUp(), ({ state }) => Endpoints.idsOf(state)),
     /** Makes a new secret. The one before it signs too for `overlap`, 24 hours by default. */

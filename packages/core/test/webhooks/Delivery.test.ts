@@ -284,6 +284,20 @@ describe("a webhook", () => {
   )
 
   testing(
+    "whose key is missing, as after a restore without keys, fails like any other, and is shown without its address",
+    Effect.gen(function* () {
+      const { here, id, to } = yield* setting()
+      yield* here.vault.destroy(`webhook:${id}`)
+      yield* here.open()
+      yield* elapse(seconds(2))
+      expect(yield* here.webhooks.show(id)).toMatchObject({ url: null, status: "enabled" })
+      const [waiting] = yield* here.run(Deliveries.waiting(id, 10))
+      expect(waiting).toMatchObject({ attempts: 1, last: { status: null, error: "its address cannot be opened" } })
+      expect(to.posts).toEqual([])
+    })
+  )
+
+  testing(
     "can be tried at once, and tells what was answered",
     Effect.gen(function* () {
       const { here, id, to } = yield* setting({ deliver: false })

@@ -27,7 +27,8 @@ export interface WebhookOptions {
 /** A webhook as an administrator sees it. */
 export interface ShownWebhook {
   readonly webhook: string
-  readonly url: string
+  /** Null where its key is missing, as after a restore without keys. */
+  readonly url: string | null
   readonly label: string | null
   /** Null for all. */
   readonly on: ReadonlyArray<string> | null
