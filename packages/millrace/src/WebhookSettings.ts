@@ -41,11 +41,12 @@ const sender = (options: Sending): Layer.Layer<WebhookSender> =>
   )
 
 /** Webhooks of a process that serves, beside the layer of its domain. */
-export const serving = ({ allowPrivate = false, timeLimit, ...options }: Millrace.WebhookOptions & Sending = {}): Layer.Layer<
-  Webhooks.Webhooks,
-  never,
-  Stores | Jobs | Registration
-> => Millrace.webhooks(options).pipe(Layer.provide(sender({ allowPrivate, ...(timeLimit === undefined ? {} : { timeLimit }) })))
+export const serving = ({
+  allowPrivate = false,
+  timeLimit,
+  ...options
+}: Millrace.WebhookOptions & Sending = {}): Layer.Layer<Webhooks.Webhooks, never, Stores | Jobs | Registration> =>
+  Millrace.webhooks(options).pipe(Layer.provide(sender({ allowPrivate, ...(timeLimit === undefined ? {} : { timeLimit }) })))
 
 /** Webhooks of a command. */
 export const administering = (allowPrivate = false): Layer.Layer<Webhooks.Webhooks, never, Stores> =>
