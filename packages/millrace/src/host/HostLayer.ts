@@ -1,5 +1,18 @@
 /** The layers of a host that uses promises, made of its options. */
-import { AuthThrottle, type BlobStore, type Operation as Core, MasterKey, Millrace, Money, Vault } from "@millrace/core"
+import {
+  AuthThrottle,
+  type BlobStore,
+  type Charge,
+  type Operation as Core,
+  type Jobs,
+  MasterKey,
+  Millrace,
+  Money,
+  type RateLimit,
+  Vault,
+  type Webhooks
+} from "@millrace/core"
+import type { EventStore } from "@millrace/event-sourcing"
 import { Api, Readiness } from "@millrace/http"
 import { ConfigProvider, Duration, Effect, Layer, Option, Redacted } from "effect"
 import * as Blobs from "../Blobs.ts"
@@ -38,8 +51,19 @@ const servedOf = (operation: AnyOperation): ReadonlyArray<Core.Any> =>
 
 // the layers
 
+/** The services that promises and routes of a host use. */
+export type Services =
+  | AuthThrottle
+  | Charge.Charge
+  | EventStore.EventStore
+  | Jobs
+  | Millrace.Administration
+  | RateLimit
+  | Readiness.Readiness
+  | Webhooks.Webhooks
+
 /** Everything that a host runs. The types of the options check that the services are there which its own operations need. */
-export const layerOf = (options: AnyOptions, { groups, operations }: Api.Api<Api.Groups>) => {
+export const layerOf = (options: AnyOptions, { groups, operations }: Api.Api<Api.Groups>): Layer.Layer<Services, unknown> => {
   const { blobs, log, money, providers, services, standard, store, webhooks } = options
   const files: Layer.Layer<BlobStore.BlobStore, unknown, Vault.Vault | StoreUrl.Stores> =
     typeof blobs === "object" ? blobs : Blobs.layer(urlOf(store), Option.fromUndefinedOr(blobs))
