@@ -35,9 +35,6 @@ export const sum = (amounts: Iterable<Credits>): Credits => {
 /** Credits as a number with at most three decimals: `199500` is `199.5`. */
 export const toDecimal = (credits: Credits): number => credits / 1000
 
-/** Credits for a sentence: `1.5 credits`. */
-export const text = (credits: Credits): string => `${toDecimal(credits)} ${credits === 1000 ? "credit" : "credits"}`
-
 const DECIMAL = /^(?<whole>[0-9]{1,12})(?:\.(?<part>[0-9]{1,3})0*)?$/u
 
 /** Parses decimal text such as `199.5`. Undefined for text that is negative, has more than three decimals, or is not a number. */

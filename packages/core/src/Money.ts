@@ -38,6 +38,17 @@ export const parse = (text: string): Pick<Money, "value" | "currency"> | undefin
 export const text = (amount: Credits, { credit, credits }: Money = STANDARD): string =>
   `${toDecimal(amount)} ${amount === 1000 ? credit : credits}`
 
+/** A failure whose sentence names amounts. */
+interface Worded {
+  readonly messageIn: (money: Money) => string
+}
+
+const isWorded = (failure: object): failure is Worded => "messageIn" in failure && typeof failure.messageIn === "function"
+
+/** The sentence of a failure, in the words of a host where it names amounts. Undefined for a failure without one. */
+export const sentenceOf = (failure: { readonly message?: string | undefined }, money: Money): string | undefined =>
+  isWorded(failure) ? failure.messageIn(money) : failure.message
+
 /** What an amount is worth: exact decimal digits, without zeros at the end. `1.5` credits of `0.001` are `0.0015`. */
 export const worthOf = (amount: Credits, { value }: Money = STANDARD): string => {
   const [whole = "0", part = ""] = value.split(".")

@@ -34,7 +34,7 @@ export const parse = (headers: Headers.Headers): Result.Result<CallHeaders, Read
   const sentCost = headers["x-max-credits"]
   const maxCost = sentCost === undefined ? undefined : Credits.parse(sentCost.trim())
   if (sentCost !== undefined && maxCost === undefined) {
-    issues.push({ field: "X-Max-Credits", message: "expected an amount of credits such as 10 or 0.5, with at most three decimals" })
+    issues.push({ field: "X-Max-Credits", message: "expected an amount such as 10 or 0.5, with at most three decimals" })
   }
   return issues.length > 0 ? Result.fail(issues) : Result.succeed({ idempotencyKey, maxCost, wait: waitOf(headers["prefer"] ?? "") })
 }

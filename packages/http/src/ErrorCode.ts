@@ -25,8 +25,8 @@ const TERMS = {
   // the caller and its account
   unauthorized: permanent(401, "The API key is missing, malformed, unknown, expired or revoked."),
   insufficient_scope: permanent(403, "The API key is good, but not for this operation."),
-  insufficient_credits: permanent(402, "The account has fewer credits than the call costs; the headers say how many are short."),
-  account_in_debt: permanent(402, "The account owes credits, and nothing priced runs until they are repaid."),
+  insufficient_credits: permanent(402, "The account has less than the call costs; the headers say how much is short."),
+  account_in_debt: permanent(402, "The account is in debt, and nothing priced runs until that is repaid."),
   account_suspended: permanent(402, "The account is suspended, and nothing priced runs until it is reinstated."),
   rate_limited: transient(429, "Too many requests; wait for as long as Retry-After says.", 1),
 
@@ -64,7 +64,7 @@ const TERMS = {
     "The store did not say in time whether the call was settled. With an Idempotency-Key, the same request tells the outcome; without one it costs nothing.",
     2
   ),
-  result_withheld: transient(503, "The call took longer than its credits were held for. Nothing was charged.", 1),
+  result_withheld: transient(503, "The call took longer than its hold lasted. Nothing was charged.", 1),
   shutting_down: transient(503, "The server is about to end. Nothing was charged.", 1),
 
   // malformed requests

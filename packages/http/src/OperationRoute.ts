@@ -1,6 +1,6 @@
 /** The route of an operation: size, key, rate, input, scope, then the billed call. Without that call, nothing is held or written. */
 
-import { type ApiKey, Charge, Credits, type Operation } from "@millrace/core"
+import { type ApiKey, Charge, Credits, Money, type Operation } from "@millrace/core"
 import { type Context, Effect, Result } from "effect"
 import { HttpMethod, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import * as Access from "./Access.ts"
@@ -20,6 +20,7 @@ const POLL_AFTER = 1
 
 /** `bodyLimit` in bytes; `services` of the operations. */
 export const make = Effect.fnUntraced(function* <R>(bodyLimit: number, services: Context.Context<R>) {
+  const money = yield* Money.Current
   const dependencies: Dependencies = { bodyLimit, charge: yield* Charge.Charge, access: yield* Access.make }
 
   /** `scope` is undefined where callers need no key. */
@@ -30,7 +31,7 @@ export const make = Effect.fnUntraced(function* <R>(bodyLimit: number, services:
       exchange.route = served.path
       const request = yield* HttpServerRequest.HttpServerRequest
       return yield* Effect.catch(answer(dependencies, served, request, exchange), (failure) =>
-        Effect.succeed(responseOf(problemOf(failure), exchange.id))
+        Effect.succeed(responseOf(problemOf(failure, money), exchange.id))
       )
     })
     return HttpRouter.route(operation.route.method, served.path, Effect.provideContext(handler, services))

@@ -5,6 +5,7 @@
 import {
   type Charge,
   Credits,
+  Money,
   type OperationError,
   type RateLimited,
   type RateLimitState,
@@ -24,8 +25,9 @@ export interface Problem {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** The problem of a failure. */
-export const problemOf = (failure: Failure): Problem => (PROBLEMS[failure._tag] as (failure: Failure) => Problem)(failure)
+/** The problem of a failure. Amounts are told in the host's words. */
+export const problemOf = (failure: Failure, money: Money.Money = Money.STANDARD): Problem =>
+  (PROBLEMS[failure._tag] as (failure: Failure, money: Money.Money) => Problem)(failure, money)
 
 /** The error object as a response, with the status and the headers of its code. */
 export const responseOf = (problem: Problem, requestId: string): HttpServerResponse.HttpServerResponse => {
@@ -43,13 +45,12 @@ export const responseOf = (problem: Problem, requestId: string): HttpServerRespo
   })
 }
 
-type Problems = { readonly [Tag in Failure["_tag"]]: (failure: Extract<Failure, { readonly _tag: Tag }>) => Problem }
+type Problems = { readonly [Tag in Failure["_tag"]]: (failure: Extract<Failure, { readonly _tag: Tag }>, money: Money.Money) => Problem }
 
 /** The number of issues of one request that a message lists; it counts the others. */
 const MAX_ISSUES = 20
 
 const decimal = (amount: Credits.Credits): string => String(Credits.toDecimal(amount))
-const credits = Credits.text
 
 /** Tells a caller how much of its rate is left: https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/. */
 export const rateLimitHeaders = ({ limit, window, remaining, resetAfter }: RateLimitState): Readonly<Record<string, string>> => ({
@@ -107,23 +108,23 @@ const PROBLEMS: Problems = {
   }),
 
   // the account
-  InsufficientCredits: ({ required, available, shortfall }) => ({
+  InsufficientCredits: ({ required, available, shortfall }, money) => ({
     code: "insufficient_credits",
-    message: `This call needs ${credits(required)}; ${credits(available)} available, ${credits(shortfall)} short.`,
+    message: `This call needs ${Money.text(required, money)}; ${Money.text(available, money)} available, ${Money.text(shortfall, money)} short.`,
     headers: {
       "x-credits-required": decimal(required),
       "x-credits-available": decimal(available),
       "x-credits-shortfall": decimal(shortfall)
     }
   }),
-  AccountInDebt: ({ debt }) => ({
+  AccountInDebt: ({ debt }, money) => ({
     code: "account_in_debt",
-    message: `The account owes ${credits(debt)}; nothing priced runs until that is repaid.`
+    message: `The account owes ${Money.text(debt, money)}; nothing priced runs until that is repaid.`
   }),
   AccountSuspended: plain("account_suspended", "The account is suspended; nothing priced runs until it is reinstated."),
-  CostExceedsLimit: ({ cost, limit }) => ({
+  CostExceedsLimit: ({ cost, limit }, money) => ({
     code: "cost_exceeds_limit",
-    message: `This call would cost ${credits(cost)}, more than the ${credits(limit)} that X-Max-Credits allows. Nothing was charged.`
+    message: `This call would cost ${Money.text(cost, money)}, more than the ${Money.text(limit, money)} that X-Max-Credits allows. Nothing was charged.`
   }),
 
   // the request

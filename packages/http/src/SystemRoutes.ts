@@ -1,5 +1,5 @@
 /** The routes that are no operations: health, readiness, the OpenAPI document and the documentation page. */
-import { Credits, PricePlan } from "@millrace/core"
+import { Money, PricePlan } from "@millrace/core"
 import { Clock, Context, Effect, Layer, Option } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { type HttpApi, type HttpApiGroup, HttpApiSwagger, OpenApi } from "effect/http-api"
@@ -81,12 +81,13 @@ const publisher = Effect.fnUntraced(function* <Groups extends HttpApiGroup.Const
   operations: ReadonlyArray<Pick<Servable, "key" | "unit">>
 ) {
   const book = Option.getOrUndefined(yield* Effect.serviceOption(PricePlan.PriceBook))
+  const money = yield* Money.Current
   const make = Effect.fnUntraced(function* (list: PricePlan.PriceList | undefined) {
     const prices = operations.flatMap(({ key, unit }) => {
       const price = list?.prices[key]
-      return price === undefined ? [] : [[key, { credits: Credits.toDecimal(price), unit }] as const]
+      return price === undefined ? [] : [[key, { price, unit }] as const]
     })
-    const spec = yield* Effect.cached(Effect.sync(() => Document.priced(OpenApi.fromApi(contract), new Map(prices))))
+    const spec = yield* Effect.cached(Effect.sync(() => Document.priced(OpenApi.fromApi(contract), new Map(prices), money)))
     const document = Effect.map(spec, (spec) =>
       HttpServerResponse.text(JSON.stringify(spec), { contentType: "application/json", headers: REVALIDATED })
     )

@@ -58,7 +58,7 @@ describe("the price of an operation", () => {
       const { call, run } = yield* host()
       const priced = (json: Json) => json.paths["/api/v1/bin/{bin}"].get
       const before = priced((yield* call(PATH)).json)
-      expect(before["x-price"]).toEqual({ credits: 0.5, unit: "call" })
+      expect(before["x-price"]).toEqual({ credits: 0.5, unit: "call", value: "0.0005", currency: "USD" })
       expect(before.description).toContain("**Price:** 0.5 credits for each call.")
       yield* run(PricePlan.PriceBook.use((prices) => prices.publish({ "bin.lookup": Credits.of(1_000) })))
       expect(priced((yield* call(PATH)).json).description).toContain("**Price:** 1 credit for each call.")

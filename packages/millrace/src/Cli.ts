@@ -1,5 +1,6 @@
 /** The command line: every command. */
 import { NodeServices } from "@effect/platform-node"
+import { Money } from "@millrace/core"
 import { Effect, Layer } from "effect"
 import { CliConfig, CliOutput, Command, GlobalFlag } from "effect/cli"
 import { accounts } from "./commands/Accounts.ts"
@@ -18,6 +19,7 @@ import { restore } from "./commands/Restore.ts"
 import { serve } from "./commands/Serve.ts"
 import { webhooks } from "./commands/Webhooks.ts"
 import * as Failure from "./Failure.ts"
+import * as MoneySetting from "./MoneySetting.ts"
 import * as Progress from "./Progress.ts"
 import * as StateUrl from "./StateUrl.ts"
 import { VERSION } from "./Version.ts"
@@ -62,13 +64,19 @@ const usageErrors = CliOutput.layerPresenter({
 /** The flags of every command. Only the server logs, so the log level is a flag of `serve`. */
 const builtIns = CliConfig.layer({ builtIns: [GlobalFlag.Help, GlobalFlag.Version, GlobalFlag.Completions] })
 
+/** In the money that the environment says. */
+const inMoney = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.flatMap(MoneySetting.byEnvironment, (money) => Effect.provideService(effect, Money.Current, money))
+
 /** Runs a command and fails as it fails. */
 export const run = (args: ReadonlyArray<string>) =>
-  Effect.suspend(() => Command.runWith(millrace, { version: VERSION })(args)).pipe(Effect.provide(Layer.mergeAll(usageErrors, builtIns)))
+  inMoney(
+    Effect.suspend(() => Command.runWith(millrace, { version: VERSION })(args)).pipe(Effect.provide(Layer.mergeAll(usageErrors, builtIns)))
+  )
 
 /** Runs a command as a process does: prints a failure and sets the exit code. */
 export const main = (args: ReadonlyArray<string>): Effect.Effect<void> =>
-  run(args).pipe(
+  inMoney(Effect.catchCause(run(args), Failure.report)).pipe(
     Effect.provide(NodeServices.layer),
     Effect.provideService(Progress.Shown, Progress.terminalOf(process.stderr, process.env["TERM"])),
     Effect.catchCause(Failure.report)

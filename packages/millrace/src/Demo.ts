@@ -1,6 +1,6 @@
 /** The demo account: opened once with the sign-up credits. Each start issues a new key and revokes the earlier ones. */
 
-import { Credits, KeyRing, Ledger, Registration } from "@millrace/core"
+import { KeyRing, Ledger, Money, Registration } from "@millrace/core"
 import { Effect, Redacted } from "effect"
 import { fail } from "./Failure.ts"
 
@@ -20,12 +20,12 @@ export const open = Effect.gen(function* () {
   }
   const { key } = yield* keys.issue(account, { label: "demo" }, METADATA)
   const { available } = yield* ledger.balance(account)
-  return { account, key: Redacted.value(key), credits: Credits.toDecimal(available) }
+  return { account, key: Redacted.value(key), credits: Money.text(available, yield* Money.Current) }
 })
 
 /** Three calls to paste into a shell. The headers of each reply have its cost and the balance. */
 export const invitation = (url: string, { account, key, credits }: Effect.Success<typeof open>): string => `
-Demo account ${account} with ${credits} credits. Its key, new with each start:
+Demo account ${account} with ${credits}. Its key, new with each start:
 
   ${key}
 

@@ -1,4 +1,5 @@
 /** How a failed command ends: with one line on stderr, as JSON where stderr is not a terminal, and exit code 1. */
+import { Money } from "@millrace/core"
 import { EventCodec } from "@millrace/event-sourcing"
 import { Cause, Effect } from "effect"
 import { CliError } from "effect/cli"
@@ -25,8 +26,8 @@ export class ReaderGone extends Error {
 }
 
 /** A failure as one sentence, without a stack. It follows the name of the command, so it begins with a small letter. */
-export const describe = ({ _tag, message }: Failure): string =>
-  (message || _tag).replace(/^[A-Z](?=[a-z]* )/u, (letter) => letter.toLowerCase())
+export const describe = (failure: Failure, money: Money.Money = Money.STANDARD): string =>
+  (Money.sentenceOf(failure, money) || failure._tag).replace(/^[A-Z](?=[a-z]* )/u, (letter) => letter.toLowerCase())
 
 /** Prints a failure as one line, whatever the message contains. */
 export const tell = ({ code, message }: { readonly code: string; readonly message: string }): Effect.Effect<void> =>
@@ -37,7 +38,7 @@ export const tell = ({ code, message }: { readonly code: string; readonly messag
 
 /** Prints a failure and sets exit code 1. An interruption by a signal is no failure. */
 export const report = (cause: Cause.Cause<unknown>): Effect.Effect<void> =>
-  Effect.suspend(() => {
+  Effect.flatMap(Money.Current, (money) => {
     if (Cause.hasInterruptsOnly(cause)) return Effect.void
     const error = Cause.squash(cause)
     if (error instanceof ReaderGone) return Effect.void
@@ -48,7 +49,7 @@ export const report = (cause: Cause.Cause<unknown>): Effect.Effect<void> =>
       return tell({ code: "UnreadableEvent", message: `an event of the log cannot be read, millrace audit says which: ${error.message}` })
     }
     return isFailure(error)
-      ? tell({ code: error._tag, message: describe(error) })
+      ? tell({ code: error._tag, message: describe(error, money) })
       : tell({ code: "InternalError", message: `a bug in millrace: ${textOf(error)}` })
   })
 

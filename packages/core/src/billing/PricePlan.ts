@@ -6,6 +6,7 @@
 import { Aggregate, type Decider, type Decision, EventCodec, type EventStore } from "@millrace/event-sourcing"
 import { Context, Effect, Layer, Result, Schema } from "effect"
 import * as Credits from "../Credits.ts"
+import * as Money from "../Money.ts"
 import { Timestamp } from "../Timestamp.ts"
 
 // events
@@ -57,8 +58,11 @@ export class PriceTooHigh extends Schema.TaggedError<PriceTooHigh>()("PriceTooHi
   operation: Schema.String,
   limit: Credits.Credits
 }) {
+  messageIn(money: Money.Money): string {
+    return `The price of ${this.operation} may be at most ${Money.text(this.limit, money)} for each unit`
+  }
   override get message(): string {
-    return `The price of ${this.operation} may be at most ${Credits.text(this.limit)} for each unit`
+    return this.messageIn(Money.STANDARD)
   }
 }
 

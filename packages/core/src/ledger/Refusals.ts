@@ -1,6 +1,7 @@
 /** Why a command on an account is refused. A refused command writes nothing. There is one class for each thing that a caller can act on. */
 import { Schema } from "effect"
 import * as Credits from "../Credits.ts"
+import * as Money from "../Money.ts"
 
 export class AccountNotFound extends Schema.TaggedError<AccountNotFound>()("AccountNotFound", {}) {
   override get message(): string {
@@ -19,8 +20,11 @@ export class AccountClosed extends Schema.TaggedError<AccountClosed>()("AccountC
 }
 /** Paid lots were clawed back after they had been spent. No priced call runs until `debt` is repaid. */
 export class AccountInDebt extends Schema.TaggedError<AccountInDebt>()("AccountInDebt", { debt: Credits.Credits }) {
+  messageIn(money: Money.Money): string {
+    return `The account owes ${Money.text(this.debt, money)}; nothing priced runs until that is repaid`
+  }
   override get message(): string {
-    return `The account owes ${Credits.text(this.debt)}; nothing priced runs until that is repaid`
+    return this.messageIn(Money.STANDARD)
   }
 }
 
@@ -31,8 +35,11 @@ export class InsufficientCredits extends Schema.TaggedError<InsufficientCredits>
   shortfall: Credits.Credits,
   affordableUnits: Schema.Int
 }) {
+  messageIn(money: Money.Money): string {
+    return `The call needs ${Money.text(this.required, money)}; ${Money.text(this.available, money)} available, ${Money.text(this.shortfall, money)} short`
+  }
   override get message(): string {
-    return `The call needs ${Credits.text(this.required)}; ${Credits.text(this.available)} available, ${Credits.text(this.shortfall)} short`
+    return this.messageIn(Money.STANDARD)
   }
 }
 
@@ -73,8 +80,11 @@ export class RefundExceedsCharge extends Schema.TaggedError<RefundExceedsCharge>
   reservationId: Schema.String,
   refundable: Credits.Credits
 }) {
+  messageIn(money: Money.Money): string {
+    return `At most ${Money.text(this.refundable, money)} of reservation ${this.reservationId} can be refunded`
+  }
   override get message(): string {
-    return `At most ${Credits.text(this.refundable)} of reservation ${this.reservationId} can be refunded`
+    return this.messageIn(Money.STANDARD)
   }
 }
 
@@ -105,8 +115,11 @@ export class LookupStale extends Schema.TaggedError<LookupStale>()("LookupStale"
 
 /** The grant would raise the balance above `limit`. */
 export class BalanceTooLarge extends Schema.TaggedError<BalanceTooLarge>()("BalanceTooLarge", { limit: Credits.Credits }) {
+  messageIn(money: Money.Money): string {
+    return `An account may have at most ${Money.text(this.limit, money)}`
+  }
   override get message(): string {
-    return `An account may have at most ${Credits.text(this.limit)}`
+    return this.messageIn(Money.STANDARD)
   }
 }
 

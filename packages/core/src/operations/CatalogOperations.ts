@@ -3,6 +3,7 @@ import type { Aggregate } from "@millrace/event-sourcing"
 import { Effect, Schema, Struct } from "effect"
 import { RateLimit } from "../billing/RateLimit.ts"
 import * as Credits from "../Credits.ts"
+import * as Money from "../Money.ts"
 import * as Operation from "../work/Operation.ts"
 import { NotFound, UpstreamUnavailable } from "../work/OperationError.ts"
 import { type Availability, Capability, Catalog, CatalogEntry, CatalogGroup } from "./Catalog.ts"
@@ -128,7 +129,15 @@ export const groups = Operation.make("catalog.groups", {
 /** The host's configuration for a client without an account. */
 export const Config = Schema.Struct({
   credit: Schema.Struct({
-    usd: Schema.Finite,
+    /** What one is worth in US dollars; null where its value is in another currency. */
+    usd: Schema.NullOr(Schema.Finite),
+    /** What one is worth, in decimal digits. */
+    value: Schema.String,
+    /** ISO 4217. */
+    currency: Schema.String,
+    /** The names of one and of several. */
+    one: Schema.String,
+    several: Schema.String,
     /** The most decimals of an amount of credits. */
     decimals: Schema.Int
   }),
@@ -143,10 +152,14 @@ export const Config = Schema.Struct({
   ...CommonLimits.fields
 })
 
-const CONSTANTS = {
-  credit: { usd: Credits.toDecimal(Credits.of(1)), decimals: 3 },
-  ...COMMON_LIMITS
-}
+const creditIn = ({ credit, credits, currency, value }: Money.Money) => ({
+  usd: currency === "USD" ? Number(value) : null,
+  value,
+  currency,
+  one: credit,
+  several: credits,
+  decimals: 3
+})
 
 export const config = Operation.make("catalog.config", {
   summary: "Read the value of a credit, the credits of new accounts, and limits",
@@ -158,7 +171,8 @@ export const config = Operation.make("catalog.config", {
     const { policy } = yield* RateLimit
     return {
       data: {
-        ...CONSTANTS,
+        ...COMMON_LIMITS,
+        credit: creditIn(yield* Money.Current),
         registration: { credits: signUpCredits },
         rate_limit: { calls: policy.limit, window: policy.window }
       }
@@ -166,6 +180,11 @@ export const config = Operation.make("catalog.config", {
   }),
   example: {
     input: {},
-    data: { ...CONSTANTS, registration: { credits: Credits.of(200_000) }, rate_limit: { calls: 60, window: 60 } }
+    data: {
+      ...COMMON_LIMITS,
+      credit: creditIn(Money.STANDARD),
+      registration: { credits: Credits.of(200_000) },
+      rate_limit: { calls: 60, window: 60 }
+    }
   }
 })

@@ -115,7 +115,7 @@ describe("the catalog's operations", () => {
   )
 
   const constants = {
-    credit: { usd: 0.001, decimals: 3 },
+    credit: { usd: 0.001, value: "0.001", currency: "USD", one: "credit", several: "credits", decimals: 3 },
     pages: { page: { minimum: 1, maximum: 10_000 }, per_page: { minimum: 1, maximum: 100, default: 25 } },
     replies: { kept_for: 86_400, maximum_length: 1_048_576 }
   }

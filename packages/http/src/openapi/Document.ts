@@ -1,4 +1,5 @@
 /** The OpenAPI document of an API: what the contract generates, with headers, examples, links and errors. */
+import { Credits, Money } from "@millrace/core"
 import { Schema } from "effect"
 import * as ApiPaths from "../ApiPaths.ts"
 import { type Fields, PREFIX, type Servable } from "../Endpoint.ts"
@@ -26,25 +27,33 @@ export interface Info {
 /** The version of the contract. */
 export const VERSION = "1.0.0"
 
-const DESCRIPTION = `One API of many small operations, each billed in credits: 1 credit is $0.001.
+const descriptionIn = (
+  money: Money.Money
+): string => `One API of many small operations, each billed in ${money.credits}: 1 ${money.credit} is worth ${money.value} ${money.currency}.
 
 Every call carries \`Authorization: Bearer <API key>\`. A success is wrapped in an envelope of \`status\`, \`data\` and \`request\`; an error is an object with a stable \`code\`. Calls that fail cost nothing. Each billed answer says in \`X-Credits-Charged\` what it cost, and in \`X-Credits-Balance\` what is left. A call sent again under the same \`Idempotency-Key\` runs once.`
 
-/** The price of an operation: credits for each unit. */
+const DESCRIPTION = descriptionIn(Money.STANDARD)
+
+/** The price of an operation for each unit. */
 export interface Price {
-  readonly credits: number
+  readonly price: Credits.Credits
   readonly unit: string
 }
 
-/** The document with the price of each operation, as `x-price` and in words. */
-export const priced = (spec: Json, prices: ReadonlyMap<string, Price>): Json => ({
+/** The document in the host's money: with what it is worth, and the price of each operation, as `x-price` and in words. */
+export const priced = (spec: Json, prices: ReadonlyMap<string, Price>, money: Money.Money): Json => ({
   ...spec,
+  // A host's own description stays
+  info: spec.info.description === DESCRIPTION ? { ...spec.info, description: descriptionIn(money) } : spec.info,
   paths: mapValues(spec.paths, (item) =>
     mapValues(item, (endpoint) => {
-      const price = prices.get(endpoint.operationId)
-      if (price === undefined) return endpoint
-      const words = price.credits === 0 ? "Free." : `${price.credits} ${price.credits === 1 ? "credit" : "credits"} for each ${price.unit}.`
-      return { ...endpoint, description: `${endpoint.description}\n\n**Price:** ${words}`, "x-price": price }
+      const found = prices.get(endpoint.operationId)
+      if (found === undefined) return endpoint
+      const { price, unit } = found
+      const words = price === 0 ? "Free." : `${Money.text(price, money)} for each ${unit}.`
+      const stated = { credits: Credits.toDecimal(price), unit, value: Money.worthOf(price, money), currency: money.currency }
+      return { ...endpoint, description: `${endpoint.description}\n\n**Price:** ${words}`, "x-price": stated }
     })
   )
 })

@@ -25,8 +25,8 @@ export const RESPONSE_HEADERS = {
     { format: "uuid" }
   ),
   "Cache-Control": text("No cache may store an answer.", "private, no-store"),
-  "X-Credits-Charged": credits("Credits that this request cost; 0 for a replay, whose first request was charged.", 0.5),
-  "X-Credits-Balance": credits("Credits that are free to be spent now.", 199.5),
+  "X-Credits-Charged": credits("What this request cost; 0 for a replay, whose first request was charged.", 0.5),
+  "X-Credits-Balance": credits("What is free to be spent now.", 199.5),
   "Idempotent-Replayed": {
     description: "`true` if the answer repeats that of an earlier call under the same Idempotency-Key.",
     schema: { type: "boolean", const: true },
@@ -47,9 +47,9 @@ export const RESPONSE_HEADERS = {
     'attachment; filename="job_01JD7X2M9G4YQ0V5Z8K3T6W1RB.mp3"'
   ),
   "Content-Range": text("Which part of the file this is.", "bytes 0-1023/146515"),
-  "X-Credits-Required": credits("Credits that the call needs. Beside `insufficient_credits` only, as are the two others.", 5),
-  "X-Credits-Available": credits("Credits that the account has.", 1.5),
-  "X-Credits-Shortfall": credits("Credits that are missing.", 3.5)
+  "X-Credits-Required": credits("What the call needs. Beside `insufficient_credits` only, as are the two others.", 5),
+  "X-Credits-Available": credits("What the account has.", 1.5),
+  "X-Credits-Shortfall": credits("What is missing.", 3.5)
 } as const satisfies Record<string, Header>
 
 export type ResponseHeader = keyof typeof RESPONSE_HEADERS
@@ -99,7 +99,7 @@ export const REQUEST_HEADERS = {
   },
   MaxCredits: {
     name: "X-Max-Credits",
-    ...credits("The most credits the call may cost. A call that would cost more is refused with 422 before anything is held.", 10)
+    ...credits("The most that the call may cost. A call that would cost more is refused with 422 before anything is held.", 10)
   },
   Prefer: {
     name: "Prefer",

@@ -1,5 +1,5 @@
 /** `serve`: the whole server in one process, until a signal ends it. */
-import { AuthThrottle, Millrace, type RateLimitPolicy } from "@millrace/core"
+import { AuthThrottle, Millrace, Money, type RateLimitPolicy } from "@millrace/core"
 import { KurrentDb } from "@millrace/event-store-kurrentdb"
 import { Http, Metrics, Readiness, Server, WebHandler } from "@millrace/http"
 import { DnsClient } from "@millrace/upstreams"
@@ -9,6 +9,7 @@ import * as Administration from "../Administration.ts"
 import * as Blobs from "../Blobs.ts"
 import * as Demo from "../Demo.ts"
 import * as Logging from "../Logging.ts"
+import * as MoneySetting from "../MoneySetting.ts"
 import * as Output from "../Output.ts"
 import * as ProcessMetrics from "../ProcessMetrics.ts"
 import * as Providers from "../Providers.ts"
@@ -74,6 +75,7 @@ const flags = {
   blobs: Blobs.blobs,
   webhooks: WebhookSettings.deliver,
   webhookPrivate: WebhookSettings.allowPrivate,
+  ...MoneySetting.flags,
   corsOrigins: Setting.optional(
     "cors-origins",
     "Origins of web pages that may call from a browser, separated by commas; none when left out",
@@ -169,6 +171,7 @@ export const serve = Command.make("serve", flags, (settings) => {
   const level = Option.getOrElse(settings.logLevel, () => (forPeople ? "warn" : "info"))
   return Effect.andThen(announce(settings.demo, forPeople), Effect.never).pipe(
     Effect.provide(serverLayer(settings)),
+    Effect.provideService(Money.Current, MoneySetting.of(settings)),
     Effect.provide(Telemetry.layer),
     Effect.provide(Logging.layer(level)),
     Signals.endsBySignal

@@ -1,5 +1,5 @@
 /** The errors that the promises of a host reject with. */
-import { Credits } from "@millrace/core"
+import { Credits, Money } from "@millrace/core"
 import { Cause } from "effect"
 
 /**
@@ -47,16 +47,18 @@ const PROVIDERS: Readonly<Record<string, string>> = {
   translation: 'providers: { translate: "https://…" }, the address of a LibreTranslate server'
 }
 
-const sentenceOf = ({ _tag, field, message, upstream }: Tagged & { readonly field?: unknown; readonly upstream?: unknown }): string => {
+const sentenceOf = (failure: Tagged & { readonly field?: unknown; readonly upstream?: unknown }, money: Money.Money): string => {
+  const { _tag, field, upstream } = failure
+  const message = Money.sentenceOf(failure, money)
   const missing = _tag === "UpstreamNotConfigured" ? PROVIDERS[String(upstream)] : undefined
   if (missing !== undefined) return `${message}: pass ${missing} to createMillrace`
   return typeof field === "string" ? `${field}: ${message}` : message || _tag
 }
 
-/** The error for a failed effect. */
-export const errorOf = (cause: Cause.Cause<unknown>): Error => {
+/** The error for a failed effect. Its sentence tells amounts in the host's words. */
+export const errorOf = (cause: Cause.Cause<unknown>, money: Money.Money): Error => {
   const error = Cause.squash(cause)
   if (error instanceof MillraceError) return error
-  if (isTagged(error)) return new MillraceError(codeOf(error._tag), sentenceOf(error), factsOf(error), error)
+  if (isTagged(error)) return new MillraceError(codeOf(error._tag), sentenceOf(error, money), factsOf(error), error)
   return error instanceof Error ? error : new Error(String(error))
 }

@@ -8,7 +8,7 @@ import { Http, toNodeHandler, WebHandler } from "@millrace/http"
 import { Array, Duration, Effect, Exit, ManagedRuntime, Scope } from "effect"
 import { resolve } from "../administration/Accounts.ts"
 import { type Administration, administrationOf } from "./Administration.ts"
-import { apiOf, layerOf, urlOf } from "./HostLayer.ts"
+import { apiOf, layerOf, moneyOf, urlOf } from "./HostLayer.ts"
 import type { Accepted, Job } from "./Job.ts"
 import { type JobActs, jobsOf } from "./Jobs.ts"
 import { assertCall, assertOptions } from "./Mistakes.ts"
@@ -72,7 +72,7 @@ export const createMillrace = async <const Operations extends ReadonlyArray<AnyO
   const store = urlOf(options.store)
   const runtime = ManagedRuntime.make(layerOf(options, api))
   const scope = Scope.makeUnsafe()
-  const run = runnerOf(runtime)
+  const run = runnerOf(runtime, moneyOf(options.money))
   const shutDown = () => Effect.runPromise(Scope.close(scope, Exit.void)).then(() => runtime.dispose())
   try {
     const { corsOrigins, erasures, grace = 30 } = options

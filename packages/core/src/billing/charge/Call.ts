@@ -6,6 +6,7 @@ import type { Account } from "../../ledger/Account.ts"
 import * as Decisions from "../../ledger/Decisions.ts"
 import type { Committed } from "../../ledger/Ledger.ts"
 import * as Lots from "../../ledger/Lots.ts"
+import * as Money from "../../Money.ts"
 import type { VaultFailure } from "../../vault/Vault.ts"
 import type { Page, Requester } from "../../work/Contract.ts"
 import type { Download } from "../../work/FileOperation.ts"
@@ -87,8 +88,11 @@ export class CostExceedsLimit extends Schema.TaggedError<CostExceedsLimit>()("Co
   cost: Credits.Credits,
   limit: Credits.Credits
 }) {
+  messageIn(money: Money.Money): string {
+    return `The call costs ${Money.text(this.cost, money)}, more than the ${Money.text(this.limit, money)} that its caller allows`
+  }
   override get message(): string {
-    return `The call costs ${Credits.text(this.cost)}, more than the ${Credits.text(this.limit)} that its caller allows`
+    return this.messageIn(Money.STANDARD)
   }
 }
 /** The work was done, but its hold had ended before it could be charged: nothing was charged, and the result is withheld. */
