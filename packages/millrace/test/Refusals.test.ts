@@ -319,6 +319,9 @@ describe("a missing thing", () => {
       const message = await refused([...args.split(" "), "--store", url])
       expect(message).toEqual(typeof says === "string" ? says : expect.stringMatching(says))
     }
+    const named = { MILLRACE_CREDIT_NAME: "token/tokens" }
+    const grant = `credits grant --account ${account} --amount 999999999999 --source promotion`
+    expect(await refused([...grant.split(" "), "--store", url], named)).toMatch(/at most 100000000000 tokens/u)
     expect((await millrace(["events", "--store", url])).stdout).toBe(before.stdout)
   })
 })
