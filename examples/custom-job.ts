@@ -12,6 +12,7 @@ const counts = Operation.family("text.count", {
 
 export const count = Operation.job("text.count", {
   summary: "Count the words of a book, chapter by chapter",
+  price: 0.5, // a chapter
   route: { method: "POST", path: "/counts", body: { chapters: Schema.Array(Schema.String).check(Schema.isMinLength(1)) } },
   family: counts,
   unit: "chapter",

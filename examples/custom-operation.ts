@@ -23,6 +23,7 @@ const ask = (url: string) =>
 
 export const convert = Operation.make("currency.convert", {
   summary: "Convert an amount of US dollars into another currency",
+  price: 1.5,
   route: { method: "GET", path: "/currency/:to", params: { to: Schema.Literals(["CHF", "EUR"]) }, query: { amount: Schema.Finite } },
   success: Schema.Struct({ amount: Schema.Finite, currency: Schema.String }),
   run: ({ to, amount }) =>

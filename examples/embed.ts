@@ -1,18 +1,19 @@
 /**
- * A plain `node:http` server that bills its own work: Millrace as a library, without its HTTP package.
+ * A plain `node:http` server that bills its own work: Millrace as a library, without its HTTP package. With promises: `embed-promises.ts`.
  *
  *   npm run embed -w examples
  */
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { join } from "node:path"
-import { Charge, Credits, KeyRing, MasterKey, Millrace, newRequestId, Operation, PricePlan, Registration } from "@millrace/core"
+import { Charge, Credits, KeyRing, MasterKey, Millrace, newRequestId, Operation, Registration } from "@millrace/core"
 import { SqliteEventStore, SqliteStateStore } from "@millrace/event-store-sqlite"
 import { Effect, Exit, Layer, ManagedRuntime, Redacted, Schema } from "effect"
 
 /** This host's operation: returns a text in capitals. */
 const shout = Operation.make("text.shout", {
   summary: "Shout a text",
+  price: 2,
   route: { method: "POST", path: "/shout", body: { text: Schema.String.check(Schema.isMinLength(1), Schema.isMaxCodePoints(1_000)) } },
   success: Schema.Struct({ text: Schema.String }),
   run: ({ text }) => Effect.succeed({ data: { text: text.toUpperCase() } })
@@ -31,9 +32,6 @@ export const start = async (folder: string, masterKey: string) => {
       )
     )
   )
-  // Publishing an unchanged price does nothing
-  await runtime.runPromise(PricePlan.PriceBook.use((prices) => prices.publish({ [shout.key]: Credits.of(2_000) })))
-
   const decode = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Struct(shout.route.body)))
 
   const server = createServer(async (request, response) => {

@@ -1,17 +1,17 @@
-import { Charge, Credits, MasterKey, Millrace, Operation, PricePlan, Registration } from "@millrace/core"
+import { Charge, MasterKey, Millrace, Operation, Registration } from "@millrace/core"
 import { MemoryEventStore, MemoryStateStore } from "@millrace/event-sourcing"
 import { Effect, Layer, Schema } from "effect"
 
 const greet = Operation.make("greeting.write", {
   summary: "Write a greeting",
+  price: 1.5, // credits a call; 1 credit is $0.001
   route: { method: "GET", path: "/greeting/:name", params: { name: Schema.String } },
   success: Schema.Struct({ greeting: Schema.String }),
   run: ({ name }) => Effect.succeed({ data: { greeting: `Hello, ${name}!` } })
 })
 
 const program = Effect.gen(function* () {
-  const [prices, registration, charges] = [yield* PricePlan.PriceBook, yield* Registration, yield* Charge.Charge]
-  yield* prices.publish({ [greet.key]: Credits.of(1_500) }) // thousandths: 1.5 credits a call
+  const [registration, charges] = [yield* Registration, yield* Charge.Charge]
   const accountId = yield* registration.open("ada@example.com")
   yield* registration.verify(accountId) // grants 200 credits, once
   const idempotency = { key: "greeting-1", request: "GET /greeting/Ada" }

@@ -1,15 +1,14 @@
-/** A queue of paid work without HTTP: held for, run by this process or any other on the log, charged at its end. `npm run jobs -w examples` */
+/** A queue of paid work without HTTP: held for, run by this process or any other on the log, charged at its end. `npm run jobs -w examples`. With promises: `jobs-promises.ts`. */
 import { mkdtempSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { Charge, Credits, Jobs, Ledger, MasterKey, Millrace, PricePlan, Registration } from "@millrace/core"
+import { Charge, Credits, Jobs, Ledger, MasterKey, Millrace, Registration } from "@millrace/core"
 import { SqliteEventStore, SqliteStateStore } from "@millrace/event-store-sqlite"
 import { Effect, Layer } from "effect"
 import { count, read } from "./custom-job.ts"
 
 const program = Effect.gen(function* () {
   const [charges, jobs, ledger, registration] = [yield* Charge.Charge, yield* Jobs, yield* Ledger, yield* Registration]
-  yield* (yield* PricePlan.PriceBook).publish({ [count.key]: Credits.of(500), [read.key]: Credits.zero }) // half a credit a chapter
   const accountId = yield* registration.open("ada@example.com")
   yield* registration.verify(accountId) // grants 200 credits
 

@@ -1,10 +1,10 @@
 /** The job operation of `custom-job.ts` over HTTP, until Ctrl-C: `npm run custom-job -w examples`. */
 import { NodeRuntime } from "@effect/platform-node"
-import { AuthThrottle, Credits, MasterKey, Millrace, PricePlan } from "@millrace/core"
+import { AuthThrottle, MasterKey, Millrace } from "@millrace/core"
 import { MemoryEventStore, MemoryStateStore } from "@millrace/event-sourcing"
 import { Http, Readiness, Server, WebHandler } from "@millrace/http"
 import { Effect, Layer } from "effect"
-import { api, cancel, count, read } from "./custom-job.ts"
+import { api } from "./custom-job.ts"
 import { signUp } from "./host.ts"
 
 export const layer = (port: number) =>
@@ -15,8 +15,6 @@ export const layer = (port: number) =>
   )
 
 export const prepare = Effect.gen(function* () {
-  const prices = { [count.key]: Credits.of(500), [read.key]: Credits.zero, [cancel.key]: Credits.zero }
-  yield* (yield* PricePlan.PriceBook).publish(prices)
   return { url: (yield* Server.Server).url, key: yield* signUp("ada@example.com") }
 })
 

@@ -1,5 +1,5 @@
 import { createServer } from "node:http"
-import { AuthThrottle, Catalog, Credits, MasterKey, Millrace, PricePlan } from "@millrace/core"
+import { AuthThrottle, Catalog, MasterKey, Millrace } from "@millrace/core"
 import { MemoryEventStore, MemoryStateStore } from "@millrace/event-sourcing"
 import { Http, Readiness, Server, WebHandler } from "@millrace/http"
 import { createClient, InvalidRequest, Unavailable } from "@millrace/http/client"
@@ -48,12 +48,8 @@ afterAll(async () => {
   await new Promise((resolve) => upstream.close(resolve))
 })
 
-test("a custom operation cannot be called without a price, and is billed with one", async () => {
-  const millrace = client()
-  await expect(millrace.currency.convert({ to: "EUR", amount: 10 })).rejects.toMatchObject({ code: "operation_not_priced" })
-  expect(asked).toEqual([])
-  await runtime.runPromise(PricePlan.PriceBook.use((prices) => prices.publish({ [convert.key]: Credits.of(1_500) })))
-  const reply = await millrace.currency.convert({ to: "EUR", amount: 10 })
+test("a custom operation is billed at the price that stands in it", async () => {
+  const reply = await client().currency.convert({ to: "EUR", amount: 10 })
   expect(reply).toMatchObject({ data: { amount: 9, currency: "EUR" }, charged: 1.5, balance: 198.5 })
   expect(asked).toEqual(["/EUR"])
 })

@@ -1,14 +1,20 @@
-import { mkdtempSync, rmSync } from "node:fs"
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, expect, test } from "vitest"
 import { visit } from "../auditor.ts"
 import { start } from "../embed.ts"
+import { start as startOfPromises } from "../embed-promises.ts"
 
-const folder = mkdtempSync(join(tmpdir(), "millrace-examples-"))
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
+const parent = mkdtempSync(join(tmpdir(), "millrace-examples-"))
+afterAll(() => rmSync(parent, { recursive: true, force: true }))
 
-test("a plain server bills its own work, and an auditor confirms it", async () => {
+test.each([
+  ["Effect", start],
+  ["promises", startOfPromises]
+] as const)("a plain server with %s bills its own work, and an auditor confirms it", async (style, start) => {
+  const folder = join(parent, style)
+  mkdirSync(folder)
   const host = await start(folder, "0".repeat(64))
   const { account, key } = await host.signUp("ada@example.com")
   const call = (authorization: string, text: string) =>

@@ -52,18 +52,18 @@ test("the job's routes are in the OpenAPI document, and it is in the catalog wit
   )
 })
 
-test("the same job runs without HTTP, and reports its charge", () => {
+test.each([
+  ["jobs.ts", ["accepted: { charged: 0, balance: 199000 }", `{"status":"succeeded","percent":100,"words":12} charged: 1 left: 199`]],
+  ["jobs-promises.ts", ["accepted: 0 199", "succeeded 100 12"]]
+])("the same job runs without HTTP in %s, and reports its charge", (name, lines) => {
   // It keeps its log in a folder of its own
   const folder = mkdtempSync(join(tmpdir(), "millrace-example-"))
   onTestFinished(() => rmSync(folder, { recursive: true }))
   const env = { ...process.env, TMPDIR: folder }
-  const printed = execFileSync(process.execPath, ["--conditions=@millrace/source", path("jobs.ts")], { encoding: "utf8", env })
-  expect(printed.trim().split("\n")).toEqual([
-    "accepted: { charged: 0, balance: 199000 }",
-    `{"status":"succeeded","percent":100,"words":12} charged: 1 left: 199`
-  ])
+  const printed = execFileSync(process.execPath, ["--conditions=@millrace/source", path(name)], { encoding: "utf8", env })
+  expect(printed.trim().split("\n")).toEqual(lines)
 })
 
-test.each(["custom-job.ts", "jobs.ts"])("%s has forty lines at the most", (name) => {
+test.each(["custom-job.ts", "jobs.ts", "jobs-promises.ts"])("%s has forty lines at the most", (name) => {
   expect(readFileSync(path(name), "utf8").trimEnd().split("\n").length).toBeLessThanOrEqual(40)
 })

@@ -12,7 +12,7 @@ import {
   Vault,
   type Webhooks
 } from "@millrace/core"
-import type { EventStore } from "@millrace/event-sourcing"
+import type { EventStore, StateStore } from "@millrace/event-sourcing"
 import { Api, Readiness } from "@millrace/http"
 import { ConfigProvider, Duration, Effect, Layer, Option, Redacted } from "effect"
 import * as Blobs from "../Blobs.ts"
@@ -60,6 +60,7 @@ export type Services =
   | Millrace.Administration
   | RateLimit
   | Readiness.Readiness
+  | StateStore.StateStore
   | Webhooks.Webhooks
 
 /** Everything that a host runs. The types of the options check that the services are there which its own operations need. */
