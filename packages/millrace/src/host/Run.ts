@@ -1,12 +1,12 @@
 /** Runs effects as promises that reject with errors of a host. */
-import { Credits, type Money } from "@millrace/core"
+import { Credits, Money } from "@millrace/core"
 import { type Effect, Exit, type ManagedRuntime } from "effect"
 import { errorOf, MillraceError } from "./Failures.ts"
 
 export type Run<R> = <A, E>(effect: Effect.Effect<A, E, R>, signal?: AbortSignal) => Promise<A>
 
 export const runnerOf =
-  <R, E>(runtime: ManagedRuntime.ManagedRuntime<R, E>, money: Money.Money): Run<R> =>
+  <R, E>(runtime: ManagedRuntime.ManagedRuntime<R, E>, money: Money.Money = Money.STANDARD): Run<R> =>
   async (effect, signal) => {
     const exit = await runtime.runPromiseExit(effect, signal === undefined ? {} : { signal })
     if (Exit.isSuccess(exit)) return exit.value
