@@ -51,7 +51,7 @@ export interface Job<Input, Result, Services = never> {
   readonly key: string
   /** Credits for each unit. */
   readonly price: number
-  readonly core: Core.AnyJob
+  readonly core: Core.AnyJob<OperationError, BlobStore.BlobStore | Services>
   /** As of an operation. */
   readonly decode?: (input: unknown) => Effect.Effect<object, InvalidInput>
   /** The operations that read, cancel and, where it has files, download a job. They are free. */

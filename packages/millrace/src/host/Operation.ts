@@ -105,7 +105,7 @@ export interface Operation<Input, Data, Services = never> {
   readonly key: string
   /** Credits for each unit. */
   readonly price: number
-  readonly core: Core.AnyCall
+  readonly core: Core.AnyCall<OperationError, Services>
   /** Reads an input as a caller in code gives it. Own operations do so before credits are held. */
   readonly decode?: (input: unknown) => Effect.Effect<object, InvalidInput>
   /** Only for inference. */
@@ -151,7 +151,7 @@ export const operation = <
       ),
     ...(options.timeout === undefined ? {} : { timeout: options.timeout })
   })
-  return { _tag: "Operation", key, price: options.price, core: core as Core.AnyCall }
+  return { _tag: "Operation", key, price: options.price, core: core as Core.AnyCall<OperationError, Services> }
 }
 
 type Sent = Readonly<Record<string, unknown>>

@@ -55,9 +55,10 @@ const companionsOf = ({ family, key, summary }: Core.AnyJob): Companions => {
 const describe = (operation: Core.AnyCall | Core.AnyJob): Operation<unknown, unknown> | Job<unknown, unknown> => {
   const { key, price = 0 } = operation
   const decode = decoderOf(operation)
+  // Their services are the upstreams, which createMillrace provides
   return operation._tag === "Call"
-    ? { _tag: "Operation", key, price, core: operation, decode }
-    : { _tag: "Job", key, price, core: operation, decode, companions: companionsOf(operation) }
+    ? { _tag: "Operation", key, price, core: operation as never, decode }
+    : { _tag: "Job", key, price, core: operation as never, decode, companions: companionsOf(operation) }
 }
 
 const describeAll = () => {
