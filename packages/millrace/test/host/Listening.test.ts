@@ -108,3 +108,20 @@ it("holds up no other handler while one takes its time", async () => {
     await host.close()
   }
 })
+
+it("goes on for the others when one that holds them up leaves", async () => {
+  const host = await hostOf()
+  try {
+    let heard = 0
+    const off = await host.listening.on("account.opened", () => new Promise(() => {}))
+    await host.listening.on("account.opened", () => void heard++)
+    // One more than wait for a handler, and the one that it has begun
+    const all = 1_002
+    await Promise.all(Array.from({ length: all }, (_, i) => host.open(`user-${i}`)))
+    await expect.poll(() => heard, { timeout: 10_000 }).toBe(all - 1)
+    await off()
+    await expect.poll(() => heard, { timeout: 10_000 }).toBe(all)
+  } finally {
+    await host.close()
+  }
+})
