@@ -204,10 +204,17 @@ const PAGE = 500
 
 /** Removes what is kept of a webhook that was removed. */
 const clear = Effect.fnUntraced(function* (outbox: Outbox, lane: Lane.Lane) {
+  // What is being sent is recorded when it ends, and must not be recorded after its removal
+  lane.nextLook = Number.POSITIVE_INFINITY
+  if (lane.sending.size > 0) return
   for (const space of [Delivery.WAITING, Delivery.DEAD] as const) {
     const rows = yield* Delivery.first(space, lane.webhook, PAGE)
     const [first, ...rest] = rows.map(({ key }): StateStore.Change => ({ _tag: "remove", space, key }))
-    if (first !== undefined) return yield* outbox.save([first, ...rest])
+    if (first === undefined) continue
+    yield* outbox.save([first, ...rest])
+    // There may be more
+    outbox.woken.openUnsafe()
+    return
   }
   yield* outbox.save([Lane.forget(lane.webhook)])
   outbox.lanes.delete(lane.webhook)

@@ -258,7 +258,10 @@ describe("a webhook", () => {
       answers(to, 500)
       for (const _ of range(3)) yield* here.open()
       yield* elapse(seconds(30))
+      // One is being sent when it is removed
+      to.answer = () => Effect.as(Effect.sleep(seconds(3)), { status: 500, retryAfter: undefined })
       yield* here.open()
+      yield* elapse(seconds(1))
       yield* here.webhooks.remove(id)
       yield* here.webhooks.remove(id)
       yield* elapse(minutes(1))
