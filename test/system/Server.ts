@@ -171,6 +171,8 @@ export const Balance = Schema.Struct({
   available: Schema.Finite,
   held: Schema.Finite,
   debt: Schema.Finite,
+  threshold: Schema.NullOr(Schema.Finite),
+  recurring: Schema.Array(Schema.Unknown),
   at: Schema.String,
   lots: Schema.Array(
     Schema.Struct({ lot: Schema.String, source: Schema.String, remaining: Schema.Finite, expiresAt: Schema.NullOr(Schema.String) })

@@ -43,6 +43,7 @@ export class AccountReplay {
   holds = 0
   state: Account.Account = Account.initial
   readonly #own: Postings.OwnAccounts
+  #at: number | undefined
   #byPostings: Balances = { available: 0, reserved: 0, receivable: 0 }
 
   constructor(accountId: string) {
@@ -53,7 +54,8 @@ export class AccountReplay {
   /** Checks every rule, then folds and posts the event. False if it does not fold: then the account cannot be replayed further. */
   next(event: AccountEvent, at: number, prices: Prices, jobs: JobIndex, report: ReportProblem): boolean {
     const before = this.state
-    const step: Step = { before, at, prices, jobs, hold: holdOf(before, event) }
+    const step: Step = { before, at, since: this.#at ?? at, prices, jobs, hold: holdOf(before, event) }
+    this.#at = at
     let broken = false
     try {
       for (const { name, broken: ask, means } of rulesFor(event._tag)) {

@@ -15,6 +15,7 @@ import { Problems, type ReportProblem, WHOLE_LOG } from "./Report.ts"
 import type { RuleName } from "./rules/Catalog.ts"
 import { LateRefunds } from "./rules/LateRefunds.ts"
 import { EVENT_ID, uniqueName } from "./rules/Names.ts"
+import { UNTOLD, untold } from "./rules/Notices.ts"
 import { credits } from "./rules/Rule.ts"
 import { snapshotAgrees, snapshotOf } from "./rules/Snapshots.ts"
 import * as Stakes from "./Stakes.ts"
@@ -107,6 +108,9 @@ export class LogReader {
   end(): Head.Head {
     if (this.#earlier !== undefined) this.#compareHead(this.#earlier)
     for (const { account, name, position, sound } of this.streams.values()) {
+      const missing = account !== undefined && sound ? untold(account.state) : undefined
+      if (missing !== undefined)
+        this.problems.add({ position, stream: name }, "low-balance-is-told", missing, () => ({ account: account?.accountId, ...UNTOLD }))
       const uncovered = account !== undefined && sound ? uncoveredHolds(account.state) : undefined
       if (account === undefined || uncovered === undefined) continue
       const detail = `open holds sum to ${credits(uncovered.open)}, but lots hold ${credits(uncovered.held)}`

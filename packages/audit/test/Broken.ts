@@ -40,6 +40,20 @@ export const clawedBack = (lotId: string, fields: object) =>
   event("CreditsClawedBack", { lotId, paymentRef: `pay_${lotId}`, amount: 0, fromAvailable: 0, fromHeld: 0, debt: 0, ...fields })
 const reversed = (lotId: string, fields: object) =>
   event("ClawbackReversed", { lotId, paymentRef: `pay_${lotId}`, amount: 0, toHeld: 0, toDebt: 0, toAvailable: 0, ...fields })
+const threshold = (amount: number | null) => event("BalanceThresholdSet", { threshold: amount })
+const fell = (below: number, balance: number) => event("BalanceFellBelow", { threshold: below, balance })
+const announced = (lotId: string, amount: number, expiresAt: string) => event("LotExpiryAnnounced", { lotId, amount, expiresAt })
+const DAY_1 = "2026-01-02T00:00:00.000Z"
+const DAY_2 = "2026-01-03T00:00:00.000Z"
+const DAY_3 = "2026-01-04T00:00:00.000Z"
+const recurring = (fields: object = {}) =>
+  event("RecurringGrantStarted", {
+    ...{ grantId: "grant_g", amount: 5, source: "promotion", priority: 10, every: "day", anchor: T0, until: null, expires: "next" },
+    ...fields
+  })
+const periodOf = (period: number, next: string, fields: object = {}) =>
+  granted(`lot_g_p${period}`, 5, { expiresAt: next, recurring: { grantId: "grant_g", period, next }, ...fields })
+const lasting = (period: number, next: string) => periodOf(period, next, { expiresAt: null })
 export const trial = (reservationId: string, expiresAt = "2026-01-03T00:00:00.000Z") =>
   event("TrialReserved", { reservationId, requestId: "req", operation: "grammar.check", expiresAt })
 
@@ -288,6 +302,52 @@ export const broken: ReadonlyArray<readonly [rule: RuleName, what: string, scrip
     "late-refund-is-of-its-charge",
     "refunds of more than the charge together",
     [...held, succeeded("r", 100, lots), givenBack("r", 60, [part("l", 60)]), givenBack("r", 60, [part("l", 60)])]
+  ],
+  ["low-balance-is-told", "a low balance that is not told before the next event", [...spent, threshold(5), T1, paid("q", 1)]],
+  ["low-balance-is-told", "a low balance that is not told at the end of the log", [opened, paid("p", 100), threshold(500)]],
+  ["low-balance-is-true", "a low balance without a threshold", [opened, fell(5, 0)]],
+  ["low-balance-is-true", "another balance than the account's", [opened, paid("p", 3), threshold(5), fell(5, 2)]],
+  ["low-balance-is-true", "a balance that is not low", [opened, paid("p", 5), threshold(5), fell(5, 5)]],
+  ["low-balance-is-true", "a low balance that was told already", [opened, threshold(5), fell(5, 0), fell(5, 0)]],
+  ["lot-expiry-is-announced-once", "an expiry of an unknown lot", [opened, announced("l", 1, T1)]],
+  [
+    "lot-expiry-is-announced-once",
+    "an expiry of less than the lot has",
+    [opened, granted("l", 2, { expiresAt: T1 }), announced("l", 1, T1)]
+  ],
+  ["lot-expiry-is-announced-once", "an expiry at another time", [opened, granted("l", 1, { expiresAt: T1 }), announced("l", 1, T2)]],
+  [
+    "lot-expiry-is-announced-once",
+    "an expiry that was announced already",
+    [opened, granted("l", 1, { expiresAt: T1 }), announced("l", 1, T1), announced("l", 1, T1)]
+  ],
+  ["recurring-grant-starts-once", "a recurring grant that is started twice", [opened, recurring(), periodOf(0, DAY_1), recurring()]],
+  ["recurring-grant-starts-once", "a recurring grant of a paid source", [opened, recurring({ source: "topup" })]],
+  ["recurring-grant-starts-once", "a recurring grant that begins at another time", [opened, recurring({ anchor: T1 })]],
+  [
+    "recurring-grant-stops-once",
+    "a recurring grant that was not started",
+    [opened, event("RecurringGrantStopped", { grantId: "grant_g" })]
+  ],
+  ["recurring-lot-is-of-its-grant", "a lot of a recurring grant that was not started", [opened, periodOf(0, DAY_1)]],
+  ["recurring-lot-is-of-its-grant", "a lot of more than its grant", [opened, recurring(), periodOf(0, DAY_1, { amount: 6 })]],
+  ["recurring-lot-is-of-its-grant", "a lot of another source", [opened, recurring(), periodOf(0, DAY_1, { source: "adjustment" })]],
+  ["recurring-lot-is-of-its-grant", "a lot that never expires", [opened, recurring(), lasting(0, DAY_1)]],
+  ["recurring-lot-is-of-its-grant", "a lot before its period", [opened, recurring(), periodOf(0, DAY_1), periodOf(1, DAY_2)]],
+  [
+    "recurring-lot-is-of-its-grant",
+    "a period that is granted twice",
+    [opened, recurring({ expires: "never" }), lasting(0, DAY_1), periodOf(0, DAY_1, { lotId: "lot_g_q0", expiresAt: null })]
+  ],
+  [
+    "recurring-lot-is-of-its-grant",
+    "a period that is left out, though its lot would not have expired",
+    [opened, recurring({ expires: "never" }), lasting(0, DAY_1), DAY_2, lasting(2, DAY_3)]
+  ],
+  [
+    "what-is-due-comes-first",
+    "a period that is not granted before the next event",
+    [opened, recurring({ expires: "never" }), lasting(0, DAY_1), DAY_1, granted("l", 1)]
   ],
   ["late-refund-is-of-its-charge", "a refund without a charge", [...held, givenBack("r", 1, [part("l", 1)])]],
   [

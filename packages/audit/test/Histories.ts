@@ -80,9 +80,10 @@ export const logOf = <E>(write: Effect.Effect<unknown, E, Services>): Promise<Lo
 const HOUR = 3_600_000
 
 /** `steps` commands, of which some are refused, to three accounts, over some days; two price versions. */
-export const randomHistory = (seed: number, steps: number): Promise<Log> => logOf(commands(dice(seed), steps))
+export const randomHistory = (seed: number, steps: number): Promise<Log> => logOf(commands(dice(seed), dice(seed + 1_000), steps))
 
-const commands = Effect.fnUntraced(function* (random: Dice, steps: number) {
+/** `others`: decides what does not change which other commands there are. */
+const commands = Effect.fnUntraced(function* (random: Dice, others: Dice, steps: number) {
   const ledger = yield* Ledger
   for (const id of accountIds) {
     yield* ledger.execute(id, Decisions.open({ sealedEmail: "sealed", emailHash: "hash" }))
@@ -94,6 +95,7 @@ const commands = Effect.fnUntraced(function* (random: Dice, steps: number) {
     if (random.chance(0.3)) pass(random.pick(1, 1_000, 1_000, 20_000, HOUR, 9 * HOUR))
     if (step === Math.floor(steps / 2)) yield* PricePlan.PriceBook.use((book) => book.publish({ "grammar.check": Credits.of(1_250) }))
     if (random.chance(0.06)) yield* Effect.ignore(trial(random, step))
+    if (others.chance(0.08)) yield* Effect.ignore(terms(others, others.pick(...accountIds), step))
     if (step === steps - 20) yield* ledger.execute("acc_01JC", Decisions.close)
     const id = random.pick(...accountIds)
     const { state, at } = yield* ledger.read(id)
@@ -183,6 +185,19 @@ const command = Effect.fnUntraced(function* (random: Dice, id: string, step: num
     default:
       return yield* ledger.execute(id, Decisions.reserve(yield* reserve()), { $correlationId: `req_${step}` })
   }
+})
+
+/** Thresholds, recurring grants, and notices of expiry. */
+const terms = Effect.fnUntraced(function* (random: Dice, id: string, step: number) {
+  const ledger = yield* Ledger
+  const { state } = yield* ledger.read(id)
+  const [grant] = state.recurring
+  const lot = state.purse.lots.find(({ expiresAt }) => expiresAt !== null)
+  if (random.chance(0.4)) return yield* ledger.execute(id, Decisions.setBalanceThreshold(Credits.of(random.pick(500, 3_000, 30_000))))
+  if (random.chance(0.4)) return yield* ledger.execute(id, Decisions.announceExpiry(lot?.lotId ?? "lot_none"))
+  if (grant !== undefined && random.chance(0.4)) return yield* ledger.execute(id, Decisions.stopRecurringGrant(grant.grantId))
+  const of = { amount: Credits.of(7), source: random.pick("promotion", "adjustment"), expires: random.pick("next", "never") } as const
+  return yield* ledger.execute(id, Decisions.startRecurringGrant({ grantId: `grant_${step}`, ...of, every: random.pick("day", "week") }))
 })
 
 const trial = Effect.fnUntraced(function* (random: Dice, step: number) {

@@ -50,6 +50,8 @@ const prefixed = <Id extends string>(prefix: string): Effect.Effect<Id> =>
 export const newAccountId = prefixed<AccountId>("acc_")
 export const newReservationId = prefixed<ReservationId>("res_")
 export const newLotId = prefixed<string>("lot_")
+/** The id of a recurring grant. */
+export const newGrantId = prefixed<string>("grant_")
 
 export const newRunnerId = prefixed<string>("runner_")
 export const newWebhookId = prefixed<string>("wh_")

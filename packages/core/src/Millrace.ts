@@ -18,6 +18,7 @@ import { UsageBook } from "./billing/Usage.ts"
 import { JobRunner, type RunnerOptions } from "./jobs/JobRunner.ts"
 import { Jobs, type JobsOptions } from "./jobs/Jobs.ts"
 import { JobUpkeep, type UpkeepOptions } from "./jobs/JobUpkeep.ts"
+import { AccountUpkeep } from "./ledger/AccountUpkeep.ts"
 import { Ledger, type LedgerOptions } from "./ledger/Ledger.ts"
 import { Catalog, type Groups } from "./operations/Catalog.ts"
 import type { MasterKey } from "./vault/MasterKey.ts"
@@ -38,6 +39,8 @@ export interface MillraceOptions<Op extends Operation.Any> extends ChargeOptions
   readonly breaker?: CircuitBreakerOptions
   readonly recovery?: Deadlines.Options
   readonly jobs?: JobOptions
+  /** How long before its expiry it is told that a lot will expire: see `AccountUpkeepOptions`. None is told by default. */
+  readonly expiryNotice?: Duration.Input
   /**
    * The lifetime of credits that we return to an expired lot after our failure: seven days by default. A hold keeps the setting under
    * which it was made.
@@ -76,7 +79,11 @@ export const administration = (
 
 /** All services: administration, calls, recovery and, where an operation is a job, jobs. */
 export const layer = <Op extends Operation.Any>(options: MillraceOptions<Op>) =>
-  Layer.mergeAll(Recovery.layer(options.operations, options.recovery), running(options)).pipe(
+  Layer.mergeAll(
+    Recovery.layer(options.operations, options.recovery),
+    AccountUpkeep.layer({ ...options.recovery, ...Struct.pick(options, ["expiryNotice"]) }),
+    running(options)
+  ).pipe(
     Layer.provideMerge(Charge.layer(Struct.pick(options, ["late"]))),
     Layer.provideMerge(
       Catalog.layer(options.operations, {

@@ -1,6 +1,7 @@
 /**
  * Deadlines fall due at a time unless an event clears them first, such as the expiry of a hold. A projection keeps the open deadlines. One
- * host at a time sweeps: it acts on the due deadlines. Only an event clears a deadline, so after a crash it is acted on again.
+ * host at a time sweeps: it acts on the due deadlines. Only an event clears a deadline, so after a crash it is acted on again. A deadline
+ * may also lapse.
  */
 import { Clock, Duration, Effect, Exit, FiberSet, type Scope, Semaphore } from "effect"
 import type { Decider } from "./Decider.ts"
@@ -8,6 +9,7 @@ import type { Tagged } from "./EventCodec.ts"
 import * as EventHandlers from "./EventHandlers.ts"
 import type { EventStore, RecordedEvent } from "./EventStore.ts"
 import * as Following from "./Following.ts"
+import * as HashChain from "./HashChain.ts"
 import * as Lease from "./Lease.ts"
 import { byTime, type Deadline, OpenDeadlines, StoredDeadlines } from "./OpenDeadlines.ts"
 import * as Projection from "./Projection.ts"
@@ -16,7 +18,17 @@ import type { StateStore } from "./StateStore.ts"
 export { type Deadline, OpenDeadlines } from "./OpenDeadlines.ts"
 
 export type Change =
-  | { readonly _tag: "set"; readonly key: string; readonly dueAt: number; readonly payload?: string }
+  | {
+      readonly _tag: "set"
+      readonly key: string
+      readonly dueAt: number
+      readonly payload?: string
+      /**
+       * For a deadline that may find nothing to do, so that no event clears it: when it lapses. A host whose action succeeded does not act on it
+       * again.
+       */
+      readonly until?: number
+    }
   | { readonly _tag: "clear"; readonly key: string }
 
 export interface Definition<E = never, R = never> extends Following.Selection {
@@ -111,7 +123,11 @@ export const make = <E, R>(
         evolve: (open, event) => {
           for (const change of schedule(event))
             if (change._tag === "clear") open.clear(change.key)
-            else open.set({ key: change.key, dueAt: change.dueAt, payload: change.payload ?? "" })
+            else {
+              const { key, dueAt, payload = "", until } = change
+              if (until === undefined) open.set({ key, dueAt, payload })
+              else open.set({ key, dueAt, payload, until }, Date.parse(HashChain.atOf(event)))
+            }
           return open
         }
       },
@@ -218,7 +234,7 @@ class Sweeper<E, R> {
       const now = yield* Clock.currentTimeMillis
       if (this.#last(deadline) !== undefined) this.#acted.delete(deadline.key)
       if (!open.has(deadline)) return
-      if (Exit.isSuccess(exit)) return void this.#acted.set(deadline.key, { deadline, retryAt: now + this.#pause })
+      if (Exit.isSuccess(exit)) return void this.#acted.set(deadline.key, { deadline, retryAt: deadline.until ?? now + this.#pause })
       const attempts = 1 + (before?.failing?.attempts ?? 0)
       const later = Math.min(this.#pause * 2 ** (attempts - 1), Math.max(this.#pause, MAX_PAUSE))
       const failing = { reason: Following.reasonOf(exit.cause), attempts }

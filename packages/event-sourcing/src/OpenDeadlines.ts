@@ -8,10 +8,14 @@ export interface Deadline {
   readonly dueAt: number
   /** Data for `onDue`. It should be small, because all open deadlines are in memory. */
   readonly payload: string
+  /** From this time on it is not due any more. */
+  readonly until?: number
 }
 
 /** Orders by time, then by key. */
 export const byTime = (a: Deadline, b: Deadline) => a.dueAt - b.dueAt || (a.key < b.key ? -1 : 1)
+
+const hasLapsed = ({ until }: Deadline, now: number): boolean => until !== undefined && until <= now
 
 /**
  * A map by key and a binary heap by time. Moved and cleared deadlines stay in the heap until they reach its top or are too many. Setting
@@ -20,6 +24,8 @@ export const byTime = (a: Deadline, b: Deadline) => a.dueAt - b.dueAt || (a.key 
 export class OpenDeadlines {
   readonly #open = new Map<string, Deadline>()
   #heap: Array<Deadline> = []
+  /** How many deadlines there were when lapsed ones were last dropped. */
+  #kept = 0
   /** The earliest time set since the waiting sweep last reset this to infinity. */
   soonest = Number.POSITIVE_INFINITY
 
@@ -37,12 +43,19 @@ export class OpenDeadlines {
     return this.#open.get(deadline.key) === deadline
   }
 
-  set(deadline: Deadline): void {
+  /** `now`: a time that has come, at which lapsed deadlines may be dropped. */
+  set(deadline: Deadline, now?: number): void {
     if (!Number.isFinite(deadline.dueAt)) throw new Error(`${deadline.key} due at ${deadline.dueAt}`)
     this.#open.set(deadline.key, deadline)
     this.soonest = Math.min(this.soonest, deadline.dueAt)
     this.#rise(this.#heap.length, deadline)
+    if (now !== undefined && this.#open.size > 2 * this.#kept + 1_000) this.#dropLapsed(now)
     this.#tidy()
+  }
+
+  #dropLapsed(now: number): void {
+    for (const [key, deadline] of this.#open) if (hasLapsed(deadline, now)) this.#open.delete(key)
+    this.#kept = this.#open.size
   }
 
   clear(key: string): void {
@@ -63,7 +76,7 @@ export class OpenDeadlines {
       const deadline = this.#heap[place]
       // No deadline below this node is earlier
       if (deadline === undefined || deadline.dueAt >= next) continue
-      const open = this.has(deadline)
+      const open = this.has(deadline) && !hasLapsed(deadline, now)
       if (open && deadline.dueAt > now) next = deadline.dueAt
       else {
         if (open) due.push(deadline)
@@ -106,17 +119,22 @@ export class OpenDeadlines {
   }
 }
 
-/** The stored form of a deadline: `[key, dueAt, payload]`. */
-export const StoredDeadlines = Schema.Array(Schema.Tuple([Schema.String, Schema.Finite, Schema.String])).pipe(
+/** The stored form of a deadline: `[key, dueAt, payload]`, and `until` where it lapses. */
+export const StoredDeadlines = Schema.Array(
+  Schema.Tuple([Schema.String, Schema.Finite, Schema.String, Schema.optionalKey(Schema.Finite)])
+).pipe(
   Schema.decodeTo(
     Schema.instanceOf(OpenDeadlines),
     SchemaTransformation.transform({
       decode: (rows) => {
         const open = new OpenDeadlines()
-        for (const [key, dueAt, payload] of rows) open.set({ key, dueAt, payload })
+        for (const [key, dueAt, payload, until] of rows) open.set({ key, dueAt, payload, ...(until === undefined ? {} : { until }) })
         return open
       },
-      encode: (open) => Array.from(open.values(), ({ key, dueAt, payload }) => [key, dueAt, payload] as const)
+      encode: (open) =>
+        Array.from(open.values(), ({ key, dueAt, payload, until }) =>
+          until === undefined ? ([key, dueAt, payload] as const) : ([key, dueAt, payload, until] as const)
+        )
     })
   )
 )

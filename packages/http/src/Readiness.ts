@@ -1,7 +1,7 @@
 /** Reports whether this process can serve, and why not. What a store says about itself is logged and not reported. */
 
-import { JobRunner, Jobs, JobUpkeep, KeyRing, Ledger, Metrics, Recovery, Registration, WebhookDelivery, Webhooks } from "@millrace/core"
-import { EventStore, type Projection, StateStore } from "@millrace/event-sourcing"
+import { AccountUpkeep, JobRunner, Jobs, JobUpkeep, KeyRing, Ledger, Metrics, Recovery, Registration, WebhookDelivery, Webhooks } from "@millrace/core"
+import { type Deadlines, EventStore, type Projection, StateStore } from "@millrace/event-sourcing"
 import { Clock, Context, Duration, Effect, Layer, Option, Schema } from "effect"
 import * as WriteProbe from "./WriteProbe.ts"
 
@@ -85,6 +85,7 @@ const make = Effect.fnUntraced(function* (checks: ReadonlyArray<Check>) {
 
   const jobs = yield* jobsStatus
   const webhooks = yield* webhooksStatus
+  const upkeep = yield* Effect.serviceOption(AccountUpkeep)
 
   const report = Effect.gen(function* () {
     const ofJobs = yield* jobs
@@ -96,6 +97,7 @@ const make = Effect.fnUntraced(function* (checks: ReadonlyArray<Check>) {
       projectionTrouble("the recovery of holds", projection),
       projectionTrouble("the list of keys", yield* keys.listStatus),
       trouble === undefined ? undefined : "the recovery of holds does not get through to its stores",
+      ...(Option.isSome(upkeep) ? accountsTrouble(yield* upkeep.value.status) : []),
       ...ofJobs.reasons,
       ...ofWebhooks.reasons
     ].filter((reason) => reason !== undefined)
@@ -195,6 +197,11 @@ const webhooksStatus = Effect.gen(function* () {
     }
   })
 })
+
+const accountsTrouble = ({ projection, trouble }: Deadlines.Status): ReadonlyArray<string | undefined> => [
+  projectionTrouble("the list of what is due to accounts", projection),
+  trouble === undefined ? undefined : "the upkeep of accounts does not get through to its stores"
+]
 
 const projectionTrouble = (name: string, { stopped, behind, caughtUp }: Projection.Status): string | undefined => {
   if (stopped !== undefined) return `${name} stopped at an event that it cannot fold`

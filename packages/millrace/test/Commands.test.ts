@@ -57,7 +57,24 @@ beforeAll(async () => {
 
 const Status = Schema.Struct({ account: Schema.String, status: Schema.String })
 
+const Threshold = Schema.Struct({
+  account: Schema.String,
+  threshold: Schema.NullOr(Schema.Finite),
+  available: Schema.Finite,
+  held: Schema.Finite,
+  low: Schema.Boolean
+})
+
 describe("accounts", () => {
+  it("have a threshold, which is set and removed", async () => {
+    const { account } = await ask(Opened, "accounts", "open", "--email", "low@example.com")
+    const own = ["--account", account]
+    const empty = { account, available: 0, held: 0 }
+    expect(await ask(Threshold, "accounts", "threshold", ...own, "--below", "0.5")).toEqual({ ...empty, threshold: 0.5, low: true })
+    expect((await ask(Balance, "balance", ...own)).threshold).toBe(0.5)
+    expect(await ask(Threshold, "accounts", "threshold", ...own, "--below", "none")).toEqual({ ...empty, threshold: null, low: false })
+  })
+
   it("are opened unverified, shown, suspended, reinstated and closed, with who and why", async () => {
     const by = ["--by", "grace", "--reason", "ticket 7"]
     const opened = await ask(Opened, "accounts", "open", "--email", "bob@example.com", ...by)
@@ -69,9 +86,10 @@ describe("accounts", () => {
       email: Schema.NullOr(Schema.String),
       available: Schema.Finite,
       held: Schema.Finite,
-      debt: Schema.Finite
+      debt: Schema.Finite,
+      threshold: Schema.NullOr(Schema.Finite)
     })
-    const shown = { account: opened.account, id: null, email: "bob@example.com", available: 0, held: 0, debt: 0 }
+    const shown = { account: opened.account, id: null, email: "bob@example.com", available: 0, held: 0, debt: 0, threshold: null }
     expect(await ask(Shown, "accounts", "show", ...own)).toEqual({ ...shown, status: "opened" })
     for (const [act, status] of [
       ["suspend", "suspended"],
@@ -431,7 +449,7 @@ describe.skipIf(!hasScript)("on a terminal", () => {
     await millrace(["keys", "issue", "--account", account, "--label", "red \u001b[31m label", "--store", url])
     const own = ["--account", account, "--store", url]
     const balance = await onTerminal("balance", ...own)
-    expect(balance.text).toMatch(new RegExp(`^account    ${account}\navailable  200\nheld       0\ndebt       0\n`, "u"))
+    expect(balance.text).toMatch(new RegExp(`^account    ${account}\navailable  200\nheld       0\ndebt       0\nthreshold  -\n`, "u"))
     expect(balance.text).toMatch(/\nlots\n {2}lot +source +remaining +expiresAt\n {2}lot_\w+ +signup +200 +-\nholds\n {2}none/u)
     expect((await onTerminal("balance", ...own, "--json")).text).toMatch(/^\{"account":"acc_\w+","available":200,/u)
     const keys = await onTerminal("keys", "list", ...own)

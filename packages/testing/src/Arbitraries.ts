@@ -5,7 +5,7 @@
 import { AccountEvent, Credits, Lots } from "@millrace/core"
 import { Arbitrary, Effect, Schema } from "effect"
 import * as fc from "fast-check"
-import type { Call, Command, Reason, Source } from "./OracleLedger.ts"
+import type { Call, Command, Reason, Recurring, Source } from "./OracleLedger.ts"
 
 /**
  * Decoded values of a schema, with all its checks, brands, patterns, unions and records. Effect's engine generates them from a size and a
@@ -91,13 +91,13 @@ export const SCRIPT_START = Date.UTC(2026, 0, 1)
 /** Makes commands that are given at once, from the time and the names in use. */
 type Intent = (now: number, names: Names) => ReadonlyArray<Command>
 
-/** Names of reservations, trials and lots, which count up. Most commands are about the newest. */
+/** Names of reservations, trials, lots and recurring grants, which count up. Most commands are about the newest. */
 interface Names {
   readonly next: (kind: Kind) => string
   /** The n-th name before the newest. */
   readonly back: (kind: Kind, n: number) => string
 }
-type Kind = "res" | "trial" | "lot"
+type Kind = "res" | "trial" | "lot" | "grant"
 
 const weighted = <A>(...cases: ReadonlyArray<readonly [weight: number, arbitrary: fc.Arbitrary<A>]>): fc.Arbitrary<A> =>
   fc.oneof(...cases.map(([weight, arbitrary]) => ({ weight, arbitrary })))
@@ -211,6 +211,7 @@ const release = about("res", reason, (reservationId, reason) => ({ _tag: "Releas
 const refunded = fc.record({ reason: fc.oneof(reason, fc.constant("goodwill" as const)), amount: some, adjustmentLifetime })
 const refund = about("res", refunded, (reservationId, terms) => ({ _tag: "Refund", reservationId, ...terms }))
 const clawBack = about("lot", some, (lotId, amount) => ({ _tag: "ClawBack", lotId, amount }))
+const announceExpiry = about("lot", fc.constant(undefined), (lotId) => ({ _tag: "AnnounceExpiry", lotId }))
 const returned = fc.record({ amount: some, adjustmentLifetime })
 const reverseClawback = about("lot", returned, (lotId, terms) => ({ _tag: "ReverseClawback", lotId, ...terms }))
 
@@ -222,6 +223,25 @@ const reserveTrial: fc.Arbitrary<Intent> = fc
   })
 const trialEnd = fc.constantFrom("UseTrial" as const, "ReleaseTrial" as const)
 const endTrial = about("trial", trialEnd, (reservationId, _tag) => ({ _tag, reservationId }))
+
+const startRecurring: fc.Arbitrary<Intent> = fc
+  .record({
+    isRepeated: either([8, false], [1, true]),
+    amount: fc.integer({ min: 0, max: 12 }),
+    source: either<Source>([4, "promotion"], [3, "adjustment"], [1, "topup"]),
+    priority: fc.integer({ min: 1, max: 2 }),
+    every: either<Recurring["every"]>([3, "day"], [2, "week"], [2, "month"], [1, "year"]),
+    lasts: either<number | null>([4, null], [1, 0], [1, SECOND], [2, 3 * DAY], [2, 10 * DAY]),
+    expires: either<Recurring["expires"]>([2, "next"], [1, "never"])
+  })
+  .map(({ isRepeated, lasts, ...grant }) => (now, { next }) => {
+    const until = lasts === null ? null : now + lasts
+    const start = { _tag: "StartRecurring", grant: { ...grant, grantId: next("grant"), until } } as const
+    return isRepeated ? [start, start] : [start]
+  })
+const stopRecurring = about("grant", fc.constant(undefined), (grantId) => ({ _tag: "StopRecurring", grantId }))
+
+const setThreshold: fc.Arbitrary<Intent> = fc.option(fc.nat(25)).map((threshold) => () => [{ _tag: "SetThreshold", threshold }])
 
 const other: fc.Arbitrary<Intent> = either<ReadonlyArray<Command>>(
   [20, [{ _tag: "ApplyDue" }]],
@@ -243,6 +263,10 @@ const intent = weighted<Intent>(
   [10, refund],
   [5, clawBack],
   [7, reverseClawback],
+  [3, startRecurring],
+  [1, stopRecurring],
+  [4, setThreshold],
+  [3, announceExpiry],
   [2, reserveTrial],
   [2, endTrial],
   [5, other]
@@ -257,7 +281,7 @@ export const script = ({
     .tuple(either([30, true], [1, false]), fc.array(fc.tuple(wait, intent), { minLength, maxLength, size: "max" }))
     .map(([opens, intents]) => {
       let now = SCRIPT_START
-      const made = { res: 0, trial: 0, lot: 0 }
+      const made = { res: 0, trial: 0, lot: 0, grant: 0 }
       const name = (kind: Kind, n: number) => `${kind}_${String(Math.max(1, n)).padStart(3, "0")}`
       const names: Names = { next: (kind) => name(kind, ++made[kind]), back: (kind, n) => name(kind, made[kind] - n) }
       const steps: Array<Step> = opens ? [{ at: now, command: { _tag: "Open" } }] : []

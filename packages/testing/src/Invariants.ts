@@ -59,5 +59,9 @@ export const invariants = (events: Iterable<Recorded>): ReadonlyArray<Violation>
     account.enter(recorded.event, at)
     jobs.follow(recorded.event)
   }
+  for (const [stream, account] of accounts) {
+    current = { stream, revision: revisions.get(stream) ?? -1, tag: "end" }
+    account.end()
+  }
   return violations
 }

@@ -9,7 +9,16 @@ import type { Command, Prediction, View } from "./oracle/Commands.ts"
 import { execute } from "./oracle/Execute.ts"
 import { OracleAccount } from "./oracle/OracleAccount.ts"
 
-export { type Call, type Command, type Prediction, RENEWED, type Reason, type Source, type View } from "./oracle/Commands.ts"
+export {
+  type Call,
+  type Command,
+  type Prediction,
+  RENEWED,
+  type Reason,
+  type Recurring,
+  type Source,
+  type View
+} from "./oracle/Commands.ts"
 
 /** The oracle of one account. */
 export interface OracleLedger {

@@ -34,7 +34,7 @@ const evidenceOf = (
 ) => {
   const records: Records = {
     recorder: new LogRecorder(world, store),
-    ...{ calls, grants, openings: [], deliveries: [], attempts: [], observations: [], promised: new Set<string>() }
+    ...{ calls, grants, recurring: [], openings: [], deliveries: [], attempts: [], observations: [], promised: new Set<string>() }
   }
   return indexEvidence(records, {
     ...{ faults: Faults.none, faultsEnded: { at: 0, length: 0 }, longestTimeout: 30_000, end: 0 },

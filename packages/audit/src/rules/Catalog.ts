@@ -40,6 +40,14 @@ const CATALOG = {
   "what-is-due-comes-first": [1, "What has expired is written off before anything else happens, so nobody spends expired credits."],
   "lot-expires-at-its-time": [1, "All free credits of a lot expire at its expiry, and not before."],
 
+  // Recurring grants, and what is told
+  "recurring-grant-starts-once": [1, "A recurring grant begins when it is started, and grants credits that nobody paid for."],
+  "recurring-lot-is-of-its-grant": [1, "A recurring grant grants each of its periods once, when the period has begun, and by its terms."],
+  "recurring-grant-stops-once": [1, "A recurring grant is stopped once."],
+  "low-balance-is-told": [1, "A balance that falls below its threshold is told with the event that took the credits."],
+  "low-balance-is-true": [1, "What is told of a low balance is true, and was not told before."],
+  "lot-expiry-is-announced-once": [1, "The expiry of a lot is announced once, before it, with the credits that the lot has."],
+
   // Holds
   "reservation-is-made-once": [2, "A reservation is made once."],
   "hold-is-priced": [3, "A hold is quantity × the unit price of a version that was published and in force."],

@@ -1,9 +1,13 @@
 /** Rules of lots: a lot is granted once, a paid lot names its payment, and available credits expire when due. */
-import { Account, Decisions, Lots } from "@millrace/core"
+import { Account, type AccountEvent, Decisions, Lots } from "@millrace/core"
 import { HashMap } from "effect"
 import { noAmount } from "../Means.ts"
 import { iso } from "../Report.ts"
 import { credits, excess, moved, type Rule, rule, type Step, wholeOf } from "./Rule.ts"
+
+/** What a due event is about. */
+const nameOf = (due: AccountEvent): string =>
+  "lotId" in due ? due.lotId : "reservationId" in due ? due.reservationId : "grantId" in due ? due.grantId : "the account"
 
 export const lotRules: ReadonlyArray<Rule> = [
   // Due expiries are written before any other event, so no call spends expired credits or settles an expired hold
@@ -11,21 +15,22 @@ export const lotRules: ReadonlyArray<Rule> = [
     "what-is-due-comes-first",
     [
       ...(["CreditReserved", "OperationSucceeded", "Refunded", "CreditsGranted", "CreditsClawedBack"] as const),
-      ...(["ClawbackReversed", "TrialReserved", "TrialUsed"] as const)
+      ...(["ClawbackReversed", "TrialReserved", "TrialUsed", "RecurringGrantStarted", "AccountClosed", "LotExpiryAnnounced"] as const)
     ],
     (event, step) => {
-      // An expiry, or the grant that replaces expired credits
-      if ((event._tag === "Refunded" && event.dueAt !== undefined) || (event._tag === "CreditsGranted" && event.source === "adjustment"))
-        return undefined
+      // An expiry, the grant that replaces expired credits, or that of a period
+      if (event._tag === "Refunded" && event.dueAt !== undefined) return undefined
+      if (event._tag === "CreditsGranted" && (event.source === "adjustment" || event.recurring !== undefined)) return undefined
       const due = step.at < step.before.nothingDueBefore ? undefined : firstDue(step)
       if (due === undefined) return undefined
-      return `${due._tag} of ${"lotId" in due ? due.lotId : "reservationId" in due ? due.reservationId : ""} was due and is missing`
+      return `${due._tag} of ${nameOf(due)} was due and is missing`
     },
     (_, step, say) => {
       const due = firstDue(step)
       const [amount, done, lot] = (due === undefined ? undefined : moved(due)) ?? []
-      if (amount === undefined) return noAmount("a trial that had expired was not released")
-      return { amount, lot, sentence: `${say(amount)} should have been ${done} by then, and still counted.` }
+      if (amount === undefined) return noAmount("a trial that had expired was not released, or a recurring grant not stopped")
+      const wrong = due?._tag === "CreditsGranted" ? "did not count yet" : "still counted"
+      return { amount, lot, sentence: `${say(amount)} should have been ${done} by then, and ${wrong}.` }
     }
   ),
 
@@ -82,4 +87,5 @@ export const lotRules: ReadonlyArray<Rule> = [
 ]
 
 /** The first expiry that is due and not written. */
-const firstDue = ({ at, before }: Step) => Decisions.expireDue(before, at).find(({ _tag }) => _tag !== "DebtRepaid")
+const firstDue = ({ at, before }: Step) =>
+  Decisions.expireDue(before, at).find(({ _tag }) => _tag !== "DebtRepaid" && _tag !== "BalanceFellBelow")

@@ -13,6 +13,8 @@ export interface Step {
   readonly before: Account.Account
   /** When the event was decided, milliseconds since 1970. */
   readonly at: number
+  /** When the event before it in its stream was decided; for the first event, its own time. */
+  readonly since: number
   /** The prices published so far. */
   readonly prices: Prices
   /** The jobs, as far as the log was read. */

@@ -5,10 +5,21 @@ import { chargeRules } from "./Charges.ts"
 import { holdRules } from "./Holds.ts"
 import { jobRules } from "./Jobs.ts"
 import { lotRules } from "./Lots.ts"
+import { noticeRules } from "./Notices.ts"
 import { paymentRules } from "./Payments.ts"
+import { recurringRules } from "./Recurring.ts"
 import type { Rule } from "./Rule.ts"
 
-export const rules: ReadonlyArray<Rule> = [...accountRules, ...lotRules, ...holdRules, ...chargeRules, ...jobRules, ...paymentRules]
+export const rules: ReadonlyArray<Rule> = [
+  ...accountRules,
+  ...lotRules,
+  ...holdRules,
+  ...chargeRules,
+  ...jobRules,
+  ...paymentRules,
+  ...recurringRules,
+  ...noticeRules
+]
 
 const byTag = new Map<AccountEvent["_tag"], ReadonlyArray<Rule>>()
 

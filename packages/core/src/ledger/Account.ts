@@ -1,5 +1,6 @@
 /**
- * A credit account: its status, its purse of lots and holds, its memory of ended calls, and its trial. This file folds the events;
+ * A credit account: its status, its purse of lots and holds, its memory of ended calls, its trial, its recurring grants,
+ * and its threshold. This file folds the events;
  * `Decisions.ts` has the commands. Stream `account-{accountId}`.
  */
 
@@ -8,8 +9,10 @@ import { HashMap } from "effect"
 import type { Timestamp } from "../Timestamp.ts"
 import { AccountEvent } from "./AccountEvent.ts"
 import { get } from "./Get.ts"
+import * as LowBalance from "./LowBalance.ts"
 import * as Memory from "./Memory.ts"
 import * as Purse from "./Purse.ts"
+import * as RecurringGrants from "./RecurringGrants.ts"
 import * as Trial from "./Trial.ts"
 
 export { get } from "./Get.ts"
@@ -27,7 +30,11 @@ export interface Account {
   readonly purse: Purse.Purse
   readonly memory: Memory.Memory
   readonly trial: Trial.Trial
-  /** No lot, hold or trial slot expires before this time. */
+  /** In the order in which they were started. A closed account has none. */
+  readonly recurring: ReadonlyArray<RecurringGrants.RecurringGrant>
+  /** When it is told that the balance is low. A closed account has no threshold. */
+  readonly lowBalance: LowBalance.LowBalance
+  /** No lot, hold or trial slot expires before this time, and no period of a recurring grant begins. */
   readonly nothingDueBefore: Timestamp
 }
 
@@ -40,6 +47,8 @@ export const initial: Account = {
   purse: Purse.initial,
   memory: Memory.initial,
   trial: Trial.initial,
+  recurring: [],
+  lowBalance: LowBalance.initial,
   nothingDueBefore: NEVER
 }
 
@@ -77,22 +86,34 @@ const apply = (account: Account, event: AccountEvent, at: Timestamp): Account =>
     case "AccountReinstated":
       return { ...account, status: account.verified ? "verified" : "opened" }
     case "AccountClosed":
-      return { ...account, status: "closed" }
+      return { ...account, status: "closed", lowBalance: LowBalance.initial }
     case "TrialReserved":
     case "TrialUsed":
     case "TrialReleased":
       return { ...account, trial: Trial.evolve(account.trial, event) }
+    case "RecurringGrantStarted":
+    case "RecurringGrantStopped":
+      return { ...account, recurring: RecurringGrants.evolve(account.recurring, event) }
+    case "BalanceThresholdSet":
+    case "BalanceFellBelow":
+      return { ...account, lowBalance: LowBalance.evolve(account.lowBalance, event, account.purse.lots) }
     default: {
       const ended = "reservationId" in event ? hold(account, event.reservationId) : undefined
       const purse = Purse.evolve(account.purse, event, at)
-      return { ...account, purse, memory: Memory.evolve(account.memory, event, ended, at) }
+      const { told } = account.lowBalance
+      const lowBalance = told ? LowBalance.evolve(account.lowBalance, event, purse.lots) : account.lowBalance
+      const memory = Memory.evolve(account.memory, event, ended, at)
+      const recurring = event._tag === "CreditsGranted" ? RecurringGrants.evolve(account.recurring, event) : account.recurring
+      return { ...account, purse, memory, lowBalance, recurring }
     }
   }
 }
 
-/** When the hold or trial slot of an event expires. */
+/** When the hold or trial slot of an event expires, or the next period of a recurring grant begins. */
 const deadlineOf = (event: AccountEvent): Timestamp => {
   if (event._tag === "TrialReserved") return event.expiresAt
+  if (event._tag === "CreditsGranted") return event.recurring?.next ?? NEVER
+  if (event._tag === "RecurringGrantStarted") return event.anchor
   return event._tag === "CreditReserved" && event.recoverable === undefined ? (event.expiresAt ?? NEVER) : NEVER
 }
 
@@ -108,7 +129,8 @@ const nextDue = (account: Account, at: Timestamp): Timestamp => {
   return next
 }
 
-function* deadlines({ purse, trial }: Account): Iterable<Timestamp> {
+function* deadlines({ purse, recurring, trial }: Account): Iterable<Timestamp> {
+  for (const { dueAt } of recurring) yield dueAt
   for (const hold of HashMap.values(purse.holds)) if (Purse.expiresByItself(hold)) yield hold.expiresAt
   yield* HashMap.values(trial.open)
 }

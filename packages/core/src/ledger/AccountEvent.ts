@@ -3,6 +3,7 @@ import { Schema } from "effect"
 import { Credits } from "../Credits.ts"
 import { Timestamp } from "../Timestamp.ts"
 import { LotPart, LotTerms } from "./Lots.ts"
+import { RecurringTerms } from "./RecurringTerms.ts"
 
 const LotParts = Schema.Array(LotPart)
 
@@ -39,8 +40,14 @@ export const AccountEvent = Schema.TaggedUnion({
     amount: Credits,
     ...LotTerms.fields,
     /** The payment, for a paid lot. */
-    paymentRef: Schema.NullOr(Schema.String)
+    paymentRef: Schema.NullOr(Schema.String),
+    /** For a lot of a recurring grant: the grant, the number of the period from 0, and when the next period begins. */
+    recurring: Schema.optionalKey(Schema.Struct({ grantId: Schema.String, period: Schema.Int, next: Timestamp }))
   },
+  /** Grants a lot each period, as `RecurringGrants.ts` says. The lot of the first period follows in the same append. */
+  RecurringGrantStarted: { grantId: Schema.String, ...RecurringTerms.fields },
+  /** By an administrator, at the closing of the account, or after the last period. The lots that were granted stay. */
+  RecurringGrantStopped: { grantId: Schema.String },
 
   CreditReserved: {
     reservationId: Schema.String,
@@ -96,6 +103,9 @@ export const AccountEvent = Schema.TaggedUnion({
 
   LotExpired: { lotId: Schema.String, amount: Credits, dueAt: Timestamp },
 
+  /** The lot will expire, and has `amount` available now. Told once, some time before; the host's setting says how long. */
+  LotExpiryAnnounced: { lotId: Schema.String, amount: Credits, expiresAt: Timestamp },
+
   CreditsClawedBack: {
     lotId: Schema.String,
     paymentRef: Schema.NullOr(Schema.String),
@@ -115,6 +125,11 @@ export const AccountEvent = Schema.TaggedUnion({
     toDebt: Credits,
     toAvailable: Credits
   },
+
+  /** From now on a balance below `threshold` is told. Null: none is. */
+  BalanceThresholdSet: { threshold: Schema.NullOr(Credits) },
+  /** The balance, as `LowBalance.ts` counts it, is below the threshold, and was not when this was told before. */
+  BalanceFellBelow: { threshold: Credits, balance: Credits },
 
   TrialReserved: { reservationId: Schema.String, requestId: Schema.String, operation: Schema.String, expiresAt: Timestamp },
   TrialUsed: { reservationId: Schema.String },

@@ -6,11 +6,13 @@ import { Credits } from "../Credits.ts"
 import { lotIdOfPayment } from "../Ids.ts"
 import type { Account } from "./Account.ts"
 import { DEFAULT_PRIORITY, Lot, LotPart, LotSource } from "./Lots.ts"
+import { LowBalance } from "./LowBalance.ts"
 import * as Memory from "./Memory.ts"
 import { Hold, type PaidLot, type Purse } from "./Purse.ts"
+import { RecurringGrant } from "./RecurringGrants.ts"
 import { Trial } from "./Trial.ts"
 
-export const VERSION = 4
+export const VERSION = 5
 
 const Time = Schema.Int
 
@@ -44,6 +46,8 @@ export const SavedAccount = Schema.Struct({
   }),
   memory: Memory.Saved,
   trial: Trial,
+  lowBalance: LowBalance,
+  recurring: Schema.Array(RecurringGrant),
   nothingDueBefore: Time
 })
 type SavedAccount = typeof SavedAccount.Type

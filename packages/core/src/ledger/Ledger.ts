@@ -19,6 +19,10 @@ export interface Balance {
   readonly available: Credits.Credits
   readonly held: Credits.Credits
   readonly debt: Credits.Credits
+  /** Below it, the balance is told as low; null for none. */
+  readonly threshold: Credits.Credits | null
+  /** The recurring grants that were not stopped. */
+  readonly recurring: Account["recurring"]
   readonly at: Timestamp
   readonly lots: ReadonlyArray<Lots.Lot>
   readonly holds: ReadonlyArray<{ readonly reservationId: string } & EventOf<"CreditReserved">>
@@ -76,6 +80,8 @@ export const balanceOf = (accountId: string, account: Account, at: Timestamp): B
     available: Lots.available(now.purse.lots, at),
     held: Lots.held(now.purse.lots),
     debt: debt(now),
+    threshold: now.lowBalance.threshold,
+    recurring: now.recurring,
     at,
     lots: now.purse.lots,
     holds: [...now.purse.holds]

@@ -8,14 +8,11 @@ import type { EventOf } from "./AccountEvent.ts"
 import * as Lots from "./Lots.ts"
 import { BalanceTooLarge, LotNotFound, LotNotPaid } from "./Refusals.ts"
 import { unusable } from "./StatusDecisions.ts"
-import { ADJUSTMENT_LIFETIME, deciding, NOTHING } from "./Transaction.ts"
+import { ADJUSTMENT_LIFETIME, deciding, MAX_BALANCE, NOTHING } from "./Transaction.ts"
 
 /** The lot to grant. By default it has the priority of its source, never expires, and belongs to no payment. */
 export type Grant = Pick<Granted, "lotId" | "amount" | "source"> & Partial<Omit<Granted, "_tag">>
 type Granted = EventOf<"CreditsGranted">
-
-/** The largest balance, available and held: a hundred million dollars. Sums over many accounts stay exact, too. */
-export const MAX_BALANCE = Credits.of(100_000_000_000_000)
 
 /** Grants a lot. Repeating the grant decides nothing: a paid lot is remembered for ever, any other while it has credits left or held. */
 export const grant = ({ lotId, amount, source, priority = Lots.DEFAULT_PRIORITY[source], expiresAt = null, paymentRef = null }: Grant) =>

@@ -42,7 +42,9 @@ export const Lot = Schema.Struct({
   /** Taken by open holds. */
   held: Credits.Credits,
   /** The part of `held` that a clawback takes as soon as it is released. */
-  claimed: Credits.Credits
+  claimed: Credits.Credits,
+  /** Whether it was told that the lot will expire. */
+  announced: Schema.optionalKey(Schema.Literal(true))
 })
 export type Lot = typeof Lot.Type
 
@@ -65,6 +67,12 @@ export const find = (lots: ReadonlyArray<Lot>, lotId: string): Lot | undefined =
   return undefined
 }
 
+/** The lots with one of them announced: it was told that it will expire. */
+export const announce = (lots: ReadonlyArray<Lot>, lotId: string): ReadonlyArray<Lot> => {
+  if (find(lots, lotId) === undefined) throw new Error(`Lot ${lotId} is not known`)
+  return lots.map((lot) => (lot.lotId === lotId ? { ...lot, announced: true } : lot))
+}
+
 /** Free credits at an instant, without expired ones. */
 export const available = (lots: ReadonlyArray<Lot>, now: Timestamp): Credits.Credits => {
   let total = 0
@@ -76,6 +84,13 @@ export const available = (lots: ReadonlyArray<Lot>, now: Timestamp): Credits.Cre
 export const left = (lots: ReadonlyArray<Lot>): Credits.Credits => Credits.sum(lots.map((lot) => lot.left))
 
 export const held = (lots: ReadonlyArray<Lot>): Credits.Credits => Credits.sum(lots.map((lot) => lot.held))
+
+/** Free and held credits, without those that a clawback takes when their holds end. */
+export const owned = (lots: ReadonlyArray<Lot>): Credits.Credits => {
+  let total = 0
+  for (const lot of lots) total += lot.left + lot.held - lot.claimed
+  return Credits.of(total)
+}
 
 /** Allocates `amount` from lots in the order of use; undefined if they have too little. */
 export const allocate = (lots: ReadonlyArray<Lot>, amount: Credits.Credits, now: Timestamp): LotParts | undefined => {

@@ -74,6 +74,8 @@ export const evolve = (purse: Purse, event: AccountEvent, at: Timestamp): Purse 
       return event.stage === "reserved" ? endHold(purse, event, []) : refunded(purse, event)
     case "LotExpired":
       return { ...purse, lots: Lots.adjust(purse.lots, event.lotId, { left: -event.amount }) }
+    case "LotExpiryAnnounced":
+      return { ...purse, lots: Lots.announce(purse.lots, event.lotId) }
     case "CreditsClawedBack":
       return clawedBack(purse, event)
     case "DebtRepaid":

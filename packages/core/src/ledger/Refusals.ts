@@ -135,6 +135,26 @@ export class LotNotPaid extends Schema.TaggedError<LotNotPaid>()("LotNotPaid", {
   }
 }
 
+export class RecurringGrantNotFound extends Schema.TaggedError<RecurringGrantNotFound>()("RecurringGrantNotFound", {
+  grantId: Schema.String
+}) {
+  override get message(): string {
+    return `The account has no recurring grant ${this.grantId}; it may have been stopped already`
+  }
+}
+/** The account has `limit` recurring grants. */
+export class TooManyRecurringGrants extends Schema.TaggedError<TooManyRecurringGrants>()("TooManyRecurringGrants", { limit: Schema.Int }) {
+  override get message(): string {
+    return `An account may have at most ${this.limit} recurring grants at a time`
+  }
+}
+/** Each lot of a paid source needs a payment of its own, so such lots are granted one by one. */
+export class RecurringSourcePaid extends Schema.TaggedError<RecurringSourcePaid>()("RecurringSourcePaid", { source: Schema.String }) {
+  override get message(): string {
+    return `Credits granted as ${this.source} need a payment for each lot, so they cannot recur by themselves`
+  }
+}
+
 export class TrialUsedUp extends Schema.TaggedError<TrialUsedUp>()("TrialUsedUp", { slots: Schema.Int }) {
   override get message(): string {
     return `All ${this.slots} calls of the trial are used`

@@ -34,7 +34,7 @@ export const verify = (signUp: Credits.Credits, lotId: string) =>
     return undefined
   })
 
-const changeStatus = (_tag: "AccountSuspended" | "AccountReinstated" | "AccountClosed", already: ReadonlyArray<Account["status"]>) =>
+const changeStatus = (_tag: "AccountSuspended" | "AccountReinstated", already: ReadonlyArray<Account["status"]>) =>
   deciding((transaction, account) => {
     if (already.includes(account.status)) return NOTHING
     const refusal = unusable(account)
@@ -45,5 +45,12 @@ const changeStatus = (_tag: "AccountSuspended" | "AccountReinstated" | "AccountC
 /** No priced call runs until the account is reinstated; its credits stay. */
 export const suspend = changeStatus("AccountSuspended", ["suspended"])
 export const reinstate = changeStatus("AccountReinstated", ["opened", "verified"])
-/** Closes the account for ever. Open holds still end as usual, and its credits stay on the books. */
-export const close = changeStatus("AccountClosed", ["closed"])
+/** Closes the account for ever, and stops its recurring grants. Open holds still end as usual, and its credits stay on the books. */
+export const close = deciding((transaction, account) => {
+  if (account.status === "closed") return NOTHING
+  const refusal = unusable(account)
+  if (refusal !== undefined) return refusal
+  for (const { grantId } of transaction.account.recurring) transaction.add({ _tag: "RecurringGrantStopped", grantId })
+  transaction.add({ _tag: "AccountClosed" })
+  return undefined
+})

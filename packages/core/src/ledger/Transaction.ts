@@ -1,6 +1,6 @@
 /**
- * The events of one decision. A transaction first expires what is due. It ends with automatic consequences: credits returned to expired
- * lots are written off or granted anew, and paid lots repay debt.
+ * The events of one decision. A transaction first expires and grants what is due. It ends with automatic consequences: credits returned to expired
+ * lots are written off or granted anew, paid lots repay debt, and a balance that fell below its threshold is told.
  */
 import type { Decide } from "@millrace/event-sourcing"
 import { Result } from "effect"
@@ -8,14 +8,19 @@ import * as Credits from "../Credits.ts"
 import { bare } from "../Ids.ts"
 import type { Timestamp } from "../Timestamp.ts"
 import { Account, debt, expiresByItself, type Hold } from "./Account.ts"
-import type { AccountEvent, RefundReason } from "./AccountEvent.ts"
+import type { AccountEvent, EventOf, RefundReason } from "./AccountEvent.ts"
 import * as Lots from "./Lots.ts"
+import * as LowBalance from "./LowBalance.ts"
+import * as RecurringGrants from "./RecurringGrants.ts"
 
 /**
  * The lifetime in milliseconds of credits that we return to an expired lot after our failure: they become a new lot. A hold may record
  * another lifetime. This constant must never change, because it applies to every recorded hold without one.
  */
 export const ADJUSTMENT_LIFETIME = 7 * 24 * 3_600_000
+
+/** The largest balance, available and held: a hundred million dollars. Sums over many accounts stay exact, too. */
+export const MAX_BALANCE = Credits.of(100_000_000_000_000)
 
 /** The events decided so far, and the account after them. */
 export class Transaction {
@@ -25,10 +30,12 @@ export class Transaction {
   /** How many of the events `#account` includes. Most decisions add one event and do not ask for the account again. */
   #folded = 0
   #mayOwe: boolean
+  #mayFall: boolean
 
   constructor(account: Account, now: Timestamp) {
     this.#account = account
     this.#mayOwe = account.purse.debts.length > 0
+    this.#mayFall = account.lowBalance.threshold !== null
     this.now = now
     if (now >= account.nothingDueBefore) this.#applyDue()
   }
@@ -44,20 +51,59 @@ export class Transaction {
     if (event._tag === "CreditsClawedBack" || (event._tag === "OperationSucceeded" && event.owed !== undefined)) this.#mayOwe = true
   }
 
+  /** From now on the account has this threshold. */
+  setThreshold(threshold: Credits.Credits | null): void {
+    this.add({ _tag: "BalanceThresholdSet", threshold })
+    this.#mayFall = true
+  }
+
   /** The events, for the log. */
   commit(): Result.Result<ReadonlyArray<AccountEvent>> {
     this.#repayDebt(this.now)
+    if (this.#mayFall) this.#tellLowBalance()
     return Result.succeed(this.events)
   }
 
-  /** Expires in order of due time. At one instant, lots expire before holds, so such a hold returns to an expired lot. */
+  /**
+   * Expires and grants in order of due time. At one instant, lots expire before holds, so such a hold returns to an expired lot; then
+   * recurring grants grant theirs.
+   */
   #applyDue(): void {
-    for (const { at, reservationId, hold } of lapsed(this.account, this.now)) {
-      this.#expireLots(at)
-      if (hold === undefined) this.add({ _tag: "TrialReleased", reservationId, dueAt: at })
-      else this.release(reservationId, hold, "abandoned", at)
+    for (const due of lapsed(this.account, this.now)) {
+      this.#expireLots(due.at)
+      if (due._tag === "trial") this.add({ _tag: "TrialReleased", reservationId: due.id, dueAt: due.at })
+      else if (due._tag === "hold") this.release(due.id, due.hold, "abandoned", due.at)
+      else this.#grantPeriod(due.id, due.lot)
     }
     this.#expireLots(this.now)
+    for (const grant of this.account.recurring) if (grant.dueAt <= this.now || grant.until !== null) this.#stopIfOver(grant)
+  }
+
+  /** Starts a recurring grant, and grants its first lot. */
+  startRecurring(started: EventOf<"RecurringGrantStarted">): void {
+    this.add(started)
+    const grant = RecurringGrants.find(this.account.recurring, started.grantId)
+    if (grant === undefined) return
+    for (const lot of RecurringGrants.due(grant, this.now).lots) this.#grantPeriod(started.grantId, lot)
+    for (const after of this.account.recurring) if (after.grantId === started.grantId) this.#stopIfOver(after)
+  }
+
+  /** Grants the lot of a period. If it would be too much, it stays due, and so do the later ones. */
+  #grantPeriod(grantId: string, { next, period }: RecurringGrants.DueLot): void {
+    const { purse, recurring } = this.account
+    const grant = RecurringGrants.find(recurring, grantId)
+    if (grant === undefined || (grant.expires === "never" && grant.period !== period)) return
+    const { amount, expires, priority, source } = grant
+    const lotId = RecurringGrants.lotIdOf(grantId, period)
+    if (Lots.find(purse.lots, lotId) !== undefined || Lots.left(purse.lots) + Lots.held(purse.lots) + amount > MAX_BALANCE) return
+    const expiresAt = expires === "next" ? next : null
+    const recurs = { grantId, period, next }
+    this.add({ _tag: "CreditsGranted", lotId, amount, source, priority, expiresAt, paymentRef: null, recurring: recurs })
+  }
+
+  #stopIfOver(grant: RecurringGrants.RecurringGrant): void {
+    const { isOver, lots } = RecurringGrants.due(grant, this.now)
+    if (isOver && lots.length === 0) this.add({ _tag: "RecurringGrantStopped", grantId: grant.grantId })
   }
 
   /** Expires lots, including those that an expired hold refilled or created. */
@@ -163,6 +209,13 @@ export class Transaction {
     return found
   }
 
+  /** At the end of the decision, because a later event of it may lift the balance again. */
+  #tellLowBalance(): void {
+    const { lowBalance, purse } = this.account
+    const low = LowBalance.untold(lowBalance, purse.lots)
+    if (low !== undefined) this.add({ _tag: "BalanceFellBelow", ...low })
+  }
+
   /** Paid lots repay debt, in the order in which they would be used. */
   #repayDebt(at: Timestamp): void {
     for (const lot of this.#mayOwe ? this.account.purse.lots : []) {
@@ -194,24 +247,27 @@ export const deciding =
 export const renewal = (reason: RefundReason, lifetime: number = ADJUSTMENT_LIFETIME): number | undefined =>
   reason === "cancelled" ? undefined : lifetime
 
-/** An expired hold, or without `hold` an expired trial slot. */
-interface Lapsed {
-  readonly at: Timestamp
-  readonly reservationId: string
-  readonly hold?: Hold
-}
+/** What is due, under its id: an expired hold, an expired trial slot, or a period of a recurring grant. */
+type Lapsed = { readonly at: Timestamp; readonly id: string } & (
+  | { readonly _tag: "hold"; readonly hold: Hold }
+  | { readonly _tag: "trial" }
+  | { readonly _tag: "period"; readonly lot: RecurringGrants.DueLot }
+)
 
-/** In order of due time; at one instant holds before trials. */
+const ORDER = ["hold", "trial", "period"]
+
+/** In order of due time; at one instant holds before trials before recurring grants. */
 const lapsed = (account: Account, now: Timestamp): ReadonlyArray<Lapsed> => {
   const all: Array<Lapsed> = []
-  for (const [reservationId, hold] of account.purse.holds)
-    if (expiresByItself(hold) && hold.expiresAt <= now) all.push({ at: hold.expiresAt, reservationId, hold })
-  for (const [reservationId, at] of account.trial.open) if (at <= now) all.push({ at, reservationId })
+  for (const [id, hold] of account.purse.holds)
+    if (expiresByItself(hold) && hold.expiresAt <= now) all.push({ _tag: "hold", at: hold.expiresAt, id, hold })
+  for (const [id, at] of account.trial.open) if (at <= now) all.push({ _tag: "trial", at, id })
+  for (const grant of account.recurring)
+    for (const lot of RecurringGrants.due(grant, now).lots) all.push({ _tag: "period", at: lot.from, id: grant.grantId, lot })
   return all.sort(byTime)
 }
 
-const byTime = (a: Lapsed, b: Lapsed): number =>
-  a.at - b.at || Number(a.hold === undefined) - Number(b.hold === undefined) || (a.reservationId < b.reservationId ? -1 : 1)
+const byTime = (a: Lapsed, b: Lapsed): number => a.at - b.at || ORDER.indexOf(a._tag) - ORDER.indexOf(b._tag) || (a.id < b.id ? -1 : 1)
 
 /** The events that are due at `now` and not yet written. Every decision begins with them. */
 export const expireDue = (account: Account, now: Timestamp): ReadonlyArray<AccountEvent> => {

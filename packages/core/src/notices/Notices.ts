@@ -10,6 +10,7 @@ import type * as Job from "../jobs/Job.ts"
 import type { Jobs } from "../jobs/Jobs.ts"
 import { RefundReason } from "../ledger/AccountEvent.ts"
 import { LotTerms } from "../ledger/Lots.ts"
+import { Timestamp } from "../Timestamp.ts"
 import { ofAccounts, ofJobs, type Row } from "./Row.ts"
 
 const lot = Schema.String
@@ -44,6 +45,16 @@ export const NOTICES = {
     "Credits that were not spent in time were written off.",
     { lot, amount },
     { LotExpired: ({ amount, lotId }) => ({ lot: lotId, amount }) }
+  ),
+  "lot.expiring": ofAccounts(
+    "Credits will expire. `amount`: what the lot has available now.",
+    { lot, amount, expiresAt: Timestamp },
+    { LotExpiryAnnounced: ({ amount, expiresAt, lotId }) => ({ lot: lotId, amount, expiresAt }) }
+  ),
+  "credits.low": ofAccounts(
+    "The balance, held credits included, has fallen below the threshold of its account.",
+    { threshold: amount, balance: amount },
+    { BalanceFellBelow: ({ balance, threshold }) => ({ threshold, balance }) }
   ),
   "job.ended": ofJobs(
     "A job has ended. A job that failed or was cancelled costs nothing.",

@@ -46,23 +46,28 @@ const GRANTED = /^lot_(?:[0-9]{3}|signup)$/u
 
 /** The account at an instant, in the oracle's form. */
 export const viewOf = (account: Account.Account, now: number): View => {
-  const { status, trial, purse } = Decisions.asOf(account, now)
+  const { lowBalance, recurring, status, trial, purse } = Decisions.asOf(account, now)
   const { debts, lots } = purse
   return {
     status,
     available: Lots.available(lots, now),
     held: Lots.held(lots),
     debt: Lots.total(debts),
-    lots: lots.map(({ lotId, source, priority, expiresAt, left, held, claimed }) => ({
+    lots: lots.map(({ lotId, source, priority, expiresAt, left, held, claimed, announced = false }) => ({
       lotId: GRANTED.test(lotId) ? lotId : RENEWED,
       source,
       priority,
       expiresAt,
       left,
       held,
-      claimed
+      claimed,
+      announced
     })),
-    trials: { used: trial.used, open: HashMap.size(trial.open) }
+    trials: { used: trial.used, open: HashMap.size(trial.open) },
+    recurring: recurring.map(({ grantId, period, dueAt }) => ({ grantId, period, dueAt })),
+    threshold: lowBalance.threshold,
+    // Told whenever it is low, at every instant
+    low: lowBalance.told
   }
 }
 
@@ -169,6 +174,14 @@ export const decisionOf = (
         ? () => Result.fail(new Decisions.ReservationNotFound({ reservationId: command.reservationId }))
         : Decisions.refund(charge, command.reason, credits(command.amount), command.adjustmentLifetime)
     }
+    case "StartRecurring":
+      return Decisions.startRecurringGrant({ ...command.grant, amount: Credits.of(command.grant.amount) })
+    case "StopRecurring":
+      return Decisions.stopRecurringGrant(command.grantId)
+    case "AnnounceExpiry":
+      return Decisions.announceExpiry(command.lotId)
+    case "SetThreshold":
+      return Decisions.setBalanceThreshold(command.threshold === null ? null : Credits.of(command.threshold))
     case "ReserveTrial": {
       const { reservationId, lifetime } = command
       return Decisions.reserveTrial({ reservationId, requestId: "request", operation: "dns.lookup", lifetime })

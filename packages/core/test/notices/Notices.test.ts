@@ -90,11 +90,16 @@ test("an event tells only what is wanted, and looks up nothing else", async () =
   )
 })
 
-test("a recorded account with every event tells every notice of accounts, with amounts in credits", async () => {
-  const [first] = goldens.filter(({ name }) => name === "account every-event")
-  const notices = (await told(first?.log ?? [])).flatMap(({ notices }) => notices)
+test("recorded accounts with every event tell every notice of accounts, with amounts in credits", async () => {
+  const accounts = goldens.filter(({ name }) => name.startsWith("account "))
+  const all = (await Promise.all(accounts.map(({ log }) => told(log)))).flat().flatMap(({ notices }) => notices)
   const ofAccounts = Notices.NAMES.filter((name) => !name.startsWith("job."))
-  expect([...new Set(notices.map(({ name }) => name))].toSorted()).toEqual(ofAccounts.toSorted())
+  expect([...new Set(all.map(({ name }) => name))].toSorted()).toEqual(ofAccounts.toSorted())
+  const [first] = accounts.filter(({ name }) => name === "account every-event")
+  const notices = (await told(first?.log ?? [])).flatMap(({ notices }) => notices)
   const granted = first?.log.filter(({ type }) => type === "CreditsGranted").map(({ data }) => JSON.parse(data).amount / 1000)
   expect(notices.filter(({ name }) => name === "credits.granted").map(({ facts }) => "amount" in facts && facts.amount)).toEqual(granted)
+  expect(all.find(({ name }) => name === "credits.low")?.facts).toEqual({ threshold: 5, balance: 4 })
+  const expiring = { lot: "lot_01M81H066KJV4M1ET6SYH90201_p0", amount: 4, expiresAt: "2026-11-30T14:30:00.000Z" }
+  expect(all.find(({ name }) => name === "lot.expiring")?.facts).toEqual(expiring)
 })

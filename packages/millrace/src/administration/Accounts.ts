@@ -1,5 +1,5 @@
 /** Acts on accounts. Amounts in credits. */
-import { Account, Credits, KeyRing, Ledger, type Owner, Registration, Vault } from "@millrace/core"
+import { Account, balanceOf, Credits, Decisions, KeyRing, Ledger, type Owner, Registration, Vault } from "@millrace/core"
 import { type Aggregate, EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
 import { Effect, Stream } from "effect"
 import type { Failure } from "../Failure.ts"
@@ -18,6 +18,18 @@ export interface ShownAccount {
   readonly available: number
   readonly held: number
   readonly debt: number
+  /** A balance below it is told as low. Null for none. */
+  readonly threshold: number | null
+}
+
+/** When the balance of an account counts as low. Amounts in credits. */
+export interface Threshold {
+  readonly account: string
+  readonly threshold: number | null
+  readonly available: number
+  readonly held: number
+  /** Whether the balance, held credits included, is below the threshold now. */
+  readonly low: boolean
 }
 
 /** What was destroyed with an account. */
@@ -62,13 +74,26 @@ const present = ({ email, reference }: Owner) =>
 export const show = (name: string): Act<ShownAccount> =>
   Effect.gen(function* () {
     const account = yield* resolve(name)
-    const { available, debt, held, status } = yield* Ledger.use((ledger) => ledger.balance(account))
+    const { available, debt, held, status, threshold } = yield* Ledger.use((ledger) => ledger.balance(account))
     const registration = yield* Registration
     const [email = null, id = null] = yield* Effect.all([registration.email(account), registration.reference(account)]).pipe(
       Effect.catchTag("SubjectDestroyed", () => Effect.succeed([null, null]))
     )
     const amounts = { available: Credits.toDecimal(available), held: Credits.toDecimal(held), debt: Credits.toDecimal(debt) }
-    return { account, status, id, email, ...amounts }
+    return { account, status, id, email, ...amounts, threshold: decimalOf(threshold) }
+  })
+
+const decimalOf = (amount: Credits.Credits | null): number | null => (amount === null ? null : Credits.toDecimal(amount))
+
+/** Sets the threshold below which the balance of an account is told as low; null for none. */
+export const threshold = (name: string, amount: Credits.Credits | null, metadata: Aggregate.Metadata): Act<Threshold> =>
+  Effect.gen(function* () {
+    const account = yield* resolve(name)
+    const ledger = yield* Ledger
+    const { at, state } = yield* ledger.execute(account, Decisions.setBalanceThreshold(amount), metadata)
+    const { available, held, threshold } = balanceOf(account, state, at)
+    const amounts = { available: Credits.toDecimal(available), held: Credits.toDecimal(held) }
+    return { account, threshold: decimalOf(threshold), ...amounts, low: Decisions.asOf(state, at).lowBalance.told }
   })
 
 /** The id of an account that is named by its id or by the host's own. */

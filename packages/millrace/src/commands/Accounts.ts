@@ -1,4 +1,5 @@
-/** `accounts`: open, show, list, suspend, reinstate, close, erase. */
+/** `accounts`: open, show, list, suspend, reinstate, close, threshold, erase. */
+import { Credits as Amounts } from "@millrace/core"
 import { Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import * as Administration from "../Administration.ts"
@@ -68,6 +69,27 @@ const change = (name: "suspend" | "reinstate" | "close", description: string) =>
     ({ account }, metadata) => Accounts.change(name, account, metadata)
   )
 
+const threshold = Administration.act(
+  "accounts threshold",
+  "Say below which balance an account is told to be low, held credits included; none tells nothing",
+  {
+    "millrace accounts threshold --account acc_01M7YKD46JCP6VGMKADN3JSPJP --below 50": "Tell when fewer than fifty credits are left",
+    "millrace accounts threshold --account acc_01M7YKD46JCP6VGMKADN3JSPJP --below none": "Tell it no longer"
+  },
+  {
+    account,
+    below: Flag.String("below").pipe(
+      Flag.withMetavar("credits|none"),
+      Flag.withDescription("Credits, with at most three decimals, or none"),
+      Flag.filterMap(
+        (text) => (text === "none" ? Option.some(null) : Option.fromUndefinedOr(Amounts.parse(text))),
+        () => "a number of credits with at most three decimals, such as 100 or 0.5, or none"
+      )
+    )
+  },
+  ({ account, below }, metadata) => Accounts.threshold(account, below, metadata)
+)
+
 const erase = Administration.act(
   "accounts erase",
   "Close an account, revoke its API keys and destroy its vault keys for ever. Nobody can read its address, labels, replies and jobs any more, in any copy without keys. Amounts, ids and the claim on its address stay, so audits still work. If the command is interrupted, run it again",
@@ -97,12 +119,17 @@ const erase = Administration.act(
   })
 ).pipe(Command.withShortDescription("Close an account and destroy its keys for ever: what was sealed for it is deleted"))
 
-export const accounts = Administration.group("accounts", "Open, show, list, suspend, reinstate, close and erase accounts", [
-  open,
-  show,
-  list,
-  change("suspend", "Stop every priced call of an account; its credits stay"),
-  change("reinstate", "Let a suspended account call again"),
-  change("close", "Close an account for ever; its keys stop working"),
-  erase
-])
+export const accounts = Administration.group(
+  "accounts",
+  "Open, show, list, suspend, reinstate, close and erase accounts; set when a balance is low",
+  [
+    open,
+    show,
+    list,
+    change("suspend", "Stop every priced call of an account; its credits stay"),
+    change("reinstate", "Let a suspended account call again"),
+    change("close", "Close an account for ever; its keys stop working"),
+    threshold,
+    erase
+  ]
+)

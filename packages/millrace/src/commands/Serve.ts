@@ -104,6 +104,7 @@ const domainLayer = (settings: Settings) => {
     groups,
     rateLimit,
     late,
+    expiryNotice: "7 days",
     jobs: {
       ...(jobs === 0 ? { runner: false } : { concurrency: jobs }),
       lease: Duration.seconds(jobLease),

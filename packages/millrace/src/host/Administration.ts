@@ -5,9 +5,11 @@ import { type ApiKey, KeyRing, Registration } from "@millrace/core"
 import type { Aggregate, EventStore } from "@millrace/event-sourcing"
 import { Effect, Option } from "effect"
 import * as Accounts from "../administration/Accounts.ts"
+import type { Act } from "../administration/Act.ts"
 import * as CreditActs from "../administration/Credits.ts"
 import * as Keys from "../administration/Keys.ts"
 import * as ErasureRegister from "../ErasureRegister.ts"
+import { fail } from "../Failure.ts"
 import { amountOf, type Run } from "./Run.ts"
 
 /** Recorded with every event of the act: who, by default `host`, and why. */
@@ -21,6 +23,9 @@ export type Grant = Recorded & { readonly amount: number; readonly expiresAt?: D
     | { readonly source: "topup" | "subscription"; readonly paymentRef: string }
     | { readonly source: "promotion" | "adjustment" }
   )
+
+/** Credits that are granted each period, from now on, by the calendar in UTC: what begins on 31 January is due on the last of February. */
+export type RecurringGrant = Recorded & Omit<CreditActs.Recurring, "amount"> & { readonly amount: number; readonly expiresAt?: never }
 
 /** Accounts, keys and credits. An account is named by its id or by the host's own. Amounts are in credits. */
 export interface Administration {
@@ -40,6 +45,11 @@ export interface Administration {
     /** For ever; its keys stop working. */
     readonly close: Change
     /**
+     * The balance of the account, held credits included, is told as low (`credits.low`) when it falls below this threshold, in credits; at
+     * once if it is below it now. Null for none.
+     */
+    readonly threshold: (account: string, below: number | null, recorded?: Recorded) => Promise<Accounts.Threshold>
+    /**
      * Closes an account and destroys what was sealed for it: nobody can read its address, labels, replies and jobs any more. Amounts and ids
      * stay. Cannot be undone.
      */
@@ -55,7 +65,15 @@ export interface Administration {
     readonly authenticate: (key: string | undefined) => Promise<{ readonly account: string; readonly scopes: ReadonlyArray<ApiKey.Scope> }>
   }
   readonly credits: {
-    readonly grant: (account: string, grant: Grant) => Promise<CreditActs.Granted>
+    readonly grant: {
+      (account: string, grant: Grant): Promise<CreditActs.Granted>
+      /** Grants the first lot now, and another with each period, `every` day, week, month or year, whichever host runs then. */
+      (account: string, grant: RecurringGrant): Promise<CreditActs.Started>
+    }
+    /** The recurring grants of an account that go on. */
+    readonly recurring: (account: string) => Promise<ReadonlyArray<CreditActs.ListedGrant>>
+    /** Stops a recurring grant. The lots that it granted stay. */
+    readonly stop: (account: string, grant: string, recorded?: Recorded) => Promise<void>
     /** Refunds what a call was charged, or `amount` of it. `reservation` is the id of its hold. */
     readonly refund: (reservation: string, options?: { readonly amount?: number } & Recorded) => Promise<CreditActs.Refunded>
     /** Takes a paid lot back, as after a chargeback. What was spent of it becomes debt. */
@@ -68,6 +86,15 @@ export interface Administration {
 type Change = (account: string, recorded?: Recorded) => Promise<{ readonly status: Accounts.ShownAccount["status"] }>
 
 export const metadata = (act: string, { by = "host", reason = act }: Recorded = {}): Aggregate.Metadata => ({ actor: by, reason })
+
+const granting = (account: string, grant: Grant | RecurringGrant): Act<CreditActs.Granted> => {
+  const amount = amountOf(grant.amount, "amount")
+  const recorded = metadata("credits.grant", grant)
+  if (!("every" in grant)) return CreditActs.grant(account, { ...grant, amount }, recorded)
+  // A caller in JavaScript may mix the two
+  if (grant.expiresAt !== undefined) return fail("the lots of a recurring grant expire next or never: give expires, not expiresAt")
+  return CreditActs.start(account, { ...grant, amount }, recorded)
+}
 
 export const administrationOf = (
   run: Run<Millrace.Administration | EventStore.EventStore>,
@@ -88,6 +115,12 @@ export const administrationOf = (
       suspend: changing("suspend"),
       reinstate: changing("reinstate"),
       close: changing("close"),
+      threshold: (account, below, recorded) =>
+        run(
+          Effect.suspend(() =>
+            Accounts.threshold(account, below === null ? null : amountOf(below, "below"), metadata("accounts.threshold", recorded))
+          )
+        ),
       erase: (account, recorded) =>
         run(
           Effect.flatMap(ErasureRegister.needed(store, Option.fromUndefinedOr(erasures)), (file) =>
@@ -109,12 +142,9 @@ export const administrationOf = (
         )
     },
     credits: {
-      grant: (account, { amount, ...grant }) =>
-        run(
-          Effect.suspend(() =>
-            CreditActs.grant(account, { ...grant, amount: amountOf(amount, "amount") }, metadata("credits.grant", grant))
-          )
-        ),
+      grant: ((account: string, grant: Grant | RecurringGrant) => run(Effect.suspend(() => granting(account, grant)))) as never,
+      recurring: (account) => run(CreditActs.recurring(account)),
+      stop: async (account, grant, recorded) => void (await run(CreditActs.stop(account, grant, metadata("credits.stop", recorded)))),
       refund: (reservation, { amount, ...recorded } = {}) =>
         run(
           Effect.suspend(() =>

@@ -63,6 +63,9 @@ export type Services =
   | StateStore.StateStore
   | Webhooks.Webhooks
 
+/** How long before its expiry it is told that a lot will expire. */
+const EXPIRY_NOTICE = "7 days"
+
 /** Everything that a host runs. The types of the options check that the services are there which its own operations need. */
 export const layerOf = (options: AnyOptions, { groups, operations }: Api.Api<Api.Groups>): Layer.Layer<Services, unknown> => {
   const { blobs, log, money, providers, services, standard, store, webhooks } = options
@@ -71,6 +74,7 @@ export const layerOf = (options: AnyOptions, { groups, operations }: Api.Api<Api
   const calls = Millrace.layer({
     operations: operations as ReadonlyArray<Core.Any<never, BlobStore.BlobStore>>,
     groups,
+    expiryNotice: EXPIRY_NOTICE,
     ...domainOptions(options)
   })
   const domain = WebhookSettings.serving(webhooks).pipe(

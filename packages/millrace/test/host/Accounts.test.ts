@@ -37,6 +37,21 @@ describe("an account that is named by the host's own id", () => {
   })
 })
 
+describe("a threshold", () => {
+  it("is set, shown and removed, and says at once whether the balance is low", async () => {
+    const account = await millrace.accounts.open({ id: "user 5" })
+    await millrace.credits.grant("user 5", { amount: 10, source: "promotion" })
+    const amounts = { account, available: 10, held: 0 }
+    expect(await millrace.accounts.threshold("user 5", 2.5)).toEqual({ ...amounts, threshold: 2.5, low: false })
+    expect(await millrace.accounts.threshold("user 5", 11)).toEqual({ ...amounts, threshold: 11, low: true })
+    expect(await millrace.accounts.show("user 5")).toMatchObject({ threshold: 11 })
+    expect(await millrace.balance("user 5")).toMatchObject({ threshold: 11 })
+    expect(await millrace.accounts.threshold("user 5", null, { by: "ada" })).toEqual({ ...amounts, threshold: null, low: false })
+    await expect(millrace.accounts.threshold("user 5", -1)).rejects.toMatchObject({ code: "invalid_amount" })
+    await expect(millrace.accounts.threshold("user 99", 1)).rejects.toMatchObject({ code: "account_not_found" })
+  })
+})
+
 describe("credits", () => {
   it("are granted once for a payment, and taken back with it", async () => {
     const account = await millrace.accounts.open({ id: "payer" })

@@ -1,30 +1,21 @@
 /** Checks the events of one account with bookkeeping of its own, kept from the events alone. */
 import type { AccountEvent, EventOf, Lots } from "@millrace/core"
 import { FoldChecker } from "./FoldChecker.ts"
+import { comesBefore, EMPTY, expiry, isPaid, type Lot, of, type Parts, total, within } from "./Lots.ts"
+import { NoticeChecker } from "./NoticeChecker.ts"
+import { RecurringChecker } from "./RecurringChecker.ts"
 import type { Report } from "./Rules.ts"
 
-type Parts = ReadonlyArray<Lots.LotPart>
 type Hold = EventOf<"CreditReserved">
 
-interface Lot extends Lots.LotTerms {
-  readonly grantedAt: number
-  readonly granted: number
-  clawedBack: number
-  left: number
-  held: number
-  claimed: number
-}
 interface Charge {
   readonly charged: number
   readonly parts: Parts
   readonly refunded: Array<Lots.LotPart>
 }
 
-/** A lot that was never granted. */
-const EMPTY: Lot = {
-  ...{ source: "adjustment", priority: 0, expiresAt: null, grantedAt: 0 },
-  ...{ granted: 0, clawedBack: 0, left: 0, held: 0, claimed: 0 }
-}
+/** They may follow events that leave an expiry due: credits that return to an expired lot, or are granted to one. */
+const CONSEQUENCES: ReadonlySet<AccountEvent["_tag"]> = new Set(["LotExpired", "CreditsGranted", "DebtRepaid", "BalanceFellBelow"])
 
 const DAY = 24 * 3_600_000
 /** How long credits live that return to an expired lot, unless their hold says otherwise: milliseconds. */
@@ -32,12 +23,6 @@ const ADJUSTMENT_LIFETIME = 7 * DAY
 
 /** The id of a lot that the end of a hold granted for the credits of an expired lot. */
 const RENEWAL = /^lot_(?<name>.+)_[0-9]+$/u
-
-const total = (parts: Parts): number => parts.reduce((sum, { amount }) => sum + amount, 0)
-const of = (parts: Parts, lotId: string): number => total(parts.filter((part) => part.lotId === lotId))
-const within = (parts: Parts, all: Parts): boolean => parts.every(({ lotId }) => of(parts, lotId) <= of(all, lotId))
-const isPaid = (lot: Lot): boolean => lot.source === "topup" || lot.source === "subscription"
-const expiry = (lot: Lot): number => lot.expiresAt ?? Number.POSITIVE_INFINITY
 
 export class AccountChecker {
   #at = Number.NEGATIVE_INFINITY
@@ -54,26 +39,38 @@ export class AccountChecker {
   readonly #renewals = new Map<string, number>()
   readonly #trials = new Set<string>()
   #trialsUsed = 0
+  readonly #notices: NoticeChecker
+  readonly #recurring: RecurringChecker
   readonly #fold: FoldChecker
   readonly #report: Report
 
   constructor(accountId: string, report: Report) {
+    this.#notices = new NoticeChecker(report)
+    this.#recurring = new RecurringChecker(report)
     this.#fold = new FoldChecker(accountId, report)
     this.#report = report
   }
 
   enter(event: AccountEvent, at: number): void {
     this.#keepTime(event, at)
+    this.#recurring.enter(event, at, this.#balance())
     this.#keepBooks(event, at)
     for (const [lotId, { left, held, claimed }] of this.#lots) {
       if (left < 0 || held < 0 || claimed < 0 || claimed > held)
         this.#report("overdrawn", `${lotId} has ${left} left, ${held} held, ${claimed} of that claimed`)
     }
     const lots = [...this.#lots.values()]
+    this.#notices.enter(event, at, this.#lots)
     const sumOf = (amountOf: (lot: Lot) => number) => lots.reduce((sum, lot) => sum + amountOf(lot), 0)
     const claimed = sumOf((lot) => lot.claimed)
     const counted = { available: sumOf(({ left }) => left), held: sumOf(({ held }) => held), receivable: this.#owed() + claimed }
     this.#fold.enter(event, at, counted)
+  }
+
+  /** After the last event. */
+  end(): void {
+    this.#notices.end()
+    this.#recurring.nothingDue(this.#at, this.#balance())
   }
 
   #keepTime(event: AccountEvent, at: number): void {
@@ -88,7 +85,8 @@ export class AccountChecker {
     const dueAt = "dueAt" in event ? event.dueAt : undefined
     const until = dueAt ?? at
     if (until > at) this.#report("time", `due at ${until}, but decided at ${at}`)
-    if (event._tag === "LotExpired" || event._tag === "CreditsGranted" || event._tag === "DebtRepaid") return
+    if (CONSEQUENCES.has(event._tag)) return
+    if (dueAt === undefined && event._tag !== "RecurringGrantStopped") this.#recurring.nothingDue(at, this.#balance())
     for (const [lotId, lot] of this.#lots)
       if (lot.left > 0 && expiry(lot) <= until) this.#report("time", `${lotId} was due at ${lot.expiresAt}`)
     for (const [id, { expiresAt, recoverable }] of this.#holds) {
@@ -273,6 +271,10 @@ export class AccountChecker {
       this.#report("clawback", `${by}, to ${lot.clawedBack} of ${lot.granted}`)
   }
 
+  #balance(): number {
+    return [...this.#lots.values()].reduce((sum, { held, left }) => sum + left + held, 0)
+  }
+
   #owed(): number {
     return [...this.#debts.values()].reduce((sum, owed) => sum + owed, 0)
   }
@@ -287,10 +289,4 @@ export class AccountChecker {
     if (rest > 0) this.#debts.set(lotId, rest)
     else this.#debts.delete(lotId)
   }
-}
-
-const comesBefore = (a: Lot, b: Lot): boolean => {
-  const [first, second] = [expiry(a), expiry(b)]
-  if (first !== second) return first < second
-  return a.priority !== b.priority ? a.priority < b.priority : a.grantedAt < b.grantedAt
 }

@@ -1,4 +1,5 @@
 /** The commands that the oracle ledger takes, and what it answers. Amounts in thousandths of a credit, times in milliseconds. */
+import type { Every } from "./Calendar.ts"
 
 export type Source = "signup" | "topup" | "subscription" | "promotion" | "adjustment"
 export type Reason = "service_error" | "cancelled" | "expired" | "abandoned" | "goodwill"
@@ -16,6 +17,18 @@ export interface Call {
   readonly adjustmentLifetime?: number
   /** `lookedUpAt`: when the reply store was asked. `knownAt`: the time of the state from which successes were counted before that. */
   readonly key?: { readonly hash: string; readonly fingerprint: string; readonly lookedUpAt: number; readonly knownAt: number }
+}
+
+/** A lot each period, from now on. */
+export interface Recurring {
+  readonly grantId: string
+  readonly amount: number
+  readonly source: Source
+  readonly priority: number
+  readonly every: Every
+  /** No period begins then or later. */
+  readonly until: number | null
+  readonly expires: "next" | "never"
 }
 
 /** A command to an account: one for each decision of the ledger. */
@@ -48,6 +61,10 @@ export type Command =
       readonly amount: number | undefined
       readonly adjustmentLifetime?: number | undefined
     }
+  | { readonly _tag: "StartRecurring"; readonly grant: Recurring }
+  | { readonly _tag: "StopRecurring"; readonly grantId: string }
+  | { readonly _tag: "AnnounceExpiry"; readonly lotId: string }
+  | { readonly _tag: "SetThreshold"; readonly threshold: number | null }
   | { readonly _tag: "ReserveTrial"; readonly reservationId: string; readonly lifetime: number }
   | { readonly _tag: "UseTrial" | "ReleaseTrial"; readonly reservationId: string }
 
@@ -70,8 +87,16 @@ export interface View {
     readonly left: number
     readonly held: number
     readonly claimed: number
+    /** Whether its expiry was announced. */
+    readonly announced: boolean
   }>
   readonly trials: { readonly used: number; readonly open: number }
+  /** The recurring grants that go on, with the number of the next period, from 0, and when it begins. */
+  readonly recurring: ReadonlyArray<{ readonly grantId: string; readonly period: number; readonly dueAt: number }>
+  /** Null: none. */
+  readonly threshold: number | null
+  /** Whether the account has fewer credits than its threshold, held ones counted and those that clawbacks claim not. */
+  readonly low: boolean
 }
 
 /** The id that a {@link View} shows for every lot that the ledger granted by itself. */

@@ -21,6 +21,8 @@ export const execute = (account: OracleAccount, command: Command, now: number): 
     case "Close":
       if (account.status === "absent") return unusable(account)
       account.status = "closed"
+      account.threshold = null
+      account.recurring.length = 0
       return ACCEPTED
     case "Verify":
       return verify(account, command, now)
@@ -40,6 +42,16 @@ export const execute = (account: OracleAccount, command: Command, now: number): 
       return release(account, command, now)
     case "Refund":
       return refund(account, command, now)
+    case "StartRecurring":
+      return startRecurring(account, command, now)
+    case "StopRecurring":
+      return stopRecurring(account, command)
+    case "AnnounceExpiry":
+      for (const lot of account.lots)
+        if (lot.lotId === command.lotId && lot.left > 0 && lot.expiresAt !== Number.POSITIVE_INFINITY) lot.announced = true
+      return ACCEPTED
+    case "SetThreshold":
+      return ifUsable(account, () => Object.assign(account, { threshold: command.threshold }))
     case "ReserveTrial":
       return reserveTrial(account, command, now)
     case "UseTrial":
@@ -72,8 +84,32 @@ const grant = (account: OracleAccount, { _tag, amount, expiresAt, ...lot }: Of<"
   const known = account.lot(lot.lotId)
   if (amount === 0 || (known !== undefined && (isPaid(known) || account.isLive(known)))) return
   const terms = { ...lot, name: lot.lotId, expiresAt: expiresAt ?? Number.POSITIVE_INFINITY, grantedAt: now }
-  account.addLot({ ...terms, granted: amount, clawedBack: 0, left: amount, claimed: 0 })
+  account.addLot({ ...terms, granted: amount, clawedBack: 0, left: amount, claimed: 0, announced: false })
   account.repay(now)
+}
+
+const MOST_RECURRING = 16
+
+const startRecurring = (account: OracleAccount, { grant }: Of<"StartRecurring">, now: number): Prediction => {
+  const refused = unusable(account)
+  if (refused.length > 0) return refused
+  if (grant.source === "topup" || grant.source === "subscription") return ["RecurringSourcePaid"]
+  const { recurring } = account
+  if (recurring.some(({ grantId }) => grantId === grant.grantId)) return ACCEPTED
+  if (account.lots.some((lot) => lot.lotId.startsWith(`${grant.grantId} `) && account.isLive(lot))) return ACCEPTED
+  if (grant.amount === 0 || (grant.until !== null && grant.until <= now)) return ACCEPTED
+  if (recurring.length >= MOST_RECURRING) return ["TooManyRecurringGrants"]
+  recurring.push({ ...grant, anchor: now, period: 0, dueAt: now })
+  account.advanceTo(now)
+  return ACCEPTED
+}
+
+const stopRecurring = (account: OracleAccount, { grantId }: Of<"StopRecurring">): Prediction => {
+  if (account.status === "absent") return unusable(account)
+  const known = account.recurring.findIndex((grant) => grant.grantId === grantId)
+  if (known < 0) return ["RecurringGrantNotFound"]
+  account.recurring.splice(known, 1)
+  return ACCEPTED
 }
 
 const clawBack = (account: OracleAccount, { amount, lotId }: Of<"ClawBack">, now: number): Prediction => {

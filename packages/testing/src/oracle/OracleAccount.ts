@@ -1,5 +1,6 @@
 /** The account of the oracle ledger: its lots, holds, debts and trials as plain arrays, and how time and credits move through them. */
-import { type Call, RENEWED, type Reason, type Source, type View } from "./Commands.ts"
+import { later } from "./Calendar.ts"
+import { type Call, RENEWED, type Reason, type Recurring, type Source, type View } from "./Commands.ts"
 
 const WEEK = 7 * 24 * 60 * 60_000
 /** Slots of the free trial. */
@@ -21,6 +22,7 @@ export interface Lot {
   left: number
   /** The part of the held credits that a clawback takes when they are released. */
   claimed: number
+  announced: boolean
 }
 
 /** An amount of one lot. */
@@ -32,6 +34,13 @@ export interface Part {
 interface Hold extends Call {
   readonly parts: ReadonlyArray<Part>
   readonly expiresAt: number
+}
+
+interface RecurringGrant extends Recurring {
+  readonly anchor: number
+  /** The next one, from 0, and when it begins. */
+  period: number
+  dueAt: number
 }
 
 interface Ending {
@@ -84,6 +93,8 @@ class Successes {
 export class OracleAccount {
   status: View["status"] = "absent"
   verified = false
+  threshold: number | null = null
+  readonly recurring: Array<RecurringGrant> = []
   readonly lots: Array<Lot> = []
   readonly holds: Array<Hold> = []
   readonly endings = new Map<string, Ending>()
@@ -131,7 +142,10 @@ export class OracleAccount {
 
   /** A lot that was used up and gets credits again comes after the others that were granted in the same millisecond. */
   revive(lotId: string): void {
-    for (const lot of this.lots.filter((lot) => lot.lotId === lotId && !this.isLive(lot))) this.lots.push(...remove(this.lots, lot))
+    for (const lot of this.lots.filter((lot) => lot.lotId === lotId && !this.isLive(lot))) {
+      lot.announced = false
+      this.lots.push(...remove(this.lots, lot))
+    }
   }
 
   /**
@@ -144,7 +158,7 @@ export class OracleAccount {
     else if (isOurFault) {
       const renewed = { source: "adjustment", priority: lot.priority, expiresAt: at + lifetime, grantedAt: at } as const
       const lotId = `${RENEWED} ${++this.#renewals}`
-      this.lots.push({ lotId, name: RENEWED, ...renewed, granted: amount, clawedBack: 0, left: amount, claimed: 0 })
+      this.lots.push({ lotId, name: RENEWED, ...renewed, granted: amount, clawedBack: 0, left: amount, claimed: 0, announced: false })
     }
   }
 
@@ -214,20 +228,44 @@ export class OracleAccount {
         this.trials.delete(id)
         this.trialsReleased.push(id)
       }
+      for (const grant of [...this.recurring].sort((a, b) => (a.grantId < b.grantId ? -1 : 1)))
+        if (grant.dueAt <= at) this.#grantPeriod(grant, at)
     }
+  }
+
+  #grantPeriod(grant: RecurringGrant, at: number): void {
+    const { amount, expires, grantId, priority, source, until } = grant
+    const lotId = `${grantId} ${grant.period++}`
+    const next = later(grant.anchor, grant.every, grant.period)
+    grant.dueAt = next
+    const expiresAt = expires === "next" ? next : NEVER
+    this.addLot({
+      lotId,
+      name: RENEWED,
+      source,
+      priority,
+      expiresAt,
+      grantedAt: at,
+      granted: amount,
+      clawedBack: 0,
+      left: amount,
+      claimed: 0,
+      announced: false
+    })
+    if (until !== null && next >= until) remove(this.recurring, grant)
   }
 
   #nextDue(): number {
     const due = [...this.lots.filter((lot) => lot.left > 0), ...this.holds]
-    return Math.min(...due.map(({ expiresAt }) => expiresAt), ...this.trials.values(), NEVER)
+    return Math.min(...due.map(({ expiresAt }) => expiresAt), ...this.trials.values(), ...this.recurring.map(({ dueAt }) => dueAt), NEVER)
   }
 
   view(): View {
     const lots = this.lotsInOrder()
       .filter((lot) => this.isLive(lot))
-      .map(({ lotId, name, source, priority, expiresAt, left, claimed }) => ({
+      .map(({ lotId, name, source, priority, expiresAt, left, claimed, announced }) => ({
         ...{ lotId: name, source, priority, expiresAt: expiresAt === NEVER ? null : expiresAt },
-        ...{ left, held: this.heldOf(lotId), claimed }
+        ...{ left, held: this.heldOf(lotId), claimed, announced }
       }))
     return {
       status: this.status,
@@ -235,7 +273,10 @@ export class OracleAccount {
       held: sum(lots.map(({ held }) => held)),
       debt: this.debt,
       lots,
-      trials: { used: this.trialsUsed.length, open: this.trials.size }
+      trials: { used: this.trialsUsed.length, open: this.trials.size },
+      recurring: this.recurring.map(({ grantId, period, dueAt }) => ({ grantId, period, dueAt })),
+      threshold: this.threshold,
+      low: this.threshold !== null && sum(lots.map(({ claimed, held, left }) => left + held - claimed)) < this.threshold
     }
   }
 }

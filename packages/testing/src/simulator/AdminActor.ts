@@ -1,4 +1,4 @@
-/** Administrators: they grant and claw back credits, suspend and reinstate accounts, refund calls, publish prices, and read accounts. */
+/** Administrators: they grant and claw back credits, set thresholds, start and stop recurring grants, suspend and reinstate accounts, refund calls, publish prices, and read accounts. */
 import { type Account, type AccountEvent, Credits, Decisions, Ledger, Lots, PricePlan, Registration } from "@millrace/core"
 import type { Decide } from "@millrace/event-sourcing"
 import { Effect, Equal, Exit } from "effect"
@@ -38,8 +38,31 @@ export const act = (simulation: Simulation, random: SeededRandom): Effect.Effect
       const clawed = pickAny(random, clawedBack) ?? lotId
       return execute(action, `reverses ${clawed}`, Decisions.reverseClawback(clawed, amount))
     }
-    return choice < 17 ? refund(action) : publishPrice(action)
+    if (choice < 17) return refund(action)
+    return choice < 19 ? publishPrice(action) : changeTerms(action)
   })
+
+/** Sets or removes the threshold of the balance, or starts or stops a recurring grant. */
+const changeTerms = (action: Action): Effect.Effect<unknown> => {
+  const { accountId, random, simulation } = action
+  if (random.chance(0.4)) {
+    const threshold = random.chance(0.2) ? null : Credits.of(random.below(30_000))
+    return execute(action, `sets the threshold ${threshold}`, Decisions.setBalanceThreshold(threshold))
+  }
+  const { recurring } = simulation.records
+  const started = recurring.filter((grant) => grant.accountId === accountId)
+  const known = random.chance(0.4) ? pickAny(random, started) : undefined
+  if (known !== undefined) return execute(action, `stops ${known.grantId}`, Decisions.stopRecurringGrant(known.grantId))
+  const grantId = `grant_${recurring.length}`
+  const amount = Credits.of(1_000 * (1 + random.below(5)))
+  recurring.push({ accountId, grantId, amount })
+  const terms = {
+    ...{ grantId, amount, source: random.pick(["promotion", "adjustment"] as const) },
+    ...{ every: random.pick(["day", "week", "month"] as const), expires: random.pick(["next", "never"] as const) },
+    until: random.chance(0.3) ? simulation.world.now + random.below(86_400_000 * 3) : null
+  }
+  return execute(action, `starts ${grantId} of ${amount} each ${terms.every}`, Decisions.startRecurringGrant(terms))
+}
 
 /** Uses a service of the host and notes the result. */
 const perform = <Shape, A, E extends { readonly _tag: string }>(

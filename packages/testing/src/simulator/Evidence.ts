@@ -7,7 +7,7 @@ import { type EventStore, StreamName } from "@millrace/event-sourcing"
 import { areHostsUndisturbed, type Faults } from "./Faults.ts"
 import * as JobEndpoints from "./JobEndpoints.ts"
 import type { JobHistory, LogRecorder, RecordedAccountEvent, RecordedJobEvent } from "./LogRecorder.ts"
-import type { AttemptRecord, Call, Delivery, Grant, JobObservation, Opening } from "./Records.ts"
+import type { AttemptRecord, Call, Delivery, Grant, JobObservation, Opening, RecurringGrant } from "./Records.ts"
 import type { Process } from "./World.ts"
 
 /** What is recorded while the simulation runs. */
@@ -15,6 +15,7 @@ export interface Records {
   readonly recorder: LogRecorder
   readonly calls: Array<Call>
   readonly grants: Array<Grant>
+  readonly recurring: Array<RecurringGrant>
   readonly openings: Array<Opening>
   readonly deliveries: Array<Delivery>
   /** In the order in which they began. */

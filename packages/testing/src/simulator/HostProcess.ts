@@ -44,6 +44,9 @@ export interface Deployment {
 /** Recovery runs rarely enough that simulated hours cost little. */
 const RECOVERY = { ttl: "1 minute", poll: "10 seconds", sweepEvery: "30 seconds" } as const
 
+/** Of the lots that administrators grant, those of ten minutes and of a day are announced. */
+const EXPIRY_NOTICE = "5 minutes"
+
 const MASTER_KEY = new Uint8Array(32).fill(7)
 
 /** A host that has started. */
@@ -79,7 +82,7 @@ export const prepare = (deployment: Deployment, connection: Network.Connection, 
   const layer = Layer.unwrap(
     Effect.map(servicesOf(deployment, process), (services) => {
       operations = [...offered.map((operation) => FaultyOperation.make(operation, { ...injector, services, process })), ...endpoints]
-      return Millrace.layer({ operations, late: faults.late, recovery: RECOVERY, accounts, jobs })
+      return Millrace.layer({ operations, late: faults.late, recovery: RECOVERY, expiryNotice: EXPIRY_NOTICE, accounts, jobs })
     })
   ).pipe(Layer.provideMerge(Layer.provideMerge(fileStore(shelf, files), stores)))
   const scope = Scope.makeUnsafe()

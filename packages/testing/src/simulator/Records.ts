@@ -53,6 +53,13 @@ export interface Grant {
   readonly answer: string
 }
 
+/** A recurring grant that was asked for, whatever the answer. */
+export interface RecurringGrant {
+  readonly accountId: string
+  readonly grantId: string
+  readonly amount: number
+}
+
 /** A host's attempt to open an account for one of its users. */
 export interface Opening {
   readonly owner: { readonly reference: string; readonly email?: string }

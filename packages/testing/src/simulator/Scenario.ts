@@ -73,7 +73,7 @@ const build = (options: SimulationOptions, hostCount: number | undefined): Effec
     const recorder = new LogRecorder(world, yield* MemoryEventStore.make)
     const records: Records = {
       recorder,
-      ...{ calls: [], grants: [], openings: [], deliveries: [], attempts: [], observations: [] },
+      ...{ calls: [], grants: [], recurring: [], openings: [], deliveries: [], attempts: [], observations: [] },
       promised: new Set()
     }
     const states = withPromises(yield* MemoryStateStore.make, records.promised)

@@ -8,8 +8,11 @@ const nameOf = ({ accountId, lotId }: Grant): string => `${accountId} ${lotId}`
 /** Answers after which a grant was certainly not written. */
 const REFUSED = new Set(["AccountNotFound", "AccountClosed", "StoreUnavailable", "Busy"])
 
-export const checkGrants = ({ records: { grants, recorder } }: Evidence, report: Report): void => {
-  const written = checkOrigins(recorder.accountEvents, new Map(grants.map((grant) => [nameOf(grant), grant])), report)
+export const checkGrants = ({ records: { grants, recorder, recurring } }: Evidence, report: Report): void => {
+  const asked = new Map(grants.map((grant) => [nameOf(grant), grant]))
+  for (const { accountId, amount, grantId } of recurring)
+    asked.set(`${accountId} ${grantId}`, { accountId, lotId: grantId, amount, answer: "" })
+  const written = checkOrigins(recorder.accountEvents, asked, report)
   for (const [name, asked] of Map.groupBy(grants, nameOf)) {
     const isWritten = written.has(name)
     if (asked.some(({ answer }) => answer === "ok") && !isWritten) report(`${name} was granted, but is not in the log`)
@@ -17,7 +20,7 @@ export const checkGrants = ({ records: { grants, recorder } }: Evidence, report:
   }
 }
 
-/** Every lot comes from sign-up, from a grant, or from an expired lot that a failed call returned credits to. Returns the lots' names. */
+/** Every lot comes from sign-up, from a grant, from a recurring grant, or from an expired lot that a failed call returned credits to. Returns the lots' names. */
 const checkOrigins = (
   events: ReadonlyArray<RecordedAccountEvent>,
   asked: ReadonlyMap<string, Grant>,
@@ -30,12 +33,13 @@ const checkOrigins = (
     if (event._tag !== "CreditsGranted") continue
     const name = `${stream.slice("account-".length)} ${event.lotId}`
     written.add(name)
-    const isFounded =
-      event.source === "adjustment"
-        ? expired.get(stream) === event.amount
-        : event.source === "signup" || asked.get(name)?.amount === event.amount
+    const recurs = event.recurring === undefined ? undefined : asked.get(`${stream.slice("account-".length)} ${event.recurring.grantId}`)
+    const isRenewal = event.source === "adjustment" && event.recurring === undefined
+    const isFounded = isRenewal
+      ? expired.get(stream) === event.amount
+      : event.source === "signup" || (recurs ?? asked.get(name))?.amount === event.amount
     if (!isFounded) report(`${stream}: no administrator granted the ${event.amount} credits of ${event.lotId}`)
-    if (event.source === "adjustment") expired.delete(stream)
+    if (isRenewal) expired.delete(stream)
   }
   return written
 }
