@@ -47,3 +47,10 @@ test("the job of docs/hosts.md is that of examples/express.js", () => {
   const shown = /```js\n(?<code>const print[\s\S]*?)```/u.exec(readFileSync(path("docs/hosts.md"), "utf8"))?.groups?.["code"]
   expect(readFileSync(path("examples/express.js"), "utf8")).toContain(shown)
 })
+
+test("the code of docs/topping-up.md is examples/topping-up.ts, and prints what the page says", () => {
+  const page = readFileSync(path("docs/topping-up.md"), "utf8")
+  expect(/```ts\n(?<code>[\s\S]*?)```/u.exec(page)?.groups?.["code"]).toBe(readFileSync(path("examples/topping-up.ts"), "utf8"))
+  const [first, second, third] = run("topping-up.ts").split("\n")
+  expect(page).toContain(`It prints \`${first}\`, \`${second}\` and \`${third}\`.`)
+})

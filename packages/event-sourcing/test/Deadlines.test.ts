@@ -64,6 +64,51 @@ const makeHost = Effect.gen(function* () {
   return { make, close, crash }
 })
 
+describe("a deadline that lapses", () => {
+  const lapsing = (key: string, dueAt: number, until: number): Deadlines.Change => ({ _tag: "set", key, dueAt, until })
+
+  testing(
+    "is acted on once where the action succeeds, and is not due from its end on",
+    Effect.gen(function* () {
+      const { noted, definition } = noting()
+      const { overdue } = yield* Deadlines.make(definition, options)
+      yield* write(lapsing("a", 60_000, 600_000), set("b", 580_000))
+      yield* passUntil(570_000)
+      expect(noted).toEqual([["a", 60_000]])
+      expect((yield* overdue(599_999)).map(({ key }) => key)).toEqual(["a", "b"])
+      expect((yield* overdue(600_000)).map(({ key }) => key)).toEqual(["b"])
+    })
+  )
+
+  testing(
+    "is acted on again by another host, and by none after its end",
+    Effect.gen(function* () {
+      const { noted, definition } = noting()
+      const first = yield* makeHost
+      yield* first.make(definition)
+      yield* write(lapsing("a", 60_000, 600_000))
+      yield* passUntil(100_000)
+      yield* first.close
+      const second = yield* makeHost
+      yield* second.make(definition)
+      yield* passUntil(300_000)
+      expect(noted.map(([key]) => key)).toEqual(["a", "a"])
+      yield* second.close
+      yield* passUntil(700_000)
+      yield* (yield* makeHost).make(definition)
+      yield* passUntil(900_000)
+      expect(noted).toHaveLength(2)
+    })
+  )
+
+  test("is dropped from memory when later ones are set, and survives its stored form until then", () => {
+    const open = new Deadlines.OpenDeadlines()
+    for (let i = 0; i < 5_000; i++) open.set({ key: `${i}`, dueAt: i, payload: "", until: i + 10 }, i)
+    expect(open.size).toBeLessThan(1_100)
+    expect(open.at(4_999).due.map(({ key }) => key)).toEqual(Array.from({ length: 10 }, (_, i) => `${4_990 + i}`))
+  })
+})
+
 describe("a deadline", () => {
   testing(
     "is acted on when it is due and not before, even if sweeps are rare",

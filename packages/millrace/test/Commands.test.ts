@@ -65,6 +65,30 @@ const Threshold = Schema.Struct({
   low: Schema.Boolean
 })
 
+const Listed = Schema.Array(
+  Schema.Struct({
+    ...{ grant: Schema.String, amount: Schema.Finite, source: Schema.String, every: Schema.String, expires: Schema.String },
+    ...{ since: Schema.String, until: Schema.NullOr(Schema.String), next: Schema.String }
+  })
+)
+const Started = Schema.Struct({ grant: Schema.String, lot: Schema.String, balance: Schema.Finite, next: Schema.String })
+
+describe("recurring grants", () => {
+  it("are started, listed, and stopped", async () => {
+    const { account } = await ask(Opened, "accounts", "open", "--email", "monthly@example.com")
+    const own = ["--account", account]
+    const grant = ["credits", "grant", ...own, "--amount", "7.5", "--source", "promotion"]
+    const until = "2199-01-01T00:00:00.000Z"
+    const started = await ask(Started, ...grant, "--every", "month", "--until", until, "--expires", "never")
+    expect(started.balance).toBe(7.5)
+    const [listed, ...others] = await ask(Listed, "credits", "recurring", ...own)
+    expect([listed, others]).toMatchObject([{ grant: started.grant, amount: 7.5, every: "month", until, next: started.next }, []])
+    expect((await millrace([...grant, "--until", until, "--store", store.url])).stderr).toContain("--until and --expires go with --every")
+    await ask(Schema.Struct({ account: Schema.String, grant: Schema.String }), "credits", "stop", ...own, "--grant", started.grant)
+    expect(await ask(Listed, "credits", "recurring", ...own)).toEqual([])
+  })
+})
+
 describe("accounts", () => {
   it("have a threshold, which is set and removed", async () => {
     const { account } = await ask(Opened, "accounts", "open", "--email", "low@example.com")

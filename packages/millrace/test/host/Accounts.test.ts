@@ -52,6 +52,41 @@ describe("a threshold", () => {
   })
 })
 
+describe("a recurring grant", () => {
+  it("grants its first lot, is listed and shown, and is stopped", async () => {
+    await millrace.accounts.open({ id: "user 6" })
+    const started = await millrace.credits.grant("user 6", { amount: 2.5, source: "promotion", every: "month", expires: "never" })
+    expect(started).toMatchObject({ balance: 2.5, grant: expect.stringMatching(/^grant_/u), next: expect.any(Date) })
+    const listed = await millrace.credits.recurring("user 6")
+    expect(listed).toMatchObject([{ grant: started.grant, amount: 2.5, every: "month", expires: "never", until: null, next: started.next }])
+    expect(await millrace.balance("user 6")).toMatchObject({ recurring: listed, lots: [{ lot: started.lot, expiresAt: null }] })
+    await millrace.credits.stop("user 6", started.grant, { by: "ada" })
+    expect(await millrace.credits.recurring("user 6")).toEqual([])
+    expect(await millrace.balance("user 6")).toMatchObject({ available: 2.5 })
+    await expect(millrace.credits.stop("user 6", started.grant)).rejects.toMatchObject({ code: "recurring_grant_not_found" })
+  })
+
+  it("expires with the next one by default, and is refused in a sentence where it makes no sense", async () => {
+    await millrace.accounts.open({ id: "user 8" })
+    const { next } = await millrace.credits.grant("user 8", { amount: 1, source: "adjustment", every: "week" })
+    expect((await millrace.balance("user 8")).lots).toMatchObject([{ expiresAt: next }])
+    const wrong: ReadonlyArray<readonly [grant: object, sentence: string]> = [
+      [{ every: "hour" }, "not every hour"],
+      [{ source: "topup" }, "reference of a payment for each lot"],
+      [{ source: "subscription", paymentRef: "pay_1" }, "reference of a payment for each lot"],
+      [{ source: "signup" }, "not as signup"],
+      [{ expires: "soon" }, "not soon"],
+      [{ expiresAt: new Date(Date.now() + 1e6) }, "expires, not expiresAt"],
+      [{ until: new Date(0) }, "lies in the past"],
+      [{ amount: 0 }, "grants nothing"]
+    ]
+    for (const [more, sentence] of wrong) {
+      const grant = { amount: 1, source: "promotion", every: "day", ...more } as never
+      await expect(millrace.credits.grant("user 8", grant), sentence).rejects.toThrow(sentence)
+    }
+  })
+})
+
 describe("credits", () => {
   it("are granted once for a payment, and taken back with it", async () => {
     const account = await millrace.accounts.open({ id: "payer" })
