@@ -235,7 +235,7 @@ describe("jobs at two hosts, with one planned fault", () => {
   /** Some 60 appends of jobs and of other calls: jobs succeed, fail, and are cancelled. */
   const day = (faults: Partial<Faults>) =>
     simulate(260, { steps: 17, hosts: 2, opens: 0, faults: { ...Simulator.none, upstreams: 0.25, hangUps: 0.05, leaps: 0.03, ...faults } })
-  const LONGEST = 61
+  const LONGEST = 64
 
   test(`are ${LONGEST} appends long`, async () => {
     const { trace } = await day({})
