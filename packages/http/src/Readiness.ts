@@ -1,6 +1,18 @@
 /** Reports whether this process can serve, and why not. What a store says about itself is logged and not reported. */
 
-import { AccountUpkeep, JobRunner, Jobs, JobUpkeep, KeyRing, Ledger, Metrics, Recovery, Registration, WebhookDelivery, Webhooks } from "@millrace/core"
+import {
+  AccountUpkeep,
+  JobRunner,
+  Jobs,
+  JobUpkeep,
+  KeyRing,
+  Ledger,
+  Metrics,
+  Recovery,
+  Registration,
+  WebhookDelivery,
+  Webhooks
+} from "@millrace/core"
 import { type Deadlines, EventStore, type Projection, StateStore } from "@millrace/event-sourcing"
 import { Clock, Context, Duration, Effect, Layer, Option, Schema } from "effect"
 import * as WriteProbe from "./WriteProbe.ts"
