@@ -1,4 +1,5 @@
 /** Prints answers: as text on a terminal, as JSON elsewhere or with `--json`. */
+import type { Head } from "@millrace/audit"
 import { Effect } from "effect"
 import { Flag } from "effect/cli"
 import { ReaderGone } from "./Failure.ts"
@@ -20,6 +21,12 @@ export const text = (content: string): Effect.Effect<void, ReaderGone> =>
 /** One answer. */
 export const print = (json: boolean, answer: unknown): Effect.Effect<void, ReaderGone> =>
   text(isForPeople(json) ? `${format(answer)}\n` : `${JSON.stringify(answer)}\n`)
+
+/** An answer with a head: for people without its buckets, which may be thousands and are for comparing. */
+export const printWithHead = <Answer extends { readonly head: Head }>(json: boolean, answer: Answer): Effect.Effect<void, ReaderGone> => {
+  const { buckets: _, ...head } = answer.head
+  return print(json, isForPeople(json) ? { ...answer, head } : answer)
+}
 
 /** Has the process exit with 1 where something is wrong, though the command itself succeeds. */
 export const exitCode = (isWell: boolean): Effect.Effect<void> =>

@@ -54,8 +54,8 @@ export const holdRules: ReadonlyArray<Rule> = [
     "hold-takes-lots-in-order",
     ["CreditReserved"],
     ({ lots }, step) => {
-      const { spared, used } = outOfOrder(lots, step) ?? {}
-      return used === undefined ? undefined : `lot ${used} was used while lot ${spared} had credits`
+      const wrong = outOfOrder(lots, step)
+      return wrong && `lot ${wrong.used} was used while lot ${wrong.spared} had credits`
     },
     ({ lots }, step, say) => {
       const { spared = "", used = "" } = outOfOrder(lots, step) ?? {}

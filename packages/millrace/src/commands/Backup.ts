@@ -47,7 +47,7 @@ export const backup = Command.make(
       const masterKey = withMasterKey ? yield* masterKeyOf(files) : undefined
       const made = yield* Backup.make(files, { to, keysLifetime, masterKey })
       yield* Output.exitCode(made.ok)
-      yield* Output.print(json, made)
+      yield* Output.printWithHead(json, made)
     })
 ).pipe(
   Command.withShortDescription("Copy a whole store at one instant, while a server works on it"),

@@ -54,7 +54,7 @@ export const restore = Command.make(
       const report = yield* Restoration.complete(made, { manifest, key, subjects, withKeys: !withoutKeys, metadata })
       yield* Restoration.install(made, target, isNew ? key : undefined, blobs > 0)
       yield* Output.exitCode(report.ok)
-      yield* Output.print(json, { restored: target.log, from: paths.folder, madeAt: toIso(manifest.madeAt), ...report })
+      yield* Output.printWithHead(json, { restored: target.log, from: paths.folder, madeAt: toIso(manifest.madeAt), ...report })
     }).pipe(Effect.scoped)
 ).pipe(
   Command.withShortDescription("Make a store from a backup, and list what to reconcile"),
