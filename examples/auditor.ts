@@ -5,7 +5,7 @@
  *   npm run auditor -w examples -- PATH/TO/millrace.db [head.json]
  */
 import { existsSync, readFileSync, writeFileSync } from "node:fs"
-import { Audit, Head, type Report } from "@millrace/audit"
+import { Audit, Head, type Report, sentences } from "@millrace/audit"
 import { Account, Credits, Decisions, Lots } from "@millrace/core"
 import { EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
 import { SqliteEventStore } from "@millrace/event-store-sqlite"
@@ -13,6 +13,8 @@ import { Effect, Schema, Stream } from "effect"
 
 export interface Findings {
   readonly report: Report
+  /** The head of the last audit, if there was one. */
+  readonly against: Head | undefined
   /** Decimal credits, by account, from the events alone. */
   readonly balances: ReadonlyMap<string, number>
 }
@@ -23,7 +25,7 @@ export const visit = (filename: string, headFile: string): Promise<Findings> =>
     const noted = existsSync(headFile) ? Schema.decodeUnknownSync(Head)(JSON.parse(readFileSync(headFile, "utf8"))) : undefined
     const report = yield* Audit.run(noted === undefined ? {} : { against: noted })
     if (report.ok) writeFileSync(headFile, JSON.stringify(report.head))
-    return { report, balances: yield* balances }
+    return { report, against: noted, balances: yield* balances }
   }).pipe(Effect.provide(SqliteEventStore.layer({ filename, readOnly: true })), Effect.runPromise)
 
 /** The balances: each account's fold, with the expiries that are due by now. */
@@ -48,7 +50,7 @@ const balances = Effect.gen(function* () {
 if (import.meta.main) {
   const [filename, headFile = "head.json"] = process.argv.slice(2)
   if (filename === undefined) throw new Error("Which log? npm run auditor -w examples -- PATH/TO/millrace.db [head.json]")
-  const { report, balances } = await visit(filename, headFile)
-  console.log(report.ok ? `${report.events} events in ${report.streams} streams: all is well` : report.problems)
+  const { report, against, balances } = await visit(filename, headFile)
+  console.log(sentences(report, { against }).join("\n"))
   console.table([...balances].map(([account, available]) => ({ account, available })))
 }

@@ -147,7 +147,7 @@ describe("a change of an export is found:", () => {
   const always = <A>(mutations: fc.Arbitrary<A>, mutate: (mutation: A) => Mutation) =>
     fc.assert(
       fc.asyncProperty(mutations, (mutation) => isFound(mutate(mutation))),
-      { numRuns: 25 }
+      { numRuns: 15 }
     )
   const two = fc.tuple(index, index)
 
