@@ -45,8 +45,14 @@ export interface Reports {
   readonly history: (account: string) => Promise<ReadonlyArray<AccountEvent>>
   /** Replays the whole log and checks it. `against`: the head of an earlier audit, which the log must extend. */
   readonly audit: (options?: { readonly against?: Head; readonly at?: Date }) => Promise<Report>
-  /** The double-entry journal as text, in the format of an accounting tool. */
-  readonly journal: (format: "hledger" | "ledger" | "beancount" | "csv" | "jsonl") => AsyncIterable<string>
+  /**
+   * The double-entry journal as text, in the format of an accounting tool. It fails with `UnverifiedLog` at the first event whose place or
+   * hash is wrong, unless `unverified`.
+   */
+  readonly journal: (
+    format: "hledger" | "ledger" | "beancount" | "csv" | "jsonl",
+    options?: { readonly unverified?: boolean }
+  ) => AsyncIterable<string>
   /** Copies a store in files while it is served. The keys must be deleted after `keysLifetime` milliseconds: 30 days by default. */
   readonly backup: (options: {
     readonly to: string
@@ -81,11 +87,11 @@ export const reportsOf = (run: Run<Millrace.Administration | EventStore.EventSto
   history: (account) => run(Effect.flatMap(resolve(account), historyOf)),
   audit: ({ against, at } = {}) =>
     run(Audit.run({ ...(against === undefined ? {} : { against }), ...(at === undefined ? {} : { at: at.getTime() }) })),
-  journal: (format) => ({
+  journal: (format, options) => ({
     [Symbol.asyncIterator]: async function* () {
       const text = await run(
         Effect.map(Effect.context<EventStore.EventStore>(), (context) =>
-          Stream.toAsyncIterable(Stream.provideContext(Journal.journal(format), context))
+          Stream.toAsyncIterable(Stream.provideContext(Journal.journal(format, options), context))
         )
       )
       yield* text
