@@ -23,6 +23,9 @@ export type HostServices =
   | EventStore.EventStore
   | StateStore.StateStore
 
+/** What a workload must provide. Nothing for an operation whose type hides what it needs, as those of the package `millrace` do. */
+type OwnServices<Op> = 0 extends 1 & Operation.Services<Op> ? never : Exclude<Operation.Services<Op>, HostServices>
+
 /** One operation of a workload. */
 export type Offer<Op extends Operation.Any> = Op extends Operation.Any
   ? {
@@ -42,7 +45,7 @@ export type Offer<Op extends Operation.Any> = Op extends Operation.Any
 export interface Workload<Op extends Operation.Any> {
   readonly offers: readonly [Offer<Op>, ...ReadonlyArray<Offer<Op>>]
   /** Built anew by each host; state that hosts share lives outside the layer. */
-  readonly services: Layer.Layer<Exclude<Operation.Services<Op>, HostServices>>
+  readonly services: Layer.Layer<OwnServices<Op>>
   /** What the printed test of a failure imports: by default `workload`, or the function's name, from `./workload.ts`. */
   readonly source?: Partial<Source>
   /** What must be true of the operations. A violation carries seed and trace like those that the simulator finds by itself. */
