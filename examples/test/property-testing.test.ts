@@ -61,7 +61,7 @@ beforeAll(async () => {
       name.slice(name.indexOf("millrace-property-testing-")).split("/").slice(1).join("/"),
       assertionResults.flatMap(({ failureMessages }) => failureMessages)
     )
-}, 120_000)
+}, 300_000)
 
 afterAll(() => rm(folder, { recursive: true, force: true }))
 

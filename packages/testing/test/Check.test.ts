@@ -62,13 +62,13 @@ describe("an operation that pays again when a call is repeated", () => {
     const [, faults = ""] = /faults: \{ \.\.\.Simulator\.none, (?<faults>[^}]*) \}/u.exec(options) ?? []
     expect([1, 2]).toContain(faults.split(", ").length)
     expect(message.endsWith(test)).toBe(true)
-  }, 60_000)
+  }, 120_000)
 
   test("is fine once it pays each order once, and the runs met what they should", async () => {
     const { runs, stats } = await Effect.runPromise(Simulator.check({ runs: 3, workload: () => workloadOf(true) }))
     expect(runs).toBe(3)
     expect(stats["told replayed"]).toBeGreaterThan(0)
-  }, 60_000)
+  }, 120_000)
 })
 
 describe("randomness outside the seed is noticed", () => {
