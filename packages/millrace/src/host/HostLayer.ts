@@ -13,10 +13,11 @@ import {
   type Webhooks
 } from "@millrace/core"
 import type { EventStore, StateStore } from "@millrace/event-sourcing"
+import { KurrentDbEventStore } from "@millrace/event-store-kurrentdb"
 import { Api, Readiness } from "@millrace/http"
 import { ConfigProvider, Duration, Effect, Layer, Option, Redacted } from "effect"
 import * as Blobs from "../Blobs.ts"
-import { fail } from "../Failure.ts"
+import { type CommandFailed, fail } from "../Failure.ts"
 import * as Logging from "../Logging.ts"
 import * as MasterKeyFile from "../MasterKeyFile.ts"
 import * as SettingNames from "../SettingNames.ts"
@@ -126,15 +127,30 @@ const upstreamLayer = (
 }
 
 /** The store's address. A store that is given as a layer has none. */
-export const urlOf = (store: Settings["store"]): string => (typeof store === "string" ? store : StoreUrl.GIVEN)
+export const urlOf = (store: AnyOptions["store"]): string => (typeof store === "string" ? store : StoreUrl.GIVEN)
 
-const storeLayer = ({ state, store }: Settings) =>
-  typeof store === "string"
-    ? StoreUrl.layer({ url: store, mode: "create" }).pipe(Layer.provide(Layer.succeed(StateUrl.State, Option.fromUndefinedOr(state))))
-    : Layer.mergeAll(store, Layer.unwrap(Effect.map(givenKey, (key) => MasterKey.layer(key))))
+const storeLayer = ({ state, store }: AnyOptions): Layer.Layer<StoreUrl.Stores, unknown> => {
+  if (typeof store === "string" && typeof state !== "object")
+    return StoreUrl.layer({ url: store, mode: "create" }).pipe(Layer.provide(Layer.succeed(StateUrl.State, Option.fromUndefinedOr(state))))
+  // The types of the options say that the state is in one of the two
+  const given = typeof state === "object" ? state : (Layer.empty as Layer.Layer<StateStore.StateStore>)
+  return Layer.mergeAll(
+    typeof store === "string" ? logOf(store) : store,
+    given,
+    Layer.unwrap(Effect.map(givenKey, (key) => MasterKey.layer(key)))
+  )
+}
+
+/** The log alone, for a state that is a layer. */
+const logOf = (url: string): Layer.Layer<EventStore.EventStore, unknown> =>
+  StoreUrl.isKurrentDb(url)
+    ? KurrentDbEventStore.layer({ connection: url })
+    : Layer.unwrap<EventStore.EventStore, never, never, CommandFailed, never>(
+        fail("the option state is for a log on KurrentDB: this store keeps its state itself")
+      )
 
 const givenKey = Effect.flatMap(MasterKeyFile.byEnvironment, (key) =>
-  key === undefined ? fail("a store that is a layer needs the option masterKey or MILLRACE_MASTER_KEY") : Effect.succeed(key)
+  key === undefined ? fail("stores that are layers need the option masterKey or MILLRACE_MASTER_KEY") : Effect.succeed(key)
 )
 
 // settings

@@ -15,11 +15,14 @@ export type AnyOperation = Operation<any, any, any> | Job<any, any, any>
 export type ServicesOf<Op> = Op extends Operation<any, any, infer R> | Job<any, any, infer R> ? R : never
 
 export type Options<Operations extends ReadonlyArray<AnyOperation> = ReadonlyArray<AnyOperation>> = Settings &
+  Stored &
   Offered<Operations> &
   Needed<ServicesOf<Operations[number]>>
 
 /** The options of any host. */
 export interface AnyOptions extends Settings {
+  readonly store: string | Layer.Layer<EventStore.EventStore, unknown>
+  readonly state?: string | Layer.Layer<StateStore.StateStore, unknown>
   readonly operations?: ReadonlyArray<AnyOperation>
   readonly standard?: true | ReadonlyArray<StandardName>
   readonly services?: Layer.Layer<never, unknown>
@@ -36,16 +39,20 @@ type Offered<Operations> =
  */
 type Needed<R> = [R] extends [never] ? { readonly services?: Layer.Layer<never, unknown> } : { readonly services: Layer.Layer<R, unknown> }
 
+/**
+ * `store`: `sqlite:./data/millrace.db`, `postgres://…`, `kurrentdb://…`, or `memory:`. A store in files is made if it is missing. Or a layer;
+ * then `masterKey` must be given.
+ *
+ * `state`: for a log on KurrentDB, where keys, replies and leases are kept: `postgres://…`, `sqlite:PATH` for one host, or a layer.
+ */
+type Stored =
+  | { readonly store: string; readonly state?: string | Layer.Layer<StateStore.StateStore, unknown> }
+  | { readonly store: Layer.Layer<EventStore.EventStore | StateStore.StateStore, unknown>; readonly state?: never }
+  | { readonly store: Layer.Layer<EventStore.EventStore, unknown>; readonly state: Layer.Layer<StateStore.StateStore, unknown> }
+
 export interface Settings {
-  /**
-   * `sqlite:./data/millrace.db`, `postgres://…`, `kurrentdb://…`, or `memory:`. A store in files is made if it is missing. Or a layer of both
-   * stores; then `masterKey` must be given.
-   */
-  readonly store: string | Layer.Layer<EventStore.EventStore | StateStore.StateStore, unknown>
   /** 32 bytes as 64 hexadecimal digits or Base64. Without one, a store in files has it in `master.key` beside it. */
   readonly masterKey?: string | Layer.Layer<MasterKey, unknown>
-  /** For a log on KurrentDB: where keys, replies and leases are kept, `postgres://…`, or `sqlite:PATH` for one host. */
-  readonly state?: string
   /** Where files of jobs are kept: a folder, `s3:https://HOST/BUCKET`, or a layer. By default the folder `blobs` beside the store. */
   readonly blobs?: string | Layer.Layer<BlobStore.BlobStore, unknown, Vault.Vault>
   /** What does the work of standard operations. BIN, DNS, e-mail, grammar and topics need nothing. */

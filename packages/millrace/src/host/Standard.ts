@@ -52,13 +52,13 @@ const companionsOf = ({ family, key, summary }: Core.AnyJob): Companions => {
   return { read, ...(cancel && { cancel }), ...(download && { download }) }
 }
 
-const describe = (operation: Core.AnyCall | Core.AnyJob): Operation<unknown, unknown> | Job<unknown, unknown> => {
+// biome-ignore lint/suspicious/noExplicitAny: operations of any services
+const describe = (operation: Core.AnyCall | Core.AnyJob): Operation<unknown, unknown, any> | Job<unknown, unknown, any> => {
   const { key, price = 0 } = operation
   const decode = decoderOf(operation)
-  // Their services are the upstreams, which createMillrace provides
   return operation._tag === "Call"
-    ? { _tag: "Operation", key, price, core: operation as never, decode }
-    : { _tag: "Job", key, price, core: operation as never, decode, companions: companionsOf(operation) }
+    ? { _tag: "Operation", key, price, core: operation, decode }
+    : { _tag: "Job", key, price, core: operation, decode, companions: companionsOf(operation) }
 }
 
 const describeAll = () => {

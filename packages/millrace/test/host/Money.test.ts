@@ -2,6 +2,7 @@
 import { Effect, Schema } from "effect"
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { millrace } from "../../../../test/system/InProcess.ts"
+import { serve } from "../../../../test/system/Server.ts"
 import { createMillrace, type Host, operation } from "../../src/index.ts"
 
 const work = operation("test.work", {
@@ -71,4 +72,14 @@ it("is a setting of the command line, by flags and by the environment", async ()
     message: 'MILLRACE_CREDIT_VALUE is "two euros": give a decimal above 0 and a currency, such as "0.002 EUR"'
   })
   expect((await command("serve --port 0 --store memory: --credit-name token")).message).toContain("such as token/tokens, by --credit-name")
+})
+
+it("is that of a served process", { timeout: 60_000 }, async () => {
+  const server = await serve(["--store", "memory:", "--credit-name", "token/tokens", "--credit-value", "0.002 EUR"])
+  try {
+    const config = (await (await fetch(`${server.url}/api/v1/catalog/config`)).json()) as { data: object }
+    expect(config.data).toMatchObject({ credit: { usd: null, value: "0.002", currency: "EUR", one: "token", several: "tokens" } })
+  } finally {
+    await server.stop()
+  }
 })

@@ -77,10 +77,15 @@ describe("layers in place of the defaults", () => {
     rmSync(folder, { recursive: true, force: true })
   })
 
-  it("need a master key beside stores, and a register for an erasure", async () => {
-    const store = stores()
-    await expect(createMillrace({ store, log: {}, operations: [free] })).rejects.toThrow("needs the option masterKey")
-    const host = await createMillrace({ store, masterKey: "5a".repeat(32), log: {}, operations: [free] })
+  it("need a master key beside stores, and a register for an erasure; log and state may be apart", async () => {
+    const [store, state] = [Layer.fresh(MemoryEventStore.layer), Layer.fresh(MemoryStateStore.layer)]
+    await expect(createMillrace({ store, state, log: {}, operations: [free] })).rejects.toThrow("need the option masterKey")
+    const misplaced = createMillrace({ store: "memory:", state, masterKey: "5a".repeat(32), log: {}, operations: [free] })
+    await expect(misplaced).rejects.toThrow("the option state is for a log on KurrentDB")
+    // @ts-expect-error a log needs a state beside it
+    const alone: Parameters<typeof createMillrace>[0] = { store, operations: [] }
+    expect(alone).toBeDefined()
+    const host = await createMillrace({ store, state, masterKey: "5a".repeat(32), log: {}, operations: [free] })
     await host.accounts.open({ id: "user-7" })
     await expect(host.accounts.erase("user-7")).rejects.toThrow("by the option erasures")
     await host.close()
