@@ -102,6 +102,73 @@ export const watch =
       return yield* effect.pipe(Effect.provideService(EventStore.EventStore, watched), Effect.ensuring(erase))
     })
 
+/** The subscriptions that have not reached the end of the log yet, as one line: that of the slowest. */
+class Rebuilding {
+  readonly #open = new Map<object, { events: number; part: number }>()
+  #shown = false
+  #shownAt: number
+  readonly #began: number
+  readonly #what: string
+  readonly #terminal: Terminal
+  readonly #now: () => number
+
+  constructor(what: string, terminal: Terminal, now: () => number) {
+    this.#what = what
+    this.#terminal = terminal
+    this.#now = now
+    this.#began = now()
+    this.#shownAt = this.#began
+  }
+
+  /** Watches a subscription that begins after a position. */
+  watch<E>(batches: Stream.Stream<EventStore.Batch, E>, after: string, head: string): Stream.Stream<EventStore.Batch, E> {
+    const subscription = { events: 0, part: partOf(after, head) }
+    this.#open.set(subscription, subscription)
+    const advance = (batch: EventStore.Batch) => {
+      if (!this.#open.has(subscription)) return batch
+      subscription.events += batch.events.length
+      subscription.part = partOf(batch.events.at(-1)?.position ?? after, head)
+      if (batch.live) this.#end(subscription)
+      else this.#show()
+      return batch
+    }
+    return Stream.ensuring(
+      Stream.map(batches, advance),
+      Effect.sync(() => this.#end(subscription))
+    )
+  }
+
+  #show(): void {
+    const now = this.#now()
+    const [first, ...rest] = this.#open.values()
+    if (first === undefined || now - this.#shownAt < PAUSE) return
+    this.#shownAt = now
+    this.#shown = true
+    const { events, part } = rest.reduce((slowest, next) => (next.part < slowest.part ? next : slowest), first)
+    this.#terminal.write(ERASE + line(this.#what, events, part, now - this.#began).slice(0, (this.#terminal.columns ?? 80) - 1))
+  }
+
+  #end(subscription: object): void {
+    this.#open.delete(subscription)
+    if (this.#open.size > 0 || !this.#shown) return
+    this.#shown = false
+    this.#terminal.write(ERASE)
+  }
+}
+
+/** An event store that shows how far its subscriptions are, until each has reached the end of the log: projections that are rebuilt. */
+export const rebuilding = (what: string): Effect.Effect<EventStore.EventStore["Service"], never, EventStore.EventStore> =>
+  Effect.gen(function* () {
+    const store = yield* EventStore.EventStore
+    const terminal = yield* Shown
+    if (terminal === undefined) return store
+    const clock = yield* Clock.Clock
+    const shared = new Rebuilding(what, terminal, () => clock.currentTimeMillisUnsafe())
+    const subscribe: typeof store.subscribe = (after) =>
+      Stream.unwrap(Effect.map(store.head, (head) => shared.watch(store.subscribe(after), after, head)))
+    return EventStore.EventStore.of({ ...store, subscribe })
+  })
+
 /** Says what is being done, where that cannot be counted. */
 export const during =
   (what: string) =>

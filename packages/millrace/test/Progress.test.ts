@@ -72,6 +72,40 @@ describe("the progress of a reading", () => {
     expect(written).toEqual(["\r\u001b[KCopying ...", "\r\u001b[K"])
   })
 
+  it("of a rebuild is that of the slowest subscription, and is erased when all have reached the end of the log", async () => {
+    const { terminal, written } = fake()
+    const watched = Effect.gen(function* () {
+      const memory = yield* MemoryEventStore.make
+      const batches = (first: number): Stream.Stream<EventStore.Batch> =>
+        Stream.fromIterable([1, 2, 3, 4].slice(first)).pipe(
+          Stream.rechunk(1),
+          Stream.mapEffect((i) => Effect.as(TestClock.adjust("1 second"), { events: [event(i)], live: i === 4 }))
+        )
+      const store = EventStore.EventStore.of({
+        ...memory,
+        head: Effect.succeed(EventStore.position("0000000000000004")),
+        subscribe: (after) => batches(after === EventStore.start ? 0 : Number(after))
+      })
+      const { subscribe } = yield* Progress.rebuilding("Rebuilding").pipe(
+        Effect.provideService(EventStore.EventStore, store),
+        Effect.provideService(Progress.Shown, terminal)
+      )
+      const slow = yield* Stream.toPull(subscribe(EventStore.start))
+      const fast = yield* Stream.toPull(subscribe(event(2).position))
+      // One event of the slow one, both of the fast one, then the rest of the slow one
+      yield* slow
+      yield* fast
+      yield* fast
+      yield* slow
+      yield* slow
+      expect(written).not.toContain("\r\u001b[K")
+      yield* slow
+    })
+    await watched.pipe(Effect.scoped, Effect.provide(TestClock.layer()), Effect.runPromise)
+    expect(written.map((text) => /\d+ %/u.exec(text)?.[0])).toEqual(["25 %", "25 %", "50 %", "75 %", undefined])
+    expect(written.at(-1)).toBe("\r\u001b[K")
+  })
+
   it("tells long times in minutes and hours", () => {
     expect(Progress.line("Auditing", 1_200_000, 0.01, 10_000)).toMatch(/1 % {2}1,200,000 events {2}120,000\/s {2}16 min 30 s left$/u)
     expect(Progress.line("Auditing", 10, 0.001, 10_000)).toMatch(/2 h 46 min left$/u)

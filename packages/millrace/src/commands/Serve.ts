@@ -1,5 +1,6 @@
 /** `serve`: the whole server in one process, until a signal ends it. */
 import { AuthThrottle, Millrace, Money, type RateLimitPolicy } from "@millrace/core"
+import { EventStore } from "@millrace/event-sourcing"
 import { KurrentDb } from "@millrace/event-store-kurrentdb"
 import { Http, Metrics, Readiness, Server, WebHandler } from "@millrace/http"
 import { DnsClient } from "@millrace/upstreams"
@@ -12,6 +13,7 @@ import * as Logging from "../Logging.ts"
 import * as MoneySetting from "../MoneySetting.ts"
 import * as Output from "../Output.ts"
 import * as ProcessMetrics from "../ProcessMetrics.ts"
+import * as Progress from "../Progress.ts"
 import * as Providers from "../Providers.ts"
 import * as Setting from "../Setting.ts"
 import * as Signals from "../Signals.ts"
@@ -122,6 +124,7 @@ const domainLayer = (settings: Settings) => {
       })
     ),
     Layer.provideMerge(Blobs.layer(store, blobs)),
+    Layer.provideMerge(Layer.effect(EventStore.EventStore, Progress.rebuilding("Rebuilding projections"))),
     Layer.provideMerge(StoreUrl.layer({ url: store, mode: "create" }))
   )
 }
