@@ -45,6 +45,13 @@ export const find = (endpoints: Endpoints, id: string): Endpoint | undefined => 
 export const selects = ({ accountId, names, since }: Endpoint, { account, name, position }: Notice): boolean =>
   (names === null || names.includes(name)) && (accountId === null || accountId === account) && position > since
 
+/** Whether some webhook is for notices of a name. */
+export const wanting = (endpoints: Endpoints): ((name: string) => boolean) => {
+  const all = [...HashMap.values(endpoints)].map(({ names }) => names)
+  const names = new Set(all.flatMap((chosen) => chosen ?? []))
+  return all.includes(null) ? () => true : (name) => names.has(name)
+}
+
 /** The position after which a webhook may want something; undefined without webhooks. */
 export const earliest = (endpoints: Endpoints): EventStore.Position | undefined => {
   const [first] = [...HashMap.values(endpoints)].map(({ since }) => since).sort()

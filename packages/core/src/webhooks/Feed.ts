@@ -38,11 +38,11 @@ export const start = (endpoints: Endpoints.Endpoints) =>
     return position === undefined || position > head ? (Endpoints.earliest(endpoints) ?? head) : position
   })
 
-/** The notices of an event. A store that is away, and an event of a newer release, are waited for. */
-const noticesOf = (event: EventStore.RecordedEvent, report: Following.Report) =>
+/** The wanted notices of an event. A store that is away, and an event of a newer release, are waited for. */
+const noticesOf = (event: EventStore.RecordedEvent, wanted: (name: string) => boolean, report: Following.Report) =>
   Notices.mayTell(event)
     ? Following.retryForever(
-        Effect.suspend(() => Notices.of(event, () => true)),
+        Effect.suspend(() => Notices.of(event, wanted)),
         report
       )
     : Effect.succeed([])
@@ -55,6 +55,7 @@ export const run = (outbox: Outbox): Effect.Effect<never, Lease.LeaseLost, Event
       const last = events.at(-1)
       if (last === undefined) return
       const endpoints = yield* outbox.endpointsAt(last.position)
+      const wanted = Endpoints.wanting(endpoints)
       const now = yield* Clock.currentTimeMillis
       let changes: Array<StateStore.Change> = []
       const save = Effect.suspend(() => {
@@ -64,7 +65,7 @@ export const run = (outbox: Outbox): Effect.Effect<never, Lease.LeaseLost, Event
         return Effect.map(written, () => outbox.woken.openUnsafe())
       })
       for (const event of events) {
-        for (const notice of yield* noticesOf(event, outbox.report)) changes.push(...offer(outbox, endpoints, notice, now))
+        for (const notice of yield* noticesOf(event, wanted, outbox.report)) changes.push(...offer(outbox, endpoints, notice, now))
         outbox.fed = event.position
         skipped++
         if (event.stream.startsWith(`${Webhook.category}-`)) outbox.woken.openUnsafe()
@@ -117,12 +118,13 @@ export const catchUp = (outbox: Outbox, lane: Lane.Lane): Effect.Effect<void, Le
         ),
         outbox.report
       )
+      const wants = Endpoints.wanting(HashMap.make([lane.webhook, endpoint]))
       const now = yield* Clock.currentTimeMillis
       const changes: Array<StateStore.Change> = []
       let at = behind
       let isFull = false
       for (const event of page) {
-        const wanted = (yield* noticesOf(event, outbox.report)).filter((notice) => Endpoints.selects(endpoint, notice))
+        const wanted = (yield* noticesOf(event, wants, outbox.report)).filter((notice) => Endpoints.selects(endpoint, notice))
         isFull = wanted.length > 0 && lane.waiting >= outbox.policy.waitingLimit
         if (isFull) break
         for (const notice of wanted) changes.push(Delivery.put(Delivery.make(lane.webhook, notice, now)))
