@@ -22,7 +22,7 @@ const next: ReadonlyArray<Change> = [
     'switch (event._tag) {\n    case "AccountOpened":',
     'switch (event._tag) {\n    case "AccountTierSet": return { ...account, tier: event.tier }\n    case "AccountOpened":'
   ],
-  ["ledger/AccountSnapshot.ts", "VERSION = 4", "VERSION = 5"],
+  ["ledger/AccountSnapshot.ts", "VERSION = ", "VERSION = 1 + "],
   ["ledger/AccountSnapshot.ts", "= Schema.Struct({\n  status:", "= Schema.Struct({\n  tier: Schema.String,\n  status:"]
 ]
 
