@@ -36,6 +36,9 @@ const pasted = printed.slice(printed.indexOf("import { Simulator }"))
 const MISTAKE = "return { data: { sent } }"
 const REPAIRED = "return { data: { sent }, quantity: sent }"
 
+/** A text without ids and times, which differ with every change that draws from the seed. */
+const shapeOf = (text: string): string => text.replaceAll(/acc_\w+|[\w-]{20,}|\b\d{2,}\b/gu, "#")
+
 let folder = ""
 /** The messages of the failed tests of each file. */
 const failures = new Map<string, ReadonlyArray<string>>()
@@ -73,7 +76,7 @@ test("the page shows every file of examples/property-testing", async () => {
 
 test("the operation with the mistake fails as the page shows", () => {
   expect(printed).toContain("letters were charged, but")
-  expect(failures.get("letters.test.ts")?.[0]).toContain(printed.trimEnd())
+  expect(shapeOf(failures.get("letters.test.ts")?.[0] ?? "")).toContain(shapeOf(printed.trimEnd()))
 })
 
 test("the printed test, pasted into a file, fails with the same violation", () => {

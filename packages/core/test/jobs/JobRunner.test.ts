@@ -254,6 +254,35 @@ describe("an idempotency key", () => {
   )
 })
 
+describe("a key of which a job has failed between another call's lookup and its hold", () => {
+  for (const text of ["text", "other"])
+    testing(
+      `stays with the job: ${text === "other" ? "another" : "the same"} request is refused, and its hold released`,
+      Effect.gen(function* () {
+        const { to, bench, here, accountId } = yield* setting()
+        const there = yield* mortalHost(to, makeBench(), { name: "there", jobs: { runner: false } })
+        const gate = yield* Deferred.make<void>()
+        yield* there.through((ways) => ({
+          ...ways,
+          events: { ...ways.events, append: (...of) => Effect.andThen(Deferred.await(gate), ways.events.append(...of)) }
+        }))
+        const late = yield* Effect.forkChild(missing(there.create(accountId, { key: "key", text })))
+        yield* quiet
+        bench.answer = () => Effect.fail(new InvalidInput({ field: "text", message: "no" }))
+        const failed = yield* here.create(accountId, { key: "key" })
+        yield* ends(here, accountId, idOf(failed), "failed")
+        expect(late.pollUnsafe()).toBeUndefined()
+        yield* Deferred.succeed(gate, undefined)
+        expect(yield* patiently(Fiber.join(late))).toBe(text === "other" ? "KeyReused" : "InFlight")
+        yield* until(Effect.map(here.balance(accountId), ({ held }) => held === 0))
+        expect(yield* here.balance(accountId)).toEqual(FULL)
+        const accepted = (yield* jobEvents(to)).filter(({ event }) => event._tag === "JobAccepted")
+        expect(accepted.map(({ jobId }) => jobId)).toEqual([idOf(failed)])
+        expect(yield* here.create(accountId, { key: "key" })).toMatchObject({ data: failed.data, replayed: true, job: failed.job })
+      })
+    )
+})
+
 describe("waiting", () => {
   testing(
     "ends with the job or after the given time",

@@ -143,12 +143,15 @@ export const keep = (
 }
 
 /**
- * Stores the reply as {@link keep} does. Fails if a free call has the key: it has no hold that could prevent this call from running at the
- * same time. If a priced attempt's reply stays, this call's hold has ended, which its settle detects.
+ * Stores the reply as {@link keep} does. Fails if another call has the key that no hold keeps from running at the same time: a free call, or
+ * one that became a job. A job keeps its key after its hold has ended, and may have failed between this call's lookup and its hold. If the
+ * reply of any other priced attempt stays, this call's hold has ended, which its settle detects.
  */
 export const keepOrYield = (services: Needs, admitted: Admitted, done: Pick<Done, "data">): Effect.Effect<void, ChargeError> =>
   Effect.flatMap(keep(services, admitted, done), (standing) =>
-    standing?.free === undefined || admitted.call.key === undefined ? Effect.void : inUse(standing, admitted.call.key)
+    standing === undefined || admitted.call.key === undefined || (standing.free === undefined && standing.job !== true)
+      ? Effect.void
+      : inUse(standing, admitted.call.key)
   )
 
 /**
