@@ -17,6 +17,8 @@ import {
   type Call,
   type Caller,
   type ChargeError,
+  type Free,
+  type Held,
   HOLD_MARGIN,
   type Key,
   type Replayed,
@@ -143,16 +145,24 @@ export const keep = (
 }
 
 /**
- * Stores the reply as {@link keep} does. Fails if another call has the key that no hold keeps from running at the same time: a free call, or
- * one that became a job. A job keeps its key after its hold has ended, and may have failed between this call's lookup and its hold. If the
- * reply of any other priced attempt stays, this call's hold has ended, which its settle detects.
+ * Stores the reply as {@link keep} does. Fails if a free call has the key: it has no hold that could keep this call from running at the same
+ * time. A job keeps its key after its hold has ended, and may have failed between this call's lookup and its hold: then this call returns
+ * the reply of that job, or fails if it was another request. If the reply of any other attempt stays, this call's hold has ended, which its
+ * settle detects.
  */
-export const keepOrYield = (services: Needs, admitted: Admitted, done: Pick<Done, "data">): Effect.Effect<void, ChargeError> =>
-  Effect.flatMap(keep(services, admitted, done), (standing) =>
-    standing === undefined || admitted.call.key === undefined || (standing.free === undefined && standing.job !== true)
-      ? Effect.void
-      : inUse(standing, admitted.call.key)
-  )
+export const keepOrYield = Effect.fnUntraced(function* <E extends OperationError, R>(
+  services: Needs,
+  admitted: Held<E, R> | Free<E, R>,
+  done: Pick<Done, "data">
+): Effect.fn.Return<Replayed | undefined, E | ChargeError, R> {
+  const { call } = admitted
+  const standing = yield* keep(services, admitted, done)
+  if (standing === undefined || call.key === undefined) return undefined
+  if (standing.free !== undefined) return yield* inUse(standing, call.key)
+  if (standing.job !== true) return undefined
+  // Without a reply that counts, the key is free by now
+  return (yield* find(services, call, call.key)) ?? (yield* keepOrYield(services, admitted, done))
+})
 
 /**
  * Claims the key of a free call for as long as its work may take. A free call has no hold, so this entry prevents a second call from
