@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import * as Credits from "../../Credits.ts"
 import type { AnyCall, AnyFile } from "../../work/Operation.ts"
 import type { OperationError } from "../../work/OperationError.ts"
-import { available, type Call, type ChargeError, type Free, type Reply, ResultWithheld } from "./Call.ts"
+import { available, type Call, type ChargeError, type Free, type Replayed, type Reply, ResultWithheld } from "./Call.ts"
 import * as Replay from "./Replay.ts"
 import type { Services } from "./Services.ts"
 import { answered } from "./Settle.ts"
@@ -18,30 +18,39 @@ export const call = <E extends OperationError, R>(
   operation: AnyCall<E, R> | AnyFile<E, R>
 ): Effect.Effect<Reply, E | ChargeError, R> => {
   const done = work(needs, operation, free.input, free)
-  return Effect.flatMap(isClaimed(free) ? once(needs, free, done) : done, (delivered) => reply(needs, free, delivered))
+  return isClaimed(free) ? once(needs, free, done) : Effect.flatMap(done, (delivered) => reply(needs, free, delivered))
 }
 
 /** A GET may run twice without harm, so its key is not claimed. */
 const isClaimed = ({ key, operation }: Call): boolean => key !== undefined && operation.route.method !== "GET"
 
-const once = <E, R>(needs: Needs, free: Call, work: Effect.Effect<Delivered, E, R>): Effect.Effect<Delivered, E | ChargeError, R> =>
+const once = <E extends OperationError, R>(
+  needs: Needs,
+  free: Call<E, R>,
+  work: Effect.Effect<Delivered, E | ChargeError, R>
+): Effect.Effect<Reply, E | ChargeError, R> =>
   Effect.uninterruptibleMask((restore) =>
     Effect.gen(function* () {
       const admitted = yield* admit(needs, free)
+      if (admitted._tag === "Replayed") return admitted.reply
       const done = yield* Effect.tapCause(restore(work), () => unclaim(needs, free))
       const standing = yield* Effect.tapCause(Replay.keep(needs, admitted, done), () => unclaim(needs, free))
       // The claim had run out, and another call took the key
-      return standing === undefined ? done : yield* new ResultWithheld()
+      if (standing !== undefined) return yield* new ResultWithheld()
+      return yield* reply(needs, free, done)
     })
   )
 
-/** Claims the key of a free call, if it has one. */
-export const admit = <E extends OperationError, R>(needs: Replay.Needs, free: Call<E, R>): Effect.Effect<Free<E, R>, ChargeError> => {
-  const claimed = free.key === undefined ? Effect.void : Replay.claim(needs, free, free.key)
-  // A claim whose write is in doubt may be there
-  return Effect.as(
+/** Claims the key of a free call, if it has one. Returns the reply of a call that has ended meanwhile. */
+export const admit = <E extends OperationError, R>(
+  needs: Replay.Needs,
+  free: Call<E, R>
+): Effect.Effect<Free<E, R> | Replayed, E | ChargeError, R> => {
+  const claimed = free.key === undefined ? Effect.undefined : Replay.claim(needs, free, free.key)
+  return Effect.map(
+    // A claim whose write is in doubt may be there
     Effect.tapCause(claimed, () => unclaim(needs, free)),
-    { _tag: "Free", call: free }
+    (replayed): Free<E, R> | Replayed => replayed ?? { _tag: "Free", call: free }
   )
 }
 

@@ -145,10 +145,10 @@ export const keep = (
 }
 
 /**
- * Stores the reply as {@link keep} does. Fails if a free call has the key: it has no hold that could keep this call from running at the same
- * time. A job keeps its key after its hold has ended, and may have failed between this call's lookup and its hold: then this call returns
- * the reply of that job, or fails if it was another request. If the reply of any other attempt stays, this call's hold has ended, which its
- * settle detects.
+ * Stores the reply as {@link keep} does. If another call has the key that no hold keeps from running at the same time, returns its reply, or
+ * fails as {@link find} does: that is a free call, or one that became a job. A job keeps its key after its hold has ended, and may have
+ * failed between this call's lookup and its hold. If the reply of any other attempt stays, this call's hold has ended, which its settle
+ * detects.
  */
 export const keepOrYield = Effect.fnUntraced(function* <E extends OperationError, R>(
   services: Needs,
@@ -157,30 +157,27 @@ export const keepOrYield = Effect.fnUntraced(function* <E extends OperationError
 ): Effect.fn.Return<Replayed | undefined, E | ChargeError, R> {
   const { call } = admitted
   const standing = yield* keep(services, admitted, done)
-  if (standing === undefined || call.key === undefined) return undefined
-  if (standing.free !== undefined) return yield* inUse(standing, call.key)
-  if (standing.job !== true) return undefined
+  if (standing === undefined || call.key === undefined || (standing.free === undefined && standing.job !== true)) return undefined
   // Without a reply that counts, the key is free by now
   return (yield* find(services, call, call.key)) ?? (yield* keepOrYield(services, admitted, done))
 })
 
 /**
  * Claims the key of a free call for as long as its work may take. A free call has no hold, so this entry prevents a second call from
- * running at the same time.
+ * running at the same time. Returns the reply of a call that has ended meanwhile, or fails as {@link find} does.
  */
-export const claim = Effect.fnUntraced(function* (services: Needs, call: Call, key: Key): Effect.fn.Return<void, ChargeError> {
+export const claim = Effect.fnUntraced(function* <E extends OperationError, R>(
+  services: Needs,
+  call: Call<E, R>,
+  key: Key
+): Effect.fn.Return<Replayed | undefined, E | ChargeError, R> {
   const { accountId, operation } = call
   const reply: StoredReply = { ...storedOf(call, key), data: null, free: "running" }
   const lifetime = Duration.toMillis(operation.timeout) + HOLD_MARGIN
   const standing = yield* services.replies.claim(accountId, key.hash, reply, lifetime, isOver(services, accountId))
-  if (standing !== undefined) return yield* inUse(standing, key)
+  if (standing === undefined) return undefined
+  return (yield* find(services, call, key)) ?? (yield* new Decisions.InFlight({ reservationId: standing.reservationId }))
 })
-
-/** The refusal if another call has the key. */
-const inUse = (standing: StoredReply, key: Key): Effect.Effect<never, Decisions.InFlight | Decisions.KeyReused> =>
-  Effect.fail(
-    standing.fingerprint === key.fingerprint ? new Decisions.InFlight({ reservationId: standing.reservationId }) : new Decisions.KeyReused()
-  )
 
 const storedOf = ({ operation, requestId, reservationId }: Call, { fingerprint }: Key) => ({
   ...{ reservationId, requestId, fingerprint, revision: NO_HOLD },
