@@ -57,9 +57,10 @@ export const marked = (
 /** The reply stored under the key; undefined if the key is free for a new attempt. `InFlight` while another attempt runs. */
 export const find = Effect.fnUntraced(function* <E extends OperationError, R>(
   services: Needs,
-  { accountId, input, operation, requestId }: Pick<Call<E, R>, "accountId" | "input" | "operation" | "requestId">,
+  call: Pick<Call<E, R>, "accountId" | "input" | "operation" | "requestId">,
   key: Key
 ): Effect.fn.Return<Replayed | undefined, E | ChargeError, R> {
+  const { accountId, input, operation, requestId } = call
   const kept = yield* services.replies.find(accountId, key.hash)
   if (kept === undefined) return undefined
   const account = yield* services.ledger.read(accountId)
@@ -67,6 +68,8 @@ export const find = Effect.fnUntraced(function* <E extends OperationError, R>(
   if (end === "over") return undefined
   if (kept.fingerprint !== key.fingerprint) return yield* new Decisions.KeyReused()
   if (end === "open") return yield* new Decisions.InFlight({ reservationId: kept.reservationId })
+  // The claim of a free job that has begun since it was read: its reply was stored before that
+  if (kept.free === "running") return yield* find(services, call, key)
   if (kept.data === null) return yield* new ReplyUnavailable()
   const reply: Reply = {
     requestId: kept.requestId,
