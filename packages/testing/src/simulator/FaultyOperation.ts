@@ -61,11 +61,12 @@ const faultyCall = (operation: Operation.AnyCall, site: Site): Pick<SimulatedCal
 type Recover<C extends Operation.AnyCall> = NonNullable<C["recover"]>
 
 const faultyRecover = (
-  { key: upstream, timeout }: Operation.AnyCall,
+  { key: upstream, success, timeout }: Operation.AnyCall,
   recover: Recover<Operation.AnyCall>,
   site: Site
 ): Recover<SimulatedCall> => {
-  const { random: randoms, rate, world } = site
+  const { random: randoms, rate, records, world } = site
+  const textOf = encoderOf(success)
   let asked = 0
   return (reservationId) =>
     Effect.suspend((): Effect.Effect<Operation.Outcome<unknown> | undefined, OperationError, HostServices> => {
@@ -76,7 +77,15 @@ const faultyRecover = (
       if (fails && hangs) return Effect.never
       if (fails) return Effect.fail(new UpstreamUnavailable({ upstream, reason: "down" }))
       const work = UserWork.run(site, `recover of ${upstream}, reservation ${reservationId},`, timeout, recover(reservationId))
-      return Effect.delay(work, random.below(100))
+      // The work may have been interrupted between its effect and the record of its delivery
+      const found = Effect.tap(work, (outcome) =>
+        Effect.sync(() => {
+          if (outcome === undefined) return
+          const { data, quantity } = outcome
+          records.deliveries.push({ requestId: undefined, reservationId, data: textOf(data), quantity })
+        })
+      )
+      return Effect.delay(found, random.below(100))
     })
 }
 

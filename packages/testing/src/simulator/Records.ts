@@ -87,7 +87,8 @@ export interface JobObservation {
 
 /** Work that an upstream delivered for a call. */
 export interface Delivery {
-  readonly requestId: string
+  /** Absent where recovery found the work. */
+  readonly requestId: string | undefined
   readonly reservationId: string
   readonly data: string
   /** Absent: all units that the call asked for. */

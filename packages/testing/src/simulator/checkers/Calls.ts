@@ -86,7 +86,10 @@ const checkSuccess = (call: Call, reply: Charge.Reply, lengthAfter: number, evid
   if (asked?.accountId !== intent.accountId || asked.request !== intent.request)
     report(`was answered the reply of ${reply.requestId}, which is another request`)
   if (!reply.replayed && reply.requestId !== requestId) report(`was answered the reply of ${reply.requestId} as a new one`)
-  const delivered = records.deliveries.filter(({ data, requestId }) => requestId === reply.requestId && data === reply.data)
+  const delivered = records.deliveries.filter(
+    ({ data, requestId, reservationId }) =>
+      data === reply.data && (requestId === reply.requestId || (requestId === undefined && reservationId === charge?.hold.reservationId))
+  )
   if (delivered.length === 0) report("was answered data that no upstream delivered for it")
   if (isFree(reply, evidence)) return
   if (reply.billed === undefined) return report("was answered no cost")
@@ -169,11 +172,14 @@ const CLAIM_MARGIN = 30_000
 /** How long a host may be paused before it claims a key and dies, milliseconds. */
 const PAUSED = 10 * 60_000
 
-/** A free call holds nothing: its claim on the key is not in the log, and outlives a host that dies. */
-const isClaimed = ({ intent, requestId, response }: Call, { calls, faults, longestTimeout }: Evidence): boolean =>
+/**
+ * Whether a free call had the key at some instant between question and answer. It holds nothing: its claim on the key is not in the log, and
+ * outlives a host that dies.
+ */
+const isClaimed = ({ intent, requestId, response, startedAt: askedAt }: Call, { calls, faults, longestTimeout }: Evidence): boolean =>
   calls.some(({ ended, intent: other, requestId: otherId, startedAt }) => {
     if (otherId === requestId || !haveSameKey(other, intent) || startedAt > (response?.at ?? 0)) return false
-    return (response?.at ?? 0) - (ended?.at ?? startedAt + PAUSED) <= longestTimeout + CLAIM_MARGIN + faults.skew
+    return askedAt - (ended?.at ?? startedAt + PAUSED) <= longestTimeout + CLAIM_MARGIN + faults.skew
   })
 
 const isInFlight = (call: Call, evidence: Evidence): boolean => {
