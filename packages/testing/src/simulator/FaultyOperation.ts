@@ -36,6 +36,11 @@ export const make = (operation: Operation.Any, site: Site): SimulatedOperation =
 
 type SimulatedCall = Operation.AnyCall<OperationError, HostServices>
 
+/** The longest that an upstream delays its work once faults have ended, so that work which takes time itself stays within its timeout. */
+const CALM = 40
+
+const delayOf = ({ isOver }: Site, drawn: number): number => (isOver() ? Math.min(drawn, CALM) : drawn)
+
 const faultyCall = (operation: Operation.AnyCall, site: Site): Pick<SimulatedCall, "run" | "recover"> => {
   const { key: upstream, quantity, recover } = operation
   const { random: randoms, rate, records, world } = site
@@ -46,7 +51,7 @@ const faultyCall = (operation: Operation.AnyCall, site: Site): Pick<SimulatedCal
       const { requestId, reservationId } = caller
       const random = randoms.fork(requestId)
       const fault = random.chance(rate()) ? random.pick(callFaults) : "fine"
-      const takes = random.chance(0.2) ? random.below(timeout) : random.below(40)
+      const takes = delayOf(site, random.chance(0.2) ? random.below(timeout) : random.below(40))
       world.note(upstream, `runs ${requestId}: ${fault}`)
       const work = UserWork.run(site, `operation ${upstream}, request ${requestId},`, timeout, operation.run(input, caller))
       const deliver = Effect.tap(Effect.delay(work, takes), ({ data, quantity }) =>
@@ -103,7 +108,7 @@ const faultyJob = (operation: Operation.AnyJob, site: Site): Operation.AnyJob<Op
       const checkpoint = job.checkpoint === undefined ? undefined : checkpointText(job.checkpoint)
       const random = randoms.fork(`${jobId} ${number}`)
       const fault = random.chance(rate()) ? random.pick(jobFaults) : "fine"
-      const takes = random.chance(0.2) ? random.below(timeout) : random.below(random.pick([40, 4_000]))
+      const takes = delayOf(site, random.chance(0.2) ? random.below(timeout) : random.below(random.pick([40, 4_000])))
       world.note(key, `attempt ${number} at ${jobId}: ${fault}`)
       const record: AttemptRecord = {
         ...{ jobId, accountId, attempt: number, operation: key, input, checkpoint, process },

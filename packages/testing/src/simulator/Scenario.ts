@@ -86,6 +86,7 @@ const build = (options: SimulationOptions, hostCount: number | undefined): Effec
     const injector: FaultInjector = {
       ...{ world, records, report, random: random.fork("weather"), isUndisturbed: Faults.areHostsUndisturbed(faults) },
       rate: () => (isOver() ? 0 : faults.upstreams),
+      isOver,
       jobDelivered: (jobId) => {
         const delivery = deliveries.get(jobId)
         if (deliveries.delete(jobId) && delivery !== undefined) Deferred.doneUnsafe(delivery, Effect.void)

@@ -55,6 +55,8 @@ export interface FaultInjector {
   readonly records: Pick<Records, "recorder" | "deliveries" | "attempts">
   /** Probability of a fault now; 0 once faults have ended. */
   readonly rate: () => number
+  /** Whether faults have ended. */
+  readonly isOver: () => boolean
   readonly report: Report
   /** Whether nothing but upstreams can make an operation wait: no faults of hosts and stores. */
   readonly isUndisturbed: boolean
