@@ -27,7 +27,7 @@ const system = async (name: string): Promise<ReadonlyArray<Address>> =>
 const isUnknown = (cause: unknown): boolean => cause instanceof Error && "code" in cause && cause.code === "ENOTFOUND"
 
 /** Hosts that end in a number are IPv4 to `URL`, which has written them with dots (WHATWG URL, 3.5). */
-const isLiteral = (hostname: string): boolean => hostname.startsWith("[") || /^\d+\.\d+\.\d+\.\d+$/u.test(hostname)
+export const isLiteral = (hostname: string): boolean => hostname.startsWith("[") || /^\d+\.\d+\.\d+\.\d+$/u.test(hostname)
 
 /**
  * The addresses of a URL's host, all of them checked. An IP address stands for itself; `URL` has normalised its form. `refused`: the name is

@@ -30,7 +30,12 @@ export const layer = ({ allowPrivate = false, resolve, timeLimit = "15 seconds" 
     ...(resolve === undefined ? {} : { resolve })
   }
   return Layer.succeed(WebhookSender, {
-    check: (text) => Effect.asVoid(parse(text, allowPrivate)),
+    check: Effect.fnUntraced(function* (text) {
+      const url = yield* parse(text, allowPrivate)
+      // A name may lead elsewhere by the time of a delivery, which resolves it
+      if (!PinnedHost.isLiteral(url.hostname)) return
+      yield* Effect.mapError(PinnedHost.addressesOf(url, host), () => new InvalidWebhookUrl({ reason: "is no public address" }))
+    }),
     send: Effect.fn("HttpWebhookSender.send")(function* (message) {
       const url = yield* Effect.mapError(parse(message.url, allowPrivate), ({ reason }) => notSent(`its address ${reason}`))
       const addresses = yield* Effect.mapError(PinnedHost.addressesOf(url, host), (trouble) =>

@@ -109,13 +109,20 @@ describe("a message that is not answered", () => {
     ))
 })
 
-test("an address is checked when it is given: https without credentials", () =>
+test("an address is checked when it is given: https, public, without credentials", () =>
   run(
     Effect.gen(function* () {
       const { check } = yield* WebhookSender
       yield* check("https://receiver.example:8443/hook?token=1")
-      for (const url of ["http://receiver.example", "ftp://receiver.example", "receiver.example", "", "https://a:b@receiver.example"])
-        expect(yield* Effect.flip(check(url))).toMatchObject({ _tag: "InvalidWebhookUrl" })
+      const malformed = ["http://receiver.example", "ftp://receiver.example", "receiver.example", "", "https://a:b@receiver.example"]
+      const closed = [
+        "https://127.0.0.1/hook",
+        "https://2130706433/hook",
+        "https://[::1]/hook",
+        "https://169.254.169.254/",
+        "https://10.0.0.1"
+      ]
+      for (const url of [...malformed, ...closed]) expect(yield* Effect.flip(check(url))).toMatchObject({ _tag: "InvalidWebhookUrl" })
     }),
     {}
   ))
