@@ -124,7 +124,7 @@ const domainLayer = (settings: Settings) => {
       })
     ),
     Layer.provideMerge(Blobs.layer(store, blobs)),
-    Layer.provideMerge(Layer.effect(EventStore.EventStore, Progress.rebuilding("Rebuilding projections"))),
+    Layer.provideMerge(Layer.effect(EventStore.EventStore, Progress.rebuilding("Rebuilding"))),
     Layer.provideMerge(StoreUrl.layer({ url: store, mode: "create" }))
   )
 }
