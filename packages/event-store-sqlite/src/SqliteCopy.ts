@@ -25,14 +25,17 @@ export interface Files {
 /** Pages that are copied in one turn of the event loop: a few milliseconds. */
 const PAGES = 1_024
 
+/** Gets the pages that are copied, and how many there are. */
+export type OnProgress = (copied: number, total: number) => void
+
 const unavailable = (fault: Fault) => new EventStore.StoreUnavailable({ reason: fault.message })
 
 /**
  * Copies both files of `from` to those of `to`. The target files must not exist, their folders must. Each copy is one file without a
  * write-ahead log, readable by its owner only, checked by SQLite, and synced; the caller must sync the folder. The state is copied and
- * released first, because an erasure waits for the readers of the state.
+ * released first, because an erasure waits for the readers of the state. `onProgress` is told about the log, which is much the larger.
  */
-export const copy = Effect.fn("SqliteCopy.copy")(function* (from: Files, to: Files) {
+export const copy = Effect.fn("SqliteCopy.copy")(function* (from: Files, to: Files, onProgress: OnProgress = () => {}) {
   const [logLock, log] = yield* connect(from.log, SqliteLog)
   const [stateLock, state] = yield* connect(from.state, SqliteStateStore)
   yield* patiently(
@@ -46,8 +49,8 @@ export const copy = Effect.fn("SqliteCopy.copy")(function* (from: Files, to: Fil
       ),
     unavailable
   )
-  yield* transfer(state, to.state)
-  yield* transfer(log, to.log)
+  yield* transfer(state, to.state, () => {})
+  yield* transfer(log, to.log, onProgress)
 }, Effect.scoped)
 
 interface Kind {
@@ -68,12 +71,13 @@ const begin = ({ db }: Connection<unknown>): void => {
   db.exec("BEGIN; SELECT count(*) FROM sqlite_schema")
 }
 
-const transfer = ({ db, filename }: Connection<unknown>, to: string) =>
+const transfer = ({ db, filename }: Connection<unknown>, to: string, onProgress: OnProgress) =>
   Effect.tryPromise({
     try: async (signal) => {
       await db.backup(to, {
-        progress: () => {
+        progress: ({ remainingPages, totalPages }) => {
           signal.throwIfAborted()
+          onProgress(totalPages - remainingPages, totalPages)
           return PAGES
         }
       })

@@ -32,12 +32,17 @@ const duration = (millis: number): string => {
 }
 
 /** `Auditing  [######------------------]  25 %  120,000 events  85,000/s  4 s left`. Milliseconds; `part` from 0 to 1. */
-export const line = (what: string, events: number, part: number, elapsed: number): string => {
+export const line = (what: string, done: number, part: number, elapsed: number, unit = "events"): string => {
   const filled = Math.round(part * CELLS)
-  const rate = elapsed === 0 ? 0 : Math.round((events / elapsed) * 1000)
+  const rate = elapsed === 0 ? 0 : Math.round((done / elapsed) * 1000)
   const left = part === 0 || elapsed === 0 ? "" : `  ${duration((elapsed * (1 - part)) / part)} left`
   const bar = `[${"#".repeat(filled)}${"-".repeat(CELLS - filled)}]`
-  return `${what}  ${bar}  ${Math.floor(part * 100)} %  ${events.toLocaleString("en")} events  ${rate.toLocaleString("en")}/s${left}`
+  return `${what}  ${bar}  ${Math.floor(part * 100)} %  ${done.toLocaleString("en")} ${unit}  ${rate.toLocaleString("en")}/s${left}`
+}
+
+/** Writes over the line before, as far as it fits. A terminal of unknown width has 0 columns. */
+const write = (terminal: Terminal, text: string): void => {
+  terminal.write(ERASE + text.slice(0, (terminal.columns || 80) - 1))
 }
 
 /** Positions of all stores of Millrace are numbers as text. For any other, only the events are counted. */
@@ -72,9 +77,7 @@ class Reading {
     const last = events.at(-1)
     if (last === undefined || now - this.#shownAt < PAUSE) return
     this.#shownAt = now
-    const { columns = 80 } = this.#terminal
-    const text = line(this.#what, this.#events, partOf(last.position, this.#head), now - this.#began)
-    this.#terminal.write(ERASE + text.slice(0, columns - 1))
+    write(this.#terminal, line(this.#what, this.#events, partOf(last.position, this.#head), now - this.#began))
   }
 }
 
@@ -145,7 +148,7 @@ class Rebuilding {
     this.#shownAt = now
     this.#shown = true
     const { events, part } = rest.reduce((slowest, next) => (next.part < slowest.part ? next : slowest), first)
-    this.#terminal.write(ERASE + line(this.#what, events, part, now - this.#began).slice(0, (this.#terminal.columns ?? 80) - 1))
+    write(this.#terminal, line(this.#what, events, part, now - this.#began))
   }
 
   #end(subscription: object): void {
@@ -167,6 +170,30 @@ export const rebuilding = (what: string): Effect.Effect<EventStore.EventStore["S
     const subscribe: typeof store.subscribe = (after) =>
       Stream.unwrap(Effect.map(store.head, (head) => shared.watch(store.subscribe(after), after, head)))
     return EventStore.EventStore.of({ ...store, subscribe })
+  })
+
+/** Shows how far work is that counts itself: `advance` takes how much is done, and of how much. */
+export const counting = <A, E, R>(
+  what: string,
+  unit: string,
+  work: (advance: (done: number, of: number) => void) => Effect.Effect<A, E, R>
+): Effect.Effect<A, E, R> =>
+  Effect.gen(function* () {
+    const terminal = yield* Shown
+    if (terminal === undefined) return yield* work(() => {})
+    const clock = yield* Clock.Clock
+    const began = clock.currentTimeMillisUnsafe()
+    let shownAt = began
+    const advance = (done: number, of: number) => {
+      const now = clock.currentTimeMillisUnsafe()
+      if (now - shownAt < PAUSE) return
+      shownAt = now
+      write(terminal, line(what, done, of === 0 ? 1 : done / of, now - began, unit))
+    }
+    return yield* Effect.ensuring(
+      work(advance),
+      Effect.sync(() => terminal.write(ERASE))
+    )
   })
 
 /** Says what is being done, where that cannot be counted. */

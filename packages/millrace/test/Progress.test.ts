@@ -106,6 +106,29 @@ describe("the progress of a reading", () => {
     expect(written.at(-1)).toBe("\r\u001b[K")
   })
 
+  it("of work that counts itself has its unit, and is erased at the end", async () => {
+    const { terminal, written } = fake()
+    const copying = Progress.counting("Copying", "pages", (advance) =>
+      Effect.gen(function* () {
+        advance(0, 40)
+        for (const done of [10, 20]) {
+          yield* TestClock.adjust("1 second")
+          advance(done, 40)
+        }
+        return "copied"
+      })
+    )
+    const run = (to: Progress.Terminal | undefined) =>
+      Effect.runPromise(copying.pipe(Effect.provideService(Progress.Shown, to), Effect.provide(TestClock.layer())))
+    expect(await run(terminal)).toBe("copied")
+    expect(written).toEqual([
+      "\r\u001b[KCopying  [######------------------]  25 %  10 pages  10/s  3 s left",
+      "\r\u001b[KCopying  [############------------]  50 %  20 pages  10/s  2 s left",
+      "\r\u001b[K"
+    ])
+    expect(await run(undefined)).toBe("copied")
+  })
+
   it("tells long times in minutes and hours", () => {
     expect(Progress.line("Auditing", 1_200_000, 0.01, 10_000)).toMatch(/1 % {2}1,200,000 events {2}120,000\/s {2}16 min 30 s left$/u)
     expect(Progress.line("Auditing", 10, 0.001, 10_000)).toMatch(/2 h 46 min left$/u)

@@ -37,7 +37,7 @@ export const make = (files: Files, { keysLifetime, masterKey, to }: BackupOption
   Effect.gen(function* () {
     const { paths, finish } = yield* BackupFolder.begin(to)
     const madeAt = yield* Clock.currentTimeMillis
-    yield* Progress.during("Copying the store")(SqliteCopy.copy(files, paths))
+    yield* Progress.counting("Copying the store", "pages", (advance) => SqliteCopy.copy(files, paths, advance))
     // After the log, which names them: a blob that was removed meanwhile was meant to go
     const blobs = yield* Progress.during("Copying the blobs")(BackupFolder.copyBlobs(files.blobs, paths.blobs))
     const withMasterKey = masterKey !== undefined
