@@ -22,7 +22,7 @@ export const terminalOf = (terminal: Terminal, term: string | undefined): Termin
 const ERASE = "\r\u001b[K"
 /** Milliseconds between two lines. */
 const PAUSE = 100
-const CELLS = 24
+const CELLS = 16
 
 const duration = (millis: number): string => {
   const seconds = Math.ceil(millis / 1000)
@@ -31,7 +31,7 @@ const duration = (millis: number): string => {
   return minutes < 60 ? `${minutes} min ${seconds % 60} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`
 }
 
-/** `Auditing  [######------------------]  25 %  120,000 events  85,000/s  4 s left`. Milliseconds; `part` from 0 to 1. */
+/** `Auditing  [####------------]  25 %  120,000 events  85,000/s  4 s left`. Milliseconds; `part` from 0 to 1. */
 export const line = (what: string, done: number, part: number, elapsed: number, unit = "events"): string => {
   const filled = Math.round(part * CELLS)
   const rate = elapsed === 0 ? 0 : Math.round((done / elapsed) * 1000)

@@ -42,10 +42,10 @@ describe("the progress of a reading", () => {
     const { terminal, written } = fake()
     expect(await reading(terminal)).toBe(4)
     expect(written).toEqual([
-      "\r\u001b[KReading  [######------------------]  25 %  1 events  1/s  3 s left",
-      "\r\u001b[KReading  [############------------]  50 %  2 events  1/s  2 s left",
-      "\r\u001b[KReading  [##################------]  75 %  3 events  1/s  1 s left",
-      "\r\u001b[KReading  [########################]  100 %  4 events  1/s  0 s left",
+      "\r\u001b[KReading  [####------------]  25 %  1 events  1/s  3 s left",
+      "\r\u001b[KReading  [########--------]  50 %  2 events  1/s  2 s left",
+      "\r\u001b[KReading  [############----]  75 %  3 events  1/s  1 s left",
+      "\r\u001b[KReading  [################]  100 %  4 events  1/s  0 s left",
       "\r\u001b[K"
     ])
   })
@@ -122,8 +122,8 @@ describe("the progress of a reading", () => {
       Effect.runPromise(copying.pipe(Effect.provideService(Progress.Shown, to), Effect.provide(TestClock.layer())))
     expect(await run(terminal)).toBe("copied")
     expect(written).toEqual([
-      "\r\u001b[KCopying  [######------------------]  25 %  10 pages  10/s  3 s left",
-      "\r\u001b[KCopying  [############------------]  50 %  20 pages  10/s  2 s left",
+      "\r\u001b[KCopying  [####------------]  25 %  10 pages  10/s  3 s left",
+      "\r\u001b[KCopying  [########--------]  50 %  20 pages  10/s  2 s left",
       "\r\u001b[K"
     ])
     expect(await run(undefined)).toBe("copied")
