@@ -361,8 +361,7 @@ const exchange = (port: number, bytes: ReadonlyArray<string | Uint8Array>, until
     socket.once("close", () => resolve(text))
   })
 
-/** A test that is one effect, under a clock that stands still. */
-/** `bound`: milliseconds after which the test fails, whatever it waits for. */
+/** A test that is one effect, under a clock that stands still. `bound`: milliseconds after which it fails, whatever it waits for. */
 export const testing = (name: string, body: Effect.Effect<unknown, unknown, Scope.Scope>, bound = 120_000): void =>
   test(name, { timeout: bound }, () => Effect.runPromise(Effect.asVoid(body).pipe(Effect.scoped, Effect.provide(TestClock.layer()))))
 
