@@ -3,9 +3,7 @@
  * checked address. So a later change of DNS has no effect.
  */
 import { lookup } from "node:dns/promises"
-import type { LookupFunction } from "node:net"
 import { Effect } from "effect"
-import { Agent } from "undici"
 import { isPublic } from "./PublicAddress.ts"
 
 export interface Address {
@@ -48,14 +46,3 @@ export const addressesOf = (
     if (addresses.length === 0 || !addresses.every(({ address }) => isAllowed(address))) return yield* Effect.fail("refused" as const)
     return addresses
   })
-
-/** Opens connections to these addresses only. To be destroyed after use. */
-export const agentTo = (addresses: ReadonlyArray<Address>): Agent => {
-  // Node asks for one address or for all
-  const pinned: LookupFunction = (_, { all }, callback) => {
-    const [first] = addresses
-    if (all === true || first === undefined) callback(null, [...addresses])
-    else callback(null, first.address, first.family)
-  }
-  return new Agent({ pipelining: 0, connect: { lookup: pinned } })
-}

@@ -5,6 +5,7 @@
 import { InvalidInput, UpstreamUnavailable } from "@millrace/core"
 import { type Duration, Effect } from "effect"
 import { request } from "undici"
+import { agentTo } from "./PinnedAgent.ts"
 import * as PinnedHost from "./PinnedHost.ts"
 
 const UPSTREAM = "caller's address"
@@ -96,7 +97,7 @@ const exchange = async (
   addresses: ReadonlyArray<Address>,
   { accept, byteLimit, signal }: { readonly accept: string; readonly byteLimit: number; readonly signal: AbortSignal }
 ) => {
-  const agent = PinnedHost.agentTo(addresses)
+  const agent = agentTo(addresses)
   try {
     const { statusCode, headers, body } = await request(url, {
       dispatcher: agent,

@@ -7,6 +7,7 @@ import { type Duration, Effect, Layer, Redacted } from "effect"
 import ipaddr from "ipaddr.js"
 import { Webhook } from "standardwebhooks"
 import { request } from "undici"
+import { agentTo } from "../shared/PinnedAgent.ts"
 import * as PinnedHost from "../shared/PinnedHost.ts"
 import { isPublic } from "../shared/PublicAddress.ts"
 
@@ -73,7 +74,7 @@ const post = async (
   message: WebhookMessage,
   signal: AbortSignal
 ): Promise<WebhookAnswer> => {
-  const agent = PinnedHost.agentTo(addresses)
+  const agent = agentTo(addresses)
   try {
     const { body, headers, statusCode } = await request(url, {
       method: "POST",
