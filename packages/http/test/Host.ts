@@ -361,9 +361,9 @@ const exchange = (port: number, bytes: ReadonlyArray<string | Uint8Array>, until
     socket.once("close", () => resolve(text))
   })
 
-/** A test that is one effect, under a clock that stands still. `bound`: milliseconds after which it fails, whatever it waits for. */
-export const testing = (name: string, body: Effect.Effect<unknown, unknown, Scope.Scope>, bound = 120_000): void =>
-  test(name, { timeout: bound }, () => Effect.runPromise(Effect.asVoid(body).pipe(Effect.scoped, Effect.provide(TestClock.layer()))))
+/** A test that is one effect, under a clock that stands still. */
+export const testing = (name: string, body: Effect.Effect<unknown, unknown, Scope.Scope>): void =>
+  test(name, { timeout: 120_000 }, () => Effect.runPromise(Effect.asVoid(body).pipe(Effect.scoped, Effect.provide(TestClock.layer()))))
 
 /** Asks until the answer is the one that is waited for: it will be, or the test fails. */
 export const eventually = <A>(question: Effect.Effect<A>, isIt: (answer: A) => boolean): Effect.Effect<A> =>
