@@ -2,6 +2,7 @@
 import { type Account, AccountSnapshot, Credits, Decisions, Generations, Ledger, Lots, PricePlan, Standard } from "@millrace/core"
 import { EventIds, EventStore, MemoryEventStore } from "@millrace/event-sourcing"
 import { Clock, Context, Effect, HashMap, Layer, Stream } from "effect"
+import { Watch } from "./Watch.ts"
 
 /** Mulberry32. */
 export const dice = (seed: number) => {
@@ -20,18 +21,6 @@ export const dice = (seed: number) => {
 }
 export type Dice = ReturnType<typeof dice>
 
-/** A clock that the test advances. Sleeps never end, so a ledger does nothing by itself in a history. */
-class Watch implements Clock.Clock {
-  now = Date.parse("2026-01-30T20:00:00.000Z")
-  currentTimeMillisUnsafe = () => this.now
-  currentTimeNanosUnsafe = () => BigInt(this.now) * 1_000_000n
-  monotonicTimeNanosUnsafe = this.currentTimeNanosUnsafe
-  currentTimeMillis = Effect.sync(this.currentTimeMillisUnsafe)
-  currentTimeNanos = Effect.sync(this.currentTimeNanosUnsafe)
-  monotonicTimeNanos = this.currentTimeNanos
-  sleep = () => Effect.never
-}
-
 /** Lets some time pass. Milliseconds. */
 export class Pass extends Context.Service<Pass, (millis: number) => void>()("audit/test/Pass") {}
 
@@ -39,7 +28,7 @@ type Services = Ledger | PricePlan.PriceBook | EventStore.EventStore | Pass
 
 /** A new ledger with its own ids and clock. */
 const services = (): Layer.Layer<Services> => {
-  const watch = new Watch()
+  const watch = new Watch("2026-01-30T20:00:00.000Z")
   let ids = 0
   const clock = Layer.succeed(Clock.Clock, watch)
   const eventIds = Layer.succeed(EventIds, () => `00000000-0000-7000-8000-${(++ids).toString(16).padStart(12, "0")}`)

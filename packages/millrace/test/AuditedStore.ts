@@ -3,18 +3,7 @@ import { Credits, Decisions, Ledger, Payments, PricePlan } from "@millrace/core"
 import { EventIds } from "@millrace/event-sourcing"
 import { SqliteEventStore } from "@millrace/event-store-sqlite"
 import { Clock, Effect, Layer } from "effect"
-
-/** A clock that stands still until it is moved. */
-class Watch implements Clock.Clock {
-  now = Date.parse("2026-03-01T09:00:00.000Z")
-  currentTimeMillisUnsafe = () => this.now
-  currentTimeNanosUnsafe = () => BigInt(this.now) * 1_000_000n
-  monotonicTimeNanosUnsafe = this.currentTimeNanosUnsafe
-  currentTimeMillis = Effect.sync(this.currentTimeMillisUnsafe)
-  currentTimeNanos = Effect.sync(this.currentTimeNanosUnsafe)
-  monotonicTimeNanos = this.currentTimeNanos
-  sleep = () => Effect.never
-}
+import { Watch } from "../../audit/test/Watch.ts"
 
 const ADA = "acc_01KJM5PX00ADA0000000000000"
 const GRACE = "acc_01KJM5PX00GRACE00000000000"
@@ -59,7 +48,7 @@ const history = Effect.fnUntraced(function* (watch: Watch, later: boolean) {
 
 /** Writes the store into a new file. */
 export const write = (filename: string, later: boolean): Promise<void> => {
-  const watch = new Watch()
+  const watch = new Watch("2026-03-01T09:00:00.000Z")
   let ids = 0
   const eventIds = Layer.succeed(EventIds, () => `00000000-0000-7000-8000-${(++ids).toString(16).padStart(12, "0")}`)
   const services = Layer.mergeAll(Payments.layer, Layer.orDie(PricePlan.PriceBook.layer)).pipe(
