@@ -1,5 +1,5 @@
 /** The end of a growing log, and subscriptions that follow it. */
-import { type Duration, Effect, type Scope, Stream } from "effect"
+import { Context, type Duration, Effect, Scope, Stream } from "effect"
 import { Conditions } from "./Conditions.ts"
 import type { Batch, Position, RecordedEvent } from "./EventStore.ts"
 
@@ -28,16 +28,19 @@ export class WatchedHead extends Head {
   /** Polls the end once. A failure is ignored: followers keep waiting, and readers get the failure from their own reads. */
   readonly look: Effect.Effect<void>
   readonly #every: Duration.Input
-  readonly #scope: Scope.Scope
+  readonly #store: Context.Context<Scope.Scope>
   #waiting = 0
   #isWatched = false
 
-  /** `end`: reads the end of the log. `every`: the time between two polls, which run in the scope. */
-  constructor(position: Position, end: Effect.Effect<Position, unknown>, every: Duration.Input, scope: Scope.Scope) {
+  /**
+   * `end`: reads the end of the log. `every`: the time between two polls. `store`: the context in which the store was made. Polls have its
+   * scope and its clock, whoever follows first.
+   */
+  constructor(position: Position, end: Effect.Effect<Position, unknown>, every: Duration.Input, store: Context.Context<Scope.Scope>) {
     super(position)
     this.look = Effect.ignore(Effect.map(end, (found) => this.advance(found)))
     this.#every = every
-    this.#scope = scope
+    this.#store = store
   }
 
   override past(position: Position): Effect.Effect<void> {
@@ -46,7 +49,8 @@ export class WatchedHead extends Head {
         this.#waiting++
         if (this.#isWatched) return Effect.void
         this.#isWatched = true
-        return Effect.asVoid(Effect.forkIn(this.#watch, this.#scope))
+        const watch = Effect.provideContext(this.#watch, this.#store)
+        return Effect.asVoid(Effect.forkIn(watch, Context.get(this.#store, Scope.Scope)))
       }),
       () => super.past(position),
       () => Effect.sync(() => this.#waiting--)

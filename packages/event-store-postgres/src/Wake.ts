@@ -8,7 +8,7 @@
  */
 import { Socket } from "node:net"
 import { type EventStore, type Head, parsePosition, WatchedHead } from "@millrace/event-sourcing"
-import { Effect, Latch, type Scope } from "effect"
+import { type Context, Effect, Latch, type Scope } from "effect"
 import pg from "pg"
 import type { Connections, Settings } from "./Connections.ts"
 import type { Fault } from "./Fault.ts"
@@ -38,7 +38,7 @@ export const make = Effect.fnUntraced(function* (
   listening: Settings | undefined
 ): Effect.fn.Return<Wake, Fault, Scope.Scope> {
   const channel = `${schema}_events`
-  const head = new NotifiedHead(yield* last, last, yield* Effect.scope)
+  const head = new NotifiedHead(yield* last, last, yield* Effect.context<Scope.Scope>())
   if (listening === undefined) return { head, appended: (position) => head.advance(position) }
 
   // Sends a notification to find out whether it arrives
@@ -65,13 +65,13 @@ class NotifiedHead extends WatchedHead {
   /** Whether a notification arrived on the current connection. */
   #isHeard = false
 
-  constructor(end: EventStore.Position, last: Effect.Effect<EventStore.Position, Fault>, scope: Scope.Scope) {
+  constructor(end: EventStore.Position, last: Effect.Effect<EventStore.Position, Fault>, store: Context.Context<Scope.Scope>) {
     const look = Effect.suspend(() => {
       if (this.#isHeard && ++this.#skipped < TRUSTED) return Effect.succeed(this.position)
       this.#skipped = 0
       return last
     })
-    super(end, look, POLL, scope)
+    super(end, look, POLL, store)
   }
 
   heard(payload: string): void {

@@ -1,6 +1,6 @@
 /** The embedded durable event store: one SQLite file in WAL mode, shared by the processes of one host. It syncs before it answers. */
 import { EventStore, follow, type Head, Paging, placeOf, positionOf, WatchedHead } from "@millrace/event-sourcing"
-import { Effect, Exit, Layer } from "effect"
+import { Effect, Exit, Layer, type Scope } from "effect"
 import type { ConnectionOptions } from "./Connection.ts"
 import type { Fault } from "./Fault.ts"
 import { open, patiently } from "./Patience.ts"
@@ -20,7 +20,7 @@ type Read = <A>(look: () => A) => Effect.Effect<A, EventStore.StoreUnavailable>
 export const make = Effect.fnUntraced(function* (options: ConnectionOptions) {
   const log = yield* open(options.filename, () => new SqliteLog(options), unavailable)
   const end = Effect.try({ try: () => positionOf(log.last()), catch: (error) => error })
-  const head = new WatchedHead(positionOf(log.place), end, POLL, yield* Effect.scope)
+  const head = new WatchedHead(positionOf(log.place), end, POLL, yield* Effect.context<Scope.Scope>())
   const submit = yield* Transactions.make(
     options.filename,
     (body) => log.transact(body),
