@@ -9,10 +9,10 @@ import { join } from "node:path"
 import { setFlagsFromString } from "node:v8"
 import { runInNewContext } from "node:vm"
 import { SqliteEventStore } from "@millrace/event-store-sqlite"
-import { Clock, Effect, Layer } from "effect"
+import { Clock, Effect, Exit, Layer, ManagedRuntime, Scope } from "effect"
 import { TestClock } from "effect/testing"
-import { expect } from "vitest"
-import { eventually, host, testing } from "./Host.ts"
+import { afterAll, beforeAll, describe, expect, test } from "vitest"
+import { eventually, host } from "./Host.ts"
 
 const ROUNDS = 5
 const CONNECTIONS = 2_000
@@ -129,11 +129,11 @@ const abuse = async (port: number, act: Abuse, roll: (below: number) => number):
 
 const sockets = () => process.getActiveResourcesInfo().filter((name) => name === "TCPSocketWrap").length
 
-testing(
-  "ten thousand bad connections leave no sockets, requests or memory behind",
-  Effect.gen(function* () {
-    const folder = mkdtempSync(join(tmpdir(), "millrace-abuse-"))
-    yield* Effect.addFinalizer(() => Effect.sync(() => rmSync(folder, { recursive: true, force: true })))
+describe("ten thousand bad connections", () => {
+  const runtime = ManagedRuntime.make(TestClock.layer())
+  const folder = mkdtempSync(join(tmpdir(), "millrace-abuse-"))
+  const scope = Scope.makeUnsafe()
+  const opened = Effect.gen(function* () {
     // It looks for events of other processes every 20 ms, which a jump of hours would make 100,000 times: it looks in real time instead
     const events = SqliteEventStore.layer({ filename: join(folder, "log.db") }).pipe(
       Layer.provide(Layer.succeed(Clock.Clock, Clock.Clock.defaultValue())),
@@ -144,54 +144,79 @@ testing(
       events,
       server: { headersTimeout: PATIENCE, requestTimeout: PATIENCE }
     })
-    const { accountId, bearer } = yield* hosts.account(100_000)
-    const acts = abuses(bearer.authorization)
-    const roll = dice(1)
-    const quiet = sockets()
+    return { hosts, ...(yield* hosts.account(100_000)), quiet: sockets() }
+  })
+  const roll = dice(1)
+  const heaps: Array<number> = []
+  let world: Effect.Success<typeof opened>
 
-    const heaps: Array<number> = []
-    for (let round = 0; round < ROUNDS; round++) {
-      yield* Effect.promise(async () => {
-        let left = CONNECTIONS
-        const worker = async () => {
-          while (left-- > 0) {
-            const act = acts[roll(acts.length)]
-            if (act !== undefined) await abuse(hosts.port, act, roll)
+  beforeAll(async () => {
+    world = await runtime.runPromise(Scope.provide(opened, scope))
+  })
+  afterAll(async () => {
+    await runtime.runPromise(Scope.close(scope, Exit.void))
+    await runtime.dispose()
+    rmSync(folder, { recursive: true, force: true })
+  })
+
+  /** A test with a bound of its own, so that it holds beside other work. */
+  const step = (name: string, body: () => Effect.Effect<unknown, unknown>) =>
+    test(name, { timeout: 120_000 }, () => runtime.runPromise(Effect.asVoid(body())))
+
+  for (let round = 1; round <= ROUNDS; round++)
+    step(`leave no sockets and no requests behind: round ${round} of ${ROUNDS}`, () =>
+      Effect.gen(function* () {
+        const { hosts, accountId, bearer, quiet } = world
+        const acts = abuses(bearer.authorization)
+        yield* Effect.promise(async () => {
+          let left = CONNECTIONS
+          const worker = async () => {
+            while (left-- > 0) {
+              const act = acts[roll(acts.length)]
+              if (act !== undefined) await abuse(hosts.port, act, roll)
+            }
           }
-        }
-        await Promise.all(Array.from({ length: AT_ONCE }, worker))
+          await Promise.all(Array.from({ length: AT_ONCE }, worker))
+        })
+        yield* eventually(hosts.balance(accountId), ({ held }) => held === 0)
+        yield* eventually(Effect.sync(sockets), (open) => open <= quiet)
+        // What an account remembers of calls for retries, it forgets in an hour
+        yield* TestClock.adjust("2 hours")
+        expect((yield* hosts.call("/api/v1/bin/457173", { headers: bearer })).status).toBe(200)
+        hosts.lines.length = 0
+        hosts.bench.started.length = 0
+        hosts.bench.interrupted.length = 0
+        yield* Effect.promise(() => tick(20))
+        collect()
+        heaps.push(process.memoryUsage().heapUsed)
       })
-      yield* eventually(hosts.balance(accountId), ({ held }) => held === 0)
-      yield* eventually(Effect.sync(sockets), (open) => open <= quiet)
-      // What an account remembers of calls for retries, it forgets in an hour
-      yield* TestClock.adjust("2 hours")
-      expect((yield* hosts.call("/api/v1/bin/457173", { headers: bearer })).status).toBe(200)
-      hosts.lines.length = 0
-      hosts.bench.started.length = 0
-      hosts.bench.interrupted.length = 0
-      yield* Effect.promise(() => tick(20))
-      collect()
-      heaps.push(process.memoryUsage().heapUsed)
-    }
+    )
 
+  test("were many at once, and leave no memory behind", () => {
     expect(busiest).toBeGreaterThan(AT_ONCE)
+    expect(heaps).toHaveLength(ROUNDS)
     // The first round warms up
     const [, early = 0, ...later] = heaps
     expect(Math.min(...later) - early, `heaps: ${heaps.join(", ")}`).toBeLessThan(SLACK)
-
-    const ends = new Map<string, Array<string>>()
-    let charged = 0
-    for (const { type, data } of yield* hosts.log) {
-      const event = JSON.parse(data)
-      if (type === "CreditReserved") ends.set(event.reservationId, [])
-      if (type !== "OperationSucceeded" && type !== "Refunded") continue
-      ends.get(event.reservationId)?.push(type)
-      if (type === "OperationSucceeded") charged += event.charged
-    }
-    expect(ends.size).toBeGreaterThan(ROUNDS * CONNECTIONS * 0.3)
-    expect([...ends.values()].filter((types) => types.length !== 1)).toEqual([])
-    const outcomes = [...ends.values()].flat()
-    expect(new Set(outcomes)).toEqual(new Set(["OperationSucceeded", "Refunded"]))
-    expect((yield* hosts.balance(accountId)).available).toBe(100_000_000 - charged)
   })
-)
+
+  step("are charged or refunded, each once, to the credit", () =>
+    Effect.gen(function* () {
+      const { hosts, accountId } = world
+      const ends = new Map<string, Array<string>>()
+      let charged = 0
+      for (const { type, data } of yield* hosts.log) {
+        const event = JSON.parse(data)
+        if (type === "CreditReserved") ends.set(event.reservationId, [])
+        if (type !== "OperationSucceeded" && type !== "Refunded") continue
+        ends.get(event.reservationId)?.push(type)
+        if (type === "OperationSucceeded") charged += event.charged
+      }
+      expect(ends.size).toBeGreaterThan(ROUNDS * CONNECTIONS * 0.3)
+      expect([...ends.values()].filter((types) => types.length !== 1)).toEqual([])
+      const outcomes = [...ends.values()].flat()
+      expect(new Set(outcomes)).toEqual(new Set(["OperationSucceeded", "Refunded"]))
+      expect((yield* hosts.balance(accountId)).available).toBe(100_000_000 - charged)
+    })
+  )
+})
