@@ -1,23 +1,45 @@
 import { availableParallelism } from "node:os"
 import { fileURLToPath } from "node:url"
 import { defineConfig } from "vitest/config"
+import LongestFirst from "./LongestFirst.ts"
 
 const root = fileURLToPath(new URL("..", import.meta.url))
+const file = (name: string) => fileURLToPath(new URL(name, import.meta.url))
+
+const FILES = ["packages/*/test/**/*.test.ts", "examples/test/**/*.test.ts", "test/**/*.test.ts"]
+
+/** They replace modules, or measure or listen to the process that they run in. */
+const ALONE = [
+  "packages/core/test/accounts/KeyRing.test.ts",
+  "packages/core/test/ledger/upcasts.test.ts",
+  "packages/core/test/vault/MemoryBlobStore.test.ts",
+  "packages/event-store-kurrentdb/test/Kill.test.ts",
+  "packages/event-store-postgres/test/Faults.test.ts",
+  "packages/http/test/Abuse.test.ts",
+  "packages/upstreams/test/blobs/*.test.ts",
+  "packages/upstreams/test/images/ImageFile.test.ts",
+  "packages/upstreams/test/shared/WorkerPool.test.ts"
+]
 
 export default defineConfig({
   root,
   ssr: { resolve: { conditions: ["@millrace/source"], externalConditions: ["@millrace/source"] } },
   resolve: { conditions: ["@millrace/source"] },
   test: {
-    include: ["packages/*/test/**/*.test.ts", "examples/test/**/*.test.ts", "test/**/*.test.ts"],
-    setupFiles: [fileURLToPath(new URL("setup.ts", import.meta.url))],
-    reporters: ["default", fileURLToPath(new URL("reporter.ts", import.meta.url))],
+    reporters: ["default", file("reporter.ts")],
+    setupFiles: [file("setup.ts")],
     // Processes, not threads: native addons and signals belong to a process; the conditions let child processes run the sources.
     pool: "forks",
     // One more than there are cores: many tests wait for a lease or a server
     maxWorkers: Math.min(8, availableParallelism() + 1),
     execArgv: ["--conditions=@millrace/source"],
     testTimeout: 30_000,
-    hookTimeout: 30_000
+    hookTimeout: 30_000,
+    sequence: { sequencer: LongestFirst },
+    projects: [
+      { extends: true, test: { name: "alone", include: ALONE } },
+      // One process for many files: to start one and load the sources takes longer than most of them
+      { extends: true, test: { name: "shared", include: FILES, exclude: ALONE, isolate: false, globalSetup: [file("postgres.ts")] } }
+    ]
   }
 })

@@ -6,8 +6,8 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { Schema } from "effect"
-import { afterAll } from "vitest"
 import { millrace } from "./InProcess.ts"
+import { undoAfterwards } from "./Leftovers.ts"
 
 export const bin = fileURLToPath(new URL("../../packages/millrace/bin/millrace.js", import.meta.url))
 
@@ -19,16 +19,10 @@ const environment = (added: Environment): NodeJS.ProcessEnv => ({
   ...added
 })
 
-/** What has to be undone when the tests of this file are over, the last first. */
-const leftovers: Array<() => unknown> = []
-afterAll(async () => {
-  for (const undo of leftovers.reverse()) await undo()
-})
-
 /** A folder of a test's own, removed with its file's. */
 export const temporaryFolder = (): string => {
   const folder = mkdtempSync(join(tmpdir(), "millrace-system-"))
-  leftovers.push(() => rmSync(folder, { recursive: true, force: true }))
+  undoAfterwards(() => rmSync(folder, { recursive: true, force: true }))
   return folder
 }
 
@@ -88,7 +82,7 @@ export class Process {
       this.#changed()
       return { code: child.exitCode, stdout: this.stdout, stderr: this.stderr }
     })
-    leftovers.push(() => this.kill())
+    undoAfterwards(() => this.kill())
   }
 
   /** Waits until it is true of what was printed; fails when the process ends before. */

@@ -6,7 +6,8 @@ import pg from "pg"
 import { afterAll, assert, beforeAll, describe, expect, it } from "vitest"
 import * as FaultProxy from "../../testing/src/FaultProxy.ts"
 import { faultOfConnecting, faultOfStatement } from "../src/Fault.ts"
-import { client, freshSchema, type Server, startServer } from "./Postgres.ts"
+import { client, freshSchema } from "./Postgres.ts"
+import { type Server, startServer } from "./PostgresServer.ts"
 import { appendByHand, event, idsOf, persist, readAll, run, type Store, until } from "./Writing.ts"
 
 let server: Server
@@ -19,7 +20,8 @@ beforeAll(async () => {
   server = await startServer()
 })
 
-afterAll(() => {
+afterAll(async () => {
+  await server.remove()
   process.off("unhandledRejection", hear)
   process.off("uncaughtException", hear)
   expect(unhandled).toEqual([])

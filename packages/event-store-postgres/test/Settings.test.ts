@@ -2,8 +2,9 @@
 import { EventStore } from "@millrace/event-sourcing"
 import { PostgresEventStore, PostgresStateStore } from "@millrace/event-store-postgres"
 import { Effect, Fiber, Logger, type Scope } from "effect"
-import { beforeAll, describe, expect, it } from "vitest"
-import { client, freshSchema, type Server, startServer } from "./Postgres.ts"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { client, freshSchema } from "./Postgres.ts"
+import { type Server, startServer } from "./PostgresServer.ts"
 import { event, idsOf, readAll, run, until } from "./Writing.ts"
 
 let server: Server
@@ -11,6 +12,8 @@ let server: Server
 beforeAll(async () => {
   server = await startServer("fsync = off")
 })
+
+afterAll(() => server.remove())
 
 const test = (title: string, body: Effect.Effect<void, unknown, Scope.Scope>) => it(title, () => Effect.runPromise(Effect.scoped(body)))
 
