@@ -18,6 +18,7 @@ import type { AnyOperation, AnyOptions, Options } from "./Options.ts"
 import { type Reports, reportsOf } from "./Reports.ts"
 import { amountOf, runnerOf } from "./Run.ts"
 import { type Webhooks, webhooksOf } from "./Webhooks.ts"
+import { restored } from "./Work.ts"
 
 // biome-ignore-start lint/suspicious/noExplicitAny: operations of any input and any services
 type Data<Op> = Op extends Operation<any, infer A, any> ? A : Op extends Job<any, any, any> ? Accepted : never
@@ -39,6 +40,7 @@ export interface CallOptions {
 
 /** The reply of a call. Amounts in credits. */
 export interface Reply<A> {
+  /** The result, read from its JSON by its schema: a replay has the same. */
   readonly data: A
   /** What this call cost: 0 for a replay, and for a job until it has succeeded. */
   readonly charged: number
@@ -117,8 +119,9 @@ const callOf = (operation: AnyOperation, input: unknown, { account, idempotencyK
         : { idempotency: { key: idempotencyKey, request: `${operation.key}\n${JSON.stringify(given)}` } }),
       ...(maxCredits === undefined ? {} : { maxCost: amountOf(maxCredits, "maxCredits") })
     })
+    const decode = operation._tag === "Operation" ? operation.decodeData : undefined
     return {
-      data: JSON.parse(reply.data) as unknown,
+      data: yield* restored(operation.key, "result", decode, JSON.parse(reply.data)),
       charged: reply.billed === undefined || reply.replayed ? 0 : Credits.toDecimal(reply.billed.charged),
       balance: reply.billed && Credits.toDecimal(reply.billed.balance),
       requestId: reply.requestId,

@@ -8,19 +8,16 @@ import {
   type Described,
   type Input,
   type None,
-  outcomeOf,
   type Parsed,
   type Part,
   type Path,
-  performed,
   quoted,
-  type Result,
-  type Returned,
   type Route,
   requestOf
 } from "./Operation.ts"
 import * as Schemas from "./Schemas.ts"
 import { failureOf } from "./Throwable.ts"
+import { outcomeOf, performed, type Result, type Returned, restored } from "./Work.ts"
 
 /** A file that a job stored. `size` in bytes. */
 export type Artifact = Core.Artifact
@@ -54,6 +51,8 @@ export interface Job<Input, Result, Services = never> {
   readonly core: Core.AnyJob<OperationError, BlobStore.BlobStore | Services>
   /** As of an operation. */
   readonly decode?: (input: unknown) => Effect.Effect<object, InvalidInput>
+  /** Reads the result from its JSON. Undefined where the JSON is the result. */
+  readonly decodeResult?: Schemas.Decode
   /** The operations that read, cancel and, where it has files, download a job. They are free. */
   readonly companions: Companions
   /** Only for inference. */
@@ -115,14 +114,14 @@ export const job = <
     readonly limits?: Partial<Core.JobLimits>
     readonly run: (
       input: Parsed<None, Query, Body>,
-      job: JobContext<Schemas.OutputOf<Checkpoint>>
+      job: JobContext<Schemas.DataOf<Checkpoint>>
     ) => Returned<Schemas.InputOf<Outcome> | Result<Schemas.InputOf<Outcome>>, Services>
   }
-): Job<Input<None, Query, Body>, Schemas.OutputOf<Outcome>, Services> => {
+): Job<Input<None, Query, Body>, Schemas.DataOf<Outcome>, Services> => {
   assertDefinition(key, options)
   const request = requestOf(key, options.route as AnyRoute)
-  const result = Schemas.convert(options.result, "output", `the result of ${quoted(key)}`)
-  const checkpoint = options.checkpoint && Schemas.convert(options.checkpoint, "output", `the checkpoint of ${quoted(key)}`)
+  const result = Schemas.output(options.result, `the result of ${quoted(key)}`)
+  const checkpoint = options.checkpoint && Schemas.output(options.checkpoint, `the checkpoint of ${quoted(key)}`)
   const family = Core.family<Schema.Json, Path, Schema.Json>(key, {
     resource: "job",
     path: `${options.route.path}/:job` as Path,
@@ -139,13 +138,20 @@ export const job = <
     run: (sent: Readonly<Record<string, unknown>>, running) =>
       Effect.gen(function* () {
         const input = yield* request.parse(sent)
-        const { artifacts, contextOf } = yield* contextsOf(running)
+        const { artifacts, contextOf } = yield* contextsOf(key, running, checkpoint)
         const returned = yield* performed(key, (signal) => options.run(input as never, contextOf(signal) as never))
         const { data, quantity } = yield* outcomeOf(key, result, returned)
         return { data, artifacts, ...(quantity === undefined ? {} : { quantity }) }
       })
   })
-  return { _tag: "Job", key, price: options.price, core: core as never, companions: companionsOf(key, options, family, result.jsonSchema) }
+  return {
+    _tag: "Job",
+    key,
+    price: options.price,
+    core: core as never,
+    companions: companionsOf(key, options, family, result.jsonSchema),
+    ...(result.decode && { decodeResult: result.decode })
+  }
 }
 
 /** Leaves out what is undefined. */
@@ -153,18 +159,21 @@ const defined = <A extends object>(options: A): { [K in keyof A]: Exclude<A[K], 
   Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as never
 
 /** What the work of an attempt gets, and the files that it stores. */
-const contextsOf = Effect.fnUntraced(function* (running: Core.RunningJob<Schema.Json>) {
+const contextsOf = Effect.fnUntraced(function* (key: string, running: Core.RunningJob<Schema.Json>, schema: Schemas.Output | undefined) {
+  const last = running.checkpoint
+  const resumed = last === undefined ? undefined : yield* restored(key, "checkpoint", schema?.decode, last)
+  const encoded = (checkpoint: unknown) => (schema === undefined ? (checkpoint as Schema.Json) : schema.encode(checkpoint))
   const services = yield* Effect.context<BlobStore.BlobStore>()
   const artifacts: Array<Artifact> = []
-  const contextOf = (signal: AbortSignal): JobContext<Schema.Json> => {
+  const contextOf = (signal: AbortSignal): JobContext<unknown> => {
     const run = <A, E>(effect: Effect.Effect<A, E, BlobStore.BlobStore>) => Effect.runPromiseWith(services)(effect, { signal })
     return {
       id: running.id,
       account: running.accountId,
       attempt: running.attempt,
-      checkpoint: running.checkpoint,
+      checkpoint: resumed,
       signal,
-      progress: (percent, checkpoint) => run(running.progress(percent, checkpoint)),
+      progress: async (percent, checkpoint) => run(running.progress(percent, checkpoint === undefined ? undefined : encoded(checkpoint))),
       store: async (content, file) => {
         const artifact = await run(running.store(bytesOf(content), file))
         artifacts.push(artifact)

@@ -4,6 +4,7 @@ import type { EventStore } from "@millrace/event-sourcing"
 import { Effect, Stream } from "effect"
 import type { Job, JobView } from "./Job.ts"
 import type { Run } from "./Run.ts"
+import { restored } from "./Work.ts"
 
 /** Whose job it is. Another account's job is not found. */
 export interface Owner {
@@ -47,8 +48,12 @@ interface Reply {
 const MINUTE = 60_000
 
 export const jobsOf = (run: Run<Jobs | Needs>, call: Call): JobActs => {
-  const read = <Result>({ companions }: AnyJob<Result>, id: string, account: string) =>
-    Effect.map(call(companions.read, { job: id }, account), ({ data }) => data as JobView<Result>)
+  const read = Effect.fnUntraced(function* <Result>({ companions, decodeResult, key }: AnyJob<Result>, id: string, account: string) {
+    const { data } = yield* call(companions.read, { job: id }, account)
+    const view = data as JobView<unknown>
+    const result = view.result === null ? null : yield* restored(key, "result", decodeResult, view.result)
+    return { ...view, result } as JobView<Result>
+  })
   return {
     read: (job, id, { account }) => run(read(job, id, account)),
     wait: (job, id, { account, timeout = MINUTE }) =>

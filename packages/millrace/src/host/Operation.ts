@@ -6,7 +6,7 @@ import { Operation as Core, InvalidInput, type OperationError } from "@millrace/
 import { Effect, type Schema } from "effect"
 import { assertDefinition } from "./Mistakes.ts"
 import * as Schemas from "./Schemas.ts"
-import { bug, failureOf } from "./Throwable.ts"
+import { outcomeOf, performed, type Result, type Returned } from "./Work.ts"
 
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE"
 
@@ -82,23 +82,6 @@ export interface Described<Input> {
   readonly secret?: ReadonlyArray<string>
 }
 
-/** What the work may return: a value, a promise of one, or an Effect, whose services `createMillrace` takes as its option `services`. */
-export type Returned<A, R = never> = A | PromiseLike<A> | Effect.Effect<A, OperationError, R>
-
-/** A result with more to say than its data. */
-export class Result<A> {
-  readonly data: A
-  readonly quantity: number | undefined
-
-  constructor(data: A, quantity: number | undefined) {
-    this.data = data
-    this.quantity = quantity
-  }
-}
-
-/** The result of work that did fewer units than were asked for: only `quantity` of them are charged. */
-export const charging = <A>(quantity: number, data: A): Result<A> => new Result(data, quantity)
-
 /** An operation whose caller waits for the result. */
 export interface Operation<Input, Data, Services = never> {
   readonly _tag: "Operation"
@@ -108,6 +91,8 @@ export interface Operation<Input, Data, Services = never> {
   readonly core: Core.AnyCall<OperationError, Services>
   /** Reads an input as a caller in code gives it. Own operations do so before credits are held. */
   readonly decode?: (input: unknown) => Effect.Effect<object, InvalidInput>
+  /** Reads the result from its JSON. Undefined where the JSON is the result. */
+  readonly decodeData?: Schemas.Decode
   /** Only for inference. */
   readonly "~types"?: { readonly input: Input; readonly data: Data; readonly services: Services }
 }
@@ -117,7 +102,11 @@ export type Input<Params, Query, Body> = Schemas.InputOf<Params> & Schemas.Input
 /** The input of a route, as the work gets it. */
 export type Parsed<Params, Query, Body> = Schemas.OutputOf<Params> & Schemas.OutputOf<Query> & Schemas.OutputOf<Body>
 
-/** Defines an operation. Throws a sentence that names the operation if its definition is wrong. */
+/**
+ * Defines an operation. The work returns what `success` accepts. Callers in code get what `success` makes of it: with a schema of Effect the
+ * same value, such as a `Date`, and with one of another library its JSON. Over HTTP they get the JSON. Throws a sentence that names the
+ * operation if its definition is wrong.
+ */
 export const operation = <
   const P extends Path,
   Success extends Schemas.AnySchema,
@@ -135,10 +124,10 @@ export const operation = <
       call: CallContext
     ) => Returned<Schemas.InputOf<Success> | Result<Schemas.InputOf<Success>>, Services>
   }
-): Operation<Input<Params, Query, Body>, Schemas.OutputOf<Success>, Services> => {
+): Operation<Input<Params, Query, Body>, Schemas.DataOf<Success>, Services> => {
   assertDefinition(key, options)
   const request = requestOf(key, options.route as AnyRoute)
-  const success = Schemas.convert(options.success, "output", `the result of ${quoted(key)}`)
+  const success = Schemas.output(options.success, `the result of ${quoted(key)}`)
   const core = Core.make(key, {
     ...contractOf(options, request),
     success: Schemas.documented(success.jsonSchema),
@@ -151,7 +140,13 @@ export const operation = <
       ),
     ...(options.timeout === undefined ? {} : { timeout: options.timeout })
   })
-  return { _tag: "Operation", key, price: options.price, core: core as Core.AnyCall<OperationError, Services> }
+  return {
+    _tag: "Operation",
+    key,
+    price: options.price,
+    core: core as Core.AnyCall<OperationError, Services>,
+    ...(success.decode && { decodeData: success.decode })
+  }
 }
 
 type Sent = Readonly<Record<string, unknown>>
@@ -226,38 +221,4 @@ export const contractOf = (options: Described<never>, { parse, parsed, route }: 
     ...(quantity === undefined ? {} : { quantity: (sent: Sent) => quantity((parsed(sent) ?? sent) as never) }),
     ...(secret === undefined ? {} : { secret })
   }
-}
-
-/** Runs a function of the host's. What it throws becomes the failure of the call. */
-export const performed = <A, R>(key: string, work: (signal: AbortSignal) => Returned<A, R>): Effect.Effect<A, OperationError, R> =>
-  Effect.flatten(
-    Effect.tryPromise({
-      try: async (signal) => {
-        const returned = work(signal)
-        return Effect.isEffect(returned)
-          ? Effect.mapError(returned, (error) => failureOf(key, error))
-          : Effect.succeed((await returned) as A)
-      },
-      catch: (error) => failureOf(key, error)
-    })
-  )
-
-/** Validates the result of the work. A result that its own schema refuses is a bug. */
-export const outcomeOf = (
-  key: string,
-  success: Schemas.Converted,
-  returned: unknown
-): Effect.Effect<{ readonly data: Schema.Json; readonly quantity?: number }, OperationError> => {
-  const { data, quantity } = returned instanceof Result ? returned : new Result(returned, undefined)
-  return success.validate(data).pipe(
-    Effect.mapError((issues) =>
-      bug(key, `its result breaks its own schema: ${issues.map(({ field, message }) => `${field || "the result"}: ${message}`).join("; ")}`)
-    ),
-    Effect.flatMap((value) =>
-      Effect.try({
-        try: () => ({ data: JSON.parse(JSON.stringify(value)) as Schema.Json, ...(quantity === undefined ? {} : { quantity }) }),
-        catch: (error) => bug(key, `its result is not JSON: ${error instanceof Error ? error.message : String(error)}`)
-      })
-    )
-  )
 }

@@ -2,7 +2,7 @@
  * Schemas of other libraries, by [Standard Schema](https://standardschema.dev): zod 4.2, arktype 2.1.28, valibot with
  * `@valibot/to-json-schema`, and Effect's own. The library validates values; its JSON Schema is for the OpenAPI document.
  */
-import { Effect, Schema, type StandardSchema } from "effect"
+import { Effect, Function, Schema, type StandardSchema } from "effect"
 
 // biome-ignore-start lint/suspicious/noExplicitAny: schemas of any type
 /** A schema that implements Standard Schema, or one of Effect's. */
@@ -12,6 +12,26 @@ export type AnySchema = StandardSchema.StandardSchemaV1<any, any> | Schema.Codec
 export type InputOf<S> = S extends StandardSchema.StandardSchemaV1<infer I, any> ? I : S extends Schema.Codec<any, infer I> ? I : {}
 /** What a validated value is. */
 export type OutputOf<S> = S extends StandardSchema.StandardSchemaV1<any, infer O> ? O : S extends Schema.Codec<infer O, any> ? O : {}
+/**
+ * What a host reads of a value that was stored as JSON. Effect's schemas decode it: a `Date` is a `Date` again. Other libraries cannot turn
+ * JSON back into what their schemas made, so a value of theirs is read as its JSON.
+ */
+export type DataOf<S> = S extends Schema.Codec<infer O, any> ? O : S extends StandardSchema.StandardSchemaV1<any, infer O> ? JsonOf<O> : {}
+
+type Scalar = string | number | boolean | null | undefined
+
+/** A value after `JSON.stringify` and `JSON.parse`: a `Date` is text. What is JSON already keeps its type. */
+export type JsonOf<A> = 0 extends 1 & A
+  ? A
+  : A extends Scalar
+    ? A
+    : A extends { readonly toJSON: (...args: any) => infer J }
+      ? JsonOf<J>
+      : A extends ((...args: any) => unknown) | bigint | symbol
+        ? never
+        : A extends object
+          ? { [K in keyof A]: JsonOf<A[K]> }
+          : A
 // biome-ignore-end lint/suspicious/noExplicitAny: as above
 
 /** Something wrong with a value: `field` is a path such as `items.0.name`, empty for the value itself. */
@@ -26,6 +46,16 @@ export interface Converted {
   readonly validate: (value: unknown) => Effect.Effect<unknown, ReadonlyArray<Issue>>
   readonly jsonSchema: JsonSchema
 }
+
+/** A schema of what the work makes: a result or a checkpoint, which is stored as JSON. */
+export interface Output extends Converted {
+  /** The JSON of a value that was validated, as the JSON Schema documents it. Throws for what is not JSON. */
+  readonly encode: (value: unknown) => Schema.Json
+  /** Reads the JSON back. Undefined where the JSON is the value. */
+  readonly decode: Decode | undefined
+}
+
+export type Decode = (json: unknown) => Effect.Effect<unknown, Schema.SchemaError>
 
 export type JsonSchema = { readonly [keyword: string]: unknown }
 
@@ -43,6 +73,28 @@ export const convert = (schema: AnySchema, side: "input" | "output", where: stri
       ),
     jsonSchema: jsonSchemaOf(standard, side, where)
   }
+}
+
+/** Converts the schema of what the work makes. Throws as {@link convert} does. */
+export const output = (schema: AnySchema, where: string): Output => {
+  const codec = Schema.isSchema(schema) ? codecOf(schema as Schema.Codec<unknown>) : undefined
+  const encoded = codec === undefined ? Function.identity : Schema.encodeUnknownSync(codec)
+  return {
+    ...convert(schema, "output", where),
+    // The round trip drops what JSON has not, such as fields that are undefined
+    encode: (value) => JSON.parse(JSON.stringify(encoded(value))),
+    decode: codec && Schema.decodeUnknownEffect(codec)
+  }
+}
+
+/**
+ * Between what an Effect schema makes and its JSON. It has none of the schema's own transformations, which ran when the value was validated.
+ * Undefined where the two are the same.
+ */
+const codecOf = (schema: Schema.Codec<unknown>): Schema.Codec<unknown, Schema.Json> | undefined => {
+  const made = Schema.toType(schema)
+  const codec = Schema.toCodecJson(made)
+  return codec.ast === made.ast ? undefined : codec
 }
 
 const standardOf = (schema: AnySchema, where: string): Standard => {
