@@ -2,25 +2,34 @@
 import { Context } from "effect"
 
 export interface Names {
+  readonly against: string
   readonly effectiveAt: string
   readonly erasures: string
   readonly state: string
   readonly masterKey: string
+  readonly streams: string
+  readonly writeStreams: string
 }
 
 const FLAGS: Names = {
+  against: "--against",
   effectiveAt: "--effective-at",
   erasures: "--register or MILLRACE_ERASURES",
   state: "--state or MILLRACE_STATE",
-  masterKey: "MILLRACE_MASTER_KEY"
+  masterKey: "MILLRACE_MASTER_KEY",
+  streams: "--streams",
+  writeStreams: "--write-streams"
 }
 
 /** For hosts of the library. */
 export const OPTIONS: Names = {
+  against: "the option against",
   effectiveAt: "the option effectiveAt",
   erasures: "the option erasures",
   state: "the option state",
-  masterKey: "the option masterKey or MILLRACE_MASTER_KEY"
+  masterKey: "the option masterKey or MILLRACE_MASTER_KEY",
+  streams: "the option streams",
+  writeStreams: "the option writeStreams"
 }
 
 export const Current = Context.Reference<Names>("millrace/SettingNames/Current", { defaultValue: () => FLAGS })

@@ -1,5 +1,6 @@
 /** Millrace as promises, for hosts without Effect. */
 
+export type { Head, Report as AuditReport } from "@millrace/audit"
 export type {
   ShownDelivery,
   ShownWebhook,
@@ -15,7 +16,7 @@ export * from "./host/Jobs.ts"
 export type { Listening, Notice, NoticeName, Notices } from "./host/Notices.ts"
 export * from "./host/Operation.ts"
 export type * from "./host/Options.ts"
-export type { AccountEvent, Reports } from "./host/Reports.ts"
+export type { AccountEvent, AuditOptions, Reports } from "./host/Reports.ts"
 export { type StandardName, type StandardOperations, standard } from "./host/Standard.ts"
 export { InvalidInput, NotFound, UpstreamUnavailable } from "./host/Throwable.ts"
 export type { Webhooks } from "./host/Webhooks.ts"

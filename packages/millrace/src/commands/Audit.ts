@@ -1,41 +1,30 @@
 /** `audit`: replays a whole log, of a store or of an export, and checks it. */
 import { readFileSync } from "node:fs"
-import { Audit, digest, Export, Head, parseStreamList, type Report, sentences, statements, streamList } from "@millrace/audit"
+import { type Head, type Report, sentences, statements } from "@millrace/audit"
 import { Money } from "@millrace/core"
-import { Effect, Option, Schema } from "effect"
+import { Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import * as Administration from "../Administration.ts"
+import * as Auditing from "../administration/Audit.ts"
 import * as DiskFiles from "../DiskFiles.ts"
-import { CommandFailed, fail, textOf } from "../Failure.ts"
+import { CommandFailed, textOf } from "../Failure.ts"
 import * as KeyCount from "../KeyCount.ts"
 import * as MoneySetting from "../MoneySetting.ts"
 import * as Output from "../Output.ts"
-import * as Progress from "../Progress.ts"
 import * as StoreUrl from "../StoreUrl.ts"
 import * as Style from "../Style.ts"
 
-/** A head, or a whole report of an earlier audit. */
-const Earlier = Schema.Union([Head, Schema.Struct({ head: Head })])
-
 const readHead = (file: string) =>
   Effect.try({
-    try: () => {
-      const earlier = Schema.decodeUnknownSync(Earlier)(JSON.parse(readFileSync(file, "utf8")))
-      return "head" in earlier ? earlier.head : earlier
-    },
+    try: (): unknown => JSON.parse(readFileSync(file, "utf8")),
     catch: (error) => new CommandFailed(`${file} holds no head of an audit: ${textOf(error)}`)
-  })
+  }).pipe(Effect.flatMap((earlier) => Auditing.headOf(earlier, file)))
 
-/** The list of streams that belongs to a head. */
-const readStreams = Effect.fnUntraced(function* (file: string, head: Head | undefined) {
-  if (head === undefined) return yield* fail("--streams is read beside the head that proves it: name that by --against")
-  const text = yield* DiskFiles.attempt(`${file} cannot be read`, () => readFileSync(file, "utf8"))
-  const streams = parseStreamList(text)
-  if (streams === undefined) return yield* fail(`${file} is no list of streams: see --write-streams`)
-  if (digest(streams) !== head.digest)
-    return yield* fail(`${file} is not the list of streams of this head: its SHA-256 is not the head's digest`)
-  return streams
-})
+const readStreams = (from: string) =>
+  Effect.map(
+    DiskFiles.attempt(`${from} cannot be read`, () => readFileSync(from, "utf8")),
+    (text): Auditing.Named => ({ text, from })
+  )
 
 const flags = {
   against: Flag.String("against").pipe(
@@ -71,18 +60,16 @@ type Values = Command.Command.Config.InferValue<typeof flags>
 /** The report, and the head with which it was compared. */
 const audited = Effect.fnUntraced(function* ({ against, at, events, streams, writeStreams }: Values, store: string) {
   const head = Option.isSome(against) ? yield* readHead(against.value) : undefined
-  const ends = Option.isSome(streams) ? yield* readStreams(streams.value, head) : undefined
-  let list: ReadonlyArray<string> = []
-  const options: Audit.Options = {
-    ...(head === undefined ? {} : { against: head }),
-    ...(ends === undefined ? {} : { streams: ends }),
-    ...(Option.isSome(at) ? { at: at.value.getTime() } : {}),
-    ...(Option.isSome(writeStreams) ? { onStreams: (ends) => (list = [...streamList(ends)]) } : {})
+  const options: Auditing.Options = {
+    against: head,
+    streams: Option.isSome(streams) ? yield* readStreams(streams.value) : undefined,
+    at: Option.getOrUndefined(at),
+    writeStreams: Option.isSome(writeStreams)
   }
-  const report = Option.isSome(events)
-    ? yield* Progress.during(`Auditing ${events.value}`)(Audit.runExport(new Export(events.value), options))
-    : yield* Effect.provide(Progress.watch("Auditing")(Audit.run(options)), StoreUrl.logLayer(store))
-  if (Option.isSome(writeStreams)) yield* DiskFiles.write(writeStreams.value, list.join(""))
+  const { report, streams: list = "" } = Option.isSome(events)
+    ? yield* Auditing.runExport(events.value, options)
+    : yield* Effect.provide(Auditing.run(options), StoreUrl.logLayer(store))
+  if (Option.isSome(writeStreams)) yield* DiskFiles.write(writeStreams.value, list)
   const keys = Option.isSome(events) ? null : yield* KeyCount.find(store)
   return { report, head, keys }
 })

@@ -1,14 +1,16 @@
 /** What an administrator reads of a whole store, as promises: prices, holds, charges, history, audit, journal, backup. */
-import { Audit, type Head, Journal, type Report } from "@millrace/audit"
+import { Journal, type Report } from "@millrace/audit"
 import { type Millrace, Vault } from "@millrace/core"
 import { EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
 import { Effect, Stream } from "effect"
 import { resolve } from "../administration/Accounts.ts"
+import * as Audit from "../administration/Audit.ts"
 import * as Backup from "../administration/Backup.ts"
 import * as Charges from "../administration/Charges.ts"
 import * as Holds from "../administration/Holds.ts"
 import * as Prices from "../administration/Prices.ts"
 import * as MasterKeyFile from "../MasterKeyFile.ts"
+import * as SettingNames from "../SettingNames.ts"
 import * as StoreUrl from "../StoreUrl.ts"
 import { metadata, type Recorded } from "./Administration.ts"
 import { amountOf, type Run } from "./Run.ts"
@@ -21,6 +23,20 @@ export interface AccountEvent {
   readonly data: Readonly<Record<string, unknown>>
   /** Who acted and why, for an administrator's act. */
   readonly metadata: Readonly<Record<string, unknown>>
+}
+
+/** How to audit. The words are those of `millrace audit`, and so is the text of a list of streams. */
+export interface AuditOptions {
+  /** The report or the head of an earlier audit, which the log must extend. */
+  readonly against?: Audit.Earlier
+  /** The list of streams of that audit: with it, findings name each stream that differs. */
+  readonly streams?: string
+  /** Takes the list of streams, whose SHA-256 is the digest of the head, for a later `streams`. Keep it where you keep the head. */
+  readonly writeStreams?: (list: string) => void | PromiseLike<void>
+  /** The time at which holds count as overdue: that of the log's last event by default. */
+  readonly at?: Date
+  /** A file: audits the export of a whole log, as `millrace events` prints it, plain or by gzip, and not the store. */
+  readonly events?: string
 }
 
 export interface Reports {
@@ -43,8 +59,8 @@ export interface Reports {
   }
   /** The events of an account, oldest first. */
   readonly history: (account: string) => Promise<ReadonlyArray<AccountEvent>>
-  /** Replays the whole log and checks it. `against`: the head of an earlier audit, which the log must extend. */
-  readonly audit: (options?: { readonly against?: Head; readonly at?: Date }) => Promise<Report>
+  /** Replays the whole log and checks it. Its report has the head to keep for the next audit. */
+  readonly audit: (options?: AuditOptions) => Promise<Report>
   /**
    * The double-entry journal as text, in the format of an accounting tool. It fails with `UnverifiedLog` at the first event whose place or
    * hash is wrong, unless `unverified`.
@@ -85,8 +101,7 @@ export const reportsOf = (run: Run<Millrace.Administration | EventStore.EventSto
       )
   },
   history: (account) => run(Effect.flatMap(resolve(account), historyOf)),
-  audit: ({ against, at } = {}) =>
-    run(Audit.run({ ...(against === undefined ? {} : { against }), ...(at === undefined ? {} : { at: at.getTime() }) })),
+  audit: (options) => run(audited(options ?? {})),
   journal: (format, options) => ({
     [Symbol.asyncIterator]: async function* () {
       const text = await run(
@@ -111,6 +126,21 @@ export const reportsOf = (run: Run<Millrace.Administration | EventStore.EventSto
       })
     )
 })
+
+const audited = ({ against, at, events, streams: text, writeStreams }: AuditOptions) =>
+  Effect.gen(function* () {
+    const names = yield* SettingNames.Current
+    const options: Audit.Options = {
+      against: against === undefined ? undefined : yield* Audit.headOf(against, names.against),
+      streams: text === undefined ? undefined : { text, from: names.streams },
+      at,
+      writeStreams: writeStreams !== undefined
+    }
+    const { report, streams = "" } = yield* events === undefined ? Audit.run(options) : Audit.runExport(events, options)
+    // What it throws is the host's own error
+    if (writeStreams !== undefined) yield* Effect.promise(async () => writeStreams(streams))
+    return report
+  })
 
 const historyOf = (account: string) =>
   Effect.flatMap(EventStore.EventStore, (events) =>

@@ -1,10 +1,16 @@
 /** What a host without Effect reads of its store, and the prices of its operations, over restarts on one file. */
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { gzipSync } from "node:zlib"
+import { lineOf } from "@millrace/audit"
+import { EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
+import { SqliteEventStore } from "@millrace/event-store-sqlite"
+import Database from "better-sqlite3"
+import { Effect, Stream } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { z } from "zod"
-import { createMillrace, type Host, operation, UpstreamUnavailable } from "../../src/index.ts"
+import { type AuditOptions, type AuditReport, createMillrace, type Host, operation, UpstreamUnavailable } from "../../src/index.ts"
 
 let folder: string
 beforeAll(() => {
@@ -127,5 +133,101 @@ describe("a store", () => {
     })
     await expect(createMillrace({ store: "mysql://nowhere", operations: [] })).rejects.toThrow(/unknown store "mysql:\/\/nowhere"/u)
     await expect(createMillrace({ store, masterKey: "short", operations: [] })).rejects.toMatchObject({ code: "malformed_master_key" })
+  })
+})
+
+/** The events of a log, in their order. */
+const eventsOf = (filename: string) =>
+  Effect.runPromise(
+    EventStore.EventStore.use(({ readAll }) => Stream.runCollect(readAll(EventStore.start))).pipe(
+      Effect.provide(SqliteEventStore.layer({ filename, readOnly: true }))
+    )
+  )
+
+/** Writes the last event of a stream anew, with other data and the hash that fits. */
+const rewrite = async (filename: string, stream: string, change: (data: string) => string): Promise<void> => {
+  const events = (await eventsOf(filename)).filter((event) => event.stream === stream)
+  const [before, last] = events.slice(-2)
+  if (before === undefined || last === undefined) throw new Error(`${stream} has no two events`)
+  const { at: _, ...metadata } = HashChain.metadataOf(last)
+  const changed = { ...last, data: change(last.data) }
+  const sealed = HashChain.seal(
+    ...([HashChain.hashOf(before), last.stream, last.revision, changed, HashChain.atOf(last), JSON.stringify(metadata)] as const)
+  )
+  const db = new Database(filename)
+  db.exec("DROP TRIGGER events_are_never_changed")
+  db.prepare("UPDATE events SET data = ?, metadata = ? WHERE position = ?").run(sealed.data, sealed.metadata, Number(last.position))
+  db.close()
+}
+
+/** The report of an audit, and its list of streams. */
+const listed = async (host: Host, options: AuditOptions = {}) => {
+  const lists: Array<string> = []
+  const report = await host.audit({
+    ...options,
+    writeStreams: async (list) => {
+      await Promise.resolve()
+      lists.push(list)
+    }
+  })
+  expect(lists).toHaveLength(1)
+  return { report, streams: lists.join() }
+}
+
+describe("an audit against the head of an earlier one", () => {
+  const named = ({ problems }: AuditReport) =>
+    problems.filter(({ rule }) => rule === "stream-extends-head").map(({ detail, means, stream }) => [stream, means.account, detail])
+
+  it("names the account of a rewrite: exactly by the list of streams, and by the head alone by its bucket", async () => {
+    await withHost("rewritten", 1.5, async (host) => {
+      const accounts = [await host.accounts.open({ id: "ada" }), await host.accounts.open({ id: "grace" })]
+      for (const account of accounts) await host.credits.grant(account, { amount: 10, source: "promotion" })
+      const { report: kept, streams } = await listed(host)
+      expect(await host.audit({ against: kept, streams })).toMatchObject({ ok: true, head: kept.head })
+
+      const [ada = ""] = accounts
+      await rewrite(join(folder, "rewritten", "millrace.db"), StreamName.make("account", ada), (data) => data.replaceAll("10000", "20000"))
+      expect(await host.audit()).toMatchObject({ ok: true })
+      const stream = `account-${ada}`
+      const exact = await host.audit({ against: kept.head, streams })
+      expect(named(exact)).toEqual([[stream, ada, expect.stringContaining("they were written anew: the last hash differs")]])
+      const byBucket = await host.audit({ against: kept })
+      expect(named(byBucket)).toEqual([[stream, ada, expect.stringContaining("differs, and has this stream alone")]])
+    })
+  })
+
+  it("reads an export, and takes lists of streams for it too", async () => {
+    await withHost("exported", 1.5, async (host) => {
+      await host.accounts.open({ id: "ada" })
+      const file = join(folder, "export.jsonl.gz")
+      const lines = (await eventsOf(join(folder, "exported", "millrace.db"))).map((event) => `${lineOf(event)}\n`)
+      writeFileSync(file, gzipSync(lines.join("")))
+      await host.accounts.open({ id: "grace" })
+      const { report, streams } = await listed(host, { events: file })
+      expect(report.events).toBe(lines.length)
+      expect(await host.audit({ against: report, streams })).toMatchObject({ ok: true })
+      await expect(host.audit({ events: join(folder, "none.jsonl") })).rejects.toThrow(/none\.jsonl.*ENOENT/u)
+    })
+  })
+
+  it("refuses what is no head and no list of its streams, in words of the option, and rejects with what a host throws", async () => {
+    await withHost("refused", 1.5, async (host) => {
+      const { report, streams } = await listed(host)
+      const { head } = report
+      await expect(host.audit({ against: {} as typeof head })).rejects.toThrow("the option against holds no head of an audit: ")
+      await expect(host.audit({ streams })).rejects.toThrow(
+        "the option streams is read beside the head that proves it: name that by the option against"
+      )
+      await expect(host.audit({ against: head, streams: "no list" })).rejects.toThrow(
+        "the option streams is no list of streams: see the option writeStreams"
+      )
+      const other = streams.replace("\n0\n", "\n1\n")
+      await expect(host.audit({ against: head, streams: other })).rejects.toMatchObject({
+        code: "command_failed",
+        message: expect.stringContaining("its SHA-256 is not the head's digest")
+      })
+      const full = new Error("the disk is full")
+      await expect(host.audit({ writeStreams: () => Promise.reject(full) })).rejects.toBe(full)
+    })
   })
 })
