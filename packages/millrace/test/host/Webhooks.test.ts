@@ -1,46 +1,15 @@
 /** Webhooks of a host, over real sockets: acts of an administrator, receivers that fail in every way, and a process that is killed. */
 import { mkdtempSync, rmSync } from "node:fs"
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http"
-import type { AddressInfo } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
-import { Webhook } from "standardwebhooks"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { millrace as command } from "../../../../test/system/InProcess.ts"
 import { start } from "../../../event-store-sqlite/test/Processes.ts"
 import { createMillrace, type Host } from "../../src/index.ts"
+import { closeReceivers, receiver } from "./WebhookReceiver.ts"
 import { WORKER } from "./WebhookWorker.ts"
 
-interface Got {
-  readonly id: string
-  readonly body: { readonly type: string; readonly timestamp: string; readonly data: Readonly<Record<string, unknown>> }
-}
-
-/** A receiver that verifies what it gets. `answer` may also leave the sender without an answer. */
-const receiver = async (secret: () => string, answer: (response: ServerResponse, got: Got, time: number) => void) => {
-  const got: Array<Got> = []
-  const refused: Array<string> = []
-  const take = async (request: IncomingMessage, response: ServerResponse) => {
-    let text = ""
-    for await (const chunk of request.setEncoding("utf8")) text += chunk
-    try {
-      const body = new Webhook(secret()).verify(text, request.headers as Record<string, string>) as Got["body"]
-      const id = String(request.headers["webhook-id"])
-      got.push({ id, body })
-      answer(response, { id, body }, got.filter((other) => other.id === id).length)
-    } catch (error) {
-      refused.push(String(error))
-      response.writeHead(400).end()
-    }
-  }
-  const server = createServer((request, response) => void take(request, response))
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
-  servers.push(server)
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook?token=hidden`, got, refused }
-}
-
-const servers: Array<Server> = []
 let folder: string
 let store: string
 let host: Host
@@ -58,10 +27,7 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   await host.close()
-  for (const server of servers) {
-    server.closeAllConnections()
-    server.close()
-  }
+  closeReceivers()
   rmSync(folder, { recursive: true, force: true })
 })
 
