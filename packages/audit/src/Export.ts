@@ -5,6 +5,7 @@
  * `{"position","stream","revision","id","type","at","data","metadata"}`. Data and metadata are JSON values, or the JSON text as a string
  * where reading and writing the value would change its bytes, which the hashes cover.
  */
+import type { ReadStream } from "node:fs"
 import { type FileHandle, open } from "node:fs/promises"
 import { createGunzip } from "node:zlib"
 import { EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
@@ -77,6 +78,11 @@ export class Export {
   readonly #file: string
   /** Told of each line that is not an event, while a reader wants to know. */
   onProblem: ((problem: LineProblem) => void) | undefined
+  /**
+   * Told how many bytes of the file were read, and how many it has: of a compressed file, compressed ones. The file may be read several
+   * times.
+   */
+  onRead: ((bytes: number, of: number) => void) | undefined
 
   constructor(file: string) {
     this.#file = file
@@ -128,14 +134,22 @@ export class Export {
   async *#bytes(handle: FileHandle, line: () => number): AsyncGenerator<Buffer> {
     const start = Buffer.alloc(GZIP.length)
     await handle.read(start, 0, GZIP.length, 0)
+    const { size } = await handle.stat()
     const file = handle.createReadStream({ start: 0, autoClose: false, highWaterMark: 1 << 18 })
-    if (!GZIP.every((byte, i) => start[i] === byte)) return yield* file as AsyncIterable<Buffer>
+    if (!GZIP.every((byte, i) => start[i] === byte)) return yield* this.#told(file, file, size)
     const plain = createGunzip()
     file.on("error", (error) => plain.destroy(error))
     try {
-      yield* file.pipe(plain) as AsyncIterable<Buffer>
+      yield* this.#told(file.pipe(plain), file, size)
     } catch (error) {
       this.#problem(line(), undefined, `the file cannot be decompressed from here on: ${reasonOf(error)}`)
+    }
+  }
+
+  async *#told(content: AsyncIterable<Buffer>, file: ReadStream, size: number): AsyncGenerator<Buffer> {
+    for await (const bytes of content) {
+      this.onRead?.(file.bytesRead, size)
+      yield bytes
     }
   }
 

@@ -18,6 +18,7 @@ import { Timestamp } from "@millrace/core"
 import { Effect, Schema } from "effect"
 import * as DiskFiles from "./DiskFiles.ts"
 import { CommandFailed, fail, textOf } from "./Failure.ts"
+import type { Advance } from "./Progress.ts"
 import * as StoreUrl from "./StoreUrl.ts"
 
 const LOG = "log/millrace.db"
@@ -130,8 +131,8 @@ export const overdueKeys = (folder: string, now: number): Effect.Effect<Readonly
   })
 
 /** Copies a file of a backup; fails where its size or hash differs from the manifest. */
-export const take = (from: string, to: string, expected: DiskFiles.Content): Effect.Effect<void, CommandFailed> =>
-  Effect.flatMap(DiskFiles.copy(from, to), ({ bytes, sha256 }) =>
+export const take = (from: string, to: string, expected: DiskFiles.Content, advance?: Advance): Effect.Effect<void, CommandFailed> =>
+  Effect.flatMap(DiskFiles.copy(from, to, advance), ({ bytes, sha256 }) =>
     bytes === expected.bytes && sha256 === expected.sha256
       ? Effect.void
       : fail(`${from} is not what was backed up: its size or its SHA-256 differs from ${MANIFEST}`)
@@ -139,12 +140,14 @@ export const take = (from: string, to: string, expected: DiskFiles.Content): Eff
 
 const BLOB = /^[0-9a-f]{64}$/u
 
-/** Copies the blobs of a folder, if it exists, each checked against its name. Answers how many and how large. */
-export const copyBlobs = Effect.fnUntraced(function* (from: string, to: string) {
+/** Copies the blobs of a folder, if it exists, each checked against its name. Answers how many and how large. `advance` takes the bytes of all. */
+export const copyBlobs = Effect.fnUntraced(function* (from: string, to: string, advance: Advance) {
   const names = existsSync(from) ? readdirSync(from).filter((name) => BLOB.test(name)) : []
+  const size = yield* DiskFiles.sizeOf(names.map((name) => join(from, name)))
   let bytes = 0
   for (const name of names) {
-    const blob = yield* DiskFiles.copy(join(from, name), join(to, name))
+    const before = bytes
+    const blob = yield* DiskFiles.copy(join(from, name), join(to, name), (done) => advance(before + done, size))
     if (blob.sha256 !== name) return yield* fail(`the blob ${join(from, name)} was changed: its SHA-256 is not its name`)
     bytes += blob.bytes
   }

@@ -1,11 +1,12 @@
 /** Files for backups: copied and hashed in one pass, and synced to the disk before anything relies on them. */
 import { createHash } from "node:crypto"
-import { createReadStream, createWriteStream } from "node:fs"
-import { open, writeFile } from "node:fs/promises"
+import { createReadStream, createWriteStream, statSync } from "node:fs"
+import { open, stat, writeFile } from "node:fs/promises"
 import { Writable } from "node:stream"
 import { pipeline } from "node:stream/promises"
 import { Effect } from "effect"
 import { CommandFailed, textOf } from "./Failure.ts"
+import type { Advance } from "./Progress.ts"
 
 /** Size and hash of a file. `sha256` in hexadecimal, as `sha256sum` prints it. */
 export interface Content {
@@ -24,13 +25,15 @@ export const attempt = <A>(what: string, act: (signal: AbortSignal) => A | Promi
   })
 
 /** Reads a file into a sink, and measures it. */
-const read = async (file: string, sink: Writable, signal: AbortSignal): Promise<Content> => {
+const read = async (file: string, sink: Writable, signal: AbortSignal, advance: Advance): Promise<Content> => {
+  const { size } = await stat(file)
   const sha = createHash("sha256")
   let bytes = 0
   const measure = async function* (chunks: AsyncIterable<Buffer>) {
     for await (const chunk of chunks) {
       sha.update(chunk)
       bytes += chunk.length
+      advance(bytes, size)
       yield chunk
     }
   }
@@ -40,15 +43,24 @@ const read = async (file: string, sink: Writable, signal: AbortSignal): Promise<
 
 const nowhere = (): Writable => new Writable({ write: (_chunk, _encoding, done) => done() })
 
-export const contentOf = (file: string): Effect.Effect<Content, CommandFailed> =>
-  attempt(`${file} cannot be read`, (signal) => read(file, nowhere(), signal))
+const untold: Advance = () => {}
+
+/** `advance` takes the bytes of the file that were read, and how many it has. */
+export const contentOf = (file: string, advance = untold): Effect.Effect<Content, CommandFailed> =>
+  attempt(`${file} cannot be read`, (signal) => read(file, nowhere(), signal, advance))
 
 /** A new file that only its owner may read, and that is synced before it is closed. */
 const NEW = { mode: 0o600, flush: true } as const
 
-/** Copies a file; returns its size and hash. */
-export const copy = (from: string, to: string): Effect.Effect<Content, CommandFailed> =>
-  attempt(`${from} cannot be copied`, (signal) => read(from, createWriteStream(to, { flags: "wx", ...NEW }), signal))
+/** Copies a file; returns its size and hash. `advance`: as of {@link contentOf}. */
+export const copy = (from: string, to: string, advance = untold): Effect.Effect<Content, CommandFailed> =>
+  attempt(`${from} cannot be copied`, (signal) => read(from, createWriteStream(to, { flags: "wx", ...NEW }), signal, advance))
+
+/** The bytes of all these files together. One that is not there has none. */
+export const sizeOf = (files: ReadonlyArray<string>): Effect.Effect<number, CommandFailed> =>
+  attempt("the sizes of files cannot be read", () =>
+    files.reduce((sum, file) => sum + (statSync(file, { throwIfNoEntry: false })?.size ?? 0), 0)
+  )
 
 /** Writes a new file. */
 export const write = (file: string, text: string): Effect.Effect<void, CommandFailed> =>

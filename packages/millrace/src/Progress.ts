@@ -1,6 +1,6 @@
 /**
- * One line on a terminal that tells how far the reading of a log is: a bar, the rate, and the time left. The command line shows it on
- * stderr; it is erased when the reading ends. Elsewhere, and for a library, nothing is shown.
+ * One line on a terminal that tells how far the reading of a log or the copying of files is: a bar, the rate, and the time left. The command line shows it on
+ * stderr; it is erased when the work ends. Elsewhere, and for a library, nothing is shown.
  */
 import { EventStore } from "@millrace/event-sourcing"
 import { Clock, Context, Effect, Stream } from "effect"
@@ -23,6 +23,8 @@ const ERASE = "\r\u001b[K"
 /** Milliseconds between two lines. */
 const PAUSE = 100
 const CELLS = 16
+/** Bytes. */
+const MEGABYTE = 1_000_000
 
 const duration = (millis: number): string => {
   const seconds = Math.ceil(millis / 1000)
@@ -31,13 +33,16 @@ const duration = (millis: number): string => {
   return minutes < 60 ? `${minutes} min ${seconds % 60} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`
 }
 
+/** A small amount of what is not counted in whole units has one decimal. */
+const amount = (n: number): string => n.toLocaleString("en", { maximumFractionDigits: n < 10 ? 1 : 0 })
+
 /** `Auditing  [####------------]  25 %  120,000 events  85,000/s  4 s left`. Milliseconds; `part` from 0 to 1. */
 export const line = (what: string, done: number, part: number, elapsed: number, unit = "events"): string => {
   const filled = Math.round(part * CELLS)
   const rate = elapsed === 0 ? 0 : Math.round((done / elapsed) * 1000)
   const left = part === 0 || elapsed === 0 ? "" : `  ${duration((elapsed * (1 - part)) / part)} left`
   const bar = `[${"#".repeat(filled)}${"-".repeat(CELLS - filled)}]`
-  return `${what}  ${bar}  ${Math.floor(part * 100)} %  ${done.toLocaleString("en")} ${unit}  ${rate.toLocaleString("en")}/s${left}`
+  return `${what}  ${bar}  ${Math.floor(part * 100)} %  ${amount(done)} ${unit}  ${rate.toLocaleString("en")}/s${left}`
 }
 
 /** Writes over the line before, as far as it fits. A terminal of unknown width has 0 columns. */
@@ -172,23 +177,26 @@ export const rebuilding = (what: string): Effect.Effect<EventStore.EventStore["S
     return EventStore.EventStore.of({ ...store, subscribe })
   })
 
-/** Shows how far work is that counts itself: `advance` takes how much is done, and of how much. */
-export const counting = <A, E, R>(
-  what: string,
-  unit: string,
-  work: (advance: (done: number, of: number) => void) => Effect.Effect<A, E, R>
-): Effect.Effect<A, E, R> =>
+/** Takes how much is done, and of how much. */
+export type Advance = (done: number, of: number) => void
+
+/** Shows how far work is that counts itself. Where it does less than before, it has begun anew, as a second reading of a file does. */
+export const counting = <A, E, R>(what: string, unit: string, work: (advance: Advance) => Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.gen(function* () {
     const terminal = yield* Shown
     if (terminal === undefined) return yield* work(() => {})
     const clock = yield* Clock.Clock
-    const began = clock.currentTimeMillisUnsafe()
+    let began = clock.currentTimeMillisUnsafe()
     let shownAt = began
-    const advance = (done: number, of: number) => {
+    let last = 0
+    const advance: Advance = (done, of) => {
       const now = clock.currentTimeMillisUnsafe()
+      if (done < last) began = now
+      last = done
       if (now - shownAt < PAUSE) return
       shownAt = now
-      write(terminal, line(what, done, of === 0 ? 1 : done / of, now - began, unit))
+      // A file may grow while it is read
+      write(terminal, line(what, done, of === 0 ? 1 : Math.min(1, done / of), now - began, unit))
     }
     return yield* Effect.ensuring(
       work(advance),
@@ -196,15 +204,6 @@ export const counting = <A, E, R>(
     )
   })
 
-/** Says what is being done, where that cannot be counted. */
-export const during =
-  (what: string) =>
-  <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-    Effect.flatMap(Shown, (terminal) => {
-      if (terminal === undefined) return effect
-      terminal.write(`${ERASE}${what} ...`)
-      return Effect.ensuring(
-        effect,
-        Effect.sync(() => terminal.write(ERASE))
-      )
-    })
+/** Shows how far work is that counts its bytes. */
+export const bytes = <A, E, R>(what: string, work: (advance: Advance) => Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  counting(what, "MB", (advance) => work((done, of) => advance(done / MEGABYTE, of / MEGABYTE)))

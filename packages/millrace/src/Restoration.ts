@@ -79,9 +79,11 @@ export const stagingFolder = Effect.fnUntraced(function* (log: string) {
 
 /** Copies a backup, each file checked against the manifest. Without keys, the state is begun anew. Answers how many blobs there are. */
 export const copy = Effect.fnUntraced(function* ({ paths, manifest }: Backup, made: Staged, withKeys: boolean) {
-  yield* Progress.during("Copying the log")(BackupFolder.take(paths.log, made.log, manifest.log))
-  yield* withKeys ? BackupFolder.take(paths.state, made.state, manifest.keys) : DiskFiles.write(made.state, "")
-  const blobs = yield* Progress.during("Copying the blobs")(BackupFolder.copyBlobs(paths.blobs, made.blobs))
+  yield* Progress.bytes("Copying the log", (advance) => BackupFolder.take(paths.log, made.log, manifest.log, advance))
+  yield* withKeys
+    ? Progress.bytes("Copying the state", (advance) => BackupFolder.take(paths.state, made.state, manifest.keys, advance))
+    : DiskFiles.write(made.state, "")
+  const blobs = yield* Progress.bytes("Copying the blobs", (advance) => BackupFolder.copyBlobs(paths.blobs, made.blobs, advance))
   if (blobs.count !== manifest.blobs.count || blobs.bytes !== manifest.blobs.bytes) {
     return yield* fail(`${paths.blobs} has ${blobs.count} blobs, ${manifest.blobs.count} were backed up`)
   }

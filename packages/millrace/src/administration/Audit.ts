@@ -75,4 +75,10 @@ export const run = (options: Options) => audited(options, (ready) => Progress.wa
 
 /** Audits an export: a file as `millrace events` prints it, plain or by gzip. */
 export const runExport = (file: string, options: Options) =>
-  audited(options, (ready) => Progress.during(`Auditing ${file}`)(Audit.runExport(new Export(file), ready)))
+  audited(options, (ready) =>
+    Progress.bytes("Auditing", (advance) => {
+      const log = new Export(file)
+      log.onRead = advance
+      return Audit.runExport(log, ready)
+    })
+  )

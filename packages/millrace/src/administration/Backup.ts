@@ -39,7 +39,7 @@ export const make = (files: Files, { keysLifetime, masterKey, to }: BackupOption
     const madeAt = yield* Clock.currentTimeMillis
     yield* Progress.counting("Copying the store", "pages", (advance) => SqliteCopy.copy(files, paths, advance))
     // After the log, which names them: a blob that was removed meanwhile was meant to go
-    const blobs = yield* Progress.during("Copying the blobs")(BackupFolder.copyBlobs(files.blobs, paths.blobs))
+    const blobs = yield* Progress.bytes("Copying the blobs", (advance) => BackupFolder.copyBlobs(files.blobs, paths.blobs, advance))
     const withMasterKey = masterKey !== undefined
     if (withMasterKey) yield* DiskFiles.write(paths.masterKey, `${Redacted.value(masterKey)}\n`)
     // A log with problems is copied all the same
@@ -47,8 +47,8 @@ export const make = (files: Files, { keysLifetime, masterKey, to }: BackupOption
       Progress.watch("Auditing the copy")(Audit.run()),
       SqliteEventStore.layer({ filename: paths.log, readOnly: true })
     )
-    const log = yield* DiskFiles.contentOf(paths.log)
-    const state = yield* DiskFiles.contentOf(paths.state)
+    const log = yield* Progress.bytes("Hashing the log", (advance) => DiskFiles.contentOf(paths.log, advance))
+    const state = yield* Progress.bytes("Hashing the state", (advance) => DiskFiles.contentOf(paths.state, advance))
     const deleteBy = madeAt + keysLifetime
     const keys = { path: "keys/millrace.state.db", ...state, masterKey: withMasterKey, deleteBy } as const
     const made = { format: 1, millrace: VERSION, madeAt, head, problems: found } as const
