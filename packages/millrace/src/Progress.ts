@@ -1,6 +1,6 @@
 /**
- * One line on a terminal that tells how far the reading of a log or the copying of files is: a bar, the rate, and the time left. The command line shows it on
- * stderr; it is erased when the work ends. Elsewhere, and for a library, nothing is shown.
+ * One line on a terminal that tells how far the reading of a log or the copying of files is: a bar, the rate, and the time left. The command
+ * line shows it on stderr; it is erased when the work ends. Elsewhere, and for a library, nothing is shown.
  */
 import { EventStore } from "@millrace/event-sourcing"
 import { Clock, Context, Effect, Stream } from "effect"
