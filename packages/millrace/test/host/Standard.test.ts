@@ -4,7 +4,8 @@ import { Bin, Speech } from "@millrace/core"
 import { Effect, Layer, Stream } from "effect"
 import { afterAll, beforeAll, describe, expect, expectTypeOf, it } from "vitest"
 import { z } from "zod"
-import { createMillrace, type Host, operation, standard } from "../../src/index.ts"
+import type { JsonOf } from "../../src/host/Schemas.ts"
+import { createMillrace, type Host, type Job, operation, type StandardOperations, standard } from "../../src/index.ts"
 
 const greet = operation("greeting.write", {
   summary: "Write a greeting",
@@ -91,6 +92,18 @@ describe("a host with standard operations beside its own", () => {
       message: expect.stringContaining('pass providers: { images: "openai:URL", imagesKey }')
     })
   })
+})
+
+/** The results of all standard jobs. They are read as JSON. */
+type Results = {
+  [Area in keyof StandardOperations]: {
+    [Name in keyof StandardOperations[Area]]: StandardOperations[Area][Name] extends Job<infer _Input, infer Result> ? Result : never
+  }[keyof StandardOperations[Area]]
+}[keyof StandardOperations]
+
+it("the results of their jobs are JSON, as their types say", () => {
+  expectTypeOf<JsonOf<Results>>().toEqualTypeOf<Results>()
+  expectTypeOf<Extract<Results, { readonly voice: unknown }>>().toEqualTypeOf<{ readonly voice: string }>()
 })
 
 describe("the option standard", () => {
