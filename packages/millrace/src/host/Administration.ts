@@ -10,7 +10,10 @@ import * as CreditActs from "../administration/Credits.ts"
 import * as Keys from "../administration/Keys.ts"
 import * as ErasureRegister from "../ErasureRegister.ts"
 import { fail } from "../Failure.ts"
-import { amountOf, type Run } from "./Run.ts"
+import { AT, FINDING, GRANT, OPENING } from "./ArgumentRules.ts"
+import { Mistake } from "./Given.ts"
+import { assertArguments } from "./Mistakes.ts"
+import { amountOf, positiveAmountOf, type Run } from "./Run.ts"
 
 /** Recorded with every event of the act: who, by default `host`, and why. */
 export interface Recorded {
@@ -88,7 +91,7 @@ type Change = (account: string, recorded?: Recorded) => Promise<{ readonly statu
 export const metadata = (act: string, { by = "host", reason = act }: Recorded = {}): Aggregate.Metadata => ({ actor: by, reason })
 
 const granting = (account: string, grant: Grant | RecurringGrant): Act<CreditActs.Granted> => {
-  const amount = amountOf(grant.amount, "amount")
+  const amount = positiveAmountOf(grant.amount, "amount")
   const recorded = metadata("credits.grant", grant)
   if (!("every" in grant)) return CreditActs.grant(account, { ...grant, amount }, recorded)
   // A caller in JavaScript may mix the two
@@ -106,9 +109,16 @@ export const administrationOf = (
       run(Accounts.change(act, account, metadata(`accounts.${act}`, recorded)))
   return {
     accounts: {
-      open: (options) => run(Accounts.open(options, metadata("accounts.open", options))),
-      find: ({ email, id }) =>
-        run(Registration.use((registration) => registration.find({ ...(email && { email }), ...(id && { reference: id }) }))),
+      open: async (options) => {
+        assertArguments("accounts.open", options, OPENING)
+        if (options.id === undefined && options.email === undefined) throw new Mistake("accounts.open needs an id, an email, or both")
+        return run(Accounts.open(options, metadata("accounts.open", options)))
+      },
+      find: async (options) => {
+        assertArguments("accounts.find", options, FINDING)
+        const { email, id } = options
+        return run(Registration.use((registration) => registration.find({ ...(email && { email }), ...(id && { reference: id }) })))
+      },
       show: (account) => run(Accounts.show(account)),
       list: () => run(Accounts.list),
       verify: changing("verify"),
@@ -142,7 +152,10 @@ export const administrationOf = (
         )
     },
     credits: {
-      grant: ((account: string, grant: Grant | RecurringGrant) => run(Effect.suspend(() => granting(account, grant)))) as never,
+      grant: (async (account: string, grant: Grant | RecurringGrant) => {
+        assertArguments("credits.grant", grant, GRANT)
+        return run(Effect.suspend(() => granting(account, grant)))
+      }) as never,
       recurring: (account) => run(CreditActs.recurring(account)),
       stop: async (account, grant, recorded) => void (await run(CreditActs.stop(account, grant, metadata("credits.stop", recorded)))),
       refund: (reservation, { amount, ...recorded } = {}) =>
@@ -157,6 +170,9 @@ export const administrationOf = (
         ),
       clawBack: (lot, recorded) => run(CreditActs.clawBack(lot, metadata("credits.clawBack", recorded)))
     },
-    balance: (account, { at } = {}) => run(CreditActs.balance(account, at))
+    balance: async (account, options = {}) => {
+      assertArguments("balance", options, AT)
+      return run(CreditActs.balance(account, options.at))
+    }
   }
 }

@@ -1,6 +1,7 @@
 /** The errors that the promises of a host reject with. */
 import { Credits, Money } from "@millrace/core"
 import { Cause } from "effect"
+import { CommandFailed } from "../Failure.ts"
 
 /**
  * A failure with a stable `code` such as `insufficient_credits`, a sentence, and its facts: amounts in credits, ids, times. `cause` is the
@@ -14,7 +15,8 @@ export class MillraceError extends Error {
   constructor(code: string, message: string, facts: Readonly<Record<string, unknown>> = {}, cause?: unknown) {
     super(message, { cause })
     this.code = code
-    Object.assign(this, facts)
+    // A fact does not change what the error is
+    Object.assign(this, facts, { name: this.name, code })
   }
 }
 
@@ -55,10 +57,14 @@ const sentenceOf = (failure: Tagged & { readonly field?: unknown; readonly upstr
   return typeof field === "string" ? `${field}: ${message}` : message || _tag
 }
 
+/** A sentence of the command line, which follows its name there, as one that stands alone. */
+const begun = (sentence: string): string => sentence.replace(/^[a-z](?=[a-z]* )/u, (letter) => letter.toUpperCase())
+
 /** The error for a failed effect. Its sentence tells amounts in the host's words. */
 export const errorOf = (cause: Cause.Cause<unknown>, money: Money.Money): Error => {
   const error = Cause.squash(cause)
   if (error instanceof MillraceError) return error
+  if (error instanceof CommandFailed) return new MillraceError("refused", begun(error.message), {}, error)
   if (isTagged(error)) return new MillraceError(codeOf(error._tag), sentenceOf(error, money), factsOf(error), error)
   return error instanceof Error ? error : new Error(String(error))
 }

@@ -11,7 +11,7 @@ import { type Administration, administrationOf } from "./Administration.ts"
 import { apiOf, layerOf, moneyOf, urlOf } from "./HostLayer.ts"
 import type { Accepted, Job } from "./Job.ts"
 import { type JobActs, jobsOf } from "./Jobs.ts"
-import { assertCall, assertOptions } from "./Mistakes.ts"
+import { assertCall, assertOptions, assertServed } from "./Mistakes.ts"
 import { type Listening, listeningOf } from "./Notices.ts"
 import type { Operation } from "./Operation.ts"
 import type { AnyOperation, AnyOptions, Options } from "./Options.ts"
@@ -74,8 +74,13 @@ export const createMillrace = async <const Operations extends ReadonlyArray<AnyO
   const store = urlOf(options.store)
   const runtime = ManagedRuntime.make(layerOf(options, api))
   const scope = Scope.makeUnsafe()
-  const run = runnerOf(runtime, moneyOf(options.money))
-  const shutDown = () => Effect.runPromise(Scope.close(scope, Exit.void)).then(() => runtime.dispose())
+  let isClosed = false
+  const run = runnerOf(runtime, moneyOf(options.money), () => isClosed)
+  const shutDown = async () => {
+    await Effect.runPromise(Scope.close(scope, Exit.void))
+    isClosed = true
+    await runtime.dispose()
+  }
   try {
     const { corsOrigins, erasures, grace = 30 } = options
     const origins = [...(corsOrigins ?? [])]
@@ -86,6 +91,7 @@ export const createMillrace = async <const Operations extends ReadonlyArray<AnyO
     return {
       run: async (operation, input, call) => {
         assertCall(operation, call)
+        assertServed(operation, api.operations)
         return (await run(callOf(operation, input, call), call.signal)) as never
       },
       ...administrationOf(run, { store, ...(erasures === undefined ? {} : { erasures }) }),

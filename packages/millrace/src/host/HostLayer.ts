@@ -24,6 +24,7 @@ import * as SettingNames from "../SettingNames.ts"
 import * as StateUrl from "../StateUrl.ts"
 import * as StoreUrl from "../StoreUrl.ts"
 import * as WebhookSettings from "../WebhookSettings.ts"
+import { Mistake } from "./Given.ts"
 import type { AnyOperation, AnyOptions, Log, MoneyOptions, Providers, Settings } from "./Options.ts"
 import { amountOf } from "./Run.ts"
 import { chosen } from "./Standard.ts"
@@ -177,10 +178,10 @@ const settingsLayer = ({ masterKey, providers = {} }: Settings) => {
 export const moneyOf = ({ credit = "credit", credits = `${credit}s`, value = "0.001 USD" }: MoneyOptions = {}): Money.Money => {
   const name = Money.parseName(`${credit}/${credits}`)
   if (name === undefined)
-    throw new TypeError(`money.credit is ${JSON.stringify(credit)} and money.credits ${JSON.stringify(credits)}: give two words`)
+    throw new Mistake(`money.credit is ${JSON.stringify(credit)} and money.credits ${JSON.stringify(credits)}: give two words`)
   const worth = Money.parse(value)
   if (worth === undefined)
-    throw new TypeError(`money.value is ${JSON.stringify(value)}: give a decimal above 0 and a currency, such as "0.002 EUR"`)
+    throw new Mistake(`money.value is ${JSON.stringify(value)}: give a decimal above 0 and a currency, such as "0.002 EUR"`)
   return { ...name, ...worth }
 }
 

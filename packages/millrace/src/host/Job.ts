@@ -118,7 +118,7 @@ export const job = <
     ) => Returned<Schemas.InputOf<Outcome> | Result<Schemas.InputOf<Outcome>>, Services>
   }
 ): Job<Input<None, Query, Body>, Schemas.DataOf<Outcome>, Services> => {
-  assertDefinition(key, options)
+  assertDefinition(key, options, "result")
   const request = requestOf(key, options.route as AnyRoute)
   const result = Schemas.output(options.result, `the result of ${quoted(key)}`)
   const checkpoint = options.checkpoint && Schemas.output(options.checkpoint, `the checkpoint of ${quoted(key)}`)
@@ -130,7 +130,7 @@ export const job = <
   })
   const { attempts, deadline, limits, retention, timeout } = options
   const core = Core.job(key, {
-    ...contractOf(options, request),
+    ...contractOf(key, options, request),
     family,
     success: Accepted,
     created: ({ id, status }) => ({ id, status }),

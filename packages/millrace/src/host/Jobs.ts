@@ -2,7 +2,9 @@
 import { type Charge, type Operation as Core, Jobs, type Millrace } from "@millrace/core"
 import type { EventStore } from "@millrace/event-sourcing"
 import { Effect, Stream } from "effect"
+import { Mistake } from "./Given.ts"
 import type { Job, JobView } from "./Job.ts"
+import { assertJob } from "./Mistakes.ts"
 import type { Run } from "./Run.ts"
 import { restored } from "./Work.ts"
 
@@ -55,9 +57,14 @@ export const jobsOf = (run: Run<Jobs | Needs>, call: Call): JobActs => {
     return { ...view, result } as JobView<Result>
   })
   return {
-    read: (job, id, { account }) => run(read(job, id, account)),
-    wait: (job, id, { account, timeout = MINUTE }) =>
-      run(
+    read: async (job, id, owner) => {
+      assertJob("jobs.read", job, owner)
+      return run(read(job, id, owner.account))
+    },
+    wait: async (job, id, options) => {
+      assertJob("jobs.wait", job, options)
+      const { account, timeout = MINUTE } = options
+      return run(
         Effect.gen(function* () {
           // Another account's job is not found
           const view = yield* read(job, id, account)
@@ -65,24 +72,32 @@ export const jobsOf = (run: Run<Jobs | Needs>, call: Call): JobActs => {
           yield* Jobs.use((jobs) => jobs.wait(id, timeout))
           return yield* read(job, id, account)
         })
-      ),
-    cancel: ({ companions, key }, id, { account }) =>
-      run(
+      )
+    },
+    cancel: async (job, id, owner) => {
+      assertJob("jobs.cancel", job, owner)
+      const { companions, key } = job
+      return run(
         Effect.suspend(() => {
-          if (companions.cancel === undefined) throw new TypeError(`The job ${JSON.stringify(key)} cannot be cancelled`)
-          return Effect.map(call(companions.cancel, { job: id }, account), ({ data }) => (data as { cancelled: boolean }).cancelled)
+          if (companions.cancel === undefined) throw new Mistake(`The job ${JSON.stringify(key)} cannot be cancelled`)
+          return Effect.map(call(companions.cancel, { job: id }, owner.account), ({ data }) => (data as { cancelled: boolean }).cancelled)
         })
-      ),
-    file: ({ companions, key }, id, { account, part = 1 }) =>
-      run(
+      )
+    },
+    file: async (job, id, options) => {
+      assertJob("jobs.file", job, options)
+      const { companions, key } = job
+      const { account, part = 1 } = options
+      return run(
         Effect.gen(function* () {
           if (companions.download === undefined)
-            throw new TypeError(`The job ${JSON.stringify(key)} has no files: say which in its option files`)
+            throw new Mistake(`The job ${JSON.stringify(key)} has no files: say which in its option files`)
           const { file } = yield* call(companions.download, { job: id, part }, account)
           if (file === undefined) throw new Error("A download answers with a file")
           const { contentType, filename, size } = file
           return { contentType, filename, size, stream: Stream.toReadableStream(yield* file.read()) }
         })
       )
+    }
   }
 }

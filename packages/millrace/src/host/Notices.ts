@@ -2,6 +2,7 @@
 import { Notices as Core, type Jobs, type Registration } from "@millrace/core"
 import { EventStore, Following } from "@millrace/event-sourcing"
 import { Effect, Fiber, Queue, Schedule, type Scope, Semaphore } from "effect"
+import { assertListening } from "./Mistakes.ts"
 import type { Run } from "./Run.ts"
 
 export type NoticeName = Core.Name
@@ -75,6 +76,7 @@ export const listeningOf = (run: Run<Needs>, scope: Scope.Scope): Listening => {
 
   return {
     on: async (name, handler) => {
+      assertListening(name, handler)
       const joined = await run(turns.withPermit(join(name, (notice) => tell(notice, (told) => handler(told as never)))))
       return () => run(turns.withPermit(leave(joined)))
     }

@@ -4,7 +4,7 @@
  */
 import { Operation as Core, InvalidInput, type OperationError } from "@millrace/core"
 import { Effect, type Schema } from "effect"
-import { assertDefinition } from "./Mistakes.ts"
+import { assertDefinition, assertOnePlace, assertSecret } from "./Mistakes.ts"
 import * as Schemas from "./Schemas.ts"
 import { outcomeOf, performed, type Result, type Returned } from "./Work.ts"
 
@@ -125,11 +125,11 @@ export const operation = <
     ) => Returned<Schemas.InputOf<Success> | Result<Schemas.InputOf<Success>>, Services>
   }
 ): Operation<Input<Params, Query, Body>, Schemas.DataOf<Success>, Services> => {
-  assertDefinition(key, options)
+  assertDefinition(key, options, "success")
   const request = requestOf(key, options.route as AnyRoute)
   const success = Schemas.output(options.success, `the result of ${quoted(key)}`)
   const core = Core.make(key, {
-    ...contractOf(options, request),
+    ...contractOf(key, options, request),
     success: Schemas.documented(success.jsonSchema),
     run: (sent: Sent, { accountId, requestId, reservationId }: Core.Caller) =>
       Effect.flatMap(request.parse(sent), (input) =>
@@ -176,6 +176,7 @@ export const requestOf = (key: string, route: AnyRoute): Request => {
     const converted = Schemas.convert(schema as Schemas.AnySchema, "input", where)
     return [{ name, converted, fields: Schemas.fieldsOf(converted, where) }]
   })
+  assertOnePlace(key, parts)
   const fieldsOf = (name: "params" | "query" | "body") => parts.find((part) => part.name === name)?.fields ?? {}
   const known = new WeakMap<object, object>()
   const parse = (sent: Sent): Effect.Effect<object, OperationError> => {
@@ -208,8 +209,9 @@ export const invalid = (issues: ReadonlyArray<Schemas.Issue>): InvalidInput => {
 }
 
 /** The options that calls and jobs share, for `@millrace/core`. */
-export const contractOf = (options: Described<never>, { parse, parsed, route }: Request) => {
+export const contractOf = (key: string, options: Described<never>, { parse, parsed, route }: Request) => {
   const { description, price, quantity, secret, summary, unit } = options
+  assertSecret(key, secret, Object.keys({ ...route.params, ...route.query, ...route.body }))
   return {
     summary,
     price,

@@ -13,6 +13,8 @@ import * as MasterKeyFile from "../MasterKeyFile.ts"
 import * as SettingNames from "../SettingNames.ts"
 import * as StoreUrl from "../StoreUrl.ts"
 import { metadata, type Recorded } from "./Administration.ts"
+import { BACKUP } from "./ArgumentRules.ts"
+import { assertArguments } from "./Mistakes.ts"
 import { amountOf, type Run } from "./Run.ts"
 
 /** An event of an account, as the log has it. Amounts are in thousandths of a credit. */
@@ -112,8 +114,10 @@ export const reportsOf = (run: Run<Millrace.Administration | EventStore.EventSto
       yield* text
     }
   }),
-  backup: ({ keysLifetime = MONTH, to, withMasterKey = false }) =>
-    run(
+  backup: async (options) => {
+    assertArguments("backup", options, BACKUP)
+    const { keysLifetime = MONTH, to, withMasterKey = false } = options
+    return run(
       Effect.gen(function* () {
         const files = yield* StoreUrl.existing(store)
         const masterKey = withMasterKey
@@ -125,6 +129,7 @@ export const reportsOf = (run: Run<Millrace.Administration | EventStore.EventSto
         return yield* Backup.make(files, { to, keysLifetime, masterKey })
       })
     )
+  }
 })
 
 const audited = ({ against, at, events, streams: text, writeStreams }: AuditOptions) =>

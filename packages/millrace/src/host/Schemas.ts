@@ -3,6 +3,7 @@
  * `@valibot/to-json-schema`, and Effect's own. The library validates values; its JSON Schema is for the OpenAPI document.
  */
 import { Effect, Function, Schema, type StandardSchema } from "effect"
+import { Mistake } from "./Given.ts"
 
 // biome-ignore-start lint/suspicious/noExplicitAny: schemas of any type
 /** A schema that implements Standard Schema, or one of Effect's. */
@@ -106,9 +107,7 @@ const standardOf = (schema: AnySchema, where: string): Standard => {
   }
   const given: unknown = schema
   if ((typeof given !== "object" && typeof given !== "function") || given === null || !("~standard" in given))
-    throw new TypeError(
-      `${where} is not a schema: give one of zod, valibot, arktype or effect, or any other that implements Standard Schema`
-    )
+    throw new Mistake(`${where} is not a schema: give one of zod, valibot, arktype or effect, or any other that implements Standard Schema`)
   return given as Standard
 }
 
@@ -121,12 +120,12 @@ const HINTS: Readonly<Record<string, string>> = {
 const jsonSchemaOf = (schema: Standard, side: "input" | "output", where: string): JsonSchema => {
   const { jsonSchema, vendor } = schema["~standard"]
   if (jsonSchema === undefined)
-    throw new TypeError(`${where} cannot be documented: ${vendor} gives no JSON Schema${HINTS[vendor] ? `; ${HINTS[vendor]}` : ""}`)
+    throw new Mistake(`${where} cannot be documented: ${vendor} gives no JSON Schema${HINTS[vendor] ? `; ${HINTS[vendor]}` : ""}`)
   try {
     const { $schema, $defs, ...rest } = jsonSchema[side]({ target: "draft-2020-12" })
     return inlined(rest, $defs as JsonSchema | undefined, []) as JsonSchema
   } catch (error) {
-    throw new TypeError(`${where} cannot be documented: ${error instanceof Error ? error.message : String(error)}`)
+    throw new Mistake(`${where} cannot be documented: ${error instanceof Error ? error.message : String(error)}`)
   }
 }
 
@@ -160,7 +159,7 @@ export const fieldsOf = ({ jsonSchema }: Converted, where: string): Schema.Struc
     required = [],
     type
   } = jsonSchema as { properties?: Record<string, JsonSchema>; required?: Array<string>; type?: string }
-  if (type !== "object" || properties === undefined) throw new TypeError(`${where} must be a schema of an object with named fields`)
+  if (type !== "object" || properties === undefined) throw new Mistake(`${where} must be a schema of an object with named fields`)
   return Object.fromEntries(
     Object.entries(properties).map(([name, property]) => {
       const field = documented(property)

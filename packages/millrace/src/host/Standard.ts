@@ -2,6 +2,7 @@
 import { Operation as Core, Standard } from "@millrace/core"
 import type { Api } from "@millrace/http"
 import { Effect, type Schema } from "effect"
+import { Mistake } from "./Given.ts"
 import { type Companions, type Job, readOf } from "./Job.ts"
 import { invalid, type Operation } from "./Operation.ts"
 import * as Schemas from "./Schemas.ts"
@@ -84,7 +85,7 @@ export const chosen = (names: true | ReadonlyArray<StandardName>): Api.Groups =>
   const isNamed = (name: string, group: string, key: string) => name === key || name === areaOf(key) || name === group
   const unknown = names.find((name) => !groups.some(([group, { operations }]) => operations.some(({ key }) => isNamed(name, group, key))))
   if (unknown !== undefined)
-    throw new TypeError(
+    throw new Mistake(
       `createMillrace was given the standard operation ${JSON.stringify(unknown)}, which there is not: name a key such as "bin.lookup", an area such as "dns", or a group such as "lookups"`
     )
   const selected = groups.map(([group, { operations, ...rest }]) => {

@@ -32,11 +32,11 @@ export class UpstreamUnavailable extends Thrown<"UpstreamUnavailable", "upstream
 }
 
 /** The input is well-formed, but cannot be processed. The caller reads `field` and `message`. */
-export class InvalidInput extends Thrown<"InvalidInput", "invalid_request"> {
+export class InvalidInput extends Thrown<"InvalidInput", "invalid_input"> {
   readonly field: string
 
   constructor(field: string, message: string, options?: ErrorOptions) {
-    super("InvalidInput", "invalid_request", message, options)
+    super("InvalidInput", "invalid_input", message, options)
     this.field = field
   }
 }

@@ -3,6 +3,8 @@ import type { Webhooks as Core, Millrace } from "@millrace/core"
 import type { EventStore, StateStore } from "@millrace/event-sourcing"
 import * as Acts from "../administration/Webhooks.ts"
 import { metadata, type Recorded } from "./Administration.ts"
+import { WEBHOOK } from "./ArgumentRules.ts"
+import { assertArguments } from "./Mistakes.ts"
 import type { NoticeName } from "./Notices.ts"
 import type { Run } from "./Run.ts"
 
@@ -49,7 +51,10 @@ type Needs = Core.Webhooks | Millrace.Administration | EventStore.EventStore | S
 
 export const webhooksOf = (run: Run<Needs>): Webhooks => ({
   webhooks: {
-    add: (options) => run(Acts.add(options, metadata("webhooks.add", options))),
+    add: async (options) => {
+      assertArguments("webhooks.add", options, WEBHOOK)
+      return run(Acts.add(options, metadata("webhooks.add", options)))
+    },
     list: () => run(Acts.list),
     show: (webhook) => run(Acts.show(webhook)),
     change: (webhook, change) => run(Acts.change(webhook, change, metadata("webhooks.change", change))),

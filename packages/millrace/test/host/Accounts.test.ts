@@ -78,7 +78,7 @@ describe("a recurring grant", () => {
       [{ expires: "soon" }, "not soon"],
       [{ expiresAt: new Date(Date.now() + 1e6) }, "expires, not expiresAt"],
       [{ until: new Date(0) }, "lies in the past"],
-      [{ amount: 0 }, "grants nothing"]
+      [{ amount: 0 }, "amount is 0: give a number of credits, above 0"]
     ]
     for (const [more, sentence] of wrong) {
       const grant = { amount: 1, source: "promotion", every: "day", ...more } as never

@@ -70,7 +70,7 @@ describe("layers in place of the defaults", () => {
     const { data } = await host.run(write, { text: "A mill." }, { account })
     expect(await host.jobs.wait(write, data.id, { account, timeout: 10_000 })).toMatchObject({ status: "succeeded", result: { bytes: 7 } })
     expect(await new Response((await host.jobs.file(write, data.id, { account })).stream).text()).toBe("A mill.")
-    await expect(host.backup({ to: folder })).rejects.toThrow("this is for a store in files, and the store was given as a layer")
+    await expect(host.backup({ to: folder })).rejects.toThrow("This is for a store in files, and the store was given as a layer")
     await host.accounts.erase("user-7")
     expect(existsSync(erasures)).toBe(true)
     await host.close()
@@ -81,7 +81,7 @@ describe("layers in place of the defaults", () => {
     const [store, state] = [Layer.fresh(MemoryEventStore.layer), Layer.fresh(MemoryStateStore.layer)]
     await expect(createMillrace({ store, state, log: {}, operations: [free] })).rejects.toThrow("need the option masterKey")
     const misplaced = createMillrace({ store: "memory:", state, masterKey: "5a".repeat(32), log: {}, operations: [free] })
-    await expect(misplaced).rejects.toThrow("the option state is for a log on KurrentDB")
+    await expect(misplaced).rejects.toThrow("The option state is for a log on KurrentDB")
     // @ts-expect-error a log needs a state beside it
     const alone: Parameters<typeof createMillrace>[0] = { store, operations: [] }
     expect(alone).toBeDefined()

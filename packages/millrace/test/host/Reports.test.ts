@@ -79,7 +79,7 @@ describe("a store", () => {
         outcome: "refunded",
         ends: [{ reason: "service_error", failure: expect.stringContaining("out of words") }]
       })
-      await expect(host.charges.show("no-such-request")).rejects.toThrow("no call of request no-such-request held any credits")
+      await expect(host.charges.show("no-such-request")).rejects.toThrow("No call of request no-such-request held any credits")
       expect(await host.holds.list()).toEqual([])
       expect((await host.history("user-7")).map(({ type }) => type)).toEqual([
         ...["AccountOpened", "CreditsGranted", "CreditReserved", "OperationSucceeded", "CreditReserved", "Refunded"]
@@ -131,7 +131,7 @@ describe("a store", () => {
       code: "wrong_master_key",
       message: expect.stringContaining("The master key is not that of the store")
     })
-    await expect(createMillrace({ store: "mysql://nowhere", operations: [] })).rejects.toThrow(/unknown store "mysql:\/\/nowhere"/u)
+    await expect(createMillrace({ store: "mysql://nowhere", operations: [] })).rejects.toThrow(/Unknown store "mysql:\/\/nowhere"/u)
     await expect(createMillrace({ store, masterKey: "short", operations: [] })).rejects.toMatchObject({ code: "malformed_master_key" })
   })
 })
