@@ -71,13 +71,18 @@ export const make = <const G extends Groups>(groups: G, info: Document.Info = {}
 }
 
 const assertDistinct = (operations: ReadonlyArray<Endpoint.Servable>): void => {
-  const seen = new Set<string>()
+  const seen = new Map<string, string>()
   for (const { key, route } of operations) {
+    const place = `${route.method} ${route.path}`
     // The names of parameters do not make paths different
-    const place = `${route.method} ${route.path.replaceAll(/:\w+/gu, ":")}`
-    for (const name of [key, place]) {
-      if (seen.has(name)) throw new Error(`Two operations share ${name}`)
-      seen.add(name)
+    const shared = [
+      [key, `the key ${key}`],
+      [place.replaceAll(/:\w+/gu, ":"), place]
+    ] as const
+    for (const [name, what] of shared) {
+      const other = seen.get(name)
+      if (other !== undefined) throw new Error(other === key ? `Two operations share ${what}` : `${other} and ${key} share ${what}`)
+      seen.set(name, key)
     }
   }
 }

@@ -188,9 +188,11 @@ describe("an API", () => {
         success: Schema.Struct({}),
         run: () => Effect.succeed({ data: {} })
       })
-    expect(() => Api.make({ ...Api.standard, mine: Api.group([like("bin.lookup", "/mine")]) })).toThrow("Two operations share bin.lookup")
+    expect(() => Api.make({ ...Api.standard, mine: Api.group([like("bin.lookup", "/mine")]) })).toThrow(
+      "Two operations share the key bin.lookup"
+    )
     expect(() => Api.make({ ...Api.standard, mine: Api.group([like("mine", "/bin/:number", { number: Schema.String })]) })).toThrow(
-      "Two operations share GET /bin/:"
+      "bin.lookup and mine share GET /bin/:number"
     )
   })
 })
