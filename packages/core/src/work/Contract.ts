@@ -136,7 +136,7 @@ export const make = <const Key extends string, const O extends RouteOptions, Suc
 const pricedAt = (key: string, price: unknown): number => {
   if (typeof price === "number" && Credits.parse(String(price)) !== undefined) return price
   throw new TypeError(
-    `The price of "${key}" is ${String(price)}: give credits for each unit, a number of at least 0 with at most three decimals`
+    `The price of "${key}" is ${typeof price === "string" ? JSON.stringify(price) : String(price)}: give credits for each unit, a number of at least 0 with at most three decimals`
   )
 }
 
