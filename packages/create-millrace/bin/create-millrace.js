@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // Copies the template into a new folder: `npm create millrace@latest my-api`.
-import { cpSync, existsSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs"
+import { cpSync, existsSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs"
 import { basename, join, resolve } from "node:path"
 import { fileURLToPath } from "node:url"
 
@@ -20,6 +20,7 @@ if (given === undefined || given.startsWith("-") || more.length > 0)
 const folder = resolve(given)
 const name = basename(folder)
 if (!NAME.test(name)) refuse(`${name} cannot be the name of a package: use lower-case letters, digits, ".", "_" and "-"`)
+if (existsSync(folder) && !statSync(folder).isDirectory()) refuse(`${folder} is a file`)
 if (existsSync(folder) && readdirSync(folder).length > 0) refuse(`${folder} is not empty`)
 
 try {

@@ -1,5 +1,5 @@
 import express from "express"
-import { createMillrace } from "millrace"
+import { createMillrace, MillraceError } from "millrace"
 import { greet } from "./operations.js"
 
 // Log, state, files and master key are in ./data. Copy master.key elsewhere: without it nothing that is sealed can be read.
@@ -15,8 +15,18 @@ app.post("/sign-up/:email", async (request, response) => {
   response.status(201).json({ account, key })
 })
 
-const server = app.listen(Number(process.env.PORT ?? 8787), "127.0.0.1", (error) => {
-  if (error) throw error
+// What Millrace refuses has a code and a sentence for the caller, such as `email_taken`
+app.use((error, _request, response, next) => {
+  if (!(error instanceof MillraceError) || error.code.endsWith("_unavailable")) return next(error)
+  response.status(400).json({ error: { code: error.code, message: error.message } })
+})
+
+const server = app.listen(Number(process.env.PORT ?? 8787), "127.0.0.1", async (error) => {
+  if (error) {
+    console.error(`This port cannot be used: ${error.message}`)
+    process.exitCode = 1
+    return millrace.close()
+  }
   const { port } = server.address()
   console.log(`Listening on http://127.0.0.1:${port}
 

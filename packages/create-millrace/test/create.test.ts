@@ -37,6 +37,11 @@ it("makes a host whose first call is charged", { timeout: 60_000 }, async () => 
     const reply = await fetch(`${url}/api/v1/greeting/Ada`, { headers: { authorization: `Bearer ${key}` } })
     expect([reply.status, reply.headers.get("x-credits-charged"), reply.headers.get("x-credits-balance")]).toEqual([200, "1.5", "198.5"])
     expect(await reply.json()).toMatchObject({ data: { greeting: "Hello, Ada!" } })
+    const again = await fetch(`${url}/sign-up/ada@example.com`, { method: "POST" })
+    expect([again.status, await again.json()]).toEqual([
+      400,
+      { error: { code: "email_taken", message: "The address has an account already" } }
+    ])
   } finally {
     server.kill("SIGTERM")
     expect(await once(server, "exit")).toEqual([0, null])
@@ -52,6 +57,13 @@ it.each([
   [["a", "b"], "name the new folder"]
 ])("refuses the arguments %j in a sentence", (args, sentence) => {
   expect(create(...args)).toMatchObject({ status: 1, stdout: "", stderr: expect.stringContaining(sentence) })
+})
+
+it("overwrites no file", () => {
+  writeFileSync(join(parent, "file"), "mine")
+  const { status, stderr } = create("file")
+  expect([status, stderr]).toEqual([1, expect.stringMatching(/^create-millrace: .*file is a file\n$/u)])
+  expect(readFileSync(join(parent, "file"), "utf8")).toBe("mine")
 })
 
 it("touches no folder that has something in it", () => {
