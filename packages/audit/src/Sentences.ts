@@ -46,11 +46,9 @@ const who = ({ means: { account, lot }, stream }: Problem): string => {
 
 const facts = ({ detail, line, position, rule, stream }: Problem): ReadonlyArray<string> => {
   const statement = statements.find(({ name }) => name === rule)
-  const where = [
-    ...(line === undefined ? [] : [`line ${line}`]),
-    `position ${position || "0"}`,
-    stream === WHOLE_LOG ? "the whole log" : `stream ${stream}`
-  ]
+  const place = [`position ${position || "0"}`, stream === WHOLE_LOG ? "the whole log" : `stream ${stream}`]
+  // What a line that is no event says of its position and stream is not known
+  const where = line === undefined ? place : [`line ${line}`, ...place.filter((_, i) => (i === 0 ? position !== "" : stream !== WHOLE_LOG))]
   return [
     `Where: ${where.join(", ")}.`,
     `Rule ${rule}: ${sentenceOf(rule) ?? "a rule of this host."}${statement === undefined ? "" : ` (Tenet ${statement.tenet}: ${statement.guards}.)`}`,
@@ -70,7 +68,8 @@ const finding = (problem: Problem, money: Money.Money): ReadonlyArray<string> =>
 }
 
 /** What the findings concern together. */
-const verdict = ({ found, ok, problems }: Report): string => {
+const verdict = ({ events, found, ok, problems }: Report): string => {
+  if (ok && events === 0) return "Nothing is wrong, and nothing is vouched for."
   if (ok) return "All is well: every event is unchanged and in its place, and no rule is broken."
   const accounts = new Set(problems.flatMap(({ means: { account } }) => account ?? []))
   const concerned = accounts.size === 0 ? "no account by name" : count(accounts.size, "account")

@@ -8,7 +8,7 @@ import { Effect } from "effect"
 import * as fc from "fast-check"
 import { afterAll, describe, expect, it } from "vitest"
 import { parseLine } from "../src/Export.ts"
-import { Audit, Export, lineOf, type Report } from "../src/index.ts"
+import { Audit, Export, lineOf, type Report, sentences } from "../src/index.ts"
 import { randomHistory } from "./Histories.ts"
 import { audit } from "./Logs.ts"
 
@@ -82,6 +82,8 @@ describe("an export", () => {
     const expected = [1, 2, 3, 4, 5, lines.length + 6].map((line) => `line-is-an-event ${line}`)
     expect(found(report)).toEqual(expected)
     expect(report.events).toBe(lines.length)
+    // Its position is not known, and it is one line
+    expect(sentences(report).filter((line) => line.includes("Where: "))[0]).toBe("   Where: line 1.")
   })
 
   it("that is cut within its compressed form is read as far as it goes", async () => {

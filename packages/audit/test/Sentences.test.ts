@@ -35,7 +35,9 @@ describe("a report in sentences", () => {
   })
 
   it("says of an empty log that there was nothing to check", async () => {
-    expect(sentences(await audit({ events: [], snapshots: nothing }))[0]).toBe("The log is empty: there was nothing to check.")
+    const lines = sentences(await audit({ events: [], snapshots: nothing }))
+    expect(lines[0]).toBe("The log is empty: there was nothing to check.")
+    expect(lines.at(-1)).toBe("Nothing is wrong, and nothing is vouched for.")
   })
 })
 

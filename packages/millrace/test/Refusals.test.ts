@@ -310,6 +310,8 @@ describe("a missing thing", () => {
       ["charges show --request nope", "no call of request nope held any credits"],
       ["events --stream accounts", '"accounts" is no name of a stream: {category}-{id}'],
       ["audit --against /nowhere/head.json", /no head of an audit.*ENOENT/u],
+      ["audit --events /nowhere/export.jsonl", /^\/nowhere\/export\.jsonl cannot be read: ENOENT/u],
+      [`audit --events ${folder}`, `${folder} is a folder: name the file that millrace events wrote`],
       [`audit --against ${head}`, /holds no head of an audit/u],
       ["accounts open --email ada@example.com", "the address has an account already"],
       ["accounts open --email ada", "that is no e-mail address"]

@@ -1,6 +1,8 @@
 /** An audit of the whole log, of a store or of an export, against the head of an earlier audit. */
+import { statSync } from "node:fs"
 import { Audit, digest, Export, Head, parseStreamList, type Report, streamList } from "@millrace/audit"
 import { Effect, Schema } from "effect"
+import * as DiskFiles from "../DiskFiles.ts"
 import { CommandFailed, fail, textOf } from "../Failure.ts"
 import * as Progress from "../Progress.ts"
 import * as SettingNames from "../SettingNames.ts"
@@ -73,12 +75,20 @@ const audited = <E, R>(
 /** Audits the log of the event store in the context. */
 export const run = (options: Options) => audited(options, (ready) => Progress.watch("Auditing")(Audit.run(ready)))
 
+/** The export in a file. A name that is mistaken is told as such, and not as a store that is down. */
+const exportOf = Effect.fnUntraced(function* (file: string) {
+  const found = yield* DiskFiles.attempt(`${file} cannot be read`, () => statSync(file))
+  if (found.isDirectory()) return yield* fail(`${file} is a folder: name the file that millrace events wrote`)
+  return new Export(file)
+})
+
 /** Audits an export: a file as `millrace events` prints it, plain or by gzip. */
 export const runExport = (file: string, options: Options) =>
-  audited(options, (ready) =>
-    Progress.bytes("Auditing", (advance) => {
-      const log = new Export(file)
-      log.onRead = advance
-      return Audit.runExport(log, ready)
-    })
+  Effect.flatMap(exportOf(file), (log) =>
+    audited(options, (ready) =>
+      Progress.bytes("Auditing", (advance) => {
+        log.onRead = advance
+        return Audit.runExport(log, ready)
+      })
+    )
   )
