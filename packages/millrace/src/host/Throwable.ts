@@ -64,7 +64,13 @@ export const failureOf = (operation: string, error: unknown): OperationError => 
   if (error instanceof InvalidInput) return new CoreInvalidInput({ field: error.field, message: error.message })
   if (error instanceof NotFound) return new CoreNotFound({ resource: error.resource })
   if (CORE.some((Failure) => error instanceof Failure)) return error as OperationError
-  return bug(operation, `it threw ${error instanceof Error ? `${error.name}: ${error.message}` : String(error)}`)
+  return bug(operation, `it threw ${error instanceof Error ? `${error.name}: ${error.message}${placeOf(error)}` : String(error)}`)
+}
+
+/** Where an error was made: whoever looks for the bug has only this line. */
+const placeOf = ({ stack = "" }: Error): string => {
+  const frame = /^ +at .*$/mu.exec(stack)?.[0].trim()
+  return frame === undefined ? "" : ` (${frame})`
 }
 
 /** A bug of the operation. It is not among the failures that an operation may declare, but every caller of operations handles it. */
