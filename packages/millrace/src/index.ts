@@ -8,13 +8,23 @@ export type {
   WebhookOptions as NewWebhook,
   WebhookReport
 } from "./administration/Webhooks.ts"
-export * from "./host/Administration.ts"
-export * from "./host/Failures.ts"
+export type { Administration, Grant, Recorded, RecurringGrant } from "./host/Administration.ts"
+export { MillraceError } from "./host/Failures.ts"
 export * from "./host/Host.ts"
-export * from "./host/Job.ts"
-export * from "./host/Jobs.ts"
+export { type Accepted, type Artifact, type Companions, type Content, type Job, type JobContext, type JobView, job } from "./host/Job.ts"
+export type { JobActs, JobFile, Owner } from "./host/Jobs.ts"
 export type { Listening, Notice, NoticeName, Notices } from "./host/Notices.ts"
-export * from "./host/Operation.ts"
+export {
+  type CallContext,
+  type Described,
+  type Input,
+  type Method,
+  type Operation,
+  operation,
+  type Parsed,
+  type Path,
+  type Route
+} from "./host/Operation.ts"
 export type * from "./host/Options.ts"
 export type { AccountEvent, AuditOptions, Reports } from "./host/Reports.ts"
 export { type StandardName, type StandardOperations, standard } from "./host/Standard.ts"

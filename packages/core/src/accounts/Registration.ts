@@ -122,6 +122,12 @@ const normalised = Effect.fnUntraced(function* (owner: string | Owner) {
   return { address, reference }
 })
 
+/** Callers in JavaScript may give a number. */
+const texted = (name: string): string => {
+  if (typeof name === "string") return name
+  throw new TypeError(`An account is named by a text, acc_... or the host's own id such as String(user.id); it is ${String(name)}`)
+}
+
 const make = Effect.fnUntraced(function* ({ signUpCredits = SIGNUP_CREDITS }: Options) {
   const ledger = yield* Ledger
   const vault = yield* Vault
@@ -179,7 +185,7 @@ const make = Effect.fnUntraced(function* ({ signUpCredits = SIGNUP_CREDITS }: Op
   })
 
   const resolve = Effect.fnUntraced(function* (name: string) {
-    const before = known.get(name)
+    const before = known.get(texted(name))
     if (ID.test(name) || before !== undefined) return before ?? name
     const accountId = yield* find({ reference: name })
     if (accountId === undefined) return yield* new Decisions.AccountNotFound()

@@ -56,4 +56,6 @@ export const BACKUP: Given.Rules = {
   withMasterKey: Given.flag
 }
 
+export const JOURNAL: Given.Rules = { format: Given.oneOf("hledger", "ledger", "beancount", "csv", "jsonl") }
+
 export const NOTICE = Given.oneOf(...Object.keys(Notices.NOTICES))

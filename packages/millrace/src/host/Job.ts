@@ -140,7 +140,7 @@ export const job = <
         const input = yield* request.parse(sent)
         const { artifacts, contextOf } = yield* contextsOf(key, running, checkpoint)
         const returned = yield* performed(key, (signal) => options.run(input as never, contextOf(signal) as never))
-        const { data, quantity } = yield* outcomeOf(key, result, returned)
+        const { data, quantity } = yield* outcomeOf(key, result, returned, options.quantity?.(input as never) ?? 1)
         return { data, artifacts, ...(quantity === undefined ? {} : { quantity }) }
       })
   })

@@ -135,7 +135,7 @@ export const operation = <
       Effect.flatMap(request.parse(sent), (input) =>
         Effect.flatMap(
           performed(key, (signal) => options.run(input as never, { signal, account: accountId, requestId, reservationId })),
-          (returned) => outcomeOf(key, success, returned)
+          (returned) => outcomeOf(key, success, returned, options.quantity?.(input as never) ?? 1)
         )
       ),
     ...(options.timeout === undefined ? {} : { timeout: options.timeout })

@@ -13,7 +13,8 @@ import * as MasterKeyFile from "../MasterKeyFile.ts"
 import * as SettingNames from "../SettingNames.ts"
 import * as StoreUrl from "../StoreUrl.ts"
 import { metadata, type Recorded } from "./Administration.ts"
-import { BACKUP } from "./ArgumentRules.ts"
+import { BACKUP, JOURNAL } from "./ArgumentRules.ts"
+import { assertGiven } from "./Given.ts"
 import { assertArguments } from "./Mistakes.ts"
 import { amountOf, type Run } from "./Run.ts"
 
@@ -106,6 +107,7 @@ export const reportsOf = (run: Run<Millrace.Administration | EventStore.EventSto
   audit: (options) => run(audited(options ?? {})),
   journal: (format, options) => ({
     [Symbol.asyncIterator]: async function* () {
+      assertGiven("journal", { format }, JOURNAL)
       const text = await run(
         Effect.map(Effect.context<EventStore.EventStore>(), (context) =>
           Stream.toAsyncIterable(Stream.provideContext(Journal.journal(format, options), context))

@@ -35,13 +35,18 @@ export const performed = <A, R>(key: string, work: (signal: AbortSignal) => Retu
     })
   )
 
-/** Validates the result of the work. A result that its own schema refuses is a bug. */
+/** Validates the result of the work. A result that its own schema refuses is a bug, and so are more units than the `held` ones. */
 export const outcomeOf = (
   key: string,
   success: Schemas.Output,
-  returned: unknown
+  returned: unknown,
+  held: number
 ): Effect.Effect<{ readonly data: Schema.Json; readonly quantity?: number }, OperationError> => {
   const { data, quantity } = returned instanceof Result ? returned : new Result(returned, undefined)
+  if (quantity !== undefined && !(Number.isSafeInteger(quantity) && quantity >= 0 && quantity <= held))
+    return Effect.fail(
+      bug(key, `it charges ${String(quantity)} of ${held} held: give a whole number of units, at most as many as were held`)
+    )
   return success.validate(data).pipe(
     Effect.mapError((issues) =>
       bug(key, `its result breaks its own schema: ${issues.map(({ field, message }) => `${field || "the result"}: ${message}`).join("; ")}`)

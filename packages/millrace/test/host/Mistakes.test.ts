@@ -3,7 +3,7 @@ import { Effect, Option } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { z } from "zod"
 import * as ErasureRegister from "../../src/ErasureRegister.ts"
-import { createMillrace, type Host, job, operation } from "../../src/index.ts"
+import { charging, createMillrace, type Host, job, operation } from "../../src/index.ts"
 import * as SettingNames from "../../src/SettingNames.ts"
 
 const given = { summary: "Work", price: 1, route: { method: "GET", path: "/x" }, run: () => ({}) }
@@ -168,6 +168,25 @@ describe("a host", () => {
     ["a backup of nothing", (host) => untyped(host.backup)(), "backup needs an object with to, keysLifetime"]
   ])("refuses %s", async (_, act, sentence) => {
     await expect(act(host)).rejects.toMatchObject({ code: "invalid_argument", message: expect.stringContaining(sentence) })
+  })
+
+  it("refuses an account by its number, and a journal in no format", async () => {
+    const sentence = "An account is named by a text, acc_... or the host's own id such as String(user.id); it is 7"
+    for (const act of [untyped(host.balance), untyped(host.accounts.show), untyped(host.accounts.close)])
+      await expect(act(7)).rejects.toThrow(sentence)
+    const journal = host.journal("xml" as "csv")[Symbol.asyncIterator]()
+    const message = expect.stringContaining('is "xml": give "hledger" or')
+    await expect(journal.next()).rejects.toMatchObject({ code: "invalid_argument", message })
+  })
+
+  it.each([2, -1, 0.5])("names an operation that charges %s of one unit", async (quantity) => {
+    const route = { method: "GET", path: "/x" } as const
+    const over = operation("a.over", { ...call, price: 0, route, run: () => charging(quantity, {}) })
+    const owner = await createMillrace({ store: "memory:", log: {}, operations: [over] })
+    await owner.accounts.open({ id: "u" })
+    const message = `The operation a.over is faulty: it charges ${quantity} of 1 held: give a whole number of units, at most as many as were held`
+    await expect(owner.run(over, {}, { account: "u" })).rejects.toMatchObject({ code: "operation_failed", message })
+    await owner.close()
   })
 
   it("refuses amounts that are none, and says which", async () => {
