@@ -7,6 +7,7 @@ export interface Names {
   readonly erasures: string
   readonly state: string
   readonly masterKey: string
+  readonly newOperations: string
   readonly streams: string
   readonly writeStreams: string
 }
@@ -17,6 +18,7 @@ const FLAGS: Names = {
   erasures: "--register or MILLRACE_ERASURES",
   state: "--state or MILLRACE_STATE",
   masterKey: "MILLRACE_MASTER_KEY",
+  newOperations: "--new-operations",
   streams: "--streams",
   writeStreams: "--write-streams"
 }
@@ -28,6 +30,7 @@ export const OPTIONS: Names = {
   erasures: "the option erasures",
   state: "the option state",
   masterKey: "the option masterKey or MILLRACE_MASTER_KEY",
+  newOperations: "the option newOperations",
   streams: "the option streams",
   writeStreams: "the option writeStreams"
 }

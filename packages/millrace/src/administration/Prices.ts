@@ -58,6 +58,17 @@ const refuseToWait = Effect.fnUntraced(function* (versions: PricePlan.PricePlan,
   )
 })
 
+/** A misspelt operation would leave the old price in force. `operations`: those of this program; any that has a price is known, too. */
+export const refuseUnknown = (changes: PricePlan.Prices, operations: ReadonlyArray<string>): Act<void> =>
+  Effect.gen(function* () {
+    const plan = yield* PricePlan.PriceBook.use((book) => book.plan)
+    const known = new Set([...Object.keys(plan.at(-1)?.prices ?? {}), ...operations])
+    const unknown = Object.keys(changes).filter((operation) => !known.has(operation))
+    const { newOperations } = yield* SettingNames.Current
+    if (unknown.length > 0)
+      yield* fail(`no operation here is called ${unknown.join(", ")}: see prices list, or use ${newOperations} for future operations`)
+  })
+
 /** Publishes changed prices as a new version, in force at once or from a later time; the others stay. */
 export const publish = (changes: PricePlan.Prices, effectiveAt: Date | undefined, metadata: Aggregate.Metadata): Act<Published> =>
   Effect.gen(function* () {

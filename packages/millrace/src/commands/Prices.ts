@@ -1,6 +1,6 @@
 /** `prices`: lists the versions of the price plan, and publishes new ones. */
 import { readFileSync } from "node:fs"
-import { Credits, PricePlan } from "@millrace/core"
+import { Credits } from "@millrace/core"
 import { Effect, Option, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import * as Administration from "../Administration.ts"
@@ -61,15 +61,6 @@ const changesOf = (assignments: ReadonlyArray<string>) =>
       : amountOf(operation, price)
   })
 
-/** A misspelt key would leave the old price in force. */
-const refuseUnknown = Effect.fnUntraced(function* (changes: PricePlan.Prices) {
-  const plan = yield* PricePlan.PriceBook.use((book) => book.plan)
-  const known = new Set([...Object.keys(plan.at(-1)?.prices ?? {}), ...Upstreams.api.operations.map(({ key }): string => key)])
-  const unknown = Object.keys(changes).filter((operation) => !known.has(operation))
-  if (unknown.length > 0)
-    return yield* fail(`no operation here is called ${unknown.join(", ")}: see prices list, or use --new-operations for future operations`)
-})
-
 const publish = Administration.act(
   "prices publish",
   "Publish prices as a new version of the plan, in force from now or from a future time; those not named stay as they are. A call costs the price that was in force when it was held. If no price changes, nothing is published",
@@ -95,7 +86,11 @@ const publish = Administration.act(
     const inFile = Option.isSome(file) ? yield* changesIn(file.value) : []
     const changes = Object.fromEntries([...inFile, ...(yield* changesOf(set))])
     if (Object.keys(changes).length === 0) return yield* fail("there is nothing to publish: name prices by --set or --file")
-    if (!newOperations) yield* refuseUnknown(changes)
+    if (!newOperations)
+      yield* Prices.refuseUnknown(
+        changes,
+        Upstreams.api.operations.map(({ key }): string => key)
+      )
     return yield* Prices.publish(changes, Option.getOrUndefined(effectiveAt), metadata)
   })
 ).pipe(Command.withShortDescription("Publish prices as a new version; those not named stay as they are"))

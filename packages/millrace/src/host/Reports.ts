@@ -46,10 +46,13 @@ export interface Reports {
   readonly prices: {
     /** All versions of the price plan, or the one in force at an instant. */
     readonly list: (options?: { readonly at?: Date }) => Promise<ReadonlyArray<Prices.PriceVersion>>
-    /** Publishes prices in credits by operation, in force at once or from a later time. Those not named stay. */
+    /**
+     * Publishes prices in credits by operation, in force at once or from a later time. Those not named stay. Operations that this host does
+     * not know are refused, unless `newOperations`.
+     */
     readonly publish: (
       prices: Readonly<Record<string, number>>,
-      options?: { readonly effectiveAt?: Date } & Recorded
+      options?: { readonly effectiveAt?: Date; readonly newOperations?: boolean } & Recorded
     ) => Promise<Prices.Published>
   }
   readonly holds: {
@@ -83,14 +86,21 @@ export interface Reports {
 
 const MONTH = 30 * 24 * 3_600_000
 
-export const reportsOf = (run: Run<Millrace.Administration | EventStore.EventStore>, store: string): Reports => ({
+/** `operations`: the keys of the host's own and of the standard ones that it serves. */
+export const reportsOf = (
+  run: Run<Millrace.Administration | EventStore.EventStore>,
+  store: string,
+  operations: ReadonlyArray<string>
+): Reports => ({
   prices: {
     list: ({ at } = {}) => run(Prices.list(at)),
-    publish: (prices, { effectiveAt, ...recorded } = {}) =>
+    publish: (prices, { effectiveAt, newOperations = false, ...recorded } = {}) =>
       run(
-        Effect.suspend(() => {
-          const changes = Object.entries(prices).map(([operation, price]) => [operation, amountOf(price, `the price of ${operation}`)])
-          return Prices.publish(Object.fromEntries(changes), effectiveAt, metadata("prices.publish", recorded))
+        Effect.gen(function* () {
+          const entries = Object.entries(prices).map(([operation, price]) => [operation, amountOf(price, `the price of ${operation}`)])
+          const changes = Object.fromEntries(entries)
+          if (!newOperations) yield* Prices.refuseUnknown(changes, operations)
+          return yield* Prices.publish(changes, effectiveAt, metadata("prices.publish", recorded))
         })
       )
   },

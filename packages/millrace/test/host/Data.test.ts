@@ -1,4 +1,8 @@
 /** The data of a reply and the result of a job are what their types say, fresh and replayed, whatever the schema's library. */
+
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import { toStandardJsonSchema } from "@valibot/to-json-schema"
 import { type } from "arktype"
 import { type DateTime, Option, Schema, SchemaTransformation } from "effect"
@@ -163,17 +167,26 @@ describe("the data of a reply", () => {
   })
 
   it("is refused in a sentence where a later schema cannot read what an earlier one stored", async () => {
-    await host.run(byPlainEffect, {}, { account, idempotencyKey: "earlier" })
     const later = operation("made.plain", {
       ...described,
       route: route("plain"),
       success: Schema.Struct({ n: Schema.Date }),
       run: () => ({ n: new Date() })
     })
-    await expect(host.run(later, {}, { account, idempotencyKey: "earlier" })).rejects.toMatchObject({
+    const folder = mkdtempSync(join(tmpdir(), "millrace-data-"))
+    const store = `sqlite:${join(folder, "millrace.db")}`
+    const call = { account: "ada", idempotencyKey: "earlier" }
+    const before = await createMillrace({ store, log: {}, operations: [byPlainEffect] })
+    await before.accounts.open({ id: "ada", verified: true })
+    await before.run(byPlainEffect, {}, call)
+    await before.close()
+    const after = await createMillrace({ store, log: {}, operations: [later] })
+    await expect(after.run(later, {}, call)).rejects.toMatchObject({
       code: "operation_failed",
       reason: expect.stringMatching(/^its stored result does not match its schema: .*\["n"\]/su)
     })
+    await after.close()
+    rmSync(folder, { recursive: true, force: true })
   })
 })
 

@@ -59,6 +59,20 @@ describe("the price of an operation", () => {
     await withHost("prices", 2, async (host) => expect(await priceOf(host)).toEqual({ "greeting.write": 2 }))
     await withHost("prices", 2, async (host) => expect(await host.prices.list()).toHaveLength(3))
   })
+
+  it("is published for operations that the host knows, or that are said to be new", async () => {
+    await withHost("new prices", 1.5, async (host) => {
+      await expect(host.prices.publish({ "greeting.wirte": 9 })).rejects.toMatchObject({
+        code: "refused",
+        message: expect.stringMatching(/^No operation here is called greeting\.wirte.* the option newOperations/u)
+      })
+      expect(await priceOf(host)).toEqual({ "greeting.write": 1.5 })
+      await host.prices.publish({ "greeting.read": 9 }, { newOperations: true })
+      expect(await priceOf(host)).toEqual({ "greeting.write": 1.5, "greeting.read": 9 })
+      // It has a price by now
+      expect(await host.prices.publish({ "greeting.read": 8 })).toMatchObject({ published: true })
+    })
+  })
 })
 
 describe("a store", () => {
@@ -214,16 +228,16 @@ describe("an audit against the head of an earlier one", () => {
     await withHost("refused", 1.5, async (host) => {
       const { report, streams } = await listed(host)
       const { head } = report
-      await expect(host.audit({ against: {} as typeof head })).rejects.toThrow("the option against holds no head of an audit: ")
+      await expect(host.audit({ against: {} as typeof head })).rejects.toThrow("The option against holds no head of an audit: ")
       await expect(host.audit({ streams })).rejects.toThrow(
-        "the option streams is read beside the head that proves it: name that by the option against"
+        "The option streams is read beside the head that proves it: name that by the option against"
       )
       await expect(host.audit({ against: head, streams: "no list" })).rejects.toThrow(
-        "the option streams is no list of streams: see the option writeStreams"
+        "The option streams is no list of streams: see the option writeStreams"
       )
       const other = streams.replace("\n0\n", "\n1\n")
       await expect(host.audit({ against: head, streams: other })).rejects.toMatchObject({
-        code: "command_failed",
+        code: "refused",
         message: expect.stringContaining("its SHA-256 is not the head's digest")
       })
       const full = new Error("the disk is full")
