@@ -2,7 +2,7 @@
  * The feed: makes deliveries of the notices in the log. The deliveries of an event and the checkpoint after it are one write, so none is
  * lost or made twice. A webhook that is disabled, or has too many deliveries that wait, falls behind: it catches up from the log later.
  */
-import { EventStore, Following, type Lease, StateStore } from "@millrace/event-sourcing"
+import { EventStore, Following, type Lease, type Projection, StateStore } from "@millrace/event-sourcing"
 import { Clock, Effect, HashMap, Stream } from "effect"
 import type { Jobs } from "../jobs/Jobs.ts"
 import * as Notices from "../notices/Notices.ts"
@@ -30,9 +30,11 @@ const checkpoint = (position: EventStore.Position): StateStore.Change => ({
  * Where to read on. Without a checkpoint, or where the log is shorter than it was because it was restored, that is where the first webhook
  * was added: receivers know a repetition by its id.
  */
-export const start = (endpoints: Endpoints.Endpoints) =>
+export const start = (webhooks: Projection.Projection<Endpoints.Endpoints>) =>
   Effect.gen(function* () {
+    // Before the webhooks are read: what happens to one that is added meanwhile comes after it
     const head = yield* EventStore.EventStore.use((events) => events.head)
+    const { state: endpoints } = yield* webhooks.caughtUp()
     const entry = yield* StateStore.StateStore.use((states) => states.get(SPACE, KEY))
     const position = entry && EventStore.position(Buffer.from(entry.value).toString())
     return position === undefined || position > head ? (Endpoints.earliest(endpoints) ?? head) : position

@@ -40,8 +40,7 @@ const make = Effect.fnUntraced(function* (options: Options = {}) {
     Effect.gen(function* () {
       const begun = yield* Following.retryForever(
         Effect.gen(function* () {
-          const { state } = yield* webhooks.endpoints.caughtUp()
-          return { lease, lanes: yield* Lane.load, fed: yield* Feed.start(state) }
+          return { lease, lanes: yield* Lane.load, fed: yield* Feed.start(webhooks.endpoints) }
         }),
         report
       )

@@ -97,6 +97,32 @@ describe.each(["before", "after"] as const)("a crash %s a call of the state stor
   })
 })
 
+test.each([Delivery.WAITING, "webhookFeed"])("a webhook that is added while the first host to deliver reads %s misses nothing", (space) =>
+  underTestClock(
+    Effect.gen(function* () {
+      const shared = yield* stores
+      const to = receivers()
+      const setup = yield* mortalHost(shared, to, { deliver: false })
+      let isAdded = false
+      const addFirst = Effect.suspend(() => {
+        if (isAdded) return Effect.void
+        isAdded = true
+        return Effect.andThen(Effect.orDie(setup.webhooks.add({ url: "https://receiver.example" })), Effect.orDie(setup.open()))
+      })
+      const { states } = shared
+      const slow: StateStore.StateStore["Service"] = {
+        ...states,
+        get: (from, key) => Effect.andThen(from === space ? addFirst : Effect.void, states.get(from, key)),
+        list: (from, options) => Effect.andThen(from === space ? addFirst : Effect.void, states.list(from, options))
+      }
+      yield* mortalHost({ ...shared, states: slow }, to, OPTIONS)
+      yield* elapse(minutes(1))
+      expect(to.posts.map(({ id }) => id)).toEqual(yield* openings(shared))
+      expect(to.posts).toHaveLength(1)
+    })
+  )
+)
+
 /** Two webhooks, hosts that come, crash and leave, stores that fail, and receivers that answer anything. */
 const chaos = (seed: number) =>
   Effect.gen(function* () {
