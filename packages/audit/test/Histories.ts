@@ -1,7 +1,7 @@
-/** Random histories of accounts, decided by the ledger. The same seed gives the same history. */
-import { type Account, AccountSnapshot, Credits, Decisions, Generations, Ledger, Lots, PricePlan, Standard } from "@millrace/core"
-import { EventIds, EventStore, MemoryEventStore } from "@millrace/event-sourcing"
-import { Clock, Context, Effect, HashMap, Layer, Stream } from "effect"
+/** Random histories of accounts, decided by the ledger, and of webhooks. The same seed gives the same history. */
+import { type Account, AccountSnapshot, Credits, Decisions, Generations, Ledger, Lots, PricePlan, Standard, Webhook } from "@millrace/core"
+import { Aggregate, EventIds, EventStore, MemoryEventStore } from "@millrace/event-sourcing"
+import { Clock, Context, Effect, HashMap, Layer, type Scope, Stream } from "effect"
 import { Watch } from "./Watch.ts"
 
 /** Mulberry32. */
@@ -24,10 +24,10 @@ export type Dice = ReturnType<typeof dice>
 /** Lets some time pass. Milliseconds. */
 export class Pass extends Context.Service<Pass, (millis: number) => void>()("audit/test/Pass") {}
 
-type Services = Ledger | PricePlan.PriceBook | EventStore.EventStore | Pass
+type Services = Ledger | PricePlan.PriceBook | EventStore.EventStore | Pass | Scope.Scope
 
 /** A new ledger with its own ids and clock. */
-const services = (): Layer.Layer<Services> => {
+const services = (): Layer.Layer<Exclude<Services, Scope.Scope>> => {
   const watch = new Watch("2026-01-30T20:00:00.000Z")
   let ids = 0
   const clock = Layer.succeed(Clock.Clock, watch)
@@ -64,16 +64,18 @@ export const logOf = <E>(write: Effect.Effect<unknown, E, Services>): Promise<Lo
       if (snapshot !== undefined) snapshots.set(name, snapshot)
     }
     return { events, snapshots }
-  }).pipe(Effect.provide(services()), Effect.runPromise)
+  }).pipe(Effect.scoped, Effect.provide(services()), Effect.runPromise)
 
 const HOUR = 3_600_000
 
 /** `steps` commands, of which some are refused, to three accounts, over some days; two price versions. */
-export const randomHistory = (seed: number, steps: number): Promise<Log> => logOf(commands(dice(seed), dice(seed + 1_000), steps))
+export const randomHistory = (seed: number, steps: number): Promise<Log> =>
+  logOf(commands(dice(seed), dice(seed + 1_000), dice(seed + 2_000), steps))
 
-/** `others`: decides what does not change which other commands there are. */
-const commands = Effect.fnUntraced(function* (random: Dice, others: Dice, steps: number) {
+/** `others`, `webhooks`: decide what does not change which other commands there are. */
+const commands = Effect.fnUntraced(function* (random: Dice, others: Dice, webhooks: Dice, steps: number) {
   const ledger = yield* Ledger
+  const hooks = yield* Aggregate.make(Webhook.Webhook)
   for (const id of accountIds) {
     yield* ledger.execute(id, Decisions.open({ sealedEmail: "sealed", emailHash: "hash" }))
     yield* ledger.execute(id, Decisions.verify(Credits.of(2_000), `lot_signup_${id}`), { actor: "test", reason: `a "quoted", reason` })
@@ -85,6 +87,7 @@ const commands = Effect.fnUntraced(function* (random: Dice, others: Dice, steps:
     if (step === Math.floor(steps / 2)) yield* PricePlan.PriceBook.use((book) => book.publish({ "grammar.check": Credits.of(1_250) }))
     if (random.chance(0.06)) yield* Effect.ignore(trial(random, step))
     if (others.chance(0.08)) yield* Effect.ignore(terms(others, others.pick(...accountIds), step))
+    if (webhooks.chance(0.08)) yield* Effect.ignore(hook(webhooks, hooks))
     if (step === steps - 20) yield* ledger.execute("acc_01JC", Decisions.close)
     const id = random.pick(...accountIds)
     const { state, at } = yield* ledger.read(id)
@@ -187,6 +190,26 @@ const terms = Effect.fnUntraced(function* (random: Dice, id: string, step: numbe
   if (grant !== undefined && random.chance(0.4)) return yield* ledger.execute(id, Decisions.stopRecurringGrant(grant.grantId))
   const of = { amount: Credits.of(7), source: random.pick("promotion", "adjustment"), expires: random.pick("next", "never") } as const
   return yield* ledger.execute(id, Decisions.startRecurringGrant({ grantId: `grant_${step}`, ...of, every: random.pick("day", "week") }))
+})
+
+const webhookIds = ["wh_01JA", "wh_01JB", "wh_01JC"] as const
+
+/** Adds a webhook, or changes one that is there. */
+const hook = Effect.fnUntraced(function* (random: Dice, hooks: Aggregate.Aggregate<Webhook.Webhook, Webhook.WebhookEvent>) {
+  const id = random.pick(...webhookIds)
+  const { state } = yield* hooks.read(id)
+  const names = random.chance(0.5) ? null : ["job.ended", "credits.low"]
+  const added = { sealedUrl: "sealed url", sealedSecret: "sealed secret", names, accountId: null, sealedLabel: null }
+  if (state.status === "absent") return yield* hooks.execute(id, Webhook.add(added))
+  const decide = random.pick(
+    Webhook.change(id, { sealedUrl: "sealed other", names }),
+    Webhook.rotate(id, "sealed next", HOUR),
+    Webhook.disable(id, random.pick("host", "gone", "failing")),
+    Webhook.disable(id, "host"),
+    Webhook.enable(id, random.chance(0.5)),
+    ...(random.chance(0.4) ? [Webhook.remove(id)] : [])
+  )
+  return yield* hooks.execute(id, decide, { actor: "test", reason: "webhooks" })
 })
 
 const trial = Effect.fnUntraced(function* (random: Dice, step: number) {
