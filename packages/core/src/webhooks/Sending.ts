@@ -1,5 +1,5 @@
 /** Sends the deliveries that are due, each webhook's in its own lane, and records how each attempt ended. */
-import { type EventStore, Lease, type Projection, type StateStore } from "@millrace/event-sourcing"
+import { EventStore, Lease, type Projection, type StateStore } from "@millrace/event-sourcing"
 import { Clock, Effect, FiberSet, HashMap, Result } from "effect"
 import type { Registration } from "../accounts/Registration.ts"
 import type { Jobs } from "../jobs/Jobs.ts"
@@ -43,8 +43,10 @@ export const run = Effect.fnUntraced(function* (
   for (;;) {
     // Closed before anything is read, so that no wake is lost
     outbox.woken.closeUnsafe()
+    // Before the webhooks are read: a lane without a webhook is one that was removed, not one that is new
+    const lanes = [...outbox.lanes.keys()]
     const { state: endpoints } = yield* webhooks.endpoints.read()
-    const ids = new Set([...HashMap.keys(endpoints), ...outbox.lanes.keys()])
+    const ids = new Set([...HashMap.keys(endpoints), ...lanes])
     for (const id of ids) yield* serve(sending, outbox.laneOf(id), Endpoints.find(endpoints, id))
     const now = yield* Clock.currentTimeMillis
     const next = Math.min(...Array.from(outbox.lanes.values(), ({ nextLook, pausedUntil }) => Math.max(nextLook, pausedUntil)), now + POLL)
@@ -78,7 +80,7 @@ const serve = Effect.fnUntraced(function* (sending: Sending, lane: Lane.Lane, en
       break
     }
     started++
-    yield* start(sending, lane, endpoint, delivery)
+    yield* start(sending, lane, delivery)
   }
 })
 
@@ -88,11 +90,11 @@ const earlyAt = ({ behind, failingSince, lastAttemptAt }: Lane.Lane): number => 
   return failingSince === undefined ? 0 : lastAttemptAt + PROBE
 }
 
-const start = Effect.fnUntraced(function* (sending: Sending, lane: Lane.Lane, endpoint: Endpoints.Endpoint, delivery: Delivery.Delivery) {
+const start = Effect.fnUntraced(function* (sending: Sending, lane: Lane.Lane, delivery: Delivery.Delivery) {
   const key = Delivery.keyOf(delivery)
   lane.sending.add(key)
   lane.lastAttemptAt = yield* Clock.currentTimeMillis
-  const attempted = attempt(sending, lane, endpoint, delivery).pipe(
+  const attempted = attempt(sending, lane, delivery).pipe(
     Effect.catchIf(
       (error) => error instanceof Lease.LeaseLost,
       // Another host sends it
@@ -117,11 +119,12 @@ const start = Effect.fnUntraced(function* (sending: Sending, lane: Lane.Lane, en
 const attempt = Effect.fn("Webhooks.deliver")(function* (
   { count, outbox, webhooks }: Sending,
   lane: Lane.Lane,
-  endpoint: Endpoints.Endpoint,
   delivery: Delivery.Delivery
 ) {
-  const { account, at, facts, id, name } = delivery.notice
-  // The webhook may have changed since
+  const { account, at, facts, id, name, position } = delivery.notice
+  // The webhook may have changed since the delivery was made. What was known before that may lack the change that selected its notice
+  const endpoint = Endpoints.find(yield* outbox.endpointsAt(EventStore.position(position)), lane.webhook)
+  if (endpoint?.status !== "enabled") return
   if (!Endpoints.selects(endpoint, delivery.notice as Notices.Notice)) {
     Lane.left(lane)
     return yield* outbox.save([Delivery.remove(delivery)])

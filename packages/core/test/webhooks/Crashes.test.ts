@@ -123,6 +123,36 @@ test.each([Delivery.WAITING, "webhookFeed"])("a webhook that is added while the 
   )
 )
 
+test("a notice that a webhook selects since a moment ago is not dropped while the state store is slow", () =>
+  underTestClock(
+    Effect.gen(function* () {
+      const shared = yield* stores
+      const to = receivers()
+      const setup = yield* mortalHost(shared, to, { deliver: false })
+      const { id } = yield* setup.webhooks.add({ url: "https://receiver.example", names: ["credits.low"] })
+      let isSlow = false
+      const meanwhile = Effect.suspend(() => {
+        if (!isSlow) return Effect.void
+        isSlow = false
+        return Effect.orDie(setup.webhooks.change(id, { names: null })).pipe(
+          Effect.andThen(Effect.orDie(setup.open())),
+          Effect.andThen(Effect.sleep("1 second"))
+        )
+      })
+      const { states } = shared
+      const slow: StateStore.StateStore["Service"] = {
+        ...states,
+        list: (from, options) => Effect.andThen(from === Delivery.WAITING ? meanwhile : Effect.void, states.list(from, options))
+      }
+      yield* mortalHost({ ...shared, states: slow }, to, OPTIONS)
+      yield* elapse(seconds(20))
+      isSlow = true
+      yield* elapse(minutes(1))
+      expect(to.posts.map(({ id }) => id)).toEqual(yield* openings(shared))
+      expect(to.posts).toHaveLength(1)
+    })
+  ))
+
 /** Two webhooks, hosts that come, crash and leave, stores that fail, and receivers that answer anything. */
 const chaos = (seed: number) =>
   Effect.gen(function* () {
