@@ -1,16 +1,17 @@
 /** The simulator's checkers over false evidence: they report it. */
-import { Credits } from "@millrace/core"
-import { MemoryEventStore } from "@millrace/event-sourcing"
-import { Context, Effect, Exit } from "effect"
+import { Credits, type Webhook } from "@millrace/core"
+import { EventStore, HashChain, MemoryEventStore } from "@millrace/event-sourcing"
+import { Context, Effect, Exit, Redacted } from "effect"
 import { describe, expect, test } from "vitest"
 import * as SeededRandom from "../src/SeededRandom.ts"
 import { checkCalls, checkKeys } from "../src/simulator/checkers/Calls.ts"
 import { checkGrants } from "../src/simulator/checkers/Grants.ts"
 import { isExpectedWarning } from "../src/simulator/checkers/HostLogs.ts"
+import { checkWebhooks } from "../src/simulator/checkers/Webhooks.ts"
 import { type Evidence, type Final, indexEvidence, type Records, type Report } from "../src/simulator/Evidence.ts"
 import * as Faults from "../src/simulator/Faults.ts"
 import { LogRecorder } from "../src/simulator/LogRecorder.ts"
-import { type Answer, type Call, Disconnected, type Grant } from "../src/simulator/Records.ts"
+import { type Answer, type Call, Disconnected, type Grant, type Post } from "../src/simulator/Records.ts"
 import { World } from "../src/simulator/World.ts"
 
 const world = new World({ random: SeededRandom.make(1), start: 0, disorder: 0, yieldEvery: 2_048 })
@@ -34,7 +35,8 @@ const evidenceOf = (
 ) => {
   const records: Records = {
     recorder: new LogRecorder(world, store),
-    ...{ calls, grants, recurring: [], openings: [], deliveries: [], attempts: [], observations: [], promised: new Set<string>() }
+    ...{ calls, grants, recurring: [], openings: [], deliveries: [], attempts: [], observations: [], posts: [] },
+    ...{ secrets: { told: new Map<string, string>(), opened: new Map<string, string>() }, promised: new Set<string>() }
   }
   return indexEvidence(records, {
     ...{ faults: Faults.none, faultsEnded: { at: 0, length: 0 }, longestTimeout: 30_000, end: 0 },
@@ -86,6 +88,49 @@ test("the checker of grants reports a confirmed grant that is not in the log", (
     "acc_1 lot_1 was granted, but is not in the log"
   ])
   expect(reported(checkGrants, evidenceOf({ grants: [{ ...grant, answer: "StoreUnavailable" }] }))).toEqual([])
+})
+
+describe("the checker of webhooks", () => {
+  const at = "2030-01-01T00:00:00.000Z"
+  const stream = "account-acc_1"
+  const opened: EventStore.RecordedEvent = {
+    ...HashChain.seal(HashChain.start(stream), stream, 0, { id: "e1", type: "AccountOpened", data: "{}" }, at, "{}"),
+    ...{ stream, revision: 0 },
+    position: EventStore.position("0000000000000002")
+  }
+  const added: Webhook.WebhookEvent = {
+    ...{ _tag: "WebhookAdded", sealedUrl: "", sealedSecret: "sealed", names: null, accountId: null, sealedLabel: null }
+  }
+  const body = JSON.stringify({ type: "account.opened", timestamp: at, data: { account: "acc_1" } })
+  const right = { url: "https://r0.example/", secrets: [Redacted.make("whsec_1")], id: "account_opened_e1", at: 60_000, body }
+
+  /** What is reported of a post, of a webhook with these events in the first seconds. */
+  const judge = (post: Partial<Post>, events: ReadonlyArray<Webhook.WebhookEvent> = [added]) => {
+    const evidence = evidenceOf({}, { log: [{ ...opened, stream: "webhook-wh_1" }, opened] })
+    const recorded = { stream: "webhook-wh_1", at: 0, metadata: { reason: "adds r0" } }
+    const history = events.map((event, i) => ({ ...recorded, event, index: i === 0 ? 1 : i + 2, revision: i, arrivedAt: i * 1_000 }))
+    evidence.records.recorder.webhooks.set("wh_1", history)
+    evidence.records.secrets.told.set("adds r0", "whsec_1")
+    evidence.records.posts.push({ ...right, process: host, sentAt: 60_000, accepted: true, ...post })
+    return reported(checkWebhooks, evidence)
+  }
+
+  test("reports nothing of what is right", () => expect(judge({})).toEqual([]))
+
+  test.each([
+    ["is not in the log", { id: "account_opened_e2" }, [added], "of which the log does not tell"],
+    ["has another body", { body: body.replace("acc_1", "acc_2") }, [added], "a false account_opened_e1"],
+    ["goes elsewhere", { url: "https://r1.example/" }, [added], "no webhook had this address"],
+    ["has another secret", { secrets: [Redacted.make("whsec_2")] }, [added], "with other secrets"],
+    ["has a secret too many", { secrets: [...right.secrets, Redacted.make("whsec_2")] }, [added], "with other secrets"],
+    ["is of another account", {}, [{ ...added, accountId: "acc_2" }], "which it did not want"],
+    ["is of another name", {}, [{ ...added, names: ["job.ended"] }], "which it did not want"],
+    ["was skipped", {}, [added, { _tag: "WebhookEnabled", skipped: true }], "which it did not want"],
+    ["comes while it is disabled", {}, [added, { _tag: "WebhookDisabled", reason: "host" }], "while it was disabled"],
+    ["comes after its removal", {}, [added, { _tag: "WebhookRemoved" }], "after it was removed"]
+  ] as const)("reports what %s", (_, post, events, violation) => {
+    expect(judge(post, events).join()).toContain(violation)
+  })
 })
 
 test("a warning of a lost lease is expected under faults and shortly after them", () => {

@@ -39,7 +39,16 @@ const runOf = (rule: Rule, settings: Settings): Run => {
     : settings.hosts === 1
       ? ["else"]
       : []
-  return { settings, violations, trace: violations, firstAt: 0, steps: settings.steps ?? 40, isReal: false, outcome: undefined }
+  return {
+    settings,
+    violations,
+    trace: violations,
+    firstAt: 0,
+    steps: settings.steps ?? 40,
+    webhooks: settings.webhooks ?? 0.25,
+    isReal: false,
+    outcome: undefined
+  }
 }
 
 const ALL: Settings = { seed: 7, hosts: 3, faults: { ...Faults.none, upstreams: 0.5, hangUps: 0.2, events: 0.1, appends: { 3: "before" } } }
@@ -57,7 +66,7 @@ describe("shrinking", () => {
           ...{ steps: rule.steps, hosts: rule.hosts },
           operations: [rule.operation]
         })
-        expect({ keys: settings.keys, opens: settings.opens }).toEqual({ keys: 0, opens: 0 })
+        expect({ keys: settings.keys, opens: settings.opens, webhooks: settings.webhooks }).toEqual({ keys: 0, opens: 0, webhooks: 0 })
         const left = Object.entries(settings.faults ?? {}).filter(([name, value]) => Reflect.get(Faults.none, name) !== value)
         expect(left.map(([name]) => name)).toEqual(rule.fault === undefined ? [] : [rule.fault])
       })

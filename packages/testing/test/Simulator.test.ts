@@ -59,6 +59,13 @@ describe("the simulator finds no violation under all faults", () => {
     expect(stats["promises"]).toBeGreaterThan(0)
   })
 
+  test("and every kind of event of webhooks", () => {
+    const events = ["Added", "Changed", "SecretRotated", "Disabled", "Enabled", "Removed"].map((event) => `Webhook${event}`)
+    expect(Object.keys(stats)).toEqual(expect.arrayContaining(events))
+    for (const what of ["webhook accepted", "webhook not accepted"])
+      expect([what, stats[what] ?? 0]).toEqual([what, expect.toSatisfy((times: number) => times > 20)])
+  })
+
   test("and every kind of event and end of jobs", () => {
     const met = Object.keys(stats)
     expect(met).toEqual(
@@ -85,10 +92,23 @@ describe("finds no violation under seeds that found a bug", () => {
     34: "a reply replaced another that was still open, and callers were answered that theirs was gone"
   }
 
-  /** They found it before hosts opened accounts by ids of their own. */
-  const AS_FOUND = { opens: 0 }
+  /** They found it before hosts opened accounts by ids of their own, and delivered webhooks. */
+  const AS_FOUND = { opens: 0, webhooks: 0 }
 
   for (const [seed, what] of Object.entries(FOUND)) test(`seed ${seed}: ${what}`, () => simulate(Number(seed), AS_FOUND))
+})
+
+describe("finds no violation of webhooks under seeds that found a bug", () => {
+  const FOUND = {
+    65: "a webhook that was added while the first host began to deliver missed what happened meanwhile",
+    132: "a notice was dropped, because the host knew of its webhook only what was true before"
+  }
+
+  for (const [seed, what] of Object.entries(FOUND))
+    test(`seed ${seed}: ${what}`, async () => {
+      const { stats } = await simulate(Number(seed), { webhooks: 0.5 })
+      expect(stats["webhook accepted"]).toBeGreaterThan(10)
+    })
 })
 
 describe("the same seed", () => {
@@ -234,7 +254,13 @@ describe("a simulation that fails", () => {
 describe("jobs at two hosts, with one planned fault", () => {
   /** Some 60 appends of jobs and of other calls: jobs succeed, fail, and are cancelled. */
   const day = (faults: Partial<Faults>) =>
-    simulate(260, { steps: 17, hosts: 2, opens: 0, faults: { ...Simulator.none, upstreams: 0.25, hangUps: 0.05, leaps: 0.03, ...faults } })
+    simulate(260, {
+      steps: 17,
+      hosts: 2,
+      opens: 0,
+      webhooks: 0,
+      faults: { ...Simulator.none, upstreams: 0.25, hangUps: 0.05, leaps: 0.03, ...faults }
+    })
   const LONGEST = 64
 
   test(`are ${LONGEST} appends long`, async () => {
@@ -263,7 +289,7 @@ describe("jobs at two hosts, with one planned fault", () => {
     let accepted = 0
     for (let write = SOAK > 1 ? 1 : 2, met = true; met; write += SOAK > 1 ? 1 : 2) {
       const { calls, events, trace } = await simulate(260, {
-        ...{ steps: 17, hosts: 2, keys: 0, opens: 0 },
+        ...{ steps: 17, hosts: 2, keys: 0, opens: 0, webhooks: 0 },
         faults: { ...Simulator.none, outage: { write, millis: 60_000 } }
       })
       met = trace.some((line) => line.includes("has no event store"))

@@ -7,8 +7,16 @@ import { type EventStore, StreamName } from "@millrace/event-sourcing"
 import { areHostsUndisturbed, type Faults } from "./Faults.ts"
 import * as JobEndpoints from "./JobEndpoints.ts"
 import type { JobHistory, LogRecorder, RecordedAccountEvent, RecordedJobEvent } from "./LogRecorder.ts"
-import type { AttemptRecord, Call, Delivery, Grant, JobObservation, Opening, RecurringGrant } from "./Records.ts"
+import type { AttemptRecord, Call, Delivery, Grant, JobObservation, Opening, Post, RecurringGrant } from "./Records.ts"
 import type { Process } from "./World.ts"
+
+/** The secrets of webhooks. */
+export interface Secrets {
+  /** As administrators were told them, by the reason that they gave for the act. */
+  readonly told: Map<string, string>
+  /** As a host opened them once faults had ended, by their sealed text. */
+  readonly opened: Map<string, string>
+}
 
 /** What is recorded while the simulation runs. */
 export interface Records {
@@ -21,6 +29,9 @@ export interface Records {
   /** In the order in which they began. */
   readonly attempts: Array<AttemptRecord>
   readonly observations: Array<JobObservation>
+  /** Webhooks in the order in which they were sent. */
+  readonly posts: Array<Post>
+  readonly secrets: Secrets
   /** Reservations of calls without a key whose outcome is unknown, and which the host has recorded to make free. */
   readonly promised: Set<string>
 }

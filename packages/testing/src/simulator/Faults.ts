@@ -15,6 +15,8 @@ export interface Faults {
   readonly slow: number
   /** The upstream of a call fails, hangs, takes too long, or answers malformed data. */
   readonly upstreams: number
+  /** The receiver of a webhook fails, refuses, asks for patience, loses its answer, or is down for a while. */
+  readonly receivers: number
   /** A caller hangs up. */
   readonly hangUps: number
   /** In each step: a host crashes, restarts, pauses, or is cut off from its event store. */
@@ -52,6 +54,7 @@ export const none: Faults = {
   states: 0,
   slow: 0,
   upstreams: 0,
+  receivers: 0,
   hangUps: 0,
   hosts: 0,
   clocks: 0,
@@ -84,7 +87,8 @@ export const draw = (random: SeededRandom): Faults => {
     disorder: random.pick([0, 0.1, 1]),
     yieldEvery: random.pick([2_048, 2_048, 64, 9]),
     late: random.pick(["withhold", "charge"]),
-    clocks: rate(0.1)
+    clocks: rate(0.1),
+    receivers: rate(0.7)
   }
 }
 

@@ -1,7 +1,7 @@
 /** One life of a host: all of Millrace as one process, over stores with faults. */
 import { createHash } from "node:crypto"
 import type { Charge, Operation } from "@millrace/core"
-import { BlobStore, MasterKey, Millrace, Vault } from "@millrace/core"
+import { BlobStore, MasterKey, Millrace, Vault, WebhookSender } from "@millrace/core"
 import { type Aggregate, EventStore, StateStore } from "@millrace/event-sourcing"
 import { Context, Effect, Layer, Scope, Stream } from "effect"
 import type { SeededRandom } from "../SeededRandom.ts"
@@ -10,6 +10,7 @@ import * as FaultyOperation from "./FaultyOperation.ts"
 import * as FaultyStores from "./FaultyStores.ts"
 import * as JobEndpoints from "./JobEndpoints.ts"
 import * as Network from "./Network.ts"
+import type { Receivers } from "./Receivers.ts"
 import { Disconnected } from "./Records.ts"
 import type { FaultInjector } from "./UpstreamFaults.ts"
 import * as UserWork from "./UserWork.ts"
@@ -35,6 +36,9 @@ export interface Deployment {
   readonly jobs: Millrace.JobOptions
   readonly blobs: FaultyStores.Blobs
   readonly files: Files
+  /** How this host delivers webhooks; undefined if there are none. */
+  readonly webhooks: Millrace.WebhookOptions | undefined
+  readonly receivers: Receivers
   /** Writes of all hosts so far: at the stage of the planned crash, and those sent if an outage is planned. */
   readonly writes: { crash: number; outage: number }
   /** Gets every warning and error that a host logs. */
@@ -84,12 +88,23 @@ export const prepare = (deployment: Deployment, connection: Network.Connection, 
       operations = [...offered.map((operation) => FaultyOperation.make(operation, { ...injector, services, process })), ...endpoints]
       return Millrace.layer({ operations, late: faults.late, recovery: RECOVERY, expiryNotice: EXPIRY_NOTICE, accounts, jobs })
     })
-  ).pipe(Layer.provideMerge(Layer.provideMerge(fileStore(shelf, files), stores)))
+  ).pipe(withWebhooks(deployment, process), Layer.provideMerge(Layer.provideMerge(fileStore(shelf, files), stores)))
   const scope = Scope.makeUnsafe()
   const built = Layer.buildWithMemoMap(layer, Layer.makeMemoMapUnsafe(), scope)
   const start = process.ask(world.outside, built, Context.empty(), Effect.fail(new Disconnected()))
   return { events, states, start: Effect.map(start, (services) => ({ process, services, operations, scope })) }
 }
+
+/** The host with its webhooks, if there are any. */
+const withWebhooks =
+  ({ receivers, webhooks }: Deployment, process: Process) =>
+  <A, E, R>(host: Layer.Layer<A, E, R>) =>
+    webhooks === undefined
+      ? host
+      : Millrace.webhooks(webhooks).pipe(
+          Layer.provideMerge(Layer.succeed(WebhookSender, receivers.senderOf(process))),
+          Layer.provideMerge(host)
+        )
 
 /** Builds the services of the workload. */
 const servicesOf = ({ injector, workload }: Deployment, process: Process) => {

@@ -1,5 +1,5 @@
 /** Records every event as it reaches the store, with the states that follow from it. This is what happened, whatever hosts answer. */
-import { Account, type AccountEvent, type Balance, balanceOf, Job } from "@millrace/core"
+import { Account, type AccountEvent, type Balance, balanceOf, Job, Webhook } from "@millrace/core"
 import { type EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
 import { Effect } from "effect"
 import type { World } from "./World.ts"
@@ -21,6 +21,11 @@ interface Recorded<Event> {
 export type RecordedAccountEvent = Recorded<AccountEvent>
 export type RecordedJobEvent = Recorded<Job.JobEvent>
 
+/** An event of a webhook. `arrivedAt`: when it was in the log, milliseconds since 1970. */
+export interface RecordedWebhookEvent extends Recorded<Webhook.WebhookEvent> {
+  readonly arrivedAt: number
+}
+
 /** All events of one job, and its state after each of them. */
 export interface JobHistory {
   readonly jobId: string
@@ -31,6 +36,9 @@ export interface JobHistory {
 /** The job's newest state. */
 export const stateOf = ({ states }: JobHistory): Job.Job => states.at(-1) ?? Job.Job.initial
 
+/** The categories whose events are recorded. */
+const RECORDED: ReadonlySet<string> = new Set([Account.Account.category, Job.Job.category, Webhook.Webhook.category])
+
 export class LogRecorder {
   /** Events in the log. */
   length = 0
@@ -38,6 +46,8 @@ export class LogRecorder {
   /** Events of accounts and jobs, in the order of the log. */
   readonly all: Array<RecordedAccountEvent | RecordedJobEvent> = []
   readonly jobs = new Map<string, JobHistory>()
+  /** Events of each webhook by its id. */
+  readonly webhooks = new Map<string, Array<RecordedWebhookEvent>>()
   /** Reservations that have not ended. */
   readonly openHolds = new Set<string>()
   /** The store, with every append recorded. */
@@ -95,19 +105,26 @@ export class LogRecorder {
     this.#unrecorded.set(last - events.length, () => {
       const first = expected === "noStream" ? 0 : expected + 1
       world.note("log", `${stream} ${first}: ${events.map(({ type }) => type).join(", ")}`)
-      events.forEach((event, i) => this.#record(stream, first + i, event))
+      events.forEach((event, i) => this.#record(world, stream, first + i, event))
     })
     for (let record = this.#unrecorded.get(this.length); record !== undefined; record = this.#unrecorded.get(this.length)) record()
   }
 
-  #record(stream: StreamName.StreamName, revision: number, { type, data, metadata }: EventStore.EventData): void {
+  #record(world: World, stream: StreamName.StreamName, revision: number, { type, data, metadata }: EventStore.EventData): void {
     const index = ++this.length
     const category = StreamName.category(stream)
-    if (category !== Account.Account.category && category !== Job.Job.category) return
+    if (!RECORDED.has(category)) return
     const at = Date.parse(HashChain.atOf({ type, data, metadata, id: "" }))
     const common = { index, stream, revision, at, metadata: JSON.parse(metadata) }
     if (category === Account.Account.category) this.#recordAccount({ ...common, event: Account.Account.codec.decode(type, data) })
+    else if (category === Webhook.Webhook.category)
+      this.#recordWebhook({ ...common, event: Webhook.Webhook.codec.decode(type, data), arrivedAt: world.now })
     else this.#recordJob({ ...common, event: Job.Job.codec.decode(type, data) })
+  }
+
+  #recordWebhook(recorded: RecordedWebhookEvent): void {
+    const id = recorded.stream.slice("webhook-".length)
+    this.webhooks.set(id, [...(this.webhooks.get(id) ?? []), recorded])
   }
 
   #recordJob(recorded: RecordedJobEvent): void {

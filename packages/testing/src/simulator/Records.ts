@@ -3,7 +3,7 @@
  * did. Together with the log these records are the evidence that the checkers read.
  */
 import { hash } from "node:crypto"
-import type { Charge, Credits, OperationError } from "@millrace/core"
+import type { Charge, Credits, OperationError, WebhookMessage } from "@millrace/core"
 import { Cause, Data, Exit, Option, Schema } from "effect"
 import type { Process } from "./World.ts"
 
@@ -93,6 +93,15 @@ export interface Delivery {
   readonly data: string
   /** Absent: all units that the call asked for. */
   readonly quantity: number | undefined
+}
+
+/** A webhook that a host posted, whatever became of it. Times are milliseconds since 1970. */
+export interface Post extends WebhookMessage {
+  readonly process: Process
+  /** When it was sent; `at` is what the clock of its host said before. */
+  readonly sentAt: number
+  /** Whether the receiver has it and said so, though its answer may be lost. */
+  accepted: boolean
 }
 
 /** A checkpoint that an attempt at a job asked to record. */

@@ -1,6 +1,6 @@
 /** The course of one simulation: hosts start, the steps run under faults, faults end, and in the final phase everything is checked. */
 import { Audit } from "@millrace/audit"
-import { Credits, PricePlan, Registration } from "@millrace/core"
+import { Credits, type Millrace, PricePlan, Registration } from "@millrace/core"
 import { EventStore, MemoryEventStore, MemoryStateStore, type StateStore } from "@millrace/event-sourcing"
 import { Deferred, Duration, Effect, Fiber, Stream } from "effect"
 import * as FaultyEventStore from "../FaultyEventStore.ts"
@@ -11,12 +11,14 @@ import { type Evidence, type FaultsEnded, indexEvidence, type Records, type Repo
 import { judgeEnd } from "./Expectations.ts"
 import * as Faults from "./Faults.ts"
 import * as FinalPhase from "./FinalPhase.ts"
+import * as FinalWebhooks from "./FinalWebhooks.ts"
 import { Host } from "./Host.ts"
 import type { Deployment } from "./HostProcess.ts"
 import * as JobEndpoints from "./JobEndpoints.ts"
 import { LogRecorder } from "./LogRecorder.ts"
 import * as OpenActor from "./OpenActor.ts"
 import { type Outcome, outcomeOf } from "./Outcome.ts"
+import { Receivers } from "./Receivers.ts"
 import type { Intent } from "./Records.ts"
 import type { Simulation, SimulationOptions } from "./Simulation.ts"
 import * as Steps from "./Steps.ts"
@@ -49,6 +51,7 @@ export const simulate = (options: SimulationOptions, hostCount: number | undefin
     yield* Effect.sleep(MINUTE)
     yield* FinalPhase.runEveryJob(simulation, random.fork("jobs in the calm"))
     yield* OpenActor.openAgain(simulation, random.fork("opened again"))
+    yield* FinalWebhooks.settle(simulation, random.fork("webhooks in the calm"))
     fresh.calm()
     yield* fresh.start
     const all = [...hosts, fresh]
@@ -74,7 +77,7 @@ const build = (options: SimulationOptions, hostCount: number | undefined): Effec
     const records: Records = {
       recorder,
       ...{ calls: [], grants: [], recurring: [], openings: [], deliveries: [], attempts: [], observations: [] },
-      promised: new Set()
+      ...{ posts: [], secrets: { told: new Map(), opened: new Map() }, promised: new Set() }
     }
     const states = withPromises(yield* MemoryStateStore.make, records.promised)
     const { lateBy, appends } = faults
@@ -92,6 +95,12 @@ const build = (options: SimulationOptions, hostCount: number | undefined): Effec
         if (deliveries.delete(jobId) && delivery !== undefined) Deferred.doneUnsafe(delivery, Effect.void)
       }
     }
+    const receivers = new Receivers({
+      world,
+      posts: records.posts,
+      random: random.fork("receivers"),
+      rate: () => (isOver() ? 0 : faults.receivers)
+    })
     const shape = random.fork("shape")
     const runners = random.fork("runners")
     const deployment: Deployment = {
@@ -105,18 +114,26 @@ const build = (options: SimulationOptions, hostCount: number | undefined): Effec
       jobs: { lease: runners.pick([30_000, 12_000]), concurrency: runners.pick([16, 2]), drain: runners.pick([10_000, 0]) },
       blobs: new Map(),
       files: new Map(),
+      webhooks: options.webhooks === 0 ? undefined : webhookOptions(random.fork("webhook options")),
+      receivers,
       writes: { crash: 0, outage: 0 },
       onWarning: (host, message) => {
         const { attempts } = records
         if (!isExpectedWarning(message, { faults, faultsEnded, attempts, now: world.now })) report(`${host} logs: ${message}`)
       }
     }
-    const founder = new Host("founder", { ...deployment, events: recorder.store, faults: Faults.none, jobs: { runner: false } })
+    const founder = new Host("founder", {
+      ...deployment,
+      events: recorder.store,
+      faults: Faults.none,
+      jobs: { runner: false },
+      webhooks: undefined
+    })
     const accounts = yield* found(founder, workload, 1 + shape.below(3), report)
     const hosts = hostsOf(deployment, hostCount ?? 1 + shape.below(3), runners)
     return {
       ...{ ...options, hosts, fresh: new Host("fresh", deployment), accounts, records, states, isOver },
-      ...{ blobs: deployment.blobs, files: deployment.files },
+      ...{ blobs: deployment.blobs, files: deployment.files, receivers },
       operations: new Map(workload.offers.map(({ operation }) => [operation.key, operation])),
       awaitDelivery: (jobId) =>
         Effect.suspend(() => {
@@ -132,6 +149,12 @@ const build = (options: SimulationOptions, hostCount: number | undefined): Effec
       }
     }
   })
+
+/** Leases that last long enough that simulated hours cost little, and pauses short enough that the final phase sees the last attempt. */
+const webhookOptions = (random: SeededRandom): Millrace.WebhookOptions => ({
+  ...{ ttl: "1 minute", poll: "10 seconds", pauses: ["5 seconds", "15 seconds", "40 seconds"] },
+  ...{ concurrency: random.pick([4, 1]), waitingLimit: random.pick([10_000, 3]), drain: random.pick([5_000, 0]) }
+})
 
 /** Adds every reservation that a host promises to make free to `promised`. */
 const withPromises = (states: StateStore.StateStore["Service"], promised: Set<string>): StateStore.StateStore["Service"] => ({

@@ -16,7 +16,7 @@ export interface Shrunk {
 /** What kind of violation it is: its words, without the names and numbers of one run. */
 export const kindOf = (violation: string): string =>
   violation
-    .replaceAll(/\b(?:acc|job|res|lot|key|blob)_\w+/gu, "#")
+    .replaceAll(/\b(?:acc|job|res|lot|key|blob|wh)_\w+/gu, "#")
     .replaceAll(/\b[qkh]?\d[\d.]*\b/gu, "#")
     .replaceAll(/[0-9A-Za-z_-]{20,}/gu, "#")
 
@@ -48,6 +48,8 @@ const fewerKeys: Pass = ({ settings }) => (settings.keys === 0 ? [] : [{ ...sett
 
 const fewerOpens: Pass = ({ settings }) => (settings.opens === 0 ? [] : [{ ...settings, opens: 0 }])
 
+const fewerWebhooks: Pass = ({ settings, webhooks }) => (webhooks === 0 ? [] : [{ ...settings, webhooks: 0 }])
+
 /** One operation alone, or one less. */
 const fewerOperations: Pass = ({ settings }, all) => {
   const offered = settings.operations ?? all
@@ -73,10 +75,13 @@ const otherSeeds: Pass = ({ settings }) => {
   return shorter.flatMap((fewer) => seeds.map((seed) => ({ ...settings, seed, steps: fewer })))
 }
 
-const PASSES: ReadonlyArray<Pass> = [fewerFaults, fewerOperations, fewerSteps, fewerHosts, fewerKeys, fewerOpens]
+const PASSES: ReadonlyArray<Pass> = [fewerFaults, fewerOperations, fewerSteps, fewerHosts, fewerKeys, fewerOpens, fewerWebhooks]
 
-/** What is left of the faults that the seed drew must be told, for another seed draws others. */
-const explicit = (run: Run): Run => ({ ...run, settings: { ...run.settings, faults: faultsOf(run.settings) } })
+/** What is left of what the seed drew must be told, for another seed draws other faults, and may have no webhooks. */
+const explicit = (run: Run): Run => {
+  const { settings, webhooks } = run
+  return { ...run, settings: { ...settings, ...(webhooks === 0 ? {} : { webhooks }), faults: faultsOf(settings) } }
+}
 
 /** Shrinks a failed run with at most so many runs. `operations`: the keys of all that the workload offers. */
 export const shrink = (failed: Run, operations: ReadonlyArray<string>, limit: number, attempt: Try): Effect.Effect<Shrunk> =>

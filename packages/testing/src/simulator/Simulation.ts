@@ -8,6 +8,7 @@ import type { Faults } from "./Faults.ts"
 import type { Blobs } from "./FaultyStores.ts"
 import type { Host } from "./Host.ts"
 import type { Files } from "./HostProcess.ts"
+import type { Receivers } from "./Receivers.ts"
 import type { AnyWorkload } from "./Workload.ts"
 import type { World } from "./World.ts"
 
@@ -20,6 +21,8 @@ export interface SimulationOptions {
   readonly keys: number
   /** Probability that a step opens an account by the host's own id. */
   readonly opens: number
+  /** Probability that a step does something to webhooks. Without it hosts deliver none. */
+  readonly webhooks: number
   readonly workload: AnyWorkload
   readonly faults: Faults
   readonly random: SeededRandom
@@ -41,6 +44,7 @@ export interface Simulation extends SimulationOptions {
   /** What all hosts stored, and the hashes of the files in it. */
   readonly blobs: Blobs
   readonly files: Files
+  readonly receivers: Receivers
   /** Waits until an attempt at the job has delivered its work. */
   readonly awaitDelivery: (jobId: string) => Effect.Effect<void>
   readonly endFaults: () => FaultsEnded

@@ -10,6 +10,7 @@ import * as Nemesis from "./Nemesis.ts"
 import * as OpenActor from "./OpenActor.ts"
 import type { Call, Intent } from "./Records.ts"
 import { nonEmpty, pickAny, type Simulation } from "./Simulation.ts"
+import * as WebhookActor from "./WebhookActor.ts"
 
 /** Steps between two checks of the invariants of the log. */
 const CHECK_EVERY = 12
@@ -30,6 +31,8 @@ export const run = (simulation: Simulation, intents: Array<Intent>): Effect.Effe
       if (own.chance(faults.hosts)) actors.push(yield* Effect.forkChild(Nemesis.disturb(simulation, own.pick(nonEmpty(hosts)), own)))
       const opens = own.fork("opens")
       if (opens.chance(simulation.opens)) actors.push(yield* Effect.forkChild(OpenActor.act(simulation, opens)))
+      const webhooks = own.fork("webhooks")
+      if (webhooks.chance(simulation.webhooks)) actors.push(yield* Effect.forkChild(WebhookActor.act(simulation, webhooks)))
       const clocks = own.fork("clocks")
       if (clocks.chance(faults.clocks)) clocks.pick(nonEmpty(hosts)).stepClock(clocks)
       if (own.chance(faults.leaps)) skipTime(simulation, own)

@@ -18,6 +18,11 @@ export const isExpectedWarning = (message: string, { attempts, faults, faultsEnd
   if (failed !== undefined)
     return attempts.some(({ jobId, outcome, rejectedAs }) => jobId === failed && (outcome === "Defect" || rejectedAs === "Defect"))
   if (message.startsWith("No snapshot of ")) return !isOver && !areHostsUndisturbed(faults)
+  // What the receivers of webhooks answer; a removal may come between
+  if (/^A webhook (?:failed|was given up|was disabled) /u.test(message))
+    return !isOver && (faults.receivers > 0 || !areHostsUndisturbed(faults))
+  if (message.startsWith("A webhook could not be sent now"))
+    return message.endsWith("WebhookNotFound") || (!isOver && !areHostsUndisturbed(faults))
   // Other checkers judge these attempts and calls
   if (/^(?:An upstream failed|An operation is faulty|An attempt at a job failed)/u.test(message)) return true
   // An attempt that cannot be interrupted finds only at its end that it lost its lease

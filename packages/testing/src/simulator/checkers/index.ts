@@ -6,6 +6,7 @@ import { checkCalls, checkKeys } from "./Calls.ts"
 import { checkGrants } from "./Grants.ts"
 import { checkObservations } from "./JobAnswers.ts"
 import { checkJobs } from "./Jobs.ts"
+import { checkWebhooks } from "./Webhooks.ts"
 
 /** Reports every violation. */
 export const check = (evidence: Evidence, report: Report): void => {
@@ -17,6 +18,7 @@ export const check = (evidence: Evidence, report: Report): void => {
   checkGrants(evidence, report)
   checkJobs(evidence, report)
   checkObservations(evidence, report)
+  checkWebhooks(evidence, report)
 }
 
 /** Reports every violation in the log so far. */
