@@ -79,10 +79,16 @@ const evolve = (webhook: Webhook, event: WebhookEvent, at: Timestamp): Webhook =
       const previous = { sealedSecret: before.sealedSecret, until: event.previousUntil }
       return { ...before, sealedSecret: event.sealedSecret, previous }
     }
-    case "WebhookDisabled":
-      return { ...present(webhook), status: "disabled", disabled: { reason: event.reason, at } }
-    case "WebhookEnabled":
-      return { ...present(webhook), status: "enabled", disabled: null }
+    case "WebhookDisabled": {
+      const before = present(webhook)
+      if (before.status === "disabled") throw new Error("A webhook that is disabled is not disabled again")
+      return { ...before, status: "disabled", disabled: { reason: event.reason, at } }
+    }
+    case "WebhookEnabled": {
+      const before = present(webhook)
+      if (before.status === "enabled" && event.skipped !== true) throw new Error("A webhook that is enabled is not enabled again")
+      return { ...before, status: "enabled", disabled: null }
+    }
     case "WebhookRemoved":
       present(webhook)
       return { status: "removed" }

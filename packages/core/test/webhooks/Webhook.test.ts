@@ -48,6 +48,15 @@ describe("a webhook", () => {
     )
   })
 
+  test("is neither disabled nor enabled twice by a log", () => {
+    const { evolve, initial } = Webhook.Webhook
+    const added = evolve(initial, { _tag: "WebhookAdded", ...ADDED }, NOW)
+    const disabled = evolve(added, { _tag: "WebhookDisabled", reason: "gone" }, NOW)
+    expect(() => evolve(disabled, { _tag: "WebhookDisabled", reason: "gone" }, NOW)).toThrow("not disabled again")
+    expect(() => evolve(added, { _tag: "WebhookEnabled" }, NOW)).toThrow("not enabled again")
+    expect(evolve(added, { _tag: "WebhookEnabled", skipped: true }, NOW)).toMatchObject({ status: "enabled" })
+  })
+
   test("that is not there is not found", () => {
     for (const decide of [
       Webhook.change(ID, {}),
