@@ -1,6 +1,7 @@
 /** An audit of the whole log, of a store or of an export, against the head of an earlier audit. */
 import { statSync } from "node:fs"
 import { Audit, digest, Export, Head, parseStreamList, type Report, streamList } from "@millrace/audit"
+import type { EventStore } from "@millrace/event-sourcing"
 import { Effect, Schema } from "effect"
 import * as DiskFiles from "../DiskFiles.ts"
 import { CommandFailed, fail, textOf } from "../Failure.ts"
@@ -73,7 +74,8 @@ const audited = <E, R>(
   })
 
 /** Audits the log of the event store in the context. */
-export const run = (options: Options) => audited(options, (ready) => Progress.watch("Auditing")(Audit.run(ready)))
+export const run = (options: Options): Effect.Effect<Audited, CommandFailed | EventStore.StoreUnavailable, EventStore.EventStore> =>
+  audited(options, (ready) => Progress.watch("Auditing")(Audit.run(ready)))
 
 /** The export in a file. A name that is mistaken is told as such, and not as a store that is down. */
 const exportOf = Effect.fnUntraced(function* (file: string) {
@@ -83,7 +85,7 @@ const exportOf = Effect.fnUntraced(function* (file: string) {
 })
 
 /** Audits an export: a file as `millrace events` prints it, plain or by gzip. */
-export const runExport = (file: string, options: Options) =>
+export const runExport = (file: string, options: Options): Effect.Effect<Audited, CommandFailed | EventStore.StoreUnavailable> =>
   Effect.flatMap(exportOf(file), (log) =>
     audited(options, (ready) =>
       Progress.bytes("Auditing", (advance) => {
