@@ -11,7 +11,7 @@ import { type Administration, administrationOf } from "./Administration.ts"
 import { apiOf, layerOf, moneyOf, urlOf } from "./HostLayer.ts"
 import type { Accepted, Job } from "./Job.ts"
 import { type JobActs, jobsOf } from "./Jobs.ts"
-import { assertCall, assertOptions, assertServed } from "./Mistakes.ts"
+import { assertCall, assertNode, assertOptions, assertServed } from "./Mistakes.ts"
 import { type Listening, listeningOf } from "./Notices.ts"
 import type { Operation } from "./Operation.ts"
 import type { AnyOperation, AnyOptions, Options } from "./Options.ts"
@@ -68,6 +68,7 @@ export interface Host extends Administration, Reports, Listening, Webhooks {
 export const createMillrace = async <const Operations extends ReadonlyArray<AnyOperation> = []>(
   given: Options<Operations>
 ): Promise<Host> => {
+  assertNode(process.versions.node)
   assertOptions(given)
   const options = given as AnyOptions
   const api = apiOf(options)

@@ -88,6 +88,12 @@ export const assertServed = (operation: { readonly key: string; readonly core: u
     throw new Mistake(`The operation ${shown(operation.key)} is not one of this host: give it to createMillrace by operations or standard`)
 }
 
+/** Throws on a Node.js that is too old, which would fail later, in words of its own. */
+export const assertNode = (version: string): void => {
+  const [major = 0, minor = 0] = version.split(".").map(Number)
+  if (major < 22 || (major === 22 && minor < 19)) throw new Mistake(`Millrace needs Node.js 22.19 or newer; this is ${version}`)
+}
+
 /** Throws unless options are given, each as its rule says. */
 export const assertArguments = (what: string, options: unknown, rules: Rules): void => {
   if (!isRecord(options)) throw new Mistake(`${what} needs an object with ${Object.keys(rules).join(", ")}; it is ${shown(options)}`)

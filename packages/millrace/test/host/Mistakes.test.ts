@@ -3,6 +3,7 @@ import { Effect, Option } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { z } from "zod"
 import * as ErasureRegister from "../../src/ErasureRegister.ts"
+import { assertNode } from "../../src/host/Mistakes.ts"
 import { charging, createMillrace, type Host, job, operation } from "../../src/index.ts"
 import * as SettingNames from "../../src/SettingNames.ts"
 
@@ -208,6 +209,12 @@ describe("a host", () => {
     await expect(host.credits.grant("u", { amount: 1, source: "gift" } as never)).rejects.toThrow("and not as gift")
     await host.prices.publish({ "a.b": 2 }, { effectiveAt: new Date("2999-01-01") })
     await expect(host.prices.publish({ "a.b": 3 })).rejects.toThrow("cannot precede it: name a time by the option effectiveAt")
+  })
+
+  it("is refused by a Node.js that is too old", () => {
+    for (const old of ["18.20.8", "20.20.2", "22.18.0"])
+      expect(() => assertNode(old)).toThrow(`Millrace needs Node.js 22.19 or newer; this is ${old}`)
+    for (const now of ["22.19.0", "24.0.0", "26.1.0-nightly"]) assertNode(now)
   })
 
   it("that is closed says so", async () => {
