@@ -7,6 +7,7 @@ import { EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
 import { Array, Effect, Schema, Stream } from "effect"
 import { balancesOf } from "./AccountReplay.ts"
 import { Chain } from "./Chain.ts"
+import type { Export } from "./Export.ts"
 import { beancount } from "./journal/Beancount.ts"
 import { csv } from "./journal/Csv.ts"
 import type { Balance, Format, Line, Tags, Transaction, Writing } from "./journal/Format.ts"
@@ -49,14 +50,42 @@ export interface Options {
  */
 export const journal = (
   name: FormatName,
-  { unverified = false }: Options = {}
+  options: Options = {}
 ): Stream.Stream<string, EventStore.StoreUnavailable | UnreadableLog | UnverifiedLog, EventStore.EventStore> =>
+  Stream.unwrap(Effect.map(EventStore.EventStore, (store) => written(name, options, store.readAll(EventStore.start), false)))
+
+/** The journal of an export, without its store. It also fails at a line that is no event, and where events are missing. */
+export const journalOfExport = (
+  name: FormatName,
+  file: Export,
+  options: Options = {}
+): Stream.Stream<string, EventStore.StoreUnavailable | UnreadableLog | UnverifiedLog> =>
+  Stream.suspend(() => {
+    let wrong: UnverifiedLog | undefined
+    if (options.unverified !== true)
+      file.onProblem = ({ detail, line, stream }) => {
+        wrong ??= new UnverifiedLog({ position: `line ${line}`, stream, reason: detail })
+      }
+    const stop = () => (wrong === undefined ? Stream.empty : Stream.fail(wrong))
+    const events = Stream.mapArrayEffect(file.store.readAll(EventStore.start), (events) =>
+      wrong === undefined ? Effect.succeed(events) : Effect.fail(wrong)
+    )
+    return written(name, options, Stream.concat(events, Stream.suspend(stop)), true)
+  })
+
+type Events<E> = Stream.Stream<EventStore.RecordedEvent, E>
+
+const written = <E>(
+  name: FormatName,
+  { unverified = false }: Options,
+  log: Events<E>,
+  isExport: boolean
+): Stream.Stream<string, E | UnreadableLog | UnverifiedLog> =>
   Stream.unwrap(
     Effect.gen(function* () {
-      const store = yield* EventStore.EventStore
       const format = formats[name]({ money: yield* Money.Current, unverified })
-      const writer = new Writer(format, unverified ? undefined : new Chain())
-      const body = Stream.mapArrayEffect(store.readAll(EventStore.start), (events) =>
+      const writer = new Writer(format, unverified ? undefined : new Chain(isExport))
+      const body = Stream.mapArrayEffect(log, (events) =>
         Effect.try({
           try: () => Array.of(events.map((event) => writer.next(event)).join("")),
           catch: (error) => (error instanceof UnreadableLog || error instanceof UnverifiedLog ? error : unreadable(events[0], error))

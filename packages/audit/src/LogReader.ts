@@ -8,6 +8,7 @@ import { Account, type Money } from "@millrace/core"
 import { EventStore, fromIso, HashChain, StreamName } from "@millrace/event-sourcing"
 import { AccountReplay, uncoveredHolds } from "./AccountReplay.ts"
 import { type ApiKeys, type Category, coreCategories } from "./Categories.ts"
+import { gapBetween } from "./Chain.ts"
 import * as Head from "./Head.ts"
 import { JobIndex } from "./JobIndex.ts"
 import { Prices } from "./Prices.ts"
@@ -155,12 +156,9 @@ export class LogReader {
     return false
   }
 
-  /** Positions of numbered stores count without gaps, those of KurrentDB do not. */
   #checkGap(position: string): void {
-    if (!NUMBERED.test(position) && !NUMBERED.test(this.#position)) return
-    const missing = Number(position) - Number(this.#position) - 1
-    const detail = `${missing === 1 ? "1 event is" : `${missing} events are`} missing after position ${this.#position || "0"}`
-    if (missing > 0) this.#broken("position-follows", detail, Stakes.MISSING)
+    const gap = gapBetween(this.#position, position)
+    if (gap !== undefined) this.#broken("position-follows", gap, Stakes.MISSING)
   }
 
   /** Times have one format and never go back within a stream. */
@@ -239,8 +237,5 @@ export class LogReader {
     return reading !== undefined && reading.revision >= 0 ? reading : undefined
   }
 }
-
-/** A position of a store that numbers its events. */
-const NUMBERED = /^\d{16}$/u
 
 type DropFirst<Parameters extends ReadonlyArray<unknown>> = Parameters extends [unknown, ...infer Rest] ? Rest : never

@@ -6,9 +6,9 @@ import { join } from "node:path"
 import { promisify } from "node:util"
 import { Account, Lots, Money } from "@millrace/core"
 import { HashChain, StreamName } from "@millrace/event-sourcing"
-import { Effect, Stream } from "effect"
+import { Effect, Result, Stream } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { Journal } from "../src/index.ts"
+import { Export, Journal, lineOf } from "../src/index.ts"
 import * as Beancount from "../src/journal/Beancount.ts"
 import { commodityOf, decimal } from "../src/journal/Format.ts"
 import * as LedgerFormat from "../src/journal/Ledger.ts"
@@ -402,4 +402,45 @@ describe("the accounting tools", async () => {
       await expect(check(file)).rejects.toThrow()
     })
   }
+})
+
+describe("the journal of an export", () => {
+  const FORMATS = ["hledger", "ledger", "beancount", "csv", "jsonl"] as const
+  const all = async () => (await randomHistory(17, 120)).events.map(lineOf)
+  const whole = (lines: ReadonlyArray<string>) => lines.map((line) => `${line}\n`).join("")
+  const written = async (content: string, format: Journal.FormatName = "hledger", options: Journal.Options = {}) => {
+    const folder = await mkdtemp(join(tmpdir(), "millrace-journal-"))
+    const file = join(folder, "export.jsonl")
+    await writeFile(file, content)
+    const text = Stream.mkString(Journal.journalOfExport(format, new Export(file), options))
+    const exit = await Effect.runPromise(Effect.result(text))
+    await rm(folder, { recursive: true })
+    return exit
+  }
+
+  it("is that of its log", async () => {
+    const log = await randomHistory(17, 120)
+    for (const format of FORMATS) expect(await written(whole(await all()), format)).toEqual(Result.succeed(await journalOf(log, format)))
+  })
+
+  it("fails where lines are missing, doubled, changed, or no events, unless it is to be unverified", async () => {
+    const lines = await all()
+    const broken = (change: (lines: Array<string>) => unknown) => {
+      const copy = [...lines]
+      change(copy)
+      return whole(copy)
+    }
+    const cases: ReadonlyArray<readonly [content: string, reason: string]> = [
+      [broken((copy) => copy.splice(40, 2)), "2 events are missing after position"],
+      [broken((copy) => copy.splice(40, 0, copy[39] ?? "")), "it follows position"],
+      [broken((copy) => (copy[40] = copy[40]?.replace(/"at":"2/u, '"at":"3') ?? "")), "it is not exactly as the command events prints it"],
+      [broken((copy) => (copy[40] = "rubbish")), "it is not JSON"],
+      [`${whole(lines)}{"position`, "it is not JSON"]
+    ]
+    for (const [content, reason] of cases) {
+      const refused = await written(content)
+      expect(Result.isFailure(refused) && refused.failure).toMatchObject({ _tag: "UnverifiedLog", reason: expect.stringContaining(reason) })
+    }
+    expect(Result.isSuccess(await written(cases[2]?.[0] ?? "", "csv", { unverified: true }))).toBe(true)
+  })
 })

@@ -78,11 +78,12 @@ export const run = (options: Options): Effect.Effect<Audited, CommandFailed | Ev
   audited(options, (ready) => Progress.watch("Auditing")(Audit.run(ready)))
 
 /** The export in a file. A name that is mistaken is told as such, and not as a store that is down. */
-const exportOf = Effect.fnUntraced(function* (file: string) {
-  const found = yield* DiskFiles.attempt(`${file} cannot be read`, () => statSync(file))
-  if (found.isDirectory()) return yield* fail(`${file} is a folder: name the file that millrace events wrote`)
-  return new Export(file)
-})
+export const exportOf = (file: string): Effect.Effect<Export, CommandFailed> =>
+  Effect.gen(function* () {
+    const found = yield* DiskFiles.attempt(`${file} cannot be read`, () => statSync(file))
+    if (found.isDirectory()) return yield* fail(`${file} is a folder: name the file that millrace events wrote`)
+    return new Export(file)
+  })
 
 /** Audits an export: a file as `millrace events` prints it, plain or by gzip. */
 export const runExport = (file: string, options: Options): Effect.Effect<Audited, CommandFailed | EventStore.StoreUnavailable> =>

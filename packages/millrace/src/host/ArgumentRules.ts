@@ -56,6 +56,10 @@ export const BACKUP: Given.Rules = {
   withMasterKey: Given.flag
 }
 
-export const JOURNAL: Given.Rules = { format: Given.oneOf("hledger", "ledger", "beancount", "csv", "jsonl") }
+export const JOURNAL: Given.Rules = {
+  format: Given.oneOf("hledger", "ledger", "beancount", "csv", "jsonl"),
+  events: Given.text("the file of an export"),
+  unverified: Given.flag
+}
 
 export const NOTICE = Given.oneOf(...Object.keys(Notices.NOTICES))

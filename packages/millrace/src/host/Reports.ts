@@ -69,11 +69,11 @@ export interface Reports {
   readonly audit: (options?: AuditOptions) => Promise<Report>
   /**
    * The double-entry journal as text, in the format of an accounting tool. It fails with `UnverifiedLog` at the first event whose place or
-   * hash is wrong, unless `unverified`.
+   * hash is wrong, unless `unverified`. `events`: a file, whose export of a whole log it is the journal of, and not the store's.
    */
   readonly journal: (
     format: "hledger" | "ledger" | "beancount" | "csv" | "jsonl",
-    options?: { readonly unverified?: boolean }
+    options?: { readonly unverified?: boolean; readonly events?: string }
   ) => AsyncIterable<string>
   /** Copies a store in files while it is served. The keys must be deleted after `keysLifetime` milliseconds: 30 days by default. */
   readonly backup: (options: {
@@ -115,13 +115,15 @@ export const reportsOf = (
   },
   history: (account) => run(Effect.flatMap(resolve(account), historyOf)),
   audit: (options) => run(audited(options ?? {})),
-  journal: (format, options) => ({
+  journal: (format, { events, unverified = false } = {}) => ({
     [Symbol.asyncIterator]: async function* () {
-      assertGiven("journal", { format }, JOURNAL)
+      assertGiven("journal", { format, events, unverified }, JOURNAL)
+      const pieces =
+        events === undefined
+          ? Journal.journal(format, { unverified })
+          : Stream.unwrap(Effect.map(Audit.exportOf(events), (log) => Journal.journalOfExport(format, log, { unverified })))
       const text = await run(
-        Effect.map(Effect.context<EventStore.EventStore>(), (context) =>
-          Stream.toAsyncIterable(Stream.provideContext(Journal.journal(format, options), context))
-        )
+        Effect.map(Effect.context<EventStore.EventStore>(), (context) => Stream.toAsyncIterable(Stream.provideContext(pieces, context)))
       )
       yield* text
     }
