@@ -7,7 +7,12 @@ import { NotConnected, type Reason } from "./Destinations.ts"
 import { type LiveSession, NotAdmitted } from "./LiveSession.ts"
 import { IDLE, join } from "./Tunnel.ts"
 
-export type Admit = (client: string, username: string, password: string) => Promise<LiveSession | undefined>
+/** What both sides of a node need. */
+export interface Service {
+  readonly admit: (client: string, username: string, password: string) => Promise<LiveSession | undefined>
+  /** How long a client may take to say what it wants, in milliseconds. */
+  readonly handshake: number
+}
 
 /** A certificate and its key, in PEM. */
 export interface Certificate {
@@ -26,7 +31,7 @@ const STATUS: Readonly<Record<Reason, number>> = {
 
 const refusalOf = (error: unknown): unknown => {
   if (error instanceof NotConnected) return new RequestError(error.message, STATUS[error.reason])
-  if (error instanceof NotAdmitted) return new RequestError("The session has ended, or has too many connections", 429)
+  if (error instanceof NotAdmitted) return new RequestError(error.message, error.reason === "full" ? 429 : 503)
   return error
 }
 
@@ -52,9 +57,6 @@ const agentOf = (client: Duplex, target: Socket): Agent => {
   return new OneConnection(target)
 }
 
-/** How long a client may take to say what it wants, in milliseconds. */
-export const HANDSHAKE = 10_000
-
 /** Tunnels of CONNECT: `proxy-chain` hands the client's socket to a server, once it has answered. */
 const tunnels = () => {
   const targets = new WeakMap<Duplex, Socket>()
@@ -69,16 +71,16 @@ const tunnels = () => {
 }
 
 /** A server that is not listening: connections are given to it. */
-export const make = (admit: Admit, certificate?: Certificate): Server => {
+export const make = ({ admit, handshake }: Service, certificate?: Certificate): Server => {
   const { server: tunnel, targets } = tunnels()
   const waiting = new WeakMap<Duplex, NodeJS.Timeout>()
 
   const prepareRequestFunction: PrepareRequestFunction = async ({ hostname, isHttp, password, port, request, username }) => {
     const client = request.socket
     clearTimeout(waiting.get(client))
-    const session = username === "" ? undefined : await admit(client.remoteAddress ?? "", username, password)
-    if (session === undefined) return { requestAuthentication: true }
     try {
+      const session = username === "" ? undefined : await admit(client.remoteAddress ?? "", username, password)
+      if (session === undefined) return { requestAuthentication: true }
       const target = await session.connect(client, hostname, port)
       if (isHttp) return { httpAgent: agentOf(client, target) }
       targets.set(client, target)
@@ -92,12 +94,12 @@ export const make = (admit: Admit, certificate?: Certificate): Server => {
   const server =
     certificate === undefined
       ? new Server(options)
-      : new Server({ ...options, serverType: "https", httpsOptions: { ...certificate, handshakeTimeout: HANDSHAKE } })
+      : new Server({ ...options, serverType: "https", httpsOptions: { ...certificate, handshakeTimeout: handshake } })
   server.server.timeout = IDLE
   server.server.on(certificate === undefined ? "connection" : "secureConnection", (client: Socket) => {
     waiting.set(
       client,
-      setTimeout(() => client.destroy(), HANDSHAKE)
+      setTimeout(() => client.destroy(), handshake)
     )
     client.once("close", () => clearTimeout(waiting.get(client)))
   })

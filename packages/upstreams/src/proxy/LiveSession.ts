@@ -5,9 +5,15 @@ import type { ProxySession } from "@millrace/core"
 import type { Connect } from "./Destinations.ts"
 import { IDLE } from "./Tunnel.ts"
 
-/** The session has as many connections as it may, or has ended, or its client has left. */
+/** The session has as many connections as it may, or has ended, or its client has left; or it cannot be looked up now. */
 export class NotAdmitted extends Error {
   override readonly name = "NotAdmitted"
+  readonly reason: "full" | "unavailable"
+
+  constructor(reason: NotAdmitted["reason"]) {
+    super(reason === "full" ? "The session has ended, or has too many connections" : "Sessions cannot be looked up now")
+    this.reason = reason
+  }
 }
 
 /** What a node needs for every connection. */
@@ -72,14 +78,14 @@ export class LiveSession {
 
   /** Connects to a destination for a client. Rejects with `NotAdmitted` or `NotConnected`. */
   async connect(client: Duplex, host: string, port: number): Promise<Socket> {
-    if (this.#ended || this.open >= this.terms.connectionLimit || this.isUsedUp) throw new NotAdmitted()
+    if (this.#ended || this.open >= this.terms.connectionLimit || this.isUsedUp) throw new NotAdmitted("full")
     this.#opening++
     try {
       const target = await this.#exits.connect(host, port, this.#nextExit())
       this.#keep(target)
       if (!this.#ended && !client.destroyed) return target
       target.destroy()
-      throw new NotAdmitted()
+      throw new NotAdmitted("full")
     } finally {
       this.#opening--
     }

@@ -4,7 +4,7 @@
  */
 import { AuthThrottle, newProxyNodeId, type ProxySession, ProxySessions } from "@millrace/core"
 import { Clock, Effect, type Scope } from "effect"
-import { type Exits, LiveSession } from "./LiveSession.ts"
+import { type Exits, LiveSession, NotAdmitted } from "./LiveSession.ts"
 
 const LOOK_EVERY = "250 millis"
 const COUNT_EVERY = 5_000
@@ -13,8 +13,11 @@ const LAST_COUNTS = "5 seconds"
 
 export interface LiveSessions {
   readonly node: string
-  /** The session of these credentials; undefined if there is none that can be used, or the client's address failed too often. */
-  readonly admit: (client: string, username: string, password: string) => Effect.Effect<LiveSession | undefined>
+  /**
+   * The session of these credentials; undefined if there is none that can be used, or the client's address failed too often. Fails if the store
+   * does not answer.
+   */
+  readonly admit: (client: string, username: string, password: string) => Effect.Effect<LiveSession | undefined, NotAdmitted>
 }
 
 const bytesOf = ({ received, sent }: Pick<ProxySession.Traffic, "sent" | "received">): number => sent + received
@@ -87,5 +90,11 @@ export const make = (exits: Exits): Effect.Effect<LiveSessions, never, ProxySess
       return state === undefined ? undefined : known(username, state)
     })
 
-    return { node, admit: (...of) => Effect.orElseSucceed(admit(...of), () => undefined) }
+    return {
+      node,
+      admit: (...of) =>
+        Effect.catch(admit(...of), (error) =>
+          error._tag === "TooManyFailures" ? Effect.undefined : Effect.fail(new NotAdmitted("unavailable"))
+        )
+    }
   })

@@ -26,6 +26,8 @@ export interface Options extends Destinations.DestinationOptions {
   readonly region?: string
   /** The name or address that clients are told: by default where HTTP, or else SOCKS, is served. */
   readonly publicHost?: string
+  /** How long a client may take to say what it wants, in milliseconds: 10,000 by default. */
+  readonly handshakeTimeout?: number
   /** Addresses of this machine that connections leave from. By default the system chooses. */
   readonly exits?: ReadonlyArray<string>
 }
@@ -41,24 +43,38 @@ export class CannotServeProxy extends Schema.TaggedError<CannotServeProxy>()("Ca
 const TLS_HANDSHAKE = 0x16
 
 /** Gives connections to a server for HTTP, and those that begin with TLS to another. */
-const httpServer = (admit: HttpProxy.Admit, certificate: HttpProxy.Certificate | undefined): NetServer => {
-  const plain = HttpProxy.make(admit).server
+const httpServer = (service: HttpProxy.Service, certificate: HttpProxy.Certificate | undefined): NetServer => {
+  const plain = HttpProxy.make(service).server
   if (certificate === undefined) return listener((client) => plain.emit("connection", client))
-  const secure = HttpProxy.make(admit, certificate).server
+  const secure = HttpProxy.make(service, certificate).server
+  // Node ends a TLS handshake that stops in the middle seconds too late
+  const shaking = new Map<string, NodeJS.Timeout>()
+  const forget = (name: string): void => {
+    clearTimeout(shaking.get(name))
+    shaking.delete(name)
+  }
+  secure.on("secureConnection", (client: Socket) => forget(nameOf(client)))
   return listener((client) => {
-    const timer = setTimeout(() => client.destroy(), HttpProxy.HANDSHAKE)
-    const forget = () => clearTimeout(timer)
+    const name = nameOf(client)
+    shaking.set(
+      name,
+      setTimeout(() => client.destroy(), service.handshake)
+    )
     client.on("error", () => client.destroy())
-    client.once("close", forget)
+    client.once("close", () => forget(name))
     client.once("data", (first: Buffer) => {
-      forget()
+      const isTls = first[0] === TLS_HANDSHAKE
+      if (!isTls) forget(name)
       client.pause()
       client.unshift(first)
-      ;(first[0] === TLS_HANDSHAKE ? secure : plain).emit("connection", client)
+      ;(isTls ? secure : plain).emit("connection", client)
       process.nextTick(() => client.resume())
     })
   })
 }
+
+/** The client's end of a connection, which is the same below TLS and above it. */
+const nameOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress}:${remotePort}`
 
 const listener = (serve: (client: Socket) => void): NetServer => createServer({ allowHalfOpen: true, noDelay: true }, serve)
 
@@ -114,16 +130,17 @@ const make = Effect.fnUntraced(function* (options: Options) {
   const { certificate, country, exits = [], http, region = null, socks } = options
   const live = yield* LiveSessions.make({ connect: Destinations.connector(options), addresses: exits, turn: 0 })
   const run = Effect.runPromiseWith(yield* Effect.context<never>())
-  const admit: HttpProxy.Admit = (...of) => run(live.admit(...of))
+  const handshake = options.handshakeTimeout ?? 10_000
+  const service: HttpProxy.Service = { admit: (...of) => run(live.admit(...of)), handshake }
 
   const endpoints: Array<{ protocol: ProxySession.Protocol; port: number }> = []
   if (http !== undefined) {
-    const port = yield* listen(httpServer(admit, certificate), http)
+    const port = yield* listen(httpServer(service, certificate), http)
     endpoints.push({ protocol: "http", port }, ...(certificate === undefined ? [] : [{ protocol: "https" as const, port }]))
   }
   if (socks !== undefined) {
     const port = yield* listen(
-      listener((client) => SocksProxy.serve(client, admit)),
+      listener((client) => SocksProxy.serve(client, service)),
       socks
     )
     endpoints.push({ protocol: "socks5", port }, { protocol: "socks5h", port })

@@ -4,7 +4,7 @@
  */
 import type { Socket } from "node:net"
 import { NotConnected, type Reason } from "./Destinations.ts"
-import { type Admit, HANDSHAKE } from "./HttpProxy.ts"
+import type { Service } from "./HttpProxy.ts"
 import { NotAdmitted } from "./LiveSession.ts"
 import { IDLE, join } from "./Tunnel.ts"
 
@@ -36,70 +36,87 @@ class Broken extends Error {
 /** A reply without an address of ours, which clients do not use. */
 const replyOf = (code: number): ReadonlyArray<number> => [VERSION, code, 0, 1, 0, 0, 0, 0, 0, 0]
 
-/** Waits until there may be more to read, or no more will come. */
-const more = (client: Socket): Promise<void> =>
-  new Promise((resolve) => {
-    const events = ["readable", "end", "close"] as const
-    const heard = () => {
-      for (const event of events) client.off(event, heard)
-      resolve()
-    }
-    for (const event of events) client.on(event, heard)
-  })
+/** Reads a handshake. What follows it stays in the socket. */
+class Reader {
+  readonly client: Socket
+  #wake = () => {}
+  // One listener throughout: each new one would be told of bytes that are there already, which may be too few, again and again
+  readonly #heard = () => this.#wake()
 
-/** Reads exactly so many bytes. What follows stays in the socket. */
-const take = async (client: Socket, size: number): Promise<Buffer> => {
-  for (; size > 0; ) {
-    const found: Buffer | null = client.read(size)
-    if (found?.length === size) return found
-    if (found !== null || client.readableEnded || client.destroyed) throw new Broken()
-    await more(client)
+  constructor(client: Socket) {
+    this.client = client
+    for (const event of EVENTS) client.on(event, this.#heard)
   }
-  return Buffer.alloc(0)
+
+  /** Reads exactly so many bytes. */
+  async take(size: number): Promise<Buffer> {
+    while (size > 0) {
+      const found: Buffer | null = this.client.read(size)
+      if (found?.length === size) return found
+      if (found !== null || this.client.readableEnded || this.client.destroyed) throw new Broken()
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve
+      })
+    }
+    return Buffer.alloc(0)
+  }
+
+  async byte(): Promise<number> {
+    return (await this.take(1)).readUInt8()
+  }
+
+  /** A text after its length in one byte. */
+  async text(): Promise<string> {
+    return (await this.take(await this.byte())).toString()
+  }
+
+  /** Leaves the socket to others. */
+  end(): void {
+    for (const event of EVENTS) this.client.off(event, this.#heard)
+  }
 }
 
-const byte = async (client: Socket): Promise<number> => (await take(client, 1)).readUInt8()
+const EVENTS = ["readable", "end", "close"] as const
 
-/** A text after its length in one byte. */
-const text = async (client: Socket): Promise<string> => (await take(client, await byte(client))).toString()
-
-const agreeOnPassword = async (client: Socket): Promise<void> => {
-  if ((await byte(client)) !== VERSION) throw new Broken()
-  const methods = await take(client, await byte(client))
+const agreeOnPassword = async (from: Reader): Promise<void> => {
+  if ((await from.byte()) !== VERSION) throw new Broken()
+  const methods = await from.take(await from.byte())
   if (!methods.includes(BY_PASSWORD)) throw new Broken([VERSION, NO_METHOD])
-  client.write(Uint8Array.of(VERSION, BY_PASSWORD))
+  from.client.write(Uint8Array.of(VERSION, BY_PASSWORD))
 }
 
-const credentials = async (client: Socket): Promise<readonly [username: string, password: string]> => {
-  if ((await byte(client)) !== AUTH_VERSION) throw new Broken([AUTH_VERSION, FAILED])
-  return [await text(client), await text(client)]
+const credentials = async (from: Reader): Promise<readonly [username: string, password: string]> => {
+  if ((await from.byte()) !== AUTH_VERSION) throw new Broken([AUTH_VERSION, FAILED])
+  return [await from.text(), await from.text()]
 }
 
-const hostOf = async (client: Socket, type: number): Promise<string> => {
-  if (type === 1) return (await take(client, 4)).join(".")
-  if (type === 3) return await text(client)
+const hostOf = async (from: Reader, type: number): Promise<string> => {
+  if (type === 1) return (await from.take(4)).join(".")
+  if (type === 3) return await from.text()
   if (type !== 4) throw new Broken(replyOf(ADDRESS_UNKNOWN))
-  const groups = await take(client, 16)
+  const groups = await from.take(16)
   return Array.from({ length: 8 }, (_, i) => groups.readUInt16BE(2 * i).toString(16)).join(":")
 }
 
-const destination = async (client: Socket): Promise<readonly [host: string, port: number]> => {
-  const [version, command, , type = 0] = await take(client, 4)
+const destination = async (from: Reader): Promise<readonly [host: string, port: number]> => {
+  const [version, command, , type = 0] = await from.take(4)
   if (version !== VERSION) throw new Broken()
-  const host = await hostOf(client, type)
-  const port = (await take(client, 2)).readUInt16BE()
+  const host = await hostOf(from, type)
+  const port = (await from.take(2)).readUInt16BE()
   if (command !== CONNECT) throw new Broken(replyOf(COMMAND_UNKNOWN))
   return [host, port]
 }
 
-const open = async (client: Socket, admit: Admit): Promise<void> => {
-  const timer = setTimeout(() => client.destroy(), HANDSHAKE)
+const open = async (client: Socket, { admit, handshake }: Service): Promise<void> => {
+  const timer = setTimeout(() => client.destroy(), handshake)
   client.once("close", () => clearTimeout(timer))
-  await agreeOnPassword(client)
-  const session = await admit(client.remoteAddress ?? "", ...(await credentials(client)))
+  const from = new Reader(client)
+  await agreeOnPassword(from)
+  const session = await admit(client.remoteAddress ?? "", ...(await credentials(from)))
   if (session === undefined) throw new Broken([AUTH_VERSION, FAILED])
   client.write(Uint8Array.of(AUTH_VERSION, SUCCEEDED))
-  const [host, port] = await destination(client)
+  const [host, port] = await destination(from)
+  from.end()
   clearTimeout(timer)
   const target = await session.connect(client, host, port)
   client.write(Uint8Array.from(replyOf(SUCCEEDED)))
@@ -109,14 +126,14 @@ const open = async (client: Socket, admit: Admit): Promise<void> => {
 
 const replyTo = (error: unknown): Uint8Array | undefined => {
   if (error instanceof Broken) return error.reply
-  if (error instanceof NotAdmitted) return Uint8Array.from(replyOf(NOT_ALLOWED))
+  if (error instanceof NotAdmitted) return Uint8Array.from(error.reason === "full" ? replyOf(NOT_ALLOWED) : [AUTH_VERSION, FAILED])
   return Uint8Array.from(replyOf(error instanceof NotConnected ? REPLIES[error.reason] : FAILED))
 }
 
 /** Serves one client. Its socket allows half of it to be closed. */
-export const serve = (client: Socket, admit: Admit): void => {
+export const serve = (client: Socket, service: Service): void => {
   client.on("error", () => client.destroy())
-  open(client, admit).catch((error: unknown) => {
+  open(client, service).catch((error: unknown) => {
     const reply = replyTo(error)
     if (reply === undefined || client.destroyed) client.destroy()
     // What a client still sends is not read

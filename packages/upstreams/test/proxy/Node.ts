@@ -2,10 +2,11 @@
 import { execFile } from "node:child_process"
 import { readFileSync } from "node:fs"
 import { createServer as createHttpServer, type RequestListener } from "node:http"
-import { type AddressInfo, createServer, type Server, type Socket } from "node:net"
+import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net"
 import { MasterKey, ProxyNodes, ProxySession, ProxySessions, type SessionsOptions, Vault } from "@millrace/core"
 import { EventStore, MemoryEventStore, MemoryStateStore } from "@millrace/event-sourcing"
 import { Effect, Layer, type Scope, Stream } from "effect"
+import { SocksClient } from "socks"
 import { test } from "vitest"
 import { ProxyServer } from "../../src/proxy/ProxyServer.ts"
 
@@ -19,18 +20,22 @@ export interface Target {
   readonly port: number
   /** Connections that it has seen. */
   readonly sockets: ReadonlyArray<Socket>
+  /** The addresses that they came from. */
+  readonly from: ReadonlyArray<string | undefined>
 }
 
 const listening = (server: Server): Effect.Effect<Target, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.callback<{ readonly server: Server; readonly target: Target }>((resume) => {
       const sockets: Array<Socket> = []
+      const from: Array<string | undefined> = []
       server.on("connection", (socket) => {
         socket.on("error", () => {})
         sockets.push(socket)
+        from.push(socket.remoteAddress)
       })
       server.listen(0, "127.0.0.1", () => {
-        resume(Effect.succeed({ server, target: { port: (server.address() as AddressInfo).port, sockets } }))
+        resume(Effect.succeed({ server, target: { port: (server.address() as AddressInfo).port, sockets, from } }))
       })
     }),
     ({ server, target }) =>
@@ -60,10 +65,11 @@ export interface Given {
   readonly allowed: ReadonlyArray<number>
   readonly names?: Names
   readonly exits?: ReadonlyArray<string>
+  readonly handshakeTimeout?: number
 }
 
 /** Reaches these ports of this machine and nothing else. */
-export const serve = ({ allowed, exits, names = {} }: Given) => {
+export const serve = ({ allowed, exits, handshakeTimeout, names = {} }: Given) => {
   const asked = new Map<string, number>()
   return ProxyServer.layer({
     http: { host: "127.0.0.1", port: 0 },
@@ -78,12 +84,13 @@ export const serve = ({ allowed, exits, names = {} }: Given) => {
       if (address === undefined) throw Object.assign(new Error("unknown"), { code: "ENOTFOUND" })
       return [{ address, family: 4 }]
     },
-    ...(exits === undefined ? {} : { exits })
+    ...(exits === undefined ? {} : { exits }),
+    ...(handshakeTimeout === undefined ? {} : { handshakeTimeout })
   })
 }
 
 /** Runs an effect at a node. */
-export const at = (given: Given) => Effect.provide(serve(given).pipe(Layer.provideMerge(log())))
+export const at = (given: Given, options?: SessionsOptions) => Effect.provide(serve(given).pipe(Layer.provideMerge(log(options))))
 
 /** A test that is one effect, over real sockets. */
 export const testing = (name: string, body: Effect.Effect<unknown, unknown, Scope.Scope>): void =>
@@ -123,4 +130,62 @@ export const curl = (...args: ReadonlyArray<string>): Effect.Effect<Curled> =>
     execFile("curl", ["--silent", "--max-time", "10", ...args], (error, out) => {
       resume(Effect.succeed({ exit: typeof error?.code === "number" ? error.code : 0, out }))
     })
+  })
+
+interface Login {
+  readonly id: string
+  readonly password: string
+}
+
+/** Opens a tunnel by the package `socks`: its socket, or why there is none. */
+export const bySocks = (port: number, { id, password }: Login, host: string, at: number): Effect.Effect<Socket | string> =>
+  Effect.promise(() =>
+    SocksClient.createConnection({
+      proxy: { host: "127.0.0.1", port, type: 5, userId: id, password },
+      command: "connect",
+      destination: { host, port: at }
+    }).then(
+      ({ socket }) => socket.on("error", () => {}),
+      (error: Error) => error.message
+    )
+  )
+
+/** Opens a tunnel by CONNECT: its socket, or the status of a refusal; 0 where the node hung up. */
+export const byConnect = (port: number, { id, password }: Login, target: string): Effect.Effect<Socket | number> =>
+  Effect.callback((resume) => {
+    const socket = connect(port, "127.0.0.1", () => {
+      const auth = Buffer.from(`${id}:${password}`).toString("base64")
+      socket.write(`CONNECT ${target} HTTP/1.1\r\nHost: ${target}\r\nProxy-Authorization: Basic ${auth}\r\n\r\n`)
+    })
+    socket.on("error", () => {})
+    socket.once("data", (answer) => {
+      const status = Number(/^HTTP\/1\.1 (\d+)/u.exec(answer.toString())?.[1])
+      resume(Effect.succeed(status === 200 ? socket : status))
+      if (status !== 200) socket.destroy()
+    })
+    socket.once("close", () => resume(Effect.succeed(0)))
+  })
+
+/** A socket of a tunnel that was opened. */
+export const opened = (tunnel: Socket | string | number): Socket => {
+  if (typeof tunnel !== "object") throw new Error(`No tunnel was opened: ${tunnel}`)
+  return tunnel
+}
+
+/** All that a socket receives until it closes. */
+export const closed = (socket: Socket): Effect.Effect<string> =>
+  Effect.callback((resume) => {
+    let received = ""
+    socket.on("data", (chunk) => {
+      received += chunk.toString()
+    })
+    const end = () => resume(Effect.succeed(received))
+    if (socket.closed) end()
+    else socket.once("close", end)
+  })
+
+/** The next bytes that a socket receives. */
+export const next = (socket: Socket): Effect.Effect<string> =>
+  Effect.callback((resume) => {
+    socket.once("data", (chunk) => resume(Effect.succeed(chunk.toString())))
   })

@@ -1,8 +1,6 @@
 /** The proxy node with real clients. */
 import { spawnSync } from "node:child_process"
-import { connect } from "node:net"
 import { Effect } from "effect"
-import { SocksClient } from "socks"
 import { describe, expect } from "vitest"
 import { ProxyServer } from "../../src/proxy/ProxyServer.ts"
 import * as Node from "./Node.ts"
@@ -80,37 +78,9 @@ describe.skipIf(!hasCurl)("curl", () => {
   )
 })
 
-/** Opens a tunnel by the package `socks`. */
-const bySocks = (port: number, { id, password }: { readonly id: string; readonly password: string }, host: string, at: number) =>
-  Effect.promise(() =>
-    SocksClient.createConnection({
-      proxy: { host: "127.0.0.1", port, type: 5, userId: id, password },
-      command: "connect",
-      destination: { host, port: at }
-    }).then(
-      ({ socket }) => socket,
-      (error: Error) => error.message
-    )
-  )
-
-/** The status of a CONNECT. */
-const byConnect = (port: number, { login }: { readonly login: string }, target: string) =>
-  Effect.callback<number>((resume) => {
-    const socket = connect(port, "127.0.0.1", () => {
-      const auth = Buffer.from(login).toString("base64")
-      socket.write(`CONNECT ${target} HTTP/1.1\r\nHost: ${target}\r\nProxy-Authorization: Basic ${auth}\r\n\r\n`)
-    })
-    socket.on("error", () => {})
-    socket.once("data", (answer) => {
-      socket.destroy()
-      resume(Effect.succeed(Number(/^HTTP\/1\.1 (\d+)/u.exec(answer.toString())?.[1])))
-    })
-    socket.once("close", () => resume(Effect.succeed(0)))
-  })
-
 describe("a destination", () => {
   Node.testing(
-    "that is not public is refused: by literal in every notation, by name, and by rebinding",
+    "that is not public is refused: by literal in every notation, and by name",
     Effect.gen(function* () {
       const inside = yield* Node.webServer((_, response) => void response.end("secret"))
       const { port } = inside
@@ -122,12 +92,63 @@ describe("a destination", () => {
         const literals = ["127.0.0.1", "127.1", "0x7f.1", "0177.0.0.1", "2130706433", "0.0.0.0", "169.254.169.254", "10.0.0.1"]
         const v6 = ["::1", "::ffff:127.0.0.1", "::ffff:7f00:1", "64:ff9b::7f00:1", "fe80::1", "fd00::1"]
         for (const host of [...literals, ...Object.keys(names), ...v6.map((address) => `[${address}]`)])
-          expect([host, yield* byConnect(http, session, `${host}:${port}`)]).toEqual([host, 403])
+          expect([host, yield* Node.byConnect(http, session, `${host}:${port}`)]).toEqual([host, 403])
         for (const host of [...literals, ...Object.keys(names), ...v6])
-          expect([host, yield* bySocks(socks, session, host, port)]).toEqual([host, expect.stringContaining("NotAllowed")])
+          expect([host, yield* Node.bySocks(socks, session, host, port)]).toEqual([host, expect.stringContaining("NotAllowed")])
         expect(inside.sockets).toEqual([])
-        expect(yield* byConnect(http, session, `127.0.0.1:${allowed.port}`)).toBe(200)
+        Node.opened(yield* Node.byConnect(http, session, `127.0.0.1:${allowed.port}`)).destroy()
       }).pipe(Node.at({ allowed: [allowed.port], names }))
+    })
+  )
+
+  Node.testing(
+    "is resolved once for each connection, which goes to the address that was checked",
+    Effect.gen(function* () {
+      const { port, sockets } = yield* hello
+      // What an attacker's name server says: first what is allowed, then what is not, and in the end what is allowed again
+      const names = { "rebinding.test": ["127.0.0.1", "10.0.0.1", "127.0.0.1"] }
+      yield* Effect.gen(function* () {
+        const session = yield* Node.open()
+        const [http, socks] = [yield* Node.portOf("http"), yield* Node.portOf("socks5h")]
+        Node.opened(yield* Node.byConnect(http, session, `rebinding.test:${port}`)).destroy()
+        expect(yield* Node.byConnect(http, session, `rebinding.test:${port}`)).toBe(403)
+        Node.opened(yield* Node.bySocks(socks, session, "rebinding.test", port)).destroy()
+        expect(sockets).toHaveLength(2)
+      }).pipe(Node.at({ allowed: [port], names }))
+    })
+  )
+
+  Node.testing(
+    "that a redirect names is checked like any other",
+    Effect.gen(function* () {
+      const inside = yield* Node.webServer((_, response) => void response.end("secret"))
+      const { port } = yield* Node.webServer((_, response) => {
+        response.writeHead(302, { location: `http://127.0.0.1:${inside.port}/` }).end()
+      })
+      yield* Effect.gen(function* () {
+        const { login } = yield* Node.open()
+        const proxy = `http://${login}@127.0.0.1:${yield* Node.portOf("http")}`
+        const { out } = yield* Node.curl("--location", "--proxy", proxy, `http://127.0.0.1:${port}/`)
+        expect([out, inside.sockets]).toEqual(["This destination is not allowed", []])
+      }).pipe(Node.at({ allowed: [port] }))
+    })
+  )
+
+  Node.testing(
+    "that is a mail server is refused wherever it is, and one that refuses or does not exist is told apart",
+    Effect.gen(function* () {
+      const closed = yield* Effect.scoped(hello)
+      yield* Effect.gen(function* () {
+        const session = yield* Node.open()
+        const [http, socks] = [yield* Node.portOf("http"), yield* Node.portOf("socks5h")]
+        for (const port of [25, 465, 587]) {
+          expect(yield* Node.byConnect(http, session, `127.0.0.1:${port}`)).toBe(403)
+          expect(yield* Node.bySocks(socks, session, "127.0.0.1", port)).toContain("NotAllowed")
+        }
+        expect(yield* Node.byConnect(http, session, `127.0.0.1:${closed.port}`)).toBe(502)
+        expect(yield* Node.bySocks(socks, session, "127.0.0.1", closed.port)).toContain("ConnectionRefused")
+        expect(yield* Node.bySocks(socks, session, "nobody.test", 80)).toContain("NotAllowed")
+      }).pipe(Node.at({ allowed: [25, 465, 587, closed.port] }))
     })
   )
 })
