@@ -3,6 +3,7 @@ import { ApiKey, EmailClaim, Job, PaymentClaim, PricePlan, ProxySession, Referen
 import type { Decider, StreamName } from "@millrace/event-sourcing"
 import type { JobIndex } from "./JobIndex.ts"
 import type { Prices } from "./Prices.ts"
+import type { ProxySessionIndex } from "./ProxySessionIndex.ts"
 import type { Replay, ReportProblem } from "./Report.ts"
 
 /** The streams of one category. */
@@ -39,8 +40,11 @@ export interface ApiKeys {
   revoked: number
 }
 
-/** The categories of this library. Replays of price plans fill `prices`, those of jobs fill `jobs`, those of API keys are counted. */
-export const coreCategories = (prices: Prices, jobs: JobIndex, apiKeys: ApiKeys): ReadonlyArray<Category> => [
+/**
+ * The categories of this library. Replays of price plans fill `prices`, those of jobs and proxy sessions fill `jobs` and `proxies`, those of
+ * API keys are counted.
+ */
+export const coreCategories = (prices: Prices, jobs: JobIndex, proxies: ProxySessionIndex, apiKeys: ApiKeys): ReadonlyArray<Category> => [
   { name: Job.Job.category, begin: (stream, report) => jobs.begin(stream, report), lost: (stream) => jobs.lost(stream) },
   { ...category(PricePlan.PricePlan, (published, at) => prices.learn(published, at)), lost: () => prices.doubt() },
   category(ApiKey.ApiKey, ({ _tag }) => {
@@ -51,5 +55,5 @@ export const coreCategories = (prices: Prices, jobs: JobIndex, apiKeys: ApiKeys)
   category(ReferenceClaim),
   category(PaymentClaim),
   category(Webhook.Webhook),
-  category(ProxySession.ProxySession)
+  { name: ProxySession.ProxySession.category, begin: (stream) => proxies.begin(stream), lost: (stream) => proxies.lost(stream) }
 ]
