@@ -10,6 +10,8 @@ import {
   MasterKey,
   MemoryBlobStore,
   Millrace,
+  type ProxyNode,
+  ProxyNodes,
   type RateLimitPolicy,
   Registration,
   Speech,
@@ -73,6 +75,20 @@ const nobody = Layer.mergeAll(
   UrlImageDownloader.layer(),
   SharpImageInspector.layer()
 )
+
+/** A proxy node that speaks everything. What it carries is no concern of the contract. */
+const proxyNode: ProxyNode = {
+  country: "DE",
+  region: "Hesse",
+  host: "proxy.example.com",
+  endpoints: [
+    { protocol: "http", port: 8080 },
+    { protocol: "https", port: 8080 },
+    { protocol: "socks5", port: 1080 },
+    { protocol: "socks5h", port: 1080 }
+  ],
+  exits: ["192.0.2.7", "192.0.2.8"]
+}
 
 const MASTER_KEY = "1f".repeat(32)
 /** So often as no test calls. */
@@ -140,6 +156,7 @@ export const hostWith = Effect.fnUntraced(function* (options: Options) {
   const { address } = yield* NameServer.serve(script)
   const context = yield* Layer.build(services(address, options))
   const run = Effect.provideContext(context)
+  if (options.isConfigured !== false) yield* run(ProxyNodes.use(({ keep }) => keep("node_1", proxyNode)))
   const handler = yield* run(WebHandler.make(Http.layer(api)))
   const { url } = yield* run(Server.listen(handler))
 

@@ -28,8 +28,6 @@ const NOT_YET_SERVED: ReadonlySet<string> = new Set([
   "prices.compare",
   "prices.history",
   "selectors.find",
-  "proxy.locations",
-  "proxy.createSession",
   "verification.wait",
   "inbox.create",
   "inbox.read",

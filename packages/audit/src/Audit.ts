@@ -103,10 +103,11 @@ const checkSnapshotsAhead = Effect.fnUntraced(function* ({ problems, streams }: 
   }
 })
 
-/** Reports jobs and holds that are still open at the end of the log, although their time is over. */
-const checkOverdue = Effect.fnUntraced(function* ({ jobs, latest, problems, streams }: LogReader, together: boolean, at?: number) {
+/** Reports jobs, proxy sessions and holds that are still open at the end of the log, although their time is over. */
+const checkOverdue = Effect.fnUntraced(function* ({ jobs, latest, problems, proxies, streams }: LogReader, together: boolean, at?: number) {
   const now = at ?? (latest === "" ? 0 : Date.parse(latest))
   jobs.reportOverdue(now, problems)
+  proxies.reportOverdue(now, problems)
   const hasBegun = (jobId: string) => streams.has(StreamName.make(Job.Job.category, jobId))
   const overdue = new Map<StreamName.StreamName, ReadonlyMap<string, number>>()
   for (const { account, name, sound } of streams.values()) {

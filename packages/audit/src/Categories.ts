@@ -1,8 +1,9 @@
 /** How streams other than accounts are replayed. An event that the decider does not know or cannot fold is a problem. */
-import { ApiKey, EmailClaim, Job, PaymentClaim, PricePlan, ReferenceClaim, Webhook } from "@millrace/core"
+import { ApiKey, EmailClaim, Job, PaymentClaim, PricePlan, ProxySession, ReferenceClaim, Webhook } from "@millrace/core"
 import type { Decider, StreamName } from "@millrace/event-sourcing"
 import type { JobIndex } from "./JobIndex.ts"
 import type { Prices } from "./Prices.ts"
+import type { ProxySessionIndex } from "./ProxySessionIndex.ts"
 import type { Replay, ReportProblem } from "./Report.ts"
 
 /** The streams of one category. */
@@ -39,8 +40,11 @@ export interface ApiKeys {
   revoked: number
 }
 
-/** The categories of this library. Replays of price plans fill `prices`, those of jobs fill `jobs`, those of API keys are counted. */
-export const coreCategories = (prices: Prices, jobs: JobIndex, apiKeys: ApiKeys): ReadonlyArray<Category> => [
+/**
+ * The categories of this library. Replays of price plans fill `prices`, those of jobs and proxy sessions fill `jobs` and `proxies`, those of
+ * API keys are counted.
+ */
+export const coreCategories = (prices: Prices, jobs: JobIndex, proxies: ProxySessionIndex, apiKeys: ApiKeys): ReadonlyArray<Category> => [
   { name: Job.Job.category, begin: (stream, report) => jobs.begin(stream, report), lost: (stream) => jobs.lost(stream) },
   { ...category(PricePlan.PricePlan, (published, at) => prices.learn(published, at)), lost: () => prices.doubt() },
   category(ApiKey.ApiKey, ({ _tag }) => {
@@ -50,5 +54,6 @@ export const coreCategories = (prices: Prices, jobs: JobIndex, apiKeys: ApiKeys)
   category(EmailClaim),
   category(ReferenceClaim),
   category(PaymentClaim),
-  category(Webhook.Webhook)
+  category(Webhook.Webhook),
+  { name: ProxySession.ProxySession.category, begin: (stream) => proxies.begin(stream), lost: (stream) => proxies.lost(stream) }
 ]

@@ -12,6 +12,7 @@ import { gapBetween } from "./Chain.ts"
 import * as Head from "./Head.ts"
 import { JobIndex } from "./JobIndex.ts"
 import { Prices } from "./Prices.ts"
+import { ProxySessionIndex } from "./ProxySessionIndex.ts"
 import { Problems, type ReportProblem, WHOLE_LOG } from "./Report.ts"
 import type { RuleName } from "./rules/Catalog.ts"
 import { LateRefunds } from "./rules/LateRefunds.ts"
@@ -54,6 +55,7 @@ export class LogReader {
   latest = ""
   readonly jobs = new JobIndex((accountId, reservationId) => this.#holdOf(accountId, reservationId))
   readonly prices = new Prices()
+  readonly proxies = new ProxySessionIndex()
   readonly apiKeys: ApiKeys = { issued: 0, revoked: 0 }
   readonly #categories: ReadonlyMap<string, Category>
   #earlier: Head.Head | undefined
@@ -80,7 +82,7 @@ export class LogReader {
     this.#earlierStreams = streams
     this.uniques = new UniqueNames(uniques)
     this.#categories = new Map(
-      [...coreCategories(this.prices, this.jobs, this.apiKeys), ...categories].map((category) => [category.name, category])
+      [...coreCategories(this.prices, this.jobs, this.proxies, this.apiKeys), ...categories].map((category) => [category.name, category])
     )
   }
 

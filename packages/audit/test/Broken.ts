@@ -87,6 +87,16 @@ export const lots = [part("l", 100)]
 export const held = [opened, granted("l", 1_000), reserved("r", 100, lots)]
 export const heldPaid = [opened, paid("p", 1_000), reserved("r", 100, [part("p", 100)])]
 
+// A proxy session `s`
+
+const session = (_tag: string, fields: object = {}) => ({ of: "proxySession-s", is: event(_tag, fields) }) as const
+export const sessionOpened = session("ProxySessionOpened", {
+  ...{ accountId: "a", protocol: "http", mode: "sticky", country: "DE", region: null, host: "proxy.example.com", port: 8080 },
+  ...{ ip: "192.0.2.7", passwordHash: "hash", expiresAt: T1, byteLimit: 100, connectionLimit: 1 }
+})
+export const counted = (sent: number) => session("ProxyTrafficCounted", { node: "node_1", sent, received: 0, connections: 1 })
+export const sessionExpired = session("ProxySessionExpired")
+
 // A job `j` of reservation `r`
 
 const job = (_tag: string, fields: object = {}) => ({ of: "job-j", is: event(_tag, fields) }) as const
@@ -418,5 +428,14 @@ export const broken: ReadonlyArray<readonly [rule: RuleName, what: string, scrip
     "event-is-readable",
     "a result of an attempt that was taken over",
     [...heldForJob, accepted(), started, job("JobStarted", { runner: "other", attempt: 2, leaseUntil: T1 }), recorded]
-  ]
+  ],
+  [
+    "proxy-session-ends-by-its-expiry",
+    "a proxy session whose expiry was not written",
+    [opened, sessionOpened, counted(1), T2, { of: "account-b", is: opened }],
+    3
+  ],
+  ["event-is-readable", "a proxy session that expires too early", [opened, sessionOpened, sessionExpired]],
+  ["event-is-readable", "a proxy session that expires twice", [opened, sessionOpened, T1, sessionExpired, sessionExpired]],
+  ["event-is-readable", "a proxy node that counts less than before", [opened, sessionOpened, counted(2), counted(1)]]
 ]

@@ -5,6 +5,7 @@ import {
   accepted,
   broken,
   clawedBack,
+  counted,
   event,
   expired,
   failed,
@@ -23,11 +24,14 @@ import {
   released,
   reserved,
   type Script,
+  sessionExpired,
+  sessionOpened,
   spent,
   started,
   succeeded,
   T0,
-  T1
+  T1,
+  T2
 } from "./Broken.ts"
 import { audit, type Entry, written } from "./Logs.ts"
 
@@ -65,6 +69,11 @@ describe("finds nothing in a log with", () => {
       "a charge that is refunded in two parts",
       [...held, succeeded("r", 100, lots), givenBack("r", 60, [part("l", 60)]), givenBack("r", 40, [part("l", 40)])]
     ],
+    [
+      "a proxy session that expires",
+      [opened, sessionOpened, counted(1), T1, sessionExpired, counted(2), T2, { of: "account-b", is: opened }]
+    ],
+    ["a proxy session that is open", [opened, sessionOpened, counted(1)]],
     ["a lot that expires when it is due", [opened, granted("l", 1, { expiresAt: T1 }), T1, expired("l", 1, T1)]],
     [
       "a hold over two lots",

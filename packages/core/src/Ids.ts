@@ -55,6 +55,7 @@ export const newGrantId = prefixed<string>("grant_")
 
 export const newRunnerId = prefixed<string>("runner_")
 export const newWebhookId = prefixed<string>("wh_")
+export const newProxyNodeId = prefixed<string>("node_")
 /** A key id stands inside a key, in lower case and without a prefix. */
 export const newKeyId = Effect.map(prefixed<string>(""), (id) => id.toLowerCase())
 
@@ -63,6 +64,9 @@ export const lotIdOfPayment = (paymentRef: string): string => `lot_${hash("sha25
 
 /** A job has the ULID of the reservation that pays for it. */
 export const jobIdOf = (reservationId: string): string => `job_${bare(reservationId)}`
+
+/** A proxy session has the ULID of the reservation that pays for it. */
+export const proxySessionIdOf = (reservationId: string): string => `proxy_${bare(reservationId)}`
 
 const JOB_ID = new RegExp(`^job_${ULID}$`, "u")
 

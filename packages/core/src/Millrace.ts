@@ -21,6 +21,10 @@ import { JobUpkeep, type UpkeepOptions } from "./jobs/JobUpkeep.ts"
 import { AccountUpkeep } from "./ledger/AccountUpkeep.ts"
 import { Ledger, type LedgerOptions } from "./ledger/Ledger.ts"
 import { Catalog, type Groups } from "./operations/Catalog.ts"
+import { createSession } from "./operations/Proxies.ts"
+import { ProxyNodes } from "./proxies/ProxyNodes.ts"
+import { ProxySessions, type SessionsOptions } from "./proxies/ProxySessions.ts"
+import { ProxyUpkeep } from "./proxies/ProxyUpkeep.ts"
 import type { MasterKey } from "./vault/MasterKey.ts"
 import { Vault, type WrongMasterKey } from "./vault/Vault.ts"
 import * as WebhookDelivery from "./webhooks/WebhookDelivery.ts"
@@ -39,6 +43,8 @@ export interface MillraceOptions<Op extends Operation.Any> extends ChargeOptions
   readonly breaker?: CircuitBreakerOptions
   readonly recovery?: Deadlines.Options
   readonly jobs?: JobOptions
+  /** Lifetime and bounds of proxy sessions. */
+  readonly proxies?: SessionsOptions
   /** How long before its expiry it is told that a lot will expire: see `AccountUpkeepOptions`. None is told by default. */
   readonly expiryNotice?: Duration.Input
   /**
@@ -82,7 +88,8 @@ export const layer = <Op extends Operation.Any>(options: MillraceOptions<Op>) =>
   Layer.mergeAll(
     Recovery.layer(options.operations, options.recovery),
     AccountUpkeep.layer({ ...options.recovery, ...Struct.pick(options, ["expiryNotice"]) }),
-    running(options)
+    running(options),
+    expiringProxies(options)
   ).pipe(
     Layer.provideMerge(Charge.layer(Struct.pick(options, ["late"]))),
     Layer.provideMerge(
@@ -98,7 +105,9 @@ export const layer = <Op extends Operation.Any>(options: MillraceOptions<Op>) =>
         UsageBook.layer(),
         CircuitBreaker.layer(options.breaker),
         RateLimit.shared(options.rateLimit ?? RATE_LIMIT),
-        Jobs.layer(options.jobs)
+        Jobs.layer(options.jobs),
+        ProxySessions.layer(options.proxies),
+        ProxyNodes.layer
       )
     ),
     Layer.provideMerge(administration(options))
@@ -117,6 +126,13 @@ const running = <Op extends Operation.Any>({
     ofJobs.length > 0 && runner ? JobRunner.layer(ofJobs, options) : Layer.empty
   )
 }
+
+/** `ProxyUpkeep`, where proxy sessions can be opened. */
+const expiringProxies = <Op extends Operation.Any>({
+  operations,
+  recovery
+}: MillraceOptions<Op>): Layer.Layer<never, never, ProxySessions | Stores> =>
+  operations.some(({ key }) => key === createSession.key) ? ProxyUpkeep.layer(recovery) : Layer.empty
 
 export interface WebhookOptions extends WebhookDelivery.Options {
   /** Whether this process delivers: true by default. Other processes on the store may deliver in any case. */

@@ -12,7 +12,18 @@ export { Recovery } from "./billing/Recovery.ts"
 export { Replies, StoredReply } from "./billing/Replies.ts"
 export * as Usage from "./billing/Usage.ts"
 export * as Credits from "./Credits.ts"
-export { AccountId, Ids, lotIdOfPayment, newAccountId, newGrantId, newLotId, newRequestId, newReservationId, ReservationId } from "./Ids.ts"
+export {
+  AccountId,
+  Ids,
+  lotIdOfPayment,
+  newAccountId,
+  newGrantId,
+  newLotId,
+  newProxyNodeId,
+  newRequestId,
+  newReservationId,
+  ReservationId
+} from "./Ids.ts"
 export type { FilesStatus } from "./jobs/FileSweeper.ts"
 export * as Job from "./jobs/Job.ts"
 export * as JobQueue from "./jobs/JobQueue.ts"
@@ -54,10 +65,15 @@ export * as EmailJobs from "./operations/EmailJobs.ts"
 export * as Grammar from "./operations/Grammar.ts"
 export * as Image from "./operations/Image.ts"
 export * as ImageJobs from "./operations/ImageJobs.ts"
+export * as Proxies from "./operations/Proxies.ts"
 export * as Speech from "./operations/Speech.ts"
 export * as SpeechJobs from "./operations/SpeechJobs.ts"
 export * as Standard from "./operations/Standard.ts"
 export * as Topics from "./operations/Topics.ts"
+export { ProxyNode, ProxyNodes } from "./proxies/ProxyNodes.ts"
+export * as ProxySession from "./proxies/ProxySession.ts"
+export { type OpenSession, ProxySessions, type SessionsOptions } from "./proxies/ProxySessions.ts"
+export { ProxyUpkeep } from "./proxies/ProxyUpkeep.ts"
 export { Timestamp, toIso } from "./Timestamp.ts"
 export * as BlobStore from "./vault/BlobStore.ts"
 export { generate as generateMasterKey, MalformedMasterKey, MasterKey } from "./vault/MasterKey.ts"

@@ -15,6 +15,7 @@ import { holds } from "./commands/Holds.ts"
 import { journal } from "./commands/Journal.ts"
 import { keys } from "./commands/Keys.ts"
 import { prices } from "./commands/Prices.ts"
+import { proxy } from "./commands/Proxy.ts"
 import { restore } from "./commands/Restore.ts"
 import { serve } from "./commands/Serve.ts"
 import { webhooks } from "./commands/Webhooks.ts"
@@ -28,6 +29,7 @@ const millrace = Command.make("millrace").pipe(
   Command.withDescription("A credit ledger for APIs that bill by the call: serve it, administer it, audit it"),
   Command.withSubcommands([
     serve,
+    proxy,
     accounts,
     keys,
     credits,

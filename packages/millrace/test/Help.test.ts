@@ -9,6 +9,7 @@ import * as Cli from "../src/Cli.ts"
 
 const COMMANDS = [
   "serve",
+  "proxy",
   "accounts",
   "accounts open",
   "accounts show",

@@ -75,6 +75,9 @@ const CATALOG = {
   "job-is-settled": [2, "After a job ended, its hold is charged or released."],
   "job-ends-by-its-deadline": [2, "A job ends by its deadline."],
 
+  // Proxy sessions
+  "proxy-session-ends-by-its-expiry": [1, "The end of a proxy session is in the log soon after its expiry."],
+
   // Payments that are taken back, and debt
   "clawback-is-of-a-paid-lot": [1, "A payment that is taken back takes its lot with it: free credits, then held ones; the rest is debt."],
   "clawback-takes-what-is-released": [

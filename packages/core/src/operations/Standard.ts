@@ -13,6 +13,7 @@ import * as Email from "./Email.ts"
 import * as EmailJobs from "./EmailJobs.ts"
 import * as Grammar from "./Grammar.ts"
 import * as ImageJobs from "./ImageJobs.ts"
+import * as Proxies from "./Proxies.ts"
 import * as Speech from "./Speech.ts"
 import * as SpeechJobs from "./SpeechJobs.ts"
 import * as Topics from "./Topics.ts"
@@ -67,7 +68,8 @@ export const groups = {
     ImageJobs.cancel,
     ImageJobs.download
   ]),
-  audio: group("Text to speech, as jobs.", [SpeechJobs.synthesize, SpeechJobs.read, SpeechJobs.cancel, SpeechJobs.download, Speech.voices])
+  audio: group("Text to speech, as jobs.", [SpeechJobs.synthesize, SpeechJobs.read, SpeechJobs.cancel, SpeechJobs.download, Speech.voices]),
+  proxies: group("Proxy sessions, and where there are nodes.", [Proxies.locations, Proxies.createSession])
 }
 
 /** All of them, in the order of the groups. */

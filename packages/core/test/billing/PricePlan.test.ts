@@ -59,7 +59,9 @@ const TABLES: ReadonlyArray<readonly [key: string, endpoint: string, cost: numbe
   ["email.validate", "POST /email/validate", 1],
   ["email.validateBatch", "POST /email/validate-batch, for each address", 0.6],
   ["email.validationJob", "POST /email/validation-jobs, for each address", 0.6],
-  ["email.readValidationJob", "GET /email/validation-jobs/{job}", 0]
+  ["email.readValidationJob", "GET /email/validation-jobs/{job}", 0],
+  ["proxy.locations", "GET /proxy/locations", 0.1],
+  ["proxy.createSession", "POST /proxy/sessions", 2]
 ]
 
 describe("the prices of the operations that come with Millrace", () => {

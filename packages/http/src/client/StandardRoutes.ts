@@ -32,5 +32,7 @@ export const STANDARD_ROUTES: Routes<StandardOperation> = {
   "speech.read": "GET /audio/tts/:job",
   "speech.cancel": "DELETE /audio/tts/:job",
   "speech.download": "GET /audio/tts/:job/artifact as file",
-  "speech.voices": "GET /audio/voices"
+  "speech.voices": "GET /audio/voices",
+  "proxy.locations": "GET /proxy/locations",
+  "proxy.createSession": "POST /proxy/sessions"
 }

@@ -15,6 +15,7 @@ import * as Output from "../Output.ts"
 import * as ProcessMetrics from "../ProcessMetrics.ts"
 import * as Progress from "../Progress.ts"
 import * as Providers from "../Providers.ts"
+import * as ProxySettings from "../ProxySettings.ts"
 import * as Setting from "../Setting.ts"
 import * as Signals from "../Signals.ts"
 import * as StoreUrl from "../StoreUrl.ts"
@@ -74,6 +75,7 @@ const flags = {
     expected: "IP addresses such as 192.0.2.1 or [2001:db8::1]:5353, separated by commas"
   }),
   ...Providers.flags,
+  ...ProxySettings.flags,
   blobs: Blobs.blobs,
   webhooks: WebhookSettings.deliver,
   webhookPrivate: WebhookSettings.allowPrivate,
@@ -151,7 +153,8 @@ const readinessLayer = Layer.unwrap(
 const serverLayer = (settings: Settings) => {
   const { corsOrigins, host, port } = settings
   const cors = Option.match(corsOrigins, { onNone: () => ({}), onSome: (origins) => ({ cors: { origins } }) })
-  return Server.Server.layer(WebHandler.make(Http.layer(Upstreams.api, cors)), { host, port }).pipe(
+  const server = Server.Server.layer(WebHandler.make(Http.layer(Upstreams.api, cors)), { host, port })
+  return Layer.mergeAll(server, ProxySettings.isOn(settings) ? ProxySettings.serving(settings) : Layer.empty).pipe(
     Layer.provide(Layer.mergeAll(readinessLayer, AuthThrottle.layer())),
     Layer.provideMerge(domainLayer(settings)),
     Layer.provideMerge(metricsLayer(settings))
@@ -162,10 +165,11 @@ const serverLayer = (settings: Settings) => {
 const announce = Effect.fnUntraced(function* (demo: boolean, forPeople: boolean) {
   const { url } = yield* Server.Server
   const metrics = Option.map(yield* Effect.serviceOption(Metrics.MetricsServer), ({ url }) => `${url}${Metrics.PATH}`)
+  const proxy = Option.getOrUndefined(yield* Effect.serviceOption(ProxySettings.Serving))
   const account = demo ? yield* Demo.open : undefined
   const announcement = forPeople
-    ? `Listening on ${url}${Option.match(metrics, { onNone: () => "", onSome: (url) => `, metrics on ${url}` })}`
-    : JSON.stringify({ listening: url, ...(Option.isSome(metrics) ? { metrics: metrics.value } : {}) })
+    ? `Listening on ${url}${Option.match(metrics, { onNone: () => "", onSome: (url) => `, metrics on ${url}` })}${proxy === undefined ? "" : `, proxying on ${ProxySettings.announced(proxy)}`}`
+    : JSON.stringify({ listening: url, ...(Option.isSome(metrics) ? { metrics: metrics.value } : {}), ...(proxy && { proxy }) })
   // The server continues when its output is closed
   yield* Effect.ignore(Output.line(account === undefined ? announcement : `${announcement}\n${Demo.invitation(url, account)}`))
 })

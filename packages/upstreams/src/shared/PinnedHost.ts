@@ -3,6 +3,7 @@
  * checked address. So a later change of DNS has no effect.
  */
 import { lookup } from "node:dns/promises"
+import type { LookupFunction } from "node:net"
 import { Effect } from "effect"
 import { isPublic } from "./PublicAddress.ts"
 
@@ -20,6 +21,16 @@ export interface Options {
 
 const system = async (name: string): Promise<ReadonlyArray<Address>> =>
   (await lookup(name, { all: true })).map(({ address, family }) => ({ address, family: family === 6 ? 6 : 4 }))
+
+/** A resolver for sockets that knows these addresses only, whatever the name. */
+export const pinned =
+  (addresses: ReadonlyArray<Address>): LookupFunction =>
+  (_, { all }, callback) => {
+    // Node asks for one address or for all
+    const [first] = addresses
+    if (all === true || first === undefined) callback(null, [...addresses])
+    else callback(null, first.address, first.family)
+  }
 
 /** The codes of an unknown name, which is the caller's error. Any other failure is the resolver's. */
 const isUnknown = (cause: unknown): boolean => cause instanceof Error && "code" in cause && cause.code === "ENOTFOUND"

@@ -1,0 +1,37 @@
+/** Webhooks recorded by earlier releases, replayed: see `test/golden/addProxySession.ts`. */
+import { readdirSync, readFileSync } from "node:fs"
+import { fileURLToPath } from "node:url"
+import { ProxySession } from "@millrace/core"
+import { describe, expect, test } from "vitest"
+import { readLog } from "../ledger/Golden.ts"
+import { codec, decodeLog, replay } from "./Golden.ts"
+
+const GOLDEN = new URL("../../../../test/golden/proxySession/", import.meta.url)
+
+const goldens = readdirSync(fileURLToPath(GOLDEN)).map((name) => {
+  const read = (file: string) => readFileSync(new URL(`${name}/${file}`, GOLDEN), "utf8")
+  return { name, read, log: readLog(read("events.jsonl")) }
+})
+
+describe.each(goldens)("the golden proxy session $name", ({ log, read }) => {
+  test("replays to the same state after every event", () => {
+    expect(replay(log)).toBe(read("states.jsonl"))
+  })
+
+  test("is encoded to the same bytes", () => {
+    for (const { line, event } of decodeLog(log)) expect(codec.encode(event)).toStrictEqual({ type: line.type, data: line.data })
+  })
+})
+
+test("the golden proxy sessions contain every field of every event", () => {
+  const sampled = new Set(
+    goldens.flatMap(({ log }) =>
+      log.flatMap(({ type, data }) => [type, ...Object.keys(JSON.parse(data)).map((field) => `${type}.${field}`)])
+    )
+  )
+  const fields = Object.entries(ProxySession.ProxySessionEvent.cases).flatMap(([type, { fields }]) => [
+    type,
+    ...Object.keys(fields).flatMap((field) => (field === "_tag" ? [] : [`${type}.${field}`]))
+  ])
+  expect(fields.filter((field) => !sampled.has(field))).toStrictEqual([])
+})

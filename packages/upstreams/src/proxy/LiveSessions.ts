@@ -1,0 +1,100 @@
+/**
+ * The proxy sessions that are used at this node. Every quarter of a second it closes the connections of those that ended; every few seconds it
+ * writes what was carried to the log.
+ */
+import { AuthThrottle, newProxyNodeId, type ProxySession, ProxySessions } from "@millrace/core"
+import { Clock, Effect, type Scope } from "effect"
+import { type Exits, LiveSession, NotAdmitted } from "./LiveSession.ts"
+
+const LOOK_EVERY = "250 millis"
+const COUNT_EVERY = 5_000
+/** How long closing waits for the store to take the last counts. */
+const LAST_COUNTS = "5 seconds"
+
+export interface LiveSessions {
+  readonly node: string
+  /**
+   * The session of these credentials; undefined if there is none that can be used, or the client's address failed too often. Fails if the store
+   * does not answer.
+   */
+  readonly admit: (client: string, username: string, password: string) => Effect.Effect<LiveSession | undefined, NotAdmitted>
+}
+
+const bytesOf = ({ received, sent }: Pick<ProxySession.Traffic, "sent" | "received">): number => sent + received
+
+const differ = (one: ProxySession.Traffic, other: ProxySession.Traffic): boolean =>
+  bytesOf(one) !== bytesOf(other) || one.connections !== other.connections
+
+/** Serves until the scope closes. Then it closes all connections, and writes the last counts. */
+export const make = (exits: Exits): Effect.Effect<LiveSessions, never, ProxySessions | Scope.Scope> =>
+  Effect.gen(function* () {
+    const sessions = yield* ProxySessions
+    const node = yield* newProxyNodeId
+    const throttle = yield* AuthThrottle.pipe(Effect.provide(AuthThrottle.layer()))
+    const live = new Map<string, LiveSession>()
+    let countedAt = 0
+
+    const count = Effect.fnUntraced(function* (session: LiveSession) {
+      const { traffic } = session
+      if (!differ(traffic, session.counted)) return
+      const state = yield* sessions.count(session.id, node, traffic)
+      session.counted = traffic
+      if (state.status !== "open") session.end()
+    })
+
+    /** What cannot be written now is written later: counts are totals. */
+    const countAll = Effect.suspend(() =>
+      Effect.forEach([...live.values()], (session) => Effect.ignore(count(session)), { concurrency: 8 })
+    )
+
+    const look = Effect.gen(function* () {
+      const now = yield* Clock.currentTimeMillis
+      const ended = [...live.values()].filter(({ isUsedUp, terms }) => terms.expiresAt <= now || isUsedUp)
+      for (const session of ended) session.end()
+      if (now - countedAt < COUNT_EVERY) return
+      countedAt = now
+      yield* countAll
+      // Not before: a count of this node must never begin anew
+      for (const session of live.values())
+        if (session.hasEnded && session.open === 0 && !differ(session.traffic, session.counted)) live.delete(session.id)
+    })
+
+    yield* Effect.addFinalizer(() =>
+      Effect.suspend(() => {
+        for (const session of live.values()) session.end()
+        // The sockets tell their last bytes when they have closed
+        return Effect.timeoutOption(Effect.andThen(Effect.yieldNow, countAll), LAST_COUNTS)
+      })
+    )
+    yield* Effect.forkScoped(Effect.forever(Effect.delay(look, LOOK_EVERY)))
+    yield* Effect.forkScoped(
+      sessions.watch((id, event) => {
+        const session = live.get(id)
+        if (session === undefined) return
+        if (event._tag === "ProxyTrafficCounted" && event.node !== node) session.others.set(event.node, bytesOf(event))
+        if (event._tag === "ProxySessionEnded" || event._tag === "ProxySessionExpired") session.end()
+      })
+    )
+
+    const known = (id: string, state: ProxySession.Opened): LiveSession => {
+      const session = live.get(id) ?? new LiveSession(id, state, exits)
+      live.set(id, session)
+      for (const [other, traffic] of Object.entries(state.traffic)) if (other !== node) session.others.set(other, bytesOf(traffic))
+      return session
+    }
+
+    const admit = Effect.fnUntraced(function* (client: string, username: string, password: string) {
+      yield* throttle.check(client)
+      const state = yield* sessions.admit(username, password)
+      if (state === undefined) yield* throttle.failed(client)
+      return state === undefined ? undefined : known(username, state)
+    })
+
+    return {
+      node,
+      admit: (...of) =>
+        Effect.catch(admit(...of), (error) =>
+          error._tag === "TooManyFailures" ? Effect.undefined : Effect.fail(new NotAdmitted("unavailable"))
+        )
+    }
+  })

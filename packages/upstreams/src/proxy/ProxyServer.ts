@@ -1,0 +1,165 @@
+/** A proxy node: serves the sessions of every host on the log, and announces itself to them, for as long as its scope is open. */
+import { createSocket } from "node:dgram"
+import { once } from "node:events"
+import { type AddressInfo, createServer, type Server as NetServer, type Socket } from "node:net"
+import { type ProxyNode, ProxyNodes, type ProxySession, type ProxySessions } from "@millrace/core"
+import { Array, Context, Effect, Layer, Schema, type Scope } from "effect"
+import * as Destinations from "./Destinations.ts"
+import * as HttpProxy from "./HttpProxy.ts"
+import * as LiveSessions from "./LiveSessions.ts"
+import * as SocksProxy from "./SocksProxy.ts"
+
+export interface Listening {
+  /** An address of this machine. */
+  readonly host: string
+  /** 0 for any that is free. */
+  readonly port: number
+}
+
+export interface Options extends Destinations.DestinationOptions {
+  /** Where HTTP proxying is served: CONNECT and plain requests; with a certificate, over TLS on the same port too. */
+  readonly http?: Listening
+  readonly socks?: Listening
+  readonly certificate?: HttpProxy.Certificate
+  /** ISO 3166-1 alpha-2, in capitals. */
+  readonly country: string
+  readonly region?: string
+  /** The name or address that clients are told: by default where HTTP, or else SOCKS, is served. */
+  readonly publicHost?: string
+  /** How long a client may take to say what it wants, in milliseconds: 10,000 by default. */
+  readonly handshakeTimeout?: number
+  /** Addresses of this machine that connections leave from. By default the system chooses. */
+  readonly exits?: ReadonlyArray<string>
+}
+
+/** The node cannot listen: the port is in use or not allowed, or the address is not one of this machine. */
+export class CannotServeProxy extends Schema.TaggedError<CannotServeProxy>()("CannotServeProxy", { reason: Schema.String }) {
+  override get message(): string {
+    return `The proxy cannot be served: ${this.reason}`
+  }
+}
+
+/** The first byte of a TLS connection (RFC 8446, 5.1). */
+const TLS_HANDSHAKE = 0x16
+
+/** Gives connections to a server for HTTP, and those that begin with TLS to another. */
+const httpServer = (service: HttpProxy.Service, certificate: HttpProxy.Certificate | undefined): NetServer => {
+  const plain = HttpProxy.make(service).server
+  if (certificate === undefined) return listener((client) => plain.emit("connection", client))
+  const secure = HttpProxy.make(service, certificate).server
+  // Node ends a TLS handshake that stops in the middle seconds too late
+  const shaking = new Map<string, NodeJS.Timeout>()
+  const forget = (name: string): void => {
+    clearTimeout(shaking.get(name))
+    shaking.delete(name)
+  }
+  secure.on("secureConnection", (client: Socket) => forget(nameOf(client)))
+  return listener((client) => {
+    const name = nameOf(client)
+    shaking.set(
+      name,
+      setTimeout(() => client.destroy(), service.handshake)
+    )
+    client.on("error", () => client.destroy())
+    client.once("close", () => forget(name))
+    client.once("data", (first: Buffer) => {
+      const isTls = first[0] === TLS_HANDSHAKE
+      if (!isTls) forget(name)
+      client.pause()
+      client.unshift(first)
+      ;(isTls ? secure : plain).emit("connection", client)
+      process.nextTick(() => client.resume())
+    })
+  })
+}
+
+/** The client's end of a connection, which is the same below TLS and above it. */
+const nameOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress}:${remotePort}`
+
+const listener = (serve: (client: Socket) => void): NetServer => createServer({ allowHalfOpen: true, noDelay: true }, serve)
+
+const hostAndPort = ({ host, port }: Listening): string => `${host.includes(":") ? `[${host}]` : host}:${port}`
+
+/** Of all clients at a port. More are refused at once. */
+const MAX_CONNECTIONS = 10_000
+
+/** Listens until the scope closes. Then it accepts no further connection, and destroys those that are open. */
+const listen = (server: NetServer, at: Listening): Effect.Effect<number, CannotServeProxy, Scope.Scope> => {
+  const clients = new Set<Socket>()
+  server.on("connection", (client: Socket) => {
+    clients.add(client)
+    client.once("close", () => clients.delete(client))
+  })
+  server.maxConnections = MAX_CONNECTIONS
+  const open = Effect.tryPromise({
+    try: async () => {
+      server.listen(at)
+      await once(server, "listening")
+      return (server.address() as AddressInfo).port
+    },
+    catch: (error) => {
+      const code = error instanceof Error && "code" in error ? String(error.code) : String(error)
+      const reason = code === "EADDRINUSE" ? "the port is already in use" : code
+      return new CannotServeProxy({ reason: `${hostAndPort(at)}: ${reason}` })
+    }
+  })
+  return Effect.acquireRelease(open, () =>
+    Effect.sync(() => {
+      server.close()
+      for (const client of clients) client.destroy()
+    })
+  )
+}
+
+/** The address that connections of this machine leave from by default. No packet is sent. */
+const outgoing = Effect.promise(async () => {
+  const socket = createSocket("udp4")
+  try {
+    // An address of the root servers: only the route counts
+    socket.connect(53, "198.41.0.4")
+    await once(socket, "connect")
+    return socket.address().address
+  } catch {
+    return undefined
+  } finally {
+    socket.close()
+  }
+})
+
+const make = Effect.fnUntraced(function* (options: Options) {
+  const { certificate, country, exits = [], http, region = null, socks } = options
+  const live = yield* LiveSessions.make({ connect: Destinations.connector(options), addresses: exits, turn: 0 })
+  const run = Effect.runPromiseWith(yield* Effect.context<never>())
+  const handshake = options.handshakeTimeout ?? 10_000
+  const service: HttpProxy.Service = { admit: (...of) => run(live.admit(...of)), handshake }
+
+  const endpoints: Array<{ protocol: ProxySession.Protocol; port: number }> = []
+  if (http !== undefined) {
+    const port = yield* listen(httpServer(service, certificate), http)
+    endpoints.push({ protocol: "http", port }, ...(certificate === undefined ? [] : [{ protocol: "https" as const, port }]))
+  }
+  if (socks !== undefined) {
+    const port = yield* listen(
+      listener((client) => SocksProxy.serve(client, service)),
+      socks
+    )
+    endpoints.push({ protocol: "socks5", port }, { protocol: "socks5h", port })
+  }
+  const host = options.publicHost ?? (http ?? socks)?.host ?? ""
+  const shown = exits.length === 0 ? [(yield* outgoing) ?? host] : exits
+  if (!Array.isArrayNonEmpty(endpoints) || !Array.isReadonlyArrayNonEmpty(shown))
+    return yield* new CannotServeProxy({ reason: "nowhere to listen was named" })
+  const node: ProxyNode = { country, region, host, endpoints, exits: shown }
+  yield* Effect.mapError(
+    ProxyNodes.use(({ keep }) => keep(live.node, node)),
+    ({ message }) => new CannotServeProxy({ reason: message })
+  )
+  return { id: live.node, ...node }
+})
+
+export class ProxyServer extends Context.Service<ProxyServer, ProxyNode & { readonly id: string }>()(
+  "@millrace/upstreams/proxy/ProxyServer"
+) {
+  static readonly layer = (options: Options): Layer.Layer<ProxyServer, CannotServeProxy, ProxySessions | ProxyNodes> =>
+    Layer.effect(this, make(options))
+}
