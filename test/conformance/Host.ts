@@ -12,6 +12,7 @@ import {
   Millrace,
   type RateLimitPolicy,
   Registration,
+  SmsReceiver,
   Speech,
   Vault
 } from "@millrace/core"
@@ -30,6 +31,7 @@ import {
 import { Effect, Layer, Logger, Redacted, type Scope, Stream } from "effect"
 import { test } from "vitest"
 import * as NameServer from "../../packages/upstreams/test/dns/NameServer.ts"
+import { prose } from "./Row.ts"
 
 const api = Api.make(Api.standard)
 
@@ -74,6 +76,10 @@ const nobody = Layer.mergeAll(
   SharpImageInspector.layer()
 )
 
+/** The public number, and a message that arrived there. */
+const NUMBER = "+15005550006"
+const SMS = { source: "host", id: "1", from: "Example", to: NUMBER, text: `482913 is your Example code. ${prose(100)}` } as const
+
 const MASTER_KEY = "1f".repeat(32)
 /** So often as no test calls. */
 const UNLIMITED = 1_000_000
@@ -82,7 +88,7 @@ export interface Options {
   readonly rateLimit?: RateLimitPolicy
   /** Whether the event store is out of reach at the moment: always there by default. */
   readonly isDown?: () => boolean
-  /** Whether somebody makes pictures and speech: by default. */
+  /** Whether somebody makes pictures and speech, and there is a public number: by default. */
   readonly isConfigured?: boolean
 }
 
@@ -116,6 +122,7 @@ const services = (
         CardTypeBinDirectory.layer,
         BundledTopicLibrary.layer,
         DnsEmailValidator.layer,
+        isConfigured ? SmsReceiver.layer([NUMBER]).pipe(Layer.provide(Vault.Vault.layer)) : SmsReceiver.unconfigured,
         isConfigured ? Layer.merge(EspeakSpeechSynthesizer.layer(), images) : nobody,
         MemoryBlobStore.layer.pipe(Layer.provide(Vault.Vault.layer))
       )
@@ -140,6 +147,7 @@ export const hostWith = Effect.fnUntraced(function* (options: Options) {
   const { address } = yield* NameServer.serve(script)
   const context = yield* Layer.build(services(address, options))
   const run = Effect.provideContext(context)
+  if (options.isConfigured !== false) yield* run(SmsReceiver.use((receiver) => receiver.receive(SMS)))
   const handler = yield* run(WebHandler.make(Http.layer(api)))
   const { url } = yield* run(Server.listen(handler))
 

@@ -30,7 +30,6 @@ const NOT_YET_SERVED: ReadonlySet<string> = new Set([
   "selectors.find",
   "proxy.locations",
   "proxy.createSession",
-  "verification.wait",
   "inbox.create",
   "inbox.read",
   "inbox.listMessages",

@@ -64,6 +64,9 @@ export const lotIdOfPayment = (paymentRef: string): string => `lot_${hash("sha25
 /** A job has the ULID of the reservation that pays for it. */
 export const jobIdOf = (reservationId: string): string => `job_${bare(reservationId)}`
 
+/** A wait for a verification code has the ULID of the reservation that pays for it. */
+export const verificationIdOf = (reservationId: string): string => `ver_${bare(reservationId)}`
+
 const JOB_ID = new RegExp(`^job_${ULID}$`, "u")
 
 /** Whether a text has the format of a job id. */

@@ -16,6 +16,7 @@ import * as ImageJobs from "./ImageJobs.ts"
 import * as Speech from "./Speech.ts"
 import * as SpeechJobs from "./SpeechJobs.ts"
 import * as Topics from "./Topics.ts"
+import * as Verification from "./Verification.ts"
 
 /** Operations that share a tag of the document and a scope of API keys. */
 export interface Group<Members extends ReadonlyArray<Operation.Any>> {
@@ -67,7 +68,8 @@ export const groups = {
     ImageJobs.cancel,
     ImageJobs.download
   ]),
-  audio: group("Text to speech, as jobs.", [SpeechJobs.synthesize, SpeechJobs.read, SpeechJobs.cancel, SpeechJobs.download, Speech.voices])
+  audio: group("Text to speech, as jobs.", [SpeechJobs.synthesize, SpeechJobs.read, SpeechJobs.cancel, SpeechJobs.download, Speech.voices]),
+  verification: group("Verification codes that arrive at public phone numbers of this host. For testing only.", [Verification.wait])
 }
 
 /** All of them, in the order of the groups. */

@@ -32,5 +32,6 @@ export const STANDARD_ROUTES: Routes<StandardOperation> = {
   "speech.read": "GET /audio/tts/:job",
   "speech.cancel": "DELETE /audio/tts/:job",
   "speech.download": "GET /audio/tts/:job/artifact as file",
-  "speech.voices": "GET /audio/voices"
+  "speech.voices": "GET /audio/voices",
+  "verification.wait": "POST /verify/wait"
 }
