@@ -1,5 +1,5 @@
 /** How streams other than accounts are replayed. An event that the decider does not know or cannot fold is a problem. */
-import { ApiKey, EmailClaim, Job, PaymentClaim, PricePlan, ReferenceClaim, Webhook } from "@millrace/core"
+import { ApiKey, EmailClaim, Job, PaymentClaim, PricePlan, ReferenceClaim, Sms, Verification, Webhook } from "@millrace/core"
 import type { Decider, StreamName } from "@millrace/event-sourcing"
 import type { JobIndex } from "./JobIndex.ts"
 import type { Prices } from "./Prices.ts"
@@ -50,5 +50,8 @@ export const coreCategories = (prices: Prices, jobs: JobIndex, apiKeys: ApiKeys)
   category(EmailClaim),
   category(ReferenceClaim),
   category(PaymentClaim),
-  category(Webhook.Webhook)
+  category(Webhook.Webhook),
+  // Their folds say that a message is received once, and that a wait has one outcome
+  category(Sms.Sms),
+  category(Verification.Verification)
 ]
