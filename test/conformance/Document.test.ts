@@ -10,7 +10,8 @@ const BOUNDS = ["minLength", "maxLength", "minimum", "maximum", "minItems", "max
 
 /** What a row states, in the keywords of JSON Schema. */
 const keywordsOf = (parameter: Parameter): object => {
-  if ("oneOf" in parameter) return { type: parameter.type, enum: parameter.oneOf }
+  // Integers of an enumeration are numbers too
+  if ("oneOf" in parameter) return { ...(parameter.type === "string" ? { type: "string" } : {}), enum: parameter.oneOf }
   const bounds = Object.entries(parameter).filter(([name]) => BOUNDS.includes(name))
   return { type: parameter.type === "strings" ? "array" : parameter.type, ...Object.fromEntries(bounds) }
 }

@@ -14,6 +14,7 @@ import {
   ProxyNodes,
   type RateLimitPolicy,
   Registration,
+  SmsReceiver,
   Speech,
   Vault
 } from "@millrace/core"
@@ -32,6 +33,7 @@ import {
 import { Effect, Layer, Logger, Redacted, type Scope, Stream } from "effect"
 import { test } from "vitest"
 import * as NameServer from "../../packages/upstreams/test/dns/NameServer.ts"
+import { prose } from "./Row.ts"
 
 const api = Api.make(Api.standard)
 
@@ -76,6 +78,10 @@ const nobody = Layer.mergeAll(
   SharpImageInspector.layer()
 )
 
+/** The public number, and a message that arrived there. */
+const NUMBER = "+15005550006"
+const SMS = { source: "host", id: "1", from: "Example", to: NUMBER, text: `482913 is your Example code. ${prose(100)}` } as const
+
 /** A proxy node that speaks everything. What it carries is no concern of the contract. */
 const proxyNode: ProxyNode = {
   country: "DE",
@@ -98,7 +104,7 @@ export interface Options {
   readonly rateLimit?: RateLimitPolicy
   /** Whether the event store is out of reach at the moment: always there by default. */
   readonly isDown?: () => boolean
-  /** Whether somebody makes pictures and speech: by default. */
+  /** Whether somebody makes pictures and speech, and there is a public number: by default. */
   readonly isConfigured?: boolean
 }
 
@@ -132,6 +138,7 @@ const services = (
         CardTypeBinDirectory.layer,
         BundledTopicLibrary.layer,
         DnsEmailValidator.layer,
+        isConfigured ? SmsReceiver.layer([NUMBER]).pipe(Layer.provide(Vault.Vault.layer)) : SmsReceiver.unconfigured,
         isConfigured ? Layer.merge(EspeakSpeechSynthesizer.layer(), images) : nobody,
         MemoryBlobStore.layer.pipe(Layer.provide(Vault.Vault.layer))
       )
@@ -157,6 +164,7 @@ export const hostWith = Effect.fnUntraced(function* (options: Options) {
   const context = yield* Layer.build(services(address, options))
   const run = Effect.provideContext(context)
   if (options.isConfigured !== false) yield* run(ProxyNodes.use(({ keep }) => keep("node_1", proxyNode)))
+  if (options.isConfigured !== false) yield* run(SmsReceiver.use((receiver) => receiver.receive(SMS)))
   const handler = yield* run(WebHandler.make(Http.layer(api)))
   const { url } = yield* run(Server.listen(handler))
 

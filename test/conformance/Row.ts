@@ -109,7 +109,7 @@ type Optional<A> = Partial<Omit<A, "type">>
 const PROSE = "A quiet evening by the sea. "
 
 /** Prose of just this length. */
-const prose = (length: number): string => PROSE.repeat(Math.ceil(length / PROSE.length)).slice(0, length)
+export const prose = (length: number): string => PROSE.repeat(Math.ceil(length / PROSE.length)).slice(0, length)
 
 export const text = (given: Optional<Text> = {}): Text => ({
   type: "string",

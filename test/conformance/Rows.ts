@@ -28,7 +28,6 @@ const NOT_YET_SERVED: ReadonlySet<string> = new Set([
   "prices.compare",
   "prices.history",
   "selectors.find",
-  "verification.wait",
   "inbox.create",
   "inbox.read",
   "inbox.listMessages",

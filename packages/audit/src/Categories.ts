@@ -1,5 +1,5 @@
 /** How streams other than accounts are replayed. An event that the decider does not know or cannot fold is a problem. */
-import { ApiKey, EmailClaim, Job, PaymentClaim, PricePlan, ProxySession, ReferenceClaim, Webhook } from "@millrace/core"
+import { ApiKey, EmailClaim, Job, PaymentClaim, PricePlan, ProxySession, ReferenceClaim, Sms, Verification, Webhook } from "@millrace/core"
 import type { Decider, StreamName } from "@millrace/event-sourcing"
 import type { JobIndex } from "./JobIndex.ts"
 import type { Prices } from "./Prices.ts"
@@ -55,5 +55,8 @@ export const coreCategories = (prices: Prices, jobs: JobIndex, proxies: ProxySes
   category(ReferenceClaim),
   category(PaymentClaim),
   category(Webhook.Webhook),
+  // Their folds say that a message is received once, and that a wait has one outcome
+  category(Sms.Sms),
+  category(Verification.Verification),
   { name: ProxySession.ProxySession.category, begin: (stream) => proxies.begin(stream), lost: (stream) => proxies.lost(stream) }
 ]

@@ -87,6 +87,29 @@ describe("streams that are not accounts", () => {
     expect(problems.map(({ rule }) => rule)).toEqual(Array(4).fill("event-is-readable"))
   })
 
+  it("are a problem where a wait has two outcomes, or a message is received twice", async () => {
+    const at = "2026-01-31T00:00:00.000Z"
+    const wait = { accountId: "acc_1", reservationId: "res_1", number: "+15005550006" }
+    const received = { _tag: "SmsReceived", source: "twilio", number: "+15005550006", text: { size: 1, hash: "h" } }
+    const once = written([
+      ["sms-1", at, received],
+      ["verification-ver_1", at, { _tag: "CodeFound", ...wait, sms: "1" }],
+      ["verification-ver_2", at, { _tag: "WaitTimedOut", ...wait }],
+      ["verification-ver_3", at, { _tag: "WaitAbandoned", ...wait }]
+    ])
+    expect((await audit({ events: once, snapshots: new Map() })).problems).toEqual([])
+    const twice = written([
+      ["sms-1", at, received],
+      ["sms-1", at, received],
+      ["verification-ver_1", at, { _tag: "CodeFound", ...wait, sms: "1" }],
+      ["verification-ver_1", at, { _tag: "WaitTimedOut", ...wait }]
+    ])
+    expect((await audit({ events: twice, snapshots: new Map() })).problems).toMatchObject([
+      { stream: "sms-1", rule: "event-is-readable" },
+      { stream: "verification-ver_1", rule: "event-is-readable" }
+    ])
+  })
+
   it("are a problem where an event cannot follow, as a webhook that is enabled after it was removed", async () => {
     const at = "2026-01-01T00:00:00.000Z"
     const impossible: ReadonlyArray<Entry> = [

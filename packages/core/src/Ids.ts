@@ -68,6 +68,9 @@ export const jobIdOf = (reservationId: string): string => `job_${bare(reservatio
 /** A proxy session has the ULID of the reservation that pays for it. */
 export const proxySessionIdOf = (reservationId: string): string => `proxy_${bare(reservationId)}`
 
+/** A wait for a verification code has the ULID of the reservation that pays for it. */
+export const verificationIdOf = (reservationId: string): string => `ver_${bare(reservationId)}`
+
 const JOB_ID = new RegExp(`^job_${ULID}$`, "u")
 
 /** Whether a text has the format of a job id. */

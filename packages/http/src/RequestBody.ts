@@ -21,20 +21,27 @@ const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 export const checkLength = ({ headers }: HttpServerRequest.HttpServerRequest, limit: number): Effect.Effect<void, PayloadTooLarge> =>
   Number(headers["content-length"] ?? 0) > limit ? Effect.fail(new PayloadTooLarge({ limit })) : Effect.void
 
-/** The body of a request. Reads at most `limit` bytes. */
-export const read = (
+/** The bytes of a body, whatever they are. Reads at most `limit` bytes. */
+export const readBytes = (
   request: HttpServerRequest.HttpServerRequest,
   limit: number
-): Effect.Effect<Body, PayloadTooLarge | UnsupportedMediaType | MalformedJson | BodyUnreadable> =>
+): Effect.Effect<Uint8Array<ArrayBuffer>, PayloadTooLarge | BodyUnreadable> =>
   hasBody(request)
     ? request.arrayBuffer.pipe(
         Effect.provideService(HttpServerRequest.MaxBodySize, ByteSize.bytes(limit)),
         Effect.mapError(({ reason }) =>
           reason._tag === "RequestParseError" && reason.reason === "BodyTooLarge" ? new PayloadTooLarge({ limit }) : new BodyUnreadable()
         ),
-        Effect.flatMap((bytes) => (bytes.byteLength === 0 ? Effect.succeed(NONE) : parse(request, bytes)))
+        Effect.map((bytes) => new Uint8Array(bytes))
       )
-    : Effect.succeed(NONE)
+    : Effect.succeed(new Uint8Array())
+
+/** The body of a request. Reads at most `limit` bytes. */
+export const read = (
+  request: HttpServerRequest.HttpServerRequest,
+  limit: number
+): Effect.Effect<Body, PayloadTooLarge | UnsupportedMediaType | MalformedJson | BodyUnreadable> =>
+  Effect.flatMap(readBytes(request, limit), (bytes) => (bytes.byteLength === 0 ? Effect.succeed(NONE) : parse(request, bytes)))
 
 /** An HTTP/1.1 request without either header has no body (RFC 9112, section 6.3). A web request may have one. */
 const hasBody = ({ headers, source }: HttpServerRequest.HttpServerRequest): boolean =>
@@ -42,7 +49,7 @@ const hasBody = ({ headers, source }: HttpServerRequest.HttpServerRequest): bool
   Number(headers["content-length"] ?? 0) > 0 ||
   (headers["content-length"] === undefined && "body" in source && source.body instanceof ReadableStream)
 
-const parse = Effect.fnUntraced(function* ({ headers }: HttpServerRequest.HttpServerRequest, bytes: ArrayBuffer) {
+const parse = Effect.fnUntraced(function* ({ headers }: HttpServerRequest.HttpServerRequest, bytes: Uint8Array<ArrayBuffer>) {
   if (!isJson(headers["content-type"]) || !isIdentity(headers["content-encoding"])) return yield* new UnsupportedMediaType()
   const text = yield* attempt("it is not UTF-8", () => decoder.decode(bytes))
   const json = yield* attempt("it does not parse", (): unknown => JSON.parse(text))

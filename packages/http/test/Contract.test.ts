@@ -26,6 +26,13 @@ const PRICES: Readonly<Record<string, number>> = {
   "test.work": 2_000
 }
 
+/** What a job is charged, of which a caller is told who waited for its end. */
+const PRICES_OF_JOBS: Readonly<Record<string, number>> = {
+  "speech.synthesize": 5_000,
+  "image.generate": 8_000,
+  "image.edit": 8_000
+}
+
 /** Units of a success, by what was understood. */
 const unitsOf = (operationId: string, { input }: Json): number =>
   operationId === "test.work" ? (input.times ?? 1) : operationId === "email.validateBatch" ? input.emails.length : 1
@@ -104,6 +111,8 @@ testing(
       const cost = headers["x-credits-charged"]
       const isBilled = (PRICES[operationId] ?? 0) > 0
       if (status >= 300) return expect(cost).toBeUndefined()
+      const ofJob = PRICES_OF_JOBS[operationId]
+      if (ofJob !== undefined) return expect([0, ofJob]).toContain(Number(cost ?? 0) * 1_000)
       if (!isBilled) return expect(Number(cost ?? 0)).toBe(0)
       if (headers["idempotent-replayed"] === "true") return expect(cost).toBe("0")
       const due = (PRICES[operationId] ?? 0) * unitsOf(operationId, body.request)

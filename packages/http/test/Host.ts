@@ -21,6 +21,7 @@ import {
   PricePlan,
   type RateLimitPolicy,
   Registration,
+  SmsReceiver,
   Speech,
   UpstreamNotConfigured,
   UpstreamUnavailable,
@@ -209,6 +210,9 @@ export interface Options extends Http.Options {
   readonly events?: Layer.Layer<EventStore.EventStore>
 }
 
+/** Not the number of the document's example: calls that are made of the document would wait there. */
+export const PUBLIC_NUMBER = "+15005550001"
+
 const MASTER_KEY = "1f".repeat(32)
 
 /** Of the operations above, in thousandths. */
@@ -241,6 +245,7 @@ export const services = ({
         Layer.provideMerge(DnsEmailValidator.layer, names),
         images,
         Layer.provideMerge(speech, Bench.layer),
+        SmsReceiver.layer([PUBLIC_NUMBER]).pipe(Layer.provide(Vault.Vault.layer)),
         MemoryBlobStore.layer.pipe(Layer.provide(Vault.Vault.layer))
       )
     ),

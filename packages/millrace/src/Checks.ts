@@ -14,6 +14,7 @@ import * as KeyCount from "./KeyCount.ts"
 import * as MasterKeyFile from "./MasterKeyFile.ts"
 import * as Providers from "./Providers.ts"
 import * as Setting from "./Setting.ts"
+import * as SmsSettings from "./SmsSettings.ts"
 import * as StoreUrl from "./StoreUrl.ts"
 import * as Upstreams from "./Upstreams.ts"
 
@@ -103,7 +104,10 @@ const upstreams = check(
     if (servers !== undefined && dnsServers === undefined)
       return yield* fail(`MILLRACE_DNS_SERVERS must list IP addresses of name servers: ${servers}`)
     const host = Millrace.layer({ operations: Upstreams.api.operations }).pipe(
-      Layer.provideMerge(Upstreams.layer({ binFile, dnsServers, providers: yield* Providers.byEnvironment })),
+      Layer.provideMerge(
+        Upstreams.layer({ binFile, dnsServers, providers: yield* Providers.byEnvironment }, yield* SmsSettings.byEnvironment)
+      ),
+      Layer.provideMerge(Vault.Vault.layer),
       Layer.provideMerge(Blobs.layer(StoreUrl.MEMORY, Option.none())),
       Layer.provideMerge(StoreUrl.memoryLayer())
     )

@@ -1,5 +1,5 @@
 /** The operations of the server, and the upstreams that do their work. */
-import type { Bin, Dns, Email, Grammar, Image, Speech, Topics } from "@millrace/core"
+import type { Bin, Dns, Email, Grammar, Image, SmsReceiver, Speech, Topics } from "@millrace/core"
 import { Api } from "@millrace/http"
 import {
   BundledTopicLibrary,
@@ -35,12 +35,17 @@ type Upstreams =
   | Image.ImageGenerator
   | Image.ImageInspector
   | Image.Translator
+  | SmsReceiver
   | Speech.SpeechSynthesizer
   | Topics.TopicLibrary
 
-/** An operation whose upstream is missing here does not compile where it is served. */
-export const layer = ({ binFile, dnsServers, providers }: UpstreamOptions): Layer.Layer<Upstreams, unknown> =>
+/** `sms`: what receives text messages. An operation whose upstream is missing here does not compile where it is served. */
+export const layer = <Stores>(
+  { binFile, dnsServers, providers }: UpstreamOptions,
+  sms: Layer.Layer<SmsReceiver, never, Stores>
+): Layer.Layer<Upstreams, unknown, Stores> =>
   Layer.mergeAll(
+    sms,
     Providers.layer(providers),
     UrlImageDownloader.layer(),
     SharpImageInspector.layer(),

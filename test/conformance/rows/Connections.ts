@@ -6,6 +6,9 @@ const region = text({ maxLength: 50, sample: "Hesse", ofLength: null })
 
 const ofInbox = { path: { inbox: id() }, price: 0.1, notShown: ["names of the answer's fields"] }
 
+/** Before all messages. */
+const SINCE = "2026-01-01T00:00:00Z"
+
 export const connections: ReadonlyArray<Row> = [
   row("GET", "/proxy/locations", "proxy.locations", { query: { country, region }, price: 0.1 }),
   row("POST", "/proxy/sessions", "proxy.createSession", {
@@ -15,8 +18,26 @@ export const connections: ReadonlyArray<Row> = [
   }),
 
   row("POST", "/verify/wait", "verification.wait", {
-    body: { since: text({ sample: "2026-01-01T00:00:00Z", ofLength: null }) },
+    body: {
+      source: choice(["sms"], { required: true }),
+      identifier: text({ required: true, minLength: 1, maxLength: 100, sample: "Example", malformed: ["", " "] }),
+      phone_number: text({
+        required: true,
+        sample: "+15005550006",
+        ofLength: null,
+        // The last is a number, and not one of the host's
+        malformed: ["5005550006", "+0500555000", "+1500555000600000", "+15005550007"]
+      }),
+      timeout: choice([15, 30, 60, 90, 120], { required: true }),
+      since: text({
+        sample: SINCE,
+        ofLength: null,
+        malformed: ["", "yesterday", "2026-01-01", "2026-13-01T00:00:00Z", "2026-01-01T00:00:00"]
+      })
+    },
     price: { credits: 5, per: "session" },
+    // Otherwise each call would wait for a message to come
+    beside: { since: SINCE },
     notShown: ["names of all fields but since and code", "bounds of the timeout"]
   }),
 

@@ -17,6 +17,7 @@ import * as Proxies from "./Proxies.ts"
 import * as Speech from "./Speech.ts"
 import * as SpeechJobs from "./SpeechJobs.ts"
 import * as Topics from "./Topics.ts"
+import * as Verification from "./Verification.ts"
 
 /** Operations that share a tag of the document and a scope of API keys. */
 export interface Group<Members extends ReadonlyArray<Operation.Any>> {
@@ -69,6 +70,7 @@ export const groups = {
     ImageJobs.download
   ]),
   audio: group("Text to speech, as jobs.", [SpeechJobs.synthesize, SpeechJobs.read, SpeechJobs.cancel, SpeechJobs.download, Speech.voices]),
+  verification: group("Verification codes that arrive at public phone numbers of this host. For testing only.", [Verification.wait]),
   proxies: group("Proxy sessions, and where there are nodes.", [Proxies.locations, Proxies.createSession])
 }
 

@@ -55,6 +55,7 @@ const TABLES: ReadonlyArray<readonly [key: string, endpoint: string, cost: numbe
   ["bin.lookup", "GET /bin/{bin}", 0.5],
   ["dns.resolve", "GET /dns/{domain}", 0.5],
   ["topics.list", "GET /content/prompts/topics", 0.1],
+  ["verification.wait", "POST /verify/wait", 5],
   ["grammar.check", "POST /grammar/check", 1],
   ["email.validate", "POST /email/validate", 1],
   ["email.validateBatch", "POST /email/validate-batch, for each address", 0.6],

@@ -33,6 +33,7 @@ export const STANDARD_ROUTES: Routes<StandardOperation> = {
   "speech.cancel": "DELETE /audio/tts/:job",
   "speech.download": "GET /audio/tts/:job/artifact as file",
   "speech.voices": "GET /audio/voices",
+  "verification.wait": "POST /verify/wait",
   "proxy.locations": "GET /proxy/locations",
   "proxy.createSession": "POST /proxy/sessions"
 }

@@ -1,5 +1,5 @@
 /** `serve`: the whole server in one process, until a signal ends it. */
-import { AuthThrottle, Millrace, Money, type RateLimitPolicy } from "@millrace/core"
+import { AuthThrottle, Millrace, Money, type RateLimitPolicy, Vault } from "@millrace/core"
 import { EventStore } from "@millrace/event-sourcing"
 import { KurrentDb } from "@millrace/event-store-kurrentdb"
 import { Http, Metrics, Readiness, Server, WebHandler } from "@millrace/http"
@@ -18,6 +18,7 @@ import * as Providers from "../Providers.ts"
 import * as ProxySettings from "../ProxySettings.ts"
 import * as Setting from "../Setting.ts"
 import * as Signals from "../Signals.ts"
+import * as SmsSettings from "../SmsSettings.ts"
 import * as StoreUrl from "../StoreUrl.ts"
 import * as Telemetry from "../Telemetry.ts"
 import * as Upstreams from "../Upstreams.ts"
@@ -75,6 +76,7 @@ const flags = {
     expected: "IP addresses such as 192.0.2.1 or [2001:db8::1]:5353, separated by commas"
   }),
   ...Providers.flags,
+  ...SmsSettings.flags,
   ...ProxySettings.flags,
   blobs: Blobs.blobs,
   webhooks: WebhookSettings.deliver,
@@ -119,12 +121,16 @@ const domainLayer = (settings: Settings) => {
   return webhooks.pipe(
     Layer.provideMerge(calls),
     Layer.provideMerge(
-      Upstreams.layer({
-        binFile: Option.getOrUndefined(binFile),
-        dnsServers: Option.getOrUndefined(dnsServers),
-        providers: { speech, images, translate }
-      })
+      Upstreams.layer(
+        {
+          binFile: Option.getOrUndefined(binFile),
+          dnsServers: Option.getOrUndefined(dnsServers),
+          providers: { speech, images, translate }
+        },
+        SmsSettings.receiver(settings)
+      )
     ),
+    Layer.provideMerge(Vault.Vault.layer),
     Layer.provideMerge(Blobs.layer(store, blobs)),
     Layer.provideMerge(Layer.effect(EventStore.EventStore, Progress.rebuilding("Rebuilding"))),
     Layer.provideMerge(StoreUrl.layer({ url: store, mode: "create" }))
@@ -153,7 +159,8 @@ const readinessLayer = Layer.unwrap(
 const serverLayer = (settings: Settings) => {
   const { corsOrigins, host, port } = settings
   const cors = Option.match(corsOrigins, { onNone: () => ({}), onSome: (origins) => ({ cors: { origins } }) })
-  const server = Server.Server.layer(WebHandler.make(Http.layer(Upstreams.api, cors)), { host, port })
+  const routes = Layer.mergeAll(Http.layer(Upstreams.api, cors), SmsSettings.hooks(settings))
+  const server = Server.Server.layer(WebHandler.make(routes), { host, port })
   return Layer.mergeAll(server, ProxySettings.isOn(settings) ? ProxySettings.serving(settings) : Layer.empty).pipe(
     Layer.provide(Layer.mergeAll(readinessLayer, AuthThrottle.layer())),
     Layer.provideMerge(domainLayer(settings)),

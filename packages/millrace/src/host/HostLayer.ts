@@ -9,6 +9,7 @@ import {
   Millrace,
   Money,
   type RateLimit,
+  SmsReceiver,
   Vault,
   type Webhooks
 } from "@millrace/core"
@@ -122,7 +123,7 @@ const upstreamLayer = (
       return { choiceOf, layer }
     })
     const { binFile, dnsServers } = providers
-    return layer({ binFile, dnsServers, providers: yield* choiceOf(providers) })
+    return layer({ binFile, dnsServers, providers: yield* choiceOf(providers) }, SmsReceiver.unconfigured)
   })
   return Layer.mergeAll(Layer.unwrap(standard), services)
 }

@@ -1,0 +1,120 @@
+/** Waits for messages. The projection of recent messages wakes them, whichever host a message came to. */
+import { type EventStore, Following, type Projection } from "@millrace/event-sourcing"
+import { Deferred, Effect, Iterable } from "effect"
+import { extract } from "./CodeExtractor.ts"
+import type { Entry, RecentSms } from "./RecentSms.ts"
+import * as Services from "./Services.ts"
+import type { SmsTexts, Text } from "./SmsTexts.ts"
+
+/** A message with a code. */
+export interface Found extends Text {
+  /** The id of the message's stream. */
+  readonly id: string
+  /** 4 to 8 digits. */
+  readonly code: string
+  readonly words: Services.Words
+}
+
+export interface Awaited {
+  /** E.164. */
+  readonly number: string
+  readonly matches: (words: Services.Words) => boolean
+  /** Messages received after this time count too: milliseconds since 1970. By default only those that come from now on. */
+  readonly since?: number | undefined
+}
+
+interface Waiter extends Awaited {
+  /** The messages of the number that this wait does not need to see. */
+  readonly from: number
+  readonly found: Deferred.Deferred<Found>
+}
+
+/** The most opened messages in memory. */
+const MEMORY = 256
+
+export const make = (recent: Projection.Projection<RecentSms>, texts: SmsTexts) => {
+  const waiters = new Map<string, Set<Waiter>>()
+  const opened = new Map<string, Found | undefined>()
+
+  /** The message, if it has a code. Retries a store that does not answer. */
+  const open = ({ hash, id }: Entry): Effect.Effect<Found | undefined> =>
+    Effect.suspend(() => {
+      if (opened.has(id)) return Effect.succeed(opened.get(id))
+      const read = Effect.map(
+        Following.retryForever(texts.open(id, hash), () => {}),
+        (text) => {
+          const code = text === undefined ? undefined : extract(text.message)
+          return text === undefined || code === undefined
+            ? undefined
+            : { ...text, id, code, words: Services.wordsOf(text.sender, text.message) }
+        }
+      )
+      return Effect.tap(read, (found) =>
+        Effect.sync(() => {
+          opened.set(id, found)
+          const [oldest] = opened.keys()
+          if (opened.size > MEMORY && oldest !== undefined) opened.delete(oldest)
+        })
+      )
+    })
+
+  const first = Effect.fnUntraced(function* (entries: ReadonlyArray<Entry>, { matches }: Awaited) {
+    for (const entry of entries) {
+      const found = yield* open(entry)
+      if (found !== undefined && matches(found.words)) return found
+    }
+    return undefined
+  })
+
+  /** Tells those who wait at a number of its messages after the first `seen`. */
+  const tell = Effect.fnUntraced(function* (number: string, entries: ReadonlyArray<Entry>, seen: number) {
+    for (const [i, entry] of entries.entries()) {
+      // Messages from before all waits are not opened
+      if (!Iterable.some(waiters.get(number) ?? [], ({ from }) => seen + i >= from)) continue
+      const found = yield* open(entry)
+      if (found === undefined) continue
+      for (const waiter of waiters.get(number) ?? [])
+        if (seen + i >= waiter.from && waiter.matches(found.words)) Deferred.doneUnsafe(waiter.found, Effect.succeed(found))
+    }
+  })
+
+  return {
+    /** How many wait now. */
+    size: (): number => [...waiters.values()].reduce((sum, { size }) => sum + size, 0),
+    /** Wakes waits. Ends only if the projection stops. */
+    watch: Effect.gen(function* () {
+      const seen = new Map<string, number>()
+      for (;;) {
+        const { position, state } = yield* recent.read({ within: "1 day" })
+        // Read at once: the state changes while messages are opened
+        const arrived = Array.from(state.numbers(), (number) => ({
+          number,
+          count: state.countOf(number),
+          entries: state.after(number, seen.get(number) ?? 0)
+        }))
+        for (const { count, entries, number } of arrived) {
+          seen.set(number, count)
+          yield* tell(number, entries, count - entries.length)
+        }
+        yield* recent.past(position)
+      }
+    }),
+    /** Waits for the first message that matches. Without a limit: the caller interrupts. */
+    next: (
+      awaited: Awaited
+    ): Effect.Effect<Found, Projection.ProjectionBehind | Projection.ProjectionStopped | EventStore.StoreUnavailable> =>
+      Effect.gen(function* () {
+        const { number, since } = awaited
+        const { state } = yield* since === undefined ? recent.read() : recent.caughtUp()
+        // From here to the registration nothing else runs, so no message comes between what was and what will be
+        const earlier = since === undefined ? [] : state.after(number, 0, since)
+        const waiter: Waiter = { ...awaited, from: state.countOf(number), found: Deferred.makeUnsafe() }
+        const waiting = waiters.get(number) ?? new Set()
+        waiters.set(number, waiting.add(waiter))
+        return yield* Effect.ensuring(
+          Effect.flatMap(first(earlier, awaited), (found) => (found === undefined ? Deferred.await(waiter.found) : Effect.succeed(found))),
+          Effect.sync(() => waiting.delete(waiter))
+        )
+      })
+  }
+}

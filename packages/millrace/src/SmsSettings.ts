@@ -1,0 +1,71 @@
+/** The settings of verification codes: the public numbers, and what brings their messages. */
+import { e164, SmsReceiver } from "@millrace/core"
+import { SmsHooks } from "@millrace/http"
+import { Config, Effect, Layer, Option, Redacted } from "effect"
+import * as Setting from "./Setting.ts"
+
+const secret = (flag: string, description: string) =>
+  Setting.optional(flag, description, { metavar: "secret", parse: Setting.text, expected: "a text" })
+
+const isNumber = (text: string): boolean => text.startsWith("+") && e164(text) !== undefined
+
+const addressOf = (text: string): URL | undefined => (/^https?:/u.test(text) && URL.canParse(text) ? new URL(text) : undefined)
+
+const numbers = {
+  metavar: "numbers",
+  parse: Setting.list(isNumber),
+  expected: "numbers such as +15005550006, separated by commas"
+}
+
+export const flags = {
+  smsNumbers: Setting.optional(
+    "sms-numbers",
+    "Public phone numbers at which callers wait for verification codes, separated by commas; none when left out",
+    numbers
+  ),
+  smsTwilioToken: secret("sms-twilio-token", "Auth token of Twilio, whose messages come to /hooks/sms/twilio"),
+  smsPlivoToken: secret("sms-plivo-token", "Auth token of Plivo, whose messages come to /hooks/sms/plivo"),
+  smsVonageSecret: secret("sms-vonage-secret", "Signature secret of Vonage, whose messages come to /hooks/sms/vonage"),
+  smsMessagebirdKey: secret("sms-messagebird-key", "Signing key of MessageBird, whose messages come to /hooks/sms/messagebird"),
+  smsUrl: Setting.optional(
+    "sms-url",
+    "Address under which these providers call this server. Needed behind a proxy that changes the host's name; what the call says when left out",
+    { metavar: "url", parse: addressOf, expected: "such as https://api.example.com" }
+  )
+}
+
+export interface Settings {
+  readonly smsNumbers: Option.Option<ReadonlyArray<string>>
+  readonly smsTwilioToken: Option.Option<string>
+  readonly smsPlivoToken: Option.Option<string>
+  readonly smsVonageSecret: Option.Option<string>
+  readonly smsMessagebirdKey: Option.Option<string>
+  readonly smsUrl: Option.Option<URL>
+}
+
+/** Receives at the public numbers. Without any, waits are answered that they are not set up. */
+export const receiver = ({ smsNumbers }: Pick<Settings, "smsNumbers">) =>
+  Option.match(smsNumbers, { onNone: () => SmsReceiver.unconfigured, onSome: (numbers) => SmsReceiver.layer(numbers) })
+
+/** The receiver that the environment names, for commands without these flags. */
+export const byEnvironment = Effect.map(Config.String("MILLRACE_SMS_NUMBERS").pipe(Config.option), (text) =>
+  receiver({ smsNumbers: Option.flatMapNullishOr(text, numbers.parse) })
+)
+
+/** The hooks of providers; none without public numbers. */
+export const hooks = (settings: Settings) => {
+  if (Option.isNone(settings.smsNumbers)) return Layer.empty
+  const given = {
+    twilio: settings.smsTwilioToken,
+    plivo: settings.smsPlivoToken,
+    vonage: settings.smsVonageSecret,
+    messagebird: settings.smsMessagebirdKey
+  }
+  const secrets = Object.entries(given).flatMap(([name, value]) =>
+    Option.toArray(value).map((text) => [name, Redacted.make(text, { label: `secret of ${name}` })] as const)
+  )
+  return SmsHooks.layer({
+    secrets: Object.fromEntries(secrets),
+    ...Option.match(settings.smsUrl, { onNone: () => ({}), onSome: (publicUrl) => ({ publicUrl }) })
+  })
+}
