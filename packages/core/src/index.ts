@@ -13,6 +13,23 @@ export { Replies, StoredReply } from "./billing/Replies.ts"
 export * as Usage from "./billing/Usage.ts"
 export * as Credits from "./Credits.ts"
 export { AccountId, Ids, lotIdOfPayment, newAccountId, newGrantId, newLotId, newRequestId, newReservationId, ReservationId } from "./Ids.ts"
+export {
+  type Attachment,
+  isUnreadable,
+  type Mailbox,
+  type MailContent,
+  MailReader,
+  type MailSummary,
+  type Unreadable
+} from "./inboxes/MailReader.ts"
+export {
+  type Authentication,
+  InboxFull,
+  type Incoming,
+  MailReceiver,
+  ReceiverUnavailable,
+  UnknownAddress
+} from "./inboxes/MailReceiver.ts"
 export type { FilesStatus } from "./jobs/FileSweeper.ts"
 export * as Job from "./jobs/Job.ts"
 export * as JobQueue from "./jobs/JobQueue.ts"
