@@ -124,7 +124,7 @@ const circlesIn = (graph: ReadonlyMap<string, ReadonlyArray<string>>): ReadonlyA
 
 describe("the floors of core", () => {
   /** From the ground up. */
-  const FLOORS = ["observability", "vault", "ledger", "accounts", "work", "jobs", "billing", "notices", "webhooks", "operations"]
+  const FLOORS = ["observability", "vault", "ledger", "accounts", "work", "jobs", "billing", "notices", "webhooks", "inboxes", "operations"]
   /** Files at the root that every floor may import, and those that may import every floor. */
   const GROUND = ["Credits.ts", "Ids.ts", "Memoised.ts", "Money.ts", "Timestamp.ts"]
   const ROOF = ["Millrace.ts", "Operation.ts", "index.ts"]

@@ -13,6 +13,10 @@ export { Replies, StoredReply } from "./billing/Replies.ts"
 export * as Usage from "./billing/Usage.ts"
 export * as Credits from "./Credits.ts"
 export { AccountId, Ids, lotIdOfPayment, newAccountId, newGrantId, newLotId, newRequestId, newReservationId, ReservationId } from "./Ids.ts"
+export * as Inbox from "./inboxes/Inbox.ts"
+export * as InboxAddress from "./inboxes/InboxAddress.ts"
+export { Inboxes, type InboxesOptions } from "./inboxes/Inboxes.ts"
+export { InboxUpkeep, type InboxUpkeepOptions } from "./inboxes/InboxUpkeep.ts"
 export {
   type Attachment,
   isUnreadable,
@@ -74,6 +78,7 @@ export * as ImageJobs from "./operations/ImageJobs.ts"
 export * as Speech from "./operations/Speech.ts"
 export * as SpeechJobs from "./operations/SpeechJobs.ts"
 export * as Standard from "./operations/Standard.ts"
+export * as TempMail from "./operations/TempMail.ts"
 export * as Topics from "./operations/Topics.ts"
 export { Timestamp, toIso } from "./Timestamp.ts"
 export * as BlobStore from "./vault/BlobStore.ts"

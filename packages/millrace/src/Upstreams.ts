@@ -1,5 +1,19 @@
 /** The operations of the server, and the upstreams that do their work. */
-import type { Bin, Dns, Email, Grammar, Image, Speech, Topics } from "@millrace/core"
+import {
+  type Bin,
+  type BlobStore,
+  type Dns,
+  type Email,
+  type Grammar,
+  type Image,
+  type Inboxes,
+  MailReader,
+  type MailReceiver,
+  Millrace,
+  type Speech,
+  type Topics,
+  Vault
+} from "@millrace/core"
 import { Api } from "@millrace/http"
 import {
   BundledTopicLibrary,
@@ -12,6 +26,7 @@ import {
 } from "@millrace/upstreams"
 import { Layer } from "effect"
 import * as Providers from "./Providers.ts"
+import type { Stores } from "./StoreUrl.ts"
 
 export const api: Api.Api<Api.Standard> = Api.make(Api.standard)
 
@@ -35,13 +50,19 @@ type Upstreams =
   | Image.ImageGenerator
   | Image.ImageInspector
   | Image.Translator
+  | Inboxes
+  | MailReceiver
   | Speech.SpeechSynthesizer
   | Topics.TopicLibrary
 
+/** No mail comes to this server, so no inboxes are created. Those that another host left end in their time. */
+const temporaryMail = Millrace.inboxes().pipe(Layer.provide(MailReader.none), Layer.provide(Vault.Vault.layer))
+
 /** An operation whose upstream is missing here does not compile where it is served. */
-export const layer = ({ binFile, dnsServers, providers }: UpstreamOptions): Layer.Layer<Upstreams, unknown> =>
+export const layer = ({ binFile, dnsServers, providers }: UpstreamOptions): Layer.Layer<Upstreams, unknown, BlobStore.BlobStore | Stores> =>
   Layer.mergeAll(
     Providers.layer(providers),
+    temporaryMail,
     UrlImageDownloader.layer(),
     SharpImageInspector.layer(),
     HarperGrammarChecker.layer({ idleLimit: GRAMMAR_IDLE }),

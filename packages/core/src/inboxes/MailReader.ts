@@ -1,5 +1,5 @@
 /** Reads messages as they came over SMTP: a port. Whoever wrote them means no good, so a message that cannot be read is a case, not an error. */
-import { Context, type Effect } from "effect"
+import { Context, Effect, Layer } from "effect"
 
 export interface Mailbox {
   readonly name: string | null
@@ -51,4 +51,10 @@ export class MailReader extends Context.Service<
     /** The bytes of an attachment, by its place in `attachments`; undefined where there is none. */
     readonly attachment: (raw: Uint8Array, place: number) => Effect.Effect<Uint8Array | undefined>
   }
->()("@millrace/core/inboxes/MailReader") {}
+>()("@millrace/core/inboxes/MailReader") {
+  /** Of a host that receives no mail: it reads none. */
+  static readonly none: Layer.Layer<MailReader> = Layer.succeed(MailReader, {
+    read: () => Effect.succeed({ reason: "This host has no reader of mail" }),
+    attachment: () => Effect.undefined
+  })
+}
