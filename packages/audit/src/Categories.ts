@@ -1,6 +1,7 @@
 /** How streams other than accounts are replayed. An event that the decider does not know or cannot fold is a problem. */
-import { ApiKey, EmailClaim, Job, PaymentClaim, PricePlan, ReferenceClaim, Webhook } from "@millrace/core"
+import { ApiKey, EmailClaim, Inbox, InboxAddress, Job, PaymentClaim, PricePlan, ReferenceClaim, Webhook } from "@millrace/core"
 import type { Decider, StreamName } from "@millrace/event-sourcing"
+import { InboxIndex } from "./InboxIndex.ts"
 import type { JobIndex } from "./JobIndex.ts"
 import type { Prices } from "./Prices.ts"
 import type { Replay, ReportProblem } from "./Report.ts"
@@ -50,5 +51,11 @@ export const coreCategories = (prices: Prices, jobs: JobIndex, apiKeys: ApiKeys)
   category(EmailClaim),
   category(ReferenceClaim),
   category(PaymentClaim),
-  category(Webhook.Webhook)
+  category(Webhook.Webhook),
+  ...inboxCategories(new InboxIndex())
+]
+
+const inboxCategories = (inboxes: InboxIndex): ReadonlyArray<Category> => [
+  { name: InboxAddress.AddressClaim.category, begin: (stream, report) => inboxes.beginAddress(stream, report) },
+  { name: Inbox.Inbox.category, begin: (stream, report) => inboxes.beginInbox(stream, report) }
 ]

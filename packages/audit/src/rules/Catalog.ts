@@ -75,6 +75,10 @@ const CATALOG = {
   "job-is-settled": [2, "After a job ended, its hold is charged or released."],
   "job-ends-by-its-deadline": [2, "A job ends by its deadline."],
 
+  // Inboxes
+  "address-is-of-one-inbox": [1, "An address is claimed once, by the inbox that gets it, and never given again."],
+  "inbox-receives-while-it-lives": [1, "An inbox receives mail at its present address only, and none after it was deleted or has expired."],
+
   // Payments that are taken back, and debt
   "clawback-is-of-a-paid-lot": [1, "A payment that is taken back takes its lot with it: free credits, then held ones; the rest is debt."],
   "clawback-takes-what-is-released": [
