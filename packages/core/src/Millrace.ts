@@ -148,7 +148,7 @@ export const inboxes = ({
   upkeep,
   ...options
 }: InboxOptions = {}): Layer.Layer<
-  Inboxes | MailReceiver,
+  Inboxes | InboxUpkeep | MailReceiver,
   never,
   MailReader | BlobStore | Vault | EventStore.EventStore | StateStore.StateStore
 > => Layer.merge(Mailroom.layer, InboxUpkeep.layer(upkeep)).pipe(Layer.provideMerge(Inboxes.layer(options)))
