@@ -1,0 +1,3 @@
+/** Temporary mail: an SMTP server, the verdicts on its messages, and the reader of what they say. */
+export * as MailVerdicts from "./MailVerdicts.ts"
+export * as SmtpServer from "./SmtpServer.ts"
