@@ -26,23 +26,32 @@ export interface Gate {
   readonly refuseAll: () => void
   /** Waits until there is no connection. */
   readonly emptied: Effect.Effect<void>
-  /** The connections that began before an instant, in milliseconds since 1970. */
-  readonly olderThan: (instant: number) => ReadonlyArray<Socket>
+  /** Destroys the connections that began before an instant, in milliseconds since 1970. */
+  readonly dropOlderThan: (instant: number) => void
+}
+
+interface Accepted {
+  /** Milliseconds since 1970. */
+  readonly since: number
+  readonly top: Socket
 }
 
 /** Why it does not listen, such as `EADDRINUSE`. */
 export type ListenFailure = string
 
-/** Listens until the scope closes, then destroys what is left. `accept` gets each connection that is not refused. */
+/**
+ * Listens until the scope closes, then destroys what is left. `accept` gets each connection that is not refused, and returns the socket to
+ * destroy for its end: one of TLS must not lose the socket below it, which ends the process if it happens within a handshake.
+ */
 export const open = (
   { host, port, implicitTls }: { readonly host: string; readonly port: number; readonly implicitTls: boolean },
   limits: GateLimits,
-  accept: (socket: Socket) => void
+  accept: (socket: Socket) => Socket
 ) =>
   Effect.gen(function* () {
     const clock = yield* Clock.Clock
     const rate = new Rate(limits.connectionsPerMinute)
-    const sockets = new Map<Socket, number>()
+    const sockets = new Map<Socket, Accepted>()
     const clients = new Map<string, number>()
     const waiting = new Set<() => void>()
     let closing = false
@@ -55,16 +64,15 @@ export const open = (
       if (closing) return refuse(socket, CLOSING, implicitTls)
       if (sockets.size >= limits.connections || own >= limits.connectionsOfClient || !rate.take(client, now))
         return refuse(socket, TOO_MANY_CONNECTIONS, implicitTls)
-      sockets.set(socket, now)
       clients.set(client, own + 1)
-      socket.once("close", () => {
+      whenClosed(socket, () => {
         const others = (clients.get(client) ?? 0) - 1
         if (others > 0) clients.set(client, others)
         else clients.delete(client)
         sockets.delete(socket)
         if (sockets.size === 0) for (const resume of waiting) resume()
       })
-      accept(socket)
+      sockets.set(socket, { since: now, top: accept(socket) })
     }
 
     const server = yield* Effect.acquireRelease(listen(host, port, enter), close(sockets))
@@ -84,9 +92,30 @@ export const open = (
         waiting.add(done)
         return Effect.sync(() => waiting.delete(done))
       }),
-      olderThan: (instant) => [...sockets].flatMap(([socket, since]) => (since < instant ? [socket] : []))
+      dropOlderThan: (instant) => {
+        for (const { since, top } of sockets.values()) if (since < instant) top.destroy()
+      }
     } satisfies Gate
   })
+
+/** Also if somebody removes all listeners of the socket, as `smtp-server` does at STARTTLS. */
+const whenClosed = (socket: Socket, leave: () => void): void => {
+  const watch = () => {
+    if (socket.closed) return closed()
+    socket.once("close", closed).on("removeListener", removed)
+  }
+  const removed = (_event: string, listener: unknown) => {
+    if (listener === closed) process.nextTick(watch)
+  }
+  let over = false
+  const closed = () => {
+    if (over) return
+    over = true
+    socket.off("removeListener", removed)
+    leave()
+  }
+  watch()
+}
 
 const listen = (host: string, port: number, enter: (socket: Socket) => void): Effect.Effect<Server, ListenFailure> =>
   Effect.callback((resume) => {
@@ -95,10 +124,10 @@ const listen = (host: string, port: number, enter: (socket: Socket) => void): Ef
     server.listen(port, host, () => resume(Effect.succeed(server)))
   })
 
-const close = (sockets: ReadonlyMap<Socket, number>) => (server: Server) =>
+const close = (sockets: ReadonlyMap<Socket, Accepted>) => (server: Server) =>
   Effect.callback<void>((resume) => {
     server.close(() => resume(Effect.void))
-    for (const socket of sockets.keys()) socket.destroy()
+    for (const { top } of sockets.values()) top.destroy()
   })
 
 /** Nothing can be said in clear before a TLS handshake. */

@@ -141,5 +141,5 @@ const watch = (gate: SmtpGate.Gate, sessions: Sessions, longest: number) =>
   Effect.gen(function* () {
     const now = yield* Clock.currentTimeMillis
     sessions.endOlderThan(now - longest)
-    for (const socket of gate.olderThan(now - longest - GRACE)) socket.destroy()
+    gate.dropOlderThan(now - longest - GRACE)
   }).pipe(Effect.delay("5 seconds"), Effect.forever)

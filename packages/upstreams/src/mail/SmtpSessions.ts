@@ -1,4 +1,6 @@
 /** The sessions of an SMTP server by `smtp-server`: what it offers, and what it answers to RCPT TO and DATA. */
+import type { Socket } from "node:net"
+import { TLSSocket } from "node:tls"
 import { clientOf } from "@millrace/core"
 import { Clock, Effect, FiberSet, Result } from "effect"
 import { SMTPServer, type SMTPServerOptions, type SMTPServerSession } from "smtp-server"
@@ -87,7 +89,12 @@ export const make = Effect.fnUntraced(function* (options: SessionOptions, certif
   }
 
   return {
-    accept: (socket: import("node:net").Socket) => server.server.emit("connection", socket),
+    /** Begins a session, and returns the socket to destroy for its end. */
+    accept: (socket: Socket): Socket => {
+      if (options.implicitTls) return secured(socket, server)
+      server.connect(socket)
+      return socket
+    },
     /** Ends what is idle with 421, and the others as soon as their message has its answer. */
     close: () => {
       closing = true
@@ -100,10 +107,22 @@ export const make = Effect.fnUntraced(function* (options: SessionOptions, certif
   }
 })
 
+/** Begins a session once the TLS handshake is done. */
+const secured = (socket: Socket, server: SMTPServer): Socket => {
+  const secureContext = server.secureContext.get("*")
+  const secure = new TLSSocket(socket, { isServer: true, ...(secureContext === undefined ? {} : { secureContext }) })
+  const fail = () => secure.destroy()
+  secure.on("error", fail).on("_tlsError", fail)
+  secure.once("secure", () => server.connect(secure))
+  return secure
+}
+
 const offered = (options: SessionOptions, certificate: Certificate | undefined): SMTPServerOptions => ({
   name: options.domain,
   banner: "receives mail for its own mailboxes only",
   secure: options.implicitTls,
+  // The handshake of implicit TLS is before the session
+  secured: options.implicitTls,
   ...(certificate ?? {}),
   minVersion: "TLSv1.2",
   disabledCommands: certificate === undefined || options.implicitTls ? [...WITHHELD, "STARTTLS"] : WITHHELD,
