@@ -1,6 +1,7 @@
 import { InboxFull, ReceiverUnavailable, UnknownAddress } from "@millrace/core"
 import { Effect, Fiber, Latch, type Scope } from "effect"
 import { TestClock } from "effect/testing"
+import fc from "fast-check"
 import { createTransport } from "nodemailer"
 import { describe, expect, test } from "vitest"
 import * as Client from "./Client.ts"
@@ -273,6 +274,56 @@ describe("bytes on the wire", () => {
         ]
         expect(yield* Client.codes(client, lines)).toEqual(["500", "500", "500", "500", "500", "503"])
         expect(yield* client.ask(`VRFY ${ANNA}`)).not.toContain("anna")
+      })
+    ))
+
+  /** Pieces of sessions, whole and broken. */
+  const piece = fc.oneof(
+    fc.constantFrom(
+      "EHLO x\r\n",
+      "HELO\r\n",
+      "MAIL FROM:<a@b.test>\r\n",
+      "MAIL FROM:<>\r\n",
+      "DATA\r\n",
+      ".\r\n",
+      "\r\n",
+      "\n",
+      "\r",
+      "RSET\r\n"
+    ),
+    fc.constantFrom(
+      `RCPT TO:<${ANNA}>\r\n`,
+      "RCPT TO:<\0@x>\r\n",
+      "MAIL FROM:<a@b> SIZE=-1\r\n",
+      "STARTTLS\r\n",
+      "BDAT 3\r\nabc",
+      "NOOP\r\n",
+      "QUIT\r\n"
+    ),
+    fc.string({ unit: "binary", maxLength: 40 })
+  )
+
+  test("whatever bytes come, other sessions go on and nothing is left", () =>
+    run(
+      Effect.gen(function* () {
+        const mailboxes = Mailboxes.make([ANNA])
+        const { port, connections } = yield* serve(mailboxes)
+        const scripts = fc.sample(fc.array(piece, { maxLength: 30 }), { numRuns: 40, seed: 7 })
+        const good = yield* Client.greeted(port)
+        yield* Effect.forEach(
+          scripts,
+          (script) =>
+            Effect.gen(function* () {
+              const client = yield* Client.open(port)
+              yield* client.answer
+              yield* client.write(Buffer.from(`${script.join("")}\r\n.\r\nQUIT\r\n`, "latin1"))
+              client.socket.end()
+              yield* Effect.repeat(client.answer, { until: (answer) => answer === "end" })
+            }),
+          { concurrency: "unbounded" }
+        )
+        expect(yield* deliver(good)).toMatch(/^250 /u)
+        yield* turn.pipe(Effect.andThen(connections), Effect.repeat({ until: (size) => size === 1 }))
       })
     ))
 })

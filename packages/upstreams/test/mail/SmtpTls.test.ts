@@ -1,9 +1,9 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { connect as connectTls } from "node:tls"
+import { connect as connectTls, type TLSSocket } from "node:tls"
 import { SmtpServer } from "@millrace/upstreams/mail"
-import { Effect, Exit, Logger, Queue, type Scope } from "effect"
+import { Effect, Exit, Fiber, Logger, Queue, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { createTransport } from "nodemailer"
 import { describe, expect, test } from "vitest"
@@ -39,6 +39,20 @@ const withCertificate = Effect.gen(function* () {
 const turn = Effect.promise(() => new Promise<void>((resume) => setImmediate(resume)))
 
 const left = (connections: Effect.Effect<number>) => turn.pipe(Effect.andThen(connections), Effect.repeat({ until: (size) => size === 0 }))
+
+/** A client that has begun TLS and had its greeting. */
+const secured = (port: number, implicitTls: boolean) =>
+  Effect.gen(function* () {
+    const plain = implicitTls ? undefined : yield* Client.greeted(port)
+    if (plain !== undefined) expect(yield* plain.ask("STARTTLS")).toMatch(/^220 /u)
+    plain?.socket.removeAllListeners("data")
+    const target = plain === undefined ? { port, host: "127.0.0.1" } : { socket: plain.socket }
+    return yield* Effect.callback<TLSSocket>((resume) => {
+      const socket = connectTls({ ...target, rejectUnauthorized: false })
+      socket.on("error", () => undefined)
+      socket.once(implicitTls ? "data" : "secureConnect", () => resume(Effect.succeed(socket)))
+    })
+  })
 
 /** The name in the certificate that the server shows from the first byte. */
 const nameShown = (port: number) =>
@@ -112,6 +126,32 @@ describe("TLS", () => {
         secure.destroy()
       })
     ))
+
+  test.each([
+    { name: "STARTTLS", implicitTls: false },
+    { name: "implicit TLS", implicitTls: true }
+  ])("a stop ends sessions of $name, also those that do not leave", ({ implicitTls }) =>
+    run(
+      Effect.gen(function* () {
+        const { tls } = yield* withCertificate
+        const scope = yield* Scope.make()
+        const { port, connections } = yield* Effect.provideService(serve(Mailboxes.make([ANNA]), { tls, implicitTls }), Scope.Scope, scope)
+        const client = yield* secured(port, implicitTls)
+        const ended = yield* Effect.forkChild(
+          Effect.callback<void>((resume) => {
+            for (const event of ["end", "close"]) client.once(event, () => resume(Effect.void))
+          })
+        )
+        client.write(`EHLO client.test\r\nMAIL FROM:<a@example.test>\r\nRCPT TO:<${ANNA}>\r\nDATA\r\n`)
+        yield* Effect.callback<void>((resume) => void client.on("data", (text) => String(text).includes("354") && resume(Effect.void)))
+        const stopped = yield* Effect.forkChild(Scope.close(scope, Exit.void), { startImmediately: true })
+        expect(yield* connections).toBe(1)
+        yield* TestClock.adjust("10 seconds")
+        yield* Fiber.join(stopped)
+        yield* Fiber.join(ended)
+      })
+    )
+  )
 
   test("a new certificate is shown to new connections once the files changed; files that do not fit change nothing", () =>
     run(
