@@ -1,19 +1,5 @@
 /** The operations of the server, and the upstreams that do their work. */
-import {
-  type Bin,
-  type BlobStore,
-  type Dns,
-  type Email,
-  type Grammar,
-  type Image,
-  type Inboxes,
-  MailReader,
-  type MailReceiver,
-  Millrace,
-  type Speech,
-  type Topics,
-  Vault
-} from "@millrace/core"
+import type { Bin, BlobStore, Dns, Email, Grammar, Image, Inboxes, MailReceiver, Speech, Topics } from "@millrace/core"
 import { Api } from "@millrace/http"
 import {
   BundledTopicLibrary,
@@ -25,6 +11,7 @@ import {
   UrlImageDownloader
 } from "@millrace/upstreams"
 import { Layer } from "effect"
+import * as MailSettings from "./MailSettings.ts"
 import * as Providers from "./Providers.ts"
 import type { Stores } from "./StoreUrl.ts"
 
@@ -36,6 +23,8 @@ export interface UpstreamOptions {
   /** Name servers, such as `9.9.9.9` or `127.0.0.1:5353`; the system's by default. */
   readonly dnsServers: ReadonlyArray<string> | undefined
   readonly providers: Providers.Choice
+  /** None comes by default. */
+  readonly mail?: MailSettings.Settings
 }
 
 /** The thread of the grammar checker takes some 350 MB. After this time without a text it ends; the next text starts it again, in a second. */
@@ -55,18 +44,22 @@ type Upstreams =
   | Speech.SpeechSynthesizer
   | Topics.TopicLibrary
 
-/** No mail comes to this server, so no inboxes are created. Those that another host left end in their time. */
-const temporaryMail = Millrace.inboxes().pipe(Layer.provide(MailReader.none), Layer.provide(Vault.Vault.layer))
-
 /** An operation whose upstream is missing here does not compile where it is served. */
-export const layer = ({ binFile, dnsServers, providers }: UpstreamOptions): Layer.Layer<Upstreams, unknown, BlobStore.BlobStore | Stores> =>
-  Layer.mergeAll(
+export const layer = ({
+  binFile,
+  dnsServers,
+  mail = MailSettings.NONE,
+  providers
+}: UpstreamOptions): Layer.Layer<Upstreams, unknown, BlobStore.BlobStore | Stores> => {
+  const resolver = DnsClient.layer(dnsServers === undefined ? {} : { servers: dnsServers })
+  return Layer.mergeAll(
     Providers.layer(providers),
-    temporaryMail,
     UrlImageDownloader.layer(),
     SharpImageInspector.layer(),
     HarperGrammarChecker.layer({ idleLimit: GRAMMAR_IDLE }),
     binFile === undefined ? CardTypeBinDirectory.layer : CardTypeBinDirectory.layerFile(binFile),
     BundledTopicLibrary.layer,
-    DnsEmailValidator.layer.pipe(Layer.provideMerge(DnsClient.layer(dnsServers === undefined ? {} : { servers: dnsServers })))
+    DnsEmailValidator.layer.pipe(Layer.provideMerge(resolver)),
+    MailSettings.layer(mail).pipe(Layer.provide(resolver))
   )
+}

@@ -10,6 +10,7 @@ import * as Administration from "../Administration.ts"
 import * as Blobs from "../Blobs.ts"
 import * as Demo from "../Demo.ts"
 import * as Logging from "../Logging.ts"
+import * as MailSettings from "../MailSettings.ts"
 import * as MoneySetting from "../MoneySetting.ts"
 import * as Output from "../Output.ts"
 import * as ProcessMetrics from "../ProcessMetrics.ts"
@@ -74,6 +75,7 @@ const flags = {
     expected: "IP addresses such as 192.0.2.1 or [2001:db8::1]:5353, separated by commas"
   }),
   ...Providers.flags,
+  ...MailSettings.flags,
   blobs: Blobs.blobs,
   webhooks: WebhookSettings.deliver,
   webhookPrivate: WebhookSettings.allowPrivate,
@@ -120,7 +122,8 @@ const domainLayer = (settings: Settings) => {
       Upstreams.layer({
         binFile: Option.getOrUndefined(binFile),
         dnsServers: Option.getOrUndefined(dnsServers),
-        providers: { speech, images, translate }
+        providers: { speech, images, translate },
+        mail: { smtp: settings.smtp, mailDomain: settings.mailDomain, smtpTls: settings.smtpTls }
       })
     ),
     Layer.provideMerge(Blobs.layer(store, blobs)),
@@ -158,14 +161,21 @@ const serverLayer = (settings: Settings) => {
   )
 }
 
+const said = (what: string, where: Option.Option<string>): string => (Option.isSome(where) ? `, ${what} on ${where.value}` : "")
+
 /** Prints where the server listens, and with `--demo` a key to try. */
 const announce = Effect.fnUntraced(function* (demo: boolean, forPeople: boolean) {
   const { url } = yield* Server.Server
   const metrics = Option.map(yield* Effect.serviceOption(Metrics.MetricsServer), ({ url }) => `${url}${Metrics.PATH}`)
+  const smtp = Option.map(yield* Effect.serviceOption(MailSettings.SmtpListening), ({ host, port }) => `${host}:${port}`)
   const account = demo ? yield* Demo.open : undefined
   const announcement = forPeople
-    ? `Listening on ${url}${Option.match(metrics, { onNone: () => "", onSome: (url) => `, metrics on ${url}` })}`
-    : JSON.stringify({ listening: url, ...(Option.isSome(metrics) ? { metrics: metrics.value } : {}) })
+    ? `Listening on ${url}${said("metrics", metrics)}${said("mail", smtp)}`
+    : JSON.stringify({
+        listening: url,
+        ...(Option.isSome(metrics) && { metrics: metrics.value }),
+        ...(Option.isSome(smtp) && { smtp: smtp.value })
+      })
   // The server continues when its output is closed
   yield* Effect.ignore(Output.line(account === undefined ? announcement : `${announcement}\n${Demo.invitation(url, account)}`))
 })
