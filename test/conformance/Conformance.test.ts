@@ -45,7 +45,7 @@ const expectEnvelope = ({ method, path, parameters }: Row, { headers, body }: An
 
 /** An account with so many credits, whose calls say what they did to it. */
 const caller = Effect.fnUntraced(function* (row: Row, credits = CREDITS) {
-  const { url, open, balance } = yield* host
+  const { url, open, balance, inbox } = yield* host
   const { accountId, key } = yield* open(credits)
   /** The balance once nothing is held any more: the account hears of a job's end a moment later. */
   const settled = balance(accountId).pipe(
@@ -59,9 +59,18 @@ const caller = Effect.fnUntraced(function* (row: Row, credits = CREDITS) {
     const { data } = JSON.parse(body)
     return String(data.id ?? data.job_id)
   })
+  /** An inbox with a message, for what the call names of it. */
+  const mailFor = Effect.fnUntraced(function* (asked: Input) {
+    const { inboxId, messages } = yield* inbox(accountId)
+    return {
+      ...(asked["inbox"] === "the inbox" ? { inbox: inboxId } : {}),
+      ...(asked["message"] === "the message" ? { message: messages[0] } : {})
+    }
+  })
   const send = Effect.fnUntraced(function* (name: string, asked: Input, sentKey: string | undefined) {
-    const job = asked["job"] === "the job" ? yield* made : undefined
-    const input = job === undefined ? asked : { ...asked, job }
+    const job = asked["job"] === "the job" ? { job: yield* made } : {}
+    const mail = "inbox" in asked ? yield* mailFor(asked) : {}
+    const input = { ...asked, ...job, ...mail }
     const before = yield* balance(accountId)
     const answer = yield* Effect.promise(() => Requests.send(url, row, input, sentKey))
     const after = yield* settled

@@ -4,12 +4,16 @@ import {
   Credits,
   Decisions,
   Image,
+  Inbox,
+  Inboxes,
   Jobs,
   KeyRing,
   Ledger,
+  MailReceiver,
   MasterKey,
   MemoryBlobStore,
   Millrace,
+  newReservationId,
   type ProxyNode,
   ProxyNodes,
   type RateLimitPolicy,
@@ -32,6 +36,7 @@ import {
 } from "@millrace/upstreams"
 import { Effect, Layer, Logger, Redacted, type Scope, Stream } from "effect"
 import { test } from "vitest"
+import * as PlainReader from "../../packages/core/test/inboxes/PlainReader.ts"
 import * as NameServer from "../../packages/upstreams/test/dns/NameServer.ts"
 import { prose } from "./Row.ts"
 
@@ -104,7 +109,7 @@ export interface Options {
   readonly rateLimit?: RateLimitPolicy
   /** Whether the event store is out of reach at the moment: always there by default. */
   readonly isDown?: () => boolean
-  /** Whether somebody makes pictures and speech, and there is a public number: by default. */
+  /** Whether somebody makes pictures and speech, mail comes here, and there is a public number: by default. */
   readonly isConfigured?: boolean
 }
 
@@ -126,6 +131,8 @@ const reachable = (isDown: () => boolean) =>
     })
   ).pipe(Layer.provide(MemoryEventStore.layer))
 
+const blobs = MemoryBlobStore.layer.pipe(Layer.provide(Vault.Vault.layer))
+
 const services = (
   nameServer: string,
   { isConfigured = true, isDown = () => false, rateLimit = { limit: UNLIMITED, window: 60 } }: Options
@@ -138,9 +145,14 @@ const services = (
         CardTypeBinDirectory.layer,
         BundledTopicLibrary.layer,
         DnsEmailValidator.layer,
+        Millrace.inboxes({ domain: isConfigured ? "mail.example.com" : undefined }).pipe(
+          Layer.provide(PlainReader.layer),
+          Layer.provide(blobs),
+          Layer.provide(Vault.Vault.layer)
+        ),
         isConfigured ? SmsReceiver.layer([NUMBER]).pipe(Layer.provide(Vault.Vault.layer)) : SmsReceiver.unconfigured,
         isConfigured ? Layer.merge(EspeakSpeechSynthesizer.layer(), images) : nobody,
-        MemoryBlobStore.layer.pipe(Layer.provide(Vault.Vault.layer))
+        blobs
       )
     ),
     Layer.provideMerge(
@@ -157,6 +169,14 @@ const services = (
 /** A test that is one effect, over real sockets. */
 export const testing = (name: string, body: Effect.Effect<unknown, unknown, Scope.Scope>): void =>
   test(name, { timeout: 60_000 }, () => Effect.runPromise(Effect.asVoid(Effect.scoped(body))))
+
+const incoming = (subject: string) => ({
+  queueId: crypto.randomUUID(),
+  sender: "grace@example.org",
+  remoteAddress: "192.0.2.1",
+  raw: PlainReader.message(subject),
+  authentication: { spf: "pass", dkim: "none", dmarc: "none", arc: null }
+})
 
 /** Serves for as long as the scope is open. */
 export const hostWith = Effect.fnUntraced(function* (options: Options) {
@@ -180,8 +200,23 @@ export const hostWith = Effect.fnUntraced(function* (options: Options) {
     return { accountId, key: Redacted.value(key) }
   })
 
+  /** A new inbox of an account, and the ids of the messages of these subjects in it. */
+  const inbox = Effect.fnUntraced(function* (accountId: string, subjects: ReadonlyArray<string>) {
+    const [inboxes, receiver] = [yield* Inboxes, yield* MailReceiver]
+    const owner = { accountId, inboxId: Inbox.idOf(yield* newReservationId) }
+    yield* inboxes.create({ ...owner, lifetime: 3_600, label: null })
+    const { address } = yield* inboxes.show(owner)
+    for (const subject of subjects) yield* receiver.receive(address, incoming(subject))
+    const { messages } = yield* inboxes.find(accountId, owner.inboxId)
+    return { inboxId: owner.inboxId, address, messages: messages.map(({ messageId }) => messageId) }
+  })
+
   return {
     url,
+    inbox: (accountId: string, subjects: ReadonlyArray<string> = ["Welcome"]) => run(inbox(accountId, subjects)),
+    /** Delivers a message as an SMTP server does. */
+    deliver: (address: string, subject: string) =>
+      run(Effect.flatMap(MailReceiver, (receiver) => receiver.receive(address, incoming(subject)))),
     open: (credits: number) => run(open(credits)),
     /** In thousandths of a credit. */
     balance: (accountId: string) => run(Effect.flatMap(Ledger, (ledger) => ledger.balance(accountId))),

@@ -129,6 +129,10 @@ export const id = (): Text => ({ type: "string", required: true, ofLength: null,
 /** Of a job that the test makes beforehand. */
 export const jobId = (): Text => ({ ...id(), sample: "the job" })
 
+/** Of an inbox, or of what it received, that the test makes beforehand. */
+export const inboxId = (): Text => ({ ...id(), sample: "the inbox" })
+export const messageId = (): Text => ({ ...id(), sample: "the message" })
+
 export const choice = (oneOf: Choice["oneOf"], { required = false }: Partial<Common> = {}): Choice => ({
   type: oneOf.every((value) => typeof value === "number") ? "integer" : "string",
   required,

@@ -134,6 +134,7 @@ describe("the floors of core", () => {
     "billing",
     "notices",
     "webhooks",
+    "inboxes",
     "verification",
     "proxies",
     "operations"

@@ -128,19 +128,23 @@ export const ask = async <A>(shape: Schema.Codec<A, unknown>, args: ReadonlyArra
 export interface Server extends Process {
   readonly url: string
   readonly port: number
+  /** Where it receives mail, if it does. */
+  readonly smtp: string | undefined
   /** Where its metrics are, if it has any. */
   readonly metrics: string | undefined
 }
 
-const Listening = Schema.fromJsonString(Schema.Struct({ listening: Schema.String, metrics: Schema.optionalKey(Schema.String) }))
+const Listening = Schema.fromJsonString(
+  Schema.Struct({ listening: Schema.String, metrics: Schema.optionalKey(Schema.String), smtp: Schema.optionalKey(Schema.String) })
+)
 
 /** Starts a server on any free port and waits until it says that it listens. */
 export const serve = async (args: ReadonlyArray<string>, options?: Options): Promise<Server> => {
   const server = new Process(["serve", ...(args.includes("--port") ? [] : ["--port", "0"]), ...args], options)
   await server.until(() => server.stdout.includes("\n"))
   const [line = ""] = server.stdout.split("\n", 1)
-  const { listening: url, metrics } = Schema.decodeUnknownSync(Listening)(line)
-  return Object.assign(server, { url, port: Number(new URL(url).port), metrics })
+  const { listening: url, metrics, smtp } = Schema.decodeUnknownSync(Listening)(line)
+  return Object.assign(server, { url, port: Number(new URL(url).port), metrics, smtp })
 }
 
 /** So often as no test calls. */

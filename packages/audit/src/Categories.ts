@@ -1,6 +1,20 @@
 /** How streams other than accounts are replayed. An event that the decider does not know or cannot fold is a problem. */
-import { ApiKey, EmailClaim, Job, PaymentClaim, PricePlan, ProxySession, ReferenceClaim, Sms, Verification, Webhook } from "@millrace/core"
+import {
+  ApiKey,
+  EmailClaim,
+  Inbox,
+  InboxAddress,
+  Job,
+  PaymentClaim,
+  PricePlan,
+  ProxySession,
+  ReferenceClaim,
+  Sms,
+  Verification,
+  Webhook
+} from "@millrace/core"
 import type { Decider, StreamName } from "@millrace/event-sourcing"
+import { InboxIndex } from "./InboxIndex.ts"
 import type { JobIndex } from "./JobIndex.ts"
 import type { Prices } from "./Prices.ts"
 import type { ProxySessionIndex } from "./ProxySessionIndex.ts"
@@ -58,5 +72,11 @@ export const coreCategories = (prices: Prices, jobs: JobIndex, proxies: ProxySes
   // Their folds say that a message is received once, and that a wait has one outcome
   category(Sms.Sms),
   category(Verification.Verification),
-  { name: ProxySession.ProxySession.category, begin: (stream) => proxies.begin(stream), lost: (stream) => proxies.lost(stream) }
+  { name: ProxySession.ProxySession.category, begin: (stream) => proxies.begin(stream), lost: (stream) => proxies.lost(stream) },
+  ...inboxCategories(new InboxIndex())
+]
+
+const inboxCategories = (inboxes: InboxIndex): ReadonlyArray<Category> => [
+  { name: InboxAddress.AddressClaim.category, begin: (stream, report) => inboxes.beginAddress(stream, report) },
+  { name: Inbox.Inbox.category, begin: (stream, report) => inboxes.beginInbox(stream, report) }
 ]

@@ -73,18 +73,22 @@ describe("streams that are not accounts", () => {
   it("are replayed by their own deciders if they are of the library", async () => {
     const accountId = "acc_01ARZ3NDEKTSV4RRFFQ69G5FAV"
     const at = "2026-01-01T00:00:00.000Z"
+    const address = { addressHash: "x", sealedAddress: "s" }
     const known: ReadonlyArray<Entry> = [
       ["email-hmac", at, { _tag: "EmailClaimed", accountId }],
       ["apiKey-1", at, { _tag: "ApiKeyIssued", accountId, hash: "h", scopes: ["read"], expiresAt: null, sealedLabel: null }],
       ["apiKey-1", at, { _tag: "ApiKeyRevoked" }],
       ["pricePlan-standard", at, { _tag: "PricePlanPublished", version: 1, effectiveAt: at, prices: {} }],
       ["webhook-wh_1", at, { _tag: "WebhookAdded", sealedUrl: "u", sealedSecret: "s", names: null, accountId: null, sealedLabel: null }],
-      ["webhook-wh_1", at, { _tag: "WebhookRemoved" }]
+      ["webhook-wh_1", at, { _tag: "WebhookRemoved" }],
+      ["address-x", at, { _tag: "AddressClaimed", inboxId: "inbox_1" }],
+      ["inbox-inbox_1", at, { _tag: "InboxCreated", accountId, ...address, sealedLabel: null, expiresAt: "2026-01-01T01:00:00.000Z" }],
+      ["inbox-inbox_1", at, { _tag: "InboxDeleted" }]
     ]
     expect((await audit({ events: written(known), snapshots: new Map() })).problems).toEqual([])
     const unknown = known.map(([stream, at], i) => [stream, at, { _tag: `Unknown${i}` }] as const)
     const { problems } = await audit({ events: written(unknown), snapshots: new Map() })
-    expect(problems.map(({ rule }) => rule)).toEqual(Array(4).fill("event-is-readable"))
+    expect(problems.map(({ rule }) => rule)).toEqual(Array(6).fill("event-is-readable"))
   })
 
   it("are a problem where a wait has two outcomes, or a message is received twice", async () => {

@@ -70,6 +70,17 @@ interface Elsewhere {
 }
 const isElsewhere = (line: Tagged | Elsewhere): line is Elsewhere => !("_tag" in line)
 
+// Events of an inbox `i` of the account, and of addresses
+
+const claimed = (address: string, inboxId = "i"): Elsewhere => ({
+  of: `address-${address}` as Entry[0],
+  is: event("AddressClaimed", { inboxId })
+})
+const inbox = (_tag: string, fields: object = {}): Elsewhere => ({ of: "inbox-i", is: event(_tag, fields) })
+const at = (addressHash: string) => ({ addressHash, sealedAddress: "" })
+const created = (address: string) => inbox("InboxCreated", { accountId: "a", ...at(address), sealedLabel: null, expiresAt: T1 })
+const received = (addressHash: string) => inbox("MessageReceived", { messageId: "m", addressHash, size: 1, blobId: "b", sealedSummary: "" })
+
 export type Script = ReadonlyArray<Tagged | string | Elsewhere>
 export const logOf = (script: Script): ReadonlyArray<Entry> => {
   let at = T0
@@ -416,6 +427,21 @@ export const broken: ReadonlyArray<readonly [rule: RuleName, what: string, scrip
     "a job that succeeded and was not charged",
     [...heldForJob, accepted(), started, recorded, T1, { of: "account-b", is: opened }],
     6
+  ],
+  ["address-is-of-one-inbox", "an address that nobody claimed", [opened, created("x")]],
+  ["address-is-of-one-inbox", "an address of another inbox", [opened, claimed("x", "j"), created("x")]],
+  ["address-is-of-one-inbox", "an address that is claimed again", [opened, claimed("x"), created("x"), claimed("x", "j")]],
+  [
+    "address-is-of-one-inbox",
+    "a rotation back to an address of before",
+    [opened, claimed("x"), claimed("y"), created("x"), inbox("InboxRotated", at("y")), inbox("InboxRotated", at("x"))]
+  ],
+  ["inbox-receives-while-it-lives", "mail after its end", [opened, claimed("x"), created("x"), inbox("InboxDeleted"), received("x")]],
+  ["inbox-receives-while-it-lives", "mail from the instant of its expiry on", [opened, claimed("x"), created("x"), T1, received("x")]],
+  [
+    "inbox-receives-while-it-lives",
+    "mail to its address of before",
+    [opened, claimed("x"), claimed("y"), created("x"), inbox("InboxRotated", at("y")), received("x")]
   ],
   ["job-is-settled", "a job that was refused and not released", [...heldForJob, refused, T1, { of: "account-b", is: opened }], 4],
   [

@@ -15,6 +15,11 @@ import { RateLimit, type RateLimitPolicy } from "./billing/RateLimit.ts"
 import { Recovery } from "./billing/Recovery.ts"
 import { Replies } from "./billing/Replies.ts"
 import { UsageBook } from "./billing/Usage.ts"
+import { Inboxes, type InboxesOptions } from "./inboxes/Inboxes.ts"
+import { InboxUpkeep, type InboxUpkeepOptions } from "./inboxes/InboxUpkeep.ts"
+import type { MailReader } from "./inboxes/MailReader.ts"
+import type { MailReceiver } from "./inboxes/MailReceiver.ts"
+import * as Mailroom from "./inboxes/Mailroom.ts"
 import { JobRunner, type RunnerOptions } from "./jobs/JobRunner.ts"
 import { Jobs, type JobsOptions } from "./jobs/Jobs.ts"
 import { JobUpkeep, type UpkeepOptions } from "./jobs/JobUpkeep.ts"
@@ -25,6 +30,7 @@ import { createSession } from "./operations/Proxies.ts"
 import { ProxyNodes } from "./proxies/ProxyNodes.ts"
 import { ProxySessions, type SessionsOptions } from "./proxies/ProxySessions.ts"
 import { ProxyUpkeep } from "./proxies/ProxyUpkeep.ts"
+import type { BlobStore } from "./vault/BlobStore.ts"
 import type { MasterKey } from "./vault/MasterKey.ts"
 import { Vault, type WrongMasterKey } from "./vault/Vault.ts"
 import * as WebhookDelivery from "./webhooks/WebhookDelivery.ts"
@@ -148,6 +154,20 @@ export const webhooks = ({
   never,
   WebhookSender | Vault | Jobs | Registration | EventStore.EventStore | StateStore.StateStore
 > => (deliver ? WebhookDelivery.WebhookDelivery.layer(options) : Layer.empty).pipe(Layer.provideMerge(Webhooks.layer))
+
+export interface InboxOptions extends InboxesOptions {
+  readonly upkeep?: InboxUpkeepOptions
+}
+
+/** Inboxes, what receives their mail, and their upkeep. The operations of temporary mail need it; without a domain they are not set up. */
+export const inboxes = ({
+  upkeep,
+  ...options
+}: InboxOptions = {}): Layer.Layer<
+  Inboxes | InboxUpkeep | MailReceiver,
+  never,
+  MailReader | BlobStore | Vault | EventStore.EventStore | StateStore.StateStore
+> => Layer.merge(Mailroom.layer, InboxUpkeep.layer(upkeep)).pipe(Layer.provideMerge(Inboxes.layer(options)))
 
 /** The services that {@link layer} needs. */
 export type Requirements<Op extends Operation.Any> = Stores | Operation.Services<Op>

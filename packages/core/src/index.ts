@@ -24,6 +24,27 @@ export {
   newReservationId,
   ReservationId
 } from "./Ids.ts"
+export * as Inbox from "./inboxes/Inbox.ts"
+export * as InboxAddress from "./inboxes/InboxAddress.ts"
+export { Inboxes, type InboxesOptions } from "./inboxes/Inboxes.ts"
+export { InboxUpkeep, type InboxUpkeepOptions } from "./inboxes/InboxUpkeep.ts"
+export {
+  type Attachment,
+  isUnreadable,
+  type Mailbox,
+  type MailContent,
+  MailReader,
+  type MailSummary,
+  type Unreadable
+} from "./inboxes/MailReader.ts"
+export {
+  type Authentication,
+  InboxFull,
+  type Incoming,
+  MailReceiver,
+  ReceiverUnavailable,
+  UnknownAddress
+} from "./inboxes/MailReceiver.ts"
 export type { FilesStatus } from "./jobs/FileSweeper.ts"
 export * as Job from "./jobs/Job.ts"
 export * as JobQueue from "./jobs/JobQueue.ts"
@@ -69,6 +90,7 @@ export * as Proxies from "./operations/Proxies.ts"
 export * as Speech from "./operations/Speech.ts"
 export * as SpeechJobs from "./operations/SpeechJobs.ts"
 export * as Standard from "./operations/Standard.ts"
+export * as TempMail from "./operations/TempMail.ts"
 export * as Topics from "./operations/Topics.ts"
 export * as VerificationCodes from "./operations/Verification.ts"
 export { ProxyNode, ProxyNodes } from "./proxies/ProxyNodes.ts"

@@ -9,11 +9,19 @@ export interface ApiPaths {
 }
 
 export const of = ({ success }: Pick<Servable, "success">): ApiPaths => {
-  const fields = ApiPath.fieldsOf(success)
-  if (fields.length === 0) return { inText: (data) => data, inValue: (data) => data }
-  const inValue = (data: unknown) => {
-    const paths = Object.entries({ ...(data as object) }).filter(([name, value]) => fields.includes(name) && typeof value === "string")
-    return { ...(data as object), ...Object.fromEntries(paths.map(([name, path]) => [name, `${PREFIX}${path}`])) }
-  }
+  const places = ApiPath.placesOf(success)
+  if (ApiPath.isNone(places)) return { inText: (data) => data, inValue: (data) => data }
+  const inValue = prefixed(places)
   return { inText: (data) => JSON.stringify(inValue(JSON.parse(data))), inValue }
 }
+
+const prefixed =
+  ({ fields, lists }: ApiPath.Places) =>
+  (data: unknown): object =>
+    Object.fromEntries(
+      Object.entries({ ...(data as object) }).map(([name, value]) => {
+        const items = lists[name]
+        if (items !== undefined && Array.isArray(value)) return [name, value.map(prefixed(items))]
+        return [name, fields.includes(name) && typeof value === "string" ? `${PREFIX}${value}` : value]
+      })
+    )

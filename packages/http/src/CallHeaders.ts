@@ -1,4 +1,4 @@
-/** The headers that control a call: its idempotency key, the most that it may cost, and how long it may wait for its job. */
+/** The headers that control a call: its idempotency key, the most that it may cost, and how long it may wait for its answer. */
 
 import { Credits } from "@millrace/core"
 import { Result } from "effect"
@@ -8,11 +8,11 @@ import type { Issue } from "./OperationInput.ts"
 export interface CallHeaders {
   readonly idempotencyKey: string | undefined
   readonly maxCost: Credits.Credits | undefined
-  /** Seconds to wait for the end of a job, at most {@link LONGEST_WAIT}; undefined where the caller does not ask to wait. */
+  /** Seconds to wait for the end of a job, or for what the operation waits for, at most {@link LONGEST_WAIT}; undefined where the caller does not ask to wait. */
   readonly wait: number | undefined
 }
 
-/** The longest wait for the end of a job in seconds: shorter than the idle timeout of connections. */
+/** The longest wait in seconds: shorter than the idle timeout of connections. */
 const LONGEST_WAIT = 150
 
 /** `Prefer: wait=20`. RFC 7240. */

@@ -71,6 +71,7 @@ const answer = Effect.fnUntraced(function* (dependencies: Dependencies, served: 
     : dependencies.charge.run(operation, input.value, {
         accountId: caller.accountId,
         requestId: exchange.id,
+        ...(wait === undefined ? {} : { wait }),
         ...(idempotencyKey === undefined
           ? {}
           : { idempotency: { key: idempotencyKey, request: `${request.method} ${request.url}\n${text}` } }),
@@ -108,7 +109,7 @@ const inputOf = Effect.fnUntraced(function* ({ decode, operation }: Served, requ
 interface Answered {
   readonly reply: Charge.Reply
   readonly isPending: boolean
-  /** The seconds that the answer could wait for the end of a job; undefined where it did not wait. */
+  /** The seconds that the answer could wait; undefined where it did not wait. */
   readonly waited: number | undefined
 }
 
@@ -122,6 +123,7 @@ const awaitJob = Effect.fnUntraced(function* (
 ) {
   const { job, replayed, retryAfter } = reply
   const isPending = job !== undefined || retryAfter !== undefined
+  if (operation._tag === "Call" && operation.waits === true && !replayed) return { reply, isPending, waited: wait }
   if (operation._tag !== "Job" || job === undefined || replayed || accountId === undefined || wait === undefined)
     return { reply, isPending, waited: undefined }
   const waited = yield* charge.awaitJob(operation, accountId, { ...reply, job }, `${wait} seconds`).pipe(

@@ -2,6 +2,8 @@
 
 import {
   AccountUpkeep,
+  Inboxes,
+  InboxUpkeep,
   JobRunner,
   Jobs,
   JobUpkeep,
@@ -84,6 +86,8 @@ const make = Effect.fnUntraced(function* (checks: ReadonlyArray<Check>) {
 
   const registration = yield* Effect.serviceOption(Registration)
   const jobStreams = yield* Effect.serviceOption(Jobs)
+  const inboxStreams = yield* Effect.serviceOption(Inboxes)
+  const inboxUpkeep = yield* Effect.serviceOption(InboxUpkeep)
   const webhookStreams = yield* Effect.serviceOption(Webhooks.Webhooks)
   const refused = (): ReadonlyArray<string> =>
     [
@@ -91,6 +95,7 @@ const make = Effect.fnUntraced(function* (checks: ReadonlyArray<Check>) {
       ...keys.refused(),
       ...(Option.isSome(registration) ? registration.value.refused() : []),
       ...(Option.isSome(jobStreams) ? jobStreams.value.refused() : []),
+      ...(Option.isSome(inboxStreams) ? inboxStreams.value.refused() : []),
       ...(Option.isSome(webhookStreams) ? webhookStreams.value.refused() : [])
     ].map(({ stream }) => stream)
   yield* Metrics.refusedStreams(() => refused().length)
@@ -110,6 +115,9 @@ const make = Effect.fnUntraced(function* (checks: ReadonlyArray<Check>) {
       projectionTrouble("the list of keys", yield* keys.listStatus),
       trouble === undefined ? undefined : "the recovery of holds does not get through to its stores",
       ...(Option.isSome(upkeep) ? accountsTrouble(yield* upkeep.value.status) : []),
+      Option.isNone(inboxUpkeep)
+        ? undefined
+        : projectionTrouble("the deadlines of inboxes", (yield* inboxUpkeep.value.status).deadlines.projection),
       ...ofJobs.reasons,
       ...ofWebhooks.reasons
     ].filter((reason) => reason !== undefined)

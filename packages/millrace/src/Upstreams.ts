@@ -1,5 +1,5 @@
 /** The operations of the server, and the upstreams that do their work. */
-import type { Bin, Dns, Email, Grammar, Image, SmsReceiver, Speech, Topics } from "@millrace/core"
+import type { Bin, BlobStore, Dns, Email, Grammar, Image, Inboxes, MailReceiver, SmsReceiver, Speech, Topics } from "@millrace/core"
 import { Api } from "@millrace/http"
 import {
   BundledTopicLibrary,
@@ -11,7 +11,9 @@ import {
   UrlImageDownloader
 } from "@millrace/upstreams"
 import { Layer } from "effect"
+import * as MailSettings from "./MailSettings.ts"
 import * as Providers from "./Providers.ts"
+import type { Stores } from "./StoreUrl.ts"
 
 export const api: Api.Api<Api.Standard> = Api.make(Api.standard)
 
@@ -21,6 +23,8 @@ export interface UpstreamOptions {
   /** Name servers, such as `9.9.9.9` or `127.0.0.1:5353`; the system's by default. */
   readonly dnsServers: ReadonlyArray<string> | undefined
   readonly providers: Providers.Choice
+  /** None comes by default. */
+  readonly mail?: MailSettings.Settings
 }
 
 /** The thread of the grammar checker takes some 350 MB. After this time without a text it ends; the next text starts it again, in a second. */
@@ -35,16 +39,19 @@ type Upstreams =
   | Image.ImageGenerator
   | Image.ImageInspector
   | Image.Translator
+  | Inboxes
+  | MailReceiver
   | SmsReceiver
   | Speech.SpeechSynthesizer
   | Topics.TopicLibrary
 
 /** `sms`: what receives text messages. An operation whose upstream is missing here does not compile where it is served. */
-export const layer = <Stores>(
-  { binFile, dnsServers, providers }: UpstreamOptions,
-  sms: Layer.Layer<SmsReceiver, never, Stores>
-): Layer.Layer<Upstreams, unknown, Stores> =>
-  Layer.mergeAll(
+export const layer = <Needs>(
+  { binFile, dnsServers, mail = MailSettings.NONE, providers }: UpstreamOptions,
+  sms: Layer.Layer<SmsReceiver, never, Needs>
+): Layer.Layer<Upstreams, unknown, BlobStore.BlobStore | Stores | Needs> => {
+  const resolver = DnsClient.layer(dnsServers === undefined ? {} : { servers: dnsServers })
+  return Layer.mergeAll(
     sms,
     Providers.layer(providers),
     UrlImageDownloader.layer(),
@@ -52,5 +59,7 @@ export const layer = <Stores>(
     HarperGrammarChecker.layer({ idleLimit: GRAMMAR_IDLE }),
     binFile === undefined ? CardTypeBinDirectory.layer : CardTypeBinDirectory.layerFile(binFile),
     BundledTopicLibrary.layer,
-    DnsEmailValidator.layer.pipe(Layer.provideMerge(DnsClient.layer(dnsServers === undefined ? {} : { servers: dnsServers })))
+    DnsEmailValidator.layer.pipe(Layer.provideMerge(resolver)),
+    MailSettings.layer(mail).pipe(Layer.provide(resolver))
   )
+}

@@ -1,10 +1,21 @@
 /** Proxies, verification codes and temporary mail. */
-import { choice, id, type Row, row, text } from "../Row.ts"
+import { choice, id, inboxId, integer, messageId, type Row, row, text } from "../Row.ts"
 
 const country = text({ maxLength: 50, sample: "DE", ofLength: null })
 const region = text({ maxLength: 50, sample: "Hesse", ofLength: null })
 
-const ofInbox = { path: { inbox: id() }, price: 0.1, notShown: ["names of the answer's fields"] }
+const ofInbox = { path: { inbox: inboxId() }, price: 0.1, notShown: ["names of the answer's fields"] }
+const ofMessage = { ...ofInbox, path: { inbox: inboxId(), message: messageId() } }
+
+/** Beyond the specification: what a message consists of, as bytes. */
+const bytesOfMessages: ReadonlyArray<Row> = [
+  row("GET", "/temp-mail/inboxes/{inbox}/messages/{message}/attachments/{attachment}", "inbox.downloadAttachment", {
+    ...ofMessage,
+    path: { ...ofMessage.path, attachment: { ...id(), sample: "1", unknown: "2" } },
+    answer: "bytes"
+  }),
+  row("GET", "/temp-mail/inboxes/{inbox}/messages/{message}/raw", "inbox.downloadMessage", { ...ofMessage, answer: "bytes" })
+]
 
 /** Before all messages. */
 const SINCE = "2026-01-01T00:00:00Z"
@@ -42,15 +53,21 @@ export const connections: ReadonlyArray<Row> = [
   }),
 
   row("POST", "/temp-mail/inboxes", "inbox.create", {
+    body: { lifetime: integer({ minimum: 60, maximum: 86_400 }), label: text({ maxLength: 100 }) },
     price: 1,
     notShown: ["names of lifetime and label", "names of the answer's fields"]
   }),
   row("GET", "/temp-mail/inboxes/{inbox}", "inbox.read", ofInbox),
-  row("GET", "/temp-mail/inboxes/{inbox}/messages", "inbox.listMessages", ofInbox),
-  row("GET", "/temp-mail/inboxes/{inbox}/messages/{message}", "inbox.readMessage", {
+  row("GET", "/temp-mail/inboxes/{inbox}/messages", "inbox.listMessages", {
     ...ofInbox,
-    path: { inbox: id(), message: id() }
+    query: {
+      since: text({ sample: "2026-01-01T00:00:00Z", ofLength: null, malformed: ["yesterday", "2026-01-32T00:00:00Z"] }),
+      page: integer({ minimum: 1, maximum: 10_000 }),
+      per_page: integer({ minimum: 1, maximum: 100 })
+    }
   }),
+  row("GET", "/temp-mail/inboxes/{inbox}/messages/{message}", "inbox.readMessage", ofMessage),
+  ...bytesOfMessages,
   row("POST", "/temp-mail/inboxes/{inbox}/rotate", "inbox.rotate", { ...ofInbox, price: 1 }),
   row("DELETE", "/temp-mail/inboxes/{inbox}", "inbox.delete", { ...ofInbox, price: 0 })
 ]

@@ -75,6 +75,10 @@ const CATALOG = {
   "job-is-settled": [2, "After a job ended, its hold is charged or released."],
   "job-ends-by-its-deadline": [2, "A job ends by its deadline."],
 
+  // Inboxes
+  "address-is-of-one-inbox": [1, "An address is claimed once, by the inbox that gets it, and never given again."],
+  "inbox-receives-while-it-lives": [1, "An inbox receives mail at its present address only, and none after it was deleted or has expired."],
+
   // Proxy sessions
   "proxy-session-ends-by-its-expiry": [1, "The end of a proxy session is in the log soon after its expiry."],
 

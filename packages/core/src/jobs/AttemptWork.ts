@@ -111,7 +111,7 @@ const stored = <E, R>(
   content: Uint8Array | Stream.Stream<Uint8Array, E, R>,
   contentType: string
 ): Effect.Effect<Artifact, E | UpstreamUnavailable, R | BlobStore> =>
-  Effect.flatMap(BlobStore, (blobs) => blobs.put(ofJob(jobId, accountId), content, ({ id }) => files.note({ jobId, id }))).pipe(
+  Effect.flatMap(BlobStore, (blobs) => blobs.put(ofJob(jobId, accountId), content, ({ id }) => files.note({ owner: jobId, id }))).pipe(
     Effect.map(({ id, size }) => ({ id, size, contentType })),
     Effect.mapError((error) => (isOfTheStore(error) ? unavailable("blobs", error) : (error as E)))
   )

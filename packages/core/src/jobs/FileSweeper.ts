@@ -1,12 +1,10 @@
-/** Removes files that no job needs, of one host at a time: the holder of a lease. */
+/** Removes files that nothing needs, of one host at a time: the holder of a lease. */
 import { type EventStore, Following, type Lease, type Projection } from "@millrace/event-sourcing"
-import { Clock, Duration, Effect, Option, Stream } from "effect"
+import { Clock, Duration, Effect, Stream } from "effect"
 import type { BlobStore } from "../vault/BlobStore.ts"
-import type { File } from "./Files.ts"
-import * as Job from "./Job.ts"
-import type { Jobs } from "./Jobs.ts"
+import type { File, Files } from "./Files.ts"
 
-/** The status of the sweep over the files of jobs. */
+/** The status of the sweep over files. */
 export interface FilesStatus {
   /** Whether this process runs the sweep. False without a `BlobStore`. */
   readonly leader: boolean
@@ -23,13 +21,19 @@ export const NOT_SWEEPING: FilesStatus = { leader: false, sweptAt: undefined, re
 /** A file is kept this long after it was stored: an attempt may still use it that does not know yet that it is over. */
 const GRACE = Duration.toMillis("1 day")
 
-/** `artifacts`: the ids of all blobs that jobs return. */
-export const make = (
-  jobs: Jobs["Service"],
-  blobs: BlobStore["Service"],
-  artifacts: Effect.Effect<ReadonlySet<string>, Projection.ProjectionBehind | Projection.ProjectionStopped | EventStore.StoreUnavailable>,
-  every: Duration.Input = "6 hours"
-) => {
+/** The files of one kind. */
+export interface Swept {
+  readonly files: Files
+  /** Called at the beginning of a sweep: returns whether a file is needed by then. What is not known may be needed. */
+  readonly isNeeded: Effect.Effect<
+    (file: File) => Effect.Effect<boolean>,
+    Projection.ProjectionBehind | Projection.ProjectionStopped | EventStore.StoreUnavailable
+  >
+  /** Every 6 hours by default. */
+  readonly every?: Duration.Input
+}
+
+export const make = ({ every = "6 hours", files, isNeeded }: Swept, blobs: BlobStore["Service"]) => {
   let status = NOT_SWEEPING
   const update = (change: Partial<FilesStatus>) => {
     status = { ...status, ...change }
@@ -37,17 +41,17 @@ export const make = (
   const countRemoved = ({ files = 0, leftovers = 0 }: Partial<FilesStatus["removed"]>) =>
     update({ removed: { files: status.removed.files + files, leftovers: status.removed.leftovers + leftovers } })
 
-  const sweep = Effect.fn("JobUpkeep.sweepFiles")(function* (lease: Lease.Held) {
-    const needed = yield* artifacts
+  const sweep = Effect.fn("FileSweeper.sweep")(function* (lease: Lease.Held) {
+    const needed = yield* isNeeded
     const before = (yield* Clock.currentTimeMillis) - GRACE
-    let files = 0
-    yield* Stream.runForEach(jobs.files.notedBy(before), (file) =>
+    let removed = 0
+    yield* Stream.runForEach(files.notedBy(before), (file) =>
       Effect.gen(function* () {
-        if (needed.has(file.id) || (yield* isNeeded(jobs, file))) return
+        if (yield* needed(file)) return
         yield* blobs.remove(file.id)
-        // A leader that lost its lease stops here. The file that it removed is needed by no job
-        yield* lease.write([jobs.files.forgotten(file)])
-        files++
+        // A leader that lost its lease stops here. The file that it removed is needed by nothing
+        yield* lease.write([files.forgotten(file)])
+        removed++
         countRemoved({ files: 1 })
       })
     )
@@ -55,7 +59,7 @@ export const make = (
     const { leftovers } = yield* blobs.sweep(() => Effect.succeed(true), GRACE)
     countRemoved({ leftovers })
     update({ sweptAt: yield* Clock.currentTimeMillis })
-    if (files + leftovers > 0) yield* Effect.logInfo("Removed files that no job needs", { files, leftovers })
+    if (removed + leftovers > 0) yield* Effect.logInfo("Removed files that nothing needs", { files: removed, leftovers })
   })
 
   return {
@@ -75,11 +79,3 @@ export const make = (
     }
   }
 }
-
-/** An open job may still name the file, in this attempt or, from a checkpoint, in the next. A job that cannot be read may need it, too. */
-const isNeeded = (jobs: Jobs["Service"], { id, jobId }: File): Effect.Effect<boolean> =>
-  Effect.map(Effect.option(jobs.read(jobId)), (found) => {
-    if (Option.isNone(found)) return true
-    const { state: job } = found.value
-    return Job.isOpen(job) || (job.status === "succeeded" && !job.purged && job.artifacts.some((artifact) => artifact.id === id))
-  })

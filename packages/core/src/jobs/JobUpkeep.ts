@@ -8,6 +8,7 @@ import { Account } from "../ledger/Account.ts"
 import type { Timestamp } from "../Timestamp.ts"
 import { BlobStore } from "../vault/BlobStore.ts"
 import * as FileSweeper from "./FileSweeper.ts"
+import type { File } from "./Files.ts"
 import * as Job from "./Job.ts"
 import { Jobs } from "./Jobs.ts"
 
@@ -90,6 +91,14 @@ const settlementsOf = (jobs: Jobs["Service"]) => {
   } as const
 }
 
+/** An open job may still name the file, in this attempt or, from a checkpoint, in the next. A job that cannot be read may need it, too. */
+const mayBeNamed = (jobs: Jobs["Service"], { id, owner }: File): Effect.Effect<boolean> =>
+  Effect.map(Effect.option(jobs.read(owner)), (found) => {
+    if (Option.isNone(found)) return true
+    const { state: job } = found.value
+    return Job.isOpen(job) || (job.status === "succeeded" && !job.purged && job.artifacts.some((artifact) => artifact.id === id))
+  })
+
 const make = Effect.fnUntraced(function* (options: UpkeepOptions = {}) {
   const jobs = yield* Jobs
   const events = yield* EventStore.EventStore
@@ -105,8 +114,10 @@ const make = Effect.fnUntraced(function* (options: UpkeepOptions = {}) {
     Effect.flatMap(events.head, (atLeast) => deadlines.list({ atLeast })),
     (all) => new Set(all.flatMap(({ payload }) => decode(payload).artifacts ?? []))
   )
+  const isNeeded = Effect.map(artifacts, (needed) => (file: File) => (needed.has(file.id) ? Effect.succeed(true) : mayBeNamed(jobs, file)))
+  const every = options.sweepFilesEvery === undefined ? {} : { every: options.sweepFilesEvery }
   const blobs = yield* Effect.serviceOption(BlobStore)
-  const files = Option.isNone(blobs) ? undefined : FileSweeper.make(jobs, blobs.value, artifacts, options.sweepFilesEvery)
+  const files = Option.isNone(blobs) ? undefined : FileSweeper.make({ files: jobs.files, isNeeded, ...every }, blobs.value)
   if (files !== undefined) yield* Effect.forkScoped(Lease.keep("jobFiles", options)((lease) => files.lead(lease)))
   return {
     /** Jobs that should have been accepted, ended or purged by `now`, milliseconds since 1970. */

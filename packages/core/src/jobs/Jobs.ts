@@ -54,7 +54,7 @@ const make = Effect.fnUntraced(function* ({ openJobs: projectionOptions, queueLi
   const ledger = yield* Ledger
   const blobs = Option.getOrUndefined(yield* Effect.serviceOption(BlobStore))
   const documents = yield* Documents.make
-  const files = yield* Files.make
+  const files = yield* Files.make("jobFiles")
   const { execute, read, refused } = yield* Aggregate.make(Job.Job, options)
   const openJobs = yield* OpenJobs.make(projectionOptions)
   const waiters = EndWaiters.make(openJobs)
@@ -78,7 +78,7 @@ const make = Effect.fnUntraced(function* ({ openJobs: projectionOptions, queueLi
     if (!Job.isEnded(job) || job.purged) return false
     yield* documents.destroy({ jobId, accountId: job.accepted.accountId })
     if (job.status === "succeeded" && blobs !== undefined)
-      for (const { id } of job.artifacts) yield* Effect.andThen(blobs.remove(id), files.forget({ jobId, id }))
+      for (const { id } of job.artifacts) yield* Effect.andThen(blobs.remove(id), files.forget({ owner: jobId, id }))
     const { events } = yield* execute(jobId, Job.purge)
     return events.length > 0
   })

@@ -16,6 +16,7 @@ import * as ImageJobs from "./ImageJobs.ts"
 import * as Proxies from "./Proxies.ts"
 import * as Speech from "./Speech.ts"
 import * as SpeechJobs from "./SpeechJobs.ts"
+import * as TempMail from "./TempMail.ts"
 import * as Topics from "./Topics.ts"
 import * as Verification from "./Verification.ts"
 
@@ -61,6 +62,16 @@ export const groups = {
     Email.validateBatch,
     EmailJobs.validationJob,
     EmailJobs.readValidationJob
+  ]),
+  mail: group("Disposable inboxes that receive mail. For testing only.", [
+    TempMail.create,
+    TempMail.read,
+    TempMail.listMessages,
+    TempMail.readMessage,
+    TempMail.downloadAttachment,
+    TempMail.downloadMessage,
+    TempMail.rotate,
+    TempMail.remove
   ]),
   images: group("Image generation and editing, as jobs.", [
     ImageJobs.generate,

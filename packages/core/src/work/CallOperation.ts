@@ -17,6 +17,8 @@ export interface Outcome<A> {
 export interface Call<Key extends string, Rt extends Contract.Route, Success extends Schema.Top, E extends OperationError, R>
   extends Contract.Contract<Key, Rt, Success, E, R> {
   readonly _tag: "Call"
+  /** The operation may wait for `caller.wait` seconds, for an answer that a caller would otherwise ask for again and again. */
+  readonly waits?: true
   readonly run: (input: Contract.Input<Rt>, caller: Contract.Caller) => Effect.Effect<Outcome<Success["Type"]>, E, R>
   /**
    * For an operation that creates or changes something: finds the outcome of a call whose process died; undefined if the call had no
@@ -40,11 +42,12 @@ export const make = <
 >(
   key: Key,
   options: Contract.Options<O, Success, ECheck, RCheck, RConfigured> &
-    Pick<Call<Key, Contract.RouteOf<O>, Success, ERun, RRun>, "run"> &
+    Pick<Call<Key, Contract.RouteOf<O>, Success, ERun, RRun>, "run" | "waits"> &
     Pick<Call<Key, Contract.RouteOf<O>, Success, ERecover, RRecover>, "recover">
 ): Call<Key, Contract.RouteOf<O>, Success, ERun | ECheck | ERecover, RRun | RCheck | RRecover | RConfigured> => ({
   ...Contract.make(key, options, "30 seconds"),
   _tag: "Call",
   run: options.run,
+  ...(options.waits === undefined ? {} : { waits: options.waits }),
   ...(options.recover === undefined ? {} : { recover: options.recover })
 })

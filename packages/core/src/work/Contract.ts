@@ -43,6 +43,8 @@ type Given<O, Part extends string> = O extends { readonly [_ in Part]: infer F e
 export interface Requester {
   readonly accountId: string
   readonly requestId: string
+  /** Seconds that the caller would wait for a better answer. Only an operation that `waits` heeds it. */
+  readonly wait?: number
 }
 
 /** The account, request and reservation of a call. An operation that creates a resource derives its id from the reservation. */

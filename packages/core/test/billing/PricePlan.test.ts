@@ -61,6 +61,14 @@ const TABLES: ReadonlyArray<readonly [key: string, endpoint: string, cost: numbe
   ["email.validateBatch", "POST /email/validate-batch, for each address", 0.6],
   ["email.validationJob", "POST /email/validation-jobs, for each address", 0.6],
   ["email.readValidationJob", "GET /email/validation-jobs/{job}", 0],
+  ["inbox.create", "POST /temp-mail/inboxes", 1],
+  ["inbox.read", "GET /temp-mail/inboxes/{inbox}", 0.1],
+  ["inbox.listMessages", "GET /temp-mail/inboxes/{inbox}/messages", 0.1],
+  ["inbox.readMessage", "GET /temp-mail/inboxes/{inbox}/messages/{message}", 0.1],
+  ["inbox.downloadAttachment", "GET /temp-mail/inboxes/{inbox}/messages/{message}/attachments/{attachment}", 0.1],
+  ["inbox.downloadMessage", "GET /temp-mail/inboxes/{inbox}/messages/{message}/raw", 0.1],
+  ["inbox.rotate", "POST /temp-mail/inboxes/{inbox}/rotate", 1],
+  ["inbox.delete", "DELETE /temp-mail/inboxes/{inbox}", 0],
   ["proxy.locations", "GET /proxy/locations", 0.1],
   ["proxy.createSession", "POST /proxy/sessions", 2]
 ]

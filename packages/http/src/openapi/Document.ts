@@ -135,8 +135,9 @@ const ofOperation = (
     example === undefined ? undefined : ApiPaths.of(operation).inValue(Schema.encodeUnknownSync(Schema.toCodecJson(success))(example.data))
   const isJob = operation._tag === "Job"
   const isFile = operation._tag === "File"
+  const waits = isJob || (operation._tag === "Call" && operation.waits === true)
   const contentTypes = isFile ? operation.contentTypes : []
-  const names = Headers.requestHeaders({ isPublic, isJob, isFile })
+  const names = Headers.requestHeaders({ isPublic, waits, isFile })
   for (const name of names) uses.add(name)
   return {
     ...endpoint,
@@ -158,7 +159,7 @@ const ofOperation = (
           : {
               ...open(response),
               description: summary,
-              headers: headersOf([...Headers.successHeaders(isPublic), ...(isJob ? Headers.jobHeaders : [])]),
+              headers: headersOf([...Headers.successHeaders(isPublic), ...(isJob ? Headers.jobHeaders : waits ? Headers.waitHeaders : [])]),
               content: {
                 "application/json": {
                   schema: lenient(response.content["application/json"].schema),

@@ -39,7 +39,7 @@ export const RESPONSE_HEADERS = {
   "Retry-After": { description: "Seconds to wait before the next attempt.", schema: { type: "integer", minimum: 1 }, example: 5 },
   "WWW-Authenticate": text("RFC 6750.", "Bearer"),
   Allow: text("The methods that the path takes.", "GET"),
-  "Preference-Applied": text("The longest time, in seconds, that the answer waited for the end of the job.", "wait=20"),
+  "Preference-Applied": text("The longest time, in seconds, that the answer waited.", "wait=20"),
   ETag: text("Identifies the bytes of the file.", '"3f5a7c9b1d2e"'),
   "Accept-Ranges": text("The client may request parts of the file.", "bytes", { const: "bytes" }),
   "Content-Disposition": text(
@@ -81,6 +81,9 @@ const BY_STATUS: Readonly<Record<number, ReadonlyArray<ResponseHeader>>> = {
 /** The headers of answers that make or read a job. */
 export const jobHeaders: ReadonlyArray<ResponseHeader> = ["Retry-After", "Preference-Applied"]
 
+/** The headers of answers that may wait. */
+export const waitHeaders: ReadonlyArray<ResponseHeader> = ["Preference-Applied"]
+
 /** The headers of a download. */
 export const fileHeaders: ReadonlyArray<ResponseHeader> = [...ALWAYS, ...RATE, "ETag", "Accept-Ranges", "Content-Disposition"]
 
@@ -103,7 +106,10 @@ export const REQUEST_HEADERS = {
   },
   Prefer: {
     name: "Prefer",
-    ...text("`wait=20`: wait up to 20 seconds for the end of the job. The longest wait is 150 seconds. RFC 7240.", "wait=20")
+    ...text(
+      "`wait=20`: wait up to 20 seconds for the end of the job, or for what the operation waits for. The longest wait is 150 seconds. RFC 7240.",
+      "wait=20"
+    )
   },
   Range: { name: "Range", ...text("One part of the file. RFC 9110, section 14.", "bytes=0-1023") },
   IfNoneMatch: { name: "If-None-Match", ...text("The ETag of the client's copy.", '"3f5a7c9b1d2e"') },
@@ -121,13 +127,14 @@ export type RequestHeader = keyof typeof REQUEST_HEADERS
 /** The properties of an operation that decide which headers its requests have. */
 export interface Nature {
   readonly isPublic: boolean
-  readonly isJob: boolean
+  /** It honours `Prefer: wait`. A job does. */
+  readonly waits: boolean
   readonly isFile: boolean
 }
 
-export const requestHeaders = ({ isPublic, isJob, isFile }: Nature): ReadonlyArray<RequestHeader> => [
+export const requestHeaders = ({ isPublic, waits, isFile }: Nature): ReadonlyArray<RequestHeader> => [
   ...(isPublic || isFile ? [] : (["IdempotencyKey", "MaxCredits"] as const)),
-  ...(isJob ? (["Prefer"] as const) : []),
+  ...(waits ? (["Prefer"] as const) : []),
   ...(isFile ? (["Range", "IfNoneMatch"] as const) : []),
   "RequestId",
   "TraceParent"

@@ -10,6 +10,7 @@ import * as Administration from "../Administration.ts"
 import * as Blobs from "../Blobs.ts"
 import * as Demo from "../Demo.ts"
 import * as Logging from "../Logging.ts"
+import * as MailSettings from "../MailSettings.ts"
 import * as MoneySetting from "../MoneySetting.ts"
 import * as Output from "../Output.ts"
 import * as ProcessMetrics from "../ProcessMetrics.ts"
@@ -76,6 +77,7 @@ const flags = {
     expected: "IP addresses such as 192.0.2.1 or [2001:db8::1]:5353, separated by commas"
   }),
   ...Providers.flags,
+  ...MailSettings.flags,
   ...SmsSettings.flags,
   ...ProxySettings.flags,
   blobs: Blobs.blobs,
@@ -125,7 +127,8 @@ const domainLayer = (settings: Settings) => {
         {
           binFile: Option.getOrUndefined(binFile),
           dnsServers: Option.getOrUndefined(dnsServers),
-          providers: { speech, images, translate }
+          providers: { speech, images, translate },
+          mail: { smtp: settings.smtp, mailDomain: settings.mailDomain, smtpTls: settings.smtpTls }
         },
         SmsSettings.receiver(settings)
       )
@@ -168,15 +171,23 @@ const serverLayer = (settings: Settings) => {
   )
 }
 
+const said = (what: string, where: Option.Option<string>): string => (Option.isSome(where) ? `, ${what} on ${where.value}` : "")
+
 /** Prints where the server listens, and with `--demo` a key to try. */
 const announce = Effect.fnUntraced(function* (demo: boolean, forPeople: boolean) {
   const { url } = yield* Server.Server
   const metrics = Option.map(yield* Effect.serviceOption(Metrics.MetricsServer), ({ url }) => `${url}${Metrics.PATH}`)
-  const proxy = Option.getOrUndefined(yield* Effect.serviceOption(ProxySettings.Serving))
+  const smtp = Option.map(yield* Effect.serviceOption(MailSettings.SmtpListening), ({ host, port }) => `${host}:${port}`)
+  const proxy = yield* Effect.serviceOption(ProxySettings.Serving)
   const account = demo ? yield* Demo.open : undefined
   const announcement = forPeople
-    ? `Listening on ${url}${Option.match(metrics, { onNone: () => "", onSome: (url) => `, metrics on ${url}` })}${proxy === undefined ? "" : `, proxying on ${ProxySettings.announced(proxy)}`}`
-    : JSON.stringify({ listening: url, ...(Option.isSome(metrics) ? { metrics: metrics.value } : {}), ...(proxy && { proxy }) })
+    ? `Listening on ${url}${said("metrics", metrics)}${said("mail", smtp)}${said("proxies", Option.map(proxy, ProxySettings.announced))}`
+    : JSON.stringify({
+        listening: url,
+        ...(Option.isSome(metrics) && { metrics: metrics.value }),
+        ...(Option.isSome(smtp) && { smtp: smtp.value }),
+        ...(Option.isSome(proxy) && { proxy: proxy.value })
+      })
   // The server continues when its output is closed
   yield* Effect.ignore(Output.line(account === undefined ? announcement : `${announcement}\n${Demo.invitation(url, account)}`))
 })

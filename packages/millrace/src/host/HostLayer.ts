@@ -115,7 +115,7 @@ const domainOptions = ({ breaker, jobLease, jobRetention, jobs, late, rateLimit,
 const upstreamLayer = (
   providers: Providers | undefined,
   services: Layer.Layer<never, unknown> = Layer.empty
-): Layer.Layer<never, unknown> => {
+): Layer.Layer<never, unknown, BlobStore.BlobStore | StoreUrl.Stores> => {
   if (providers === undefined) return services
   const standard = Effect.gen(function* () {
     const { choiceOf, layer } = yield* Effect.promise(async () => {

@@ -4,7 +4,7 @@
  *
  * The script posts one message of any content when it is ready, then exactly one reply to each message that it receives.
  */
-import { Worker } from "node:worker_threads"
+import { type ResourceLimits, Worker } from "node:worker_threads"
 import { UpstreamUnavailable } from "@millrace/core"
 import { Deferred, type Duration, Effect, Exit, RcRef, Schema } from "effect"
 
@@ -19,6 +19,8 @@ export interface Options<Reply> {
   readonly startLimit?: Duration.Input
   /** A thread that is unused for this long is ended to free its memory. */
   readonly idleLimit: Duration.Input
+  /** A message that needs more memory ends the thread. Those of Node by default. */
+  readonly resourceLimits?: ResourceLimits
 }
 
 interface Thread {
@@ -34,7 +36,7 @@ export const make = <Message, Reply>(options: Options<Reply>) =>
     const failed = (reason: string) => new UpstreamUnavailable({ upstream, reason, isolated: true })
     const decode = Schema.decodeUnknownEffect(options.reply)
 
-    const start = open(script).pipe(
+    const start = open(script, options.resourceLimits).pipe(
       Effect.tap((thread) =>
         within(
           nextMessage(thread, () => undefined),
@@ -80,13 +82,13 @@ export const make = <Message, Reply>(options: Options<Reply>) =>
   })
 
 /** Starts a thread that ends with the scope. */
-const open = Effect.fnUntraced(function* (script: URL) {
+const open = Effect.fnUntraced(function* (script: URL, resourceLimits: ResourceLimits = {}) {
   const ended = yield* Deferred.make<never, string>()
   const end = (reason: string) => Deferred.doneUnsafe(ended, Effect.fail(reason))
   const worker = yield* Effect.acquireRelease(
     Effect.try({
       // What an engine prints may quote a caller's text, so it reaches no log. Reading it would keep the process alive.
-      try: () => new Worker(script, { stdout: true, stderr: true }),
+      try: () => new Worker(script, { stdout: true, stderr: true, resourceLimits }),
       catch: (cause) => `the worker thread did not start: ${cause}`
     }),
     (worker) => Effect.promise(() => worker.terminate())

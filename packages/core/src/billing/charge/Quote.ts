@@ -18,14 +18,15 @@ export const quote = <E extends OperationError, R>(
   key: Key | undefined
 ): Effect.Effect<Call<E, R>, E | ChargeError, R> =>
   Effect.gen(function* () {
-    const { accountId, maxCost, requestId } = caller
+    const { accountId, maxCost, requestId, wait } = caller
     yield* check(services, operation, input, caller)
     const quantity = yield* quantityOf(operation, input)
     const { version, unitPrice } = yield* services.prices.quote(operation.key)
     const cost = Credits.of(quantity * unitPrice)
     if (maxCost !== undefined && cost > maxCost) return yield* new CostExceedsLimit({ cost, limit: maxCost })
     const reservationId = yield* newReservationId
-    return { operation, input, accountId, requestId, key, reservationId, quantity, priceVersion: version, unitPrice, cost }
+    const priced = { quantity, priceVersion: version, unitPrice, cost }
+    return { operation, input, accountId, requestId, key, reservationId, ...priced, ...(wait === undefined ? {} : { wait }) }
   })
 
 /** Runs the operation's own check; for a job, also checks that the queue has room. */

@@ -1,0 +1,61 @@
+/** The inboxes in the log, as far as it was read, and who claimed their addresses. */
+import { Inbox, InboxAddress } from "@millrace/core"
+import { StreamName } from "@millrace/event-sourcing"
+import { noAmount } from "./Means.ts"
+import { iso, type Replay, type ReportProblem } from "./Report.ts"
+import type { RuleName } from "./rules/Catalog.ts"
+
+const TWICE = noAmount("mail that was meant for one inbox may have come to another")
+const AFTER = noAmount("mail was taken that its sender should have got back")
+
+type Received = Extract<Inbox.InboxEvent, { readonly _tag: "MessageReceived" }>
+
+export class InboxIndex {
+  /** The inboxes of addresses, by the HMACs of these. */
+  readonly #owners = new Map<string, string>()
+  /** Addresses that an inbox has, or had. */
+  readonly #given = new Set<string>()
+
+  beginAddress(stream: StreamName.StreamName, report: ReportProblem): Replay {
+    const addressHash = StreamName.id(stream)
+    return (type, data) => {
+      const { inboxId } = InboxAddress.AddressClaim.codec.decode(type, data)
+      const owner = this.#owners.get(addressHash)
+      if (owner === undefined) this.#owners.set(addressHash, inboxId)
+      else report("address-is-of-one-inbox" satisfies RuleName, `${owner} had claimed it before ${inboxId} did`, () => TWICE)
+    }
+  }
+
+  beginInbox(stream: StreamName.StreamName, report: ReportProblem): Replay {
+    const inboxId = StreamName.id(stream)
+    let inbox: Inbox.Inbox = Inbox.Inbox.initial
+    return (type, data, at) => {
+      const event = Inbox.Inbox.codec.decode(type, data)
+      const account = "accountId" in event ? event.accountId : "accountId" in inbox ? inbox.accountId : undefined
+      if (event._tag === "InboxCreated" || event._tag === "InboxRotated") {
+        const wrong = this.#take(inboxId, event.addressHash)
+        if (wrong !== undefined) report("address-is-of-one-inbox" satisfies RuleName, wrong, () => ({ account, ...TWICE }))
+      }
+      const late = event._tag === "MessageReceived" ? notReceivable(inbox, event, at) : undefined
+      if (late === undefined) inbox = Inbox.Inbox.evolve(inbox, event, at)
+      else report("inbox-receives-while-it-lives" satisfies RuleName, late, () => ({ account, ...AFTER }))
+    }
+  }
+
+  /** Gives an address to an inbox. Returns what is wrong with that. */
+  #take(inboxId: string, addressHash: string): string | undefined {
+    const owner = this.#owners.get(addressHash)
+    if (owner !== inboxId) return owner === undefined ? "nobody had claimed the address" : `the address belongs to ${owner}`
+    if (this.#given.has(addressHash)) return "the inbox had this address before"
+    this.#given.add(addressHash)
+    return undefined
+  }
+}
+
+/** Why a message cannot have been received; undefined if it can. */
+const notReceivable = (inbox: Inbox.Inbox, { addressHash }: Received, at: number): string | undefined => {
+  if (inbox.status === "absent") return undefined
+  if (inbox.status !== "active") return `the inbox was ${inbox.status} before`
+  if (at >= inbox.expiresAt) return `the inbox had expired at ${iso(inbox.expiresAt)}`
+  return addressHash === inbox.addressHash ? undefined : "the inbox had another address by then"
+}

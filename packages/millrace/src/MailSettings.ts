@@ -1,0 +1,87 @@
+/** The settings of temporary mail, and the layers that follow from them: inboxes, and the SMTP server that receives for them. */
+import { type BlobStore, type Dns, type Inboxes, MailReader, type MailReceiver, Millrace, Vault } from "@millrace/core"
+import type * as Mail from "@millrace/upstreams/mail"
+import { Context, Effect, Layer, Option } from "effect"
+import { fail } from "./Failure.ts"
+import * as Setting from "./Setting.ts"
+import type { Stores } from "./StoreUrl.ts"
+
+interface Listening {
+  readonly host: string
+  readonly port: number
+}
+
+const LAST_PORT = 65_535
+
+/** `0.0.0.0:25`, or `[::]:25`. */
+const listeningOf = (text: string): Listening | undefined => {
+  const { host = "", port = "" } = /^(?<host>\[[0-9a-f:.]+\]|[^:[\]\s]+):(?<port>\d{1,5})$/iu.exec(text)?.groups ?? {}
+  return host === "" || Number(port) > LAST_PORT ? undefined : { host: host.replaceAll(/[[\]]/gu, ""), port: Number(port) }
+}
+
+/** A name of at least two labels, in lower case: an address at one label is none. */
+const domainOf = (text: string): string | undefined =>
+  text.length <= 200 && /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9-]*[a-z][a-z0-9-]*$/u.test(text) ? text : undefined
+
+const tlsOf = (text: string): Mail.SmtpServer.CertificateFiles | undefined => {
+  const [certificate = "", key = "", ...more] = text.split(",").map((file) => file.trim())
+  return certificate === "" || key === "" || more.length > 0 ? undefined : { certificate, key }
+}
+
+export const flags = {
+  smtp: Setting.optional("smtp", "Address that receives mail for inboxes, by SMTP; needs --mail-domain. None when left out", {
+    metavar: "host:port",
+    parse: listeningOf,
+    expected: "HOST:PORT such as 0.0.0.0:25"
+  }),
+  mailDomain: Setting.optional(
+    "mail-domain",
+    "Domain of the addresses of inboxes, whose MX is this server or another on the store. Without it, no inboxes are created",
+    { metavar: "domain", parse: domainOf, expected: "a domain in lower case such as mail.example.com" }
+  ),
+  smtpTls: Setting.optional(
+    "smtp-tls",
+    "Certificate and key, two PEM files, for STARTTLS, or on port 465 for TLS from the first byte. They are read again when they change",
+    { metavar: "cert,key", parse: tlsOf, expected: "two files, CERT,KEY" }
+  )
+}
+
+export interface Settings {
+  readonly smtp: Option.Option<Listening>
+  readonly mailDomain: Option.Option<string>
+  readonly smtpTls: Option.Option<Mail.SmtpServer.CertificateFiles>
+}
+
+/** No mail comes to this process, and no inboxes are created. */
+export const NONE: Settings = { smtp: Option.none(), mailDomain: Option.none(), smtpTls: Option.none() }
+
+/** Where mail is received, for whoever announces it. */
+export class SmtpListening extends Context.Service<SmtpListening, Listening>()("millrace/MailSettings/SmtpListening") {}
+
+type Needs = Dns.DnsResolver | BlobStore.BlobStore | Stores
+
+/** The inboxes that another host left end in their time here, too, without a domain. */
+const without = Millrace.inboxes().pipe(Layer.provide(MailReader.none))
+
+const receiving = ({ SmtpServer, MailVerdicts }: typeof Mail, domain: string, { host, port }: Listening, { smtpTls }: Settings) =>
+  Layer.effect(SmtpListening, SmtpServer.listen({ host, port, domain, ...(Option.isSome(smtpTls) ? { tls: smtpTls.value } : {}) })).pipe(
+    Layer.provide(MailVerdicts.layer())
+  )
+
+/** What reads and receives mail is loaded only where there is a mail domain. */
+const within = Effect.fnUntraced(function* (domain: string, settings: Settings) {
+  const mail = yield* Effect.promise((): Promise<typeof Mail> => import("@millrace/upstreams/mail"))
+  const inboxes = Millrace.inboxes({ domain }).pipe(Layer.provide(mail.MailParser.layer()))
+  const { smtp } = settings
+  return Option.isNone(smtp) ? inboxes : receiving(mail, domain, smtp.value, settings).pipe(Layer.provideMerge(inboxes))
+})
+
+export const layer = (settings: Settings): Layer.Layer<Inboxes | MailReceiver, unknown, Needs> => {
+  const { mailDomain, smtp, smtpTls } = settings
+  const chosen: Layer.Layer<Inboxes | MailReceiver, unknown, Needs | Vault.Vault> = Option.isSome(mailDomain)
+    ? Layer.unwrap(within(mailDomain.value, settings))
+    : Option.isSome(smtp) || Option.isSome(smtpTls)
+      ? Layer.unwrap(fail("--smtp and --smtp-tls need --mail-domain: the domain whose mail is received"))
+      : without
+  return chosen.pipe(Layer.provide(Vault.Vault.layer))
+}
