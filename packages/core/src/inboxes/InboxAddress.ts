@@ -44,7 +44,11 @@ export const AddressClaim: Decider<Claim, AddressEvent> = {
 }
 
 /** Some inbox has, or had, the address. */
-export class AddressTaken extends Schema.TaggedError<AddressTaken>()("AddressTaken", {}) {}
+export class AddressTaken extends Schema.TaggedError<AddressTaken>()("AddressTaken", {}) {
+  override get message(): string {
+    return "An inbox has, or had, this address"
+  }
+}
 
 /** Claims an address that nobody ever had. */
 export const claim =
