@@ -62,6 +62,12 @@ describe("verdicts", () => {
       zone: { ...shop, "shop.test": [NameServer.txt("v=spf1 mx -all"), NameServer.mx("mx.shop.test")] },
       expected: pass
     },
+    ...["k0", "k2"].map((keySelector) => ({
+      name: `signed twice, once by the key ${keySelector} that nobody knows`,
+      zone: shop,
+      mail: { dkim: { keys: [dkim, { ...dkim, keySelector }].sort((a, b) => (a.keySelector < b.keySelector ? -1 : 1)) } },
+      expected: pass
+    })),
     {
       name: "not signed",
       zone: shop,
