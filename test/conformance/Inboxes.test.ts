@@ -112,6 +112,25 @@ describe("an inbox over HTTP", () => {
   )
 
   testing(
+    "shows no message from a kept reply: a message is deleted with its inbox",
+    Effect.gen(function* () {
+      const { balance, inbox, open, url } = yield* host
+      const { accountId, key } = yield* open(CREDITS)
+      const { inboxId, messages } = yield* inbox(accountId)
+      for (const path of ["messages", `messages/${messages[0]}`]) {
+        const ask = Effect.promise(() =>
+          fetch(`${url}/api/v1/temp-mail/inboxes/${inboxId}/${path}`, {
+            headers: { authorization: `Bearer ${key}`, "idempotency-key": `"${path}"` }
+          }).then(async (answer) => [answer.status, await answer.text()] as const)
+        )
+        expect(yield* ask).toEqual([200, expect.stringContaining("Welcome")])
+        expect(yield* ask).toEqual([409, expect.stringContaining("reply_unavailable")])
+      }
+      expect(yield* balance(accountId)).toMatchObject({ available: CREDITS * 1000 - 200, held: 0 })
+    })
+  )
+
+  testing(
     "lets a caller wait for the next message, and says so",
     Effect.gen(function* () {
       const { balance, deliver, inbox, open, url } = yield* host

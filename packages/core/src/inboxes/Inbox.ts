@@ -146,14 +146,14 @@ export class InboxNotFound extends Schema.TaggedError<InboxNotFound>()("InboxNot
 /** The inbox does not have this address now, or is gone. */
 export class NotAddressed extends Schema.TaggedError<NotAddressed>()("NotAddressed", {}) {
   override get message(): string {
-    return "The inbox does not have this address, or is gone"
+    return "The inbox does not have this address now"
   }
 }
 
 /** The inbox has as many messages, or bytes, as it may have. */
 export class NoRoom extends Schema.TaggedError<NoRoom>()("NoRoom", {}) {
   override get message(): string {
-    return "The inbox has as many messages, or bytes, as it may have"
+    return "The inbox is full"
   }
 }
 

@@ -46,7 +46,7 @@ export const AddressClaim: Decider<Claim, AddressEvent> = {
 /** Some inbox has, or had, the address. */
 export class AddressTaken extends Schema.TaggedError<AddressTaken>()("AddressTaken", {}) {
   override get message(): string {
-    return "The address belongs to another inbox"
+    return "An inbox has, or had, this address"
   }
 }
 

@@ -290,6 +290,7 @@ export const listMessages = Operation.make("inbox.listMessages", {
   check: (input, requester) => Effect.andThen(sinceIn(input.since), ownInbox(input, requester)),
   local: true,
   waits: true,
+  unkept: true,
   timeout: LIST_TIMEOUT,
   run: Effect.fnUntraced(function* ({ inbox, page = 1, per_page = PER_PAGE.default, since }, { accountId, wait }) {
     const listing = {
@@ -313,6 +314,7 @@ export const readMessage = Operation.make("inbox.readMessage", {
   configured,
   check: ownMessage,
   local: true,
+  unkept: true,
   run: Effect.fnUntraced(function* ({ inbox, message }, { accountId }) {
     const read = yield* asking((inboxes) => inboxes.content({ accountId, inboxId: inbox }, message))
     return { data: messageData(inbox, read) }

@@ -19,6 +19,11 @@ export interface Call<Key extends string, Rt extends Contract.Route, Success ext
   readonly _tag: "Call"
   /** The operation may wait for `caller.wait` seconds, for an answer that a caller would otherwise ask for again and again. */
   readonly waits?: true
+  /**
+   * Its reply is not kept under an idempotency key, because it shows what must be deletable at any time. A call that is sent again under the
+   * key does not run again, and is told that it succeeded.
+   */
+  readonly unkept?: true
   readonly run: (input: Contract.Input<Rt>, caller: Contract.Caller) => Effect.Effect<Outcome<Success["Type"]>, E, R>
   /**
    * For an operation that creates or changes something: finds the outcome of a call whose process died; undefined if the call had no
@@ -42,12 +47,13 @@ export const make = <
 >(
   key: Key,
   options: Contract.Options<O, Success, ECheck, RCheck, RConfigured> &
-    Pick<Call<Key, Contract.RouteOf<O>, Success, ERun, RRun>, "run" | "waits"> &
+    Pick<Call<Key, Contract.RouteOf<O>, Success, ERun, RRun>, "run" | "unkept" | "waits"> &
     Pick<Call<Key, Contract.RouteOf<O>, Success, ERecover, RRecover>, "recover">
 ): Call<Key, Contract.RouteOf<O>, Success, ERun | ECheck | ERecover, RRun | RCheck | RRecover | RConfigured> => ({
   ...Contract.make(key, options, "30 seconds"),
   _tag: "Call",
   run: options.run,
   ...(options.waits === undefined ? {} : { waits: options.waits }),
+  ...(options.unkept === undefined ? {} : { unkept: options.unkept }),
   ...(options.recover === undefined ? {} : { recover: options.recover })
 })

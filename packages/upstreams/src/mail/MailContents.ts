@@ -1,6 +1,7 @@
 /** Reads a message (RFC 5322, MIME) within bounds. Runs in a worker thread, because the senders of messages mean no good. */
 import type { Attachment, Mailbox, MailContent, Unreadable } from "@millrace/core"
 import PostalMime, { type Address, decodeWords, type Email } from "postal-mime"
+import { linesOf } from "./Lines.ts"
 import { safeHtml } from "./SafeHtml.ts"
 
 /** Bytes of a message. SMTP takes less. */
@@ -73,12 +74,6 @@ const parse = async (raw: Uint8Array): Promise<Email | Unreadable> => {
   } catch (cause) {
     return { reason: cause instanceof Error ? line(cause.message) : "It is malformed" }
   }
-}
-
-const linesOf = (raw: Uint8Array): number => {
-  let lines = 0
-  for (let at = raw.indexOf(0x0a); at !== -1; at = raw.indexOf(0x0a, at + 1)) lines += 1
-  return lines
 }
 
 /** Control characters, line breaks of all kinds, and signs that turn the direction of writing, which make names look like others. */

@@ -2,6 +2,7 @@
 import { type Authentication, Dns } from "@millrace/core"
 import { Context, type Duration, Effect, Layer } from "effect"
 import { type AuthenticateResult, authenticate, type DNSResolver } from "mailauth"
+import { linesOf } from "./Lines.ts"
 
 export interface Received {
   readonly raw: Uint8Array
@@ -39,7 +40,7 @@ export const layer = ({ timeLimit = "8 seconds" }: Options = {}): Layer.Layer<Ma
     Effect.map(Dns.DnsResolver, (dns) => ({
       check: Effect.fn("MailVerdicts.check")(
         function* (message) {
-          if (signaturesOf(message.raw) > MAX_SIGNATURES) return UNCHECKED
+          if (asksTooMuch(message.raw)) return UNCHECKED
           const run = Effect.runPromiseWith(yield* Effect.context())
           const result = yield* Effect.tryPromise((signal) =>
             authenticate(bufferOf(message.raw), {
@@ -62,15 +63,29 @@ export const layer = ({ timeLimit = "8 seconds" }: Options = {}): Layer.Layer<Ma
 
 const bufferOf = (raw: Uint8Array): Buffer => Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength)
 
-/** Each signature may hash the whole message once more; real messages carry fewer. */
+/** Real messages carry fewer. */
 const MAX_SIGNATURES = 12
+
+/** Of all headers. The library unfolds them in a time that grows with the square of their lines. */
+const MAX_HEADER_LINES = 2_000
+const MAX_HEADER_BYTES = 256 * 1024
+
+/**
+ * Each signature reads the whole message once more, and the library blocks this thread meanwhile: about 10 ns for a byte at worst, and as
+ * long as for 65 bytes for each line. So the checks of a message block it for a third of a second at most.
+ */
+const MAX_WORK = 30_000_000
+const BYTES_OF_LINE = 65
 
 const SIGNATURE = /^(?:dkim-signature|arc-message-signature)[ \t]*:/gimu
 
-const signaturesOf = (raw: Uint8Array): number => {
+const asksTooMuch = (raw: Uint8Array): boolean => {
   const bytes = bufferOf(raw)
   const end = bytes.indexOf("\r\n\r\n")
-  return bytes.toString("latin1", 0, end === -1 ? bytes.length : end).match(SIGNATURE)?.length ?? 0
+  const headers = end === -1 ? bytes.length : end
+  if (headers > MAX_HEADER_BYTES || linesOf(bytes.subarray(0, headers)) > MAX_HEADER_LINES) return true
+  const signatures = bytes.toString("latin1", 0, headers).match(SIGNATURE)?.length ?? 0
+  return signatures > MAX_SIGNATURES || signatures * (bytes.length + BYTES_OF_LINE * linesOf(bytes)) > MAX_WORK
 }
 
 const verdictsOf = ({ spf, dkim, dmarc, arc }: AuthenticateResult): Authentication => {

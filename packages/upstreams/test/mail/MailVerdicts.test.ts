@@ -62,6 +62,12 @@ describe("verdicts", () => {
       zone: { ...shop, "shop.test": [NameServer.txt("v=spf1 mx -all"), NameServer.mx("mx.shop.test")] },
       expected: pass
     },
+    ...["k0", "k2"].map((keySelector) => ({
+      name: `signed twice, once by the key ${keySelector} that nobody knows`,
+      zone: shop,
+      mail: { dkim: { keys: [dkim, { ...dkim, keySelector }].sort((a, b) => (a.keySelector < b.keySelector ? -1 : 1)) } },
+      expected: pass
+    })),
     {
       name: "not signed",
       zone: shop,
@@ -137,13 +143,21 @@ describe("verdicts", () => {
     ))
 
   test.each([
-    { count: 12, spf: "pass" },
-    { count: 13, spf: null }
-  ])("spf is $spf for a message of $count signatures", ({ count, spf }) =>
+    { name: "12 signatures", raw: signed.repeat(12), spf: "pass" },
+    { name: "13 signatures", raw: signed.repeat(13), spf: null },
+    { name: "10 MiB of base64, signed", raw: `${signed}\r\n${`${"x".repeat(76)}\r\n`.repeat(134_000)}`, spf: "pass" },
+    { name: "2 MB of empty lines", raw: `\r\n${"\r\n".repeat(1_000_000)}`, spf: "pass" },
+    { name: "2 MB of empty lines, signed", raw: `${signed}\r\n${"\r\n".repeat(1_000_000)}`, spf: null },
+    { name: "a line of 10 MiB, signed thrice", raw: `${signed.repeat(3)}\r\n${"x".repeat(10_485_000)}\r\n`, spf: null },
+    { name: "250 kB of headers", raw: `X: ${"x".repeat(250_000)}\r\n`, spf: "pass" },
+    { name: "300 kB of headers", raw: `X: ${"x".repeat(300_000)}\r\n`, spf: null },
+    { name: "1,900 lines of headers", raw: `X: x${"\r\n x".repeat(1_900)}\r\n`, spf: "pass" },
+    { name: "2,100 lines of headers", raw: `X: x${"\r\n x".repeat(2_100)}\r\n`, spf: null }
+  ])("$name: spf $spf", ({ raw, spf }) =>
     run(
       Effect.gen(function* () {
         const service = Context.get(yield* Layer.build(yield* verdictsOf(shop)), MailVerdicts.MailVerdicts)
-        expect(yield* service.check(received(`${signed.repeat(count)}From: a@shop.test\r\n\r\nHi\r\n`))).toMatchObject({ spf })
+        expect(yield* service.check(received(`From: a@shop.test\r\n${raw}`))).toMatchObject({ spf })
       })
     )
   )

@@ -135,11 +135,12 @@ const NO_HOLD = -1
 export const keep = (
   services: Needs,
   admitted: Admitted,
-  { data }: Pick<Done, "data">
+  done: Pick<Done, "data">
 ): Effect.Effect<StoredReply | undefined, ChargeError> => {
   const { call } = admitted
-  const { accountId, key } = call
+  const { accountId, key, operation } = call
   if (key === undefined) return Effect.undefined
+  const data = operation._tag === "Call" && operation.unkept === true ? null : done.data
   const reply: StoredReply =
     admitted._tag === "Held"
       ? { ...storedOf(call, key), revision: admitted.hold.revision, data }
