@@ -26,14 +26,15 @@ type Body = Result.Result<Buffer, Refusal>
  */
 export const read = (stream: Readable, { size, buffered }: BodyLimits, total: Buffered): Effect.Effect<Body, "ended" | "endless"> =>
   Effect.callback((resume) => {
-    let chunks: Array<Buffer> = []
+    // One buffer that grows: a message of dots comes in millions of chunks
+    let body: Buffer = Buffer.allocUnsafe(0)
     let kept = 0
     let seen = 0
     let refusal: Refusal | undefined
     const drop = () => {
       total.bytes -= kept
       kept = 0
-      chunks = []
+      body = Buffer.allocUnsafe(0)
     }
     const leave = (result: Effect.Effect<Body, "ended" | "endless">) => {
       stream.off("data", take).off("end", end).off("close", cut)
@@ -45,11 +46,13 @@ export const read = (stream: Readable, { size, buffered }: BodyLimits, total: Bu
       else if (total.bytes + chunk.length > buffered) refusal ??= NOT_NOW
       if (seen > size * PATIENCE) leave(Effect.fail("endless"))
       if (refusal !== undefined) return drop()
-      chunks.push(chunk)
+      if (kept + chunk.length > body.length) body = grown(body, kept, chunk.length)
+      chunk.copy(body, kept)
       kept += chunk.length
       total.bytes += chunk.length
     }
-    const end = () => leave(Effect.succeed(refusal === undefined ? Result.succeed(Buffer.concat(chunks)) : Result.fail(refusal)))
+    const end = () =>
+      leave(Effect.succeed(refusal === undefined ? Result.succeed(Buffer.from(body.subarray(0, kept))) : Result.fail(refusal)))
     const cut = () => {
       drop()
       leave(Effect.fail("ended"))
@@ -57,3 +60,10 @@ export const read = (stream: Readable, { size, buffered }: BodyLimits, total: Bu
     stream.on("data", take).once("end", end).once("close", cut).on("error", cut)
     return Effect.sync(drop)
   })
+
+/** A copy with room for as much again, and for what comes. */
+const grown = (body: Buffer, kept: number, more: number): Buffer => {
+  const next = Buffer.allocUnsafe(Math.max(2 * body.length, kept + more, 8_192))
+  body.copy(next, 0, 0, kept)
+  return next
+}

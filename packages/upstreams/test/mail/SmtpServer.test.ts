@@ -1,5 +1,5 @@
 import { InboxFull, ReceiverUnavailable, UnknownAddress } from "@millrace/core"
-import { Effect, Fiber, Latch, type Scope } from "effect"
+import { Effect, Fiber, Latch, Logger, type Scope } from "effect"
 import { TestClock } from "effect/testing"
 import fc from "fast-check"
 import { createTransport } from "nodemailer"
@@ -9,7 +9,7 @@ import { ANNA, BERT, DOMAIN, serve } from "./Host.ts"
 import * as Mailboxes from "./Mailboxes.ts"
 
 const run = <A, E>(effect: Effect.Effect<A, E, Scope.Scope>): Promise<A> =>
-  Effect.runPromise(Effect.scoped(effect).pipe(Effect.provide(TestClock.layer())))
+  Effect.runPromise(Effect.scoped(effect).pipe(Effect.provide([TestClock.layer(), Logger.layer([])])))
 
 const MESSAGE = "Subject: Hello\r\n\r\nYour code is 123456\r\n"
 
@@ -240,6 +240,18 @@ describe("bytes on the wire", () => {
         expect(yield* client.answer).toMatch(/^250 /u)
         expect(texts(mailboxes, ANNA)).toEqual([message.replaceAll("\r\n..", "\r\n.").replace(/^\.\./u, ".")])
         expect(yield* client.ask("NOOP")).toMatch(/^250 /u)
+      })
+    ))
+
+  test("a message of dots, which comes in as many pieces, is taken whole", () =>
+    run(
+      Effect.gen(function* () {
+        const mailboxes = Mailboxes.make([ANNA])
+        const client = yield* Client.greeted((yield* serve(mailboxes)).port)
+        yield* Client.codes(client, begin())
+        yield* client.write(`${"..\r\nab\r\n".repeat(5_000)}.\r\n`)
+        expect(yield* client.answer).toMatch(/^250 /u)
+        expect(texts(mailboxes, ANNA)).toEqual([".\r\nab\r\n".repeat(5_000)])
       })
     ))
 
