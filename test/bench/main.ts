@@ -10,6 +10,7 @@ const benchmarks = {
   stores: () => import("./stores.ts"),
   jobs: () => import("./jobs.ts"),
   http: () => import("./http.ts"),
+  proxy: () => import("./proxy.ts"),
   replay: () => import("./replay.ts"),
   memory: () => import("./memory.ts"),
   startup: () => import("./startup.ts")

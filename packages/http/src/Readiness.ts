@@ -8,6 +8,7 @@ import {
   KeyRing,
   Ledger,
   Metrics,
+  ProxySessions,
   Recovery,
   Registration,
   WebhookDelivery,
@@ -85,13 +86,15 @@ const make = Effect.fnUntraced(function* (checks: ReadonlyArray<Check>) {
   const registration = yield* Effect.serviceOption(Registration)
   const jobStreams = yield* Effect.serviceOption(Jobs)
   const webhookStreams = yield* Effect.serviceOption(Webhooks.Webhooks)
+  const proxyStreams = yield* Effect.serviceOption(ProxySessions)
   const refused = (): ReadonlyArray<string> =>
     [
       ...ledger.refused(),
       ...keys.refused(),
       ...(Option.isSome(registration) ? registration.value.refused() : []),
       ...(Option.isSome(jobStreams) ? jobStreams.value.refused() : []),
-      ...(Option.isSome(webhookStreams) ? webhookStreams.value.refused() : [])
+      ...(Option.isSome(webhookStreams) ? webhookStreams.value.refused() : []),
+      ...(Option.isSome(proxyStreams) ? proxyStreams.value.refused() : [])
     ].map(({ stream }) => stream)
   yield* Metrics.refusedStreams(() => refused().length)
 
