@@ -10,6 +10,7 @@ import {
   KeyRing,
   Ledger,
   Metrics,
+  ProxySessions,
   Recovery,
   Registration,
   WebhookDelivery,
@@ -89,6 +90,7 @@ const make = Effect.fnUntraced(function* (checks: ReadonlyArray<Check>) {
   const inboxStreams = yield* Effect.serviceOption(Inboxes)
   const inboxUpkeep = yield* Effect.serviceOption(InboxUpkeep)
   const webhookStreams = yield* Effect.serviceOption(Webhooks.Webhooks)
+  const proxyStreams = yield* Effect.serviceOption(ProxySessions)
   const refused = (): ReadonlyArray<string> =>
     [
       ...ledger.refused(),
@@ -96,7 +98,8 @@ const make = Effect.fnUntraced(function* (checks: ReadonlyArray<Check>) {
       ...(Option.isSome(registration) ? registration.value.refused() : []),
       ...(Option.isSome(jobStreams) ? jobStreams.value.refused() : []),
       ...(Option.isSome(inboxStreams) ? inboxStreams.value.refused() : []),
-      ...(Option.isSome(webhookStreams) ? webhookStreams.value.refused() : [])
+      ...(Option.isSome(webhookStreams) ? webhookStreams.value.refused() : []),
+      ...(Option.isSome(proxyStreams) ? proxyStreams.value.refused() : [])
     ].map(({ stream }) => stream)
   yield* Metrics.refusedStreams(() => refused().length)
 

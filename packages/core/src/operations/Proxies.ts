@@ -81,6 +81,7 @@ export const locations = Operation.make("proxy.locations", {
   success: Locations,
   local: true,
   configured,
+  check: () => configured,
   run: Effect.fnUntraced(function* (where) {
     return { data: locationsOf((yield* nodes).filter((node) => isIn(where, node))) }
   }),
@@ -162,7 +163,7 @@ export const createSession = Operation.make("proxy.createSession", {
   secret: ["password"],
   local: true,
   configured,
-  check: (asked) => Effect.asVoid(candidates(asked)),
+  check: (asked) => Effect.andThen(configured, Effect.asVoid(candidates(asked))),
   run: Effect.fnUntraced(function* ({ mode = "rotating", protocol, ...where }, { accountId, requestId, reservationId }) {
     const sessionId = proxySessionIdOf(reservationId)
     const node = oneOf(sessionId, yield* candidates({ protocol, ...where }))

@@ -47,11 +47,14 @@ const isOwn = (address: string): boolean =>
 
 const isForeign = (address: string): boolean => isPublic(address) && !isOwn(address)
 
+const NAME = /^[\p{L}\p{M}\p{N}._-]{1,255}$/u
+const LITERAL = /^\[[0-9a-fA-F:.]{2,45}\]$/u
+
 /** The host as browsers read it: in lower case and ASCII, and an IPv4 address in any notation with dots. */
 const urlOf = (host: string): URL | null => {
-  if (!/^[\p{L}\p{M}\p{N}._:[\]-]{1,255}$/u.test(host)) return null
-  const url = URL.parse(`http://${isIPv6(host) ? `[${host}]` : host}`)
-  return url === null || url.port !== "" || url.hostname === "" ? null : url
+  if (isIPv6(host)) return URL.parse(`http://[${host}]`)
+  // A port, a path or a user within it would be somebody else's
+  return NAME.test(host) || LITERAL.test(host) ? URL.parse(`http://${host}`) : null
 }
 
 const addressesOf = async (host: string, port: number, options: DestinationOptions): Promise<ReadonlyArray<PinnedHost.Address>> => {

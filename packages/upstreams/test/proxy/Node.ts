@@ -7,7 +7,6 @@ import { MasterKey, ProxyNodes, ProxySession, ProxySessions, type SessionsOption
 import { EventStore, MemoryEventStore, MemoryStateStore } from "@millrace/event-sourcing"
 import { Effect, Layer, type Scope, Stream } from "effect"
 import { SocksClient } from "socks"
-import { test } from "vitest"
 import { ProxyServer } from "../../src/proxy/ProxyServer.ts"
 
 const tls = new URL("../../../event-store-kurrentdb/test/tls/", import.meta.url)
@@ -91,10 +90,6 @@ export const serve = ({ allowed, exits, handshakeTimeout, names = {} }: Given) =
 
 /** Runs an effect at a node. */
 export const at = (given: Given, options?: SessionsOptions) => Effect.provide(serve(given).pipe(Layer.provideMerge(log(options))))
-
-/** A test that is one effect, over real sockets. */
-export const testing = (name: string, body: Effect.Effect<unknown, unknown, Scope.Scope>): void =>
-  test(name, () => Effect.runPromise(Effect.asVoid(Effect.scoped(body))))
 
 let made = 0
 

@@ -4,6 +4,7 @@ import { Effect } from "effect"
 import { describe, expect } from "vitest"
 import { ProxyServer } from "../../src/proxy/ProxyServer.ts"
 import * as Node from "./Node.ts"
+import { testing } from "./Testing.ts"
 
 const hasCurl = spawnSync("curl", ["--version"]).status === 0
 
@@ -13,7 +14,7 @@ const hello = Node.webServer(({ headers, method, url }, response) => {
 })
 
 describe.skipIf(!hasCurl)("curl", () => {
-  Node.testing(
+  testing(
     "reaches a destination by every protocol, and the credentials stay at the node",
     Effect.gen(function* () {
       const { port } = yield* hello
@@ -42,7 +43,7 @@ describe.skipIf(!hasCurl)("curl", () => {
     })
   )
 
-  Node.testing(
+  testing(
     "sends several plain requests over one connection to the node",
     Effect.gen(function* () {
       const { port } = yield* hello
@@ -57,7 +58,7 @@ describe.skipIf(!hasCurl)("curl", () => {
     })
   )
 
-  Node.testing(
+  testing(
     "is refused with wrong credentials, and nothing is connected",
     Effect.gen(function* () {
       const { port, sockets } = yield* hello
@@ -79,7 +80,7 @@ describe.skipIf(!hasCurl)("curl", () => {
 })
 
 describe("a destination", () => {
-  Node.testing(
+  testing(
     "that is not public is refused: by literal in every notation, and by name",
     Effect.gen(function* () {
       const inside = yield* Node.webServer((_, response) => void response.end("secret"))
@@ -101,7 +102,7 @@ describe("a destination", () => {
     })
   )
 
-  Node.testing(
+  testing(
     "is resolved once for each connection, which goes to the address that was checked",
     Effect.gen(function* () {
       const { port, sockets } = yield* hello
@@ -118,7 +119,7 @@ describe("a destination", () => {
     })
   )
 
-  Node.testing(
+  testing(
     "that a redirect names is checked like any other",
     Effect.gen(function* () {
       const inside = yield* Node.webServer((_, response) => void response.end("secret"))
@@ -134,7 +135,7 @@ describe("a destination", () => {
     })
   )
 
-  Node.testing(
+  testing(
     "that is a mail server is refused wherever it is, and one that refuses or does not exist is told apart",
     Effect.gen(function* () {
       const closed = yield* Effect.scoped(hello)

@@ -6,6 +6,7 @@ import { TestClock } from "effect/testing"
 import { describe, expect } from "vitest"
 import { ProxyServer } from "../../src/proxy/ProxyServer.ts"
 import * as Node from "./Node.ts"
+import { testing } from "./Testing.ts"
 
 /** Sends back what it gets, and ends when its client has ended. */
 const echo = Node.tcpServer((socket) => void socket.pipe(socket))
@@ -16,7 +17,7 @@ const traffic = (sessionId: string) =>
   )
 
 describe("a tunnel", () => {
-  Node.testing(
+  testing(
     "carries bytes both ways, to the last, when one side ends first",
     Effect.gen(function* () {
       const { port } = yield* echo
@@ -36,7 +37,7 @@ describe("a tunnel", () => {
     })
   )
 
-  Node.testing(
+  testing(
     "is closed at the expiry of its session, within a second, and nothing is opened any more",
     Effect.gen(function* () {
       const { port } = yield* echo
@@ -63,7 +64,7 @@ describe("a tunnel", () => {
     })
   )
 
-  Node.testing(
+  testing(
     "is closed when the bytes of its session are used up, which ends the session",
     Effect.gen(function* () {
       const { port } = yield* echo
@@ -86,7 +87,7 @@ describe("a tunnel", () => {
 })
 
 describe("a session", () => {
-  Node.testing(
+  testing(
     "has no more connections at once than it may, also while they are being opened",
     Effect.gen(function* () {
       const { port } = yield* echo
@@ -104,7 +105,7 @@ describe("a session", () => {
     })
   )
 
-  Node.testing(
+  testing(
     "is served by every node on the log, is counted over all of them, and ends at all of them at once",
     Effect.gen(function* () {
       const { port } = yield* echo
@@ -133,7 +134,7 @@ describe("a session", () => {
     })
   )
 
-  Node.testing(
+  testing(
     "is counted to the last byte when its node stops, which closes its tunnels and forgets the node",
     Effect.gen(function* () {
       const { port } = yield* echo
@@ -153,7 +154,7 @@ describe("a session", () => {
     })
   )
 
-  Node.testing(
+  testing(
     "that is sticky leaves from one address, and one that rotates from each in turn",
     Effect.gen(function* () {
       const { from, port } = yield* echo
@@ -170,7 +171,7 @@ describe("a session", () => {
 })
 
 describe("a client", () => {
-  Node.testing(
+  testing(
     "that says nothing, or not all, is disconnected after the time for a handshake",
     Effect.gen(function* () {
       yield* Effect.gen(function* () {
@@ -192,7 +193,7 @@ describe("a client", () => {
     })
   )
 
-  Node.testing(
+  testing(
     "that speaks another protocol is refused, and the node goes on",
     Effect.gen(function* () {
       const { port: target } = yield* echo
