@@ -12,6 +12,7 @@ const benchmarks = {
   http: () => import("./http.ts"),
   replay: () => import("./replay.ts"),
   memory: () => import("./memory.ts"),
+  waits: () => import("./waits.ts"),
   startup: () => import("./startup.ts")
 }
 
