@@ -62,7 +62,12 @@ describe("a wait for a verification code", () => {
       expect(yield* Fiber.join(answer)).toMatchObject({
         status: 200,
         charged: "5",
-        data: { code: "482913", sender: "Example", message: "482913 is your Example code", received_at: expect.stringMatching(/^1970-01-01T00:00:\d\d\.\d{3}Z$/u) }
+        data: {
+          code: "482913",
+          sender: "Example",
+          message: "482913 is your Example code",
+          received_at: expect.stringMatching(/^1970-01-01T00:00:\d\d\.\d{3}Z$/u)
+        }
       })
       expect(yield* balance).toEqual({ available: 5_000, held: 0 })
     })
