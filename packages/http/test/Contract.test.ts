@@ -23,6 +23,7 @@ const PRICES: Readonly<Record<string, number>> = {
   "topics.list": 100,
   "email.validate": 1_000,
   "email.validateBatch": 600,
+  "verification.wait": 5_000,
   "test.work": 2_000
 }
 

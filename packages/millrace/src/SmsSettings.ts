@@ -1,6 +1,7 @@
 /** The settings of verification codes: the public numbers, and what brings their messages. */
 import { e164, SmsReceiver } from "@millrace/core"
 import { SmsHooks } from "@millrace/http"
+import { SmppSource } from "@millrace/upstreams"
 import { Config, Effect, Layer, Option, Redacted } from "effect"
 import * as Setting from "./Setting.ts"
 
@@ -10,6 +11,8 @@ const secret = (flag: string, description: string) =>
 const isNumber = (text: string): boolean => text.startsWith("+") && e164(text) !== undefined
 
 const addressOf = (text: string): URL | undefined => (/^https?:/u.test(text) && URL.canParse(text) ? new URL(text) : undefined)
+
+const smscOf = (text: string): URL | undefined => (/^ss?mpp:\/\/[^/]/u.test(text) && URL.canParse(text) ? new URL(text) : undefined)
 
 const numbers = {
   metavar: "numbers",
@@ -27,6 +30,11 @@ export const flags = {
   smsPlivoToken: secret("sms-plivo-token", "Auth token of Plivo, whose messages come to /hooks/sms/plivo"),
   smsVonageSecret: secret("sms-vonage-secret", "Signature secret of Vonage, whose messages come to /hooks/sms/vonage"),
   smsMessagebirdKey: secret("sms-messagebird-key", "Signing key of MessageBird, whose messages come to /hooks/sms/messagebird"),
+  smpp: Setting.optional("smpp", "SMSC that brings messages by SMPP 3.4, with name and password; better by the variable", {
+    metavar: "url",
+    parse: smscOf,
+    expected: "such as smpp://name:password@smsc.example.com:2775, or ssmpp: for TLS"
+  }),
   smsUrl: Setting.optional(
     "sms-url",
     "Address under which these providers call this server. Needed behind a proxy that changes the host's name; what the call says when left out",
@@ -40,6 +48,7 @@ export interface Settings {
   readonly smsPlivoToken: Option.Option<string>
   readonly smsVonageSecret: Option.Option<string>
   readonly smsMessagebirdKey: Option.Option<string>
+  readonly smpp: Option.Option<URL>
   readonly smsUrl: Option.Option<URL>
 }
 
@@ -52,8 +61,8 @@ export const byEnvironment = Effect.map(Config.String("MILLRACE_SMS_NUMBERS").pi
   receiver({ smsNumbers: Option.flatMapNullishOr(text, numbers.parse) })
 )
 
-/** The hooks of providers; none without public numbers. */
-export const hooks = (settings: Settings) => {
+/** The hooks of providers and the connection to an SMSC; none without public numbers. */
+export const sources = (settings: Settings) => {
   if (Option.isNone(settings.smsNumbers)) return Layer.empty
   const given = {
     twilio: settings.smsTwilioToken,
@@ -64,8 +73,10 @@ export const hooks = (settings: Settings) => {
   const secrets = Object.entries(given).flatMap(([name, value]) =>
     Option.toArray(value).map((text) => [name, Redacted.make(text, { label: `secret of ${name}` })] as const)
   )
-  return SmsHooks.layer({
+  const smsc = Option.match(settings.smpp, { onNone: () => Layer.empty, onSome: (url) => SmppSource.layer({ url }) })
+  const hooks = SmsHooks.layer({
     secrets: Object.fromEntries(secrets),
     ...Option.match(settings.smsUrl, { onNone: () => ({}), onSome: (publicUrl) => ({ publicUrl }) })
   })
+  return Layer.merge(hooks, smsc)
 }

@@ -35,11 +35,18 @@ const SERVICES: ReadonlyArray<ReadonlyArray<string>> = [
   ["wells fargo", "wellsfargo"]
 ]
 
-const namesOf = new Map(SERVICES.flatMap((names) => names.map((name) => [name, names] as const)))
-
 /** Names of fewer letters are parts of other words, so they stand alone. */
 const SHORT = 4
 const escape = (name: string): string => name.replaceAll(/[\\^$.*+?()[\]{}|]/gu, "\\$&")
+
+/** By each name of a service, what finds all of them: made once, because ten thousand callers may wait. */
+const patterns = new Map(
+  SERVICES.flatMap((names) => {
+    const alternatives = names.map((name) => (name.length < SHORT ? `(?<![\\p{L}\\p{N}])${escape(name)}(?![\\p{L}\\p{N}])` : escape(name)))
+    const pattern = new RegExp(alternatives.join("|"), "u")
+    return names.map((name) => [name, pattern] as const)
+  })
+)
 
 const isDigits = (text: string): boolean => /^\+?[\d\s().-]{3,}$/u.test(text)
 const digitsOf = (text: string): string => text.replaceAll(/\D/gu, "")
@@ -63,13 +70,9 @@ export const wordsOf = (sender: string, message: string): Words => ({
  */
 export const matcher = (identifier: string): ((words: Words) => boolean) => {
   const awaited = normalised(identifier).trim()
-  const names = namesOf.get(awaited) ?? [awaited]
-  const patterns = names.map((name) =>
-    names.length > 1 && name.length < SHORT
-      ? new RegExp(`(?<![\\p{L}\\p{N}])${escape(name)}(?![\\p{L}\\p{N}])`, "u")
-      : new RegExp(escape(name), "u")
-  )
+  const pattern = patterns.get(awaited)
   const digits = isDigits(awaited) ? digitsOf(awaited) : undefined
   return ({ number, texts }) =>
-    (digits !== undefined && number === digits) || texts.some((text) => patterns.some((pattern) => pattern.test(text)))
+    (digits !== undefined && number === digits) ||
+    texts.some((text) => (pattern === undefined ? text.includes(awaited) : pattern.test(text)))
 }

@@ -116,10 +116,8 @@ const make = Effect.fnUntraced(function* (numbers: ReadonlyArray<string>) {
     return events.length > 0 ? "received" : "repeated"
   })
 
-  const wait = Effect.fn("SmsReceiver.wait")(function* (
-    { identifier, number, since, timeout }: Wait,
-    { accountId, requestId, reservationId }: Caller
-  ) {
+  // Without a span: there may be ten thousand at once
+  const wait = Effect.fnUntraced(function* ({ identifier, number, since, timeout }: Wait, { accountId, requestId, reservationId }: Caller) {
     const about = { accountId, reservationId, number }
     const record = (outcome: Verification.VerificationEvent) =>
       verifications.execute(Verification.idOf(reservationId), Verification.end(outcome), { $correlationId: requestId })

@@ -1,0 +1,170 @@
+/**
+ * Messages from an SMSC, by SMPP 3.4. A message is acknowledged when it is durable. A broken connection is made again, with pauses that
+ * grow to a minute. The SMSC must let as many messages be unanswered as a long message has parts.
+ */
+/// <reference path="./smpp.d.ts" />
+import { hash } from "node:crypto"
+import { SmsReceiver } from "@millrace/core"
+import { Clock, Duration, Effect, Layer, Random, Schema } from "effect"
+import type { Pdu, Session, Smpp } from "smpp"
+import { Parts, partOf, type Whole } from "./SmppMessage.ts"
+
+export interface Options {
+  /** `smpp://USER:PASSWORD@HOST:PORT`, or `ssmpp:` for TLS. */
+  readonly url: URL
+  /** How often the connection is tested while nothing comes: 30 seconds by default. */
+  readonly enquireEvery?: Duration.Input
+  /** The first pause before a new connection: one second by default. */
+  readonly retryAfter?: Duration.Input
+}
+
+class Disconnected extends Schema.TaggedError<Disconnected>()("Disconnected", { reason: Schema.String }) {
+  override get message(): string {
+    return `The connection to the SMSC ended: ${this.reason}`
+  }
+}
+
+// Statuses of answers (SMPP 3.4, section 5.1.3)
+const OK = 0x00
+const WRONG_DESTINATION = 0x0b
+/** The SMSC delivers the message again. */
+const TEMPORARY = 0x64
+
+/** The most parts of incomplete messages, and how long they may take: less than SMSCs wait for answers. */
+const MOST_INCOMPLETE = 1_000
+const INCOMPLETE = Duration.toMillis("20 seconds")
+const LONGEST_PAUSE = Duration.toMillis("1 minute")
+/** How long the SMSC may take to answer. */
+const PATIENCE = "10 seconds"
+
+/** Receives for as long as the scope is open. */
+export const layer = (options: Options): Layer.Layer<never, never, SmsReceiver> =>
+  Layer.effectDiscard(
+    Effect.gen(function* () {
+      const receiver = yield* SmsReceiver
+      yield* Effect.forkScoped(reconnecting(receiver, options))
+    })
+  )
+
+const reconnecting = ({ receive }: SmsReceiver["Service"], options: Options) =>
+  Effect.gen(function* () {
+    // Loaded by hosts that use it
+    const { default: smpp } = yield* Effect.promise(() => import("smpp"))
+    const first = Duration.toMillis(options.retryAfter ?? "1 second")
+    for (let attempt = 0; ; attempt++) {
+      const { bound, error } = yield* connection(smpp, receive, options)
+      if (bound) attempt = 0
+      yield* Effect.logWarning(error.message)
+      const pause = Math.min(LONGEST_PAUSE, first * 2 ** Math.min(attempt, 10))
+      yield* Effect.sleep(Math.ceil(pause * (1 - (yield* Random.next) / 2)))
+    }
+  })
+
+/** One connection until its end, and whether it was bound. */
+const connection = (smpp: Smpp, receive: SmsReceiver["Service"]["receive"], { enquireEvery = "30 seconds", url }: Options) =>
+  Effect.gen(function* () {
+    let bound = false
+    const error = yield* Effect.scoped(
+      Effect.gen(function* () {
+        const { closed, session } = yield* opened(smpp, url)
+        const serve = Effect.gen(function* () {
+          const bind = { system_id: decodeURIComponent(url.username), password: decodeURIComponent(url.password) }
+          yield* answerTo((answered) => session.bind_transceiver(bind, answered))
+          bound = true
+          yield* Effect.logInfo("Bound to the SMSC")
+          return yield* Effect.forever(
+            Effect.andThen(
+              Effect.sleep(enquireEvery),
+              answerTo((answered) => session.enquire_link(answered))
+            )
+          )
+        })
+        yield* listening(session, receive)
+        return yield* Effect.flip(Effect.raceFirst(closed, serve))
+      })
+    ).pipe(Effect.catch((error) => Effect.succeed(error)))
+    return { bound, error }
+  })
+
+/** Sends a request, and waits for its answer. */
+const answerTo = (send: (answered: (pdu: Pdu) => void) => boolean): Effect.Effect<void, Disconnected> =>
+  Effect.callback<void, Disconnected>((resume) => {
+    const isSent = send(({ command, command_status }) =>
+      resume(command_status === OK ? Effect.void : Effect.fail(new Disconnected({ reason: `${command} has status ${command_status}` })))
+    )
+    if (!isSent) resume(Effect.fail(new Disconnected({ reason: "it cannot be written to" })))
+  }).pipe(Effect.timeoutOrElse({ duration: PATIENCE, orElse: () => Effect.fail(new Disconnected({ reason: "no answer in time" })) }))
+
+/** A session that is connected, and ends with the scope. */
+const opened = (smpp: Smpp, url: URL) =>
+  Effect.acquireRelease(
+    Effect.callback<{ readonly session: Session; readonly closed: Effect.Effect<never, Disconnected> }, Disconnected>((resume) => {
+      const ended = new Promise<Disconnected>((resolve) => {
+        const address = new URL(url)
+        address.username = ""
+        address.password = ""
+        const session: Session = smpp.connect({ url: address.href }, () =>
+          resume(
+            Effect.succeed({
+              session,
+              closed: Effect.flatMap(
+                Effect.promise(() => ended),
+                Effect.fail
+              )
+            })
+          )
+        )
+        session.on("error", (error: Error) => {
+          session.destroy()
+          resolve(new Disconnected({ reason: error.message }))
+        })
+        session.on("close", () => resolve(new Disconnected({ reason: "it was closed" })))
+      })
+      void ended.then((error) => resume(Effect.fail(error)))
+    }),
+    ({ session }) => Effect.sync(() => session.destroy())
+  )
+
+/** Answers what the SMSC sends, until the scope ends. */
+const listening = Effect.fnUntraced(function* (session: Session, receive: SmsReceiver["Service"]["receive"]) {
+  const clock = yield* Clock.Clock
+  const run = Effect.runForkWith(yield* Effect.context<never>())
+  const parts = new Parts<Pdu>(INCOMPLETE, MOST_INCOMPLETE)
+  const answer = (pdus: ReadonlyArray<Pdu>, status: number) => {
+    for (const pdu of pdus) session.send(pdu.response({ command_status: status }))
+  }
+  const deliver = (whole: Whole<Pdu>) =>
+    receive({ source: "smpp", id: idOf(whole, clock.currentTimeMillisUnsafe()), from: whole.from, to: whole.to, text: whole.text }).pipe(
+      Effect.as(OK),
+      Effect.catch(({ _tag }) => Effect.succeed(_tag === "NotAPublicNumber" ? WRONG_DESTINATION : TEMPORARY)),
+      Effect.map((status) => answer(whole.waiting, status))
+    )
+  session.on("deliver_sm", (pdu: Pdu) => {
+    const part = partOf(pdu)
+    if (part === undefined) return answer([pdu], OK)
+    const whole = parts.add(part, pdu, clock.currentTimeMillisUnsafe())
+    if (whole !== undefined) run(deliver(whole))
+  })
+  session.on("enquire_link", (pdu: Pdu) => answer([pdu], OK))
+  session.on("unbind", (pdu: Pdu) => {
+    answer([pdu], OK)
+    session.close()
+  })
+  yield* Effect.forkScoped(
+    Effect.forever(
+      Effect.delay(
+        Effect.sync(() => answer(parts.giveUp(clock.currentTimeMillisUnsafe()), TEMPORARY)),
+        "1 second"
+      )
+    )
+  )
+})
+
+const WINDOW = Duration.toMillis("10 minutes")
+
+/**
+ * SMPP names no message. One that an SMSC delivers again, because it lost the answer, is told by its content: the same text from the same
+ * sender within ten minutes is one message.
+ */
+const idOf = ({ from, text, to }: Whole<Pdu>, now: number): string =>
+  hash("sha256", JSON.stringify([from, to, text, Math.floor(now / WINDOW)]), "base64url")
