@@ -24,6 +24,8 @@ const PRICES: Readonly<Record<string, number>> = {
   "email.validate": 1_000,
   "email.validateBatch": 600,
   "verification.wait": 5_000,
+  "proxy.locations": 100,
+  "proxy.createSession": 2_000,
   "test.work": 2_000
 }
 
