@@ -13,6 +13,7 @@ import {
   InvalidInput,
   KeyRing,
   Ledger,
+  MailReader,
   MasterKey,
   MemoryBlobStore,
   Millrace,
@@ -83,6 +84,13 @@ const images = Layer.mergeAll(
   Layer.succeed(Image.ImageDownloader, { download: () => Effect.succeed(picture) }),
   SharpImageInspector.layer(),
   Image.Translator.unconfigured
+)
+
+/** Inboxes at a domain to which no mail comes. */
+const mail = Millrace.inboxes({ domain: "mail.example.com" }).pipe(
+  Layer.provide(MailReader.none),
+  Layer.provideMerge(MemoryBlobStore.layer),
+  Layer.provide(Vault.Vault.layer)
 )
 
 const VOICE = { id: "en", name: "English", language: "en", gender: null, category: "en" }
@@ -262,7 +270,7 @@ export const services = ({
         images,
         Layer.provideMerge(speech, Bench.layer),
         sms,
-        MemoryBlobStore.layer.pipe(Layer.provide(Vault.Vault.layer))
+        mail
       )
     ),
     Layer.provideMerge(Layer.mergeAll(events, MemoryStateStore.layer, Layer.orDie(MasterKey.layer(MASTER_KEY))))

@@ -1,7 +1,9 @@
 /** Inboxes over one and two hosts: who sees them, what they receive, and how they end. */
 import { Clock, Effect, Fiber, Stream } from "effect"
 import { describe, expect } from "vitest"
+import { Inboxes } from "../../src/inboxes/Inboxes.ts"
 import { isUnreadable } from "../../src/inboxes/MailReader.ts"
+import * as TempMail from "../../src/operations/TempMail.ts"
 import { ofAccount } from "../../src/vault/Vault.ts"
 import { all, elapse, hours, patiently, quiet, range, seconds } from "../billing/Bench.ts"
 import { outcome } from "../vault/Vaults.ts"
@@ -38,6 +40,22 @@ describe("an inbox", () => {
       expect(yield* outcome(here.inboxes.attachment(inbox, id, 1))).toBe("MessageNotFound")
       const raw = yield* Stream.runCollect(yield* here.inboxes.letters.bytes(inbox, read))
       expect(Buffer.concat(raw)).toEqual(Buffer.from(message.raw))
+    })
+  )
+
+  testing(
+    "is found again by the call that created it, if its process died, and not once it is gone",
+    Effect.gen(function* () {
+      const here = yield* host(yield* shared)
+      const inbox = yield* here.create()
+      const { recover } = TempMail.create
+      if (recover === undefined) throw new Error("A creation is recovered")
+      const found = (reservationId: string) => Effect.provideService(recover(reservationId), Inboxes, here.inboxes)
+      const reservationId = inbox.inboxId.replace("inbox_", "res_")
+      expect(yield* found(reservationId)).toMatchObject({ data: { inbox_id: inbox.inboxId, address: inbox.address } })
+      expect(yield* found("res_01ARZ3NDEKTSV4RRFFQ69G5FAV")).toBeUndefined()
+      yield* here.inboxes.remove(inbox)
+      expect(yield* found(reservationId)).toBeUndefined()
     })
   )
 
