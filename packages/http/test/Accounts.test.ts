@@ -17,11 +17,13 @@ const callOf = ({ route, example }: Api.Api<Api.Groups>["operations"][number]) =
   return { path: `/api/v1${path}?${query}`, method: route.method, ...(body.length === 0 ? {} : { body: Object.fromEntries(body) }) }
 }
 
-/** Those that need no more than a key: a job, and what is asked of one, has tests of its own. */
+/** Those that need no more than a key: a job, and what is asked of one or of an inbox, has tests of its own. */
 const keyed = Object.values(api.groups).flatMap(({ operations, scope }) =>
   scope === undefined
     ? []
-    : operations.filter(({ _tag, example, route }) => example !== undefined && _tag !== "Job" && !("job" in route.params))
+    : operations.filter(
+        ({ _tag, example, route }) => example !== undefined && _tag !== "Job" && !("job" in route.params) && !("inbox" in route.params)
+      )
 )
 
 const requestIdOf = ({ json }: Answer): string =>
