@@ -54,6 +54,10 @@ const filesOf = (folder: string): ReadonlyArray<readonly [string, Buffer]> =>
     .filter((entry) => entry.isFile())
     .map(({ name, parentPath }) => [name, readFileSync(join(parentPath, name))])
 
+/** A public number for verification codes. */
+const NUMBER = "+15005550006"
+const INBOX = /inbox_[0-9A-Z]{26}/u
+
 test("no key, address, label, idempotency key or text of a request is written in plain text", { timeout: 60_000 }, async () => {
   const { folder, url: store } = newStore()
   const name = canary("email")
@@ -81,10 +85,11 @@ test("no key, address, label, idempotency key or text of a request is written in
   const texts: Array<string> = []
   const calls = async () => {
     const server = await serve(
-      ["--store", store, "--log-level", "trace", "--dns-servers", dns, "--metrics-port", "0", "--speech", "espeak"],
-      {
-        env: UNLIMITED
-      }
+      [
+        ...["--store", store, "--log-level", "trace", "--dns-servers", dns, "--metrics-port", "0", "--speech", "espeak"],
+        ...["--mail-domain", "inbox.example", "--sms-numbers", NUMBER, "--proxy", "127.0.0.1:0", "--proxy-country", "DE"]
+      ],
+      { env: UNLIMITED }
     )
     servers.push(server)
     const answers: Array<Answer> = []
@@ -158,6 +163,21 @@ test("no key, address, label, idempotency key or text of a request is written in
     const validated = `/api/v1/email/validation-jobs/${jobOf(validation)}`
     expect((await send(`${validated}?per_page=1`)).status).toBe(200)
     expect((await send(`${validated}?page=${has("wrong")}`)).status).toBe(422)
+
+    const created = await send("/api/v1/temp-mail/inboxes", json({ lifetime: 600, label: has("label") }))
+    expect(created.status).toBe(201)
+    const inbox = `/api/v1/temp-mail/inboxes/${INBOX.exec(created.body)?.[0]}`
+    const message = `${inbox}/messages/${has("wrong")}`
+    expect((await send(`${inbox}?${has("wrong")}`)).status).toBe(200)
+    expect((await send(`${inbox}/messages?page=${has("wrong")}`)).status).toBe(422)
+    for (const path of [message, `${message}/raw`, `${message}/attachments/1`]) expect((await send(path)).status).toBe(404)
+    expect((await send(`${inbox}/rotate`, { method: "POST" })).status).toBe(200)
+    expect((await send(inbox, { method: "DELETE" })).status).toBe(200)
+    const wait = { source: "sms", identifier: has("asked"), phone_number: "+15005550009", timeout: 15 }
+    expect((await send("/api/v1/verify/wait", json(wait))).status).toBe(422)
+    expect((await send(`/api/v1/proxy/locations?country=${has("wrong")}`)).status).toBe(200)
+    expect((await send("/api/v1/proxy/sessions", json({ country: has("wrong") }))).status).toBe(422)
+    expect((await send("/api/v1/proxy/sessions", json({}))).status).toBe(201)
 
     const document = await send(`/api/v1/openapi.json?${has("wrong")}`)
     expect((await send(`/docs?${has("wrong")}`)).status).toBe(200)

@@ -20,6 +20,8 @@ import {
   NotFound,
   Operation,
   PricePlan,
+  type ProxyNode,
+  ProxyNodes,
   type RateLimitPolicy,
   Registration,
   SmsReceiver,
@@ -285,6 +287,20 @@ const recording = (lines: Array<string>) =>
     })
   ])
 
+/** A proxy node. What it carries is tested elsewhere. */
+const proxyNode: ProxyNode = {
+  country: "DE",
+  region: "Hesse",
+  host: "proxy.example.com",
+  endpoints: [
+    { protocol: "http", port: 8080 },
+    { protocol: "https", port: 8080 },
+    { protocol: "socks5", port: 1080 },
+    { protocol: "socks5h", port: 1080 }
+  ],
+  exits: ["192.0.2.7"]
+}
+
 export interface Answer {
   readonly status: number
   readonly headers: IncomingHttpHeaders
@@ -310,6 +326,7 @@ export const host = Effect.fnUntraced(function* (options: Options = {}) {
     WebHandler.make(Http.layer(api, options), options.drainWithin === undefined ? {} : { drainWithin: options.drainWithin })
   )
   const { url, port } = yield* run(Server.listen(handler, options.server))
+  yield* run(ProxyNodes.use(({ keep }) => keep("node_1", proxyNode)))
 
   /** A verified account with so many credits, and a key of it. */
   const account = (grant = 200, scopes?: ReadonlyArray<ApiKey.Scope>) =>
