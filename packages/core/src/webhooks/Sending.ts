@@ -205,8 +205,13 @@ const dropOldest = Effect.fnUntraced(function* (outbox: Outbox, lane: Lane.Lane)
 
 const PAGE = 500
 
-/** Removes what is kept of a webhook that was removed. */
-const clear = Effect.fnUntraced(function* (outbox: Outbox, lane: Lane.Lane) {
+/**
+ * Removes what is kept of a webhook that was removed. It takes turns with what makes deliveries: one that was made before the removal was
+ * known is written by then, and none is made afterwards.
+ */
+const clear = (outbox: Outbox, lane: Lane.Lane) => outbox.turn.withPermit(clearNow(outbox, lane))
+
+const clearNow = Effect.fnUntraced(function* (outbox: Outbox, lane: Lane.Lane) {
   // What is being sent is recorded when it ends, and must not be recorded after its removal
   lane.nextLook = Number.POSITIVE_INFINITY
   if (lane.sending.size > 0) return

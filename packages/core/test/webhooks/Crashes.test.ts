@@ -153,6 +153,34 @@ test("a notice that a webhook selects since a moment ago is not dropped while th
     })
   ))
 
+test("a delivery that is written while its webhook is removed does not stay", () =>
+  underTestClock(
+    Effect.gen(function* () {
+      const shared = yield* stores
+      const to = receivers()
+      const setup = yield* mortalHost(shared, to, { deliver: false })
+      const { id } = yield* setup.webhooks.add({ url: "https://receiver.example" })
+      let isRemoved = false
+      const removal = Effect.suspend(() => {
+        isRemoved = true
+        return Effect.andThen(Effect.orDie(setup.webhooks.remove(id)), Effect.sleep("6 seconds"))
+      })
+      const { states } = shared
+      const slow: StateStore.StateStore["Service"] = {
+        ...states,
+        write: (changes) => {
+          const isDelivery = changes.some(({ _tag, space }) => _tag === "put" && space === Delivery.WAITING)
+          return Effect.andThen(isDelivery && !isRemoved ? removal : Effect.void, states.write(changes))
+        }
+      }
+      yield* mortalHost({ ...shared, states: slow }, to, OPTIONS)
+      yield* setup.open()
+      yield* elapse(minutes(2))
+      expect(isRemoved).toBe(true)
+      expect(yield* rowsOf(shared, Delivery.WAITING)).toEqual([])
+    })
+  ))
+
 /** Two webhooks, hosts that come, crash and leave, stores that fail, and receivers that answer anything. */
 const chaos = (seed: number) =>
   Effect.gen(function* () {
