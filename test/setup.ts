@@ -1,4 +1,7 @@
-/** Runs before each test file: properties are tried on the same values in every run. `MILLRACE_SEED=4711 npm test` tries others. */
+/**
+ * Runs before each test file. Properties are tried on the same values in every run; `MILLRACE_SEED=4711 npm test` tries others. What a file
+ * leaves behind is undone after it.
+ */
 import fc from "fast-check"
 import { afterAll } from "vitest"
 import { undoAll } from "./system/Leftovers.ts"

@@ -13,6 +13,7 @@ import { csv } from "./journal/Csv.ts"
 import type { Balance, Format, Line, Tags, Transaction, Writing } from "./journal/Format.ts"
 import { jsonl } from "./journal/Jsonl.ts"
 import { hledger, ledger } from "./journal/Ledger.ts"
+import { WHOLE_LOG } from "./Report.ts"
 
 export const formats: Readonly<Record<FormatName, (writing: Writing) => Format>> = { hledger, ledger, beancount, csv, jsonl }
 export type FormatName = "hledger" | "ledger" | "beancount" | "csv" | "jsonl"
@@ -35,7 +36,8 @@ export class UnverifiedLog extends Schema.TaggedError<UnverifiedLog>()("Unverifi
   reason: Schema.String
 }) {
   override get message(): string {
-    return `The event at ${this.position} in ${this.stream} does not verify: ${this.reason}`
+    const where = this.stream === WHOLE_LOG ? "" : ` in ${this.stream}`
+    return `The event at ${this.position}${where} does not verify: ${this.reason}`
   }
 }
 

@@ -24,8 +24,8 @@ export const attempt = <A>(what: string, act: (signal: AbortSignal) => A | Promi
     catch: (error) => new CommandFailed(`${what}: ${textOf(error)}`)
   })
 
-/** Reads a file into a sink, and measures it. */
-const read = async (file: string, sink: Writable, signal: AbortSignal, advance: Advance): Promise<Content> => {
+/** Reads a file into a sink, and measures it. The sink is opened with the pipeline, which alone handles its errors. */
+const read = async (file: string, openSink: () => Writable, signal: AbortSignal, advance: Advance): Promise<Content> => {
   const { size } = await stat(file)
   const sha = createHash("sha256")
   let bytes = 0
@@ -37,7 +37,7 @@ const read = async (file: string, sink: Writable, signal: AbortSignal, advance: 
       yield chunk
     }
   }
-  await pipeline(createReadStream(file, { highWaterMark: CHUNK }), measure, sink, { signal })
+  await pipeline(createReadStream(file, { highWaterMark: CHUNK }), measure, openSink(), { signal })
   return { bytes, sha256: sha.digest("hex") }
 }
 
@@ -47,14 +47,14 @@ const untold: Advance = () => {}
 
 /** `advance` takes the bytes of the file that were read, and how many it has. */
 export const contentOf = (file: string, advance = untold): Effect.Effect<Content, CommandFailed> =>
-  attempt(`${file} cannot be read`, (signal) => read(file, nowhere(), signal, advance))
+  attempt(`${file} cannot be read`, (signal) => read(file, nowhere, signal, advance))
 
 /** A new file that only its owner may read, and that is synced before it is closed. */
 const NEW = { mode: 0o600, flush: true } as const
 
 /** Copies a file; returns its size and hash. `advance`: as of {@link contentOf}. */
 export const copy = (from: string, to: string, advance = untold): Effect.Effect<Content, CommandFailed> =>
-  attempt(`${from} cannot be copied`, (signal) => read(from, createWriteStream(to, { flags: "wx", ...NEW }), signal, advance))
+  attempt(`${from} cannot be copied`, (signal) => read(from, () => createWriteStream(to, { flags: "wx", ...NEW }), signal, advance))
 
 /** The bytes of all these files together. One that is not there has none. */
 export const sizeOf = (files: ReadonlyArray<string>): Effect.Effect<number, CommandFailed> =>

@@ -209,21 +209,22 @@ const PAGE = 500
  * Removes what is kept of a webhook that was removed. It takes turns with what makes deliveries: one that was made before the removal was
  * known is written by then, and none is made afterwards.
  */
-const clear = (outbox: Outbox, lane: Lane.Lane) => outbox.turn.withPermit(clearNow(outbox, lane))
-
-const clearNow = Effect.fnUntraced(function* (outbox: Outbox, lane: Lane.Lane) {
-  // What is being sent is recorded when it ends, and must not be recorded after its removal
-  lane.nextLook = Number.POSITIVE_INFINITY
-  if (lane.sending.size > 0) return
-  for (const space of [Delivery.WAITING, Delivery.DEAD] as const) {
-    const rows = yield* Delivery.first(space, lane.webhook, PAGE)
-    const [first, ...rest] = rows.map(({ key }): StateStore.Change => ({ _tag: "remove", space, key }))
-    if (first === undefined) continue
-    yield* outbox.save([first, ...rest])
-    // There may be more
-    outbox.woken.openUnsafe()
-    return
-  }
-  yield* outbox.save([Lane.forget(lane.webhook)])
-  outbox.lanes.delete(lane.webhook)
-})
+const clear = (outbox: Outbox, lane: Lane.Lane) =>
+  outbox.turn.withPermit(
+    Effect.gen(function* () {
+      // What is being sent is recorded when it ends, and must not be recorded after its removal
+      lane.nextLook = Number.POSITIVE_INFINITY
+      if (lane.sending.size > 0) return
+      for (const space of [Delivery.WAITING, Delivery.DEAD] as const) {
+        const rows = yield* Delivery.first(space, lane.webhook, PAGE)
+        const [first, ...rest] = rows.map(({ key }): StateStore.Change => ({ _tag: "remove", space, key }))
+        if (first === undefined) continue
+        yield* outbox.save([first, ...rest])
+        // There may be more
+        outbox.woken.openUnsafe()
+        return
+      }
+      yield* outbox.save([Lane.forget(lane.webhook)])
+      outbox.lanes.delete(lane.webhook)
+    })
+  )

@@ -2,7 +2,7 @@
  * The final phase of webhooks: faults have ended, all are enabled, and dead letters are sent again. Then every receiver must have accepted
  * all that it was to get, and nothing is left of a webhook that was removed.
  */
-import { Deliveries, Vault } from "@millrace/core"
+import { Deliveries, Delivery, Vault } from "@millrace/core"
 import { EventStore } from "@millrace/event-sourcing"
 import { Effect, Exit, Stream } from "effect"
 import type { SeededRandom } from "../SeededRandom.ts"
@@ -89,7 +89,7 @@ const openSecrets = ({ records: { recorder, secrets }, report }: Simulation, hos
   })
 
 /** Where the state store has anything of a webhook, by its id. */
-const SPACES = ["webhookDeliveries", "webhookDeadLetters", "webhookLanes"] as const
+const SPACES = [Delivery.WAITING, Delivery.DEAD, "webhookLanes"] as const
 
 const checkRemoved = ({ report, states }: Simulation, removed: ReadonlyArray<string>) =>
   Effect.gen(function* () {
