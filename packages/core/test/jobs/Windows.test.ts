@@ -1,9 +1,10 @@
 /** A process may stop between any two appends, and any append may fail: every job and its hold still end once. */
 import { EventStore, StateStore } from "@millrace/event-sourcing"
-import { Clock, Deferred, Effect, Fiber } from "effect"
+import { Clock, Deferred, Effect, Exit, Fiber } from "effect"
 import { describe, expect } from "vitest"
 import * as Audit from "../../../audit/src/Audit.ts"
 import * as FaultyEventStore from "../../../testing/src/FaultyEventStore.ts"
+import * as Credits from "../../src/Credits.ts"
 import { elapse, minutes, patiently, quiet, range, seconds, testing, told, UNIT, until } from "../billing/Bench.ts"
 import { type Bench, host, idOf, jobEvents, LEASE, makeBench, mortalHost, type Shared, shared } from "./JobBench.ts"
 
@@ -157,6 +158,37 @@ testing(
     expect(bench.runs).toEqual([])
     expect((yield* jobEvents(to)).map(({ event }) => event._tag)).toEqual(["JobRefused"])
     expect(yield* to.states.list("jobs")).toEqual([])
+    yield* sound(to)
+  })
+)
+
+testing(
+  "a free job whose call hangs has its key for a minute at most, and does not run beside the next one under that key",
+  Effect.gen(function* () {
+    const to = yield* shared
+    const bench = makeBench()
+    const there = yield* host(to, bench)
+    const slow = yield* host(to, bench)
+    const accountId = yield* there.open("acc_1", 0)
+    yield* there.prices.publish({ "bench.work": Credits.zero })
+    const proceed = yield* Deferred.make<void>()
+    yield* slow.through(({ states }) => ({
+      states: {
+        ...states,
+        write: (changes) =>
+          Effect.andThen(changes.some(({ space }) => space === "jobs") ? Deferred.await(proceed) : Effect.void, states.write(changes))
+      }
+    }))
+    const first = yield* Effect.forkChild(Effect.exit(slow.create(accountId, { key: "key" })))
+    yield* elapse(seconds(59))
+    expect(yield* told(there.create(accountId, { key: "key" }))).toBe("InFlight")
+    yield* elapse(seconds(2))
+    const second = yield* there.create(accountId, { key: "key" })
+    expect(second).toMatchObject({ replayed: false })
+    yield* Deferred.succeed(proceed, undefined)
+    expect(yield* patiently(Fiber.join(first))).toEqual(Exit.succeed({ ...second, replayed: true, billed: expect.anything() }))
+    yield* elapse(LEASE)
+    expect(bench.runs.map(({ job }) => job.id)).toEqual([idOf(second)])
     yield* sound(to)
   })
 )

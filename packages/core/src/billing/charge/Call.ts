@@ -135,6 +135,10 @@ export const HOLD_MARGIN = 30_000
 /** How long after its hold a job can be accepted, milliseconds. */
 const ACCEPT_WITHIN = 30_000
 
+/** The longest time between the admission of a call and its reply, milliseconds. A call that becomes a job is answered once it is accepted. */
+export const lifetimeOf = (operation: Any): number =>
+  (operation._tag === "Job" ? ACCEPT_WITHIN : Duration.toMillis(operation.timeout)) + HOLD_MARGIN
+
 /** The command that holds the cost. A job's hold ends with the job; any other hold has an expiry. */
 export const reserveOf = (
   { key, operation, priceVersion, quantity, requestId, reservationId, unitPrice }: Call,
@@ -144,7 +148,7 @@ export const reserveOf = (
   const hold = { reservationId, requestId, operation: operation.key, quantity, priceVersion, unitPrice, adjustmentLifetime }
   const keyed = key === undefined ? hold : { ...hold, key }
   if (operation._tag === "Job") return { ...keyed, job: { jobId, acceptWithin: ACCEPT_WITHIN } }
-  const lifetime = Duration.toMillis(operation.timeout) + HOLD_MARGIN
+  const lifetime = lifetimeOf(operation)
   return isRecoverable(operation) ? { ...keyed, lifetime, recoverable: true } : { ...keyed, lifetime }
 }
 

@@ -3,7 +3,7 @@
  * not prove a success: the account, or the job that the call became, says whether it counts.
  */
 import type { Aggregate } from "@millrace/event-sourcing"
-import { Duration, Effect } from "effect"
+import { Effect } from "effect"
 import * as Credits from "../../Credits.ts"
 import { idOf as jobIdOf } from "../../jobs/Job.ts"
 import { type Account, hold as openHold, outcome } from "../../ledger/Account.ts"
@@ -19,8 +19,8 @@ import {
   type ChargeError,
   type Free,
   type Held,
-  HOLD_MARGIN,
   type Key,
+  lifetimeOf,
   type Replayed,
   type Reply,
   ReplyUnavailable
@@ -167,7 +167,7 @@ export const keepOrYield = Effect.fnUntraced(function* <E extends OperationError
 })
 
 /**
- * Claims the key of a free call for as long as its work may take. A free call has no hold, so this entry prevents a second call from
+ * Claims the key of a free call for as long as it may take. A free call has no hold, so this entry prevents a second call from
  * running at the same time. Returns the reply of a call that has ended meanwhile, or fails as {@link find} does.
  */
 export const claim = Effect.fnUntraced(function* <E extends OperationError, R>(
@@ -177,8 +177,7 @@ export const claim = Effect.fnUntraced(function* <E extends OperationError, R>(
 ): Effect.fn.Return<Replayed | undefined, E | ChargeError, R> {
   const { accountId, operation } = call
   const reply: StoredReply = { ...storedOf(call, key), data: null, free: "running" }
-  const lifetime = Duration.toMillis(operation.timeout) + HOLD_MARGIN
-  const standing = yield* services.replies.claim(accountId, key.hash, reply, lifetime, isOver(services, accountId))
+  const standing = yield* services.replies.claim(accountId, key.hash, reply, lifetimeOf(operation), isOver(services, accountId))
   if (standing === undefined) return undefined
   return (yield* find(services, call, key)) ?? (yield* new Decisions.InFlight({ reservationId: standing.reservationId }))
 })
