@@ -21,7 +21,8 @@ import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { AccountSnapshot } from "@millrace/core"
-import { readLog, replay } from "../../packages/core/test/ledger/Golden.ts"
+import { readLog } from "../../packages/core/test/golden/Recorded.ts"
+import { replay } from "../../packages/core/test/ledger/Golden.ts"
 import { folderOf, given, write } from "./Recording.ts"
 
 const accounts = fileURLToPath(new URL("account", import.meta.url))

@@ -1,4 +1,4 @@
-/** Recorded accounts and jobs on every store: written by appends and read back, they are the same bytes, and come to the same. */
+/** Recorded streams of all kinds on every store: written by appends and read back, they are the same bytes, and come to the same. */
 import { readdirSync, readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { Audit, digest, Journal } from "@millrace/audit"
@@ -9,8 +9,9 @@ import { PostgresEventStore } from "@millrace/event-store-postgres"
 import { SqliteEventStore } from "@millrace/event-store-sqlite"
 import { Context, Effect, Layer, type Scope, Stream } from "effect"
 import { describe, expect, test } from "vitest"
-import { replay as replayJob } from "../../packages/core/test/jobs/Golden.ts"
-import { type RecordedLine, readLog, replay } from "../../packages/core/test/ledger/Golden.ts"
+import { type RecordedLine, type RecordedLog, readLog, streamOf } from "../../packages/core/test/golden/Recorded.ts"
+import * as Streams from "../../packages/core/test/golden/Streams.ts"
+import { replay } from "../../packages/core/test/ledger/Golden.ts"
 import { KurrentDbStandIn } from "../../packages/event-store-kurrentdb/test/standin/index.ts"
 import { schema } from "../../packages/event-store-postgres/test/Postgres.ts"
 import { inTemporaryFolder } from "../../packages/event-store-sqlite/test/TemporaryFolder.ts"
@@ -19,30 +20,30 @@ type Store = EventStore.EventStore["Service"]
 
 interface Golden {
   readonly name: string
-  readonly kind: "account" | "job"
+  readonly kind: string
   readonly stream: StreamName.StreamName
-  readonly log: ReadonlyArray<RecordedLine>
+  readonly log: RecordedLog
   readonly read: (file: string) => string
 }
 
-const goldensOf = (kind: Golden["kind"]): ReadonlyArray<Golden> => {
+const goldensOf = (kind: string): ReadonlyArray<Golden> => {
   const folder = new URL(`../golden/${kind}/`, import.meta.url)
   return readdirSync(fileURLToPath(folder)).map((name) => {
     const read = (file: string) => readFileSync(new URL(`${name}/${file}`, folder), "utf8")
     const log = readLog(read("events.jsonl"))
-    const stream = log[0]?.stream ?? ""
-    if (!StreamName.isStreamName(stream)) throw new Error(`${name} names no stream`)
-    return { name, kind, stream, log, read }
+    return { name: `${kind} ${name}`, kind, stream: streamOf(log), log, read }
   })
 }
 
 /** Logs that hold them all: goldens of one stream name are in different ones. */
-const shelves = [...goldensOf("account"), ...goldensOf("job")].reduce<Array<Array<Golden>>>((all, golden) => {
-  const free = all.find((shelf) => shelf.every(({ stream }) => stream !== golden.stream))
-  if (free === undefined) all.push([golden])
-  else free.push(golden)
-  return all
-}, [])
+const shelves = ["account", ...Streams.kinds.map(({ category }) => category)]
+  .flatMap(goldensOf)
+  .reduce<Array<Array<Golden>>>((all, golden) => {
+    const free = all.find((shelf) => shelf.every(({ stream }) => stream !== golden.stream))
+    if (free === undefined) all.push([golden])
+    else free.push(golden)
+    return all
+  }, [])
 
 /** Events of one append: so that what is written together and what is not takes turns. */
 const CHUNKS = [1, 5, 2, 40, 3] as const
@@ -142,8 +143,9 @@ describe.each(Object.entries(stores))("%s", (_, open) => {
           const lines = all.streams[i] ?? []
           expect(textOf(lines)).toBe(textOf(log))
           expect(textOf(all.log.filter((line) => line.stream === stream))).toBe(textOf(log))
-          if (kind === "job") expect(replayJob(lines)).toBe(read("states.jsonl"))
-          else expect(replay(lines)).toMatchObject({ postings: read("postings.jsonl"), balances: read("balances.jsonl") })
+          if (kind === "account")
+            expect(replay(lines)).toMatchObject({ postings: read("postings.jsonl"), balances: read("balances.jsonl") })
+          else expect(Streams.replay(lines)).toStrictEqual(Streams.replay(log))
         }
         for (const golden of goldens.filter(({ kind }) => kind === "account")) {
           const balance = yield* balanceOf(store, golden)

@@ -25,8 +25,8 @@ export const generate = (random: RandomBytes, domain: string): string => {
 
 // the claim
 
-const AddressEvent = Schema.TaggedUnion({ AddressClaimed: { inboxId: Schema.String } })
-type AddressEvent = typeof AddressEvent.Type
+export const AddressEvent = Schema.TaggedUnion({ AddressClaimed: { inboxId: Schema.String } })
+export type AddressEvent = typeof AddressEvent.Type
 
 /** The inbox that has, or had, an address; undefined while nobody ever had it. */
 export interface Claim {

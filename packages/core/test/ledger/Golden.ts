@@ -1,49 +1,15 @@
 /** Recorded accounts and the states they lead to, as text that must stay the same in every release. See `test/golden/add.ts`. */
 import { Account, AccountSnapshot, Decisions, Lots, Postings, toIso } from "@millrace/core"
-import { type EventCodec, EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
 import { Schema } from "effect"
-
-/** An event in the log: `data` and `metadata` are its exact text. */
-export const RecordedLine = Schema.Struct({
-  stream: Schema.String,
-  revision: Schema.Int,
-  id: Schema.String,
-  type: Schema.String,
-  data: Schema.String,
-  metadata: Schema.String
-})
-export type RecordedLine = typeof RecordedLine.Type
+import { decodeWith, type RecordedLog } from "../golden/Recorded.ts"
 
 const { codec } = Account.Account
 const encodeState = Schema.encodeSync(AccountSnapshot.accountSnapshots.state)
 
-export const readLog = (lines: string): ReadonlyArray<RecordedLine> =>
-  lines
-    .split("\n")
-    .filter((line) => line !== "")
-    .map((line) => Schema.decodeUnknownSync(RecordedLine)(JSON.parse(line)))
-
-/** Verifies the hash-chain link of each event and decodes it, for any stream. */
-export const decodeWith = <Event extends EventCodec.Tagged>(codec: EventCodec.EventCodec<Event>, log: ReadonlyArray<RecordedLine>) => {
-  const first = log[0]
-  if (first === undefined || !StreamName.isStreamName(first.stream)) throw new Error("No event of a stream")
-  const { stream } = first
-  let hash = HashChain.start(stream)
-  return log.map((line, i) => {
-    if (line.stream !== stream || line.revision !== i) throw new Error(`Revision ${i} of ${stream} is missing`)
-    if (!HashChain.verify(hash, { ...line, stream, position: EventStore.start }))
-      throw new Error(`Revision ${i} does not fit the hash chain`)
-    hash = HashChain.hashOf(line)
-    return { id: StreamName.id(stream), line, at: Date.parse(HashChain.atOf(line)), event: codec.decode(line.type, line.data) }
-  })
-}
-
-export const decodeLog = (log: ReadonlyArray<RecordedLine>) => decodeWith(codec, log)
+export const decodeLog = (log: RecordedLog) => decodeWith(codec, log)
 
 /** The results of replaying a log, as text. `state` depends on the version of the fold, the others do not. */
-export const replay = (
-  log: ReadonlyArray<RecordedLine>
-): { readonly state: string; readonly postings: string; readonly balances: string } => {
+export const replay = (log: RecordedLog): { readonly state: string; readonly postings: string; readonly balances: string } => {
   const postings: Array<string> = []
   const balances: Array<string> = []
   let account = Account.initial

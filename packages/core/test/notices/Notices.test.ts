@@ -8,7 +8,7 @@ import { Jobs } from "../../src/jobs/Jobs.ts"
 import { administration } from "../../src/Millrace.ts"
 import * as Notices from "../../src/notices/Notices.ts"
 import { MasterKey } from "../../src/vault/MasterKey.ts"
-import { type RecordedLine, readLog } from "../ledger/Golden.ts"
+import { type RecordedLine, readLog } from "../golden/Recorded.ts"
 import { MASTER } from "../vault/Vaults.ts"
 
 const GOLDEN = new URL("../../../../test/golden/", import.meta.url)
