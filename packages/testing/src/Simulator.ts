@@ -77,15 +77,18 @@ export const check = <Op extends Operation.Any = never>(options: CheckOptions<Op
     return checkPlan({ settings: settingsOf(options, seed), runs, shrinkRuns, workload: make, source })
   })
 
-const settingsOf = ({ faults, hosts, keys, operations, opens, steps, webhooks }: Omit<Settings, "seed">, seed: number): Settings => ({
-  ...{ seed, steps, hosts, keys, opens, webhooks, operations, faults }
+const settingsOf = (
+  { faults, hosts, inboxes, keys, operations, opens, steps, webhooks }: Omit<Settings, "seed">,
+  seed: number
+): Settings => ({
+  ...{ seed, steps, hosts, keys, opens, webhooks, inboxes, operations, faults }
 })
 
 /** How the workload of a run is made, and what the printed test calls it. */
 const workloadOf = <Op extends Operation.Any>(
   workload: Workload<Op> | (() => Workload<Op>) | undefined
 ): { readonly make: () => AnyWorkload; readonly source: Source | undefined } => {
-  if (workload === undefined) return { make: () => ({ ...(standard() as AnyWorkload), webhooks: true }), source: undefined }
+  if (workload === undefined) return { make: () => ({ ...(standard() as AnyWorkload), isStandard: true }), source: undefined }
   // The simulator gives each operation its own input and reply, which TypeScript cannot see of a type parameter
   const make = (typeof workload === "function" ? workload : () => workload) as unknown as () => AnyWorkload
   const { from = "./workload.ts", name } = make().source ?? {}

@@ -14,7 +14,7 @@ export const call = (simulation: Simulation, host: Host, intent: Intent, random:
     const { faults, isOver, records, report, workload, world } = simulation
     const { process } = host
     if (process === undefined) return Effect.undefined
-    const { accountId, operation, input, key, request, maxCost } = intent
+    const { accountId, operation, input, key, request, maxCost, wait } = intent
     const requestId = `q${records.calls.length}`
     const record: Call = { intent, requestId, process, lengthBefore: records.recorder.length, startedAt: world.now, hungUp: false }
     records.calls.push(record)
@@ -23,7 +23,8 @@ export const call = (simulation: Simulation, host: Host, intent: Intent, random:
       accountId,
       requestId,
       ...(key === undefined ? {} : { idempotency: { key, request } }),
-      ...(maxCost === undefined ? {} : { maxCost })
+      ...(maxCost === undefined ? {} : { maxCost }),
+      ...(wait === undefined ? {} : { wait })
     }
     const onEnd = () => {
       record.ended = { at: world.now, lengthAfter: records.recorder.length }

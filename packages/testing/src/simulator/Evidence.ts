@@ -7,7 +7,7 @@ import { type EventStore, StreamName } from "@millrace/event-sourcing"
 import { areHostsUndisturbed, type Faults } from "./Faults.ts"
 import * as JobEndpoints from "./JobEndpoints.ts"
 import type { JobHistory, LogRecorder, RecordedAccountEvent, RecordedJobEvent } from "./LogRecorder.ts"
-import type { AttemptRecord, Call, Delivery, Grant, JobObservation, Opening, Post, RecurringGrant } from "./Records.ts"
+import type { AttemptRecord, Call, Delivery, Grant, JobObservation, Mailing, Opening, Post, RecurringGrant } from "./Records.ts"
 import type { Process } from "./World.ts"
 
 /** The secrets of webhooks. */
@@ -32,6 +32,9 @@ export interface Records {
   /** Webhooks in the order in which they were sent. */
   readonly posts: Array<Post>
   readonly secrets: Secrets
+  readonly mailings: Array<Mailing>
+  /** The HMACs of addresses of inboxes, as the log has them, once faults have ended. */
+  readonly addressHashes: Map<string, string>
   /** Reservations of calls without a key whose outcome is unknown, and which the host has recorded to make free. */
   readonly promised: Set<string>
 }

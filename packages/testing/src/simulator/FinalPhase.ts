@@ -9,6 +9,7 @@ import { readAccount } from "./AdminActor.ts"
 import { call, requestOf } from "./Callers.ts"
 import { type Reservation, Reservations } from "./Evidence.ts"
 import type { Host } from "./Host.ts"
+import { filesOf as filesOfInbox } from "./inboxes/FinalPhase.ts"
 import { act, download, jobOf, knownJobs, wait } from "./JobCallers.ts"
 import { stateOf } from "./LogRecorder.ts"
 import { type Call, haveSameKey, type Intent, summaryOf, tagOf } from "./Records.ts"
@@ -130,20 +131,27 @@ export const checkJobs = (simulation: Simulation, host: Host, random: SeededRand
 const KEPT = 25 * 60 * MINUTE
 const SWEPT_WITHIN = 45 * MINUTE
 
-/** A day later only files of jobs that can still be downloaded are left. */
-export const checkFilesAreSwept = ({ blobs, records, report, workload, world }: Simulation) =>
+/** A day later only files are left that can still be downloaded, and no inbox lives. */
+export const checkFilesAreSwept = ({ blobs, inboxes, records, report, workload, world }: Simulation) =>
   Effect.gen(function* () {
-    // A host without jobs sweeps no files
-    if (blobs.size === 0 || workload.offers.every(({ operation }) => operation._tag !== "Job")) return
+    // A host without jobs and inboxes sweeps no files
+    if (blobs.size === 0 && records.recorder.inboxes.byId.size === 0) return
+    if (inboxes === 0 && workload.offers.every(({ operation }) => operation._tag !== "Job")) return
     world.note("world", `skips ${KEPT} ms`)
     world.skip(KEPT)
     const leftovers = () => {
-      const needed = new Set([...records.recorder.jobs.values()].flatMap((job) => filesOf(stateOf(job))))
+      const ofInboxes = [...records.recorder.inboxes.byId.keys()].map((id) => records.recorder.inboxes.stateOf(id))
+      const needed = new Set([
+        ...[...records.recorder.jobs.values()].flatMap((job) => filesOf(stateOf(job))),
+        ...ofInboxes.flatMap((inbox) => filesOfInbox(inbox, world.now))
+      ])
       return [...blobs.keys()].filter((id) => !needed.has(id))
     }
-    const isBusy = () => leftovers().length > 0 || [...records.recorder.jobs.values()].some((job) => isDue(stateOf(job), world.now))
+    const isAlive = () => [...records.recorder.inboxes.byId.keys()].some((id) => records.recorder.inboxes.stateOf(id).status === "active")
+    const isBusy = () =>
+      leftovers().length > 0 || isAlive() || [...records.recorder.jobs.values()].some((job) => isDue(stateOf(job), world.now))
     for (let waited = 0; waited < SWEPT_WITHIN && isBusy(); waited += MINUTE) yield* Effect.sleep(MINUTE)
-    for (const id of leftovers()) report(`the file ${id} was not removed, but no job needs it`)
+    for (const id of leftovers()) report(`the file ${id} was not removed, but nothing needs it`)
   })
 
 const filesOf = (job: Job.Job): ReadonlyArray<string> =>

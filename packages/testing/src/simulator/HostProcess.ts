@@ -8,6 +8,7 @@ import type { SeededRandom } from "../SeededRandom.ts"
 import type { Faults } from "./Faults.ts"
 import * as FaultyOperation from "./FaultyOperation.ts"
 import * as FaultyStores from "./FaultyStores.ts"
+import * as Inboxes from "./inboxes/Endpoints.ts"
 import * as JobEndpoints from "./JobEndpoints.ts"
 import * as Network from "./Network.ts"
 import type { Receivers } from "./Receivers.ts"
@@ -39,6 +40,8 @@ export interface Deployment {
   /** How this host delivers webhooks; undefined if there are none. */
   readonly webhooks: Millrace.WebhookOptions | undefined
   readonly receivers: Receivers
+  /** The inboxes of hosts; undefined if there are none. */
+  readonly inboxes: Millrace.InboxOptions | undefined
   /** Writes of all hosts so far: at the stage of the planned crash, and those sent if an outage is planned. */
   readonly writes: { crash: number; outage: number }
   /** Gets every warning and error that a host logs. */
@@ -46,7 +49,7 @@ export interface Deployment {
 }
 
 /** Recovery runs rarely enough that simulated hours cost little. */
-const RECOVERY = { ttl: "1 minute", poll: "10 seconds", sweepEvery: "30 seconds" } as const
+export const RECOVERY = { ttl: "1 minute", poll: "10 seconds", sweepEvery: "30 seconds" } as const
 
 /** Of the lots that administrators grant, those of ten minutes and of a day are announced. */
 const EXPIRY_NOTICE = "5 minutes"
@@ -75,7 +78,8 @@ export const prepare = (deployment: Deployment, connection: Network.Connection, 
   const events = FaultyStores.faultyEvents(deployment.events, faults, random.fork("events"))
   const states = FaultyStores.faultyStates(deployment.states, faults, random.fork("states"), (what) => world.note(process.name, what))
   const shelf = Network.shelf(connection, blobs, faults, random.fork("blobs"), isCalm)
-  const offered: ReadonlyArray<Operation.Any> = workload.offers.map(({ operation }) => operation)
+  const mail = deployment.inboxes === undefined ? [] : Inboxes.OFFERS
+  const offered: ReadonlyArray<Operation.Any> = [...workload.offers, ...mail].map(({ operation }) => operation)
   const endpoints: ReadonlyArray<SimulatedOperation> = JobEndpoints.make(offered)
   const stores = Layer.mergeAll(
     Layer.succeed(EventStore.EventStore, Network.events(connection, events.store)),
@@ -88,7 +92,11 @@ export const prepare = (deployment: Deployment, connection: Network.Connection, 
       operations = [...offered.map((operation) => FaultyOperation.make(operation, { ...injector, services, process })), ...endpoints]
       return Millrace.layer({ operations, late: faults.late, recovery: RECOVERY, expiryNotice: EXPIRY_NOTICE, accounts, jobs })
     })
-  ).pipe(withWebhooks(deployment, process), Layer.provideMerge(Layer.provideMerge(fileStore(shelf, files), stores)))
+  ).pipe(
+    withWebhooks(deployment, process),
+    Layer.provideMerge(inboxesOf(deployment)),
+    Layer.provideMerge(Layer.provideMerge(fileStore(shelf, files), stores))
+  )
   const scope = Scope.makeUnsafe()
   const built = Layer.buildWithMemoMap(layer, Layer.makeMemoMapUnsafe(), scope)
   const start = process.ask(world.outside, built, Context.empty(), Effect.fail(new Disconnected()))
@@ -105,6 +113,10 @@ const withWebhooks =
           Layer.provideMerge(Layer.succeed(WebhookSender, receivers.senderOf(process))),
           Layer.provideMerge(host)
         )
+
+/** The inboxes of a host, if there are any. */
+const inboxesOf = ({ inboxes }: Deployment) =>
+  inboxes === undefined ? Layer.empty : Layer.provide(Millrace.inboxes(inboxes), [Inboxes.reader, Vault.Vault.layer])
 
 /** Builds the services of the workload. */
 const servicesOf = ({ injector, workload }: Deployment, process: Process) => {

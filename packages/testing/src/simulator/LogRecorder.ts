@@ -1,13 +1,14 @@
 /** Records every event as it reaches the store, with the states that follow from it. This is what happened, whatever hosts answer. */
-import { Account, type AccountEvent, type Balance, balanceOf, Job, Webhook } from "@millrace/core"
-import { type EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
+import { Account, type AccountEvent, type Balance, balanceOf, Inbox, Job, Sms, Verification, Webhook } from "@millrace/core"
+import { type Decider, type EventCodec, type EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
 import { Effect } from "effect"
+import { Histories } from "./Histories.ts"
 import type { World } from "./World.ts"
 
 type Events = EventStore.EventStore["Service"]
 
 /** One event in the log. */
-interface Recorded<Event> {
+export interface Recorded<Event> {
   /** Its place in the log, from 1: also the number of events in the log once it had arrived. */
   readonly index: number
   readonly stream: string
@@ -36,9 +37,6 @@ export interface JobHistory {
 /** The job's newest state. */
 export const stateOf = ({ states }: JobHistory): Job.Job => states.at(-1) ?? Job.Job.initial
 
-/** The categories whose events are recorded. */
-const RECORDED: ReadonlySet<string> = new Set([Account.Account.category, Job.Job.category, Webhook.Webhook.category])
-
 export class LogRecorder {
   /** Events in the log. */
   length = 0
@@ -48,6 +46,10 @@ export class LogRecorder {
   readonly jobs = new Map<string, JobHistory>()
   /** Events of each webhook by its id. */
   readonly webhooks = new Map<string, Array<RecordedWebhookEvent>>()
+  readonly inboxes = new Histories(Inbox.Inbox)
+  /** Text messages, and waits for verification codes. */
+  readonly texts = new Histories(Sms.Sms)
+  readonly waits = new Histories(Verification.Verification)
   /** Reservations that have not ended. */
   readonly openHolds = new Set<string>()
   /** The store, with every append recorded. */
@@ -112,14 +114,27 @@ export class LogRecorder {
 
   #record(world: World, stream: StreamName.StreamName, revision: number, { type, data, metadata }: EventStore.EventData): void {
     const index = ++this.length
-    const category = StreamName.category(stream)
-    if (!RECORDED.has(category)) return
     const at = Date.parse(HashChain.atOf({ type, data, metadata, id: "" }))
     const common = { index, stream, revision, at, metadata: JSON.parse(metadata) }
-    if (category === Account.Account.category) this.#recordAccount({ ...common, event: Account.Account.codec.decode(type, data) })
-    else if (category === Webhook.Webhook.category)
-      this.#recordWebhook({ ...common, event: Webhook.Webhook.codec.decode(type, data), arrivedAt: world.now })
-    else this.#recordJob({ ...common, event: Job.Job.codec.decode(type, data) })
+    const of = <Event extends EventCodec.Tagged>({ codec }: Pick<Decider<unknown, Event>, "codec">): Recorded<Event> => ({
+      ...common,
+      event: codec.decode(type, data)
+    })
+    const id = StreamName.id(stream)
+    switch (StreamName.category(stream)) {
+      case Account.Account.category:
+        return this.#recordAccount(of(Account.Account))
+      case Job.Job.category:
+        return this.#recordJob(of(Job.Job))
+      case Webhook.Webhook.category:
+        return this.#recordWebhook({ ...of(Webhook.Webhook), arrivedAt: world.now })
+      case Inbox.Inbox.category:
+        return this.inboxes.record(id, of(Inbox.Inbox))
+      case Sms.Sms.category:
+        return this.texts.record(id, of(Sms.Sms))
+      case Verification.Verification.category:
+        return this.waits.record(id, of(Verification.Verification))
+    }
   }
 
   #recordWebhook(recorded: RecordedWebhookEvent): void {

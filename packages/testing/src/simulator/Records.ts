@@ -22,6 +22,8 @@ export interface Intent {
   /** A text that differs whenever the request does. */
   readonly request: string
   readonly maxCost?: Credits.Credits
+  /** Seconds for which an answer may wait for something to happen. */
+  readonly wait?: number
 }
 
 /** Whether two calls use the same idempotency key of one account. */
@@ -102,6 +104,24 @@ export interface Post extends WebhookMessage {
   readonly sentAt: number
   /** Whether the receiver has it and said so, though its answer may be lost. */
   accepted: boolean
+}
+
+/** A message as its sender has it. Retries of one message repeat it. */
+export interface Message {
+  readonly queueId: string
+  /** Of the recipient. */
+  readonly address: string
+  readonly subject: string
+  readonly text: string
+}
+
+/** A sender's attempt to deliver a message to a host. Times are milliseconds since 1970, lengths count the events in the log. */
+export interface Mailing {
+  readonly message: Message
+  readonly startedAt: number
+  readonly lengthBefore: number
+  /** What the sender was told: `taken`, or the tag of the error. Absent while the host has not answered. */
+  answer?: { readonly told: string; readonly at: number; readonly lengthAfter: number }
 }
 
 /** A checkpoint that an attempt at a job asked to record. */

@@ -13,7 +13,9 @@ import * as Faults from "./Faults.ts"
 import * as FinalPhase from "./FinalPhase.ts"
 import * as FinalWebhooks from "./FinalWebhooks.ts"
 import { Host } from "./Host.ts"
-import type { Deployment } from "./HostProcess.ts"
+import { type Deployment, RECOVERY } from "./HostProcess.ts"
+import * as Inboxes from "./inboxes/Endpoints.ts"
+import * as FinalInboxes from "./inboxes/FinalPhase.ts"
 import * as JobEndpoints from "./JobEndpoints.ts"
 import { LogRecorder } from "./LogRecorder.ts"
 import * as OpenActor from "./OpenActor.ts"
@@ -24,7 +26,7 @@ import type { Simulation, SimulationOptions } from "./Simulation.ts"
 import * as Steps from "./Steps.ts"
 import type { FaultInjector } from "./UpstreamFaults.ts"
 import { waitingIn } from "./UserWork.ts"
-import type { AnyWorkload } from "./Workload.ts"
+import type { AnyOffer } from "./Workload.ts"
 
 const MINUTE = 60_000
 
@@ -52,6 +54,7 @@ export const simulate = (options: SimulationOptions, hostCount: number | undefin
     yield* FinalPhase.runEveryJob(simulation, random.fork("jobs in the calm"))
     yield* OpenActor.openAgain(simulation, random.fork("opened again"))
     yield* FinalWebhooks.settle(simulation, random.fork("webhooks in the calm"))
+    yield* FinalInboxes.settle(simulation, random.fork("inboxes in the calm"))
     fresh.calm()
     yield* fresh.start
     const all = [...hosts, fresh]
@@ -61,6 +64,7 @@ export const simulate = (options: SimulationOptions, hostCount: number | undefin
       yield* FinalPhase.checkJobs(simulation, host, random.fork(`readable ${host.name}`))
     }
     yield* FinalPhase.checkFilesAreSwept(simulation)
+    yield* FinalInboxes.checkEnded(simulation)
     const survivors = new Set(hosts.flatMap(({ process }) => process ?? []))
     for (const host of all) if (!(yield* host.stop)) report(`${host.name} does not stop`)
     const evidence = yield* gather(simulation, faultsEnded, survivors)
@@ -77,7 +81,8 @@ const build = (options: SimulationOptions, hostCount: number | undefined): Effec
     const records: Records = {
       recorder,
       ...{ calls: [], grants: [], recurring: [], openings: [], deliveries: [], attempts: [], observations: [] },
-      ...{ posts: [], secrets: { told: new Map(), opened: new Map() }, promised: new Set() }
+      ...{ posts: [], secrets: { told: new Map(), opened: new Map() }, promised: new Set() },
+      ...{ mailings: [], addressHashes: new Map() }
     }
     const states = withPromises(yield* MemoryStateStore.make, records.promised)
     const { lateBy, appends } = faults
@@ -116,6 +121,7 @@ const build = (options: SimulationOptions, hostCount: number | undefined): Effec
       files: new Map(),
       webhooks: options.webhooks === 0 ? undefined : webhookOptions(random.fork("webhook options")),
       receivers,
+      inboxes: options.inboxes === 0 ? undefined : { domain: Inboxes.DOMAIN, upkeep: RECOVERY },
       writes: { crash: 0, outage: 0 },
       onWarning: (host, message) => {
         const { attempts } = records
@@ -129,7 +135,8 @@ const build = (options: SimulationOptions, hostCount: number | undefined): Effec
       jobs: { runner: false },
       webhooks: undefined
     })
-    const accounts = yield* found(founder, workload, 1 + shape.below(3), report)
+    const offers = [...workload.offers, ...(options.inboxes === 0 ? [] : Inboxes.OFFERS)]
+    const accounts = yield* found(founder, offers, 1 + shape.below(3), report)
     const hosts = hostsOf(deployment, hostCount ?? 1 + shape.below(3), runners)
     return {
       ...{ ...options, hosts, fresh: new Host("fresh", deployment), accounts, records, states, isOver },
@@ -174,7 +181,12 @@ const hostsOf = (deployment: Deployment, count: number, random: SeededRandom): R
 }
 
 /** Publishes the first prices and opens verified accounts. Returns their ids. */
-const found = (founder: Host, { offers }: AnyWorkload, count: number, report: Report): Effect.Effect<ReadonlyArray<string>> =>
+const found = (
+  founder: Host,
+  offers: ReadonlyArray<Pick<AnyOffer, "operation" | "price">>,
+  count: number,
+  report: Report
+): Effect.Effect<ReadonlyArray<string>> =>
   Effect.gen(function* () {
     yield* founder.start
     const endpoints = JobEndpoints.make(offers.map(({ operation }) => operation)).map((operation) => ({ operation, price: 0 }))
@@ -195,11 +207,16 @@ const found = (founder: Host, { offers }: AnyWorkload, count: number, report: Re
     return accounts
   })
 
-const gather = ({ faults, records, states, workload, world }: Simulation, faultsEnded: FaultsEnded, survivors: Evidence["survivors"]) =>
+const gather = (
+  { faults, inboxes, records, states, workload, world }: Simulation,
+  faultsEnded: FaultsEnded,
+  survivors: Evidence["survivors"]
+) =>
   Effect.gen(function* () {
     const log = yield* Effect.orDie(Stream.runCollect(records.recorder.store.readAll(EventStore.start)))
     const keys = yield* Effect.orDie(states.list("vaultKeys", { limit: 100_000 }))
-    const longestTimeout = Math.max(...workload.offers.map(({ operation }) => Duration.toMillis(operation.timeout)))
+    const offered = [...workload.offers, ...(inboxes === 0 ? [] : Inboxes.OFFERS)]
+    const longestTimeout = Math.max(...offered.map(({ operation }) => Duration.toMillis(operation.timeout)))
     const vaultKeys = new Set(keys.map(({ key }) => key))
     return indexEvidence(records, { faults, faultsEnded, longestTimeout, end: world.now, log, survivors, vaultKeys })
   })

@@ -16,6 +16,11 @@ export interface Settings {
    * workload, else 0: then there are none.
    */
   readonly webhooks?: number | undefined
+  /**
+   * Probability that a step does something to inboxes of temporary mail, or sends mail to them. By default 0.3 in some three of ten seeds of
+   * the standard workload, else 0: then there are none.
+   */
+  readonly inboxes?: number | undefined
   /** The keys of the operations that are called: all of the workload's by default. */
   readonly operations?: ReadonlyArray<string> | undefined
   /** Faults that are not given are drawn from the seed; `Simulator.none` has none. */

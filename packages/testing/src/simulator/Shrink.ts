@@ -16,7 +16,7 @@ export interface Shrunk {
 /** What kind of violation it is: its words, without the names and numbers of one run. */
 export const kindOf = (violation: string): string =>
   violation
-    .replaceAll(/\b(?:acc|job|res|lot|key|blob|wh)_\w+/gu, "#")
+    .replaceAll(/\b(?:acc|job|res|lot|key|blob|wh|inbox|msg)_\w+/gu, "#")
     .replaceAll(/\b[qkh]?\d[\d.]*\b/gu, "#")
     .replaceAll(/[0-9A-Za-z_-]{20,}/gu, "#")
 
@@ -50,6 +50,8 @@ const fewerOpens: Pass = ({ settings }) => (settings.opens === 0 ? [] : [{ ...se
 
 const fewerWebhooks: Pass = ({ settings, webhooks }) => (webhooks === 0 ? [] : [{ ...settings, webhooks: 0 }])
 
+const fewerInboxes: Pass = ({ settings, inboxes }) => (inboxes === 0 ? [] : [{ ...settings, inboxes: 0 }])
+
 /** One operation alone, or one less. */
 const fewerOperations: Pass = ({ settings }, all) => {
   const offered = settings.operations ?? all
@@ -75,12 +77,22 @@ const otherSeeds: Pass = ({ settings }) => {
   return shorter.flatMap((fewer) => seeds.map((seed) => ({ ...settings, seed, steps: fewer })))
 }
 
-const PASSES: ReadonlyArray<Pass> = [fewerFaults, fewerOperations, fewerSteps, fewerHosts, fewerKeys, fewerOpens, fewerWebhooks]
+const PASSES: ReadonlyArray<Pass> = [
+  fewerFaults,
+  fewerOperations,
+  fewerSteps,
+  fewerHosts,
+  fewerKeys,
+  fewerOpens,
+  fewerWebhooks,
+  fewerInboxes
+]
 
-/** What is left of what the seed drew must be told, for another seed draws other faults, and may have no webhooks. */
+/** What is left of what the seed drew must be told, for another seed draws other faults, and may have no webhooks or inboxes. */
 const explicit = (run: Run): Run => {
-  const { settings, webhooks } = run
-  return { ...run, settings: { ...settings, ...(webhooks === 0 ? {} : { webhooks }), faults: faultsOf(settings) } }
+  const { inboxes, settings, webhooks } = run
+  const drawn = { ...(webhooks === 0 ? {} : { webhooks }), ...(inboxes === 0 ? {} : { inboxes }) }
+  return { ...run, settings: { ...settings, ...drawn, faults: faultsOf(settings) } }
 }
 
 /** Shrinks a failed run with at most so many runs. `operations`: the keys of all that the workload offers. */

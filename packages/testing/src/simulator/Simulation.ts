@@ -23,6 +23,8 @@ export interface SimulationOptions {
   readonly opens: number
   /** Probability that a step does something to webhooks. Without it hosts deliver none. */
   readonly webhooks: number
+  /** Probability that a step does something to inboxes, or sends mail to them. Without it hosts have none. */
+  readonly inboxes: number
   readonly workload: AnyWorkload
   readonly faults: Faults
   readonly random: SeededRandom

@@ -4,6 +4,7 @@ import type { Evidence, Report } from "../Evidence.ts"
 import type { LogRecorder } from "../LogRecorder.ts"
 import { checkCalls, checkKeys } from "./Calls.ts"
 import { checkGrants } from "./Grants.ts"
+import { checkInboxes } from "./Inboxes.ts"
 import { checkObservations } from "./JobAnswers.ts"
 import { checkJobs } from "./Jobs.ts"
 import { checkWebhooks } from "./Webhooks.ts"
@@ -19,6 +20,7 @@ export const check = (evidence: Evidence, report: Report): void => {
   checkJobs(evidence, report)
   checkObservations(evidence, report)
   checkWebhooks(evidence, report)
+  checkInboxes(evidence, report)
 }
 
 /** Reports every violation in the log so far. */
