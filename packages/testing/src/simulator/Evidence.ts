@@ -7,7 +7,19 @@ import { type EventStore, StreamName } from "@millrace/event-sourcing"
 import { areHostsUndisturbed, type Faults } from "./Faults.ts"
 import * as JobEndpoints from "./JobEndpoints.ts"
 import type { JobHistory, LogRecorder, RecordedAccountEvent, RecordedJobEvent } from "./LogRecorder.ts"
-import type { AttemptRecord, Call, Delivery, Grant, JobObservation, Mailing, Opening, Post, RecurringGrant } from "./Records.ts"
+import type {
+  AttemptRecord,
+  Call,
+  Delivered,
+  Delivery,
+  Grant,
+  JobObservation,
+  Mailing,
+  Opening,
+  Post,
+  RecurringGrant,
+  TextMessage
+} from "./Records.ts"
 import type { Process } from "./World.ts"
 
 /** The secrets of webhooks. */
@@ -35,6 +47,9 @@ export interface Records {
   readonly mailings: Array<Mailing>
   /** The HMACs of addresses of inboxes, as the log has them, once faults have ended. */
   readonly addressHashes: Map<string, string>
+  readonly textings: Array<Delivered<TextMessage>>
+  /** The streams of text messages by the ids of their providers, once faults have ended. */
+  readonly textIds: Map<string, string>
   /** Reservations of calls without a key whose outcome is unknown, and which the host has recorded to make free. */
   readonly promised: Set<string>
 }

@@ -5,6 +5,7 @@ import { BlobStore, MasterKey, Millrace, Vault, WebhookSender } from "@millrace/
 import { type Aggregate, EventStore, StateStore } from "@millrace/event-sourcing"
 import { Context, Effect, Layer, Scope, Stream } from "effect"
 import type { SeededRandom } from "../SeededRandom.ts"
+import * as Codes from "./codes/Endpoints.ts"
 import type { Faults } from "./Faults.ts"
 import * as FaultyOperation from "./FaultyOperation.ts"
 import * as FaultyStores from "./FaultyStores.ts"
@@ -42,6 +43,8 @@ export interface Deployment {
   readonly receivers: Receivers
   /** The inboxes of hosts; undefined if there are none. */
   readonly inboxes: Millrace.InboxOptions | undefined
+  /** Whether hosts have public numbers. */
+  readonly codes: boolean
   /** Writes of all hosts so far: at the stage of the planned crash, and those sent if an outage is planned. */
   readonly writes: { crash: number; outage: number }
   /** Gets every warning and error that a host logs. */
@@ -79,7 +82,8 @@ export const prepare = (deployment: Deployment, connection: Network.Connection, 
   const states = FaultyStores.faultyStates(deployment.states, faults, random.fork("states"), (what) => world.note(process.name, what))
   const shelf = Network.shelf(connection, blobs, faults, random.fork("blobs"), isCalm)
   const mail = deployment.inboxes === undefined ? [] : Inboxes.OFFERS
-  const offered: ReadonlyArray<Operation.Any> = [...workload.offers, ...mail].map(({ operation }) => operation)
+  const codes = deployment.codes ? Codes.OFFERS : []
+  const offered: ReadonlyArray<Operation.Any> = [...workload.offers, ...mail, ...codes].map(({ operation }) => operation)
   const endpoints: ReadonlyArray<SimulatedOperation> = JobEndpoints.make(offered)
   const stores = Layer.mergeAll(
     Layer.succeed(EventStore.EventStore, Network.events(connection, events.store)),
@@ -95,6 +99,7 @@ export const prepare = (deployment: Deployment, connection: Network.Connection, 
   ).pipe(
     withWebhooks(deployment, process),
     Layer.provideMerge(inboxesOf(deployment)),
+    Layer.provideMerge(deployment.codes ? Layer.provide(Codes.receiver, Vault.Vault.layer) : Layer.empty),
     Layer.provideMerge(Layer.provideMerge(fileStore(shelf, files), stores))
   )
   const scope = Scope.makeUnsafe()

@@ -115,14 +115,28 @@ export interface Message {
   readonly text: string
 }
 
-/** A sender's attempt to deliver a message to a host. Times are milliseconds since 1970, lengths count the events in the log. */
-export interface Mailing {
-  readonly message: Message
+/** A text message as its provider has it. Retries of one repeat it. */
+export interface TextMessage {
+  /** The provider's id of the message. */
+  readonly id: string
+  readonly from: string
+  /** The public number, E.164. */
+  readonly to: string
+  readonly text: string
+  /** The code in the text, if there is one. */
+  readonly code: string | undefined
+}
+
+/** An attempt to bring a message to a host. Times are milliseconds since 1970, lengths count the events in the log. */
+export interface Delivered<M> {
+  readonly message: M
   readonly startedAt: number
   readonly lengthBefore: number
   /** What the sender was told: `taken`, or the tag of the error. Absent while the host has not answered. */
   answer?: { readonly told: string; readonly at: number; readonly lengthAfter: number }
 }
+
+export type Mailing = Delivered<Message>
 
 /** A checkpoint that an attempt at a job asked to record. */
 export interface CheckpointRecord {

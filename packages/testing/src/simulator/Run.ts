@@ -14,9 +14,10 @@ const START = Date.UTC(2030, 0, 1)
 export const STEPS = 40
 const KEYS = 0.7
 const OPENS = 0.1
-/** How often a step does something to webhooks or inboxes in the seeds of the standard workload that have any, and how many of them have. */
+/** How often a step does something to webhooks, inboxes or codes in the seeds of the standard workload that have any, and how many of them have. */
 const WEBHOOKS = { often: 0.25, seeds: 0.3 }
 const INBOXES = { often: 0.3, seeds: 0.3 }
+const CODES = { often: 0.3, seeds: 0.3 }
 
 /** What came of a run. */
 export interface Run {
@@ -25,9 +26,10 @@ export interface Run {
   readonly trace: ReadonlyArray<string>
   /** The line of the trace that reports the first violation; undefined if there is none. */
   readonly firstAt: number | undefined
-  /** Probability that a step did something to webhooks, and to inboxes; 0 if there were none. */
+  /** Probability that a step did something to webhooks, to inboxes, and for codes; 0 if there were none. */
   readonly webhooks: number
   readonly inboxes: number
+  readonly codes: number
   /** Steps that had begun. */
   readonly steps: number
   /** Real time took part, so the same seed need not lead here again. */
@@ -47,10 +49,11 @@ export const run = (settings: Settings, workload: AnyWorkload, until: "end" | "v
   Effect.suspend(() => {
     const { hosts, keys = KEYS, opens = OPENS, seed, steps = STEPS } = settings
     const random = SeededRandom.make(seed)
-    const often = (what: "webhooks" | "inboxes", { often, seeds }: typeof WEBHOOKS): number =>
+    const often = (what: "webhooks" | "inboxes" | "codes", { often, seeds }: typeof WEBHOOKS): number =>
       settings[what] ?? (workload.isStandard === true && random.fork(what).chance(seeds) ? often : 0)
     const webhooks = often("webhooks", WEBHOOKS)
     const inboxes = often("inboxes", INBOXES)
+    const codes = often("codes", CODES)
     const faults = faultsOf(settings)
     const { disorder, yieldEvery } = faults
     const world = new World({ random: random.fork("order"), start: START, disorder, yieldEvery })
@@ -68,7 +71,7 @@ export const run = (settings: Settings, workload: AnyWorkload, until: "end" | "v
       begun = step
     }
     const chosen = choose(workload, settings.operations)
-    const options = { world, steps, keys, opens, webhooks, inboxes, workload: chosen, faults, random, report, goOn, onStep }
+    const options = { world, steps, keys, opens, webhooks, inboxes, codes, workload: chosen, faults, random, report, goOn, onStep }
     const fiber = world.begin(() => world.outside.fork(simulate(options, hosts), Context.empty()))
     return Effect.map(
       Effect.promise((signal) => drive(world, fiber, () => !signal.aborted && (until === "end" || goOn()))),
@@ -77,7 +80,18 @@ export const run = (settings: Settings, workload: AnyWorkload, until: "end" | "v
         if (failed !== undefined) report(failed.violation)
         else if (exit !== undefined && Exit.isFailure(exit)) report(`the simulation failed: ${Cause.pretty(exit.cause)}`)
         const outcome = exit !== undefined && Exit.isSuccess(exit) ? exit.value : undefined
-        return { settings, violations, trace: world.trace, firstAt, steps: begun, webhooks, inboxes, isReal: isReal(failed), outcome }
+        return {
+          settings,
+          violations,
+          trace: world.trace,
+          firstAt,
+          steps: begun,
+          webhooks,
+          inboxes,
+          codes,
+          isReal: isReal(failed),
+          outcome
+        }
       }
     )
   })

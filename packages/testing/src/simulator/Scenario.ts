@@ -7,6 +7,8 @@ import * as FaultyEventStore from "../FaultyEventStore.ts"
 import type { SeededRandom } from "../SeededRandom.ts"
 import { isExpectedWarning } from "./checkers/HostLogs.ts"
 import { check } from "./checkers/index.ts"
+import * as Codes from "./codes/Endpoints.ts"
+import * as FinalCodes from "./codes/FinalPhase.ts"
 import { type Evidence, type FaultsEnded, indexEvidence, type Records, type Report } from "./Evidence.ts"
 import { judgeEnd } from "./Expectations.ts"
 import * as Faults from "./Faults.ts"
@@ -55,6 +57,7 @@ export const simulate = (options: SimulationOptions, hostCount: number | undefin
     yield* OpenActor.openAgain(simulation, random.fork("opened again"))
     yield* FinalWebhooks.settle(simulation, random.fork("webhooks in the calm"))
     yield* FinalInboxes.settle(simulation, random.fork("inboxes in the calm"))
+    yield* FinalCodes.settle(simulation, random.fork("codes in the calm"))
     fresh.calm()
     yield* fresh.start
     const all = [...hosts, fresh]
@@ -65,6 +68,7 @@ export const simulate = (options: SimulationOptions, hostCount: number | undefin
     }
     yield* FinalPhase.checkFilesAreSwept(simulation)
     yield* FinalInboxes.checkEnded(simulation)
+    yield* FinalCodes.checkForgotten(simulation)
     const survivors = new Set(hosts.flatMap(({ process }) => process ?? []))
     for (const host of all) if (!(yield* host.stop)) report(`${host.name} does not stop`)
     const evidence = yield* gather(simulation, faultsEnded, survivors)
@@ -82,7 +86,7 @@ const build = (options: SimulationOptions, hostCount: number | undefined): Effec
       recorder,
       ...{ calls: [], grants: [], recurring: [], openings: [], deliveries: [], attempts: [], observations: [] },
       ...{ posts: [], secrets: { told: new Map(), opened: new Map() }, promised: new Set() },
-      ...{ mailings: [], addressHashes: new Map() }
+      ...{ mailings: [], addressHashes: new Map(), textings: [], textIds: new Map() }
     }
     const states = withPromises(yield* MemoryStateStore.make, records.promised)
     const { lateBy, appends } = faults
@@ -122,6 +126,7 @@ const build = (options: SimulationOptions, hostCount: number | undefined): Effec
       webhooks: options.webhooks === 0 ? undefined : webhookOptions(random.fork("webhook options")),
       receivers,
       inboxes: options.inboxes === 0 ? undefined : { domain: Inboxes.DOMAIN, upkeep: RECOVERY },
+      codes: options.codes > 0,
       writes: { crash: 0, outage: 0 },
       onWarning: (host, message) => {
         const { attempts } = records
@@ -135,8 +140,7 @@ const build = (options: SimulationOptions, hostCount: number | undefined): Effec
       jobs: { runner: false },
       webhooks: undefined
     })
-    const offers = [...workload.offers, ...(options.inboxes === 0 ? [] : Inboxes.OFFERS)]
-    const accounts = yield* found(founder, offers, 1 + shape.below(3), report)
+    const accounts = yield* found(founder, offersOf(options), 1 + shape.below(3), report)
     const hosts = hostsOf(deployment, hostCount ?? 1 + shape.below(3), runners)
     return {
       ...{ ...options, hosts, fresh: new Host("fresh", deployment), accounts, records, states, isOver },
@@ -180,6 +184,13 @@ const hostsOf = (deployment: Deployment, count: number, random: SeededRandom): R
   return isRunner.map((runner, i) => new Host(`h${i}`, { ...deployment, jobs: { ...deployment.jobs, runner } }))
 }
 
+/** The operations that callers call, with their first prices. */
+const offersOf = ({ codes, inboxes, workload }: SimulationOptions): ReadonlyArray<Pick<AnyOffer, "operation" | "price">> => [
+  ...workload.offers,
+  ...(inboxes === 0 ? [] : Inboxes.OFFERS),
+  ...(codes === 0 ? [] : Codes.OFFERS)
+]
+
 /** Publishes the first prices and opens verified accounts. Returns their ids. */
 const found = (
   founder: Host,
@@ -207,16 +218,12 @@ const found = (
     return accounts
   })
 
-const gather = (
-  { faults, inboxes, records, states, workload, world }: Simulation,
-  faultsEnded: FaultsEnded,
-  survivors: Evidence["survivors"]
-) =>
+const gather = (simulation: Simulation, faultsEnded: FaultsEnded, survivors: Evidence["survivors"]) =>
   Effect.gen(function* () {
+    const { faults, records, states, world } = simulation
     const log = yield* Effect.orDie(Stream.runCollect(records.recorder.store.readAll(EventStore.start)))
     const keys = yield* Effect.orDie(states.list("vaultKeys", { limit: 100_000 }))
-    const offered = [...workload.offers, ...(inboxes === 0 ? [] : Inboxes.OFFERS)]
-    const longestTimeout = Math.max(...offered.map(({ operation }) => Duration.toMillis(operation.timeout)))
+    const longestTimeout = Math.max(...offersOf(simulation).map(({ operation }) => Duration.toMillis(operation.timeout)))
     const vaultKeys = new Set(keys.map(({ key }) => key))
     return indexEvidence(records, { faults, faultsEnded, longestTimeout, end: world.now, log, survivors, vaultKeys })
   })

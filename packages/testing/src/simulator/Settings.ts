@@ -21,6 +21,11 @@ export interface Settings {
    * the standard workload, else 0: then there are none.
    */
   readonly inboxes?: number | undefined
+  /**
+   * Probability that a step waits for a verification code, or sends a text message. By default 0.3 in some three of ten seeds of the standard
+   * workload, else 0: then hosts have no public numbers.
+   */
+  readonly codes?: number | undefined
   /** The keys of the operations that are called: all of the workload's by default. */
   readonly operations?: ReadonlyArray<string> | undefined
   /** Faults that are not given are drawn from the seed; `Simulator.none` has none. */

@@ -16,7 +16,7 @@ export interface Shrunk {
 /** What kind of violation it is: its words, without the names and numbers of one run. */
 export const kindOf = (violation: string): string =>
   violation
-    .replaceAll(/\b(?:acc|job|res|lot|key|blob|wh|inbox|msg)_\w+/gu, "#")
+    .replaceAll(/\b(?:acc|job|res|lot|key|blob|wh|inbox|msg|sms|ver)_\w+/gu, "#")
     .replaceAll(/\b[qkh]?\d[\d.]*\b/gu, "#")
     .replaceAll(/[0-9A-Za-z_-]{20,}/gu, "#")
 
@@ -52,6 +52,8 @@ const fewerWebhooks: Pass = ({ settings, webhooks }) => (webhooks === 0 ? [] : [
 
 const fewerInboxes: Pass = ({ settings, inboxes }) => (inboxes === 0 ? [] : [{ ...settings, inboxes: 0 }])
 
+const fewerCodes: Pass = ({ settings, codes }) => (codes === 0 ? [] : [{ ...settings, codes: 0 }])
+
 /** One operation alone, or one less. */
 const fewerOperations: Pass = ({ settings }, all) => {
   const offered = settings.operations ?? all
@@ -85,13 +87,14 @@ const PASSES: ReadonlyArray<Pass> = [
   fewerKeys,
   fewerOpens,
   fewerWebhooks,
-  fewerInboxes
+  fewerInboxes,
+  fewerCodes
 ]
 
-/** What is left of what the seed drew must be told, for another seed draws other faults, and may have no webhooks or inboxes. */
+/** What is left of what the seed drew must be told, for another seed draws other faults, and may have no webhooks, inboxes or codes. */
 const explicit = (run: Run): Run => {
-  const { inboxes, settings, webhooks } = run
-  const drawn = { ...(webhooks === 0 ? {} : { webhooks }), ...(inboxes === 0 ? {} : { inboxes }) }
+  const { codes, inboxes, settings, webhooks } = run
+  const drawn = { ...(webhooks === 0 ? {} : { webhooks }), ...(inboxes === 0 ? {} : { inboxes }), ...(codes === 0 ? {} : { codes }) }
   return { ...run, settings: { ...settings, ...drawn, faults: faultsOf(settings) } }
 }
 

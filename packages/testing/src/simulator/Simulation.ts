@@ -25,6 +25,8 @@ export interface SimulationOptions {
   readonly webhooks: number
   /** Probability that a step does something to inboxes, or sends mail to them. Without it hosts have none. */
   readonly inboxes: number
+  /** Probability that a step waits for a verification code, or sends a text message. Without it hosts have no public numbers. */
+  readonly codes: number
   readonly workload: AnyWorkload
   readonly faults: Faults
   readonly random: SeededRandom

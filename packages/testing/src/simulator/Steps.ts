@@ -5,6 +5,7 @@ import type { SeededRandom } from "../SeededRandom.ts"
 import * as AdminActor from "./AdminActor.ts"
 import { callWithRetries, requestOf } from "./Callers.ts"
 import { checkInvariants } from "./checkers/index.ts"
+import * as CodeActor from "./codes/Actor.ts"
 import * as InboxActor from "./inboxes/Actor.ts"
 import { follow, jobOf, knownJobs } from "./JobCallers.ts"
 import * as Nemesis from "./Nemesis.ts"
@@ -36,6 +37,8 @@ export const run = (simulation: Simulation, intents: Array<Intent>): Effect.Effe
       if (webhooks.chance(simulation.webhooks)) actors.push(yield* Effect.forkChild(WebhookActor.act(simulation, webhooks)))
       const inboxes = own.fork("inboxes")
       if (inboxes.chance(simulation.inboxes)) actors.push(yield* Effect.forkChild(InboxActor.act(simulation, intents, inboxes)))
+      const codes = own.fork("codes")
+      if (codes.chance(simulation.codes)) actors.push(yield* Effect.forkChild(CodeActor.act(simulation, intents, codes)))
       const clocks = own.fork("clocks")
       if (clocks.chance(faults.clocks)) clocks.pick(nonEmpty(hosts)).stepClock(clocks)
       if (own.chance(faults.leaps)) skipTime(simulation, own)

@@ -66,6 +66,6 @@ export interface AnyWorkload {
   readonly services: Layer.Layer<never>
   readonly source?: Partial<Source>
   readonly expect?: AnyExpectations
-  /** The standard workload: some of its runs have webhooks, and some inboxes, unless a setting says how many. */
+  /** The standard workload: some of its runs have webhooks, some inboxes, and some codes, unless a setting says how many. */
   readonly isStandard?: boolean
 }

@@ -3,6 +3,7 @@ import { invariants } from "../../Invariants.ts"
 import type { Evidence, Report } from "../Evidence.ts"
 import type { LogRecorder } from "../LogRecorder.ts"
 import { checkCalls, checkKeys } from "./Calls.ts"
+import { checkCodes } from "./Codes.ts"
 import { checkGrants } from "./Grants.ts"
 import { checkInboxes } from "./Inboxes.ts"
 import { checkObservations } from "./JobAnswers.ts"
@@ -21,6 +22,7 @@ export const check = (evidence: Evidence, report: Report): void => {
   checkObservations(evidence, report)
   checkWebhooks(evidence, report)
   checkInboxes(evidence, report)
+  checkCodes(evidence, report)
 }
 
 /** Reports every violation in the log so far. */

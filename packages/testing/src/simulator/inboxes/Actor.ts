@@ -39,8 +39,8 @@ export const act = (simulation: Simulation, intents: Array<Intent>, random: Seed
     const known = knownInboxes(simulation.records)
     const inbox = pickAny(random, known)
     const choice = random.below(20)
-    if (inbox === undefined || choice < 4) return create(simulation, intents, random)
-    if (choice < 12) return mail(simulation, inbox, random)
+    if (inbox === undefined || choice < 3) return create(simulation, intents, random)
+    if (choice < 10) return mail(simulation, inbox, random)
     return change(simulation, intents, inbox, choice, random)
   })
 
@@ -85,12 +85,12 @@ const change = (simulation: Simulation, intents: Array<Intent>, inbox: KnownInbo
   if (host === undefined) return Effect.void
   // Perhaps for another account
   const asker = random.chance(0.9) ? inbox : { ...inbox, accountId: random.pick(nonEmpty(simulation.accounts)) }
-  if (choice < 14) return callOnce(simulation, host, asker, "inbox.listMessages", random, ALL)
-  if (choice < 15) return callOnce(simulation, host, asker, "inbox.listMessages", random, { ...ALL, wait: random.pick([1, 10, 30]) })
-  if (choice < 16) return callOnce(simulation, host, asker, "inbox.read", random)
-  if (choice < 17) return readMessage(simulation, host, asker, random)
+  if (choice < 12) return callOnce(simulation, host, asker, "inbox.listMessages", random, ALL)
+  if (choice < 13) return callOnce(simulation, host, asker, "inbox.listMessages", random, { ...ALL, wait: random.pick([1, 10, 30]) })
+  if (choice < 14) return callOnce(simulation, host, asker, "inbox.read", random)
+  if (choice < 15) return readMessage(simulation, host, asker, random)
   const input = { inbox: inbox.inboxId }
-  if (choice < 19) return ask(simulation, intents, { ...asker, operation: "inbox.rotate", input }, random)
+  if (choice < 18) return ask(simulation, intents, { ...asker, operation: "inbox.rotate", input }, random)
   return ask(simulation, intents, { ...asker, operation: "inbox.delete", input }, random)
 }
 

@@ -54,6 +54,8 @@ const live = (simulation: Simulation, accountId: string, random: SeededRandom) =
     }
     const removed = yield* ask("inbox.delete")
     if (removed === undefined || dataOf(removed) === undefined) return report(`${inbox.inboxId} cannot be deleted`)
+    for (const { key } of yield* Effect.orDie(simulation.states.list("inboxFiles", { limit: 100_000 })))
+      if (key.startsWith(inbox.inboxId)) report(`a file of ${inbox.inboxId} is left after it was deleted: ${key}`)
     for (const address of records.recorder.inboxes.of(inbox.inboxId).events.length > 0
       ? [data.address, moved?.address ?? data.address]
       : [])
