@@ -78,20 +78,24 @@ export const simulate = (options: SimulationOptions, hostCount: number | undefin
     return outcomeOf(evidence, world)
   })
 
+/** Nothing is recorded yet. */
+const newRecords = (recorder: LogRecorder): Records => ({
+  recorder,
+  ...{ calls: [], grants: [], recurring: [], openings: [], deliveries: [], attempts: [], observations: [] },
+  ...{ posts: [], secrets: { told: new Map(), opened: new Map() }, promised: new Set() },
+  ...{ mailings: [], addressHashes: new Map(), textings: [], textIds: new Map() }
+})
+
 const build = (options: SimulationOptions, hostCount: number | undefined): Effect.Effect<Simulation> =>
   Effect.gen(function* () {
     const { faults, random, report, workload, world } = options
     const recorder = new LogRecorder(world, yield* MemoryEventStore.make)
-    const records: Records = {
-      recorder,
-      ...{ calls: [], grants: [], recurring: [], openings: [], deliveries: [], attempts: [], observations: [] },
-      ...{ posts: [], secrets: { told: new Map(), opened: new Map() }, promised: new Set() },
-      ...{ mailings: [], addressHashes: new Map(), textings: [], textIds: new Map() }
-    }
+    const records = newRecords(recorder)
     const states = withPromises(yield* MemoryStateStore.make, records.promised)
     const { lateBy, appends } = faults
     const plan = appends === undefined ? {} : { plan: { appends } }
     const events = FaultyEventStore.make(recorder.store, { random: random.fork("planned"), lateBy, ...plan })
+    let serials = 0
     const deliveries = new Map<string, Deferred.Deferred<void>>()
     let faultsEnded: FaultsEnded | undefined
     const isOver = () => faultsEnded !== undefined
@@ -145,6 +149,7 @@ const build = (options: SimulationOptions, hostCount: number | undefined): Effec
     return {
       ...{ ...options, hosts, fresh: new Host("fresh", deployment), accounts, records, states, isOver },
       ...{ blobs: deployment.blobs, files: deployment.files, receivers },
+      serial: () => ++serials,
       operations: new Map(workload.offers.map(({ operation }) => [operation.key, operation])),
       awaitDelivery: (jobId) =>
         Effect.suspend(() => {

@@ -49,6 +49,8 @@ export interface Simulation extends SimulationOptions {
   readonly blobs: Blobs
   readonly files: Files
   readonly receivers: Receivers
+  /** Numbers what senders send: another number each time. */
+  readonly serial: () => number
   /** Waits until an attempt at the job has delivered its work. */
   readonly awaitDelivery: (jobId: string) => Effect.Effect<void>
   readonly endFaults: () => FaultsEnded

@@ -32,10 +32,16 @@ export const act = (simulation: Simulation, intents: Array<Intent>, random: Seed
   })
 
 /** A message that no provider brought before. No two have the same code. */
-export const newText = ({ records }: Simulation, service: string, to: string, hasCode: boolean): TextMessage => {
-  const id = `text ${records.textings.length}`
-  const code = hasCode ? `${100_000 + records.textings.length}` : undefined
-  return { id, from: service, to, code, text: code === undefined ? `${service} is open today.` : `Your ${service} code is ${code}.` }
+export const newText = ({ serial }: Simulation, service: string, to: string, hasCode: boolean): TextMessage => {
+  const n = serial()
+  const code = hasCode ? `${100_000 + n}` : undefined
+  return {
+    id: `text ${n}`,
+    from: service,
+    to,
+    code,
+    text: code === undefined ? `${service} is open today.` : `Your ${service} code is ${code}.`
+  }
 }
 
 /** Brings a message until a host has it, and sometimes again; sometimes to two hosts at once. */

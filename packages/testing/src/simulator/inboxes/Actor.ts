@@ -104,9 +104,9 @@ const readMessage = (simulation: Simulation, host: Host, inbox: KnownInbox, rand
 // senders
 
 /** A message that nobody has sent before. */
-export const newMessage = ({ records }: Simulation, address: string): Message => {
-  const serial = records.mailings.length
-  return { queueId: `queue ${serial}`, address, subject: `subject ${serial}`, text: `text ${serial}` }
+export const newMessage = ({ serial }: Simulation, address: string): Message => {
+  const n = serial()
+  return { queueId: `queue ${n}`, address, subject: `subject ${n}`, text: `text ${n}` }
 }
 
 /** Sends a message, now and then again although it was taken, and again while a host cannot say. Sometimes two senders try at once. */
