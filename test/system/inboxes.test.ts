@@ -1,42 +1,10 @@
 /** Temporary mail as developers use it: a real server, its SMTP port, a real client that sends, and what is left after `kill -9`. */
-import { Schema } from "effect"
-import { createTransport, type SendMailOptions } from "nodemailer"
 import { expect, test } from "vitest"
-import { auditOf, balanceOf, type Call, call, newStore, openAccount, type Server, serve, UNLIMITED } from "./Server.ts"
-
-const DOMAIN = "inbox.example"
-
-const Envelope = Schema.fromJsonString(Schema.Struct({ data: Schema.Unknown }))
-const Inbox = Schema.Struct({ inbox_id: Schema.String, address: Schema.String, message_count: Schema.Int })
-const Messages = Schema.Struct({
-  messages: Schema.Array(
-    Schema.Struct({ message_id: Schema.String, subject: Schema.NullOr(Schema.String), has_attachments: Schema.Boolean })
-  )
-})
-const Message = Schema.Struct({
-  text: Schema.NullOr(Schema.String),
-  html: Schema.NullOr(Schema.String),
-  attachments: Schema.Array(Schema.Struct({ name: Schema.NullOr(Schema.String), size: Schema.Int, url: Schema.String }))
-})
+import { asking, DOMAIN, Inbox, Message, Messages, senderTo } from "./Mail.ts"
+import { auditOf, balanceOf, call, newStore, openAccount, type Server, serve, UNLIMITED } from "./Server.ts"
 
 const receiving = (url: string): Promise<Server> =>
   serve(["--store", url, "--mail-domain", DOMAIN, "--smtp", "127.0.0.1:0"], { env: UNLIMITED })
-
-/** What the API answers, in the shape that it is read in. */
-const asking = (server: Server, key: string) => {
-  const send = (path: string, sent: Call = {}) => call(`${server.url}/api/v1${path}`, { key, ...sent })
-  const get = async <A>(shape: Schema.Codec<A, unknown>, path: string, sent: Call = {}): Promise<A> => {
-    const { body, status } = await send(path, sent)
-    if (status >= 300) throw new Error(`${path} answers ${status}: ${body}`)
-    return Schema.decodeUnknownSync(shape)(Schema.decodeUnknownSync(Envelope)(body).data)
-  }
-  return { send, get }
-}
-
-const senderTo = (server: Server) => {
-  const transport = createTransport({ host: "127.0.0.1", port: Number(server.smtp?.split(":").at(-1)), ignoreTLS: true, pool: true })
-  return { send: (mail: SendMailOptions) => transport.sendMail({ from: "shop@example.org", ...mail }), close: () => transport.close() }
-}
 
 test("a developer creates an inbox, waits for a message, and reads it; the old address is refused", async () => {
   const { url } = newStore()
