@@ -4,6 +4,7 @@ import { join } from "node:path"
 import { Effect, Exit, Scope } from "effect"
 import { expect, onTestFinished, test } from "vitest"
 import * as NameServer from "../../packages/upstreams/test/dns/NameServer.ts"
+import { canary, isIn } from "./Canary.ts"
 import { millrace } from "./InProcess.ts"
 import {
   type Answer,
@@ -22,23 +23,6 @@ import {
   serve,
   UNLIMITED
 } from "./Server.ts"
-
-/** A word that stands nowhere but where it was put. */
-const canary = (name: string): string => `canary${name}${crypto.randomUUID().replaceAll("-", "")}`
-
-/** How a secret may be written: in clear, in the encodings that programs use, and as its words alone. */
-const spellings = (secret: string): ReadonlyArray<Buffer> => {
-  const bytes = Buffer.from(secret)
-  const ways = [secret, JSON.stringify(secret).slice(1, -1), encodeURIComponent(secret), bytes.toString("hex"), secret.toUpperCase()]
-  // Within longer base64, a text begins at any of three places; its ends depend on its neighbours
-  const base64 = [0, 1, 2].flatMap((before) => {
-    const whole = Buffer.concat([Buffer.alloc(before), bytes])
-    return [whole.toString("base64").slice(4, -4), whole.toString("base64url").slice(4, -4)]
-  })
-  return [...ways, ...base64].map((text) => Buffer.from(text)).concat(Buffer.from(secret, "utf16le"))
-}
-
-const isIn = (secret: string, bytes: Buffer): boolean => spellings(secret).some((spelling) => bytes.includes(spelling))
 
 /** A name server of which one domain is broken. */
 const nameServer = async (): Promise<string> => {

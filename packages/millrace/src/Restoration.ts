@@ -13,6 +13,7 @@ import { fail } from "./Failure.ts"
 import * as MasterKeyFile from "./MasterKeyFile.ts"
 import * as Progress from "./Progress.ts"
 import * as Reconciliation from "./Reconciliation.ts"
+import * as RestoredInboxes from "./RestoredInboxes.ts"
 import * as StoreUrl from "./StoreUrl.ts"
 
 /** The files of a store in the staging folder. */
@@ -128,12 +129,14 @@ export interface Completion {
   readonly metadata: Aggregate.Metadata
 }
 
-/** Erases again, audits, and lists what an operator has to reconcile. */
+/** Ends and erases again, audits, and lists what an operator has to reconcile. */
 export const complete = (made: Staged, { key, manifest, metadata, subjects, withKeys }: Completion) =>
   Effect.gen(function* () {
+    const now = yield* Clock.currentTimeMillis
+    const live = yield* RestoredInboxes.end(now)
     const { refused, restored } = yield* eraseAgain(subjects, metadata)
     const { found, head } = yield* audit(manifest)
-    const reconcile = yield* Reconciliation.items(manifest, { now: yield* Clock.currentTimeMillis, withKeys })
+    const reconcile = yield* Reconciliation.items(manifest, { now, withKeys, inboxes: yield* RestoredInboxes.readable(live) })
     return { ok: found === 0, problems: found, events: head.events, keys: restored, refused, head, reconcile }
   }).pipe(Effect.provide(stores(made, key)))
 
