@@ -70,6 +70,8 @@ export const senderTo = (server: Pick<Server, "smtp">) => {
 /** A client that writes what a test tells it, and reads the answers in their order. */
 export class SmtpClient {
   readonly socket: Socket
+  /** What the server offers: its answer to EHLO. */
+  offer = ""
   readonly #answers: Array<string> = []
   #lines: Array<string> = []
   #rest = ""
@@ -95,7 +97,8 @@ export class SmtpClient {
   static async open(server: Pick<Server, "smtp">): Promise<SmtpClient> {
     const client = new SmtpClient(connect({ host: "127.0.0.1", port: portOf(server) }))
     await client.answer()
-    await client.ask("EHLO client.example.org")
+    client.write("EHLO client.example.org\r\n")
+    client.offer = (await client.answer()) ?? ""
     return client
   }
 
