@@ -62,7 +62,7 @@ const dies = (place: string, time: number): ReadonlyArray<Change> => [
 const DEATHS: ReadonlyArray<ReadonlyArray<Change>> = [dies(KEPT, 4), dies(WRITTEN, 3), [], dies(WRITTEN, 9), dies(KEPT, 1), []]
 
 test("after kills between DATA and its answer, each acknowledged message is there, and none twice under one queue id", {
-  timeout: 120_000
+  timeout: 180_000
 }, async () => {
   const random = randomOf(SEED)
   const { url } = newStore()

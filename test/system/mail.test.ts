@@ -3,7 +3,7 @@ import { expect, test } from "vitest"
 import { asking, DOMAIN, INBOXES, Message, Messages, SmtpClient, senderTo } from "./Mail.ts"
 import { auditOf, newStore, openAccount, readLog, serve, temporaryFolder } from "./Server.ts"
 
-test("mail that one process receives wakes a caller at another, and outlives the one that received it", { timeout: 60_000 }, async () => {
+test("mail that one process receives wakes a caller at another, and outlives the one that received it", { timeout: 120_000 }, async () => {
   const { url: store } = newStore()
   const { key } = await openAccount(store, 100)
   const args = ["--store", store, "--mail-domain", DOMAIN, "--blobs", temporaryFolder(), "--dns-servers", "127.0.0.1:1"]

@@ -26,7 +26,7 @@ const erase = (folder: string, account: string): Promise<void> => {
 }
 
 test("sealed data of an account opens with the available keys before its erasure, and with none after", {
-  timeout: 60_000
+  timeout: 120_000
 }, async () => {
   const { folder, url: store } = newStore()
   const email = "grace@example.com"

@@ -14,7 +14,7 @@ const SOON: ReadonlyArray<Change> = [
 ]
 
 test("mail in DATA, waits and tunnels end as they should when the server stops, and nobody pays for what they did not get", {
-  timeout: 60_000
+  timeout: 120_000
 }, async () => {
   const { url } = newStore()
   const { account, key } = await openAccount(url, 100)
@@ -54,7 +54,7 @@ test("mail in DATA, waits and tunnels end as they should when the server stops, 
   expect((await ended).code).toBe(0)
   // 3 seconds for calls, 2 for mail; a busy machine is slower
   expect(Date.now() - began).toBeGreaterThanOrEqual(5_000)
-  expect(Date.now() - began).toBeLessThan(20_000)
+  expect(Date.now() - began).toBeLessThan(30_000)
 
   // The inbox, the session and the list
   expect(await balanceOf(url, account)).toMatchObject({ available: 100 - 1 - 2 - 0.1, held: 0, holds: [] })
