@@ -44,7 +44,7 @@ export const filesOf = (folder: string): Files => {
 export const boxesIn = ({ bytes }: Files): ReadonlySet<string> =>
   new Set(bytes.flatMap((bytes) => bytes.toString("latin1").match(BOX) ?? []))
 
-export type Keys = ReadonlyMap<string, Uint8Array>
+type Keys = ReadonlyMap<string, Uint8Array>
 
 /** All that could be a key to something of this account, given everything there is: wrapped, in hexadecimal, or as plain bytes. */
 export const keysIn = (files: Files, account: string): Keys => {
@@ -74,7 +74,7 @@ export function* windowsOf({ bytes }: Files): Generator<Uint8Array> {
   for (const file of bytes) for (let at = 0; at + KEY <= file.length; at++) yield file.subarray(at, at + KEY)
 }
 
-export interface Ciphertext {
+interface Ciphertext {
   /** Whose key seals it. */
   readonly subject: string
   readonly purpose: string
