@@ -1,6 +1,6 @@
 /** Backups of a store with inboxes: their mail can be read after a restore, and what was deleted or has expired since comes back told, or not. */
 import { readdirSync } from "node:fs"
-import { join } from "node:path"
+import { dirname, join } from "node:path"
 import { expect, test } from "vitest"
 import { changed } from "./Changes.ts"
 import { millrace } from "./InProcess.ts"
@@ -8,9 +8,9 @@ import { asking, DOMAIN, INBOXES, Message, Messages, SmtpClient, senderTo } from
 import { ask, auditOf, call, newStore, openAccount, Restored, readLog, type Server, serve, temporaryFolder, UNLIMITED } from "./Server.ts"
 
 /** An inbox may live for a second. */
-const start = (store: string): Promise<Server> =>
+const start = (store: string, ...args: ReadonlyArray<string>): Promise<Server> =>
   serve(
-    ["--store", store, "--mail-domain", DOMAIN, "--smtp", "127.0.0.1:0", "--dns-servers", "127.0.0.1:1"],
+    [...args, "--store", store, "--mail-domain", DOMAIN, "--smtp", "127.0.0.1:0", "--dns-servers", "127.0.0.1:1"],
     changed([["inboxes/Inbox.ts", "minimum: 60", "minimum: 1"]], { env: UNLIMITED })
   )
 
@@ -101,4 +101,32 @@ test("a restore brings mail back, whole; what was deleted or has expired since c
   // The files of the erased and of the expired are removed
   while (readdirSync(join(told.folder, "blobs")).length > 2) await new Promise((resolve) => setTimeout(resolve, 50))
   expect((await third.stop()).code).toBe(0)
+})
+
+test("a backup has the mail of a store whose blobs are elsewhere, and a restore puts it elsewhere", { timeout: 120_000 }, async () => {
+  const { folder, url } = newStore()
+  const { key } = await openAccount(url, 100)
+  const [blobs, others] = [join(temporaryFolder(), "mail"), join(temporaryFolder(), "deep", "mail")]
+  const server = await start(url, "--blobs", blobs)
+  const { address, inbox_id } = await asking(server, key).create()
+  await deliver(server, address, "Elsewhere")
+  const before = await readNewest(server, key, inbox_id)
+  await server.stop()
+
+  const backup = join(temporaryFolder(), "backup")
+  expect((await millrace(["backup", "--store", url, "--to", backup, "--blobs", blobs])).code).toBe(0)
+  const restore = (target: string, place: string) => {
+    const restore = ["restore", "--from", backup, "--none-erased", "--master-key", join(folder, "master.key")]
+    return millrace([...restore, "--store", target, "--blobs", place])
+  }
+  // Nothing is written over the blobs of another store, nor left of the attempt
+  const target = newStore()
+  expect((await restore(target.url, blobs)).stderr).toContain(`${blobs} is there already`)
+  expect(readdirSync(target.folder)).toEqual([])
+  expect((await restore(target.url, others)).code).toBe(0)
+  expect([readdirSync(others), readdirSync(dirname(others))]).toEqual([readdirSync(blobs), ["mail"]])
+  expect(readdirSync(target.folder).sort()).toEqual(["master.key", "millrace.db", "millrace.state.db"])
+  const again = await start(target.url, "--blobs", others)
+  expect(await readNewest(again, key, inbox_id)).toEqual(before)
+  expect((await again.stop()).code).toBe(0)
 })

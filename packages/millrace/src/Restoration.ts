@@ -62,21 +62,22 @@ export const findKey = (store: StoreUrl.Files, backup: BackupFolder.Paths, given
     return { key: yield* MasterKeyFile.read(file), isNew: true }
   })
 
-/** The staging folder, beside the store; removed when the scope closes. */
-export const stagingFolder = Effect.fnUntraced(function* (log: string) {
-  const folder = `${log}.restoring`
-  const blobs = join(folder, "blobs")
-  yield* Effect.acquireRelease(
-    DiskFiles.attempt(`nothing can be restored to ${log}`, () => {
-      StoreUrl.makeFolder(dirname(log))
-      if (existsSync(folder)) throw new Error(`it is being restored, or that was cut off: if it is not, remove ${folder}`)
-      mkdirSync(folder, { mode: 0o700 })
-    }),
-    () => Effect.ignore(Effect.try(() => rmSync(folder, { recursive: true, force: true })))
-  )
-  yield* DiskFiles.attempt(`nothing can be restored to ${log}`, () => mkdirSync(blobs, { mode: 0o700 }))
-  return { log: join(folder, "log.db"), state: join(folder, "state.db"), blobs }
+/** The staging folders, beside the store and beside the place of its blobs; removed when the scope closes. */
+export const stagingFolders = Effect.fnUntraced(function* ({ log, blobs }: StoreUrl.Files) {
+  const folder = yield* stagingFolder(log)
+  return { log: join(folder, "log.db"), state: join(folder, "state.db"), blobs: yield* stagingFolder(blobs) }
 })
+
+const stagingFolder = (target: string) => {
+  const folder = `${target}.restoring`
+  const made = DiskFiles.attempt(`nothing can be restored to ${target}`, () => {
+    StoreUrl.makeFolder(dirname(target))
+    if (existsSync(folder)) throw new Error(`it is being restored, or that was cut off: if it is not, remove ${folder}`)
+    mkdirSync(folder, { mode: 0o700 })
+    return folder
+  })
+  return Effect.acquireRelease(made, () => Effect.ignore(Effect.try(() => rmSync(folder, { recursive: true, force: true }))))
+}
 
 /** Copies a backup, each file checked against the manifest. Without keys, the state is begun anew. Answers how many blobs there are. */
 export const copy = Effect.fnUntraced(function* ({ paths, manifest }: Backup, made: Staged, withKeys: boolean) {
