@@ -1,16 +1,15 @@
 /**
- * Loaded before a server (`--import`), it makes of these sources a release that saves snapshots often, so that a test sees them; with
- * `TEST_RELEASE=next`, the one after it: it knows one event more, keeps what that says, and has snapshots of another version.
+ * Two releases made of these sources, for `changed` of `Changes.ts`: this one, which saves snapshots often, so that a test sees them; and
+ * the one after it, which knows one event more, keeps what that says, and has snapshots of another version.
  */
-import { registerHooks } from "node:module"
+import type { Change } from "./Changes.ts"
 
-type Change = readonly [file: string, from: string, to: string]
-
-const often: ReadonlyArray<Change> = [
+export const present: ReadonlyArray<Change> = [
   ["ledger/AccountSnapshot.ts", "version: VERSION, state: AccountState", "version: VERSION, state: AccountState, every: 4"]
 ]
 
-const next: ReadonlyArray<Change> = [
+export const next: ReadonlyArray<Change> = [
+  ...present,
   [
     "ledger/AccountEvent.ts",
     "AccountEvent = Schema.TaggedUnion({",
@@ -25,19 +24,3 @@ const next: ReadonlyArray<Change> = [
   ["ledger/AccountSnapshot.ts", "VERSION = ", "VERSION = 1 + "],
   ["ledger/AccountSnapshot.ts", "= Schema.Struct({\n  status:", "= Schema.Struct({\n  tier: Schema.String,\n  status:"]
 ]
-
-const changes = process.env["TEST_RELEASE"] === "next" ? [...often, ...next] : often
-
-registerHooks({
-  load: (url, context, nextLoad) => {
-    const loaded = nextLoad(url, context)
-    const here = changes.filter(([file]) => url.endsWith(`/core/src/${file}`))
-    if (here.length === 0 || loaded.source == null) return loaded
-    let source = typeof loaded.source === "string" ? loaded.source : new TextDecoder().decode(loaded.source)
-    for (const [file, from, to] of here) {
-      if (!source.includes(from)) throw new Error(`${file} has no ${from}`)
-      source = source.replace(from, to)
-    }
-    return { ...loaded, source }
-  }
-})

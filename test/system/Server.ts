@@ -187,6 +187,19 @@ export const Head = Schema.Struct({
   buckets: Schema.optionalKey(Schema.Record(Schema.String, Schema.String))
 })
 
+export const Restored = Schema.Struct({
+  restored: Schema.String,
+  from: Schema.String,
+  madeAt: Schema.String,
+  ok: Schema.Boolean,
+  problems: Schema.Int,
+  events: Schema.Int,
+  keys: Schema.Int,
+  refused: Schema.Array(Schema.String),
+  head: Head,
+  reconcile: Schema.Array(Schema.Struct({ what: Schema.String, count: Schema.NullOr(Schema.Int), advice: Schema.String }))
+})
+
 const Finding = Schema.Struct({
   position: Schema.String,
   stream: Schema.String,

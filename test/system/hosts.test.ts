@@ -4,6 +4,7 @@ import pg from "pg"
 import { afterAll, beforeAll, expect, test } from "vitest"
 import { freshSchema, url } from "../../packages/event-store-postgres/test/Postgres.ts"
 import { millrace } from "./InProcess.ts"
+import { randomOf } from "./Random.ts"
 import {
   type Answer,
   auditOf,
@@ -190,14 +191,6 @@ const ROUNDS = 2
 const CLIENTS = 4
 const ACCOUNTS = 3
 const GRANTED = 10_000
-
-/** Numbers from 0 up to 1 (mulberry32): the same for the same seed. */
-const randomOf = (seed: number) => () => {
-  seed = (seed + 0x6d2b79f5) | 0
-  let mixed = Math.imul(seed ^ (seed >>> 15), 1 | seed)
-  mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-  return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-}
 
 const oneOf = <A>(items: ReadonlyArray<A>, random: () => number): A => {
   const item = items[Math.floor(random() * items.length)]

@@ -1,41 +1,14 @@
 /** A proxy node within a server, and one in a process of its own: each serves the sessions of the other's host, and both stop cleanly. */
-import { connect } from "node:net"
 import { Schema } from "effect"
 import { expect, test } from "vitest"
+import { dataOf } from "./Mail.ts"
+import { byConnect, nodeOf, Session } from "./ProxyClient.ts"
 import { auditOf, call, newStore, openAccount, Process, serve } from "./Server.ts"
 
-const Endpoint = Schema.Struct({ protocol: Schema.String, port: Schema.Int })
-const Announced = Schema.fromJsonString(
-  Schema.Struct({ proxy: Schema.Struct({ country: Schema.String, endpoints: Schema.Array(Endpoint) }) })
-)
-const Session = Schema.fromJsonString(
-  Schema.Struct({ data: Schema.Struct({ username: Schema.String, password: Schema.String, country: Schema.String, port: Schema.Int }) })
-)
-const Locations = Schema.fromJsonString(
-  Schema.Struct({ data: Schema.Struct({ locations: Schema.Array(Schema.Struct({ country: Schema.String })) }) })
-)
-
-/** The node that a process says it serves. */
-const nodeOf = ({ stdout }: Process) => Schema.decodeUnknownSync(Announced)(stdout.split("\n", 1)[0] ?? "").proxy
-
-const portOf = (process: Process): number => nodeOf(process).endpoints.find(({ protocol }) => protocol === "http")?.port ?? 0
-
-interface Login {
-  readonly username: string
-  readonly password: string
-}
+const Locations = Schema.Struct({ locations: Schema.Array(Schema.Struct({ country: Schema.String })) })
 
 /** The status of a CONNECT to a private address: 403 shows that the credentials were admitted, and that the address was not. */
-const statusOf = (port: number, { password, username }: Login): Promise<string> =>
-  new Promise((resolve, reject) => {
-    const socket = connect(port, "127.0.0.1")
-    const auth = Buffer.from(`${username}:${password}`).toString("base64")
-    socket.write(`CONNECT 127.0.0.1:80 HTTP/1.1\r\nHost: 127.0.0.1:80\r\nProxy-Authorization: Basic ${auth}\r\n\r\n`)
-    socket.once("error", reject).once("data", (answer) => {
-      socket.destroy()
-      resolve(answer.toString().split(" ")[1] ?? "")
-    })
-  })
+const statusOf = (process: Process, login: typeof Session.Type) => byConnect(nodeOf(process).http, login, 80)
 
 test("nodes in two processes serve each other's sessions, are listed while they run, and stop cleanly", { timeout: 60_000 }, async () => {
   const { url: store } = newStore()
@@ -47,17 +20,17 @@ test("nodes in two processes serve each other's sessions, are listed while they 
   expect([nodeOf(server).country, nodeOf(node).country]).toEqual(["DE", "FR"])
 
   const countries = async () => {
-    const { body } = await call(`${server.url}/api/v1/proxy/locations`, { key })
-    return Schema.decodeUnknownSync(Locations)(body).data.locations.map(({ country }) => country)
+    const { locations } = dataOf(Locations, await call(`${server.url}/api/v1/proxy/locations`, { key }))
+    return locations.map(({ country }) => country)
   }
   expect(await countries()).toEqual(["DE", "FR"])
   for (const country of ["DE", "FR"]) {
-    const { body } = await call(`${server.url}/api/v1/proxy/sessions`, { method: "POST", key, body: JSON.stringify({ country }) })
-    const { data } = Schema.decodeUnknownSync(Session)(body)
-    expect([data.country, data.port]).toEqual([country, portOf(country === "DE" ? server : node)])
+    const sent = { method: "POST", key, body: JSON.stringify({ country }) }
+    const session = dataOf(Session, await call(`${server.url}/api/v1/proxy/sessions`, sent))
+    expect([session.country, session.port]).toEqual([country, nodeOf(country === "DE" ? server : node).http])
     for (const process of [server, node]) {
-      expect(await statusOf(portOf(process), data)).toBe("403")
-      expect(await statusOf(portOf(process), { ...data, password: "wrong" })).toBe("407")
+      expect(await statusOf(process, session)).toBe("403")
+      expect(await statusOf(process, { ...session, password: "wrong" })).toBe("407")
     }
   }
   expect((await node.stop()).code).toBe(0)

@@ -3,7 +3,6 @@
  * its fold keeps more, so its snapshots are of another version. Neither is led astray by the other: the older refuses the streams that it
  * cannot read, and those only, and says so.
  */
-import { fileURLToPath } from "node:url"
 import { Account, AccountEvent, AccountSnapshot, Credits, Decisions, Lots } from "@millrace/core"
 import { Aggregate, EventCodec, EventStore, HashChain, MemoryEventStore, StreamName } from "@millrace/event-sourcing"
 import { PostgresEventStore } from "@millrace/event-store-postgres"
@@ -14,7 +13,9 @@ import { describe, expect, test } from "vitest"
 import { checkAsync } from "../../packages/core/test/vault/Property.ts"
 import { freshSchema, url } from "../../packages/event-store-postgres/test/Postgres.ts"
 import { type Answer, eventually, host, testing } from "../../packages/http/test/Host.ts"
+import { type Change, changed } from "./Changes.ts"
 import { millrace } from "./InProcess.ts"
+import * as Release from "./Release.ts"
 import { BIN, BIN_PRICE, call, Granted, Opened, problemOf, type Server, serve, UNLIMITED } from "./Server.ts"
 
 // the next release
@@ -132,15 +133,11 @@ const waited = (call: Effect.Effect<Answer>) =>
     return yield* Fiber.join(calling)
   })
 
-const release = fileURLToPath(new URL("Release.ts", import.meta.url))
 const MASTER = { MILLRACE_MASTER_KEY: "5a".repeat(32) }
 
 /** A process of this release or of the next one, by the real server. */
-const serverOf = (which: "this" | "next", store: string): Promise<Server> =>
-  serve(["--store", store, "--metrics-port", "0"], {
-    env: { ...UNLIMITED, ...MASTER, TEST_RELEASE: which },
-    nodeArgs: ["--import", release]
-  })
+const serverOf = (release: ReadonlyArray<Change>, store: string): Promise<Server> =>
+  serve(["--store", store, "--metrics-port", "0"], changed(release, { env: { ...UNLIMITED, ...MASTER } }))
 
 const Ready = Schema.fromJsonString(Schema.Struct({ status: Schema.String, refused: Schema.Array(Schema.String) }))
 const readyOf = async ({ url }: Server) => {
@@ -161,7 +158,7 @@ test("charge the same accounts in several processes; the older refuses what it c
   const address = new URL(await url())
   address.pathname = name
   const store = address.href
-  const [old, next] = await Promise.all([serverOf("this", store), serverOf("next", store)])
+  const [old, next] = await Promise.all([serverOf(Release.present, store), serverOf(Release.next, store)])
   const both = [old, next]
 
   const opened = async () => {
@@ -227,7 +224,7 @@ test("charge the same accounts in several processes; the older refuses what it c
 
   // In its place
   expect((await old.stop()).code).toBe(0)
-  const replaced = await serverOf("next", store)
+  const replaced = await serverOf(Release.next, store)
   expect((await spend(replaced, x)).status).toBe(200)
   for (const server of [next, replaced]) expect(await balance(server, x)).toBe(100 - (calls + 2) * BIN_PRICE)
   await Promise.all([next, replaced].map((server) => server.stop()))

@@ -2,6 +2,7 @@
  * The store of files that jobs make: a folder, a bucket, or memory for a store in memory. All files are sealed. What keeps them is loaded
  * when it is used, so that a host of the library loads no other upstream.
  */
+import { resolve } from "node:path"
 import { type BlobStore, MemoryBlobStore, Vault } from "@millrace/core"
 import type * as FileBlobStore from "@millrace/upstreams/file-blob-store"
 import type * as S3BlobStore from "@millrace/upstreams/s3-blob-store"
@@ -19,6 +20,13 @@ export const blobs = Setting.optional(
 /** The folder by default. */
 const beside = (store: string) =>
   StoreUrl.isRemote(store) ? Effect.succeed("./data/blobs") : Effect.map(StoreUrl.filesOf(store), ({ blobs }) => blobs)
+
+/** The files of a store whose blobs are in a folder of their own. Those in a bucket are kept, and backed up, there. */
+export const within = (files: StoreUrl.Files, place: Option.Option<string>): StoreUrl.Files =>
+  Option.isNone(place) || isBucket(place.value) ? files : { ...files, blobs: resolve(place.value) }
+
+const BUCKET = "s3:"
+const isBucket = (place: string): boolean => place.startsWith(BUCKET)
 
 const bucket = (url: string) =>
   Effect.gen(function* () {
@@ -42,7 +50,7 @@ export const layer = (store: string, place: Option.Option<string>): Layer.Layer<
     Effect.gen(function* () {
       if (store === StoreUrl.MEMORY && Option.isNone(place)) return MemoryBlobStore.layer
       const where = Option.getOrElse(place, () => undefined) ?? (yield* beside(store))
-      if (where.startsWith("s3:")) return yield* bucket(where.slice("s3:".length))
+      if (isBucket(where)) return yield* bucket(where.slice(BUCKET.length))
       const { layer } = yield* Effect.promise((): Promise<typeof FileBlobStore> => import("@millrace/upstreams/file-blob-store"))
       return layer(where)
     })

@@ -10,7 +10,7 @@ import { Effect, Layer } from "effect"
 import * as StateUrl from "./StateUrl.ts"
 import * as StoreUrl from "./StoreUrl.ts"
 
-/** Keys of the vault. Each belongs to an account, a job, or something of a host's own. */
+/** Keys of the vault. Each belongs to an account, to something of an account, such as a job or an inbox, or to the host. */
 export interface KeyCount {
   /** Keys that were not destroyed. A job's key is of no use once that of its account is destroyed. */
   readonly present: number
@@ -19,7 +19,7 @@ export interface KeyCount {
   readonly erasedAccounts: number
   /** Destroyed because their jobs were deleted, ended their retention, or were never accepted. */
   readonly purgedJobs: number
-  /** Destroyed by a host, for subjects of its own. */
+  /** Destroyed for anything else: an inbox, a webhook, the text messages of an hour, or a subject of the host's own. */
   readonly others: number
 }
 

@@ -57,12 +57,24 @@ const promises = Effect.gen(function* () {
   return count
 })
 
+interface Restored {
+  readonly now: number
+  readonly withKeys: boolean
+  /** How many inboxes can be read. */
+  readonly inboxes: number
+}
+
 /** The items of a store that was restored from the backup of this manifest. */
-export const items = ({ madeAt, head }: Manifest, { now, withKeys }: { readonly now: number; readonly withKeys: boolean }) =>
+export const items = ({ madeAt, head }: Manifest, { inboxes, now, withKeys }: Restored) =>
   Effect.gen(function* () {
     const { holds, keys } = yield* openIn(now)
     const since = toIso(madeAt)
     const lost = item("sealed data", null, "was left behind with its keys: addresses, labels and kept replies cannot be read any more")
+    const restoredInboxes = item(
+      "inboxes that can be read",
+      inboxes,
+      `one that was deleted after ${since} can be read again, and receives mail at the address that it had then, until it expires: the latest state database, named by --erased, knows which were deleted`
+    )
     return [
       ...(withKeys ? [] : [lost]),
       item(
@@ -81,6 +93,7 @@ export const items = ({ madeAt, head }: Manifest, { now, withKeys }: { readonly 
         `a key revoked after ${since} works again, one issued since does not: go through keys list, and revoke again before serving`
       ),
       item("accounts suspended or closed after the backup", null, "are as they were before: suspend or close them again"),
+      ...(inboxes === 0 ? [] : [restoredInboxes]),
       item("open holds", holds, "end by themselves when they expire, and are refunded, also where the call was answered after the backup"),
       item(
         "promises that an unanswered call costs nothing",

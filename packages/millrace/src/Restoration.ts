@@ -13,6 +13,7 @@ import { fail } from "./Failure.ts"
 import * as MasterKeyFile from "./MasterKeyFile.ts"
 import * as Progress from "./Progress.ts"
 import * as Reconciliation from "./Reconciliation.ts"
+import * as RestoredInboxes from "./RestoredInboxes.ts"
 import * as StoreUrl from "./StoreUrl.ts"
 
 /** The files of a store in the staging folder. */
@@ -61,21 +62,22 @@ export const findKey = (store: StoreUrl.Files, backup: BackupFolder.Paths, given
     return { key: yield* MasterKeyFile.read(file), isNew: true }
   })
 
-/** The staging folder, beside the store; removed when the scope closes. */
-export const stagingFolder = Effect.fnUntraced(function* (log: string) {
-  const folder = `${log}.restoring`
-  const blobs = join(folder, "blobs")
-  yield* Effect.acquireRelease(
-    DiskFiles.attempt(`nothing can be restored to ${log}`, () => {
-      StoreUrl.makeFolder(dirname(log))
-      if (existsSync(folder)) throw new Error(`it is being restored, or that was cut off: if it is not, remove ${folder}`)
-      mkdirSync(folder, { mode: 0o700 })
-    }),
-    () => Effect.ignore(Effect.try(() => rmSync(folder, { recursive: true, force: true })))
-  )
-  yield* DiskFiles.attempt(`nothing can be restored to ${log}`, () => mkdirSync(blobs, { mode: 0o700 }))
-  return { log: join(folder, "log.db"), state: join(folder, "state.db"), blobs }
+/** The staging folders, beside the store and beside the place of its blobs; removed when the scope closes. */
+export const stagingFolders = Effect.fnUntraced(function* ({ log, blobs }: StoreUrl.Files) {
+  const folder = yield* stagingFolder(log)
+  return { log: join(folder, "log.db"), state: join(folder, "state.db"), blobs: yield* stagingFolder(blobs) }
 })
+
+const stagingFolder = (target: string) => {
+  const folder = `${target}.restoring`
+  const made = DiskFiles.attempt(`nothing can be restored to ${target}`, () => {
+    StoreUrl.makeFolder(dirname(target))
+    if (existsSync(folder)) throw new Error(`it is being restored, or that was cut off: if it is not, remove ${folder}`)
+    mkdirSync(folder, { mode: 0o700 })
+    return folder
+  })
+  return Effect.acquireRelease(made, () => Effect.ignore(Effect.try(() => rmSync(folder, { recursive: true, force: true }))))
+}
 
 /** Copies a backup, each file checked against the manifest. Without keys, the state is begun anew. Answers how many blobs there are. */
 export const copy = Effect.fnUntraced(function* ({ paths, manifest }: Backup, made: Staged, withKeys: boolean) {
@@ -128,12 +130,14 @@ export interface Completion {
   readonly metadata: Aggregate.Metadata
 }
 
-/** Erases again, audits, and lists what an operator has to reconcile. */
+/** Ends and erases again, audits, and lists what an operator has to reconcile. */
 export const complete = (made: Staged, { key, manifest, metadata, subjects, withKeys }: Completion) =>
   Effect.gen(function* () {
+    const now = yield* Clock.currentTimeMillis
+    const live = yield* RestoredInboxes.end(now)
     const { refused, restored } = yield* eraseAgain(subjects, metadata)
     const { found, head } = yield* audit(manifest)
-    const reconcile = yield* Reconciliation.items(manifest, { now: yield* Clock.currentTimeMillis, withKeys })
+    const reconcile = yield* Reconciliation.items(manifest, { now, withKeys, inboxes: yield* RestoredInboxes.readable(live) })
     return { ok: found === 0, problems: found, events: head.events, keys: restored, refused, head, reconcile }
   }).pipe(Effect.provide(stores(made, key)))
 

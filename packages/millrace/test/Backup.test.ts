@@ -34,6 +34,7 @@ import {
   newStore,
   Opened,
   openAccount,
+  Restored,
   readLog,
   runProcess,
   serve,
@@ -52,19 +53,6 @@ const BackedUp = Schema.Struct({
   masterKey: Schema.Boolean,
   deleteKeysBy: Schema.String,
   head: Head
-})
-
-const Restored = Schema.Struct({
-  restored: Schema.String,
-  from: Schema.String,
-  madeAt: Schema.String,
-  ok: Schema.Boolean,
-  problems: Schema.Int,
-  events: Schema.Int,
-  keys: Schema.Int,
-  refused: Schema.Array(Schema.String),
-  head: Head,
-  reconcile: Schema.Array(Schema.Struct({ what: Schema.String, count: Schema.NullOr(Schema.Int), advice: Schema.String }))
 })
 
 const Told = Schema.fromJsonString(Schema.Struct({ error: Schema.Struct({ code: Schema.String, message: Schema.String }) }))

@@ -1,12 +1,14 @@
 /** The command line on logs beyond this machine: what the default store does, and clear words where something is missing. */
 import assert from "node:assert/strict"
-import { randomBytes, randomUUID } from "node:crypto"
+import { randomBytes } from "node:crypto"
 import { existsSync, readFileSync } from "node:fs"
 import { createServer, type Socket } from "node:net"
 import { join } from "node:path"
-import { Effect, Exit, Schema, Scope } from "effect"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { Schema } from "effect"
+import { beforeAll, describe, expect, it } from "vitest"
 import { millrace } from "../../../test/system/InProcess.ts"
+import { undoAfterwards } from "../../../test/system/Leftovers.ts"
+import { type Node, newDatabase, startNode } from "../../../test/system/Networked.ts"
 import {
   Audit,
   Balance,
@@ -25,38 +27,8 @@ import {
   temporaryFolder,
   UNLIMITED
 } from "../../../test/system/Server.ts"
-import { KurrentDbStandIn } from "../../event-store-kurrentdb/test/standin/index.ts"
-import * as Postgres from "../../event-store-postgres/test/Postgres.ts"
 
 const masterKey = () => randomBytes(32).toString("hex")
-
-/** A database of a test's own, removed with its file's. */
-const newDatabase = async (): Promise<string> => {
-  const name = `millrace_${randomUUID().replaceAll("-", "")}`
-  const url = await Postgres.url()
-  const run = (statement: string) =>
-    Effect.runPromise(Effect.scoped(Effect.flatMap(Postgres.client(url), (db) => Effect.promise(() => db.query(statement)))))
-  await run(`CREATE DATABASE ${name}`)
-  leftovers.push(() => run(`DROP DATABASE ${name} WITH (FORCE)`))
-  return Object.assign(new URL(url), { pathname: `/${name}` }).href
-}
-
-const leftovers: Array<() => Promise<unknown>> = []
-afterAll(async () => {
-  for (const undo of leftovers.reverse()) await undo()
-})
-
-interface Node extends KurrentDbStandIn.KurrentDbStandIn {
-  readonly end: () => Promise<void>
-}
-
-const startNode = async (options: KurrentDbStandIn.Options = {}): Promise<Node> => {
-  const scope = await Effect.runPromise(Scope.make())
-  const node = await Effect.runPromise(Scope.provide(KurrentDbStandIn.serve(options), scope))
-  const end = () => Effect.runPromise(Scope.close(scope, Exit.void))
-  leftovers.push(end)
-  return { ...node, end }
-}
 
 /** What a command that succeeds answers. */
 const ask = async <A>(shape: Schema.Codec<A, unknown>, env: Environment, ...args: ReadonlyArray<string>): Promise<A> => {
@@ -260,7 +232,7 @@ describe("KurrentDB", () => {
         resolve(typeof address === "object" && address !== null ? address.port : 0)
       })
     )
-    leftovers.push(() => {
+    undoAfterwards(() => {
       for (const socket of sockets) socket.destroy()
       return new Promise((resolve) => silent.close(resolve))
     })

@@ -93,7 +93,7 @@ export class Registration extends Context.Service<
     readonly reinstate: Act
     readonly close: Act
     /**
-     * Closes the account and destroys its vault key: nobody can read its address, labels, replies and jobs any more. Amounts and ids stay,
+     * Closes the account and destroys its vault key: nobody can read its address, labels, replies, jobs and inboxes any more. Amounts and ids stay,
      * and so does the claim on the address. Erasing again completes an erasure that was interrupted.
      */
     readonly erase: (

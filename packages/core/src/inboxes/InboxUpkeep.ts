@@ -1,10 +1,13 @@
 /**
- * Maintains inboxes in the background, also after a process died: ends those whose time is over, and removes files that no message needs.
+ * Maintains inboxes in the background, also after a process died: ends those whose time is over or whose account was closed, and removes
+ * files that no message needs.
  */
-import { Deadlines, type EventHandlers, type EventStore, Lease, type Projection, type StateStore } from "@millrace/event-sourcing"
+import { Deadlines, type EventHandlers, type EventStore, Lease, type Projection, Reaction, type StateStore } from "@millrace/event-sourcing"
 import { Context, type Duration, Effect, Layer, Option } from "effect"
 import * as FileSweeper from "../jobs/FileSweeper.ts"
 import type { File } from "../jobs/Files.ts"
+import { Account } from "../ledger/Account.ts"
+import type { AccountEvent } from "../ledger/AccountEvent.ts"
 import * as Inbox from "./Inbox.ts"
 import { Inboxes } from "./Inboxes.ts"
 
@@ -30,6 +33,16 @@ const mayBeNamed = ({ read }: Inboxes["Service"], { id, owner }: File): Effect.E
     return Inbox.isLive(state, at) && state.messages.some(({ blobId }) => blobId === id)
   })
 
+/** Deletes the inboxes of a closed account: nobody can read them any more, and an erasure leaves their files otherwise until they expire. */
+const closuresOf = (inboxes: Inboxes["Service"], { list }: Deadlines.Deadlines) => {
+  const close = Effect.fnUntraced(function* (_: unknown, { id: accountId, position }: EventHandlers.Origin) {
+    const open = (yield* list({ atLeast: position })).filter(({ payload }) => payload === accountId)
+    for (const { key: inboxId } of open) yield* Effect.catchTag(inboxes.remove({ accountId, inboxId }), "InboxNotFound", () => Effect.void)
+  })
+  const reaction = Reaction.of<AccountEvent, Effect.Error<ReturnType<typeof close>>>(Account, { AccountClosed: close })
+  return { name: "inboxClosures", start: "beginning", ...reaction } as const
+}
+
 const make = Effect.fnUntraced(function* ({ sweepFilesEvery, ...options }: InboxUpkeepOptions = {}) {
   const inboxes = yield* Inboxes
   const { blobs, files } = inboxes.letters
@@ -42,6 +55,7 @@ const make = Effect.fnUntraced(function* ({ sweepFilesEvery, ...options }: Inbox
     },
     options
   )
+  const closures = yield* Reaction.make(closuresOf(inboxes, deadlines), options)
   const sweeper = FileSweeper.make(
     {
       files,
@@ -58,7 +72,7 @@ const make = Effect.fnUntraced(function* ({ sweepFilesEvery, ...options }: Inbox
       options?: Projection.ReadOptions
     ): Effect.Effect<ReadonlyArray<Deadlines.Deadline>, Projection.ProjectionBehind | Projection.ProjectionStopped> =>
       deadlines.overdue(now, options),
-    status: Effect.all({ deadlines: deadlines.status, files: Effect.sync(sweeper.status) })
+    status: Effect.all({ deadlines: deadlines.status, closures: closures.status, files: Effect.sync(sweeper.status) })
   }
 })
 

@@ -19,7 +19,7 @@ export const ofAccount = (accountId: string): string => `account:${accountId}`
 export const ofWebhook = (webhookId: string): string => `webhook:${webhookId}`
 
 /** An inbox's subject. What it received is deleted with the inbox or with the account. */
-export const ofInbox = (inboxId: string, accountId: string): Subject => ({ name: `inbox:${inboxId}`, parent: ofAccount(accountId) })
+export const ofInbox = (inboxId: string, accountId: string) => ({ name: `inbox:${inboxId}`, parent: ofAccount(accountId) })
 
 /** A job's subject. Its data is deleted with the job or with the account. */
 export const ofJob = (jobId: string, accountId: string): Subject => ({ name: `job:${jobId}`, parent: ofAccount(accountId) })

@@ -1,8 +1,11 @@
 /** Inboxes over one and two hosts: who sees them, what they receive, and how they end. */
+import { Aggregate, EventStore } from "@millrace/event-sourcing"
 import { Clock, Effect, Fiber, Stream } from "effect"
 import { describe, expect } from "vitest"
 import { Inboxes } from "../../src/inboxes/Inboxes.ts"
 import { isUnreadable } from "../../src/inboxes/MailReader.ts"
+import { Account } from "../../src/ledger/Account.ts"
+import * as Decisions from "../../src/ledger/Decisions.ts"
 import * as TempMail from "../../src/operations/TempMail.ts"
 import { ofAccount } from "../../src/vault/Vault.ts"
 import { all, elapse, hours, patiently, quiet, range, seconds } from "../billing/Bench.ts"
@@ -306,6 +309,30 @@ describe("the end of an inbox", () => {
       expect(yield* subjects(here, bobs)).toEqual(["Still here"])
       yield* elapse(hours(2))
       expect(yield* stored(to)).toEqual([])
+    })
+  )
+
+  testing(
+    "comes with the end of its account: its key and its files go at once, and those of others stay",
+    Effect.gen(function* () {
+      const to = yield* shared
+      const [here, there] = [yield* host(to), yield* host(to)]
+      const [one, other] = [yield* here.create(), yield* there.create()]
+      const bobs = yield* here.create(BOB)
+      for (const { address } of [one, other, bobs]) yield* here.receiver.receive(address, incoming("Soon gone"))
+      yield* there.inboxes.remove(other)
+      const ledger = yield* Aggregate.make(Account).pipe(Effect.provideService(EventStore.EventStore, to.events))
+      yield* ledger.execute(ALICE, Decisions.open({}))
+      yield* elapse(seconds(1))
+      expect(yield* subjects(there, one)).toEqual(["Soon gone"])
+      yield* ledger.execute(ALICE, Decisions.close)
+      yield* here.vault.destroy(ofAccount(ALICE))
+      yield* elapse(seconds(1))
+      expect((yield* story(to)).filter((type) => type === "InboxDeleted")).toHaveLength(2)
+      expect(yield* stored(to)).toHaveLength(1)
+      expect((yield* to.states.list("vaultKeys")).map(({ key }) => key)).toEqual([ofAccount(BOB), `inbox:${bobs.inboxId}`])
+      expect(yield* outcome(here.receiver.accepts(one.address, 1))).toBe("UnknownAddress")
+      expect(yield* subjects(here, bobs)).toEqual(["Soon gone"])
     })
   )
 

@@ -92,7 +92,7 @@ const threshold = Administration.act(
 
 const erase = Administration.act(
   "accounts erase",
-  "Close an account, revoke its API keys and destroy its vault keys for ever. Nobody can read its address, labels, replies and jobs any more, in any copy without keys. Amounts, ids and the claim on its address stay, so audits still work. If the command is interrupted, run it again",
+  "Close an account, revoke its API keys and destroy its vault keys for ever. Nobody can read its address, labels, replies, jobs and inboxes any more, in any copy without keys. Amounts, ids and the claim on its address stay, so audits still work. If the command is interrupted, run it again",
   {
     'millrace accounts erase --account acc_01M7YKD46JCP6VGMKADN3JSPJP --confirm acc_01M7YKD46JCP6VGMKADN3JSPJP --by ada --reason "ticket 12"':
       "Record who acts and why, and add the account to the register of erasures"
@@ -128,7 +128,7 @@ export const accounts = Administration.group(
     list,
     change("suspend", "Stop every priced call of an account; its credits stay"),
     change("reinstate", "Let a suspended account call again"),
-    change("close", "Close an account for ever; its keys stop working"),
+    change("close", "Close an account for ever; its keys stop working, and its inboxes are deleted"),
     threshold,
     erase
   ]

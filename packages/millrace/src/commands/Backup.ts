@@ -3,6 +3,7 @@ import { Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import * as Administration from "../Administration.ts"
 import * as Backup from "../administration/Backup.ts"
+import * as Blobs from "../Blobs.ts"
 import * as MasterKeyFile from "../MasterKeyFile.ts"
 import * as Output from "../Output.ts"
 import * as StoreUrl from "../StoreUrl.ts"
@@ -39,11 +40,12 @@ export const backup = Command.make(
       Flag.withDescription("Include the master key, with which anyone who has the backup can read everything in it"),
       Flag.withDefault(false)
     ),
+    blobs: Blobs.blobs,
     json: Output.json
   },
-  ({ store, to, keysLifetime, withMasterKey, json }) =>
+  ({ store, to, keysLifetime, withMasterKey, blobs, json }) =>
     Effect.gen(function* () {
-      const files = yield* StoreUrl.existing(store)
+      const files = Blobs.within(yield* StoreUrl.existing(store), blobs)
       const masterKey = withMasterKey ? yield* masterKeyOf(files) : undefined
       const made = yield* Backup.make(files, { to, keysLifetime, masterKey })
       yield* Output.exitCode(made.ok)

@@ -4,6 +4,7 @@ import { Effect } from "effect"
 import { Command, Flag } from "effect/cli"
 import * as Administration from "../Administration.ts"
 import * as BackupFolder from "../BackupFolder.ts"
+import * as Blobs from "../Blobs.ts"
 import * as Output from "../Output.ts"
 import * as Restoration from "../Restoration.ts"
 import * as StoreUrl from "../StoreUrl.ts"
@@ -34,25 +35,28 @@ export const restore = Command.make(
       Flag.withDescription("File with the master key, where it is neither beside the store nor MILLRACE_MASTER_KEY"),
       Flag.optional
     ),
+    blobs: Blobs.blobs,
     by: Administration.by,
     reason: Administration.reason,
     json: Output.json
   },
-  ({ from, store, erased, noneErased, withoutKeys, masterKey, json, ...flags }) =>
+  ({ from, store, erased, noneErased, withoutKeys, masterKey, blobs, json, ...flags }) =>
     Effect.gen(function* () {
       const backup = yield* BackupFolder.read(from)
       const { manifest, paths } = backup
-      const target = yield* StoreUrl.filesOf(store)
+      const files = yield* StoreUrl.filesOf(store)
+      // A backup without blobs leaves those alone that are elsewhere
+      const target = manifest.blobs.count === 0 ? files : Blobs.within(files, blobs)
       yield* Restoration.refuseExisting(target)
       if (!withoutKeys) yield* Restoration.requireKeys(backup)
       const subjects = yield* Restoration.erasedSince(erased, noneErased)
       const { key, isNew } = yield* Restoration.findKey(target, paths, masterKey)
 
-      const made = yield* Restoration.stagingFolder(target.log)
-      const blobs = yield* Restoration.copy(backup, made, !withoutKeys)
+      const made = yield* Restoration.stagingFolders(target)
+      const copied = yield* Restoration.copy(backup, made, !withoutKeys)
       const metadata = Administration.metadata("restore: erased since the backup", flags)
       const report = yield* Restoration.complete(made, { manifest, key, subjects, withKeys: !withoutKeys, metadata })
-      yield* Restoration.install(made, target, isNew ? key : undefined, blobs > 0)
+      yield* Restoration.install(made, target, isNew ? key : undefined, copied > 0)
       yield* Output.exitCode(report.ok)
       yield* Output.printWithHead(json, { restored: target.log, from: paths.folder, madeAt: toIso(manifest.madeAt), ...report })
     }).pipe(Effect.scoped)
