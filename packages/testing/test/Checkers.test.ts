@@ -1,12 +1,15 @@
 /** The simulator's checkers over false evidence: they report it. */
-import { Credits, type Webhook } from "@millrace/core"
+import { hash } from "node:crypto"
+import { Credits, type Inbox, NotFound, type Verification, type Webhook } from "@millrace/core"
 import { EventStore, HashChain, MemoryEventStore } from "@millrace/event-sourcing"
 import { Context, Effect, Exit, Redacted } from "effect"
 import { describe, expect, test } from "vitest"
 import * as SeededRandom from "../src/SeededRandom.ts"
 import { checkCalls, checkKeys } from "../src/simulator/checkers/Calls.ts"
+import { checkCodes } from "../src/simulator/checkers/Codes.ts"
 import { checkGrants } from "../src/simulator/checkers/Grants.ts"
 import { isExpectedWarning } from "../src/simulator/checkers/HostLogs.ts"
+import { checkInboxes } from "../src/simulator/checkers/Inboxes.ts"
 import { checkWebhooks } from "../src/simulator/checkers/Webhooks.ts"
 import { type Evidence, type Final, indexEvidence, type Records, type Report } from "../src/simulator/Evidence.ts"
 import * as Faults from "../src/simulator/Faults.ts"
@@ -36,7 +39,8 @@ const evidenceOf = (
   const records: Records = {
     recorder: new LogRecorder(world, store),
     ...{ calls, grants, recurring: [], openings: [], deliveries: [], attempts: [], observations: [], posts: [] },
-    ...{ secrets: { told: new Map<string, string>(), opened: new Map<string, string>() }, promised: new Set<string>() }
+    ...{ secrets: { told: new Map<string, string>(), opened: new Map<string, string>() }, promised: new Set<string>() },
+    ...{ mailings: [], addressHashes: new Map<string, string>(), textings: [], textIds: new Map<string, string>() }
   }
   return indexEvidence(records, {
     ...{ faults: Faults.none, faultsEnded: { at: 0, length: 0 }, longestTimeout: 30_000, end: 0 },
@@ -130,6 +134,123 @@ describe("the checker of webhooks", () => {
     ["comes after its removal", {}, [added, { _tag: "WebhookRemoved" }], "after it was removed"]
   ] as const)("reports what %s", (_, post, events, violation) => {
     expect(judge(post, events).join()).toContain(violation)
+  })
+})
+
+describe("the checker of inboxes", () => {
+  const address = "anna@inbox.example"
+  const messageIdOf = (queueId: string) => `msg_${hash("sha256", JSON.stringify([queueId, "hash"]), "hex").slice(0, 26)}`
+  const created: Inbox.InboxEvent = {
+    ...{ _tag: "InboxCreated", accountId: "acc_1", addressHash: "hash", sealedAddress: "", sealedLabel: null, expiresAt: 3_600_000 }
+  }
+  const received: Inbox.InboxEvent = {
+    ...{ _tag: "MessageReceived", messageId: messageIdOf("queue 1"), addressHash: "hash", size: 1, blobId: "blob", sealedSummary: "" }
+  }
+  const rotated: Inbox.InboxEvent = { _tag: "InboxRotated", addressHash: "other", sealedAddress: "" }
+  const lines = [{ message_id: messageIdOf("queue 1"), subject: "subject 1" }]
+
+  interface Case {
+    /** The events after the inbox was created, one a second. */
+    readonly events?: ReadonlyArray<Inbox.InboxEvent>
+    /** What a sender was told of a message that was sent first of all, or after the events. */
+    readonly told?: string
+    readonly isLast?: boolean
+    readonly asked?: Partial<Call["intent"]> & { readonly answer: Answer }
+  }
+
+  /** What is reported of an answer that came after the events. */
+  const judge = ({ asked, events = [received], isLast = false, told = "taken" }: Case) => {
+    const calls = asked === undefined ? [] : [call("q1", asked.answer, { startedAt: 20_000, lengthBefore: 9 })]
+    const evidence = evidenceOf({
+      calls: calls.map((made) => ({
+        ...made,
+        intent: { ...made.intent, operation: "inbox.listMessages", input: { inbox: "inbox_1" }, ...asked },
+        response: { answer: asked?.answer ?? Exit.fail(new Disconnected()), at: 20_000, lengthAfter: 9 }
+      }))
+    })
+    const all = [created, ...events]
+    for (const [i, event] of all.entries()) {
+      const recorded = { index: i + 1, stream: "inbox-inbox_1", revision: i, at: i * 1_000, metadata: {} }
+      evidence.recorder.inboxes.record("inbox_1", { ...recorded, event })
+    }
+    evidence.records.addressHashes.set(address, "hash")
+    const message = { queueId: "queue 1", address, subject: "subject 1", text: "text 1" }
+    const sent = isLast ? { startedAt: 10_000, lengthBefore: all.length } : { startedAt: 500, lengthBefore: 1 }
+    evidence.records.mailings.push({ message, ...sent, answer: { told, at: 10_000, lengthAfter: all.length } })
+    return reported(checkInboxes, evidence)
+  }
+
+  const listed = (messages: ReadonlyArray<object>) => reply("q1", JSON.stringify({ messages }), 0)
+
+  test("reports nothing of what is right", () => {
+    expect(judge({ asked: { answer: listed(lines) } })).toEqual([])
+    expect(judge({ events: [rotated], told: "UnknownAddress" })).toEqual([])
+  })
+
+  const WRONG: Readonly<Record<string, readonly [Case, string]>> = {
+    "mail that was taken and is not there": [{ events: [] }, "is not in the log"],
+    "mail that was taken after the inbox was moved": [{ events: [rotated], isLast: true }, "was taken, but is not in the log"],
+    "mail that was refused although the inbox has the address": [{ events: [], told: "UnknownAddress" }, "but its inbox has the address"],
+    "mail that nobody sent": [{ events: [received, { ...received, messageId: "msg_2" }] }, "which nobody sent"],
+    "a list without a message": [{ asked: { answer: listed([]) } }, "which was never so"],
+    "a list with another subject": [{ asked: { answer: listed([{ ...lines[0], subject: "other" }]) } }, "another subject"],
+    "a list for another account": [{ asked: { answer: listed(lines), accountId: "acc_2" } }, "another account's"],
+    "a list of what is gone": [{ events: [received, { _tag: "InboxDeleted" }], asked: { answer: listed(lines) } }, "which is gone"],
+    "an inbox that is not found, and lives": [
+      { asked: { answer: Exit.fail(new NotFound({ resource: "inbox" })) } },
+      "there is no inbox_1, which lives"
+    ],
+    "a deletion that did not happen": [{ asked: { answer: reply("q1", "{}", 0), operation: "inbox.delete" } }, "is deleted, but it was not"]
+  }
+  test.each(Object.entries(WRONG))("reports %s", (_, [wrong, violation]) => {
+    expect(judge(wrong).join()).toContain(violation)
+  })
+})
+
+describe("the checker of codes", () => {
+  const wait = { accountId: "acc_1", reservationId: "res_1", number: "+15005550006" }
+  const input = { source: "sms", identifier: "acme", phone_number: "+15005550006", timeout: 15 }
+  const found: Verification.VerificationEvent = { _tag: "CodeFound", ...wait, sms: "sms 1" }
+  const text = { id: "text 1", from: "Acme", to: "+15005550006", text: "Your Acme code is 100001.", code: "100001" }
+
+  /** What is reported of an answer to a wait that took 10 seconds, and of its outcome. */
+  const judge = (data: object, outcome: Verification.VerificationEvent | undefined, message = text) => {
+    const asked = call("q1", reply("q1", JSON.stringify(data), 5_000), {
+      intent: { accountId: "acc_1", operation: "verification.wait", input, request: "wait" },
+      response: { answer: reply("q1", JSON.stringify(data), 5_000), at: 10_000, lengthAfter: 9 },
+      lengthBefore: 1
+    })
+    const hold = { operation: "verification.wait", requestId: "q1", reservationId: "res_1" }
+    const evidence = evidenceOf({ calls: [asked] })
+    const recorded = { stream: "", revision: 0, at: 10_000, metadata: {} }
+    Object.assign(evidence.reservations, {
+      byId: new Map([["res_1", { stream: "account-acc_1", hold, at: 0, index: 2, net: 5_000, end: { index: 5 }, success: {} }]]),
+      of: () => [{ hold }]
+    })
+    evidence.recorder.texts.record("sms 1", {
+      ...recorded,
+      ...{ index: 3, event: { _tag: "SmsReceived", source: "host", number: message.to, text: { size: 1, hash: "" } } }
+    })
+    if (outcome !== undefined) evidence.recorder.waits.record("ver_1", { ...recorded, index: 4, event: outcome })
+    evidence.records.textIds.set("text 1", "sms 1")
+    evidence.records.textings.push({ message, startedAt: 0, lengthBefore: 2, answer: { told: "taken", at: 1, lengthAfter: 3 } })
+    return reported(checkCodes, evidence)
+  }
+
+  const told = { code: "100001", message: text.text }
+
+  test("reports nothing of what is right", () => expect(judge(told, found)).toEqual([]))
+
+  test.each([
+    ["a charge without an outcome", told, undefined, text, "was charged without an outcome"],
+    ["a charge although the caller had left", told, { ...found, _tag: "WaitAbandoned" }, text, "though its caller had left"],
+    ["a code that nobody sent", { ...told, code: "999999" }, found, text, "which nobody sent"],
+    ["a code at another number", told, found, { ...text, to: "+15005550007" }, "for which it did not wait"],
+    ["a code of another service", told, found, { ...text, from: "Brewery" }, "for which it did not wait"],
+    ["no code although one was found", { code: null }, found, text, "but its outcome is CodeFound"],
+    ["no code before the time", { code: null }, { _tag: "WaitTimedOut", ...wait }, text, "after 10000 ms of 15 s"]
+  ] as const)("reports %s", (_, data, outcome, message, violation) => {
+    expect(judge(data, outcome as Verification.VerificationEvent | undefined, message).join()).toContain(violation)
   })
 })
 

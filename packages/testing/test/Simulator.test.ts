@@ -66,6 +66,14 @@ describe("the simulator finds no violation under all faults", () => {
       expect([what, stats[what] ?? 0]).toEqual([what, expect.toSatisfy((times: number) => times > 20)])
   })
 
+  test("and every kind of event of inboxes and of waits for codes", () => {
+    const events = ["Created", "Rotated", "Deleted", "Expired"].map((event) => `Inbox${event}`)
+    const waits = ["SmsReceived", "CodeFound", "WaitTimedOut", "WaitAbandoned"]
+    expect(Object.keys(stats)).toEqual(expect.arrayContaining([...events, "AddressClaimed", "MessageReceived", ...waits]))
+    for (const what of ["mail taken", "mail UnknownAddress", "mail ReceiverUnavailable", "text taken", "text StoreUnavailable"])
+      expect([what, stats[what] ?? 0]).toEqual([what, expect.toSatisfy((times: number) => times > 3)])
+  })
+
   test("and every kind of event and end of jobs", () => {
     const met = Object.keys(stats)
     expect(met).toEqual(
@@ -92,8 +100,8 @@ describe("finds no violation under seeds that found a bug", () => {
     34: "a reply replaced another that was still open, and callers were answered that theirs was gone"
   }
 
-  /** They found it before hosts opened accounts by ids of their own, and delivered webhooks. */
-  const AS_FOUND = { opens: 0, webhooks: 0 }
+  /** They found it before hosts opened accounts by ids of their own, delivered webhooks, and had inboxes and public numbers. */
+  const AS_FOUND = { opens: 0, webhooks: 0, inboxes: 0, codes: 0 }
 
   for (const [seed, what] of Object.entries(FOUND)) test(`seed ${seed}: ${what}`, () => simulate(Number(seed), AS_FOUND))
 })
@@ -106,7 +114,7 @@ describe("finds no violation of webhooks under seeds that found a bug", () => {
 
   for (const [seed, what] of Object.entries(FOUND))
     test(`seed ${seed}: ${what}`, async () => {
-      const { stats } = await simulate(Number(seed), { webhooks: 0.5 })
+      const { stats } = await simulate(Number(seed), { webhooks: 0.5, inboxes: 0, codes: 0 })
       expect(stats["webhook accepted"]).toBeGreaterThan(10)
     })
 })

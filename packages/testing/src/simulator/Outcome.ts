@@ -52,6 +52,8 @@ const statsOf = (evidence: Evidence, calls: ReadonlyArray<CallSummary>): Record<
   for (const { answer, kind } of records.observations) count(`${kind}: ${answer.split(" ", 1)[0]}`)
   for (const job of recorder.jobs.values()) for (const turn of turnsOf(job, evidence.attemptsAt(job.jobId))) count(`job ${turn}`)
   for (const { accepted } of records.posts) count(accepted ? "webhook accepted" : "webhook not accepted")
+  for (const { answer } of records.mailings) count(`mail ${answer?.told ?? "not answered"}`)
+  for (const { answer } of records.textings) count(`text ${answer?.told ?? "not answered"}`)
   stats["promises"] = records.promised.size
   return stats
 }
