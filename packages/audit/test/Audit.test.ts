@@ -79,7 +79,7 @@ describe("streams that are not accounts", () => {
       ["email-hmac", at, { _tag: "EmailClaimed", accountId }],
       ["apiKey-1", at, { _tag: "ApiKeyIssued", accountId, hash: "h", scopes: ["read"], expiresAt: null, sealedLabel: null }],
       ["apiKey-1", at, { _tag: "ApiKeyRevoked" }],
-      ["pricePlan-standard", at, { _tag: "PricePlanPublished", version: 1, effectiveAt: at, prices: {} }],
+      ["pricePlan-standard", at, { _tag: "PricePlanPublished", version: 1, effectiveAt: at, prices: { "inbox.create": 0 } }],
       ["webhook-wh_1", at, { _tag: "WebhookAdded", sealedUrl: "u", sealedSecret: "s", names: null, accountId: null, sealedLabel: null }],
       ["webhook-wh_1", at, { _tag: "WebhookRemoved" }],
       ["address-x", at, { _tag: "AddressClaimed", inboxId: "inbox_1" }],
@@ -94,20 +94,20 @@ describe("streams that are not accounts", () => {
 
   it("are a problem where a wait has two outcomes, or a message is received twice", async () => {
     const at = "2026-01-31T00:00:00.000Z"
-    const wait = { accountId: "acc_1", reservationId: "res_1", number: "+15005550006" }
+    const wait = (reservationId: string) => ({ accountId: "acc_1", reservationId, number: "+15005550006" })
     const received = { _tag: "SmsReceived", source: "twilio", number: "+15005550006", text: { size: 1, hash: "h" } }
     const once = written([
       ["sms-1", at, received],
-      ["verification-ver_1", at, { _tag: "CodeFound", ...wait, sms: "1" }],
-      ["verification-ver_2", at, { _tag: "WaitTimedOut", ...wait }],
-      ["verification-ver_3", at, { _tag: "WaitAbandoned", ...wait }]
+      ["verification-ver_1", at, { _tag: "CodeFound", ...wait("res_1"), sms: "1" }],
+      ["verification-ver_2", at, { _tag: "WaitTimedOut", ...wait("res_2") }],
+      ["verification-ver_3", at, { _tag: "WaitAbandoned", ...wait("res_3") }]
     ])
     expect((await audit({ events: once, snapshots: new Map() })).problems).toEqual([])
     const twice = written([
       ["sms-1", at, received],
       ["sms-1", at, received],
-      ["verification-ver_1", at, { _tag: "CodeFound", ...wait, sms: "1" }],
-      ["verification-ver_1", at, { _tag: "WaitTimedOut", ...wait }]
+      ["verification-ver_1", at, { _tag: "CodeFound", ...wait("res_1"), sms: "1" }],
+      ["verification-ver_1", at, { _tag: "WaitTimedOut", ...wait("res_1") }]
     ])
     expect((await audit({ events: twice, snapshots: new Map() })).problems).toMatchObject([
       { stream: "sms-1", rule: "event-is-readable" },

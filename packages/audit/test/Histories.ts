@@ -74,6 +74,21 @@ const HOUR = 3_600_000
 export const randomHistory = (seed: number, steps: number): Promise<Log> =>
   logOf(commands(dice(seed), { others: dice(seed + 1_000), webhooks: dice(seed + 2_000), worker: dice(seed + 3_000) }, steps))
 
+/** As {@link randomHistory}, of waits, inboxes and proxy sessions alone, with the calls that pay for them. */
+export const workHistory = (seed: number, steps: number): Promise<Log> =>
+  logOf(
+    Effect.gen(function* () {
+      const random = dice(seed)
+      const { end, step: workStep } = yield* works
+      const pass = yield* Pass
+      for (let step = 0; step < steps; step++) {
+        if (random.chance(0.2)) pass(random.pick(1, 1_000, 20_000, 60_000, HOUR, 9 * HOUR))
+        yield* workStep(random, step)
+      }
+      yield* end
+    })
+  )
+
 /** `others`, `webhooks`, `worker`: decide what does not change which other commands there are. */
 const commands = Effect.fnUntraced(function* (
   random: Dice,

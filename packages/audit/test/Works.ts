@@ -139,7 +139,12 @@ const work = Effect.fnUntraced(function* (parts: Parts, { messages }: Past, rand
       port: 8080,
       ip: "192.0.2.7"
     } as const
-    const bounds = { passwordHash: "hash", byteLimit: 3_000, connectionLimit: 8, lifetime: random.pick(MINUTE, 60 * MINUTE) }
+    const bounds = {
+      passwordHash: "hash",
+      byteLimit: random.pick(1_000, 4_000),
+      connectionLimit: 8,
+      lifetime: random.pick(MINUTE, 60 * MINUTE)
+    }
     yield* parts.sessions.execute(ProxySession.idOf(reservationId), ProxySession.begin({ accountId, ...terms, ...bounds }))
   }
   call.done = true
