@@ -1,5 +1,6 @@
 /** The replay of one account: its state by the fold, and its balances by the postings. The two must agree after every event. */
 import { Account, type AccountEvent, Lots, Postings } from "@millrace/core"
+import type { CallIndex } from "./CallIndex.ts"
 import type { JobIndex } from "./JobIndex.ts"
 import type { Say, Stake } from "./Means.ts"
 import type { Prices } from "./Prices.ts"
@@ -36,6 +37,13 @@ export const uncoveredHolds = ({ purse }: Account.Account): { readonly open: num
   return open === held ? undefined : { open, held }
 }
 
+/** What the log has beside accounts, as far as it was read. */
+export interface Known {
+  readonly prices: Prices
+  readonly jobs: JobIndex
+  readonly calls: CallIndex
+}
+
 export class AccountReplay {
   readonly accountId: string
   /** Grants and holds so far. */
@@ -52,9 +60,9 @@ export class AccountReplay {
   }
 
   /** Checks every rule, then folds and posts the event. False if it does not fold: then the account cannot be replayed further. */
-  next(event: AccountEvent, at: number, prices: Prices, jobs: JobIndex, report: ReportProblem): boolean {
+  next(event: AccountEvent, at: number, { calls, jobs, prices }: Known, report: ReportProblem): boolean {
     const before = this.state
-    const step: Step = { before, at, since: this.#at ?? at, prices, jobs, hold: holdOf(before, event) }
+    const step: Step = { before, at, since: this.#at ?? at, prices, jobs, calls, hold: holdOf(before, event) }
     this.#at = at
     let broken = false
     try {
@@ -68,6 +76,7 @@ export class AccountReplay {
       else if (event._tag === "CreditsGranted") this.lots++
       const postings = Postings.postings(this.#own, before, event)
       this.state = Account.Account.evolve(before, event, at)
+      calls.learn(this.accountId, event)
       // An event without postings must not change lots or debts
       if (postings.length > 0 || this.state.purse !== before.purse) this.#post(postings, report)
       return true

@@ -103,10 +103,15 @@ const checkSnapshotsAhead = Effect.fnUntraced(function* ({ problems, streams }: 
   }
 })
 
-/** Reports jobs, proxy sessions and holds that are still open at the end of the log, although their time is over. */
-const checkOverdue = Effect.fnUntraced(function* ({ jobs, latest, problems, proxies, streams }: LogReader, together: boolean, at?: number) {
+/** Reports jobs, inboxes, proxy sessions and holds that are still open at the end of the log, although their time is over. */
+const checkOverdue = Effect.fnUntraced(function* (
+  { inboxes, jobs, latest, problems, proxies, streams }: LogReader,
+  together: boolean,
+  at?: number
+) {
   const now = at ?? (latest === "" ? 0 : Date.parse(latest))
   jobs.reportOverdue(now, problems)
+  inboxes.reportOverdue(now, problems)
   proxies.reportOverdue(now, problems)
   const hasBegun = (jobId: string) => streams.has(StreamName.make(Job.Job.category, jobId))
   const overdue = new Map<StreamName.StreamName, ReadonlyMap<string, number>>()

@@ -13,12 +13,12 @@ import {
   Verification,
   Webhook
 } from "@millrace/core"
-import type { Decider, StreamName } from "@millrace/event-sourcing"
-import { InboxIndex } from "./InboxIndex.ts"
-import type { JobIndex } from "./JobIndex.ts"
-import type { Prices } from "./Prices.ts"
+import { type Decider, StreamName } from "@millrace/event-sourcing"
+import type { Known } from "./AccountReplay.ts"
+import type { InboxIndex } from "./InboxIndex.ts"
 import type { ProxySessionIndex } from "./ProxySessionIndex.ts"
 import type { Replay, ReportProblem } from "./Report.ts"
+import type { WaitIndex } from "./WaitIndex.ts"
 
 /** The streams of one category. */
 export interface Category {
@@ -54,11 +54,16 @@ export interface ApiKeys {
   revoked: number
 }
 
-/**
- * The categories of this library. Replays of price plans fill `prices`, those of jobs and proxy sessions fill `jobs` and `proxies`, those of
- * API keys are counted.
- */
-export const coreCategories = (prices: Prices, jobs: JobIndex, proxies: ProxySessionIndex, apiKeys: ApiKeys): ReadonlyArray<Category> => [
+/** What the replays of this library's categories fill. */
+export interface Indexes extends Known {
+  readonly waits: WaitIndex
+  readonly inboxes: InboxIndex
+  readonly proxies: ProxySessionIndex
+  readonly apiKeys: ApiKeys
+}
+
+/** The categories of this library. */
+export const coreCategories = ({ apiKeys, calls, inboxes, jobs, prices, proxies, waits }: Indexes): ReadonlyArray<Category> => [
   { name: Job.Job.category, begin: (stream, report) => jobs.begin(stream, report), lost: (stream) => jobs.lost(stream) },
   { ...category(PricePlan.PricePlan, (published, at) => prices.learn(published, at)), lost: () => prices.doubt() },
   category(ApiKey.ApiKey, ({ _tag }) => {
@@ -69,14 +74,21 @@ export const coreCategories = (prices: Prices, jobs: JobIndex, proxies: ProxySes
   category(ReferenceClaim),
   category(PaymentClaim),
   category(Webhook.Webhook),
-  // Their folds say that a message is received once, and that a wait has one outcome
-  category(Sms.Sms),
-  category(Verification.Verification),
-  { name: ProxySession.ProxySession.category, begin: (stream) => proxies.begin(stream), lost: (stream) => proxies.lost(stream) },
-  ...inboxCategories(new InboxIndex())
-]
-
-const inboxCategories = (inboxes: InboxIndex): ReadonlyArray<Category> => [
+  { name: Sms.Sms.category, begin: (stream) => waits.beginMessage(stream), lost: (stream) => waits.lostMessage(stream) },
+  {
+    name: Verification.Verification.category,
+    begin: (stream, report) => waits.beginWait(stream, report),
+    lost: (stream) => calls.doubt(StreamName.id(stream))
+  },
+  {
+    name: ProxySession.ProxySession.category,
+    begin: (stream, report) => proxies.begin(stream, report),
+    lost: (stream) => proxies.lost(stream)
+  },
   { name: InboxAddress.AddressClaim.category, begin: (stream, report) => inboxes.beginAddress(stream, report) },
-  { name: Inbox.Inbox.category, begin: (stream, report) => inboxes.beginInbox(stream, report) }
+  {
+    name: Inbox.Inbox.category,
+    begin: (stream, report) => inboxes.beginInbox(stream, report),
+    lost: (stream) => inboxes.lost(stream)
+  }
 ]

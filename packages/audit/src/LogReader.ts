@@ -7,9 +7,11 @@
 import { Account, type Money } from "@millrace/core"
 import { EventStore, fromIso, HashChain, StreamName } from "@millrace/event-sourcing"
 import { AccountReplay, uncoveredHolds } from "./AccountReplay.ts"
+import { CallIndex } from "./CallIndex.ts"
 import { type ApiKeys, type Category, coreCategories } from "./Categories.ts"
 import { gapBetween } from "./Chain.ts"
 import * as Head from "./Head.ts"
+import { InboxIndex } from "./InboxIndex.ts"
 import { JobIndex } from "./JobIndex.ts"
 import { Prices } from "./Prices.ts"
 import { ProxySessionIndex } from "./ProxySessionIndex.ts"
@@ -23,6 +25,7 @@ import { snapshotAgrees, snapshotOf } from "./rules/Snapshots.ts"
 import * as Stakes from "./Stakes.ts"
 import { StreamReplay } from "./StreamReplay.ts"
 import { UniqueNames } from "./UniqueNames.ts"
+import { WaitIndex } from "./WaitIndex.ts"
 
 export interface ReaderOptions {
   /** An earlier audit's head: this log must extend it. */
@@ -55,7 +58,10 @@ export class LogReader {
   latest = ""
   readonly jobs = new JobIndex((accountId, reservationId) => this.#holdOf(accountId, reservationId))
   readonly prices = new Prices()
-  readonly proxies = new ProxySessionIndex()
+  readonly calls = new CallIndex(this.prices, (accountId) => this.#accountStream(accountId)?.sound !== false)
+  readonly waits = new WaitIndex(this.calls)
+  readonly inboxes = new InboxIndex(this.calls)
+  readonly proxies = new ProxySessionIndex(this.calls)
   readonly apiKeys: ApiKeys = { issued: 0, revoked: 0 }
   readonly #categories: ReadonlyMap<string, Category>
   #earlier: Head.Head | undefined
@@ -81,9 +87,7 @@ export class LogReader {
     this.#earlier = against
     this.#earlierStreams = streams
     this.uniques = new UniqueNames(uniques)
-    this.#categories = new Map(
-      [...coreCategories(this.prices, this.jobs, this.proxies, this.apiKeys), ...categories].map((category) => [category.name, category])
-    )
+    this.#categories = new Map([...coreCategories(this), ...categories].map((category) => [category.name, category]))
   }
 
   /** Begins the streams that are new. Returns those of accounts: their snapshots must be loaded before {@link read}. */
@@ -190,7 +194,7 @@ export class LogReader {
       const event = Account.Account.codec.decode(recorded.type, recorded.data)
       const unique = uniqueName(recorded.stream, event)
       if (unique !== undefined && this.uniques.add(...unique.parts)) this.suspects.set(unique.parts.join(""), unique.rule)
-      if (!account.next(event, this.#millis, this.prices, this.jobs, report)) return false
+      if (!account.next(event, this.#millis, this, report)) return false
       if (event._tag === "Refunded" && event.stage === "settled") this.lateRefunds.note(recorded, event)
       return true
     } catch (error) {
@@ -200,8 +204,12 @@ export class LogReader {
   }
 
   #holdOf(accountId: string, reservationId: string): Account.Hold | "unknown" | undefined {
-    const stream = this.streams.get(StreamName.make(Account.Account.category, accountId))
+    const stream = this.#accountStream(accountId)
     return stream?.sound === false ? "unknown" : stream?.account && Account.hold(stream.account.state, reservationId)
+  }
+
+  #accountStream(accountId: string): StreamReplay | undefined {
+    return this.streams.get(StreamName.make(Account.Account.category, accountId))
   }
 
   #compareSnapshot({ account, hash }: StreamReplay, { data, revision }: EventStore.StoredSnapshot, event: EventStore.RecordedEvent): void {

@@ -50,6 +50,13 @@ export class Prices {
     return wrong
   }
 
+  /** Whether a call of an operation may have cost nothing, by a version published so far or by prices outside the log. */
+  mayBeFree(operation: string): boolean {
+    if (!this.#complete || this.#versions.size === 0) return true
+    for (const lists of this.#versions.values()) if (lists.some(({ prices }) => prices[operation] === 0)) return true
+    return false
+  }
+
   /** What `quantity` units cost at a pinned version that was in force; undefined if it has no price for the operation. */
   priceOf(operation: string, version: number, quantity: number, at: number): number | undefined {
     const prices = (this.#versions.get(version) ?? []).filter((list) => list.effectiveAt <= at)

@@ -1,22 +1,33 @@
 /** The proxy sessions in the log that are open, as far as it was read. */
 import { ProxySession } from "@millrace/core"
-import type { StreamName } from "@millrace/event-sourcing"
+import { StreamName } from "@millrace/event-sourcing"
+import { type CallIndex, OPEN_SESSION } from "./CallIndex.ts"
 import { noAmount } from "./Means.ts"
-import { iso, type Problems, type Replay } from "./Report.ts"
+import { iso, type Problems, type Replay, type ReportProblem } from "./Report.ts"
+import type { RuleName } from "./rules/Catalog.ts"
 
 /** The expiry of a session is written so long after it, at the latest: milliseconds. */
 const MARGIN = 5 * 60_000
 
-const STAKE = noAmount("the session can no longer be used, and its end is not in the log")
+const OVERDUE = noAmount("the session can no longer be used, and its end is not in the log")
+const NOBODY = noAmount("no hold pays for this session, so it may have been opened for nothing")
 
 export class ProxySessionIndex {
   readonly #open = new Map<string, { readonly accountId: string; readonly expiresAt: number; readonly position: string }>()
 
-  begin(stream: StreamName.StreamName): Replay {
+  readonly #calls: CallIndex
+
+  constructor(calls: CallIndex) {
+    this.#calls = calls
+  }
+
+  begin(stream: StreamName.StreamName, report: ReportProblem): Replay {
     const { codec, evolve, initial } = ProxySession.ProxySession
     let session: ProxySession.ProxySession = initial
     return (type, data, at, position) => {
-      session = evolve(session, codec.decode(type, data), at)
+      const event = codec.decode(type, data)
+      session = evolve(session, event, at)
+      if (event._tag === "ProxySessionOpened") this.#opened(StreamName.id(stream), event.accountId, report)
       if (session.status === "open") {
         const { accountId, expiresAt } = session
         this.#open.set(stream, { accountId, expiresAt, position })
@@ -24,9 +35,17 @@ export class ProxySessionIndex {
     }
   }
 
+  #opened(sessionId: string, account: string, report: ReportProblem): void {
+    const unpaid = this.#calls.unpaid(OPEN_SESSION, sessionId, account)
+    if (unpaid !== undefined)
+      report("proxy-session-is-opened-under-its-reservation" satisfies RuleName, unpaid, () => ({ account, ...NOBODY }))
+    this.#calls.leave(sessionId, "ProxySessionOpened")
+  }
+
   /** Forgets a session whose stream cannot be replayed further. */
   lost(stream: StreamName.StreamName): void {
     this.#open.delete(stream)
+    this.#calls.doubt(StreamName.id(stream))
   }
 
   /** Reports sessions that at `now` are long past their expiry, which was not written. */
@@ -34,7 +53,7 @@ export class ProxySessionIndex {
     for (const [stream, { accountId, expiresAt, position }] of this.#open) {
       const detail = `its expiry was ${iso(expiresAt)}, and it is open`
       if (expiresAt + MARGIN <= now)
-        problems.add({ position, stream }, "proxy-session-ends-by-its-expiry", detail, () => ({ account: accountId, ...STAKE }))
+        problems.add({ position, stream }, "proxy-session-ends-by-its-expiry", detail, () => ({ account: accountId, ...OVERDUE }))
     }
   }
 }

@@ -1,5 +1,5 @@
 /** What a finding means in money that is not of a single rule of accounts: of places, hashes, heads, names and snapshots. */
-import { Account, type AccountEvent, Job, PricePlan } from "@millrace/core"
+import { Account, type AccountEvent, Inbox, Job, PricePlan, ProxySession, Sms, Verification } from "@millrace/core"
 import { type EventStore, StreamName } from "@millrace/event-sourcing"
 import { balancesOf } from "./AccountReplay.ts"
 import { noAmount, type Say, type Stake } from "./Means.ts"
@@ -28,6 +28,11 @@ const claimOf = (event: EventStore.RecordedEvent, say: Say): string | undefined 
 
 const UNPROVEN: Readonly<Record<string, string>> = {
   [Job.Job.category]: "events of jobs move no credits, but whether this job was charged rightly is not proven",
+  [Sms.Sms.category]: "messages move no credits, but whether a wait found this one is not proven",
+  [Verification.Verification.category]: "events of waits move no credits, but whether this wait was charged rightly is not proven",
+  [Inbox.Inbox.category]: "events of inboxes move no credits, but what this inbox received, and when it ended, is not proven",
+  [ProxySession.ProxySession.category]:
+    "events of proxy sessions move no credits, but what this session carried, and when it ended, is not proven",
   [PricePlan.PricePlan.category]: "but prices from here on are not proven, so holds are not compared with them"
 }
 

@@ -1,4 +1,6 @@
 /** Logs that break a rule each. No decision wrote them, but their hashes are right. */
+import { Inbox } from "@millrace/core"
+import { CREATE_INBOX, OPEN_SESSION, WAIT } from "../src/CallIndex.ts"
 import type { RuleName } from "../src/index.ts"
 import type { Entry, Tagged } from "./Logs.ts"
 
@@ -60,7 +62,11 @@ export const trial = (reservationId: string, expiresAt = "2026-01-03T00:00:00.00
 export const published: Entry = [
   "pricePlan-standard",
   T0,
-  event("PricePlanPublished", { version: 1, effectiveAt: T0, prices: { "grammar.check": 100, batch: 10 } })
+  event("PricePlanPublished", {
+    version: 1,
+    effectiveAt: T0,
+    prices: { "grammar.check": 100, batch: 10, [WAIT]: 100, [CREATE_INBOX]: 100, [OPEN_SESSION]: 100 }
+  })
 ]
 
 /** All at `T0`, unless a time stands before an event: from then on. */
@@ -70,16 +76,19 @@ interface Elsewhere {
 }
 const isElsewhere = (line: Tagged | Elsewhere): line is Elsewhere => !("_tag" in line)
 
-// Events of an inbox `i` of the account, and of addresses
+// Events of the inbox of reservation `r`, and of addresses
 
-const claimed = (address: string, inboxId = "i"): Elsewhere => ({
+const claimed = (address: string, inboxId = "inbox_r"): Elsewhere => ({
   of: `address-${address}` as Entry[0],
   is: event("AddressClaimed", { inboxId })
 })
-const inbox = (_tag: string, fields: object = {}): Elsewhere => ({ of: "inbox-i", is: event(_tag, fields) })
+const inbox = (_tag: string, fields: object = {}): Elsewhere => ({ of: "inbox-inbox_r", is: event(_tag, fields) })
 const at = (addressHash: string) => ({ addressHash, sealedAddress: "" })
-const created = (address: string) => inbox("InboxCreated", { accountId: "a", ...at(address), sealedLabel: null, expiresAt: T1 })
-const received = (addressHash: string) => inbox("MessageReceived", { messageId: "m", addressHash, size: 1, blobId: "b", sealedSummary: "" })
+const created = (address: string, fields: object = {}) =>
+  inbox("InboxCreated", { accountId: "a", ...at(address), sealedLabel: null, expiresAt: T1, ...fields })
+const received = (addressHash: string, messageId = "m", size = 1) =>
+  inbox("MessageReceived", { messageId, addressHash, size, blobId: "b", sealedSummary: "" })
+const inboxExpired = inbox("InboxExpired")
 
 export type Script = ReadonlyArray<Tagged | string | Elsewhere>
 export const logOf = (script: Script): ReadonlyArray<Entry> => {
@@ -98,15 +107,34 @@ export const lots = [part("l", 100)]
 export const held = [opened, granted("l", 1_000), reserved("r", 100, lots)]
 export const heldPaid = [opened, paid("p", 1_000), reserved("r", 100, [part("p", 100)])]
 
-// A proxy session `s`
+/** An account that holds the price of an operation for reservation `r`. */
+export const heldFor = (operation: string) => [opened, granted("l", 1_000), reserved("r", 100, lots, { operation })]
+export const withInbox = [...heldFor(CREATE_INBOX), claimed("x"), created("x")]
 
-const session = (_tag: string, fields: object = {}) => ({ of: "proxySession-s", is: event(_tag, fields) }) as const
+// A text message `s`, and the wait of reservation `r`
+
+const NUMBER = "+15005550006"
+export const smsReceived: Elsewhere = {
+  of: "sms-s",
+  is: event("SmsReceived", { source: "host", number: NUMBER, text: { size: 1, hash: "hash" } })
+}
+export const wait = (_tag: string, fields: object = {}): Elsewhere => ({
+  of: "verification-ver_r",
+  is: event(_tag, { accountId: "a", reservationId: "r", number: NUMBER, ...fields })
+})
+export const found = (fields: object = {}) => wait("CodeFound", { sms: "s", ...fields })
+
+// The proxy session of reservation `r`
+
+const session = (_tag: string, fields: object = {}) => ({ of: "proxySession-proxy_r", is: event(_tag, fields) }) as const
 export const sessionOpened = session("ProxySessionOpened", {
   ...{ accountId: "a", protocol: "http", mode: "sticky", country: "DE", region: null, host: "proxy.example.com", port: 8080 },
   ...{ ip: "192.0.2.7", passwordHash: "hash", expiresAt: T1, byteLimit: 100, connectionLimit: 1 }
 })
 export const counted = (sent: number) => session("ProxyTrafficCounted", { node: "node_1", sent, received: 0, connections: 1 })
 export const sessionExpired = session("ProxySessionExpired")
+export const sessionEnded = session("ProxySessionEnded", { reason: "bytes" })
+export const withSession = [...heldFor(OPEN_SESSION), sessionOpened]
 
 // A job `j` of reservation `r`
 
@@ -428,20 +456,20 @@ export const broken: ReadonlyArray<readonly [rule: RuleName, what: string, scrip
     [...heldForJob, accepted(), started, recorded, T1, { of: "account-b", is: opened }],
     6
   ],
-  ["address-is-of-one-inbox", "an address that nobody claimed", [opened, created("x")]],
-  ["address-is-of-one-inbox", "an address of another inbox", [opened, claimed("x", "j"), created("x")]],
-  ["address-is-of-one-inbox", "an address that is claimed again", [opened, claimed("x"), created("x"), claimed("x", "j")]],
+  ["address-is-of-one-inbox", "an address that nobody claimed", [...heldFor(CREATE_INBOX), created("x")]],
+  ["address-is-of-one-inbox", "an address of another inbox", [...heldFor(CREATE_INBOX), claimed("x", "inbox_j"), created("x")]],
+  ["address-is-of-one-inbox", "an address that is claimed again", [...withInbox, claimed("x", "inbox_j")]],
   [
     "address-is-of-one-inbox",
     "a rotation back to an address of before",
-    [opened, claimed("x"), claimed("y"), created("x"), inbox("InboxRotated", at("y")), inbox("InboxRotated", at("x"))]
+    [...withInbox, claimed("y"), inbox("InboxRotated", at("y")), inbox("InboxRotated", at("x"))]
   ],
-  ["inbox-receives-while-it-lives", "mail after its end", [opened, claimed("x"), created("x"), inbox("InboxDeleted"), received("x")]],
-  ["inbox-receives-while-it-lives", "mail from the instant of its expiry on", [opened, claimed("x"), created("x"), T1, received("x")]],
+  ["inbox-receives-while-it-lives", "mail after its end", [...withInbox, inbox("InboxDeleted"), received("x")]],
+  ["inbox-receives-while-it-lives", "mail from the instant of its expiry on", [...withInbox, T1, received("x")]],
   [
     "inbox-receives-while-it-lives",
     "mail to its address of before",
-    [opened, claimed("x"), claimed("y"), created("x"), inbox("InboxRotated", at("y")), received("x")]
+    [...withInbox, claimed("y"), inbox("InboxRotated", at("y")), received("x")]
   ],
   ["job-is-settled", "a job that was refused and not released", [...heldForJob, refused, T1, { of: "account-b", is: opened }], 4],
   [
@@ -458,10 +486,72 @@ export const broken: ReadonlyArray<readonly [rule: RuleName, what: string, scrip
   [
     "proxy-session-ends-by-its-expiry",
     "a proxy session whose expiry was not written",
-    [opened, sessionOpened, counted(1), T2, { of: "account-b", is: opened }],
-    3
+    [...withSession, counted(1), T2, { of: "account-b", is: opened }],
+    5
   ],
-  ["event-is-readable", "a proxy session that expires too early", [opened, sessionOpened, sessionExpired]],
-  ["event-is-readable", "a proxy session that expires twice", [opened, sessionOpened, T1, sessionExpired, sessionExpired]],
-  ["event-is-readable", "a proxy node that counts less than before", [opened, sessionOpened, counted(2), counted(1)]]
+  ["event-is-readable", "a proxy session that expires too early", [...withSession, sessionExpired]],
+  ["event-is-readable", "a proxy session that expires twice", [...withSession, T1, sessionExpired, sessionExpired]],
+  ["event-is-readable", "a proxy node that counts less than before", [...withSession, counted(2), counted(1)]],
+  ["event-is-readable", "a proxy session that ends before its bytes are used up", [...withSession, counted(99), sessionEnded]],
+  ["event-is-readable", "a proxy session that ends twice", [...withSession, counted(100), sessionEnded, sessionEnded]],
+  ["event-is-readable", "a proxy session that is opened twice", [...withSession, sessionOpened]],
+  ["proxy-session-is-opened-under-its-reservation", "a proxy session without a hold", [opened, sessionOpened]],
+  ["proxy-session-is-opened-under-its-reservation", "a proxy session under the hold of another call", [...held, sessionOpened]],
+  ["proxy-session-is-opened-under-its-reservation", "a proxy session before its hold", [opened, granted("l", 1_000), sessionOpened]],
+  [
+    "proxy-session-is-opened-under-its-reservation",
+    "a proxy session of another account than its hold",
+    [...heldFor(OPEN_SESSION), session("ProxySessionOpened", { ...sessionOpened.is, accountId: "b" })]
+  ],
+  ["proxy-session-is-charged-when-opened", "a charge without a proxy session", [...heldFor(OPEN_SESSION), succeeded("r", 100, lots)]],
+  ["event-is-readable", "an inbox that is created twice", [...withInbox, claimed("y"), created("y")]],
+  ["event-is-readable", "an inbox that expires too early", [...withInbox, inboxExpired]],
+  ["event-is-readable", "an inbox that ends twice", [...withInbox, T1, inboxExpired, inboxExpired]],
+  ["event-is-readable", "a message that is received twice", [...withInbox, received("x"), received("x")]],
+  [
+    "event-is-readable",
+    "a message more than an inbox may have",
+    [...withInbox, ...Array.from({ length: Inbox.MAX_MESSAGES + 1 }, (_, i) => received("x", `m${i}`))]
+  ],
+  ["event-is-readable", "a byte more than an inbox may have", [...withInbox, received("x", "m", Inbox.MAX_BYTES), received("x", "n")]],
+  ["inbox-is-created-under-its-reservation", "an inbox without a hold", [opened, claimed("x"), created("x")]],
+  ["inbox-is-created-under-its-reservation", "an inbox under the hold of another call", [...held, claimed("x"), created("x")]],
+  [
+    "inbox-is-created-under-its-reservation",
+    "an inbox of another account than its hold",
+    [...heldFor(CREATE_INBOX), claimed("x"), created("x", { accountId: "b" })]
+  ],
+  ["inbox-is-charged-when-created", "a charge without an inbox", [...heldFor(CREATE_INBOX), claimed("x"), succeeded("r", 100, lots)]],
+  [
+    "inbox-ends-by-its-expiry",
+    "an inbox whose expiry was not written",
+    [...withInbox, received("x"), T2, { of: "account-b", is: opened }],
+    6
+  ],
+  ["event-is-readable", "a text message that is received twice", [opened, smsReceived, smsReceived]],
+  ["event-is-readable", "a wait with two outcomes", [...heldFor(WAIT), wait("WaitAbandoned"), wait("WaitTimedOut")]],
+  ["wait-is-of-its-reservation", "a wait without a hold", [opened, wait("WaitTimedOut")]],
+  ["wait-is-of-its-reservation", "a wait under the hold of another call", [...held, wait("WaitTimedOut")]],
+  ["wait-is-of-its-reservation", "a wait of another account than its hold", [...heldFor(WAIT), wait("WaitTimedOut", { accountId: "b" })]],
+  ["wait-is-of-its-reservation", "a wait that names another reservation", [...heldFor(WAIT), wait("WaitTimedOut", { reservationId: "s" })]],
+  ["wait-is-charged-for-its-outcome", "a charge without an outcome", [...heldFor(WAIT), succeeded("r", 100, lots)]],
+  [
+    "wait-is-charged-for-its-outcome",
+    "a charge after the caller left",
+    [...heldFor(WAIT), wait("WaitAbandoned"), succeeded("r", 100, lots)]
+  ],
+  [
+    "wait-is-charged-for-its-outcome",
+    "a late charge after the caller left",
+    [
+      ...[opened, granted("l", 1_000), reserved("r", 100, lots, { operation: WAIT, expiresAt: T1 }), wait("WaitAbandoned")],
+      ...[T1, released("r", 100, lots, { reason: "abandoned", dueAt: T1 })],
+      ...[reserved("s", 100, lots, { operation: WAIT, lateOf: "r" }), succeeded("s", 100, lots)]
+    ]
+  ],
+  ["code-is-of-a-message", "a code of a message that was not received", [...heldFor(WAIT), found()]],
+  ["code-is-of-a-message", "a code of a message that came later", [...heldFor(WAIT), found(), smsReceived], 4],
+  ["code-is-of-a-message", "a code of a message to another number", [...heldFor(WAIT), smsReceived, found({ number: "+15005550007" })]],
+  ["code-is-of-a-message", "a code of a message that was received at a later time", [T1, ...[smsReceived, T0], ...heldFor(WAIT), found()]],
+  ["code-is-of-a-message", "a code of a message of the day before", [smsReceived, "2026-01-02T00:06:00.000Z", ...heldFor(WAIT), found()]]
 ]

@@ -1,8 +1,9 @@
-/** Random histories of accounts, decided by the ledger, and of webhooks. The same seed gives the same history. */
+/** Random histories of accounts, decided by the ledger, of webhooks, and of waits, inboxes and proxy sessions. The same seed gives the same history. */
 import { type Account, AccountSnapshot, Credits, Decisions, Generations, Ledger, Lots, PricePlan, Standard, Webhook } from "@millrace/core"
 import { Aggregate, EventIds, EventStore, MemoryEventStore } from "@millrace/event-sourcing"
 import { Clock, Context, Effect, HashMap, Layer, type Scope, Stream } from "effect"
 import { Watch } from "./Watch.ts"
+import { workerId, works } from "./Works.ts"
 
 /** Mulberry32. */
 export const dice = (seed: number) => {
@@ -37,7 +38,8 @@ const services = (): Layer.Layer<Exclude<Services, Scope.Scope>> => {
   })
   return Layer.mergeAll(Ledger.layer(), Layer.orDie(PricePlan.PriceBook.layerOf(PricePlan.ownOf(Standard.operations))), pass).pipe(
     Layer.provideMerge(MemoryEventStore.layer),
-    Layer.provide([eventIds, clock])
+    // Also for what the history itself decides
+    Layer.provideMerge(Layer.merge(eventIds, clock))
   )
 }
 
@@ -58,7 +60,7 @@ export const logOf = <E>(write: Effect.Effect<unknown, E, Services>): Promise<Lo
     const store = yield* EventStore.EventStore
     const events = yield* Stream.runCollect(store.readAll(EventStore.start))
     const snapshots = new Map<string, EventStore.StoredSnapshot>()
-    for (const id of [...accountIds, trialId]) {
+    for (const id of [...accountIds, trialId, workerId]) {
       const name = `accountSnapshot.v${AccountSnapshot.VERSION}-${id}` as const
       const snapshot = yield* store.loadSnapshot(name)
       if (snapshot !== undefined) snapshots.set(name, snapshot)
@@ -68,12 +70,31 @@ export const logOf = <E>(write: Effect.Effect<unknown, E, Services>): Promise<Lo
 
 const HOUR = 3_600_000
 
-/** `steps` commands, of which some are refused, to three accounts, over some days; two price versions. */
+/** `steps` commands, of which some are refused, to three accounts, and others between them, over some days; two price versions. */
 export const randomHistory = (seed: number, steps: number): Promise<Log> =>
-  logOf(commands(dice(seed), dice(seed + 1_000), dice(seed + 2_000), steps))
+  logOf(commands(dice(seed), { others: dice(seed + 1_000), webhooks: dice(seed + 2_000), worker: dice(seed + 3_000) }, steps))
 
-/** `others`, `webhooks`: decide what does not change which other commands there are. */
-const commands = Effect.fnUntraced(function* (random: Dice, others: Dice, webhooks: Dice, steps: number) {
+/** As {@link randomHistory}, of waits, inboxes and proxy sessions alone, with the calls that pay for them. */
+export const workHistory = (seed: number, steps: number): Promise<Log> =>
+  logOf(
+    Effect.gen(function* () {
+      const random = dice(seed)
+      const { end, step: workStep } = yield* works
+      const pass = yield* Pass
+      for (let step = 0; step < steps; step++) {
+        if (random.chance(0.2)) pass(random.pick(1, 1_000, 20_000, 60_000, HOUR, 9 * HOUR))
+        yield* workStep(random, step)
+      }
+      yield* end
+    })
+  )
+
+/** `others`, `webhooks`, `worker`: decide what does not change which other commands there are. */
+const commands = Effect.fnUntraced(function* (
+  random: Dice,
+  { others, webhooks, worker }: Readonly<Record<"others" | "webhooks" | "worker", Dice>>,
+  steps: number
+) {
   const ledger = yield* Ledger
   const hooks = yield* Aggregate.make(Webhook.Webhook)
   for (const id of accountIds) {
@@ -81,6 +102,7 @@ const commands = Effect.fnUntraced(function* (random: Dice, others: Dice, webhoo
     yield* ledger.execute(id, Decisions.verify(Credits.of(2_000), `lot_signup_${id}`), { actor: "test", reason: `a "quoted", reason` })
   }
   yield* ledger.execute(trialId, Decisions.open({ sealedEmail: "sealed", emailHash: "hash" }))
+  const { end, step: workStep } = yield* works
   const pass = yield* Pass
   for (let step = 0; step < steps; step++) {
     if (random.chance(0.3)) pass(random.pick(1, 1_000, 1_000, 20_000, HOUR, 9 * HOUR))
@@ -88,11 +110,13 @@ const commands = Effect.fnUntraced(function* (random: Dice, others: Dice, webhoo
     if (random.chance(0.06)) yield* Effect.ignore(trial(random, step))
     if (others.chance(0.08)) yield* Effect.ignore(terms(others, others.pick(...accountIds), step))
     if (webhooks.chance(0.08)) yield* Effect.ignore(hook(webhooks, hooks))
+    if (worker.chance(0.35)) yield* workStep(worker, step)
     if (step === steps - 20) yield* ledger.execute("acc_01JC", Decisions.close)
     const id = random.pick(...accountIds)
     const { state, at } = yield* ledger.read(id)
     yield* Effect.ignore(command(random, id, step, state, at))
   }
+  yield* end
 })
 
 const command = Effect.fnUntraced(function* (random: Dice, id: string, step: number, account: Account.Account, now: number) {

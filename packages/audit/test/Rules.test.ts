@@ -1,5 +1,6 @@
 /** Every rule against a log that breaks it, and logs that break none. */
 import { describe, expect, it } from "vitest"
+import { CREATE_INBOX, OPEN_SESSION, WAIT } from "../src/CallIndex.ts"
 import { rules } from "../src/index.ts"
 import {
   accepted,
@@ -9,9 +10,11 @@ import {
   event,
   expired,
   failed,
+  found,
   givenBack,
   granted,
   held,
+  heldFor,
   heldForJob,
   heldPaid,
   logOf,
@@ -24,14 +27,19 @@ import {
   released,
   reserved,
   type Script,
+  sessionEnded,
   sessionExpired,
   sessionOpened,
+  smsReceived,
   spent,
   started,
   succeeded,
   T0,
   T1,
-  T2
+  T2,
+  wait,
+  withInbox,
+  withSession
 } from "./Broken.ts"
 import { audit, type Entry, written } from "./Logs.ts"
 
@@ -57,6 +65,13 @@ describe("finds a log that breaks a rule", () => {
     })
   }
 
+  const OF_WORKS = /^(?:wait|code|inbox|address|proxy-session)-/u
+  for (const [rule, what, script, position] of broken.filter(([rule]) => OF_WORKS.test(rule))) {
+    it(`nothing but ${rule}: ${what}`, async () => {
+      expect(await problemsOf(script)).toEqual([`${rule} @${position ?? logOf(script).length - 1}`])
+    })
+  }
+
   it("has a broken log for every rule", () => {
     const proven = new Set(broken.map(([rule]) => rule))
     expect(rules.map(({ name }) => name).filter((name) => !proven.has(name))).toEqual([])
@@ -69,11 +84,27 @@ describe("finds nothing in a log with", () => {
       "a charge that is refunded in two parts",
       [...held, succeeded("r", 100, lots), givenBack("r", 60, [part("l", 60)]), givenBack("r", 40, [part("l", 40)])]
     ],
+    ["a proxy session that expires", [...withSession, counted(1), T1, sessionExpired, counted(2), T2, { of: "account-b", is: opened }]],
+    ["a proxy session that is open", [...withSession, counted(1)]],
+    ["a proxy session whose bytes are used up", [...withSession, succeeded("r", 100, lots), counted(100), sessionEnded, counted(120)]],
+    ["a proxy session of a call that was released", [...withSession, released("r", 100, lots)]],
+    ["a proxy session that was opened after its hold had ended", [...heldFor(OPEN_SESSION), released("r", 100, lots), sessionOpened]],
+    ["an inbox that is charged", [...withInbox, succeeded("r", 100, lots)]],
+    ["an inbox that was created after its hold had ended", [...heldFor(CREATE_INBOX), released("r", 100, lots), ...withInbox.slice(-2)]],
+    ["a wait that found a code", [...heldFor(WAIT), smsReceived, found(), succeeded("r", 100, lots)]],
+    ["a wait that was not charged after its outcome", [...heldFor(WAIT), smsReceived, found(), released("r", 100, lots)]],
+    ["a wait that timed out", [...heldFor(WAIT), wait("WaitTimedOut"), succeeded("r", 100, lots)]],
+    ["a wait whose caller left", [...heldFor(WAIT), wait("WaitAbandoned"), released("r", 100, lots, { reason: "cancelled" })]],
+    ["an outcome that was written after the hold had ended", [...heldFor(WAIT), released("r", 100, lots), wait("WaitAbandoned")]],
+    ["a code of a message of hours before", [smsReceived, "2026-01-01T23:59:00.000Z", ...heldFor(WAIT), found()]],
     [
-      "a proxy session that expires",
-      [opened, sessionOpened, counted(1), T1, sessionExpired, counted(2), T2, { of: "account-b", is: opened }]
+      "a late charge of a wait",
+      [
+        ...[opened, granted("l", 1_000), reserved("r", 100, lots, { operation: WAIT, expiresAt: T1 })],
+        ...[T1, released("r", 100, lots, { reason: "abandoned", dueAt: T1 }), wait("WaitTimedOut")],
+        ...[reserved("s", 100, lots, { operation: WAIT, lateOf: "r" }), succeeded("s", 100, lots)]
+      ]
     ],
-    ["a proxy session that is open", [opened, sessionOpened, counted(1)]],
     ["a lot that expires when it is due", [opened, granted("l", 1, { expiresAt: T1 }), T1, expired("l", 1, T1)]],
     [
       "a hold over two lots",
@@ -113,6 +144,21 @@ describe("finds nothing in a log with", () => {
     const odd = logOf([opened, granted("l", 1_000), reserved("r", 100, lots, { quantity: 3 })]).slice(1)
     expect((await audit({ events: written(entries), snapshots: new Map() })).problems).toEqual([])
     expect((await audit({ events: written(odd), snapshots: new Map() })).problems).toMatchObject([{ rule: "hold-is-priced" }])
+  })
+
+  it("takes waits, inboxes and proxy sessions without a hold where their calls may be free", async () => {
+    const made = [opened, wait("WaitTimedOut"), ...withInbox.slice(-2), sessionOpened]
+    const free = { [WAIT]: 0, [CREATE_INBOX]: 0, [OPEN_SESSION]: 0 }
+    const plan: Entry = ["pricePlan-free", T0, event("PricePlanPublished", { version: 1, effectiveAt: T0, prices: free })]
+    const rulesOf = async (entries: ReadonlyArray<Entry>) =>
+      (await audit({ events: written(entries), snapshots: new Map() })).problems.map(({ rule }) => rule)
+    expect(await rulesOf([plan, ...logOf(made)])).toEqual([])
+    expect(await rulesOf(logOf(made).slice(1))).toEqual([])
+    expect(await rulesOf([...logOf(made), plan])).toEqual([
+      "wait-is-of-its-reservation",
+      "inbox-is-created-under-its-reservation",
+      "proxy-session-is-opened-under-its-reservation"
+    ])
   })
 
   it("finds a hold at a price that is not in force yet", async () => {

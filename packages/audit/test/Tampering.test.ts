@@ -2,7 +2,7 @@
 import type { EventStore } from "@millrace/event-sourcing"
 import { describe, expect, it } from "vitest"
 import type { Head, Report } from "../src/index.ts"
-import { type Log, randomHistory } from "./Histories.ts"
+import { type Log, randomHistory, workHistory } from "./Histories.ts"
 import { audit, placed, rehashed, withData } from "./Logs.ts"
 
 type Event = EventStore.RecordedEvent
@@ -23,6 +23,12 @@ const without = (events: Events, i: number) => placed(events.filter((_, j) => j 
 const swapped = (events: Events, i: number, j: number): Events =>
   placed(events.map((event, k) => (k === i ? (events[j] ?? event) : k === j ? (events[i] ?? event) : event)))
 const inserted = (events: Events, i: number, event: Event) => placed([...events.slice(0, i), event, ...events.slice(i)])
+
+/** Types of events whose lack shows in other streams, or at the end of the log. */
+const NEEDED = new Set([
+  ...["PricePlanPublished", "SmsReceived", "CodeFound", "WaitTimedOut", "AddressClaimed", "InboxCreated", "InboxDeleted", "InboxExpired"],
+  ...["ProxySessionOpened", "ProxySessionEnded", "ProxySessionExpired"]
+])
 
 const FORGED_ID = "00000000-0000-7000-8000-ffffffffffff"
 
@@ -66,7 +72,7 @@ describe("without new hashes, any audit names the event at fault when", async ()
       const left = without(events, i)
       const report = await auditOf(left)
       const next = nextOf(events, event)
-      if (next === undefined && event.type !== "PricePlanPublished") expect(report.ok).toBe(true)
+      if (next === undefined && !NEEDED.has(event.type)) expect(report.ok).toBe(true)
       if (next !== undefined)
         expect(
           names(
@@ -217,19 +223,22 @@ interface Data {
   readonly toAvailable: number
 }
 
+/** Changes each event of a type in turn: a rule names it. */
+const eachOf = (events: Events) => async (type: string, change: (data: Data) => object | undefined) => {
+  let tried = 0
+  for (const [i, event] of events.entries()) {
+    const data = event.type === type ? change(JSON.parse(event.data)) : undefined
+    if (data === undefined) continue
+    tried++
+    const report = await auditOf(rehashed(events.map((there, j) => (j === i ? { ...event, data: JSON.stringify(data) } : there))))
+    expect(names(report, event), `${event.type} at ${event.position}: ${JSON.stringify(data)}`).toBe(true)
+  }
+  expect(tried).toBeGreaterThan(0)
+}
+
 describe("with new hashes and without a head, the rules name the event at fault when", async () => {
   const { events } = await randomHistory(35, 160)
-  const each = async (type: string, change: (data: Data) => object | undefined) => {
-    let tried = 0
-    for (const [i, event] of events.entries()) {
-      const data = event.type === type ? change(JSON.parse(event.data)) : undefined
-      if (data === undefined) continue
-      tried++
-      const report = await auditOf(rehashed(events.map((there, j) => (j === i ? { ...event, data: JSON.stringify(data) } : there))))
-      expect(names(report, event), `${event.type} at ${event.position}: ${JSON.stringify(data)}`).toBe(true)
-    }
-    expect(tried).toBeGreaterThan(0)
-  }
+  const each = eachOf(events)
   const more = (lots: ReadonlyArray<{ lotId: string; amount: number }>, by: number) =>
     lots.map((lot, i) => (i === 0 ? { ...lot, amount: lot.amount + by } : lot))
 
@@ -267,5 +276,85 @@ describe("with new hashes and without a head, the rules name the event at fault 
       const twice = rehashed(inserted(events, i + 1, { ...event, id: FORGED_ID }))
       expect(names(await auditOf(twice), twice[i + 1])).toBe(true)
     }
+  })
+})
+
+describe("with new hashes and without a head, the rules of waits, inboxes and proxy sessions find that", async () => {
+  const { events } = await workHistory(48, 300)
+  const each = eachOf(events)
+  const elsewhere = (data: Data) => ({ ...data, accountId: "acc_01JA" })
+  it("a wait is of another account, or names another reservation", async () => {
+    for (const type of ["CodeFound", "WaitTimedOut", "WaitAbandoned"]) {
+      await each(type, elsewhere)
+      await each(type, (data) => ({ ...data, reservationId: "res_made_up" }))
+    }
+  })
+  it("a code is of another message, or number", async () => {
+    await each("CodeFound", (data) => ({ ...data, sms: "sms_made_up" }))
+    await each("CodeFound", (data) => ({ ...data, number: "+15005550001" }))
+  })
+  it("an inbox is of another account, or has another address", async () => {
+    await each("InboxCreated", elsewhere)
+    await each("InboxCreated", (data) => ({ ...data, addressHash: "made_up" }))
+    await each("InboxRotated", (data) => ({ ...data, addressHash: "made_up" }))
+  })
+  it("a message comes to another address", () => each("MessageReceived", (data) => ({ ...data, addressHash: "made_up" })))
+  it("an address is of another inbox", async () => {
+    const given = events.flatMap(({ data, type }) =>
+      type === "InboxCreated" || type === "InboxRotated" ? JSON.parse(data).addressHash : []
+    )
+    expect(given.length).toBeGreaterThan(0)
+    for (const addressHash of given) {
+      const claimed = ({ stream }: Event) => stream === `address-${addressHash}`
+      const forged = events.map((event) => (claimed(event) ? withData(event, () => ({ inboxId: "inbox_made_up" })) : event))
+      const { problems } = await auditOf(rehashed(forged))
+      expect(problems[0]).toMatchObject({ rule: "address-is-of-one-inbox", stream: expect.stringMatching(/^inbox-/u) })
+    }
+  })
+  it("a proxy session is of another account", () => each("ProxySessionOpened", elsewhere))
+
+  it("what a charge is for was removed", async () => {
+    const charged = events.flatMap(({ data, type }) => (type === "OperationSucceeded" ? JSON.parse(data).reservationId : []))
+    const lateOf = new Map(
+      events.flatMap(({ data, type }) => {
+        const { lateOf, reservationId } = type === "CreditReserved" ? JSON.parse(data) : {}
+        return lateOf === undefined ? [] : [[reservationId, lateOf]]
+      })
+    )
+    const rules = new Set<string>()
+    for (const reservationId of charged) {
+      const id = String(lateOf.get(reservationId) ?? reservationId).replace(/^res_/u, "")
+      const left = events.filter(
+        ({ stream }) => !["verification-ver", "inbox-inbox", "proxySession-proxy"].some((kind) => stream === `${kind}_${id}`)
+      )
+      expect(left.length).toBeLessThan(events.length)
+      const { problems } = await auditOf(rehashed(placed(left)))
+      expect(problems).toMatchObject([{ stream: "account-acc_01JE", means: { account: "acc_01JE" } }])
+      for (const { rule } of problems) rules.add(rule)
+    }
+    expect([...rules].toSorted()).toEqual([
+      "inbox-is-charged-when-created",
+      "proxy-session-is-charged-when-opened",
+      "wait-is-charged-for-its-outcome"
+    ])
+  })
+
+  it("their account was removed", async () => {
+    const { problems } = await auditOf(rehashed(placed(events.filter(({ stream }) => stream !== "account-acc_01JE"))))
+    const first = events.filter(({ revision, stream }) => revision === 0 && /^(?:verification|inbox|proxySession)-/u.test(stream))
+    expect(problems.map(({ stream }) => stream)).toEqual(first.map(({ stream }) => stream))
+    expect(first.length).toBeGreaterThan(10)
+  })
+
+  it("an end was removed", async () => {
+    const ends = events.filter(({ type }) => type === "InboxExpired" || type === "InboxDeleted" || type === "ProxySessionExpired")
+    const last = Date.parse(JSON.parse(events.at(-1)?.metadata ?? "{}").at)
+    for (const end of ends) {
+      const left = rehashed(placed(events.filter((event) => event !== end)))
+      const { problems } = await audit({ events: left, snapshots: nothing }, { at: last + 2 * 86_400_000 })
+      const overdue = problems.filter(({ rule, stream }) => rule.endsWith("-ends-by-its-expiry") && stream === end.stream)
+      expect(overdue).toMatchObject([{ means: { account: "acc_01JE" } }])
+    }
+    expect(new Set(ends.map(({ type }) => type)).size).toBe(3)
   })
 })

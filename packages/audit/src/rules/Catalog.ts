@@ -75,11 +75,30 @@ const CATALOG = {
   "job-is-settled": [2, "After a job ended, its hold is charged or released."],
   "job-ends-by-its-deadline": [2, "A job ends by its deadline."],
 
+  // Waits for codes
+  "wait-is-of-its-reservation": [2, "A wait for a code is of a call that its account held or that was free, and is named after it."],
+  "wait-is-charged-for-its-outcome": [
+    5,
+    "A wait is charged only after it found a code or its time was over, and never after its caller left."
+  ],
+  "code-is-of-a-message": [5, "A code that was found is of a message that the awaited number had received, at most a day before."],
+
   // Inboxes
+  "inbox-is-created-under-its-reservation": [
+    2,
+    "An inbox is created by a call that its account held or that was free, and is named after it."
+  ],
+  "inbox-is-charged-when-created": [5, "The creation of an inbox is charged only after the inbox was created."],
   "address-is-of-one-inbox": [1, "An address is claimed once, by the inbox that gets it, and never given again."],
   "inbox-receives-while-it-lives": [1, "An inbox receives mail at its present address only, and none after it was deleted or has expired."],
+  "inbox-ends-by-its-expiry": [1, "The end of an inbox is in the log soon after its expiry."],
 
   // Proxy sessions
+  "proxy-session-is-opened-under-its-reservation": [
+    2,
+    "A proxy session is opened by a call that its account held or that was free, and is named after it."
+  ],
+  "proxy-session-is-charged-when-opened": [5, "A proxy session is charged only after it was opened."],
   "proxy-session-ends-by-its-expiry": [1, "The end of a proxy session is in the log soon after its expiry."],
 
   // Payments that are taken back, and debt

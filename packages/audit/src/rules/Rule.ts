@@ -3,6 +3,7 @@
  * and do not depend on each other. Together with the fold, which rejects impossible events, they define a correct ledger.
  */
 import type { Account, AccountEvent, EventOf } from "@millrace/core"
+import type { CallIndex } from "../CallIndex.ts"
 import type { JobIndex } from "../JobIndex.ts"
 import { noAmount, type Say, type Stake } from "../Means.ts"
 import type { Prices } from "../Prices.ts"
@@ -19,6 +20,8 @@ export interface Step {
   readonly prices: Prices
   /** The jobs, as far as the log was read. */
   readonly jobs: JobIndex
+  /** What calls left in streams of their own, as far as the log was read. */
+  readonly calls: CallIndex
   /** For an event that settles or refunds a reservation: its hold, while that is open. */
   readonly hold: Account.Hold | undefined
 }

@@ -9,6 +9,7 @@ import { noticeRules } from "./Notices.ts"
 import { paymentRules } from "./Payments.ts"
 import { recurringRules } from "./Recurring.ts"
 import type { Rule } from "./Rule.ts"
+import { workRules } from "./Works.ts"
 
 export const rules: ReadonlyArray<Rule> = [
   ...accountRules,
@@ -16,6 +17,7 @@ export const rules: ReadonlyArray<Rule> = [
   ...holdRules,
   ...chargeRules,
   ...jobRules,
+  ...workRules,
   ...paymentRules,
   ...recurringRules,
   ...noticeRules

@@ -7,6 +7,8 @@ import { type Decider, type Decision, EventCodec } from "@millrace/event-sourcin
 import { Result, Schema } from "effect"
 import { Timestamp } from "../Timestamp.ts"
 
+export { proxySessionIdOf as idOf } from "../Ids.ts"
+
 const ID = /^proxy_[0-9A-HJKMNP-TV-Z]{26}$/u
 
 /** Whether a text has the format of the id of a proxy session, which is also its user name. */

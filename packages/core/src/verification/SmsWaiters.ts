@@ -1,8 +1,8 @@
 /** Waits for messages. The projection of recent messages wakes them, whichever host a message came to. */
 import { type EventStore, Following, type Projection } from "@millrace/event-sourcing"
-import { Deferred, Effect, Iterable } from "effect"
+import { Clock, Deferred, Effect, Iterable } from "effect"
 import { extract } from "./CodeExtractor.ts"
-import type { Entry, RecentSms } from "./RecentSms.ts"
+import { type Entry, KEPT, type RecentSms } from "./RecentSms.ts"
 import * as Services from "./Services.ts"
 import type { SmsTexts, Text } from "./SmsTexts.ts"
 
@@ -106,8 +106,10 @@ export const make = (recent: Projection.Projection<RecentSms>, texts: SmsTexts) 
       Effect.gen(function* () {
         const { number, since } = awaited
         const { state } = yield* since === undefined ? recent.read() : recent.caughtUp()
+        // A text may be in memory for longer than a day
+        const kept = (yield* Clock.currentTimeMillis) - KEPT
         // From here to the registration nothing else runs, so no message comes between what was and what will be
-        const earlier = since === undefined ? [] : state.after(number, 0, since)
+        const earlier = since === undefined ? [] : state.after(number, 0, Math.max(since, kept))
         const waiter: Waiter = { ...awaited, from: state.countOf(number), found: Deferred.makeUnsafe() }
         const waiting = waiters.get(number) ?? new Set()
         waiters.set(number, waiting.add(waiter))

@@ -153,6 +153,22 @@ describe("a wait", () => {
   )
 
   testing(
+    "does not find a message that is a day old, though it was found before",
+    Effect.gen(function* () {
+      const here = yield* host
+      yield* here.receive(sms())
+      const found = here.wait(awaited({ since: START - 1, timeout: "1 second" }), caller())
+      expect((yield* found)?.code).toBe("482913")
+      yield* TestClock.adjust(KEPT - 1)
+      expect((yield* found)?.code).toBe("482913")
+      yield* TestClock.adjust(1)
+      const late = yield* waiting(here, { since: START - 1, timeout: "1 second" })
+      yield* TestClock.adjust("1 second")
+      expect(yield* Fiber.join(late)).toBeUndefined()
+    })
+  )
+
+  testing(
     "begins anew at a host that starts later, and finds what came before",
     Effect.gen(function* () {
       const before = yield* host
