@@ -1,10 +1,9 @@
 /** The settings of a proxy node, and the layer that follows from them. */
-import { readFileSync } from "node:fs"
 import { isIP } from "node:net"
 import type { ProxyNode, ProxyNodes, ProxySessions } from "@millrace/core"
 import type { Listening, Options } from "@millrace/upstreams/proxy"
 import { Context, Effect, Layer, Option } from "effect"
-import { CommandFailed, fail, textOf } from "./Failure.ts"
+import { fail } from "./Failure.ts"
 import * as Setting from "./Setting.ts"
 
 const HOST_AND_PORT = /^(?:\[(?<v6>[0-9a-fA-F:.]+)\]|(?<host>[^\s:[\]]+)):(?<port>\d{1,5})$/u
@@ -18,13 +17,15 @@ const listeningOf = (text: string): Listening | undefined => {
 const listening = { metavar: "host:port", parse: listeningOf, expected: "an address and a port such as 0.0.0.0:8080" }
 
 interface Files {
-  readonly cert: string
+  readonly certificate: string
   readonly key: string
 }
 
 const filesOf = (text: string): Files | undefined => {
-  const [cert, key, ...rest] = text.split(",").map((file) => file.trim())
-  return cert === undefined || cert === "" || key === undefined || key === "" || rest.length > 0 ? undefined : { cert, key }
+  const [certificate, key, ...rest] = text.split(",").map((file) => file.trim())
+  return certificate === undefined || certificate === "" || key === undefined || key === "" || rest.length > 0
+    ? undefined
+    : { certificate, key }
 }
 
 export const flags = {
@@ -67,12 +68,6 @@ export interface Settings {
   readonly proxyExits: Option.Option<ReadonlyArray<string>>
 }
 
-const read = ({ cert, key }: Files): Effect.Effect<{ readonly cert: string; readonly key: string }, CommandFailed> =>
-  Effect.try({
-    try: () => ({ cert: readFileSync(cert, "utf8"), key: readFileSync(key, "utf8") }),
-    catch: (error) => new CommandFailed(`the certificate of --proxy-tls cannot be read: ${textOf(error)}`)
-  })
-
 /** Every address: no client can connect to it. */
 const isAnywhere = (host: string): boolean => /^(?:0\.0\.0\.0|[0:]+)$/u.test(host)
 
@@ -86,7 +81,7 @@ const optionsOf = Effect.fnUntraced(function* (settings: Settings) {
     country: proxyCountry.value,
     ...(Option.isSome(proxy) ? { http: proxy.value } : {}),
     ...(Option.isSome(socks) ? { socks: socks.value } : {}),
-    ...(Option.isSome(proxyTls) ? { certificate: yield* read(proxyTls.value) } : {}),
+    ...(Option.isSome(proxyTls) ? { certificate: proxyTls.value } : {}),
     ...(Option.isSome(proxyRegion) ? { region: proxyRegion.value } : {}),
     ...(Option.isSome(proxyHost) ? { publicHost: proxyHost.value } : {}),
     ...(Option.isSome(proxyExits) ? { exits: proxyExits.value } : {})

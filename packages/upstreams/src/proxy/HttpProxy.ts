@@ -16,8 +16,8 @@ export interface Service {
 
 /** A certificate and its key, in PEM. */
 export interface Certificate {
-  readonly cert: string
-  readonly key: string
+  readonly cert: string | Buffer
+  readonly key: string | Buffer
 }
 
 const STATUS: Readonly<Record<Reason, number>> = {

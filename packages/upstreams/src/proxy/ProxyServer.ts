@@ -1,9 +1,11 @@
 /** A proxy node: serves the sessions of every host on the log, and announces itself to them, for as long as its scope is open. */
 import { createSocket } from "node:dgram"
-import { once } from "node:events"
+import { type EventEmitter, once } from "node:events"
 import { type AddressInfo, createServer, type Server as NetServer, type Socket } from "node:net"
+import { Server as TlsServer } from "node:tls"
 import { type ProxyNode, ProxyNodes, type ProxySession, type ProxySessions } from "@millrace/core"
-import { Array, Context, Effect, Layer, Schema, type Scope } from "effect"
+import { Array, Context, type Duration, Effect, Layer, Schema, type Scope } from "effect"
+import * as CertificateFiles from "../shared/CertificateFiles.ts"
 import * as Destinations from "./Destinations.ts"
 import * as HttpProxy from "./HttpProxy.ts"
 import * as LiveSessions from "./LiveSessions.ts"
@@ -20,7 +22,10 @@ export interface Options extends Destinations.DestinationOptions {
   /** Where HTTP proxying is served: CONNECT and plain requests; with a certificate, over TLS on the same port too. */
   readonly http?: Listening
   readonly socks?: Listening
-  readonly certificate?: HttpProxy.Certificate
+  /** In PEM, or the files of it, which are read again when they change. */
+  readonly certificate?: HttpProxy.Certificate | CertificateFiles.CertificateFiles
+  /** How often the certificate's files are looked at; 10 seconds by default. */
+  readonly renew?: Duration.Input
   /** ISO 3166-1 alpha-2, in capitals. */
   readonly country: string
   readonly region?: string
@@ -39,14 +44,31 @@ export class CannotServeProxy extends Schema.TaggedError<CannotServeProxy>()("Ca
   }
 }
 
+type Certified = NonNullable<Options["certificate"]>
+
 /** The first byte of a TLS connection (RFC 8446, 5.1). */
 const TLS_HANDSHAKE = 0x16
 
+/** The server of proxying over TLS. Its certificate is renewed while it serves, where it comes from files. */
+const secureServer = Effect.fnUntraced(function* (
+  service: HttpProxy.Service,
+  certificate: Certified,
+  renew: Duration.Input = "10 seconds"
+) {
+  if (!("certificate" in certificate)) return HttpProxy.make(service, certificate).server
+  const first = yield* Effect.mapError(CertificateFiles.read(certificate), ({ message }) => new CannotServeProxy({ reason: message }))
+  const { server } = HttpProxy.make(service, first)
+  const apply = (next: CertificateFiles.Certificate) => {
+    if (server instanceof TlsServer) server.setSecureContext(next)
+  }
+  yield* Effect.forkScoped(CertificateFiles.follow("The proxy", certificate, first, renew, apply))
+  return server
+})
+
 /** Gives connections to a server for HTTP, and those that begin with TLS to another. */
-const httpServer = (service: HttpProxy.Service, certificate: HttpProxy.Certificate | undefined): NetServer => {
+const httpServer = (service: HttpProxy.Service, secure: EventEmitter | undefined): NetServer => {
   const plain = HttpProxy.make(service).server
-  if (certificate === undefined) return listener((client) => plain.emit("connection", client))
-  const secure = HttpProxy.make(service, certificate).server
+  if (secure === undefined) return listener((client) => plain.emit("connection", client))
   // Node ends a TLS handshake that stops in the middle seconds too late
   const shaking = new Map<string, NodeJS.Timeout>()
   const forget = (name: string): void => {
@@ -135,7 +157,8 @@ const make = Effect.fnUntraced(function* (options: Options) {
 
   const endpoints: Array<{ protocol: ProxySession.Protocol; port: number }> = []
   if (http !== undefined) {
-    const port = yield* listen(httpServer(service, certificate), http)
+    const secure = certificate === undefined ? undefined : yield* secureServer(service, certificate, options.renew)
+    const port = yield* listen(httpServer(service, secure), http)
     endpoints.push({ protocol: "http", port }, ...(certificate === undefined ? [] : [{ protocol: "https" as const, port }]))
   }
   if (socks !== undefined) {

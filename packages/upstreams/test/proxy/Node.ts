@@ -7,12 +7,12 @@ import { MasterKey, ProxyNodes, ProxySession, ProxySessions, type SessionsOption
 import { EventStore, MemoryEventStore, MemoryStateStore } from "@millrace/event-sourcing"
 import { Effect, Layer, type Scope, Stream } from "effect"
 import { SocksClient } from "socks"
-import { ProxyServer } from "../../src/proxy/ProxyServer.ts"
+import { type Options, ProxyServer } from "../../src/proxy/ProxyServer.ts"
 
 const tls = new URL("../../../event-store-kurrentdb/test/tls/", import.meta.url)
 const pem = (file: string): string => readFileSync(new URL(file, tls), "utf8")
 /** Of 127.0.0.1 and localhost. */
-export const certificate = { cert: pem("node.pem"), key: pem("node-key.pem") }
+const loopback = { cert: pem("node.pem"), key: pem("node-key.pem") }
 export const AUTHORITY = new URL("authority.pem", tls).pathname
 
 export interface Target {
@@ -59,7 +59,7 @@ export const log = (options?: SessionsOptions) =>
 /** The names of destinations, and their addresses in turn. */
 export type Names = Readonly<Record<string, ReadonlyArray<string>>>
 
-export interface Given {
+export interface Given extends Partial<Pick<Options, "certificate">> {
   /** The only ports of 127.0.0.1 that may be reached. */
   readonly allowed: ReadonlyArray<number>
   readonly names?: Names
@@ -68,7 +68,7 @@ export interface Given {
 }
 
 /** Reaches these ports of this machine and nothing else. */
-export const serve = ({ allowed, exits, handshakeTimeout, names = {} }: Given) => {
+export const serve = ({ allowed, certificate = loopback, exits, handshakeTimeout, names = {} }: Given) => {
   const asked = new Map<string, number>()
   return ProxyServer.layer({
     http: { host: "127.0.0.1", port: 0 },
