@@ -1,10 +1,10 @@
 /**
- * The proxy sessions that are used at this node. Every quarter of a second it closes the connections of those that ended; every few seconds it
- * writes what was carried to the log.
+ * The proxy sessions that are used at this node. Every quarter of a second it closes the connections of those that expired; every few seconds,
+ * or after a portion of the bound, it writes what was carried to the log.
  */
 import { AuthThrottle, newProxyNodeId, type ProxySession, ProxySessions } from "@millrace/core"
-import { Clock, Effect, type Scope } from "effect"
-import { type Exits, LiveSession, NotAdmitted } from "./LiveSession.ts"
+import { Clock, Effect, FiberSet, type Scope } from "effect"
+import { bytesOf, type Exits, LiveSession, NotAdmitted } from "./LiveSession.ts"
 
 const LOOK_EVERY = "250 millis"
 const COUNT_EVERY = 5_000
@@ -20,8 +20,6 @@ export interface LiveSessions {
   readonly admit: (client: string, username: string, password: string) => Effect.Effect<LiveSession | undefined, NotAdmitted>
 }
 
-const bytesOf = ({ received, sent }: Pick<ProxySession.Traffic, "sent" | "received">): number => sent + received
-
 const differ = (one: ProxySession.Traffic, other: ProxySession.Traffic): boolean =>
   bytesOf(one) !== bytesOf(other) || one.connections !== other.connections
 
@@ -34,13 +32,22 @@ export const make = (exits: Exits): Effect.Effect<LiveSessions, never, ProxySess
     const live = new Map<string, LiveSession>()
     let countedAt = 0
 
-    const count = Effect.fnUntraced(function* (session: LiveSession) {
+    const hear = (session: LiveSession, { traffic }: ProxySession.Opened): void => {
+      for (const [other, carried] of Object.entries(traffic)) if (other !== node) session.others.set(other, bytesOf(carried))
+    }
+
+    const countOnce = Effect.fnUntraced(function* (session: LiveSession) {
       const { traffic } = session
       if (!differ(traffic, session.counted)) return
       const state = yield* sessions.count(session.id, node, traffic)
       session.counted = traffic
+      if (state.status !== "absent") hear(session, state)
       if (state.status !== "open") session.end()
     })
+    const count = (session: LiveSession) => session.counting.withPermit(countOnce(session))
+    const fork = yield* FiberSet.makeRuntime<never>()
+    /** A count that waits for another one would write the same. */
+    const share = (session: LiveSession): void => void fork(session.counting.withPermitsIfAvailable(1)(Effect.ignore(countOnce(session))))
 
     /** What cannot be written now is written later: counts are totals. */
     const countAll = Effect.suspend(() =>
@@ -77,9 +84,9 @@ export const make = (exits: Exits): Effect.Effect<LiveSessions, never, ProxySess
     )
 
     const known = (id: string, state: ProxySession.Opened): LiveSession => {
-      const session = live.get(id) ?? new LiveSession(id, state, exits)
+      const session = live.get(id) ?? new LiveSession(id, state, exits, share)
       live.set(id, session)
-      for (const [other, traffic] of Object.entries(state.traffic)) if (other !== node) session.others.set(other, bytesOf(traffic))
+      hear(session, state)
       return session
     }
 

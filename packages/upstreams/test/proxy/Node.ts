@@ -1,7 +1,7 @@
 /** A real proxy node on loopback, its destinations, and clients. */
 import { execFile } from "node:child_process"
 import { readFileSync } from "node:fs"
-import { createServer as createHttpServer, type RequestListener } from "node:http"
+import { createServer as createHttpServer, type RequestListener, request } from "node:http"
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net"
 import { MasterKey, ProxyNodes, ProxySession, ProxySessions, type SessionsOptions, Vault } from "@millrace/core"
 import { EventStore, MemoryEventStore, MemoryStateStore } from "@millrace/event-sourcing"
@@ -59,7 +59,9 @@ export const log = (options?: SessionsOptions) =>
 /** The names of destinations, and their addresses in turn. */
 export type Names = Readonly<Record<string, ReadonlyArray<string>>>
 
-export interface Given extends Partial<Pick<Options, "certificate">> {
+export interface Given extends Pick<Options, "certificate" | "upstreams" | "connectTimeout"> {
+  /** `DE` unless it is given. */
+  readonly country?: string | undefined
   /** The only ports of 127.0.0.1 that may be reached. */
   readonly allowed: ReadonlyArray<number>
   readonly names?: Names
@@ -68,13 +70,16 @@ export interface Given extends Partial<Pick<Options, "certificate">> {
 }
 
 /** Reaches these ports of this machine and nothing else. */
-export const serve = ({ allowed, certificate = loopback, exits, handshakeTimeout, names = {} }: Given) => {
+export const serve = ({ allowed, exits, handshakeTimeout, names = {}, ...given }: Given) => {
+  const { certificate = loopback, country = "country" in given ? undefined : "DE", connectTimeout, upstreams = [] } = given
   const asked = new Map<string, number>()
   return ProxyServer.layer({
     http: { host: "127.0.0.1", port: 0 },
     socks: { host: "127.0.0.1", port: 0 },
     certificate,
-    country: "DE",
+    upstreams,
+    ...(country === undefined ? {} : { country }),
+    ...(connectTimeout === undefined ? {} : { connectTimeout }),
     isAllowed: (address, port) => address === "127.0.0.1" && allowed.includes(port),
     resolve: async (name) => {
       const times = asked.get(name) ?? 0
@@ -94,9 +99,14 @@ export const at = (given: Given, options?: SessionsOptions) => Effect.provide(se
 let made = 0
 
 /** Opens a session as the operation does. */
-export const open = Effect.fnUntraced(function* (mode: ProxySession.Mode = "sticky", ip = "127.0.0.1") {
+export const open = Effect.fnUntraced(function* (
+  mode: ProxySession.Mode = "sticky",
+  ip = "127.0.0.1",
+  country = "DE",
+  region: string | null = null
+) {
   const id = `proxy_01M7YKD46JCP6VGMKADN3${String(++made).padStart(5, "0")}`
-  const terms = { accountId: "acc_1", protocol: "http", mode, country: "DE", region: null, host: "127.0.0.1", port: 0, ip } as const
+  const terms = { accountId: "acc_1", protocol: "http", mode, country, region, host: "127.0.0.1", port: 0, ip } as const
   const { password, session } = yield* ProxySessions.use((sessions) => sessions.open(id, terms))
   return { id, password, session, login: `${id}:${password}` }
 })
@@ -159,6 +169,25 @@ export const byConnect = (port: number, { id, password }: Login, target: string)
       if (status !== 200) socket.destroy()
     })
     socket.once("close", () => resume(Effect.succeed(0)))
+  })
+
+/** A plain request through a node: the status, and the body. */
+export const get = (
+  port: number,
+  { id, password }: Login,
+  url: string
+): Effect.Effect<{ readonly status: number | undefined; readonly body: string }> =>
+  Effect.callback((resume) => {
+    const headers = { "proxy-authorization": `Basic ${Buffer.from(`${id}:${password}`).toString("base64")}`, host: new URL(url).host }
+    request({ host: "127.0.0.1", port, path: url, headers, agent: false }, (answer) => {
+      let body = ""
+      answer.on("data", (chunk) => {
+        body += String(chunk)
+      })
+      answer.once("close", () => resume(Effect.succeed({ status: answer.statusCode, body })))
+    })
+      .on("error", (error) => resume(Effect.succeed({ status: undefined, body: error.message })))
+      .end()
   })
 
 /** A socket of a tunnel that was opened. */
