@@ -20,7 +20,7 @@ export class UpstreamFailed extends Error {
   override readonly name = "UpstreamFailed"
 }
 
-/** No answer in time, or a hang-up in place of one: the fault of the upstream or of the destination. */
+/** No answer in time: the fault of the upstream or of the destination. */
 export class Unanswered extends NotConnected {
   constructor() {
     super("timeout")
@@ -92,7 +92,9 @@ const byHttp = (socket: Socket, { password, username }: URL, target: string, tim
     }
     call.once("error", (error: Error) => {
       const isNonsense = "code" in error && String(error.code).startsWith("HPE_")
-      settled(isNonsense ? new UpstreamFailed("it does not speak HTTP") : new Unanswered())
+      // Many hang up when the destination refuses
+      const trouble = error instanceof Unanswered ? error : new NotConnected("failed")
+      settled(isNonsense ? new UpstreamFailed("it does not speak HTTP") : trouble)
     })
     call.once("connect", ({ statusCode = 0 }, _, early: Buffer) => {
       if (statusCode === 401 || statusCode === 407) return settled(new UpstreamFailed("it refuses the credentials"))
@@ -117,7 +119,8 @@ const troubleOf = (error: unknown): Error => {
   const message = error instanceof Error ? error.message : String(error)
   const code = REJECTED.exec(message)?.groups?.["code"]
   if (code !== undefined) return new NotConnected(REJECTIONS[code] ?? "failed")
-  return /timed out|Socket closed/u.test(message) ? new Unanswered() : new UpstreamFailed(message)
+  if (message === "Socket closed") return new NotConnected("failed")
+  return message === "Proxy connection timed out" ? new Unanswered() : new UpstreamFailed(message)
 }
 
 const bySocks = async (socket: Socket, url: URL, address: string, port: number, timeLimit: number): Promise<Socket> => {
