@@ -2,8 +2,8 @@
  * The proxy sessions that are used at this node. Every quarter of a second it closes the connections of those that expired; every few seconds,
  * or after a portion of the bound, it writes what was carried to the log.
  */
-import { AuthThrottle, newProxyNodeId, type ProxySession, ProxySessions } from "@millrace/core"
-import { Clock, Effect, FiberSet, type Scope } from "effect"
+import { AuthThrottle, Metrics, newProxyNodeId, type ProxySession, ProxySessions } from "@millrace/core"
+import { Clock, Effect, FiberSet, type Metric, type Scope } from "effect"
 import { bytesOf, type Exits, LiveSession, NotAdmitted } from "./LiveSession.ts"
 
 const LOOK_EVERY = "250 millis"
@@ -20,6 +20,33 @@ export interface LiveSessions {
   readonly admit: (client: string, username: string, password: string) => Effect.Effect<LiveSession | undefined, NotAdmitted>
 }
 
+const bytes = Metrics.series(
+  "direction",
+  Metrics.counter("millrace.proxy.bytes", "Bytes of proxy sessions, to destinations (sent) and from them (received)")
+)
+const connections = {
+  made: Metrics.counter("millrace.proxy.connections", "Connections that proxy sessions have made")({}),
+  open: Metrics.gauge("millrace.proxy.connections.open", "Connections of proxy sessions that are open or being opened")({})
+}
+
+/** What all sessions carried at this node since it started, for the metrics: read when they are exported. */
+const observe = Effect.fnUntraced(function* (live: ReadonlyMap<string, LiveSession>) {
+  const gone = { sent: 0, received: 0, connections: 0 }
+  const sum = (of: keyof ProxySession.Traffic): number => [...live.values()].reduce((sum, { traffic }) => sum + traffic[of], gone[of])
+  const counter = (metric: Metric.Counter<number>, of: keyof ProxySession.Traffic) =>
+    Metrics.observe(metric, () => ({ count: sum(of), incremental: true }))
+  yield* counter(bytes("sent"), "sent")
+  yield* counter(bytes("received"), "received")
+  yield* counter(connections.made, "connections")
+  yield* Metrics.observe(connections.open, () => ({ value: [...live.values()].reduce((sum, { open }) => sum + open, 0) }))
+  return {
+    /** A session that is forgotten keeps its part. */
+    forget: ({ traffic }: LiveSession): void => {
+      for (const of of ["sent", "received", "connections"] as const) gone[of] += traffic[of]
+    }
+  }
+})
+
 const differ = (one: ProxySession.Traffic, other: ProxySession.Traffic): boolean =>
   bytesOf(one) !== bytesOf(other) || one.connections !== other.connections
 
@@ -30,6 +57,7 @@ export const make = (exits: Exits): Effect.Effect<LiveSessions, never, ProxySess
     const node = yield* newProxyNodeId
     const throttle = yield* AuthThrottle.pipe(Effect.provide(AuthThrottle.layer()))
     const live = new Map<string, LiveSession>()
+    const metrics = yield* observe(live)
     let countedAt = 0
 
     const hear = (session: LiveSession, { traffic }: ProxySession.Opened): void => {
@@ -63,7 +91,10 @@ export const make = (exits: Exits): Effect.Effect<LiveSessions, never, ProxySess
       yield* countAll
       // Not before: a count of this node must never begin anew
       for (const session of live.values())
-        if (session.hasEnded && session.open === 0 && !differ(session.traffic, session.counted)) live.delete(session.id)
+        if (session.hasEnded && session.open === 0 && !differ(session.traffic, session.counted)) {
+          live.delete(session.id)
+          metrics.forget(session)
+        }
     })
 
     yield* Effect.addFinalizer(() =>

@@ -67,6 +67,8 @@ export interface Given extends Pick<Options, "certificate" | "upstreams" | "conn
   readonly names?: Names
   readonly exits?: ReadonlyArray<string>
   readonly handshakeTimeout?: number
+  /** Told of a name that is asked for, and then never answered: `slow.test`. */
+  readonly resolving?: () => void
 }
 
 /** Reaches these ports of this machine and nothing else. */
@@ -82,6 +84,10 @@ export const serve = ({ allowed, exits, handshakeTimeout, names = {}, ...given }
     ...(connectTimeout === undefined ? {} : { connectTimeout }),
     isAllowed: (address, port) => address === "127.0.0.1" && allowed.includes(port),
     resolve: async (name) => {
+      if (name === "slow.test" && given.resolving !== undefined) {
+        given.resolving()
+        return await new Promise<never>(() => {})
+      }
       const times = asked.get(name) ?? 0
       asked.set(name, times + 1)
       const address = names[name]?.[Math.min(times, (names[name]?.length ?? 1) - 1)]

@@ -165,7 +165,11 @@ describe("a session of a place that has upstreams", () => {
         expect(counts()).toEqual([2, 8, 2])
         // Announced by another node: one of its own, but always the same
         yield* use(yield* inFrance("sticky", "198.51.100.7"))
-        expect(counts().map((count, i) => count - ([2, 8, 2][i] ?? 0)).sort()).toEqual([0, 0, 6])
+        expect(
+          counts()
+            .map((count, i) => count - ([2, 8, 2][i] ?? 0))
+            .sort()
+        ).toEqual([0, 0, 6])
         expect((yield* ProxyServer).exits).toEqual(["203.0.113.0", "203.0.113.1", "203.0.113.2"])
       }).pipe(via([port], upstreams))
     })
