@@ -1,8 +1,10 @@
 /** A proxy node within a server, and one in a process of its own: each serves the sessions of the other's host, and both stop cleanly. */
+import { writeFileSync } from "node:fs"
 import { connect } from "node:net"
+import { join } from "node:path"
 import { Schema } from "effect"
 import { expect, test } from "vitest"
-import { auditOf, call, newStore, openAccount, Process, serve } from "./Server.ts"
+import { ask, auditOf, call, newStore, openAccount, Process, runProcess, serve } from "./Server.ts"
 
 const Endpoint = Schema.Struct({ protocol: Schema.String, port: Schema.Int })
 const Announced = Schema.fromJsonString(
@@ -12,7 +14,9 @@ const Session = Schema.fromJsonString(
   Schema.Struct({ data: Schema.Struct({ username: Schema.String, password: Schema.String, country: Schema.String, port: Schema.Int }) })
 )
 const Locations = Schema.fromJsonString(
-  Schema.Struct({ data: Schema.Struct({ locations: Schema.Array(Schema.Struct({ country: Schema.String })) }) })
+  Schema.Struct({
+    data: Schema.Struct({ locations: Schema.Array(Schema.Struct({ country: Schema.String, available_nodes: Schema.Int })) })
+  })
 )
 
 /** The node that a process says it serves. */
@@ -64,4 +68,56 @@ test("nodes in two processes serve each other's sessions, are listed while they 
   expect(await countries()).toEqual(["DE"])
   expect((await server.stop()).code).toBe(0)
   expect((await auditOf(store)).ok).toBe(true)
+})
+
+const Listed = Schema.Array(
+  Schema.Struct({ account: Schema.String, status: Schema.String, country: Schema.String, sent: Schema.Int, connections: Schema.Int })
+)
+
+test("a node connects through the proxies of a file, and what sessions carried is listed", { timeout: 60_000 }, async () => {
+  const { folder, url: store } = newStore()
+  const server = await serve(["--proxy", "127.0.0.1:0", "--store", store, "--proxy-country", "DE"])
+  const { account, key } = await openAccount(store, 10)
+  const open = async (country: string) => {
+    const { body } = await call(`${server.url}/api/v1/proxy/sessions`, { method: "POST", key, body: JSON.stringify({ country }) })
+    return Schema.decodeUnknownSync(Session)(body).data
+  }
+  const { password, username } = await open("DE")
+  const file = join(folder, "upstreams")
+  const alive = `http://${username}:${password}@127.0.0.1:${portOf(server)} country=fr region=Grand Est exit=203.0.113.7`
+  writeFileSync(file, `# Two in France, and one that is dead\n\n${alive}\n${alive}\nsocks5://127.0.0.1:1 country=IT\n`)
+  const node = new Process(["proxy", "--proxy", "127.0.0.1:0", "--store", store, "--proxy-upstreams", file])
+  await node.until(() => node.stdout.includes("\n"))
+  const { body } = await call(`${server.url}/api/v1/proxy/locations`, { key })
+  expect(Schema.decodeUnknownSync(Locations)(body).data.locations).toEqual([
+    { country: "DE", available_nodes: 1 },
+    { country: "FR", available_nodes: 2 },
+    { country: "IT", available_nodes: 0 }
+  ])
+  const session = await open("FR")
+  expect(session.port).toBe(portOf(node))
+  expect(await statusOf(portOf(node), session)).toBe("403")
+  const sessions = await ask(Listed, ["proxy", "sessions", "--open", "--store", store])
+  const unused = { account, status: "open", sent: 0, connections: 0 }
+  expect(sessions).toEqual([
+    { ...unused, country: "DE" },
+    { ...unused, country: "FR" }
+  ])
+  expect((await node.stop()).code).toBe(0)
+  expect((await server.stop()).code).toBe(0)
+})
+
+test.each([
+  "http://u:canary@h:1",
+  "ftp://u:canary@h:1 country=DE",
+  "http://u:canary@h:1 country=DE exit=somewhere",
+  "u:canary@h:1 country=DE"
+])("a line of the file that is no upstream is told by its number alone: %s", async (line) => {
+  const { folder, url: store } = newStore()
+  const file = join(folder, "upstreams")
+  writeFileSync(file, `http://h:1 country=DE\n${line}\n`)
+  const { code, stderr } = await runProcess(["serve", "--store", store, "--proxy", "127.0.0.1:0", "--proxy-upstreams", file])
+  expect(code).not.toBe(0)
+  expect(stderr).toContain("line 2")
+  expect(stderr).not.toContain("canary")
 })
