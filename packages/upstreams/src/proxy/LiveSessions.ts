@@ -32,9 +32,9 @@ const connections = {
 /** What all sessions carried at this node since it started, for the metrics: read when they are exported. */
 const observe = Effect.fnUntraced(function* (live: ReadonlyMap<string, LiveSession>) {
   const gone = { sent: 0, received: 0, connections: 0 }
-  const sum = (of: keyof ProxySession.Traffic): number => [...live.values()].reduce((sum, { traffic }) => sum + traffic[of], gone[of])
-  const counter = (metric: Metric.Counter<number>, of: keyof ProxySession.Traffic) =>
-    Metrics.observe(metric, () => ({ count: sum(of), incremental: true }))
+  const sum = (name: keyof ProxySession.Traffic): number => [...live.values()].reduce((sum, { traffic }) => sum + traffic[name], gone[name])
+  const counter = (metric: Metric.Counter<number>, name: keyof ProxySession.Traffic) =>
+    Metrics.observe(metric, () => ({ count: sum(name), incremental: true }))
   yield* counter(bytes("sent"), "sent")
   yield* counter(bytes("received"), "received")
   yield* counter(connections.made, "connections")
@@ -42,7 +42,7 @@ const observe = Effect.fnUntraced(function* (live: ReadonlyMap<string, LiveSessi
   return {
     /** A session that is forgotten keeps its part. */
     forget: ({ traffic }: LiveSession): void => {
-      for (const of of ["sent", "received", "connections"] as const) gone[of] += traffic[of]
+      for (const name of ["sent", "received", "connections"] as const) gone[name] += traffic[name]
     }
   }
 })
