@@ -70,8 +70,12 @@ test("nodes in two processes serve each other's sessions, are listed while they 
   expect((await auditOf(store)).ok).toBe(true)
 })
 
+const { String: Text, Int } = Schema
 const Listed = Schema.Array(
-  Schema.Struct({ account: Schema.String, status: Schema.String, country: Schema.String, sent: Schema.Int, connections: Schema.Int })
+  Schema.Struct({
+    ...{ session: Text, account: Text, status: Text, protocol: Text, country: Text },
+    ...{ sent: Int, received: Int, connections: Int, expiresAt: Text }
+  })
 )
 
 test("a node connects through the proxies of a file, and what sessions carried is listed", { timeout: 60_000 }, async () => {
@@ -98,10 +102,10 @@ test("a node connects through the proxies of a file, and what sessions carried i
   expect(session.port).toBe(portOf(node))
   expect(await statusOf(portOf(node), session)).toBe("403")
   const sessions = await ask(Listed, ["proxy", "sessions", "--open", "--store", store])
-  const unused = { account, status: "open", sent: 0, connections: 0 }
-  expect(sessions).toEqual([
-    { ...unused, country: "DE" },
-    { ...unused, country: "FR" }
+  const unused = { account, status: "open", protocol: "http", sent: 0, received: 0, connections: 0 }
+  expect(sessions).toMatchObject([
+    { ...unused, session: username, country: "DE" },
+    { ...unused, session: session.username, country: "FR" }
   ])
   expect((await node.stop()).code).toBe(0)
   expect((await server.stop()).code).toBe(0)
