@@ -1,11 +1,13 @@
 /** A proxy node within a server, and one in a process of its own: each serves the sessions of the other's host, and both stop cleanly. */
+import { writeFileSync } from "node:fs"
+import { join } from "node:path"
 import { Schema } from "effect"
 import { expect, test } from "vitest"
 import { dataOf } from "./Mail.ts"
 import { byConnect, nodeOf, Session } from "./ProxyClient.ts"
-import { auditOf, call, newStore, openAccount, Process, serve } from "./Server.ts"
+import { ask, auditOf, call, newStore, openAccount, Process, runProcess, serve } from "./Server.ts"
 
-const Locations = Schema.Struct({ locations: Schema.Array(Schema.Struct({ country: Schema.String })) })
+const Locations = Schema.Struct({ locations: Schema.Array(Schema.Struct({ country: Schema.String, available_nodes: Schema.Int })) })
 
 /** The status of a CONNECT to a private address: 403 shows that the credentials were admitted, and that the address was not. */
 const statusOf = (process: Process, login: typeof Session.Type) => byConnect(nodeOf(process).http, login, 80)
@@ -37,4 +39,60 @@ test("nodes in two processes serve each other's sessions, are listed while they 
   expect(await countries()).toEqual(["DE"])
   expect((await server.stop()).code).toBe(0)
   expect((await auditOf(store)).ok).toBe(true)
+})
+
+const { String: Text, Int } = Schema
+const Listed = Schema.Array(
+  Schema.Struct({
+    ...{ session: Text, account: Text, status: Text, protocol: Text, country: Text },
+    ...{ sent: Int, received: Int, connections: Int, expiresAt: Text }
+  })
+)
+
+test("a node connects through the proxies of a file, and what sessions carried is listed", { timeout: 60_000 }, async () => {
+  const { folder, url: store } = newStore()
+  const server = await serve(["--proxy", "127.0.0.1:0", "--store", store, "--proxy-country", "DE"])
+  const { account, key } = await openAccount(store, 10)
+  const open = async (country: string) => {
+    const sent = { method: "POST", key, body: JSON.stringify({ country }) }
+    return dataOf(Session, await call(`${server.url}/api/v1/proxy/sessions`, sent))
+  }
+  const { password, username } = await open("DE")
+  const file = join(folder, "upstreams")
+  const alive = `http://${username}:${password}@127.0.0.1:${nodeOf(server).http} country=fr region=Grand Est exit=203.0.113.7`
+  writeFileSync(file, `# Two in France, and one that is dead\n\n${alive}\n${alive}\nsocks5://127.0.0.1:1 country=IT\n`)
+  const node = new Process(["proxy", "--proxy", "127.0.0.1:0", "--store", store, "--proxy-upstreams", file])
+  await node.until(() => node.stdout.includes("\n"))
+  const { locations } = dataOf(Locations, await call(`${server.url}/api/v1/proxy/locations`, { key }))
+  expect(locations).toEqual([
+    { country: "DE", available_nodes: 1 },
+    { country: "FR", available_nodes: 2 },
+    { country: "IT", available_nodes: 0 }
+  ])
+  const session = await open("FR")
+  expect(session.port).toBe(nodeOf(node).http)
+  expect(await statusOf(node, session)).toBe("403")
+  const sessions = await ask(Listed, ["proxy", "sessions", "--open", "--store", store])
+  const unused = { account, status: "open", protocol: "http", sent: 0, received: 0, connections: 0 }
+  expect(sessions).toMatchObject([
+    { ...unused, session: username, country: "DE" },
+    { ...unused, session: session.username, country: "FR" }
+  ])
+  expect((await node.stop()).code).toBe(0)
+  expect((await server.stop()).code).toBe(0)
+})
+
+test.each([
+  "http://u:canary@h:1",
+  "ftp://u:canary@h:1 country=DE",
+  "http://u:canary@h:1 country=DE exit=somewhere",
+  "u:canary@h:1 country=DE"
+])("a line of the file that is no upstream is told by its number alone: %s", async (line) => {
+  const { folder, url: store } = newStore()
+  const file = join(folder, "upstreams")
+  writeFileSync(file, `http://h:1 country=DE\n${line}\n`)
+  const { code, stderr } = await runProcess(["serve", "--store", store, "--proxy", "127.0.0.1:0", "--proxy-upstreams", file])
+  expect(code).not.toBe(0)
+  expect(stderr).toContain("line 2")
+  expect(stderr).not.toContain("canary")
 })

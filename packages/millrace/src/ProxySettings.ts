@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs"
 import { isIP } from "node:net"
 import type { ProxyNode, ProxyNodes, ProxySessions } from "@millrace/core"
-import type { Listening, Options } from "@millrace/upstreams/proxy"
+import type { Listening, Options, UpstreamProxy } from "@millrace/upstreams/proxy"
 import { Context, Effect, Layer, Option } from "effect"
 import { CommandFailed, fail, textOf } from "./Failure.ts"
 import * as Setting from "./Setting.ts"
@@ -18,13 +18,15 @@ const listeningOf = (text: string): Listening | undefined => {
 const listening = { metavar: "host:port", parse: listeningOf, expected: "an address and a port such as 0.0.0.0:8080" }
 
 interface Files {
-  readonly cert: string
+  readonly certificate: string
   readonly key: string
 }
 
 const filesOf = (text: string): Files | undefined => {
-  const [cert, key, ...rest] = text.split(",").map((file) => file.trim())
-  return cert === undefined || cert === "" || key === undefined || key === "" || rest.length > 0 ? undefined : { cert, key }
+  const [certificate, key, ...rest] = text.split(",").map((file) => file.trim())
+  return certificate === undefined || certificate === "" || key === undefined || key === "" || rest.length > 0
+    ? undefined
+    : { certificate, key }
 }
 
 export const flags = {
@@ -54,6 +56,11 @@ export const flags = {
     "proxy-exits",
     "Addresses of this machine that proxied connections leave from, separated by commas; the system chooses when left out",
     { metavar: "addresses", parse: Setting.list((text) => isIP(text) > 0), expected: "IP addresses of this machine, separated by commas" }
+  ),
+  proxyUpstreams: Setting.optional(
+    "proxy-upstreams",
+    "A file with other proxies to connect through, one in a line: URL country=CODE, and region=NAME and exit=ADDRESS where they are known",
+    Setting.file
   )
 }
 
@@ -65,28 +72,57 @@ export interface Settings {
   readonly proxyRegion: Option.Option<string>
   readonly proxyHost: Option.Option<string>
   readonly proxyExits: Option.Option<ReadonlyArray<string>>
+  readonly proxyUpstreams: Option.Option<string>
 }
 
-const read = ({ cert, key }: Files): Effect.Effect<{ readonly cert: string; readonly key: string }, CommandFailed> =>
-  Effect.try({
-    try: () => ({ cert: readFileSync(cert, "utf8"), key: readFileSync(key, "utf8") }),
-    catch: (error) => new CommandFailed(`the certificate of --proxy-tls cannot be read: ${textOf(error)}`)
+const UPSTREAM = /^(?<url>\S+)\s+country=(?<country>[A-Za-z]{2})(?:\s+region=(?<region>.{1,50}?))?(?:\s+exit=(?<exit>\S+))?$/u
+const SCHEME = /^(?:https?|socks5h?):$/u
+
+/** A line of the file of upstreams; undefined if it is not understood. */
+export const upstreamOf = (line: string): UpstreamProxy | undefined => {
+  const { country, exit, region, url: text } = UPSTREAM.exec(line)?.groups ?? {}
+  const url = text === undefined ? null : URL.parse(text)
+  if (url === null || country === undefined || !SCHEME.test(url.protocol) || url.hostname === "") return undefined
+  if (exit !== undefined && isIP(exit) === 0) return undefined
+  return { url, country: country.toUpperCase(), ...(region === undefined ? {} : { region }), ...(exit === undefined ? {} : { exit }) }
+}
+
+/** Lines that are empty or begin with `#` are left out. A line that is not understood is told by its number: it has a password. */
+const readUpstreams = (file: string): Effect.Effect<ReadonlyArray<UpstreamProxy>, CommandFailed> =>
+  Effect.gen(function* () {
+    const text = yield* Effect.try({
+      try: () => readFileSync(file, "utf8"),
+      catch: (error) => new CommandFailed(`the file of --proxy-upstreams cannot be read: ${textOf(error)}`)
+    })
+    const upstreams: Array<UpstreamProxy> = []
+    for (const [i, line] of text.split("\n").entries()) {
+      if (/^\s*(?:#|$)/u.test(line)) continue
+      const upstream = upstreamOf(line.trim())
+      if (upstream === undefined)
+        return yield* fail(
+          `line ${i + 1} of ${file} is no upstream: give http://user:password@host:port country=DE, with the scheme http, https, socks5 or socks5h`
+        )
+      upstreams.push(upstream)
+    }
+    return upstreams
   })
 
 /** Every address: no client can connect to it. */
 const isAnywhere = (host: string): boolean => /^(?:0\.0\.0\.0|[0:]+)$/u.test(host)
 
 const optionsOf = Effect.fnUntraced(function* (settings: Settings) {
-  const { proxy, proxyCountry, proxyExits, proxyHost, proxyRegion, proxyTls, socks } = settings
-  if (Option.isNone(proxyCountry)) return yield* fail("a proxy needs --proxy-country, which says where its connections leave from")
+  const { proxy, proxyCountry, proxyExits, proxyHost, proxyRegion, proxyTls, proxyUpstreams, socks } = settings
+  if (Option.isNone(proxyCountry) && Option.isNone(proxyUpstreams))
+    return yield* fail("a proxy needs --proxy-country, which says where its connections leave from, or --proxy-upstreams")
   const listens = Option.orElse(proxy, () => socks)
   if (Option.isNone(proxyHost) && Option.exists(listens, ({ host }) => isAnywhere(host)))
     return yield* fail("a proxy that listens on every address needs --proxy-host, the name or address that clients connect to")
   const options: Options = {
-    country: proxyCountry.value,
+    ...(Option.isSome(proxyCountry) ? { country: proxyCountry.value } : {}),
+    ...(Option.isSome(proxyUpstreams) ? { upstreams: yield* readUpstreams(proxyUpstreams.value) } : {}),
     ...(Option.isSome(proxy) ? { http: proxy.value } : {}),
     ...(Option.isSome(socks) ? { socks: socks.value } : {}),
-    ...(Option.isSome(proxyTls) ? { certificate: yield* read(proxyTls.value) } : {}),
+    ...(Option.isSome(proxyTls) ? { certificate: proxyTls.value } : {}),
     ...(Option.isSome(proxyRegion) ? { region: proxyRegion.value } : {}),
     ...(Option.isSome(proxyHost) ? { publicHost: proxyHost.value } : {}),
     ...(Option.isSome(proxyExits) ? { exits: proxyExits.value } : {})
@@ -94,8 +130,13 @@ const optionsOf = Effect.fnUntraced(function* (settings: Settings) {
   return options
 })
 
+/** A node with the places that its connections leave from. */
+export interface ServedNode extends ProxyNode {
+  readonly places: ReadonlyArray<ProxyNode>
+}
+
 /** The node that this process serves. */
-export class Serving extends Context.Service<Serving, ProxyNode>()("millrace/ProxySettings/Serving") {}
+export class Serving extends Context.Service<Serving, ServedNode>()("millrace/ProxySettings/Serving") {}
 
 /** Whether a proxy is to be served. */
 export const isOn = ({ proxy, socks }: Settings): boolean => Option.isSome(proxy) || Option.isSome(socks)
@@ -111,5 +152,5 @@ export const serving = (settings: Settings): Layer.Layer<Serving, unknown, Proxy
   )
 
 /** Where a node listens, for an announcement. */
-export const announced = ({ country, endpoints, host }: ProxyNode): string =>
-  `${endpoints.map(({ port, protocol }) => `${protocol}://${host.includes(":") ? `[${host}]` : host}:${port}`).join(", ")} (${country})`
+export const announced = ({ endpoints, host, places }: ServedNode): string =>
+  `${endpoints.map(({ port, protocol }) => `${protocol}://${host.includes(":") ? `[${host}]` : host}:${port}`).join(", ")} (${places.map(({ country }) => country).join(", ")})`

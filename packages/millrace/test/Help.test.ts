@@ -10,6 +10,7 @@ import * as Cli from "../src/Cli.ts"
 const COMMANDS = [
   "serve",
   "proxy",
+  "proxy sessions",
   "accounts",
   "accounts open",
   "accounts show",

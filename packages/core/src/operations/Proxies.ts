@@ -48,7 +48,7 @@ const Locations = Schema.Struct({
       name: Schema.String,
       /** Regions that a session can be asked for. */
       regions: Schema.Array(Schema.String),
-      /** Nodes that serve now. */
+      /** Nodes that serve now, and upstream proxies that answer now. */
       available_nodes: Schema.Int,
       protocols: Schema.Array(Protocol)
     })
@@ -63,7 +63,7 @@ const locationsOf = (nodes: ReadonlyArray<ProxyNode>): typeof Locations.Type => 
       country,
       name: countryName(country),
       regions: unique(there.flatMap(({ region }) => region ?? [])),
-      available_nodes: there.length,
+      available_nodes: there.reduce((sum, { members = 1 }) => sum + members, 0),
       protocols: unique(there.flatMap(({ endpoints }) => endpoints.map(({ protocol }) => protocol)))
     }))
     .sort((one, other) => (one.country < other.country ? -1 : 1))
@@ -105,7 +105,7 @@ const SessionRecord = Schema.Struct({
   protocol: Protocol,
   /** ISO 3166-1 alpha-2. */
   country: Schema.String,
-  /** The address that connections leave from; of a rotating session, the first. */
+  /** The address that connections leave from; of a rotating session, the first. Of an upstream whose exit is not known, its own. */
   ip: Schema.String,
   expires_at: Schema.String
 })
@@ -127,7 +127,7 @@ const endpointOf = ({ endpoints }: ProxyNode, protocol: Protocol | undefined) =>
     .map((wanted) => endpoints.find((endpoint) => endpoint.protocol === wanted))
     .find((endpoint) => endpoint !== undefined)
 
-/** The nodes that a caller can have. `InvalidInput` names the first field that leaves none. */
+/** The nodes that a caller can have. `InvalidInput` names the first field that leaves none; `UpstreamUnavailable`: all there are dead. */
 const candidates = Effect.fnUntraced(function* ({ country, protocol, region }: Asked) {
   const all = yield* nodes
   const there = all.filter((node) => isIn({ country }, node))
@@ -139,7 +139,9 @@ const candidates = Effect.fnUntraced(function* ({ country, protocol, region }: A
   const able = nearby.filter((node) => endpointOf(node, protocol) !== undefined)
   if (able.length === 0 && all.length > 0)
     return yield* new InvalidInput({ field: "protocol", message: "No proxy node there speaks this protocol: see /proxy/locations" })
-  return able
+  const alive = able.filter(({ members }) => members !== 0)
+  if (alive.length === 0) return yield* unavailable({ _tag: "no proxy node serves now" })
+  return alive
 })
 
 /** One of several, always the same for an id. */

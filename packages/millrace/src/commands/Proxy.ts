@@ -1,11 +1,13 @@
-/** `proxy`: a proxy node in a process of its own, until a signal ends it. */
+/** `proxy`: a proxy node in a process of its own, until a signal ends it. `proxy sessions`: what sessions carried. */
 import { ProxyNodes, ProxySessions, Vault } from "@millrace/core"
 import { Effect, Layer } from "effect"
-import { Command } from "effect/cli"
+import { Command, Flag } from "effect/cli"
 import * as Administration from "../Administration.ts"
+import * as Sessions from "../administration/ProxySessions.ts"
 import { fail } from "../Failure.ts"
 import * as Logging from "../Logging.ts"
 import * as Output from "../Output.ts"
+import * as Progress from "../Progress.ts"
 import * as ProxySettings from "../ProxySettings.ts"
 import * as Signals from "../Signals.ts"
 import * as StoreUrl from "../StoreUrl.ts"
@@ -17,6 +19,15 @@ const nodeLayer = (settings: ProxySettings.Settings, store: string) =>
     Layer.provide(Vault.Vault.layer),
     Layer.provide(StoreUrl.layer({ url: store, mode: "open" }))
   )
+
+const sessions = Administration.query(
+  "sessions",
+  "List proxy sessions with the bytes that they carried, as their nodes counted them some seconds ago",
+  { "millrace proxy sessions --open": "List the sessions that can be used now" },
+  StoreUrl.logLayer,
+  { open: Flag.Boolean("open").pipe(Flag.withDescription("Only those that can be used now"), Flag.withDefault(false)) },
+  ({ open }) => Progress.watch("Reading the log")(Sessions.list(open))
+)
 
 export const proxy = Command.make(
   "proxy",
@@ -36,6 +47,7 @@ export const proxy = Command.make(
     )
   }
 ).pipe(
+  Command.withSubcommands([sessions]),
   Command.withShortDescription("Serve a proxy node for the proxy sessions of a store, until SIGTERM or SIGINT"),
   Command.withDescription(
     "Serve a proxy node for the proxy sessions of a store, until SIGTERM or SIGINT; its connections are closed then. Hosts that serve the API over the same store offer it to their callers"

@@ -4,12 +4,12 @@
  */
 import type { MailReceiver } from "@millrace/core"
 import { Clock, Context, Duration, Effect, Layer, Schema, type Scope } from "effect"
+import * as CertificateFiles from "../shared/CertificateFiles.ts"
 import type { MailVerdicts } from "./MailVerdicts.ts"
-import * as SmtpCertificate from "./SmtpCertificate.ts"
 import * as SmtpGate from "./SmtpGate.ts"
 import * as SmtpSessions from "./SmtpSessions.ts"
 
-export { BadCertificate, type CertificateFiles } from "./SmtpCertificate.ts"
+export { BadCertificate, type CertificateFiles } from "../shared/CertificateFiles.ts"
 export { QueueIds } from "./SmtpTransactions.ts"
 
 export interface Options {
@@ -20,7 +20,7 @@ export interface Options {
   /** The domain of all inboxes, also the name of the server. Recipients elsewhere are refused with 550. */
   readonly domain: string
   /** Offers STARTTLS. The files are read again when they change. */
-  readonly tls?: SmtpCertificate.CertificateFiles
+  readonly tls?: CertificateFiles.CertificateFiles
   /** TLS from the first byte instead of STARTTLS; true on port 465 by default. Needs `tls`. */
   readonly implicitTls?: boolean
   readonly limits?: Limits
@@ -83,11 +83,11 @@ type Needs = MailReceiver | MailVerdicts | Scope.Scope
  * Listens until the scope closes. Then new connections get 421, idle sessions end with 421, and messages that are being received get their
  * answer within `drain`.
  */
-export const listen = (options: Options): Effect.Effect<SmtpServer["Service"], CannotListen | SmtpCertificate.BadCertificate, Needs> =>
+export const listen = (options: Options): Effect.Effect<SmtpServer["Service"], CannotListen | CertificateFiles.BadCertificate, Needs> =>
   Effect.gen(function* () {
     const { host, port, domain, tls, limits = {} } = options
     const implicitTls = options.implicitTls ?? (port === 465 && tls !== undefined)
-    const certificate = tls === undefined ? undefined : yield* SmtpCertificate.read(tls)
+    const certificate = tls === undefined ? undefined : yield* CertificateFiles.read(tls)
     if (implicitTls && certificate === undefined) return yield* new CannotListen({ host, port, reason: "implicit TLS needs a certificate" })
 
     const sessions = yield* SmtpSessions.make(
@@ -121,13 +121,13 @@ export const listen = (options: Options): Effect.Effect<SmtpServer["Service"], C
     })
     yield* Effect.forkScoped(watch(gate, sessions, Duration.toMillis(Duration.fromInputUnsafe(limits.session ?? "15 minutes"))))
     if (tls !== undefined && certificate !== undefined)
-      yield* Effect.forkScoped(SmtpCertificate.follow(tls, certificate, limits.renew ?? "10 seconds", sessions.renew))
+      yield* Effect.forkScoped(CertificateFiles.follow("The SMTP server", tls, certificate, limits.renew ?? "10 seconds", sessions.renew))
     return { host, port: gate.port, connections: Effect.sync(gate.size) }
   })
 
 export const layer = (
   options: Options
-): Layer.Layer<SmtpServer, CannotListen | SmtpCertificate.BadCertificate, MailReceiver | MailVerdicts> =>
+): Layer.Layer<SmtpServer, CannotListen | CertificateFiles.BadCertificate, MailReceiver | MailVerdicts> =>
   Layer.effect(SmtpServer, listen(options))
 
 const MIB = 1024 * 1024

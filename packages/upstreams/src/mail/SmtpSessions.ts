@@ -4,9 +4,9 @@ import { TLSSocket } from "node:tls"
 import { clientOf } from "@millrace/core"
 import { Clock, Effect, FiberSet, Result } from "effect"
 import { SMTPServer, type SMTPServerOptions, type SMTPServerSession } from "smtp-server"
+import type { Certificate } from "../shared/CertificateFiles.ts"
 import { Rate } from "./Rate.ts"
 import { CLOSING, type Refusal, TOO_LONG, TOO_MANY_REFUSED, TOO_OFTEN } from "./SmtpAnswers.ts"
-import type { Certificate } from "./SmtpCertificate.ts"
 import * as SmtpTransactions from "./SmtpTransactions.ts"
 
 export interface SessionOptions extends SmtpTransactions.TransactionOptions {

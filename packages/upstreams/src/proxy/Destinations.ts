@@ -9,7 +9,7 @@ import * as PinnedHost from "../shared/PinnedHost.ts"
 import { isPublic } from "../shared/PublicAddress.ts"
 
 /** Why there is no connection. */
-export type Reason = "forbidden" | "unresolved" | "refused" | "unreachable" | "timeout" | "failed"
+export type Reason = "forbidden" | "unresolved" | "refused" | "unreachable" | "timeout" | "failed" | "noExit"
 
 export class NotConnected extends Error {
   override readonly name = "NotConnected"
@@ -28,7 +28,8 @@ const MESSAGES: Readonly<Record<Reason, string>> = {
   refused: "The destination refused the connection",
   unreachable: "The destination cannot be reached",
   timeout: "The destination does not answer",
-  failed: "The connection failed"
+  failed: "The connection failed",
+  noExit: "No upstream proxy of the session's place answers now"
 }
 
 export interface DestinationOptions extends Pick<PinnedHost.Options, "resolve"> {
@@ -37,6 +38,9 @@ export interface DestinationOptions extends Pick<PinnedHost.Options, "resolve"> 
   /** How long a connection may take, in milliseconds: 10,000 by default. */
   readonly connectTimeout?: number
 }
+
+/** Milliseconds. */
+export const CONNECT_TIMEOUT = 10_000
 
 /** Submission and relay of mail: the exit addresses would be listed for spam. */
 const MAIL_PORTS: ReadonlySet<number> = new Set([25, 465, 587])
@@ -115,16 +119,22 @@ const connect = (
     })
   })
 
-/**
- * Opens a connection to a destination, from an address of this machine or from any. Rejects with {@link NotConnected}.
- */
+/** How a connection leaves: from an address of this machine, through somebody else's proxy, or from where the system chooses. */
+export type Leave = string | ((address: string, port: number) => Promise<Socket>) | undefined
+
+/** Upstreams often have no IPv6. */
+const preferred = (addresses: ReadonlyArray<PinnedHost.Address>): PinnedHost.Address | undefined =>
+  addresses.find(({ family }) => family === 4) ?? addresses[0]
+
+/** Opens a connection to a destination. It is checked here also where another proxy connects. Rejects with {@link NotConnected}. */
 export const connector =
   (options: DestinationOptions = {}) =>
-  async (host: string, port: number, exit?: string): Promise<Socket> => {
+  async (host: string, port: number, leave?: Leave): Promise<Socket> => {
     const found = await addressesOf(host, port, options)
-    const addresses = exit === undefined ? found : found.filter(({ family }) => family === familyOf(exit))
+    if (typeof leave === "function") return await leave(preferred(found)?.address ?? "", port)
+    const addresses = leave === undefined ? found : found.filter(({ family }) => family === familyOf(leave))
     if (addresses.length === 0) throw new NotConnected("unreachable")
-    return await connect(addresses, port, exit, options.connectTimeout ?? 10_000)
+    return await connect(addresses, port, leave, options.connectTimeout ?? CONNECT_TIMEOUT)
   }
 
 export type Connect = ReturnType<typeof connector>

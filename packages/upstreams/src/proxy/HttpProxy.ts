@@ -16,8 +16,8 @@ export interface Service {
 
 /** A certificate and its key, in PEM. */
 export interface Certificate {
-  readonly cert: string
-  readonly key: string
+  readonly cert: string | Buffer
+  readonly key: string | Buffer
 }
 
 const STATUS: Readonly<Record<Reason, number>> = {
@@ -26,7 +26,8 @@ const STATUS: Readonly<Record<Reason, number>> = {
   refused: 502,
   unreachable: 502,
   timeout: 504,
-  failed: 502
+  failed: 502,
+  noExit: 503
 }
 
 const refusalOf = (error: unknown): unknown => {
@@ -38,34 +39,38 @@ const refusalOf = (error: unknown): unknown => {
 /** An agent for one request, over a connection that is open. */
 class OneConnection extends Agent {
   readonly #target: Socket
+  readonly #session: LiveSession
 
-  constructor(target: Socket) {
+  constructor(target: Socket, session: LiveSession) {
     super({ keepAlive: false })
     this.#target = target
+    this.#session = session
   }
 
   override createConnection(): Duplex {
-    return this.#target
+    this.#session.weigh(this.#target)
+    return this.#target.resume()
   }
 }
 
 /** The target ends with its client, but not the client with its target: it may send further requests. */
-const agentOf = (client: Duplex, target: Socket): Agent => {
+const agentOf = (client: Duplex, target: Socket, session: LiveSession): Agent => {
   const end = () => target.destroy()
   client.once("close", end)
   target.once("close", () => client.off("close", end))
-  return new OneConnection(target)
+  return new OneConnection(target, session)
 }
 
 /** Tunnels of CONNECT: `proxy-chain` hands the client's socket to a server, once it has answered. */
 const tunnels = () => {
-  const targets = new WeakMap<Duplex, Socket>()
+  const targets = new WeakMap<Duplex, { readonly session: LiveSession; readonly target: Socket }>()
   const server = createServer()
   server.removeAllListeners("connection")
   server.on("connection", (client: Duplex) => {
-    const target = targets.get(client)
-    if (target === undefined) client.destroy()
-    else join(client, target)
+    const tunnel = targets.get(client)
+    if (tunnel === undefined) return void client.destroy()
+    tunnel.session.weigh(client, tunnel.target)
+    join(client, tunnel.target)
   })
   return { server, targets }
 }
@@ -82,8 +87,12 @@ export const make = ({ admit, handshake }: Service, certificate?: Certificate): 
       const session = username === "" ? undefined : await admit(client.remoteAddress ?? "", username, password)
       if (session === undefined) return { requestAuthentication: true }
       const target = await session.connect(client, hostname, port)
-      if (isHttp) return { httpAgent: agentOf(client, target) }
-      targets.set(client, target)
+      if (isHttp) {
+        // It flows when it is piped to its destination
+        session.weigh(request.pause())
+        return { httpAgent: agentOf(client, target, session) }
+      }
+      targets.set(client, { session, target })
       return { customConnectServer: tunnel }
     } catch (error) {
       throw refusalOf(error)

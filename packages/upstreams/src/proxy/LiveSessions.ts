@@ -1,10 +1,10 @@
 /**
- * The proxy sessions that are used at this node. Every quarter of a second it closes the connections of those that ended; every few seconds it
- * writes what was carried to the log.
+ * The proxy sessions that are used at this node. Every quarter of a second it closes the connections of those that expired; every few seconds,
+ * or after a portion of the bound, it writes what was carried to the log.
  */
-import { AuthThrottle, newProxyNodeId, type ProxySession, ProxySessions } from "@millrace/core"
-import { Clock, Effect, type Scope } from "effect"
-import { type Exits, LiveSession, NotAdmitted } from "./LiveSession.ts"
+import { AuthThrottle, Metrics, newProxyNodeId, type ProxySession, ProxySessions } from "@millrace/core"
+import { Clock, Effect, FiberSet, type Metric, type Scope } from "effect"
+import { bytesOf, type Exits, LiveSession, NotAdmitted } from "./LiveSession.ts"
 
 const LOOK_EVERY = "250 millis"
 const COUNT_EVERY = 5_000
@@ -20,7 +20,32 @@ export interface LiveSessions {
   readonly admit: (client: string, username: string, password: string) => Effect.Effect<LiveSession | undefined, NotAdmitted>
 }
 
-const bytesOf = ({ received, sent }: Pick<ProxySession.Traffic, "sent" | "received">): number => sent + received
+const bytes = Metrics.series(
+  "direction",
+  Metrics.counter("millrace.proxy.bytes", "Bytes of proxy sessions, to destinations (sent) and from them (received)")
+)
+const connections = {
+  made: Metrics.counter("millrace.proxy.connections", "Connections that proxy sessions have made")({}),
+  open: Metrics.gauge("millrace.proxy.connections.open", "Connections of proxy sessions that are open or being opened")({})
+}
+
+/** What all sessions carried at this node since it started, for the metrics: read when they are exported. */
+const observe = Effect.fnUntraced(function* (live: ReadonlyMap<string, LiveSession>) {
+  const gone = { sent: 0, received: 0, connections: 0 }
+  const sum = (name: keyof ProxySession.Traffic): number => [...live.values()].reduce((sum, { traffic }) => sum + traffic[name], gone[name])
+  const counter = (metric: Metric.Counter<number>, name: keyof ProxySession.Traffic) =>
+    Metrics.observe(metric, () => ({ count: sum(name), incremental: true }))
+  yield* counter(bytes("sent"), "sent")
+  yield* counter(bytes("received"), "received")
+  yield* counter(connections.made, "connections")
+  yield* Metrics.observe(connections.open, () => ({ value: [...live.values()].reduce((sum, { open }) => sum + open, 0) }))
+  return {
+    /** A session that is forgotten keeps its part. */
+    forget: ({ traffic }: LiveSession): void => {
+      for (const name of ["sent", "received", "connections"] as const) gone[name] += traffic[name]
+    }
+  }
+})
 
 const differ = (one: ProxySession.Traffic, other: ProxySession.Traffic): boolean =>
   bytesOf(one) !== bytesOf(other) || one.connections !== other.connections
@@ -32,15 +57,25 @@ export const make = (exits: Exits): Effect.Effect<LiveSessions, never, ProxySess
     const node = yield* newProxyNodeId
     const throttle = yield* AuthThrottle.pipe(Effect.provide(AuthThrottle.layer()))
     const live = new Map<string, LiveSession>()
+    const metrics = yield* observe(live)
     let countedAt = 0
 
-    const count = Effect.fnUntraced(function* (session: LiveSession) {
+    const hear = (session: LiveSession, { traffic }: ProxySession.Opened): void => {
+      for (const [other, carried] of Object.entries(traffic)) if (other !== node) session.others.set(other, bytesOf(carried))
+    }
+
+    const countOnce = Effect.fnUntraced(function* (session: LiveSession) {
       const { traffic } = session
       if (!differ(traffic, session.counted)) return
       const state = yield* sessions.count(session.id, node, traffic)
       session.counted = traffic
+      if (state.status !== "absent") hear(session, state)
       if (state.status !== "open") session.end()
     })
+    const count = (session: LiveSession) => session.counting.withPermit(countOnce(session))
+    const fork = yield* FiberSet.makeRuntime<never>()
+    /** A count that waits for another one would write the same. */
+    const share = (session: LiveSession): void => void fork(session.counting.withPermitsIfAvailable(1)(Effect.ignore(countOnce(session))))
 
     /** What cannot be written now is written later: counts are totals. */
     const countAll = Effect.suspend(() =>
@@ -56,7 +91,10 @@ export const make = (exits: Exits): Effect.Effect<LiveSessions, never, ProxySess
       yield* countAll
       // Not before: a count of this node must never begin anew
       for (const session of live.values())
-        if (session.hasEnded && session.open === 0 && !differ(session.traffic, session.counted)) live.delete(session.id)
+        if (session.hasEnded && session.open === 0 && !differ(session.traffic, session.counted)) {
+          live.delete(session.id)
+          metrics.forget(session)
+        }
     })
 
     yield* Effect.addFinalizer(() =>
@@ -77,9 +115,9 @@ export const make = (exits: Exits): Effect.Effect<LiveSessions, never, ProxySess
     )
 
     const known = (id: string, state: ProxySession.Opened): LiveSession => {
-      const session = live.get(id) ?? new LiveSession(id, state, exits)
+      const session = live.get(id) ?? new LiveSession(id, state, exits, share)
       live.set(id, session)
-      for (const [other, traffic] of Object.entries(state.traffic)) if (other !== node) session.others.set(other, bytesOf(traffic))
+      hear(session, state)
       return session
     }
 

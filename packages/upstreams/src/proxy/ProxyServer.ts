@@ -1,13 +1,19 @@
 /** A proxy node: serves the sessions of every host on the log, and announces itself to them, for as long as its scope is open. */
 import { createSocket } from "node:dgram"
-import { once } from "node:events"
+import { type EventEmitter, once } from "node:events"
 import { type AddressInfo, createServer, type Server as NetServer, type Socket } from "node:net"
-import { type ProxyNode, ProxyNodes, type ProxySession, type ProxySessions } from "@millrace/core"
-import { Array, Context, Effect, Layer, Schema, type Scope } from "effect"
+import { Server as TlsServer } from "node:tls"
+import { type ProxyNode, ProxyNodes, type ProxySessions } from "@millrace/core"
+import { Array, Context, type Duration, Effect, Layer, Schema, type Scope } from "effect"
+import * as CertificateFiles from "../shared/CertificateFiles.ts"
 import * as Destinations from "./Destinations.ts"
 import * as HttpProxy from "./HttpProxy.ts"
 import * as LiveSessions from "./LiveSessions.ts"
 import * as SocksProxy from "./SocksProxy.ts"
+import * as UpstreamPool from "./UpstreamPool.ts"
+import { faultOf, shown, type UpstreamProxy } from "./UpstreamProxy.ts"
+
+export type { UpstreamProxy } from "./UpstreamProxy.ts"
 
 export interface Listening {
   /** An address of this machine. */
@@ -20,10 +26,15 @@ export interface Options extends Destinations.DestinationOptions {
   /** Where HTTP proxying is served: CONNECT and plain requests; with a certificate, over TLS on the same port too. */
   readonly http?: Listening
   readonly socks?: Listening
-  readonly certificate?: HttpProxy.Certificate
-  /** ISO 3166-1 alpha-2, in capitals. */
-  readonly country: string
+  /** In PEM, or the files of it, which are read again when they change. */
+  readonly certificate?: HttpProxy.Certificate | CertificateFiles.CertificateFiles
+  /** How often the certificate's files are looked at; 10 seconds by default. */
+  readonly renew?: Duration.Input
+  /** Where connections leave from by themselves: ISO 3166-1 alpha-2, in capitals. Without it, all of them go through `upstreams`. */
+  readonly country?: string
   readonly region?: string
+  /** Proxies that sessions of their places leave through. They must be of other places than the node's own. */
+  readonly upstreams?: ReadonlyArray<UpstreamProxy>
   /** The name or address that clients are told: by default where HTTP, or else SOCKS, is served. */
   readonly publicHost?: string
   /** How long a client may take to say what it wants, in milliseconds: 10,000 by default. */
@@ -32,21 +43,38 @@ export interface Options extends Destinations.DestinationOptions {
   readonly exits?: ReadonlyArray<string>
 }
 
-/** The node cannot listen: the port is in use or not allowed, or the address is not one of this machine. */
+/** The node cannot listen: the port is in use or not allowed, or the address is not one of this machine. Or its settings do not fit. */
 export class CannotServeProxy extends Schema.TaggedError<CannotServeProxy>()("CannotServeProxy", { reason: Schema.String }) {
   override get message(): string {
     return `The proxy cannot be served: ${this.reason}`
   }
 }
 
+type Certified = NonNullable<Options["certificate"]>
+
 /** The first byte of a TLS connection (RFC 8446, 5.1). */
 const TLS_HANDSHAKE = 0x16
 
+/** The server of proxying over TLS. Its certificate is renewed while it serves, where it comes from files. */
+const secureServer = Effect.fnUntraced(function* (
+  service: HttpProxy.Service,
+  certificate: Certified,
+  renew: Duration.Input = "10 seconds"
+) {
+  if (!("certificate" in certificate)) return HttpProxy.make(service, certificate).server
+  const first = yield* Effect.mapError(CertificateFiles.read(certificate), ({ message }) => new CannotServeProxy({ reason: message }))
+  const { server } = HttpProxy.make(service, first)
+  const apply = (next: CertificateFiles.Certificate) => {
+    if (server instanceof TlsServer) server.setSecureContext(next)
+  }
+  yield* Effect.forkScoped(CertificateFiles.follow("The proxy", certificate, first, renew, apply))
+  return server
+})
+
 /** Gives connections to a server for HTTP, and those that begin with TLS to another. */
-const httpServer = (service: HttpProxy.Service, certificate: HttpProxy.Certificate | undefined): NetServer => {
+const httpServer = (service: HttpProxy.Service, secure: EventEmitter | undefined): NetServer => {
   const plain = HttpProxy.make(service).server
-  if (certificate === undefined) return listener((client) => plain.emit("connection", client))
-  const secure = HttpProxy.make(service, certificate).server
+  if (secure === undefined) return listener((client) => plain.emit("connection", client))
   // Node ends a TLS handshake that stops in the middle seconds too late
   const shaking = new Map<string, NodeJS.Timeout>()
   const forget = (name: string): void => {
@@ -126,16 +154,13 @@ const outgoing = Effect.promise(async () => {
   }
 })
 
-const make = Effect.fnUntraced(function* (options: Options) {
-  const { certificate, country, exits = [], http, region = null, socks } = options
-  const live = yield* LiveSessions.make({ connect: Destinations.connector(options), addresses: exits, turn: 0 })
-  const run = Effect.runPromiseWith(yield* Effect.context<never>())
-  const handshake = options.handshakeTimeout ?? 10_000
-  const service: HttpProxy.Service = { admit: (...of) => run(live.admit(...of)), handshake }
-
-  const endpoints: Array<{ protocol: ProxySession.Protocol; port: number }> = []
+/** Listens for both kinds of proxying, and returns the ports by protocol. */
+const listenAll = Effect.fnUntraced(function* (options: Options, service: HttpProxy.Service) {
+  const { certificate, http, socks } = options
+  const endpoints: Array<ProxyNode["endpoints"][number]> = []
   if (http !== undefined) {
-    const port = yield* listen(httpServer(service, certificate), http)
+    const secure = certificate === undefined ? undefined : yield* secureServer(service, certificate, options.renew)
+    const port = yield* listen(httpServer(service, secure), http)
     endpoints.push({ protocol: "http", port }, ...(certificate === undefined ? [] : [{ protocol: "https" as const, port }]))
   }
   if (socks !== undefined) {
@@ -145,21 +170,74 @@ const make = Effect.fnUntraced(function* (options: Options) {
     )
     endpoints.push({ protocol: "socks5", port }, { protocol: "socks5h", port })
   }
-  const host = options.publicHost ?? (http ?? socks)?.host ?? ""
-  const shown = exits.length === 0 ? [(yield* outgoing) ?? host] : exits
-  if (!Array.isArrayNonEmpty(endpoints) || !Array.isReadonlyArrayNonEmpty(shown))
-    return yield* new CannotServeProxy({ reason: "nowhere to listen was named" })
-  const node: ProxyNode = { country, region, host, endpoints, exits: shown }
-  yield* Effect.mapError(
-    ProxyNodes.use(({ keep }) => keep(live.node, node)),
-    ({ message }) => new CannotServeProxy({ reason: message })
-  )
-  return { id: live.node, ...node }
+  if (!Array.isArrayNonEmpty(endpoints)) return yield* new CannotServeProxy({ reason: "nowhere to listen was named" })
+  return endpoints
 })
 
-export class ProxyServer extends Context.Service<ProxyServer, ProxyNode & { readonly id: string }>()(
-  "@millrace/upstreams/proxy/ProxyServer"
-) {
+/** The pools of the upstreams, which are of other places than the node itself. */
+const poolsOf = Effect.fnUntraced(function* ({ connectTimeout, country, region, upstreams = [] }: Options) {
+  for (const upstream of upstreams) {
+    const fault = faultOf(upstream.url)
+    if (fault !== undefined) return yield* new CannotServeProxy({ reason: `the upstream ${shown(upstream)} is ${fault}` })
+    if (upstream.country === country && upstream.region === region)
+      return yield* new CannotServeProxy({
+        reason: `the upstream ${shown(upstream)} is of the node's own place: leave out the node's country`
+      })
+  }
+  return yield* UpstreamPool.make(upstreams, connectTimeout ?? Destinations.CONNECT_TIMEOUT)
+})
+
+/** A node as it is announced at a moment. */
+type Announced = () => ProxyNode
+
+/** What is announced: the node itself, where it connects by itself, and each pool, with its members that are alive. */
+const announcedOf = (
+  { country, exits = [], region }: Options,
+  reached: Pick<ProxyNode, "host" | "endpoints">,
+  pools: ReadonlyArray<UpstreamPool.UpstreamPool>,
+  address: string
+): ReadonlyArray<Announced> => {
+  const own = { ...reached, region: region ?? null, exits: Array.isReadonlyArrayNonEmpty(exits) ? exits : ([address] as const) }
+  const ofPool = ({ alive, country, exits, region }: UpstreamPool.UpstreamPool): ProxyNode => ({
+    ...{ ...reached, country, region, members: alive() },
+    exits: Array.isReadonlyArrayNonEmpty(exits) ? exits : [address]
+  })
+  const places = pools.map(
+    (pool): Announced =>
+      () =>
+        ofPool(pool)
+  )
+  return country === undefined ? places : [() => ({ ...own, country }), ...places]
+}
+
+const make = Effect.fnUntraced(function* (options: Options) {
+  const { country, exits = [], http, socks } = options
+  const pools = yield* poolsOf(options)
+  const connect = Destinations.connector(options)
+  const live = yield* LiveSessions.make({ connect, addresses: exits, direct: country !== undefined, pools, turn: 0 })
+  const run = Effect.runPromiseWith(yield* Effect.context<never>())
+  const endpoints = yield* listenAll(options, { admit: (...of) => run(live.admit(...of)), handshake: options.handshakeTimeout ?? 10_000 })
+  const host = options.publicHost ?? (http ?? socks)?.host ?? ""
+  const announced = announcedOf(options, { host, endpoints }, pools, (yield* outgoing) ?? host)
+  for (const [i, node] of announced.entries())
+    yield* Effect.mapError(
+      ProxyNodes.use(({ keep }) => keep(i === 0 ? live.node : `${live.node}.${i}`, node)),
+      ({ message }) => new CannotServeProxy({ reason: message })
+    )
+  const places = announced.map((node) => node())
+  const [first] = places
+  if (first === undefined) return yield* new CannotServeProxy({ reason: "neither a country nor upstreams were named" })
+  return { id: live.node, ...first, places }
+})
+
+/** A node that serves, as it was announced at first: its first place, and all of them. */
+export interface Serving extends ProxyNode {
+  readonly id: string
+  /** Where its connections leave from: the node's own country, and that of each pool. */
+  readonly places: ReadonlyArray<ProxyNode>
+}
+
+export class ProxyServer extends Context.Service<ProxyServer, Serving>()("@millrace/upstreams/proxy/ProxyServer") {
   static readonly layer = (options: Options): Layer.Layer<ProxyServer, CannotServeProxy, ProxySessions | ProxyNodes> =>
     Layer.effect(this, make(options))
 }

@@ -20,7 +20,15 @@ const NOT_ALLOWED = 2
 const COMMAND_UNKNOWN = 7
 const ADDRESS_UNKNOWN = 8
 
-const REPLIES: Readonly<Record<Reason, number>> = { forbidden: 2, unresolved: 4, unreachable: 4, timeout: 4, refused: 5, failed: FAILED }
+const REPLIES: Readonly<Record<Reason, number>> = {
+  forbidden: 2,
+  unresolved: 4,
+  unreachable: 4,
+  timeout: 4,
+  refused: 5,
+  failed: FAILED,
+  noExit: FAILED
+}
 
 /** The client broke the protocol, or left. With `reply`, it is told. */
 class Broken extends Error {
@@ -121,6 +129,7 @@ const open = async (client: Socket, { admit, handshake }: Service): Promise<void
   const target = await session.connect(client, host, port)
   client.write(Uint8Array.from(replyOf(SUCCEEDED)))
   client.setTimeout(IDLE, () => client.destroy())
+  session.weigh(client, target)
   join(client, target)
 }
 

@@ -1,18 +1,18 @@
 /** A real proxy node on loopback, its destinations, and clients. */
 import { execFile } from "node:child_process"
 import { readFileSync } from "node:fs"
-import { createServer as createHttpServer, type RequestListener } from "node:http"
+import { createServer as createHttpServer, type RequestListener, request } from "node:http"
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net"
 import { MasterKey, ProxyNodes, ProxySession, ProxySessions, type SessionsOptions, Vault } from "@millrace/core"
 import { EventStore, MemoryEventStore, MemoryStateStore } from "@millrace/event-sourcing"
 import { Effect, Layer, type Scope, Stream } from "effect"
 import { SocksClient } from "socks"
-import { ProxyServer } from "../../src/proxy/ProxyServer.ts"
+import { type Options, ProxyServer } from "../../src/proxy/ProxyServer.ts"
 
 const tls = new URL("../../../event-store-kurrentdb/test/tls/", import.meta.url)
 const pem = (file: string): string => readFileSync(new URL(file, tls), "utf8")
 /** Of 127.0.0.1 and localhost. */
-export const certificate = { cert: pem("node.pem"), key: pem("node-key.pem") }
+const loopback = { cert: pem("node.pem"), key: pem("node-key.pem") }
 export const AUTHORITY = new URL("authority.pem", tls).pathname
 
 export interface Target {
@@ -59,24 +59,35 @@ export const log = (options?: SessionsOptions) =>
 /** The names of destinations, and their addresses in turn. */
 export type Names = Readonly<Record<string, ReadonlyArray<string>>>
 
-export interface Given {
+export interface Given extends Pick<Options, "certificate" | "upstreams" | "connectTimeout"> {
+  /** `DE` unless it is given. */
+  readonly country?: string | undefined
   /** The only ports of 127.0.0.1 that may be reached. */
   readonly allowed: ReadonlyArray<number>
   readonly names?: Names
   readonly exits?: ReadonlyArray<string>
   readonly handshakeTimeout?: number
+  /** Told of a name that is asked for, and then never answered: `slow.test`. */
+  readonly resolving?: () => void
 }
 
 /** Reaches these ports of this machine and nothing else. */
-export const serve = ({ allowed, exits, handshakeTimeout, names = {} }: Given) => {
+export const serve = ({ allowed, exits, handshakeTimeout, names = {}, ...given }: Given) => {
+  const { certificate = loopback, country = "country" in given ? undefined : "DE", connectTimeout, upstreams = [] } = given
   const asked = new Map<string, number>()
   return ProxyServer.layer({
     http: { host: "127.0.0.1", port: 0 },
     socks: { host: "127.0.0.1", port: 0 },
     certificate,
-    country: "DE",
+    upstreams,
+    ...(country === undefined ? {} : { country }),
+    ...(connectTimeout === undefined ? {} : { connectTimeout }),
     isAllowed: (address, port) => address === "127.0.0.1" && allowed.includes(port),
     resolve: async (name) => {
+      if (name === "slow.test" && given.resolving !== undefined) {
+        given.resolving()
+        return await new Promise<never>(() => {})
+      }
       const times = asked.get(name) ?? 0
       asked.set(name, times + 1)
       const address = names[name]?.[Math.min(times, (names[name]?.length ?? 1) - 1)]
@@ -94,9 +105,14 @@ export const at = (given: Given, options?: SessionsOptions) => Effect.provide(se
 let made = 0
 
 /** Opens a session as the operation does. */
-export const open = Effect.fnUntraced(function* (mode: ProxySession.Mode = "sticky", ip = "127.0.0.1") {
+export const open = Effect.fnUntraced(function* (
+  mode: ProxySession.Mode = "sticky",
+  ip = "127.0.0.1",
+  country = "DE",
+  region: string | null = null
+) {
   const id = `proxy_01M7YKD46JCP6VGMKADN3${String(++made).padStart(5, "0")}`
-  const terms = { accountId: "acc_1", protocol: "http", mode, country: "DE", region: null, host: "127.0.0.1", port: 0, ip } as const
+  const terms = { accountId: "acc_1", protocol: "http", mode, country, region, host: "127.0.0.1", port: 0, ip } as const
   const { password, session } = yield* ProxySessions.use((sessions) => sessions.open(id, terms))
   return { id, password, session, login: `${id}:${password}` }
 })
@@ -159,6 +175,25 @@ export const byConnect = (port: number, { id, password }: Login, target: string)
       if (status !== 200) socket.destroy()
     })
     socket.once("close", () => resume(Effect.succeed(0)))
+  })
+
+/** A plain request through a node: the status, and the body. */
+export const get = (
+  port: number,
+  { id, password }: Login,
+  url: string
+): Effect.Effect<{ readonly status: number | undefined; readonly body: string }> =>
+  Effect.callback((resume) => {
+    const headers = { "proxy-authorization": `Basic ${Buffer.from(`${id}:${password}`).toString("base64")}`, host: new URL(url).host }
+    request({ host: "127.0.0.1", port, path: url, headers, agent: false }, (answer) => {
+      let body = ""
+      answer.on("data", (chunk) => {
+        body += String(chunk)
+      })
+      answer.once("close", () => resume(Effect.succeed({ status: answer.statusCode, body })))
+    })
+      .on("error", (error) => resume(Effect.succeed({ status: undefined, body: error.message })))
+      .end()
   })
 
 /** A socket of a tunnel that was opened. */

@@ -1,4 +1,4 @@
-/** The certificate of an SMTP server, read from PEM files and read again when they change. */
+/** The certificate of a server, read from PEM files and read again when they change. */
 import { readFile } from "node:fs/promises"
 import { createSecureContext } from "node:tls"
 import { type Duration, Effect, Schema } from "effect"
@@ -36,8 +36,12 @@ export const read = (files: CertificateFiles): Effect.Effect<Certificate, BadCer
     catch: (cause) => new BadCertificate({ ...files, reason: cause instanceof Error ? cause.message : "not an error" })
   })
 
-/** Looks at the files again and again, and applies what they hold when it changed. Files that cannot be used change nothing but the log. */
+/**
+ * Looks at the files again and again, and applies what they hold when it changed. Files that cannot be used change nothing but the log, which
+ * calls the server by its name, such as `The SMTP server`.
+ */
 export const follow = (
+  server: string,
   files: CertificateFiles,
   first: Certificate,
   every: Duration.Input,
@@ -49,7 +53,7 @@ export const follow = (
     if (next.cert.equals(current.cert) && next.key.equals(current.key)) return
     apply(next)
     current = next
-    yield* Effect.logInfo("The SMTP server has a new certificate")
-  }).pipe(Effect.catch((error) => Effect.logWarning(`${error.message}. The SMTP server keeps the one it has`)))
+    yield* Effect.logInfo(`${server} has a new certificate`)
+  }).pipe(Effect.catch((error) => Effect.logWarning(`${error.message}. ${server} keeps the one it has`)))
   return Effect.sleep(every).pipe(Effect.andThen(look), Effect.forever)
 }
