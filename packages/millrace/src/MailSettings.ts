@@ -6,19 +6,6 @@ import { fail } from "./Failure.ts"
 import * as Setting from "./Setting.ts"
 import type { Stores } from "./StoreUrl.ts"
 
-interface Listening {
-  readonly host: string
-  readonly port: number
-}
-
-const LAST_PORT = 65_535
-
-/** `0.0.0.0:25`, or `[::]:25`. */
-const listeningOf = (text: string): Listening | undefined => {
-  const { host = "", port = "" } = /^(?<host>\[[0-9a-f:.]+\]|[^:[\]\s]+):(?<port>\d{1,5})$/iu.exec(text)?.groups ?? {}
-  return host === "" || Number(port) > LAST_PORT ? undefined : { host: host.replaceAll(/[[\]]/gu, ""), port: Number(port) }
-}
-
 /** A name of at least two labels, in lower case: an address at one label is none. */
 const domainOf = (text: string): string | undefined =>
   text.length <= 200 && /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9-]*[a-z][a-z0-9-]*$/u.test(text) ? text : undefined
@@ -28,16 +15,22 @@ const tlsOf = (text: string): Mail.SmtpServer.CertificateFiles | undefined => {
   return certificate === "" || key === "" || more.length > 0 ? undefined : { certificate, key }
 }
 
+export const domain: Setting.Kind<string> = {
+  metavar: "domain",
+  parse: domainOf,
+  expected: "a domain in lower case such as mail.example.com"
+}
+
 export const flags = {
-  smtp: Setting.optional("smtp", "Address that receives mail for inboxes, by SMTP; needs --mail-domain. None when left out", {
-    metavar: "host:port",
-    parse: listeningOf,
-    expected: "HOST:PORT such as 0.0.0.0:25"
-  }),
+  smtp: Setting.optional(
+    "smtp",
+    "Address that receives mail for inboxes, by SMTP; needs --mail-domain. None when left out",
+    Setting.hostAndPort
+  ),
   mailDomain: Setting.optional(
     "mail-domain",
     "Domain of the addresses of inboxes, whose MX is this server or another on the store. Without it, no inboxes are created",
-    { metavar: "domain", parse: domainOf, expected: "a domain in lower case such as mail.example.com" }
+    domain
   ),
   smtpTls: Setting.optional(
     "smtp-tls",
@@ -47,24 +40,26 @@ export const flags = {
 }
 
 export interface Settings {
-  readonly smtp: Option.Option<Listening>
+  readonly smtp: Option.Option<Setting.Listening>
   readonly mailDomain: Option.Option<string>
   readonly smtpTls: Option.Option<Mail.SmtpServer.CertificateFiles>
+  /** Those of the server by default. */
+  readonly limits?: Mail.SmtpServer.Limits
 }
 
 /** No mail comes to this process, and no inboxes are created. */
 export const NONE: Settings = { smtp: Option.none(), mailDomain: Option.none(), smtpTls: Option.none() }
 
 /** Where mail is received, for whoever announces it. */
-export class SmtpListening extends Context.Service<SmtpListening, Listening>()("millrace/MailSettings/SmtpListening") {}
+export class SmtpListening extends Context.Service<SmtpListening, Setting.Listening>()("millrace/MailSettings/SmtpListening") {}
 
 type Needs = Dns.DnsResolver | BlobStore.BlobStore | Stores
 
 /** The inboxes that another host left end in their time here, too, without a domain. */
 const without = Millrace.inboxes().pipe(Layer.provide(MailReader.none))
 
-const receiving = ({ SmtpServer, MailVerdicts }: typeof Mail, domain: string, { host, port }: Listening, { smtpTls }: Settings) =>
-  Layer.effect(SmtpListening, SmtpServer.listen({ host, port, domain, ...(Option.isSome(smtpTls) ? { tls: smtpTls.value } : {}) })).pipe(
+const receiving = ({ SmtpServer, MailVerdicts }: typeof Mail, domain: string, at: Setting.Listening, { limits = {}, smtpTls }: Settings) =>
+  Layer.effect(SmtpListening, SmtpServer.listen({ ...at, domain, limits, ...(Option.isSome(smtpTls) ? { tls: smtpTls.value } : {}) })).pipe(
     Layer.provide(MailVerdicts.layer())
   )
 
