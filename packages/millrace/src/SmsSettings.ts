@@ -1,7 +1,7 @@
 /** The settings of verification codes: the public numbers, and what brings their messages. */
 import { e164, SmsReceiver } from "@millrace/core"
 import { SmsHooks } from "@millrace/http"
-import { Config, Context, Effect, Layer, Option, Redacted } from "effect"
+import { Config, Context, Effect, Layer, Option, Redacted, Struct } from "effect"
 import * as Setting from "./Setting.ts"
 
 const secret = (flag: string, description: string) =>
@@ -84,16 +84,23 @@ export const byEnvironment = Effect.map(Config.String("MILLRACE_SMS_NUMBERS").pi
   receiver({ smsNumbers: Option.flatMapNullishOr(text, numbers.parse) })
 )
 
+const secretsOf = (settings: Settings): Readonly<Record<SmsHooks.Name, Option.Option<string>>> => ({
+  twilio: settings.smsTwilioToken,
+  plivo: settings.smsPlivoToken,
+  vonage: settings.smsVonageSecret,
+  messagebird: settings.smsMessagebirdKey
+})
+
+/** The providers whose messages are taken, for the document. */
+export const hooked = (settings: Settings): ReadonlyArray<SmsHooks.Name> =>
+  Option.isNone(settings.smsNumbers)
+    ? []
+    : Struct.entries(secretsOf(settings)).flatMap(([name, secret]) => (Option.isSome(secret) ? [name] : []))
+
 /** The hooks of providers; none without public numbers. */
 export const hooks = (settings: Settings) => {
   if (Option.isNone(settings.smsNumbers)) return Layer.empty
-  const given = {
-    twilio: settings.smsTwilioToken,
-    plivo: settings.smsPlivoToken,
-    vonage: settings.smsVonageSecret,
-    messagebird: settings.smsMessagebirdKey
-  }
-  const secrets = Object.entries(given).flatMap(([name, value]) =>
+  const secrets = Object.entries(secretsOf(settings)).flatMap(([name, value]) =>
     Option.toArray(value).map((text) => [name, Redacted.make(text, { label: `secret of ${name}` })] as const)
   )
   return SmsHooks.layer({

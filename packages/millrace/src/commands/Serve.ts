@@ -150,7 +150,7 @@ const metricsLayer = ({ metricsHost: host, metricsPort }: Settings) =>
 const serverLayer = (settings: Settings) => {
   const { corsOrigins, host, port } = settings
   const cors = Option.match(corsOrigins, { onNone: () => ({}), onSome: (origins) => ({ cors: { origins } }) })
-  const routes = Layer.mergeAll(Http.layer(Upstreams.api, cors), SmsSettings.hooks(settings))
+  const routes = Layer.mergeAll(Http.layer(Upstreams.api, { ...cors, hooks: SmsSettings.hooked(settings) }), SmsSettings.hooks(settings))
   const server = Server.Server.layer(WebHandler.make(routes), { host, port })
   return Layer.mergeAll(server, ProxySettings.isOn(settings) ? ProxySettings.serving(settings) : Layer.empty).pipe(
     Layer.provide(Layer.mergeAll(ReadinessChecks.layer, AuthThrottle.layer())),

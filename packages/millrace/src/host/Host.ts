@@ -90,10 +90,13 @@ export const createMillrace = async <const Operations extends ReadonlyArray<AnyO
   try {
     const { corsOrigins, erasures, grace = 30 } = options
     const origins = [...(corsOrigins ?? [])]
-    const routes = Layer.merge(
-      Http.layer(api, Array.isArrayNonEmpty(origins) ? { cors: { origins } } : {}),
-      SmsSettings.hooks(smsSettings(options.sms))
-    ) as Layer.Layer<never, never, Services | HttpRouter.HttpRouter>
+    const sms = smsSettings(options.sms)
+    const cors = Array.isArrayNonEmpty(origins) ? { cors: { origins } } : {}
+    const routes = Layer.merge(Http.layer(api, { ...cors, hooks: SmsSettings.hooked(sms) }), SmsSettings.hooks(sms)) as Layer.Layer<
+      never,
+      never,
+      Services | HttpRouter.HttpRouter
+    >
     const { handle } = await run(Scope.provide(WebHandler.make(routes, { drainWithin: Duration.seconds(grace) }), scope))
     const listener = toNodeHandler(handle)
     const ours = options.sms === undefined ? OURS : OURS_WITH_HOOKS
