@@ -1,7 +1,7 @@
 /** The settings of temporary mail, and the layers that follow from them: inboxes, and the SMTP server that receives for them. */
 import { type BlobStore, type Dns, type Inboxes, MailReader, type MailReceiver, Millrace, Vault } from "@millrace/core"
 import type * as Mail from "@millrace/upstreams/mail"
-import { Context, Effect, Layer, Option } from "effect"
+import { Config, Context, Effect, Layer, Option } from "effect"
 import { fail } from "./Failure.ts"
 import * as Setting from "./Setting.ts"
 import type { Stores } from "./StoreUrl.ts"
@@ -21,6 +21,12 @@ export const domain: Setting.Kind<string> = {
   expected: "a domain in lower case such as mail.example.com"
 }
 
+export const tls: Setting.Kind<Mail.SmtpServer.CertificateFiles> = {
+  metavar: "cert,key",
+  parse: tlsOf,
+  expected: "two files, CERT,KEY"
+}
+
 export const flags = {
   smtp: Setting.optional(
     "smtp",
@@ -35,7 +41,7 @@ export const flags = {
   smtpTls: Setting.optional(
     "smtp-tls",
     "Certificate and key, two PEM files, for STARTTLS, or on port 465 for TLS from the first byte. They are read again when they change",
-    { metavar: "cert,key", parse: tlsOf, expected: "two files, CERT,KEY" }
+    tls
   )
 }
 
@@ -49,6 +55,12 @@ export interface Settings {
 
 /** No mail comes to this process, and no inboxes are created. */
 export const NONE: Settings = { smtp: Option.none(), mailDomain: Option.none(), smtpTls: Option.none() }
+
+/** The domain that the environment names, for commands without these flags. No mail comes to them. */
+export const byEnvironment = Effect.map(
+  Config.String("MILLRACE_MAIL_DOMAIN").pipe(Config.option),
+  (text): Settings => ({ ...NONE, mailDomain: Option.flatMapNullishOr(text, domain.parse) })
+)
 
 /** Where mail is received, for whoever announces it. */
 export class SmtpListening extends Context.Service<SmtpListening, Setting.Listening>()("millrace/MailSettings/SmtpListening") {}

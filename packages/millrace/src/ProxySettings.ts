@@ -77,7 +77,7 @@ const read = ({ cert, key }: Files): Effect.Effect<{ readonly cert: string; read
   )
 
 /** Every address: no client can connect to it. */
-const isAnywhere = (host: string): boolean => /^(?:0\.0\.0\.0|[0:]+)$/u.test(host)
+export const isAnywhere = (host: string): boolean => /^(?:0\.0\.0\.0|[0:]+)$/u.test(host)
 
 const optionsOf = Effect.fnUntraced(function* (settings: Settings) {
   const { proxy, proxyCountry, proxyExits, proxyHost, proxyRegion, proxyTls, socks } = settings
