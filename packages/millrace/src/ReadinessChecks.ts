@@ -1,4 +1,6 @@
 /** What `/ready` says beside what every host says: of the log on KurrentDB, and of the SMSC. */
+import type { KeyRing, Ledger, Recovery } from "@millrace/core"
+import type { EventStore, StateStore } from "@millrace/event-sourcing"
 import { KurrentDb } from "@millrace/event-store-kurrentdb"
 import { Readiness } from "@millrace/http"
 import { Effect, Layer, Option } from "effect"
@@ -16,7 +18,9 @@ const subscription = ({ status }: KurrentDb.KurrentDb["Service"]): Readiness.Che
 const smsc = ({ bound }: SmsSettings.Smsc["Service"]): Readiness.Check =>
   Effect.map(bound, (bound) => (bound ? undefined : "the SMSC is not connected, so its text messages do not arrive here"))
 
-export const layer = Layer.unwrap(
+type Needs = EventStore.EventStore | StateStore.StateStore | Ledger | KeyRing | Recovery
+
+export const layer: Layer.Layer<Readiness.Readiness, never, Needs> = Layer.unwrap(
   Effect.gen(function* () {
     const db = yield* Effect.serviceOption(KurrentDb.KurrentDb)
     const connection = yield* Effect.serviceOption(SmsSettings.Smsc)

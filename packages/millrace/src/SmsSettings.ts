@@ -1,5 +1,6 @@
 /** The settings of verification codes: the public numbers, and what brings their messages. */
-import { e164, SmsReceiver } from "@millrace/core"
+import { e164, SmsReceiver, type Vault } from "@millrace/core"
+import type { EventStore, StateStore } from "@millrace/event-sourcing"
 import { SmsHooks } from "@millrace/http"
 import { Config, Context, Effect, Layer, Option, Redacted, Struct } from "effect"
 import * as Setting from "./Setting.ts"
@@ -67,10 +68,15 @@ const connected = (url: URL): Layer.Layer<Smsc, never, SmsReceiver> =>
     )
   )
 
+type Needs = Vault.Vault | EventStore.EventStore | StateStore.StateStore
+
 /**
  * Receives at the public numbers, also from an SMSC. Without any, waits are answered that they are not set up, and nothing is received.
  */
-export const receiver = ({ smpp, smsNumbers }: Pick<Settings, "smsNumbers"> & Partial<Pick<Settings, "smpp">>) =>
+export const receiver = ({
+  smpp,
+  smsNumbers
+}: Pick<Settings, "smsNumbers"> & Partial<Pick<Settings, "smpp">>): Layer.Layer<SmsReceiver, never, Needs> =>
   Option.match(smsNumbers, {
     onNone: () => SmsReceiver.unconfigured,
     onSome: (numbers) =>
@@ -80,8 +86,9 @@ export const receiver = ({ smpp, smsNumbers }: Pick<Settings, "smsNumbers"> & Pa
   })
 
 /** The receiver that the environment names, for commands without these flags. */
-export const byEnvironment = Effect.map(Config.String("MILLRACE_SMS_NUMBERS").pipe(Config.option), (text) =>
-  receiver({ smsNumbers: Option.flatMapNullishOr(text, numbers.parse) })
+export const byEnvironment: Effect.Effect<Layer.Layer<SmsReceiver, never, Needs>, Config.ConfigError> = Effect.map(
+  Config.String("MILLRACE_SMS_NUMBERS").pipe(Config.option),
+  (text) => receiver({ smsNumbers: Option.flatMapNullishOr(text, numbers.parse) })
 )
 
 const secretsOf = (settings: Settings): Readonly<Record<SmsHooks.Name, Option.Option<string>>> => ({
@@ -92,10 +99,10 @@ const secretsOf = (settings: Settings): Readonly<Record<SmsHooks.Name, Option.Op
 })
 
 /** The providers whose messages are taken, for the document. */
-export const hooked = (settings: Settings): ReadonlyArray<SmsHooks.Name> =>
-  Option.isNone(settings.smsNumbers)
-    ? []
-    : Struct.entries(secretsOf(settings)).flatMap(([name, secret]) => (Option.isSome(secret) ? [name] : []))
+export const hooked = (settings: Settings): ReadonlyArray<SmsHooks.Name> => {
+  const secrets = secretsOf(settings)
+  return Option.isNone(settings.smsNumbers) ? [] : Struct.keys(secrets).filter((name) => Option.isSome(secrets[name]))
+}
 
 /** The hooks of providers; none without public numbers. */
 export const hooks = (settings: Settings) => {

@@ -144,6 +144,25 @@ describe("a host with mail, public numbers and a proxy node", () => {
   it("takes the path of its hooks before other handlers, and no other path below /hooks", async () => {
     expect(await takenOf(host, ["/hooks/sms/twilio", "/hooks/sms/none", "/hooks/other", "/hooks/smsx"])).toEqual([401, 404, 418, 418])
   })
+
+  it("documents the hooks whose secrets it has", async () => {
+    const response = await host.fetch(new Request("http://host/api/v1/openapi.json"))
+    const { paths } = (await response.json()) as { paths: object }
+    expect(Object.keys(paths).filter((path) => path.startsWith("/hooks"))).toEqual(["/hooks/sms/twilio"])
+  })
+
+  it("is ready, with a warning while its SMSC is not there", async () => {
+    const ready = async (host: Host) => {
+      const response = await host.fetch(new Request("http://host/ready"))
+      const { reasons, warnings } = (await response.json()) as { reasons: ReadonlyArray<string>; warnings: ReadonlyArray<string> }
+      return [response.status, reasons, warnings]
+    }
+    await expect.poll(() => ready(host), { timeout: 10_000 }).toEqual([200, [], []])
+    const lonely = await createMillrace({ ...common, sms: { numbers: [NUMBER], smpp: "smpp://ada:secret@127.0.0.1:1" } })
+    const warning = "the SMSC is not connected, so its text messages do not arrive here"
+    await expect.poll(() => ready(lonely), { timeout: 10_000 }).toEqual([200, [], [warning]])
+    await lonely.close()
+  })
 })
 
 describe("a host without these options", () => {

@@ -15,6 +15,8 @@ interface Smsc {
   /** The next session that binds. */
   readonly bound: Effect.Effect<Session>
   readonly binds: Array<Pick<Pdu, "system_id" | "password">>
+  /** Refuses new connections, and ends those that there are. */
+  readonly vanish: Effect.Effect<void>
 }
 
 /** An SMSC for as long as the scope is open. `refuse`: binds that it refuses first. */
@@ -47,8 +49,12 @@ const smsc = (refuse = 0): Effect.Effect<Smsc, never, Scope.Scope> =>
             else resolve(session)
           })
       )
+      const vanish = Effect.sync(() => {
+        server.close()
+        for (const session of all) session.destroy()
+      })
       const { port } = server.address() as AddressInfo
-      return { url: new URL(`smpp://ada:se%40cret@127.0.0.1:${port}`), bound, binds, server, all }
+      return { url: new URL(`smpp://ada:se%40cret@127.0.0.1:${port}`), bound, binds, server, all, vanish }
     }),
     ({ all, server }) =>
       Effect.promise(() => {
@@ -118,8 +124,7 @@ describe("an SMSC", () => {
         yield* smsc.bound
         yield* become(true)
         expect(smsc.binds).toHaveLength(2)
-        smsc.server.close()
-        for (const session of smsc.all) session.destroy()
+        yield* smsc.vanish
         yield* become(false)
       }),
     { refuse: 1 }
