@@ -7,7 +7,7 @@ import { Http, Readiness, WebHandler } from "../src/index.ts"
 import { api, eventually, host, PUBLIC_NUMBER, services, testing } from "./Host.ts"
 
 testing(
-  "a host whose list of text messages has stopped is not ready: its waits would end with nothing",
+  "a host whose list of text messages has stopped is not ready: its waits do not see what arrives",
   Effect.gen(function* () {
     const { call, run } = yield* host()
     const ready = yield* eventually(call("/ready"), ({ status }) => status === 200)
