@@ -129,3 +129,8 @@ export const errorSchemas = (operation: Refusable): ReadonlyArray<typeof ErrorBo
 export const protocolErrorSchemas: ReadonlyArray<typeof ErrorBody> = ([400, 405, 408, 431, 500] as const).flatMap(
   (status) => schemas.get(status) ?? []
 )
+
+/** The errors of calls of providers, which sign instead of having a key. */
+export const hookErrorSchemas: ReadonlyArray<typeof ErrorBody> = ([400, 401, 404, 405, 408, 413, 429, 431, 500, 503] as const).flatMap(
+  (status) => schemas.get(status) ?? []
+)

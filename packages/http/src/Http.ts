@@ -7,6 +7,7 @@ import { type Array, Context, Effect, Layer, type Predicate, Scope, Struct, Trac
 import { HttpMiddleware, HttpRouter } from "effect/http"
 import type { Api, Groups, OperationsOf } from "./Api.ts"
 import type { Services } from "./Endpoint.ts"
+import type { Name as Hook } from "./hooks/Providers.ts"
 import * as OperationRoute from "./OperationRoute.ts"
 import { RESPONSE_HEADERS } from "./openapi/Headers.ts"
 import type { Readiness } from "./Readiness.ts"
@@ -20,6 +21,8 @@ export interface Options {
   readonly cors?: { readonly origins: Array.NonEmptyReadonlyArray<string> | Predicate.Predicate<string>; readonly maxAge?: number }
   /** The path of the documentation page: `/docs` by default, no page if false. */
   readonly docs?: `/${string}` | false
+  /** The hooks that `SmsHooks.layer` serves beside these routes, for the document: none by default. */
+  readonly hooks?: ReadonlyArray<Hook>
 }
 
 /** The services that the routes need, with those of the operations. */
@@ -28,7 +31,7 @@ export type Requirements<G extends Groups> = Charge.Charge | KeyRing | AuthThrot
 /** Every route of the API. Routes that a host adds to the same router also get request ids and error objects. */
 export const layer = <G extends Groups>(
   { groups, contract, operations }: Api<G>,
-  { bodyLimit = 1024 * 1024, cors, docs = "/docs" }: Options = {}
+  { bodyLimit = 1024 * 1024, cors, docs = "/docs", hooks = [] }: Options = {}
 ): Layer.Layer<never, never, HttpRouter.HttpRouter | Requirements<G>> =>
   Layer.effectDiscard(
     Effect.gen(function* () {
@@ -37,7 +40,7 @@ export const layer = <G extends Groups>(
       const services = Context.omit(Scope.Scope, Tracer.ParentSpan)(yield* Effect.context<Services<OperationsOf<G>>>())
       const routeOf = yield* OperationRoute.make(bodyLimit, services)
       const served = Object.values(groups).flatMap(({ operations, scope }) => operations.map((operation) => routeOf(operation, scope)))
-      const routes = [...served, ...(yield* SystemRoutes.make(contract, operations, docs))]
+      const routes = [...served, ...(yield* SystemRoutes.make(contract, operations, { docs, hooks }))]
       yield* router.addGlobalMiddleware(yield* RequestMiddleware.make(routes, services))
       if (cors !== undefined) yield* router.addGlobalMiddleware(crossOrigin(cors))
       yield* router.addAll(routes)

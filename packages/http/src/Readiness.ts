@@ -13,6 +13,7 @@ import {
   ProxySessions,
   Recovery,
   Registration,
+  SmsReceiver,
   WebhookDelivery,
   Webhooks
 } from "@millrace/core"
@@ -26,6 +27,8 @@ export const Ready = Schema.Struct({
   status: Schema.Literals(["ready", "not_ready"]),
   /** Why the process is not ready; empty while it is. */
   reasons: Schema.Array(Schema.String),
+  /** What does not work though this process serves calls. A warning only, for operators. */
+  warnings: Schema.Array(Schema.String),
   /** Streams that this process cannot read: calls that need them get 503, all other calls are served. */
   refused: Schema.Array(Schema.String),
   /** Streams in memory without a current snapshot. A warning only: they are served, but reloading them takes longer. */
@@ -62,15 +65,16 @@ export const Ready = Schema.Struct({
 })
 export type Ready = typeof Ready.Type
 
-/** A check: the reason why the process cannot serve, or undefined. */
+/** A check: the reason why the process cannot serve, or what does not work; undefined if all is well. */
 export type Check = Effect.Effect<string | undefined>
 
 export class Readiness extends Context.Service<Readiness, { readonly report: Effect.Effect<Ready> }>()("@millrace/http/Readiness") {
-  /** `checks` are further conditions of the host. */
+  /** `checks` are further conditions of the host. What `warnings` find does not keep it from being ready. */
   static readonly layer = (
-    checks: ReadonlyArray<Check> = []
+    checks: ReadonlyArray<Check> = [],
+    warnings: ReadonlyArray<Check> = []
   ): Layer.Layer<Readiness, never, EventStore.EventStore | StateStore.StateStore | Ledger | KeyRing | Recovery> =>
-    Layer.effect(Readiness, make(checks))
+    Layer.effect(Readiness, make(checks, warnings))
 }
 
 /** A store that takes longer to answer counts as unavailable. */
@@ -79,7 +83,7 @@ const PATIENCE = "2 seconds"
 /** For how long a failed append keeps a host from being ready, where no append has succeeded since. */
 const FAILURE_COUNTS = Duration.toMillis("5 seconds")
 
-const make = Effect.fnUntraced(function* (checks: ReadonlyArray<Check>) {
+const make = Effect.fnUntraced(function* (checks: ReadonlyArray<Check>, warnings: ReadonlyArray<Check>) {
   const ledger = yield* Ledger
   const keys = yield* KeyRing
   const recovery = yield* Recovery
@@ -106,12 +110,14 @@ const make = Effect.fnUntraced(function* (checks: ReadonlyArray<Check>) {
   const jobs = yield* jobsStatus
   const webhooks = yield* webhooksStatus
   const upkeep = yield* Effect.serviceOption(AccountUpkeep)
+  const sms = yield* Effect.serviceOption(SmsReceiver)
 
   const report = Effect.gen(function* () {
     const ofJobs = yield* jobs
     const ofWebhooks = yield* webhooks
     const { leader, failing, trouble, projection } = yield* recovery.status
     const asked = yield* Effect.forEach([...stores, ...checks], (check) => check, { concurrency: "unbounded" })
+    const arrivals = Option.isNone(sms) ? undefined : yield* sms.value.arrivals
     const reasons = [
       ...asked,
       projectionTrouble("the recovery of holds", projection),
@@ -121,12 +127,14 @@ const make = Effect.fnUntraced(function* (checks: ReadonlyArray<Check>) {
       Option.isNone(inboxUpkeep)
         ? undefined
         : projectionTrouble("the deadlines of inboxes", (yield* inboxUpkeep.value.status).deadlines.projection),
+      arrivals && projectionTrouble("the list of text messages", arrivals),
       ...ofJobs.reasons,
       ...ofWebhooks.reasons
     ].filter((reason) => reason !== undefined)
     const ready: Ready = {
       status: reasons.length === 0 ? "ready" : "not_ready",
       reasons,
+      warnings: (yield* Effect.all(warnings)).filter((warning) => warning !== undefined),
       refused: refused(),
       unsaved: ledger.unsaved(),
       recovery: { leader, caught_up: projection.caughtUp, failing: failing.length },

@@ -6,6 +6,8 @@ import { type HttpApi, type HttpApiGroup, HttpApiSwagger, OpenApi } from "effect
 import * as Access from "./Access.ts"
 import type { Servable } from "./Endpoint.ts"
 import { CurrentExchange, type Exchange } from "./Exchange.ts"
+import * as HookEndpoints from "./hooks/HookEndpoints.ts"
+import type { Name as Hook } from "./hooks/Providers.ts"
 import * as Document from "./openapi/Document.ts"
 import { problemOf, responseOf } from "./Problem.ts"
 import { Readiness } from "./Readiness.ts"
@@ -13,14 +15,20 @@ import { HEALTH, OPENAPI, READY } from "./SystemEndpoints.ts"
 
 type Asked = HttpServerRequest.HttpServerRequest
 
-/** `docs`: the path of the documentation page; false for none. */
+interface Documented {
+  /** The path of the documentation page; false for none. */
+  readonly docs: `/${string}` | false
+  /** The hooks that are served beside the API. */
+  readonly hooks: ReadonlyArray<Hook>
+}
+
 export const make = Effect.fnUntraced(function* <Groups extends HttpApiGroup.Constraint>(
   contract: HttpApi.HttpApi<string, Groups>,
   operations: ReadonlyArray<Pick<Servable, "key" | "unit">>,
-  docs: `/${string}` | false
+  { docs, hooks }: Documented
 ) {
   const { report } = yield* Readiness
-  const publications = yield* publisher(contract, operations)
+  const publications = yield* publisher(contract, operations, hooks)
   const access = yield* Access.make
 
   const told = (path: `/${string}`, answer: (exchange: Exchange) => Effect.Effect<HttpServerResponse.HttpServerResponse, never, Asked>) =>
@@ -78,8 +86,13 @@ const PATIENCE = "1 second"
 /** The document and the page with the prices in force. Each is made when it is first asked for, once for each version of the price plan. */
 const publisher = Effect.fnUntraced(function* <Groups extends HttpApiGroup.Constraint>(
   contract: HttpApi.HttpApi<string, Groups>,
-  operations: ReadonlyArray<Pick<Servable, "key" | "unit">>
+  operations: ReadonlyArray<Pick<Servable, "key" | "unit">>,
+  hooks: ReadonlyArray<Hook>
 ) {
+  const generated = () =>
+    hooks.length === 0
+      ? OpenApi.fromApi(contract)
+      : Document.secured(OpenApi.fromApi(contract.add(HookEndpoints.group(hooks))), HookEndpoints.securitySchemes(hooks))
   const book = Option.getOrUndefined(yield* Effect.serviceOption(PricePlan.PriceBook))
   const money = yield* Money.Current
   const make = Effect.fnUntraced(function* (list: PricePlan.PriceList | undefined) {
@@ -87,7 +100,7 @@ const publisher = Effect.fnUntraced(function* <Groups extends HttpApiGroup.Const
       const price = list?.prices[key]
       return price === undefined ? [] : [[key, { price, unit }] as const]
     })
-    const spec = yield* Effect.cached(Effect.sync(() => Document.priced(OpenApi.fromApi(contract), new Map(prices), money)))
+    const spec = yield* Effect.cached(Effect.sync(() => Document.priced(generated(), new Map(prices), money)))
     const document = Effect.map(spec, (spec) =>
       HttpServerResponse.text(JSON.stringify(spec), { contentType: "application/json", headers: REVALIDATED })
     )

@@ -10,7 +10,7 @@ import Ajv2020 from "ajv/dist/2020.js"
 import addFormats from "ajv-formats"
 import { Effect, type Scope } from "effect"
 import { beforeAll, describe, expect, test } from "vitest"
-import { Api } from "../src/index.ts"
+import { Api, SmsHooks } from "../src/index.ts"
 import { api, type Host, host, testing } from "./Host.ts"
 
 /** JSON of the document. */
@@ -19,8 +19,8 @@ type Json = any
 
 const PATH = "/api/v1/openapi.json"
 
-const served: Effect.Effect<Json, unknown, Scope.Scope> = Effect.gen(function* () {
-  const { call } = yield* host()
+const served = Effect.fnUntraced(function* (hooks: ReadonlyArray<SmsHooks.Name>): Effect.fn.Return<Json, unknown, Scope.Scope> {
+  const { call } = yield* host({ hooks })
   const { status, headers, json } = yield* call(PATH)
   expect(status).toBe(200)
   expect(headers["content-type"]).toBe("application/json")
@@ -28,8 +28,11 @@ const served: Effect.Effect<Json, unknown, Scope.Scope> = Effect.gen(function* (
 })
 
 let document: Json
+/** That of a host with hooks. */
+let withHooks: Json
 beforeAll(async () => {
-  document = await Effect.runPromise(Effect.scoped(served))
+  document = await Effect.runPromise(Effect.scoped(served([])))
+  withHooks = await Effect.runPromise(Effect.scoped(served(["twilio", "plivo", "vonage", "messagebird"])))
 })
 
 interface Described {
@@ -75,7 +78,7 @@ describe("the linters", () => {
     const folder = await mkdtemp(join(tmpdir(), "millrace-openapi-"))
     try {
       const file = join(folder, "openapi.json")
-      await writeFile(file, JSON.stringify(document))
+      await writeFile(file, JSON.stringify(withHooks))
       await writeFile(join(folder, config), content)
       const script = join(dirname(require.resolve(`${tool}/package.json`)), bin)
       const { stdout, stderr } = await run(process.execPath, [script, ...args(join(folder, config), file)], {
@@ -122,6 +125,37 @@ describe("the document", () => {
     for (const { operations, scope } of Object.values<Api.Group<Json>>(api.groups))
       for (const { key } of operations) expect(described.get(key).security).toEqual(scope === undefined ? [] : [{ apiKey: [] }])
     expect(described.size).toBe(api.operations.length + 3)
+  })
+
+  test("has the hooks that a host serves, each with its signature for a key, and no others", () => {
+    const paths = Object.keys(withHooks.paths).filter((path) => path.startsWith(SmsHooks.PATH))
+    expect(paths).toEqual(["twilio", "plivo", "vonage", "messagebird"].map((name) => `${SmsHooks.PATH}/${name}`))
+    expect(Object.keys(withHooks.paths).filter((path) => !paths.includes(path))).toEqual(Object.keys(document.paths))
+    const schemes = withHooks.components.securitySchemes
+    const hooks = paths.map((path) => withHooks.paths[path].post)
+    expect(hooks.map(({ security: [scheme] }) => schemes[Object.keys(scheme)[0] ?? ""].name ?? "Authorization")).toEqual([
+      "X-Twilio-Signature",
+      "X-Plivo-Signature-V3",
+      "Authorization",
+      "MessageBird-Signature-JWT"
+    ])
+    expect(hooks.map(({ requestBody }) => Object.keys(requestBody.content))).toEqual([
+      ["application/x-www-form-urlencoded"],
+      ["application/x-www-form-urlencoded"],
+      ["application/json"],
+      ["application/json"]
+    ])
+    for (const { requestBody, responses, tags, "x-price": price } of hooks) {
+      expect(tags).toEqual(["hooks"])
+      // Providers send more than is read
+      expect(JSON.stringify(requestBody)).not.toContain("additionalProperties")
+      expect(Object.keys(responses)).toEqual(expect.arrayContaining(["200", "401", "404", "413", "503"]))
+      expect(price).toBeUndefined()
+    }
+    expect([document.tags, document.components.securitySchemes]).toEqual([
+      withHooks.tags.filter(({ name }: Json) => name !== "hooks"),
+      { apiKey: schemes.apiKey }
+    ])
   })
 
   test("describes every status and its headers", () => {

@@ -5,34 +5,21 @@ import { MasterKey, Millrace, type Operation, type UpstreamNotConfigured, Vault 
 import { EventStore, HashChain } from "@millrace/event-sourcing"
 import { SqliteCheck, SqliteEventStore, SqliteStateStore } from "@millrace/event-store-sqlite"
 import { DnsClient } from "@millrace/upstreams"
-import { Cause, Clock, Config, ConfigProvider, Effect, Layer, Option, Stream } from "effect"
+import { Clock, Config, ConfigProvider, Effect, Layer, Option, Stream } from "effect"
 import * as BackupFolder from "./BackupFolder.ts"
 import * as Blobs from "./Blobs.ts"
+import { type Check, check, type Finding, finding } from "./Check.ts"
 import * as ErasureRegister from "./ErasureRegister.ts"
-import { describe, fail } from "./Failure.ts"
+import { fail } from "./Failure.ts"
 import * as KeyCount from "./KeyCount.ts"
+import * as MailSettings from "./MailSettings.ts"
 import * as MasterKeyFile from "./MasterKeyFile.ts"
 import * as Providers from "./Providers.ts"
+import * as ServingChecks from "./ServingChecks.ts"
 import * as Setting from "./Setting.ts"
 import * as SmsSettings from "./SmsSettings.ts"
 import * as StoreUrl from "./StoreUrl.ts"
 import * as Upstreams from "./Upstreams.ts"
-
-export interface Check {
-  readonly name: string
-  readonly ok: boolean
-  readonly detail: string
-  readonly advice?: string
-}
-
-type Finding = Omit<Check, "name">
-
-/** What a check found. With an advice it is wrong, unless `ok` says otherwise. */
-const finding = (detail: string, advice?: string, ok = advice === undefined): Finding => ({
-  ok,
-  detail,
-  ...(advice === undefined ? {} : { advice })
-})
 
 const MIB = 1024 * 1024
 
@@ -44,20 +31,6 @@ const LARGE_LOG = 512 * MIB
 
 /** Milliseconds by which the clocks of hosts that write to one log may differ. */
 const OFFSET = 2_000
-
-const isTagged = (error: unknown): error is Error & { readonly _tag: string } =>
-  error instanceof Error && "_tag" in error && typeof error._tag === "string"
-
-/** A check that fails counts as not ok. */
-const check = <E, R>(name: string, look: Effect.Effect<Finding, E, R>): Effect.Effect<Check, never, R> =>
-  look.pipe(
-    Effect.catchCause((cause) => {
-      const error = Cause.squash(cause)
-      const detail = isTagged(error) ? describe(error) : String(error)
-      return Effect.succeed<Finding>({ ok: false, detail })
-    }),
-    Effect.map((finding) => ({ name, ...finding }))
-  )
 
 const sizeOf = (file: string): number => statSync(file, { throwIfNoEntry: false })?.size ?? 0
 
@@ -105,7 +78,10 @@ const upstreams = check(
       return yield* fail(`MILLRACE_DNS_SERVERS must list IP addresses of name servers: ${servers}`)
     const host = Millrace.layer({ operations: Upstreams.api.operations }).pipe(
       Layer.provideMerge(
-        Upstreams.layer({ binFile, dnsServers, providers: yield* Providers.byEnvironment }, yield* SmsSettings.byEnvironment)
+        Upstreams.layer(
+          { binFile, dnsServers, providers: yield* Providers.byEnvironment, mail: yield* MailSettings.byEnvironment },
+          yield* SmsSettings.byEnvironment
+        )
       ),
       Layer.provideMerge(Vault.Vault.layer),
       Layer.provideMerge(Blobs.layer(StoreUrl.MEMORY, Option.none())),
@@ -251,7 +227,9 @@ export const run = (options: Options): Effect.Effect<ReadonlyArray<Check>> =>
       "store",
       Effect.map(Effect.fromResult(there), ({ log }) => finding(log))
     )
-    const host = yield* Effect.all([node, settings, upstreams, ...Option.toArray(options.backups).map(backups)])
+    const host = yield* Effect.all([node, settings, upstreams, ...Option.toArray(options.backups).map(backups)]).pipe(
+      Effect.flatMap((checks) => Effect.map(ServingChecks.checks, (serving) => [...checks, ...serving]))
+    )
     if (there._tag === "Failure")
       return [...host, { ...store, advice: "millrace serve makes one; --store or MILLRACE_STORE names another" }]
     const looks: Readonly<Record<string, (files: StoreUrl.Files) => Effect.Effect<Finding, unknown>>> = {

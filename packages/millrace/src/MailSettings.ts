@@ -1,23 +1,10 @@
 /** The settings of temporary mail, and the layers that follow from them: inboxes, and the SMTP server that receives for them. */
 import { type BlobStore, type Dns, type Inboxes, MailReader, type MailReceiver, Millrace, Vault } from "@millrace/core"
 import type * as Mail from "@millrace/upstreams/mail"
-import { Context, Effect, Layer, Option } from "effect"
+import { Config, Context, Effect, Layer, Option } from "effect"
 import { fail } from "./Failure.ts"
 import * as Setting from "./Setting.ts"
 import type { Stores } from "./StoreUrl.ts"
-
-interface Listening {
-  readonly host: string
-  readonly port: number
-}
-
-const LAST_PORT = 65_535
-
-/** `0.0.0.0:25`, or `[::]:25`. */
-const listeningOf = (text: string): Listening | undefined => {
-  const { host = "", port = "" } = /^(?<host>\[[0-9a-f:.]+\]|[^:[\]\s]+):(?<port>\d{1,5})$/iu.exec(text)?.groups ?? {}
-  return host === "" || Number(port) > LAST_PORT ? undefined : { host: host.replaceAll(/[[\]]/gu, ""), port: Number(port) }
-}
 
 /** A name of at least two labels, in lower case: an address at one label is none. */
 const domainOf = (text: string): string | undefined =>
@@ -28,43 +15,63 @@ const tlsOf = (text: string): Mail.SmtpServer.CertificateFiles | undefined => {
   return certificate === "" || key === "" || more.length > 0 ? undefined : { certificate, key }
 }
 
+export const domain: Setting.Kind<string> = {
+  metavar: "domain",
+  parse: domainOf,
+  expected: "a domain in lower case such as mail.example.com"
+}
+
+export const tls: Setting.Kind<Mail.SmtpServer.CertificateFiles> = {
+  metavar: "cert,key",
+  parse: tlsOf,
+  expected: "two files, CERT,KEY"
+}
+
 export const flags = {
-  smtp: Setting.optional("smtp", "Address that receives mail for inboxes, by SMTP; needs --mail-domain. None when left out", {
-    metavar: "host:port",
-    parse: listeningOf,
-    expected: "HOST:PORT such as 0.0.0.0:25"
-  }),
+  smtp: Setting.optional(
+    "smtp",
+    "Address that receives mail for inboxes, by SMTP; needs --mail-domain. None when left out",
+    Setting.hostAndPort
+  ),
   mailDomain: Setting.optional(
     "mail-domain",
     "Domain of the addresses of inboxes, whose MX is this server or another on the store. Without it, no inboxes are created",
-    { metavar: "domain", parse: domainOf, expected: "a domain in lower case such as mail.example.com" }
+    domain
   ),
   smtpTls: Setting.optional(
     "smtp-tls",
     "Certificate and key, two PEM files, for STARTTLS, or on port 465 for TLS from the first byte. They are read again when they change",
-    { metavar: "cert,key", parse: tlsOf, expected: "two files, CERT,KEY" }
+    tls
   )
 }
 
 export interface Settings {
-  readonly smtp: Option.Option<Listening>
+  readonly smtp: Option.Option<Setting.Listening>
   readonly mailDomain: Option.Option<string>
   readonly smtpTls: Option.Option<Mail.SmtpServer.CertificateFiles>
+  /** Those of the server by default. */
+  readonly limits?: Mail.SmtpServer.Limits
 }
 
 /** No mail comes to this process, and no inboxes are created. */
 export const NONE: Settings = { smtp: Option.none(), mailDomain: Option.none(), smtpTls: Option.none() }
 
+/** The domain that the environment names, for commands without these flags. No mail comes to them. */
+export const byEnvironment = Effect.map(
+  Config.String("MILLRACE_MAIL_DOMAIN").pipe(Config.option),
+  (text): Settings => ({ ...NONE, mailDomain: Option.flatMapNullishOr(text, domain.parse) })
+)
+
 /** Where mail is received, for whoever announces it. */
-export class SmtpListening extends Context.Service<SmtpListening, Listening>()("millrace/MailSettings/SmtpListening") {}
+export class SmtpListening extends Context.Service<SmtpListening, Setting.Listening>()("millrace/MailSettings/SmtpListening") {}
 
 type Needs = Dns.DnsResolver | BlobStore.BlobStore | Stores
 
 /** The inboxes that another host left end in their time here, too, without a domain. */
 const without = Millrace.inboxes().pipe(Layer.provide(MailReader.none))
 
-const receiving = ({ SmtpServer, MailVerdicts }: typeof Mail, domain: string, { host, port }: Listening, { smtpTls }: Settings) =>
-  Layer.effect(SmtpListening, SmtpServer.listen({ host, port, domain, ...(Option.isSome(smtpTls) ? { tls: smtpTls.value } : {}) })).pipe(
+const receiving = ({ SmtpServer, MailVerdicts }: typeof Mail, domain: string, at: Setting.Listening, { limits = {}, smtpTls }: Settings) =>
+  Layer.effect(SmtpListening, SmtpServer.listen({ ...at, domain, limits, ...(Option.isSome(smtpTls) ? { tls: smtpTls.value } : {}) })).pipe(
     Layer.provide(MailVerdicts.layer())
   )
 

@@ -2,20 +2,11 @@
 import { readFileSync } from "node:fs"
 import { isIP } from "node:net"
 import type { ProxyNode, ProxyNodes, ProxySessions } from "@millrace/core"
-import type { Listening, Options, UpstreamProxy } from "@millrace/upstreams/proxy"
+import type { Options, UpstreamProxy } from "@millrace/upstreams/proxy"
 import { Context, Effect, Layer, Option } from "effect"
 import { CommandFailed, fail, textOf } from "./Failure.ts"
 import * as Setting from "./Setting.ts"
-
-const HOST_AND_PORT = /^(?:\[(?<v6>[0-9a-fA-F:.]+)\]|(?<host>[^\s:[\]]+)):(?<port>\d{1,5})$/u
-
-const listeningOf = (text: string): Listening | undefined => {
-  const { host, port, v6 } = HOST_AND_PORT.exec(text)?.groups ?? {}
-  const address = v6 ?? host
-  return address === undefined || Number(port) > 65_535 ? undefined : { host: address, port: Number(port) }
-}
-
-const listening = { metavar: "host:port", parse: listeningOf, expected: "an address and a port such as 0.0.0.0:8080" }
+import * as SettingNames from "./SettingNames.ts"
 
 interface Files {
   readonly certificate: string
@@ -29,24 +20,34 @@ const filesOf = (text: string): Files | undefined => {
     : { certificate, key }
 }
 
+export const country: Setting.Kind<string> = {
+  metavar: "code",
+  parse: (text) => (/^[A-Za-z]{2}$/u.test(text) ? text.toUpperCase() : undefined),
+  expected: "two letters such as DE"
+}
+
+export const region: Setting.Kind<string> = {
+  metavar: "name",
+  parse: (text) => (text === "" || text.length > 50 ? undefined : text),
+  expected: "at most 50 characters"
+}
+
+export const exits = {
+  metavar: "addresses",
+  parse: Setting.list((text) => isIP(text) > 0),
+  expected: "IP addresses of this machine, separated by commas"
+}
+
 export const flags = {
-  proxy: Setting.optional("proxy", "Where to serve an HTTP proxy for proxy sessions; none when left out", listening),
-  socks: Setting.optional("socks", "Where to serve a SOCKS 5 proxy for proxy sessions; none when left out", listening),
+  proxy: Setting.optional("proxy", "Where to serve an HTTP proxy for proxy sessions; none when left out", Setting.hostAndPort),
+  socks: Setting.optional("socks", "Where to serve a SOCKS 5 proxy for proxy sessions; none when left out", Setting.hostAndPort),
   proxyTls: Setting.optional("proxy-tls", "Files with a certificate and its key: the HTTP proxy then speaks TLS too, on the same port", {
     metavar: "cert,key",
     parse: filesOf,
     expected: "two files in PEM, CERT,KEY"
   }),
-  proxyCountry: Setting.optional("proxy-country", "The country of this proxy node, by ISO 3166-1", {
-    metavar: "code",
-    parse: (text) => (/^[A-Za-z]{2}$/u.test(text) ? text.toUpperCase() : undefined),
-    expected: "two letters such as DE"
-  }),
-  proxyRegion: Setting.optional("proxy-region", "The region of this proxy node within its country, such as Hesse", {
-    metavar: "name",
-    parse: (text) => (text === "" || text.length > 50 ? undefined : text),
-    expected: "at most 50 characters"
-  }),
+  proxyCountry: Setting.optional("proxy-country", "The country of this proxy node, by ISO 3166-1", country),
+  proxyRegion: Setting.optional("proxy-region", "The region of this proxy node within its country, such as Hesse", region),
   proxyHost: Setting.optional("proxy-host", "The name or address of this proxy node for clients; where it listens when left out", {
     metavar: "name",
     parse: Setting.text,
@@ -55,7 +56,7 @@ export const flags = {
   proxyExits: Setting.optional(
     "proxy-exits",
     "Addresses of this machine that proxied connections leave from, separated by commas; the system chooses when left out",
-    { metavar: "addresses", parse: Setting.list((text) => isIP(text) > 0), expected: "IP addresses of this machine, separated by commas" }
+    exits
   ),
   proxyUpstreams: Setting.optional(
     "proxy-upstreams",
@@ -65,8 +66,8 @@ export const flags = {
 }
 
 export interface Settings {
-  readonly proxy: Option.Option<Listening>
-  readonly socks: Option.Option<Listening>
+  readonly proxy: Option.Option<Setting.Listening>
+  readonly socks: Option.Option<Setting.Listening>
   readonly proxyTls: Option.Option<Files>
   readonly proxyCountry: Option.Option<string>
   readonly proxyRegion: Option.Option<string>
@@ -90,9 +91,10 @@ export const upstreamOf = (line: string): UpstreamProxy | undefined => {
 /** Lines that are empty or begin with `#` are left out. A line that is not understood is told by its number: it has a password. */
 const readUpstreams = (file: string): Effect.Effect<ReadonlyArray<UpstreamProxy>, CommandFailed> =>
   Effect.gen(function* () {
+    const { proxyUpstreams } = yield* SettingNames.Current
     const text = yield* Effect.try({
       try: () => readFileSync(file, "utf8"),
-      catch: (error) => new CommandFailed(`the file of --proxy-upstreams cannot be read: ${textOf(error)}`)
+      catch: (error) => new CommandFailed(`the file of ${proxyUpstreams} cannot be read: ${textOf(error)}`)
     })
     const upstreams: Array<UpstreamProxy> = []
     for (const [i, line] of text.split("\n").entries()) {
@@ -108,15 +110,16 @@ const readUpstreams = (file: string): Effect.Effect<ReadonlyArray<UpstreamProxy>
   })
 
 /** Every address: no client can connect to it. */
-const isAnywhere = (host: string): boolean => /^(?:0\.0\.0\.0|[0:]+)$/u.test(host)
+export const isAnywhere = (host: string): boolean => /^(?:0\.0\.0\.0|[0:]+)$/u.test(host)
 
 const optionsOf = Effect.fnUntraced(function* (settings: Settings) {
   const { proxy, proxyCountry, proxyExits, proxyHost, proxyRegion, proxyTls, proxyUpstreams, socks } = settings
+  const names = yield* SettingNames.Current
   if (Option.isNone(proxyCountry) && Option.isNone(proxyUpstreams))
-    return yield* fail("a proxy needs --proxy-country, which says where its connections leave from, or --proxy-upstreams")
+    return yield* fail(`a proxy needs ${names.proxyCountry}, which says where its connections leave from, or ${names.proxyUpstreams}`)
   const listens = Option.orElse(proxy, () => socks)
   if (Option.isNone(proxyHost) && Option.exists(listens, ({ host }) => isAnywhere(host)))
-    return yield* fail("a proxy that listens on every address needs --proxy-host, the name or address that clients connect to")
+    return yield* fail(`a proxy that listens on every address needs ${names.proxyHost}, the name or address that clients connect to`)
   const options: Options = {
     ...(Option.isSome(proxyCountry) ? { country: proxyCountry.value } : {}),
     ...(Option.isSome(proxyUpstreams) ? { upstreams: yield* readUpstreams(proxyUpstreams.value) } : {}),

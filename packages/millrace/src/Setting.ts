@@ -3,7 +3,7 @@ import { Array, Config, Option } from "effect"
 import { Flag } from "effect/cli"
 
 /** The values of a setting. */
-interface Kind<A> {
+export interface Kind<A> {
   /** Placeholder for the value, in the help. */
   readonly metavar: string
   readonly parse: (text: string) => A | undefined
@@ -51,6 +51,25 @@ export const whole = (metavar: string, what: string, least: number, most: number
 })
 
 export const port = whole("number", "a port", 0, 65_535)
+
+/** Where to listen. */
+export interface Listening {
+  readonly host: string
+  readonly port: number
+}
+
+const HOST_AND_PORT = /^(?:\[(?<v6>[0-9a-f:.]+)\]|(?<name>[^\s:[\]]+)):(?<port>\d{1,5})$/iu
+
+/** `0.0.0.0:25`, or `[::]:25`. */
+export const hostAndPort: Kind<Listening> = {
+  metavar: "host:port",
+  parse: (text) => {
+    const { name, port, v6 } = HOST_AND_PORT.exec(text)?.groups ?? {}
+    const host = v6 ?? name
+    return host === undefined || Number(port) > 65_535 ? undefined : { host, port: Number(port) }
+  },
+  expected: "an address and a port such as 127.0.0.1:2525, or 0.0.0.0:25 for every address"
+}
 
 /** One of these words. */
 export const oneOf =

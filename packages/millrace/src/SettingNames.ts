@@ -8,6 +8,9 @@ export interface Names {
   readonly state: string
   readonly masterKey: string
   readonly newOperations: string
+  readonly proxyCountry: string
+  readonly proxyHost: string
+  readonly proxyUpstreams: string
   readonly streams: string
   readonly writeStreams: string
 }
@@ -19,6 +22,9 @@ const FLAGS: Names = {
   state: "--state or MILLRACE_STATE",
   masterKey: "MILLRACE_MASTER_KEY",
   newOperations: "--new-operations",
+  proxyCountry: "--proxy-country",
+  proxyHost: "--proxy-host",
+  proxyUpstreams: "--proxy-upstreams",
   streams: "--streams",
   writeStreams: "--write-streams"
 }
@@ -31,6 +37,9 @@ export const OPTIONS: Names = {
   state: "the option state",
   masterKey: "the option masterKey or MILLRACE_MASTER_KEY",
   newOperations: "the option newOperations",
+  proxyCountry: "the option proxy.country",
+  proxyHost: "the option proxy.host",
+  proxyUpstreams: "the option proxy.upstreamsFile",
   streams: "the option streams",
   writeStreams: "the option writeStreams"
 }

@@ -1,5 +1,5 @@
 /** Text messages at the host's public numbers: what brings them gives them to `receive`, and callers wait for their codes. */
-import { Aggregate, type EventStore, Following, type StateStore } from "@millrace/event-sourcing"
+import { Aggregate, type EventStore, Following, type Projection, type StateStore } from "@millrace/event-sourcing"
 import { Clock, Context, type Duration, Effect, Layer, Schema } from "effect"
 import { Vault, type VaultFailure } from "../vault/Vault.ts"
 import type { Caller } from "../work/Contract.ts"
@@ -60,6 +60,8 @@ export class SmsReceiver extends Context.Service<
     readonly wait: (wait: Wait, caller: Caller) => Effect.Effect<SmsWaiters.Found | undefined, UpstreamUnavailable | UpstreamNotConfigured>
     /** Waits that run in this process. */
     readonly waiting: Effect.Effect<number>
+    /** How far this process knows the messages that arrived, which wake its waits; undefined without public numbers. */
+    readonly arrivals: Effect.Effect<Projection.Status | undefined>
   }
 >()("@millrace/core/verification/SmsReceiver") {
   static readonly unconfigured: Layer.Layer<SmsReceiver> = Layer.sync(SmsReceiver, () => {
@@ -69,7 +71,8 @@ export class SmsReceiver extends Context.Service<
       numbers: [],
       receive: () => Effect.fail(new NotAPublicNumber()),
       wait: () => missing,
-      waiting: Effect.succeed(0)
+      waiting: Effect.succeed(0),
+      arrivals: Effect.undefined
     }
   })
 
@@ -132,5 +135,5 @@ const make = Effect.fnUntraced(function* (numbers: ReadonlyArray<string>) {
     )
   })
 
-  return SmsReceiver.of({ configured: Effect.void, numbers, receive, wait, waiting: Effect.sync(waiters.size) })
+  return SmsReceiver.of({ configured: Effect.void, numbers, receive, wait, waiting: Effect.sync(waiters.size), arrivals: recent.status })
 })

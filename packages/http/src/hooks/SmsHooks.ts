@@ -8,10 +8,12 @@ import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { CurrentExchange } from "../Exchange.ts"
 import { type Failure, type Problem, problemOf, responseOf } from "../Problem.ts"
 import * as Body from "../RequestBody.ts"
+import { PATH } from "./HookEndpoints.ts"
 import { type Fields, type Name, type Provider, providers } from "./Providers.ts"
 import type { SignedRequest } from "./Signature.ts"
 
-export const PATH = "/hooks/sms"
+export { PATH } from "./HookEndpoints.ts"
+export type { Name } from "./Providers.ts"
 
 export interface Settings {
   /** By provider: its auth token, signature secret or signing key. A provider without one is answered that it is not set up. */

@@ -58,6 +58,12 @@ export const priced = (spec: Json, prices: ReadonlyMap<string, Price>, money: Mo
   )
 })
 
+/** The document with further security schemes. */
+export const secured = (spec: Json, schemes: Readonly<Record<string, Json>>): Json => ({
+  ...spec,
+  components: { ...spec.components, securitySchemes: { ...spec.components.securitySchemes, ...schemes } }
+})
+
 interface Described {
   readonly operation: Servable
   readonly isPublic: boolean
@@ -115,7 +121,8 @@ export const complete = (spec: Json, described: ReadonlyArray<Described>, info: 
 const ofSystem = (endpoint: Json): Json => ({
   ...endpoint,
   parameters: endpoint.parameters.map(plainParameter),
-  security: [],
+  security: endpoint.security ?? [],
+  ...(endpoint.requestBody === undefined ? {} : { requestBody: open(endpoint.requestBody) }),
   responses: mapValues(endpoint.responses, (response: Json, status) =>
     isSharedError(response)
       ? errorReference(Number(status))

@@ -2,12 +2,13 @@
 import { Effect } from "effect"
 import { Command, Flag } from "effect/cli"
 import * as Administration from "../Administration.ts"
+import type { Check } from "../Check.ts"
 import * as Checks from "../Checks.ts"
 import * as ErasureRegister from "../ErasureRegister.ts"
 import * as Output from "../Output.ts"
 import * as Style from "../Style.ts"
 
-const line = ({ name, ok, detail, advice }: Checks.Check): string => {
+const line = ({ name, ok, detail, advice }: Check): string => {
   const told = `${ok ? Style.good("ok   ") : Style.bad("WRONG")}  ${name.padEnd(11)}  ${Output.printable(detail)}\n`
   return advice === undefined ? told : `${told}${" ".repeat(20)}-> ${Output.printable(advice)}\n`
 }
@@ -34,7 +35,7 @@ export const doctor = Command.make(
 ).pipe(
   Command.withShortDescription("Check this host and its store: settings, providers, keys, clock, disk, permissions"),
   Command.withDescription(
-    "Check this host and its store: settings, providers, keys, clock, disk, permissions, and whether the files are whole. Changes nothing. Exits with 1 if anything is wrong. The log's content is checked by millrace audit"
+    "Check this host and its store: settings, providers, mail, text messages, proxies, keys, clock, disk, permissions, and whether the files are whole. Changes nothing. Exits with 1 if anything is wrong. The log's content is checked by millrace audit"
   ),
   Administration.withExamples({
     "millrace doctor": "Run as the user of the server, in its environment",

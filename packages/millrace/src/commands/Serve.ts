@@ -1,8 +1,7 @@
 /** `serve`: the whole server in one process, until a signal ends it. */
 import { AuthThrottle, Millrace, Money, type RateLimitPolicy, Vault } from "@millrace/core"
 import { EventStore } from "@millrace/event-sourcing"
-import { KurrentDb } from "@millrace/event-store-kurrentdb"
-import { Http, Metrics, Readiness, Server, WebHandler } from "@millrace/http"
+import { Http, Metrics, Server, WebHandler } from "@millrace/http"
 import { DnsClient } from "@millrace/upstreams"
 import { Duration, Effect, Layer, Option } from "effect"
 import { Command, Flag } from "effect/cli"
@@ -17,6 +16,7 @@ import * as ProcessMetrics from "../ProcessMetrics.ts"
 import * as Progress from "../Progress.ts"
 import * as Providers from "../Providers.ts"
 import * as ProxySettings from "../ProxySettings.ts"
+import * as ReadinessChecks from "../ReadinessChecks.ts"
 import * as Setting from "../Setting.ts"
 import * as Signals from "../Signals.ts"
 import * as SmsSettings from "../SmsSettings.ts"
@@ -147,25 +147,13 @@ const metricsLayer = ({ metricsHost: host, metricsPort }: Settings) =>
     onSome: (port) => Layer.merge(Metrics.MetricsServer.layer({ host, port }), ProcessMetrics.layer)
   })
 
-/** For `/ready`: without its subscription to a log on KurrentDB, this host does not see the events of other hosts. */
-const subscriptionCheck = ({ status }: KurrentDb.KurrentDb["Service"]): Readiness.Check =>
-  Effect.map(status, ({ connected, position, behind }) => {
-    // No subscription was needed yet
-    if (position === undefined || connected) return undefined
-    return behind === 0 ? "the subscription to the log is broken" : `the subscription to the log is broken, ${behind} bytes behind`
-  })
-
-const readinessLayer = Layer.unwrap(
-  Effect.map(Effect.serviceOption(KurrentDb.KurrentDb), (db) => Readiness.Readiness.layer(Option.toArray(db).map(subscriptionCheck)))
-)
-
 const serverLayer = (settings: Settings) => {
   const { corsOrigins, host, port } = settings
   const cors = Option.match(corsOrigins, { onNone: () => ({}), onSome: (origins) => ({ cors: { origins } }) })
-  const routes = Layer.mergeAll(Http.layer(Upstreams.api, cors), SmsSettings.sources(settings))
+  const routes = Layer.mergeAll(Http.layer(Upstreams.api, { ...cors, hooks: SmsSettings.hooked(settings) }), SmsSettings.hooks(settings))
   const server = Server.Server.layer(WebHandler.make(routes), { host, port })
   return Layer.mergeAll(server, ProxySettings.isOn(settings) ? ProxySettings.serving(settings) : Layer.empty).pipe(
-    Layer.provide(Layer.mergeAll(readinessLayer, AuthThrottle.layer())),
+    Layer.provide(Layer.mergeAll(ReadinessChecks.layer, AuthThrottle.layer())),
     Layer.provideMerge(domainLayer(settings)),
     Layer.provideMerge(metricsLayer(settings))
   )

@@ -10,6 +10,8 @@ export class Mistake extends TypeError {
 export interface Rule {
   readonly give: string
   readonly holds: (value: unknown) => boolean
+  /** A wrong value is not shown. */
+  readonly secret?: boolean
 }
 
 export type Rules = Readonly<Record<string, Rule>>
@@ -34,7 +36,9 @@ export const assertGiven = (what: string, given: Named, rules: Rules): void => {
     if (value === undefined) continue
     const rule = Object.hasOwn(rules, name) ? rules[name] : undefined
     if (rule === undefined) throw new Mistake(`The option ${name} of ${what} does not exist; there are ${Object.keys(rules).join(", ")}`)
-    if (!rule.holds(value)) throw new Mistake(`The option ${name} of ${what} is ${shown(value)}: give ${rule.give}`)
+    if (rule.holds(value)) continue
+    const told = rule.secret === true && typeof value === "string" ? "another text" : shown(value)
+    throw new Mistake(`The option ${name} of ${what} is ${told}: give ${rule.give}`)
   }
 }
 
@@ -62,10 +66,28 @@ export const durations = rule('an array of milliseconds, or of words such as "5 
   Array.isArray(value) ? value.every(isDuration) : false
 )
 
-/** Options within an option: throws with the name of the inner one. */
-export const within = (what: string, rules: Rules): Rule =>
+/** Options within an option: throws with the name of the inner one, and for what `lacks` says that they lack. */
+export const within = (what: string, rules: Rules, lacks: (given: Named) => string | undefined = () => undefined): Rule =>
   rule(`an object with ${Object.keys(rules).join(", ")}`, (value) => {
     if (!isRecord(value)) return false
     assertGiven(what, value, rules)
+    const lacking = lacks(value)
+    if (lacking !== undefined) throw new Mistake(`The option ${what} of createMillrace ${lacking}`)
     return true
   })
+
+/** What options lack of which each must be given. */
+export const needing =
+  (...names: ReadonlyArray<string>) =>
+  (given: Named): string | undefined => {
+    const missing = names.find((name) => given[name] === undefined)
+    return missing === undefined ? undefined : `needs ${missing}`
+  }
+
+/** What options lack of which some do nothing unless one of others is given. */
+export const useless = (given: Named, names: ReadonlyArray<string>, without: ReadonlyArray<string>): string | undefined => {
+  const idle = names.find((name) => given[name] !== undefined)
+  return idle === undefined || without.some((name) => given[name] !== undefined)
+    ? undefined
+    : `has ${idle}, but not ${without.join(" or ")}`
+}

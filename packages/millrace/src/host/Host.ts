@@ -5,10 +5,13 @@
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { Charge, type Operation as Core, Credits, newRequestId } from "@millrace/core"
 import { Http, toNodeHandler, WebHandler } from "@millrace/http"
-import { Array, Duration, Effect, Exit, ManagedRuntime, Scope } from "effect"
+import { Array, Duration, Effect, Exit, Layer, ManagedRuntime, Scope } from "effect"
+import type { HttpRouter } from "effect/http"
 import { resolve } from "../administration/Accounts.ts"
+import * as SmsSettings from "../SmsSettings.ts"
 import { type Administration, administrationOf } from "./Administration.ts"
-import { apiOf, layerOf, moneyOf, urlOf } from "./HostLayer.ts"
+import { apiOf, layerOf, moneyOf, type Services, urlOf } from "./HostLayer.ts"
+import { type Addresses, addresses, smsSettings } from "./Incoming.ts"
 import type { Accepted, Job } from "./Job.ts"
 import { type JobActs, jobsOf } from "./Jobs.ts"
 import { assertCall, assertNode, assertOptions, assertServed } from "./Mistakes.ts"
@@ -56,11 +59,13 @@ export interface Host extends Administration, Reports, Listening, Webhooks {
   readonly run: <Op extends AnyOperation>(operation: Op, input: InputOf<Op>, options: CallOptions) => Promise<Reply<Data<Op>>>
   /** Reads, awaits and cancels jobs, and reads their files. */
   readonly jobs: JobActs
-  /** A listener for `node:http` and a middleware for Express: `/api/v1`, `/docs`, `/health` and `/ready`. Other paths go to `next`. */
+  /** A listener for `node:http` and a middleware for Express: `/api/v1`, `/docs`, `/health`, `/ready`, and with `sms` `/hooks/sms`. Other paths go to `next`. */
   readonly handler: (request: IncomingMessage, response: ServerResponse, next?: () => void) => void
   /** The same for servers of web requests. */
   readonly fetch: (request: Request) => Promise<Response>
-  /** Answers new calls with 503, lets running ones end, and closes the stores. */
+  /** Where this host receives mail and serves proxies. */
+  readonly addresses: Addresses
+  /** Answers new calls with 503, lets running ones end, then stops receiving mail and messages, and closes the stores. */
   readonly close: () => Promise<void>
 }
 
@@ -85,9 +90,16 @@ export const createMillrace = async <const Operations extends ReadonlyArray<AnyO
   try {
     const { corsOrigins, erasures, grace = 30 } = options
     const origins = [...(corsOrigins ?? [])]
-    const routes = Http.layer(api, Array.isArrayNonEmpty(origins) ? { cors: { origins } } : {})
+    const sms = smsSettings(options.sms)
+    const cors = Array.isArrayNonEmpty(origins) ? { cors: { origins } } : {}
+    const routes = Layer.merge(Http.layer(api, { ...cors, hooks: SmsSettings.hooked(sms) }), SmsSettings.hooks(sms)) as Layer.Layer<
+      never,
+      never,
+      Services | HttpRouter.HttpRouter
+    >
     const { handle } = await run(Scope.provide(WebHandler.make(routes, { drainWithin: Duration.seconds(grace) }), scope))
     const listener = toNodeHandler(handle)
+    const ours = options.sms === undefined ? OURS : OURS_WITH_HOOKS
     let closed: Promise<void> | undefined
     return {
       run: async (operation, input, call) => {
@@ -104,7 +116,8 @@ export const createMillrace = async <const Operations extends ReadonlyArray<AnyO
       jobs: jobsOf(run, freely),
       ...listeningOf(run, scope),
       ...webhooksOf(run),
-      handler: (request, response, next) => (next === undefined || isOurs(request.url ?? "/") ? listener(request, response) : next()),
+      addresses: await run(addresses),
+      handler: (request, response, next) => (next === undefined || ours.test(request.url ?? "/") ? listener(request, response) : next()),
       fetch: handle,
       close: () => (closed ??= shutDown())
     }
@@ -114,8 +127,9 @@ export const createMillrace = async <const Operations extends ReadonlyArray<AnyO
   }
 }
 
+/** The paths of a host, without and with public numbers. */
 const OURS = /^\/(?:api\/v1|docs|health|ready)(?:[/?#]|$)/u
-const isOurs = (url: string): boolean => OURS.test(url)
+const OURS_WITH_HOOKS = /^\/(?:api\/v1|docs|health|ready|hooks\/sms)(?:[/?#]|$)/u
 
 const callOf = (operation: AnyOperation, input: unknown, { account, idempotencyKey, maxCredits, requestId }: CallOptions) =>
   Effect.gen(function* () {

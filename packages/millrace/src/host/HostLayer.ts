@@ -9,24 +9,27 @@ import {
   Millrace,
   Money,
   type RateLimit,
-  SmsReceiver,
   Vault,
   type Webhooks
 } from "@millrace/core"
 import type { EventStore, StateStore } from "@millrace/event-sourcing"
 import { KurrentDbEventStore } from "@millrace/event-store-kurrentdb"
-import { Api, Readiness } from "@millrace/http"
-import { ConfigProvider, Duration, Effect, Layer, Option, Redacted } from "effect"
+import { Api, type Readiness } from "@millrace/http"
+import { ConfigProvider, Duration, Effect, Layer, Option, Redacted, Struct } from "effect"
 import * as Blobs from "../Blobs.ts"
 import { type CommandFailed, fail } from "../Failure.ts"
 import * as Logging from "../Logging.ts"
 import * as MasterKeyFile from "../MasterKeyFile.ts"
+import * as ProxySettings from "../ProxySettings.ts"
+import * as ReadinessChecks from "../ReadinessChecks.ts"
 import * as SettingNames from "../SettingNames.ts"
+import * as SmsSettings from "../SmsSettings.ts"
 import * as StateUrl from "../StateUrl.ts"
 import * as StoreUrl from "../StoreUrl.ts"
 import * as WebhookSettings from "../WebhookSettings.ts"
 import { Mistake } from "./Given.ts"
-import type { AnyOperation, AnyOptions, Log, MoneyOptions, Providers, Settings } from "./Options.ts"
+import * as Incoming from "./Incoming.ts"
+import type { AnyOperation, AnyOptions, Log, MoneyOptions, Settings } from "./Options.ts"
 import { amountOf } from "./Run.ts"
 import { chosen } from "./Standard.ts"
 
@@ -71,7 +74,7 @@ const EXPIRY_NOTICE = "7 days"
 
 /** Everything that a host runs. The types of the options check that the services are there which its own operations need. */
 export const layerOf = (options: AnyOptions, { groups, operations }: Api.Api<Api.Groups>): Layer.Layer<Services, unknown> => {
-  const { blobs, log, money, providers, services, standard, store, webhooks } = options
+  const { blobs, log, money, store, webhooks } = options
   const files: Layer.Layer<BlobStore.BlobStore, unknown, Vault.Vault | StoreUrl.Stores> =
     typeof blobs === "object" ? blobs : Blobs.layer(urlOf(store), Option.fromUndefinedOr(blobs))
   const calls = Millrace.layer({
@@ -82,21 +85,23 @@ export const layerOf = (options: AnyOptions, { groups, operations }: Api.Api<Api
   })
   const domain = WebhookSettings.serving(webhooks).pipe(
     Layer.provideMerge(calls),
-    Layer.provideMerge(upstreamLayer(standard === undefined ? undefined : (providers ?? {}), services)),
+    Layer.provideMerge(upstreamLayer(options)),
     Layer.provideMerge(files),
     Layer.provideMerge(Vault.Vault.layer),
     Layer.provideMerge(storeLayer(options)),
     Layer.provideMerge(Layer.succeed(SettingNames.Current, SettingNames.OPTIONS)),
     Layer.provideMerge(settingsLayer(options))
   )
-  return Layer.mergeAll(Readiness.Readiness.layer(), AuthThrottle.layer()).pipe(
-    Layer.provideMerge(domain),
-    Layer.provideMerge(Layer.succeed(Money.Current, moneyOf(money))),
-    Layer.provideMerge(logLayer(log))
-  )
+  const node = Incoming.proxySettings(options.proxy)
+  return Layer.mergeAll(
+    ReadinessChecks.layer,
+    AuthThrottle.layer(),
+    ProxySettings.isOn(node) ? ProxySettings.serving(node) : Layer.empty
+  ).pipe(Layer.provideMerge(domain), Layer.provideMerge(Layer.succeed(Money.Current, moneyOf(money))), Layer.provideMerge(logLayer(log)))
 }
 
-const domainOptions = ({ breaker, jobLease, jobRetention, jobs, late, rateLimit, signUpCredits }: Settings) => ({
+const domainOptions = ({ breaker, jobLease, jobRetention, jobs, late, proxy, rateLimit, signUpCredits }: Settings) => ({
+  ...(proxy && { proxies: Struct.pick(proxy, ["lifetime", "byteLimit", "connectionLimit"]) }),
   ...(rateLimit && { rateLimit }),
   ...(breaker && { breaker }),
   ...(late && { late }),
@@ -110,22 +115,28 @@ const domainOptions = ({ breaker, jobLease, jobRetention, jobs, late, rateLimit,
 
 /**
  * The upstreams of standard operations, and the services of the host, which go before them. The package of the upstreams is loaded only for
- * a host that serves standard operations.
+ * a host that serves standard operations, or receives mail or text messages.
  */
-const upstreamLayer = (
-  providers: Providers | undefined,
-  services: Layer.Layer<never, unknown> = Layer.empty
-): Layer.Layer<never, unknown, BlobStore.BlobStore | StoreUrl.Stores> => {
-  if (providers === undefined) return services
-  const standard = Effect.gen(function* () {
+const upstreamLayer = ({
+  mail,
+  providers = {},
+  services = Layer.empty,
+  sms,
+  standard
+}: AnyOptions): Layer.Layer<never, unknown, BlobStore.BlobStore | StoreUrl.Stores | Vault.Vault> => {
+  if ((standard ?? mail ?? sms) === undefined) return services
+  const upstreams = Effect.gen(function* () {
     const { choiceOf, layer } = yield* Effect.promise(async () => {
       const [{ layer }, { choiceOf }] = await Promise.all([import("../Upstreams.ts"), import("../Providers.ts")])
       return { choiceOf, layer }
     })
     const { binFile, dnsServers } = providers
-    return layer({ binFile, dnsServers, providers: yield* choiceOf(providers) }, SmsReceiver.unconfigured)
+    return layer(
+      { binFile, dnsServers, providers: yield* choiceOf(providers), mail: Incoming.mailSettings(mail) },
+      SmsSettings.receiver(Incoming.smsSettings(sms))
+    )
   })
-  return Layer.mergeAll(Layer.unwrap(standard), services)
+  return Layer.mergeAll(Layer.unwrap(upstreams), services)
 }
 
 /** The store's address. A store that is given as a layer has none. */

@@ -1,5 +1,6 @@
 /** What each option of `operation`, `job` and `createMillrace` must be. The types say the same to callers in TypeScript. */
 import * as Given from "./Given.ts"
+import { MAIL, PROXY, SMS } from "./Incoming.ts"
 
 const credits = Given.rule("a number of credits, at least 0, with at most three decimals", (value) => typeof value === "number")
 const seconds = Given.rule("seconds, a number above 0", (value) => Given.isNumber(0)(value) && value !== 0)
@@ -115,6 +116,9 @@ export const OPTIONS: Given.Rules = {
   jobLease: seconds,
   jobRetention: Given.rule("hours, a number above 0", (value) => Given.isNumber(0)(value) && value !== 0),
   webhooks: Given.within("webhooks", WEBHOOKS),
+  mail: MAIL,
+  sms: SMS,
+  proxy: PROXY,
   grace: Given.rule("seconds, a number of at least 0", Given.isNumber(0)),
   erasures: Given.text("the path of a file"),
   log: Given.rule("an object with functions debug, info, warn and error, or some of them, such as console", isLog)

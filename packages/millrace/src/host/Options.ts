@@ -3,6 +3,7 @@ import type { BlobStore, MasterKey, Millrace, Money, Vault } from "@millrace/cor
 import type { EventStore, StateStore } from "@millrace/event-sourcing"
 import type { Api } from "@millrace/http"
 import type { Duration, Layer } from "effect"
+import type { MailOptions, ProxyOptions, SmsOptions } from "./Incoming.ts"
 import type { Job } from "./Job.ts"
 import type { Operation } from "./Operation.ts"
 import type { StandardName } from "./Standard.ts"
@@ -79,6 +80,12 @@ export interface Settings {
   readonly jobRetention?: number
   /** Whether and how this process delivers webhooks, and whether they may go to private networks. */
   readonly webhooks?: WebhookOptions
+  /** The domain of inboxes, and whether and how this process receives their mail. Without it, temporary mail is not set up. */
+  readonly mail?: MailOptions
+  /** The public phone numbers, and what brings their messages. Without it, verification codes are not set up. */
+  readonly sms?: SmsOptions
+  /** The bounds of proxy sessions, and the proxy node that this process serves: none by default. */
+  readonly proxy?: ProxyOptions
   /** Seconds that `close` waits for running calls before it cancels them: 30 by default. */
   readonly grace?: number
   /** The file where erasures are written down: by default `erasures.jsonl` beside a store in files. */

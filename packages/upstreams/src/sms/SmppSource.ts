@@ -5,7 +5,7 @@
 /// <reference path="./smpp.d.ts" />
 import { hash } from "node:crypto"
 import { SmsReceiver } from "@millrace/core"
-import { Clock, Duration, Effect, Layer, Random, Schema } from "effect"
+import { Clock, Duration, Effect, Layer, Random, Schema, type Scope } from "effect"
 import type { Pdu, Session, Smpp } from "smpp"
 import { Parts, partOf, type Whole } from "./SmppMessage.ts"
 
@@ -37,54 +37,67 @@ const LONGEST_PAUSE = Duration.toMillis("1 minute")
 /** How long the SMSC may take to answer. */
 const PATIENCE = "10 seconds"
 
-/** Receives for as long as the scope is open. */
-export const layer = (options: Options): Layer.Layer<never, never, SmsReceiver> =>
-  Layer.effectDiscard(
-    Effect.gen(function* () {
-      const receiver = yield* SmsReceiver
-      yield* Effect.forkScoped(reconnecting(receiver, options))
-    })
-  )
+/** Receives for as long as the scope is open. `bound`: whether the SMSC has accepted this connection, and it has not ended since. */
+export const connect = (options: Options): Effect.Effect<{ readonly bound: Effect.Effect<boolean> }, never, SmsReceiver | Scope.Scope> =>
+  Effect.gen(function* () {
+    const receiver = yield* SmsReceiver
+    let bound = false
+    yield* Effect.forkScoped(
+      reconnecting(receiver, options, (now) => {
+        bound = now
+      })
+    )
+    return { bound: Effect.sync(() => bound) }
+  })
 
-const reconnecting = ({ receive }: SmsReceiver["Service"], options: Options) =>
+export const layer = (options: Options): Layer.Layer<never, never, SmsReceiver> => Layer.effectDiscard(connect(options))
+
+/** `tell` is told when a connection is bound, and when it has ended. */
+const reconnecting = ({ receive }: SmsReceiver["Service"], options: Options, tell: (bound: boolean) => void) =>
   Effect.gen(function* () {
     // Loaded by hosts that use it
     const { default: smpp } = yield* Effect.promise(() => import("smpp"))
     const first = Duration.toMillis(options.retryAfter ?? "1 second")
     for (let attempt = 0; ; attempt++) {
-      const { bound, error } = yield* connection(smpp, receive, options)
-      if (bound) attempt = 0
+      let wasBound = false
+      const error = yield* connection(smpp, receive, options, () => {
+        wasBound = true
+        tell(true)
+      })
+      tell(false)
+      if (wasBound) attempt = 0
       yield* Effect.logWarning(error.message)
       const pause = Math.min(LONGEST_PAUSE, first * 2 ** Math.min(attempt, 10))
       yield* Effect.sleep(Math.ceil(pause * (1 - (yield* Random.next) / 2)))
     }
   })
 
-/** One connection until its end, and whether it was bound. */
-const connection = (smpp: Smpp, receive: SmsReceiver["Service"]["receive"], { enquireEvery = "30 seconds", url }: Options) =>
-  Effect.gen(function* () {
-    let bound = false
-    const error = yield* Effect.scoped(
-      Effect.gen(function* () {
-        const { closed, session } = yield* opened(smpp, url)
-        const serve = Effect.gen(function* () {
-          const bind = { system_id: decodeURIComponent(url.username), password: decodeURIComponent(url.password) }
-          yield* answerTo((answered) => session.bind_transceiver(bind, answered))
-          bound = true
-          yield* Effect.logInfo("Bound to the SMSC")
-          return yield* Effect.forever(
-            Effect.andThen(
-              Effect.sleep(enquireEvery),
-              answerTo((answered) => session.enquire_link(answered))
-            )
+/** One connection until its end, and why it ended. `onBound` is called once it is bound. */
+const connection = (
+  smpp: Smpp,
+  receive: SmsReceiver["Service"]["receive"],
+  { enquireEvery = "30 seconds", url }: Options,
+  onBound: () => void
+) =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const { closed, session } = yield* opened(smpp, url)
+      const serve = Effect.gen(function* () {
+        const bind = { system_id: decodeURIComponent(url.username), password: decodeURIComponent(url.password) }
+        yield* answerTo((answered) => session.bind_transceiver(bind, answered))
+        onBound()
+        yield* Effect.logInfo("Bound to the SMSC")
+        return yield* Effect.forever(
+          Effect.andThen(
+            Effect.sleep(enquireEvery),
+            answerTo((answered) => session.enquire_link(answered))
           )
-        })
-        yield* listening(session, receive)
-        return yield* Effect.flip(Effect.raceFirst(closed, serve))
+        )
       })
-    ).pipe(Effect.catch((error) => Effect.succeed(error)))
-    return { bound, error }
-  })
+      yield* listening(session, receive)
+      return yield* Effect.flip(Effect.raceFirst(closed, serve))
+    })
+  ).pipe(Effect.catch((error) => Effect.succeed(error)))
 
 /** Sends a request, and waits for its answer. */
 const answerTo = (send: (answered: (pdu: Pdu) => void) => boolean): Effect.Effect<void, Disconnected> =>

@@ -24,8 +24,8 @@ const COMMON_NAME = oid(0x55, 0x04, 0x03)
 const SUBJECT_ALT_NAME = oid(0x55, 0x1d, 0x11)
 const LOOPBACK = Buffer.from([127, 0, 0, 1])
 
-/** Valid for `localhost` and `127.0.0.1` until 2049. */
-export const make = (commonName = "localhost"): SelfSigned => {
+/** Valid for `localhost` and `127.0.0.1`, from 2020 until 2049 or another UTCTime. */
+export const make = (commonName = "localhost", until = "491231235959Z"): SelfSigned => {
   const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" })
   const name = sequence(der(0x31, sequence(COMMON_NAME, der(0x0c, Buffer.from(commonName)))))
   const names = sequence(der(0x82, Buffer.from("localhost")), der(0x87, LOOPBACK))
@@ -34,7 +34,7 @@ export const make = (commonName = "localhost"): SelfSigned => {
     der(0x02, Buffer.concat([Buffer.from([1]), randomBytes(8)])),
     ECDSA_WITH_SHA256,
     name,
-    sequence(utcTime("200101000000Z"), utcTime("491231235959Z")),
+    sequence(utcTime("200101000000Z"), utcTime(until)),
     name,
     publicKey.export({ type: "spki", format: "der" }),
     der(0xa3, sequence(sequence(SUBJECT_ALT_NAME, der(0x04, names))))

@@ -15,6 +15,8 @@ interface Smsc {
   /** The next session that binds. */
   readonly bound: Effect.Effect<Session>
   readonly binds: Array<Pick<Pdu, "system_id" | "password">>
+  /** Refuses new connections, and ends those that there are. */
+  readonly vanish: Effect.Effect<void>
 }
 
 /** An SMSC for as long as the scope is open. `refuse`: binds that it refuses first. */
@@ -47,8 +49,12 @@ const smsc = (refuse = 0): Effect.Effect<Smsc, never, Scope.Scope> =>
             else resolve(session)
           })
       )
+      const vanish = Effect.sync(() => {
+        server.close()
+        for (const session of all) session.destroy()
+      })
       const { port } = server.address() as AddressInfo
-      return { url: new URL(`smpp://ada:se%40cret@127.0.0.1:${port}`), bound, binds, server, all }
+      return { url: new URL(`smpp://ada:se%40cret@127.0.0.1:${port}`), bound, binds, server, all, vanish }
     }),
     ({ all, server }) =>
       Effect.promise(() => {
@@ -66,7 +72,11 @@ const deliver = (session: Session, fields: object): Promise<number> =>
 
 const testing = (
   name: string,
-  body: (host: { readonly smsc: Smsc; readonly received: Array<IncomingSms> }) => Effect.Effect<void, unknown, Scope.Scope>,
+  body: (host: {
+    readonly smsc: Smsc
+    readonly received: Array<IncomingSms>
+    readonly isBound: Effect.Effect<boolean>
+  }) => Effect.Effect<void, unknown, Scope.Scope>,
   { receive, refuse = 0 }: { readonly receive?: SmsReceiver["Service"]["receive"]; readonly refuse?: number } = {}
 ): void =>
   test(name, () =>
@@ -82,8 +92,10 @@ const testing = (
         SmsReceiver,
         Effect.map(SmsReceiver, (service) => ({ ...service, receive: receive ?? keep }))
       ).pipe(Layer.provide(SmsReceiver.unconfigured))
-      yield* Layer.build(SmppSource.layer({ url: server.url, enquireEvery: 20, retryAfter: 10 }).pipe(Layer.provide(receiver)))
-      yield* body({ smsc: server, received })
+      const context = yield* Layer.build(receiver)
+      const source = SmppSource.connect({ url: server.url, enquireEvery: 20, retryAfter: 10 })
+      const { bound } = yield* Effect.provideContext(source, context)
+      yield* body({ smsc: server, received, isBound: bound })
     }).pipe(Effect.scoped, Effect.provide(Logger.layer([])), Effect.runPromise)
   )
 
@@ -101,6 +113,21 @@ describe("an SMSC", () => {
       expect(yield* Effect.promise(() => deliver(session, { short_message: "", message_payload: long }))).toBe(0)
       expect(received.at(-1)?.text).toBe(long)
     })
+  )
+
+  testing(
+    "is bound once it has accepted the connection, and no more once that has ended",
+    ({ isBound, smsc }) =>
+      Effect.gen(function* () {
+        const become = (bound: boolean) => Effect.promise(() => expect.poll(() => Effect.runSync(isBound), { timeout: 10_000 }).toBe(bound))
+        expect(yield* isBound).toBe(false)
+        yield* smsc.bound
+        yield* become(true)
+        expect(smsc.binds).toHaveLength(2)
+        yield* smsc.vanish
+        yield* become(false)
+      }),
+    { refuse: 1 }
   )
 
   testing("brings long messages in parts, in any order, by header or by parameters", ({ received, smsc }) =>

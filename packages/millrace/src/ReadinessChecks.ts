@@ -1,0 +1,29 @@
+/** What `/ready` says beside what every host says: of the log on KurrentDB, and of the SMSC. */
+import type { KeyRing, Ledger, Recovery } from "@millrace/core"
+import type { EventStore, StateStore } from "@millrace/event-sourcing"
+import { KurrentDb } from "@millrace/event-store-kurrentdb"
+import { Readiness } from "@millrace/http"
+import { Effect, Layer, Option } from "effect"
+import * as SmsSettings from "./SmsSettings.ts"
+
+/** Without its subscription to a log on KurrentDB, this host does not see the events of other hosts. */
+const subscription = ({ status }: KurrentDb.KurrentDb["Service"]): Readiness.Check =>
+  Effect.map(status, ({ connected, position, behind }) => {
+    // No subscription was needed yet
+    if (position === undefined || connected) return undefined
+    return behind === 0 ? "the subscription to the log is broken" : `the subscription to the log is broken, ${behind} bytes behind`
+  })
+
+/** All hosts have the same SMSC: if they were not ready without it, nothing would be served at all. */
+const smsc = ({ bound }: SmsSettings.Smsc["Service"]): Readiness.Check =>
+  Effect.map(bound, (bound) => (bound ? undefined : "the SMSC is not connected, so its text messages do not arrive here"))
+
+type Needs = EventStore.EventStore | StateStore.StateStore | Ledger | KeyRing | Recovery
+
+export const layer: Layer.Layer<Readiness.Readiness, never, Needs> = Layer.unwrap(
+  Effect.gen(function* () {
+    const db = yield* Effect.serviceOption(KurrentDb.KurrentDb)
+    const connection = yield* Effect.serviceOption(SmsSettings.Smsc)
+    return Readiness.Readiness.layer(Option.toArray(db).map(subscription), Option.toArray(connection).map(smsc))
+  })
+)
