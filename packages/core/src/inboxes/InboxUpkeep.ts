@@ -32,7 +32,7 @@ const mayBeNamed = ({ read }: Inboxes["Service"], { id, owner }: File): Effect.E
 
 const make = Effect.fnUntraced(function* ({ sweepFilesEvery, ...options }: InboxUpkeepOptions = {}) {
   const inboxes = yield* Inboxes
-  const { blobs, files } = inboxes.letters
+  const { files, shelf } = inboxes.letters
   const deadlines = yield* Deadlines.make(
     {
       name: "inboxDeadlines",
@@ -48,7 +48,7 @@ const make = Effect.fnUntraced(function* ({ sweepFilesEvery, ...options }: Inbox
       isNeeded: Effect.succeed((file: File) => mayBeNamed(inboxes, file)),
       ...(sweepFilesEvery === undefined ? {} : { every: sweepFilesEvery })
     },
-    blobs
+    shelf
   )
   yield* Effect.forkScoped(Lease.keep("inboxFiles", options)((lease) => sweeper.lead(lease)))
   return {
