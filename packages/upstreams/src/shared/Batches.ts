@@ -15,13 +15,22 @@ export interface Options<Request, Answer, E> {
 interface Work<Request, Answer, E> {
   readonly request: Request
   readonly answer: Deferred.Deferred<Answer, E>
-  /** Whether the caller was interrupted while the request waited. */
+  /** Whether nobody waits for the answer any more. */
   dropped: boolean
 }
 
-/** Returns a function that sends one request. A request that is under way is not interrupted with its caller. */
+/**
+ * Returns a function that sends one request. A request that is under way is not interrupted with its caller. The end of the scope interrupts
+ * all callers.
+ */
 export const make = Effect.fnUntraced(function* <Request, Answer, E>({ send, lanes, count, isLarge }: Options<Request, Answer, E>) {
   const waiting = yield* Queue.unbounded<Work<Request, Answer, E>>()
+  const unanswered = new Set<Work<Request, Answer, E>>()
+  yield* Effect.addFinalizer(() =>
+    Effect.sync(() => {
+      for (const { answer } of unanswered) Deferred.doneUnsafe(answer, Effect.interrupt)
+    })
+  )
 
   const answer = (works: ReadonlyArray<Work<Request, Answer, E>>): Effect.Effect<void> =>
     Effect.matchCauseEffect(send(works.map(({ request }) => request)), {
@@ -44,9 +53,11 @@ export const make = Effect.fnUntraced(function* <Request, Answer, E>({ send, lan
   return (request: Request): Effect.Effect<Answer, E> =>
     Effect.suspend(() => {
       const work: Work<Request, Answer, E> = { request, answer: Deferred.makeUnsafe(), dropped: false }
+      unanswered.add(work)
       Queue.offerUnsafe(waiting, work)
-      return Effect.onInterrupt(Deferred.await(work.answer), () =>
+      return Effect.onExit(Deferred.await(work.answer), () =>
         Effect.sync(() => {
+          unanswered.delete(work)
           work.dropped = true
         })
       )
