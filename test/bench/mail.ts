@@ -27,8 +27,7 @@ const sending = (message: string, port: number, recipients: () => Promise<Readon
       worker.once("message", resolve)
       worker.once("error", reject)
     })
-  return async (millis) =>
-    send({ port, connections: CONNECTIONS, millis, sender: Sender.SENDER, recipients: await recipients(), message })
+  return async (millis) => send({ port, connections: CONNECTIONS, millis, sender: Sender.SENDER, recipients: await recipients(), message })
 }
 
 /** Reads each message and answers. */
@@ -59,11 +58,12 @@ const checking = Layer.provide(MailVerdicts.layer(), Sender.dns)
 const contenders = Effect.fnUntraced(function* (folder: string) {
   const message = yield* Effect.promise(Sender.message)
   const alone = (yield* bare).server.address() as AddressInfo
-  const plain = yield* Effect.provide(served, [forgetful, MailVerdicts.layerNone])
-  const checked = yield* Effect.provide(served, [forgetful, checking])
+  const verdicts = yield* Layer.build(checking)
   const inboxes = yield* Layer.build(Inboxes.layer(folder, DOMAIN))
-  const kept = yield* Effect.provide(served, MailVerdicts.layerNone).pipe(Effect.provide(inboxes))
-  const keptChecked = yield* Effect.provide(served, checking).pipe(Effect.provide(inboxes))
+  const plain = yield* Effect.provide(served, [forgetful, MailVerdicts.layerNone])
+  const checked = yield* served.pipe(Effect.provide(verdicts), Effect.provide(forgetful))
+  const kept = yield* served.pipe(Effect.provide(MailVerdicts.layerNone), Effect.provide(inboxes))
+  const keptChecked = yield* served.pipe(Effect.provide(verdicts), Effect.provide(inboxes))
   const anyone = ({ port }: { readonly port: number }) => sending(message, port, async () => ANYONE)
   const toInboxes =
     ({ port }: { readonly port: number }): Contender =>
@@ -80,10 +80,13 @@ const contenders = Effect.fnUntraced(function* (folder: string) {
   } satisfies Record<string, Contender>
 })
 
+const ONLY = process.env["ONLY"]
 export const run = (options: { readonly rounds: number; readonly millis: number }) =>
   withFolder((folder) =>
     contenders(folder).pipe(
-      Effect.flatMap((all) => Effect.promise(() => compare(all, options))),
+      Effect.flatMap((all) =>
+        Effect.promise(() => compare(ONLY ? Object.fromEntries(Object.entries(all).filter(([n]) => n === ONLY)) : all, options))
+      ),
       Effect.scoped,
       Effect.runPromise
     )
