@@ -80,13 +80,10 @@ const contenders = Effect.fnUntraced(function* (folder: string) {
   } satisfies Record<string, Contender>
 })
 
-const ONLY = process.env["ONLY"]
 export const run = (options: { readonly rounds: number; readonly millis: number }) =>
   withFolder((folder) =>
     contenders(folder).pipe(
-      Effect.flatMap((all) =>
-        Effect.promise(() => compare(ONLY ? Object.fromEntries(Object.entries(all).filter(([n]) => n === ONLY)) : all, options))
-      ),
+      Effect.flatMap((all) => Effect.promise(() => compare(all, options))),
       Effect.scoped,
       Effect.runPromise
     )
