@@ -1,17 +1,26 @@
-/** The load of a mail benchmark, in a thread of its own: connections that stay open and send one message after another. Posts mails a second. */
+/**
+ * The load of a mail benchmark, in a thread of its own: connections that stay open and send one message after another, to the recipients in
+ * turn. Posts mails a second.
+ */
 import { connect } from "node:net"
 import { parentPort, workerData } from "node:worker_threads"
 
-const { port, connections, millis, to, bytes }: { port: number; connections: number; millis: number; to: string; bytes: number } =
-  workerData
+export interface Load {
+  readonly port: number
+  readonly connections: number
+  readonly millis: number
+  readonly sender: string
+  readonly recipients: ReadonlyArray<string>
+  readonly message: string
+}
 
-const headers = "From: Shop <shop@example.com>\r\nSubject: Your code\r\nMIME-Version: 1.0\r\nContent-Type: text/plain\r\n\r\n"
-const line = `${"x".repeat(76)}\r\n`
-const message = headers + line.repeat(Math.ceil((bytes - headers.length) / line.length))
-const begin = `MAIL FROM:<shop@example.com>\r\nRCPT TO:<${to}>\r\nDATA\r\n`
+const { port, connections, millis, sender, recipients, message }: Load = workerData
 
+let begun = 0
 let sent = 0
 let over = false
+
+const begin = (): string => `MAIL FROM:<${sender}>\r\nRCPT TO:<${recipients[begun++ % recipients.length]}>\r\nDATA\r\n`
 
 /** Sends messages until the time is over. Rejects on an answer that is not expected. */
 const client = () =>
@@ -23,7 +32,7 @@ const client = () =>
       else if (answer.startsWith("354 ")) socket.write(`${message}.\r\n`)
       else if (/^250 (?:2\.6\.0 )?OK\b/u.test(answer) || /^250 (?:SIZE|SMTPUTF8)\b/u.test(answer)) {
         if (answer.includes("queued")) sent += 1
-        if (!over) return socket.write(begin)
+        if (!over) return socket.write(begin())
         socket.end()
         resolve()
       } else if (!answer.startsWith("250")) reject(new Error(answer))

@@ -22,8 +22,9 @@ const services = Millrace.layer({ operations: [VerificationCodes.wait], rateLimi
   Layer.provideMerge(Layer.mergeAll(MemoryEventStore.layer, MemoryStateStore.layer, Layer.orDie(MasterKey.layer("1f".repeat(32)))))
 )
 
+/** After collections that also give free pages back, so that what is resident is held by something. */
 const memory = () => {
-  for (let i = 0; i < 3; i++) globalThis.gc?.()
+  for (let i = 0; i < 3; i++) globalThis.gc?.({ type: "major", execution: "sync", flavor: "last-resort" })
   const { heapUsed, rss } = process.memoryUsage()
   return { heapUsed, rss }
 }

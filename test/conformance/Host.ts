@@ -34,9 +34,9 @@ import {
   SharpImageInspector,
   UrlImageDownloader
 } from "@millrace/upstreams"
+import { MailParser } from "@millrace/upstreams/mail"
 import { Effect, Layer, Logger, Redacted, type Scope, Stream } from "effect"
 import { test } from "vitest"
-import * as PlainReader from "../../packages/core/test/inboxes/PlainReader.ts"
 import * as NameServer from "../../packages/upstreams/test/dns/NameServer.ts"
 import { prose } from "./Row.ts"
 
@@ -146,7 +146,7 @@ const services = (
         BundledTopicLibrary.layer,
         DnsEmailValidator.layer,
         Millrace.inboxes({ domain: isConfigured ? "mail.example.com" : undefined }).pipe(
-          Layer.provide(PlainReader.layer),
+          Layer.provide(MailParser.layer()),
           Layer.provide(blobs),
           Layer.provide(Vault.Vault.layer)
         ),
@@ -170,11 +170,22 @@ const services = (
 export const testing = (name: string, body: Effect.Effect<unknown, unknown, Scope.Scope>): void =>
   test(name, { timeout: 60_000 }, () => Effect.runPromise(Effect.asVoid(Effect.scoped(body))))
 
+/** A message of two parts: a text, and a file. */
+const raw = (subject: string): Uint8Array =>
+  Buffer.from(
+    [
+      ...["From: Grace Hopper <grace@example.org>", "To: <tester@example.com>", `Subject: ${subject}`, "MIME-Version: 1.0"],
+      ...['Content-Type: multipart/mixed; boundary="part"', "", "--part", "Content-Type: text/plain; charset=utf-8", "", "Hello"],
+      ...["--part", "Content-Type: text/plain", 'Content-Disposition: attachment; filename="notes.txt"'],
+      ...["Content-Transfer-Encoding: base64", "", btoa("notes"), "--part--", ""]
+    ].join("\r\n")
+  )
+
 const incoming = (subject: string) => ({
   queueId: crypto.randomUUID(),
   sender: "grace@example.org",
   remoteAddress: "192.0.2.1",
-  raw: PlainReader.message(subject),
+  raw: raw(subject),
   authentication: { spf: "pass", dkim: "none", dmarc: "none", arc: null }
 })
 

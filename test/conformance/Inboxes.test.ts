@@ -93,7 +93,7 @@ describe("an inbox over HTTP", () => {
       const read = dataOf(yield* send(url, rowOf("inbox.readMessage"), key, { inbox: created.inbox_id, message }))
       expect(read).toMatchObject({
         ...messages[0],
-        text: "Hello\r\n",
+        text: "Hello\n",
         authentication: { spf: "pass", dkim: "none", dmarc: "none", arc: null },
         attachments: [{ name: "notes.txt", size: 5, url: expect.stringMatching(/^\/api\/v1\/temp-mail\/.*\/attachments\/1$/u) }],
         unreadable: null

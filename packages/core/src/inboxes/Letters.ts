@@ -1,9 +1,15 @@
-/** What inboxes keep of messages: a sealed summary, which their events hold, and the message as it came, a sealed blob. */
-import type { StateStore } from "@millrace/event-sourcing"
-import { Effect, Schema, Stream } from "effect"
+/**
+ * What inboxes keep of messages: a sealed summary, which their events hold, and the message as it came, sealed: a small one in the state
+ * store, a larger one as a blob.
+ */
+import { hash } from "node:crypto"
+import { StateStore } from "@millrace/event-sourcing"
+import { Clock, Effect, Schema, Stream } from "effect"
+import type { Store } from "../jobs/FileSweeper.ts"
 import * as Files from "../jobs/Files.ts"
-import { BlobStore } from "../vault/BlobStore.ts"
-import { ofInbox, Vault } from "../vault/Vault.ts"
+import { type Blob, type BlobNotFound, BlobStore, type BlobUnavailable, type GetFailure } from "../vault/BlobStore.ts"
+import type { Range } from "../vault/SealedBlob.ts"
+import { ofInbox, Vault, type VaultFailure } from "../vault/Vault.ts"
 import type { Active, Message } from "./Inbox.ts"
 import { isUnreadable, type MailContent, type Unreadable } from "./MailReader.ts"
 import type { Incoming } from "./MailReceiver.ts"
@@ -53,34 +59,78 @@ export interface Owner extends Pick<Active, "accountId"> {
   readonly inboxId: string
 }
 
+/** Bytes of a message that is small: its write shares a transaction with others, while a blob needs syncs of its own. */
+const SMALL = 32 * 1024
+
+/** The small messages, sealed, by id. */
+const SPACE = "inboxMail"
+const MAIL = "inbox.mail"
+
 export type Letters = Effect.Success<typeof make>
 
 export const make = Effect.gen(function* () {
   const vault = yield* Vault
   const blobs = yield* BlobStore
+  const states = yield* StateStore.StateStore
   const files: Files.Files = yield* Files.make("inboxFiles")
   const subjectOf = ({ accountId, inboxId }: Owner) => ofInbox(inboxId, accountId)
+  // A write without an expected version cannot conflict
+  const write = (...changes: [StateStore.Change, ...Array<StateStore.Change>]) =>
+    Effect.asVoid(Effect.catchTag(states.write(changes), "StateConflict", Effect.die))
+
+  /** The index of files names a small message in the same write, so that the sweep finds what no event names. */
+  const keepSmall = Effect.fnUntraced(function* (owner: Owner, raw: Uint8Array) {
+    const sealed = Buffer.from(yield* vault.seal(subjectOf(owner), MAIL, raw))
+    const id = hash("sha256", sealed, "hex")
+    const noted = files.noted({ owner: owner.inboxId, id }, yield* Clock.currentTimeMillis)
+    yield* write(noted, { _tag: "put", space: SPACE, key: id, value: sealed })
+    return { id }
+  })
+
+  /** A blob is noted before it is stored. */
+  const keepBlob = (owner: Owner, raw: Uint8Array) => blobs.put(subjectOf(owner), raw, ({ id }) => files.note({ owner: owner.inboxId, id }))
+
+  const bytes = Effect.fnUntraced(function* (owner: Owner, { blobId }: Pick<Message, "blobId">, range: Range = { offset: 0 }) {
+    const small = yield* states.get(SPACE, blobId)
+    if (small === undefined) return (yield* blobs.get(subjectOf(owner), blobId, range)).bytes
+    const raw = yield* vault.openBytes(subjectOf(owner), MAIL, Buffer.from(small.value).toString())
+    const { length = raw.length, offset } = range
+    return Stream.make(raw.subarray(offset, offset + length))
+  })
+
+  /** Where messages are: a place for the sweep. */
+  const shelf: Store = {
+    sweep: blobs.sweep,
+    remove: (id) =>
+      Effect.gen(function* () {
+        const small = yield* states.get(SPACE, id)
+        yield* small === undefined ? blobs.remove(id) : write({ _tag: "remove", space: SPACE, key: id })
+      })
+  }
 
   /** Removes a file that nothing names. The sweep repeats what fails. */
   const drop = ({ inboxId }: Pick<Owner, "inboxId">, id: string) =>
-    Effect.ignore(Effect.andThen(blobs.remove(id), files.forget({ owner: inboxId, id })))
+    Effect.ignore(Effect.andThen(shelf.remove(id), files.forget({ owner: inboxId, id })))
 
   return {
     files,
-    blobs,
+    shelf,
     seal: (owner: Owner, summary: Summary) => vault.seal(subjectOf(owner), PURPOSE, encode(summary)),
     summary: (owner: Owner, { sealedSummary }: Pick<Message, "sealedSummary">) =>
       Effect.flatMap(vault.open(subjectOf(owner), PURPOSE, sealedSummary), (text) => Effect.orDie(decode(text))),
-    /** Stores a message as it came. It is noted first, so that the sweep finds what no event names. */
-    keep: (owner: Owner, raw: Uint8Array) => blobs.put(subjectOf(owner), raw, ({ id }) => files.note({ owner: owner.inboxId, id })),
+    /** Stores a message as it came, durably, and returns its id. */
+    keep: (owner: Owner, raw: Uint8Array): Effect.Effect<Pick<Blob, "id">, BlobUnavailable | VaultFailure> =>
+      raw.length <= SMALL ? keepSmall(owner, raw) : keepBlob(owner, raw),
     /** A message as it came, in whole or a range of it. */
-    bytes: (owner: Owner, { blobId }: Pick<Message, "blobId">, range?: Parameters<BlobStore["Service"]["get"]>[2]) =>
-      Effect.map(blobs.get(subjectOf(owner), blobId, range), ({ bytes }) => bytes),
+    bytes: (
+      owner: Owner,
+      message: Pick<Message, "blobId">,
+      range?: Range
+    ): Effect.Effect<Stream.Stream<Uint8Array, GetFailure>, BlobNotFound | BlobUnavailable | VaultFailure> => bytes(owner, message, range),
     /** A message as it came, whole. */
-    raw: (owner: Owner, { blobId }: Pick<Message, "blobId">) =>
+    raw: (owner: Owner, message: Pick<Message, "blobId">) =>
       Effect.gen(function* () {
-        const { bytes } = yield* blobs.get(subjectOf(owner), blobId)
-        return Buffer.concat(yield* Stream.runCollect(bytes))
+        return Buffer.concat(yield* Stream.runCollect(yield* bytes(owner, message)))
       }),
     drop,
     /** Destroys the key of an inbox: nobody can read what it received, nor its address and label. */

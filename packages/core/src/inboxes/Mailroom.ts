@@ -70,8 +70,8 @@ const make = Effect.gen(function* () {
     const size = incoming.raw.length
     const { accountId } = yield* Effect.fromResult(Inbox.admits(state, { addressHash, size }, at))
     const owner = { accountId, inboxId }
-    const sealedSummary = yield* letters.seal(owner, summaryOf(yield* reader.read(incoming.raw), incoming))
-    const { id: blobId } = yield* letters.keep(owner, incoming.raw)
+    const read = Effect.flatMap(reader.read(incoming.raw), (read) => letters.seal(owner, summaryOf(read, incoming)))
+    const [sealedSummary, { id: blobId }] = yield* Effect.all([read, letters.keep(owner, incoming.raw)], { concurrency: 2 })
     const message = { messageId, addressHash, size, blobId, sealedSummary }
     const { events } = yield* Effect.tapError(execute(inboxId, Inbox.receive(message)), (failure) =>
       isRefusal(failure) ? letters.drop(owner, blobId) : Effect.void

@@ -1,7 +1,7 @@
 /** Removes files that nothing needs, of one host at a time: the holder of a lease. */
-import { type EventStore, Following, type Lease, type Projection } from "@millrace/event-sourcing"
+import { type EventStore, Following, type Lease, type Projection, type StateStore } from "@millrace/event-sourcing"
 import { Clock, Duration, Effect, Stream } from "effect"
-import type { BlobStore } from "../vault/BlobStore.ts"
+import type { BlobStore, BlobUnavailable } from "../vault/BlobStore.ts"
 import type { File, Files } from "./Files.ts"
 
 /** The status of the sweep over files. */
@@ -33,7 +33,13 @@ export interface Swept {
   readonly every?: Duration.Input
 }
 
-export const make = ({ every = "6 hours", files, isNeeded }: Swept, blobs: BlobStore["Service"]) => {
+/** Where the files are. */
+export interface Store extends Pick<BlobStore["Service"], "sweep"> {
+  /** Removes a file if it exists. */
+  readonly remove: (id: string) => Effect.Effect<void, BlobUnavailable | StateStore.StateUnavailable>
+}
+
+export const make = ({ every = "6 hours", files, isNeeded }: Swept, blobs: Store) => {
   let status = NOT_SWEEPING
   const update = (change: Partial<FilesStatus>) => {
     status = { ...status, ...change }

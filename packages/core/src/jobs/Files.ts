@@ -27,11 +27,13 @@ export const make = Effect.fnUntraced(function* (space: string) {
   const states = yield* StateStore.StateStore
   // A write without an expected version cannot conflict
   const write = (change: StateStore.Change) => Effect.asVoid(Effect.catchTag(states.write([change]), "StateConflict", Effect.die))
+  const noted = (file: File, now: number): StateStore.Change => ({ _tag: "put", space, key: keyOf(file), value: Buffer.from(String(now)) })
   const forgotten = (file: File): StateStore.Change => ({ _tag: "remove", space, key: keyOf(file) })
   return {
     /** Adds a file. To be called before its blob is written. */
-    note: (file: File) =>
-      Effect.flatMap(Clock.currentTimeMillis, (now) => write({ _tag: "put", space, key: keyOf(file), value: Buffer.from(String(now)) })),
+    note: (file: File) => Effect.flatMap(Clock.currentTimeMillis, (now) => write(noted(file, now))),
+    /** The change that `note` writes, for a caller that stores the file in the same write. `now` in milliseconds since 1970. */
+    noted,
     /** Removes a file. To be called after its blob is removed. */
     forget: (file: File) => write(forgotten(file)),
     /** The change that `forget` writes, for a caller that writes it under a lease. */

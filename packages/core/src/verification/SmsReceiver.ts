@@ -4,6 +4,7 @@ import { Clock, Context, type Duration, Effect, Layer, Schema } from "effect"
 import { Vault, type VaultFailure } from "../vault/Vault.ts"
 import type { Caller } from "../work/Contract.ts"
 import { UpstreamNotConfigured, UpstreamUnavailable } from "../work/OperationError.ts"
+import * as Expiries from "./Expiries.ts"
 import * as RecentSms from "./RecentSms.ts"
 import * as Services from "./Services.ts"
 import * as Sms from "./Sms.ts"
@@ -104,7 +105,7 @@ const make = Effect.fnUntraced(function* (numbers: ReadonlyArray<string>) {
   const verifications = yield* Aggregate.make(Verification.Verification)
   const texts = yield* SmsTexts.make
   const recent = yield* RecentSms.make
-  const waiters = SmsWaiters.make(recent, texts)
+  const waiters = SmsWaiters.make(recent, texts, yield* Expiries.make)
   yield* Effect.forkScoped(Following.retryForever(waiters.watch, () => {}))
   yield* Effect.forkScoped(texts.forget)
 
@@ -124,9 +125,8 @@ const make = Effect.fnUntraced(function* (numbers: ReadonlyArray<string>) {
     const about = { accountId, reservationId, number }
     const record = (outcome: Verification.VerificationEvent) =>
       verifications.execute(Verification.idOf(reservationId), Verification.end(outcome), { $correlationId: requestId })
-    const left = Effect.ignore(Effect.timeoutOption(record({ _tag: "WaitAbandoned", ...about }), PARTING))
-    return yield* waiters.next({ number, matches: Services.matcher(identifier), since }).pipe(
-      Effect.timeoutOrElse({ duration: timeout, orElse: () => Effect.undefined }),
+    const left = Effect.suspend(() => Effect.ignore(Effect.timeoutOption(record({ _tag: "WaitAbandoned", ...about }), PARTING)))
+    return yield* waiters.next({ number, matches: Services.matcher(identifier), since, timeout }).pipe(
       Effect.tap((found) =>
         record(found === undefined ? { _tag: "WaitTimedOut", ...about } : { _tag: "CodeFound", ...about, sms: found.id })
       ),

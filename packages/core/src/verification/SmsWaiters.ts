@@ -1,7 +1,8 @@
 /** Waits for messages. The projection of recent messages wakes them, whichever host a message came to. */
 import { type EventStore, Following, type Projection } from "@millrace/event-sourcing"
-import { Clock, Deferred, Effect, Iterable } from "effect"
+import { Clock, Deferred, Duration, Effect, Iterable } from "effect"
 import { extract } from "./CodeExtractor.ts"
+import type * as Expiries from "./Expiries.ts"
 import { type Entry, KEPT, type RecentSms } from "./RecentSms.ts"
 import * as Services from "./Services.ts"
 import type { SmsTexts, Text } from "./SmsTexts.ts"
@@ -21,18 +22,21 @@ export interface Awaited {
   readonly matches: (words: Services.Words) => boolean
   /** Messages received after this time count too: milliseconds since 1970. By default only those that come from now on. */
   readonly since?: number | undefined
+  /** How long to wait. */
+  readonly timeout: Duration.Input
 }
 
 interface Waiter extends Awaited {
   /** The messages of the number that this wait does not need to see. */
   readonly from: number
-  readonly found: Deferred.Deferred<Found>
+  /** Undefined once its time is over. */
+  readonly found: Deferred.Deferred<Found | undefined>
 }
 
 /** The most opened messages in memory. */
 const MEMORY = 256
 
-export const make = (recent: Projection.Projection<RecentSms>, texts: SmsTexts) => {
+export const make = (recent: Projection.Projection<RecentSms>, texts: SmsTexts, expiries: Expiries.Expiries) => {
   const waiters = new Map<string, Set<Waiter>>()
   const opened = new Map<string, Found | undefined>()
 
@@ -65,6 +69,12 @@ export const make = (recent: Projection.Projection<RecentSms>, texts: SmsTexts) 
     }
     return undefined
   })
+
+  /** The first that matches of messages that came before, or the next. */
+  const among = (earlier: ReadonlyArray<Entry>, waiter: Waiter): Effect.Effect<Found | undefined> =>
+    Effect.flatMap(first(earlier, waiter), (found) => (found === undefined ? Deferred.await(waiter.found) : Effect.succeed(found))).pipe(
+      Effect.timeoutOrElse({ duration: waiter.timeout, orElse: () => Effect.undefined })
+    )
 
   /** Tells those who wait at a number of its messages after the first `seen`. */
   const tell = Effect.fnUntraced(function* (number: string, entries: ReadonlyArray<Entry>, seen: number) {
@@ -99,13 +109,14 @@ export const make = (recent: Projection.Projection<RecentSms>, texts: SmsTexts) 
         yield* recent.past(position)
       }
     }),
-    /** Waits for the first message that matches. Without a limit: the caller interrupts. */
+    /** Waits for the first message that matches. Undefined if none comes in time. */
     next: (
       awaited: Awaited
-    ): Effect.Effect<Found, Projection.ProjectionBehind | Projection.ProjectionStopped | EventStore.StoreUnavailable> =>
+    ): Effect.Effect<Found | undefined, Projection.ProjectionBehind | Projection.ProjectionStopped | EventStore.StoreUnavailable> =>
       Effect.gen(function* () {
-        const { number, since } = awaited
-        const { state } = yield* since === undefined ? recent.read() : recent.caughtUp()
+        const { number, since, timeout } = awaited
+        // What came before the call must not count as new because this host learns of it late
+        const { state } = yield* recent.caughtUp()
         // A text may be in memory for longer than a day
         const kept = (yield* Clock.currentTimeMillis) - KEPT
         // From here to the registration nothing else runs, so no message comes between what was and what will be
@@ -113,9 +124,15 @@ export const make = (recent: Projection.Projection<RecentSms>, texts: SmsTexts) 
         const waiter: Waiter = { ...awaited, from: state.countOf(number), found: Deferred.makeUnsafe() }
         const waiting = waiters.get(number) ?? new Set()
         waiters.set(number, waiting.add(waiter))
+        const answered = expiries.add(Duration.toMillis(Duration.fromInputUnsafe(timeout)), () =>
+          Deferred.doneUnsafe(waiter.found, Effect.undefined)
+        )
         return yield* Effect.ensuring(
-          Effect.flatMap(first(earlier, awaited), (found) => (found === undefined ? Deferred.await(waiter.found) : Effect.succeed(found))),
-          Effect.sync(() => waiting.delete(waiter))
+          earlier.length === 0 ? Deferred.await(waiter.found) : among(earlier, waiter),
+          Effect.sync(() => {
+            waiting.delete(waiter)
+            answered()
+          })
         )
       })
   }

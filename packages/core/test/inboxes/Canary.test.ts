@@ -12,7 +12,7 @@ import { BlobStore } from "../../src/vault/BlobStore.ts"
 import { MasterKey } from "../../src/vault/MasterKey.ts"
 import { Vault } from "../../src/vault/Vault.ts"
 import { MASTER } from "../vault/Vaults.ts"
-import { ALICE, DOMAIN, host, incoming, type Shared, testing } from "./InboxBench.ts"
+import { ALICE, DOMAIN, host, incoming, LARGE, type Shared, stored, testing } from "./InboxBench.ts"
 import * as PlainReader from "./PlainReader.ts"
 
 const LABEL = "canary-label-3f1c"
@@ -59,8 +59,8 @@ const scene = Effect.gen(function* () {
   const to = yield* storesIn(folder)
   const here = yield* host(to)
   const inbox = yield* here.create(ALICE, { label: LABEL, lifetime: 60 })
-  const raw = PlainReader.message(SUBJECT, TEXT)
-  yield* here.receiver.receive(inbox.address, incoming(SUBJECT, { raw, sender: SENDER }))
+  for (const text of [TEXT, TEXT.padEnd(LARGE)])
+    yield* here.receiver.receive(inbox.address, incoming(SUBJECT, { raw: PlainReader.message(SUBJECT, text), sender: SENDER }))
   const state = yield* here.inboxes.find(ALICE, inbox.inboxId)
   const rows = yield* to.states.list("vaultKeys")
   const { wrapped } = JSON.parse(Buffer.from(rows.find(({ key }) => key === `inbox:${inbox.inboxId}`)?.value ?? []).toString())
@@ -68,18 +68,17 @@ const scene = Effect.gen(function* () {
   return { folder, to, here, inbox, wrapped: String(wrapped), sealed: state.sealedAddress, clear: [LABEL, SUBJECT, TEXT, SENDER, local] }
 })
 
-const blobFiles = (to: Shared) => Stream.runCollect(to.blobs.list)
-
 describe("on disk", () => {
   testing(
     "the key and the files of an inbox are gone after its deletion",
     Effect.gen(function* () {
       const { clear, folder, here, inbox, sealed, to, wrapped } = yield* scene
       expect(inFiles(folder, [...clear, wrapped, sealed, inbox.inboxId])).toEqual([wrapped, sealed, inbox.inboxId])
-      expect(yield* blobFiles(to)).toHaveLength(1)
+      expect(yield* stored(to)).toHaveLength(2)
+      expect(yield* Stream.runCollect(to.blobs.list)).toHaveLength(1)
       yield* here.inboxes.remove(inbox)
       expect(inFiles(folder, [...clear, wrapped, sealed, inbox.inboxId])).toEqual([sealed, inbox.inboxId])
-      expect(yield* blobFiles(to)).toEqual([])
+      expect(yield* stored(to)).toEqual([])
       expect(inFiles(folder, [DOMAIN])).toEqual([])
     })
   )
@@ -92,7 +91,7 @@ describe("on disk", () => {
       yield* TestClock.adjust("61 seconds")
       yield* eventually(Effect.map(to.states.list("inboxFiles"), ({ length }) => length === 0))
       expect(inFiles(folder, [...clear, wrapped, sealed])).toEqual([sealed])
-      expect(yield* blobFiles(to)).toEqual([])
+      expect(yield* stored(to)).toEqual([])
     })
   )
 })

@@ -95,8 +95,15 @@ export const subjects = ({ inboxes }: Host, owner: { readonly accountId: string;
 export const story = ({ events }: Shared) =>
   Effect.map(Stream.runCollect(events.readAll(EventStore.start)), (all) => all.map(({ type }) => type))
 
-/** The stored blobs. */
-export const stored = ({ blobs }: Shared) => Effect.map(Stream.runCollect(blobs.list), (all) => all.map(({ id }) => id))
+/** Bytes of a message that is no small one. */
+export const LARGE = 40_000
+
+/** The stored messages, small and large. */
+export const stored = Effect.fnUntraced(function* ({ blobs, states }: Shared) {
+  const small = yield* states.list("inboxMail")
+  const large = yield* Stream.runCollect(blobs.list)
+  return [...small.map(({ key }) => key), ...large.map(({ id }) => id)]
+})
 
 export const testing = (name: string, body: Effect.Effect<unknown, unknown, Scope.Scope>): void =>
   test(name, () =>

@@ -10,7 +10,7 @@ import * as TempMail from "../../src/operations/TempMail.ts"
 import { ofAccount } from "../../src/vault/Vault.ts"
 import { all, elapse, hours, patiently, quiet, range, seconds } from "../billing/Bench.ts"
 import { outcome } from "../vault/Vaults.ts"
-import { ALICE, ALL, BOB, DOMAIN, host, incoming, shared, stored, story, subjects, testing } from "./InboxBench.ts"
+import { ALICE, ALL, BOB, DOMAIN, host, incoming, LARGE, shared, stored, story, subjects, testing } from "./InboxBench.ts"
 import * as PlainReader from "./PlainReader.ts"
 
 /** Joins a caller who waits. That takes no more than moments: nobody is woken by the end of the wait. */
@@ -43,6 +43,39 @@ describe("an inbox", () => {
       expect(yield* outcome(here.inboxes.attachment(inbox, id, 1))).toBe("MessageNotFound")
       const raw = yield* Stream.runCollect(yield* here.inboxes.letters.bytes(inbox, read))
       expect(Buffer.concat(raw)).toEqual(Buffer.from(message.raw))
+    })
+  )
+
+  testing(
+    "keeps small and large messages as they came, and gives any range of them; only large ones are blobs",
+    Effect.gen(function* () {
+      const to = yield* shared
+      const { create, inboxes } = yield* host(to)
+      const inbox = yield* create()
+      for (const size of [0, 1, 32_768, 32_769, 100_000]) {
+        const blobs = (yield* Stream.runCollect(to.blobs.list)).length
+        const raw = Buffer.from(Uint8Array.from({ length: size }, (_, i) => i % 251))
+        const { id: blobId } = yield* inboxes.letters.keep(inbox, raw)
+        expect((yield* Stream.runCollect(to.blobs.list)).length - blobs).toBe(size > 32_768 ? 1 : 0)
+        expect(yield* inboxes.letters.raw(inbox, { blobId })).toEqual(raw)
+        for (const [offset, length] of [
+          [0, 0],
+          [0, size],
+          [1, 1],
+          [size >> 1, size],
+          [size, 1],
+          [size + 1, 1],
+          [7, undefined]
+        ] as const) {
+          const bytes = yield* inboxes.letters.bytes(inbox, { blobId }, { offset, ...(length === undefined ? {} : { length }) })
+          const end = length === undefined ? size : offset + length
+          expect(Buffer.concat(yield* Stream.runCollect(bytes))).toEqual(raw.subarray(offset, end))
+        }
+        yield* inboxes.letters.drop(inbox, blobId)
+        expect(yield* outcome(inboxes.letters.raw(inbox, { blobId }))).toBe("BlobNotFound")
+      }
+      expect(yield* stored(to)).toEqual([])
+      expect(yield* to.states.list("inboxFiles")).toEqual([])
     })
   )
 
@@ -342,12 +375,15 @@ describe("the end of an inbox", () => {
       const to = yield* shared
       const here = yield* host(to, { upkeep: { ttl: "12 hours", sweepFilesEvery: "6 hours" } })
       const inbox = yield* here.create(ALICE, { lifetime: 86_400 })
+      const large = PlainReader.message("Large", "x".repeat(LARGE))
       yield* here.receiver.receive(inbox.address, incoming("Named"))
-      // A delivery that died before its event
-      const stray = yield* here.inboxes.letters.keep(inbox, PlainReader.message("Stray"))
-      expect(yield* stored(to)).toContain(stray.id)
+      yield* here.receiver.receive(inbox.address, incoming("Named", { raw: large }))
+      // Deliveries that died before their events
+      const { letters } = here.inboxes
+      const strays = [yield* letters.keep(inbox, PlainReader.message("Stray")), yield* letters.keep(inbox, large)]
+      expect(yield* stored(to)).toEqual(expect.arrayContaining(strays.map(({ id }) => id)))
       for (const _ of range(4)) yield* elapse(hours(5))
-      expect(yield* stored(to)).toHaveLength(2)
+      expect(yield* stored(to)).toHaveLength(4)
       for (const _ of range(4)) yield* elapse(hours(6))
       expect(yield* stored(to)).toEqual([])
       expect(yield* to.states.list("inboxFiles")).toEqual([])

@@ -1,6 +1,7 @@
 /** `MailReader` in worker threads of this process, with bounds on memory and time. The first message starts a thread, in about a tenth of a second. */
 import { type MailContent, MailReader, type Unreadable, type UpstreamUnavailable } from "@millrace/core"
 import { type Duration, Effect, Layer, Schema } from "effect"
+import * as Batches from "../shared/Batches.ts"
 import * as WorkerPool from "../shared/WorkerPool.ts"
 import type { MailReply, MailRequest } from "./MailWorker.ts"
 
@@ -40,9 +41,13 @@ const Reply: Schema.Decoder<MailReply> = Schema.Union([
   Schema.Struct({ bytes: Schema.NullOr(Schema.Uint8Array) })
 ])
 
+/** Messages that a thread gets at once. Bytes of the largest that shares its turn with others. */
+const AT_ONCE = 32
+const SMALL = 64 * 1024
+
 /**
  * Reads one message after another in each thread. A message that breaks a bound is unreadable; one that would break the memory or the time
- * ends its thread, which is replaced. A thread that cannot start is a defect.
+ * ends its thread, which is replaced, and those that shared its turn are read again, each by itself. A thread that cannot start is a defect.
  */
 export const layer = ({
   threads = 1,
@@ -53,10 +58,10 @@ export const layer = ({
   Layer.effect(
     MailReader,
     Effect.gen(function* () {
-      const workers = yield* WorkerPool.make<MailRequest, MailReply>({
+      const workers = yield* WorkerPool.make<ReadonlyArray<MailRequest>, ReadonlyArray<MailReply>>({
         upstream: "mail reader",
         script: SCRIPT,
-        reply: Reply,
+        reply: Schema.Array(Reply),
         threads,
         timeLimit,
         idleLimit,
@@ -66,19 +71,24 @@ export const layer = ({
         accountLimit: Number.POSITIVE_INFINITY,
         queueLimit: Number.POSITIVE_INFINITY
       })
+      const send = yield* Batches.make({
+        send: (requests: ReadonlyArray<MailRequest>) => Effect.map(workers.ask("mail", [requests]), ([replies = []]) => replies),
+        lanes: threads,
+        count: AT_ONCE,
+        isLarge: ({ raw }) => raw.length > SMALL
+      })
       const ask = (request: MailRequest) =>
-        workers.ask("mail", [request]).pipe(
-          Effect.map(([reply]) => reply),
+        send(request).pipe(
           Effect.catch((error: UpstreamUnavailable) => (error.isolated ? Effect.succeed(broken(error)) : Effect.die(error)))
         )
       return {
         read: Effect.fn("MailParser.read")(function* (raw) {
           const reply = yield* ask({ raw })
-          return reply !== undefined && "read" in reply ? reply.read : yield* Effect.die("the mail reader gave no content")
+          return "read" in reply ? reply.read : yield* Effect.die("the mail reader gave no content")
         }),
         attachment: Effect.fn("MailParser.attachment")(function* (raw, attachment) {
           const reply = yield* ask({ raw, attachment })
-          return reply !== undefined && "bytes" in reply ? (reply.bytes ?? undefined) : undefined
+          return "bytes" in reply ? (reply.bytes ?? undefined) : undefined
         })
       }
     })

@@ -1,4 +1,4 @@
-/** The worker thread that reads messages: receives a `MailRequest`, posts a `MailReply`. */
+/** The worker thread that reads messages: receives some `MailRequest`s, posts as many `MailReply`s in the same order. */
 import { parentPort } from "node:worker_threads"
 import type { MailContent, Unreadable } from "@millrace/core"
 import * as MailContents from "./MailContents.ts"
@@ -17,5 +17,12 @@ export type MailReply =
 const replyTo = async ({ raw, attachment }: MailRequest): Promise<MailReply> =>
   attachment === undefined ? { read: await MailContents.read(raw) } : { bytes: (await MailContents.attachment(raw, attachment)) ?? null }
 
-parentPort?.on("message", async (request: MailRequest) => parentPort?.postMessage(await replyTo(request)))
+/** One after another, so that only one is in memory besides its bytes. */
+const repliesTo = async (requests: ReadonlyArray<MailRequest>): Promise<ReadonlyArray<MailReply>> => {
+  const replies: Array<MailReply> = []
+  for (const request of requests) replies.push(await replyTo(request))
+  return replies
+}
+
+parentPort?.on("message", async (requests: ReadonlyArray<MailRequest>) => parentPort?.postMessage(await repliesTo(requests)))
 parentPort?.postMessage("ready")

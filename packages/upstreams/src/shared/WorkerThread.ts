@@ -8,22 +8,25 @@ import { type ResourceLimits, Worker } from "node:worker_threads"
 import { UpstreamUnavailable } from "@millrace/core"
 import { Deferred, type Duration, Effect, Exit, RcRef, Schema } from "effect"
 
-export interface Options<Reply> {
+export interface StartOptions {
   /** Names the engine in errors. */
   readonly upstream: string
   readonly script: URL
-  readonly reply: Schema.Decoder<Reply>
-  /** The time limit of a message, without the start of the thread. */
-  readonly timeLimit: Duration.Input
   /** The time limit of a thread's start: 20 seconds by default. */
   readonly startLimit?: Duration.Input
-  /** A thread that is unused for this long is ended to free its memory. */
-  readonly idleLimit: Duration.Input
   /** A message that needs more memory ends the thread. Those of Node by default. */
   readonly resourceLimits?: ResourceLimits
 }
 
-interface Thread {
+export interface Options<Reply> extends StartOptions {
+  readonly reply: Schema.Decoder<Reply>
+  /** The time limit of a message, without the start of the thread. */
+  readonly timeLimit: Duration.Input
+  /** A thread that is unused for this long is ended to free its memory. */
+  readonly idleLimit: Duration.Input
+}
+
+export interface Thread {
   readonly worker: Worker
   /** Fails with the reason once the thread has ended. */
   readonly ended: Deferred.Deferred<never, string>
@@ -31,22 +34,12 @@ interface Thread {
 
 export const make = <Message, Reply>(options: Options<Reply>) =>
   Effect.gen(function* () {
-    const { upstream, script, timeLimit, startLimit = "20 seconds", idleLimit } = options
+    const { upstream, timeLimit, idleLimit } = options
     const broken = (reason: string) => new UpstreamUnavailable({ upstream, reason })
     const failed = (reason: string) => new UpstreamUnavailable({ upstream, reason, isolated: true })
     const decode = Schema.decodeUnknownEffect(options.reply)
 
-    const start = open(script, options.resourceLimits).pipe(
-      Effect.tap((thread) =>
-        within(
-          nextMessage(thread, () => undefined),
-          startLimit,
-          "the worker thread did not start within its time limit"
-        )
-      ),
-      Effect.mapError(broken)
-    )
-    const threads = yield* RcRef.make({ acquire: start, idleTimeToLive: idleLimit })
+    const threads = yield* RcRef.make({ acquire: started(options), idleTimeToLive: idleLimit })
 
     const living = Effect.gen(function* () {
       const thread = yield* RcRef.get(threads)
@@ -81,7 +74,19 @@ export const make = <Message, Reply>(options: Options<Reply>) =>
     }
   })
 
-/** Starts a thread that ends with the scope. */
+/** Starts a thread, which is ready then and ends with the scope. */
+export const started = ({ upstream, script, startLimit = "20 seconds", resourceLimits }: StartOptions) =>
+  open(script, resourceLimits).pipe(
+    Effect.tap((thread) =>
+      within(
+        nextMessage(thread, () => undefined),
+        startLimit,
+        "the worker thread did not start within its time limit"
+      )
+    ),
+    Effect.mapError((reason) => new UpstreamUnavailable({ upstream, reason }))
+  )
+
 const open = Effect.fnUntraced(function* (script: URL, resourceLimits: ResourceLimits = {}) {
   const ended = yield* Deferred.make<never, string>()
   const end = (reason: string) => Deferred.doneUnsafe(ended, Effect.fail(reason))

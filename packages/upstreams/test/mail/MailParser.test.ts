@@ -290,4 +290,22 @@ describe("in a worker", () => {
         expect(yield* quick.read(mail)).toMatchObject({ subject: "Hi" })
       })
     ))
+
+  test("many at once have each their own answer", () =>
+    run(
+      Effect.gen(function* () {
+        const { attachment, read } = yield* reader()
+        const subjects = Array.from({ length: 100 }, (_, i) => `Message ${i}`)
+        const messageOf = (subject: string, i: number) => bytes(`Subject: ${subject}`, "", "x".repeat(i % 10 === 0 ? 100_000 : 10))
+        const [reads, files] = yield* Effect.all(
+          [
+            Effect.forEach(subjects, (subject, i) => read(messageOf(subject, i)), { concurrency: "unbounded" }),
+            Effect.forEach(subjects, () => attachment(mail, 0), { concurrency: "unbounded" })
+          ],
+          { concurrency: 2 }
+        )
+        expect(reads.map((read) => content(read).subject)).toEqual(subjects)
+        for (const file of files) expect(Buffer.from(file ?? []).toString()).toMatch(/^file/u)
+      })
+    ))
 })
