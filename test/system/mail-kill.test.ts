@@ -50,7 +50,7 @@ const messageIdOf = (queueId: string, addressHash: unknown): string =>
   `msg_${hash("sha256", JSON.stringify([queueId, addressHash]), "hex").slice(0, 26)}`
 
 const MAILROOM = "inboxes/Mailroom.ts"
-const KEPT = "const { id: blobId } = yield* letters.keep(owner, incoming.raw)"
+const KEPT = "const message = { messageId, addressHash, size, blobId, sealedSummary }"
 const WRITTEN = "// Another delivery under this queue id was first"
 
 /** Ends the process when it comes to a place for the given time, as a power cut does. */

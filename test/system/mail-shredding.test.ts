@@ -23,10 +23,13 @@ const fill = async (server: Server, key: string) => {
     subject: words["subject"] ?? "",
     text: words["text"] ?? "",
     html: `<p>${words["html"]}</p>`,
-    attachments: [{ filename: `${words["filename"]}.txt`, content: words["attachment"] ?? "" }]
+    // Longer than what is kept in the state store: this message is a blob, and the next one is not
+    attachments: [{ filename: `${words["filename"]}.txt`, content: `${words["attachment"]}${" and so on".repeat(8_000)}` }]
   })
+  const short = canary("short")
+  await sender.send({ to: address, subject: short, text: `${short} ${short}` })
   sender.close()
-  return { inbox: inbox_id, address, words: { ...words, address: address.slice(0, address.indexOf("@")) } as Record<string, string> }
+  return { inbox: inbox_id, address, words: { ...words, short, address: address.slice(0, address.indexOf("@")) } as Record<string, string> }
 }
 
 type Filled = Awaited<ReturnType<typeof fill>>

@@ -160,7 +160,8 @@ describe.each(STORES)("two hosts on %s", (_, settings) => {
     const { address, expires_at, inbox_id } = await asking(one, key).create({ lifetime: 5 })
     const before = new Set(readdirSync(blobs))
     const sender = senderTo(other)
-    await sender.send({ to: address, subject: "In time", text: "" })
+    // Longer than what is kept in the state store
+    await sender.send({ to: address, subject: "In time", text: "Hello. ".repeat(10_000) })
     sender.close()
     const kept = readdirSync(blobs).filter((name) => !before.has(name))
     expect(kept).toHaveLength(1)

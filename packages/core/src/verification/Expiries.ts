@@ -2,7 +2,7 @@
 import { Clock, Effect, FiberSet } from "effect"
 
 interface Wait {
-  /** Milliseconds since 1970. */
+  /** Milliseconds of the monotonic clock: the host's clock may be stepped meanwhile. */
   readonly due: number
   readonly end: () => void
 }
@@ -11,6 +11,7 @@ export type Expiries = Effect.Success<typeof make>
 
 export const make = Effect.gen(function* () {
   const clock = yield* Clock.Clock
+  const now = (): number => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
   const fork = yield* FiberSet.makeRuntime<never>()
   /** By length in milliseconds. Those of one length are over in the order in which they began. */
   const lines = new Map<number, Set<Wait>>()
@@ -18,7 +19,7 @@ export const make = Effect.gen(function* () {
   /** Sleeps until the first of a line is over, again and again until the line is empty. */
   const follow = Effect.fnUntraced(function* (millis: number, line: Set<Wait>) {
     for (const wait of line) {
-      yield* Effect.sleep(Math.max(0, wait.due - clock.currentTimeMillisUnsafe()))
+      yield* Effect.sleep(Math.max(0, wait.due - now()))
       // Unless it was answered meanwhile
       if (line.delete(wait)) wait.end()
     }
@@ -28,7 +29,7 @@ export const make = Effect.gen(function* () {
   return {
     /** Calls `end` after so many milliseconds, unless the returned function is called before. */
     add: (millis: number, end: () => void): (() => void) => {
-      const wait: Wait = { due: clock.currentTimeMillisUnsafe() + millis, end }
+      const wait: Wait = { due: now() + millis, end }
       const line = lines.get(millis) ?? new Set()
       line.add(wait)
       if (!lines.has(millis)) {

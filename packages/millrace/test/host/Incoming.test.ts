@@ -275,7 +275,7 @@ describe("a mistake", () => {
   it.each([
     [{ proxy: { listen: "127.0.0.1:0" } }, "A proxy needs the option proxy.country, which says where"],
     [{ proxy: { ...node, listen: "0.0.0.0:0" } }, "A proxy that listens on every address needs the option proxy.host"],
-    [{ proxy: { ...node, tls } }, "The certificate of the option proxy.tls cannot be read: ENOENT"],
+    [{ proxy: { ...node, tls } }, "The certificate /none/cert.pem and the key /none/key.pem cannot be used: ENOENT"],
     [{ mail: { domain: DOMAIN, listen: "127.0.0.1:0", tls } }, "/none/cert.pem"],
     [{ mail: { domain: DOMAIN, listen: "203.0.113.1:2525" } }, "The SMTP server cannot listen on 203.0.113.1, port 2525"],
     [{ proxy: { ...node, listen: "203.0.113.1:8080" } }, "The proxy cannot be served: 203.0.113.1:8080"]

@@ -5,6 +5,7 @@
 import { type EventOf, Job, PricePlan } from "@millrace/core"
 import { type EventStore, StreamName } from "@millrace/event-sourcing"
 import { areHostsUndisturbed, type Faults } from "./Faults.ts"
+import { lastAt } from "./Histories.ts"
 import * as JobEndpoints from "./JobEndpoints.ts"
 import type { JobHistory, LogRecorder, RecordedAccountEvent, RecordedJobEvent } from "./LogRecorder.ts"
 import type {
@@ -169,10 +170,6 @@ export const indexEvidence = (records: Records, final: Final) => {
 /** Whether it ends a job that was accepted. */
 export const isEnd = ({ event: { _tag } }: RecordedJobEvent): boolean =>
   _tag === "JobSucceeded" || _tag === "JobFailed" || _tag === "JobCancelled"
-
-/** The place of the last of these events in a log of this length. */
-export const lastAt = (events: ReadonlyArray<{ readonly index: number }>, length: number): number =>
-  events.filter(({ index }) => index <= length).length - 1
 
 /** The states of a job that a reader may have been shown: those from the first to the last of these lengths of the log. */
 export const statesBetween = ({ events, states }: JobHistory, lengthBefore: number, lengthAfter: number): ReadonlyArray<Job.Job> => {

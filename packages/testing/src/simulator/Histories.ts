@@ -1,7 +1,21 @@
 /** The events of streams of one kind as they came into the log, and the state after each of them. */
 import type { Decider, EventCodec } from "@millrace/event-sourcing"
-import { lastAt } from "./Evidence.ts"
-import type { Recorded } from "./LogRecorder.ts"
+
+/** One event in the log. */
+export interface Recorded<Event> {
+  /** Its place in the log, from 1: also the number of events in the log once it had arrived. */
+  readonly index: number
+  readonly stream: string
+  readonly revision: number
+  readonly event: Event
+  /** When it was decided: milliseconds since 1970. */
+  readonly at: number
+  readonly metadata: Readonly<Record<string, unknown>>
+}
+
+/** The place of the last of these events in a log of this length. */
+export const lastAt = (events: ReadonlyArray<{ readonly index: number }>, length: number): number =>
+  events.filter(({ index }) => index <= length).length - 1
 
 /** All events of one stream, and its state after each of them. */
 export interface History<State, Event> {

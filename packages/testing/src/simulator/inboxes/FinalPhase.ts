@@ -83,7 +83,8 @@ export const checkEnded = ({ records, report, states }: Simulation) =>
       if (state.status === "active") report(`the end of ${inboxId} is not in the log`)
       if (keys.has(`inbox:${inboxId}`)) report(`the key of ${inboxId} is still there, though it is ${state.status}`)
     }
-    for (const { key } of yield* Effect.orDie(states.list("inboxFiles", { limit: 100_000 }))) report(`inboxFiles still has ${key}`)
+    for (const space of ["inboxFiles", "inboxMail"])
+      for (const { key } of yield* Effect.orDie(states.list(space, { limit: 100_000 }))) report(`${space} still has ${key}`)
   })
 
 /** The files that live inboxes need. */
