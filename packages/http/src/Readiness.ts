@@ -124,9 +124,7 @@ const make = Effect.fnUntraced(function* (checks: ReadonlyArray<Check>, warnings
       projectionTrouble("the list of keys", yield* keys.listStatus),
       trouble === undefined ? undefined : "the recovery of holds does not get through to its stores",
       ...(Option.isSome(upkeep) ? accountsTrouble(yield* upkeep.value.status) : []),
-      Option.isNone(inboxUpkeep)
-        ? undefined
-        : projectionTrouble("the deadlines of inboxes", (yield* inboxUpkeep.value.status).deadlines.projection),
+      ...(Option.isSome(inboxUpkeep) ? inboxesTrouble(yield* inboxUpkeep.value.status) : []),
       arrivals && projectionTrouble("the list of text messages", arrivals),
       ...ofJobs.reasons,
       ...ofWebhooks.reasons
@@ -183,6 +181,12 @@ const storeChecks = Effect.gen(function* () {
     events.clock === undefined ? Effect.undefined : Effect.map(events.clock.status, ({ trouble }) => trouble)
   ]
 })
+
+/** What keeps inboxes from their ends. */
+const inboxesTrouble = ({ closures, deadlines }: Effect.Success<InboxUpkeep["Service"]["status"]>): ReadonlyArray<string | undefined> => [
+  projectionTrouble("the deadlines of inboxes", deadlines.projection),
+  deadlines.trouble === undefined && closures.trouble === undefined ? undefined : "the upkeep of inboxes does not get through to its stores"
+]
 
 /** The status of jobs, at a host that has them. */
 const jobsStatus = Effect.gen(function* () {

@@ -108,11 +108,11 @@ export const createMillrace = async <const Operations extends ReadonlyArray<AnyO
         return (await run(callOf(operation, input, call), call.signal)) as never
       },
       ...administrationOf(run, { store, ...(erasures === undefined ? {} : { erasures }) }),
-      ...reportsOf(
-        run,
+      ...reportsOf(run, {
         store,
-        api.operations.map(({ key }) => key)
-      ),
+        blobs: typeof options.blobs === "string" ? options.blobs : undefined,
+        operations: api.operations.map(({ key }) => key)
+      }),
       jobs: jobsOf(run, freely),
       ...listeningOf(run, scope),
       ...webhooksOf(run),

@@ -2,13 +2,14 @@
 import { Journal, type Report } from "@millrace/audit"
 import { type Millrace, Vault } from "@millrace/core"
 import { EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
-import { Effect, Stream } from "effect"
+import { Effect, Option, Stream } from "effect"
 import { resolve } from "../administration/Accounts.ts"
 import * as Audit from "../administration/Audit.ts"
 import * as Backup from "../administration/Backup.ts"
 import * as Charges from "../administration/Charges.ts"
 import * as Holds from "../administration/Holds.ts"
 import * as Prices from "../administration/Prices.ts"
+import * as Blobs from "../Blobs.ts"
 import * as MasterKeyFile from "../MasterKeyFile.ts"
 import * as SettingNames from "../SettingNames.ts"
 import * as StoreUrl from "../StoreUrl.ts"
@@ -75,7 +76,7 @@ export interface Reports {
     format: "hledger" | "ledger" | "beancount" | "csv" | "jsonl",
     options?: { readonly unverified?: boolean; readonly events?: string }
   ) => AsyncIterable<string>
-  /** Copies a store in files while it is served. The keys must be deleted after `keysLifetime` milliseconds: 30 days by default. */
+  /** Copies a store in files while it is served, with its blobs unless these are in a bucket. The keys must be deleted after `keysLifetime` milliseconds: 30 days by default. */
   readonly backup: (options: {
     readonly to: string
     readonly keysLifetime?: number
@@ -86,11 +87,19 @@ export interface Reports {
 
 const MONTH = 30 * 24 * 3_600_000
 
-/** `operations`: the keys of the host's own and of the standard ones that it serves. */
+/** What reports need to know of a host. */
+export interface HostOfReports {
+  /** The address of the store. */
+  readonly store: string
+  /** The folder or the bucket of the blobs, where it is not by default. */
+  readonly blobs: string | undefined
+  /** The keys of the host's own operations and of the standard ones that it serves. */
+  readonly operations: ReadonlyArray<string>
+}
+
 export const reportsOf = (
   run: Run<Millrace.Administration | EventStore.EventStore>,
-  store: string,
-  operations: ReadonlyArray<string>
+  { blobs, operations, store }: HostOfReports
 ): Reports => ({
   prices: {
     list: ({ at } = {}) => run(Prices.list(at)),
@@ -133,7 +142,7 @@ export const reportsOf = (
     const { keysLifetime = MONTH, to, withMasterKey = false } = options
     return run(
       Effect.gen(function* () {
-        const files = yield* StoreUrl.existing(store)
+        const files = Blobs.within(yield* StoreUrl.existing(store), Option.fromUndefinedOr(blobs))
         const masterKey = withMasterKey
           ? yield* MasterKeyFile.find(
               files.masterKey,

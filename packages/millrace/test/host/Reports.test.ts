@@ -1,5 +1,5 @@
 /** What a host without Effect reads of its store, and the prices of its operations, over restarts on one file. */
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { gzipSync } from "node:zlib"
@@ -10,7 +10,7 @@ import Database from "better-sqlite3"
 import { Effect, Stream } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { z } from "zod"
-import { type AuditOptions, type AuditReport, createMillrace, type Host, operation, UpstreamUnavailable } from "../../src/index.ts"
+import { type AuditOptions, type AuditReport, createMillrace, type Host, job, operation, UpstreamUnavailable } from "../../src/index.ts"
 
 let folder: string
 beforeAll(() => {
@@ -114,6 +114,30 @@ describe("a store", () => {
       expect(await host.backup({ to })).toMatchObject({ backup: to, ok: true, masterKey: false })
       expect(JSON.parse(readFileSync(join(to, "manifest.json"), "utf8"))).toMatchObject({ problems: 0 })
     })
+  })
+
+  it("is backed up with the files that its host keeps elsewhere", async () => {
+    const blobs = join(folder, "files-elsewhere")
+    const print = job("report.print", {
+      summary: "Print a report",
+      price: 1,
+      route: { method: "POST", path: "/reports", body: z.object({}) },
+      result: z.object({}),
+      files: ["text/plain"],
+      run: async (_, { store }) => {
+        await store(Buffer.from("A report"), { contentType: "text/plain" })
+        return {}
+      }
+    })
+    const host = await createMillrace({ store: `sqlite:${join(folder, "filed")}/millrace.db`, blobs, log: {}, operations: [print] })
+    const account = await host.accounts.open({ email: "ada@example.com", verified: true })
+    const { data } = await host.run(print, {}, { account })
+    expect(await host.jobs.wait(print, data.id, { account })).toMatchObject({ status: "succeeded" })
+    const to = join(folder, "filed-backup")
+    expect(await host.backup({ to })).toMatchObject({ ok: true })
+    await host.close()
+    expect(readdirSync(join(to, "blobs"))).toEqual(readdirSync(blobs))
+    expect(readdirSync(blobs)).toHaveLength(1)
   })
 
   it("is backed up with the master key that its host gave", async () => {
