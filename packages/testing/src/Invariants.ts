@@ -1,21 +1,34 @@
 /**
- * Invariants: what is true of the events of every account and every job. The checkers keep books of their own from the events alone. Only the
+ * Invariants: what is true of the events of every account, job, inbox, wait for a code and proxy session. The checkers keep books of their own from the events alone. Only the
  * rules about postings and the fold use the ledger's code, to compare it with those books.
  */
-import { type AccountEvent, Job } from "@millrace/core"
+import { Account, type AccountEvent, Inbox, InboxAddress, Job, ProxySession, Sms, Verification } from "@millrace/core"
 import { StreamName } from "@millrace/event-sourcing"
 import { AccountChecker } from "./invariants/AccountChecker.ts"
+import { InboxChecker } from "./invariants/InboxChecker.ts"
 import { JobChecker } from "./invariants/JobChecker.ts"
 import { type Report, RULES, type Rule } from "./invariants/Rules.ts"
+import { SessionChecker } from "./invariants/SessionChecker.ts"
+import { WaitChecker } from "./invariants/WaitChecker.ts"
 
 export type { Rule } from "./invariants/Rules.ts"
 
-/** An event of an account or a job in a log. */
+/** The events that have invariants. */
+export type CheckedEvent =
+  | AccountEvent
+  | Job.JobEvent
+  | Inbox.InboxEvent
+  | InboxAddress.AddressEvent
+  | Sms.SmsEvent
+  | Verification.VerificationEvent
+  | ProxySession.ProxySessionEvent
+
+/** An event in a log, of a stream named as the log names it. */
 export interface Recorded {
   readonly stream: string
   /** Its place in the stream, by default counted from 0. */
   readonly revision?: number
-  readonly event: AccountEvent | Job.JobEvent
+  readonly event: CheckedEvent
   /** When it was decided: milliseconds since 1970. */
   readonly at: number
 }
@@ -27,14 +40,13 @@ export interface Violation {
   readonly detail: string
 }
 
-const JOB = `${Job.Job.category}-`
-
-const isOfJob = (recorded: Recorded): recorded is Recorded & { readonly event: Job.JobEvent } => recorded.stream.startsWith(JOB)
-const isOfAccount = (recorded: Recorded): recorded is Recorded & { readonly event: AccountEvent } => !isOfJob(recorded)
+/** The category of a stream and its id. What has no category is an account's. */
+const nameOf = (stream: string): readonly [category: string, id: string] =>
+  StreamName.isStreamName(stream) ? [StreamName.category(stream), StreamName.id(stream)] : [Account.Account.category, stream]
 
 /**
- * All violations in these events, in the order of the log. The events may be of one account or many, of jobs, or of both; if both are there,
- * their relations are checked as well. Never throws.
+ * All violations in these events, in the order of the log. The events may be of one stream or of many, of one kind or of several; where kinds
+ * are there that belong together, their relations are checked as well. Never throws.
  */
 export const invariants = (events: Iterable<Recorded>): ReadonlyArray<Violation> => {
   const violations: Array<Violation> = []
@@ -44,20 +56,44 @@ export const invariants = (events: Iterable<Recorded>): ReadonlyArray<Violation>
     const { revision, stream, tag } = current
     violations.push({ stream, revision, rule: RULES[rule], detail: `${tag}: ${detail}` })
   }
+  const kinds = new Set(all.map(({ stream }) => nameOf(stream)[0]))
+  const has = ({ category }: { readonly category: string }): boolean => kinds.has(category)
   const accounts = new Map<string, AccountChecker>()
-  const jobs = new JobChecker({ accounts: all.some(isOfAccount), jobs: all.some(isOfJob) }, report)
+  const jobs = new JobChecker({ accounts: has(Account.Account), jobs: has(Job.Job) }, report)
+  const inboxes = new InboxChecker(has(InboxAddress.AddressClaim), report)
+  const waits = new WaitChecker({ texts: has(Sms.Sms), waits: has(Verification.Verification) }, report)
+  const sessions = new SessionChecker(report)
+
+  const enter = ({ at, event, stream }: Recorded): void => {
+    const [category, id] = nameOf(stream)
+    switch (category) {
+      case Job.Job.category:
+        return jobs.enter(id, event as Job.JobEvent, at)
+      case Inbox.Inbox.category:
+        return inboxes.enter(id, event as Inbox.InboxEvent, at)
+      case InboxAddress.AddressClaim.category:
+        return inboxes.claim(id, event as InboxAddress.AddressEvent)
+      case Sms.Sms.category:
+        return waits.receive(id, event as Sms.SmsEvent)
+      case Verification.Verification.category:
+        return waits.enter(id, event as Verification.VerificationEvent)
+      case ProxySession.ProxySession.category:
+        return sessions.enter(id, event as ProxySession.ProxySessionEvent, at)
+    }
+    const account = accounts.get(stream) ?? new AccountChecker(id, report)
+    accounts.set(stream, account)
+    account.enter(event as AccountEvent, at)
+    jobs.follow(event as AccountEvent)
+    waits.follow(event as AccountEvent)
+  }
+
   const revisions = new Map<string, number>()
   for (const recorded of all) {
-    const { at, event, stream } = recorded
+    const { event, stream } = recorded
     const revision = recorded.revision ?? (revisions.get(stream) ?? -1) + 1
     revisions.set(stream, revision)
     current = { stream, revision, tag: event._tag }
-    if (isOfJob(recorded)) jobs.enter(stream.slice(JOB.length), recorded.event, at)
-    if (!isOfAccount(recorded)) continue
-    const account = accounts.get(stream) ?? new AccountChecker(StreamName.isStreamName(stream) ? StreamName.id(stream) : stream, report)
-    accounts.set(stream, account)
-    account.enter(recorded.event, at)
-    jobs.follow(recorded.event)
+    enter(recorded)
   }
   for (const [stream, account] of accounts) {
     current = { stream, revision: revisions.get(stream) ?? -1, tag: "end" }

@@ -25,7 +25,15 @@ export const RULES = {
   lease: "an attempt starts after the lease of the attempt before it, and not before its time",
   jobDeadline: "no attempt starts after the job's deadline",
   progress: "progress never goes back",
-  jobHold: "a job's hold is made before the job, and ends after it as the job ended"
+  jobHold: "a job's hold is made before the job, and ends after it as the job ended",
+  address: "an address is claimed once, and belongs to the inbox that claimed it for ever",
+  inbox: "an inbox is created first, and nothing happens to it after its end or its expiry",
+  mail: "a message comes once, to the present address of its inbox",
+  text: "a text message is received once, and a code is of one that came to the number",
+  waitOnce: "a wait has one outcome",
+  waitCharge: "a wait is charged after its outcome, and not if its caller left",
+  session: "a proxy session is opened first, and ends once: at its expiry, or when its bytes are used up",
+  traffic: "what a node counts never falls"
 } as const
 
 export type Rule = (typeof RULES)[keyof typeof RULES]

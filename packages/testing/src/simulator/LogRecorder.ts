@@ -1,7 +1,8 @@
 /** Records every event as it reaches the store, with the states that follow from it. This is what happened, whatever hosts answer. */
-import { Account, type AccountEvent, type Balance, balanceOf, Inbox, Job, Sms, Verification, Webhook } from "@millrace/core"
+import { Account, type AccountEvent, type Balance, balanceOf, Inbox, InboxAddress, Job, Sms, Verification, Webhook } from "@millrace/core"
 import { type Decider, type EventCodec, type EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
 import { Effect } from "effect"
+import type { CheckedEvent } from "../Invariants.ts"
 import { Histories, type Recorded } from "./Histories.ts"
 import type { World } from "./World.ts"
 
@@ -29,8 +30,8 @@ export class LogRecorder {
   /** Events in the log. */
   length = 0
   readonly accountEvents: Array<RecordedAccountEvent> = []
-  /** Events of accounts and jobs, in the order of the log. */
-  readonly all: Array<RecordedAccountEvent | RecordedJobEvent> = []
+  /** The events that have invariants, in the order of the log. */
+  readonly all: Array<Recorded<CheckedEvent>> = []
   readonly jobs = new Map<string, JobHistory>()
   /** Events of each webhook by its id. */
   readonly webhooks = new Map<string, Array<RecordedWebhookEvent>>()
@@ -117,12 +118,19 @@ export class LogRecorder {
       case Webhook.Webhook.category:
         return this.#recordWebhook({ ...of(Webhook.Webhook), arrivedAt: world.now })
       case Inbox.Inbox.category:
-        return this.inboxes.record(id, of(Inbox.Inbox))
+        return this.inboxes.record(id, this.#checked(of(Inbox.Inbox)))
+      case InboxAddress.AddressClaim.category:
+        return void this.#checked(of(InboxAddress.AddressClaim))
       case Sms.Sms.category:
-        return this.texts.record(id, of(Sms.Sms))
+        return this.texts.record(id, this.#checked(of(Sms.Sms)))
       case Verification.Verification.category:
-        return this.waits.record(id, of(Verification.Verification))
+        return this.waits.record(id, this.#checked(of(Verification.Verification)))
     }
+  }
+
+  #checked<Event extends CheckedEvent>(recorded: Recorded<Event>): Recorded<Event> {
+    this.all.push(recorded)
+    return recorded
   }
 
   #recordWebhook(recorded: RecordedWebhookEvent): void {
