@@ -265,8 +265,7 @@ describe("jobs at two hosts, with one planned fault", () => {
     simulate(260, {
       steps: 17,
       hosts: 2,
-      opens: 0,
-      webhooks: 0,
+      ...{ opens: 0, webhooks: 0, inboxes: 0, codes: 0 },
       faults: { ...Simulator.none, upstreams: 0.25, hangUps: 0.05, leaps: 0.03, ...faults }
     })
   const LONGEST = 64

@@ -1,6 +1,6 @@
 /**
- * The proxy nodes that serve now, of all hosts of a store, and the places that their connections leave from. A node announces itself in the state store and renews its entry, so one that died
- * is forgotten within half a minute.
+ * The proxy nodes that serve now, of all hosts of a store, and the places that their connections leave from. A node announces itself in the
+ * state store and renews its entry, so one that died is forgotten within half a minute.
  */
 import { StateStore } from "@millrace/event-sourcing"
 import { Clock, Context, Duration, Effect, Layer, Option, Schema, type Scope } from "effect"
