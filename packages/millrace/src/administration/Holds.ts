@@ -1,9 +1,10 @@
 /** Open holds of all accounts. */
 import { Account, Credits } from "@millrace/core"
-import { EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
-import { Clock, Effect, HashMap, Stream } from "effect"
+import type { EventStore } from "@millrace/event-sourcing"
+import { Clock, Effect, HashMap } from "effect"
 import type { Failure } from "../Failure.ts"
 import { dateOf } from "./Act.ts"
+import { statesOf } from "./Replay.ts"
 
 /** An open hold. `amount` in credits. */
 export interface OpenHold {
@@ -19,23 +20,10 @@ export interface OpenHold {
   readonly overdue: boolean
 }
 
-const { category, codec, evolve } = Account.Account
-
 /** Every open hold. Reads the whole log. */
 export const list: Effect.Effect<ReadonlyArray<OpenHold>, Failure, EventStore.EventStore> = Effect.gen(function* () {
-  const log = yield* EventStore.EventStore
   const now = yield* Clock.currentTimeMillis
-  const accounts = new Map<string, Account.Account>()
-  yield* Stream.runForEachArray(log.readAll(EventStore.start), (events) =>
-    Effect.sync(() => {
-      for (const event of events) {
-        if (StreamName.category(event.stream) !== category) continue
-        const id = StreamName.id(event.stream)
-        const at = Date.parse(HashChain.atOf(event))
-        accounts.set(id, evolve(accounts.get(id) ?? Account.initial, codec.decode(event.type, event.data), at))
-      }
-    })
-  )
+  const accounts = yield* statesOf(Account.Account)
   return [...accounts].flatMap(([account, { purse }]) =>
     [...HashMap.entries(purse.holds)].map(
       ([reservation, { acceptBy, amount, expiresAt = acceptBy, operation, requestId, reservedAt }]) => ({

@@ -1,8 +1,9 @@
 /** The proxy sessions of all accounts, with what they carried. */
 import { ProxySession } from "@millrace/core"
-import { EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
-import { Clock, Effect, Stream } from "effect"
+import type { EventStore } from "@millrace/event-sourcing"
+import { Clock, Effect } from "effect"
 import type { Failure } from "../Failure.ts"
+import { statesOf } from "./Replay.ts"
 
 /** A session. Bytes and connections are those of all nodes, as far as they are in the log: of live ones, those of some seconds ago. */
 export interface ListedSession {
@@ -20,8 +21,6 @@ export interface ListedSession {
   readonly expiresAt: Date
 }
 
-const { category, codec, evolve, initial } = ProxySession.ProxySession
-
 const listedOf = (session: string, opened: ProxySession.Opened, now: number): ListedSession => {
   const { accountId: account, country, expiresAt, protocol, status } = opened
   const isLate = status === "open" && expiresAt <= now
@@ -35,19 +34,8 @@ const listedOf = (session: string, opened: ProxySession.Opened, now: number): Li
 /** Every session, in the order in which they were opened; with `open`, those that can be used. Reads the whole log. */
 export const list = (open: boolean): Effect.Effect<ReadonlyArray<ListedSession>, Failure, EventStore.EventStore> =>
   Effect.gen(function* () {
-    const log = yield* EventStore.EventStore
     const now = yield* Clock.currentTimeMillis
-    const sessions = new Map<string, ProxySession.ProxySession>()
-    yield* Stream.runForEachArray(log.readAll(EventStore.start), (events) =>
-      Effect.sync(() => {
-        for (const event of events) {
-          if (StreamName.category(event.stream) !== category) continue
-          const id = StreamName.id(event.stream)
-          const at = Date.parse(HashChain.atOf(event))
-          sessions.set(id, evolve(sessions.get(id) ?? initial, codec.decode(event.type, event.data), at))
-        }
-      })
-    )
+    const sessions = yield* statesOf(ProxySession.ProxySession)
     return [...sessions].flatMap(([id, session]) => {
       const listed = session.status === "absent" ? [] : [listedOf(id, session, now)]
       return open ? listed.filter(({ status }) => status === "open") : listed
