@@ -175,6 +175,10 @@ export interface AttemptRecord {
 export const tagOf = (answer: Exit.Exit<unknown, { readonly _tag: string }>): string | undefined =>
   Exit.isSuccess(answer) ? undefined : Option.getOrUndefined(Option.map(Exit.findErrorOption(answer), ({ _tag }) => _tag))
 
+/** The data that a caller was answered; undefined without a success. */
+export const dataOf = ({ response }: Call): Input | undefined =>
+  response === undefined || Exit.isFailure(response.answer) ? undefined : JSON.parse(response.answer.value.data)
+
 /** The answer in a few words, for traces and statistics. */
 export const summaryOf = (answer: Answer): string => {
   if (Exit.isSuccess(answer)) {

@@ -2,8 +2,7 @@
 import { Verification } from "@millrace/core"
 import { Exit } from "effect"
 import type { Evidence, Report, Reservation } from "../Evidence.ts"
-import { dataOf } from "../inboxes/Actor.ts"
-import type { Call, TextMessage } from "../Records.ts"
+import { type Call, dataOf, type TextMessage } from "../Records.ts"
 
 export const checkCodes = (evidence: Evidence, report: Report): void => {
   checkTexts(evidence, report)

@@ -3,8 +3,7 @@ import { hash } from "node:crypto"
 import type { Inbox } from "@millrace/core"
 import { Exit, Option } from "effect"
 import type { Evidence, Report } from "../Evidence.ts"
-import { dataOf } from "../inboxes/Actor.ts"
-import type { Call, Mailing } from "../Records.ts"
+import { type Call, dataOf, type Mailing } from "../Records.ts"
 
 export const checkInboxes = (evidence: Evidence, report: Report): void => {
   const mailings = new Map<string, Mailing>()

@@ -5,7 +5,7 @@ import type { SeededRandom } from "../../SeededRandom.ts"
 import { call, callWithRetries, requestOf } from "../Callers.ts"
 import type { Records } from "../Evidence.ts"
 import type { Host } from "../Host.ts"
-import { type Call, type Input, type Intent, type Mailing, type Message, tagOf } from "../Records.ts"
+import { dataOf, type Intent, type Mailing, type Message, tagOf } from "../Records.ts"
 import { nonEmpty, pickAny, pickHost, type Simulation } from "../Simulation.ts"
 import { DOMAIN, rawOf } from "./Endpoints.ts"
 
@@ -16,10 +16,6 @@ export interface KnownInbox {
   /** Those that it has and had. */
   readonly addresses: ReadonlyArray<string>
 }
-
-/** The data of a success. */
-export const dataOf = ({ response }: Call): Input | undefined =>
-  response === undefined || Exit.isFailure(response.answer) ? undefined : JSON.parse(response.answer.value.data)
 
 /** The inboxes that callers were told of, the oldest first. */
 export const knownInboxes = ({ calls }: Pick<Records, "calls">): ReadonlyArray<KnownInbox> => {

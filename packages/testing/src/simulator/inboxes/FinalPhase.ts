@@ -7,8 +7,9 @@ import { Effect, Exit, Fiber, Option } from "effect"
 import type { SeededRandom } from "../../SeededRandom.ts"
 import { call, requestOf } from "../Callers.ts"
 import type { Host } from "../Host.ts"
+import { dataOf } from "../Records.ts"
 import { nonEmpty, type Simulation } from "../Simulation.ts"
-import { ALL, callOnce, dataOf, deliver, type KnownInbox, knownInboxes, newMessage } from "./Actor.ts"
+import { ALL, callOnce, deliver, type KnownInbox, knownInboxes, newMessage } from "./Actor.ts"
 
 /** The longest time until a caller who waits for a message is shown it, milliseconds. */
 const SHOWN_WITHIN = 3_000
