@@ -72,7 +72,7 @@ const without = Millrace.inboxes().pipe(Layer.provide(MailReader.none))
 
 const receiving = ({ SmtpServer, MailVerdicts }: typeof Mail, domain: string, at: Setting.Listening, { limits = {}, smtpTls }: Settings) =>
   Layer.effect(SmtpListening, SmtpServer.listen({ ...at, domain, limits, ...(Option.isSome(smtpTls) ? { tls: smtpTls.value } : {}) })).pipe(
-    Layer.provide(MailVerdicts.layer())
+    Layer.provide([MailVerdicts.layer(), SmtpServer.layerKeyedQueueIds])
   )
 
 /** What reads and receives mail is loaded only where there is a mail domain. */

@@ -10,7 +10,7 @@ import * as SmtpGate from "./SmtpGate.ts"
 import * as SmtpSessions from "./SmtpSessions.ts"
 
 export { BadCertificate, type CertificateFiles } from "../shared/CertificateFiles.ts"
-export { QueueIds } from "./SmtpTransactions.ts"
+export { layerKeyed as layerKeyedQueueIds, QueueIds } from "./QueueIds.ts"
 
 export interface Options {
   /** The address of an interface, such as `127.0.0.1`, or `::` for all. */

@@ -1,17 +1,12 @@
 /** Mail transactions: RCPT TO asks the receiver, and DATA gives it the message for each recipient. */
-import { hash, randomBytes } from "node:crypto"
 import type { Readable } from "node:stream"
 import { domainToASCII } from "node:url"
 import { type InboxFull, type Incoming, MailReceiver, ReceiverUnavailable, type UnknownAddress } from "@millrace/core"
-import { Context, type Duration, Effect, Result } from "effect"
+import { type Duration, Effect, Result } from "effect"
 import { MailVerdicts } from "./MailVerdicts.ts"
+import { digestOf, hasMessageId, QueueIds, Unacknowledged } from "./QueueIds.ts"
 import { answerOf, NOT_HERE, NOT_NOW, type Refusal, refusalOf } from "./SmtpAnswers.ts"
 import * as SmtpBody from "./SmtpBody.ts"
-
-/** Generates queue ids that nobody can guess: 128 bits, in hexadecimal digits. */
-export const QueueIds = Context.Reference<() => string>("@millrace/upstreams/mail/QueueIds", {
-  defaultValue: () => () => randomBytes(16).toString("hex")
-})
 
 export interface TransactionOptions extends SmtpBody.BodyLimits {
   /** The domain of all inboxes. */
@@ -39,15 +34,18 @@ export interface Taken {
 export const make = Effect.fnUntraced(function* (options: TransactionOptions) {
   const receiver = yield* MailReceiver
   const verdicts = yield* MailVerdicts
-  const nextId = yield* QueueIds
+  const queueIds = yield* QueueIds
   const unacknowledged = new Unacknowledged()
   const total: SmtpBody.Buffered = { bytes: 0 }
   const addressOf = addressesAt(options.domain)
 
   const deliver = Effect.fnUntraced(function* (raw: Buffer, { recipients, ...envelope }: Envelope): Effect.fn.Return<Taken, Refusal> {
-    const digest = hash("sha256", Buffer.concat([Buffer.from(`${envelope.sender ?? ""}\0`), raw]))
-    const queueId = unacknowledged.take(digest) ?? nextId()
-    const unanswered = () => unacknowledged.remember(digest, queueId)
+    const digest = digestOf(envelope.sender, raw)
+    const named = hasMessageId(raw)
+    const queueId = named ? queueIds.of(digest) : (unacknowledged.take(digest) ?? queueIds.next())
+    const unanswered = () => {
+      if (!named) unacknowledged.remember(digest, queueId)
+    }
     const authentication = yield* verdicts.check({ raw, ip: envelope.remoteAddress, helo: envelope.helo, sender: envelope.sender })
     const message: Incoming = { queueId, sender: envelope.sender, remoteAddress: envelope.remoteAddress, raw, authentication }
     const addresses = new Set(recipients.map((recipient) => addressOf(recipient) ?? recipient))
@@ -107,29 +105,5 @@ const addressesAt = (domain: string) => {
   return (address: string): string | undefined => {
     const at = address.lastIndexOf("@")
     return domainToASCII(address.slice(at + 1)).toLowerCase() === own ? `${address.slice(0, at).toLowerCase()}@${own}` : undefined
-  }
-}
-
-/** More messages that were not acknowledged are not remembered. */
-const REMEMBERED = 10_000
-
-/**
- * The queue ids of messages that were not acknowledged, by sender and content. The sender tries again with the same message, which then has
- * the same id: an inbox that took it does not take it twice.
- */
-class Unacknowledged {
-  readonly #ids = new Map<string, string>()
-
-  /** The id of an earlier attempt, which is forgotten. */
-  take(digest: string): string | undefined {
-    const id = this.#ids.get(digest)
-    this.#ids.delete(digest)
-    return id
-  }
-
-  remember(digest: string, id: string): void {
-    this.#ids.set(digest, id)
-    const [oldest] = this.#ids.keys()
-    if (this.#ids.size > REMEMBERED && oldest !== undefined) this.#ids.delete(oldest)
   }
 }
