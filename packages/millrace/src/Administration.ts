@@ -10,7 +10,7 @@ import * as StoreUrl from "./StoreUrl.ts"
 
 /** The flag of the store. The description lists the kinds of stores. */
 export const storeBy = (description: string) =>
-  Setting.make("store", description, { metavar: "url", parse: (text) => text, expected: "a store" }, StoreUrl.DEFAULT)
+  Setting.make("store", description, { metavar: "url", parse: (text) => text, expected: "a store", secret: true }, StoreUrl.DEFAULT)
 
 export const store = storeBy("The store: sqlite:PATH, postgres:URL, or kurrentdb:URL with --state")
 

@@ -9,12 +9,13 @@ import type * as S3BlobStore from "@millrace/upstreams/s3-blob-store"
 import { Config, Effect, Layer, Option } from "effect"
 import { fail } from "./Failure.ts"
 import * as Setting from "./Setting.ts"
+import * as SettingNames from "./SettingNames.ts"
 import * as StoreUrl from "./StoreUrl.ts"
 
 export const blobs = Setting.optional(
   "blobs",
   "Where files that jobs make are kept: a folder, or s3:URL of a bucket, with MILLRACE_BLOBS_KEY, MILLRACE_BLOBS_SECRET and MILLRACE_BLOBS_REGION; beside the database when left out",
-  { metavar: "folder|s3:url", parse: Setting.text, expected: "a folder, or s3:URL" }
+  { metavar: "folder|s3:url", parse: Setting.text, expected: "a folder, or s3:URL", secret: true }
 )
 
 /** The folder by default. */
@@ -30,7 +31,8 @@ const isBucket = (place: string): boolean => place.startsWith(BUCKET)
 
 const bucket = (url: string) =>
   Effect.gen(function* () {
-    if (!URL.canParse(url)) return yield* fail(`s3:${url} names no bucket: s3:https://HOST/BUCKET`)
+    const names = yield* SettingNames.Current
+    if (!URL.canParse(url)) return yield* fail(`${names.blobs} names no bucket: s3:https://HOST/BUCKET`)
     const accessKeyId = yield* Config.String("MILLRACE_BLOBS_KEY").pipe(Config.option)
     const secretAccessKey = yield* Config.Redacted("MILLRACE_BLOBS_SECRET").pipe(Config.option)
     const region = yield* Config.String("MILLRACE_BLOBS_REGION").pipe(Config.option)

@@ -2,7 +2,7 @@
 import { NodeServices } from "@effect/platform-node"
 import { Money } from "@millrace/core"
 import { Effect, Layer } from "effect"
-import { CliConfig, CliOutput, Command, GlobalFlag } from "effect/cli"
+import { CliConfig, type CliError, CliOutput, Command, GlobalFlag } from "effect/cli"
 import { accounts } from "./commands/Accounts.ts"
 import { audit } from "./commands/Audit.ts"
 import { backup } from "./commands/Backup.ts"
@@ -52,13 +52,17 @@ const millrace = Command.make("millrace").pipe(
   ])
 )
 
+/** An argument in excess may be the value of a flag, and an address may have a password. */
+const told = ({ _tag, message }: CliError.CliError): string =>
+  _tag === "UnexpectedArgument" || _tag === "UnknownSubcommand" ? message.replaceAll(/:\/\/[^"]*/gu, "://***") : message
+
 /** Prints wrong arguments like every failure: in one line on stderr, which names the help to read. */
 const usageErrors = CliOutput.layerPresenter({
   present: (event) =>
     event._tag === "InvalidInvocation"
       ? Failure.tell({
           code: "InvalidUsage",
-          message: `${event.errors.map(({ message }) => message).join("; ")} (see ${event.commandPath.join(" ")} --help)`
+          message: `${event.errors.map(told).join("; ")} (see ${event.commandPath.join(" ")} --help)`
         })
       : CliOutput.defaultPresenter.present(event)
 })

@@ -13,6 +13,10 @@ export interface Failure {
 /** A thrown value as text. */
 export const textOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
+/** The code of an error of Node, such as `ENOENT`, or what kind of error it is. */
+export const codeOf = (error: unknown): string =>
+  error instanceof Error && "code" in error ? String(error.code) : error instanceof Error ? error.name : "an error"
+
 /** A command refuses its arguments, or cannot do its work, for the reason in `message`. */
 export class CommandFailed extends Error {
   readonly _tag = "CommandFailed"

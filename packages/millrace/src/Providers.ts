@@ -32,21 +32,25 @@ const speechOf = (text: string) => (text === ESPEAK ? ESPEAK : provider(["openai
 const imagesOf = provider(["openai", "automatic1111", "comfyui"])
 const translatorOf = (text: string) => (/^https?:/u.test(text) && URL.canParse(text) ? new URL(text) : undefined)
 
+const SPEECH = "espeak, or such as openai:https://api.openai.com/v1"
+const IMAGES = "such as openai:https://api.openai.com/v1"
+const TRANSLATE = "such as https://libretranslate.com"
+
 export const flags = {
   speech: Setting.optional(
     "speech",
     "Speech provider: espeak, offline, of the package @millrace/upstream-espeak (GPL), or openai:URL, with MILLRACE_SPEECH_KEY",
-    { metavar: "espeak|openai:url", parse: speechOf, expected: "espeak, or such as openai:https://api.openai.com/v1" }
+    { metavar: "espeak|openai:url", parse: speechOf, expected: SPEECH, secret: true }
   ),
   images: Setting.optional(
     "images",
     "Image provider: openai:URL, with MILLRACE_IMAGES_KEY, automatic1111:URL, or comfyui:URL#CHECKPOINT, such as comfyui:http://localhost:8188#sd_xl_base_1.0.safetensors",
-    { metavar: "provider:url", parse: imagesOf, expected: "such as openai:https://api.openai.com/v1" }
+    { metavar: "provider:url", parse: imagesOf, expected: IMAGES, secret: true }
   ),
   translate: Setting.optional(
     "translate",
     "Address of a LibreTranslate server that translates prompts; MILLRACE_TRANSLATE_KEY if it needs a key",
-    { metavar: "url", parse: translatorOf, expected: "such as https://libretranslate.com" }
+    { metavar: "url", parse: translatorOf, expected: TRANSLATE, secret: true }
   )
 }
 
@@ -62,15 +66,15 @@ export const choiceOf = ({ dnsServers = [], images, speech, translate }: Words):
     if (text === undefined) return Effect.succeed(Option.none<A>())
     const parsed = parse(text)
     return parsed === undefined
-      ? fail(`the option providers.${option} is ${JSON.stringify(text)}: give ${expected}`)
+      ? fail(`the option providers.${option} is another text: give ${expected}`)
       : Effect.succeed(Option.some(parsed))
   }
   const wrong = dnsServers.find((server) => !DnsClient.isServer(server))
   if (wrong !== undefined) return fail(`the option providers.dnsServers has ${JSON.stringify(wrong)}: give IP addresses of name servers`)
   return Effect.all({
-    speech: one("speech", speech, speechOf, "espeak, or such as openai:https://api.openai.com/v1"),
-    images: one("images", images, imagesOf, "such as openai:https://api.openai.com/v1"),
-    translate: one("translate", translate, translatorOf, "such as https://libretranslate.com")
+    speech: one("speech", speech, speechOf, SPEECH),
+    images: one("images", images, imagesOf, IMAGES),
+    translate: one("translate", translate, translatorOf, TRANSLATE)
   })
 }
 
@@ -81,23 +85,23 @@ interface Words {
   readonly dnsServers?: ReadonlyArray<string>
 }
 
-const byVariable = <A>(variable: string, parse: (text: string) => A | undefined) =>
+const byVariable = <A>(variable: string, parse: (text: string) => A | undefined, expected: string) =>
   Effect.flatMap(
     Config.String(variable).pipe(Config.option),
     Option.match({
       onNone: () => Effect.succeed(Option.none<A>()),
       onSome: (text) => {
         const parsed = parse(text)
-        return parsed === undefined ? fail(`${variable} names no provider: ${text}`) : Effect.succeed(Option.some(parsed))
+        return parsed === undefined ? fail(`${variable} names no provider: give ${expected}`) : Effect.succeed(Option.some(parsed))
       }
     })
   )
 
 /** The providers that the environment names, for commands without these flags. */
 export const byEnvironment = Effect.all({
-  speech: byVariable("MILLRACE_SPEECH", speechOf),
-  images: byVariable("MILLRACE_IMAGES", imagesOf),
-  translate: byVariable("MILLRACE_TRANSLATE", translatorOf)
+  speech: byVariable("MILLRACE_SPEECH", speechOf, SPEECH),
+  images: byVariable("MILLRACE_IMAGES", imagesOf, IMAGES),
+  translate: byVariable("MILLRACE_TRANSLATE", translatorOf, TRANSLATE)
 })
 
 const keyOf = (variable: string) =>

@@ -4,7 +4,7 @@ import { isIP } from "node:net"
 import type { ProxyNode, ProxyNodes, ProxySessions } from "@millrace/core"
 import type { Options, UpstreamProxy } from "@millrace/upstreams/proxy"
 import { Context, Effect, Layer, Option } from "effect"
-import { CommandFailed, fail, textOf } from "./Failure.ts"
+import { CommandFailed, codeOf, fail } from "./Failure.ts"
 import * as Setting from "./Setting.ts"
 import * as SettingNames from "./SettingNames.ts"
 
@@ -94,7 +94,8 @@ const readUpstreams = (file: string): Effect.Effect<ReadonlyArray<UpstreamProxy>
     const { proxyUpstreams } = yield* SettingNames.Current
     const text = yield* Effect.try({
       try: () => readFileSync(file, "utf8"),
-      catch: (error) => new CommandFailed(`the file of ${proxyUpstreams} cannot be read: ${textOf(error)}`)
+      // Not its message, which has what was given for a path: it may be a proxy with its password
+      catch: (error) => new CommandFailed(`the file of ${proxyUpstreams} cannot be read: ${codeOf(error)}`)
     })
     const upstreams: Array<UpstreamProxy> = []
     for (const [i, line] of text.split("\n").entries()) {

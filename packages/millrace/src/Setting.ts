@@ -1,6 +1,6 @@
 /** A setting: from its flag, else from its environment variable, else its default. All three are checked alike. */
-import { Array, Config, Option } from "effect"
-import { Flag } from "effect/cli"
+import { Array, Config, Effect, type Option } from "effect"
+import { CliError, Flag } from "effect/cli"
 
 /** The values of a setting. */
 export interface Kind<A> {
@@ -9,6 +9,8 @@ export interface Kind<A> {
   readonly parse: (text: string) => A | undefined
   /** The values that `parse` accepts, in words. */
   readonly expected: string
+  /** It may hold a password or a token, so a wrong value is not shown. */
+  readonly secret?: boolean
 }
 
 const variableOf = (flag: string): string => `MILLRACE_${flag.toUpperCase().replaceAll("-", "_")}`
@@ -20,11 +22,13 @@ const described = (flag: string, description: string, metavar: string, variable:
     Flag.withFallbackConfig(Config.String(variable))
   )
 
-const parsed = <A>(flag: string, { parse, expected }: Kind<A>, variable: string) =>
-  Flag.filterMap(
-    (text: string) => Option.fromUndefinedOr(parse(text)),
-    () => `${expected}, by --${flag} or ${variable}`
-  )
+const parsed = <A>(flag: string, { expected: values, parse, secret = false }: Kind<A>, variable: string) =>
+  Flag.mapEffect((text: string) => {
+    const value = parse(text)
+    if (value !== undefined) return Effect.succeed(value)
+    const expected = `${values}, by --${flag} or ${variable}`
+    return Effect.fail(new CliError.InvalidValue({ option: flag, value: secret && text !== "" ? "***" : text, expected, kind: "flag" }))
+  })
 
 /** A setting with a default. Its variable is the name of the flag in capitals after `MILLRACE_`. */
 export const make = <A>(flag: string, description: string, kind: Kind<A>, fallback: string): Flag.Flag<A> => {

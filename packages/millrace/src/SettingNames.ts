@@ -3,6 +3,7 @@ import { Context } from "effect"
 
 export interface Names {
   readonly against: string
+  readonly blobs: string
   readonly effectiveAt: string
   readonly erasures: string
   readonly state: string
@@ -11,12 +12,14 @@ export interface Names {
   readonly proxyCountry: string
   readonly proxyHost: string
   readonly proxyUpstreams: string
+  readonly store: string
   readonly streams: string
   readonly writeStreams: string
 }
 
 const FLAGS: Names = {
   against: "--against",
+  blobs: "--blobs or MILLRACE_BLOBS",
   effectiveAt: "--effective-at",
   erasures: "--register or MILLRACE_ERASURES",
   state: "--state or MILLRACE_STATE",
@@ -25,6 +28,7 @@ const FLAGS: Names = {
   proxyCountry: "--proxy-country",
   proxyHost: "--proxy-host",
   proxyUpstreams: "--proxy-upstreams",
+  store: "--store or MILLRACE_STORE",
   streams: "--streams",
   writeStreams: "--write-streams"
 }
@@ -32,6 +36,7 @@ const FLAGS: Names = {
 /** For hosts of the library. */
 export const OPTIONS: Names = {
   against: "the option against",
+  blobs: "the option blobs",
   effectiveAt: "the option effectiveAt",
   erasures: "the option erasures",
   state: "the option state",
@@ -40,6 +45,7 @@ export const OPTIONS: Names = {
   proxyCountry: "the option proxy.country",
   proxyHost: "the option proxy.host",
   proxyUpstreams: "the option proxy.upstreamsFile",
+  store: "the option store",
   streams: "the option streams",
   writeStreams: "the option writeStreams"
 }

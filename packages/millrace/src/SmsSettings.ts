@@ -6,20 +6,21 @@ import { Config, Context, Effect, Layer, Option, Redacted, Struct } from "effect
 import * as Setting from "./Setting.ts"
 
 const secret = (flag: string, description: string) =>
-  Setting.optional(flag, description, { metavar: "secret", parse: Setting.text, expected: "a text" })
+  Setting.optional(flag, description, { metavar: "secret", parse: Setting.text, expected: "a text", secret: true })
 
 const isNumber = (text: string): boolean => text.startsWith("+") && e164(text) !== undefined
 
 const addressOf = (text: string): URL | undefined => (/^https?:/u.test(text) && URL.canParse(text) ? new URL(text) : undefined)
 
-export const address: Setting.Kind<URL> = { metavar: "url", parse: addressOf, expected: "such as https://api.example.com" }
+export const address: Setting.Kind<URL> = { metavar: "url", parse: addressOf, expected: "such as https://api.example.com", secret: true }
 
 const smscOf = (text: string): URL | undefined => (/^ss?mpp:\/\/[^/]/u.test(text) && URL.canParse(text) ? new URL(text) : undefined)
 
 export const smsc: Setting.Kind<URL> = {
   metavar: "url",
   parse: smscOf,
-  expected: "such as smpp://name:password@smsc.example.com:2775, or ssmpp: for TLS"
+  expected: "such as smpp://name:password@smsc.example.com:2775, or ssmpp: for TLS",
+  secret: true
 }
 
 export const numbers = {

@@ -11,7 +11,7 @@ export const State = GlobalFlag.Setting("state")({
   flag: Setting.optional(
     "state",
     "Where keys, replies and leases are kept, for a log on KurrentDB: postgres://USER@HOST/DATABASE, or sqlite:PATH for one host",
-    { metavar: "url", parse: (text) => text, expected: "a state" }
+    { metavar: "url", parse: (text) => text, expected: "a state", secret: true }
   )
 })
 

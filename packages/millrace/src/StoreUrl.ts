@@ -167,8 +167,11 @@ export const filesOf = (url: string): Effect.Effect<Files, CommandFailed> => {
   if (url === MEMORY) return fail("a store in memory lasts as long as its server: name another store")
   const path = URL.exec(url)?.groups?.["path"]
   if (path === undefined || path.startsWith(":")) {
-    return fail(
-      `unknown store ${JSON.stringify(url)}: sqlite:PATH, such as ${DEFAULT}, postgres://USER@HOST/DATABASE, kurrentdb://HOST, or memory: for serve`
+    // The message does not repeat the address, which may contain a password
+    return Effect.flatMap(SettingNames.Current, ({ store }) =>
+      fail(
+        `unknown store, by ${store}: sqlite:PATH, such as ${DEFAULT}, postgres://USER@HOST/DATABASE, kurrentdb://HOST, or memory: for serve`
+      )
     )
   }
   const log = resolve(path)

@@ -78,8 +78,10 @@ export interface Addresses {
 // rules
 
 /** A text that a setting of the command line takes too. */
-const setting = ({ expected, parse }: Setting.Kind<unknown>): Given.Rule =>
-  Given.rule(expected, (value) => typeof value === "string" && parse(value) !== undefined)
+const setting = ({ expected, parse, secret = false }: Setting.Kind<unknown>): Given.Rule => ({
+  ...Given.rule(expected, (value) => typeof value === "string" && parse(value) !== undefined),
+  secret
+})
 
 /** Several of them. */
 const settings = (give: string, { parse }: Pick<Setting.Kind<unknown>, "parse">): Given.Rule =>
@@ -118,7 +120,7 @@ export const SMS = Given.within(
     plivoToken: secret,
     vonageSecret: secret,
     messagebirdKey: secret,
-    smpp: { ...setting(SmsSettings.smsc), secret: true },
+    smpp: setting(SmsSettings.smsc),
     publicUrl: setting(SmsSettings.address)
   },
   Given.needing("numbers")

@@ -257,7 +257,7 @@ describe("a mistake", () => {
     ],
     [
       { sms: { numbers: [NUMBER], publicUrl: "api.example.com" } },
-      'The option publicUrl of sms is "api.example.com": give such as https://'
+      'The option publicUrl of sms is another text: give such as https://'
     ],
     [{ sms: { numbers: [NUMBER], token: "x" } }, "The option token of sms does not exist; there are numbers, twilioToken"],
     [{ proxy: { ...node, country: "Germany" } }, 'The option country of proxy is "Germany": give two letters such as DE'],

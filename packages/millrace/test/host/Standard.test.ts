@@ -123,7 +123,7 @@ describe("the option standard", () => {
   it.each([
     [["bin.lokup"], {}, 'the standard operation "bin.lokup", which there is not: name a key such as "bin.lookup"'],
     ["dns", {}, 'The option standard is "dns": give true, or names'],
-    [true, { providers: { speech: "shout" } }, 'The option providers.speech is "shout": give espeak'],
+    [true, { providers: { speech: "shout" } }, "The option providers.speech is another text: give espeak"],
     [true, { providers: { dnsServers: ["nowhere"] } }, 'The option providers.dnsServers has "nowhere": give IP addresses']
   ])("refuses %j with %j", async (names, more, sentence) => {
     await expect(create(names, more)).rejects.toThrow(sentence)
