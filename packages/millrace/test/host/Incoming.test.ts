@@ -255,10 +255,7 @@ describe("a mistake", () => {
       { sms: { numbers: [NUMBER], smpp: "tcp://ada:s3cret@host" } },
       "The option smpp of sms is another text: give such as smpp://name:password@"
     ],
-    [
-      { sms: { numbers: [NUMBER], publicUrl: "api.example.com" } },
-      'The option publicUrl of sms is another text: give such as https://'
-    ],
+    [{ sms: { numbers: [NUMBER], publicUrl: "api.example.com" } }, "The option publicUrl of sms is another text: give such as https://"],
     [{ sms: { numbers: [NUMBER], token: "x" } }, "The option token of sms does not exist; there are numbers, twilioToken"],
     [{ proxy: { ...node, country: "Germany" } }, 'The option country of proxy is "Germany": give two letters such as DE'],
     [{ proxy: { ...node, socks: ":1080" } }, 'The option socks of proxy is ":1080": give an address and a port'],
