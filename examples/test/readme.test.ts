@@ -27,6 +27,10 @@ test("examples/standard.ts prints what it looked up, and what that cost", () => 
   expect(run("standard.ts")).toBe("visa 0.5")
 })
 
+test("examples/mail.ts receives a message while a caller waits for it, and prints what it says and what reading it cost", () => {
+  expect(run("mail.ts")).toBe("Your link https://example.com/?token=1 0.1")
+})
+
 test("docs/files.md begins with examples/files.ts, which stores a file and downloads it", () => {
   const shown = /```ts\n(?<code>[\s\S]*?)```/u.exec(readFileSync(path("docs/files.md"), "utf8"))?.groups?.["code"]
   expect(shown).toBe(readFileSync(path("examples/files.ts"), "utf8"))
