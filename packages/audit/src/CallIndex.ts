@@ -9,6 +9,7 @@ import type { Prices } from "./Prices.ts"
 /** The operations of these calls. */
 export const WAIT = VerificationCodes.wait.key
 export const CREATE_INBOX = TempMail.create.key
+export const ROTATE_INBOX = TempMail.rotate.key
 export const OPEN_SESSION = Proxies.createSession.key
 
 /** The ids of the streams that they leave, by their reservation. */
@@ -27,12 +28,16 @@ interface Held {
   readonly amount: number
 }
 
+const moveOf = (accountId: string, requestId: string): string => `${accountId} ${requestId}`
+
 export class CallIndex {
   /** What was held for a stream, by the id of the stream. Streams may be written after their hold ended, so holds that ended stay. */
   readonly #held = new Map<string, Held>()
   /** The calls for which late charges were made, by the reservations of these. */
   readonly #late = new Map<string, string>()
   readonly #left = new Map<string, Left>()
+  /** The holds for moves of inboxes that no move has used, by account and request. */
+  readonly #moves = new Map<string, number>()
   readonly #doubtful = new Set<string>()
   readonly #prices: Prices
   readonly #isSound: (accountId: string) => boolean
@@ -46,6 +51,10 @@ export class CallIndex {
   /** Learns from an event of an account. */
   learn(accountId: string, event: AccountEvent): void {
     if (event._tag !== "CreditReserved" && event._tag !== "TrialReserved") return
+    if (event.operation === ROTATE_INBOX && !("lateOf" in event)) {
+      const move = moveOf(accountId, event.requestId)
+      this.#moves.set(move, (this.#moves.get(move) ?? 0) + 1)
+    }
     const idOf = STREAM_IDS.get(event.operation)
     if (idOf === undefined) return
     const amount = event._tag === "CreditReserved" ? event.amount : 0
@@ -77,6 +86,18 @@ export class CallIndex {
     // Free calls hold nothing
     if (!this.#isSound(accountId) || this.#prices.mayBeFree(operation)) return undefined
     return `account ${accountId} had held nothing for it under ${operation}`
+  }
+
+  /** Uses the hold of a request that moved an inbox. Why there is none; undefined if there is one, or the request may have been free. */
+  unpaidMove(accountId: string, requestId: string): string | undefined {
+    const move = moveOf(accountId, requestId)
+    const unused = this.#moves.get(move)
+    if (unused !== undefined && unused > 0) this.#moves.set(move, unused - 1)
+    else if (this.#isSound(accountId) && !this.#prices.mayBeFree(ROTATE_INBOX))
+      return unused === undefined
+        ? `account ${accountId} had held nothing for request ${requestId} under ${ROTATE_INBOX}`
+        : `what account ${accountId} held for request ${requestId} had paid for another address`
+    return undefined
   }
 
   /** What is at stake of a stream: `5 credits (0.005 USD) were held for this, {clause}`. */

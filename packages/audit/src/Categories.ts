@@ -85,7 +85,11 @@ export const coreCategories = ({ apiKeys, calls, inboxes, jobs, prices, proxies,
     begin: (stream, report) => proxies.begin(stream, report),
     lost: (stream) => proxies.lost(stream)
   },
-  { name: InboxAddress.AddressClaim.category, begin: (stream, report) => inboxes.beginAddress(stream, report) },
+  {
+    name: InboxAddress.AddressClaim.category,
+    begin: (stream, report) => inboxes.beginAddress(stream, report),
+    lost: (stream) => inboxes.lostAddress(stream)
+  },
   {
     name: Inbox.Inbox.category,
     begin: (stream, report) => inboxes.beginInbox(stream, report),

@@ -12,6 +12,7 @@ const MARGIN = 5 * 60_000
 const TWICE = noAmount("mail that was meant for one inbox may have come to another")
 const AFTER = noAmount("mail was taken that its sender should have got back")
 const NOBODY = noAmount("no hold pays for this inbox, so it may have been created for nothing")
+const MOVED = noAmount("no hold pays for this address, so the inbox may have moved for nothing")
 const OVERDUE = noAmount("the inbox can no longer be used, and its end is not in the log")
 
 type Received = Extract<Inbox.InboxEvent, { readonly _tag: "MessageReceived" }>
@@ -19,6 +20,8 @@ type Received = Extract<Inbox.InboxEvent, { readonly _tag: "MessageReceived" }>
 export class InboxIndex {
   /** The inboxes of addresses, by the HMACs of these. */
   readonly #owners = new Map<string, string>()
+  /** Addresses whose claims cannot be read. */
+  readonly #doubtful = new Set<string>()
   /** Addresses that an inbox has, or had. */
   readonly #given = new Set<string>()
 
@@ -43,7 +46,7 @@ export class InboxIndex {
   beginInbox(stream: StreamName.StreamName, report: ReportProblem): Replay {
     const inboxId = StreamName.id(stream)
     let inbox: Inbox.Inbox = Inbox.Inbox.initial
-    return (type, data, at, position) => {
+    return (type, data, at, position, requestOf) => {
       const event = Inbox.Inbox.codec.decode(type, data)
       const account = "accountId" in event ? event.accountId : "accountId" in inbox ? inbox.accountId : undefined
       if (event._tag === "InboxCreated" || event._tag === "InboxRotated") {
@@ -51,6 +54,7 @@ export class InboxIndex {
         if (wrong !== undefined) report("address-is-of-one-inbox" satisfies RuleName, wrong, () => ({ account, ...TWICE }))
       }
       if (event._tag === "InboxCreated") this.#create(inboxId, event.accountId, report)
+      if (event._tag === "InboxRotated" && account !== undefined) this.#move(account, requestOf(), report)
       const late = event._tag === "MessageReceived" ? notReceivable(inbox, event, at) : undefined
       if (late === undefined) inbox = Inbox.Inbox.evolve(inbox, event, at)
       else report("inbox-receives-while-it-lives" satisfies RuleName, late, () => ({ account, ...AFTER }))
@@ -63,6 +67,17 @@ export class InboxIndex {
     const unpaid = this.#calls.unpaid(CREATE_INBOX, inboxId, account)
     if (unpaid !== undefined) report("inbox-is-created-under-its-reservation" satisfies RuleName, unpaid, () => ({ account, ...NOBODY }))
     this.#calls.leave(inboxId, "InboxCreated")
+  }
+
+  /** Rotations of earlier versions name no request, so nothing is known of their calls. */
+  #move(account: string, requestId: string | undefined, report: ReportProblem): void {
+    const unpaid = requestId === undefined ? undefined : this.#calls.unpaidMove(account, requestId)
+    if (unpaid !== undefined) report("inbox-moves-for-one-call" satisfies RuleName, unpaid, () => ({ account, ...MOVED }))
+  }
+
+  /** Notes that the claim of an address cannot be replayed. */
+  lostAddress(stream: StreamName.StreamName): void {
+    this.#doubtful.add(StreamName.id(stream))
   }
 
   /** Forgets an inbox whose stream cannot be replayed further. */
@@ -83,7 +98,8 @@ export class InboxIndex {
   /** Gives an address to an inbox. Returns what is wrong with that. */
   #take(inboxId: string, addressHash: string): string | undefined {
     const owner = this.#owners.get(addressHash)
-    if (owner !== inboxId) return owner === undefined ? "nobody had claimed the address" : `the address belongs to ${owner}`
+    if (owner !== inboxId && !(owner === undefined && this.#doubtful.has(addressHash)))
+      return owner === undefined ? "nobody had claimed the address" : `the address belongs to ${owner}`
     if (this.#given.has(addressHash)) return "the inbox had this address before"
     this.#given.add(addressHash)
     return undefined

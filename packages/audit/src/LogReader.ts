@@ -188,7 +188,7 @@ export class LogReader {
     try {
       if (account === undefined) {
         if (other === undefined) this.#broken("stream-is-known", "no decider reads streams of this category")
-        other?.(recorded.type, recorded.data, this.#millis, recorded.position)
+        other?.(recorded.type, recorded.data, this.#millis, recorded.position, () => requestOf(recorded))
         return other !== undefined
       }
       const event = Account.Account.codec.decode(recorded.type, recorded.data)
@@ -246,6 +246,12 @@ export class LogReader {
     const reading = StreamName.isStreamName(name) ? this.streams.get(name) : undefined
     return reading !== undefined && reading.revision >= 0 ? reading : undefined
   }
+}
+
+/** The request that caused an event; undefined where its metadata names none. */
+const requestOf = (event: EventStore.RecordedEvent): string | undefined => {
+  const { $correlationId: request } = HashChain.metadataOf(event)
+  return typeof request === "string" ? request : undefined
 }
 
 type DropFirst<Parameters extends ReadonlyArray<unknown>> = Parameters extends [unknown, ...infer Rest] ? Rest : never

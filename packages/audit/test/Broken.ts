@@ -1,10 +1,11 @@
 /** Logs that break a rule each. No decision wrote them, but their hashes are right. */
 import { Inbox } from "@millrace/core"
-import { CREATE_INBOX, OPEN_SESSION, WAIT } from "../src/CallIndex.ts"
+import { CREATE_INBOX, OPEN_SESSION, ROTATE_INBOX, WAIT } from "../src/CallIndex.ts"
 import type { RuleName } from "../src/index.ts"
 import type { Entry, Tagged } from "./Logs.ts"
 
 export const T0 = "2026-01-01T00:00:00.000Z"
+const HALF_PAST = "2026-01-01T00:30:00.000Z"
 export const T1 = "2026-01-01T01:00:00.000Z"
 export const T2 = "2026-01-01T02:00:00.000Z"
 
@@ -65,7 +66,7 @@ export const published: Entry = [
   event("PricePlanPublished", {
     version: 1,
     effectiveAt: T0,
-    prices: { "grammar.check": 100, batch: 10, [WAIT]: 100, [CREATE_INBOX]: 100, [OPEN_SESSION]: 100 }
+    prices: { "grammar.check": 100, batch: 10, [WAIT]: 100, [CREATE_INBOX]: 100, [ROTATE_INBOX]: 100, [OPEN_SESSION]: 100 }
   })
 ]
 
@@ -110,6 +111,14 @@ export const heldPaid = [opened, paid("p", 1_000), reserved("r", 100, [part("p",
 /** An account that holds the price of an operation for reservation `r`. */
 export const heldFor = (operation: string) => [opened, granted("l", 1_000), reserved("r", 100, lots, { operation })]
 export const withInbox = [...heldFor(CREATE_INBOX), claimed("x"), created("x")]
+
+/** The move of the inbox to another address, for a request, or as before moves named theirs. */
+export const moved = (address = "y", $correlationId: string | null = "req_s") => [
+  claimed(address),
+  inbox("InboxRotated", { ...at(address), ...($correlationId === null ? {} : { $correlationId }) })
+]
+/** A hold of the account for a move. */
+export const heldForMove = (fields: object = {}) => reserved("s", 100, lots, { operation: ROTATE_INBOX, requestId: "req_s", ...fields })
 
 // A text message `s`, and the wait of reservation `r`
 
@@ -514,6 +523,24 @@ export const broken: ReadonlyArray<readonly [rule: RuleName, what: string, scrip
     [...withInbox, ...Array.from({ length: Inbox.MAX_MESSAGES + 1 }, (_, i) => received("x", `m${i}`))]
   ],
   ["event-is-readable", "a byte more than an inbox may have", [...withInbox, received("x", "m", Inbox.MAX_BYTES), received("x", "n")]],
+  ["inbox-moves-for-one-call", "a move whose call held nothing", [...withInbox, ...moved()]],
+  ["inbox-moves-for-one-call", "a move before its hold", [...withInbox, ...moved(), heldForMove()], 7],
+  ["inbox-moves-for-one-call", "a move under the hold of another call", [...withInbox, heldForMove(), ...moved("y", "req_t")]],
+  [
+    "inbox-moves-for-one-call",
+    "a move under the hold of another operation",
+    [...withInbox, heldForMove({ operation: "grammar.check" }), ...moved()]
+  ],
+  ["inbox-moves-for-one-call", "two moves for one call", [...withInbox, heldForMove(), ...moved(), ...moved("z")]],
+  [
+    "inbox-moves-for-one-call",
+    "a second move for the hold of a late charge",
+    [
+      ...[...withInbox, heldForMove({ expiresAt: HALF_PAST }), ...moved(), HALF_PAST],
+      released("s", 100, lots, { reason: "abandoned", dueAt: HALF_PAST }),
+      ...[reserved("t", 100, lots, { operation: ROTATE_INBOX, requestId: "req_s", lateOf: "s" }), ...moved("z")]
+    ]
+  ],
   ["inbox-is-created-under-its-reservation", "an inbox without a hold", [opened, claimed("x"), created("x")]],
   ["inbox-is-created-under-its-reservation", "an inbox under the hold of another call", [...held, claimed("x"), created("x")]],
   [

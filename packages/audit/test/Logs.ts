@@ -50,7 +50,7 @@ export const withData = (event: EventStore.RecordedEvent, change: (data: Record<
   data: JSON.stringify(change(JSON.parse(event.data)))
 })
 
-/** An event as it is encoded: its type as `_tag`, beside its data. */
+/** An event as it is encoded: its type as `_tag`, beside its data; `$correlationId` is of its metadata. */
 export interface Tagged {
   readonly _tag: string
   readonly [field: string]: unknown
@@ -62,11 +62,11 @@ export type Entry = readonly [stream: StreamName.StreamName, at: string, event: 
 export const written = (entries: ReadonlyArray<Entry>): Events =>
   rehashed(
     placed(
-      entries.map(([stream, at, { _tag: type, ...data }], i) => ({
+      entries.map(([stream, at, { _tag: type, $correlationId, ...data }], i) => ({
         id: `00000000-0000-7000-8000-${i.toString(16).padStart(12, "0")}`,
         type,
         data: JSON.stringify(data),
-        metadata: `{"hash":"${"x".repeat(43)}","at":"${at}"}`,
+        metadata: JSON.stringify({ hash: "x".repeat(43), at, $correlationId }),
         stream,
         revision: 0,
         position: EventStore.start

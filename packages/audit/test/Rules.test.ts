@@ -1,6 +1,6 @@
 /** Every rule against a log that breaks it, and logs that break none. */
 import { describe, expect, it } from "vitest"
-import { CREATE_INBOX, OPEN_SESSION, WAIT } from "../src/CallIndex.ts"
+import { CREATE_INBOX, OPEN_SESSION, ROTATE_INBOX, WAIT } from "../src/CallIndex.ts"
 import { rules } from "../src/index.ts"
 import {
   accepted,
@@ -16,9 +16,11 @@ import {
   held,
   heldFor,
   heldForJob,
+  heldForMove,
   heldPaid,
   logOf,
   lots,
+  moved,
   opened,
   paid,
   part,
@@ -91,6 +93,14 @@ describe("finds nothing in a log with", () => {
     ["a proxy session that was opened after its hold had ended", [...heldFor(OPEN_SESSION), released("r", 100, lots), sessionOpened]],
     ["an inbox that is charged", [...withInbox, succeeded("r", 100, lots)]],
     ["an inbox that was created after its hold had ended", [...heldFor(CREATE_INBOX), released("r", 100, lots), ...withInbox.slice(-2)]],
+    ["a move that is charged", [...withInbox, heldForMove(), ...moved(), succeeded("s", 100, lots)]],
+    ["a move of a call that was released", [...withInbox, heldForMove(), ...moved(), released("s", 100, lots)]],
+    ["a move after its hold had ended", [...withInbox, heldForMove(), released("s", 100, lots), ...moved()]],
+    ["moves that name no call, as before they did", [...withInbox, ...moved("y", null), ...moved("z", null)]],
+    [
+      "two moves for two calls of one request",
+      [...withInbox, heldForMove(), ...moved(), heldForMove({ reservationId: "t" }), ...moved("z")]
+    ],
     ["a wait that found a code", [...heldFor(WAIT), smsReceived, found(), succeeded("r", 100, lots)]],
     ["a wait that was not charged after its outcome", [...heldFor(WAIT), smsReceived, found(), released("r", 100, lots)]],
     ["a wait that timed out", [...heldFor(WAIT), wait("WaitTimedOut"), succeeded("r", 100, lots)]],
@@ -147,8 +157,8 @@ describe("finds nothing in a log with", () => {
   })
 
   it("takes waits, inboxes and proxy sessions without a hold where their calls may be free", async () => {
-    const made = [opened, wait("WaitTimedOut"), ...withInbox.slice(-2), sessionOpened]
-    const free = { [WAIT]: 0, [CREATE_INBOX]: 0, [OPEN_SESSION]: 0 }
+    const made = [opened, wait("WaitTimedOut"), ...withInbox.slice(-2), ...moved(), sessionOpened]
+    const free = { [WAIT]: 0, [CREATE_INBOX]: 0, [ROTATE_INBOX]: 0, [OPEN_SESSION]: 0 }
     const plan: Entry = ["pricePlan-free", T0, event("PricePlanPublished", { version: 1, effectiveAt: T0, prices: free })]
     const rulesOf = async (entries: ReadonlyArray<Entry>) =>
       (await audit({ events: written(entries), snapshots: new Map() })).problems.map(({ rule }) => rule)
@@ -157,6 +167,7 @@ describe("finds nothing in a log with", () => {
     expect(await rulesOf([...logOf(made), plan])).toEqual([
       "wait-is-of-its-reservation",
       "inbox-is-created-under-its-reservation",
+      "inbox-moves-for-one-call",
       "proxy-session-is-opened-under-its-reservation"
     ])
   })

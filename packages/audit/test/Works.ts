@@ -5,7 +5,7 @@
 import { Credits, Decisions, Inbox, InboxAddress, Ledger, PricePlan, ProxySession, Sms, Verification } from "@millrace/core"
 import { Aggregate } from "@millrace/event-sourcing"
 import { Clock, Effect } from "effect"
-import { CREATE_INBOX, OPEN_SESSION, WAIT } from "../src/CallIndex.ts"
+import { CREATE_INBOX, OPEN_SESSION, ROTATE_INBOX, WAIT } from "../src/CallIndex.ts"
 import type { Dice } from "./Histories.ts"
 
 /** The account of these calls. */
@@ -188,8 +188,20 @@ const live = Effect.fnUntraced(function* (parts: Parts, { calls }: Past, random:
   const addressHash = state.status === "active" ? state.addressHash : "none"
   const message = { messageId: `msg_${step}`, addressHash, size: 1_000, blobId: "blob", sealedSummary: "sealed" }
   const chosen = random.below(8)
+  const move = Effect.map(claim(parts, inboxId, step), (address) => Inbox.rotate(inboxId, address))
   if (chosen === 0) return yield* parts.inboxes.execute(inboxId, Inbox.remove(inboxId))
-  if (chosen < 3) return yield* parts.inboxes.execute(inboxId, Inbox.rotate(inboxId, yield* claim(parts, inboxId, step)))
+  // As before moves named their calls
+  if (chosen === 1) return yield* parts.inboxes.execute(inboxId, yield* move)
+  if (chosen === 2) {
+    const reservationId = `res_work_${step}`
+    const reserve = yield* reserveOf(parts.book, ROTATE_INBOX, reservationId)
+    yield* parts.ledger.execute(workerId, Decisions.reserve(reserve))
+    const call: Call = { operation: ROTATE_INBOX, reservationId, number: "", begun: true, done: false, ended: false }
+    calls.push(call)
+    const { events } = yield* parts.inboxes.execute(inboxId, yield* move, { $correlationId: reserve.requestId })
+    call.done = events.length > 0
+    return
+  }
   return yield* parts.inboxes.execute(inboxId, Inbox.receive(message))
 })
 

@@ -89,6 +89,10 @@ const CATALOG = {
     "An inbox is created by a call that its account held or that was free, and is named after it."
   ],
   "inbox-is-charged-when-created": [5, "The creation of an inbox is charged only after the inbox was created."],
+  "inbox-moves-for-one-call": [
+    2,
+    "An inbox moves to another address once for each call, which its account held or that was free. Moves that name no call are not checked."
+  ],
   "address-is-of-one-inbox": [1, "An address is claimed once, by the inbox that gets it, and never given again."],
   "inbox-receives-while-it-lives": [1, "An inbox receives mail at its present address only, and none after it was deleted or has expired."],
   "inbox-ends-by-its-expiry": [1, "The end of an inbox is in the log soon after its expiry."],

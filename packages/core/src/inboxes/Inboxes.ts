@@ -144,10 +144,10 @@ const make = Effect.fnUntraced(function* ({ domain }: InboxesOptions) {
     return { inboxId, address, label, createdAt, expiresAt, messages: messages.length } satisfies Shown
   })
 
-  const rotate = Effect.fn("Inboxes.rotate")(function* (owner: Letters.Owner) {
+  const rotate = Effect.fn("Inboxes.rotate")(function* (owner: Letters.Owner, metadata?: Aggregate.Metadata) {
     yield* find(owner.accountId, owner.inboxId)
     const address = yield* addresses.claim(owner, yield* configured)
-    yield* execute(owner.inboxId, Inbox.rotate(owner.inboxId, address))
+    yield* execute(owner.inboxId, Inbox.rotate(owner.inboxId, address), metadata)
   })
 
   /** The key goes first: an inbox whose end is not written then can be read no more, and is ended again, at the latest by its expiry. */
@@ -181,7 +181,7 @@ const make = Effect.fnUntraced(function* ({ domain }: InboxesOptions) {
     content,
     /** An attachment with its bytes, by its place in the content. */
     attachment,
-    /** Moves an inbox to a new address. The one before it is refused from then on, at all hosts. */
+    /** Moves an inbox to a new address. The one before it is refused from then on, at all hosts. `metadata` names the call. */
     rotate,
     /** Deletes an account's own inbox for ever. Of several concurrent callers one succeeds, and the others do not find it. */
     remove: (owner: Letters.Owner) => Effect.andThen(find(owner.accountId, owner.inboxId), end(owner, Inbox.remove(owner.inboxId))),

@@ -298,9 +298,10 @@ export const rotate = Operation.make("inbox.rotate", {
   configured,
   check: ownInbox,
   local: true,
-  run: Effect.fnUntraced(function* ({ inbox }, { accountId }) {
+  run: Effect.fnUntraced(function* ({ inbox }, { accountId, requestId }) {
     const owner = { accountId, inboxId: inbox }
-    yield* asking((inboxes) => inboxes.rotate(owner))
+    // An inbox may move often, so its id does not lead to the hold that pays
+    yield* asking((inboxes) => inboxes.rotate(owner, { $correlationId: requestId }))
     return yield* shown(owner)
   }),
   example: { input: { inbox: EXAMPLE_ID }, data: { ...EXAMPLE, address: "pagihova-dorimebi-sateko@mail.example.com" } }
