@@ -1,7 +1,7 @@
 /** Temporary mail as developers use it: a real server, its SMTP port, and a real client that sends. */
 import { expect, test } from "vitest"
 import { asking, DOMAIN, Inbox, Message, Messages, senderTo } from "./Mail.ts"
-import { auditOf, balanceOf, call, newStore, openAccount, type Server, serve, UNLIMITED } from "./Server.ts"
+import { auditOf, balanceOf, call, newStore, openAccount, readLog, type Server, serve, UNLIMITED } from "./Server.ts"
 
 const receiving = (url: string): Promise<Server> =>
   serve(["--store", url, "--mail-domain", DOMAIN, "--smtp", "127.0.0.1:0"], { env: UNLIMITED })
@@ -47,4 +47,9 @@ test("a developer creates an inbox, waits for a message, and reads it; the old a
   // Two of a credit; four of a tenth of one
   expect((await balanceOf(url, account)).available).toBe(10 - 2 - 0.4)
   expect(await auditOf(url)).toMatchObject({ ok: true })
+  // The move names the call that paid for it
+  const log = await readLog(url)
+  const hold = log.find(({ data, type }) => type === "CreditReserved" && data["operation"] === "inbox.rotate")
+  const moves = log.filter(({ type }) => type === "InboxRotated")
+  expect(moves.map(({ metadata }) => metadata["$correlationId"])).toEqual([hold?.data["requestId"]])
 }, 60_000)

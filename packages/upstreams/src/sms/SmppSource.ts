@@ -4,7 +4,7 @@
  */
 /// <reference path="./smpp.d.ts" />
 import { hash } from "node:crypto"
-import { SmsReceiver } from "@millrace/core"
+import { Metrics, SmsReceiver } from "@millrace/core"
 import { Clock, Duration, Effect, Layer, Random, Schema, type Scope } from "effect"
 import type { Pdu, Session, Smpp } from "smpp"
 import { Parts, partOf, type Whole } from "./SmppMessage.ts"
@@ -37,11 +37,14 @@ const LONGEST_PAUSE = Duration.toMillis("1 minute")
 /** How long the SMSC may take to answer. */
 const PATIENCE = "10 seconds"
 
+const connected = Metrics.gauge("millrace.sms.smsc.connected", "1 while the SMSC has accepted this host's connection, else 0")({})
+
 /** Receives for as long as the scope is open. `bound`: whether the SMSC has accepted this connection, and it has not ended since. */
 export const connect = (options: Options): Effect.Effect<{ readonly bound: Effect.Effect<boolean> }, never, SmsReceiver | Scope.Scope> =>
   Effect.gen(function* () {
     const receiver = yield* SmsReceiver
     let bound = false
+    yield* Metrics.observe(connected, () => ({ value: bound ? 1 : 0 }))
     yield* Effect.forkScoped(
       reconnecting(receiver, options, (now) => {
         bound = now

@@ -2,7 +2,7 @@
 /// <reference path="../../src/sms/smpp.d.ts" />
 import type { AddressInfo } from "node:net"
 import { type IncomingSms, NotAPublicNumber, SmsReceiver } from "@millrace/core"
-import { Deferred, Effect, Layer, Logger, type Scope } from "effect"
+import { Deferred, Effect, Layer, Logger, Metric, type Scope } from "effect"
 import smpp, { type Pdu, type Session } from "smpp"
 import { describe, expect, test } from "vitest"
 import { type Part, Parts, partOf } from "../../src/sms/SmppMessage.ts"
@@ -116,16 +116,22 @@ describe("an SMSC", () => {
   )
 
   testing(
-    "is bound once it has accepted the connection, and no more once that has ended",
+    "is bound once it has accepted the connection, and no more once that has ended, as the metric says",
     ({ isBound, smsc }) =>
       Effect.gen(function* () {
+        const shown = Effect.map(Metric.snapshot, (metrics) =>
+          metrics.filter(({ id }) => id === "millrace.sms.smsc.connected").map(({ state }) => state)
+        )
         const become = (bound: boolean) => Effect.promise(() => expect.poll(() => Effect.runSync(isBound), { timeout: 10_000 }).toBe(bound))
         expect(yield* isBound).toBe(false)
+        expect(yield* shown).toEqual([{ value: 0 }])
         yield* smsc.bound
         yield* become(true)
+        expect(yield* shown).toEqual([{ value: 1 }])
         expect(smsc.binds).toHaveLength(2)
         yield* smsc.vanish
         yield* become(false)
+        expect(yield* shown).toEqual([{ value: 0 }])
       }),
     { refuse: 1 }
   )
