@@ -1,6 +1,7 @@
 /** Reads a message (RFC 5322, MIME) within bounds. Runs in a worker thread, because the senders of messages mean no good. */
 import type { Attachment, Mailbox, MailContent, Unreadable } from "@millrace/core"
 import PostalMime, { type Address, decodeWords, type Email } from "postal-mime"
+import "./ExactParts.ts"
 import { linesOf } from "./Lines.ts"
 import { safeHtml } from "./SafeHtml.ts"
 
