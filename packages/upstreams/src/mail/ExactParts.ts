@@ -1,5 +1,5 @@
 /**
- * Has the parser give attachments without the line break before a boundary, which belongs to the boundary (RFC 2046, section 5.1.1). It ends
+ * The parser of messages, which gives attachments without the line break before a boundary, which belongs to the boundary (RFC 2046, section 5.1.1). By itself it ends
  * each line of a part with a break, also the last one, unless the part is in base64. Texts keep that break: nobody misses or minds it.
  */
 import PostalMime from "postal-mime"
@@ -62,3 +62,6 @@ Parts.setupContentDecoder = function (this: Part, transferEncoding) {
   if (isWhole || isText(this) || /base64/iu.test(transferEncoding)) return
   this.contentDecoder = new WithoutLastBreak(this.contentDecoder) as unknown as Decoder
 }
+
+/** Parses a message. */
+export const parse: typeof PostalMime.parse = (raw, options) => PostalMime.parse(raw, options)

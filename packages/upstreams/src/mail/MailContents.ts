@@ -1,7 +1,7 @@
 /** Reads a message (RFC 5322, MIME) within bounds. Runs in a worker thread, because the senders of messages mean no good. */
 import type { Attachment, Mailbox, MailContent, Unreadable } from "@millrace/core"
-import PostalMime, { type Address, decodeWords, type Email } from "postal-mime"
-import "./ExactParts.ts"
+import { type Address, decodeWords, type Email } from "postal-mime"
+import * as ExactParts from "./ExactParts.ts"
 import { linesOf } from "./Lines.ts"
 import { safeHtml } from "./SafeHtml.ts"
 
@@ -62,7 +62,7 @@ const parse = async (raw: Uint8Array): Promise<Email | Unreadable> => {
   if (raw.length > MAX_BYTES) return { reason: `It has more than ${MAX_BYTES} bytes` }
   if (linesOf(raw) > MAX_LINES) return { reason: `It has more than ${MAX_LINES} lines` }
   try {
-    const email = await PostalMime.parse(raw, {
+    const email = await ExactParts.parse(raw, {
       maxNestingDepth: MAX_NESTING,
       maxHeadersSize: MAX_HEADER_BYTES,
       maxRfc822NestingDepth: MAX_MESSAGES,
