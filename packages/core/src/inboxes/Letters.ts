@@ -7,7 +7,7 @@ import { StateStore } from "@millrace/event-sourcing"
 import { Clock, Effect, Schema, Stream } from "effect"
 import type { Store } from "../jobs/FileSweeper.ts"
 import * as Files from "../jobs/Files.ts"
-import { type Blob, type BlobNotFound, BlobStore, type BlobUnavailable, type GetFailure } from "../vault/BlobStore.ts"
+import { type BlobNotFound, BlobStore, type BlobUnavailable, type GetFailure } from "../vault/BlobStore.ts"
 import type { Range } from "../vault/SealedBlob.ts"
 import { ofInbox, Vault, type VaultFailure } from "../vault/Vault.ts"
 import type { Active, Message } from "./Inbox.ts"
@@ -79,16 +79,22 @@ export const make = Effect.gen(function* () {
     Effect.asVoid(Effect.catchTag(states.write(changes), "StateConflict", Effect.die))
 
   /** The index of files names a small message in the same write, so that the sweep finds what no event names. */
-  const keepSmall = Effect.fnUntraced(function* (owner: Owner, raw: Uint8Array) {
-    const sealed = Buffer.from(yield* vault.seal(subjectOf(owner), MAIL, raw))
+  const keepSmall = Effect.fnUntraced(function* ({ inboxId }: Owner, sealed: Uint8Array) {
     const id = hash("sha256", sealed, "hex")
-    const noted = files.noted({ owner: owner.inboxId, id }, yield* Clock.currentTimeMillis)
+    const noted = files.noted({ owner: inboxId, id }, yield* Clock.currentTimeMillis)
     yield* write(noted, { _tag: "put", space: SPACE, key: id, value: sealed })
     return { id }
   })
 
   /** A blob is noted before it is stored. */
   const keepBlob = (owner: Owner, raw: Uint8Array) => blobs.put(subjectOf(owner), raw, ({ id }) => files.note({ owner: owner.inboxId, id }))
+
+  const keep = Effect.fnUntraced(function* (owner: Owner, raw: Uint8Array, summary: Summary) {
+    const seal = yield* vault.sealer(subjectOf(owner))
+    const sealedSummary = seal(PURPOSE, encode(summary))
+    const { id } = yield* raw.length <= SMALL ? keepSmall(owner, Buffer.from(seal(MAIL, raw))) : keepBlob(owner, raw)
+    return { blobId: id, sealedSummary }
+  })
 
   const bytes = Effect.fnUntraced(function* (owner: Owner, { blobId }: Pick<Message, "blobId">, range: Range = { offset: 0 }) {
     const small = yield* states.get(SPACE, blobId)
@@ -115,12 +121,14 @@ export const make = Effect.gen(function* () {
   return {
     files,
     shelf,
-    seal: (owner: Owner, summary: Summary) => vault.seal(subjectOf(owner), PURPOSE, encode(summary)),
     summary: (owner: Owner, { sealedSummary }: Pick<Message, "sealedSummary">) =>
       Effect.flatMap(vault.open(subjectOf(owner), PURPOSE, sealedSummary), (text) => Effect.orDie(decode(text))),
-    /** Stores a message as it came, durably, and returns its id. */
-    keep: (owner: Owner, raw: Uint8Array): Effect.Effect<Pick<Blob, "id">, BlobUnavailable | VaultFailure> =>
-      raw.length <= SMALL ? keepSmall(owner, raw) : keepBlob(owner, raw),
+    /** Stores a message as it came, durably, and seals its summary. */
+    keep: (
+      owner: Owner,
+      raw: Uint8Array,
+      summary: Summary
+    ): Effect.Effect<Pick<Message, "blobId" | "sealedSummary">, BlobUnavailable | VaultFailure> => keep(owner, raw, summary),
     /** A message as it came, in whole or a range of it. */
     bytes: (
       owner: Owner,
