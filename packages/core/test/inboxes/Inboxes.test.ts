@@ -61,10 +61,11 @@ describe("an inbox", () => {
       const to = yield* shared
       const { create, inboxes } = yield* host(to)
       const inbox = yield* create()
+      const { expiresAt } = yield* inboxes.show(inbox)
       for (const size of [0, 1, 32_768, 32_769, 100_000]) {
         const blobs = (yield* Stream.runCollect(to.blobs.list)).length
         const raw = Buffer.from(Uint8Array.from({ length: size }, (_, i) => i % 251))
-        const { blobId, sealedSummary } = yield* inboxes.letters.keep(inbox, raw, SUMMARY)
+        const { blobId, sealedSummary } = yield* inboxes.letters.keep({ ...inbox, expiresAt }, raw, SUMMARY)
         expect(yield* inboxes.letters.summary(inbox, { sealedSummary })).toEqual(SUMMARY)
         expect((yield* Stream.runCollect(to.blobs.list)).length - blobs).toBe(size > 32_768 ? 1 : 0)
         expect(yield* inboxes.letters.raw(inbox, { blobId })).toEqual(raw)
@@ -390,7 +391,10 @@ describe("the end of an inbox", () => {
       yield* here.receiver.receive(inbox.address, incoming("Named", { raw: large }))
       // Deliveries that died before their events
       const { letters } = here.inboxes
-      const strays = yield* Effect.forEach([PlainReader.message("Stray"), large], (raw) => letters.keep(inbox, raw, SUMMARY))
+      const { expiresAt } = yield* here.inboxes.show(inbox)
+      const strays = yield* Effect.forEach([PlainReader.message("Stray"), large], (raw) =>
+        letters.keep({ ...inbox, expiresAt }, raw, SUMMARY)
+      )
       expect(yield* stored(to)).toEqual(expect.arrayContaining(strays.map(({ blobId }) => blobId)))
       for (const _ of range(4)) yield* elapse(hours(5))
       expect(yield* stored(to)).toHaveLength(4)
