@@ -45,7 +45,7 @@ const closuresOf = (inboxes: Inboxes["Service"], { list }: Deadlines.Deadlines) 
 
 const make = Effect.fnUntraced(function* ({ sweepFilesEvery, ...options }: InboxUpkeepOptions = {}) {
   const inboxes = yield* Inboxes
-  const { files, shelf } = inboxes.letters
+  const { blobs, files } = inboxes.letters
   const deadlines = yield* Deadlines.make(
     {
       name: "inboxDeadlines",
@@ -62,7 +62,7 @@ const make = Effect.fnUntraced(function* ({ sweepFilesEvery, ...options }: Inbox
       isNeeded: Effect.succeed((file: File) => mayBeNamed(inboxes, file)),
       ...(sweepFilesEvery === undefined ? {} : { every: sweepFilesEvery })
     },
-    shelf
+    blobs
   )
   yield* Effect.forkScoped(Lease.keep("inboxFiles", options)((lease) => sweeper.lead(lease)))
   return {

@@ -4,10 +4,9 @@
  */
 import { hash } from "node:crypto"
 import { StateStore } from "@millrace/event-sourcing"
-import { Clock, Effect, Schema, Stream } from "effect"
-import type { Store } from "../jobs/FileSweeper.ts"
+import { Effect, Schema, Stream } from "effect"
 import * as Files from "../jobs/Files.ts"
-import { type Blob, type BlobNotFound, BlobStore, type BlobUnavailable, type GetFailure } from "../vault/BlobStore.ts"
+import { type BlobNotFound, BlobStore, type BlobUnavailable, type GetFailure } from "../vault/BlobStore.ts"
 import type { Range } from "../vault/SealedBlob.ts"
 import { ofInbox, Vault, type VaultFailure } from "../vault/Vault.ts"
 import type { Active, Message } from "./Inbox.ts"
@@ -59,12 +58,19 @@ export interface Owner extends Pick<Active, "accountId"> {
   readonly inboxId: string
 }
 
+/** An inbox that receives. */
+export interface Receiving extends Owner, Pick<Active, "expiresAt"> {}
+
 /** Bytes of a message that is small: its write shares a transaction with others, while a blob needs syncs of its own. */
 const SMALL = 32 * 1024
 
-/** The small messages, sealed, by id. */
+/** The small messages, sealed, by inbox and id. Each expires with its inbox, and so does one that no event names. */
 const SPACE = "inboxMail"
 const MAIL = "inbox.mail"
+/** Read at once, where the messages of an inbox are removed: at most a few megabytes. */
+const PAGE = 64
+
+const keyOf = ({ inboxId }: Pick<Owner, "inboxId">, id: string): string => `${inboxId}/${id}`
 
 export type Letters = Effect.Success<typeof make>
 
@@ -78,49 +84,63 @@ export const make = Effect.gen(function* () {
   const write = (...changes: [StateStore.Change, ...Array<StateStore.Change>]) =>
     Effect.asVoid(Effect.catchTag(states.write(changes), "StateConflict", Effect.die))
 
-  /** The index of files names a small message in the same write, so that the sweep finds what no event names. */
-  const keepSmall = Effect.fnUntraced(function* (owner: Owner, raw: Uint8Array) {
-    const sealed = Buffer.from(yield* vault.seal(subjectOf(owner), MAIL, raw))
+  const keepSmall = (inbox: Receiving, sealed: Uint8Array) => {
     const id = hash("sha256", sealed, "hex")
-    const noted = files.noted({ owner: owner.inboxId, id }, yield* Clock.currentTimeMillis)
-    yield* write(noted, { _tag: "put", space: SPACE, key: id, value: sealed })
-    return { id }
-  })
+    return Effect.as(write({ _tag: "put", space: SPACE, key: keyOf(inbox, id), value: sealed, expiresAt: inbox.expiresAt }), { id })
+  }
 
   /** A blob is noted before it is stored. */
   const keepBlob = (owner: Owner, raw: Uint8Array) => blobs.put(subjectOf(owner), raw, ({ id }) => files.note({ owner: owner.inboxId, id }))
 
+  const keep = Effect.fnUntraced(function* (inbox: Receiving, raw: Uint8Array, summary: Summary) {
+    const seal = yield* vault.sealer(subjectOf(inbox))
+    const sealedSummary = seal(PURPOSE, encode(summary))
+    const { id } = yield* raw.length <= SMALL ? keepSmall(inbox, Buffer.from(seal(MAIL, raw))) : keepBlob(inbox, raw)
+    return { blobId: id, sealedSummary }
+  })
+
   const bytes = Effect.fnUntraced(function* (owner: Owner, { blobId }: Pick<Message, "blobId">, range: Range = { offset: 0 }) {
-    const small = yield* states.get(SPACE, blobId)
+    const small = yield* states.get(SPACE, keyOf(owner, blobId))
     if (small === undefined) return (yield* blobs.get(subjectOf(owner), blobId, range)).bytes
     const raw = yield* vault.openBytes(subjectOf(owner), MAIL, Buffer.from(small.value).toString())
     const { length = raw.length, offset } = range
     return Stream.make(raw.subarray(offset, offset + length))
   })
 
-  /** Where messages are: a place for the sweep. */
-  const shelf: Store = {
-    sweep: blobs.sweep,
-    remove: (id) =>
-      Effect.gen(function* () {
-        const small = yield* states.get(SPACE, id)
-        yield* small === undefined ? blobs.remove(id) : write({ _tag: "remove", space: SPACE, key: id })
-      })
+  const removeBlob = (id: string, inboxId: string) => Effect.andThen(blobs.remove(id), files.forget({ owner: inboxId, id }))
+
+  /** Removes a message that nothing names. What fails, the sweep or its expiry repeats. */
+  const drop = (owner: Pick<Owner, "inboxId">, id: string) => {
+    const key = keyOf(owner, id)
+    return Effect.flatMap(states.get(SPACE, key), (small) =>
+      small === undefined ? removeBlob(id, owner.inboxId) : write({ _tag: "remove", space: SPACE, key })
+    ).pipe(Effect.ignore)
   }
 
-  /** Removes a file that nothing names. The sweep repeats what fails. */
-  const drop = ({ inboxId }: Pick<Owner, "inboxId">, id: string) =>
-    Effect.ignore(Effect.andThen(shelf.remove(id), files.forget({ owner: inboxId, id })))
+  const clearSmall = Effect.fnUntraced(function* (owner: Pick<Owner, "inboxId">) {
+    for (;;) {
+      const page = yield* states.list(SPACE, { after: keyOf(owner, ""), limit: PAGE })
+      const [first, ...rest] = page
+        .filter(({ key }) => key.startsWith(keyOf(owner, "")))
+        .map(({ key }): StateStore.Change => ({ _tag: "remove", space: SPACE, key }))
+      if (first === undefined) return
+      yield* write(first, ...rest)
+    }
+  })
+
+  const clearBlobs = ({ inboxId }: Pick<Owner, "inboxId">) => Stream.runForEach(files.of(inboxId), ({ id }) => removeBlob(id, inboxId))
 
   return {
     files,
-    shelf,
-    seal: (owner: Owner, summary: Summary) => vault.seal(subjectOf(owner), PURPOSE, encode(summary)),
+    blobs,
     summary: (owner: Owner, { sealedSummary }: Pick<Message, "sealedSummary">) =>
       Effect.flatMap(vault.open(subjectOf(owner), PURPOSE, sealedSummary), (text) => Effect.orDie(decode(text))),
-    /** Stores a message as it came, durably, and returns its id. */
-    keep: (owner: Owner, raw: Uint8Array): Effect.Effect<Pick<Blob, "id">, BlobUnavailable | VaultFailure> =>
-      raw.length <= SMALL ? keepSmall(owner, raw) : keepBlob(owner, raw),
+    /** Stores a message as it came, durably, and seals its summary. */
+    keep: (
+      inbox: Receiving,
+      raw: Uint8Array,
+      summary: Summary
+    ): Effect.Effect<Pick<Message, "blobId" | "sealedSummary">, BlobUnavailable | VaultFailure> => keep(inbox, raw, summary),
     /** A message as it came, in whole or a range of it. */
     bytes: (
       owner: Owner,
@@ -135,7 +155,7 @@ export const make = Effect.gen(function* () {
     drop,
     /** Destroys the key of an inbox: nobody can read what it received, nor its address and label. */
     destroy: (owner: Owner): Effect.Effect<void, StateStore.StateUnavailable> => vault.destroy(subjectOf(owner)),
-    /** Removes all files of an inbox that is gone. The sweep repeats what fails. */
-    clear: (owner: Pick<Owner, "inboxId">) => Effect.ignore(Stream.runForEach(files.of(owner.inboxId), ({ id }) => drop(owner, id)))
+    /** Removes all messages of an inbox that is gone. What fails, the sweep or their expiry repeats. */
+    clear: (owner: Pick<Owner, "inboxId">) => Effect.andThen(Effect.ignore(clearSmall(owner)), Effect.ignore(clearBlobs(owner)))
   }
 })

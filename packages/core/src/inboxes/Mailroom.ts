@@ -68,16 +68,15 @@ const make = Effect.gen(function* () {
     const messageId = messageIdOf(incoming, addressHash)
     if (Inbox.has(state, messageId, at)) return
     const size = incoming.raw.length
-    const { accountId } = yield* Effect.fromResult(Inbox.admits(state, { addressHash, size }, at))
-    const owner = { accountId, inboxId }
-    const read = Effect.flatMap(reader.read(incoming.raw), (read) => letters.seal(owner, summaryOf(read, incoming)))
-    const [sealedSummary, { id: blobId }] = yield* Effect.all([read, letters.keep(owner, incoming.raw)], { concurrency: 2 })
-    const message = { messageId, addressHash, size, blobId, sealedSummary }
+    const { accountId, expiresAt } = yield* Effect.fromResult(Inbox.admits(state, { addressHash, size }, at))
+    const inbox = { accountId, inboxId, expiresAt }
+    const kept = yield* letters.keep(inbox, incoming.raw, summaryOf(yield* reader.read(incoming.raw), incoming))
+    const message = { messageId, addressHash, size, ...kept }
     const { events } = yield* Effect.tapError(execute(inboxId, Inbox.receive(message)), (failure) =>
-      isRefusal(failure) ? letters.drop(owner, blobId) : Effect.void
+      isRefusal(failure) ? letters.drop(inbox, kept.blobId) : Effect.void
     )
     // Another delivery under this queue id was first
-    if (events.length === 0) yield* letters.drop(owner, blobId)
+    if (events.length === 0) yield* letters.drop(inbox, kept.blobId)
   }, Effect.mapError(told))
 
   return MailReceiver.of({ accepts, receive })

@@ -26,7 +26,7 @@ export interface Range {
 
 /** Opens a blob. The key is used for this blob only, so a chunk's index can be its nonce. */
 export interface Secret {
-  readonly key: Uint8Array
+  readonly key: Aead.Key
   readonly size: number
 }
 
@@ -38,13 +38,15 @@ const nonceOf = (index: number): Uint8Array => {
 
 /** Splits content into chunks and seals each. */
 export class Sealer {
-  readonly #key: Uint8Array
+  readonly #bytes: Uint8Array
+  readonly #key: Aead.Key
   readonly #buffer = Buffer.alloc(CHUNK)
   #filled = 0
   #chunks = 0
 
   constructor(key: Uint8Array) {
-    this.#key = key
+    this.#bytes = key
+    this.#key = Aead.keyOf(key)
   }
 
   /** Bytes of plaintext so far. */
@@ -65,7 +67,7 @@ export class Sealer {
   /** The last chunk, empty if no bytes are left, and the secret that opens all chunks. */
   end(): readonly [last: Uint8Array, secret: Uint8Array] {
     const secret = Buffer.alloc(Aead.KEY + SIZE)
-    secret.set(this.#key)
+    secret.set(this.#bytes)
     secret.writeBigUInt64BE(BigInt(this.size), Aead.KEY)
     return [this.#filled > 0 ? this.#chunk() : NOTHING, secret]
   }
@@ -102,7 +104,7 @@ export const readTrailer = (
 export const readSecret = (bytes: Uint8Array, chunkBytes: number): Secret | undefined => {
   if (bytes.length !== Aead.KEY + SIZE) return undefined
   const size = Number(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).readBigUInt64BE(Aead.KEY))
-  return size + Math.ceil(size / CHUNK) * Aead.TAG === chunkBytes ? { key: bytes.subarray(0, Aead.KEY), size } : undefined
+  return size + Math.ceil(size / CHUNK) * Aead.TAG === chunkBytes ? { key: Aead.keyOf(bytes.subarray(0, Aead.KEY)), size } : undefined
 }
 
 /** One chunk to read for a range: its stored position and length, and the plaintext bytes `from` to `to` that belong to the range. */

@@ -55,6 +55,8 @@ export class Vault extends Context.Service<
      * keeps a text sealed for one use from being accepted for another.
      */
     readonly seal: (subject: Subject, purpose: string, plaintext: string | Uint8Array) => Effect.Effect<string, VaultFailure>
+    /** Seals several texts as `seal` does, with one look for the key. For use at once: the key may be destroyed later. */
+    readonly sealer: (subject: Subject) => Effect.Effect<(purpose: string, plaintext: string | Uint8Array) => string, VaultFailure>
     readonly open: (subject: Subject, purpose: string, sealed: string) => Effect.Effect<string, VaultFailure>
     readonly openBytes: (subject: Subject, purpose: string, sealed: string) => Effect.Effect<Uint8Array, VaultFailure>
     /** Destroys the subject's key permanently, and with it the keys that it wraps. Repeating it changes nothing. */
@@ -85,7 +87,7 @@ const decodeRow = Schema.decodeUnknownOption(Row)
 
 /** A key, unwrapped from the row of `version`. */
 interface Unwrapped {
-  readonly key: Uint8Array
+  readonly key: Aead.Key
   readonly parent: string | null
   readonly version: number
 }
@@ -99,7 +101,7 @@ const nameOf = (subject: Subject): string => (typeof subject === "string" ? subj
 const context = (kind: "text" | "key", ...parts: ReadonlyArray<string | null>): Buffer =>
   Buffer.from(JSON.stringify([VERSION, kind, ...parts]))
 
-const unbox = (key: Uint8Array, associated: Uint8Array, text: string): Buffer | undefined => {
+const unbox = (key: Aead.Key, associated: Uint8Array, text: string): Buffer | undefined => {
   const digits = text.slice(VERSION.length)
   const bytes = Buffer.from(digits, "base64url")
   // Node ignores invalid digits, and the unused bits of the last digit
@@ -137,7 +139,7 @@ const make = Effect.gen(function* () {
   const master = Redacted.value(yield* MasterKey)
   const derive = (info: string): Buffer => Buffer.from(hkdfSync("sha256", master, "", `millrace/v1/${info}`, Aead.KEY))
   yield* confirm(store, derive("check"))
-  const keys = new SubjectKeys(store, random, derive("wrap"))
+  const keys = new SubjectKeys(store, random, Aead.keyOf(derive("wrap")))
 
   const openBytes = Effect.fnUntraced(function* (subject: Subject, purpose: string, sealed: string) {
     const name = nameOf(subject)
@@ -147,13 +149,19 @@ const make = Effect.gen(function* () {
     return plaintext ?? (yield* new Tampered({ subject: name, purpose }))
   })
 
-  const macKey = memoised((purpose) => derive(`hmac/${purpose}`))
+  const macKey = memoised((purpose) => Aead.keyOf(derive(`hmac/${purpose}`)))
+
+  const sealer: Vault["Service"]["sealer"] = (subject) =>
+    Effect.map(
+      keys.of(subject),
+      ({ key }) =>
+        (purpose, plaintext) =>
+          box(random, key, context("text", nameOf(subject), purpose), typeof plaintext === "string" ? Buffer.from(plaintext) : plaintext)
+    )
 
   return Vault.of({
-    seal: (subject, purpose, plaintext) =>
-      Effect.map(keys.of(subject), ({ key }) =>
-        box(random, key, context("text", nameOf(subject), purpose), typeof plaintext === "string" ? Buffer.from(plaintext) : plaintext)
-      ),
+    seal: (subject, purpose, plaintext) => Effect.map(sealer(subject), (seal) => seal(purpose, plaintext)),
+    sealer,
     open: (subject, purpose, sealed) => Effect.map(openBytes(subject, purpose, sealed), (bytes) => bytes.toString()),
     openBytes,
     destroy: (subject) => keys.destroy(nameOf(subject)),
@@ -161,7 +169,7 @@ const make = Effect.gen(function* () {
   })
 })
 
-const box = (random: RandomBytes, key: Uint8Array, associated: Uint8Array, plaintext: Uint8Array): string => {
+const box = (random: RandomBytes, key: Aead.Key, associated: Uint8Array, plaintext: Uint8Array): string => {
   const nonce = random(Aead.NONCE)
   return VERSION + Buffer.concat([nonce, Aead.encrypt(key, nonce, associated, plaintext)]).toString("base64url")
 }
@@ -170,12 +178,12 @@ const box = (random: RandomBytes, key: Uint8Array, associated: Uint8Array, plain
 class SubjectKeys {
   readonly #store: StateStore.StateStore["Service"]
   readonly #random: RandomBytes
-  readonly #wrappingKey: Uint8Array
+  readonly #wrappingKey: Aead.Key
   /** The least recently used key comes first. */
   readonly #unwrapped = new Map<string, Unwrapped>()
   #destroyals = 0
 
-  constructor(store: StateStore.StateStore["Service"], random: RandomBytes, wrappingKey: Uint8Array) {
+  constructor(store: StateStore.StateStore["Service"], random: RandomBytes, wrappingKey: Aead.Key) {
     this.#store = store
     this.#random = random
     this.#wrappingKey = wrappingKey
@@ -208,9 +216,9 @@ class SubjectKeys {
       const wrapping = row.parent === null ? this.#wrappingKey : (yield* this.find(row.parent, true))?.key
       if (wrapping === undefined) return undefined
       if ("key" in row) return this.#remember(name, row, before)
-      const key = unbox(wrapping, context("key", name, row.parent), row.wrapped)
-      if (key?.length !== Aead.KEY) return yield* new Tampered({ subject: name, purpose: "key" })
-      return this.#remember(name, { key, parent: row.parent, version: entry.version }, before)
+      const bytes = unbox(wrapping, context("key", name, row.parent), row.wrapped)
+      if (bytes?.length !== Aead.KEY) return yield* new Tampered({ subject: name, purpose: "key" })
+      return this.#remember(name, { key: Aead.keyOf(bytes), parent: row.parent, version: entry.version }, before)
     })
   }
 
@@ -231,8 +239,9 @@ class SubjectKeys {
       if (above !== undefined && above.parent !== null)
         return yield* Effect.die(new Error(`${parent} has a parent, so it cannot be a parent`))
       const before = this.#destroyals
-      const key = this.#random(Aead.KEY)
-      const wrapped = box(this.#random, above?.key ?? this.#wrappingKey, context("key", name, parent), key)
+      const bytes = this.#random(Aead.KEY)
+      const key = Aead.keyOf(bytes)
+      const wrapped = box(this.#random, above?.key ?? this.#wrappingKey, context("key", name, parent), bytes)
       const value = Buffer.from(encodeRow({ parent, wrapped }))
       const created = this.#store.write([
         { _tag: "put", space: KEYS, key: name, value, expected: "absent" },

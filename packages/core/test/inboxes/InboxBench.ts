@@ -102,7 +102,7 @@ export const LARGE = 40_000
 export const stored = Effect.fnUntraced(function* ({ blobs, states }: Shared) {
   const small = yield* states.list("inboxMail")
   const large = yield* Stream.runCollect(blobs.list)
-  return [...small.map(({ key }) => key), ...large.map(({ id }) => id)]
+  return [...small.map(({ key }) => key.slice(key.indexOf("/") + 1)), ...large.map(({ id }) => id)]
 })
 
 export const testing = (name: string, body: Effect.Effect<unknown, unknown, Scope.Scope>): void =>

@@ -3,6 +3,7 @@ import { Aggregate, EventStore } from "@millrace/event-sourcing"
 import { Clock, Effect, Fiber, Stream } from "effect"
 import { describe, expect } from "vitest"
 import { Inboxes } from "../../src/inboxes/Inboxes.ts"
+import type * as Letters from "../../src/inboxes/Letters.ts"
 import { isUnreadable } from "../../src/inboxes/MailReader.ts"
 import { Account } from "../../src/ledger/Account.ts"
 import * as Decisions from "../../src/ledger/Decisions.ts"
@@ -12,6 +13,14 @@ import { all, elapse, hours, patiently, quiet, range, seconds } from "../billing
 import { outcome } from "../vault/Vaults.ts"
 import { ALICE, ALL, BOB, DOMAIN, host, incoming, LARGE, shared, stored, story, subjects, testing } from "./InboxBench.ts"
 import * as PlainReader from "./PlainReader.ts"
+
+const SUMMARY: Letters.Summary = {
+  from: { name: null, address: "anna@example.com" },
+  subject: "Hello",
+  hasAttachments: false,
+  sender: null,
+  authentication: { spf: null, dkim: null, dmarc: null, arc: null }
+}
 
 /** Joins a caller who waits. That takes no more than moments: nobody is woken by the end of the wait. */
 const joinSoon = Effect.fnUntraced(function* <A, E>(waiting: Fiber.Fiber<A, E>) {
@@ -52,10 +61,12 @@ describe("an inbox", () => {
       const to = yield* shared
       const { create, inboxes } = yield* host(to)
       const inbox = yield* create()
+      const { expiresAt } = yield* inboxes.show(inbox)
       for (const size of [0, 1, 32_768, 32_769, 100_000]) {
         const blobs = (yield* Stream.runCollect(to.blobs.list)).length
         const raw = Buffer.from(Uint8Array.from({ length: size }, (_, i) => i % 251))
-        const { id: blobId } = yield* inboxes.letters.keep(inbox, raw)
+        const { blobId, sealedSummary } = yield* inboxes.letters.keep({ ...inbox, expiresAt }, raw, SUMMARY)
+        expect(yield* inboxes.letters.summary(inbox, { sealedSummary })).toEqual(SUMMARY)
         expect((yield* Stream.runCollect(to.blobs.list)).length - blobs).toBe(size > 32_768 ? 1 : 0)
         expect(yield* inboxes.letters.raw(inbox, { blobId })).toEqual(raw)
         for (const [offset, length] of [
@@ -380,8 +391,11 @@ describe("the end of an inbox", () => {
       yield* here.receiver.receive(inbox.address, incoming("Named", { raw: large }))
       // Deliveries that died before their events
       const { letters } = here.inboxes
-      const strays = [yield* letters.keep(inbox, PlainReader.message("Stray")), yield* letters.keep(inbox, large)]
-      expect(yield* stored(to)).toEqual(expect.arrayContaining(strays.map(({ id }) => id)))
+      const { expiresAt } = yield* here.inboxes.show(inbox)
+      const strays = yield* Effect.forEach([PlainReader.message("Stray"), large], (raw) =>
+        letters.keep({ ...inbox, expiresAt }, raw, SUMMARY)
+      )
+      expect(yield* stored(to)).toEqual(expect.arrayContaining(strays.map(({ blobId }) => blobId)))
       for (const _ of range(4)) yield* elapse(hours(5))
       expect(yield* stored(to)).toHaveLength(4)
       for (const _ of range(4)) yield* elapse(hours(6))

@@ -1,4 +1,5 @@
-import { createDecipheriv, hkdfSync, randomBytes } from "node:crypto"
+import crypto, { createDecipheriv, hkdfSync, type KeyObject, randomBytes } from "node:crypto"
+import { syncBuiltinESMExports } from "node:module"
 import { setFlagsFromString } from "node:v8"
 import { runInNewContext } from "node:vm"
 import { MemoryStateStore, StateStore } from "@millrace/event-sourcing"
@@ -242,6 +243,7 @@ describe("a destroyed subject", () => {
         if (size === Aead.KEY) drawn.push(new WeakRef(bytes))
         return bytes
       }
+      const made = yield* keysMade((bytes) => drawn.some((key) => key.deref() === bytes))
       let meanwhile: Effect.Effect<unknown> = Effect.void
       const vault = yield* Effect.provideService(
         open({ ...store, write: (changes) => Effect.tap(store.write(changes), () => meanwhile) }),
@@ -257,7 +259,8 @@ describe("a destroyed subject", () => {
       })
       yield* vault.seal(account, "p", "x")
       yield* collectGarbage
-      expect(drawn.map((key) => key.deref() !== undefined)).toEqual([true, false, false])
+      expect(drawn.map((bytes) => bytes.deref() !== undefined)).toEqual([false, false, false])
+      expect(made.map((key) => key.deref() !== undefined)).toEqual([true, false, false])
       expect(yield* outcome(vault.seal(account, "p", "y"))).toBe("SubjectDestroyed")
     })
   )
@@ -391,6 +394,26 @@ describe("a parent", () => {
       expect(yield* outcome(vault.seal({ name: "part:1", parent: "job:job_1" }, "p", "x"))).toBe("defect")
     })
   )
+})
+
+/** The key objects that are made of some bytes from now on, until the end of the scope. */
+const keysMade = Effect.fnUntraced(function* (counts: (bytes: unknown) => boolean) {
+  const made: Array<WeakRef<KeyObject>> = []
+  const original = crypto.createSecretKey
+  const replaceBy = (create: typeof original) => {
+    crypto.createSecretKey = create
+    syncBuiltinESMExports()
+  }
+  const watched = (bytes: NodeJS.ArrayBufferView) => {
+    const key = original(bytes)
+    if (counts(bytes)) made.push(new WeakRef(key))
+    return key
+  }
+  yield* Effect.acquireRelease(
+    Effect.sync(() => replaceBy(watched as typeof original)),
+    () => Effect.sync(() => replaceBy(original))
+  )
+  return made
 })
 
 /** Collects garbage. */

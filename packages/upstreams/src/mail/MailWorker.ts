@@ -2,6 +2,9 @@
 import { parentPort } from "node:worker_threads"
 import type { MailContent, Unreadable } from "@millrace/core"
 import * as MailContents from "./MailContents.ts"
+import { PartsInMemory } from "./PartsInMemory.ts"
+
+Object.assign(globalThis, { Blob: PartsInMemory })
 
 export interface MailRequest {
   readonly raw: Uint8Array

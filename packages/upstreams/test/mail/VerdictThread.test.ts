@@ -49,7 +49,7 @@ describe("the thread of verdicts", () => {
           "TXT good.test": Deferred.await(held),
           "TXT shop.test": Effect.succeed(ALLOWED)
         }
-        const { asked, from } = yield* service((question) => answers[question], { memory: 48 })
+        const { asked, from } = yield* service((question) => answers[question], { memory: 48, timeLimit: "1 minute" })
         // The good one waits for its record until the bad one has its own
         const ends = yield* Effect.all([from("good.test"), from("bad.test")], { concurrency: "unbounded" })
         expect(ends).toEqual([HONEST, IN_DOUBT])

@@ -14,6 +14,9 @@ import { ALL, callOnce, deliver, type KnownInbox, knownInboxes, newMessage } fro
 /** The longest time until a caller who waits for a message is shown it, milliseconds. */
 const SHOWN_WITHIN = 3_000
 
+/** Where messages are kept in the state store: notes of blobs, and small messages. */
+const MESSAGES = ["inboxFiles", "inboxMail"]
+
 export const settle = (simulation: Simulation, random: SeededRandom): Effect.Effect<void> =>
   Effect.gen(function* () {
     if (simulation.inboxes === 0) return
@@ -55,8 +58,9 @@ const live = (simulation: Simulation, accountId: string, random: SeededRandom) =
     }
     const removed = yield* ask("inbox.delete")
     if (removed === undefined || dataOf(removed) === undefined) return report(`${inbox.inboxId} cannot be deleted`)
-    for (const { key } of yield* Effect.orDie(simulation.states.list("inboxFiles", { limit: 100_000 })))
-      if (key.startsWith(inbox.inboxId)) report(`a file of ${inbox.inboxId} is left after it was deleted: ${key}`)
+    for (const space of MESSAGES)
+      for (const { key } of yield* Effect.orDie(simulation.states.list(space, { limit: 100_000 })))
+        if (key.startsWith(inbox.inboxId)) report(`a message of ${inbox.inboxId} is left after it was deleted: ${key}`)
     for (const address of records.recorder.inboxes.of(inbox.inboxId).events.length > 0
       ? [data.address, moved?.address ?? data.address]
       : [])
@@ -84,7 +88,7 @@ export const checkEnded = ({ records, report, states }: Simulation) =>
       if (state.status === "active") report(`the end of ${inboxId} is not in the log`)
       if (keys.has(`inbox:${inboxId}`)) report(`the key of ${inboxId} is still there, though it is ${state.status}`)
     }
-    for (const space of ["inboxFiles", "inboxMail"])
+    for (const space of MESSAGES)
       for (const { key } of yield* Effect.orDie(states.list(space, { limit: 100_000 }))) report(`${space} still has ${key}`)
   })
 
