@@ -52,7 +52,7 @@ const messageIdOf = (queueId: string, addressHash: unknown): string =>
 const receivedIn = async (url: string) => (await readLog(url)).filter(({ type }) => type === "MessageReceived")
 
 const MAILROOM = "inboxes/Mailroom.ts"
-const KEPT = "const message = { messageId, addressHash, size, blobId, sealedSummary }"
+const KEPT = "const message = { messageId, addressHash, size, ...kept }"
 const WRITTEN = "// Another delivery under this queue id was first"
 
 /** Ends the process when it comes to a place for the given time, as a power cut does. */

@@ -1,6 +1,6 @@
 /**
- * The parser of messages, which gives attachments without the line break before a boundary, which belongs to the boundary (RFC 2046, section 5.1.1). By itself it ends
- * each line of a part with a break, also the last one, unless the part is in base64. Texts keep that break: nobody misses or minds it.
+ * The parser of messages, which gives attachments without the line break before a boundary: that belongs to the boundary (RFC 2046, section
+ * 5.1.1). By itself it ends each line of a part with a break, also the last one, unless the part is in base64. Texts keep that break.
  */
 import PostalMime from "postal-mime"
 
