@@ -43,7 +43,7 @@ const make = Effect.fnUntraced(function* ({ lifetime = "1 hour", byteLimit = 102
     /** Opens a session under an id. Opening it again returns the first. */
     open: Effect.fn("ProxySessions.open")(function* (
       sessionId: string,
-      terms: Omit<ProxySession.Terms, "expiresAt" | "passwordHash" | "byteLimit" | "connectionLimit">,
+      terms: Omit<ProxySession.Terms, "expiresAt" | "countGrace" | "passwordHash" | "byteLimit" | "connectionLimit">,
       metadata?: Aggregate.Metadata
     ) {
       const passwordHash = ProxySession.hashOf(passwordOf(sessionId))

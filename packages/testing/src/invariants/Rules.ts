@@ -33,7 +33,7 @@ export const RULES = {
   waitOnce: "a wait has one outcome",
   waitCharge: "a wait is charged after its outcome, and not if its caller left",
   session: "a proxy session is opened first, and ends once: at its expiry, or when its bytes are used up",
-  traffic: "what a node counts never falls"
+  traffic: "what a node counts never falls, and is counted within the grace after the end of the session"
 } as const
 
 export type Rule = (typeof RULES)[keyof typeof RULES]
