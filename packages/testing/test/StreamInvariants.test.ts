@@ -103,12 +103,13 @@ describe("the invariants of proxy sessions", () => {
     expect(broken([opened, counted(60), expired(1_000), counted(70)])).toEqual([])
     expect(broken([bounded, counted(60), expired(1_000), counted(70, "node_1", 1_010)])).toEqual([])
     expect(broken([bounded, counted(100), ended, counted(101, "node_1", 11)])).toEqual([])
+    expect(broken([opened, counted(60), session({ _tag: "ProxySessionEnded", reason: "administrator" }, 1)])).toEqual([])
     // Of an earlier build
     expect(broken([opened, counted(60, "node_1", 9_999)])).toEqual([])
   })
 
   const TRAFFIC = "what a node counts never falls, and is counted within the grace after the end of the session"
-  const SESSION = "a proxy session is opened first, and ends once: at its expiry, or when its bytes are used up"
+  const SESSION = "a proxy session is opened first, and ends once: at its expiry, when its bytes are used up, or by an administrator"
   const CASES: Cases = [
     ["a session that is opened twice", SESSION, [opened, opened]],
     ["traffic of nothing", SESSION, [counted(1)]],

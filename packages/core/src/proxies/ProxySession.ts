@@ -64,8 +64,8 @@ export const ProxySessionEvent = Schema.TaggedUnion({
     received: Count,
     connections: Count
   },
-  /** Its bytes are used up. */
-  ProxySessionEnded: { reason: Schema.Literal("bytes") },
+  /** Its bytes are used up, or an administrator ended it. */
+  ProxySessionEnded: { reason: Schema.Literals(["bytes", "administrator"]) },
   ProxySessionExpired: {}
 })
 export type ProxySessionEvent = typeof ProxySessionEvent.Type
@@ -87,7 +87,7 @@ export const COUNT_GRACE = 10 * 60_000
 
 export interface Opened extends Terms {
   readonly status: "open" | "ended" | "expired"
-  /** When its bytes were used up, of a session whose counting has a bound. */
+  /** When it ended before its expiry, of a session whose counting has a bound. */
   readonly endedAt?: Timestamp
   /** By node. */
   readonly traffic: Readonly<Record<string, Traffic>>
@@ -126,7 +126,7 @@ const evolve = (session: ProxySession, event: ProxySessionEvent, at: Timestamp):
     }
     case "ProxySessionEnded": {
       const before = open(session)
-      if (bytesOf(before) < before.byteLimit) throw new Error("A proxy session ends when its bytes are used up")
+      if (event.reason === "bytes" && bytesOf(before) < before.byteLimit) throw new Error("A proxy session ends when its bytes are used up")
       return { ...before, status: "ended", ...(before.countGrace === undefined ? {} : { endedAt: at }) }
     }
     case "ProxySessionExpired": {
@@ -204,6 +204,10 @@ export const count =
     const isOver = session.status === "open" && bytes >= session.byteLimit
     return Result.succeed(isOver ? [counted, { _tag: "ProxySessionEnded", reason: "bytes" }] : [counted])
   }
+
+/** Ends a session that can be used. */
+export const end = (session: ProxySession, now: Timestamp): Decided =>
+  Result.succeed(isLive(session, now) ? [{ _tag: "ProxySessionEnded", reason: "administrator" }] : [])
 
 /** Writes the expiry of a session that is past it. */
 export const expire = (session: ProxySession, now: Timestamp): Decided =>

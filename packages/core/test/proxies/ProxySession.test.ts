@@ -108,6 +108,16 @@ describe("a proxy session", () => {
     expect(ProxySession.admits(over.session, "right", 2_000)).toBe(false)
   })
 
+  test("is ended by an administrator, once, while it can be used, and is counted for the grace after that", () => {
+    const ended = [3_000, ProxySession.end] as const
+    const until = 3_000 + ProxySession.COUNT_GRACE
+    const { session, told } = after(opened, ended, ended, counted(until, "node_a", 1, 0), counted(until + 1, "node_a", 2, 0))
+    expect(told).toEqual(["ProxySessionOpened", "ProxySessionEnded", "ProxyTrafficCounted"])
+    expect([session.status, ProxySession.admits(session, "right", 3_000)]).toEqual(["ended", false])
+    expect(after(opened, [61_000, ProxySession.end]).told).toEqual(["ProxySessionOpened"])
+    expect(after(ended).told).toEqual([])
+  })
+
   test("is nothing before it is opened", () => {
     expect(after(counted(1, "node_a", 1, 1), expired(1)).told).toEqual([])
   })

@@ -8,6 +8,7 @@ import {
   MasterKey,
   Millrace,
   Money,
+  type ProxySessions,
   type RateLimit,
   Vault,
   type Webhooks
@@ -64,6 +65,7 @@ export type Services =
   | EventStore.EventStore
   | Jobs
   | Millrace.Administration
+  | ProxySessions
   | RateLimit
   | Readiness.Readiness
   | StateStore.StateStore

@@ -11,7 +11,7 @@ interface Entry {
   readonly counts: Map<string, Counted>
   /** Milliseconds in which bytes are counted after the end, where that has a bound. */
   readonly countGrace: number | undefined
-  /** When its bytes were used up. */
+  /** When it ended before its expiry. */
   endedAt: number | undefined
   hasEnded: boolean
 }
@@ -39,7 +39,7 @@ export class SessionChecker {
     if (event._tag === "ProxySessionEnded") session.endedAt = at
     const bytes = [...session.counts.values()].reduce((sum, { received, sent }) => sum + received + sent, 0)
     if (event._tag === "ProxySessionExpired" && at < session.expiresAt) this.#report("session", `it expires at ${session.expiresAt}`)
-    if (event._tag === "ProxySessionEnded" && bytes < session.byteLimit)
+    if (event._tag === "ProxySessionEnded" && event.reason === "bytes" && bytes < session.byteLimit)
       this.#report("session", `it carried ${bytes} bytes of ${session.byteLimit}`)
   }
 
