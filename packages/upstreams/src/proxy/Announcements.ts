@@ -1,6 +1,5 @@
 /** What a node announces: itself, where it connects by itself, and each place that it reaches through other proxies. */
 import { type ProxyNode, ProxyNodes } from "@millrace/core"
-import type { StateStore } from "@millrace/event-sourcing"
 import { Array, Effect, Exit, Scope } from "effect"
 import { isSamePlace, type Place, type UpstreamPool, type UpstreamPools } from "./UpstreamPool.ts"
 
@@ -32,7 +31,10 @@ export const placesOf = (announcing: Announcing): ReadonlyArray<ProxyNode> => {
   return [{ ...reached, country: own.country, region: own.region ?? null, exits: exitsOf(exits, address) }, ...ofPools]
 }
 
-type Unavailable = StateStore.StateConflict | StateStore.StateUnavailable
+/** The store does not answer. */
+interface Unavailable {
+  readonly message: string
+}
 
 /**
  * Announces the places until the scope closes. The effect that it returns announces places that are new, and withdraws those that are gone.
