@@ -2,7 +2,7 @@
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { Schema } from "effect"
-import { expect, test } from "vitest"
+import { expect, test, vi } from "vitest"
 import { dataOf } from "./Mail.ts"
 import { byConnect, nodeOf, Session } from "./ProxyClient.ts"
 import { ask, auditOf, call, newStore, openAccount, Process, runProcess, serve } from "./Server.ts"
@@ -79,6 +79,29 @@ test("a node connects through the proxies of a file, and what sessions carried i
     { ...unused, session: session.username, country: "FR" }
   ])
   expect((await node.stop()).code).toBe(0)
+  expect((await server.stop()).code).toBe(0)
+})
+
+test("a file of upstreams is read again; one that is broken is a warning of /ready", { timeout: 60_000 }, async () => {
+  const { folder, url: store } = newStore()
+  const file = join(folder, "upstreams")
+  writeFileSync(file, "http://127.0.0.1:1 country=FR\n")
+  const server = await serve(["--proxy", "127.0.0.1:0", "--store", store, "--proxy-upstreams", file])
+  const { key } = await openAccount(store, 10)
+  const countries = async () => {
+    const { locations } = dataOf(Locations, await call(`${server.url}/api/v1/proxy/locations`, { key }))
+    return locations.map(({ country }) => country)
+  }
+  const warnings = async (): Promise<string> => JSON.stringify(await (await fetch(`${server.url}/ready`)).json())
+  expect(await countries()).toEqual(["FR"])
+  writeFileSync(file, "http://u:canary@127.0.0.1:1 nowhere\n")
+  await vi.waitUntil(async () => (await warnings()).includes(`line 1 of ${file}`), { timeout: 30_000, interval: 200 })
+  expect(await warnings()).not.toContain("canary")
+  expect(await warnings()).toContain('"status":"ready"')
+  expect(await countries()).toEqual(["FR"])
+  writeFileSync(file, "http://127.0.0.1:1 country=IT\n")
+  await vi.waitUntil(async () => !(await warnings()).includes(file), { timeout: 30_000, interval: 200 })
+  await vi.waitUntil(async () => String(await countries()) === "IT", { timeout: 10_000, interval: 200 })
   expect((await server.stop()).code).toBe(0)
 })
 

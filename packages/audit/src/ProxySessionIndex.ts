@@ -10,6 +10,7 @@ import type { RuleName } from "./rules/Catalog.ts"
 const MARGIN = 5 * 60_000
 
 const OVERDUE = noAmount("the session can no longer be used, and its end is not in the log")
+const LATE = noAmount("the session was charged when it was opened, whatever it carried")
 const NOBODY = noAmount("no hold pays for this session, so it may have been opened for nothing")
 
 export class ProxySessionIndex {
@@ -26,6 +27,7 @@ export class ProxySessionIndex {
     let session: ProxySession.ProxySession = initial
     return (type, data, at, position) => {
       const event = codec.decode(type, data)
+      if (event._tag === "ProxyTrafficCounted" && session.status !== "absent") this.#counted(session, at, report)
       session = evolve(session, event, at)
       if (event._tag === "ProxySessionOpened") this.#opened(StreamName.id(stream), event.accountId, report)
       if (session.status === "open") {
@@ -33,6 +35,12 @@ export class ProxySessionIndex {
         this.#open.set(stream, { accountId, expiresAt, position })
       } else this.#open.delete(stream)
     }
+  }
+
+  #counted(session: ProxySession.Opened, at: number, report: ReportProblem): void {
+    const until = ProxySession.countedUntil(session)
+    const means = () => ({ account: session.accountId, ...LATE })
+    if (at > until) report("proxy-session-is-counted-in-time" satisfies RuleName, `its bytes are counted until ${iso(until)}`, means)
   }
 
   #opened(sessionId: string, account: string, report: ReportProblem): void {

@@ -140,6 +140,7 @@ export const sessionOpened = session("ProxySessionOpened", {
   ...{ accountId: "a", protocol: "http", mode: "sticky", country: "DE", region: null, host: "proxy.example.com", port: 8080 },
   ...{ ip: "192.0.2.7", passwordHash: "hash", expiresAt: T1, byteLimit: 100, connectionLimit: 1 }
 })
+export const sessionWithGrace = session("ProxySessionOpened", { ...sessionOpened.is, countGrace: 600_000 })
 export const counted = (sent: number) => session("ProxyTrafficCounted", { node: "node_1", sent, received: 0, connections: 1 })
 export const sessionExpired = session("ProxySessionExpired")
 export const sessionEnded = session("ProxySessionEnded", { reason: "bytes" })
@@ -497,6 +498,16 @@ export const broken: ReadonlyArray<readonly [rule: RuleName, what: string, scrip
     "a proxy session whose expiry was not written",
     [...withSession, counted(1), T2, { of: "account-b", is: opened }],
     5
+  ],
+  [
+    "proxy-session-is-counted-in-time",
+    "bytes that are counted long after the expiry",
+    [...heldFor(OPEN_SESSION), sessionWithGrace, T1, counted(1), sessionExpired, counted(2), T2, counted(3)]
+  ],
+  [
+    "proxy-session-is-counted-in-time",
+    "bytes that are counted long after the session had none left",
+    [...heldFor(OPEN_SESSION), sessionWithGrace, counted(100), sessionEnded, counted(101), T1, counted(102)]
   ],
   ["event-is-readable", "a proxy session that expires too early", [...withSession, sessionExpired]],
   ["event-is-readable", "a proxy session that expires twice", [...withSession, T1, sessionExpired, sessionExpired]],

@@ -32,6 +32,7 @@ import {
   sessionEnded,
   sessionExpired,
   sessionOpened,
+  sessionWithGrace,
   smsReceived,
   spent,
   started,
@@ -87,6 +88,10 @@ describe("finds nothing in a log with", () => {
       [...held, succeeded("r", 100, lots), givenBack("r", 60, [part("l", 60)]), givenBack("r", 40, [part("l", 40)])]
     ],
     ["a proxy session that expires", [...withSession, counted(1), T1, sessionExpired, counted(2), T2, { of: "account-b", is: opened }]],
+    [
+      "a proxy session that is counted within its grace",
+      [...heldFor(OPEN_SESSION), sessionWithGrace, T1, sessionExpired, "2026-01-01T01:10:00.000Z", counted(2)]
+    ],
     ["a proxy session that is open", [...withSession, counted(1)]],
     ["a proxy session whose bytes are used up", [...withSession, succeeded("r", 100, lots), counted(100), sessionEnded, counted(120)]],
     ["a proxy session of a call that was released", [...withSession, released("r", 100, lots)]],

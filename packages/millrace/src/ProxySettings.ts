@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs"
 import { isIP } from "node:net"
 import type { ProxyNode, ProxyNodes, ProxySessions } from "@millrace/core"
-import type { Options, UpstreamProxy } from "@millrace/upstreams/proxy"
+import type { Options, UpstreamProxy, UpstreamSource } from "@millrace/upstreams/proxy"
 import { Context, Effect, Layer, Option } from "effect"
 import { CommandFailed, codeOf, fail } from "./Failure.ts"
 import * as Setting from "./Setting.ts"
@@ -110,6 +110,11 @@ const readUpstreams = (file: string): Effect.Effect<ReadonlyArray<UpstreamProxy>
     return upstreams
   })
 
+/** A file of upstreams, which is read again when it changes. */
+const upstreamsIn = (file: string, names: SettingNames.Names): UpstreamSource => ({
+  read: Effect.provideService(readUpstreams(file), SettingNames.Current, names)
+})
+
 /** Every address: no client can connect to it. */
 export const isAnywhere = (host: string): boolean => /^(?:0\.0\.0\.0|[0:]+)$/u.test(host)
 
@@ -123,7 +128,7 @@ const optionsOf = Effect.fnUntraced(function* (settings: Settings) {
     return yield* fail(`a proxy that listens on every address needs ${names.proxyHost}, the name or address that clients connect to`)
   const options: Options = {
     ...(Option.isSome(proxyCountry) ? { country: proxyCountry.value } : {}),
-    ...(Option.isSome(proxyUpstreams) ? { upstreams: yield* readUpstreams(proxyUpstreams.value) } : {}),
+    ...(Option.isSome(proxyUpstreams) ? { upstreams: upstreamsIn(proxyUpstreams.value, names) } : {}),
     ...(Option.isSome(proxy) ? { http: proxy.value } : {}),
     ...(Option.isSome(socks) ? { socks: socks.value } : {}),
     ...(Option.isSome(proxyTls) ? { certificate: proxyTls.value } : {}),
@@ -137,6 +142,8 @@ const optionsOf = Effect.fnUntraced(function* (settings: Settings) {
 /** A node with the places that its connections leave from. */
 export interface ServedNode extends ProxyNode {
   readonly places: ReadonlyArray<ProxyNode>
+  /** Why the file of upstreams, as it is now, is not used. */
+  readonly trouble: () => string | undefined
 }
 
 /** The node that this process serves. */

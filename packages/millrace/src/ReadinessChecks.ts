@@ -1,9 +1,10 @@
-/** What `/ready` says beside what every host says: of the log on KurrentDB, and of the SMSC. */
+/** What `/ready` says beside what every host says: of the log on KurrentDB, of the SMSC, and of the upstream proxies. */
 import type { KeyRing, Ledger, Recovery } from "@millrace/core"
 import type { EventStore, StateStore } from "@millrace/event-sourcing"
 import { KurrentDb } from "@millrace/event-store-kurrentdb"
 import { Readiness } from "@millrace/http"
 import { Effect, Layer, Option } from "effect"
+import * as ProxySettings from "./ProxySettings.ts"
 import * as SmsSettings from "./SmsSettings.ts"
 
 /** Without its subscription to a log on KurrentDB, this host does not see the events of other hosts. */
@@ -18,12 +19,20 @@ const subscription = ({ status }: KurrentDb.KurrentDb["Service"]): Readiness.Che
 const smsc = ({ bound }: SmsSettings.Smsc["Service"]): Readiness.Check =>
   Effect.map(bound, (bound) => (bound ? undefined : "the SMSC is not connected, so its text messages do not arrive here"))
 
+const proxy = ({ trouble }: ProxySettings.ServedNode): Readiness.Check =>
+  Effect.sync(() => {
+    const why = trouble()
+    return why === undefined ? undefined : `the upstreams of the proxy stay as they were: ${why}`
+  })
+
 type Needs = EventStore.EventStore | StateStore.StateStore | Ledger | KeyRing | Recovery
 
 export const layer: Layer.Layer<Readiness.Readiness, never, Needs> = Layer.unwrap(
   Effect.gen(function* () {
     const db = yield* Effect.serviceOption(KurrentDb.KurrentDb)
     const connection = yield* Effect.serviceOption(SmsSettings.Smsc)
-    return Readiness.Readiness.layer(Option.toArray(db).map(subscription), Option.toArray(connection).map(smsc))
+    const node = yield* Effect.serviceOption(ProxySettings.Serving)
+    const warnings = [...Option.toArray(connection).map(smsc), ...Option.toArray(node).map(proxy)]
+    return Readiness.Readiness.layer(Option.toArray(db).map(subscription), warnings)
   })
 )

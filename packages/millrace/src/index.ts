@@ -27,6 +27,7 @@ export {
   type Route
 } from "./host/Operation.ts"
 export type * from "./host/Options.ts"
+export type { Proxies } from "./host/Proxies.ts"
 export type { AccountEvent, AuditOptions, Reports } from "./host/Reports.ts"
 export { type StandardName, type StandardOperations, standard } from "./host/Standard.ts"
 export { InvalidInput, NotFound, UpstreamUnavailable } from "./host/Throwable.ts"

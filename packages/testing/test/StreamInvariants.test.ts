@@ -87,27 +87,39 @@ describe("the invariants of waits", () => {
 
 describe("the invariants of proxy sessions", () => {
   const session = on("proxySession-proxy_1")
-  const opened = session({
-    ...{ _tag: "ProxySessionOpened", accountId: "acc_1", protocol: "http", mode: "sticky", country: "DE", region: null, host: "h" },
-    ...{ port: 1, ip: "192.0.2.1", passwordHash: "h", expiresAt: 1_000, byteLimit: 100, connectionLimit: 1 }
-  })
-  const counted = (sent: number, node = "node_1") => session({ _tag: "ProxyTrafficCounted", node, sent, received: 0, connections: 1 }, 1)
+  const terms = {
+    ...({ _tag: "ProxySessionOpened", accountId: "acc_1", protocol: "http", mode: "sticky", country: "DE", region: null } as const),
+    ...{ host: "h", port: 1, ip: "192.0.2.1", passwordHash: "h", expiresAt: 1_000, byteLimit: 100, connectionLimit: 1 }
+  }
+  const opened = session(terms)
+  const bounded = session({ ...terms, countGrace: 10 })
+  const counted = (sent: number, node = "node_1", at = 1) =>
+    session({ _tag: "ProxyTrafficCounted", node, sent, received: 0, connections: 1 }, at)
   const ended = session({ _tag: "ProxySessionEnded", reason: "bytes" }, 1)
   const expired = (at: number) => session({ _tag: "ProxySessionExpired" }, at)
 
   test("pass a session that uses up its bytes at two nodes, and one that expires and is counted late", () => {
     expect(broken([opened, counted(60), counted(40, "node_2"), ended])).toEqual([])
     expect(broken([opened, counted(60), expired(1_000), counted(70)])).toEqual([])
+    expect(broken([bounded, counted(60), expired(1_000), counted(70, "node_1", 1_010)])).toEqual([])
+    expect(broken([bounded, counted(100), ended, counted(101, "node_1", 11)])).toEqual([])
+    expect(broken([opened, counted(60), session({ _tag: "ProxySessionEnded", reason: "administrator" }, 1)])).toEqual([])
+    // Of an earlier build
+    expect(broken([opened, counted(60, "node_1", 9_999)])).toEqual([])
   })
 
-  const SESSION = "a proxy session is opened first, and ends once: at its expiry, or when its bytes are used up"
+  const TRAFFIC = "what a node counts never falls, and is counted within the grace after the end of the session"
+  const SESSION = "a proxy session is opened first, and ends once: at its expiry, when its bytes are used up, or by an administrator"
   const CASES: Cases = [
     ["a session that is opened twice", SESSION, [opened, opened]],
     ["traffic of nothing", SESSION, [counted(1)]],
     ["an end before the bytes are used up", SESSION, [opened, counted(99), ended]],
     ["an expiry before its time", SESSION, [opened, expired(999)]],
     ["an end after the end", SESSION, [opened, counted(100), ended, expired(1_000)]],
-    ["a count that falls", "what a node counts never falls", [opened, counted(60), counted(59)]]
+    ["a count that falls", TRAFFIC, [opened, counted(60), counted(59)]],
+    ["a count after the grace", TRAFFIC, [bounded, expired(1_000), counted(1, "node_1", 1_011)]],
+    ["a count after the grace of an expiry that was not written", TRAFFIC, [bounded, counted(1, "node_1", 1_011)]],
+    ["a count long after the bytes were used up", TRAFFIC, [bounded, counted(100), ended, counted(101, "node_1", 12)]]
   ]
   test.each(CASES)("report %s", (_, rule, events) => expect(broken(events)).toContain(rule))
 })

@@ -103,6 +103,10 @@ const CATALOG = {
     "A proxy session is opened by a call that its account held or that was free, and is named after it."
   ],
   "proxy-session-is-charged-when-opened": [5, "A proxy session is charged only after it was opened."],
+  "proxy-session-is-counted-in-time": [
+    1,
+    "The bytes of a proxy session are counted while it lives and for its grace after that, unless it was opened without one."
+  ],
   "proxy-session-ends-by-its-expiry": [1, "The end of a proxy session is in the log soon after its expiry."],
 
   // Payments that are taken back, and debt

@@ -48,7 +48,12 @@ export const ProxySessionEvent = Schema.TaggedUnion({
     /** The most bytes in both directions together, over all nodes. */
     byteLimit: Count,
     /** The most connections at once, at each node. */
-    connectionLimit: Count
+    connectionLimit: Count,
+    /**
+     * Milliseconds after its end in which a node may still count what it carried before. Sessions without it, of earlier builds, are counted
+     * without a bound.
+     */
+    countGrace: Schema.optionalKey(Count)
   },
   /** All that a node carried for the session so far. */
   ProxyTrafficCounted: {
@@ -59,8 +64,8 @@ export const ProxySessionEvent = Schema.TaggedUnion({
     received: Count,
     connections: Count
   },
-  /** Its bytes are used up. */
-  ProxySessionEnded: { reason: Schema.Literal("bytes") },
+  /** Its bytes are used up, or an administrator ended it. */
+  ProxySessionEnded: { reason: Schema.Literals(["bytes", "administrator"]) },
   ProxySessionExpired: {}
 })
 export type ProxySessionEvent = typeof ProxySessionEvent.Type
@@ -72,10 +77,18 @@ export interface Terms extends Omit<EventOf<"ProxySessionOpened">, "_tag"> {}
 /** What was carried: bytes in each direction, and connections. */
 export interface Traffic extends Omit<EventOf<"ProxyTrafficCounted">, "_tag" | "node"> {}
 
+/**
+ * The grace of new sessions, in milliseconds. A node closes the connections of a session within half a second of its end and counts within
+ * five seconds; the rest of the time is for a store that does not answer.
+ */
+export const COUNT_GRACE = 10 * 60_000
+
 // state
 
 export interface Opened extends Terms {
   readonly status: "open" | "ended" | "expired"
+  /** When it ended before its expiry, of a session whose counting has a bound. */
+  readonly endedAt?: Timestamp
   /** By node. */
   readonly traffic: Readonly<Record<string, Traffic>>
 }
@@ -113,8 +126,8 @@ const evolve = (session: ProxySession, event: ProxySessionEvent, at: Timestamp):
     }
     case "ProxySessionEnded": {
       const before = open(session)
-      if (bytesOf(before) < before.byteLimit) throw new Error("A proxy session ends when its bytes are used up")
-      return { ...before, status: "ended" }
+      if (event.reason === "bytes" && bytesOf(before) < before.byteLimit) throw new Error("A proxy session ends when its bytes are used up")
+      return { ...before, status: "ended", ...(before.countGrace === undefined ? {} : { endedAt: at }) }
     }
     case "ProxySessionExpired": {
       const before = open(session)
@@ -148,6 +161,10 @@ export const bytesOf = (session: Pick<Opened, "traffic">): number => {
   return sent + received
 }
 
+/** Until when bytes of a session are counted: the grace after its end. */
+export const countedUntil = ({ countGrace = Number.POSITIVE_INFINITY, endedAt, expiresAt }: Opened): Timestamp =>
+  Math.min(endedAt ?? expiresAt, expiresAt) + countGrace
+
 /** Whether a session can be used. It has expired from its expiry on, whether or not that was written. */
 export const isLive = (session: ProxySession, now: Timestamp): session is Opened => session.status === "open" && now < session.expiresAt
 
@@ -165,15 +182,20 @@ type Decided = Decision<ProxySessionEvent>
 
 /** Opens a session for a lifetime in milliseconds. Opening again changes nothing. */
 export const begin =
-  ({ lifetime, ...terms }: Omit<Terms, "expiresAt"> & { readonly lifetime: number }) =>
+  ({ lifetime, ...terms }: Omit<Terms, "expiresAt" | "countGrace"> & { readonly lifetime: number }) =>
   (session: ProxySession, now: Timestamp): Decided =>
-    Result.succeed(session.status === "absent" ? [{ _tag: "ProxySessionOpened", ...terms, expiresAt: now + lifetime }] : [])
+    Result.succeed(
+      session.status === "absent" ? [{ _tag: "ProxySessionOpened", ...terms, expiresAt: now + lifetime, countGrace: COUNT_GRACE }] : []
+    )
 
-/** Counts all that a node carried so far, and ends the session when its bytes are used up. A count that was written changes nothing. */
+/**
+ * Counts all that a node carried so far, and ends the session when its bytes are used up. A count that was written, or that comes after the
+ * grace, changes nothing.
+ */
 export const count =
   (node: string, traffic: Traffic) =>
-  (session: ProxySession): Decided => {
-    if (session.status === "absent") return Result.succeed([])
+  (session: ProxySession, now: Timestamp): Decided => {
+    if (session.status === "absent" || now > countedUntil(session)) return Result.succeed([])
     const before = session.traffic[node] ?? NONE
     const isNew = !isLess(traffic, before) && isLess(before, traffic)
     if (!isNew) return Result.succeed([])
@@ -182,6 +204,10 @@ export const count =
     const isOver = session.status === "open" && bytes >= session.byteLimit
     return Result.succeed(isOver ? [counted, { _tag: "ProxySessionEnded", reason: "bytes" }] : [counted])
   }
+
+/** Ends a session that can be used. */
+export const end = (session: ProxySession, now: Timestamp): Decided =>
+  Result.succeed(isLive(session, now) ? [{ _tag: "ProxySessionEnded", reason: "administrator" }] : [])
 
 /** Writes the expiry of a session that is past it. */
 export const expire = (session: ProxySession, now: Timestamp): Decided =>

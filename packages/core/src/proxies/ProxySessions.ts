@@ -43,7 +43,7 @@ const make = Effect.fnUntraced(function* ({ lifetime = "1 hour", byteLimit = 102
     /** Opens a session under an id. Opening it again returns the first. */
     open: Effect.fn("ProxySessions.open")(function* (
       sessionId: string,
-      terms: Omit<ProxySession.Terms, "expiresAt" | "passwordHash" | "byteLimit" | "connectionLimit">,
+      terms: Omit<ProxySession.Terms, "expiresAt" | "countGrace" | "passwordHash" | "byteLimit" | "connectionLimit">,
       metadata?: Aggregate.Metadata
     ) {
       const passwordHash = ProxySession.hashOf(passwordOf(sessionId))
@@ -87,6 +87,9 @@ const make = Effect.fnUntraced(function* ({ lifetime = "1 hour", byteLimit = 102
           () => {}
         ).pipe(Effect.provideService(EventStore.EventStore, events))
       }),
+    /** Ends a session that can be used: its nodes close its connections. Returns the session, unless there is none. */
+    end: (sessionId: string, metadata?: Aggregate.Metadata) =>
+      Effect.map(execute(sessionId, ProxySession.end, metadata), ({ state }) => (state.status === "absent" ? undefined : state)),
     /** Writes the expiry of a session that is past it. */
     expire: (sessionId: string) => Effect.asVoid(execute(sessionId, ProxySession.expire)),
     /** Sessions whose streams this host cannot read. */

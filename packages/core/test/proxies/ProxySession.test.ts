@@ -80,6 +80,25 @@ describe("a proxy session", () => {
     expect(session.status).toBe("expired")
   })
 
+  test("counts what comes within the grace after its end, whether or not that was written, and nothing later", () => {
+    const until = 61_000 + ProxySession.COUNT_GRACE
+    for (const end of [[], [expired(61_000)]]) {
+      const { session, told } = after(opened, ...end, counted(until, "node_a", 1, 0), counted(until + 1, "node_a", 2, 0))
+      expect(told.filter((type) => type === "ProxyTrafficCounted")).toHaveLength(1)
+      expect(session.status !== "absent" && session.traffic).toEqual({ node_a: { sent: 1, received: 0, connections: 1 } })
+    }
+    // The end of one whose bytes are used up is before its expiry
+    const ended = 2_000 + ProxySession.COUNT_GRACE
+    const used = after(opened, counted(2_000, "node_a", 1_000, 0), counted(ended, "node_b", 1, 0), counted(ended + 1, "node_b", 2, 0))
+    expect(used.told.slice(1)).toEqual(["ProxyTrafficCounted", "ProxySessionEnded", "ProxyTrafficCounted"])
+  })
+
+  test("of an earlier build is counted without a bound", () => {
+    const earlier: ProxySession.ProxySessionEvent = { _tag: "ProxySessionOpened", ...terms, expiresAt: 61_000 }
+    const session = decider.evolve(decider.initial, earlier, 1_000)
+    expect(Result.getOrThrow(ProxySession.count("node_a", { sent: 1, received: 0, connections: 1 })(session, 1e15))).toHaveLength(1)
+  })
+
   test("ends when its bytes are used up, over all nodes together", () => {
     const { session, told } = after(opened, counted(2_000, "node_a", 400, 0), counted(2_000, "node_b", 300, 299))
     expect([session.status, told.at(-1)]).toEqual(["open", "ProxyTrafficCounted"])
@@ -87,6 +106,16 @@ describe("a proxy session", () => {
     expect(over.told.slice(2)).toEqual(["ProxyTrafficCounted", "ProxySessionEnded", "ProxyTrafficCounted"])
     expect([over.session.status, after(opened, expired(61_000)).session.status]).toEqual(["ended", "expired"])
     expect(ProxySession.admits(over.session, "right", 2_000)).toBe(false)
+  })
+
+  test("is ended by an administrator, once, while it can be used, and is counted for the grace after that", () => {
+    const ended = [3_000, ProxySession.end] as const
+    const until = 3_000 + ProxySession.COUNT_GRACE
+    const { session, told } = after(opened, ended, ended, counted(until, "node_a", 1, 0), counted(until + 1, "node_a", 2, 0))
+    expect(told).toEqual(["ProxySessionOpened", "ProxySessionEnded", "ProxyTrafficCounted"])
+    expect([session.status, ProxySession.admits(session, "right", 3_000)]).toEqual(["ended", false])
+    expect(after(opened, [61_000, ProxySession.end]).told).toEqual(["ProxySessionOpened"])
+    expect(after(ended).told).toEqual([])
   })
 
   test("is nothing before it is opened", () => {

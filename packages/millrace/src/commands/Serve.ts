@@ -152,8 +152,9 @@ const serverLayer = (settings: Settings) => {
   const cors = Option.match(corsOrigins, { onNone: () => ({}), onSome: (origins) => ({ cors: { origins } }) })
   const routes = Layer.mergeAll(Http.layer(Upstreams.api, { ...cors, hooks: SmsSettings.hooked(settings) }), SmsSettings.hooks(settings))
   const server = Server.Server.layer(WebHandler.make(routes), { host, port })
-  return Layer.mergeAll(server, ProxySettings.isOn(settings) ? ProxySettings.serving(settings) : Layer.empty).pipe(
+  return server.pipe(
     Layer.provide(Layer.mergeAll(ReadinessChecks.layer, AuthThrottle.layer())),
+    Layer.provideMerge(ProxySettings.isOn(settings) ? ProxySettings.serving(settings) : Layer.empty),
     Layer.provideMerge(domainLayer(settings)),
     Layer.provideMerge(metricsLayer(settings))
   )

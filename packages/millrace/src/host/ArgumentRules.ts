@@ -50,6 +50,8 @@ export const WEBHOOK: Given.Rules = {
   ...RECORDED
 }
 
+export const SESSIONS: Given.Rules = { account: Given.text("an account"), open: Given.flag }
+
 export const BACKUP: Given.Rules = {
   to: Given.text("the folder to make"),
   keysLifetime: Given.rule("milliseconds, a number of at least 0", Given.isNumber(0)),

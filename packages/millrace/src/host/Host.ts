@@ -18,6 +18,7 @@ import { assertCall, assertNode, assertOptions, assertServed } from "./Mistakes.
 import { type Listening, listeningOf } from "./Notices.ts"
 import type { Operation } from "./Operation.ts"
 import type { AnyOperation, AnyOptions, Options } from "./Options.ts"
+import { type Proxies, proxiesOf } from "./Proxies.ts"
 import { type Reports, reportsOf } from "./Reports.ts"
 import { amountOf, runnerOf } from "./Run.ts"
 import { type Webhooks, webhooksOf } from "./Webhooks.ts"
@@ -54,7 +55,7 @@ export interface Reply<A> {
 }
 
 /** Millrace at a host. */
-export interface Host extends Administration, Reports, Listening, Webhooks {
+export interface Host extends Administration, Reports, Listening, Webhooks, Proxies {
   /** Runs an operation and charges its account. A call that fails costs nothing. */
   readonly run: <Op extends AnyOperation>(operation: Op, input: InputOf<Op>, options: CallOptions) => Promise<Reply<Data<Op>>>
   /** Reads, awaits and cancels jobs, and reads their files. */
@@ -116,6 +117,7 @@ export const createMillrace = async <const Operations extends ReadonlyArray<AnyO
       jobs: jobsOf(run, freely),
       ...listeningOf(run, scope),
       ...webhooksOf(run),
+      ...proxiesOf(run),
       addresses: await run(addresses),
       handler: (request, response, next) => (next === undefined || ours.test(request.url ?? "/") ? listener(request, response) : next()),
       fetch: handle,

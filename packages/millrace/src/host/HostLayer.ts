@@ -8,6 +8,7 @@ import {
   MasterKey,
   Millrace,
   Money,
+  type ProxySessions,
   type RateLimit,
   Vault,
   type Webhooks
@@ -64,6 +65,7 @@ export type Services =
   | EventStore.EventStore
   | Jobs
   | Millrace.Administration
+  | ProxySessions
   | RateLimit
   | Readiness.Readiness
   | StateStore.StateStore
@@ -93,11 +95,12 @@ export const layerOf = (options: AnyOptions, { groups, operations }: Api.Api<Api
     Layer.provideMerge(settingsLayer(options))
   )
   const node = Incoming.proxySettings(options.proxy)
-  return Layer.mergeAll(
-    ReadinessChecks.layer,
-    AuthThrottle.layer(),
-    ProxySettings.isOn(node) ? ProxySettings.serving(node) : Layer.empty
-  ).pipe(Layer.provideMerge(domain), Layer.provideMerge(Layer.succeed(Money.Current, moneyOf(money))), Layer.provideMerge(logLayer(log)))
+  return Layer.mergeAll(ReadinessChecks.layer, AuthThrottle.layer()).pipe(
+    Layer.provideMerge(ProxySettings.isOn(node) ? ProxySettings.serving(node) : Layer.empty),
+    Layer.provideMerge(domain),
+    Layer.provideMerge(Layer.succeed(Money.Current, moneyOf(money))),
+    Layer.provideMerge(logLayer(log))
+  )
 }
 
 const domainOptions = ({ breaker, jobLease, jobRetention, jobs, late, proxy, rateLimit, signUpCredits }: Settings) => ({

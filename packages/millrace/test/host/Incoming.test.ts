@@ -141,6 +141,26 @@ describe("a host with mail, public numbers and a proxy node", () => {
     expect(await statusOf(data.port, data.username, "wrong")).toBe("407")
   })
 
+  it("lists sessions, of all accounts or of one, and ends them", async () => {
+    const other = await host.accounts.open({ id: "grace" })
+    await host.credits.grant(other, { amount: 10, source: "promotion" })
+    const { data } = await host.run(standard.proxy.createSession, { country: "DE" }, { account: other })
+    const shown = { session: data.username, account: other, status: "open", country: "DE", sent: 0, received: 0 } as const
+    expect(await host.proxies.sessions({ account: "grace" })).toMatchObject([shown])
+    expect((await host.proxies.sessions({ open: true })).map(({ session }) => session)).toContain(data.username)
+    // An open tunnel would be closed by its node: it hears of the end from the log
+    const end = await host.proxies.end(data.username, { by: "ada", reason: "abuse" })
+    expect(end).toMatchObject({ ...shown, status: "ended" })
+    expect(await statusOf(data.port, data.username, data.password)).toBe("407")
+    expect(await host.proxies.sessions({ account: other, open: true })).toEqual([])
+    expect(await host.proxies.end(data.username)).toMatchObject({ status: "ended" })
+    await expect(host.proxies.end("proxy_none")).rejects.toThrow("There is no proxy session proxy_none")
+    await expect(host.proxies.sessions({ account: "nobody" })).rejects.toThrow()
+    // @ts-expect-error It is no option
+    await expect(host.proxies.sessions({ acount: other })).rejects.toThrow(/acount/u)
+    expect((await host.audit()).ok).toBe(true)
+  })
+
   it("takes the path of its hooks before other handlers, and no other path below /hooks", async () => {
     expect(await takenOf(host, ["/hooks/sms/twilio", "/hooks/sms/none", "/hooks/other", "/hooks/smsx"])).toEqual([401, 404, 418, 418])
   })

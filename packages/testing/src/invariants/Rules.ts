@@ -32,8 +32,8 @@ export const RULES = {
   text: "a text message is received once, and a code is of one that came to the number",
   waitOnce: "a wait has one outcome",
   waitCharge: "a wait is charged after its outcome, and not if its caller left",
-  session: "a proxy session is opened first, and ends once: at its expiry, or when its bytes are used up",
-  traffic: "what a node counts never falls"
+  session: "a proxy session is opened first, and ends once: at its expiry, when its bytes are used up, or by an administrator",
+  traffic: "what a node counts never falls, and is counted within the grace after the end of the session"
 } as const
 
 export type Rule = (typeof RULES)[keyof typeof RULES]

@@ -25,7 +25,8 @@ export interface Exits {
   readonly addresses: ReadonlyArray<string>
   /** Whether sessions of places without a pool may leave from here. */
   readonly direct: boolean
-  readonly pools: ReadonlyArray<UpstreamPool>
+  /** The pools of this moment. */
+  readonly pools: () => ReadonlyArray<UpstreamPool>
   /** Counts the connections of rotating sessions. */
   turn: number
 }
@@ -140,7 +141,7 @@ export class LiveSession {
   #leave(): Leave {
     const { direct, pools } = this.#exits
     const { country, ip, mode, region } = this.terms
-    const pool = pools.find((pool) => pool.country === country && pool.region === region)
+    const pool = pools().find((pool) => pool.country === country && pool.region === region)
     if (pool !== undefined) return (address, port) => pool.connect(address, port, mode === "sticky" ? { id: this.id, ip } : undefined)
     if (!direct) throw new NotConnected("noExit")
     return this.#nextExit()

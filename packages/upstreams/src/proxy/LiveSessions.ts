@@ -47,6 +47,8 @@ const observe = Effect.fnUntraced(function* (live: ReadonlyMap<string, LiveSessi
   }
 })
 
+const NONE: ProxySession.Traffic = { sent: 0, received: 0, connections: 0 }
+
 const differ = (one: ProxySession.Traffic, other: ProxySession.Traffic): boolean =>
   bytesOf(one) !== bytesOf(other) || one.connections !== other.connections
 
@@ -70,6 +72,9 @@ export const make = (exits: Exits): Effect.Effect<LiveSessions, never, ProxySess
       const state = yield* sessions.count(session.id, node, traffic)
       session.counted = traffic
       if (state.status !== "absent") hear(session, state)
+      // The log takes none after the grace, however long the store did not answer
+      if (state.status !== "absent" && differ(state.traffic[node] ?? NONE, traffic))
+        yield* Effect.logWarning(`Bytes of the proxy session ${session.id} came too late to be counted`)
       if (state.status !== "open") session.end()
     })
     const count = (session: LiveSession) => session.counting.withPermit(countOnce(session))

@@ -3,17 +3,20 @@ import { createSocket } from "node:dgram"
 import { type EventEmitter, once } from "node:events"
 import { type AddressInfo, createServer, type Server as NetServer, type Socket } from "node:net"
 import { Server as TlsServer } from "node:tls"
-import { type ProxyNode, ProxyNodes, type ProxySessions } from "@millrace/core"
+import type { ProxyNode, ProxyNodes, ProxySessions } from "@millrace/core"
 import { Array, Context, type Duration, Effect, Layer, Schema, type Scope } from "effect"
 import * as CertificateFiles from "../shared/CertificateFiles.ts"
+import * as Announcements from "./Announcements.ts"
 import * as Destinations from "./Destinations.ts"
 import * as HttpProxy from "./HttpProxy.ts"
 import * as LiveSessions from "./LiveSessions.ts"
 import * as SocksProxy from "./SocksProxy.ts"
 import * as UpstreamPool from "./UpstreamPool.ts"
-import { faultOf, shown, type UpstreamProxy } from "./UpstreamProxy.ts"
+import type { UpstreamProxy } from "./UpstreamProxy.ts"
+import { follow, misfit, type UpstreamSource } from "./Upstreams.ts"
 
 export type { UpstreamProxy } from "./UpstreamProxy.ts"
+export type { UpstreamSource } from "./Upstreams.ts"
 
 export interface Listening {
   /** An address of this machine. */
@@ -28,13 +31,16 @@ export interface Options extends Destinations.DestinationOptions {
   readonly socks?: Listening
   /** In PEM, or the files of it, which are read again when they change. */
   readonly certificate?: HttpProxy.Certificate | CertificateFiles.CertificateFiles
-  /** How often the certificate's files are looked at; 10 seconds by default. */
+  /** How often the certificate's files and the source of upstreams are looked at; 10 seconds by default. */
   readonly renew?: Duration.Input
   /** Where connections leave from by themselves: ISO 3166-1 alpha-2, in capitals. Without it, all of them go through `upstreams`. */
   readonly country?: string
   readonly region?: string
-  /** Proxies that sessions of their places leave through. They must be of other places than the node's own. */
-  readonly upstreams?: ReadonlyArray<UpstreamProxy>
+  /**
+   * Proxies that sessions of their places leave through. They must be of other places than the node's own. A source is read again while the
+   * node serves.
+   */
+  readonly upstreams?: ReadonlyArray<UpstreamProxy> | UpstreamSource
   /** The name or address that clients are told: by default where HTTP, or else SOCKS, is served. */
   readonly publicHost?: string
   /** How long a client may take to say what it wants, in milliseconds: 10,000 by default. */
@@ -174,60 +180,36 @@ const listenAll = Effect.fnUntraced(function* (options: Options, service: HttpPr
   return endpoints
 })
 
-/** The pools of the upstreams, which are of other places than the node itself. */
-const poolsOf = Effect.fnUntraced(function* ({ connectTimeout, country, region, upstreams = [] }: Options) {
-  for (const upstream of upstreams) {
-    const fault = faultOf(upstream.url)
-    if (fault !== undefined) return yield* new CannotServeProxy({ reason: `the upstream ${shown(upstream)} is ${fault}` })
-    if (upstream.country === country && upstream.region === region)
-      return yield* new CannotServeProxy({
-        reason: `the upstream ${shown(upstream)} is of the node's own place: leave out the node's country`
-      })
-  }
-  return yield* UpstreamPool.make(upstreams, connectTimeout ?? Destinations.CONNECT_TIMEOUT)
+const refused = ({ message }: { readonly message: string }) => new CannotServeProxy({ reason: message })
+
+/** Reads the upstreams, which are of other places than the node itself. */
+const readUpstreams = Effect.fnUntraced(function* (upstreams: NonNullable<Options["upstreams"]>, own: UpstreamPool.Place | undefined) {
+  const read = "read" in upstreams ? yield* Effect.mapError(upstreams.read, refused) : upstreams
+  const why = misfit(read, own)
+  return why === undefined ? read : yield* new CannotServeProxy({ reason: why })
 })
 
-/** A node as it is announced at a moment. */
-type Announced = () => ProxyNode
-
-/** What is announced: the node itself, where it connects by itself, and each pool, with its members that are alive. */
-const announcedOf = (
-  { country, exits = [], region }: Options,
-  reached: Pick<ProxyNode, "host" | "endpoints">,
-  pools: ReadonlyArray<UpstreamPool.UpstreamPool>,
-  address: string
-): ReadonlyArray<Announced> => {
-  const own = { ...reached, region: region ?? null, exits: Array.isReadonlyArrayNonEmpty(exits) ? exits : ([address] as const) }
-  const ofPool = ({ alive, country, exits, region }: UpstreamPool.UpstreamPool): ProxyNode => ({
-    ...{ ...reached, country, region, members: alive() },
-    exits: Array.isReadonlyArrayNonEmpty(exits) ? exits : [address]
-  })
-  const places = pools.map(
-    (pool): Announced =>
-      () =>
-        ofPool(pool)
-  )
-  return country === undefined ? places : [() => ({ ...own, country }), ...places]
-}
-
 const make = Effect.fnUntraced(function* (options: Options) {
-  const { country, exits = [], http, socks } = options
-  const pools = yield* poolsOf(options)
+  const { country, exits = [], http, region, socks, upstreams = [] } = options
+  const own = country === undefined ? undefined : { country, region }
+  const first = yield* readUpstreams(upstreams, own)
+  const pools = yield* UpstreamPool.make(first, options.connectTimeout ?? Destinations.CONNECT_TIMEOUT)
   const connect = Destinations.connector(options)
-  const live = yield* LiveSessions.make({ connect, addresses: exits, direct: country !== undefined, pools, turn: 0 })
+  const live = yield* LiveSessions.make({ connect, addresses: exits, direct: own !== undefined, pools: pools.current, turn: 0 })
   const run = Effect.runPromiseWith(yield* Effect.context<never>())
   const endpoints = yield* listenAll(options, { admit: (...of) => run(live.admit(...of)), handshake: options.handshakeTimeout ?? 10_000 })
   const host = options.publicHost ?? (http ?? socks)?.host ?? ""
-  const announced = announcedOf(options, { host, endpoints }, pools, (yield* outgoing) ?? host)
-  for (const [i, node] of announced.entries())
-    yield* Effect.mapError(
-      ProxyNodes.use(({ keep }) => keep(i === 0 ? live.node : `${live.node}.${i}`, node)),
-      ({ message }) => new CannotServeProxy({ reason: message })
-    )
-  const places = announced.map((node) => node())
-  const [first] = places
-  if (first === undefined) return yield* new CannotServeProxy({ reason: "neither a country nor upstreams were named" })
-  return { id: live.node, ...first, places }
+  const announcing = { id: live.node, reached: { host, endpoints }, own, exits, address: (yield* outgoing) ?? host, pools }
+  const update = yield* Effect.mapError(Announcements.make(announcing), refused)
+  const places = Announcements.placesOf(announcing)
+  const [place] = places
+  if (place === undefined) return yield* new CannotServeProxy({ reason: "neither a country nor upstreams were named" })
+  const served = { id: live.node, ...place, places }
+  if (!("read" in upstreams)) return { ...served, trouble: () => undefined }
+  const every = options.renew ?? "10 seconds"
+  const { following, trouble } = follow(upstreams, first, pools, { own, every, update })
+  yield* Effect.forkScoped(following)
+  return { ...served, trouble }
 })
 
 /** A node that serves, as it was announced at first: its first place, and all of them. */
@@ -235,6 +217,8 @@ export interface Serving extends ProxyNode {
   readonly id: string
   /** Where its connections leave from: the node's own country, and that of each pool. */
   readonly places: ReadonlyArray<ProxyNode>
+  /** Why the upstreams that its source has now are not used; undefined while they are. */
+  readonly trouble: () => string | undefined
 }
 
 export class ProxyServer extends Context.Service<ProxyServer, Serving>()("@millrace/upstreams/proxy/ProxyServer") {

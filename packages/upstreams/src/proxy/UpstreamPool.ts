@@ -145,44 +145,89 @@ const tell = Effect.fnUntraced(function* (members: ReadonlyArray<Member>) {
   }
 })
 
+/** Whether two are of one place: of one pool. */
+export const isSamePlace = (one: Place, other: Place): boolean =>
+  one.country === other.country && (one.region ?? null) === (other.region ?? null)
+
+export interface Place {
+  readonly country: string
+  readonly region?: string | null | undefined
+}
+
 const placeOf = ({ country, region }: UpstreamProxy.UpstreamProxy): string => JSON.stringify([country, region])
+
+const poolsOf = (members: ReadonlyArray<Member>, state: Health, timeLimit: number): ReadonlyArray<UpstreamPool> =>
+  [...Map.groupBy(members, ({ upstream }) => placeOf(upstream)).values()].flatMap((there): ReadonlyArray<UpstreamPool> => {
+    const [first] = there
+    if (first === undefined) return []
+    const { country, region } = first.upstream
+    return [
+      {
+        country,
+        region: region ?? null,
+        exits: [...new Set(there.map(({ exit }) => exit))],
+        alive: () => there.filter(({ trouble }) => trouble === undefined).length,
+        connect: connector(there, state, timeLimit)
+      }
+    ]
+  })
+
+/** The pools of a node, which may be replaced while it serves. */
+export interface UpstreamPools {
+  readonly current: () => ReadonlyArray<UpstreamPool>
+  /**
+   * Goes on with other upstreams. One that stays keeps its state and its exit. Tunnels through one that goes stay open. New ones are tried
+   * once before this returns.
+   */
+  readonly replace: (upstreams: ReadonlyArray<UpstreamProxy.UpstreamProxy>) => Effect.Effect<void>
+}
 
 /** A pool for each place. Members are tried once before this returns, and watched until the scope closes. `timeLimit` in milliseconds. */
 export const make = (
   upstreams: ReadonlyArray<UpstreamProxy.UpstreamProxy>,
   timeLimit: number
-): Effect.Effect<ReadonlyArray<UpstreamPool>, never, Scope.Scope> =>
+): Effect.Effect<UpstreamPools, never, Scope.Scope> =>
   Effect.gen(function* () {
     const clock = yield* Clock.Clock
     const now = () => clock.currentTimeMillisUnsafe()
     const state = health(now)
-    const members = yield* Effect.forEach(
-      upstreams,
-      (upstream) =>
-        Effect.map(
-          Effect.promise(() => exitOf(upstream)),
-          (exit): Member => ({ upstream, exit, failures: 0, unanswered: 0, trouble: undefined, checkAt: now(), isTold: false })
-        ),
-      { concurrency: 16 }
-    )
-    const look = Effect.suspend(() => {
-      const due = members.filter(({ checkAt }) => checkAt <= now())
-      return Effect.forEach(due, (member) => Effect.promise(() => state.check(member)), { concurrency: 16, discard: true })
-    }).pipe(Effect.andThen(tell(members)))
-    yield* look
-    if (members.length > 0) yield* Effect.forkScoped(Effect.forever(Effect.delay(look, "1 second")))
-    return [...Map.groupBy(members, ({ upstream }) => placeOf(upstream)).values()].flatMap((there): ReadonlyArray<UpstreamPool> => {
-      const [first] = there
-      if (first === undefined) return []
-      const { country, region } = first.upstream
-      return [
-        {
-          country,
-          region: region ?? null,
-          exits: [...new Set(there.map(({ exit }) => exit))],
-          alive: () => there.filter(({ trouble }) => trouble === undefined).length,
-          connect: connector(there, state, timeLimit)
-        }
-      ]
+    let members: ReadonlyArray<Member> = []
+    let pools: ReadonlyArray<UpstreamPool> = []
+
+    const begun = (upstream: UpstreamProxy.UpstreamProxy) =>
+      Effect.map(
+        Effect.promise(() => exitOf(upstream)),
+        (exit): Member => ({ upstream, exit, failures: 0, unanswered: 0, trouble: undefined, checkAt: now(), isTold: false })
+      )
+    const lookAt = (of: ReadonlyArray<Member>) => {
+      const due = of.filter(({ checkAt }) => checkAt <= now())
+      const checks = Effect.forEach(due, (member) => Effect.promise(() => state.check(member)), { concurrency: 16, discard: true })
+      return Effect.andThen(checks, tell(of))
+    }
+    const replace = Effect.fnUntraced(function* (upstreams: ReadonlyArray<UpstreamProxy.UpstreamProxy>) {
+      // Each member stays once: the same line may stand in the file twice
+      const staying = new Map(Map.groupBy(members, ({ upstream }) => JSON.stringify(upstream)))
+      const next = yield* Effect.forEach(
+        upstreams,
+        (upstream) => {
+          const [same, ...others] = staying.get(JSON.stringify(upstream)) ?? []
+          staying.set(JSON.stringify(upstream), others)
+          return same === undefined ? begun(upstream) : Effect.succeed(same)
+        },
+        { concurrency: 16 }
+      )
+      yield* lookAt(next)
+      members = next
+      pools = poolsOf(members, state, timeLimit)
     })
+    yield* replace(upstreams)
+    yield* Effect.forkScoped(
+      Effect.forever(
+        Effect.delay(
+          Effect.suspend(() => lookAt(members)),
+          "1 second"
+        )
+      )
+    )
+    return { current: () => pools, replace }
   })

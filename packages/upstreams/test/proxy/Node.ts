@@ -12,7 +12,7 @@ import { type Options, ProxyServer } from "../../src/proxy/ProxyServer.ts"
 const tls = new URL("../../../event-store-kurrentdb/test/tls/", import.meta.url)
 const pem = (file: string): string => readFileSync(new URL(file, tls), "utf8")
 /** Of 127.0.0.1 and localhost. */
-const loopback = { cert: pem("node.pem"), key: pem("node-key.pem") }
+export const loopback = { cert: pem("node.pem"), key: pem("node-key.pem") }
 export const AUTHORITY = new URL("authority.pem", tls).pathname
 
 export interface Target {

@@ -135,6 +135,23 @@ describe("a session", () => {
   )
 
   testing(
+    "is closed when an administrator ends the session, which admits nothing from then on",
+    Effect.gen(function* () {
+      const { port } = yield* echo
+      yield* Effect.gen(function* () {
+        const [session, http] = [yield* Node.open(), yield* Node.portOf("http")]
+        const connect = Node.byConnect(http, session, `127.0.0.1:${port}`)
+        const tunnel = Node.opened(yield* connect)
+        tunnel.write("hello")
+        expect(yield* Node.next(tunnel)).toBe("hello")
+        yield* ProxySessions.use(({ end }) => end(session.id))
+        expect(yield* Node.closed(tunnel)).toBe("")
+        expect(yield* connect).toBe(407)
+      }).pipe(Node.at({ allowed: [port] }))
+    })
+  )
+
+  testing(
     "is counted to the last byte when its node stops, which closes its tunnels and forgets the node",
     Effect.gen(function* () {
       const { port } = yield* echo
