@@ -40,10 +40,12 @@ const evidenceOf = (
     recorder: new LogRecorder(world, store),
     ...{ calls, grants, recurring: [], openings: [], deliveries: [], attempts: [], observations: [], posts: [] },
     ...{ secrets: { told: new Map<string, string>(), opened: new Map<string, string>() }, promised: new Set<string>() },
-    ...{ mailings: [], addressHashes: new Map<string, string>(), textings: [], textIds: new Map<string, string>() }
+    ...{ mailings: [], addressHashes: new Map<string, string>(), textings: [], textIds: new Map<string, string>() },
+    ...{ nodes: new Map(), admissions: [], carried: new Map(), countings: [] }
   }
   return indexEvidence(records, {
     ...{ faults: Faults.none, faultsEnded: { at: 0, length: 0 }, longestTimeout: 30_000, end: 0 },
+    sessionTerms: { lifetime: 60_000, byteLimit: 1_000, connectionLimit: 1 },
     ...{ log: [], survivors: new Set([host]), vaultKeys: new Set<string>() },
     ...final
   })
