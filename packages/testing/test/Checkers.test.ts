@@ -1,6 +1,6 @@
 /** The simulator's checkers over false evidence: they report it. */
 import { hash } from "node:crypto"
-import { Credits, type Inbox, NotFound, type Verification, type Webhook } from "@millrace/core"
+import { Credits, type Inbox, NotFound, ProxySession, type Verification, type Webhook } from "@millrace/core"
 import { EventStore, HashChain, MemoryEventStore } from "@millrace/event-sourcing"
 import { Context, Effect, Exit, Redacted } from "effect"
 import { describe, expect, test } from "vitest"
@@ -10,10 +10,12 @@ import { checkCodes } from "../src/simulator/checkers/Codes.ts"
 import { checkGrants } from "../src/simulator/checkers/Grants.ts"
 import { isExpectedWarning } from "../src/simulator/checkers/HostLogs.ts"
 import { checkInboxes } from "../src/simulator/checkers/Inboxes.ts"
+import { checkProxies } from "../src/simulator/checkers/Proxies.ts"
 import { checkWebhooks } from "../src/simulator/checkers/Webhooks.ts"
 import { type Evidence, type Final, indexEvidence, type Records, type Report } from "../src/simulator/Evidence.ts"
 import * as Faults from "../src/simulator/Faults.ts"
 import { LogRecorder } from "../src/simulator/LogRecorder.ts"
+import { nodeOf } from "../src/simulator/proxies/Endpoints.ts"
 import { type Answer, type Call, Disconnected, type Grant, type Post } from "../src/simulator/Records.ts"
 import { World } from "../src/simulator/World.ts"
 
@@ -40,10 +42,12 @@ const evidenceOf = (
     recorder: new LogRecorder(world, store),
     ...{ calls, grants, recurring: [], openings: [], deliveries: [], attempts: [], observations: [], posts: [] },
     ...{ secrets: { told: new Map<string, string>(), opened: new Map<string, string>() }, promised: new Set<string>() },
-    ...{ mailings: [], addressHashes: new Map<string, string>(), textings: [], textIds: new Map<string, string>() }
+    ...{ mailings: [], addressHashes: new Map<string, string>(), textings: [], textIds: new Map<string, string>() },
+    ...{ nodes: new Map(), admissions: [], carried: new Map(), countings: [] }
   }
   return indexEvidence(records, {
     ...{ faults: Faults.none, faultsEnded: { at: 0, length: 0 }, longestTimeout: 30_000, end: 0 },
+    sessionTerms: { lifetime: 60_000, byteLimit: 1_000, connectionLimit: 1 },
     ...{ log: [], survivors: new Set([host]), vaultKeys: new Set<string>() },
     ...final
   })
@@ -251,6 +255,108 @@ describe("the checker of codes", () => {
     ["no code before the time", { code: null }, { _tag: "WaitTimedOut", ...wait }, text, "after 10000 ms of 15 s"]
   ] as const)("reports %s", (_, data, outcome, message, violation) => {
     expect(judge(data, outcome as Verification.VerificationEvent | undefined, message).join()).toContain(violation)
+  })
+})
+
+describe("the checker of proxy sessions", () => {
+  const sessionId = "proxy_01M7YKD46JCP6VGMKADN3JSPJP"
+  const reservationId = "res_01M7YKD46JCP6VGMKADN3JSPJP"
+  const password = "the password"
+  const node = nodeOf(host)
+  const [endpoint] = node.endpoints
+  const terms = {
+    accountId: "acc_1",
+    mode: "rotating",
+    country: node.country,
+    region: node.region,
+    host: node.host,
+    ip: node.exits[0]
+  } as const
+  const bounds = { expiresAt: 60_000, byteLimit: 1_000, connectionLimit: 1 }
+  const opened: ProxySession.ProxySessionEvent = {
+    ...{ _tag: "ProxySessionOpened", ...terms, ...endpoint, ...bounds, passwordHash: ProxySession.hashOf(password) }
+  }
+  const counted = (sent: number): ProxySession.ProxySessionEvent => ({
+    ...{ _tag: "ProxyTrafficCounted", node: host.name, sent, received: 0, connections: 1 }
+  })
+  const ended: ProxySession.ProxySessionEvent = { _tag: "ProxySessionEnded", reason: "bytes" }
+  const told = { session_id: sessionId, username: sessionId, password, expires_at: new Date(60_000).toISOString(), ip: terms.ip }
+  const { country, host: there } = terms
+
+  interface Case {
+    readonly open?: Partial<typeof opened>
+    readonly events?: ReadonlyArray<ProxySession.ProxySessionEvent>
+    readonly data?: object
+    readonly input?: object
+    /** A client that comes after all events, by the clock of its node. */
+    readonly client?: { readonly password?: string; readonly clock?: number; readonly told: string; readonly id?: string }
+    readonly count?: { readonly sent: number; readonly told: string }
+    readonly net?: number
+  }
+
+  const judge = ({ client, count, data, events = [], input = {}, net = 2_000, open = {} }: Case) => {
+    const answer = reply("q1", JSON.stringify({ ...told, ...endpoint, country, host: there, ...data }), 2_000)
+    const asked = call("q1", answer, {
+      intent: { accountId: "acc_1", operation: "proxy.createSession", input, request: "open" },
+      response: { answer, at: 10, lengthAfter: 9 }
+    })
+    const evidence = evidenceOf({ calls: [asked] })
+    const hold = { operation: "proxy.createSession", requestId: "q1", reservationId }
+    const reservation = { stream: "account-acc_1", hold, at: 0, index: 1, net, end: { index: 5 }, success: {} }
+    Object.assign(evidence.reservations, { byId: new Map([[reservationId, reservation]]), of: () => [reservation] })
+    const all = [{ ...opened, ...open } as ProxySession.ProxySessionEvent, ...events]
+    for (const [i, event] of all.entries())
+      evidence.recorder.sessions.record(sessionId, { index: i + 2, stream: "", revision: i, at: 0, metadata: {}, event })
+    evidence.records.nodes.set(node.host, { node, process: host })
+    evidence.records.carried.set(`${sessionId} ${host.name}`, [{ length: 0, traffic: { sent: 1_000, received: 0, connections: 1 } }])
+    const asking = { process: host, startedAt: 0, lengthBefore: all.length + 1 }
+    if (client !== undefined) {
+      const { clock = 59_999, id = sessionId, told } = client
+      const answer = { told, clock: [clock, clock] as const, at: 0, lengthAfter: all.length + 1 }
+      evidence.records.admissions.push({ ...asking, sessionId: id, password: client.password ?? password, answer })
+    }
+    if (count !== undefined) {
+      const traffic = { sent: count.sent, received: 0, connections: 1 }
+      const answer = { told: count.told, at: 0, lengthAfter: all.length + 1 }
+      evidence.records.countings.push({ sessionId, node: host.name, traffic, startedAt: 0, lengthBefore: 1, answer })
+    }
+    return reported(checkProxies, evidence)
+  }
+
+  test("reports nothing of what is right", () => {
+    expect(judge({ client: { told: "admitted" }, events: [counted(999)], count: { sent: 999, told: "open" } })).toEqual([])
+    expect(judge({ client: { told: "refused", clock: 60_000 } })).toEqual([])
+    expect(judge({ client: { told: "refused", password: "another" } })).toEqual([])
+    expect(judge({ client: { told: "refused" }, events: [counted(1_000), ended] })).toEqual([])
+  })
+
+  const WRONG: Readonly<Record<string, readonly [Case, string]>> = {
+    "a client that is refused before the expiry": [{ client: { told: "refused" } }, "was refused, but may use it"],
+    "a client that is admitted from the expiry on": [{ client: { told: "admitted", clock: 60_000 } }, "0 ms after its expiry"],
+    "a client with a wrong password": [{ client: { told: "admitted", password: "another" } }, "admitted without its credentials"],
+    "a client of no session": [{ client: { told: "admitted", id: `${sessionId}0` } }, "admitted without its credentials"],
+    "a client of a session that is used up": [
+      { client: { told: "admitted" }, events: [counted(1_000), ended] },
+      "was admitted after its end"
+    ],
+    "bytes that do not end the session": [{ events: [counted(1_000)] }, "stays open although its bytes are used up"],
+    "a count of what was not carried": [{ events: [counted(1_001), ended] }, "than it carried"],
+    "a count that is not in the log": [{ count: { sent: 1, told: "open" } }, "but that is not in the log"],
+    "a status that was never so": [{ events: [counted(1)], count: { sent: 1, told: "expired" } }, "which was never so"],
+    "other credentials": [{ data: { password: "another" } }, "other credentials"],
+    "another port": [{ data: { port: 1 } }, "was answered the port 1"],
+    "another expiry": [{ data: { expires_at: new Date(1).toISOString() } }, "another expiry"],
+    "a session that is not in the log": [{ data: { session_id: `${sessionId}0` } }, "is not in the log"],
+    "a lifetime of its own": [{ open: { expiresAt: 60_001 } as typeof opened }, "lives for 60001 ms of 60000"],
+    "a node in another country": [{ input: { country: "FR" } }, "but FR was asked for"],
+    "an address that is not its node's": [
+      { input: { mode: "sticky" }, open: { mode: "sticky", ip: "other" } as typeof opened },
+      "leaves from other"
+    ],
+    "the session of another account": [{ open: { accountId: "acc_2" } as typeof opened }, "the proxy session of another account"]
+  }
+  test.each(Object.entries(WRONG))("reports %s", (_, [wrong, violation]) => {
+    expect(judge(wrong).join()).toContain(violation)
   })
 })
 

@@ -48,6 +48,7 @@ const runOf = (rule: Rule, settings: Settings): Run => {
     webhooks: settings.webhooks ?? 0.25,
     inboxes: settings.inboxes ?? 0.3,
     codes: settings.codes ?? 0.3,
+    proxies: settings.proxies ?? 0.3,
     isReal: false,
     outcome: undefined
   }
@@ -68,8 +69,12 @@ describe("shrinking", () => {
           ...{ steps: rule.steps, hosts: rule.hosts },
           operations: [rule.operation]
         })
-        const { codes, inboxes, keys, opens, webhooks } = settings
-        expect({ codes, inboxes, keys, opens, webhooks }).toEqual({ codes: 0, inboxes: 0, keys: 0, opens: 0, webhooks: 0 })
+        const { codes, inboxes, keys, opens, proxies, webhooks } = settings
+        expect({ codes, inboxes, keys, opens, proxies, webhooks }).toEqual({
+          ...{ codes: 0, inboxes: 0, keys: 0, opens: 0 },
+          proxies: 0,
+          webhooks: 0
+        })
         const left = Object.entries(settings.faults ?? {}).filter(([name, value]) => Reflect.get(Faults.none, name) !== value)
         expect(left.map(([name]) => name)).toEqual(rule.fault === undefined ? [] : [rule.fault])
       })

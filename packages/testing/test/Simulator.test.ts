@@ -74,6 +74,13 @@ describe("the simulator finds no violation under all faults", () => {
       expect([what, stats[what] ?? 0]).toEqual([what, expect.toSatisfy((times: number) => times > 3)])
   })
 
+  test("and every kind of event of proxy sessions", () => {
+    const events = ["ProxySessionOpened", "ProxyTrafficCounted", "ProxySessionEnded", "ProxySessionExpired"]
+    expect(Object.keys(stats)).toEqual(expect.arrayContaining(events))
+    for (const what of ["client admitted", "client refused", "client StoreUnavailable", "count open", "count ended"])
+      expect([what, stats[what] ?? 0]).toEqual([what, expect.toSatisfy((times: number) => times > 3)])
+  })
+
   test("and every kind of event and end of jobs", () => {
     const met = Object.keys(stats)
     expect(met).toEqual(
@@ -100,8 +107,8 @@ describe("finds no violation under seeds that found a bug", () => {
     34: "a reply replaced another that was still open, and callers were answered that theirs was gone"
   }
 
-  /** They found it before hosts opened accounts by ids of their own, delivered webhooks, and had inboxes and public numbers. */
-  const AS_FOUND = { opens: 0, webhooks: 0, inboxes: 0, codes: 0 }
+  /** They found it before hosts opened accounts by ids of their own, delivered webhooks, and had inboxes, public numbers and proxy nodes. */
+  const AS_FOUND = { opens: 0, webhooks: 0, inboxes: 0, codes: 0, proxies: 0 }
 
   for (const [seed, what] of Object.entries(FOUND)) test(`seed ${seed}: ${what}`, () => simulate(Number(seed), AS_FOUND))
 })
@@ -114,7 +121,7 @@ describe("finds no violation of webhooks under seeds that found a bug", () => {
 
   for (const [seed, what] of Object.entries(FOUND))
     test(`seed ${seed}: ${what}`, async () => {
-      const { stats } = await simulate(Number(seed), { webhooks: 0.5, inboxes: 0, codes: 0 })
+      const { stats } = await simulate(Number(seed), { webhooks: 0.5, inboxes: 0, codes: 0, proxies: 0 })
       expect(stats["webhook accepted"]).toBeGreaterThan(10)
     })
 })
@@ -265,7 +272,7 @@ describe("jobs at two hosts, with one planned fault", () => {
     simulate(260, {
       steps: 17,
       hosts: 2,
-      ...{ opens: 0, webhooks: 0, inboxes: 0, codes: 0 },
+      ...{ opens: 0, webhooks: 0, inboxes: 0, codes: 0, proxies: 0 },
       faults: { ...Simulator.none, upstreams: 0.25, hangUps: 0.05, leaps: 0.03, ...faults }
     })
   const LONGEST = 64

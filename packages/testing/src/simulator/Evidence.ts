@@ -2,15 +2,19 @@
  * The evidence of one simulation, which every checker reads: the answers to callers, the log, and the work of upstreams. Also indexes
  * of it: the reservations, the published prices, and the calls and attempts of each job.
  */
-import { type EventOf, Job, PricePlan } from "@millrace/core"
+import { type EventOf, Job, PricePlan, type ProxyNode } from "@millrace/core"
 import { type EventStore, StreamName } from "@millrace/event-sourcing"
 import { areHostsUndisturbed, type Faults } from "./Faults.ts"
 import { lastAt } from "./Histories.ts"
 import * as JobEndpoints from "./JobEndpoints.ts"
 import type { JobHistory, LogRecorder, RecordedAccountEvent, RecordedJobEvent } from "./LogRecorder.ts"
+import type { Terms } from "./proxies/Endpoints.ts"
 import type {
+  Admission,
   AttemptRecord,
   Call,
+  Carried,
+  Counting,
   Delivered,
   Delivery,
   Grant,
@@ -51,6 +55,12 @@ export interface Records {
   readonly textings: Array<Delivered<TextMessage>>
   /** The streams of text messages by the ids of their providers, once faults have ended. */
   readonly textIds: Map<string, string>
+  /** Proxy nodes by the host that clients connect to. */
+  readonly nodes: Map<string, { readonly node: ProxyNode; readonly process: Process }>
+  readonly admissions: Array<Admission>
+  /** What each node carried for each session, oldest first, by the session and the node. */
+  readonly carried: Map<string, ReadonlyArray<Carried>>
+  readonly countings: Array<Counting>
   /** Reservations of calls without a key whose outcome is unknown, and which the host has recorded to make free. */
   readonly promised: Set<string>
 }
@@ -65,6 +75,7 @@ export interface FaultsEnded {
 export interface Final {
   readonly faults: Faults
   readonly faultsEnded: FaultsEnded
+  readonly sessionTerms: Terms
   /** The longest timeout of an operation that callers call: milliseconds. */
   readonly longestTimeout: number
   /** When the hosts stopped: milliseconds since 1970. */

@@ -6,8 +6,8 @@ const LINES = 60
 const BEFORE = 12
 const AFTER = 3
 
-/** Names of calls, accounts, jobs, reservations, lots and hosts. */
-const NAMES = /\b(?:q\d+|k\d+|(?:acc|job|res|lot)_\w+|h\d+\.\d+)\b/gu
+/** Names of calls, accounts, jobs, reservations, lots, proxy sessions and hosts. */
+const NAMES = /\b(?:q\d+|k\d+|(?:acc|job|res|lot|proxy)_\w+|h\d+\.\d+)\b/gu
 
 const namesIn = (text: string): ReadonlyArray<string> => text.match(NAMES) ?? []
 

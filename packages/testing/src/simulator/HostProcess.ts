@@ -1,17 +1,19 @@
 /** One life of a host: all of Millrace as one process, over stores with faults. */
 import { createHash } from "node:crypto"
 import type { Charge, Operation } from "@millrace/core"
-import { BlobStore, MasterKey, Millrace, Vault, WebhookSender } from "@millrace/core"
+import { BlobStore, MasterKey, Millrace, type ProxyNodes, type ProxySessions, Vault, WebhookSender } from "@millrace/core"
 import { type Aggregate, EventStore, StateStore } from "@millrace/event-sourcing"
 import { Context, Effect, Layer, Scope, Stream } from "effect"
 import type { SeededRandom } from "../SeededRandom.ts"
 import * as Codes from "./codes/Endpoints.ts"
+import type { Records } from "./Evidence.ts"
 import type { Faults } from "./Faults.ts"
 import * as FaultyOperation from "./FaultyOperation.ts"
 import * as FaultyStores from "./FaultyStores.ts"
 import * as Inboxes from "./inboxes/Endpoints.ts"
 import * as JobEndpoints from "./JobEndpoints.ts"
 import * as Network from "./Network.ts"
+import * as Proxies from "./proxies/Endpoints.ts"
 import type { Receivers } from "./Receivers.ts"
 import { Disconnected } from "./Records.ts"
 import type { FaultInjector } from "./UpstreamFaults.ts"
@@ -20,7 +22,7 @@ import type { AnyWorkload, HostServices, SimulatedOperation } from "./Workload.t
 import type { Process, World } from "./World.ts"
 
 /** The services of a host that callers and administrators use. */
-export type Services = HostServices | Charge.Charge
+export type Services = HostServices | Charge.Charge | ProxySessions | ProxyNodes
 
 /** The files that jobs stored: the SHA-256 of each in hex, by its id in the blob store. */
 export type Files = Map<string, string>
@@ -45,6 +47,10 @@ export interface Deployment {
   readonly inboxes: Millrace.InboxOptions | undefined
   /** Whether hosts have public numbers. */
   readonly codes: boolean
+  /** The terms of proxy sessions; undefined if there are none. */
+  readonly proxies: Proxies.Terms | undefined
+  /** The proxy nodes of all processes. */
+  readonly nodes: Records["nodes"]
   /** Writes of all hosts so far: at the stage of the planned crash, and those sent if an outage is planned. */
   readonly writes: { crash: number; outage: number }
   /** Gets every warning and error that a host logs. */
@@ -83,7 +89,9 @@ export const prepare = (deployment: Deployment, connection: Network.Connection, 
   const shelf = Network.shelf(connection, blobs, faults, random.fork("blobs"), isCalm)
   const mail = deployment.inboxes === undefined ? [] : Inboxes.OFFERS
   const codes = deployment.codes ? Codes.OFFERS : []
-  const offered: ReadonlyArray<Operation.Any> = [...workload.offers, ...mail, ...codes].map(({ operation }) => operation)
+  const proxies = deployment.proxies === undefined ? {} : { proxies: deployment.proxies }
+  const nodes = deployment.proxies === undefined ? [] : Proxies.OFFERS
+  const offered: ReadonlyArray<Operation.Any> = [...workload.offers, ...mail, ...codes, ...nodes].map(({ operation }) => operation)
   const endpoints: ReadonlyArray<SimulatedOperation> = JobEndpoints.make(offered)
   const stores = Layer.mergeAll(
     Layer.succeed(EventStore.EventStore, Network.events(connection, events.store)),
@@ -94,10 +102,11 @@ export const prepare = (deployment: Deployment, connection: Network.Connection, 
   const layer = Layer.unwrap(
     Effect.map(servicesOf(deployment, process), (services) => {
       operations = [...offered.map((operation) => FaultyOperation.make(operation, { ...injector, services, process })), ...endpoints]
-      return Millrace.layer({ operations, late: faults.late, recovery: RECOVERY, expiryNotice: EXPIRY_NOTICE, accounts, jobs })
+      return Millrace.layer({ operations, late: faults.late, recovery: RECOVERY, expiryNotice: EXPIRY_NOTICE, accounts, jobs, ...proxies })
     })
   ).pipe(
     withWebhooks(deployment, process),
+    withNode(deployment, process),
     Layer.provideMerge(inboxesOf(deployment)),
     Layer.provideMerge(deployment.codes ? Layer.provide(Codes.receiver, Vault.Vault.layer) : Layer.empty),
     Layer.provideMerge(Layer.provideMerge(fileStore(shelf, files), stores))
@@ -118,6 +127,12 @@ const withWebhooks =
           Layer.provideMerge(Layer.succeed(WebhookSender, receivers.senderOf(process))),
           Layer.provideMerge(host)
         )
+
+/** The host with its proxy node, if there are any. */
+const withNode =
+  ({ nodes, proxies }: Deployment, process: Process) =>
+  <A, E, R>(host: Layer.Layer<A | ProxyNodes, E, R>) =>
+    proxies === undefined ? host : Layer.provideMerge(Proxies.announced(process, nodes), host)
 
 /** The inboxes of a host, if there are any. */
 const inboxesOf = ({ inboxes }: Deployment) =>

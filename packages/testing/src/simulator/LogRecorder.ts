@@ -1,5 +1,17 @@
 /** Records every event as it reaches the store, with the states that follow from it. This is what happened, whatever hosts answer. */
-import { Account, type AccountEvent, type Balance, balanceOf, Inbox, InboxAddress, Job, Sms, Verification, Webhook } from "@millrace/core"
+import {
+  Account,
+  type AccountEvent,
+  type Balance,
+  balanceOf,
+  Inbox,
+  InboxAddress,
+  Job,
+  ProxySession,
+  Sms,
+  Verification,
+  Webhook
+} from "@millrace/core"
 import { type Decider, type EventCodec, type EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
 import { Effect } from "effect"
 import type { CheckedEvent } from "../Invariants.ts"
@@ -39,6 +51,7 @@ export class LogRecorder {
   /** Text messages, and waits for verification codes. */
   readonly texts = new Histories(Sms.Sms)
   readonly waits = new Histories(Verification.Verification)
+  readonly sessions = new Histories(ProxySession.ProxySession)
   /** Reservations that have not ended. */
   readonly openHolds = new Set<string>()
   /** The store, with every append recorded. */
@@ -125,6 +138,8 @@ export class LogRecorder {
         return this.texts.record(id, this.#checked(of(Sms.Sms)))
       case Verification.Verification.category:
         return this.waits.record(id, this.#checked(of(Verification.Verification)))
+      case ProxySession.ProxySession.category:
+        return this.sessions.record(id, this.#checked(of(ProxySession.ProxySession)))
     }
   }
 

@@ -54,6 +54,8 @@ const statsOf = (evidence: Evidence, calls: ReadonlyArray<CallSummary>): Record<
   for (const { accepted } of records.posts) count(accepted ? "webhook accepted" : "webhook not accepted")
   for (const { answer } of records.mailings) count(`mail ${answer?.told ?? "not answered"}`)
   for (const { answer } of records.textings) count(`text ${answer?.told ?? "not answered"}`)
+  for (const { answer } of records.admissions) count(`client ${answer?.told ?? "not answered"}`)
+  for (const { answer } of records.countings) count(`count ${answer?.told ?? "not answered"}`)
   stats["promises"] = records.promised.size
   return stats
 }

@@ -3,7 +3,7 @@
  * did. Together with the log these records are the evidence that the checkers read.
  */
 import { hash } from "node:crypto"
-import type { Charge, Credits, OperationError, WebhookMessage } from "@millrace/core"
+import type { Charge, Credits, OperationError, ProxySession, WebhookMessage } from "@millrace/core"
 import { Cause, Data, Exit, Option, Schema } from "effect"
 import type { Process } from "./World.ts"
 
@@ -137,6 +137,35 @@ export interface Delivered<M> {
 }
 
 export type Mailing = Delivered<Message>
+
+/** A client that logs in to a proxy node. Times are milliseconds since 1970, lengths count the events in the log. */
+export interface Admission {
+  readonly sessionId: string
+  readonly password: string
+  /** The host of the node. */
+  readonly process: Process
+  readonly startedAt: number
+  readonly lengthBefore: number
+  /** `told`: `admitted`, `refused`, or the tag of the error. `clock`: what the host's clock said before and after. */
+  answer?: { readonly told: string; readonly clock?: readonly [number, number]; readonly at: number; readonly lengthAfter: number }
+}
+
+/** A count of all that a node carried for a session so far. */
+export interface Counting {
+  readonly sessionId: string
+  readonly node: string
+  readonly traffic: ProxySession.Traffic
+  readonly startedAt: number
+  readonly lengthBefore: number
+  /** `told`: the status of the session, or the tag of the error. */
+  answer?: { readonly told: string; readonly at: number; readonly lengthAfter: number }
+}
+
+/** What a node had carried for a session when the log was so long. */
+export interface Carried {
+  readonly length: number
+  readonly traffic: ProxySession.Traffic
+}
 
 /** A checkpoint that an attempt at a job asked to record. */
 export interface CheckpointRecord {

@@ -14,10 +14,11 @@ const START = Date.UTC(2030, 0, 1)
 export const STEPS = 40
 const KEYS = 0.7
 const OPENS = 0.1
-/** How often a step does something to webhooks, inboxes or codes in the seeds of the standard workload that have any, and how many of them have. */
+/** How often a step does something to each of these in the seeds of the standard workload that have any, and how many of them have. */
 const WEBHOOKS = { often: 0.25, seeds: 0.3 }
 const INBOXES = { often: 0.3, seeds: 0.3 }
 const CODES = { often: 0.3, seeds: 0.3 }
+const PROXIES = { often: 0.3, seeds: 0.2 }
 
 /** What came of a run. */
 export interface Run {
@@ -26,10 +27,11 @@ export interface Run {
   readonly trace: ReadonlyArray<string>
   /** The line of the trace that reports the first violation; undefined if there is none. */
   readonly firstAt: number | undefined
-  /** Probability that a step did something to webhooks, to inboxes, and for codes; 0 if there were none. */
+  /** Probability that a step did something to webhooks, to inboxes, for codes, and with proxy sessions; 0 if there were none. */
   readonly webhooks: number
   readonly inboxes: number
   readonly codes: number
+  readonly proxies: number
   /** Steps that had begun. */
   readonly steps: number
   /** Real time took part, so the same seed need not lead here again. */
@@ -49,11 +51,12 @@ export const run = (settings: Settings, workload: AnyWorkload, until: "end" | "v
   Effect.suspend(() => {
     const { hosts, keys = KEYS, opens = OPENS, seed, steps = STEPS } = settings
     const random = SeededRandom.make(seed)
-    const often = (what: "webhooks" | "inboxes" | "codes", { often, seeds }: typeof WEBHOOKS): number =>
+    const often = (what: "webhooks" | "inboxes" | "codes" | "proxies", { often, seeds }: typeof WEBHOOKS): number =>
       settings[what] ?? (workload.isStandard === true && random.fork(what).chance(seeds) ? often : 0)
     const webhooks = often("webhooks", WEBHOOKS)
     const inboxes = often("inboxes", INBOXES)
     const codes = often("codes", CODES)
+    const proxies = often("proxies", PROXIES)
     const faults = faultsOf(settings)
     const { disorder, yieldEvery } = faults
     const world = new World({ random: random.fork("order"), start: START, disorder, yieldEvery })
@@ -71,7 +74,8 @@ export const run = (settings: Settings, workload: AnyWorkload, until: "end" | "v
       begun = step
     }
     const chosen = choose(workload, settings.operations)
-    const options = { world, steps, keys, opens, webhooks, inboxes, codes, workload: chosen, faults, random, report, goOn, onStep }
+    const rates = { keys, opens, webhooks, inboxes, codes, proxies }
+    const options = { world, steps, ...rates, workload: chosen, faults, random, report, goOn, onStep }
     const fiber = world.begin(() => world.outside.fork(simulate(options, hosts), Context.empty()))
     return Effect.map(
       Effect.promise((signal) => drive(world, fiber, () => !signal.aborted && (until === "end" || goOn()))),
@@ -89,6 +93,7 @@ export const run = (settings: Settings, workload: AnyWorkload, until: "end" | "v
           webhooks,
           inboxes,
           codes,
+          proxies,
           isReal: isReal(failed),
           outcome
         }

@@ -22,6 +22,8 @@ import * as JobEndpoints from "./JobEndpoints.ts"
 import { LogRecorder } from "./LogRecorder.ts"
 import * as OpenActor from "./OpenActor.ts"
 import { type Outcome, outcomeOf } from "./Outcome.ts"
+import * as Proxies from "./proxies/Endpoints.ts"
+import * as FinalProxies from "./proxies/FinalPhase.ts"
 import { Receivers } from "./Receivers.ts"
 import type { Intent } from "./Records.ts"
 import type { Simulation, SimulationOptions } from "./Simulation.ts"
@@ -58,6 +60,7 @@ export const simulate = (options: SimulationOptions, hostCount: number | undefin
     yield* FinalWebhooks.settle(simulation, random.fork("webhooks in the calm"))
     yield* FinalInboxes.settle(simulation, random.fork("inboxes in the calm"))
     yield* FinalCodes.settle(simulation, random.fork("codes in the calm"))
+    yield* FinalProxies.settle(simulation, random.fork("proxies in the calm"))
     fresh.calm()
     yield* fresh.start
     const all = [...hosts, fresh]
@@ -69,6 +72,7 @@ export const simulate = (options: SimulationOptions, hostCount: number | undefin
     yield* FinalPhase.checkFilesAreSwept(simulation)
     yield* FinalInboxes.checkEnded(simulation)
     yield* FinalCodes.checkForgotten(simulation)
+    yield* FinalProxies.checkEnded(simulation)
     const survivors = new Set(hosts.flatMap(({ process }) => process ?? []))
     for (const host of all) if (!(yield* host.stop)) report(`${host.name} does not stop`)
     const evidence = yield* gather(simulation, faultsEnded, survivors)
@@ -83,7 +87,8 @@ const newRecords = (recorder: LogRecorder): Records => ({
   recorder,
   ...{ calls: [], grants: [], recurring: [], openings: [], deliveries: [], attempts: [], observations: [] },
   ...{ posts: [], secrets: { told: new Map(), opened: new Map() }, promised: new Set() },
-  ...{ mailings: [], addressHashes: new Map(), textings: [], textIds: new Map() }
+  ...{ mailings: [], addressHashes: new Map(), textings: [], textIds: new Map() },
+  ...{ nodes: new Map(), admissions: [], carried: new Map(), countings: [] }
 })
 
 const build = (options: SimulationOptions, hostCount: number | undefined): Effect.Effect<Simulation> =>
@@ -116,6 +121,7 @@ const build = (options: SimulationOptions, hostCount: number | undefined): Effec
     })
     const shape = random.fork("shape")
     const runners = random.fork("runners")
+    const sessionTerms = Proxies.termsOf(random.fork("proxy sessions"))
     const deployment: Deployment = {
       ...{ world, events, states, faults, workload, injector },
       random: random.fork("hosts"),
@@ -130,7 +136,7 @@ const build = (options: SimulationOptions, hostCount: number | undefined): Effec
       webhooks: options.webhooks === 0 ? undefined : webhookOptions(random.fork("webhook options")),
       receivers,
       inboxes: options.inboxes === 0 ? undefined : { domain: Inboxes.DOMAIN, upkeep: RECOVERY },
-      codes: options.codes > 0,
+      ...{ codes: options.codes > 0, proxies: options.proxies === 0 ? undefined : sessionTerms, nodes: records.nodes },
       writes: { crash: 0, outage: 0 },
       onWarning: (host, message) => {
         const { attempts } = records
@@ -142,13 +148,14 @@ const build = (options: SimulationOptions, hostCount: number | undefined): Effec
       events: recorder.store,
       faults: Faults.none,
       jobs: { runner: false },
-      webhooks: undefined
+      webhooks: undefined,
+      proxies: undefined
     })
     const accounts = yield* found(founder, offersOf(options), 1 + shape.below(3), report)
     const hosts = hostsOf(deployment, hostCount ?? 1 + shape.below(3), runners)
     return {
       ...{ ...options, hosts, fresh: new Host("fresh", deployment), accounts, records, states, isOver },
-      ...{ blobs: deployment.blobs, files: deployment.files, receivers },
+      ...{ blobs: deployment.blobs, files: deployment.files, receivers, sessionTerms },
       serial: () => ++serials,
       operations: new Map(workload.offers.map(({ operation }) => [operation.key, operation])),
       awaitDelivery: (jobId) =>
@@ -190,10 +197,11 @@ const hostsOf = (deployment: Deployment, count: number, random: SeededRandom): R
 }
 
 /** The operations that callers call, with their first prices. */
-const offersOf = ({ codes, inboxes, workload }: SimulationOptions): ReadonlyArray<Pick<AnyOffer, "operation" | "price">> => [
+const offersOf = ({ codes, inboxes, proxies, workload }: SimulationOptions): ReadonlyArray<Pick<AnyOffer, "operation" | "price">> => [
   ...workload.offers,
   ...(inboxes === 0 ? [] : Inboxes.OFFERS),
-  ...(codes === 0 ? [] : Codes.OFFERS)
+  ...(codes === 0 ? [] : Codes.OFFERS),
+  ...(proxies === 0 ? [] : Proxies.OFFERS)
 ]
 
 /** Publishes the first prices and opens verified accounts. Returns their ids. */
@@ -225,12 +233,12 @@ const found = (
 
 const gather = (simulation: Simulation, faultsEnded: FaultsEnded, survivors: Evidence["survivors"]) =>
   Effect.gen(function* () {
-    const { faults, records, states, world } = simulation
+    const { faults, records, sessionTerms, states, world } = simulation
     const log = yield* Effect.orDie(Stream.runCollect(records.recorder.store.readAll(EventStore.start)))
     const keys = yield* Effect.orDie(states.list("vaultKeys", { limit: 100_000 }))
     const longestTimeout = Math.max(...offersOf(simulation).map(({ operation }) => Duration.toMillis(operation.timeout)))
     const vaultKeys = new Set(keys.map(({ key }) => key))
-    return indexEvidence(records, { faults, faultsEnded, longestTimeout, end: world.now, log, survivors, vaultKeys })
+    return indexEvidence(records, { faults, faultsEnded, sessionTerms, longestTimeout, end: world.now, log, survivors, vaultKeys })
   })
 
 /** The audit must find nothing in the log. */

@@ -26,6 +26,11 @@ export interface Settings {
    * workload, else 0: then hosts have no public numbers.
    */
   readonly codes?: number | undefined
+  /**
+   * Probability that a step opens a proxy session, or uses one at any node. By default 0.3 in some two of ten seeds of the standard workload,
+   * else 0: then hosts have no proxy nodes.
+   */
+  readonly proxies?: number | undefined
   /** The keys of the operations that are called: all of the workload's by default. */
   readonly operations?: ReadonlyArray<string> | undefined
   /** Faults that are not given are drawn from the seed; `Simulator.none` has none. */

@@ -16,7 +16,7 @@ export interface Shrunk {
 /** What kind of violation it is: its words, without the names and numbers of one run. */
 export const kindOf = (violation: string): string =>
   violation
-    .replaceAll(/\b(?:acc|job|res|lot|key|blob|wh|inbox|msg|sms|ver)_\w+/gu, "#")
+    .replaceAll(/\b(?:acc|job|res|lot|key|blob|wh|inbox|msg|sms|ver|proxy)_\w+/gu, "#")
     .replaceAll(/\b[qkh]?\d[\d.]*\b/gu, "#")
     .replaceAll(/[0-9A-Za-z_-]{20,}/gu, "#")
 
@@ -54,6 +54,8 @@ const fewerInboxes: Pass = ({ settings, inboxes }) => (inboxes === 0 ? [] : [{ .
 
 const fewerCodes: Pass = ({ settings, codes }) => (codes === 0 ? [] : [{ ...settings, codes: 0 }])
 
+const fewerProxies: Pass = ({ settings, proxies }) => (proxies === 0 ? [] : [{ ...settings, proxies: 0 }])
+
 /** One operation alone, or one less. */
 const fewerOperations: Pass = ({ settings }, all) => {
   const offered = settings.operations ?? all
@@ -88,13 +90,14 @@ const PASSES: ReadonlyArray<Pass> = [
   fewerOpens,
   fewerWebhooks,
   fewerInboxes,
-  fewerCodes
+  fewerCodes,
+  fewerProxies
 ]
 
-/** What is left of what the seed drew must be told, for another seed draws other faults, and may have no webhooks, inboxes or codes. */
+/** What is left of what the seed drew must be told, for another seed draws other faults, and may have none of these. */
 const explicit = (run: Run): Run => {
-  const { codes, inboxes, settings, webhooks } = run
-  const drawn = { ...(webhooks === 0 ? {} : { webhooks }), ...(inboxes === 0 ? {} : { inboxes }), ...(codes === 0 ? {} : { codes }) }
+  const { codes, inboxes, proxies, settings, webhooks } = run
+  const drawn = Object.fromEntries(Object.entries({ webhooks, inboxes, codes, proxies }).filter(([, often]) => often > 0))
   return { ...run, settings: { ...settings, ...drawn, faults: faultsOf(settings) } }
 }
 

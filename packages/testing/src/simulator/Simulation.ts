@@ -8,6 +8,7 @@ import type { Faults } from "./Faults.ts"
 import type { Blobs } from "./FaultyStores.ts"
 import type { Host } from "./Host.ts"
 import type { Files } from "./HostProcess.ts"
+import type { Terms } from "./proxies/Endpoints.ts"
 import type { Receivers } from "./Receivers.ts"
 import type { AnyWorkload } from "./Workload.ts"
 import type { World } from "./World.ts"
@@ -27,6 +28,8 @@ export interface SimulationOptions {
   readonly inboxes: number
   /** Probability that a step waits for a verification code, or sends a text message. Without it hosts have no public numbers. */
   readonly codes: number
+  /** Probability that a step opens a proxy session, or uses one. Without it hosts have no proxy nodes. */
+  readonly proxies: number
   readonly workload: AnyWorkload
   readonly faults: Faults
   readonly random: SeededRandom
@@ -49,6 +52,7 @@ export interface Simulation extends SimulationOptions {
   readonly blobs: Blobs
   readonly files: Files
   readonly receivers: Receivers
+  readonly sessionTerms: Terms
   /** Numbers what senders send: another number each time. */
   readonly serial: () => number
   /** Waits until an attempt at the job has delivered its work. */

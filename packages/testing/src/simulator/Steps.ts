@@ -10,6 +10,7 @@ import * as InboxActor from "./inboxes/Actor.ts"
 import { follow, jobOf, knownJobs } from "./JobCallers.ts"
 import * as Nemesis from "./Nemesis.ts"
 import * as OpenActor from "./OpenActor.ts"
+import * as ProxyActor from "./proxies/Actor.ts"
 import type { Call, Intent } from "./Records.ts"
 import { nonEmpty, pickAny, type Simulation } from "./Simulation.ts"
 import * as WebhookActor from "./WebhookActor.ts"
@@ -39,6 +40,8 @@ export const run = (simulation: Simulation, intents: Array<Intent>): Effect.Effe
       if (inboxes.chance(simulation.inboxes)) actors.push(yield* Effect.forkChild(InboxActor.act(simulation, intents, inboxes)))
       const codes = own.fork("codes")
       if (codes.chance(simulation.codes)) actors.push(yield* Effect.forkChild(CodeActor.act(simulation, intents, codes)))
+      const proxies = own.fork("proxies")
+      if (proxies.chance(simulation.proxies)) actors.push(yield* Effect.forkChild(ProxyActor.act(simulation, intents, proxies)))
       const clocks = own.fork("clocks")
       if (clocks.chance(faults.clocks)) clocks.pick(nonEmpty(hosts)).stepClock(clocks)
       if (own.chance(faults.leaps)) skipTime(simulation, own)

@@ -153,6 +153,8 @@ export class Process {
   alive = true
   /** When the last pause ended: milliseconds since 1970. */
   resumedAt = 0
+  /** When it ended: milliseconds since 1970. */
+  diedAt: number | undefined
   /** Whether it was killed instead of stopping by itself. */
   crashed = false
   /** The services of every fiber: a clock and a scheduler of its own, and those that it was created with. */
@@ -205,6 +207,7 @@ export class Process {
   /** Ends it at once: no fiber takes another step, and no finalizer runs. */
   kill(): void {
     this.alive = false
+    this.diedAt ??= this.#world.now
     this.#parked = undefined
     for (const listener of [...this.#exitListeners]) listener()
   }

@@ -8,6 +8,7 @@ import { checkGrants } from "./Grants.ts"
 import { checkInboxes } from "./Inboxes.ts"
 import { checkObservations } from "./JobAnswers.ts"
 import { checkJobs } from "./Jobs.ts"
+import { checkProxies } from "./Proxies.ts"
 import { checkWebhooks } from "./Webhooks.ts"
 
 /** Reports every violation. */
@@ -23,6 +24,7 @@ export const check = (evidence: Evidence, report: Report): void => {
   checkWebhooks(evidence, report)
   checkInboxes(evidence, report)
   checkCodes(evidence, report)
+  checkProxies(evidence, report)
 }
 
 /** Reports every violation in the log so far. */
