@@ -178,6 +178,10 @@ export const indexEvidence = (records: Records, final: Final) => {
   }
 }
 
+/** Whether it releases a hold whose call never ended it. */
+export const isAbandoned = ({ event }: RecordedAccountEvent): boolean =>
+  event._tag === "Refunded" && event.stage === "reserved" && event.reason === "abandoned"
+
 /** Whether it ends a job that was accepted. */
 export const isEnd = ({ event: { _tag } }: RecordedJobEvent): boolean =>
   _tag === "JobSucceeded" || _tag === "JobFailed" || _tag === "JobCancelled"

@@ -1,8 +1,8 @@
 /** Checks every answer about an inbox, to its owner and to senders, against the inbox in the log. */
 import { hash } from "node:crypto"
-import type { Inbox } from "@millrace/core"
+import { Inbox } from "@millrace/core"
 import { Exit, Option } from "effect"
-import type { Evidence, Report } from "../Evidence.ts"
+import { type Evidence, isAbandoned, type Report } from "../Evidence.ts"
 import { type Call, dataOf, type Mailing } from "../Records.ts"
 
 export const checkInboxes = (evidence: Evidence, report: Report): void => {
@@ -10,12 +10,23 @@ export const checkInboxes = (evidence: Evidence, report: Report): void => {
   for (const mailing of evidence.records.mailings) mailings.set(messageIdOf(mailing, evidence), mailing)
   for (const mailing of evidence.records.mailings) checkMailing(mailing, evidence, report)
   checkReceived(evidence, mailings, report)
+  checkPaid(evidence, report)
   for (const call of evidence.calls) {
     const inboxId: unknown = call.intent.input.inbox
     if (typeof inboxId !== "string" || call.response === undefined) continue
     const tell = (violation: string) => report(`${call.requestId}: ${violation}`)
     if (Exit.isFailure(call.response.answer)) checkNotFound(call, inboxId, evidence, tell)
     else if (!call.response.answer.value.replayed) checkShown(call, inboxId, mailings, evidence, tell)
+  }
+}
+
+/** An inbox that lives when its hold lapses is charged: recovery finds it. */
+const checkPaid = ({ recorder, reservations }: Evidence, report: Report): void => {
+  for (const { end, hold } of reservations.byId.values()) {
+    if (hold.operation !== "inbox.create" || end === undefined || !isAbandoned(end)) continue
+    const inboxId = Inbox.idOf(hold.reservationId)
+    const [before] = recorder.inboxes.between(inboxId, end.index, end.index)
+    if (before !== undefined && Inbox.isLive(before, end.at)) report(`${inboxId} lived, but its hold was released as abandoned`)
   }
 }
 

@@ -1,7 +1,7 @@
 /** Checks every proxy session: the answer to its caller, whom nodes admitted, and what they counted, against the session in the log. */
 import { ProxySession } from "@millrace/core"
 import { Exit } from "effect"
-import type { Evidence, Report, Reservation } from "../Evidence.ts"
+import { type Evidence, isAbandoned, type Report, type Reservation } from "../Evidence.ts"
 import { type Admission, type Call, type Counting, dataOf } from "../Records.ts"
 
 const OPEN = "proxy.createSession"
@@ -27,12 +27,14 @@ const termsOf = (sessionId: string, { recorder }: Evidence) => {
 /** The session that a reservation pays for. A late charge pays for the session of the hold that had lapsed. */
 const sessionOf = ({ hold }: Reservation): string => ProxySession.idOf(hold.lateOf ?? hold.reservationId)
 
-/** A session is charged once, after it was opened, to its own account. */
+/** A session is charged once, after it was opened, to its own account; also one that only recovery finds. */
 const checkPaid = (reservation: Reservation, evidence: Evidence, report: Report): void => {
   const { end, hold, stream, success } = reservation
-  if (success === undefined) return
   const terms = termsOf(sessionOf(reservation), evidence)
   const what = `${stream}: the proxy session of ${hold.requestId}`
+  if (terms !== undefined && end !== undefined && terms.index < end.index && isAbandoned(end))
+    report(`${what} was there, but its hold was released as abandoned`)
+  if (success === undefined) return
   if (terms === undefined || terms.index > (end?.index ?? 0)) report(`${what} was charged before it was opened`)
   else if (!stream.endsWith(terms.accountId)) report(`${what} is another account's`)
 }
@@ -134,15 +136,17 @@ const bytesOf = (traffic: ProxySession.Opened["traffic"]): number =>
 const isAtLeast = (one: ProxySession.Traffic, other: ProxySession.Traffic): boolean =>
   one.sent >= other.sent && one.received >= other.received && one.connections >= other.connections
 
-/** A count that was answered is in the log by then, and what the node was told of the session was so. */
+/** A count that was answered is in the log by then, unless it came after the grace, and what the node was told of the session was so. */
 const checkCounting = ({ answer, lengthBefore, node, sessionId, traffic }: Counting, evidence: Evidence, report: Report): void => {
   if (answer === undefined || !["open", "ended", "expired", "absent"].includes(answer.told)) return
   const { events } = evidence.recorder.sessions.of(sessionId)
   const isIn = ({ event, index }: (typeof events)[number]) =>
     index <= answer.lengthAfter && event._tag === "ProxyTrafficCounted" && event.node === node && isAtLeast(event, traffic)
   const isNothing = traffic.sent + traffic.received + traffic.connections === 0
-  if (!isNothing && !events.some(isIn)) report(`${node} counted for ${sessionId}, but that is not in the log`)
   const states = evidence.recorder.sessions.between(sessionId, lengthBefore, answer.lengthAfter)
+  const latest = answer.at + evidence.faults.skew
+  const isTooLate = states.some((state) => state.status !== "absent" && ProxySession.countedUntil(state) < latest)
+  if (!isNothing && !isTooLate && !events.some(isIn)) report(`${node} counted for ${sessionId}, but that is not in the log`)
   if (!states.some(({ status }) => status === answer.told))
     report(`${node} was told that ${sessionId} is ${answer.told}, which was never so`)
 }
