@@ -292,9 +292,11 @@ describe("the checker of proxy sessions", () => {
     readonly client?: { readonly password?: string; readonly clock?: number; readonly told: string; readonly id?: string }
     readonly count?: { readonly sent: number; readonly told: string }
     readonly net?: number
+    /** Its hold lapsed. */
+    readonly abandoned?: boolean
   }
 
-  const judge = ({ client, count, data, events = [], input = {}, net = 2_000, open = {} }: Case) => {
+  const judge = ({ abandoned = false, client, count, data, events = [], input = {}, net = 2_000, open = {} }: Case) => {
     const answer = reply("q1", JSON.stringify({ ...told, ...endpoint, country, host: there, ...data }), 2_000)
     const asked = call("q1", answer, {
       intent: { accountId: "acc_1", operation: "proxy.createSession", input, request: "open" },
@@ -302,7 +304,11 @@ describe("the checker of proxy sessions", () => {
     })
     const evidence = evidenceOf({ calls: [asked] })
     const hold = { operation: "proxy.createSession", requestId: "q1", reservationId }
-    const reservation = { stream: "account-acc_1", hold, at: 0, index: 1, net, end: { index: 5 }, success: {} }
+    const end = {
+      index: 5,
+      event: abandoned ? { _tag: "Refunded", stage: "reserved", reason: "abandoned" } : { _tag: "OperationSucceeded" }
+    }
+    const reservation = { stream: "account-acc_1", hold, at: 0, index: 1, net, end, ...(abandoned ? {} : { success: {} }) }
     Object.assign(evidence.reservations, { byId: new Map([[reservationId, reservation]]), of: () => [reservation] })
     const all = [{ ...opened, ...open } as ProxySession.ProxySessionEvent, ...events]
     for (const [i, event] of all.entries())
@@ -353,6 +359,7 @@ describe("the checker of proxy sessions", () => {
       { input: { mode: "sticky" }, open: { mode: "sticky", ip: "other" } as typeof opened },
       "leaves from other"
     ],
+    "a session that was given away": [{ abandoned: true }, "was there, but its hold was released as abandoned"],
     "the session of another account": [{ open: { accountId: "acc_2" } as typeof opened }, "the proxy session of another account"]
   }
   test.each(Object.entries(WRONG))("reports %s", (_, [wrong, violation]) => {

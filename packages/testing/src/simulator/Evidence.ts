@@ -2,7 +2,7 @@
  * The evidence of one simulation, which every checker reads: the answers to callers, the log, and the work of upstreams. Also indexes
  * of it: the reservations, the published prices, and the calls and attempts of each job.
  */
-import { type EventOf, Job, PricePlan, type ProxyNode } from "@millrace/core"
+import { type EventOf, Job, PricePlan } from "@millrace/core"
 import { type EventStore, StreamName } from "@millrace/event-sourcing"
 import { areHostsUndisturbed, type Faults } from "./Faults.ts"
 import { lastAt } from "./Histories.ts"
@@ -11,6 +11,7 @@ import type { JobHistory, LogRecorder, RecordedAccountEvent, RecordedJobEvent } 
 import type { Terms } from "./proxies/Endpoints.ts"
 import type {
   Admission,
+  AnnouncedNode,
   AttemptRecord,
   Call,
   Carried,
@@ -56,7 +57,7 @@ export interface Records {
   /** The streams of text messages by the ids of their providers, once faults have ended. */
   readonly textIds: Map<string, string>
   /** Proxy nodes by the host that clients connect to. */
-  readonly nodes: Map<string, { readonly node: ProxyNode; readonly process: Process }>
+  readonly nodes: Map<string, AnnouncedNode>
   readonly admissions: Array<Admission>
   /** What each node carried for each session, oldest first, by the session and the node. */
   readonly carried: Map<string, ReadonlyArray<Carried>>

@@ -3,7 +3,7 @@
  * did. Together with the log these records are the evidence that the checkers read.
  */
 import { hash } from "node:crypto"
-import type { Charge, Credits, OperationError, ProxySession, WebhookMessage } from "@millrace/core"
+import type { Charge, Credits, OperationError, ProxyNode, ProxySession, WebhookMessage } from "@millrace/core"
 import { Cause, Data, Exit, Option, Schema } from "effect"
 import type { Process } from "./World.ts"
 
@@ -137,6 +137,12 @@ export interface Delivered<M> {
 }
 
 export type Mailing = Delivered<Message>
+
+/** A proxy node, and the process that announced it. */
+export interface AnnouncedNode {
+  readonly node: ProxyNode
+  readonly process: Process
+}
 
 /** A client that logs in to a proxy node. Times are milliseconds since 1970, lengths count the events in the log. */
 export interface Admission {

@@ -2,7 +2,7 @@
 import { ProxySession } from "@millrace/core"
 import { Exit } from "effect"
 import { type Evidence, isAbandoned, type Report, type Reservation } from "../Evidence.ts"
-import { type Admission, type Call, type Counting, dataOf } from "../Records.ts"
+import { type Admission, type AnnouncedNode, type Call, type Counting, dataOf } from "../Records.ts"
 
 const OPEN = "proxy.createSession"
 
@@ -68,18 +68,20 @@ const checkOpened = (evidence: Evidence, report: Report): void => {
 /** For how long a node that died is listed, milliseconds. */
 const LISTED = 30_000
 
-/** The session is at a node that its caller asked for, and that had not died long before. */
+/** The session is at a node that its caller asked for, and that had not gone before. */
 const checkNode = (
   { intent, startedAt }: Call,
   terms: ProxySession.Terms,
-  { node, process }: Evidence["records"]["nodes"] extends ReadonlyMap<string, infer Node> ? Node : never,
+  { node, process }: AnnouncedNode,
   { faults }: Evidence,
   tell: Report
 ): void => {
   const { country, mode = "rotating", protocol } = intent.input
   const { country: there, endpoints, exits, region } = node
-  if (process.diedAt !== undefined && process.diedAt + LISTED + faults.skew < startedAt)
-    tell(`is at ${node.host}, which had died long before`)
+  // A node that stops in order removes its entry
+  const isRemoved = !process.crashed && faults.states + faults.slow === 0
+  const listed = isRemoved ? 0 : LISTED + faults.skew
+  if (process.diedAt !== undefined && process.diedAt + listed < startedAt) tell(`is at ${node.host}, which had gone before`)
   if (!endpoints.some((endpoint) => endpoint.protocol === terms.protocol && endpoint.port === terms.port))
     tell(`is for ${terms.protocol}, which ${node.host} does not speak`)
   const places = there === "DE" ? ["de", "germany"] : ["fr", "france"]
@@ -109,6 +111,7 @@ const checkAnswer = (call: Call, evidence: Evidence, report: Report): void => {
 
 /** A node admits exactly who has the credentials of a session that can be used, by the clock of the node's host. */
 const checkAdmission = ({ answer, lengthBefore, password, process, sessionId }: Admission, evidence: Evidence, report: Report): void => {
+  if (answer?.told === "died") report(`the look-up of ${sessionId} at ${process.name} died`)
   if (answer?.clock === undefined) return
   const { faults, recorder } = evidence
   const terms = termsOf(sessionId, evidence)
@@ -138,6 +141,7 @@ const isAtLeast = (one: ProxySession.Traffic, other: ProxySession.Traffic): bool
 
 /** A count that was answered is in the log by then, unless it came after the grace, and what the node was told of the session was so. */
 const checkCounting = ({ answer, lengthBefore, node, sessionId, traffic }: Counting, evidence: Evidence, report: Report): void => {
+  if (answer?.told === "died") report(`a count of ${node} for ${sessionId} died`)
   if (answer === undefined || !["open", "ended", "expired", "absent"].includes(answer.told)) return
   const { events } = evidence.recorder.sessions.of(sessionId)
   const isIn = ({ event, index }: (typeof events)[number]) =>

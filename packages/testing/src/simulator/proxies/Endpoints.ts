@@ -2,7 +2,7 @@
 import { type Operation, Proxies, type ProxyNode, ProxyNodes, type SessionsOptions } from "@millrace/core"
 import { Effect, Layer } from "effect"
 import type { SeededRandom } from "../../SeededRandom.ts"
-import type { Records } from "../Evidence.ts"
+import type { AnnouncedNode } from "../Records.ts"
 import type { Process } from "../World.ts"
 
 /** The operations, with their first prices in thousandths of a credit. */
@@ -45,7 +45,7 @@ export const nodeOf = ({ name }: Pick<Process, "name">): ProxyNode => {
 }
 
 /** Announces the node of a host for as long as the host runs. */
-export const announced = (process: Process, nodes: Records["nodes"]): Layer.Layer<never, unknown, ProxyNodes> =>
+export const announced = (process: Process, nodes: Map<string, AnnouncedNode>): Layer.Layer<never, unknown, ProxyNodes> =>
   Layer.effectDiscard(
     Effect.gen(function* () {
       const node = nodeOf(process)

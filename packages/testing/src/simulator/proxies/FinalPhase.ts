@@ -88,6 +88,8 @@ const useUp = (simulation: Simulation, known: KnownSession, random: SeededRandom
     const after = yield* carry(1)
     if (after !== "ended") report(`${known.sessionId} is ${after} although its bytes are used up`)
     yield* tryEverywhere(simulation, [known])
+    // What was on its way is counted as well
+    yield* carry(10)
   })
 
 /** It is admitted until its expiry, and not from then on. */
