@@ -149,6 +149,14 @@ export interface ServedNode extends ProxyNode {
 /** The node that this process serves. */
 export class Serving extends Context.Service<Serving, ServedNode>()("millrace/ProxySettings/Serving") {}
 
+/**
+ * Why the file of upstreams, as it is now, is not used: the node says it, and `/ready` asks. It stands between the two, which start and stop
+ * beside each other.
+ */
+export class Trouble extends Context.Service<Trouble, { current: ServedNode["trouble"] }>()("millrace/ProxySettings/Trouble") {
+  static readonly layer: Layer.Layer<Trouble> = Layer.sync(Trouble, () => ({ current: () => undefined }))
+}
+
 /** Whether a proxy is to be served. */
 export const isOn = ({ proxy, socks }: Settings): boolean => Option.isSome(proxy) || Option.isSome(socks)
 
@@ -158,7 +166,12 @@ export const serving = (settings: Settings): Layer.Layer<Serving, unknown, Proxy
     Effect.gen(function* () {
       const options = yield* optionsOf(settings)
       const { ProxyServer } = yield* Effect.promise(() => import("@millrace/upstreams/proxy"))
-      return Layer.effect(Serving, ProxyServer).pipe(Layer.provide(ProxyServer.layer(options)))
+      const node = Effect.tap(ProxyServer, ({ trouble }) =>
+        Effect.map(Effect.serviceOption(Trouble), (told) => {
+          if (Option.isSome(told)) told.value.current = trouble
+        })
+      )
+      return Layer.effect(Serving, node).pipe(Layer.provide(ProxyServer.layer(options)))
     })
   )
 

@@ -19,9 +19,9 @@ const subscription = ({ status }: KurrentDb.KurrentDb["Service"]): Readiness.Che
 const smsc = ({ bound }: SmsSettings.Smsc["Service"]): Readiness.Check =>
   Effect.map(bound, (bound) => (bound ? undefined : "the SMSC is not connected, so its text messages do not arrive here"))
 
-const proxy = ({ trouble }: ProxySettings.ServedNode): Readiness.Check =>
+const proxy = (trouble: ProxySettings.Trouble["Service"]): Readiness.Check =>
   Effect.sync(() => {
-    const why = trouble()
+    const why = trouble.current()
     return why === undefined ? undefined : `the upstreams of the proxy stay as they were: ${why}`
   })
 
@@ -31,8 +31,8 @@ export const layer: Layer.Layer<Readiness.Readiness, never, Needs> = Layer.unwra
   Effect.gen(function* () {
     const db = yield* Effect.serviceOption(KurrentDb.KurrentDb)
     const connection = yield* Effect.serviceOption(SmsSettings.Smsc)
-    const node = yield* Effect.serviceOption(ProxySettings.Serving)
-    const warnings = [...Option.toArray(connection).map(smsc), ...Option.toArray(node).map(proxy)]
+    const trouble = yield* Effect.serviceOption(ProxySettings.Trouble)
+    const warnings = [...Option.toArray(connection).map(smsc), ...Option.toArray(trouble).map(proxy)]
     return Readiness.Readiness.layer(Option.toArray(db).map(subscription), warnings)
   })
 )

@@ -152,9 +152,9 @@ const serverLayer = (settings: Settings) => {
   const cors = Option.match(corsOrigins, { onNone: () => ({}), onSome: (origins) => ({ cors: { origins } }) })
   const routes = Layer.mergeAll(Http.layer(Upstreams.api, { ...cors, hooks: SmsSettings.hooked(settings) }), SmsSettings.hooks(settings))
   const server = Server.Server.layer(WebHandler.make(routes), { host, port })
-  return server.pipe(
+  return Layer.mergeAll(server, ProxySettings.isOn(settings) ? ProxySettings.serving(settings) : Layer.empty).pipe(
     Layer.provide(Layer.mergeAll(ReadinessChecks.layer, AuthThrottle.layer())),
-    Layer.provideMerge(ProxySettings.isOn(settings) ? ProxySettings.serving(settings) : Layer.empty),
+    Layer.provide(ProxySettings.Trouble.layer),
     Layer.provideMerge(domainLayer(settings)),
     Layer.provideMerge(metricsLayer(settings))
   )

@@ -95,8 +95,12 @@ export const layerOf = (options: AnyOptions, { groups, operations }: Api.Api<Api
     Layer.provideMerge(settingsLayer(options))
   )
   const node = Incoming.proxySettings(options.proxy)
-  return Layer.mergeAll(ReadinessChecks.layer, AuthThrottle.layer()).pipe(
-    Layer.provideMerge(ProxySettings.isOn(node) ? ProxySettings.serving(node) : Layer.empty),
+  return Layer.mergeAll(
+    ReadinessChecks.layer,
+    AuthThrottle.layer(),
+    ProxySettings.isOn(node) ? ProxySettings.serving(node) : Layer.empty
+  ).pipe(
+    Layer.provide(ProxySettings.Trouble.layer),
     Layer.provideMerge(domain),
     Layer.provideMerge(Layer.succeed(Money.Current, moneyOf(money))),
     Layer.provideMerge(logLayer(log))
