@@ -53,7 +53,7 @@ test("a restore brings mail back, whole; what was deleted or has expired since c
 
   // Stopped, so that the backup has no lease of a process that is gone: a restored host would wait for its end
   await first.stop()
-  const blobs = readdirSync(join(folder, "blobs"))
+  const blobs = readdirSync(join(folder, "blobs")).sort()
   const backup = join(temporaryFolder(), "backup")
   expect((await millrace(["backup", "--store", url, "--to", backup])).code).toBe(0)
   const server = await start(url)
@@ -82,7 +82,7 @@ test("a restore brings mail back, whole; what was deleted or has expired since c
     [`account:${others.account}`, `inbox:${deleted.inbox_id}`, `inbox:${erased.inbox_id}`].sort()
   )
   expect(readable(restored)?.count).toBe(1)
-  expect(readdirSync(join(target.folder, "blobs"))).toEqual(blobs)
+  expect(readdirSync(join(target.folder, "blobs")).sort()).toEqual(blobs)
   const again = await start(target.url)
   const client = await SmtpClient.open(again)
   for (const { address } of [deleted, expired, erased]) expect(await client.recipient(address)).toBe("550")

@@ -95,7 +95,8 @@ export interface Opened extends Terms {
 
 export type ProxySession = { readonly status: "absent" } | Opened
 
-const NONE: Traffic = { sent: 0, received: 0, connections: 0 }
+/** Nothing was carried. */
+export const NO_TRAFFIC: Traffic = { sent: 0, received: 0, connections: 0 }
 
 const opened = (session: ProxySession): Opened => {
   if (session.status === "absent") throw new Error("A proxy session is opened first")
@@ -121,7 +122,7 @@ const evolve = (session: ProxySession, event: ProxySessionEvent, at: Timestamp):
     case "ProxyTrafficCounted": {
       const before = opened(session)
       const { _tag: _, node, ...traffic } = event
-      if (isLess(traffic, before.traffic[node] ?? NONE)) throw new Error("What a node counts never falls")
+      if (isLess(traffic, before.traffic[node] ?? NO_TRAFFIC)) throw new Error("What a node counts never falls")
       return { ...before, traffic: { ...before.traffic, [node]: traffic } }
     }
     case "ProxySessionEnded": {
@@ -152,7 +153,7 @@ export const trafficOf = ({ traffic }: Pick<Opened, "traffic">): Traffic =>
       received: sum.received + received,
       connections: sum.connections + connections
     }),
-    NONE
+    NO_TRAFFIC
   )
 
 /** Bytes in both directions, over all nodes. */
@@ -196,7 +197,7 @@ export const count =
   (node: string, traffic: Traffic) =>
   (session: ProxySession, now: Timestamp): Decided => {
     if (session.status === "absent" || now > countedUntil(session)) return Result.succeed([])
-    const before = session.traffic[node] ?? NONE
+    const before = session.traffic[node] ?? NO_TRAFFIC
     const isNew = !isLess(traffic, before) && isLess(before, traffic)
     if (!isNew) return Result.succeed([])
     const counted = { _tag: "ProxyTrafficCounted", node, ...traffic } as const

@@ -2,7 +2,7 @@
  * The proxy sessions that are used at this node. Every quarter of a second it closes the connections of those that expired; every few seconds,
  * or after a portion of the bound, it writes what was carried to the log.
  */
-import { AuthThrottle, Metrics, newProxyNodeId, type ProxySession, ProxySessions } from "@millrace/core"
+import { AuthThrottle, Metrics, newProxyNodeId, ProxySession, ProxySessions } from "@millrace/core"
 import { Clock, Effect, FiberSet, type Metric, type Scope } from "effect"
 import { bytesOf, type Exits, LiveSession, NotAdmitted } from "./LiveSession.ts"
 
@@ -47,8 +47,6 @@ const observe = Effect.fnUntraced(function* (live: ReadonlyMap<string, LiveSessi
   }
 })
 
-const NONE: ProxySession.Traffic = { sent: 0, received: 0, connections: 0 }
-
 const differ = (one: ProxySession.Traffic, other: ProxySession.Traffic): boolean =>
   bytesOf(one) !== bytesOf(other) || one.connections !== other.connections
 
@@ -73,7 +71,7 @@ export const make = (exits: Exits): Effect.Effect<LiveSessions, never, ProxySess
       session.counted = traffic
       if (state.status !== "absent") hear(session, state)
       // The log takes none after the grace, however long the store did not answer
-      if (state.status !== "absent" && differ(state.traffic[node] ?? NONE, traffic))
+      if (state.status !== "absent" && differ(state.traffic[node] ?? ProxySession.NO_TRAFFIC, traffic))
         yield* Effect.logWarning(`Bytes of the proxy session ${session.id} came too late to be counted`)
       if (state.status !== "open") session.end()
     })

@@ -1,7 +1,6 @@
 /** The upstreams of a node: whether they fit it, and how it goes on when their source has others. */
 import { type Duration, Effect } from "effect"
-import type { UpstreamPools } from "./UpstreamPool.ts"
-import { isSamePlace, type Place } from "./UpstreamPool.ts"
+import { isSamePlace, type Place, type UpstreamPools } from "./UpstreamPool.ts"
 import { faultOf, shown, type UpstreamProxy } from "./UpstreamProxy.ts"
 
 /** Where upstreams are read from, again and again: such as a file. Its error names what is wrong with it, and no secret. */

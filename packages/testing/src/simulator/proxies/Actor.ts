@@ -1,5 +1,5 @@
 /** Callers who open proxy sessions, and their clients: they log in to nodes, and send bytes through them until a session has ended. */
-import { type ProxySession, ProxySessions } from "@millrace/core"
+import { ProxySession, ProxySessions } from "@millrace/core"
 import { Clock, Effect, Exit } from "effect"
 import type { SeededRandom } from "../../SeededRandom.ts"
 import { callWithRetries, requestOf } from "../Callers.ts"
@@ -136,12 +136,11 @@ const carry = (simulation: Simulation, host: Host, sessionId: string, random: Se
     yield* Effect.forEach(totals, (traffic) => count(simulation, host, sessionId, traffic), { concurrency, discard: true })
   })
 
-const NONE: ProxySession.Traffic = { sent: 0, received: 0, connections: 0 }
 const nameOf = (sessionId: string, node: string): string => `${sessionId} ${node}`
 
 /** What the node of a host carried for a session so far. */
 const carriedOf = ({ carried }: Records, sessionId: string, { process }: Host): ProxySession.Traffic =>
-  carried.get(nameOf(sessionId, process?.name ?? ""))?.at(-1)?.traffic ?? NONE
+  carried.get(nameOf(sessionId, process?.name ?? ""))?.at(-1)?.traffic ?? ProxySession.NO_TRAFFIC
 
 /** Sends more through the node of a host. Returns all that it has carried; undefined if it is down. */
 export const send = (simulation: Simulation, host: Host, sessionId: string, more: ProxySession.Traffic) =>
