@@ -3,7 +3,7 @@ import { Account, type AccountEvent, Credits, newAccountId } from "@millrace/cor
 import { EventStore, HashChain, StreamName, uuidv7 } from "@millrace/event-sourcing"
 import { Array, Effect } from "effect"
 
-/** About `events` events of settled charges over `accounts` accounts, each charge half a credit. */
+/** About `events` events of settled charges over `accounts` accounts, each charge half a credit. Returns the accounts. */
 export const write = (events: number, accounts: number) =>
   Effect.gen(function* () {
     const store = yield* EventStore.EventStore
@@ -12,8 +12,10 @@ export const write = (events: number, accounts: number) =>
     const now = Date.now()
     const at = new Date(now).toISOString()
     const each = Math.floor(events / accounts)
+    const ids: Array<string> = []
     for (let n = 0; n < accounts; n++) {
       const id = yield* newAccountId
+      ids.push(id)
       const stream = StreamName.make(Account.Account.category, id)
       let hash = HashChain.start(stream)
       let revision = -1
@@ -33,6 +35,7 @@ export const write = (events: number, accounts: number) =>
         if (Array.isArrayNonEmpty(batch)) yield* store.append(stream, expected, batch)
       }
     }
+    return ids
   })
 
 const lotOf = (accountId: string) => accountId.replace("acc_", "lot_")

@@ -14,6 +14,7 @@ const benchmarks = {
   proxy: () => import("./proxy.ts"),
   replay: () => import("./replay.ts"),
   memory: () => import("./memory.ts"),
+  overview: () => import("./overview.ts"),
   waits: () => import("./waits.ts"),
   startup: () => import("./startup.ts")
 }

@@ -1,7 +1,9 @@
 /** Compiles every package for publishing: `dist/` from `src/`, with types. */
 import { execFileSync } from "node:child_process"
-import { existsSync, readdirSync, rmSync } from "node:fs"
+import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs"
+import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
+import { bundle } from "../../packages/console/bundle/Bundle.ts"
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
 // `create-millrace` has nothing to compile
@@ -11,3 +13,9 @@ for (const name of packages) rmSync(`${root}/packages/${name}/dist`, { recursive
 execFileSync("tsc", ["-b", "--force", ...packages.map((name) => `packages/${name}`)], { cwd: root, stdio: "inherit" })
 // The command line has no types to publish; the library beside it has
 execFileSync("tsc", ["-p", "packages/millrace/tsconfig.types.json"], { cwd: root, stdio: "inherit" })
+// The web tool, as the package serves it
+for (const { bytes, path } of await bundle()) {
+  const file = join(root, "packages/console/dist/web", path)
+  mkdirSync(dirname(file), { recursive: true })
+  writeFileSync(file, bytes)
+}

@@ -45,7 +45,7 @@ const expectEnvelope = ({ method, path, parameters }: Row, { headers, body }: An
 
 /** An account with so many credits, whose calls say what they did to it. */
 const caller = Effect.fnUntraced(function* (row: Row, credits = CREDITS) {
-  const { url, open, balance, inbox } = yield* host
+  const { url, open, balance, inbox, payment } = yield* host
   const { accountId, key } = yield* open(credits)
   /** The balance once nothing is held any more: the account hears of a job's end a moment later. */
   const settled = balance(accountId).pipe(
@@ -70,7 +70,8 @@ const caller = Effect.fnUntraced(function* (row: Row, credits = CREDITS) {
   const send = Effect.fnUntraced(function* (name: string, asked: Input, sentKey: string | undefined) {
     const job = asked["job"] === "the job" ? { job: yield* made } : {}
     const mail = "inbox" in asked ? yield* mailFor(asked) : {}
-    const input = { ...asked, ...job, ...mail }
+    const paid = asked["payment"] === "the payment" ? { payment: yield* payment(accountId) } : {}
+    const input = { ...asked, ...job, ...mail, ...paid }
     const before = yield* balance(accountId)
     const answer = yield* Effect.promise(() => Requests.send(url, row, input, sentKey))
     const after = yield* settled

@@ -1,6 +1,7 @@
 /** The service as it comes, on a real socket: all of its operations on their real upstreams, of which the name server is a test's own. */
 import {
   AuthThrottle,
+  Checkout,
   Credits,
   Decisions,
   Image,
@@ -10,10 +11,13 @@ import {
   KeyRing,
   Ledger,
   MailReceiver,
+  ManualGateway,
   MasterKey,
   MemoryBlobStore,
   Millrace,
+  newPaymentId,
   newReservationId,
+  type Plans,
   type ProxyNode,
   ProxyNodes,
   type RateLimitPolicy,
@@ -105,6 +109,8 @@ const MASTER_KEY = "1f".repeat(32)
 /** So often as no test calls. */
 const UNLIMITED = 1_000_000
 
+const PLAN: Plans.Plan = { plan: "standard", amount: 2_000, currency: "USD", credits: Credits.of(25_000_000), every: "month" }
+
 export interface Options {
   readonly rateLimit?: RateLimitPolicy
   /** Whether the event store is out of reach at the moment: always there by default. */
@@ -138,7 +144,7 @@ const services = (
   { isConfigured = true, isDown = () => false, rateLimit = { limit: UNLIMITED, window: 60 } }: Options
 ) =>
   Layer.mergeAll(Readiness.Readiness.layer(), AuthThrottle.layer({ failures: UNLIMITED })).pipe(
-    Layer.provideMerge(Millrace.layer({ operations: api.operations, rateLimit })),
+    Layer.provideMerge(Millrace.layer({ operations: api.operations, rateLimit, payments: { plans: [PLAN] } })),
     Layer.provideMerge(
       Layer.mergeAll(
         HarperGrammarChecker.layer(),
@@ -150,6 +156,7 @@ const services = (
           Layer.provide(blobs),
           Layer.provide(Vault.Vault.layer)
         ),
+        isConfigured ? ManualGateway.layer() : Layer.empty,
         isConfigured ? SmsReceiver.layer([NUMBER]).pipe(Layer.provide(Vault.Vault.layer)) : SmsReceiver.unconfigured,
         isConfigured ? Layer.merge(EspeakSpeechSynthesizer.layer(), images) : nobody,
         blobs
@@ -222,8 +229,17 @@ export const hostWith = Effect.fnUntraced(function* (options: Options) {
     return { inboxId: owner.inboxId, address, messages: messages.map(({ messageId }) => messageId) }
   })
 
+  /** A payment of an account that was requested. */
+  const payment = Effect.fnUntraced(function* (accountId: string) {
+    const checkout = yield* Checkout
+    const paymentId = yield* newPaymentId
+    yield* checkout.request({ paymentId, accountId, description: "10,000 credits", ...checkout.offer("10") })
+    return paymentId
+  })
+
   return {
     url,
+    payment: (accountId: string) => run(payment(accountId)),
     inbox: (accountId: string, subjects: ReadonlyArray<string> = ["Welcome"]) => run(inbox(accountId, subjects)),
     /** Delivers a message as an SMTP server does. */
     deliver: (address: string, subject: string) =>

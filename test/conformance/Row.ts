@@ -133,6 +133,9 @@ export const jobId = (): Text => ({ ...id(), sample: "the job" })
 export const inboxId = (): Text => ({ ...id(), sample: "the inbox" })
 export const messageId = (): Text => ({ ...id(), sample: "the message" })
 
+/** Of a payment that the test requests beforehand. */
+export const paymentId = (): Text => ({ ...id(), sample: "the payment" })
+
 export const choice = (oneOf: Choice["oneOf"], { required = false }: Partial<Common> = {}): Choice => ({
   type: oneOf.every((value) => typeof value === "number") ? "integer" : "string",
   required,

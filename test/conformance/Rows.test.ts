@@ -3,13 +3,15 @@ import { Standard } from "@millrace/core"
 import { describe, expect, test } from "vitest"
 import { accepted, refused } from "./Cases.ts"
 import { PLACES } from "./Row.ts"
-import { notYetServed, rows, served } from "./Rows.ts"
+import { BEYOND, notYetServed, rows, served } from "./Rows.ts"
 
 describe("the rows", () => {
   test("stand each once, and those that are served at the price of their operation; all others are free", () => {
     const prices = Object.fromEntries(served.map(({ key, price }) => [key, price?.credits ?? 0]))
+    const specified = Standard.operations.filter(({ key }) => !BEYOND.has(key))
     // The document is served, and is no operation
-    expect(prices).toEqual({ ...Object.fromEntries(Standard.operations.map(({ key, price }) => [key, price])), "catalog.openapi": 0 })
+    expect(prices).toEqual({ ...Object.fromEntries(specified.map(({ key, price }) => [key, price])), "catalog.openapi": 0 })
+    expect(Standard.operations.length - specified.length).toBe(BEYOND.size)
     expect(new Set(rows.map(({ key }) => key)).size).toBe(rows.length)
     for (const { notShown, price } of rows) expect(notShown.includes("cost")).toBe(price === undefined)
   })

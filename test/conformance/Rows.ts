@@ -15,10 +15,6 @@ export const rows: ReadonlyArray<Row> = [...account, ...media, ...lookups, ...pr
  * listed and served, and for what is neither.
  */
 const NOT_YET_SERVED: ReadonlySet<string> = new Set([
-  "billing.invoices",
-  "billing.subscribe",
-  "billing.topUp",
-  "billing.captureTopUp",
   "storeCatalog.read",
   "leads.search",
   "coupons.search",
@@ -42,6 +38,19 @@ const NOT_YET_SERVED: ReadonlySet<string> = new Set([
   "video.playlist",
   "video.tags",
   "video.details"
+])
+
+/** By key: operations that the specification has no row of. They have tests of their own. */
+export const BEYOND: ReadonlySet<string> = new Set([
+  "account.activity",
+  "account.calls",
+  "billing.cancelSubscription",
+  "billing.invoice",
+  "billing.subscriptions",
+  "keys.list",
+  "keys.issue",
+  "keys.revoke",
+  "keys.rotate"
 ])
 
 export const served: ReadonlyArray<Row> = rows.filter(({ key }) => !NOT_YET_SERVED.has(key))

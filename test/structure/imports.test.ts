@@ -22,6 +22,7 @@ const ORDER = [
   "@millrace/upstreams",
   "@millrace/upstream-espeak",
   "@millrace/http",
+  "@millrace/console",
   "@millrace/testing",
   "millrace"
 ]
@@ -129,6 +130,7 @@ describe("the floors of core", () => {
     "vault",
     "ledger",
     "accounts",
+    "payments",
     "work",
     "jobs",
     "billing",
@@ -137,6 +139,7 @@ describe("the floors of core", () => {
     "inboxes",
     "verification",
     "proxies",
+    "live",
     "operations"
   ]
   /** Files at the root that every floor may import, and those that may import every floor. */

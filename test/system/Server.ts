@@ -269,8 +269,10 @@ export const readLog = async (store: string): Promise<ReadonlyArray<Event>> => {
 }
 
 /** An account with so many credits, and its key. */
+/** Opens an account that was not verified. Without credits it has no address either, so that it has no trial. */
 export const openAccount = async (store: string, credits: number, email = `${crypto.randomUUID()}@example.com`) => {
-  const { account, key } = await ask(Opened, ["accounts", "open", "--store", store, "--email", email])
+  const name = credits > 0 ? "--email" : "--id"
+  const { account, key } = await ask(Opened, ["accounts", "open", "--store", store, name, email])
   if (credits > 0) await grant(store, account, credits)
   return { account, key }
 }
@@ -294,7 +296,7 @@ export interface Answer {
 
 export interface Call {
   readonly method?: string
-  readonly key?: string
+  readonly key?: string | undefined
   readonly headers?: Readonly<Record<string, string>>
   /** Sent as it is. */
   readonly body?: string | Uint8Array

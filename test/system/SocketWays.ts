@@ -161,6 +161,7 @@ export const ways = (key: string): Readonly<Record<string, Way>> => {
     "a NUL in the path": { sent: [head("GET /api/v1/bin/4571\x007360 HTTP/1.1", HOST, auth)], ...refused },
     "a target without a slash": { sent: [head("GET api/v1/bin/45717360 HTTP/1.1", HOST, auth)], ...refused },
     "a target that cannot be": { sent: [head("GET http://a:99999/ HTTP/1.1", HOST)], statuses: [404] },
+    "an absolute target": { sent: [head("GET http://a:99/health HTTP/1.1", HOST)], statuses: [200] },
 
     // other protocols
     "a TLS handshake": { sent: ["\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03hello"], ...refused },

@@ -4,6 +4,8 @@ import { join } from "node:path"
 import { Effect, Exit, Scope } from "effect"
 import { expect, onTestFinished, test } from "vitest"
 import * as NameServer from "../../packages/upstreams/test/dns/NameServer.ts"
+import { DOMAIN, serve as listen } from "../../packages/upstreams/test/mail/Host.ts"
+import * as Mailboxes from "../../packages/upstreams/test/mail/Mailboxes.ts"
 import { canary, isIn } from "./Canary.ts"
 import { millrace } from "./InProcess.ts"
 import {
@@ -33,6 +35,32 @@ const nameServer = async (): Promise<string> => {
   return (await Effect.runPromise(Scope.provide(NameServer.serve(script), scope))).address
 }
 
+/** A relay that takes mail to one address, and the token in the last one. */
+const relayTo = async (address: string) => {
+  const scope = Scope.makeUnsafe()
+  onTestFinished(() => Effect.runPromise(Scope.close(scope, Exit.void)))
+  const mailboxes = Mailboxes.make([address])
+  const { port } = await Effect.runPromise(Scope.provide(listen(mailboxes), scope))
+  const token = (): string => {
+    const text = Buffer.from(mailboxes.taken.get(address)?.at(-1)?.raw ?? []).toString()
+    return /#(?<token>\S+)/u.exec(text.replaceAll("=\r\n", ""))?.groups?.["token"] ?? ""
+  }
+  return { url: `smtp://127.0.0.1:${port}`, token }
+}
+
+/** The values of the cookies that an answer sets. */
+const cookiesOf = ({ headers }: Answer): ReadonlyArray<string> =>
+  [headers["set-cookie"] ?? []].flat().map((cookie) => cookie.split(";")[0] ?? "")
+
+/** The first piece of an answer that never ends. */
+const firstOf = async (url: string, key: string): Promise<string> => {
+  const { body } = await fetch(url, { headers: { authorization: `Bearer ${key}` } })
+  const reader = body?.getReader()
+  const { value } = (await reader?.read()) ?? {}
+  await reader?.cancel()
+  return Buffer.from(value ?? []).toString()
+}
+
 const filesOf = (folder: string): ReadonlyArray<readonly [string, Buffer]> =>
   readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
@@ -50,7 +78,9 @@ test("no key, address, label, idempotency key or text of a request is written in
     text: canary("text"),
     idempotencyKey: canary("idem"),
     wrong: canary("wrong"),
-    asked: canary("asked")
+    asked: canary("asked"),
+    person: canary("person"),
+    browser: canary("browser")
   }
   const has = (secret: string): string => secrets[secret] ?? ""
 
@@ -58,17 +88,21 @@ test("no key, address, label, idempotency key or text of a request is written in
   const { account, key } = await ask(Opened, ["accounts", "open", "--store", store, "--email", email, "--verified"])
   const issued = await ask(Issued, ["keys", "issue", "--store", store, "--account", account, "--label", has("label")])
   const readOnly = await ask(Issued, ["keys", "issue", "--store", store, "--account", account, "--scope", "read"])
+  const scopes = ["read", "operations", "keys", "billing"].flatMap((scope) => ["--scope", scope])
+  const managing = await ask(Issued, ["keys", "issue", "--store", store, "--account", account, ...scopes])
   // The id of a key stands in clear, its secret must not
-  for (const [name, text] of Object.entries({ key, labelled: issued.key, readOnly: readOnly.key }))
+  for (const [name, text] of Object.entries({ key, labelled: issued.key, readOnly: readOnly.key, managing: managing.key }))
     secrets[name] = text.split("_").at(-1) ?? ""
 
   const dns = await nameServer()
+  const person = `${has("person")}@${DOMAIN}`
+  const relay = await relayTo(person)
   const server = await serve(
     [
       ...["--store", store, "--log-level", "trace", "--dns-servers", dns, "--metrics-port", "0", "--speech", "espeak"],
-      ...["--mail-domain", "inbox.example", ...SMS, "--proxy", "127.0.0.1:0", "--proxy-country", "DE"]
+      ...["--payments", "manual", "--mail-domain", "inbox.example", ...SMS, "--proxy", "127.0.0.1:0", "--proxy-country", "DE"]
     ],
-    { env: UNLIMITED }
+    { env: { ...UNLIMITED, MILLRACE_MAIL_RELAY: relay.url } }
   )
   const answers: Array<Answer> = []
   const send = async (path: string, options: Call = {}) => {
@@ -109,7 +143,7 @@ test("no key, address, label, idempotency key or text of a request is written in
   expect((await send("/api/v1/email/validate", json({ email: `${asked}@broken.${asked}.example.com` }))).status).toBe(503)
   expect((await send("/api/v1/email/validate-batch", json({ emails: [`${asked}@example.com`, asked] }))).status).toBe(200)
   expect((await send(`/api/v1/content/prompts/topics?q=${asked}`)).status).toBe(200)
-  expect((await send(`/api/v1/account/limits?${has("wrong")}`)).status).toBe(200)
+  for (const path of ["limits", "activity"]) expect((await send(`/api/v1/account/${path}?${has("wrong")}`)).status).toBe(200)
   for (const path of ["", "/capabilities", "/config", "/groups"])
     expect((await send(`/api/v1/catalog${path}?${has("wrong")}`, { headers: { traceparent: has("wrong") } })).status).toBe(200)
   expect((await send(`/api/v1/catalog/capabilities/${has("wrong")}`)).status).toBe(404)
@@ -162,6 +196,70 @@ test("no key, address, label, idempotency key or text of a request is written in
   expect(session.status).toBe(201)
   secrets["proxy"] = JSON.parse(session.body).data.password
 
+  for (const query of ["", `?operation=${has("wrong")}`, `?page=${has("wrong")}`])
+    expect([200, 422]).toContain((await send(`/api/v1/account/calls${query}`)).status)
+
+  // Payments
+  const manage = { key: managing.key }
+  const topUp = (options: Call) => send("/api/v1/billing/topups", { ...json({ pack: "10" }), ...options })
+  expect((await topUp({ key: readOnly.key })).status).toBe(403)
+  expect((await topUp({ ...manage, headers: idempotent })).status).toBe(422)
+  const paid = await topUp(manage)
+  expect(paid.status).toBe(200)
+  const capture = (payment: string) => send(`/api/v1/billing/topups/${payment}/capture`, { method: "POST", ...manage })
+  expect((await capture(JSON.parse(paid.body).data.payment_id)).status).toBe(200)
+  expect((await capture(has("wrong"))).status).toBe(404)
+
+  expect((await send("/api/v1/billing/subscriptions", { ...json({ plan: has("wrong") }), ...manage })).status).toBe(422)
+  expect((await send(`/api/v1/billing/subscriptions?${has("wrong")}`, manage)).status).toBe(200)
+  expect((await send(`/api/v1/billing/subscriptions/${has("wrong")}`, { method: "DELETE", ...manage })).status).toBe(404)
+  expect((await send(`/api/v1/billing/invoices?page=${has("wrong")}`, manage)).status).toBe(422)
+  expect((await send("/api/v1/billing/invoices", manage)).status).toBe(200)
+  expect((await send(`/api/v1/billing/invoices/${has("wrong").slice(0, 30)}`, manage)).status).toBe(404)
+
+  // Keys of their owner
+  expect((await send("/api/v1/account/keys")).status).toBe(403)
+  const owned = await send("/api/v1/account/keys", { ...json({ name: has("label") }), ...manage })
+  const keyPath = `/api/v1/account/keys/${JSON.parse(owned.body).data.key_id}`
+  const rotated = await send(`${keyPath}/rotate`, { ...json({}), ...manage })
+  for (const { body } of [owned, rotated]) secrets[`key ${Object.keys(secrets).length}`] = JSON.parse(body).data.key.split("_").at(-1)
+  expect((await send("/api/v1/account/keys", manage)).status).toBe(200)
+  expect((await send(keyPath, { method: "DELETE", ...manage })).status).toBe(200)
+  expect((await send(`/api/v1/account/keys/${has("wrong")}`, { method: "DELETE", ...manage })).status).toBe(404)
+
+  // A person signs up, and signs in again
+  const browser = { "user-agent": has("browser"), "sec-fetch-site": "same-origin" }
+  const web = (path: string, cookies: ReadonlyArray<string>, { headers = {}, ...options }: Call = {}) =>
+    send(path, { ...options, key: undefined, headers: { ...browser, cookie: cookies.join("; "), ...headers } })
+  const signedUp = await web("/api/v1/signup", [], json({ address: person }))
+  expect(signedUp.status).toBe(202)
+  const links: Array<string> = []
+  let cookies = cookiesOf(signedUp)
+  for (const _ of [1, 2]) {
+    links.push(relay.token())
+    expect((await web("/api/v1/sessions/link", [], json({ token: relay.token() }))).status).toBe(403)
+    const followed = await web("/api/v1/sessions/link", cookies, json({ token: relay.token() }))
+    expect(followed.status).toBe(201)
+    const asked = await web("/api/v1/sessions", cookiesOf(followed), json({ address: person }))
+    expect(asked.status).toBe(202)
+    const own = [cookies, cookiesOf(followed), cookiesOf(asked)].flat().map((cookie) => cookie.split(/[=.]/u).at(-1) ?? "")
+    for (const secret of own.filter((secret) => secret !== "")) secrets[`cookie ${Object.keys(secrets).length}`] = secret
+    cookies = [...cookiesOf(followed).slice(0, 1), ...cookiesOf(asked)]
+  }
+  for (const link of links) secrets[`link ${link}`] = link.split(".")[1] ?? ""
+  const current = await web("/api/v1/sessions/current", cookies)
+  expect(current.body).toContain(person)
+  const csrf = JSON.parse(current.body).data.csrf_token
+  secrets["csrf"] = csrf
+  expect((await web("/api/v1/sessions", cookies)).body).toContain(has("browser"))
+  const change = { method: "DELETE", headers: { "x-csrf-token": csrf } }
+  expect((await web(`/api/v1/sessions/${has("wrong")}`, cookies, change)).status).toBe(404)
+  expect((await web("/api/v1/sessions/current", cookies, { ...change, headers: { "x-csrf-token": has("wrong") } })).status).toBe(403)
+  expect((await web("/api/v1/sessions", cookies, change)).status).toBe(200)
+  expect((await web(`/sign-in?${has("wrong")}`, [])).status).toBe(200)
+
+  expect(await firstOf(`${server.url}/api/v1/account/events?${has("wrong")}`, issued.key)).toContain("event: ")
+
   const document = await send(`/api/v1/openapi.json?${has("wrong")}`)
   expect((await send(`/docs?${has("wrong")}`)).status).toBe(200)
   // Every route was one of them
@@ -211,7 +309,7 @@ test("no key, address, label, idempotency key or text of a request is written in
   expect(alive.map(([file]) => file)).toEqual(
     expect.arrayContaining(["millrace.db", "millrace.db-wal", "millrace.state.db", "millrace.state.db-wal"])
   )
-  for (const route of routes) expect(server.stderr.includes(`"route":"${route}"`) ? "" : route).toBe("")
+  expect(routes.filter((route) => !server.stderr.includes(`"route":"${route}"`))).toEqual([])
   expect(metrics).toContain("millrace_")
   // The search itself finds what is there
   expect(isIn(account, Buffer.concat(stopped.map(([, bytes]) => bytes)))).toBe(true)

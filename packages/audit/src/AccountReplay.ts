@@ -3,6 +3,7 @@ import { Account, type AccountEvent, Lots, Postings } from "@millrace/core"
 import type { CallIndex } from "./CallIndex.ts"
 import type { JobIndex } from "./JobIndex.ts"
 import type { Say, Stake } from "./Means.ts"
+import type { PaymentIndex } from "./PaymentIndex.ts"
 import type { Prices } from "./Prices.ts"
 import type { ReportProblem } from "./Report.ts"
 import type { RuleName } from "./rules/Catalog.ts"
@@ -42,6 +43,7 @@ export interface Known {
   readonly prices: Prices
   readonly jobs: JobIndex
   readonly calls: CallIndex
+  readonly payments: PaymentIndex
 }
 
 export class AccountReplay {
@@ -60,9 +62,10 @@ export class AccountReplay {
   }
 
   /** Checks every rule, then folds and posts the event. False if it does not fold: then the account cannot be replayed further. */
-  next(event: AccountEvent, at: number, { calls, jobs, prices }: Known, report: ReportProblem): boolean {
+  next(event: AccountEvent, at: number, { calls, jobs, payments, prices }: Known, report: ReportProblem): boolean {
     const before = this.state
-    const step: Step = { before, at, since: this.#at ?? at, prices, jobs, calls, hold: holdOf(before, event) }
+    const [{ accountId }, hold, since] = [this, holdOf(before, event), this.#at ?? at]
+    const step: Step = { accountId, before, at, since, prices, jobs, calls, payments, hold }
     this.#at = at
     let broken = false
     try {

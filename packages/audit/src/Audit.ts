@@ -103,16 +103,16 @@ const checkSnapshotsAhead = Effect.fnUntraced(function* ({ problems, streams }: 
   }
 })
 
-/** Reports jobs, inboxes, proxy sessions and holds that are still open at the end of the log, although their time is over. */
-const checkOverdue = Effect.fnUntraced(function* (
-  { inboxes, jobs, latest, problems, proxies, streams }: LogReader,
-  together: boolean,
-  at?: number
-) {
+/** Reports what is still open at the end of the log although its time is over: jobs, inboxes, sessions, payments and holds. */
+const checkOverdue = Effect.fnUntraced(function* (reader: LogReader, together: boolean, at?: number) {
+  const { inboxes, invoices, jobs, latest, payments, problems, proxies, sessions, streams } = reader
   const now = at ?? (latest === "" ? 0 : Date.parse(latest))
   jobs.reportOverdue(now, problems)
   inboxes.reportOverdue(now, problems)
   proxies.reportOverdue(now, problems)
+  payments.reportUnsettled(now, (accountId) => reader.accountOf(accountId), problems)
+  invoices.reportMissing(now, problems)
+  sessions.reportOverdue(now, problems)
   const hasBegun = (jobId: string) => streams.has(StreamName.make(Job.Job.category, jobId))
   const overdue = new Map<StreamName.StreamName, ReadonlyMap<string, number>>()
   for (const { account, name, sound } of streams.values()) {

@@ -4,20 +4,28 @@ import {
   EmailClaim,
   Inbox,
   InboxAddress,
+  Invoice,
   Job,
-  PaymentClaim,
+  ManualPayment,
+  Payment,
   PricePlan,
   ProxySession,
   ReferenceClaim,
+  Session,
+  SignInLink,
   Sms,
+  Subscription,
   Verification,
   Webhook
 } from "@millrace/core"
 import { type Decider, StreamName } from "@millrace/event-sourcing"
 import type { Known } from "./AccountReplay.ts"
 import type { InboxIndex } from "./InboxIndex.ts"
+import type { InvoiceIndex } from "./InvoiceIndex.ts"
 import type { ProxySessionIndex } from "./ProxySessionIndex.ts"
 import type { Replay, ReportProblem } from "./Report.ts"
+import type { SessionIndex } from "./SessionIndex.ts"
+import type { SubscriptionIndex } from "./SubscriptionIndex.ts"
 import type { WaitIndex } from "./WaitIndex.ts"
 
 /** The streams of one category. */
@@ -59,20 +67,46 @@ export interface Indexes extends Known {
   readonly waits: WaitIndex
   readonly inboxes: InboxIndex
   readonly proxies: ProxySessionIndex
+  readonly sessions: SessionIndex
+  readonly invoices: InvoiceIndex
+  readonly subscriptions: SubscriptionIndex
   readonly apiKeys: ApiKeys
 }
 
 /** The categories of this library. */
-export const coreCategories = ({ apiKeys, calls, inboxes, jobs, prices, proxies, waits }: Indexes): ReadonlyArray<Category> => [
+export const coreCategories = ({
+  apiKeys,
+  calls,
+  inboxes,
+  invoices,
+  jobs,
+  payments,
+  prices,
+  proxies,
+  sessions,
+  subscriptions,
+  waits
+}: Indexes): ReadonlyArray<Category> => [
   { name: Job.Job.category, begin: (stream, report) => jobs.begin(stream, report), lost: (stream) => jobs.lost(stream) },
   { ...category(PricePlan.PricePlan, (published, at) => prices.learn(published, at)), lost: () => prices.doubt() },
   category(ApiKey.ApiKey, ({ _tag }) => {
     if (_tag === "ApiKeyIssued") apiKeys.issued++
-    else apiKeys.revoked++
+    else if (_tag === "ApiKeyRevoked") apiKeys.revoked++
   }),
   category(EmailClaim),
   category(ReferenceClaim),
-  category(PaymentClaim),
+  {
+    name: Payment.Payment.category,
+    begin: (stream, report) => payments.begin(stream, report),
+    lost: (stream) => payments.lost(stream)
+  },
+  {
+    name: ManualPayment.ManualPayment.category,
+    begin: (stream) => payments.beginManual(stream),
+    lost: (stream) => payments.lostManual(stream)
+  },
+  { name: Invoice.Invoice.category, begin: (stream, report) => invoices.begin(stream, report), lost: () => invoices.lost() },
+  { name: Subscription.Subscription.category, begin: (_, report) => subscriptions.begin(report) },
   category(Webhook.Webhook),
   { name: Sms.Sms.category, begin: (stream) => waits.beginMessage(stream), lost: (stream) => waits.lostMessage(stream) },
   {
@@ -84,6 +118,12 @@ export const coreCategories = ({ apiKeys, calls, inboxes, jobs, prices, proxies,
     name: ProxySession.ProxySession.category,
     begin: (stream, report) => proxies.begin(stream, report),
     lost: (stream) => proxies.lost(stream)
+  },
+  { name: SignInLink.SignInLink.category, begin: (stream) => sessions.beginLink(stream), lost: (stream) => sessions.lostLink(stream) },
+  {
+    name: Session.Session.category,
+    begin: (stream, report) => sessions.begin(stream, report),
+    lost: (stream) => sessions.lost(stream)
   },
   {
     name: InboxAddress.AddressClaim.category,

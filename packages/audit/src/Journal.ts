@@ -1,6 +1,6 @@
 /**
- * The journal: one transaction in double entry for every event that moves money, for the tools of accountants. Postings come from the
- * events and asserted balances from the fold, so a tool that checks the journal compares the two after every event.
+ * The journal: one transaction in double entry for every event that moves credits or money, for the tools of accountants. Postings come from
+ * the events and asserted balances from the fold, so a tool that checks the journal compares the two after every event.
  */
 import { Account, type AccountEvent, type Lots, Money, Postings } from "@millrace/core"
 import { EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
@@ -13,6 +13,8 @@ import { csv } from "./journal/Csv.ts"
 import type { Balance, Format, Line, Tags, Transaction, Writing } from "./journal/Format.ts"
 import { jsonl } from "./journal/Jsonl.ts"
 import { hledger, ledger } from "./journal/Ledger.ts"
+import { MoneyBook } from "./journal/MoneyBook.ts"
+import { Totals } from "./journal/Totals.ts"
 import { WHOLE_LOG } from "./Report.ts"
 
 export const formats: Readonly<Record<FormatName, (writing: Writing) => Format>> = { hledger, ledger, beancount, csv, jsonl }
@@ -111,8 +113,8 @@ class Writer {
   readonly #format: Format
   readonly #chain: Chain | undefined
   readonly #accounts = new Map<StreamName.StreamName, Own>()
-  /** Every account that was posted to, with the sum of its postings. Debit positive. */
-  readonly #totals = new Map<string, number>()
+  readonly #money = new MoneyBook()
+  readonly #totals = new Totals()
   #lastDate = ""
 
   constructor(format: Format, chain: Chain | undefined) {
@@ -120,13 +122,12 @@ class Writer {
     this.#chain = chain
   }
 
-  /** The text that an event adds: empty if it moves no money. */
+  /** The text that an event adds: empty if it moves neither credits nor money. */
   next(event: EventStore.RecordedEvent): string {
     const reason = this.#chain?.wrongWith(event)
     if (reason !== undefined) throw new UnverifiedLog({ position: event.position, stream: event.stream, reason })
-    if (StreamName.category(event.stream) !== Account.Account.category) return ""
     try {
-      return this.#post(event)
+      return StreamName.category(event.stream) === Account.Account.category ? this.#post(event) : this.#postMoney(event)
     } catch (error) {
       throw unreadable(event, error)
     }
@@ -143,14 +144,13 @@ class Writer {
     const date = postings.length === 0 ? (own?.date ?? "") : at.slice(0, 10)
     this.#accounts.set(recorded.stream, { state, date })
     if (postings.length === 0) return ""
-    if (date > this.#lastDate) this.#lastDate = date
 
     const balances = ownBalances(accountId, state)
-    const { id, position, revision, stream, type } = recorded
     // Some tools check balances only once a day
     const isNewDay = own !== undefined && own.date !== "" && own.date < date
     const transaction: Transaction = {
-      ...{ date, at, event: id, position, stream, revision, type, payee: accountId },
+      ...placeOf(recorded),
+      ...{ date, payee: accountId },
       ...described(event, before, recorded),
       carried: isNewDay ? ownBalances(accountId, before).filter(({ account }) => this.#totals.has(account)) : [],
       lines: postings.map(({ account, amount }): Line => {
@@ -158,29 +158,40 @@ class Writer {
         return { account, amount, ...(balance && { balance: balance.balance }) }
       })
     }
-    return this.#count(postings) + this.#format.transaction(transaction)
+    return this.#write(transaction)
   }
 
-  /** Adds the postings to the totals. Returns the text that opens their new accounts. */
-  #count(postings: ReadonlyArray<Postings.Posting>): string {
-    let opened = ""
-    for (const { account, amount } of postings) {
-      if (!this.#totals.has(account)) opened += this.#format.account(account)
-      this.#totals.set(account, (this.#totals.get(account) ?? 0) + amount)
-    }
-    return opened
+  #postMoney(recorded: EventStore.RecordedEvent): string {
+    const entry = this.#money.next(recorded)
+    if (entry === undefined) return ""
+    const { at, currency, note, payee, postings } = entry
+    const date = new Date(at).toISOString().slice(0, 10)
+    return this.#write({ ...placeOf(recorded), ...{ date, payee, note, currency }, tags: {}, carried: [], lines: postings })
+  }
+
+  /** The text of a transaction, after that which declares what it is the first to name. */
+  #write(transaction: Transaction): string {
+    const { currency, date, lines } = transaction
+    if (date > this.#lastDate) this.#lastDate = date
+    const first = this.#totals.add(lines, currency)
+    const declared = first.currency === undefined ? "" : this.#format.currency(first.currency)
+    return (
+      declared + first.accounts.map((account) => this.#format.account(account, currency)).join("") + this.#format.transaction(transaction)
+    )
   }
 
   /** The closing balances of all accounts: of customers by the fold, of the operator by the postings. */
   end(): string {
-    if (this.#totals.size === 0) return ""
-    const byFold = new Map<string, number>()
-    for (const [stream, { state }] of this.#accounts) {
-      for (const { account, balance } of ownBalances(StreamName.id(stream), state)) byFold.set(account, balance)
-    }
-    const balances = [...this.#totals].map(([account, total]): Balance => ({ account, balance: byFold.get(account) ?? total }))
-    return this.#format.closing(this.#lastDate, balances)
+    if (this.#lastDate === "") return ""
+    const own = [...this.#accounts].flatMap(([stream, { state }]) => ownBalances(StreamName.id(stream), state))
+    return this.#format.closing(this.#lastDate, this.#totals.closing([...own, ...this.#money.receivables()]))
   }
+}
+
+/** Where an event stands in the log, and when it was written. */
+const placeOf = (recorded: EventStore.RecordedEvent) => {
+  const { id: event, position, revision, stream, type } = recorded
+  return { at: HashChain.atOf(recorded), event, position, stream, revision, type }
 }
 
 /** What grants are called. */

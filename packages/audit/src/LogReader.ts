@@ -12,7 +12,9 @@ import { type ApiKeys, type Category, coreCategories } from "./Categories.ts"
 import { gapBetween } from "./Chain.ts"
 import * as Head from "./Head.ts"
 import { InboxIndex } from "./InboxIndex.ts"
+import { InvoiceIndex } from "./InvoiceIndex.ts"
 import { JobIndex } from "./JobIndex.ts"
+import { PaymentIndex } from "./PaymentIndex.ts"
 import { Prices } from "./Prices.ts"
 import { ProxySessionIndex } from "./ProxySessionIndex.ts"
 import { Problems, type ReportProblem, WHOLE_LOG } from "./Report.ts"
@@ -22,8 +24,10 @@ import { EVENT_ID, uniqueName } from "./rules/Names.ts"
 import { UNTOLD, untold } from "./rules/Notices.ts"
 import { credits } from "./rules/Rule.ts"
 import { snapshotAgrees, snapshotOf } from "./rules/Snapshots.ts"
+import { SessionIndex } from "./SessionIndex.ts"
 import * as Stakes from "./Stakes.ts"
 import { StreamReplay } from "./StreamReplay.ts"
+import { SubscriptionIndex } from "./SubscriptionIndex.ts"
 import { UniqueNames } from "./UniqueNames.ts"
 import { WaitIndex } from "./WaitIndex.ts"
 
@@ -62,6 +66,13 @@ export class LogReader {
   readonly waits = new WaitIndex(this.calls)
   readonly inboxes = new InboxIndex(this.calls)
   readonly proxies = new ProxySessionIndex(this.calls)
+  readonly invoices = new InvoiceIndex()
+  readonly payments = new PaymentIndex(this.invoices)
+  readonly subscriptions = new SubscriptionIndex(this.payments)
+  readonly sessions = new SessionIndex((accountId) => {
+    const stream = this.#accountStream(accountId)
+    return stream?.sound === false || (stream?.account !== undefined && stream.account.state.status !== "absent")
+  })
   readonly apiKeys: ApiKeys = { issued: 0, revoked: 0 }
   readonly #categories: ReadonlyMap<string, Category>
   #earlier: Head.Head | undefined
@@ -188,7 +199,7 @@ export class LogReader {
     try {
       if (account === undefined) {
         if (other === undefined) this.#broken("stream-is-known", "no decider reads streams of this category")
-        other?.(recorded.type, recorded.data, this.#millis, recorded.position, () => requestOf(recorded))
+        other?.(recorded.type, recorded.data, this.#millis, recorded.position, () => requestOf(recorded), recorded.id)
         return other !== undefined
       }
       const event = Account.Account.codec.decode(recorded.type, recorded.data)
@@ -206,6 +217,12 @@ export class LogReader {
   #holdOf(accountId: string, reservationId: string): Account.Hold | "unknown" | undefined {
     const stream = this.#accountStream(accountId)
     return stream?.sound === false ? "unknown" : stream?.account && Account.hold(stream.account.state, reservationId)
+  }
+
+  /** An account as far as it was read; `unknown` from its first event that cannot be replayed. */
+  accountOf(accountId: string): Account.Account | "unknown" | undefined {
+    const stream = this.#accountStream(accountId)
+    return stream?.sound === false ? "unknown" : stream?.account?.state
   }
 
   #accountStream(accountId: string): StreamReplay | undefined {

@@ -49,10 +49,10 @@ export const MAX_PROBLEMS = 1_000
 export const MAX_PROBLEMS_OF_STREAM = 100
 
 /**
- * Takes the next event of a stream: its type, its JSON, when it was decided (milliseconds since 1970), its position in the log, and the id of
- * the request that caused it, where its metadata has one.
+ * Takes the next event of a stream: its type, its JSON, when it was decided (milliseconds since 1970), its position in the log, the id of the
+ * request that caused it, where its metadata has one, and its own id.
  */
-export type Replay = (type: string, data: string, at: number, position: string, requestOf: () => string | undefined) => void
+export type Replay = (type: string, data: string, at: number, position: string, requestOf: () => string | undefined, id: string) => void
 
 /** Reports a problem under the name of a rule. `stake`: what it means in money; asked only where the problem is kept. */
 export type ReportProblem = (rule: string, detail: string, stake?: (say: Say) => Stake) => void

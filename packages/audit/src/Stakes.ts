@@ -1,5 +1,18 @@
 /** What a finding means in money that is not of a single rule of accounts: of places, hashes, heads, names and snapshots. */
-import { Account, type AccountEvent, Inbox, Job, PricePlan, ProxySession, Sms, Verification } from "@millrace/core"
+import {
+  Account,
+  type AccountEvent,
+  Inbox,
+  Invoice,
+  Job,
+  ManualPayment,
+  Payment,
+  PricePlan,
+  ProxySession,
+  Sms,
+  Subscription,
+  Verification
+} from "@millrace/core"
 import { type EventStore, StreamName } from "@millrace/event-sourcing"
 import { balancesOf } from "./AccountReplay.ts"
 import { noAmount, type Say, type Stake } from "./Means.ts"
@@ -33,6 +46,10 @@ const UNPROVEN: Readonly<Record<string, string>> = {
   [Inbox.Inbox.category]: "events of inboxes move no credits, but what this inbox received, and when it ended, is not proven",
   [ProxySession.ProxySession.category]:
     "events of proxy sessions move no credits, but what this session carried, and when it ended, is not proven",
+  [Payment.Payment.category]: "events of payments move no credits themselves, but what this one bought, and what went back, is not proven",
+  [Invoice.Invoice.category]: "invoices move no credits, but whether the documents of this month are right is not proven",
+  [ManualPayment.ManualPayment.category]: "what operators say moves no credits, but whether the money of this payment came is not proven",
+  [Subscription.Subscription.category]: "events of subscriptions move no credits, but which periods were paid for is not proven",
   [PricePlan.PricePlan.category]: "but prices from here on are not proven, so holds are not compared with them"
 }
 

@@ -1,8 +1,8 @@
 /** Logs that break a rule each. No decision wrote them, but their hashes are right. */
-import { Inbox } from "@millrace/core"
+import { Inbox, Invoice, lotIdOfPayment, Payment } from "@millrace/core"
 import { CREATE_INBOX, OPEN_SESSION, ROTATE_INBOX, WAIT } from "../src/CallIndex.ts"
 import type { RuleName } from "../src/index.ts"
-import type { Entry, Tagged } from "./Logs.ts"
+import { type Entry, idAt, type Tagged } from "./Logs.ts"
 
 export const T0 = "2026-01-01T00:00:00.000Z"
 const HALF_PAST = "2026-01-01T00:30:00.000Z"
@@ -145,6 +145,130 @@ export const counted = (sent: number) => session("ProxyTrafficCounted", { node: 
 export const sessionExpired = session("ProxySessionExpired")
 export const sessionEnded = session("ProxySessionEnded", { reason: "bytes" })
 export const withSession = [...heldFor(OPEN_SESSION), sessionOpened]
+
+// A payment of a thousand cents, which buys 1,000 thousandths and a bonus of 50
+
+const PAYMENT = "pay_01M7YKD46JCP6VGMKADN3JSPJP"
+const BOUGHT = lotIdOfPayment(PAYMENT)
+
+const payment = (_tag: string, fields: object = {}): Elsewhere => ({
+  of: `payment-${Payment.paymentIdOf(PAYMENT)}`,
+  is: event(_tag, fields)
+})
+const requested = (gateway = "stripe", bonus = 50) =>
+  payment("PaymentRequested", {
+    ...{ paymentId: PAYMENT, accountId: "a", gateway, amount: 1_000, currency: "USD", credits: 1_000, bonus, expiresAt: T1 },
+    purchase: { _tag: "Pack", pack: "10" }
+  })
+export const paymentCaptured = payment("PaymentCaptured", { amount: 1_000 })
+const manual = (_tag: string, fields: object = {}): Elsewhere => ({ of: `manualPayment-${PAYMENT}`, is: event(_tag, fields) })
+const manualBegun = manual("ManualPaymentBegun", { amount: 1_000, currency: "USD" })
+const bought = (amount = 1_000, fields: object = {}) => paid(BOUGHT, amount, { paymentRef: PAYMENT, ...fields })
+const bonus = (amount = 50) => granted(Payment.bonusLotIdOf(PAYMENT), amount)
+const followed = (change: number, amount: number) => clawedBack(BOUGHT, { paymentRef: PAYMENT, amount, fromAvailable: amount, change })
+const unfollowed = (change: number, amount: number) => reversed(BOUGHT, { paymentRef: PAYMENT, amount, toAvailable: amount, change })
+const disputed = payment("PaymentDisputed", { reference: "dp", amount: 500 })
+const disputeWon = payment("PaymentDisputeWon", { reference: "dp" })
+/** A payment that was captured, with what it bought. */
+export const withPayment = [opened, requested(), paymentCaptured, bought(), bonus()]
+/** What follows from a dispute that is won. */
+export const withDispute = [...withPayment, disputed, followed(1, 500), disputeWon, unfollowed(2, 500)]
+const refunded = payment("PaymentRefunded", { reference: "re", amount: 500 })
+const refundFailed = payment("PaymentRefundFailed", { reference: "re" })
+/** What follows from a refund that the payer's bank did not take. */
+export const withRefundFailed = [...withPayment, refunded, followed(1, 500), refundFailed, unfollowed(2, 500)]
+
+const lineOf = (description: string, total: number) => ({ description, net: total, tax: 0, total, lotId: BOUGHT })
+/** The document that follows from the event at a place of the log, which begins with the prices, of so many cents. */
+const document = (
+  _tag: "InvoiceIssued" | "CreditNoteIssued",
+  place: number,
+  cause: number,
+  total: number,
+  fields: object = {}
+): Elsewhere => {
+  const stream = `${Invoice.SERIES[_tag]}-2026-01`
+  const number = Invoice.numberOf(stream, place)
+  const lines = [lineOf(_tag === "InvoiceIssued" ? "1 credit" : "Refund", total)]
+  const terms = { accountId: "a", paymentId: PAYMENT, gateway: "stripe", issuedAt: T0, currency: "USD", seller: "" }
+  return {
+    of: `invoices-${stream}`,
+    is: event(_tag, { number, ...terms, cause: idAt(cause), lines, net: total, tax: 0, total, ...fields })
+  }
+}
+const invoiced = (fields: object = {}, place = 1) => document("InvoiceIssued", place, 3, 1_000, fields)
+const FIRST = { invoice: "INV-2026-01-000001" }
+const creditNote = (cause: number, total: number, fields: object = {}) =>
+  document("CreditNoteIssued", 1, cause, total, { ...FIRST, ...fields })
+export const withInvoice = [...withPayment, invoiced()]
+/** The documents of {@link withDispute} and of {@link withRefundFailed}: of half that went back, and came again. */
+const documentsOf = (gone: string, again: string) => [
+  ...[invoiced(), creditNote(6, 500, { lines: [lineOf(gone, 500)] })],
+  document("InvoiceIssued", 2, 8, 500, { ...FIRST, lines: [lineOf(again, 500)] })
+]
+export const documentsOfDispute = documentsOf("Chargeback", "Chargeback that was taken back")
+export const documentsOfRefund = documentsOf("Refund", "Refund that was not taken")
+/** The invoice of {@link withApproval}. */
+export const invoiceOfApproval = document("InvoiceIssued", 1, 5, 1_000, { gateway: "manual" })
+/** A payment that an operator approved, without a bonus. */
+export const withApproval = [opened, requested("manual", 0), manualBegun, manual("ManualPaymentApproved"), paymentCaptured, bought()]
+const LATER = [T1, { of: "account-b", is: opened }] as const
+/** A payment of a closed account, whose money went back. */
+export const givenBackUngranted = [
+  ...[opened, requested(), event("AccountClosed"), paymentCaptured],
+  ...[payment("PaymentNotGranted", { reason: "The account is closed" }), payment("PaymentRefunded", { reference: "re", amount: 1_000 })],
+  ...[document("InvoiceIssued", 1, 4, 1_000), creditNote(6, 1_000)],
+  ...LATER
+]
+
+// A subscription `sub_1` whose first period was paid
+
+const PLAN = { plan: "standard", amount: 1_000, currency: "USD", credits: 1_000, every: "month" }
+const DEARER = { ...PLAN, plan: "pro", amount: 3_000, credits: 5_000 }
+const MONTHS = { from: T0, until: "2026-02-01T00:00:00.000Z", next: "2026-03-01T00:00:00.000Z" }
+const ofSubscription = (_tag: string, fields: object = {}) =>
+  ({ of: "subscription-a", is: event(_tag, { subscriptionId: "sub_1", ...fields }) }) as const
+const firstPeriod = { period: 0, from: MONTHS.from, until: MONTHS.until }
+export const subscriptionStarted = ofSubscription("SubscriptionStarted", { accountId: "a", paymentId: PAYMENT, plan: PLAN })
+export const periodBegan = (fields: object = {}) =>
+  ofSubscription("SubscriptionPeriodBegan", { paymentId: PAYMENT, plan: PLAN, ...firstPeriod, ...fields })
+const periodRequested = payment("PaymentRequested", {
+  ...{ paymentId: PAYMENT, accountId: "a", gateway: "stripe", amount: 1_000, currency: "USD", credits: 1_000, bonus: 0, expiresAt: T1 },
+  purchase: { _tag: "Period", subscriptionId: "sub_1", plan: "standard", ...firstPeriod, every: "month" }
+})
+const boughtPeriod = bought(1_000, { source: "subscription", expiresAt: MONTHS.until })
+/** 17 of 31 days are left on 15 January. */
+export const upgradeRequested = (fields: object = {}) =>
+  ofSubscription("SubscriptionUpgradeRequested", {
+    ...{ paymentId: "pay_2", period: 0, began: MONTHS.from, from: "2026-01-15T00:00:00.000Z", until: MONTHS.until },
+    ...{ before: PLAN, plan: DEARER, charged: 1_645, credited: 548, amount: 1_097, credits: 2_193, ...fields }
+  })
+const secondPeriod = { period: 1, from: MONTHS.until, until: MONTHS.next }
+const planChanged = ofSubscription("SubscriptionPlanChanged", { paymentId: "pay_2", plan: DEARER })
+export const withSubscription = [opened, subscriptionStarted, periodRequested, paymentCaptured, boughtPeriod, periodBegan()]
+
+// A person's session `ses_1`, opened by the link `link_1`
+
+const DAY_31 = "2026-02-01T00:00:00.000Z"
+const ofLink = (_tag: string, fields: object = {}) => ({ of: "signIn-link_1", is: event(_tag, fields) }) as const
+export const linkRequested = ofLink("SignInRequested", {
+  ...{ secretHash: "hash", browserHash: "hash", sealedAddress: "", provisional: null, expiresAt: "2026-01-01T00:15:00.000Z" }
+})
+export const linkUsed = ofLink("SignInUsed")
+const ofSession = (_tag: string, fields: object = {}, id = "ses_1") => ({ of: `session-${id}` as const, is: event(_tag, fields) }) as const
+export const signedIn = (fields: object = {}, id = "ses_1") =>
+  ofSession(
+    "SessionOpened",
+    {
+      ...{ accountId: "a", secretHash: "hash", proof: "mailLink", proofId: "link_1", sealedClient: null },
+      ...{ idleAt: "2026-01-31T00:00:00.000Z", expiresAt: "2026-04-01T00:00:00.000Z" },
+      ...fields
+    },
+    id
+  )
+export const sessionUsed = (idleAt: string) => ofSession("SessionUsed", { idleAt })
+export const signedOut = (reason = "signedOut") => ofSession("SessionEnded", { reason })
+export const withSignIn = [opened, linkRequested, linkUsed, signedIn()]
 
 // A job `j` of reservation `r`
 
@@ -515,6 +639,18 @@ export const broken: ReadonlyArray<readonly [rule: RuleName, what: string, scrip
   ["event-is-readable", "a proxy session that ends before its bytes are used up", [...withSession, counted(99), sessionEnded]],
   ["event-is-readable", "a proxy session that ends twice", [...withSession, counted(100), sessionEnded, sessionEnded]],
   ["event-is-readable", "a proxy session that is opened twice", [...withSession, sessionOpened]],
+  ["session-is-of-an-account", "a session without an account", [linkRequested, linkUsed, signedIn()]],
+  ["session-follows-its-link", "a session by a link that was not used", [opened, linkRequested, signedIn()]],
+  ["session-follows-its-link", "a second session by a link", [...withSignIn, signedIn({}, "ses_2")]],
+  ["session-follows-its-link", "a session by no link", [opened, linkRequested, linkUsed, signedIn({ proofId: null })]],
+  ["session-ends-by-its-end", "a session whose end was not written", [...withSignIn, DAY_31, { of: "account-b", is: opened }], 4],
+  ["event-is-readable", "a session that is opened twice", [...withSignIn, signedIn()]],
+  ["event-is-readable", "a session that expires too early", [...withSignIn, signedOut("expired")]],
+  ["event-is-readable", "a session that ends twice", [...withSignIn, signedOut(), signedOut()]],
+  ["event-is-readable", "a session that is used after its end", [...withSignIn, signedOut(), sessionUsed(DAY_31)]],
+  ["event-is-readable", "a session that a use moves past its last day", [...withSignIn, sessionUsed("2026-05-01T00:00:00.000Z")]],
+  ["event-is-readable", "a link that is used twice", [...withSignIn, linkUsed]],
+  ["event-is-readable", "a link that is used after its end", [opened, linkRequested, T1, linkUsed]],
   ["proxy-session-is-opened-under-its-reservation", "a proxy session without a hold", [opened, sessionOpened]],
   ["proxy-session-is-opened-under-its-reservation", "a proxy session under the hold of another call", [...held, sessionOpened]],
   ["proxy-session-is-opened-under-its-reservation", "a proxy session before its hold", [opened, granted("l", 1_000), sessionOpened]],
@@ -524,6 +660,103 @@ export const broken: ReadonlyArray<readonly [rule: RuleName, what: string, scrip
     [...heldFor(OPEN_SESSION), session("ProxySessionOpened", { ...sessionOpened.is, accountId: "b" })]
   ],
   ["proxy-session-is-charged-when-opened", "a charge without a proxy session", [...heldFor(OPEN_SESSION), succeeded("r", 100, lots)]],
+  ["payment-grants-what-it-bought", "a lot of a payment that was not captured", [opened, requested(), bought()]],
+  ["payment-grants-what-it-bought", "a lot of more than a payment bought", [opened, requested(), paymentCaptured, bought(1_001)]],
+  [
+    "payment-grants-what-it-bought",
+    "a lot that expires, of a payment that bought one that does not",
+    [opened, requested(), paymentCaptured, bought(1_000, { expiresAt: T1 })]
+  ],
+  ["payment-grants-what-it-bought", "a bonus of more than a payment has", [opened, requested(), paymentCaptured, bought(), bonus(51)]],
+  ["payment-grants-what-it-bought", "a bonus before its payment was captured", [opened, requested(), bonus()]],
+  [
+    "payment-grants-what-it-bought",
+    "a lot of another account's payment",
+    [opened, payment("PaymentRequested", { ...requested().is, accountId: "b" }), paymentCaptured, bought()]
+  ],
+  ["lot-follows-its-payment", "a clawback before its dispute", [...withPayment, followed(1, 500)]],
+  ["lot-follows-its-payment", "a clawback out of proportion", [...withPayment, disputed, followed(1, 499)]],
+  ["lot-follows-its-payment", "a change that is made twice", [...withPayment, disputed, followed(1, 500), followed(1, 500)]],
+  ["lot-follows-its-payment", "a reversal of a dispute that is open", [...withPayment, disputed, followed(1, 500), unfollowed(2, 500)]],
+  [
+    "lot-follows-its-payment",
+    "a change of a payment that was made elsewhere",
+    [opened, paid("p", 1_000), clawedBack("p", { amount: 500, fromAvailable: 500, change: 1 })]
+  ],
+  ["payment-is-settled", "a captured payment without its lot", [opened, requested(), paymentCaptured, invoiced(), ...LATER], 3],
+  ["payment-is-settled", "a dispute whose credits stayed", [...withPayment, disputed, ...documentsOfDispute.slice(0, 2), ...LATER], 6],
+  [
+    "payment-is-settled",
+    "a dispute that was won, whose credits stayed away",
+    [...withDispute.slice(0, -1), ...documentsOfDispute, ...LATER],
+    8
+  ],
+  ["lot-follows-its-payment", "a reversal of a refund that stands", [...withPayment, refunded, followed(1, 500), unfollowed(2, 500)]],
+  [
+    "payment-is-settled",
+    "a refund that failed, whose credits stayed away",
+    [...withRefundFailed.slice(0, -1), ...documentsOfRefund, ...LATER],
+    8
+  ],
+  ["manual-payment-is-approved", "a manual payment that nobody approved", [opened, requested("manual"), manualBegun, paymentCaptured]],
+  [
+    "manual-payment-is-approved",
+    "a manual payment that was rejected",
+    [opened, requested("manual"), manualBegun, manual("ManualPaymentRejected", { reason: "None came" }), paymentCaptured]
+  ],
+  ["invoice-follows-its-payment", "an invoice of less than was paid", [...withPayment, invoiced({ total: 999 })]],
+  [
+    "invoice-follows-its-payment",
+    "an invoice with a line of something else",
+    [...withPayment, invoiced({ lines: [lineOf("Tea", 1_000)] })]
+  ],
+  ["invoice-follows-its-payment", "an invoice of a payment that was not captured", [opened, requested(), invoiced()]],
+  ["invoice-follows-its-payment", "an invoice of another day", [...withPayment, invoiced({ issuedAt: T1 })]],
+  ["invoice-follows-its-payment", "a credit note of more than went back", [...withInvoice, refunded, followed(1, 500), creditNote(7, 501)]],
+  [
+    "invoice-follows-its-payment",
+    "a credit note for another invoice",
+    [...withInvoice, refunded, followed(1, 500), creditNote(7, 500, { invoice: "INV-2026-01-000002" })]
+  ],
+  ["payment-has-its-invoice", "a captured payment without an invoice", [...withPayment, ...LATER], 3],
+  ["payment-has-its-invoice", "a refund without a credit note", [...withInvoice, refunded, followed(1, 500), ...LATER], 7],
+  ["event-is-readable", "an invoice number that is left out", [...withPayment, invoiced({}, 2)]],
+  ["event-is-readable", "a second invoice for one capture", [...withInvoice, invoiced({}, 2)]],
+  [
+    "subscription-period-is-paid",
+    "a period before its payment was captured",
+    [opened, subscriptionStarted, periodRequested, periodBegan()]
+  ],
+  [
+    "subscription-period-is-paid",
+    "a period that is longer than what was paid for",
+    [...withSubscription.slice(0, -1), periodBegan({ until: MONTHS.next })]
+  ],
+  ["subscription-period-is-paid", "a plan that was not paid for", [...withSubscription, upgradeRequested(), planChanged]],
+  [
+    "subscription-period-follows",
+    "a period after a gap",
+    [...withSubscription, periodBegan({ ...secondPeriod, from: "2026-02-02T00:00:00.000Z" })]
+  ],
+  ["subscription-period-follows", "a period over the one before it", [...withSubscription, periodBegan({ ...secondPeriod, from: T1 })]],
+  [
+    "subscription-upgrade-is-prorated",
+    "an upgrade at the whole price",
+    [...withSubscription, upgradeRequested({ charged: 3_000, amount: 2_452 })]
+  ],
+  [
+    "subscription-upgrade-is-prorated",
+    "an upgrade that takes off too little",
+    [...withSubscription, upgradeRequested({ credited: 500, amount: 1_145 })]
+  ],
+  ["subscription-upgrade-is-prorated", "an upgrade with too few credits", [...withSubscription, upgradeRequested({ credits: 2_000 })]],
+  ["subscription-upgrade-is-prorated", "an upgrade of another period", [...withSubscription, upgradeRequested({ began: T1 })]],
+  ["event-is-readable", "a subscription that starts twice", [...withSubscription, subscriptionStarted]],
+  ["event-is-readable", "a payment that is captured twice", [...withPayment, paymentCaptured]],
+  ["event-is-readable", "a refund that fails twice", [...withRefundFailed, refundFailed]],
+  ["event-is-readable", "a refund that fails and was never made", [...withPayment, refundFailed]],
+  ["event-is-readable", "a payment that is requested twice", [...withPayment, requested()]],
+  ["event-is-readable", "a dispute that ends before it is opened", [...withPayment, disputeWon]],
   ["event-is-readable", "an inbox that is created twice", [...withInbox, claimed("y"), created("y")]],
   ["event-is-readable", "an inbox that expires too early", [...withInbox, inboxExpired]],
   ["event-is-readable", "an inbox that ends twice", [...withInbox, T1, inboxExpired, inboxExpired]],

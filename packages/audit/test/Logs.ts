@@ -58,12 +58,15 @@ export interface Tagged {
 
 export type Entry = readonly [stream: StreamName.StreamName, at: string, event: Tagged]
 
+/** The id of the event at a place of such a log, counted from 0. */
+export const idAt = (place: number): string => `00000000-0000-7000-8000-${place.toString(16).padStart(12, "0")}`
+
 /** A log of the given events, sealed in the given order, without any decision. */
 export const written = (entries: ReadonlyArray<Entry>): Events =>
   rehashed(
     placed(
       entries.map(([stream, at, { _tag: type, $correlationId, ...data }], i) => ({
-        id: `00000000-0000-7000-8000-${i.toString(16).padStart(12, "0")}`,
+        id: idAt(i),
         type,
         data: JSON.stringify(data),
         metadata: JSON.stringify({ hash: "x".repeat(43), at, $correlationId }),

@@ -7,17 +7,22 @@ import {
   broken,
   clawedBack,
   counted,
+  documentsOfDispute,
+  documentsOfRefund,
   event,
   expired,
   failed,
   found,
   givenBack,
+  givenBackUngranted,
   granted,
   held,
   heldFor,
   heldForJob,
   heldForMove,
   heldPaid,
+  invoiceOfApproval,
+  linkRequested,
   logOf,
   lots,
   moved,
@@ -32,7 +37,10 @@ import {
   sessionEnded,
   sessionExpired,
   sessionOpened,
+  sessionUsed,
   sessionWithGrace,
+  signedIn,
+  signedOut,
   smsReceived,
   spent,
   started,
@@ -40,9 +48,16 @@ import {
   T0,
   T1,
   T2,
+  upgradeRequested,
   wait,
+  withApproval,
+  withDispute,
   withInbox,
-  withSession
+  withInvoice,
+  withRefundFailed,
+  withSession,
+  withSignIn,
+  withSubscription
 } from "./Broken.ts"
 import { audit, type Entry, written } from "./Logs.ts"
 
@@ -68,7 +83,7 @@ describe("finds a log that breaks a rule", () => {
     })
   }
 
-  const OF_WORKS = /^(?:wait|code|inbox|address|proxy-session)-/u
+  const OF_WORKS = /^(?:wait|code|inbox|address|proxy-session|payment|lot-follows|manual-payment|session)-/u
   for (const [rule, what, script, position] of broken.filter(([rule]) => OF_WORKS.test(rule))) {
     it(`nothing but ${rule}: ${what}`, async () => {
       expect(await problemsOf(script)).toEqual([`${rule} @${position ?? logOf(script).length - 1}`])
@@ -87,6 +102,14 @@ describe("finds nothing in a log with", () => {
       "a charge that is refunded in two parts",
       [...held, succeeded("r", 100, lots), givenBack("r", 60, [part("l", 60)]), givenBack("r", 40, [part("l", 40)])]
     ],
+    ["a subscription with an upgrade that was requested", [...withSubscription, upgradeRequested()]],
+    ["a session by a link, which ends in time", [...withSignIn, sessionUsed("2026-02-01T00:00:00.000Z"), T1, signedOut()]],
+    [
+      "a session that expires",
+      [...withSignIn, "2026-01-31T00:00:00.000Z", signedOut("expired"), "2026-03-02T00:00:00.000Z", { of: "account-b", is: opened }]
+    ],
+    ["a session of a sign-up, whose link was not used", [opened, linkRequested, signedIn({ proof: "signUp" })]],
+    ["a session by a passkey", [opened, signedIn({ proof: "passkey", proofId: null })]],
     ["a proxy session that expires", [...withSession, counted(1), T1, sessionExpired, counted(2), T2, { of: "account-b", is: opened }]],
     [
       "a proxy session that is counted within its grace",
@@ -142,6 +165,12 @@ describe("finds nothing in a log with", () => {
     ["a job that succeeded", [...heldForJob, accepted(), started, recorded, succeeded("r", 100, lots)]],
     ["a job that was refused", [...heldForJob, refused, released("r", 100, lots, { reason: "abandoned" })]],
     ["a job that failed as too late", [...heldForJob, accepted(), failed("TooLate"), released("r", 100, lots, { reason: "expired" })]],
+    ["a payment with its bonus", [...withInvoice, T1, { of: "account-b", is: opened }]],
+    ["a payment whose dispute was won", [...withDispute, ...documentsOfDispute, T1, { of: "account-b", is: opened }]],
+    ["a payment whose refund failed", [...withRefundFailed, ...documentsOfRefund, T1, { of: "account-b", is: opened }]],
+    ["a manual payment that was approved", [...withApproval, invoiceOfApproval, T1, { of: "account-b", is: opened }]],
+    ["a payment that could not be granted, and went back", givenBackUngranted],
+    ["a payment that was captured a moment ago", [...withInvoice.slice(0, 3)]],
     ["a free job", [opened, accepted({ reservationId: null }), started, recorded]],
     [
       "a debt that is repaid",

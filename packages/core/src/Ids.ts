@@ -53,9 +53,12 @@ export const newLotId = prefixed<string>("lot_")
 /** The id of a recurring grant. */
 export const newGrantId = prefixed<string>("grant_")
 
+export const newPaymentId = prefixed<string>("pay_")
 export const newRunnerId = prefixed<string>("runner_")
 export const newWebhookId = prefixed<string>("wh_")
 export const newProxyNodeId = prefixed<string>("node_")
+export const newSessionId = prefixed<string>("ses_")
+export const newSignInId = prefixed<string>("link_")
 /** A key id stands inside a key, in lower case and without a prefix. */
 export const newKeyId = Effect.map(prefixed<string>(""), (id) => id.toLowerCase())
 
@@ -70,6 +73,9 @@ export const proxySessionIdOf = (reservationId: string): string => `proxy_${bare
 
 /** A wait for a verification code has the ULID of the reservation that pays for it. */
 export const verificationIdOf = (reservationId: string): string => `ver_${bare(reservationId)}`
+
+/** A payment made here has the ULID of the call that requested it. */
+export const paymentIdOf = (reservationId: string): string => `pay_${bare(reservationId)}`
 
 const JOB_ID = new RegExp(`^job_${ULID}$`, "u")
 

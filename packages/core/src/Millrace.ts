@@ -6,8 +6,12 @@
 import type { Aggregate, Deadlines, EventStore, StateStore } from "@millrace/event-sourcing"
 import { type Duration, Layer, Struct } from "effect"
 import { KeyRing } from "./accounts/KeyRing.ts"
-import { Payments } from "./accounts/Payments.ts"
+
 import { Registration, type Options as RegistrationOptions } from "./accounts/Registration.ts"
+import { Sessions } from "./accounts/Sessions.ts"
+import { SessionUpkeep } from "./accounts/SessionUpkeep.ts"
+import { SignUps } from "./accounts/SignUps.ts"
+import { CallHistory } from "./billing/CallHistory.ts"
 import { CallsInDoubt } from "./billing/CallsInDoubt.ts"
 import { Charge, type ChargeOptions } from "./billing/Charge.ts"
 import { ownOf, PriceBook, type PriceTooHigh } from "./billing/PricePlan.ts"
@@ -25,8 +29,18 @@ import { Jobs, type JobsOptions } from "./jobs/Jobs.ts"
 import { JobUpkeep, type UpkeepOptions } from "./jobs/JobUpkeep.ts"
 import { AccountUpkeep } from "./ledger/AccountUpkeep.ts"
 import { Ledger, type LedgerOptions } from "./ledger/Ledger.ts"
+import { AccountWatch } from "./live/AccountWatch.ts"
+import { topUp } from "./operations/Billing.ts"
 import { Catalog, type Groups } from "./operations/Catalog.ts"
 import { createSession } from "./operations/Proxies.ts"
+import { subscribe } from "./operations/Subscriptions.ts"
+import { Checkout, type CheckoutOptions } from "./payments/Checkout.ts"
+import { InvoiceBook } from "./payments/InvoiceBook.ts"
+import type { Invoices } from "./payments/Invoices.ts"
+import { Payments } from "./payments/Payments.ts"
+import { PaymentUpkeep } from "./payments/PaymentUpkeep.ts"
+import { type SubscriptionOptions, Subscriptions } from "./payments/Subscriptions.ts"
+import { SubscriptionUpkeep } from "./payments/SubscriptionUpkeep.ts"
 import { ProxyNodes } from "./proxies/ProxyNodes.ts"
 import { ProxySessions, type SessionsOptions } from "./proxies/ProxySessions.ts"
 import { ProxyUpkeep } from "./proxies/ProxyUpkeep.ts"
@@ -51,6 +65,8 @@ export interface MillraceOptions<Op extends Operation.Any> extends ChargeOptions
   readonly jobs?: JobOptions
   /** Lifetime and bounds of proxy sessions. */
   readonly proxies?: SessionsOptions
+  /** Bonuses, tax, the lifetime of payments and the plans of subscriptions. They are taken by the `PaymentGateway` that the host provides; without one, none are. */
+  readonly payments?: CheckoutOptions & SubscriptionOptions
   /** How long before its expiry it is told that a lot will expire: see `AccountUpkeepOptions`. None is told by default. */
   readonly expiryNotice?: Duration.Input
   /**
@@ -58,7 +74,9 @@ export interface MillraceOptions<Op extends Operation.Any> extends ChargeOptions
    * which it was made.
    */
   readonly adjustmentLifetime?: Duration.Input
-  readonly accounts?: Omit<LedgerOptions, "adjustmentLifetime">
+  /** Whether accounts that were never verified have a trial: see `LedgerOptions`. True by default. */
+  readonly trial?: boolean
+  readonly accounts?: Omit<LedgerOptions, "adjustmentLifetime" | "trial">
   readonly registration?: RegistrationOptions
 }
 
@@ -70,7 +88,7 @@ export interface JobOptions extends Pick<JobsOptions, "queueLimit" | "retention"
 const RATE_LIMIT: RateLimitPolicy = { limit: 60, window: 60 }
 
 /** The services for administrators. */
-export type Administration = Ledger | PriceBook | KeyRing | Payments | Registration | Vault
+export type Administration = Ledger | PriceBook | KeyRing | Payments | Invoices | Registration | Vault
 /** Why Millrace does not start. */
 export type StartError = WrongMasterKey | PriceTooHigh | Aggregate.Failure | StateStore.StateUnavailable
 
@@ -81,9 +99,9 @@ type Stores = EventStore.EventStore | StateStore.StateStore | MasterKey
  * published.
  */
 export const administration = (
-  options: Partial<Pick<MillraceOptions<Operation.Any>, "operations" | "accounts" | "adjustmentLifetime" | "registration">> = {}
+  options: Partial<Pick<MillraceOptions<Operation.Any>, "operations" | "accounts" | "adjustmentLifetime" | "registration" | "trial">> = {}
 ): Layer.Layer<Administration, StartError, Stores> => {
-  const ledger = Ledger.layer({ ...options.accounts, ...Struct.pick(options, ["adjustmentLifetime"]) })
+  const ledger = Ledger.layer({ ...options.accounts, ...Struct.pick(options, ["adjustmentLifetime", "trial"]) })
   return Layer.mergeAll(KeyRing.layer, Payments.layer, Registration.layer(options.registration)).pipe(
     Layer.provideMerge(Layer.mergeAll(ledger, PriceBook.layerOf(ownOf(options.operations ?? [])), Vault.layer))
   )
@@ -95,7 +113,8 @@ export const layer = <Op extends Operation.Any>(options: MillraceOptions<Op>) =>
     Recovery.layer(options.operations, options.recovery),
     AccountUpkeep.layer({ ...options.recovery, ...Struct.pick(options, ["expiryNotice"]) }),
     running(options),
-    expiringProxies(options)
+    expiringProxies(options),
+    maintainingPayments(options)
   ).pipe(
     Layer.provideMerge(Charge.layer(Struct.pick(options, ["late"]))),
     Layer.provideMerge(
@@ -108,12 +127,16 @@ export const layer = <Op extends Operation.Any>(options: MillraceOptions<Op>) =>
       Layer.mergeAll(
         Replies.layer,
         CallsInDoubt.layer,
+        CallHistory.layer,
+        AccountWatch.layer,
         UsageBook.layer(),
         CircuitBreaker.layer(options.breaker),
         RateLimit.shared(options.rateLimit ?? RATE_LIMIT),
         Jobs.layer(options.jobs),
         ProxySessions.layer(options.proxies),
-        ProxyNodes.layer
+        ProxyNodes.layer,
+        InvoiceBook.layer,
+        Subscriptions.layer(options.payments).pipe(Layer.provideMerge(Checkout.layer(options.payments)))
       )
     ),
     Layer.provideMerge(administration(options))
@@ -140,6 +163,16 @@ const expiringProxies = <Op extends Operation.Any>({
 }: MillraceOptions<Op>): Layer.Layer<never, never, ProxySessions | Stores> =>
   operations.some(({ key }) => key === createSession.key) ? ProxyUpkeep.layer(recovery) : Layer.empty
 
+/** `PaymentUpkeep` and `SubscriptionUpkeep`, where credits can be bought. */
+const maintainingPayments = <Op extends Operation.Any>({
+  operations,
+  recovery
+}: MillraceOptions<Op>): Layer.Layer<never, never, Payments | Checkout | Subscriptions | Stores> =>
+  Layer.merge(
+    operations.some(({ key }) => key === topUp.key) ? PaymentUpkeep.layer(recovery) : Layer.empty,
+    operations.some(({ key }) => key === subscribe.key) ? SubscriptionUpkeep.layer(recovery) : Layer.empty
+  )
+
 export interface WebhookOptions extends WebhookDelivery.Options {
   /** Whether this process delivers: true by default. Other processes on the store may deliver in any case. */
   readonly deliver?: boolean
@@ -152,7 +185,7 @@ export const webhooks = ({
 }: WebhookOptions = {}): Layer.Layer<
   Webhooks,
   never,
-  WebhookSender | Vault | Jobs | Registration | EventStore.EventStore | StateStore.StateStore
+  WebhookSender | Vault | Jobs | Payments | Registration | EventStore.EventStore | StateStore.StateStore
 > => (deliver ? WebhookDelivery.WebhookDelivery.layer(options) : Layer.empty).pipe(Layer.provideMerge(Webhooks.layer))
 
 export interface InboxOptions extends InboxesOptions {
@@ -168,6 +201,12 @@ export const inboxes = ({
   never,
   MailReader | BlobStore | Vault | EventStore.EventStore | StateStore.StateStore
 > => Layer.merge(Mailroom.layer, InboxUpkeep.layer(upkeep)).pipe(Layer.provideMerge(Inboxes.layer(options)))
+
+/** Sessions of people, the accounts of sign-ups, and their upkeep. With `SignIn.layer` and a `MailRelay`, people sign in by mail. */
+export const sessions = (
+  upkeep?: Deadlines.Options
+): Layer.Layer<Sessions | SignUps | SessionUpkeep, never, Ledger | Vault | Registration | EventStore.EventStore | StateStore.StateStore> =>
+  SessionUpkeep.layer(upkeep).pipe(Layer.provideMerge(Layer.merge(Sessions.layer, SignUps.layer)))
 
 /** The services that {@link layer} needs. */
 export type Requirements<Op extends Operation.Any> = Stores | Operation.Services<Op>

@@ -1,9 +1,18 @@
 export * as ApiKey from "./accounts/ApiKey.ts"
 export { AuthThrottle, clientOf, TooManyFailures } from "./accounts/AuthThrottle.ts"
-export { EmailClaim, PaymentClaim, ReferenceClaim } from "./accounts/Claim.ts"
+export { EmailClaim, ReferenceClaim } from "./accounts/Claim.ts"
+export * as EmailAddress from "./accounts/EmailAddress.ts"
 export { type Authenticated, type IssueOptions, KeyRing, type ListedKey, type NewKey, Unauthorized } from "./accounts/KeyRing.ts"
-export { type PaidGrant, Payments, PaymentUsed } from "./accounts/Payments.ts"
+export { MailNotConfigured, MailNotSent, MailRelay, type OutgoingMail } from "./accounts/MailRelay.ts"
 export { EmailTaken, InvalidEmail, InvalidReference, type Owner, ReferenceTaken, Registration } from "./accounts/Registration.ts"
+export * as Session from "./accounts/Session.ts"
+export { type Client, type ListedSession, type NewSession, SessionNotFound, Sessions, type SignedIn } from "./accounts/Sessions.ts"
+export { SessionUpkeep } from "./accounts/SessionUpkeep.ts"
+export { type Ask, type Asked, type Follow, SignIn } from "./accounts/SignIn.ts"
+export * as SignInLink from "./accounts/SignInLink.ts"
+export { SignUps } from "./accounts/SignUps.ts"
+export * as Token from "./accounts/Token.ts"
+export { CallHistory } from "./billing/CallHistory.ts"
 export { CallInDoubt, CallsInDoubt } from "./billing/CallsInDoubt.ts"
 export * as Charge from "./billing/Charge.ts"
 export * as PricePlan from "./billing/PricePlan.ts"
@@ -19,6 +28,7 @@ export {
   newAccountId,
   newGrantId,
   newLotId,
+  newPaymentId,
   newProxyNodeId,
   newRequestId,
   newReservationId,
@@ -66,6 +76,7 @@ export * as Periods from "./ledger/Periods.ts"
 export * as Postings from "./ledger/Postings.ts"
 export * as RecurringGrants from "./ledger/RecurringGrants.ts"
 export * as RecurringTerms from "./ledger/RecurringTerms.ts"
+export * as AccountWatch from "./live/AccountWatch.ts"
 export * as Millrace from "./Millrace.ts"
 export * as Money from "./Money.ts"
 export * as Notices from "./notices/Notices.ts"
@@ -73,9 +84,12 @@ export * as Operation from "./Operation.ts"
 export * as Metrics from "./observability/Metrics.ts"
 export * as Spans from "./observability/Spans.ts"
 export * as TraceContext from "./observability/TraceContext.ts"
+export * as AccountActivity from "./operations/AccountActivity.ts"
 export * as AccountBilling from "./operations/AccountBilling.ts"
+export * as AccountCalls from "./operations/AccountCalls.ts"
 export * as AccountLimits from "./operations/AccountLimits.ts"
 export * as ApiPath from "./operations/ApiPath.ts"
+export * as Billing from "./operations/Billing.ts"
 export * as Bin from "./operations/Bin.ts"
 export * as Catalog from "./operations/Catalog.ts"
 export * as CatalogOperations from "./operations/CatalogOperations.ts"
@@ -86,13 +100,42 @@ export * as EmailJobs from "./operations/EmailJobs.ts"
 export * as Grammar from "./operations/Grammar.ts"
 export * as Image from "./operations/Image.ts"
 export * as ImageJobs from "./operations/ImageJobs.ts"
+export * as Keys from "./operations/Keys.ts"
 export * as Proxies from "./operations/Proxies.ts"
 export * as Speech from "./operations/Speech.ts"
 export * as SpeechJobs from "./operations/SpeechJobs.ts"
 export * as Standard from "./operations/Standard.ts"
+export * as SubscriptionOperations from "./operations/Subscriptions.ts"
 export * as TempMail from "./operations/TempMail.ts"
 export * as Topics from "./operations/Topics.ts"
 export * as VerificationCodes from "./operations/Verification.ts"
+export * as Amount from "./payments/Amount.ts"
+export {
+  Checkout,
+  type CheckoutOptions,
+  type NewOrder,
+  NoGateway,
+  PaymentNotFound,
+  RefundTooLarge,
+  type Requested
+} from "./payments/Checkout.ts"
+export * as Invoice from "./payments/Invoice.ts"
+export { InvoiceBook } from "./payments/InvoiceBook.ts"
+export * as InvoiceDrafts from "./payments/InvoiceDrafts.ts"
+export { Invoices } from "./payments/Invoices.ts"
+export * as ManualGateway from "./payments/ManualGateway.ts"
+export * as ManualPayment from "./payments/ManualPayment.ts"
+export * as MoneyPostings from "./payments/MoneyPostings.ts"
+export * as Packs from "./payments/Packs.ts"
+export * as Payment from "./payments/Payment.ts"
+export { PaymentBook } from "./payments/PaymentBook.ts"
+export * as PaymentGateway from "./payments/PaymentGateway.ts"
+export { lotsOf, type PaidGrant, PaymentMadeHere, Payments, PaymentUsed } from "./payments/Payments.ts"
+export { PaymentUpkeep } from "./payments/PaymentUpkeep.ts"
+export * as Plans from "./payments/Plans.ts"
+export * as Subscription from "./payments/Subscription.ts"
+export { PlanNotFound, SubscriptionNotFound, type SubscriptionOptions, Subscriptions } from "./payments/Subscriptions.ts"
+export { SubscriptionUpkeep } from "./payments/SubscriptionUpkeep.ts"
 export { ProxyNode, ProxyNodes } from "./proxies/ProxyNodes.ts"
 export * as ProxySession from "./proxies/ProxySession.ts"
 export { type OpenSession, ProxySessions, type SessionsOptions } from "./proxies/ProxySessions.ts"
@@ -120,13 +163,14 @@ export {
   WebhookSender
 } from "./webhooks/WebhookSender.ts"
 export * as Webhooks from "./webhooks/Webhooks.ts"
-export { CircuitBreaker, type CircuitBreakerOptions } from "./work/CircuitBreaker.ts"
+export { CircuitBreaker, type CircuitBreakerOptions, type CircuitStatus } from "./work/CircuitBreaker.ts"
 export {
   InvalidInput,
   NotFound,
   type OperationError,
   OperationFailed,
   TooManyJobs,
+  TooManyPayments,
   UpstreamNotConfigured,
   UpstreamUnavailable
 } from "./work/OperationError.ts"

@@ -44,6 +44,24 @@ const set = (name: string, value: string) =>
     })
   )
 
+/**
+ * Demands a standby that is not there. Returns once commits wait for it: the server's checkpointer decides that, and may learn of a setting
+ * later than sessions do.
+ */
+const demandStandby = Effect.scoped(
+  Effect.gen(function* () {
+    yield* set("synchronous_standby_names", "other")
+    const [writer, db] = [yield* client(server.url), yield* client(server.url)]
+    // A wait that is cancelled lets its commit through
+    const endWait = Effect.map(
+      run(db, "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"),
+      ({ rows }) => rows.length > 0
+    )
+    const commit = run(writer, "SELECT pg_logical_emit_message(true, 'test', '')")
+    yield* until("commits wait", Effect.raceFirst(Effect.as(commit, false), Effect.as(until("a commit waits", endWait), true)))
+  })
+)
+
 describe("a server", () => {
   test(
     "without fsync is refused when the store is opened and at every write",
@@ -102,7 +120,7 @@ describe("a server", () => {
           `one waits for ${kind}`,
           Effect.map(run(db, `SELECT FROM pg_stat_activity WHERE wait_event = '${kind}'`), ({ rows }) => rows.length === 1)
         )
-      yield* set("synchronous_standby_names", "other")
+      yield* demandStandby
       // On disk by now, but not yet visible as committed
       const committing = yield* Effect.forkScoped(store.append("a-1", 0, [second]))
       yield* waits("SyncRep")
@@ -127,7 +145,7 @@ describe("a server", () => {
       const store = yield* PostgresEventStore.make(options)
       const db = yield* client(server.url)
       const one = event()
-      yield* set("synchronous_standby_names", "other")
+      yield* demandStandby
       const given = yield* Effect.forkScoped(reasonOf(store.append("a-1", "noStream", [one])))
       const waits = until(
         "it waits for the standby",

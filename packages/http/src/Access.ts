@@ -1,4 +1,4 @@
-/** Authenticates callers and limits their rates: first the API key, then the rate of its account. */
+/** Authenticates callers and limits their rates: first the API key or the session, then the rate of its account. */
 
 import {
   type Authenticated,
@@ -7,39 +7,78 @@ import {
   KeyRing,
   RateLimit,
   rateKeyOfAccount,
+  Sessions,
+  type SignedIn,
   type TooManyFailures,
-  type Unauthorized
+  Unauthorized
 } from "@millrace/core"
 import type { Aggregate } from "@millrace/event-sourcing"
 import { Effect, Option } from "effect"
 import type { HttpServerRequest } from "effect/http"
+import type { CrossSiteRequest } from "./Refusal.ts"
+import * as Cookies from "./sessions/Cookies.ts"
+import * as SameOrigin from "./sessions/SameOrigin.ts"
 
 const BEARER = /^Bearer +(?<key>[^\s]+) *$/iu
 
 type Request = HttpServerRequest.HttpServerRequest
 
-/** The API key of a request. Nothing else reads the header. */
-const keyOf = (request: Request): string | undefined => BEARER.exec(request.headers["authorization"] ?? "")?.groups?.["key"]
+/** The key of a request: of an account, or of an operator. Nothing else reads the header. */
+export const keyOf = (request: Request): string | undefined => BEARER.exec(request.headers["authorization"] ?? "")?.groups?.["key"]
 
-/**
- * Missing, malformed, unknown and revoked keys get the same answer. Failed requests are limited for each client address. A valid key is
- * never refused for failures of others at its address, since the address may be that of a proxy.
- */
-export const make = Effect.gen(function* () {
-  const keys = yield* KeyRing
-  const throttle = yield* AuthThrottle
-  const rates = yield* RateLimit
-
-  const authenticate = (request: Request): Effect.Effect<Authenticated, Unauthorized | TooManyFailures | Aggregate.Failure> =>
-    Effect.tapError(keys.authenticate(keyOf(request)), (error) => {
+/** Limits the attempts of each client address that fail as unauthorized. */
+export const throttling =
+  (throttle: AuthThrottle["Service"]) =>
+  <A, E>(request: Request, attempt: Effect.Effect<A, E | Unauthorized>): Effect.Effect<A, E | Unauthorized | TooManyFailures> =>
+    Effect.tapError(attempt, (error) => {
       const address = Option.getOrUndefined(request.remoteAddress)
-      return error._tag !== "Unauthorized" || address === undefined
+      return !(error instanceof Unauthorized) || address === undefined
         ? Effect.void
         : Effect.andThen(throttle.check(address), throttle.failed(address))
     })
 
+type KeyFailure = Unauthorized | TooManyFailures | Aggregate.Failure
+
+/** Who calls: by a key, or by a session. */
+export type Caller = Authenticated | SignedIn
+
+/**
+ * Missing, malformed, unknown and revoked keys get the same answer, and so do sessions that have ended. Failed requests are limited for each
+ * client address. A valid key is never refused for failures of others at its address, since the address may be that of a proxy.
+ *
+ * A key counts before a session's cookie, which browsers send by themselves.
+ */
+export const make = Effect.gen(function* () {
+  const keys = yield* KeyRing
+  const sessions = Option.getOrUndefined(yield* Effect.serviceOption(Sessions))
+  const throttle = yield* AuthThrottle
+  const rates = yield* RateLimit
+
+  const throttled = throttling(throttle)
+
+  /**
+   * The session of a request. `isFree`: the request costs nothing. A request without the cookie is no attempt to guess one, and does not
+   * count as a failure: a page asks so whether somebody is signed in.
+   */
+  const signedIn = Effect.fnUntraced(function* (
+    request: Request,
+    isFree: boolean
+  ): Effect.fn.Return<SignedIn, KeyFailure | CrossSiteRequest> {
+    const token = Cookies.sessionOf(request)
+    if (token === undefined || sessions === undefined) return yield* new Unauthorized()
+    const session = yield* throttled(request, sessions.authenticate(token))
+    yield* SameOrigin.checkSession(request, session.csrfToken, isFree)
+    return session
+  })
+
+  const authenticate = (request: Request): Effect.Effect<Caller, KeyFailure | CrossSiteRequest> =>
+    request.headers["authorization"] === undefined && Cookies.sessionOf(request) !== undefined && sessions !== undefined
+      ? signedIn(request, false)
+      : throttled(request, keys.authenticate(keyOf(request)))
+
   return {
     authenticate,
+    signedIn,
     /** Counts one call against the rate of an account. */
     admit: (accountId: string) => rates.consume(rateKeyOfAccount(accountId)),
     /** Counts one call without a key against the rate of the client's address, if the host knows the address. */

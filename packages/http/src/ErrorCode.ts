@@ -23,10 +23,14 @@ const permanent = (status: ErrorStatus, means: string, after?: number): Terms =>
 
 const TERMS = {
   // the caller and its account
-  unauthorized: permanent(401, "The API key is missing, malformed, unknown, expired or revoked."),
+  unauthorized: permanent(401, "The API key is missing, malformed, unknown, expired or revoked; or the session has ended."),
   insufficient_scope: permanent(403, "The API key is good, but not for this operation."),
+  cross_site_request: permanent(403, "The session's cookie came without X-CSRF-Token, or from a page of another site."),
+  sign_in_refused: permanent(403, "The sign-in link is unknown, used, expired, or was asked for in another browser."),
   insufficient_credits: permanent(402, "The account has less than the call costs; the headers say how much is short."),
   account_in_debt: permanent(402, "The account is in debt, and nothing priced runs until that is repaid."),
+  trial_used_up: permanent(402, "All calls of the account's trial are used. Verify its address, or buy credits."),
+  trial_excludes_jobs: permanent(402, "The trial of an account has no jobs. Verify its address, or buy credits."),
   account_suspended: permanent(402, "The account is suspended, and nothing priced runs until it is reinstated."),
   rate_limited: transient(429, "Too many requests; wait for as long as Retry-After says.", 1),
 
@@ -44,6 +48,9 @@ const TERMS = {
   // jobs
   too_many_jobs: transient(429, "Too many jobs of this account wait or run already.", 5),
   queue_full: transient(503, "Too many jobs wait at this service. Nothing was charged.", 5),
+
+  // payments
+  too_many_payments: transient(429, "Too many payments of this account are pending.", 60),
 
   // idempotency
   idempotency_key_in_use: transient(409, "A call with this Idempotency-Key is still running.", 1),
@@ -129,6 +136,11 @@ export const errorSchemas = (operation: Refusable): ReadonlyArray<typeof ErrorBo
 export const protocolErrorSchemas: ReadonlyArray<typeof ErrorBody> = ([400, 405, 408, 431, 500] as const).flatMap(
   (status) => schemas.get(status) ?? []
 )
+
+/** The errors of signing up and in, and of sessions. */
+export const sessionErrorSchemas: ReadonlyArray<typeof ErrorBody> = (
+  [400, 401, 403, 404, 405, 408, 413, 415, 422, 429, 431, 500, 503] as const
+).flatMap((status) => schemas.get(status) ?? [])
 
 /** The errors of calls of providers, which sign instead of having a key. */
 export const hookErrorSchemas: ReadonlyArray<typeof ErrorBody> = ([400, 401, 404, 405, 408, 413, 429, 431, 500, 503] as const).flatMap(

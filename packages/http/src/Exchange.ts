@@ -13,6 +13,8 @@ export interface Exchange {
   /** The pattern of the route, such as `/api/v1/bin/:bin`; never the path itself. */
   route?: string | undefined
   accountId?: string | undefined
+  /** The calls that remain of the account's trial; undefined if it is not on trial. */
+  trialRemaining?: number | undefined
   charged?: Credits.Credits | undefined
   rate?: RateLimitState | undefined
 }

@@ -34,14 +34,15 @@ const names = (header: string | undefined, tag: string): boolean =>
 
 export const respond = Effect.fnUntraced(function* (
   { headers: sent }: HttpServerRequest.HttpServerRequest,
-  { contentType, filename, read, size, tag }: Operation.Download
+  { contentType, filename, policy, read, size, tag }: Operation.Download
 ): Effect.fn.Return<HttpServerResponse.HttpServerResponse, RangeNotSatisfiable | OperationError> {
   const etag = `"${tag}"`
   const headers = {
     etag,
     "accept-ranges": "bytes",
     "cache-control": "private, no-store",
-    "content-disposition": `attachment; filename="${filename}"`
+    "content-disposition": `${policy === undefined ? "attachment" : "inline"}; filename="${filename}"`,
+    ...(policy === undefined ? {} : { "content-security-policy": policy, "referrer-policy": "no-referrer" })
   }
   if (names(sent["if-none-match"], etag)) return HttpServerResponse.empty({ status: 304, headers })
   // A range of a file that has changed would not fit the part that the client has

@@ -2,36 +2,51 @@
  * Millrace's HTTP API as a layer of routes. An Effect host gives it to `HttpRouter.serve`; every other host serves it by `WebHandler`.
  */
 
-import type { AuthThrottle, Charge, KeyRing, RateLimit } from "@millrace/core"
+import type { AccountWatch, AuthThrottle, Charge, KeyRing, Ledger, RateLimit } from "@millrace/core"
 import { type Array, Context, Effect, Layer, type Predicate, Scope, Struct, Tracer } from "effect"
 import { HttpMiddleware, HttpRouter } from "effect/http"
+import * as AccountEvents from "./AccountEvents.ts"
 import type { Api, Groups, OperationsOf } from "./Api.ts"
 import type { Services } from "./Endpoint.ts"
-import type { Name as Hook } from "./hooks/Providers.ts"
+import type { Name as Hook } from "./hooks/HookEndpoints.ts"
 import * as OperationRoute from "./OperationRoute.ts"
 import { RESPONSE_HEADERS } from "./openapi/Headers.ts"
+import * as OperatorRoutes from "./operator/OperatorRoutes.ts"
 import type { Readiness } from "./Readiness.ts"
 import * as RequestMiddleware from "./RequestMiddleware.ts"
 import * as SystemRoutes from "./SystemRoutes.ts"
+import * as SessionEndpoints from "./sessions/SessionEndpoints.ts"
 
 export interface Options {
   /** The largest request body in bytes: 1 MiB by default. */
   readonly bodyLimit?: number
-  /** The web pages that may call from a browser: none by default. Credentials are never allowed, since there are no cookies. */
+  /** The web pages that may call from a browser: none by default. Credentials are never allowed: only pages of this host use sessions. */
   readonly cors?: { readonly origins: Array.NonEmptyReadonlyArray<string> | Predicate.Predicate<string>; readonly maxAge?: number }
   /** The path of the documentation page: `/docs` by default, no page if false. */
   readonly docs?: `/${string}` | false
-  /** The hooks that `SmsHooks.layer` serves beside these routes, for the document: none by default. */
+  /** The hooks that `SmsHooks.layer` and `PaymentHooks.layer` serve beside these routes, for the document: none by default. */
   readonly hooks?: ReadonlyArray<Hook>
+  /** Whether `SessionRoutes.layer` serves sign-ups and sessions beside these routes: false by default. */
+  readonly sessions?: boolean
+  /** Whether `OperatorRoutes.layer` serves what operators read beside these routes: false by default. */
+  readonly operator?: boolean
 }
 
 /** The services that the routes need, with those of the operations. */
-export type Requirements<G extends Groups> = Charge.Charge | KeyRing | AuthThrottle | RateLimit | Readiness | Services<OperationsOf<G>>
+export type Requirements<G extends Groups> =
+  | AccountWatch.AccountWatch
+  | AuthThrottle
+  | Charge.Charge
+  | KeyRing
+  | Ledger
+  | RateLimit
+  | Readiness
+  | Services<OperationsOf<G>>
 
 /** Every route of the API. Routes that a host adds to the same router also get request ids and error objects. */
 export const layer = <G extends Groups>(
   { groups, contract, operations }: Api<G>,
-  { bodyLimit = 1024 * 1024, cors, docs = "/docs", hooks = [] }: Options = {}
+  { bodyLimit = 1024 * 1024, cors, docs = "/docs", hooks = [], operator = false, sessions = false }: Options = {}
 ): Layer.Layer<never, never, HttpRouter.HttpRouter | Requirements<G>> =>
   Layer.effectDiscard(
     Effect.gen(function* () {
@@ -40,8 +55,10 @@ export const layer = <G extends Groups>(
       const services = Context.omit(Scope.Scope, Tracer.ParentSpan)(yield* Effect.context<Services<OperationsOf<G>>>())
       const routeOf = yield* OperationRoute.make(bodyLimit, services)
       const served = Object.values(groups).flatMap(({ operations, scope }) => operations.map((operation) => routeOf(operation, scope)))
-      const routes = [...served, ...(yield* SystemRoutes.make(contract, operations, { docs, hooks }))]
-      yield* router.addGlobalMiddleware(yield* RequestMiddleware.make(routes, services))
+      const system = yield* SystemRoutes.make(contract, operations, { docs, hooks, operator, sessions })
+      const routes = [...served, yield* AccountEvents.make, ...system]
+      const places = [...routes, ...(sessions ? SessionEndpoints.PLACES : []), ...(operator ? OperatorRoutes.PLACES : [])]
+      yield* router.addGlobalMiddleware(yield* RequestMiddleware.make(places, services))
       if (cors !== undefined) yield* router.addGlobalMiddleware(crossOrigin(cors))
       yield* router.addAll(routes)
     })

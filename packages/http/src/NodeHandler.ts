@@ -51,12 +51,15 @@ const closeWithConnection = ({ socket }: IncomingMessage, outgoing: ServerRespon
   outgoing.once("close", () => socket.off("close", close))
 }
 
+/** A path that no route has. */
+const NOWHERE = "/%00"
+
 /** The path and query of a request as the URL standard writes them, without the host. */
 const urlOf = ({ url = "/", originalUrl }: Incoming): string => {
   const target = typeof originalUrl === "string" ? originalUrl : url
   const base = target.startsWith("/") ? "http://localhost" : ""
   const normal = withoutBackslashes(`${base}${target}`)
-  if (!URL.canParse(normal)) return "/"
+  if (!URL.canParse(normal)) return NOWHERE
   const { hash, pathname, search } = new URL(normal)
   return `${pathname}${search}${hash}`
 }

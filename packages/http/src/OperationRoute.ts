@@ -30,9 +30,12 @@ export const make = Effect.fnUntraced(function* <R>(bodyLimit: number, services:
       const exchange = yield* CurrentExchange
       exchange.route = served.path
       const request = yield* HttpServerRequest.HttpServerRequest
-      return yield* Effect.catch(answer(dependencies, served, request, exchange), (failure) =>
-        Effect.succeed(responseOf(problemOf(failure, money), exchange.id))
-      )
+      const answered = yield* Effect.catch(answer(dependencies, served, request, exchange), (failure) => {
+        if (failure._tag === "TrialUsedUp") exchange.trialRemaining = 0
+        return Effect.succeed(responseOf(problemOf(failure, money), exchange.id))
+      })
+      const { trialRemaining } = exchange
+      return trialRemaining === undefined ? answered : HttpServerResponse.setHeader(answered, "x-trial-remaining", String(trialRemaining))
     })
     return HttpRouter.route(operation.route.method, served.path, Effect.provideContext(handler, services))
   }
@@ -71,12 +74,14 @@ const answer = Effect.fnUntraced(function* (dependencies: Dependencies, served: 
     : dependencies.charge.run(operation, input.value, {
         accountId: caller.accountId,
         requestId: exchange.id,
+        credential: credentialOf(caller),
         ...(wait === undefined ? {} : { wait }),
         ...(idempotencyKey === undefined
           ? {}
           : { idempotency: { key: idempotencyKey, request: `${request.method} ${request.url}\n${text}` } }),
         ...(maxCost === undefined ? {} : { maxCost })
       })
+  if (reply.billed !== undefined) exchange.trialRemaining = reply.billed.trialRemaining
   if (reply.file !== undefined) {
     exchange.charged = chargedOf(reply)
     return yield* FileResponse.respond(request, reply.file)
@@ -86,10 +91,16 @@ const answer = Effect.fnUntraced(function* (dependencies: Dependencies, served: 
   return success(served, request, exchange, input.echo, answered)
 })
 
+const credentialOf = (caller: Access.Caller): Operation.Credential => {
+  const { expiresAt, scopes } = caller
+  return { scopes, expiresAt, ...("keyId" in caller ? { keyId: caller.keyId } : {}) }
+}
+
 /** Authenticates the caller, where the operation needs one, and counts the call against its rate. */
 const admit = Effect.fnUntraced(function* (access: Access.Access, scope: ApiKey.Scope | undefined, request: Request, exchange: Exchange) {
   const caller = scope === undefined ? undefined : yield* access.authenticate(request)
   exchange.accountId = caller?.accountId
+  exchange.trialRemaining = caller?.trialRemaining
   exchange.rate = yield* caller === undefined ? access.admitClient(request) : access.admit(caller.accountId)
   return caller
 })

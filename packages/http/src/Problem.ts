@@ -5,18 +5,34 @@
 import {
   type Charge,
   Credits,
+  type InvalidEmail,
+  type MailNotConfigured,
+  type MailNotSent,
   Money,
   type OperationError,
   type RateLimited,
   type RateLimitState,
+  type SessionNotFound,
+  type SignInLink,
   type TooManyFailures,
   type Unauthorized
 } from "@millrace/core"
+import type { Projection } from "@millrace/event-sourcing"
 import { HttpServerResponse } from "effect/http"
 import { type ErrorBody, type ErrorCode, termsOf } from "./ErrorCode.ts"
 import type { InvalidRequest, Refusal } from "./Refusal.ts"
 
-export type Failure = Refusal | Unauthorized | RateLimited | TooManyFailures | OperationError | Charge.ChargeError
+export type Failure = Refusal | Unauthorized | RateLimited | TooManyFailures | OperationError | Charge.ChargeError | SessionFailure
+
+/** Why a sign-up, a sign-in or a look at sessions failed. */
+export type SessionFailure =
+  | InvalidEmail
+  | MailNotSent
+  | MailNotConfigured
+  | SignInLink.SignInRefused
+  | SessionNotFound
+  | Projection.ProjectionBehind
+  | Projection.ProjectionStopped
 
 /** The answer to a failure. */
 export interface Problem {
@@ -96,6 +112,8 @@ const PROBLEMS: Problems = {
     // RFC 6750, section 3.1
     headers: { "www-authenticate": `Bearer error="insufficient_scope", scope="${scope}"` }
   }),
+  CrossSiteRequest: plain("cross_site_request"),
+  SignInRefused: ({ message }) => ({ code: "sign_in_refused", message: `${message}.` }),
   TooManyFailures: (failure) => ({
     code: "rate_limited",
     message: "Too many requests with a missing or invalid API key.",
@@ -121,6 +139,14 @@ const PROBLEMS: Problems = {
     code: "account_in_debt",
     message: `The account owes ${Money.text(debt, money)}; nothing priced runs until that is repaid.`
   }),
+  TrialUsedUp: ({ slots }) => ({
+    code: "trial_used_up",
+    message: `All ${slots} calls of the trial are used. Verify the address of the account, or buy credits, to go on.`
+  }),
+  TrialExcludesJobs: plain(
+    "trial_excludes_jobs",
+    "This call would become a job, which the trial does not include. Verify the address of the account, or buy credits, to go on."
+  ),
   AccountSuspended: plain("account_suspended", "The account is suspended; nothing priced runs until it is reinstated."),
   CostExceedsLimit: ({ cost, limit }, money) => ({
     code: "cost_exceeds_limit",
@@ -131,6 +157,7 @@ const PROBLEMS: Problems = {
   RouteNotFound: plain("route_not_found"),
   NotFound: notFound,
   SubjectDestroyed: notFound,
+  SessionNotFound: notFound,
   MethodNotAllowed: ({ allow }) => ({
     code: "method_not_allowed",
     message: `This path takes ${allow.join(", ")}.`,
@@ -141,6 +168,7 @@ const PROBLEMS: Problems = {
   MalformedJson: ({ reason }) => ({ code: "malformed_json", message: `The request body is not valid JSON: ${reason}.` }),
   BodyUnreadable: plain("bad_request", "The request body is incomplete."),
   InvalidRequest: (failure) => ({ code: "invalid_request", message: messageOf(failure) }),
+  InvalidEmail: plain("invalid_request", "address: is no e-mail address"),
   InvalidInput: ({ field, message }) => ({ code: "invalid_request", message: `${field}: ${message}` }),
   RangeNotSatisfiable: ({ size }) => ({
     code: "range_not_satisfiable",
@@ -148,11 +176,16 @@ const PROBLEMS: Problems = {
     headers: { "content-range": `bytes */${size}` }
   }),
 
-  // jobs and idempotency keys
+  // jobs, payments and idempotency keys
   TooManyJobs: ({ limit, scope, retryAfter }) => ({
     ...(scope === "account"
       ? { code: "too_many_jobs", message: `${limit} jobs of this account wait or run already. Nothing was charged.` }
       : { code: "queue_full", message: termsOf("queue_full").means }),
+    headers: { "retry-after": String(retryAfter) }
+  }),
+  TooManyPayments: ({ limit, retryAfter }) => ({
+    code: "too_many_payments",
+    message: `${limit} payments of this account are pending. Pay one of them, or wait until they lapse.`,
     headers: { "retry-after": String(retryAfter) }
   }),
   InFlight: plain("idempotency_key_in_use"),
@@ -162,6 +195,8 @@ const PROBLEMS: Problems = {
   // upstreams, stores and this server
   UpstreamUnavailable: plain("upstream_unavailable", "The service behind this operation is unavailable. Nothing was charged."),
   UpstreamNotConfigured: plain("upstream_not_configured", "This operation is not set up at this host. Nothing was charged."),
+  MailNotSent: plain("upstream_unavailable", "The mail cannot be sent now."),
+  MailNotConfigured: plain("upstream_not_configured", "This host sends no mail, so nobody can sign up or sign in by mail."),
   NotPriced: plain("operation_not_priced", "This operation has no price yet, so it cannot be called."),
   StreamRefused: plain("account_unavailable"),
   Tampered: plain("account_unavailable"),
@@ -171,6 +206,8 @@ const PROBLEMS: Problems = {
       ? { code: "store_unavailable", message: "The clock of this server is wrong, so it writes nothing. Nothing was charged." }
       : { code: "store_unavailable", message: termsOf("store_unavailable").means },
   StateUnavailable: plain("store_unavailable"),
+  ProjectionBehind: plain("store_unavailable"),
+  ProjectionStopped: plain("store_unavailable"),
   AppendInDoubt: outcomeUnknown,
   OutcomeUnknown: outcomeUnknown,
   ResultWithheld: plain("result_withheld"),

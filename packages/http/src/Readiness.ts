@@ -1,24 +1,25 @@
 /** Reports whether this process can serve, and why not. What a store says about itself is logged and not reported. */
 
 import {
-  AccountUpkeep,
   Inboxes,
-  InboxUpkeep,
-  JobRunner,
+  Invoices,
   Jobs,
-  JobUpkeep,
   KeyRing,
   Ledger,
   Metrics,
+  Payments,
   ProxySessions,
   Recovery,
   Registration,
-  SmsReceiver,
-  WebhookDelivery,
+  Sessions,
+  SignIn,
+  SignUps,
+  Subscriptions,
   Webhooks
 } from "@millrace/core"
-import { type Deadlines, EventStore, type Projection, StateStore } from "@millrace/event-sourcing"
+import { EventStore, StateStore } from "@millrace/event-sourcing"
 import { Clock, Context, Duration, Effect, Layer, Option, Schema } from "effect"
+import * as Parts from "./ReadinessParts.ts"
 import * as WriteProbe from "./WriteProbe.ts"
 
 export const Health = Schema.Struct({ status: Schema.Literal("alive") })
@@ -68,7 +69,14 @@ export type Ready = typeof Ready.Type
 /** A check: the reason why the process cannot serve, or what does not work; undefined if all is well. */
 export type Check = Effect.Effect<string | undefined>
 
-export class Readiness extends Context.Service<Readiness, { readonly report: Effect.Effect<Ready> }>()("@millrace/http/Readiness") {
+export class Readiness extends Context.Service<
+  Readiness,
+  {
+    readonly report: Effect.Effect<Ready>
+    /** The projections that the report is about, one by one. */
+    readonly projections: Effect.Effect<ReadonlyArray<Parts.ProjectionStatus>>
+  }
+>()("@millrace/http/Readiness") {
   /** `checks` are further conditions of the host. What `warnings` find does not keep it from being ready. */
   static readonly layer = (
     checks: ReadonlyArray<Check> = [],
@@ -92,9 +100,14 @@ const make = Effect.fnUntraced(function* (checks: ReadonlyArray<Check>, warnings
   const registration = yield* Effect.serviceOption(Registration)
   const jobStreams = yield* Effect.serviceOption(Jobs)
   const inboxStreams = yield* Effect.serviceOption(Inboxes)
-  const inboxUpkeep = yield* Effect.serviceOption(InboxUpkeep)
   const webhookStreams = yield* Effect.serviceOption(Webhooks.Webhooks)
   const proxyStreams = yield* Effect.serviceOption(ProxySessions)
+  const paymentStreams = yield* Effect.serviceOption(Payments)
+  const subscriptionStreams = yield* Effect.serviceOption(Subscriptions)
+  const invoiceStreams = yield* Effect.serviceOption(Invoices)
+  const sessionStreams = yield* Effect.serviceOption(Sessions)
+  const signUpClaims = yield* Effect.serviceOption(SignUps)
+  const signInLinks = yield* Effect.serviceOption(SignIn)
   const refused = (): ReadonlyArray<string> =>
     [
       ...ledger.refused(),
@@ -103,45 +116,45 @@ const make = Effect.fnUntraced(function* (checks: ReadonlyArray<Check>, warnings
       ...(Option.isSome(jobStreams) ? jobStreams.value.refused() : []),
       ...(Option.isSome(inboxStreams) ? inboxStreams.value.refused() : []),
       ...(Option.isSome(webhookStreams) ? webhookStreams.value.refused() : []),
-      ...(Option.isSome(proxyStreams) ? proxyStreams.value.refused() : [])
+      ...(Option.isSome(proxyStreams) ? proxyStreams.value.refused() : []),
+      ...(Option.isSome(paymentStreams) ? paymentStreams.value.refused() : []),
+      ...(Option.isSome(invoiceStreams) ? invoiceStreams.value.refused() : []),
+      ...(Option.isSome(subscriptionStreams) ? subscriptionStreams.value.refused() : []),
+      ...(Option.isSome(sessionStreams) ? sessionStreams.value.refused() : []),
+      ...(Option.isSome(signUpClaims) ? signUpClaims.value.refused() : []),
+      ...(Option.isSome(signInLinks) ? signInLinks.value.refused() : [])
     ].map(({ stream }) => stream)
   yield* Metrics.refusedStreams(() => refused().length)
 
-  const jobs = yield* jobsStatus
-  const webhooks = yield* webhooksStatus
-  const upkeep = yield* Effect.serviceOption(AccountUpkeep)
-  const sms = yield* Effect.serviceOption(SmsReceiver)
+  const jobs = yield* Parts.jobs
+  const webhooks = yield* Parts.webhooks
+  const further = yield* Parts.further
 
-  const report = Effect.gen(function* () {
+  const looked = Effect.gen(function* () {
     const ofJobs = yield* jobs
     const ofWebhooks = yield* webhooks
-    const { leader, failing, trouble, projection } = yield* recovery.status
+    const ofHolds = yield* recovery.status
+    const parts = [Parts.holds(ofHolds, yield* keys.listStatus), ...(yield* further), ofJobs.part, ofWebhooks.part]
+    return { ofJobs, ofWebhooks, ofHolds, parts }
+  })
+
+  const report = Effect.gen(function* () {
+    const { ofHolds, ofJobs, ofWebhooks, parts } = yield* looked
     const asked = yield* Effect.forEach([...stores, ...checks], (check) => check, { concurrency: "unbounded" })
-    const arrivals = Option.isNone(sms) ? undefined : yield* sms.value.arrivals
-    const reasons = [
-      ...asked,
-      projectionTrouble("the recovery of holds", projection),
-      projectionTrouble("the list of keys", yield* keys.listStatus),
-      trouble === undefined ? undefined : "the recovery of holds does not get through to its stores",
-      ...(Option.isSome(upkeep) ? accountsTrouble(yield* upkeep.value.status) : []),
-      ...(Option.isSome(inboxUpkeep) ? inboxesTrouble(yield* inboxUpkeep.value.status) : []),
-      arrivals && projectionTrouble("the list of text messages", arrivals),
-      ...ofJobs.reasons,
-      ...ofWebhooks.reasons
-    ].filter((reason) => reason !== undefined)
+    const reasons = [...asked, ...parts.flatMap(Parts.troublesOf)].filter((reason) => reason !== undefined)
     const ready: Ready = {
       status: reasons.length === 0 ? "ready" : "not_ready",
       reasons,
       warnings: (yield* Effect.all(warnings)).filter((warning) => warning !== undefined),
       refused: refused(),
       unsaved: ledger.unsaved(),
-      recovery: { leader, caught_up: projection.caughtUp, failing: failing.length },
+      recovery: { leader: ofHolds.leader, caught_up: ofHolds.projection.caughtUp, failing: ofHolds.failing.length },
       ...(ofJobs.jobs === undefined ? {} : { jobs: ofJobs.jobs }),
       ...(ofWebhooks.webhooks === undefined ? {} : { webhooks: ofWebhooks.webhooks })
     }
     return ready
   })
-  return Readiness.of({ report })
+  return Readiness.of({ report, projections: Effect.map(looked, ({ parts }) => parts.flatMap(Parts.projectionsOf)) })
 })
 
 /** Whether each store answers reads, then whether it takes writes; and whether this host's clock is right. */
@@ -181,65 +194,3 @@ const storeChecks = Effect.gen(function* () {
     events.clock === undefined ? Effect.undefined : Effect.map(events.clock.status, ({ trouble }) => trouble)
   ]
 })
-
-/** What keeps inboxes from their ends. */
-const inboxesTrouble = ({ closures, deadlines }: Effect.Success<InboxUpkeep["Service"]["status"]>): ReadonlyArray<string | undefined> => [
-  projectionTrouble("the deadlines of inboxes", deadlines.projection),
-  deadlines.trouble === undefined && closures.trouble === undefined ? undefined : "the upkeep of inboxes does not get through to its stores"
-]
-
-/** The status of jobs, at a host that has them. */
-const jobsStatus = Effect.gen(function* () {
-  const jobs = yield* Effect.serviceOption(Jobs)
-  const upkeep = yield* Effect.serviceOption(JobUpkeep)
-  const runner = yield* Effect.serviceOption(JobRunner)
-  return Effect.gen(function* () {
-    if (Option.isNone(jobs) || Option.isNone(upkeep)) return { jobs: undefined, reasons: [] }
-    const { deadlines, settlements } = yield* upkeep.value.status
-    const working = Option.isSome(runner) ? yield* runner.value.status : undefined
-    return {
-      jobs: {
-        running: working?.running.length ?? 0,
-        leader: settlements.leader,
-        caught_up: deadlines.projection.caughtUp,
-        failing: deadlines.failing.length + (settlements.failing === undefined ? 0 : 1)
-      },
-      reasons: [
-        projectionTrouble("the list of jobs", yield* jobs.value.openJobs.status),
-        projectionTrouble("the deadlines of jobs", deadlines.projection),
-        deadlines.trouble === undefined && settlements.trouble === undefined
-          ? undefined
-          : "the upkeep of jobs does not get through to its stores",
-        working?.trouble === undefined ? undefined : "the runner of jobs does not get through to its stores"
-      ]
-    }
-  })
-})
-
-/** The status of webhooks, at a host that delivers them. */
-const webhooksStatus = Effect.gen(function* () {
-  const webhooks = yield* Effect.serviceOption(Webhooks.Webhooks)
-  const delivery = yield* Effect.serviceOption(WebhookDelivery)
-  return Effect.gen(function* () {
-    if (Option.isNone(webhooks) || Option.isNone(delivery)) return { webhooks: undefined, reasons: [] }
-    const { leader, trouble, waiting } = yield* delivery.value.status
-    return {
-      webhooks: { leader, waiting },
-      reasons: [
-        projectionTrouble("the list of webhooks", yield* webhooks.value.endpoints.status),
-        trouble === undefined ? undefined : "the delivery of webhooks does not get through to its stores"
-      ]
-    }
-  })
-})
-
-const accountsTrouble = ({ projection, trouble }: Deadlines.Status): ReadonlyArray<string | undefined> => [
-  projectionTrouble("the list of what is due to accounts", projection),
-  trouble === undefined ? undefined : "the upkeep of accounts does not get through to its stores"
-]
-
-const projectionTrouble = (name: string, { stopped, behind, caughtUp }: Projection.Status): string | undefined => {
-  if (stopped !== undefined) return `${name} stopped at an event that it cannot fold`
-  if (behind !== undefined) return `${name} does not get through to its store`
-  return caughtUp ? undefined : `${name} has not caught up yet`
-}

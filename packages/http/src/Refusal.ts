@@ -7,6 +7,12 @@ export class InsufficientScope extends Schema.TaggedError<InsufficientScope>()("
     return `This API key lacks the scope ${this.scope}`
   }
 }
+/** A request with a session's cookie that a page of another site may have caused: see `sessions/SameOrigin.ts`. */
+export class CrossSiteRequest extends Schema.TaggedError<CrossSiteRequest>()("CrossSiteRequest", {}) {
+  override get message(): string {
+    return "The request was not made by a page of this service, or lacks the token against forged requests"
+  }
+}
 /** `allow`: the methods that the path takes. */
 export class MethodNotAllowed extends Schema.TaggedError<MethodNotAllowed>()("MethodNotAllowed", { allow: Schema.Array(Schema.String) }) {
   override get message(): string {
@@ -69,6 +75,7 @@ export class ShuttingDown extends Schema.TaggedError<ShuttingDown>()("ShuttingDo
 
 export type Refusal =
   | InsufficientScope
+  | CrossSiteRequest
   | MethodNotAllowed
   | RouteNotFound
   | PayloadTooLarge

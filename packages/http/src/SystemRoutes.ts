@@ -7,11 +7,12 @@ import * as Access from "./Access.ts"
 import type { Servable } from "./Endpoint.ts"
 import { CurrentExchange, type Exchange } from "./Exchange.ts"
 import * as HookEndpoints from "./hooks/HookEndpoints.ts"
-import type { Name as Hook } from "./hooks/Providers.ts"
 import * as Document from "./openapi/Document.ts"
+import { PLACE as OPERATOR } from "./operator/OperatorRoutes.ts"
 import { problemOf, responseOf } from "./Problem.ts"
 import { Readiness } from "./Readiness.ts"
 import { HEALTH, OPENAPI, READY } from "./SystemEndpoints.ts"
+import * as SessionEndpoints from "./sessions/SessionEndpoints.ts"
 
 type Asked = HttpServerRequest.HttpServerRequest
 
@@ -19,16 +20,20 @@ interface Documented {
   /** The path of the documentation page; false for none. */
   readonly docs: `/${string}` | false
   /** The hooks that are served beside the API. */
-  readonly hooks: ReadonlyArray<Hook>
+  readonly hooks: ReadonlyArray<HookEndpoints.Name>
+  /** Whether sign-ups and sessions are served beside the API. */
+  readonly sessions: boolean
+  /** Whether what operators read is served beside the API. */
+  readonly operator: boolean
 }
 
 export const make = Effect.fnUntraced(function* <Groups extends HttpApiGroup.Constraint>(
   contract: HttpApi.HttpApi<string, Groups>,
   operations: ReadonlyArray<Pick<Servable, "key" | "unit">>,
-  { docs, hooks }: Documented
+  { docs, ...beside }: Documented
 ) {
   const { report } = yield* Readiness
-  const publications = yield* publisher(contract, operations, hooks)
+  const publications = yield* publisher(contract, operations, beside)
   const access = yield* Access.make
 
   const told = (path: `/${string}`, answer: (exchange: Exchange) => Effect.Effect<HttpServerResponse.HttpServerResponse, never, Asked>) =>
@@ -83,16 +88,26 @@ export const make = Effect.fnUntraced(function* <Groups extends HttpApiGroup.Con
 /** A store that takes longer does not hold up the documentation. */
 const PATIENCE = "1 second"
 
+/** The document with what is served beside the API. */
+const documented = <Groups extends HttpApiGroup.Constraint>(
+  contract: HttpApi.HttpApi<string, Groups>,
+  { hooks, operator, sessions }: Omit<Documented, "docs">
+) => {
+  // The groups that are added change the type, not what is generated from it
+  const groups = [...(hooks.length === 0 ? [] : [HookEndpoints.group(hooks)]), ...(sessions ? [SessionEndpoints.group] : [])]
+  const whole = groups.reduce((whole, group) => whole.add(group), contract as unknown as HttpApi.HttpApi<string, HttpApiGroup.Constraint>)
+  const secured = Document.secured(OpenApi.fromApi(whole), HookEndpoints.securitySchemes(hooks))
+  const open = sessions ? Document.withSessions(secured, SessionEndpoints.SECURITY_SCHEMES, SessionEndpoints.securityOf) : secured
+  return operator ? Document.withOperator(open, OPERATOR) : open
+}
+
 /** The document and the page with the prices in force. Each is made when it is first asked for, once for each version of the price plan. */
 const publisher = Effect.fnUntraced(function* <Groups extends HttpApiGroup.Constraint>(
   contract: HttpApi.HttpApi<string, Groups>,
   operations: ReadonlyArray<Pick<Servable, "key" | "unit">>,
-  hooks: ReadonlyArray<Hook>
+  beside: Omit<Documented, "docs">
 ) {
-  const generated = () =>
-    hooks.length === 0
-      ? OpenApi.fromApi(contract)
-      : Document.secured(OpenApi.fromApi(contract.add(HookEndpoints.group(hooks))), HookEndpoints.securitySchemes(hooks))
+  const generated = () => documented(contract, beside)
   const book = Option.getOrUndefined(yield* Effect.serviceOption(PricePlan.PriceBook))
   const money = yield* Money.Current
   const make = Effect.fnUntraced(function* (list: PricePlan.PriceList | undefined) {

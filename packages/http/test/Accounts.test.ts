@@ -17,12 +17,18 @@ const callOf = ({ route, example }: Api.Api<Api.Groups>["operations"][number]) =
   return { path: `/api/v1${path}?${query}`, method: route.method, ...(body.length === 0 ? {} : { body: Object.fromEntries(body) }) }
 }
 
-/** Those that need no more than a key: a job, and what is asked of one or of an inbox, has tests of its own. */
+/**
+ * Those that need no more than a usual key: a job, and what is asked of one, of an inbox, of a payment, an
+ * invoice, a subscription or of keys, has tests of its own.
+ */
 const keyed = Object.values(api.groups).flatMap(({ operations, scope }) =>
-  scope === undefined
+  scope === undefined || scope === "keys"
     ? []
     : operations.filter(
-        ({ _tag, example, route }) => example !== undefined && _tag !== "Job" && !("job" in route.params) && !("inbox" in route.params)
+        ({ _tag, example, route }) =>
+          example !== undefined &&
+          _tag !== "Job" &&
+          !["job", "inbox", "payment", "invoice", "subscription"].some((resource) => resource in route.params)
       )
 )
 

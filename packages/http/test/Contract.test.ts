@@ -81,7 +81,9 @@ const send = (agent: Agent, port: number, { method, target, headers, body }: Req
 testing(
   "any input gets an answer of the contract, and only successes are charged",
   Effect.gen(function* () {
-    const hosts = yield* host({ rateLimit: { limit: 10_000_000, window: 60 }, authFailures: 1_000_000, bodyLimit: 50_000 })
+    const rateLimit = { limit: 10_000_000, window: 60 }
+    const sessions = { sessions: true, signInLimits: { address: rateLimit, client: rateLimit } }
+    const hosts = yield* host({ rateLimit, authFailures: 1_000_000, bodyLimit: 50_000, ...sessions })
     const accounts = [yield* hosts.account(1_000_000), yield* hosts.account(1_000_000)]
     const document: Json = (yield* hosts.call("/api/v1/openapi.json")).json
     const operations = new Map<string, Json>(

@@ -14,28 +14,33 @@ import {
   KeyRing,
   Ledger,
   MailReader,
+  MailRelay,
+  ManualGateway,
   MasterKey,
   MemoryBlobStore,
   Millrace,
   NotFound,
   Operation,
+  type OutgoingMail,
+  type Plans,
   PricePlan,
   type ProxyNode,
   ProxyNodes,
   type RateLimitPolicy,
   Registration,
+  SignIn,
   SmsReceiver,
   Speech,
   UpstreamNotConfigured,
   UpstreamUnavailable,
   Vault
 } from "@millrace/core"
-import { EventStore, MemoryEventStore, MemoryStateStore } from "@millrace/event-sourcing"
+import { EventStore, MemoryEventStore, MemoryStateStore, type StateStore } from "@millrace/event-sourcing"
 import { BundledTopicLibrary, DnsEmailValidator, SharpImageInspector } from "@millrace/upstreams"
 import { Cause, Context, Deferred, Effect, Layer, Logger, Redacted, References, Schema, type Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { test } from "vitest"
-import { Api, Http, Readiness, Server, WebHandler } from "../src/index.ts"
+import { Api, Http, Readiness, Server, SessionRoutes, WebHandler } from "../src/index.ts"
 
 // upstreams
 
@@ -210,6 +215,9 @@ export const api = Api.make({
 
 // the host
 
+/** The only plan of the host. */
+const PLAN: Plans.Plan = { plan: "standard", amount: 2_000, currency: "USD", credits: Credits.of(25_000_000), every: "month" }
+
 export interface Options extends Http.Options {
   readonly rateLimit?: RateLimitPolicy
   readonly authFailures?: number
@@ -218,6 +226,10 @@ export interface Options extends Http.Options {
   readonly jobs?: Millrace.JobOptions
   /** Instead of the one in memory. */
   readonly events?: Layer.Layer<EventStore.EventStore>
+  readonly states?: Layer.Layer<StateStore.StateStore>
+  readonly signInLimits?: NonNullable<SessionRoutes.Settings["limits"]>
+  /** What sends mail, instead of a list. */
+  readonly relay?: Layer.Layer<MailRelay>
 }
 
 export const PUBLIC_NUMBER = "+15005550001"
@@ -257,11 +269,16 @@ export const services = ({
   rateLimit = { limit: 10_000, window: 60 },
   authFailures = 1_000,
   events = MemoryEventStore.layer,
+  states = MemoryStateStore.layer,
   jobs
 }: Options = {}) =>
   Layer.mergeAll(Readiness.Readiness.layer(), prices, AuthThrottle.layer({ failures: authFailures })).pipe(
+    Layer.provideMerge(Millrace.sessions()),
     Layer.provideMerge(
-      Millrace.layer({ operations: api.operations, groups: api.groups, rateLimit, ...(jobs === undefined ? {} : { jobs }) })
+      Millrace.layer({
+        ...{ operations: api.operations, groups: api.groups, rateLimit, payments: { plans: [PLAN] } },
+        ...(jobs === undefined ? {} : { jobs })
+      })
     ),
     Layer.provideMerge(
       Layer.mergeAll(
@@ -272,10 +289,11 @@ export const services = ({
         images,
         Layer.provideMerge(speech, Bench.layer),
         sms,
-        mail
+        mail,
+        ManualGateway.layer()
       )
     ),
-    Layer.provideMerge(Layer.mergeAll(events, MemoryStateStore.layer, Layer.orDie(MasterKey.layer(MASTER_KEY))))
+    Layer.provideMerge(Layer.mergeAll(events, states, Layer.orDie(MasterKey.layer(MASTER_KEY))))
   )
 
 /** Every line of the log as a logger sees it: the message, the cause, and what it is annotated with. */
@@ -317,13 +335,30 @@ export interface Call {
   readonly signal?: AbortSignal
 }
 
+/** Where people reach a host with sessions, for the links in its mails. */
+export const PUBLIC_URL = "https://api.example.com"
+
+/** The routes of sign-ups and sessions, which put mails on a list. */
+const sessionRoutes = ({ relay, sessions, signInLimits }: Options, mails: Array<OutgoingMail>) => {
+  if (sessions !== true) return Layer.empty
+  const listing = Layer.succeed(MailRelay, { configured: Effect.void, send: (mail) => Effect.sync(() => void mails.push(mail)) })
+  return SessionRoutes.layer({
+    publicUrl: Effect.succeed(new URL(PUBLIC_URL)),
+    ...(signInLimits === undefined ? {} : { limits: signInLimits })
+  }).pipe(Layer.provide(SignIn.layer), Layer.provide(relay ?? listing))
+}
+
 /** Opens a host on a port of its own. It closes with the scope. */
 export const host = Effect.fnUntraced(function* (options: Options = {}) {
   const lines: Array<string> = []
+  const mails: Array<OutgoingMail> = []
   const context = yield* Layer.build(Layer.provideMerge(services(options), recording(lines)))
   const run = Effect.provideContext(context)
   const handler = yield* run(
-    WebHandler.make(Http.layer(api, options), options.drainWithin === undefined ? {} : { drainWithin: options.drainWithin })
+    WebHandler.make(
+      Layer.merge(Http.layer(api, options), sessionRoutes(options, mails)),
+      options.drainWithin === undefined ? {} : { drainWithin: options.drainWithin }
+    )
   )
   const { url, port } = yield* run(Server.listen(handler, options.server))
   yield* run(ProxyNodes.use(({ keep }) => keep("node_1", proxyNode)))
@@ -347,6 +382,7 @@ export const host = Effect.fnUntraced(function* (options: Options = {}) {
     url,
     port,
     lines,
+    mails,
     handler,
     account,
     run,

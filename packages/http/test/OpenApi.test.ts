@@ -10,7 +10,7 @@ import Ajv2020 from "ajv/dist/2020.js"
 import addFormats from "ajv-formats"
 import { Effect, type Scope } from "effect"
 import { beforeAll, describe, expect, test } from "vitest"
-import { Api, SmsHooks } from "../src/index.ts"
+import { Api, type Hook, PaymentHooks, SmsHooks } from "../src/index.ts"
 import { api, type Host, host, testing } from "./Host.ts"
 
 /** JSON of the document. */
@@ -19,8 +19,8 @@ type Json = any
 
 const PATH = "/api/v1/openapi.json"
 
-const served = Effect.fnUntraced(function* (hooks: ReadonlyArray<SmsHooks.Name>): Effect.fn.Return<Json, unknown, Scope.Scope> {
-  const { call } = yield* host({ hooks })
+const served = Effect.fnUntraced(function* (hooks: ReadonlyArray<Hook>, sessions = false): Effect.fn.Return<Json, unknown, Scope.Scope> {
+  const { call } = yield* host({ hooks, sessions })
   const { status, headers, json } = yield* call(PATH)
   expect(status).toBe(200)
   expect(headers["content-type"]).toBe("application/json")
@@ -30,9 +30,12 @@ const served = Effect.fnUntraced(function* (hooks: ReadonlyArray<SmsHooks.Name>)
 let document: Json
 /** That of a host with hooks. */
 let withHooks: Json
+/** That of a host with everything, for the linters. */
+let whole: Json
 beforeAll(async () => {
   document = await Effect.runPromise(Effect.scoped(served([])))
-  withHooks = await Effect.runPromise(Effect.scoped(served(["twilio", "plivo", "vonage", "messagebird"])))
+  whole = await Effect.runPromise(Effect.scoped(served(["twilio", "plivo", "vonage", "messagebird", "stripe", "paypal"], true)))
+  withHooks = await Effect.runPromise(Effect.scoped(served(["twilio", "plivo", "vonage", "messagebird", "stripe", "paypal"])))
 })
 
 interface Described {
@@ -78,7 +81,7 @@ describe("the linters", () => {
     const folder = await mkdtemp(join(tmpdir(), "millrace-openapi-"))
     try {
       const file = join(folder, "openapi.json")
-      await writeFile(file, JSON.stringify(withHooks))
+      await writeFile(file, JSON.stringify(whole))
       await writeFile(join(folder, config), content)
       const script = join(dirname(require.resolve(`${tool}/package.json`)), bin)
       const { stdout, stderr } = await run(process.execPath, [script, ...args(join(folder, config), file)], {
@@ -124,12 +127,29 @@ describe("the document", () => {
     const described = new Map(operationsOf(document).map(({ operation }) => [operation.operationId, operation]))
     for (const { operations, scope } of Object.values<Api.Group<Json>>(api.groups))
       for (const { key } of operations) expect(described.get(key).security).toEqual(scope === undefined ? [] : [{ apiKey: [] }])
-    expect(described.size).toBe(api.operations.length + 3)
+    expect(described.size).toBe(api.operations.length + 4)
+  })
+
+  test("has the endpoints of sessions where a host serves them, and a session as another way than a key", () => {
+    const added = Object.keys(whole.paths).filter((path) => !(path in withHooks.paths))
+    expect(added).toEqual(
+      ["/signup", "/sessions", "/sessions/link", "/sessions/current", "/sessions/{session_id}"].map((path) => `/api/v1${path}`)
+    )
+    const { get } = whole.paths["/api/v1/bin/{bin}"]
+    const { post } = whole.paths["/api/v1/grammar/check"]
+    expect(get.security).toEqual([{ apiKey: [] }, { session: [] }])
+    expect(post.security).toEqual([{ apiKey: [] }, { session: [], csrfToken: [] }])
+    expect(whole.paths["/api/v1/signup"].post.security).toEqual([])
+    expect(whole.paths["/api/v1/sessions"].delete.security).toEqual([{ session: [], csrfToken: [] }])
+    expect(whole.components.securitySchemes.session).toMatchObject({ in: "cookie", name: "__Host-millrace" })
   })
 
   test("has the hooks that a host serves, each with its signature for a key, and no others", () => {
-    const paths = Object.keys(withHooks.paths).filter((path) => path.startsWith(SmsHooks.PATH))
-    expect(paths).toEqual(["twilio", "plivo", "vonage", "messagebird"].map((name) => `${SmsHooks.PATH}/${name}`))
+    const paths = Object.keys(withHooks.paths).filter((path) => path.startsWith("/hooks/"))
+    expect(paths).toEqual([
+      ...["twilio", "plivo", "vonage", "messagebird"].map((name) => `${SmsHooks.PATH}/${name}`),
+      ...["stripe", "paypal"].map((name) => `${PaymentHooks.PATH}/${name}`)
+    ])
     expect(Object.keys(withHooks.paths).filter((path) => !paths.includes(path))).toEqual(Object.keys(document.paths))
     const schemes = withHooks.components.securitySchemes
     const hooks = paths.map((path) => withHooks.paths[path].post)
@@ -137,11 +157,15 @@ describe("the document", () => {
       "X-Twilio-Signature",
       "X-Plivo-Signature-V3",
       "Authorization",
-      "MessageBird-Signature-JWT"
+      "MessageBird-Signature-JWT",
+      "Stripe-Signature",
+      "PAYPAL-TRANSMISSION-SIG"
     ])
     expect(hooks.map(({ requestBody }) => Object.keys(requestBody.content))).toEqual([
       ["application/x-www-form-urlencoded"],
       ["application/x-www-form-urlencoded"],
+      ["application/json"],
+      ["application/json"],
       ["application/json"],
       ["application/json"]
     ])
@@ -149,7 +173,8 @@ describe("the document", () => {
       expect(tags).toEqual(["hooks"])
       // Providers send more than is read
       expect(JSON.stringify(requestBody)).not.toContain("additionalProperties")
-      expect(Object.keys(responses)).toEqual(expect.arrayContaining(["200", "401", "404", "413", "503"]))
+      expect(Object.keys(responses)).toEqual(expect.arrayContaining(["401", "404", "413", "503"]))
+      expect("200" in responses !== "204" in responses).toBe(true)
       expect(price).toBeUndefined()
     }
     expect([document.tags, document.components.securitySchemes]).toEqual([

@@ -119,8 +119,9 @@ const encode = (value: Json): string => encodeURIComponent(text(value).toWellFor
 
 const parameters = (operation: Json, place: "path" | "query", document: Json): fc.Arbitrary<Readonly<Record<string, Json>>> => {
   const own = operation.parameters.filter((parameter: Json) => parameter.in === place)
-  // Where a part of a path is empty, it is another path
-  const values = (schema: Json) => (place === "path" ? any(schema, document).filter((value) => text(value) !== "") : any(schema, document))
+  // Where a part of a path is empty or a dot segment, it is another path
+  const isPart = (value: Json) => !/^\.{0,2}$/u.test(text(value))
+  const values = (schema: Json) => (place === "path" ? any(schema, document).filter(isPart) : any(schema, document))
   return fc.record(Object.fromEntries(own.map(({ name, schema }: Json) => [name, values(schema)])), {
     requiredKeys: place === "path" ? own.map(({ name }: Json) => name) : []
   })
@@ -191,27 +192,32 @@ const headersFor = (keys: ReadonlyArray<string>) =>
     { arbitrary: headers(keys), weight: 1 }
   )
 
-/** Requests to any operation of the document, with any of the keys. */
+/** Whether an answer ends by itself: a stream of events does not, and has tests of its own. */
+const ends = ({ responses }: Json): boolean => responses[200]?.content?.["text/event-stream"] === undefined
+
+/** Requests to any operation of the document whose answers end, with any of the keys. */
 export const requests = (document: Json, keys: ReadonlyArray<string>): fc.Arbitrary<Request> =>
   fc.oneof(
     ...Object.entries<Json>(document.paths).flatMap(([path, item]) =>
-      Object.entries<Json>(item).map(([method, operation]) =>
-        fc
-          .record({
-            path: parameters(operation, "path", document),
-            query: parameters(operation, "query", document),
-            extra: fc.constantFrom("", "", "", "unknown=1", "%zz", "__proto__[x]=1", "a[]=1&a=2", "&&&", "=x"),
-            headers: headersFor(keys),
-            body: bodies(operation, document)
-          })
-          .map(({ path: values, query, extra, headers, body }) => ({
-            operationId: operation.operationId,
-            method: method.toUpperCase(),
-            target: path.replaceAll(/\{(\w+)\}/gu, (_, name: string) => encode(values[name])) + queryOf(query, extra),
-            headers: printable(headers),
-            body
-          }))
-      )
+      Object.entries<Json>(item)
+        .filter(([, operation]) => ends(operation))
+        .map(([method, operation]) =>
+          fc
+            .record({
+              path: parameters(operation, "path", document),
+              query: parameters(operation, "query", document),
+              extra: fc.constantFrom("", "", "", "unknown=1", "%zz", "__proto__[x]=1", "a[]=1&a=2", "&&&", "=x"),
+              headers: headersFor(keys),
+              body: bodies(operation, document)
+            })
+            .map(({ path: values, query, extra, headers, body }) => ({
+              operationId: operation.operationId,
+              method: method.toUpperCase(),
+              target: path.replaceAll(/\{(\w+)\}/gu, (_, name: string) => encode(values[name])) + queryOf(query, extra),
+              headers: printable(headers),
+              body
+            }))
+        )
     )
   )
 

@@ -152,7 +152,7 @@ describe("the contract", () => {
       )
       const operations = api.operations.map(({ route }) => `${route.method} /api/v1${route.path.replaceAll(/:(\w+)/gu, "{$1}")}`)
       expect(places.map(({ method, path }) => `${method} ${path}`).sort()).toEqual(
-        [...operations, "GET /health", "GET /ready", "GET /api/v1/openapi.json"].sort()
+        [...operations, "GET /health", "GET /ready", "GET /api/v1/openapi.json", "GET /api/v1/account/events"].sort()
       )
       const keyless: Record<string, number> = {
         "/health": 200,

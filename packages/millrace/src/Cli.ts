@@ -14,6 +14,7 @@ import { events } from "./commands/Events.ts"
 import { holds } from "./commands/Holds.ts"
 import { journal } from "./commands/Journal.ts"
 import { keys } from "./commands/Keys.ts"
+import { payments } from "./commands/Payments.ts"
 import { prices } from "./commands/Prices.ts"
 import { proxy } from "./commands/Proxy.ts"
 import { restore } from "./commands/Restore.ts"
@@ -33,6 +34,7 @@ const millrace = Command.make("millrace").pipe(
     accounts,
     keys,
     credits,
+    payments,
     prices,
     holds,
     charges,

@@ -23,11 +23,13 @@ export const open = Effect.gen(function* () {
   return { account, key: Redacted.value(key), credits: Money.text(available, yield* Money.Current) }
 })
 
-/** Three calls to paste into a shell. The headers of each reply have its cost and the balance. */
+/** The web tool, and three calls to paste into a shell. The headers of each reply have its cost and the balance. */
 export const invitation = (url: string, { account, key, credits }: Effect.Success<typeof open>): string => `
 Demo account ${account} with ${credits}. Its key, new with each start:
 
   ${key}
+
+The web tool, where the key signs in: ${url}
 
 Three calls to paste; X-Credits-Charged and X-Credits-Balance say what each cost and what is left:
 

@@ -1,8 +1,9 @@
 /** The master key: from the environment, else from a file beside the database that only its owner may read. */
-import { existsSync, linkSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { existsSync, linkSync, rmSync, writeFileSync } from "node:fs"
 import { generateMasterKey, MasterKey } from "@millrace/core"
 import { Config, Effect, Layer, Option, Redacted } from "effect"
 import { CommandFailed, fail, textOf } from "./Failure.ts"
+import * as SecretFile from "./SecretFile.ts"
 import * as SettingNames from "./SettingNames.ts"
 
 /** `MILLRACE_MASTER_KEY`, where it is set. */
@@ -32,14 +33,7 @@ export const find = (file: string, missing: string) =>
   })
 
 /** Reads the key; fails where others than its owner may read the file. */
-export const read = (file: string) =>
-  Effect.try({
-    try: () => {
-      if ((statSync(file).mode & 0o077) !== 0) throw new Error(`others may read it: chmod 600 ${file}`)
-      return Redacted.make(readFileSync(file, "utf8").trim())
-    },
-    catch: (error) => new CommandFailed(`the master key file cannot be used: ${textOf(error)}`)
-  })
+export const read = (file: string) => SecretFile.read(file, "the master key file")
 
 /** Writes the key whole or not at all, and never over another: to a temporary file, which is then linked to its name. */
 export const write = (file: string, key: Redacted.Redacted<string>) =>

@@ -42,7 +42,7 @@ export const flags = {
   smpp: Setting.optional("smpp", "SMSC that brings messages by SMPP 3.4, with name and password; better by the variable", smsc),
   smsUrl: Setting.optional(
     "sms-url",
-    "Address under which these providers call this server. Needed behind a proxy that changes the host's name; what the call says when left out",
+    "Address under which these providers call this server. Needed behind a proxy that changes the host's name; --public-url, or what the call says, when left out",
     address
   )
 }
@@ -55,6 +55,8 @@ export interface Settings {
   readonly smsMessagebirdKey: Option.Option<string>
   readonly smpp: Option.Option<URL>
   readonly smsUrl: Option.Option<URL>
+  /** Where providers call, unless `smsUrl` says another address. */
+  readonly publicUrl?: Option.Option<URL>
 }
 
 /** The connection to an SMSC, and whether it is bound now. */
@@ -113,6 +115,9 @@ export const hooks = (settings: Settings) => {
   )
   return SmsHooks.layer({
     secrets: Object.fromEntries(secrets),
-    ...Option.match(settings.smsUrl, { onNone: () => ({}), onSome: (publicUrl) => ({ publicUrl }) })
+    ...Option.match(
+      Option.orElse(settings.smsUrl, () => settings.publicUrl ?? Option.none()),
+      { onNone: () => ({}), onSome: (publicUrl) => ({ publicUrl }) }
+    )
   })
 }

@@ -1,5 +1,5 @@
 /** The settings of webhooks, and the layers that follow from them. */
-import { type Jobs, Millrace, type Registration, type Vault, WebhookSender, Webhooks } from "@millrace/core"
+import { type Jobs, Millrace, type Payments, type Registration, type Vault, WebhookSender, Webhooks } from "@millrace/core"
 import type { EventStore, StateStore } from "@millrace/event-sourcing"
 import { type Duration, Effect, Layer } from "effect"
 import * as Setting from "./Setting.ts"
@@ -45,7 +45,7 @@ export const serving = ({
   allowPrivate = false,
   timeLimit,
   ...options
-}: Millrace.WebhookOptions & Sending = {}): Layer.Layer<Webhooks.Webhooks, never, Stores | Jobs | Registration> =>
+}: Millrace.WebhookOptions & Sending = {}): Layer.Layer<Webhooks.Webhooks, never, Stores | Jobs | Payments | Registration> =>
   Millrace.webhooks(options).pipe(Layer.provide(sender({ allowPrivate, ...(timeLimit === undefined ? {} : { timeLimit }) })))
 
 /** Webhooks of a command. */

@@ -21,6 +21,11 @@ const WRONG: Readonly<Record<string, { readonly values: ReadonlyArray<string>; r
   translate: { values: [`ftp://u:${SECRET}@h`, `http://u:${SECRET}@`, SECRET], says: /https:/u },
   smpp: { values: [`http://u:${SECRET}@h`, `smpp:u:${SECRET}@h`, `smpp://u:${SECRET}@h:x`, SECRET], says: /smpp:\/\/name:password@/u },
   "sms-url": { values: [`ftp://u:${SECRET}@h`, `https://u:${SECRET}@h:x`, SECRET], says: /https:/u },
+  "mail-relay": {
+    values: [`http://u:${SECRET}@h`, `smtp:u:${SECRET}@h`, `smtp://u:${SECRET}@h:x`, SECRET],
+    says: /smtp:\/\/name:password@/u
+  },
+  "public-url": { values: [`ftp://u:${SECRET}@h`, `https://u:${SECRET}@h`, `https://h/?token=${SECRET}`, SECRET], says: /https:/u },
   "proxy-upstreams": {
     values: [`http://u:${SECRET}@h:8080 country=DE`, SECRET],
     says: /cannot be read: ENOENT/u,

@@ -1,14 +1,33 @@
 /**
- * Invariants: what is true of the events of every account, job, inbox, wait for a code and proxy session. The checkers keep books of their own from the events alone. Only the
- * rules about postings and the fold use the ledger's code, to compare it with those books.
+ * Invariants: what is true of the events of every account, job, inbox, wait for a code, proxy session, payment, invoice, subscription, and
+ * session of a person. The checkers keep books of their own from the events alone. Only the rules about postings and the fold use the ledger's
+ * code, to compare it with those books.
  */
-import { Account, type AccountEvent, Inbox, InboxAddress, Job, ProxySession, Sms, Verification } from "@millrace/core"
+import {
+  Account,
+  type AccountEvent,
+  Inbox,
+  InboxAddress,
+  Invoice,
+  Job,
+  Payment,
+  ProxySession,
+  Session,
+  SignInLink,
+  Sms,
+  Subscription,
+  Verification
+} from "@millrace/core"
 import { StreamName } from "@millrace/event-sourcing"
 import { AccountChecker } from "./invariants/AccountChecker.ts"
 import { InboxChecker } from "./invariants/InboxChecker.ts"
+import { InvoiceChecker } from "./invariants/InvoiceChecker.ts"
 import { JobChecker } from "./invariants/JobChecker.ts"
+import { PaymentChecker } from "./invariants/PaymentChecker.ts"
 import { type Report, RULES, type Rule } from "./invariants/Rules.ts"
 import { SessionChecker } from "./invariants/SessionChecker.ts"
+import { SignInChecker } from "./invariants/SignInChecker.ts"
+import { SubscriptionChecker } from "./invariants/SubscriptionChecker.ts"
 import { WaitChecker } from "./invariants/WaitChecker.ts"
 
 export type { Rule } from "./invariants/Rules.ts"
@@ -22,6 +41,11 @@ export type CheckedEvent =
   | Sms.SmsEvent
   | Verification.VerificationEvent
   | ProxySession.ProxySessionEvent
+  | Session.SessionEvent
+  | Subscription.SubscriptionEvent
+  | SignInLink.SignInEvent
+  | Payment.PaymentEvent
+  | Invoice.InvoiceEvent
 
 /** An event in a log, of a stream named as the log names it. */
 export interface Recorded {
@@ -63,6 +87,10 @@ export const invariants = (events: Iterable<Recorded>): ReadonlyArray<Violation>
   const inboxes = new InboxChecker(has(InboxAddress.AddressClaim), report)
   const waits = new WaitChecker({ texts: has(Sms.Sms), waits: has(Verification.Verification) }, report)
   const sessions = new SessionChecker(report)
+  const signIns = new SignInChecker(has(SignInLink.SignInLink), report)
+  const payments = new PaymentChecker(has(Payment.Payment), report)
+  const invoices = new InvoiceChecker(has(Payment.Payment) ? payments : undefined, report)
+  const subscriptions = new SubscriptionChecker(report)
 
   const enter = ({ at, event, stream }: Recorded): void => {
     const [category, id] = nameOf(stream)
@@ -79,12 +107,23 @@ export const invariants = (events: Iterable<Recorded>): ReadonlyArray<Violation>
         return waits.enter(id, event as Verification.VerificationEvent)
       case ProxySession.ProxySession.category:
         return sessions.enter(id, event as ProxySession.ProxySessionEvent, at)
+      case Session.Session.category:
+        return signIns.session(id, event as Session.SessionEvent, at)
+      case SignInLink.SignInLink.category:
+        return signIns.link(id, event as SignInLink.SignInEvent, at)
+      case Payment.Payment.category:
+        return payments.enter(id, event as Payment.PaymentEvent)
+      case Invoice.Invoice.category:
+        return invoices.enter(id, event as Invoice.InvoiceEvent)
+      case Subscription.Subscription.category:
+        return subscriptions.enter(id, event as Subscription.SubscriptionEvent)
     }
     const account = accounts.get(stream) ?? new AccountChecker(id, report)
     accounts.set(stream, account)
     account.enter(event as AccountEvent, at)
     jobs.follow(event as AccountEvent)
     waits.follow(event as AccountEvent)
+    payments.follow(id, event as AccountEvent)
   }
 
   const revisions = new Map<string, number>()

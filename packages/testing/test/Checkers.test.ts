@@ -1,6 +1,6 @@
 /** The simulator's checkers over false evidence: they report it. */
 import { hash } from "node:crypto"
-import { Credits, type Inbox, NotFound, ProxySession, type Verification, type Webhook } from "@millrace/core"
+import { type AccountEvent, Credits, type Inbox, NotFound, Payment, ProxySession, type Verification, type Webhook } from "@millrace/core"
 import { EventStore, HashChain, MemoryEventStore } from "@millrace/event-sourcing"
 import { Context, Effect, Exit, Redacted } from "effect"
 import { describe, expect, test } from "vitest"
@@ -10,11 +10,13 @@ import { checkCodes } from "../src/simulator/checkers/Codes.ts"
 import { checkGrants } from "../src/simulator/checkers/Grants.ts"
 import { isExpectedWarning } from "../src/simulator/checkers/HostLogs.ts"
 import { checkInboxes } from "../src/simulator/checkers/Inboxes.ts"
+import { checkPayments, lotsOf } from "../src/simulator/checkers/Payments.ts"
 import { checkProxies } from "../src/simulator/checkers/Proxies.ts"
 import { checkWebhooks } from "../src/simulator/checkers/Webhooks.ts"
 import { type Evidence, type Final, indexEvidence, type Records, type Report } from "../src/simulator/Evidence.ts"
 import * as Faults from "../src/simulator/Faults.ts"
 import { LogRecorder } from "../src/simulator/LogRecorder.ts"
+import type { Held } from "../src/simulator/payments/Gateway.ts"
 import { nodeOf } from "../src/simulator/proxies/Endpoints.ts"
 import { type Answer, type Call, Disconnected, type Grant, type Post } from "../src/simulator/Records.ts"
 import { World } from "../src/simulator/World.ts"
@@ -35,7 +37,11 @@ const call = (requestId: string, answer: Answer | undefined, more: Partial<Call>
 })
 
 const evidenceOf = (
-  { calls = [], grants = [] }: { readonly calls?: Array<Call>; readonly grants?: Array<Grant> },
+  {
+    calls = [],
+    grants = [],
+    paid = new Map()
+  }: { readonly calls?: Array<Call>; readonly grants?: Array<Grant>; readonly paid?: Records["paid"] },
   final: Partial<Final> = {}
 ) => {
   const records: Records = {
@@ -43,7 +49,7 @@ const evidenceOf = (
     ...{ calls, grants, recurring: [], openings: [], deliveries: [], attempts: [], observations: [], posts: [] },
     ...{ secrets: { told: new Map<string, string>(), opened: new Map<string, string>() }, promised: new Set<string>() },
     ...{ mailings: [], addressHashes: new Map<string, string>(), textings: [], textIds: new Map<string, string>() },
-    ...{ nodes: new Map(), admissions: [], carried: new Map(), countings: [] }
+    ...{ nodes: new Map(), admissions: [], carried: new Map(), countings: [], paid }
   }
   return indexEvidence(records, {
     ...{ faults: Faults.none, faultsEnded: { at: 0, length: 0 }, longestTimeout: 30_000, end: 0 },
@@ -364,6 +370,77 @@ describe("the checker of proxy sessions", () => {
   }
   test.each(Object.entries(WRONG))("reports %s", (_, [wrong, violation]) => {
     expect(judge(wrong).join()).toContain(violation)
+  })
+})
+
+describe("the checker of payments", () => {
+  const PAYMENT = "pay_01ARZ3NDEKTSV4RRFFQ69G5FAV"
+  const stream = Payment.paymentIdOf(PAYMENT)
+  const [lotId, bonusId] = lotsOf(PAYMENT)
+  const standing = { status: "captured", reason: null, captured: 2_500, refunds: [], disputes: [] } as const
+  const half = [{ reference: "dp", minor: 1_250, status: "open" }] as const
+  const grant = (lot: string, amount: number) => ({ _tag: "CreditsGranted", lotId: lot, amount }) as unknown as AccountEvent
+  const taken = (amount: number, change?: number) =>
+    ({ _tag: "CreditsClawedBack", lotId, amount, ...(change === undefined ? {} : { change }) }) as unknown as AccountEvent
+  const both = [grant(lotId, 25_000_000), grant(bonusId, 1_000_000)]
+
+  const keptOf = ({ disputes, status }: Held["standing"]): number =>
+    status === "captured" ? disputes.reduce((kept, { minor }) => kept - minor, 2_500) : 0
+
+  /** An invoice of so many cents. */
+  const invoice = (total: number) => {
+    const line = { description: "25000 credits", net: total, tax: 0, total, lotId }
+    const terms = { accountId: "acc_1", paymentId: PAYMENT, gateway: "simulated", cause: "event", issuedAt: 0, currency: "USD", seller: "" }
+    return { _tag: "InvoiceIssued", number: "INV-1970-01-000001", ...terms, lines: [line], net: total, tax: 0, total } as const
+  }
+
+  /**
+   * What is reported of a payment of 25 dollars, of the events of an account that has its lots, of an answer to a caller, and of an invoice
+   * of what is left of the money.
+   */
+  const judge = (
+    now: Held["standing"],
+    events: ReadonlyArray<AccountEvent>,
+    { account = "acc_1", status = "captured", invoiced = keptOf(now) } = {}
+  ) => {
+    const data = JSON.stringify({ payment_id: PAYMENT, status })
+    const intent = { accountId: account, operation: "billing.captureTopUp", input: {}, request: "capture" }
+    const asked = call("q1", reply("q1", data, 0), { intent, response: { answer: reply("q1", data, 0), at: 10, lengthAfter: 5 } })
+    const evidence = evidenceOf({ calls: [asked], paid: new Map([[PAYMENT, { paymentId: PAYMENT, amount: 2_500, standing: now }]]) })
+    const recorded = { revision: 0, at: 1, metadata: {} }
+    const terms = { paymentId: PAYMENT, accountId: "acc_1", gateway: "simulated", amount: 2_500, currency: "USD", expiresAt: 9 }
+    const bought = { purchase: { _tag: "Pack", pack: "25" }, credits: Credits.of(25_000_000), bonus: Credits.of(1_000_000) } as const
+    const event = { _tag: "PaymentRequested", ...terms, ...bought } as const
+    evidence.recorder.payments.record(stream, { ...recorded, stream: `payment-${stream}`, index: 1, event })
+    evidence.recorder.invoices.record("INV-1970-01", { ...recorded, stream: "invoices-INV-1970-01", index: 1, event: invoice(invoiced) })
+    events.forEach((event, i) => evidence.recorder.accountEvents.push({ ...recorded, stream: "account-acc_1", index: i + 2, event }))
+    return reported(checkPayments, evidence)
+  }
+
+  test("reports nothing of what is right, nor of a lot that an administrator took back", () => {
+    expect(judge(standing, both)).toEqual([])
+    expect(judge({ ...standing, disputes: half }, [...both, taken(12_500_000, 1)])).toEqual([])
+    expect(judge(standing, [...both, taken(7)])).toEqual([])
+  })
+
+  test.each([
+    ["credits without a capture", { ...standing, status: "authorized" }, both, {}, "granted 25000000 and 1000000 in 2 lots, not 0 and 0"],
+    ["a capture without credits", standing, [], { status: "pending" }, "granted 0 and 0 in 0 lots"],
+    ["a bonus that is granted twice", standing, [...both, grant(bonusId, 1_000_000)], {}, "in 3 lots"],
+    ["a dispute whose credits stay", { ...standing, disputes: half }, both, {}, "keeps 25000000, not 12500000"],
+    [
+      "a dispute that is taken twice",
+      { ...standing, disputes: half },
+      [...both, taken(12_500_000, 1), taken(12_500_000, 1)],
+      {},
+      "keeps 0"
+    ],
+    ["an answer before the credits", standing, [...Array(4).fill(grant(bonusId, 1)), ...both], {}, "before its credits"],
+    ["an answer to another account", standing, both, { account: "acc_2" }, "of acc_1"],
+    ["an invoice of more than is left", { ...standing, disputes: half }, both, { invoiced: 2_500 }, "add up to 2500, not 1250"],
+    ["a capture without an invoice", standing, both, { invoiced: 0 }, "add up to 0, not 2500"]
+  ] as const)("reports %s", (_, now, events, told, violation) => {
+    expect(judge(now as Held["standing"], events, told).join()).toContain(violation)
   })
 })
 

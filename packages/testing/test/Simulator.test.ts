@@ -35,6 +35,14 @@ describe("the simulator finds no violation under all faults", () => {
     )
   }
 
+  // In other runs few payments live long enough to be disputed
+  test("nor where most steps concern payments", async () => {
+    for (let seed = FIRST; seed < FIRST + 6 * SOAK; seed++) {
+      const { stats: met } = await simulate(seed, { steps: 60, payments: 0.8 })
+      for (const [what, times] of Object.entries(met)) stats[what] = (stats[what] ?? 0) + times
+    }
+  }, 120_000)
+
   // Without other faults every lease and deadline must be kept
   test("nor with faults of upstreams alone", async () => {
     for (let seed = FIRST; seed < FIRST + 8 * SOAK; seed++) await simulate(seed, { faults: { ...Simulator.none, upstreams: 0.8 } })
@@ -81,6 +89,23 @@ describe("the simulator finds no violation under all faults", () => {
       expect([what, stats[what] ?? 0]).toEqual([what, expect.toSatisfy((times: number) => times > 3)])
   })
 
+  test("and every kind of event of payments", () => {
+    const events = [
+      "Requested",
+      "Begun",
+      "Authorized",
+      "Captured",
+      "Failed",
+      "Refunded",
+      "RefundFailed",
+      "Disputed",
+      "DisputeWon",
+      "DisputeLost"
+    ]
+    expect(Object.keys(stats)).toEqual(expect.arrayContaining(events.map((event) => `Payment${event}`)))
+    expect(Object.keys(stats)).toEqual(expect.arrayContaining(["InvoiceIssued", "CreditNoteIssued"]))
+  })
+
   test("and every kind of event and end of jobs", () => {
     const met = Object.keys(stats)
     expect(met).toEqual(
@@ -99,6 +124,26 @@ describe("the simulator finds no violation under all faults", () => {
   })
 })
 
+describe("finds no violation of trials", () => {
+  const stats: Record<string, number> = {}
+
+  test(
+    "under all faults, while administrators grant credits to some of the accounts",
+    async () => {
+      for (let seed = FIRST; seed < FIRST + 24 * SOAK; seed++) {
+        const run = await simulate(seed, { trials: 3, webhooks: 0, inboxes: 0, codes: 0 })
+        for (const [what, times] of Object.entries(run.stats)) stats[what] = (stats[what] ?? 0) + times
+      }
+    },
+    120_000 * SOAK
+  )
+
+  test("and meets every kind of event of trials", () => {
+    for (const event of ["TrialReserved", "TrialUsed", "TrialReleased"])
+      expect([event, stats[event] ?? 0]).toEqual([event, expect.toSatisfy((times: number) => times > 10)])
+  })
+})
+
 describe("finds no violation under seeds that found a bug", () => {
   const FOUND = {
     1: "a host that had just started answered that a job had ended, because it had not read the job yet",
@@ -107,8 +152,8 @@ describe("finds no violation under seeds that found a bug", () => {
     34: "a reply replaced another that was still open, and callers were answered that theirs was gone"
   }
 
-  /** They found it before hosts opened accounts by ids of their own, delivered webhooks, and had inboxes, public numbers and proxy nodes. */
-  const AS_FOUND = { opens: 0, webhooks: 0, inboxes: 0, codes: 0, proxies: 0 }
+  /** They found it before hosts opened accounts by ids of their own, delivered webhooks, had inboxes, numbers and nodes, and took payments. */
+  const AS_FOUND = { opens: 0, webhooks: 0, inboxes: 0, codes: 0, proxies: 0, payments: 0 }
 
   for (const [seed, what] of Object.entries(FOUND)) test(`seed ${seed}: ${what}`, () => simulate(Number(seed), AS_FOUND))
 })
@@ -121,7 +166,7 @@ describe("finds no violation of webhooks under seeds that found a bug", () => {
 
   for (const [seed, what] of Object.entries(FOUND))
     test(`seed ${seed}: ${what}`, async () => {
-      const { stats } = await simulate(Number(seed), { webhooks: 0.5, inboxes: 0, codes: 0, proxies: 0 })
+      const { stats } = await simulate(Number(seed), { webhooks: 0.5, inboxes: 0, codes: 0, proxies: 0, payments: 0 })
       expect(stats["webhook accepted"]).toBeGreaterThan(10)
     })
 })
@@ -267,33 +312,37 @@ describe("a simulation that fails", () => {
 })
 
 describe("jobs at two hosts, with one planned fault", () => {
-  /** Some 60 appends of jobs and of other calls: jobs succeed, fail, and are cancelled. */
+  /** Jobs and other calls at two hosts: jobs succeed, fail, and are cancelled. */
   const day = (faults: Partial<Faults>) =>
     simulate(260, {
       steps: 17,
       hosts: 2,
-      ...{ opens: 0, webhooks: 0, inboxes: 0, codes: 0, proxies: 0 },
+      ...{ opens: 0, webhooks: 0, inboxes: 0, codes: 0, proxies: 0, payments: 0 },
       faults: { ...Simulator.none, upstreams: 0.25, hangUps: 0.05, leaps: 0.03, ...faults }
     })
-  const LONGEST = 64
-
-  test(`are ${LONGEST} appends long`, async () => {
+  /** The appends of the day on which nothing fails by plan. */
+  const appends = async (): Promise<ReadonlyArray<string>> => {
     const { trace } = await day({})
     const [begins, ends] = [trace.findIndex((line) => line.includes("h0.0: is up")), trace.findIndex((line) => line.includes("faults end"))]
-    const appends = trace.slice(begins, ends).filter((line) => line.includes(" log: "))
-    expect(appends.length).toBe(LONGEST)
+    return trace.slice(begins, ends).filter((line) => line.includes(" log: "))
+  }
+
+  test("are more than 50 appends long, of every kind of event", async () => {
+    const made = await appends()
+    expect(made.length).toBeGreaterThan(50)
     for (const event of ["JobAccepted", "JobLeaseExtended", "JobProgressed", "JobSucceeded", "JobFailed", "JobCancelled"])
-      expect(appends.some((append) => append.includes(event))).toBe(true)
+      expect(made.some((append) => append.includes(event))).toBe(true)
   })
 
   /** One of them for each place, in turn; all of them with `MILLRACE_SOAK`. */
   const someOf = <A>(all: ReadonlyArray<A>, place: number) => (SOAK > 1 ? all : all.slice(place % all.length).slice(0, 1))
 
   test("end correctly when every N-th append fails, is not confirmed, or arrives late", async () => {
-    for (let n = 1; n <= LONGEST; n++)
+    const { length } = await appends()
+    for (let n = 1; n <= length; n++)
       for (const fault of someOf(["before", "after", "unanswered"] as const, n)) {
         // A repeated append counts again, so there are more appends than in the log
-        const failing = Array.from({ length: Math.ceil((8 * LONGEST) / n) }, (_, i) => [(i + 1) * n, fault] as const)
+        const failing = Array.from({ length: Math.ceil((8 * length) / n) }, (_, i) => [(i + 1) * n, fault] as const)
         await day({ appends: Object.fromEntries(failing) })
       }
   }, 240_000)
@@ -323,6 +372,6 @@ describe("jobs at two hosts, with one planned fault", () => {
         met ||= trace.some((line) => line.includes("crashes by plan"))
       }
     }
-    expect(writes).toBeGreaterThan(LONGEST)
+    expect(writes).toBeGreaterThan((await appends()).length)
   }, 240_000)
 })

@@ -1,5 +1,5 @@
-/** The invariants of inboxes, waits for codes and proxy sessions: they pass correct logs, and name the rule that a wrong log breaks. */
-import { Credits, Verification } from "@millrace/core"
+/** The invariants of streams other than accounts and jobs: they pass correct logs, and name the rule that a wrong log breaks. */
+import { Credits, type Invoice, lotIdOfPayment, Payment, Verification } from "@millrace/core"
 import { describe, expect, test } from "vitest"
 import { type CheckedEvent, invariants, type Recorded } from "../src/Invariants.ts"
 
@@ -120,6 +120,185 @@ describe("the invariants of proxy sessions", () => {
     ["a count after the grace", TRAFFIC, [bounded, expired(1_000), counted(1, "node_1", 1_011)]],
     ["a count after the grace of an expiry that was not written", TRAFFIC, [bounded, counted(1, "node_1", 1_011)]],
     ["a count long after the bytes were used up", TRAFFIC, [bounded, counted(100), ended, counted(101, "node_1", 12)]]
+  ]
+  test.each(CASES)("report %s", (_, rule, events) => expect(broken(events)).toContain(rule))
+})
+
+describe("the invariants of sessions and links", () => {
+  const link = on("signIn-link_1")
+  const requested = link({
+    ...{ _tag: "SignInRequested", secretHash: "h", browserHash: "h" },
+    sealedAddress: "",
+    provisional: null,
+    expiresAt: 100
+  })
+  const used = (at = 1) => link({ _tag: "SignInUsed" }, at)
+  const opened = (id = "ses_1", proofId: string | null = "link_1") =>
+    on(`session-${id}`)({
+      ...{ _tag: "SessionOpened", accountId: "acc_1", secretHash: "h", proof: "mailLink", proofId, sealedClient: null },
+      ...{ idleAt: 1_000, expiresAt: 3_000 }
+    })
+  const session = on("session-ses_1")
+  const prolonged = (idleAt: number, at: number) => session({ _tag: "SessionUsed", idleAt }, at)
+  const ended = (reason: "signedOut" | "expired", at: number) => session({ _tag: "SessionEnded", reason }, at)
+
+  test("pass a session by a link that is used and ends, one that expires, and sessions without the events of links", () => {
+    expect(broken([requested, used(), opened(), prolonged(1_999, 999), ended("signedOut", 1_500)])).toEqual([])
+    expect(broken([requested, used(), opened(), ended("expired", 1_000)])).toEqual([])
+    expect(broken([opened()])).toEqual([])
+  })
+
+  const SESSION = "a person's session is opened once, is used before its end, and ends once; a link is used once, in time"
+  const LINK = "each session by a link follows a use of its own"
+  const CASES: Cases = [
+    ["a session that is opened twice", SESSION, [opened(), opened()]],
+    ["the end of nothing", SESSION, [ended("signedOut", 1)]],
+    ["an end after the end", SESSION, [opened(), ended("signedOut", 1), ended("signedOut", 2)]],
+    ["a use after the end", SESSION, [opened(), ended("signedOut", 1), prolonged(1_500, 2)]],
+    ["a use past its time", SESSION, [opened(), prolonged(2_000, 1_000)]],
+    ["a use that moves its last day", SESSION, [opened(), prolonged(3_001, 1)]],
+    ["an expiry before its time", SESSION, [opened(), ended("expired", 999)]],
+    ["a link that is asked for twice", SESSION, [requested, requested]],
+    ["a link that is used twice", SESSION, [requested, used(), used(2)]],
+    ["a link that is used late", SESSION, [requested, used(100)]],
+    ["a session by an unused link", LINK, [requested, opened()]],
+    ["two sessions by one use", LINK, [requested, used(), opened(), opened("ses_2")]],
+    ["a session by no link", LINK, [requested, used(), opened("ses_1", null)]]
+  ]
+  test.each(CASES)("report %s", (_, rule, events) => expect(broken(events)).toContain(rule))
+})
+
+describe("the invariants of payments", () => {
+  const PAYMENT = "pay_01ARZ3NDEKTSV4RRFFQ69G5FAV"
+  const lotId = lotIdOfPayment(PAYMENT)
+  const payment = on(`payment-${Payment.paymentIdOf(PAYMENT)}`)
+  const account = on("account-acc_1")
+  const requested = (accountId = "acc_1") =>
+    payment({
+      ...({ _tag: "PaymentRequested", paymentId: PAYMENT, accountId, gateway: "manual", amount: 1_000, currency: "USD" } as const),
+      ...{ purchase: { _tag: "Pack", pack: "10" }, credits: Credits.of(10_000), bonus: Credits.zero, expiresAt: 9 }
+    })
+  const authorized = payment({ _tag: "PaymentAuthorized" })
+  const captured = payment({ _tag: "PaymentCaptured", amount: 1_000 })
+  const failed = payment({ _tag: "PaymentFailed", reason: "declined" })
+  const refunded = (reference: string, amount: number) => payment({ _tag: "PaymentRefunded", reference, amount })
+  const refundFailed = (reference: string) => payment({ _tag: "PaymentRefundFailed", reference })
+  const disputed = payment({ _tag: "PaymentDisputed", reference: "dp", amount: 400 })
+  const won = payment({ _tag: "PaymentDisputeWon", reference: "dp" })
+  const lost = payment({ _tag: "PaymentDisputeLost", reference: "dp" })
+  const opened = account({ _tag: "AccountOpened", sealedEmail: "" })
+  const lot = { lotId, source: "topup", priority: 40, expiresAt: null, paymentRef: PAYMENT } as const
+  const granted = (amount = 10_000) => account({ _tag: "CreditsGranted", ...lot, amount: Credits.of(amount) })
+  const none = Credits.zero
+  const taken = (change: number, amount: number) => {
+    const all = Credits.of(amount)
+    const of = { lotId, paymentRef: PAYMENT, amount: all, fromAvailable: all, fromHeld: none, debt: none, change }
+    return account({ _tag: "CreditsClawedBack", ...of })
+  }
+  const given = (change: number, amount: number) => {
+    const all = Credits.of(amount)
+    return account({
+      _tag: "ClawbackReversed",
+      lotId,
+      paymentRef: PAYMENT,
+      amount: all,
+      toHeld: none,
+      toDebt: none,
+      toAvailable: all,
+      change
+    })
+  }
+  const sound = [opened, requested(), authorized, captured, granted()]
+
+  test("pass a payment whose money goes back in part, and a dispute that is won", () => {
+    expect(broken([...sound, refunded("re", 250), taken(1, 2_500), disputed, taken(2, 4_000), won, given(3, 4_000)])).toEqual([])
+    expect(broken([...sound, refunded("re", 250), taken(1, 2_500), refundFailed("re"), given(2, 2_500)])).toEqual([])
+    expect(broken([...sound, disputed, taken(1, 4_000), lost, won, given(2, 4_000)])).toEqual([])
+    expect(broken([requested(), failed, captured])).toEqual([])
+  })
+
+  const FORWARD = "a payment is requested once and moves forward only, and money goes back once, after it was captured"
+  const CREDITS = "a payment grants what it bought after it was captured, and its lot changes as its money goes back"
+  const CASES: Cases = [
+    ["a payment that is requested twice", FORWARD, [requested(), requested()]],
+    ["a payment that was never requested", FORWARD, [captured]],
+    ["a payment that is captured twice", FORWARD, [requested(), captured, captured]],
+    ["a payment that fails after its capture", FORWARD, [requested(), captured, failed]],
+    ["money that goes back before it came", FORWARD, [requested(), refunded("re", 1)]],
+    ["a refund that is made twice", FORWARD, [requested(), captured, refunded("re", 1), refunded("re", 1)]],
+    ["a refund that fails and was never made", FORWARD, [requested(), captured, refundFailed("re")]],
+    ["a refund that fails twice", FORWARD, [requested(), captured, refunded("re", 1), refundFailed("re"), refundFailed("re")]],
+    ["a dispute that ends before it is opened", FORWARD, [requested(), captured, won]],
+    ["a dispute that is lost after it was won", FORWARD, [requested(), captured, disputed, won, lost]],
+    ["credits before the capture", CREDITS, [opened, requested(), authorized, granted()]],
+    ["credits of another account's payment", CREDITS, [opened, requested("acc_2"), captured, granted()]],
+    ["more credits than were bought", CREDITS, [opened, requested(), captured, granted(10_001)]],
+    ["a change before its refund", CREDITS, [...sound, taken(1, 2_500)]],
+    ["a change of more than went back", CREDITS, [...sound, refunded("re", 250), taken(1, 2_501)]],
+    ["credits that return while the refund stands", CREDITS, [...sound, refunded("re", 250), taken(1, 2_500), given(2, 2_500)]],
+    ["credits that return while the dispute is open", CREDITS, [...sound, disputed, taken(1, 4_000), given(2, 4_000)]]
+  ]
+  test.each(CASES)("report %s", (_, rule, events) => expect(broken(events)).toContain(rule))
+})
+
+describe("the invariants of invoices", () => {
+  const PAYMENT = "pay_01ARZ3NDEKTSV4RRFFQ69G5FAV"
+  const payment = on(`payment-${Payment.paymentIdOf(PAYMENT)}`)
+  const requested = payment({
+    ...({ _tag: "PaymentRequested", paymentId: PAYMENT, accountId: "acc_1", gateway: "manual", amount: 1_000, currency: "USD" } as const),
+    ...{ purchase: { _tag: "Pack", pack: "10" }, credits: Credits.of(10_000), bonus: Credits.zero, expiresAt: 9 },
+    tax: { name: "VAT", rate: 1_900, region: "DE" }
+  })
+  const captured = payment({ _tag: "PaymentCaptured", amount: 1_000 })
+  const refunded = payment({ _tag: "PaymentRefunded", reference: "re", amount: 400 })
+  const disputed = payment({ _tag: "PaymentDisputed", reference: "dp", amount: 600 })
+  const won = payment({ _tag: "PaymentDisputeWon", reference: "dp" })
+
+  type Changes = { readonly place?: number; readonly cause?: string; readonly of?: string } & Partial<Invoice.InvoiceEvent>
+  const document = (_tag: Invoice.InvoiceEvent["_tag"], total: number, tax: number, { of, place = 1, ...changes }: Changes): Recorded => {
+    const series = _tag === "InvoiceIssued" ? "INV" : "CN"
+    const sums = { net: total - tax, tax, total }
+    const event = {
+      ...{ _tag, number: `${series}-1970-01-00000${place}`, accountId: "acc_1", paymentId: PAYMENT, gateway: "manual" },
+      ...{ cause: `${_tag} ${place}`, issuedAt: 0, currency: "USD", seller: "", ...sums },
+      ...{ lines: [{ description: "", lotId: "lot", ...sums }], taxed: { name: "VAT", rate: 1_900, region: "DE" }, ...changes }
+    } as Invoice.InvoiceEvent
+    return on(`invoices-${of ?? `${series}-1970-01`}`)(event)
+  }
+  const FIRST = { invoice: "INV-1970-01-000001" }
+  const invoice = (changes: Changes = {}, total = 1_000, tax = 160) => document("InvoiceIssued", total, tax, changes)
+  const note = (changes: Changes = {}, total = 400, tax = 64) => document("CreditNoteIssued", total, tax, { ...FIRST, ...changes })
+  const paid = [requested, captured]
+
+  test("pass an invoice, credit notes of all of it, and an invoice of what came again", () => {
+    const second = note({ place: 2 }, 600, 96)
+    const again = invoice({ place: 2, ...FIRST }, 600, 96)
+    expect(broken([...paid, invoice(), refunded, note(), disputed, second, won, again])).toEqual([])
+    // All at once, and without the events of the payment
+    expect(broken([...paid, refunded, disputed, won, invoice(), note(), second, again])).toEqual([])
+    expect(broken([invoice(), note(), second])).toEqual([])
+  })
+
+  const NUMBER = "the numbers of a month follow each other, and each event of a payment has one document"
+  const SAYS = "each document says what was paid or went back, in its order, and its parts sum up"
+  const CASES: Cases = [
+    ["a number that is left out", NUMBER, [...paid, invoice({ place: 2 })]],
+    ["a number that is given twice", NUMBER, [...paid, invoice(), invoice({ cause: "again" })]],
+    ["a second document of one event", NUMBER, [...paid, invoice(), invoice({ place: 2, cause: "InvoiceIssued 1", ...FIRST })]],
+    ["a document in another month", NUMBER, [...paid, invoice({ of: "INV-1970-02", number: "INV-1970-02-000001" })]],
+    ["lines of more than the total", SAYS, [...paid, invoice({ net: 839, total: 999 })]],
+    ["a total that is not net and tax", SAYS, [...paid, invoice({ net: 841 })]],
+    ["an invoice before the capture", SAYS, [requested, invoice()]],
+    ["an invoice of no payment", SAYS, [on("payment-other")(requested.event), invoice()]],
+    ["an invoice of less than was paid", SAYS, [...paid, invoice({}, 999, 160)]],
+    ["an invoice with too much tax", SAYS, [...paid, invoice({}, 1_000, 161)]],
+    ["an invoice with the tax of another region", SAYS, [...paid, invoice({ taxed: { name: "VAT", rate: 1_900, region: "FR" } })]],
+    ["an invoice of another account", SAYS, [...paid, invoice({ accountId: "acc_2" })]],
+    ["an invoice of another currency", SAYS, [...paid, invoice({ currency: "EUR" })]],
+    ["a credit note of more than went back", SAYS, [...paid, invoice(), refunded, note({}, 401, 64)]],
+    ["a credit note of nothing that went back", SAYS, [...paid, invoice(), note()]],
+    ["a credit note before the invoice", SAYS, [...paid, refunded, note()]],
+    ["a credit note of another invoice", SAYS, [...paid, invoice(), refunded, note({ invoice: "INV-1970-01-000002" })]]
   ]
   test.each(CASES)("report %s", (_, rule, events) => expect(broken(events)).toContain(rule))
 })

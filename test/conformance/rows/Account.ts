@@ -1,5 +1,5 @@
 /** Account, billing, catalog and discovery. */
-import { choice, id, type Row, row, text } from "../Row.ts"
+import { choice, paymentId, type Row, row, text } from "../Row.ts"
 
 const ANSWER = ["answer"]
 const open = { authentication: "none", notShown: ANSWER } as const
@@ -8,9 +8,12 @@ export const account: ReadonlyArray<Row> = [
   row("GET", "/account/billing", "account.billing", { notShown: ANSWER }),
   row("GET", "/account/limits", "account.limits", { notShown: ANSWER }),
   row("GET", "/billing/invoices", "billing.invoices", { notShown: ANSWER }),
-  row("POST", "/billing/subscriptions", "billing.subscribe", { body: { plan: text({ ofLength: null }) }, notShown: ANSWER }),
+  row("POST", "/billing/subscriptions", "billing.subscribe", {
+    body: { plan: text({ sample: "standard", ofLength: null }) },
+    notShown: ANSWER
+  }),
   row("POST", "/billing/topups", "billing.topUp", { body: { pack: choice(["10", "25", "50", "100"]) }, notShown: ANSWER }),
-  row("POST", "/billing/topups/{payment}/capture", "billing.captureTopUp", { path: { payment: id() }, notShown: ANSWER }),
+  row("POST", "/billing/topups/{payment}/capture", "billing.captureTopUp", { path: { payment: paymentId() }, notShown: ANSWER }),
   row("GET", "/catalog", "catalog.read", open),
   row("GET", "/catalog/capabilities", "catalog.capabilities", open),
   row("GET", "/catalog/capabilities/{key}", "catalog.capability", {

@@ -6,15 +6,17 @@
  * first letter becomes a capital, any other character `-` and the two hexadecimal digits of each of its bytes; a component that does not
  * begin with a small letter or a digit is led by `0-00`. So `assets:receivable:acc_01` is `Assets:Receivable:Acc-5F01`.
  */
+import type { Money } from "@millrace/core"
 import {
   type Balance,
   BEGINNING,
   commodityOf,
   dayAfter,
-  decimal,
   escaped,
   type Format,
   heading,
+  quantity,
+  symbolOf,
   TAGS,
   type Transaction,
   type Writing
@@ -38,23 +40,23 @@ export const nameOf = (account: string): string => account.split(":").map(compon
 /** Converts an account name back from beancount's format. */
 export const nameFrom = (name: string): string => name.split(":").map(componentFrom).join(":")
 
-/** Exact to the thousandth: by default beancount tolerates small differences. */
-const balance = (date: string, { account, balance }: Balance, commodity: string): string =>
-  `${date} balance ${nameOf(account)}  ${decimal(balance)} ~ 0 ${commodity}\n`
+/** Exact to the last decimal: by default beancount tolerates small differences. */
+const assertion = (date: string, { account, balance, currency }: Balance, money: Money.Money): string =>
+  `${date} balance ${nameOf(account)}  ${quantity(balance, currency)} ~ 0 ${symbolOf(currency, money)}\n`
 
 /** A string: beancount escapes quotation marks and backslashes alone. */
 const text = (value: string): string => `"${value.replaceAll(/\p{Cc}/gu, " ").replaceAll(/["\\]/gu, (char) => `\\${char}`)}"`
 
-const transaction = (transaction: Transaction, commodity: string): string => {
-  const { at, carried, date, event, lines, note, payee, position, revision, stream, tags, type } = transaction
+const transaction = (transaction: Transaction, money: Money.Money): string => {
+  const { at, carried, currency, date, event, lines, note, payee, position, revision, stream, tags, type } = transaction
   const metadata = [
     ...[`event: ${text(event)}`, `type: ${text(type)}`, `position: ${text(position)}`, `stream: ${text(stream)}`, `revision: ${revision}`],
     ...[`at: ${text(at)}`, ...TAGS.flatMap((tag) => (tags[tag] === undefined ? [] : `${tag}: ${text(tags[tag])}`))]
   ]
   return (
-    `${carried.length === 0 ? "" : `\n${carried.map((own) => balance(date, own, commodity)).join("")}`}\n${date} * ${text(payee)} ${text(note)}\n` +
+    `${carried.length === 0 ? "" : `\n${carried.map((own) => assertion(date, own, money)).join("")}`}\n${date} * ${text(payee)} ${text(note)}\n` +
     metadata.map((line) => `  ${line}\n`).join("") +
-    lines.map(({ account, amount }) => `  ${nameOf(account)}  ${decimal(amount)} ${commodity}\n`).join("")
+    lines.map(({ account, amount }) => `  ${nameOf(account)}  ${quantity(amount, currency)} ${symbolOf(currency, money)}\n`).join("")
   )
 }
 
@@ -65,8 +67,10 @@ export const beancount = (writing: Writing): Format => {
     opening:
       `${heading(writing)}\n${BEGINNING} commodity ${commodity}\n${BEGINNING} commodity ${money.currency}\n` +
       `${BEGINNING} price ${commodity}  ${money.value} ${money.currency}\n`,
-    account: (account) => `\n${BEGINNING} open ${nameOf(account)} ${commodity}\n`,
-    transaction: (next) => transaction(next, commodity),
-    closing: (date, balances) => `\n${balances.map((own) => balance(dayAfter(date), own, commodity)).join("")}`
+    currency: (currency) => (currency === money.currency ? "" : `\n${BEGINNING} commodity ${symbolOf(currency, money)}\n`),
+    // Money may come to the same gateway in several currencies
+    account: (account, currency) => `\n${BEGINNING} open ${nameOf(account)}${currency === undefined ? ` ${commodity}` : ""}\n`,
+    transaction: (next) => transaction(next, money),
+    closing: (date, balances) => `\n${balances.map((own) => assertion(dayAfter(date), own, money)).join("")}`
   }
 }

@@ -1,5 +1,8 @@
-/** The parts of a journal, and the interface of a tool's format. Amounts in thousandths, debit positive. */
-import type { Money } from "@millrace/core"
+/**
+ * The parts of a journal, and the interface of a tool's format. Debit positive; amounts in thousandths of a credit, or in the smallest unit of
+ * a currency.
+ */
+import { Amount, type Money } from "@millrace/core"
 
 export interface Line {
   readonly account: string
@@ -11,9 +14,11 @@ export interface Line {
 export interface Balance {
   readonly account: string
   readonly balance: number
+  /** By ISO 4217; none for credits. */
+  readonly currency?: string
 }
 
-/** One event that moved money. Its lines sum to zero. */
+/** One event that moved credits, or money of one currency. Its lines sum to zero. */
 export interface Transaction {
   /** `at`, as the day in UTC. */
   readonly date: string
@@ -32,6 +37,8 @@ export interface Transaction {
   readonly tags: Tags
   /** For the first transaction of a day: the customer's balances at the beginning of the day. */
   readonly carried: ReadonlyArray<Balance>
+  /** What all lines are in, by ISO 4217; none for credits. */
+  readonly currency?: string
   readonly lines: ReadonlyArray<Line>
 }
 
@@ -56,8 +63,10 @@ export interface Writing {
 
 export interface Format {
   readonly opening: string
-  /** Written before the first transaction that names the account. */
-  readonly account: (account: string) => string
+  /** Written before the first transaction in a currency. */
+  readonly currency: (currency: string) => string
+  /** Written before the first transaction that names the account. `currency`: what that one is in; none for credits. */
+  readonly account: (account: string, currency?: string) => string
   readonly transaction: (transaction: Transaction) => string
   /** `date`: the last day of the journal. */
   readonly closing: (date: string, balances: ReadonlyArray<Balance>) => string
@@ -67,6 +76,13 @@ export interface Format {
 export const commodityOf = ({ credit, currency }: Money.Money): string => {
   const name = credit.toUpperCase()
   return /^[A-Z]{2,24}$/u.test(name) && name !== currency ? name : "CREDIT"
+}
+
+/** What amounts are in: the symbol of credits, or that of a currency, which is its code unless credits are called so. */
+export const symbolOf = (currency: string | undefined, money: Money.Money): string => {
+  const credits = commodityOf(money)
+  if (currency === undefined) return credits
+  return currency === credits ? `MONEY${currency}` : currency
 }
 
 /** The first lines of a journal, as comments. */
@@ -84,6 +100,10 @@ export const decimal = (thousandths: number): string => {
   const digits = String(Math.abs(thousandths)).padStart(4, "0")
   return `${thousandths < 0 ? "-" : ""}${digits.slice(0, -3)}.${digits.slice(-3)}`
 }
+
+/** An amount of credits with three decimals, or of a currency with as many as it has. */
+export const quantity = (amount: number, currency: string | undefined): string =>
+  currency === undefined ? decimal(amount) : `${amount < 0 ? "-" : ""}${Amount.toText({ minor: Math.abs(amount), currency })}`
 
 /** The text with every character of the pattern written as `mark` and the two hexadecimal digits of each of its bytes. */
 export const escaped = (text: string, pattern: RegExp, mark: string): string =>

@@ -109,6 +109,32 @@ const CATALOG = {
   ],
   "proxy-session-ends-by-its-expiry": [1, "The end of a proxy session is in the log soon after its expiry."],
 
+  // Payments made here
+  "payment-grants-what-it-bought": [1, "A payment grants what it bought, and its bonus, to its account, after it was captured."],
+  "lot-follows-its-payment": [
+    1,
+    "A lot follows the refunds and disputes of its payment, each once, in order, and in proportion to the money."
+  ],
+  "payment-is-settled": [1, "Soon after a payment was captured or went back, its account has what is left of it."],
+  "manual-payment-is-approved": [1, "A manual payment is captured only after an operator approved it."],
+  "invoice-follows-its-payment": [
+    1,
+    "An invoice or a credit note follows from one event of its payment, says what that event changed, and names the payment's first invoice."
+  ],
+  "payment-has-its-invoice": [
+    1,
+    "Soon after a payment was captured, or money went back or came again, there is the document that says so."
+  ],
+  // Subscriptions
+  "subscription-period-follows": [1, "A period of a subscription begins where the one before it ended."],
+  "subscription-period-is-paid": [1, "A period of a subscription, and a change to a dearer plan, follows the capture of its payment."],
+  "subscription-upgrade-is-prorated": [1, "A change to a dearer plan costs the rest of its price less the rest of the old one."],
+
+  // Sessions of people
+  "session-is-of-an-account": [1, "A session is opened for an account that was opened before."],
+  "session-follows-its-link": [1, "A session that a mailed link opened follows the one use of that link."],
+  "session-ends-by-its-end": [1, "The end of a session that was not used, or lasted its time, is in the log soon after."],
+
   // Payments that are taken back, and debt
   "clawback-is-of-a-paid-lot": [1, "A payment that is taken back takes its lot with it: free credits, then held ones; the rest is debt."],
   "clawback-takes-what-is-released": [

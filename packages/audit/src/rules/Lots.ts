@@ -78,7 +78,7 @@ export const lotRules: ReadonlyArray<Rule> = [
     (event, { before, at, hold }) => {
       const { dueAt, reservationId } = event
       if (dueAt === undefined) return undefined
-      const deadline = event._tag === "Refunded" ? hold?.expiresAt : Account.get(before.trial.open, reservationId)
+      const deadline = event._tag === "Refunded" ? hold?.expiresAt : Account.get(before.trial.open, reservationId)?.expiresAt
       if (deadline !== undefined && deadline !== dueAt) return `the deadline of ${reservationId} was ${iso(deadline)}, not ${iso(dueAt)}`
       return dueAt > at ? `${reservationId} was released before ${iso(dueAt)}` : undefined
     },

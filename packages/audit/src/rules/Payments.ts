@@ -1,8 +1,47 @@
 /** Rules of clawbacks and debt. */
-import { Account, Lots } from "@millrace/core"
+import { Account, Lots, lotsOf } from "@millrace/core"
 import { amountOf, credits, excess, type Rule, rule, type Step, wholeOf } from "./Rule.ts"
 
 export const paymentRules: ReadonlyArray<Rule> = [
+  // The lot and the bonus of a payment made here follow its capture, as they were ordered
+  rule(
+    "payment-grants-what-it-bought",
+    ["CreditsGranted"],
+    (event, { accountId, payments }) => {
+      const lot = payments.ofLot(event.lotId)
+      if (lot === undefined || lot === "unknown") return undefined
+      const { order, part } = lot
+      const { paymentId } = order
+      if (order.status !== "captured") return `the payment ${paymentId} is ${order.status}`
+      if (order.accountId !== accountId) return `the payment ${paymentId} is of ${order.accountId}`
+      const [bought, bonus] = lotsOf(order)
+      const { amount, expiresAt = null, paymentRef = null, source } = part === "paid" ? bought : bonus
+      if (event.amount !== amount) return `the payment ${paymentId} bought ${credits(amount)}, not ${credits(event.amount)}`
+      const isAsOrdered = event.source === source && event.expiresAt === expiresAt && event.paymentRef === paymentRef
+      return isAsOrdered ? undefined : `the payment ${paymentId} bought a lot of other terms`
+    },
+    (event, _, say) => wholeOf(event, "but that is not what was paid for", say)
+  ),
+
+  // Each change of a lot is one of those that follow from its payment, and is made once
+  rule(
+    "lot-follows-its-payment",
+    ["CreditsClawedBack", "ClawbackReversed"],
+    (event, { before: { purse }, payments }) => {
+      const { amount, change, lotId } = event
+      const lot = payments.ofLot(lotId)
+      if (change === undefined || lot === "unknown") return undefined
+      const paid = Account.get(purse.paidLots, lotId)
+      if (lot === undefined || paid === undefined) return `lot ${lotId} is of no payment made here`
+      if (change <= paid.changes) return `change ${change} of its payment was made already`
+      const by = lot.order.changes[change - 1] ?? 0
+      const [most, direction] = event._tag === "CreditsClawedBack" ? [paid.granted - paid.clawedBack, 1] : [paid.clawedBack, -1]
+      const due = Math.max(0, Math.min(by * direction, most))
+      return amount === due ? undefined : `by change ${change} of its payment ${credits(due)} go this way, not ${credits(amount)}`
+    },
+    (event, _, say) => wholeOf(event, "but that does not follow from its payment", say)
+  ),
+
   // A clawback takes at most the granted amount of the payment's lot: first available credits, then held ones; the rest is debt
   rule(
     "clawback-is-of-a-paid-lot",

@@ -6,10 +6,12 @@ import type { Account, AccountEvent, EventOf } from "@millrace/core"
 import type { CallIndex } from "../CallIndex.ts"
 import type { JobIndex } from "../JobIndex.ts"
 import { noAmount, type Say, type Stake } from "../Means.ts"
+import type { PaymentIndex } from "../PaymentIndex.ts"
 import type { Prices } from "../Prices.ts"
 import type { RuleName } from "./Catalog.ts"
 
 export interface Step {
+  readonly accountId: string
   /** The account before the event. */
   readonly before: Account.Account
   /** When the event was decided, milliseconds since 1970. */
@@ -22,6 +24,8 @@ export interface Step {
   readonly jobs: JobIndex
   /** What calls left in streams of their own, as far as the log was read. */
   readonly calls: CallIndex
+  /** The payments made here, as far as the log was read. */
+  readonly payments: PaymentIndex
   /** For an event that settles or refunds a reservation: its hold, while that is open. */
   readonly hold: Account.Hold | undefined
 }

@@ -82,7 +82,9 @@ export const ApiKeyEvent = Schema.TaggedUnion({
     /** Sealed by the vault under the account's key. */
     sealedLabel: Schema.NullOr(Schema.String)
   },
-  ApiKeyRevoked: {}
+  ApiKeyRevoked: {},
+  /** Another key takes its place. Both can be used until this one ends, at `endsAt` or at its own expiry, whichever comes first. */
+  ApiKeyRotated: { endsAt: Timestamp, successor: Schema.String }
 })
 export type ApiKeyEvent = typeof ApiKeyEvent.Type
 
@@ -90,7 +92,8 @@ type Issued = Omit<Extract<ApiKeyEvent, { readonly _tag: "ApiKeyIssued" }>, "_ta
 
 // state
 
-export type ApiKey = { readonly status: "absent" } | ({ readonly status: "issued" | "revoked" } & Issued)
+/** `successor`: the id of the key that takes its place, if it was rotated. */
+export type ApiKey = { readonly status: "absent" } | ({ readonly status: "issued" | "revoked"; readonly successor?: string } & Issued)
 
 const evolve = (key: ApiKey, event: ApiKeyEvent): ApiKey => {
   switch (event._tag) {
@@ -100,6 +103,10 @@ const evolve = (key: ApiKey, event: ApiKeyEvent): ApiKey => {
     }
     case "ApiKeyRevoked":
       return key.status === "absent" ? key : { ...key, status: "revoked" }
+    case "ApiKeyRotated": {
+      if (key.status === "absent") return key
+      return { ...key, expiresAt: Math.min(key.expiresAt ?? event.endsAt, event.endsAt), successor: event.successor }
+    }
   }
 }
 
@@ -110,13 +117,19 @@ export const ApiKey: Decider<ApiKey, ApiKeyEvent> = {
   evolve
 }
 
+type Usable = Extract<ApiKey, { readonly status: "issued" | "revoked" }> & { readonly status: "issued" }
+
+/** Whether a key is neither revoked nor expired. */
+export const isUsable = (key: ApiKey, now: Timestamp): key is Usable =>
+  key.status === "issued" && (key.expiresAt === null || now < key.expiresAt)
+
 /** Whether a secret is the key's, and the key is neither revoked nor expired. */
-export const admits = (key: ApiKey, secret: string, now: Timestamp): key is { readonly status: "issued" } & Issued => {
+export const admits = (key: ApiKey, secret: string, now: Timestamp): key is Usable => {
   if (key.status === "absent") return false
   const expected = Buffer.from(key.hash)
   const actual = Buffer.from(hashOf(secret))
   const isSame = actual.length === expected.length && timingSafeEqual(actual, expected)
-  return isSame && key.status === "issued" && (key.expiresAt === null || now < key.expiresAt)
+  return isSame && isUsable(key, now)
 }
 
 // decisions
@@ -141,6 +154,22 @@ export const issue =
     if (key.status !== "absent") throw new Error("A key id exists already")
     if (issued.expiresAt !== null && issued.expiresAt <= now) return Result.fail(new ExpiryPast({ expiresAt: issued.expiresAt }))
     return Result.succeed([{ _tag: "ApiKeyIssued", ...issued }])
+  }
+
+/** The longest time for which a rotated key can still be used, milliseconds. */
+export const LONGEST_OVERLAP = 7 * 24 * 3_600_000
+
+/**
+ * Replaces a key by another, and lets it end after `overlap` milliseconds. Repeating it with the same successor decides nothing. A key that
+ * was revoked, has ended, was rotated already, or is another account's is not found.
+ */
+export const rotate =
+  (keyId: string, accountId: string, successor: string, overlap: number) =>
+  (key: ApiKey, now: Timestamp): Decision<ApiKeyEvent, ApiKeyNotFound> => {
+    if (key.status !== "absent" && key.successor === successor && key.accountId === accountId) return Result.succeed([])
+    return isUsable(key, now) && key.accountId === accountId && key.successor === undefined
+      ? Result.succeed([{ _tag: "ApiKeyRotated", endsAt: now + overlap, successor }])
+      : Result.fail(new ApiKeyNotFound({ keyId }))
   }
 
 /** Revokes a key for ever. Another account's key is not found. */

@@ -1,10 +1,10 @@
 /**
- * Claims: which account an e-mail address or a host's own id belongs to, and which account a payment bought credits for. Each is claimed
- * once, for ever. Streams `email-{HMAC of the address}`, `reference-{HMAC of the id}`, `payment-{hash of the payment's reference}`.
+ * Claims: which account an e-mail address or a host's own id belongs to. Each is claimed once, for ever. Streams
+ * `email-{HMAC of the address}`, `reference-{HMAC of the id}`.
  */
 import { type Decider, type Decision, EventCodec } from "@millrace/event-sourcing"
 import { Result, Schema } from "effect"
-import { AccountId, bare, lotIdOfPayment } from "../Ids.ts"
+import { AccountId } from "../Ids.ts"
 
 interface Claimed {
   readonly _tag: string
@@ -25,14 +25,6 @@ const claims = <Event extends Claimed>(category: string, codec: EventCodec.Event
 export const EmailClaim = claims("email", EventCodec.make(Schema.TaggedUnion({ EmailClaimed: { accountId: AccountId } })))
 
 export const ReferenceClaim = claims("reference", EventCodec.make(Schema.TaggedUnion({ ReferenceClaimed: { accountId: AccountId } })))
-
-export const PaymentClaim = claims(
-  "payment",
-  EventCodec.make(Schema.TaggedUnion({ PaymentClaimed: { accountId: Schema.String, lotId: Schema.String } }))
-)
-
-/** The id of a payment's stream: that of the lot that the payment buys, without its prefix. */
-export const paymentIdOf = (paymentRef: string): string => bare(lotIdOfPayment(paymentRef))
 
 /** Claims what is unclaimed. A later claim decides nothing. */
 export const claim =

@@ -25,6 +25,10 @@ export interface Authenticated {
   readonly accountId: string
   readonly keyId: string
   readonly scopes: ReadonlyArray<ApiKey.Scope>
+  /** When the key ends, milliseconds since 1970; null if it never does. */
+  readonly expiresAt: Timestamp | null
+  /** The calls that remain of the account's trial; absent if it is not on trial. */
+  readonly trialRemaining?: number
 }
 
 export interface IssueOptions {
@@ -68,6 +72,19 @@ export class KeyRing extends Context.Service<
       keyId: string,
       metadata?: Aggregate.Metadata
     ) => Effect.Effect<void, ApiKey.ApiKeyNotFound | Aggregate.Failure>
+    /**
+     * Issues a key with the label, the scopes and the expiry of another, which ends after `overlap` milliseconds. Only one key can take the
+     * place of another: of several rotations at once, the others fail with `ApiKeyNotFound`.
+     */
+    readonly rotate: (
+      accountId: string,
+      keyId: string,
+      overlap: number,
+      metadata?: Aggregate.Metadata
+    ) => Effect.Effect<
+      NewKey,
+      ApiKey.ApiKeyNotFound | ApiKey.ExpiryPast | Decisions.AccountNotFound | Decisions.AccountClosed | VaultFailure | Aggregate.Failure
+    >
     /** All keys that an account ever had, oldest first, including those that another process issued a moment ago. */
     readonly list: (
       accountId: string
@@ -107,7 +124,7 @@ type Keys = typeof Keys.Type
 
 export const keysByAccount: Projection.Definition<Keys> = {
   name: "keysByAccount",
-  version: 1,
+  version: 2,
   state: Keys,
   initial: () => ({ keys: HashMap.empty(), accounts: HashMap.empty() }),
   ...Projection.of<Keys, ApiKey.ApiKeyEvent>(ApiKey.ApiKey, {
@@ -117,6 +134,10 @@ export const keysByAccount: Projection.Definition<Keys> = {
     }),
     ApiKeyRevoked: (_, { at, id: keyId }, { accounts, keys }) => ({
       keys: HashMap.modify(keys, keyId, (key) => ({ ...key, revokedAt: at })),
+      accounts
+    }),
+    ApiKeyRotated: ({ endsAt }, { id: keyId }, { accounts, keys }) => ({
+      keys: HashMap.modify(keys, keyId, (key) => ({ ...key, expiresAt: Math.min(key.expiresAt ?? endsAt, endsAt) })),
       accounts
     })
   })
@@ -155,6 +176,21 @@ const make = Effect.gen(function* () {
       ? Effect.asVoid(keys.execute(keyId, ApiKey.revoke(keyId, accountId), metadata))
       : Effect.fail(new ApiKey.ApiKeyNotFound({ keyId }))
 
+  const rotate: KeyRing["Service"]["rotate"] = Effect.fn("KeyRing.rotate")(function* (accountId, keyId, overlap, metadata) {
+    const { at, state: old } = yield* ApiKey.isId(keyId) ? keys.read(keyId) : Effect.fail(new ApiKey.ApiKeyNotFound({ keyId }))
+    if (!ApiKey.isUsable(old, at) || old.accountId !== accountId || old.successor !== undefined)
+      return yield* new ApiKey.ApiKeyNotFound({ keyId })
+    const { expiresAt, scopes, sealedLabel } = old
+    const label = yield* labelOf(accountId, sealedLabel)
+    const terms = { scopes, ...(expiresAt === null ? {} : { expiresAt }), ...(label === null ? {} : { label }) }
+    // The new key first: a process that dies in between leaves a key that nobody knows, not an account without a key
+    const issued = yield* issue(accountId, terms, metadata)
+    return yield* keys.execute(keyId, ApiKey.rotate(keyId, accountId, issued.keyId, overlap), metadata).pipe(
+      Effect.as(issued),
+      Effect.catchTag("ApiKeyNotFound", (error) => Effect.andThen(revoke(accountId, issued.keyId, metadata), Effect.fail(error)))
+    )
+  })
+
   const list = Effect.fn("KeyRing.list")(function* (accountId: string) {
     const { state } = yield* listing.caughtUp()
     const listed = Option.getOrElse(HashMap.get(state.accounts, accountId), () => [])
@@ -175,11 +211,13 @@ const make = Effect.gen(function* () {
     const { keyId, secret } = parts
     const { state: key, at } = yield* keys.read(keyId)
     if (!ApiKey.admits(key, secret, at)) return yield* UNAUTHORIZED
-    const { accountId, scopes } = key
-    const { status } = (yield* ledger.read(accountId)).state
+    const { accountId, expiresAt, scopes } = key
+    const account = yield* ledger.read(accountId)
+    const { status } = account.state
     if (status === "closed" || status === "absent") return yield* UNAUTHORIZED
-    return { accountId, keyId, scopes }
+    const trial = ledger.trialOf(account)
+    return { accountId, keyId, scopes, expiresAt, ...(trial === undefined ? {} : { trialRemaining: trial.remaining }) }
   })
 
-  return KeyRing.of({ issue, revoke, list, authenticate, refused: keys.refused, listStatus: listing.status })
+  return KeyRing.of({ issue, revoke, rotate, list, authenticate, refused: keys.refused, listStatus: listing.status })
 })

@@ -61,7 +61,8 @@ export interface Owner {
 type Refusal = Decisions.AccountNotFound | Decisions.AccountClosed | Aggregate.Failure
 type Act = (accountId: string, metadata?: Aggregate.Metadata) => Effect.Effect<Committed, Refusal>
 
-const EMAIL = "email"
+/** The purpose of seals and HMACs of addresses. */
+export const EMAIL = "email"
 const REFERENCE = "reference"
 /** How many accounts a host remembers by their references. */
 const REMEMBERED = 10_000

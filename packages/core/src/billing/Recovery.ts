@@ -44,13 +44,19 @@ const keepPromises = Effect.fnUntraced(function* <E, R>(abandon: (call: CallInDo
   }
 })
 
-/** The deadlines of holds: set at the reservation, cleared at the end. */
+/** The deadlines of holds and of slots of trials: set at the reservation, cleared at the end. */
 const schedule = Deadlines.of(Account, {
   CreditReserved: ({ expiresAt, operation, reservationId: key }, { id: accountId }) => {
     if (expiresAt === undefined) return []
     const hold: Hold = { accountId, operation }
     return [{ _tag: "set", key, dueAt: expiresAt, payload: JSON.stringify(hold) }]
   },
+  TrialReserved: ({ expiresAt, operation, reservationId: key }, { id: accountId }) => {
+    const slot: Hold = { accountId, operation }
+    return [{ _tag: "set", key, dueAt: expiresAt, payload: JSON.stringify(slot) }]
+  },
+  TrialUsed: ({ reservationId: key }) => [{ _tag: "clear", key }],
+  TrialReleased: ({ reservationId: key }) => [{ _tag: "clear", key }],
   OperationSucceeded: ({ reservationId: key }) => [{ _tag: "clear", key }],
   Refunded: ({ reservationId: key, stage }) => (stage === "reserved" ? [{ _tag: "clear", key }] : [])
 })
@@ -65,7 +71,7 @@ const make = Effect.fnUntraced(function* <Op extends Operation.Any>(operations: 
     const { accountId, operation }: Hold = JSON.parse(payload)
     return Effect.provideContext(charge.recover(byKey.get(operation), accountId, key), services)
   }
-  const deadlines = yield* Deadlines.make({ name: "holds", version: 1, ...schedule, onDue }, options)
+  const deadlines = yield* Deadlines.make({ name: "holds", version: 2, ...schedule, onDue }, options)
   yield* Metrics.lag(
     "holds",
     Effect.map(deadlines.status, ({ projection }) => projection)

@@ -7,15 +7,19 @@ import { type Aggregate, EventStore, StateStore, StreamName } from "@millrace/ev
 import { Clock, Context, type Duration, Effect, Layer, Option, PartitionedSemaphore, Stream } from "effect"
 import { Account } from "../ledger/Account.ts"
 import type { Timestamp } from "../Timestamp.ts"
-import { count, firstRevisionOf, listed, type Month, monthOf, monthOfEvent, type Operations, type OperationUsage } from "./UsageFold.ts"
+import { type DayUsage, listedDays } from "./UsageDays.ts"
+import { type Counts, count, firstRevisionOf, listed, type Month, monthOf, monthOfEvent, type OperationUsage } from "./UsageFold.ts"
 import * as UsageRows from "./UsageRows.ts"
 
+export type { DayUsage } from "./UsageDays.ts"
 export { type Month, monthOf, OperationUsage } from "./UsageFold.ts"
 
 export interface Usage {
   readonly month: Month
   /** Used operations, sorted by key. */
   readonly operations: ReadonlyArray<OperationUsage>
+  /** The days of the month on which credits changed, in their order. */
+  readonly days: ReadonlyArray<DayUsage>
   /** All events up to this time are counted. */
   readonly asOf: Timestamp
 }
@@ -42,14 +46,17 @@ const make = Effect.fnUntraced(function* ({ storeEvery = 500, within = "2 second
     const stream = StreamName.make(Account.category, accountId)
     const stored = yield* UsageRows.load(states, accountId, month)
     const row = stored.row !== undefined && (yield* UsageRows.isOf(events, stream, stored.row)) ? stored.row : undefined
-    const operations: Operations = new Map(row?.operations.map((usage) => [usage.operation, usage]))
+    const counts: Counts = {
+      operations: new Map(row?.operations.map((usage) => [usage.operation, usage])),
+      days: new Map(row?.days.map((usage) => [usage.day, usage]))
+    }
     const holds = new Map<string, string>()
     const write = UsageRows.writer(states, accountId, month, stored.version)
     let unstored = 0
     let last: EventStore.RecordedEvent | undefined
     const store = Effect.suspend(() => {
       unstored = 0
-      return last === undefined ? Effect.void : write(clock.currentTimeMillisUnsafe(), last, operations)
+      return last === undefined ? Effect.void : write(clock.currentTimeMillisUnsafe(), last, counts)
     })
     const from = row === undefined ? yield* firstRevisionOf(events, stream, month) : row.revision + 1
     yield* events.readStream(stream, { from }).pipe(
@@ -57,7 +64,7 @@ const make = Effect.fnUntraced(function* ({ storeEvery = 500, within = "2 second
       Stream.rechunk(PAGE),
       Stream.runForEachArray((page) =>
         Effect.gen(function* () {
-          yield* count(events, stream, operations, holds, page)
+          yield* count(events, stream, counts, holds, page)
           last = page.at(-1)
           unstored += page.length
           if (unstored >= 20 * storeEvery) yield* store
@@ -65,7 +72,7 @@ const make = Effect.fnUntraced(function* ({ storeEvery = 500, within = "2 second
       )
     )
     if (unstored >= storeEvery) yield* store
-    return listed(operations)
+    return { operations: listed(counts.operations), days: listedDays(counts.days) }
   })
 
   return {
@@ -74,9 +81,9 @@ const make = Effect.fnUntraced(function* ({ storeEvery = 500, within = "2 second
       const now = clock.currentTimeMillisUnsafe()
       const asked = month ?? monthOf(now)
       const whole = yield* folded(accountId, asked).pipe(folding.withPermit(accountId), Effect.timeoutOption(within))
-      if (Option.isSome(whole)) return { month: asked, operations: whole.value, asOf: now }
+      if (Option.isSome(whole)) return { month: asked, ...whole.value, asOf: now }
       const { row } = yield* UsageRows.load(states, accountId, asked)
-      return { month: asked, operations: row?.operations ?? [], asOf: row?.at ?? Date.parse(`${asked}-01`) }
+      return { month: asked, operations: row?.operations ?? [], days: row?.days ?? [], asOf: row?.at ?? Date.parse(`${asked}-01`) }
     })
   }
 })

@@ -5,6 +5,7 @@ import * as Credits from "../Credits.ts"
 import { Account } from "../ledger/Account.ts"
 import type { EventOf } from "../ledger/AccountEvent.ts"
 import { type Timestamp, toIso } from "../Timestamp.ts"
+import { countDay, type Days, MOVING } from "./UsageDays.ts"
 
 /** A month of UTC, such as `2026-11`. */
 export type Month = string
@@ -83,7 +84,7 @@ export const firstRevisionOf = Effect.fnUntraced(function* (events: Events, stre
 
 const { codec } = Account
 const RESERVED = codec.typesOf(["CreditReserved"])
-const COUNTED = codec.typesOf(["CreditReserved", "OperationSucceeded", "Refunded"])
+const COUNTED = codec.typesOf(["CreditReserved", ...MOVING])
 
 const decode = (event: Recorded) =>
   Effect.try({
@@ -98,13 +99,14 @@ interface Ended {
   readonly operation: string | undefined
 }
 
-/** The endings in a page. `holds`: the operations of open reservations, which it updates. */
-const endingsIn = Effect.fnUntraced(function* (page: ReadonlyArray<Recorded>, holds: Map<string, string>) {
+/** The endings in a page. It updates the days, and `holds`: the operations of open reservations. */
+const endingsIn = Effect.fnUntraced(function* (page: ReadonlyArray<Recorded>, holds: Map<string, string>, days: Days) {
   const endings: Array<Ended> = []
   for (const recorded of page) {
     if (!COUNTED.has(recorded.type)) continue
     const event = yield* decode(recorded)
     if (event._tag === "CreditReserved") holds.set(event.reservationId, event.operation)
+    else countDay(days, HashChain.atOf(recorded).slice(0, 10), event)
     if (event._tag !== "OperationSucceeded" && event._tag !== "Refunded") continue
     endings.push({ event, revision: recorded.revision, operation: holds.get(event.reservationId) })
     holds.delete(event.reservationId)
@@ -129,15 +131,21 @@ const operationsBefore = Effect.fnUntraced(function* (events: Events, stream: St
   return found
 })
 
-/** Counts a page of events into `operations`. `holds`: the operations of open reservations, which it updates. */
+/** What a fold of a month counts. */
+export interface Counts {
+  readonly operations: Operations
+  readonly days: Days
+}
+
+/** Counts a page of events. `holds`: the operations of open reservations, which it updates. */
 export const count = Effect.fnUntraced(function* (
   events: Events,
   stream: StreamName.StreamName,
-  operations: Operations,
+  { days, operations }: Counts,
   holds: Map<string, string>,
   page: ReadonlyArray<Recorded>
 ) {
-  const endings = yield* endingsIn(page, holds)
+  const endings = yield* endingsIn(page, holds, days)
   const unknown = endings.filter(({ operation }) => operation === undefined)
   const earlier = yield* operationsBefore(events, stream, unknown)
   for (const { event, revision, operation = earlier.get(event.reservationId) } of endings) {

@@ -4,10 +4,11 @@
  */
 import { type EventStore, HashChain, type StateStore, type StreamName } from "@millrace/event-sourcing"
 import { Duration, Effect, Option, Schema } from "effect"
-import { eventAt, listed, type Month, type Operations, OperationUsage } from "./UsageFold.ts"
+import { DayUsage, listedDays } from "./UsageDays.ts"
+import { type Counts, eventAt, listed, type Month, OperationUsage } from "./UsageFold.ts"
 
 /** Raise it when the fold or the row changes. */
-const VERSION = 1
+const VERSION = 2
 
 const Row = Schema.fromJsonString(
   Schema.Struct({
@@ -16,7 +17,8 @@ const Row = Schema.fromJsonString(
     revision: Schema.Int,
     hash: Schema.String,
     at: Schema.Int,
-    operations: Schema.Array(OperationUsage)
+    operations: Schema.Array(OperationUsage),
+    days: Schema.Array(DayUsage)
   })
 )
 type Row = typeof Row.Type
@@ -49,11 +51,12 @@ export const isOf = (events: EventStore.EventStore["Service"], stream: StreamNam
 export const writer = (states: States, accountId: string, month: Month, version: number | "absent") => {
   let expected: number | "absent" | undefined = version
   /** Writes the row, which expires {@link KEPT} after `now`. A failure is ignored, as the events can be folded again. */
-  return (now: number, last: EventStore.RecordedEvent, operations: Operations): Effect.Effect<void> => {
+  return (now: number, last: EventStore.RecordedEvent, { days, operations }: Counts): Effect.Effect<void> => {
     if (expected === undefined) return Effect.void
     const at = Date.parse(HashChain.atOf(last))
     const { revision } = last
-    const value = Buffer.from(encodeRow({ version: VERSION, revision, hash: HashChain.hashOf(last), at, operations: listed(operations) }))
+    const folded = { revision, hash: HashChain.hashOf(last), at, operations: listed(operations), days: listedDays(days) }
+    const value = Buffer.from(encodeRow({ version: VERSION, ...folded }))
     const put = { _tag: "put", space: SPACE, key: keyOf(accountId, month), value, expiresAt: now + KEPT, expected } as const
     return Effect.map(Effect.option(states.write([put])), (version) => {
       expected = Option.getOrUndefined(version)

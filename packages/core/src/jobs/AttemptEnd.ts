@@ -114,6 +114,7 @@ const failureOf = (cause: Cause.Cause<AttemptError>): AttemptFailure => {
       case "StateUnavailable":
         return { failure: "UpstreamUnavailable", mayPass: true, reason: error.reason }
       case "TooManyJobs":
+      case "TooManyPayments":
         return { failure: "UpstreamUnavailable", mayPass: true }
       case "SubjectDestroyed":
       case "Tampered":

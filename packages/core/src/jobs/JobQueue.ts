@@ -11,6 +11,8 @@ export const Entry = Schema.Struct({
   jobId: Schema.String,
   accountId: Schema.String,
   operation: Schema.String,
+  /** Milliseconds since 1970. */
+  acceptedAt: Schema.Int,
   /** The newest attempt; 0 before the first. */
   attempt: Schema.Int,
   /** The runner that has it; null while it waits. */

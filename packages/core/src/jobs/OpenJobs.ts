@@ -40,12 +40,12 @@ export const make = (
   Projection.make(
     {
       name: "jobs",
-      version: 1,
+      version: 2,
       state: Stored,
       initial: () => new JobQueue(),
       ...Projection.of<JobQueue, JobEvent>(Job, {
-        JobAccepted: ({ accountId, operation }, { id: jobId }, queue) => {
-          queue.set({ jobId, accountId, operation, attempt: 0, runner: null, startFrom: AT_ONCE })
+        JobAccepted: ({ accountId, operation }, { at, id: jobId }, queue) => {
+          queue.set({ jobId, accountId, operation, acceptedAt: at, attempt: 0, runner: null, startFrom: AT_ONCE })
           return queue
         },
         JobStarted: ({ attempt, leaseUntil, runner }, { id }, queue) =>

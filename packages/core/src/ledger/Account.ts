@@ -60,6 +60,31 @@ export const hold = ({ purse }: Account, reservationId: string): Purse.Hold | un
 /** How a reservation ended; undefined when it is open, unknown or forgotten. */
 export const outcome = ({ memory }: Account, reservationId: string): Memory.Outcome | undefined => Memory.outcome(memory, reservationId)
 
+/**
+ * Whether calls use slots of the trial in place of credits: the account has an address that was never verified, and was never granted
+ * credits.
+ */
+export const isOnTrial = ({ sealedEmail, trial, verified }: Account): boolean => !verified && !trial.isCredited && sealedEmail !== ""
+
+/** Calls of a trial. `remaining`: those that are neither used nor running. */
+export interface TrialView {
+  readonly total: number
+  readonly used: number
+  readonly remaining: number
+}
+
+/** The trial of an account that is on trial; undefined for any other account. */
+export const trialOf = (account: Account): TrialView | undefined =>
+  isOnTrial(account) ? { total: Trial.TRIAL_SLOTS, used: account.trial.used, remaining: Trial.remaining(account.trial) } : undefined
+
+/** Whether a reservation is open: a hold, or a slot of the trial. */
+export const isOpen = (account: Account, reservationId: string): boolean =>
+  hold(account, reservationId) !== undefined || HashMap.has(account.trial.open, reservationId)
+
+/** How a slot of the trial ended; undefined when it is open, unknown or forgotten. */
+export const trialOutcome = ({ trial }: Account, reservationId: string): Memory.Outcome["_tag"] | undefined =>
+  Trial.outcome(trial, reservationId)
+
 /** Credits owed, in thousandths: more than zero stops every priced call. */
 export const debt = ({ purse }: Account) => Purse.debt(purse)
 
@@ -89,8 +114,10 @@ const apply = (account: Account, event: AccountEvent, at: Timestamp): Account =>
       return { ...account, status: "closed", lowBalance: LowBalance.initial }
     case "TrialReserved":
     case "TrialUsed":
-    case "TrialReleased":
-      return { ...account, trial: Trial.evolve(account.trial, event) }
+    case "TrialReleased": {
+      const memory = Memory.evolve(account.memory, event, get(account.trial.open, event.reservationId), at)
+      return { ...account, trial: Trial.evolve(account.trial, event), memory }
+    }
     case "RecurringGrantStarted":
     case "RecurringGrantStopped":
       return { ...account, recurring: RecurringGrants.evolve(account.recurring, event) }
@@ -103,8 +130,9 @@ const apply = (account: Account, event: AccountEvent, at: Timestamp): Account =>
       const { told } = account.lowBalance
       const lowBalance = told ? LowBalance.evolve(account.lowBalance, event, purse.lots) : account.lowBalance
       const memory = Memory.evolve(account.memory, event, ended, at)
-      const recurring = event._tag === "CreditsGranted" ? RecurringGrants.evolve(account.recurring, event) : account.recurring
-      return { ...account, purse, memory, lowBalance, recurring }
+      if (event._tag !== "CreditsGranted") return { ...account, purse, memory, lowBalance }
+      const recurring = RecurringGrants.evolve(account.recurring, event)
+      return { ...account, purse, memory, lowBalance, recurring, trial: Trial.evolve(account.trial, event) }
     }
   }
 }
@@ -132,7 +160,7 @@ const nextDue = (account: Account, at: Timestamp): Timestamp => {
 function* deadlines({ purse, recurring, trial }: Account): Iterable<Timestamp> {
   for (const { dueAt } of recurring) yield dueAt
   for (const hold of HashMap.values(purse.holds)) if (Purse.expiresByItself(hold)) yield hold.expiresAt
-  yield* HashMap.values(trial.open)
+  for (const { expiresAt } of HashMap.values(trial.open)) yield expiresAt
 }
 
 export const Account: Decider<Account, AccountEvent> = {

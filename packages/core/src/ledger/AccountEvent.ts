@@ -23,7 +23,7 @@ export const AccountEvent = Schema.TaggedUnion({
   AccountOpened: {
     /** The address, sealed by the vault under the account's key. An account has an address, a reference, or both. */
     sealedEmail: Schema.optionalKey(Schema.String),
-    /** HMAC of the address: the id of its `email-` stream. */
+    /** HMAC of the address: the id of its `email-` stream. Absent after a sign-up, where the address is not proved and not claimed yet. */
     emailHash: Schema.optionalKey(Schema.String),
     /** The host's own id of the account, sealed. */
     sealedReference: Schema.optionalKey(Schema.String),
@@ -113,7 +113,9 @@ export const AccountEvent = Schema.TaggedUnion({
     fromAvailable: Credits,
     /** Credits in open holds: taken if the hold is released, debt if it is captured. */
     fromHeld: Credits,
-    debt: Credits
+    debt: Credits,
+    /** For a payment made here: which of the changes of its lot this is, from 1. */
+    change: Schema.optionalKey(Schema.Int)
   },
   /** `lotId` is the paid lot that repaid. */
   DebtRepaid: { lotId: Schema.String, amount: Credits },
@@ -123,7 +125,9 @@ export const AccountEvent = Schema.TaggedUnion({
     amount: Credits,
     toHeld: Credits,
     toDebt: Credits,
-    toAvailable: Credits
+    toAvailable: Credits,
+    /** As of `CreditsClawedBack`. */
+    change: Schema.optionalKey(Schema.Int)
   },
 
   /** From now on a balance below `threshold` is told. Null: none is. */
@@ -131,9 +135,29 @@ export const AccountEvent = Schema.TaggedUnion({
   /** The balance, as `LowBalance.ts` counts it, is below the threshold, and was not when this was told before. */
   BalanceFellBelow: { threshold: Credits, balance: Credits },
 
-  TrialReserved: { reservationId: Schema.String, requestId: Schema.String, operation: Schema.String, expiresAt: Timestamp },
-  TrialUsed: { reservationId: Schema.String },
-  TrialReleased: { reservationId: Schema.String, dueAt: Schema.optionalKey(Timestamp) }
+  /** A call of an account that was never verified holds a slot of its trial in place of credits. */
+  TrialReserved: {
+    reservationId: Schema.String,
+    requestId: Schema.String,
+    operation: Schema.String,
+    /** When the slot is released. */
+    expiresAt: Timestamp,
+    /** HMACs of the caller's idempotency key and of the request. */
+    keyHash: Schema.optionalKey(Schema.String),
+    fingerprint: Schema.optionalKey(Schema.String)
+  },
+  TrialUsed: {
+    reservationId: Schema.String,
+    /** SHA-256 of the reply's data, base64url. */
+    replyHash: Schema.optionalKey(Schema.String)
+  },
+  TrialReleased: {
+    reservationId: Schema.String,
+    /** Absent where the expiry of the slot released it. */
+    reason: Schema.optionalKey(RefundReason),
+    /** When the slot expired, where its expiry released it. */
+    dueAt: Schema.optionalKey(Timestamp)
+  }
 })
 export type AccountEvent = typeof AccountEvent.Type
 

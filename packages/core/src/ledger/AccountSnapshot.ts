@@ -12,7 +12,7 @@ import { Hold, type PaidLot, type Purse } from "./Purse.ts"
 import { RecurringGrant } from "./RecurringGrants.ts"
 import { Trial } from "./Trial.ts"
 
-export const VERSION = 5
+export const VERSION = 6
 
 const Time = Schema.Int
 
@@ -28,7 +28,8 @@ const SavedPaidLot = Schema.Struct({
   source: Schema.optionalKey(LotSource),
   priority: Schema.optionalKey(Schema.Int),
   expiresAt: Schema.optionalKey(Time),
-  clawedBack: Schema.optionalKey(Credits)
+  clawedBack: Schema.optionalKey(Credits),
+  changes: Schema.optionalKey(Schema.Int)
 })
 
 /** The stored form of an account. */
@@ -55,7 +56,7 @@ type SavedPaidLot = typeof SavedPaidLot.Type
 
 const savePaidLots = ({ paidLots }: Purse): ReadonlyArray<SavedPaidLot> =>
   [...paidLots]
-    .map(([lotId, { clawedBack, expiresAt, granted, grantedAt, paymentRef, priority, source }]) => ({
+    .map(([lotId, { changes, clawedBack, expiresAt, granted, grantedAt, paymentRef, priority, source }]) => ({
       p: paymentRef,
       n: granted,
       t: grantedAt,
@@ -63,7 +64,8 @@ const savePaidLots = ({ paidLots }: Purse): ReadonlyArray<SavedPaidLot> =>
       ...(source === "topup" ? {} : { source }),
       ...(priority === DEFAULT_PRIORITY[source] ? {} : { priority }),
       ...(expiresAt === null ? {} : { expiresAt }),
-      ...(clawedBack === 0 ? {} : { clawedBack })
+      ...(clawedBack === 0 ? {} : { clawedBack }),
+      ...(changes === 0 ? {} : { changes })
     }))
     .sort((a, b) => a.t - b.t || (idOf(a) < idOf(b) ? -1 : 1))
 
@@ -72,8 +74,17 @@ const idOf = ({ id, p }: SavedPaidLot): string => id ?? lotIdOfPayment(p ?? "")
 const restorePaidLots = (saved: ReadonlyArray<SavedPaidLot>): Purse["paidLots"] =>
   HashMap.fromIterable(
     saved.map((lot): readonly [string, PaidLot] => {
-      const { clawedBack = 0 as Credits, expiresAt = null, n, p, source = "topup", priority = DEFAULT_PRIORITY[source], t } = lot
-      return [idOf(lot), { source, priority, expiresAt, granted: n, clawedBack, grantedAt: t, paymentRef: p }]
+      const {
+        changes = 0,
+        clawedBack = 0 as Credits,
+        expiresAt = null,
+        n,
+        p,
+        source = "topup",
+        priority = DEFAULT_PRIORITY[source],
+        t
+      } = lot
+      return [idOf(lot), { source, priority, expiresAt, granted: n, clawedBack, changes, grantedAt: t, paymentRef: p }]
     })
   )
 

@@ -3,13 +3,14 @@
 import * as Credits from "../Credits.ts"
 import { bare } from "../Ids.ts"
 import type { Timestamp } from "../Timestamp.ts"
-import { type Account, debt, get, type Hold, hold, type Outcome, outcome } from "./Account.ts"
+import { type Account, debt, get, type Hold, hold, isOnTrial, type Outcome, outcome, trialOutcome } from "./Account.ts"
 import type { EventOf, RefundReason } from "./AccountEvent.ts"
 import * as Lots from "./Lots.ts"
 import * as Memory from "./Memory.ts"
 import * as Refusals from "./Refusals.ts"
 import { unusable } from "./StatusDecisions.ts"
 import { ADJUSTMENT_LIFETIME, deciding, NOTHING, renewal, type Transaction } from "./Transaction.ts"
+import { isSlot, releaseSlot, slotFor, useSlot } from "./TrialDecisions.ts"
 
 /** The command that holds a call's price. A hold ends at its expiry, through recovery, or with its job. */
 export type Reserve = ReserveCall & (CallDeadline | JobDeadline)
@@ -19,6 +20,8 @@ interface ReserveCall extends Pick<EventOf<"CreditReserved">, "reservationId" | 
   /** The lifetime of credits that are returned to an expired lot, milliseconds; seven days by default. */
   readonly adjustmentLifetime?: number
   readonly key?: Memory.Key
+  /** While the account is on trial, the call holds a slot of the trial in place of credits. */
+  readonly trial?: boolean
 }
 
 interface CallDeadline {
@@ -38,13 +41,13 @@ interface JobDeadline {
 /** Why a reservation is refused. */
 export type ReserveRefusal = NonNullable<ReturnType<typeof holdFor>> | Refusals.AlreadyEnded
 
-/** Holds quantity × unit price. Repeating the reservation decides nothing. */
+/** Holds quantity × unit price, or a slot of the trial. Repeating the reservation decides nothing. */
 export const reserve = (call: Reserve) =>
   deciding((transaction) => {
     const { reservationId } = call
     const { account } = transaction
-    if (hold(account, reservationId) !== undefined) return NOTHING
-    const past = outcome(account, reservationId)
+    if (hold(account, reservationId) !== undefined || isSlot(account, reservationId)) return NOTHING
+    const past = outcome(account, reservationId)?._tag ?? trialOutcome(account, reservationId)
     return past === undefined ? holdFor(transaction, call) : alreadyMade(reservationId, past)
   })
 
@@ -55,10 +58,11 @@ export interface Settle {
   readonly replyHash: string
 }
 
-/** Charges the units done at the price of the hold, and releases the rest. Settling again decides nothing. */
+/** Charges the units done at the price of the hold, and releases the rest; or uses a slot of the trial. Settling again decides nothing. */
 export const settle = ({ reservationId, quantity, replyHash }: Settle) =>
   deciding((transaction, account) => {
     const known = hold(account, reservationId)
+    if (isSlot(account, reservationId)) return useSlot(transaction, reservationId, replyHash)
     if (known === undefined) return alreadyEnded(account, reservationId, "succeeded")
     const excess = excessOf(reservationId, known, quantity)
     if (excess !== undefined) return excess
@@ -78,7 +82,7 @@ export const settleLate = (call: Reserve, { quantity, replyHash, reservationId: 
     const { account } = transaction
     if (hold(account, reservationId) !== undefined) return new Refusals.InFlight({ reservationId })
     const own = outcome(account, reservationId)
-    if (own !== undefined) return alreadyMade(reservationId, own)
+    if (own !== undefined) return alreadyMade(reservationId, own._tag)
     const past = outcome(account, lateOf)
     if (past === undefined) return new Refusals.ReservationNotFound({ reservationId: lateOf })
     if (past._tag !== "refunded" || past.reason !== "abandoned")
@@ -92,9 +96,10 @@ export const settleLate = (call: Reserve, { quantity, replyHash, reservationId: 
     return excess
   })
 
-/** Releases a hold: returns all of it to its lots. Releasing again decides nothing. */
+/** Releases a hold: returns all of it to its lots; or releases a slot of the trial. Releasing again decides nothing. */
 export const release = (reservationId: string, reason: Exclude<RefundReason, "goodwill">) =>
   deciding((transaction, account) => {
+    if (isSlot(account, reservationId)) return releaseSlot(transaction, reservationId, reason)
     if (hold(account, reservationId) === undefined) return alreadyEnded(account, reservationId, "refunded")
     const open = hold(transaction.account, reservationId)
     // Undefined: it was due, and was released as abandoned
@@ -150,20 +155,21 @@ export const refund = (charge: Charge, reason: RefundReason, amount?: Credits.Cr
 
 /** Answers a command on a reservation that is not open: decides nothing if it ended as wanted, else refuses. */
 const alreadyEnded = (account: Account, reservationId: string, wanted: Outcome["_tag"]) => {
-  const ended = outcome(account, reservationId)?._tag
+  const ended = outcome(account, reservationId)?._tag ?? trialOutcome(account, reservationId)
   if (ended === undefined) return new Refusals.ReservationNotFound({ reservationId })
   return ended === wanted ? NOTHING : new Refusals.AlreadyEnded({ reservationId, outcome: ended })
 }
 
 /** Answers a repeated reservation: decides nothing after its success, refuses after its refund. */
-const alreadyMade = (reservationId: string, { _tag }: Outcome) =>
-  _tag === "succeeded" ? NOTHING : new Refusals.AlreadyEnded({ reservationId, outcome: _tag })
+const alreadyMade = (reservationId: string, outcome: Outcome["_tag"]) =>
+  outcome === "succeeded" ? NOTHING : new Refusals.AlreadyEnded({ reservationId, outcome })
 
-/** Adds the hold of a call, or returns why it is refused. */
+/** Adds the hold of a call, or the slot of a call on trial, or returns why it is refused. */
 const holdFor = (transaction: Transaction, call: Reserve, lateOf?: string) => {
   const { account, now } = transaction
   const refusal = unusable(account) ?? unpayable(account) ?? (call.key && refusedKey(account, call.key, now))
   if (refusal !== undefined) return refusal
+  if (call.trial === true && isOnTrial(account)) return slotFor(transaction, call)
   const amount = Credits.of(call.quantity * call.unitPrice)
   const lots = Lots.allocate(account.purse.lots, amount, now)
   if (lots === undefined) return insufficient(account, amount, call.unitPrice, now)
@@ -182,7 +188,8 @@ const refusedKey = (account: Account, key: Memory.Key, now: Timestamp) => {
   if (used === undefined) return undefined
   if (used._tag === "stale") return new Refusals.LookupStale()
   const { reservationId } = used
-  const fingerprint = used._tag === "running" ? hold(account, reservationId)?.fingerprint : used.fingerprint
+  const fingerprint =
+    used._tag === "running" ? (hold(account, reservationId) ?? get(account.trial.open, reservationId))?.fingerprint : used.fingerprint
   if (fingerprint !== key.fingerprint) return new Refusals.KeyReused()
   return used._tag === "running" ? new Refusals.InFlight({ reservationId }) : new Refusals.AlreadySucceeded({ reservationId })
 }

@@ -6,7 +6,7 @@ import type * as Credits from "../Credits.ts"
 import * as Metrics from "../observability/Metrics.ts"
 import * as Spans from "../observability/Spans.ts"
 import type { Timestamp } from "../Timestamp.ts"
-import { Account, debt, initial } from "./Account.ts"
+import { Account, debt, initial, type TrialView, trialOf } from "./Account.ts"
 import { type AccountEvent, AdjustmentLifetime, type EventOf, type RefundReason } from "./AccountEvent.ts"
 import { accountSnapshots } from "./AccountSnapshot.ts"
 import * as Decisions from "./Decisions.ts"
@@ -28,11 +28,19 @@ export interface Balance {
   readonly holds: ReadonlyArray<{ readonly reservationId: string } & EventOf<"CreditReserved">>
 }
 
+/** An event that ended a hold or a slot of the trial. */
+export type Ending = EventOf<"OperationSucceeded" | "Refunded" | "TrialUsed" | "TrialReleased">
+
 export type Committed = Aggregate.Committed<Account, AccountEvent>
 
 export interface LedgerOptions extends Omit<Aggregate.Options<Account>, "snapshots"> {
   /** The lifetime of credits that we return to an expired lot after our failure: whole milliseconds, seven days by default. */
   readonly adjustmentLifetime?: Duration.Input
+  /**
+   * Whether an account whose address was not verified yet, and that was never granted credits, may make ten free calls: true by default.
+   * Such an account is never charged, and is refused once these are used.
+   */
+  readonly trial?: boolean
 }
 
 export class Ledger extends Context.Service<
@@ -52,6 +60,10 @@ export class Ledger extends Context.Service<
       refund: { readonly reason: RefundReason; readonly amount?: Credits.Credits },
       metadata?: Aggregate.Metadata
     ) => Effect.Effect<Committed, Decisions.ReservationNotFound | Decisions.RefundExceedsCharge | Aggregate.Failure>
+    /** Whether accounts have a trial at this host. */
+    readonly hasTrial: boolean
+    /** The trial of an account that is on trial at this host; undefined for any other account. */
+    readonly trialOf: (current: Pick<Aggregate.Current<Account>, "state" | "at">) => TrialView | undefined
     /** This host's lifetime of credits that are returned to an expired lot. Milliseconds. */
     readonly adjustmentLifetime: number
     /** The event that ended a reservation, searched from a revision on; undefined if it is open or unknown. */
@@ -59,7 +71,7 @@ export class Ledger extends Context.Service<
       accountId: string,
       reservationId: string,
       from?: EventStore.Revision
-    ) => Effect.Effect<EventOf<"OperationSucceeded"> | EventOf<"Refunded"> | undefined, Aggregate.Failure>
+    ) => Effect.Effect<Ending | undefined, Aggregate.Failure>
     /** When an append last failed, if none has succeeded since: milliseconds since 1970, for `/ready`. */
     readonly appendFailedAt: () => Timestamp | undefined
   }
@@ -92,7 +104,11 @@ export const balanceOf = (accountId: string, account: Account, at: Timestamp): B
 
 const lifetimeOf = Schema.decodeSync(AdjustmentLifetime)
 
-const make = Effect.fnUntraced(function* ({ adjustmentLifetime: lifetime = Decisions.ADJUSTMENT_LIFETIME, ...options }: LedgerOptions) {
+const make = Effect.fnUntraced(function* ({
+  adjustmentLifetime: lifetime = Decisions.ADJUSTMENT_LIFETIME,
+  trial = true,
+  ...options
+}: LedgerOptions) {
   const adjustmentLifetime = lifetimeOf(Duration.toMillis(lifetime))
   const count = yield* Metrics.countCredits
   const spanned = yield* Spans.spanner
@@ -124,6 +140,8 @@ const make = Effect.fnUntraced(function* ({ adjustmentLifetime: lifetime = Decis
       const charge = yield* chargeOf(store, accountId, reservationId)
       return yield* execute(accountId, Decisions.refund(charge, reason, amount, adjustmentLifetime), metadata)
     }),
+    hasTrial: trial,
+    trialOf: ({ at, state }) => (trial ? trialOf(Decisions.asOf(state, at)) : undefined),
     adjustmentLifetime,
     ending: endingOf(store),
     appendFailedAt
@@ -216,8 +234,11 @@ const chargeOf = Effect.fnUntraced(function* (store: Store, accountId: string, r
   return { reservationId, charged, lots, terms: lots.flatMap(({ lotId }) => grants.get(lotId) ?? []) }
 })
 
-const isEnding = (event: AccountEvent): event is EventOf<"OperationSucceeded"> | EventOf<"Refunded"> =>
-  event._tag === "OperationSucceeded" || (event._tag === "Refunded" && event.stage === "reserved")
+const isEnding = (event: AccountEvent): event is Ending =>
+  event._tag === "OperationSucceeded" ||
+  (event._tag === "Refunded" && event.stage === "reserved") ||
+  event._tag === "TrialUsed" ||
+  event._tag === "TrialReleased"
 
 const endingOf =
   (store: Store): Ledger["Service"]["ending"] =>

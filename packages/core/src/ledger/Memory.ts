@@ -107,13 +107,14 @@ export const keyState = (memory: Memory, { hash, since }: Omit<Key, "fingerprint
 
 // evolve
 
-/** The fields of an ended hold that the memory needs. */
+/** The fields of an ended hold, or of an ended slot of the trial, that the memory needs. */
 type KeyedHold = Pick<EventOf<"CreditReserved">, "keyHash" | "fingerprint">
 
-/** The memory after an event. `hold` is the one that the event ends. */
+/** The memory after an event. `hold` is the hold or slot that the event ends. How slots ended is remembered by the trial itself. */
 export const evolve = (memory: Memory, event: AccountEvent, hold: KeyedHold | undefined, at: Timestamp): Memory => {
   switch (event._tag) {
-    case "CreditReserved": {
+    case "CreditReserved":
+    case "TrialReserved": {
       const { keyHash, reservationId } = event
       return keyHash === undefined ? memory : { ...memory, openKeys: HashMap.set(memory.openKeys, keyHash, reservationId) }
     }
@@ -121,18 +122,26 @@ export const evolve = (memory: Memory, event: AccountEvent, hold: KeyedHold | un
       return recordSuccess(ended(memory, event.reservationId, hold, { _tag: "succeeded", charged: event.charged }), event, hold, at)
     case "Refunded":
       return event.stage === "settled" ? memory : ended(memory, event.reservationId, hold, { _tag: "refunded", reason: event.reason })
+    case "TrialUsed":
+      return recordSuccess(withoutKey(memory, hold), event, hold, at)
+    case "TrialReleased":
+      return withoutKey(memory, hold)
     default:
       return memory
   }
 }
 
 const ended = (memory: Memory, reservationId: string, hold: KeyedHold | undefined, outcome: Outcome): Memory => ({
-  ...memory,
-  outcomes: Generations.addWithin(OUTCOMES, memory.outcomes, reservationId, outcome),
-  openKeys: hold?.keyHash === undefined ? memory.openKeys : HashMap.remove(memory.openKeys, hold.keyHash)
+  ...withoutKey(memory, hold),
+  outcomes: Generations.addWithin(OUTCOMES, memory.outcomes, reservationId, outcome)
 })
 
-const recordSuccess = (memory: Memory, event: EventOf<"OperationSucceeded">, hold: KeyedHold | undefined, at: Timestamp): Memory => {
+const withoutKey = (memory: Memory, hold: KeyedHold | undefined): Memory =>
+  hold?.keyHash === undefined ? memory : { ...memory, openKeys: HashMap.remove(memory.openKeys, hold.keyHash) }
+
+type Success = EventOf<"OperationSucceeded" | "TrialUsed">
+
+const recordSuccess = (memory: Memory, event: Success, hold: KeyedHold | undefined, at: Timestamp): Memory => {
   if (hold?.keyHash === undefined) return memory
   const { fingerprint = "", keyHash } = hold
   const before = isOver(memory, at) ? forgetOlder(memory, at) : memory

@@ -20,6 +20,8 @@ export type Hold = typeof Hold.Type
 export interface PaidLot extends Lots.LotTerms {
   readonly granted: Credits.Credits
   readonly clawedBack: Credits.Credits
+  /** How many of its payment's changes were made to it. */
+  readonly changes: number
   readonly grantedAt: Timestamp
   readonly paymentRef: string | null
 }
@@ -96,7 +98,7 @@ const granted = (purse: Purse, event: EventOf<"CreditsGranted">, at: Timestamp):
   const lot = { lotId, source, priority, expiresAt, grantedAt: at, left: amount, held: Credits.zero, claimed: Credits.zero }
   const lots = Lots.insert(purse.lots, lot)
   if (!Lots.isPaid(source)) return { ...purse, lots }
-  const paid: PaidLot = { granted: amount, clawedBack: Credits.zero, source, priority, expiresAt, grantedAt: at, paymentRef }
+  const paid: PaidLot = { granted: amount, clawedBack: Credits.zero, changes: 0, source, priority, expiresAt, grantedAt: at, paymentRef }
   return { ...purse, lots, paidLots: HashMap.set(purse.paidLots, lotId, paid) }
 }
 
@@ -144,7 +146,7 @@ const clawedBack = (purse: Purse, event: EventOf<"CreditsClawedBack">): Purse =>
   return {
     ...purse,
     lots: Lots.adjust(purse.lots, lotId, { left: -fromAvailable, claimed: fromHeld }),
-    paidLots: changeClawedBack(purse, lotId, amount),
+    paidLots: changeClawedBack(purse, lotId, amount, event.change),
     debts: owe(purse.debts, [{ lotId, amount: debt }])
   }
 }
@@ -155,7 +157,7 @@ const clawbackReversed = (purse: Purse, event: EventOf<"ClawbackReversed">): Pur
   return {
     ...purse,
     lots: toAvailable > 0 ? returnTo(lots, lotId, toAvailable, get(purse.paidLots, lotId)) : lots,
-    paidLots: changeClawedBack(purse, lotId, -amount),
+    paidLots: changeClawedBack(purse, lotId, -amount, event.change),
     debts: Lots.without(purse.debts, [{ lotId, amount: toDebt }])
   }
 }
@@ -173,8 +175,12 @@ const returnTo = (
   return Lots.insert(lots, { lotId, source, priority, expiresAt, grantedAt, left: amount, held: Credits.zero, claimed: Credits.zero })
 }
 
-const changeClawedBack = (purse: Purse, lotId: string, by: number): Purse["paidLots"] =>
-  HashMap.modify(purse.paidLots, lotId, (lot) => ({ ...lot, clawedBack: Credits.of(lot.clawedBack + by) }))
+const changeClawedBack = (purse: Purse, lotId: string, by: number, change: number | undefined): Purse["paidLots"] =>
+  HashMap.modify(purse.paidLots, lotId, (lot) => ({
+    ...lot,
+    clawedBack: Credits.of(lot.clawedBack + by),
+    changes: change ?? lot.changes
+  }))
 
 const owe = (debts: Lots.LotParts, more: Lots.LotParts): Lots.LotParts => {
   let sum = debts

@@ -160,3 +160,9 @@ export class TrialUsedUp extends Schema.TaggedError<TrialUsedUp>()("TrialUsedUp"
     return `All ${this.slots} calls of the trial are used`
   }
 }
+/** The account is on trial, and the call would become a job. */
+export class TrialExcludesJobs extends Schema.TaggedError<TrialExcludesJobs>()("TrialExcludesJobs", {}) {
+  override get message(): string {
+    return "The trial has no jobs"
+  }
+}

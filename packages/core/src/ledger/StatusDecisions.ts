@@ -1,5 +1,6 @@
 /** Decisions on the status of an account: open, verify, suspend, reinstate, close. */
 
+import { HashMap } from "effect"
 import type * as Credits from "../Credits.ts"
 import type { Account } from "./Account.ts"
 import type { EventOf } from "./AccountEvent.ts"
@@ -51,6 +52,18 @@ export const close = deciding((transaction, account) => {
   const refusal = unusable(account)
   if (refusal !== undefined) return refusal
   for (const { grantId } of transaction.account.recurring) transaction.add({ _tag: "RecurringGrantStopped", grantId })
+  transaction.add({ _tag: "AccountClosed" })
+  return undefined
+})
+
+/**
+ * Closes an account that was never verified and has no credits, lots or debts: that of a sign-up that nobody confirmed. Decides nothing for
+ * any other account.
+ */
+export const abandon = deciding((transaction, account) => {
+  const { debts, lots, paidLots } = account.purse
+  const isEmpty = lots.length === 0 && debts.length === 0 && HashMap.isEmpty(paidLots)
+  if (account.status !== "opened" || account.verified || !isEmpty) return NOTHING
   transaction.add({ _tag: "AccountClosed" })
   return undefined
 })

@@ -261,7 +261,7 @@ const lapsed = (account: Account, now: Timestamp): ReadonlyArray<Lapsed> => {
   const all: Array<Lapsed> = []
   for (const [id, hold] of account.purse.holds)
     if (expiresByItself(hold) && hold.expiresAt <= now) all.push({ _tag: "hold", at: hold.expiresAt, id, hold })
-  for (const [id, at] of account.trial.open) if (at <= now) all.push({ _tag: "trial", at, id })
+  for (const [id, { expiresAt: at }] of account.trial.open) if (at <= now) all.push({ _tag: "trial", at, id })
   for (const grant of account.recurring)
     for (const lot of RecurringGrants.due(grant, now).lots) all.push({ _tag: "period", at: lot.from, id: grant.grantId, lot })
   return all.sort(byTime)

@@ -1,5 +1,5 @@
 /**
- * Notices: what a host and its webhooks are told of accounts, credits and jobs. They derive from events of the log, so every host derives
+ * Notices: what a host and its webhooks are told of accounts, credits, jobs and payments. They derive from events of the log, so every host derives
  * the same ones. A new notice is one row of {@link NOTICES}.
  */
 import { type Aggregate, type EventStore, HashChain, type StateStore } from "@millrace/event-sourcing"
@@ -7,14 +7,20 @@ import { Effect, Schema, type Struct } from "effect"
 import { Registration } from "../accounts/Registration.ts"
 import { CreditsFromDecimal } from "../Credits.ts"
 import type * as Job from "../jobs/Job.ts"
-import type { Jobs } from "../jobs/Jobs.ts"
 import { RefundReason } from "../ledger/AccountEvent.ts"
 import { LotTerms } from "../ledger/Lots.ts"
+import { toDecimal } from "../payments/Amount.ts"
+import { granted, type Order } from "../payments/Payment.ts"
 import { Timestamp } from "../Timestamp.ts"
-import { ofAccounts, ofJobs, type Row } from "./Row.ts"
+import { ofAccounts, ofJobs, ofPayments, type Row, type Sources } from "./Row.ts"
+
+export type { Sources } from "./Row.ts"
 
 const lot = Schema.String
 const amount = CreditsFromDecimal
+const payment = Schema.String
+/** In units of the currency. */
+const money = { money: Schema.Finite, currency: Schema.String }
 const job = { job: Schema.String, operation: Schema.String, request: Schema.String }
 
 /** All notices by name. A name never changes, and facts are only added. */
@@ -64,8 +70,43 @@ export const NOTICES = {
       JobFailed: (_, { id }, job) => ({ ...factsOf(id, job), status: "failed" }),
       JobCancelled: (_, { id }, job) => ({ ...factsOf(id, job), status: "cancelled" })
     }
+  ),
+  "payment.captured": ofPayments(
+    "The money of a payment is there. `credits`: what it buys, without the bonus.",
+    { payment, ...money, credits: amount },
+    { PaymentCaptured: ({ amount }, _, order) => ({ ...moneyOf(order, amount), credits: granted({ ...order, captured: amount }) }) }
+  ),
+  "payment.failed": ofPayments(
+    "A payment failed, or nobody paid it in time.",
+    { payment, reason: Schema.String },
+    { PaymentFailed: ({ reason }, _, { paymentId }) => ({ payment: paymentId, reason }) }
+  ),
+  "payment.refunded": ofPayments(
+    "Money of a payment went back to the payer.",
+    { payment, ...money },
+    { PaymentRefunded: ({ amount }, _, order) => moneyOf(order, amount) }
+  ),
+  "payment.refund_failed": ofPayments(
+    "A refund did not reach the payer: the host has the money again, and still owes it.",
+    { payment, ...money },
+    { PaymentRefundFailed: ({ reference }, _, order) => moneyOf(order, refundOf(order, reference)) }
+  ),
+  "payment.disputed": ofPayments(
+    "The payer's bank took money of a payment back (`open`), or a dispute of it was `won` or `lost`.",
+    { payment, ...money, status: Schema.Literals(["open", "won", "lost"]) },
+    {
+      PaymentDisputed: ({ amount }, _, order) => ({ ...moneyOf(order, amount), status: "open" }),
+      PaymentDisputeWon: ({ reference }, _, order) => ({ ...moneyOf(order, disputed(order, reference)), status: "won" }),
+      PaymentDisputeLost: ({ reference }, _, order) => ({ ...moneyOf(order, disputed(order, reference)), status: "lost" })
+    }
   )
 }
+
+const moneyOf = ({ currency, paymentId }: Order, minor: number) => ({ payment: paymentId, money: toDecimal({ minor, currency }), currency })
+
+const refundOf = ({ refunds }: Order, reference: string): number => refunds.find((refund) => refund.reference === reference)?.minor ?? 0
+
+const disputed = ({ disputes }: Order, reference: string): number => disputes.find((dispute) => dispute.reference === reference)?.minor ?? 0
 
 const factsOf = (id: string, { operation, requestId }: Job.Accepted) => ({ job: id, operation, request: requestId })
 
@@ -110,7 +151,7 @@ export const mayTell = (event: EventStore.RecordedEvent): boolean =>
 export const of = (
   event: EventStore.RecordedEvent,
   wanted: (name: Name) => boolean
-): Effect.Effect<ReadonlyArray<Notice>, Aggregate.Failure, Jobs> => {
+): Effect.Effect<ReadonlyArray<Notice>, Aggregate.Failure, Sources> => {
   const names = BY_TYPE.get(event.type)?.filter(({ name }) => wanted(name) && NOTICES[name].selects(event)) ?? []
   if (names.length === 0) return Effect.succeed([])
   return Effect.map(

@@ -5,10 +5,15 @@ import * as Job from "../jobs/Job.ts"
 import { Jobs } from "../jobs/Jobs.ts"
 import { Account } from "../ledger/Account.ts"
 import type { AccountEvent } from "../ledger/AccountEvent.ts"
+import * as Payment from "../payments/Payment.ts"
+import { Payments } from "../payments/Payments.ts"
 
 /** Facts whose schemas need no services. */
 type Fields = Readonly<Record<string, Schema.Codec<unknown, unknown>>>
 type FactsOf<F extends Fields> = Schema.Struct<F>["Type"]
+
+/** What notices look up beside their events. */
+export type Sources = Jobs | Payments
 
 /** What an event tells: the account that it is about, and the facts as JSON. */
 export interface Found {
@@ -24,7 +29,7 @@ export interface Row<F extends Fields = Fields> {
   readonly types: ReadonlyArray<string>
   readonly selects: (event: EventStore.RecordedEvent) => boolean
   /** What an event that the row selects tells; undefined if it tells nothing. An event that cannot be read is a defect. */
-  readonly find: (event: EventStore.RecordedEvent) => Effect.Effect<Found | undefined, Aggregate.Failure, Jobs>
+  readonly find: (event: EventStore.RecordedEvent) => Effect.Effect<Found | undefined, Aggregate.Failure, Sources>
 }
 
 /** A notice that follows from events of accounts alone. A handler that returns undefined tells nothing. */
@@ -64,6 +69,27 @@ export const ofJobs = <const F extends Fields>(
       if (!("accepted" in job)) return undefined
       const told = dispatch(event, job.accepted)
       return told && { account: job.accepted.accountId, facts: encode(told) }
+    })
+  }
+}
+
+/** A notice that follows from events of payments made here. The handlers also get the payment as it stands now. */
+export const ofPayments = <const F extends Fields>(
+  summary: string,
+  fields: F,
+  handlers: EventHandlers.Handlers<Payment.PaymentEvent, [order: Payment.Order], FactsOf<F>>
+): Row<F> => {
+  const { categories, dispatch, types } = EventHandlers.of(Payment.Payment, handlers)
+  const facts = Schema.Struct(fields)
+  const encode = encoder(facts)
+  return {
+    ...{ summary, facts, types },
+    selects: Following.selects({ categories, types }),
+    find: Effect.fnUntraced(function* (event) {
+      const order = yield* Payments.use((payments) => payments.orderIn(StreamName.id(event.stream)))
+      if (order === undefined) return undefined
+      const told = dispatch(event, order)
+      return told && { account: order.accountId, facts: encode(told) }
     })
   }
 }

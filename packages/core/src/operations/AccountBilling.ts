@@ -58,7 +58,7 @@ export const AccountBilling = Schema.Struct({
 
 const unavailable = ({ _tag }: { readonly _tag: string }) => new UpstreamUnavailable({ upstream: "ledger", reason: _tag })
 
-const usageOf = ({ month, asOf, operations }: Usage): (typeof AccountBilling.Type)["usage"] => {
+const usageOf = ({ month, asOf, operations }: Omit<Usage, "days">): (typeof AccountBilling.Type)["usage"] => {
   const used = operations.map(({ operation, calls, units, charged, refunded, uncharged }) => ({
     operation,
     calls,

@@ -20,6 +20,15 @@ export const AccountLimits = Schema.Struct({
     /** Seconds until the window ends. */
     reset_after: Schema.Int
   }),
+  /** The free calls of an account whose address was not verified yet, until it is granted credits. Absent for other accounts. */
+  trial: Schema.optionalKey(
+    Schema.Struct({
+      total: Schema.Int,
+      used: Schema.Int,
+      /** Calls that are neither used nor running. */
+      remaining: Schema.Int
+    })
+  ),
   ...CommonLimits.fields,
   /** Path of the catalog, which lists the bounds of each operation. Relative to the root of the API. */
   operation_bounds: Schema.String
@@ -33,16 +42,18 @@ export const read = Operation.make("account.limits", {
   run: Effect.fnUntraced(function* (_input, { accountId }) {
     const ledger = yield* Ledger
     const rates = yield* RateLimit
-    const { state } = yield* Effect.mapError(
+    const account = yield* Effect.mapError(
       ledger.read(accountId),
       ({ _tag }) => new UpstreamUnavailable({ upstream: "ledger", reason: _tag })
     )
-    if (state.status === "absent") return yield* new NotFound({ resource: "account" })
+    if (account.state.status === "absent") return yield* new NotFound({ resource: "account" })
     const { limit, window, remaining, resetAfter } = yield* rates.peek(ofAccount(accountId))
+    const trial = ledger.trialOf(account)
     return {
       data: {
         ...COMMON_LIMITS,
         rate_limit: { calls: limit, window, remaining, reset_after: resetAfter },
+        ...(trial === undefined ? {} : { trial }),
         operation_bounds: CATALOG
       }
     }

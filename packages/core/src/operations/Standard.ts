@@ -4,8 +4,11 @@
  */
 import type { Scope } from "../accounts/ApiKey.ts"
 import type * as Operation from "../work/Operation.ts"
+import * as AccountActivity from "./AccountActivity.ts"
 import * as AccountBilling from "./AccountBilling.ts"
+import * as AccountCalls from "./AccountCalls.ts"
 import * as AccountLimits from "./AccountLimits.ts"
+import * as Billing from "./Billing.ts"
 import * as Bin from "./Bin.ts"
 import * as CatalogOperations from "./CatalogOperations.ts"
 import * as Dns from "./Dns.ts"
@@ -13,9 +16,12 @@ import * as Email from "./Email.ts"
 import * as EmailJobs from "./EmailJobs.ts"
 import * as Grammar from "./Grammar.ts"
 import * as ImageJobs from "./ImageJobs.ts"
+import * as Invoices from "./Invoices.ts"
+import * as Keys from "./Keys.ts"
 import * as Proxies from "./Proxies.ts"
 import * as Speech from "./Speech.ts"
 import * as SpeechJobs from "./SpeechJobs.ts"
+import * as Subscriptions from "./Subscriptions.ts"
 import * as TempMail from "./TempMail.ts"
 import * as Topics from "./Topics.ts"
 import * as Verification from "./Verification.ts"
@@ -55,7 +61,21 @@ export const groups = {
     CatalogOperations.config,
     CatalogOperations.groups
   ]),
-  account: group("Balance, use and limits of the account.", [AccountBilling.read, AccountLimits.read], "read"),
+  account: group(
+    "Balance, calls, use and limits of the account.",
+    [AccountBilling.read, AccountLimits.read, AccountActivity.read, AccountCalls.list],
+    "read"
+  ),
+  billing: group("Credits to buy, in packs or by a subscription, and their invoices.", [
+    Billing.topUp,
+    Billing.captureTopUp,
+    Subscriptions.subscribe,
+    Subscriptions.list,
+    Subscriptions.cancel,
+    Invoices.list,
+    Invoices.page
+  ]),
+  keys: group("The API keys of the account.", [Keys.list, Keys.issue, Keys.revoke, Keys.rotate], "keys"),
   lookups: group("Lookups that are answered at once.", [Grammar.check, Bin.lookup, Dns.resolve, Topics.list]),
   email: group("Whether an address receives mail, and how trustworthy it is.", [
     Email.validate,

@@ -4,7 +4,6 @@
  */
 import { EventStore, Following, type Lease, type Projection, StateStore } from "@millrace/event-sourcing"
 import { Clock, Effect, HashMap, Stream } from "effect"
-import type { Jobs } from "../jobs/Jobs.ts"
 import * as Notices from "../notices/Notices.ts"
 import * as Delivery from "./Delivery.ts"
 import * as Endpoints from "./Endpoints.ts"
@@ -50,7 +49,7 @@ const noticesOf = (event: EventStore.RecordedEvent, wanted: (name: string) => bo
     : Effect.succeed([])
 
 /** Reads the log for all webhooks until the lease is lost. */
-export const run = (outbox: Outbox): Effect.Effect<never, Lease.LeaseLost, EventStore.EventStore | Jobs> =>
+export const run = (outbox: Outbox): Effect.Effect<never, Lease.LeaseLost, EventStore.EventStore | Notices.Sources> =>
   Effect.gen(function* () {
     let skipped = 0
     const take = Effect.fnUntraced(function* ({ events }: EventStore.Batch) {
@@ -103,7 +102,7 @@ const offer = (outbox: Outbox, endpoints: Endpoints.Endpoints, notice: Notices.N
 const PAGE = 1_000
 
 /** Makes deliveries of what a lane missed, as far as there is room and at most for a page of the log. */
-export const catchUp = (outbox: Outbox, lane: Lane.Lane): Effect.Effect<void, Lease.LeaseLost, EventStore.EventStore | Jobs> =>
+export const catchUp = (outbox: Outbox, lane: Lane.Lane): Effect.Effect<void, Lease.LeaseLost, EventStore.EventStore | Notices.Sources> =>
   outbox.turn.withPermit(
     Effect.gen(function* () {
       const behind = lane.behind

@@ -2,7 +2,6 @@
 import { EventStore, Lease, type Projection, type StateStore } from "@millrace/event-sourcing"
 import { Clock, Effect, FiberSet, HashMap, Result } from "effect"
 import type { Registration } from "../accounts/Registration.ts"
-import type { Jobs } from "../jobs/Jobs.ts"
 import * as Notices from "../notices/Notices.ts"
 import * as Body from "./Body.ts"
 import * as Delivery from "./Delivery.ts"
@@ -37,7 +36,7 @@ export const run = Effect.fnUntraced(function* (
 ): Effect.fn.Return<
   never,
   Lease.LeaseLost | StateStore.StateUnavailable | Projection.ProjectionBehind | Projection.ProjectionStopped,
-  EventStore.EventStore | StateStore.StateStore | Jobs | Registration
+  EventStore.EventStore | StateStore.StateStore | Notices.Sources | Registration
 > {
   const { outbox, webhooks } = sending
   for (;;) {

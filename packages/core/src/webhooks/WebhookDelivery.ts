@@ -1,10 +1,11 @@
 /**
  * Delivers webhooks in the background, at one host at a time: each notice that a webhook selects, at least once, or it becomes a dead letter.
  */
+
 import { type EventStore, Following, Lease, type StateStore } from "@millrace/event-sourcing"
 import { Context, Effect, FiberSet, Layer } from "effect"
 import type { Registration } from "../accounts/Registration.ts"
-import type { Jobs } from "../jobs/Jobs.ts"
+import type * as Notices from "../notices/Notices.ts"
 import * as Metrics from "../observability/Metrics.ts"
 import * as Feed from "./Feed.ts"
 import * as Lane from "./Lane.ts"
@@ -69,6 +70,6 @@ export class WebhookDelivery extends Context.Service<WebhookDelivery, Effect.Suc
 ) {
   static readonly layer = (
     options?: Options
-  ): Layer.Layer<WebhookDelivery, never, Webhooks | Jobs | Registration | EventStore.EventStore | StateStore.StateStore> =>
+  ): Layer.Layer<WebhookDelivery, never, Webhooks | Notices.Sources | Registration | EventStore.EventStore | StateStore.StateStore> =>
     Layer.effect(this, make(options))
 }

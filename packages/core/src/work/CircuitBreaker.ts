@@ -13,6 +13,15 @@ export interface CircuitBreakerOptions {
   readonly openFor?: number
 }
 
+/** How an upstream is. */
+export interface CircuitStatus {
+  readonly upstream: string
+  /** Failures since its last success. */
+  readonly failures: number
+  /** Milliseconds for which its calls still fail at once. */
+  readonly openFor: number
+}
+
 export class CircuitBreaker extends Context.Service<
   CircuitBreaker,
   {
@@ -23,6 +32,8 @@ export class CircuitBreaker extends Context.Service<
     readonly guard: <A, E, R>(upstream: string, call: Effect.Effect<A, E, R>) => Effect.Effect<A, E | UpstreamUnavailable, R>
     /** Milliseconds for which calls still fail at once: 0 while the circuit is closed or a trial call may run. */
     readonly openFor: (upstream: string) => Effect.Effect<number>
+    /** The upstreams that were called since this process started, by name. */
+    readonly circuits: Effect.Effect<ReadonlyArray<CircuitStatus>>
     /** Records the result of a call of the upstream. */
     readonly record: (upstream: string, result: "success" | "failure") => Effect.Effect<void>
   }
@@ -33,6 +44,7 @@ export class CircuitBreaker extends Context.Service<
       Effect.gen(function* () {
         const clock = yield* Clock.Clock
         const circuits = new Map<string, Circuit>()
+        const called = new Set<string>()
         const open = (upstream: string) => {
           const circuit = circuits.get(upstream)
           return circuit !== undefined && circuit.failures >= failures ? circuit : undefined
@@ -56,9 +68,18 @@ export class CircuitBreaker extends Context.Service<
               )
             }),
           openFor: (upstream) => Effect.sync(() => Math.max(0, (open(upstream)?.openUntil ?? 0) - clock.currentTimeMillisUnsafe())),
+          circuits: Effect.sync(() => {
+            const now = clock.currentTimeMillisUnsafe()
+            return [...called].sort().map((upstream) => ({
+              upstream,
+              failures: circuits.get(upstream)?.failures ?? 0,
+              openFor: Math.max(0, (open(upstream)?.openUntil ?? 0) - now)
+            }))
+          }),
           record: (upstream, result) =>
             Effect.sync(() => {
               watch(upstream)
+              called.add(upstream)
               if (result === "success") return void circuits.delete(upstream)
               const circuit = circuits.get(upstream) ?? { failures: 0, openUntil: 0, trial: undefined }
               circuit.failures++

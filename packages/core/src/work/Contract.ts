@@ -3,7 +3,9 @@
  * document, the catalog entry, the client and the generators derive from it.
  */
 import { type Duration, Effect, Schema } from "effect"
+import type { Scope } from "../accounts/ApiKey.ts"
 import * as Credits from "../Credits.ts"
+import type { Timestamp } from "../Timestamp.ts"
 import type { UpstreamNotConfigured } from "./OperationError.ts"
 
 export type Fields = Schema.Struct.Fields
@@ -39,10 +41,20 @@ export type RouteOptions = Pick<Route, "method" | "path"> & Partial<Route>
 export type RouteOf<O extends RouteOptions> = Route<O["method"], O["path"], Given<O, "params">, Given<O, "query">, Given<O, "body">>
 type Given<O, Part extends string> = O extends { readonly [_ in Part]: infer F extends Fields } ? F : {}
 
+/** What a caller showed: an API key, or a session, which has no `keyId`. */
+export interface Credential {
+  readonly keyId?: string
+  readonly scopes: ReadonlyArray<Scope>
+  /** When it ends, milliseconds since 1970; null if it never does. A session's end does not bound what it lets others do. */
+  readonly expiresAt: Timestamp | null
+}
+
 /** The account and request of a call, before credits are held. */
 export interface Requester {
   readonly accountId: string
   readonly requestId: string
+  /** What the caller may do, which bounds what it may let others do. Absent where the host itself calls. */
+  readonly credential?: Credential
   /** Seconds that the caller would wait for a better answer. Only an operation that `waits` heeds it. */
   readonly wait?: number
 }

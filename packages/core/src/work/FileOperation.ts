@@ -13,6 +13,8 @@ export interface Download {
   /** Identifies the content for ever: an entity tag without its quotes. */
   readonly tag: string
   readonly filename: string
+  /** Of a page to be shown, rather than a file to be saved: what it may load and run, as a `Content-Security-Policy`. */
+  readonly policy?: string
   /** The bytes of a range, by default all; a range is cut at the end of the file. Fails before the first byte if the file is gone. */
   readonly read: (range?: Range) => Effect.Effect<Stream.Stream<Uint8Array, GetFailure>, NotFound | UpstreamUnavailable>
 }

@@ -11,6 +11,7 @@ export {
   type Caller,
   type Contract,
   type Contract as Operation,
+  type Credential,
   inputOf,
   type Link,
   type Page,

@@ -52,7 +52,17 @@ export class TooManyJobs extends Schema.TaggedError<TooManyJobs>()("TooManyJobs"
   }
 }
 
-export type OperationError = InvalidInput | NotFound | UpstreamUnavailable | UpstreamNotConfigured | TooManyJobs
+/** The account has as many pending payments as it may have. `retryAfter` in seconds. */
+export class TooManyPayments extends Schema.TaggedError<TooManyPayments>()("TooManyPayments", {
+  limit: Schema.Int,
+  retryAfter: Schema.Int
+}) {
+  override get message(): string {
+    return `${this.limit} payments of the account are pending, which is the limit`
+  }
+}
+
+export type OperationError = InvalidInput | NotFound | UpstreamUnavailable | UpstreamNotConfigured | TooManyJobs | TooManyPayments
 
 /**
  * The operation has a bug: its result does not match its schema, it returned no Effect, or its quantity is invalid. It is not the

@@ -13,7 +13,8 @@ import {
   issue,
   newSecret,
   parse,
-  revoke
+  revoke,
+  rotate
 } from "../../src/accounts/ApiKey.ts"
 import { newKeyId } from "../../src/Ids.ts"
 import { check } from "../vault/Property.ts"
@@ -110,6 +111,35 @@ describe("the stream of a key", () => {
       .when(issue(issued), 5_000)
       .thenRefused(new ExpiryPast({ expiresAt: 5_000 }))
     expect(() => given(ApiKey, [at(1, Issued)]).when(issue(issued), 2)).toThrow("exists already")
+  })
+
+  test("is replaced once, ends after the overlap or at its own expiry, and only while it can be used", () => {
+    const rotated = (endsAt: number) => ({ _tag: "ApiKeyRotated", endsAt, successor: "next" }) as const
+    const replace = (overlap: number, accountId = "acc_1", successor = "next") => rotate(KEY_ID, accountId, successor, overlap)
+    const missing = new ApiKeyNotFound({ keyId: KEY_ID })
+    given(ApiKey, [at(1, Issued)])
+      .when(replace(100), 1_000)
+      .then([rotated(1_100)])
+      .thenState({ status: "issued", ...issued, expiresAt: 1_100, successor: "next" })
+    given(ApiKey, [at(1, Issued)])
+      .when(replace(9_000), 1_000)
+      .then([rotated(10_000)])
+      .thenState({ status: "issued", ...issued, successor: "next" })
+    given(ApiKey, [at(1, Issued), at(2, rotated(1_100))])
+      .when(replace(100), 1_000)
+      .then([])
+    given(ApiKey, [at(1, Issued), at(2, rotated(1_100))])
+      .when(replace(100, "acc_1", "other"), 1_000)
+      .thenRefused(missing)
+    given(ApiKey, [at(1, Issued), at(2, Revoked)])
+      .when(replace(100), 1_000)
+      .thenRefused(missing)
+    given(ApiKey, [at(1, Issued)])
+      .when(replace(100), 5_000)
+      .thenRefused(missing)
+    given(ApiKey, [at(1, Issued)])
+      .when(replace(100, "acc_2"), 1_000)
+      .thenRefused(missing)
   })
 
   test("revokes a key once, for its own account only", () => {

@@ -4,9 +4,14 @@ import { Effect, Layer, type Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { test } from "vitest"
 import { KeyRing } from "../../src/accounts/KeyRing.ts"
-import { Payments } from "../../src/accounts/Payments.ts"
+import { MailRelay, type OutgoingMail } from "../../src/accounts/MailRelay.ts"
 import { type Options, Registration } from "../../src/accounts/Registration.ts"
+import { Sessions } from "../../src/accounts/Sessions.ts"
+import { SessionUpkeep } from "../../src/accounts/SessionUpkeep.ts"
+import { SignIn } from "../../src/accounts/SignIn.ts"
+import { SignUps } from "../../src/accounts/SignUps.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
+import { Payments } from "../../src/payments/Payments.ts"
 import { MasterKey } from "../../src/vault/MasterKey.ts"
 import { Vault } from "../../src/vault/Vault.ts"
 import { MASTER } from "../vault/Vaults.ts"
@@ -18,21 +23,31 @@ export interface Stores {
 
 export const stores: Effect.Effect<Stores> = Effect.all({ events: MemoryEventStore.make, states: MemoryStateStore.make })
 
+/** Keeps the mails that a process sends. */
+export const relayTo = (mails: Array<OutgoingMail>): Layer.Layer<MailRelay> =>
+  Layer.succeed(MailRelay, { configured: Effect.void, send: (mail) => Effect.sync(() => void mails.push(mail)) })
+
 /** Opens a process. It ends with the scope. */
-export const host = ({ events, states }: Stores, options: Options = {}) =>
+export const host = ({ events, states }: Stores, { upkeep = false, ...options }: Options & { readonly upkeep?: boolean } = {}) =>
   Effect.gen(function* () {
+    const mails: Array<OutgoingMail> = []
     const base = Layer.mergeAll(
       Layer.succeed(EventStore.EventStore, events),
       Layer.succeed(StateStore.StateStore, states),
       MasterKey.layer(MASTER)
     )
-    const layer = Layer.mergeAll(Registration.layer(options), KeyRing.layer, Payments.layer).pipe(
+    const layer = Layer.mergeAll(SignIn.layer, upkeep ? SessionUpkeep.layer() : Layer.empty).pipe(
+      Layer.provideMerge(Layer.mergeAll(SignUps.layer, Sessions.layer, relayTo(mails))),
+      Layer.provideMerge(Layer.mergeAll(Registration.layer(options), KeyRing.layer, Payments.layer)),
       Layer.provideMerge(Layer.mergeAll(Ledger.layer(), Vault.layer)),
       Layer.provide(base)
     )
     const context = yield* Layer.build(Layer.fresh(layer))
-    const services = Effect.all({ registration: Registration, keys: KeyRing, payments: Payments, ledger: Ledger, vault: Vault })
-    return yield* Effect.provideContext(services, context)
+    const services = Effect.all({
+      ...{ registration: Registration, keys: KeyRing, payments: Payments, ledger: Ledger, vault: Vault },
+      ...{ sessions: Sessions, signIn: SignIn, signUps: SignUps }
+    })
+    return { ...(yield* Effect.provideContext(services, context)), mails }
   })
 
 /** The whole log, as text. */

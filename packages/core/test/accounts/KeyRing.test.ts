@@ -63,7 +63,7 @@ describe("a key", () => {
         const { key, keyId } = yield* issuer.keys.issue(accountId)
         const text = Redacted.value(key)
         for (const { keys } of [other, issuer])
-          expect(yield* keys.authenticate(text)).toEqual({ accountId, keyId, scopes: ["read", "operations"] })
+          expect(yield* keys.authenticate(text)).toMatchObject({ accountId, keyId, scopes: ["read", "operations"], expiresAt: null })
         yield* other.keys.revoke(accountId, keyId)
         for (const { keys } of [issuer, other]) expect(yield* outcome(keys.authenticate(text))).toBe("Unauthorized")
       }

@@ -211,7 +211,7 @@ export const host = (shared: Stores, bench: Bench, options: HostOptions = {}) =>
       Layer.provideMerge(
         Layer.mergeAll(Replies.layer, CallsInDoubt.layer, CircuitBreaker.layer(options.breaker), Jobs.layer(options.jobs))
       ),
-      Layer.provideMerge(Millrace.administration())
+      Layer.provideMerge(Millrace.administration(options.trial === undefined ? {} : { trial: options.trial }))
     )
     const context = yield* Layer.build(Layer.fresh(Layer.provide(calls, base)))
     const services = Effect.all({

@@ -4,10 +4,12 @@ import { TestClock } from "effect/testing"
 import * as fc from "fast-check"
 import { describe, expect, test } from "vitest"
 import * as Arbitraries from "../../../testing/src/Arbitraries.ts"
-import { type Month, monthOf, type OperationUsage, UsageBook, type UsageOptions } from "../../src/billing/Usage.ts"
+import { type DayUsage, type Month, monthOf, type OperationUsage, UsageBook, type UsageOptions } from "../../src/billing/Usage.ts"
+import { MOVING } from "../../src/billing/UsageDays.ts"
 import * as Credits from "../../src/Credits.ts"
-import { Account } from "../../src/ledger/Account.ts"
+import { Account, initial } from "../../src/ledger/Account.ts"
 import type { AccountEvent } from "../../src/ledger/AccountEvent.ts"
+import * as Postings from "../../src/ledger/Postings.ts"
 import { toIso } from "../../src/Timestamp.ts"
 import { opened, refunded, reserved, succeeded } from "../ledger/Examples.ts"
 import { Book, type Logged } from "../ledger/Replay.ts"
@@ -112,6 +114,29 @@ const modelOf = (log: ReadonlyArray<Logged>, month: Month): ReadonlyArray<Operat
     .map(({ charged, refunded, ...usage }) => ({ ...usage, charged: Credits.of(charged), refunded: Credits.of(refunded) }))
 }
 
+/** The model of the days: what is posted to the account's credits, available and held, with the whole account known. */
+const daysOf = (log: ReadonlyArray<Logged>, month: Month): ReadonlyArray<DayUsage> => {
+  const days = new Map<string, { day: string; change: number; charged: number; granted: number }>()
+  const own = [Postings.available(ACCOUNT), Postings.reserved(ACCOUNT)]
+  let account = initial
+  for (const { at, event } of log) {
+    const posted = Postings.postings(ACCOUNT, account, event)
+    account = Account.evolve(account, event, at)
+    if (monthOf(at) !== month || !(MOVING as ReadonlyArray<string>).includes(event._tag)) continue
+    const day = toIso(at).slice(0, 10)
+    const usage = days.get(day) ?? { day, change: 0, charged: 0, granted: 0 }
+    for (const { account, amount } of posted) if (own.includes(account)) usage.change -= amount
+    if (event._tag === "OperationSucceeded") usage.charged += event.charged
+    if (event._tag === "CreditsGranted") usage.granted += event.amount
+    days.set(day, usage)
+  }
+  return [...days.values()].map(({ charged, granted, ...usage }) => ({
+    ...usage,
+    charged: Credits.of(charged),
+    granted: Credits.of(granted)
+  }))
+}
+
 /** A valid history of several operations across the beginning of a month. */
 const history = fc
   .tuple(Arbitraries.script({ minLength: 10, maxLength: 80 }), fc.double({ min: 0, max: 1, noNaN: true }))
@@ -149,8 +174,9 @@ describe("the usage of a month", () => {
               // The third is always a new one
               const { read } = readers[reader] ?? (yield* host(shared, { storeEvery }))
               const expected = modelOf(log.slice(0, written), month)
-              expect(yield* read(month)).toEqual({ month, operations: expected, asOf: now })
-              expect(yield* read(month)).toEqual({ month, operations: expected, asOf: now })
+              const days = daysOf(log.slice(0, written), month)
+              expect(yield* read(month)).toEqual({ month, operations: expected, days, asOf: now })
+              expect(yield* read(month)).toEqual({ month, operations: expected, days, asOf: now })
             }
             for (const { key } of yield* shared.states.list("usage")) yield* shared.states.write([{ _tag: "remove", space: "usage", key }])
             for (const month of ["2026-10", "2026-11"])
@@ -171,7 +197,7 @@ describe("the usage of a month", () => {
       ])
       const { read } = yield* host(shared)
       yield* TestClock.setTime(NOVEMBER)
-      expect(yield* read()).toEqual({
+      expect(yield* read()).toMatchObject({
         month: "2026-11",
         asOf: NOVEMBER,
         operations: [
@@ -193,7 +219,7 @@ describe("the usage of a month", () => {
     Effect.gen(function* () {
       const shared = yield* stores
       const { read } = yield* host(shared)
-      expect(yield* read()).toEqual({ month: "1970-01", operations: [], asOf: 0 })
+      expect(yield* read()).toEqual({ month: "1970-01", operations: [], days: [], asOf: 0 })
       yield* writer(shared)(at(OCTOBER, opened))
       expect((yield* read("2026-10")).operations).toEqual([])
       expect(yield* shared.states.list("usage")).toEqual([])
@@ -255,8 +281,8 @@ describe("the stored row", () => {
       const { read } = yield* host(shared, { storeEvery: 1 })
       const { operations } = yield* read()
       const text = Buffer.from((yield* shared.states.get("usage", KEY))?.value ?? []).toString()
-      expect(text).toContain('"version":1')
-      for (const other of [text.replace('"version":1', '"version":0').replace('"calls":1', '"calls":9'), "{}", "rubbish"]) {
+      expect(text).toContain('"version":2')
+      for (const other of [text.replace('"version":2', '"version":0').replace('"calls":1', '"calls":9'), "{}", "rubbish"]) {
         yield* shared.states.write([{ _tag: "put", space: "usage", key: KEY, value: Buffer.from(other) }])
         expect((yield* read()).operations).toEqual(operations)
         expect(Buffer.from((yield* shared.states.get("usage", KEY))?.value ?? []).toString()).toBe(text)
@@ -340,7 +366,7 @@ describe("the stored row", () => {
       yield* Deferred.await(hung)
       yield* TestClock.adjust(5)
       const kept = { calls: 499, units: 499, charged: 499 * 500 }
-      expect(yield* Fiber.join(waiting)).toEqual({ month: "2026-11", operations: [used("bin.lookup", kept)], asOf: NOVEMBER + 499 })
+      expect(yield* Fiber.join(waiting)).toMatchObject({ month: "2026-11", operations: [used("bin.lookup", kept)], asOf: NOVEMBER + 499 })
       hangs = false
       expect(yield* read()).toMatchObject({ operations: [{ calls: 600 }], asOf: NOVEMBER + 605 })
       // The remaining events, and the reservation of the first ending
@@ -360,7 +386,7 @@ describe("the stored row", () => {
       const { read } = yield* host({ ...shared, events: { ...shared.events, readStream: () => Stream.never } }, { within: 5 })
       const waiting = yield* Effect.forkChild(read(), { startImmediately: true })
       yield* TestClock.adjust(5)
-      expect(yield* Fiber.join(waiting)).toEqual({ month: "2026-11", operations: [], asOf: NOVEMBER })
+      expect(yield* Fiber.join(waiting)).toMatchObject({ month: "2026-11", operations: [], asOf: NOVEMBER })
     })
   )
 

@@ -1,5 +1,20 @@
 /** Recorded streams of every kind but accounts, and the states they lead to. See `test/golden/addStream.ts`. */
-import { Inbox, InboxAddress, Job, ProxySession, Sms, Verification, Webhook } from "@millrace/core"
+import {
+  ApiKey,
+  Inbox,
+  InboxAddress,
+  Invoice,
+  Job,
+  ManualPayment,
+  Payment,
+  ProxySession,
+  Session,
+  SignInLink,
+  Sms,
+  Subscription,
+  Verification,
+  Webhook
+} from "@millrace/core"
 import { type Decider, type EventCodec, StreamName } from "@millrace/event-sourcing"
 import { decodeWith, type RecordedLog, streamOf } from "./Recorded.ts"
 
@@ -32,11 +47,18 @@ const kind = <State, Event extends EventCodec.Tagged>(
 })
 
 export const kinds: ReadonlyArray<Kind> = [
+  kind(ApiKey.ApiKey, ApiKey.ApiKeyEvent),
   kind(Inbox.Inbox, Inbox.InboxEvent),
   kind(InboxAddress.AddressClaim, InboxAddress.AddressEvent),
+  kind(Invoice.Invoice, Invoice.InvoiceEvent),
   kind(Job.Job, Job.JobEvent),
+  kind(ManualPayment.ManualPayment, ManualPayment.ManualPaymentEvent),
+  kind(Payment.Payment, Payment.PaymentEvent),
   kind(ProxySession.ProxySession, ProxySession.ProxySessionEvent),
+  kind(Session.Session, Session.SessionEvent),
+  kind(SignInLink.SignInLink, SignInLink.SignInEvent),
   kind(Sms.Sms, Sms.SmsEvent),
+  kind(Subscription.Subscription, Subscription.SubscriptionEvent),
   kind(Verification.Verification, Verification.VerificationEvent),
   kind(Webhook.Webhook, Webhook.WebhookEvent)
 ]

@@ -12,6 +12,7 @@ const waiting = (accountId: string, n: number, fields: Partial<Entry> = {}): Ent
   operation: "work",
   attempt: 0,
   runner: null,
+  acceptedAt: 0,
   startFrom: 0,
   ...fields
 })

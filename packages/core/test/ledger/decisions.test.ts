@@ -838,6 +838,55 @@ describe("the free trial", () => {
         .thenRefused(new Decisions.ReservationNotFound({ reservationId: "res_0" }))
   })
 
+  test("gives a call its slot in place of credits, until the account is verified or granted credits", () => {
+    const tried = { ...endless("res_0", 2), lifetime: MINUTE, trial: true }
+    const held = { _tag: "TrialReserved", reservationId: "res_0", requestId: tried.requestId, operation: tried.operation } as const
+    account()
+      .when(Decisions.reserve(tried))
+      .then([{ ...held, expiresAt: tried.lifetime }])
+    account()
+      .when(Decisions.reserve({ ...tried, key: { hash: "k", fingerprint: "f", since: 0 } }))
+      .then([{ ...held, expiresAt: tried.lifetime, keyHash: "k", fingerprint: "f" }])
+    const short = (available: number) => {
+      const amounts = { required: credits(4), available: credits(available), shortfall: credits(4 - available) }
+      return new Decisions.InsufficientCredits({ ...amounts, affordableUnits: 0 })
+    }
+    account({ _tag: "AccountVerified" })
+      .when(Decisions.reserve({ ...tried, quantity: 2 }))
+      .thenRefused(short(0))
+    account(granted("a", 1))
+      .when(Decisions.reserve({ ...tried, quantity: 2 }))
+      .thenRefused(short(1))
+    account(...ids.map((id) => slot(`other_${id}`)))
+      .when(Decisions.reserve(tried))
+      .thenRefused(new Decisions.TrialUsedUp({ slots: 10 }))
+    account(slot("res_0")).when(Decisions.reserve(tried)).then([])
+  })
+
+  test("has no slot for a job", () => {
+    account()
+      .when(Decisions.reserve({ ...endless("res_0", 2), job: { jobId: "job_1", acceptWithin: MINUTE }, trial: true }))
+      .thenRefused(new Decisions.TrialExcludesJobs())
+  })
+
+  test("ends the slot of a call as it ends a hold", () => {
+    const used = { _tag: "TrialUsed", reservationId: "res_0", replyHash: "hash" } as const
+    const released = { _tag: "TrialReleased", reservationId: "res_0", reason: "cancelled" } as const
+    const settle = Decisions.settle({ reservationId: "res_0", replyHash: "hash" })
+    const release = Decisions.release("res_0", "cancelled")
+    const ended = (outcome: "succeeded" | "refunded") => new Decisions.AlreadyEnded({ reservationId: "res_0", outcome })
+    account(slot("res_0")).when(settle).then([used])
+    account(slot("res_0")).when(release).then([released])
+    account(slot("res_0"), used).when(settle).then([])
+    account(slot("res_0"), used).when(release).thenRefused(ended("succeeded"))
+    account(slot("res_0"), released).when(release).then([])
+    account(slot("res_0"), released).when(settle).thenRefused(ended("refunded"))
+    account(slot("res_0", 1_000)).when(settle, 1_000).thenRefused(ended("refunded"))
+    account(slot("res_0", 1_000))
+      .when(release, 1_000)
+      .then([{ _tag: "TrialReleased", reservationId: "res_0", dueAt: 1_000 }])
+  })
+
   test("remembers all used slots and the last ten released ones", () => {
     const given = Array.from({ length: 11 }, (_, i) => `res_back_${i}`)
     const log = [

@@ -1,4 +1,4 @@
-/** What recorded accounts and jobs tell: each notice fits its schema, and is the same wherever it is derived. */
+/** What recorded accounts, jobs and payments tell: each notice fits its schema, and is the same wherever it is derived. */
 import { readdirSync, readFileSync } from "node:fs"
 import { EventStore, MemoryEventStore, MemoryStateStore, StreamName } from "@millrace/event-sourcing"
 import { Effect, Layer, Schema, Stream } from "effect"
@@ -13,7 +13,7 @@ import { MASTER } from "../vault/Vaults.ts"
 
 const GOLDEN = new URL("../../../../test/golden/", import.meta.url)
 
-const goldens = ["account", "job"].flatMap((category) =>
+const goldens = ["account", "job", "payment"].flatMap((category) =>
   readdirSync(new URL(category, GOLDEN)).map((name) => ({
     name: `${category} ${name}`,
     log: readLog(readFileSync(new URL(`${category}/${name}/events.jsonl`, GOLDEN), "utf8"))
@@ -23,7 +23,7 @@ const goldens = ["account", "job"].flatMap((category) =>
 /** A log that holds exactly the recorded events, with the jobs that read it. */
 const hostOf = (log: ReadonlyArray<RecordedLine>) =>
   Jobs.layer().pipe(
-    Layer.provide(administration()),
+    Layer.provideMerge(administration()),
     Layer.provideMerge(
       Layer.effect(
         EventStore.EventStore,
@@ -93,7 +93,7 @@ test("an event tells only what is wanted, and looks up nothing else", async () =
 test("recorded accounts with every event tell every notice of accounts, with amounts in credits", async () => {
   const accounts = goldens.filter(({ name }) => name.startsWith("account "))
   const all = (await Promise.all(accounts.map(({ log }) => told(log)))).flat().flatMap(({ notices }) => notices)
-  const ofAccounts = Notices.NAMES.filter((name) => !name.startsWith("job."))
+  const ofAccounts = Notices.NAMES.filter((name) => !/^(?:job|payment)\./u.test(name))
   expect([...new Set(all.map(({ name }) => name))].toSorted()).toEqual(ofAccounts.toSorted())
   const [first] = accounts.filter(({ name }) => name === "account every-event")
   const notices = (await told(first?.log ?? [])).flatMap(({ notices }) => notices)

@@ -149,17 +149,18 @@ describe("account.billing", () => {
 
 describe("account.limits", () => {
   testing(
-    "shows the remaining calls without counting, the same before and after the account is verified",
+    "shows the remaining calls without counting, and the trial until the account is verified",
     Effect.gen(function* () {
       const here = at(yield* host(yield* folder))
       const accountId = yield* here(Effect.flatMap(Registration, (registration) => registration.open("ada@example.com")))
       const limits = here(call(accountId, AccountLimits.read, {}))
       const rate = { calls: 3, window: 60, remaining: 3, reset_after: 60 }
       const expected = { ...COMMON_LIMITS, rate_limit: rate, operation_bounds: "/catalog" }
-      for (const _ of [1, 2]) expect(yield* limits).toEqual(expected)
+      const trial = { total: 10, used: 0, remaining: 10 }
+      for (const _ of [1, 2]) expect(yield* limits).toEqual({ ...expected, trial })
       yield* here(Effect.flatMap(RateLimit, (rates) => rates.consume(ofAccount(accountId))))
       yield* TestClock.adjust("20 seconds")
-      expect(yield* limits).toEqual({ ...expected, rate_limit: { ...rate, remaining: 2, reset_after: 40 } })
+      expect(yield* limits).toEqual({ ...expected, trial, rate_limit: { ...rate, remaining: 2, reset_after: 40 } })
       yield* here(Effect.flatMap(Registration, (registration) => registration.verify(accountId)))
       expect(yield* limits).toEqual({ ...expected, rate_limit: { ...rate, remaining: 2, reset_after: 40 } })
     })

@@ -19,6 +19,27 @@ const call = (found?: "success" | "failure", upstream = "a") =>
   )
 
 describe("a circuit", () => {
+  test("is told with its failures in a row, and for how long its calls fail at once", () =>
+    testing(
+      { failures: 2, openFor: 1_000 },
+      Effect.gen(function* () {
+        const { circuits } = yield* CircuitBreaker
+        expect(yield* circuits).toEqual([])
+        yield* call("success", "b")
+        yield* call("failure")
+        expect(yield* circuits).toEqual([
+          { upstream: "a", failures: 1, openFor: 0 },
+          { upstream: "b", failures: 0, openFor: 0 }
+        ])
+        yield* call("failure")
+        yield* TestClock.adjust(400)
+        expect((yield* circuits)[0]).toEqual({ upstream: "a", failures: 2, openFor: 600 })
+        yield* TestClock.adjust(600)
+        yield* call("success")
+        expect((yield* circuits)[0]).toEqual({ upstream: "a", failures: 0, openFor: 0 })
+      })
+    ))
+
   test("opens after consecutive failures, with an error that names its upstream", () =>
     testing(
       { failures: 3, openFor: 1_000 },

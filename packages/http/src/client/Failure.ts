@@ -87,7 +87,7 @@ export class InsufficientCredits extends answered("InsufficientCredits") {
   }
 }
 
-/** The account is in debt or suspended: nothing priced runs. */
+/** The account is in debt or suspended, or its trial does not cover the call: nothing priced runs. */
 export class AccountBlocked extends answered("AccountBlocked") {}
 
 /** Too many calls, still after all retries. */

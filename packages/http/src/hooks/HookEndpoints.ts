@@ -2,9 +2,16 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { hookErrorSchemas } from "../ErrorCode.ts"
-import type { Name } from "./Providers.ts"
+import { PATH as PAYMENTS } from "./PaymentHooks.ts"
+import type { Name as Provider } from "./Providers.ts"
 
 export const PATH = "/hooks/sms"
+
+/** Gateways of payments that tell what happened by a hook. */
+export type Gateway = "stripe" | "paypal"
+
+/** What can be served: the hooks of providers of numbers, and of gateways of payments. */
+export type Name = Provider | Gateway
 
 // biome-ignore lint/suspicious/noExplicitAny: parts of a document
 type Json = any
@@ -20,7 +27,7 @@ interface Described {
 
 const header = (name: string, description: string): Json => ({ type: "apiKey", in: "header", name, description })
 
-const DESCRIBED: Readonly<Record<Name, Described>> = {
+const DESCRIBED: Readonly<Record<Provider, Described>> = {
   twilio: {
     title: "Twilio",
     scheme: header("X-Twilio-Signature", "HMAC-SHA-1 over address and form, with the auth token."),
@@ -52,13 +59,46 @@ const DESCRIBED: Readonly<Record<Name, Described>> = {
   }
 }
 
+const GATEWAYS: Readonly<Record<Gateway, Pick<Described, "title" | "scheme" | "fields">>> = {
+  stripe: {
+    title: "Stripe",
+    scheme: header("Stripe-Signature", "HMAC-SHA-256 over time and body, with the signing secret of the webhook."),
+    fields: ["id", "type", "data"]
+  },
+  paypal: {
+    title: "PayPal",
+    scheme: header("PAYPAL-TRANSMISSION-SIG", "A signature by PayPal, which PayPal is asked to verify."),
+    fields: ["id", "event_type", "resource"]
+  }
+}
+
+const isGateway = (name: Name): name is Gateway => name in GATEWAYS
+
+const describedOf = (name: Name): Pick<Described, "scheme"> => (isGateway(name) ? GATEWAYS[name] : DESCRIBED[name])
+
 const schemeOf = (name: Name): string => `${name}Signature`
 
 /** The schemes of these providers, by name. */
 export const securitySchemes = (names: ReadonlyArray<Name>): Readonly<Record<string, Json>> =>
-  Object.fromEntries(names.map((name) => [schemeOf(name), DESCRIBED[name].scheme]))
+  Object.fromEntries(names.map((name) => [schemeOf(name), describedOf(name).scheme]))
 
-const endpointOf = (name: Name) => {
+const gatewayEndpointOf = (name: Gateway) => {
+  const { fields, title } = GATEWAYS[name]
+  return HttpApiEndpoint.post(name, `${PAYMENTS}/${name}`, {
+    payload: Schema.Struct(Object.fromEntries(fields.map((field) => [field, Schema.Unknown]))),
+    success: HttpApiSchema.NoContent,
+    error: hookErrorSchemas
+  }).annotateMerge(
+    OpenApi.annotations({
+      identifier: `hooks.${name}`,
+      summary: `What ${title} tells of a payment`,
+      description: `${title} posts here that something happened to a payment. Its signature stands for an API key. The notice is only a hint: ${title} is asked how the payment stands, so a notice may come twice, late, or never. While ${title} or a store does not answer, the answer is 503, and the notice is to be sent again.`,
+      override: { security: [{ [schemeOf(name)]: [] }] }
+    })
+  )
+}
+
+const endpointOf = (name: Provider) => {
   const { fields, isForm, title } = DESCRIBED[name]
   const payload = Schema.Struct(Object.fromEntries(fields.map((field) => [field, Schema.String])))
   const answer = Schema.String.pipe(HttpApiSchema.asText({ contentType: name === "twilio" ? "text/xml" : "text/plain" }))
@@ -76,8 +116,12 @@ const endpointOf = (name: Name) => {
   )
 }
 
-/** The hooks of these providers. */
+/** The hooks of these providers and gateways. */
 export const group = (names: ReadonlyArray<Name>) =>
   HttpApiGroup.make("hooks")
-    .add(...(names.map(endpointOf) as [ReturnType<typeof endpointOf>]))
-    .annotateMerge(OpenApi.annotations({ description: "Where providers of phone numbers bring text messages. They are not for callers." }))
+    .add(...(names.map((name) => (isGateway(name) ? gatewayEndpointOf(name) : endpointOf(name))) as [ReturnType<typeof endpointOf>]))
+    .annotateMerge(
+      OpenApi.annotations({
+        description: "Where providers of phone numbers bring text messages, and gateways tell of payments. They are not for callers."
+      })
+    )

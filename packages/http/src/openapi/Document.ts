@@ -31,7 +31,7 @@ const descriptionIn = (
   money: Money.Money
 ): string => `One API of many small operations, each billed in ${money.credits}: 1 ${money.credit} is worth ${money.value} ${money.currency}.
 
-Every call carries \`Authorization: Bearer <API key>\`. A success is wrapped in an envelope of \`status\`, \`data\` and \`request\`; an error is an object with a stable \`code\`. Calls that fail cost nothing. Each billed answer says in \`X-Credits-Charged\` what it cost, and in \`X-Credits-Balance\` what is left. A call sent again under the same \`Idempotency-Key\` runs once.`
+Every call carries \`Authorization: Bearer <API key>\`. A success is wrapped in an envelope of \`status\`, \`data\` and \`request\`; an error is an object with a stable \`code\`. Calls that fail cost nothing. Each billed answer says in \`X-Credits-Charged\` what it cost, and in \`X-Credits-Balance\` what is left. A call sent again under the same \`Idempotency-Key\` runs once. An account whose address was not verified yet makes ten free calls; \`X-Trial-Remaining\` says how many remain.`
 
 const DESCRIPTION = descriptionIn(Money.STANDARD)
 
@@ -62,6 +62,25 @@ export const priced = (spec: Json, prices: ReadonlyMap<string, Price>, money: Mo
 export const secured = (spec: Json, schemes: Readonly<Record<string, Json>>): Json => ({
   ...spec,
   components: { ...spec.components, securitySchemes: { ...spec.components.securitySchemes, ...schemes } }
+})
+
+/** The document with the place of what operators read, which it does not describe. */
+export const withOperator = (spec: Json, place: string): Json => ({ ...spec, "x-operator": place })
+
+/** The document where a session may stand for an API key. `securityOf`: what a session needs for a method. */
+export const withSessions = (
+  spec: Json,
+  schemes: Readonly<Record<string, Json>>,
+  securityOf: (method: string) => ReadonlyArray<Json>
+): Json => ({
+  ...secured(spec, schemes),
+  paths: mapValues(spec.paths, (item) =>
+    mapValues(item, (endpoint, method) =>
+      endpoint.security?.some((scheme: Json) => "apiKey" in scheme)
+        ? { ...endpoint, security: [...endpoint.security, ...securityOf(method)] }
+        : endpoint
+    )
+  )
 })
 
 interface Described {

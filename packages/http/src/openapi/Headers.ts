@@ -1,5 +1,7 @@
 /** The headers of requests and answers, for the documentation. */
 
+import { Account } from "@millrace/core"
+
 /** The description of a header. */
 interface Header {
   readonly description: string
@@ -27,6 +29,11 @@ export const RESPONSE_HEADERS = {
   "Cache-Control": text("No cache may store an answer.", "private, no-store"),
   "X-Credits-Charged": credits("What this request cost; 0 for a replay, whose first request was charged.", 0.5),
   "X-Credits-Balance": credits("What is free to be spent now.", 199.5),
+  "X-Trial-Remaining": {
+    description: "Calls that remain of the account's trial. Absent once its address was verified, or it was granted credits.",
+    schema: { type: "integer", minimum: 0, maximum: Account.TRIAL_SLOTS },
+    example: 7
+  },
   "Idempotent-Replayed": {
     description: "`true` if the answer repeats that of an earlier call under the same Idempotency-Key.",
     schema: { type: "boolean", const: true },
@@ -64,12 +71,14 @@ export const systemHeaders = ALWAYS
 export const successHeaders = (isPublic: boolean): ReadonlyArray<ResponseHeader> => [
   ...ALWAYS,
   ...RATE,
-  ...(isPublic ? [] : (["X-Credits-Charged", "X-Credits-Balance", "Idempotent-Replayed", "X-Replay-Request-Id"] as const))
+  ...(isPublic
+    ? []
+    : (["X-Credits-Charged", "X-Credits-Balance", "X-Trial-Remaining", "Idempotent-Replayed", "X-Replay-Request-Id"] as const))
 ]
 
 const BY_STATUS: Readonly<Record<number, ReadonlyArray<ResponseHeader>>> = {
   401: ["WWW-Authenticate"],
-  402: ["X-Credits-Required", "X-Credits-Available", "X-Credits-Shortfall"],
+  402: ["X-Credits-Required", "X-Credits-Available", "X-Credits-Shortfall", "X-Trial-Remaining"],
   403: ["WWW-Authenticate"],
   405: ["Allow"],
   409: ["Retry-After"],

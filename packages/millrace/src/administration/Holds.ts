@@ -20,18 +20,24 @@ export interface OpenHold {
   readonly overdue: boolean
 }
 
+/** An open hold of an account, as of a time in milliseconds. */
+export const shownOf = (
+  account: string,
+  reservation: string,
+  { acceptBy, amount, expiresAt = acceptBy, operation, requestId, reservedAt }: Account.Hold,
+  now: number
+): OpenHold => ({
+  ...{ reservation, account, operation, amount: Credits.toDecimal(amount), request: requestId },
+  reservedAt: new Date(reservedAt),
+  expiresAt: dateOf(expiresAt),
+  overdue: expiresAt !== undefined && expiresAt <= now
+})
+
 /** Every open hold. Reads the whole log. */
 export const list: Effect.Effect<ReadonlyArray<OpenHold>, Failure, EventStore.EventStore> = Effect.gen(function* () {
   const now = yield* Clock.currentTimeMillis
   const accounts = yield* statesOf(Account.Account)
   return [...accounts].flatMap(([account, { purse }]) =>
-    [...HashMap.entries(purse.holds)].map(
-      ([reservation, { acceptBy, amount, expiresAt = acceptBy, operation, requestId, reservedAt }]) => ({
-        ...{ reservation, account, operation, amount: Credits.toDecimal(amount), request: requestId },
-        reservedAt: new Date(reservedAt),
-        expiresAt: dateOf(expiresAt),
-        overdue: expiresAt !== undefined && expiresAt <= now
-      })
-    )
+    [...HashMap.entries(purse.holds)].map(([reservation, hold]) => shownOf(account, reservation, hold, now))
   )
 })

@@ -1,7 +1,8 @@
 /** `serve`: the whole server in one process, until a signal ends it. */
-import { AuthThrottle, Millrace, Money, type RateLimitPolicy, Vault } from "@millrace/core"
+import * as Console from "@millrace/console"
+import { AuthThrottle, Millrace, Money, type RateLimitPolicy, SignIn, Vault } from "@millrace/core"
 import { EventStore } from "@millrace/event-sourcing"
-import { Http, Metrics, Server, WebHandler } from "@millrace/http"
+import { Http, Metrics, Server, SessionRoutes, WebHandler } from "@millrace/http"
 import { DnsClient } from "@millrace/upstreams"
 import { Duration, Effect, Layer, Option } from "effect"
 import { Command, Flag } from "effect/cli"
@@ -9,13 +10,18 @@ import * as Administration from "../Administration.ts"
 import * as Blobs from "../Blobs.ts"
 import * as Demo from "../Demo.ts"
 import * as Logging from "../Logging.ts"
+import * as MailRelaySettings from "../MailRelaySettings.ts"
 import * as MailSettings from "../MailSettings.ts"
 import * as MoneySetting from "../MoneySetting.ts"
+import * as OperatorKey from "../OperatorKey.ts"
 import * as Output from "../Output.ts"
+import * as OperatorView from "../operator/OperatorView.ts"
+import * as PaymentSettings from "../PaymentSettings.ts"
 import * as ProcessMetrics from "../ProcessMetrics.ts"
 import * as Progress from "../Progress.ts"
 import * as Providers from "../Providers.ts"
 import * as ProxySettings from "../ProxySettings.ts"
+import * as PublicUrl from "../PublicUrl.ts"
 import * as ReadinessChecks from "../ReadinessChecks.ts"
 import * as Setting from "../Setting.ts"
 import * as Signals from "../Signals.ts"
@@ -78,8 +84,12 @@ const flags = {
   }),
   ...Providers.flags,
   ...MailSettings.flags,
+  ...MailRelaySettings.flags,
+  ...PublicUrl.flags,
   ...SmsSettings.flags,
   ...ProxySettings.flags,
+  ...PaymentSettings.flags,
+  ...OperatorKey.flags,
   blobs: Blobs.blobs,
   webhooks: WebhookSettings.deliver,
   webhookPrivate: WebhookSettings.allowPrivate,
@@ -94,6 +104,12 @@ const flags = {
     parse: Setting.oneOf(Logging.levels),
     expected: Logging.levels.join(", ")
   }),
+  webTool: Setting.make(
+    "web-tool",
+    "The web tool at /: balance, calls, jobs and inboxes of an account in a browser",
+    { metavar: "on|off", parse: Setting.oneOf(["on", "off"]), expected: "on or off" },
+    "on"
+  ),
   demo: Flag.Boolean("demo").pipe(
     Flag.withDescription("Open a demo account of 200 credits and print a key and three calls to paste"),
     Flag.withDefault(false)
@@ -112,6 +128,7 @@ const domainLayer = (settings: Settings) => {
     groups,
     rateLimit,
     late,
+    payments: PaymentSettings.terms(settings),
     expiryNotice: "7 days",
     jobs: {
       ...(jobs === 0 ? { runner: false } : { concurrency: jobs }),
@@ -120,7 +137,7 @@ const domainLayer = (settings: Settings) => {
     }
   })
   const webhooks = WebhookSettings.serving({ deliver: settings.webhooks === "on", allowPrivate: settings.webhookPrivate === "yes" })
-  return webhooks.pipe(
+  return Layer.merge(webhooks, Millrace.sessions()).pipe(
     Layer.provideMerge(calls),
     Layer.provideMerge(
       Upstreams.layer(
@@ -133,6 +150,7 @@ const domainLayer = (settings: Settings) => {
         SmsSettings.receiver(settings)
       )
     ),
+    Layer.provideMerge(PaymentSettings.taking(settings)),
     Layer.provideMerge(Vault.Vault.layer),
     Layer.provideMerge(Blobs.layer(store, blobs)),
     Layer.provideMerge(Layer.effect(EventStore.EventStore, Progress.rebuilding("Rebuilding"))),
@@ -147,14 +165,25 @@ const metricsLayer = ({ metricsHost: host, metricsPort }: Settings) =>
     onSome: (port) => Layer.merge(Metrics.MetricsServer.layer({ host, port }), ProcessMetrics.layer)
   })
 
+/** Sign-ups and sessions. They are there without a mail relay, too: a person may have a session by another proof. */
+const sessionRoutes = Layer.unwrap(Effect.map(PublicUrl.PublicUrl, ({ url: publicUrl }) => SessionRoutes.layer({ publicUrl })))
+
 const serverLayer = (settings: Settings) => {
   const { corsOrigins, host, port } = settings
   const cors = Option.match(corsOrigins, { onNone: () => ({}), onSome: (origins) => ({ cors: { origins } }) })
-  const routes = Layer.mergeAll(Http.layer(Upstreams.api, { ...cors, hooks: SmsSettings.hooked(settings) }), SmsSettings.hooks(settings))
+  const hooked = [...SmsSettings.hooked(settings), ...PaymentSettings.hooked(settings)]
+  const api = (operator: boolean) => Http.layer(Upstreams.api, { ...cors, hooks: hooked, sessions: true, operator })
+  const operated = Layer.unwrap(
+    Effect.map(OperatorKey.of(settings), (key) => (Option.isSome(key) ? Layer.merge(api(true), OperatorView.layer(key.value)) : api(false)))
+  )
+  const hooks = Layer.mergeAll(SmsSettings.hooks(settings), PaymentSettings.hooks(settings))
+  const routes = Layer.mergeAll(operated, hooks, sessionRoutes, settings.webTool === "on" ? Console.layer() : Layer.empty)
+  const signIn = SignIn.layer.pipe(Layer.provide(MailRelaySettings.layer(settings, Output.isForPeople(settings.json))))
   const server = Server.Server.layer(WebHandler.make(routes), { host, port })
   return Layer.mergeAll(server, ProxySettings.isOn(settings) ? ProxySettings.serving(settings) : Layer.empty).pipe(
-    Layer.provide(Layer.mergeAll(ReadinessChecks.layer, AuthThrottle.layer())),
+    Layer.provide(Layer.mergeAll(ReadinessChecks.layer, AuthThrottle.layer(), signIn)),
     Layer.provide(ProxySettings.Trouble.layer),
+    Layer.provideMerge(PublicUrl.PublicUrl.layer(settings)),
     Layer.provideMerge(domainLayer(settings)),
     Layer.provideMerge(metricsLayer(settings))
   )
@@ -165,6 +194,7 @@ const said = (what: string, where: Option.Option<string>): string => (Option.isS
 /** Prints where the server listens, and with `--demo` a key to try. */
 const announce = Effect.fnUntraced(function* (demo: boolean, forPeople: boolean) {
   const { url } = yield* Server.Server
+  yield* PublicUrl.PublicUrl.use(({ listening }) => listening(url))
   const metrics = Option.map(yield* Effect.serviceOption(Metrics.MetricsServer), ({ url }) => `${url}${Metrics.PATH}`)
   const smtp = Option.map(yield* Effect.serviceOption(MailSettings.SmtpListening), ({ host, port }) => `${host}:${port}`)
   const proxy = yield* Effect.serviceOption(ProxySettings.Serving)

@@ -52,6 +52,18 @@ export const WEBHOOK: Given.Rules = {
 
 export const SESSIONS: Given.Rules = { account: Given.text("an account"), open: Given.flag }
 
+export const PAYMENTS: Given.Rules = {
+  account: Given.text("an account"),
+  status: Given.oneOf("pending", "authorized", "captured", "failed"),
+  limit: Given.rule("a whole number of at least 1", Given.isInt(1))
+}
+
+export const REFUND: Given.Rules = {
+  amount: Given.rule("an amount of money, a number above 0", (value) => Given.isNumber(0)(value) && value !== 0),
+  id: Given.text("a text that names this refund"),
+  ...RECORDED
+}
+
 export const BACKUP: Given.Rules = {
   to: Given.text("the folder to make"),
   keysLifetime: Given.rule("milliseconds, a number of at least 0", Given.isNumber(0)),

@@ -3,11 +3,14 @@
  * credits, times are `Date`s.
  */
 import type { IncomingMessage, ServerResponse } from "node:http"
+import * as Console from "@millrace/console"
 import { Charge, type Operation as Core, Credits, newRequestId } from "@millrace/core"
-import { Http, toNodeHandler, WebHandler } from "@millrace/http"
-import { Array, Duration, Effect, Exit, Layer, ManagedRuntime, Scope } from "effect"
+import { Http, PaymentHooks, toNodeHandler, WebHandler } from "@millrace/http"
+import { Array, Duration, Effect, Exit, Layer, ManagedRuntime, Redacted, Scope } from "effect"
 import type { HttpRouter } from "effect/http"
 import { resolve } from "../administration/Accounts.ts"
+import * as OperatorView from "../operator/OperatorView.ts"
+import * as PaymentSettings from "../PaymentSettings.ts"
 import * as SmsSettings from "../SmsSettings.ts"
 import { type Administration, administrationOf } from "./Administration.ts"
 import { apiOf, layerOf, moneyOf, type Services, urlOf } from "./HostLayer.ts"
@@ -18,6 +21,8 @@ import { assertCall, assertNode, assertOptions, assertServed } from "./Mistakes.
 import { type Listening, listeningOf } from "./Notices.ts"
 import type { Operation } from "./Operation.ts"
 import type { AnyOperation, AnyOptions, Options } from "./Options.ts"
+import * as PaymentOptions from "./PaymentOptions.ts"
+import { type Payments, paymentsOf } from "./Payments.ts"
 import { type Proxies, proxiesOf } from "./Proxies.ts"
 import { type Reports, reportsOf } from "./Reports.ts"
 import { amountOf, runnerOf } from "./Run.ts"
@@ -55,12 +60,12 @@ export interface Reply<A> {
 }
 
 /** Millrace at a host. */
-export interface Host extends Administration, Reports, Listening, Webhooks, Proxies {
+export interface Host extends Administration, Reports, Listening, Payments, Webhooks, Proxies {
   /** Runs an operation and charges its account. A call that fails costs nothing. */
   readonly run: <Op extends AnyOperation>(operation: Op, input: InputOf<Op>, options: CallOptions) => Promise<Reply<Data<Op>>>
   /** Reads, awaits and cancels jobs, and reads their files. */
   readonly jobs: JobActs
-  /** A listener for `node:http` and a middleware for Express: `/api/v1`, `/docs`, `/health`, `/ready`, and with `sms` `/hooks/sms`. Other paths go to `next`. */
+  /** A listener for `node:http` and a middleware for Express: `/api/v1`, `/docs`, `/health`, `/ready`, with `sms` `/hooks/sms`, with `payments` `/hooks/payments`, and with `webTool` its path. Other paths go to `next`. */
   readonly handler: (request: IncomingMessage, response: ServerResponse, next?: () => void) => void
   /** The same for servers of web requests. */
   readonly fetch: (request: Request) => Promise<Response>
@@ -89,18 +94,21 @@ export const createMillrace = async <const Operations extends ReadonlyArray<AnyO
     await runtime.dispose()
   }
   try {
-    const { corsOrigins, erasures, grace = 30 } = options
+    const { corsOrigins, erasures, grace = 30, operatorKey } = options
     const origins = [...(corsOrigins ?? [])]
     const sms = smsSettings(options.sms)
+    const hooks = [...SmsSettings.hooked(sms), ...PaymentSettings.hooked(PaymentOptions.settingsOf(options.payments))]
     const cors = Array.isArrayNonEmpty(origins) ? { cors: { origins } } : {}
-    const routes = Layer.merge(Http.layer(api, { ...cors, hooks: SmsSettings.hooked(sms) }), SmsSettings.hooks(sms)) as Layer.Layer<
-      never,
-      never,
-      Services | HttpRouter.HttpRouter
-    >
+    const routes = Layer.mergeAll(
+      Http.layer(api, { ...cors, hooks, operator: operatorKey !== undefined }),
+      operatorKey === undefined ? Layer.empty : OperatorView.layer(Redacted.make(operatorKey)),
+      SmsSettings.hooks(sms),
+      options.payments === undefined ? Layer.empty : PaymentHooks.layer,
+      options.webTool === undefined ? Layer.empty : Console.layer({ path: options.webTool })
+    ) as Layer.Layer<never, never, Services | HttpRouter.HttpRouter>
     const { handle } = await run(Scope.provide(WebHandler.make(routes, { drainWithin: Duration.seconds(grace) }), scope))
     const listener = toNodeHandler(handle)
-    const ours = options.sms === undefined ? OURS : OURS_WITH_HOOKS
+    const ours = oursOf(options)
     let closed: Promise<void> | undefined
     return {
       run: async (operation, input, call) => {
@@ -118,6 +126,7 @@ export const createMillrace = async <const Operations extends ReadonlyArray<AnyO
       ...listeningOf(run, scope),
       ...webhooksOf(run),
       ...proxiesOf(run),
+      ...paymentsOf(run),
       addresses: await run(addresses),
       handler: (request, response, next) => (next === undefined || ours.test(request.url ?? "/") ? listener(request, response) : next()),
       fetch: handle,
@@ -129,9 +138,12 @@ export const createMillrace = async <const Operations extends ReadonlyArray<AnyO
   }
 }
 
-/** The paths of a host, without and with public numbers. */
-const OURS = /^\/(?:api\/v1|docs|health|ready)(?:[/?#]|$)/u
-const OURS_WITH_HOOKS = /^\/(?:api\/v1|docs|health|ready|hooks\/sms)(?:[/?#]|$)/u
+/** The paths of a host: with public numbers, and with payments, also those of their hooks, and with the web tool its page and its files. */
+const oursOf = ({ payments, sms, webTool }: Pick<AnyOptions, "payments" | "sms" | "webTool">): RegExp => {
+  const hooks = [...(sms === undefined ? [] : ["hooks/sms"]), ...(payments === undefined ? [] : ["hooks/payments"])]
+  const tool = webTool === undefined ? [] : webTool === "/" ? ["", "assets"] : [webTool.slice(1)]
+  return new RegExp(`^/(?:${["api/v1", "docs", "health", "ready", ...hooks, ...tool].join("|")})(?:[/?#]|$)`, "u")
+}
 
 const callOf = (operation: AnyOperation, input: unknown, { account, idempotencyKey, maxCredits, requestId }: CallOptions) =>
   Effect.gen(function* () {

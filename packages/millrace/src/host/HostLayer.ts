@@ -3,13 +3,17 @@ import {
   AuthThrottle,
   type BlobStore,
   type Charge,
+  type Checkout,
+  type CircuitBreaker,
   type Operation as Core,
   type Jobs,
+  type ManualGateway,
   MasterKey,
   Millrace,
   Money,
   type ProxySessions,
   type RateLimit,
+  type Recovery,
   Vault,
   type Webhooks
 } from "@millrace/core"
@@ -21,6 +25,7 @@ import * as Blobs from "../Blobs.ts"
 import { type CommandFailed, fail } from "../Failure.ts"
 import * as Logging from "../Logging.ts"
 import * as MasterKeyFile from "../MasterKeyFile.ts"
+import * as PaymentSettings from "../PaymentSettings.ts"
 import * as ProxySettings from "../ProxySettings.ts"
 import * as ReadinessChecks from "../ReadinessChecks.ts"
 import * as SettingNames from "../SettingNames.ts"
@@ -31,6 +36,7 @@ import * as WebhookSettings from "../WebhookSettings.ts"
 import { Mistake } from "./Given.ts"
 import * as Incoming from "./Incoming.ts"
 import type { AnyOperation, AnyOptions, Log, MoneyOptions, Settings } from "./Options.ts"
+import * as PaymentOptions from "./PaymentOptions.ts"
 import { amountOf } from "./Run.ts"
 import { chosen } from "./Standard.ts"
 
@@ -62,12 +68,16 @@ const servedOf = (operation: AnyOperation): ReadonlyArray<Core.Any> =>
 export type Services =
   | AuthThrottle
   | Charge.Charge
+  | CircuitBreaker
+  | Checkout
   | EventStore.EventStore
   | Jobs
+  | ManualGateway.ManualPayments
   | Millrace.Administration
   | ProxySessions
   | RateLimit
   | Readiness.Readiness
+  | Recovery
   | StateStore.StateStore
   | Webhooks.Webhooks
 
@@ -88,6 +98,7 @@ export const layerOf = (options: AnyOptions, { groups, operations }: Api.Api<Api
   const domain = WebhookSettings.serving(webhooks).pipe(
     Layer.provideMerge(calls),
     Layer.provideMerge(upstreamLayer(options)),
+    Layer.provideMerge(gatewayLayer(options)),
     Layer.provideMerge(files),
     Layer.provideMerge(Vault.Vault.layer),
     Layer.provideMerge(storeLayer(options)),
@@ -107,11 +118,13 @@ export const layerOf = (options: AnyOptions, { groups, operations }: Api.Api<Api
   )
 }
 
-const domainOptions = ({ breaker, jobLease, jobRetention, jobs, late, proxy, rateLimit, signUpCredits }: Settings) => ({
+const domainOptions = ({ breaker, jobLease, jobRetention, jobs, late, payments, proxy, rateLimit, signUpCredits, trial }: Settings) => ({
   ...(proxy && { proxies: Struct.pick(proxy, ["lifetime", "byteLimit", "connectionLimit"]) }),
+  payments: PaymentSettings.terms(PaymentOptions.settingsOf(payments)),
   ...(rateLimit && { rateLimit }),
   ...(breaker && { breaker }),
   ...(late && { late }),
+  ...(trial === undefined ? {} : { trial }),
   ...(signUpCredits === undefined ? {} : { registration: { signUpCredits: amountOf(signUpCredits, "signUpCredits") } }),
   jobs: {
     ...(jobs === 0 ? { runner: false } : jobs === undefined ? {} : { concurrency: jobs }),
@@ -144,6 +157,12 @@ const upstreamLayer = ({
     )
   })
   return Layer.mergeAll(Layer.unwrap(upstreams), services)
+}
+
+/** What takes payments. Of a gateway of the host's own, only operators of manual payments are added. */
+const gatewayLayer = ({ payments }: AnyOptions) => {
+  const taking = PaymentSettings.taking(PaymentOptions.settingsOf(payments))
+  return typeof payments?.gateway === "object" ? Layer.merge(taking, payments.gateway) : taking
 }
 
 /** The store's address. A store that is given as a layer has none. */

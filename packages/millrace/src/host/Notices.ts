@@ -1,5 +1,5 @@
 /** What a host is told while it runs: notices of accounts, credits and jobs, whichever host on the store they come from. */
-import { Notices as Core, type Jobs, type Registration } from "@millrace/core"
+import { Notices as Core, type Registration } from "@millrace/core"
 import { EventStore, Following } from "@millrace/event-sourcing"
 import { Effect, Fiber, Queue, Schedule, type Scope, Semaphore } from "effect"
 import { assertListening } from "./Mistakes.ts"
@@ -40,7 +40,7 @@ const WAITING = 1_000
 /** A store that does not answer is asked again until it does. */
 const PAUSES = Schedule.min([Schedule.exponential("100 millis"), Schedule.spaced("10 seconds")])
 
-type Needs = Jobs | Registration | EventStore.EventStore
+type Needs = Core.Sources | Registration | EventStore.EventStore
 
 interface Listener {
   readonly name: NoticeName

@@ -1,6 +1,8 @@
 /** What each option of `operation`, `job` and `createMillrace` must be. The types say the same to callers in TypeScript. */
+import * as OperatorKey from "../OperatorKey.ts"
 import * as Given from "./Given.ts"
 import { MAIL, PROXY, SMS } from "./Incoming.ts"
+import { PAYMENTS } from "./PaymentOptions.ts"
 
 const credits = Given.rule("a number of credits, at least 0, with at most three decimals", (value) => typeof value === "number")
 const seconds = Given.rule("seconds, a number above 0", (value) => Given.isNumber(0)(value) && value !== 0)
@@ -92,6 +94,10 @@ export const JOB: Given.Rules = {
   limits: Given.within("limits", { atOnce: count, atOnceOfAccount: count, ofAccount: count })
 }
 
+/** The root, or segments of plain letters that are none of the API. */
+const isToolPath = (value: unknown): boolean =>
+  typeof value === "string" && /^\/(?:(?!(?:api|docs|health|ready|hooks)(?:\/|$))[\w-]+(?:\/[\w-]+)*)?$/u.test(value)
+
 /** The options of `createMillrace`, in the order of the documentation. */
 export const OPTIONS: Given.Rules = {
   store: Given.anything,
@@ -107,6 +113,7 @@ export const OPTIONS: Given.Rules = {
   corsOrigins: Given.rule('an array such as ["https://app.example.com"]', (value) => Array.isArray(value) && value.every(isOrigin)),
   rateLimit: Given.within("rateLimit", { limit: count, window: seconds }),
   signUpCredits: credits,
+  trial: Given.flag,
   late: Given.oneOf("withhold", "charge"),
   breaker: Given.within("breaker", {
     failures: count,
@@ -118,7 +125,10 @@ export const OPTIONS: Given.Rules = {
   webhooks: Given.within("webhooks", WEBHOOKS),
   mail: MAIL,
   sms: SMS,
+  payments: PAYMENTS,
   proxy: PROXY,
+  webTool: Given.rule('a path below the API\'s host, such as "/console"', isToolPath),
+  operatorKey: { give: OperatorKey.EXPECTED, holds: (value) => typeof value === "string" && OperatorKey.isKey(value), secret: true },
   grace: Given.rule("seconds, a number of at least 0", Given.isNumber(0)),
   erasures: Given.text("the path of a file"),
   log: Given.rule("an object with functions debug, info, warn and error, or some of them, such as console", isLog)

@@ -6,6 +6,7 @@ import type { Duration, Layer } from "effect"
 import type { MailOptions, ProxyOptions, SmsOptions } from "./Incoming.ts"
 import type { Job } from "./Job.ts"
 import type { Operation } from "./Operation.ts"
+import type { PaymentOptions } from "./PaymentOptions.ts"
 import type { StandardName } from "./Standard.ts"
 
 // biome-ignore lint/suspicious/noExplicitAny: operations of any input
@@ -68,6 +69,10 @@ export interface Settings {
   readonly rateLimit?: { readonly limit: number; readonly window: number }
   /** Credits that an account gets when it is verified: 200 by default. */
   readonly signUpCredits?: number
+  /**
+   * Whether an account whose address was not verified yet, and that was never granted credits, may make ten free calls: true by default.
+   */
+  readonly trial?: boolean
   /** A call that succeeds after its hold has ended: its result is withheld, the default, or charged again. */
   readonly late?: "withhold" | "charge"
   /** Failures in a row that open the circuit of an area of operations, 5 by default; milliseconds that it stays open, 10,000 by default. */
@@ -84,8 +89,17 @@ export interface Settings {
   readonly mail?: MailOptions
   /** The public phone numbers, and what brings their messages. Without it, verification codes are not set up. */
   readonly sms?: SmsOptions
+  /** What takes payments of credits, and what is given on top. Without it, credits cannot be bought here. */
+  readonly payments?: PaymentOptions
   /** The bounds of proxy sessions, and the proxy node that this process serves: none by default. */
   readonly proxy?: ProxyOptions
+  /** Where the web tool is, such as `/console`; not served by default. */
+  readonly webTool?: `/${string}`
+  /**
+   * The key that opens the operator view, at `/api/v1/operator` and in the web tool: at least 32 letters, digits and signs. Not served by
+   * default.
+   */
+  readonly operatorKey?: string
   /** Seconds that `close` waits for running calls before it cancels them: 30 by default. */
   readonly grace?: number
   /** The file where erasures are written down: by default `erasures.jsonl` beside a store in files. */

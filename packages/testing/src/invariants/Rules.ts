@@ -33,7 +33,15 @@ export const RULES = {
   waitOnce: "a wait has one outcome",
   waitCharge: "a wait is charged after its outcome, and not if its caller left",
   session: "a proxy session is opened first, and ends once: at its expiry, when its bytes are used up, or by an administrator",
-  traffic: "what a node counts never falls, and is counted within the grace after the end of the session"
+  signIn: "a person's session is opened once, is used before its end, and ends once; a link is used once, in time",
+  signInLink: "each session by a link follows a use of its own",
+  traffic: "what a node counts never falls, and is counted within the grace after the end of the session",
+  payment: "a payment is requested once and moves forward only, and money goes back once, after it was captured",
+  paymentCredits: "a payment grants what it bought after it was captured, and its lot changes as its money goes back",
+  invoiceNumber: "the numbers of a month follow each other, and each event of a payment has one document",
+  invoice: "each document says what was paid or went back, in its order, and its parts sum up",
+  subscription: "an account has one subscription at a time, which begins once and ends once",
+  period: "the periods of a subscription follow each other, and each payment counts once"
 } as const
 
 export type Rule = (typeof RULES)[keyof typeof RULES]

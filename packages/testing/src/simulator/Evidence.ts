@@ -8,6 +8,7 @@ import { areHostsUndisturbed, type Faults } from "./Faults.ts"
 import { lastAt } from "./Histories.ts"
 import * as JobEndpoints from "./JobEndpoints.ts"
 import type { JobHistory, LogRecorder, RecordedAccountEvent, RecordedJobEvent } from "./LogRecorder.ts"
+import type { Held } from "./payments/Gateway.ts"
 import type { Terms } from "./proxies/Endpoints.ts"
 import type {
   Admission,
@@ -54,6 +55,8 @@ export interface Records {
   /** The HMACs of addresses of inboxes, as the log has them, once faults have ended. */
   readonly addressHashes: Map<string, string>
   readonly textings: Array<Delivered<TextMessage>>
+  /** The payments at the gateway, with all that happened to them. */
+  readonly paid: ReadonlyMap<string, Held>
   /** The streams of text messages by the ids of their providers, once faults have ended. */
   readonly textIds: Map<string, string>
   /** Proxy nodes by the host that clients connect to. */
@@ -129,6 +132,13 @@ export class Reservations {
   }
 }
 
+/** Slots of trials, by the request of the call that took them. */
+const slotsIn = (events: ReadonlyArray<RecordedAccountEvent>): ReadonlyMap<string, ReadonlyArray<EventOf<"TrialReserved">>> =>
+  Map.groupBy(
+    events.flatMap(({ event }) => (event._tag === "TrialReserved" ? [event] : [])),
+    ({ requestId }) => requestId
+  )
+
 /** Every version of the prices, oldest first, with its place in the log. */
 export type Prices = ReadonlyArray<PricePlan.PricePlanEvent & { readonly index: number }>
 
@@ -165,10 +175,17 @@ export const indexEvidence = (records: Records, final: Final) => {
   const calls = new Map(records.calls.map((call) => [call.requestId, call]))
   const actions = actionsIn(records.calls)
   const attempts = Map.groupBy(records.attempts, ({ jobId }) => jobId)
+  const reservations = new Reservations(records.recorder.accountEvents)
+  const slots = slotsIn(records.recorder.accountEvents)
   return {
     ...final,
     ...{ records, recorder: records.recorder, calls: records.calls },
-    reservations: new Reservations(records.recorder.accountEvents),
+    reservations,
+    /** What a call took from its account: holds of credits, or a slot of its trial. */
+    takenBy: (requestId: string): ReadonlyArray<EventOf<"CreditReserved" | "TrialReserved">> => [
+      ...reservations.of(requestId).map(({ hold }) => hold),
+      ...(slots.get(requestId) ?? [])
+    ],
     prices: pricesIn(final.log),
     call: (requestId: string): Call | undefined => calls.get(requestId),
     /** Calls that read, cancelled or downloaded this job, in the order in which they began. */

@@ -13,6 +13,8 @@ import * as FaultyStores from "./FaultyStores.ts"
 import * as Inboxes from "./inboxes/Endpoints.ts"
 import * as JobEndpoints from "./JobEndpoints.ts"
 import * as Network from "./Network.ts"
+import * as Payments from "./payments/Endpoints.ts"
+import type { SimulatedGateway } from "./payments/Gateway.ts"
 import * as Proxies from "./proxies/Endpoints.ts"
 import type { Receivers } from "./Receivers.ts"
 import { Disconnected } from "./Records.ts"
@@ -51,6 +53,8 @@ export interface Deployment {
   readonly proxies: Proxies.Terms | undefined
   /** The proxy nodes of all processes. */
   readonly nodes: Records["nodes"]
+  /** What takes payments; undefined if hosts take none. */
+  readonly gateway: SimulatedGateway | undefined
   /** Writes of all hosts so far: at the stage of the planned crash, and those sent if an outage is planned. */
   readonly writes: { crash: number; outage: number }
   /** Gets every warning and error that a host logs. */
@@ -89,9 +93,11 @@ export const prepare = (deployment: Deployment, connection: Network.Connection, 
   const shelf = Network.shelf(connection, blobs, faults, random.fork("blobs"), isCalm)
   const mail = deployment.inboxes === undefined ? [] : Inboxes.OFFERS
   const codes = deployment.codes ? Codes.OFFERS : []
-  const proxies = deployment.proxies === undefined ? {} : { proxies: deployment.proxies }
+  const sessions = deployment.proxies === undefined ? {} : { proxies: deployment.proxies }
   const nodes = deployment.proxies === undefined ? [] : Proxies.OFFERS
-  const offered: ReadonlyArray<Operation.Any> = [...workload.offers, ...mail, ...codes, ...nodes].map(({ operation }) => operation)
+  const payments = deployment.gateway === undefined ? [] : Payments.OFFERS
+  const all = [...workload.offers, ...mail, ...codes, ...nodes, ...payments]
+  const offered: ReadonlyArray<Operation.Any> = all.map(({ operation }) => operation)
   const endpoints: ReadonlyArray<SimulatedOperation> = JobEndpoints.make(offered)
   const stores = Layer.mergeAll(
     Layer.succeed(EventStore.EventStore, Network.events(connection, events.store)),
@@ -102,12 +108,14 @@ export const prepare = (deployment: Deployment, connection: Network.Connection, 
   const layer = Layer.unwrap(
     Effect.map(servicesOf(deployment, process), (services) => {
       operations = [...offered.map((operation) => FaultyOperation.make(operation, { ...injector, services, process })), ...endpoints]
-      return Millrace.layer({ operations, late: faults.late, recovery: RECOVERY, expiryNotice: EXPIRY_NOTICE, accounts, jobs, ...proxies })
+      const background = { recovery: RECOVERY, expiryNotice: EXPIRY_NOTICE } as const
+      return Millrace.layer({ operations, late: faults.late, ...background, accounts, jobs, payments: Payments.terms, ...sessions })
     })
   ).pipe(
     withWebhooks(deployment, process),
     withNode(deployment, process),
     Layer.provideMerge(inboxesOf(deployment)),
+    Layer.provideMerge(deployment.gateway?.layer ?? Layer.empty),
     Layer.provideMerge(deployment.codes ? Layer.provide(Codes.receiver, Vault.Vault.layer) : Layer.empty),
     Layer.provideMerge(Layer.provideMerge(fileStore(shelf, files), stores))
   )

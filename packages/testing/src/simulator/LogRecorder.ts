@@ -4,9 +4,12 @@ import {
   type AccountEvent,
   type Balance,
   balanceOf,
+  type EventOf,
   Inbox,
   InboxAddress,
+  Invoice,
   Job,
+  Payment,
   ProxySession,
   Sms,
   Verification,
@@ -38,6 +41,13 @@ export interface JobHistory {
 /** The job's newest state. */
 export const stateOf = ({ states }: JobHistory): Job.Job => states.at(-1) ?? Job.Job.initial
 
+/** Whether an event ends a hold, or a slot of a trial. */
+const isEnd = (event: AccountEvent): event is EventOf<"OperationSucceeded" | "Refunded" | "TrialUsed" | "TrialReleased"> =>
+  event._tag === "OperationSucceeded" ||
+  (event._tag === "Refunded" && event.stage === "reserved") ||
+  event._tag === "TrialUsed" ||
+  event._tag === "TrialReleased"
+
 export class LogRecorder {
   /** Events in the log. */
   length = 0
@@ -52,6 +62,10 @@ export class LogRecorder {
   readonly texts = new Histories(Sms.Sms)
   readonly waits = new Histories(Verification.Verification)
   readonly sessions = new Histories(ProxySession.ProxySession)
+  /** Payments made here, and claims of others. */
+  readonly payments: Histories<Payment.Payment, Payment.PaymentEvent> = new Histories(Payment.Payment)
+  /** Invoices and credit notes, by their month. */
+  readonly invoices: Histories<Invoice.Month, Invoice.InvoiceEvent> = new Histories(Invoice.Invoice)
   /** Reservations that have not ended. */
   readonly openHolds = new Set<string>()
   /** The store, with every append recorded. */
@@ -134,6 +148,10 @@ export class LogRecorder {
         return this.inboxes.record(id, this.#checked(of(Inbox.Inbox)))
       case InboxAddress.AddressClaim.category:
         return void this.#checked(of(InboxAddress.AddressClaim))
+      case Payment.Payment.category:
+        return this.payments.record(id, this.#checked(of(Payment.Payment)))
+      case Invoice.Invoice.category:
+        return this.invoices.record(id, this.#checked(of(Invoice.Invoice)))
       case Sms.Sms.category:
         return this.texts.record(id, this.#checked(of(Sms.Sms)))
       case Verification.Verification.category:
@@ -175,8 +193,7 @@ export class LogRecorder {
     states.push(Account.Account.evolve(states.at(-1) ?? Account.initial, event, at))
     this.accountEvents.push(recorded)
     this.all.push(recorded)
-    if (event._tag === "CreditReserved") this.openHolds.add(event.reservationId)
-    if (event._tag === "OperationSucceeded" || (event._tag === "Refunded" && event.stage === "reserved"))
-      this.openHolds.delete(event.reservationId)
+    if (event._tag === "CreditReserved" || event._tag === "TrialReserved") this.openHolds.add(event.reservationId)
+    if (isEnd(event)) this.openHolds.delete(event.reservationId)
   }
 }

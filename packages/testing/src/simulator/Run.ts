@@ -19,6 +19,7 @@ const WEBHOOKS = { often: 0.25, seeds: 0.3 }
 const INBOXES = { often: 0.3, seeds: 0.3 }
 const CODES = { often: 0.3, seeds: 0.3 }
 const PROXIES = { often: 0.3, seeds: 0.2 }
+const PAYMENTS = { often: 0.3, seeds: 0.3 }
 
 /** What came of a run. */
 export interface Run {
@@ -27,11 +28,12 @@ export interface Run {
   readonly trace: ReadonlyArray<string>
   /** The line of the trace that reports the first violation; undefined if there is none. */
   readonly firstAt: number | undefined
-  /** Probability that a step did something to webhooks, to inboxes, for codes, and with proxy sessions; 0 if there were none. */
+  /** Probability that a step did something to webhooks, to inboxes, for codes, with proxy sessions, and to payments; 0 if there were none. */
   readonly webhooks: number
   readonly inboxes: number
   readonly codes: number
   readonly proxies: number
+  readonly payments: number
   /** Steps that had begun. */
   readonly steps: number
   /** Real time took part, so the same seed need not lead here again. */
@@ -49,14 +51,15 @@ export const faultsOf = ({ faults, seed }: Settings): Faults.Faults => ({
 /** Runs a simulation, to its end or until its first violation. */
 export const run = (settings: Settings, workload: AnyWorkload, until: "end" | "violation" = "end"): Effect.Effect<Run> =>
   Effect.suspend(() => {
-    const { hosts, keys = KEYS, opens = OPENS, seed, steps = STEPS } = settings
+    const { hosts, keys = KEYS, opens = OPENS, seed, steps = STEPS, trials = 0 } = settings
     const random = SeededRandom.make(seed)
-    const often = (what: "webhooks" | "inboxes" | "codes" | "proxies", { often, seeds }: typeof WEBHOOKS): number =>
+    const often = (what: "webhooks" | "inboxes" | "codes" | "proxies" | "payments", { often, seeds }: typeof WEBHOOKS): number =>
       settings[what] ?? (workload.isStandard === true && random.fork(what).chance(seeds) ? often : 0)
     const webhooks = often("webhooks", WEBHOOKS)
     const inboxes = often("inboxes", INBOXES)
     const codes = often("codes", CODES)
     const proxies = often("proxies", PROXIES)
+    const payments = often("payments", PAYMENTS)
     const faults = faultsOf(settings)
     const { disorder, yieldEvery } = faults
     const world = new World({ random: random.fork("order"), start: START, disorder, yieldEvery })
@@ -74,7 +77,7 @@ export const run = (settings: Settings, workload: AnyWorkload, until: "end" | "v
       begun = step
     }
     const chosen = choose(workload, settings.operations)
-    const rates = { keys, opens, webhooks, inboxes, codes, proxies }
+    const rates = { keys, opens, webhooks, inboxes, codes, proxies, payments, trials }
     const options = { world, steps, ...rates, workload: chosen, faults, random, report, goOn, onStep }
     const fiber = world.begin(() => world.outside.fork(simulate(options, hosts), Context.empty()))
     return Effect.map(
@@ -94,6 +97,7 @@ export const run = (settings: Settings, workload: AnyWorkload, until: "end" | "v
           inboxes,
           codes,
           proxies,
+          payments,
           isReal: isReal(failed),
           outcome
         }

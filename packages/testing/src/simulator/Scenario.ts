@@ -22,6 +22,9 @@ import * as JobEndpoints from "./JobEndpoints.ts"
 import { LogRecorder } from "./LogRecorder.ts"
 import * as OpenActor from "./OpenActor.ts"
 import { type Outcome, outcomeOf } from "./Outcome.ts"
+import * as Payments from "./payments/Endpoints.ts"
+import * as FinalPayments from "./payments/FinalPhase.ts"
+import { SimulatedGateway } from "./payments/Gateway.ts"
 import * as Proxies from "./proxies/Endpoints.ts"
 import * as FinalProxies from "./proxies/FinalPhase.ts"
 import { Receivers } from "./Receivers.ts"
@@ -57,6 +60,7 @@ export const simulate = (options: SimulationOptions, hostCount: number | undefin
     yield* Effect.sleep(MINUTE)
     yield* FinalPhase.runEveryJob(simulation, random.fork("jobs in the calm"))
     yield* OpenActor.openAgain(simulation, random.fork("opened again"))
+    yield* FinalPayments.settle(simulation, random.fork("payments in the calm"))
     yield* FinalWebhooks.settle(simulation, random.fork("webhooks in the calm"))
     yield* FinalInboxes.settle(simulation, random.fork("inboxes in the calm"))
     yield* FinalCodes.settle(simulation, random.fork("codes in the calm"))
@@ -73,6 +77,7 @@ export const simulate = (options: SimulationOptions, hostCount: number | undefin
     yield* FinalInboxes.checkEnded(simulation)
     yield* FinalCodes.checkForgotten(simulation)
     yield* FinalProxies.checkEnded(simulation)
+    yield* FinalPayments.checkLearned(simulation)
     const survivors = new Set(hosts.flatMap(({ process }) => process ?? []))
     for (const host of all) if (!(yield* host.stop)) report(`${host.name} does not stop`)
     const evidence = yield* gather(simulation, faultsEnded, survivors)
@@ -83,8 +88,9 @@ export const simulate = (options: SimulationOptions, hostCount: number | undefin
   })
 
 /** Nothing is recorded yet. */
-const newRecords = (recorder: LogRecorder): Records => ({
+const newRecords = (recorder: LogRecorder, paid: Records["paid"]): Records => ({
   recorder,
+  paid,
   ...{ calls: [], grants: [], recurring: [], openings: [], deliveries: [], attempts: [], observations: [] },
   ...{ posts: [], secrets: { told: new Map(), opened: new Map() }, promised: new Set() },
   ...{ mailings: [], addressHashes: new Map(), textings: [], textIds: new Map() },
@@ -95,15 +101,16 @@ const build = (options: SimulationOptions, hostCount: number | undefined): Effec
   Effect.gen(function* () {
     const { faults, random, report, workload, world } = options
     const recorder = new LogRecorder(world, yield* MemoryEventStore.make)
-    const records = newRecords(recorder)
+    let faultsEnded: FaultsEnded | undefined
+    const isOver = () => faultsEnded !== undefined
+    const gateway = new SimulatedGateway({ world, random: random.fork("gateway"), rate: () => (isOver() ? 0 : faults.upstreams) })
+    const records = newRecords(recorder, gateway.payments)
     const states = withPromises(yield* MemoryStateStore.make, records.promised)
     const { lateBy, appends } = faults
     const plan = appends === undefined ? {} : { plan: { appends } }
     const events = FaultyEventStore.make(recorder.store, { random: random.fork("planned"), lateBy, ...plan })
     let serials = 0
     const deliveries = new Map<string, Deferred.Deferred<void>>()
-    let faultsEnded: FaultsEnded | undefined
-    const isOver = () => faultsEnded !== undefined
     const injector: FaultInjector = {
       ...{ world, records, report, random: random.fork("weather"), isUndisturbed: Faults.areHostsUndisturbed(faults) },
       rate: () => (isOver() ? 0 : faults.upstreams),
@@ -137,7 +144,7 @@ const build = (options: SimulationOptions, hostCount: number | undefined): Effec
       receivers,
       inboxes: options.inboxes === 0 ? undefined : { domain: Inboxes.DOMAIN, upkeep: RECOVERY },
       ...{ codes: options.codes > 0, proxies: options.proxies === 0 ? undefined : sessionTerms, nodes: records.nodes },
-      writes: { crash: 0, outage: 0 },
+      ...{ gateway: options.payments === 0 ? undefined : gateway, writes: { crash: 0, outage: 0 } },
       onWarning: (host, message) => {
         const { attempts } = records
         if (!isExpectedWarning(message, { faults, faultsEnded, attempts, now: world.now })) report(`${host} logs: ${message}`)
@@ -151,11 +158,11 @@ const build = (options: SimulationOptions, hostCount: number | undefined): Effec
       webhooks: undefined,
       proxies: undefined
     })
-    const accounts = yield* found(founder, offersOf(options), 1 + shape.below(3), report)
+    const accounts = yield* found(founder, offersOf(options), { verified: 1 + shape.below(3), trials: options.trials }, report)
     const hosts = hostsOf(deployment, hostCount ?? 1 + shape.below(3), runners)
     return {
       ...{ ...options, hosts, fresh: new Host("fresh", deployment), accounts, records, states, isOver },
-      ...{ blobs: deployment.blobs, files: deployment.files, receivers, sessionTerms },
+      ...{ blobs: deployment.blobs, files: deployment.files, receivers, sessionTerms, gateway },
       serial: () => ++serials,
       operations: new Map(workload.offers.map(({ operation }) => [operation.key, operation])),
       awaitDelivery: (jobId) =>
@@ -197,18 +204,25 @@ const hostsOf = (deployment: Deployment, count: number, random: SeededRandom): R
 }
 
 /** The operations that callers call, with their first prices. */
-const offersOf = ({ codes, inboxes, proxies, workload }: SimulationOptions): ReadonlyArray<Pick<AnyOffer, "operation" | "price">> => [
+const offersOf = ({
+  codes,
+  inboxes,
+  payments,
+  proxies,
+  workload
+}: SimulationOptions): ReadonlyArray<Pick<AnyOffer, "operation" | "price">> => [
   ...workload.offers,
   ...(inboxes === 0 ? [] : Inboxes.OFFERS),
   ...(codes === 0 ? [] : Codes.OFFERS),
-  ...(proxies === 0 ? [] : Proxies.OFFERS)
+  ...(proxies === 0 ? [] : Proxies.OFFERS),
+  ...(payments === 0 ? [] : Payments.OFFERS)
 ]
 
-/** Publishes the first prices and opens verified accounts. Returns their ids. */
+/** Publishes the first prices, and opens verified accounts and others that begin with a trial. Returns their ids. */
 const found = (
   founder: Host,
   offers: ReadonlyArray<Pick<AnyOffer, "operation" | "price">>,
-  count: number,
+  { trials, verified }: { readonly verified: number; readonly trials: number },
   report: Report
 ): Effect.Effect<ReadonlyArray<string>> =>
   Effect.gen(function* () {
@@ -219,9 +233,9 @@ const found = (
       const registration = yield* Registration
       yield* (yield* PricePlan.PriceBook).publish(prices)
       const accounts: Array<string> = []
-      for (let i = 0; i < count; i++) {
+      for (let i = 0; i < verified + trials; i++) {
         const accountId = yield* registration.open(`caller${i}@example.com`)
-        yield* registration.verify(accountId)
+        if (i < verified) yield* registration.verify(accountId)
         accounts.push(accountId)
       }
       return accounts

@@ -31,6 +31,13 @@ export interface Settings {
    * else 0: then hosts have no proxy nodes.
    */
   readonly proxies?: number | undefined
+  /**
+   * Probability that a step buys credits, or does something to a payment at the gateway, which may tell hosts of it. By default 0.3 in some
+   * three of ten seeds of the standard workload, else 0: then hosts take no payments.
+   */
+  readonly payments?: number | undefined
+  /** How many accounts more call whose address was never verified, so that they begin with a trial: 0 by default. */
+  readonly trials?: number | undefined
   /** The keys of the operations that are called: all of the workload's by default. */
   readonly operations?: ReadonlyArray<string> | undefined
   /** Faults that are not given are drawn from the seed; `Simulator.none` has none. */

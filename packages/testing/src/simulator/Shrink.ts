@@ -56,6 +56,8 @@ const fewerCodes: Pass = ({ settings, codes }) => (codes === 0 ? [] : [{ ...sett
 
 const fewerProxies: Pass = ({ settings, proxies }) => (proxies === 0 ? [] : [{ ...settings, proxies: 0 }])
 
+const fewerPayments: Pass = ({ settings, payments }) => (payments === 0 ? [] : [{ ...settings, payments: 0 }])
+
 /** One operation alone, or one less. */
 const fewerOperations: Pass = ({ settings }, all) => {
   const offered = settings.operations ?? all
@@ -91,13 +93,14 @@ const PASSES: ReadonlyArray<Pass> = [
   fewerWebhooks,
   fewerInboxes,
   fewerCodes,
-  fewerProxies
+  fewerProxies,
+  fewerPayments
 ]
 
 /** What is left of what the seed drew must be told, for another seed draws other faults, and may have none of these. */
 const explicit = (run: Run): Run => {
-  const { codes, inboxes, proxies, settings, webhooks } = run
-  const drawn = Object.fromEntries(Object.entries({ webhooks, inboxes, codes, proxies }).filter(([, often]) => often > 0))
+  const { codes, inboxes, payments, proxies, settings, webhooks } = run
+  const drawn = Object.fromEntries(Object.entries({ webhooks, inboxes, codes, proxies, payments }).filter(([, often]) => often > 0))
   return { ...run, settings: { ...settings, ...drawn, faults: faultsOf(settings) } }
 }
 

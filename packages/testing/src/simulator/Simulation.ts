@@ -8,6 +8,7 @@ import type { Faults } from "./Faults.ts"
 import type { Blobs } from "./FaultyStores.ts"
 import type { Host } from "./Host.ts"
 import type { Files } from "./HostProcess.ts"
+import type { SimulatedGateway } from "./payments/Gateway.ts"
 import type { Terms } from "./proxies/Endpoints.ts"
 import type { Receivers } from "./Receivers.ts"
 import type { AnyWorkload } from "./Workload.ts"
@@ -30,6 +31,10 @@ export interface SimulationOptions {
   readonly codes: number
   /** Probability that a step opens a proxy session, or uses one. Without it hosts have no proxy nodes. */
   readonly proxies: number
+  /** Probability that a step does something to payments. Without it hosts take none. */
+  readonly payments: number
+  /** Accounts that begin with a trial, beside those that are verified. */
+  readonly trials: number
   readonly workload: AnyWorkload
   readonly faults: Faults
   readonly random: SeededRandom
@@ -53,6 +58,7 @@ export interface Simulation extends SimulationOptions {
   readonly files: Files
   readonly receivers: Receivers
   readonly sessionTerms: Terms
+  readonly gateway: SimulatedGateway
   /** Numbers what senders send: another number each time. */
   readonly serial: () => number
   /** Waits until an attempt at the job has delivered its work. */

@@ -10,6 +10,7 @@ import * as InboxActor from "./inboxes/Actor.ts"
 import { follow, jobOf, knownJobs } from "./JobCallers.ts"
 import * as Nemesis from "./Nemesis.ts"
 import * as OpenActor from "./OpenActor.ts"
+import * as PaymentActor from "./payments/Actor.ts"
 import * as ProxyActor from "./proxies/Actor.ts"
 import type { Call, Intent } from "./Records.ts"
 import { nonEmpty, pickAny, type Simulation } from "./Simulation.ts"
@@ -42,6 +43,8 @@ export const run = (simulation: Simulation, intents: Array<Intent>): Effect.Effe
       if (codes.chance(simulation.codes)) actors.push(yield* Effect.forkChild(CodeActor.act(simulation, intents, codes)))
       const proxies = own.fork("proxies")
       if (proxies.chance(simulation.proxies)) actors.push(yield* Effect.forkChild(ProxyActor.act(simulation, intents, proxies)))
+      const payments = own.fork("payments")
+      if (payments.chance(simulation.payments)) actors.push(yield* Effect.forkChild(PaymentActor.act(simulation, intents, payments)))
       const clocks = own.fork("clocks")
       if (clocks.chance(faults.clocks)) clocks.pick(nonEmpty(hosts)).stepClock(clocks)
       if (own.chance(faults.leaps)) skipTime(simulation, own)

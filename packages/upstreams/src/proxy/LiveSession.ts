@@ -31,7 +31,10 @@ export interface Exits {
   turn: number
 }
 
-/** Other nodes hear of bytes when a node has carried this part of the bound, so each of them exceeds it by little more than that. */
+/**
+ * Other nodes hear of bytes when a node has carried this part of the bound. It carries one more portion while the store takes that count, and then
+ * waits for the store: so each node exceeds the bound by a few portions, however slow the store is.
+ */
 const PORTION = 1 / 64
 
 export const bytesOf = ({ received, sent }: Pick<ProxySession.Traffic, "sent" | "received">): number => sent + received
@@ -41,7 +44,7 @@ export class LiveSession {
   readonly terms: ProxySession.Terms
   readonly #exits: Exits
   readonly #exit: string | undefined
-  readonly #share: (session: LiveSession) => void
+  readonly #share: (session: LiveSession) => Promise<unknown>
   /** With the bytes that were read and written before the tunnel was open. */
   readonly #targets = new Map<Socket, { readonly read: number; readonly written: number }>()
   readonly #clients = new Set<Duplex>()
@@ -58,9 +61,14 @@ export class LiveSession {
   readonly counting = Semaphore.makeUnsafe(1)
   /** Bytes until the bounds are looked at again. */
   #left = 0
+  #isSharing = false
+  /** The bytes when the last count began that the store took or refused. */
+  #offered = 0
+  /** Streams that are not read until the store has taken, or refused, a count. */
+  readonly #held = new Set<Readable>()
 
-  /** `share` writes what was carried to the log. */
-  constructor(id: string, terms: ProxySession.Terms, exits: Exits, share: (session: LiveSession) => void) {
+  /** `share` writes what was carried to the log, and resolves when that is done or has failed. */
+  constructor(id: string, terms: ProxySession.Terms, exits: Exits, share: (session: LiveSession) => Promise<unknown>) {
     this.id = id
     this.terms = terms
     this.#exits = exits
@@ -117,7 +125,11 @@ export class LiveSession {
 
   /** Counts each read of these streams, and ends the session with the one that uses up its bytes. They are read by others. */
   weigh(...streams: ReadonlyArray<Readable>): void {
-    for (const stream of streams) stream.on("data", ({ length }: Buffer) => this.#carried(length))
+    for (const stream of streams) {
+      stream.on("data", ({ length }: Buffer) => this.#carried(stream, length))
+      // The other side of a pipe resumes it when it can take more
+      stream.on("resume", () => this.#held.has(stream) && stream.pause())
+    }
   }
 
   /** Closes all connections, also those that are being opened and those that still deliver. No further one is opened. */
@@ -127,15 +139,33 @@ export class LiveSession {
     for (const client of this.#clients) client.destroy()
   }
 
-  #carried(bytes: number): void {
+  #carried(stream: Readable, bytes: number): void {
     this.#left -= bytes
     if (this.#left > 0) return
     const [room, portion] = [this.#room, Math.ceil(this.terms.byteLimit * PORTION)]
     // The read that exceeds the bound is still delivered
     if (room <= 0) return process.nextTick(() => this.end())
-    const unshared = bytesOf(this.traffic) - bytesOf(this.counted)
-    if (unshared >= portion) this.#share(this)
-    this.#left = Math.min(room, unshared < portion ? portion - unshared : portion)
+    const unshared = bytesOf(this.traffic) - Math.max(this.#offered, bytesOf(this.counted))
+    if (unshared >= portion) void this.#shareNow()
+    if (unshared >= 2 * portion) this.#hold(stream)
+    this.#left = Math.min(room, Math.max(0, (unshared < portion ? portion : 2 * portion) - unshared))
+  }
+
+  async #shareNow(): Promise<void> {
+    if (this.#isSharing) return
+    this.#isSharing = true
+    const offered = bytesOf(this.traffic)
+    await this.#share(this)
+    this.#offered = offered
+    this.#isSharing = false
+    const held = [...this.#held]
+    this.#held.clear()
+    for (const stream of held) stream.resume()
+  }
+
+  #hold(stream: Readable): void {
+    this.#held.add(stream)
+    stream.pause()
   }
 
   #leave(): Leave {

@@ -76,9 +76,9 @@ export const make = (exits: Exits): Effect.Effect<LiveSessions, never, ProxySess
       if (state.status !== "open") session.end()
     })
     const count = (session: LiveSession) => session.counting.withPermit(countOnce(session))
-    const fork = yield* FiberSet.makeRuntime<never>()
-    /** A count that waits for another one would write the same. */
-    const share = (session: LiveSession): void => void fork(session.counting.withPermitsIfAvailable(1)(Effect.ignore(countOnce(session))))
+    const run = yield* FiberSet.makeRuntimePromise<never>()
+    /** It is interrupted when the node closes, which writes the last counts itself. */
+    const share = (session: LiveSession) => run(Effect.ignore(count(session))).catch(() => {})
 
     /** What cannot be written now is written later: counts are totals. */
     const countAll = Effect.suspend(() =>

@@ -47,9 +47,13 @@ const attributesOf = ({ method, url }: HttpClientRequest.HttpClientRequest): Rea
 /** Omits the error's own message, which quotes the whole URL. */
 export const reasonOf = ({ reason }: HttpClientError.HttpClientError): string => `${reason._tag}: ${rootOf(reason.cause)}`
 
+/** `fetch` quotes a header that it cannot send, which may be a key. */
+const isOfHeader = ({ message, name }: Error): boolean => name === "TypeError" && /header/iu.test(message)
+
 /** The innermost cause: the message of `fetch` says only that it failed. */
 const rootOf = (cause: unknown): string => {
   if (!(cause instanceof Error)) return "no cause given"
+  if (isOfHeader(cause)) return "a header of the request is malformed"
   if (cause.cause instanceof Error) return rootOf(cause.cause)
   return cause instanceof AggregateError ? cause.errors.map(rootOf).join(", ") : cause.message
 }

@@ -1,9 +1,12 @@
 /** The trace of a call at the services that it asks: passed on, shown by where they are, never by what they were asked. */
-import { Bin, TraceContext } from "@millrace/core"
+import { Bin, PaymentGateway, TraceContext } from "@millrace/core"
 import { BinlistBinDirectory } from "@millrace/upstreams"
-import { Effect, Exit, Option, type Scope, Tracer } from "effect"
+import { Stripe } from "@millrace/upstreams/payments"
+import { Effect, Exit, Option, Redacted, type Scope, Tracer } from "effect"
+import { FetchHttpClient, HttpClientRequest } from "effect/http"
 import { TestClock } from "effect/testing"
 import { describe, expect, test } from "vitest"
+import * as ByteService from "../../src/shared/ByteService.ts"
 import { json, nobody, serve } from "./LocalService.ts"
 
 const TRACE = "0af7651916cd43dd8448eb211c80319c"
@@ -46,6 +49,27 @@ describe("a service that is asked during a call", () => {
         expect(traceOf(headers)).toEqual(inbound)
         expect(headers).not.toHaveProperty("b3")
       })
+    ))
+
+  test("gets the caller's trace where a library makes the request", () =>
+    run(
+      Effect.gen(function* () {
+        const service = yield* serve(json({}))
+        const stripe = Stripe.layer({ apiKey: Redacted.make("sk_test_1"), webhookSecrets: [], baseUrl: service.url, retries: 0 })
+        const standing = PaymentGateway.PaymentGateway.use((gateway) => gateway.standing({ paymentId: "pay_1", reference: "pi_1" }))
+        yield* Effect.flip(within(Effect.provide(standing, stripe)))
+        expect(traceOf((yield* service.received).headers)).toEqual(inbound)
+      })
+    ))
+
+  test("cannot be sent a malformed header, which is not told", () =>
+    run(
+      Effect.gen(function* () {
+        const { url } = yield* serve(json({}))
+        const ask = yield* ByteService.make({ upstream: "some", timeLimit: "20 seconds", byteLimit: 100 })
+        const error = yield* Effect.flip(ask(HttpClientRequest.bearerToken(HttpClientRequest.get(url), "two\nlines")))
+        expect(error.reason).toBe("TransportError: a header of the request is malformed")
+      }).pipe(Effect.provide(FetchHttpClient.layer))
     ))
 
   test("gets no trace without a tracer", () =>

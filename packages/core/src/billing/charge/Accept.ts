@@ -15,7 +15,7 @@ import type { OperationError, OperationFailed } from "../../work/OperationError.
 import type { Done } from "../../work/Perform.ts"
 import { isTransient } from "../../work/Transient.ts"
 import * as Amends from "./Amends.ts"
-import { type Admitted, available, type Call, type ChargeError, OutcomeUnknown, type Reply, ResultWithheld } from "./Call.ts"
+import { type Admitted, billed, type Call, type ChargeError, OutcomeUnknown, type Reply, ResultWithheld } from "./Call.ts"
 import * as Free from "./Free.ts"
 import * as Hold from "./Hold.ts"
 import * as Replay from "./Replay.ts"
@@ -95,7 +95,7 @@ const replyOf = (needs: Needs, admitted: Admitted, { jobId }: JobCall, done: Don
   const reply =
     admitted._tag === "Free"
       ? Free.reply(needs, call, done)
-      : Effect.succeed(answered(call, done, { charged: Credits.zero, balance: available(admitted.hold) }))
+      : Effect.succeed(answered(call, done, billed(needs.ledger, admitted.hold, Credits.zero)))
   return Effect.map(reply, (reply) => ({ ...reply, job: { id: jobId } }))
 }
 
@@ -130,5 +130,5 @@ export const awaitEnd = (
     const reservationId = "accepted" in job ? job.accepted.reservationId : null
     const end = reservationId && (outcome(account.state, reservationId) ?? (yield* ledger.ending(accountId, reservationId)))
     const charged = end && "charged" in end ? end.charged : Credits.zero
-    return { reply: { ...reply, billed: { charged, balance: available(account) } }, ended: true }
+    return { reply: { ...reply, billed: billed(ledger, account, charged) }, ended: true }
   }).pipe(Effect.mapError((error) => (error._tag === "OperationFailed" ? error : unreadable(operation.family.resource)(error))))

@@ -4,6 +4,7 @@
  */
 import type { Aggregate } from "@millrace/event-sourcing"
 import { Cause, Effect, Schedule } from "effect"
+import { trialOutcome } from "../../ledger/Account.ts"
 import * as Decisions from "../../ledger/Decisions.ts"
 import * as Reason from "../../work/Reason.ts"
 import { isTransient } from "../../work/Transient.ts"
@@ -90,6 +91,12 @@ export const makeFree = (
       ledger.refund(accountId, reservationId, { reason: "service_error" }, metadata)
     ),
     Effect.as(true),
+    // A slot of the trial that was used costs no credits, and stays used
+    Effect.catchTag("ReservationNotFound", (error) =>
+      Effect.flatMap(ledger.read(accountId), ({ state }) =>
+        trialOutcome(state, reservationId) === undefined ? Effect.fail(error) : Effect.succeed(true)
+      )
+    ),
     // It was never held, is not held yet, or was released long ago
     Effect.catchTag("ReservationNotFound", () => Effect.succeed(false)),
     // The whole charge is refunded, so it cannot be exceeded

@@ -4,7 +4,7 @@ import { Duration, Schema } from "effect"
 import * as Credits from "../../Credits.ts"
 import type { Account } from "../../ledger/Account.ts"
 import * as Decisions from "../../ledger/Decisions.ts"
-import type { Committed } from "../../ledger/Ledger.ts"
+import type { Committed, Ledger } from "../../ledger/Ledger.ts"
 import * as Lots from "../../ledger/Lots.ts"
 import * as Money from "../../Money.ts"
 import type { VaultFailure } from "../../vault/Vault.ts"
@@ -56,6 +56,14 @@ export interface Free<E extends OperationError = OperationError, R = unknown> {
 /** A call that may run. */
 export type Admitted<E extends OperationError = OperationError, R = unknown> = Held<E, R> | Free<E, R>
 
+/** What a call cost its account, and what the account has now. */
+export interface Billed {
+  readonly charged: Credits.Credits
+  readonly balance: Credits.Credits
+  /** The calls that remain of the account's trial; absent if it is not on trial. */
+  readonly trialRemaining?: number
+}
+
 /** A success. */
 export interface Reply {
   /** The request that did the work. In a replay, that of the first call. */
@@ -63,7 +71,7 @@ export interface Reply {
   /** The operation's data as JSON text. In a replay, exactly the first call's. */
   readonly data: string
   /** The charge, and the balance now. Absent for a free call whose balance could not be read. */
-  readonly billed?: { readonly charged: Credits.Credits; readonly balance: Credits.Credits }
+  readonly billed?: Billed
   readonly replayed: boolean
   /** If the reply is not final: seconds after which the client should ask again. */
   readonly retryAfter?: number
@@ -145,7 +153,8 @@ export const reserveOf = (
   adjustmentLifetime: number,
   jobId: string
 ): Decisions.Reserve => {
-  const hold = { reservationId, requestId, operation: operation.key, quantity, priceVersion, unitPrice, adjustmentLifetime }
+  const priced = { operation: operation.key, quantity, priceVersion, unitPrice, adjustmentLifetime }
+  const hold = { reservationId, requestId, ...priced }
   const keyed = key === undefined ? hold : { ...hold, key }
   if (operation._tag === "Job") return { ...keyed, job: { jobId, acceptWithin: ACCEPT_WITHIN } }
   const lifetime = lifetimeOf(operation)
@@ -154,6 +163,16 @@ export const reserveOf = (
 
 /** Whether recovery asks the operation for the outcome of a call before it ends the hold. */
 export const isRecoverable = (operation: Any): boolean => operation._tag === "Call" && operation.recover !== undefined
+
+/** What a call cost, with the account as it is now. */
+export const billed = (
+  ledger: Pick<Ledger["Service"], "trialOf">,
+  account: Aggregate.Current<Account> | Committed,
+  charged: Credits.Credits
+): Billed => {
+  const trial = ledger.trialOf(account)
+  return { charged, balance: available(account), ...(trial === undefined ? {} : { trialRemaining: trial.remaining }) }
+}
 
 /** The credits that can be spent. Excludes lots that are due to expire, even if their expiry is not written yet. */
 export const available = ({ state, at }: Aggregate.Current<Account> | Committed): Credits.Credits =>

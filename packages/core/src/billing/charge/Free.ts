@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import * as Credits from "../../Credits.ts"
 import type { AnyCall, AnyFile } from "../../work/Operation.ts"
 import type { OperationError } from "../../work/OperationError.ts"
-import { available, type Call, type ChargeError, type Free, type Replayed, type Reply, ResultWithheld } from "./Call.ts"
+import { billed, type Call, type ChargeError, type Free, type Replayed, type Reply, ResultWithheld } from "./Call.ts"
 import * as Replay from "./Replay.ts"
 import type { Services } from "./Services.ts"
 import { answered } from "./Settle.ts"
@@ -62,5 +62,5 @@ export const unclaim = ({ replies }: Replay.Needs, { accountId, key, reservation
 export const reply = ({ ledger }: Pick<Services, "ledger">, { accountId, requestId }: Call, done: Delivered): Effect.Effect<Reply> =>
   Effect.match(ledger.read(accountId), {
     onFailure: () => answered({ requestId }, done),
-    onSuccess: (account) => answered({ requestId }, done, { charged: Credits.zero, balance: available(account) })
+    onSuccess: (account) => answered({ requestId }, done, billed(ledger, account, Credits.zero))
   })

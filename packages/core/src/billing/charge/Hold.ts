@@ -19,7 +19,8 @@ type Reserved<E extends OperationError, R> = Effect.Effect<Held<E, R> | Replayed
 /** Reserves the cost. `lookups`: how often the key was looked up so far. */
 export const make = <E extends OperationError, R>(services: Needs, call: Call<E, R>, lookups = 1): Reserved<E, R> => {
   const { accountId, operation, requestId, reservationId } = call
-  const reserve = Decisions.reserve(reserveOf(call, services.ledger.adjustmentLifetime, jobIdOf(reservationId)))
+  const priced = reserveOf(call, services.ledger.adjustmentLifetime, jobIdOf(reservationId))
+  const reserve = Decisions.reserve({ ...priced, trial: services.ledger.hasTrial })
   return services.ledger.execute(accountId, reserve, { $correlationId: requestId }).pipe(
     Effect.map((hold): Held<E, R> => ({ _tag: "Held", call, hold })),
     Effect.catchTags({

@@ -18,7 +18,7 @@ export const quote = <E extends OperationError, R>(
   key: Key | undefined
 ): Effect.Effect<Call<E, R>, E | ChargeError, R> =>
   Effect.gen(function* () {
-    const { accountId, maxCost, requestId, wait } = caller
+    const { accountId, credential, maxCost, requestId, wait } = caller
     yield* check(services, operation, input, caller)
     const quantity = yield* quantityOf(operation, input)
     const { version, unitPrice } = yield* services.prices.quote(operation.key)
@@ -26,7 +26,8 @@ export const quote = <E extends OperationError, R>(
     if (maxCost !== undefined && cost > maxCost) return yield* new CostExceedsLimit({ cost, limit: maxCost })
     const reservationId = yield* newReservationId
     const priced = { quantity, priceVersion: version, unitPrice, cost }
-    return { operation, input, accountId, requestId, key, reservationId, ...priced, ...(wait === undefined ? {} : { wait }) }
+    const asked = { ...(credential === undefined ? {} : { credential }), ...(wait === undefined ? {} : { wait }) }
+    return { operation, input, accountId, requestId, key, reservationId, ...priced, ...asked }
   })
 
 /** Runs the operation's own check; for a job, also checks that the queue has room. */

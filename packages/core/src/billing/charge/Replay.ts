@@ -6,14 +6,14 @@ import type { Aggregate } from "@millrace/event-sourcing"
 import { Effect } from "effect"
 import * as Credits from "../../Credits.ts"
 import { idOf as jobIdOf } from "../../jobs/Job.ts"
-import { type Account, hold as openHold, outcome } from "../../ledger/Account.ts"
+import { type Account, isOpen, outcome, trialOutcome } from "../../ledger/Account.ts"
 import * as Decisions from "../../ledger/Decisions.ts"
 import type { OperationError } from "../../work/OperationError.ts"
 import type { Done } from "../../work/Perform.ts"
 import type { StoredReply } from "../Replies.ts"
 import {
   type Admitted,
-  available,
+  billed,
   type Call,
   type Caller,
   type ChargeError,
@@ -74,7 +74,7 @@ export const find = Effect.fnUntraced(function* <E extends OperationError, R>(
   const reply: Reply = {
     requestId: kept.requestId,
     data: kept.data,
-    billed: { charged: end.charged, balance: available(account) },
+    billed: billed(services.ledger, account, end.charged),
     replayed: true
   }
   if (end.began) return { _tag: "Replayed", reply: { ...reply, job: { id: jobIdOf(kept.reservationId) } } }
@@ -118,10 +118,17 @@ const reservationEnd = Effect.fnUntraced(function* (
   { reservationId, revision }: StoredReply
 ): Effect.fn.Return<End, Aggregate.Failure> {
   const account = Decisions.asOf(state, at)
-  if (openHold(account, reservationId) !== undefined) return "open"
-  const end = outcome(account, reservationId) ?? (yield* ledger.ending(accountId, reservationId, revision))
+  if (isOpen(account, reservationId)) return "open"
+  const end =
+    outcome(account, reservationId) ?? trialEnd(account, reservationId) ?? (yield* ledger.ending(accountId, reservationId, revision))
+  if (end?._tag === "TrialUsed") return { charged: Credits.zero, began: false }
   return end !== undefined && "charged" in end ? { charged: end.charged, began: false } : "over"
 })
+
+const trialEnd = (account: Account, reservationId: string) => {
+  const end = trialOutcome(account, reservationId)
+  return end && ({ _tag: end === "succeeded" ? "TrialUsed" : "TrialReleased" } as const)
+}
 
 const hasBegun = ({ jobs }: Pick<Needs, "jobs">, reservationId: string) =>
   Effect.map(jobs.read(jobIdOf(reservationId)), ({ state: { status } }) => status !== "absent" && status !== "refused")

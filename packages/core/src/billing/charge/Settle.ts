@@ -11,7 +11,17 @@ import type { Committed } from "../../ledger/Ledger.ts"
 import type { Done } from "../../work/Perform.ts"
 import { isTransient } from "../../work/Transient.ts"
 import * as Amends from "./Amends.ts"
-import { available, type Call, type ChargeError, type Held, type OutcomeUnknown, type Reply, ResultWithheld, reserveOf } from "./Call.ts"
+import {
+  type Billed,
+  billed,
+  type Call,
+  type ChargeError,
+  type Held,
+  type OutcomeUnknown,
+  type Reply,
+  ResultWithheld,
+  reserveOf
+} from "./Call.ts"
 import * as Replay from "./Replay.ts"
 import { type Services, TRY_AGAIN } from "./Services.ts"
 import type { Delivered } from "./Work.ts"
@@ -37,7 +47,7 @@ export const charge = (needs: Needs, held: Held, done: Delivered): Effect.Effect
   const { accountId, requestId, reservationId } = held.call
   const settle = needs.ledger.execute(accountId, Decisions.settle(settleOf(reservationId, done)), { $correlationId: requestId })
   return Effect.matchCauseEffect(settle, {
-    onSuccess: (committed) => Effect.succeed(replyOf(held.call, done, committed)),
+    onSuccess: (committed) => Effect.succeed(replyOf(needs, held.call, done, committed)),
     // Only a call that does not settle at once builds this effect
     onFailure: (cause) =>
       Effect.catch(settleAgain(needs, held, done, Effect.failCause(cause), settle), (error) => notSettled(needs, held, done, error))
@@ -53,7 +63,7 @@ const settleAgain = (
   settle: Effect.Effect<Committed, SettleError>
 ): Effect.Effect<Reply, SettleError> =>
   Effect.flatMap(Schedule.CurrentMetadata, ({ attempt }) => (attempt === 0 ? first : settle)).pipe(
-    Effect.map((committed) => replyOf(held.call, done, committed)),
+    Effect.map((committed) => replyOf(needs, held.call, done, committed)),
     // The account has forgotten the outcome while the store did not answer: read it from the stream
     Effect.catchTag("ReservationNotFound", () => readEnd(needs, held, done)),
     Effect.retry({ while: isTransient, ...TRY_AGAIN })
@@ -81,8 +91,8 @@ const notSettled = (
 const readEnd = Effect.fnUntraced(function* ({ ledger }: Needs, { call, hold }: Held, done: Delivered) {
   const { accountId, reservationId } = call
   const end = yield* ledger.ending(accountId, reservationId, hold.revision)
-  if (end?._tag !== "OperationSucceeded") return yield* new Decisions.HoldExpired({ reservationId })
-  return answered(call, done, { charged: end.charged, balance: available(yield* ledger.read(accountId)) })
+  if (end?._tag !== "OperationSucceeded" && end?._tag !== "TrialUsed") return yield* new Decisions.HoldExpired({ reservationId })
+  return answered(call, done, billed(ledger, yield* ledger.read(accountId), "charged" in end ? end.charged : Credits.zero))
 })
 
 /**
@@ -105,20 +115,21 @@ const chargeLate = Effect.fnUntraced(
     )
     // Another attempt may have replaced the reply meanwhile, and then failed
     yield* Effect.ignore(Replay.keep(needs, held, done))
-    return replyOf(call, done, committed)
+    return replyOf(needs, call, done, committed)
   },
   Effect.mapError((error) => (error._tag === "OutcomeUnknown" ? error : new ResultWithheld()))
 )
 
-const replyOf = (call: Call, done: Delivered, committed: Committed): Reply => {
+const replyOf = ({ ledger }: Pick<Needs, "ledger">, call: Call, done: Delivered, committed: Committed): Reply => {
   const end = outcome(committed.state, call.reservationId)
   const charged = end?._tag === "succeeded" ? end.charged : Credits.zero
-  return answered(call, done, { charged, balance: available(committed) })
+  return answered(call, done, billed(ledger, committed, charged))
 }
 
 /** The reply of a call that did its work, with its charge. */
-export const answered = (
-  { requestId }: Pick<Call, "requestId">,
-  { quantity: _, ...done }: Delivered,
-  billed?: NonNullable<Reply["billed"]>
-): Reply => ({ requestId, ...done, ...(billed === undefined ? {} : { billed }), replayed: false })
+export const answered = ({ requestId }: Pick<Call, "requestId">, { quantity: _, ...done }: Delivered, cost?: Billed): Reply => ({
+  requestId,
+  ...done,
+  ...(cost === undefined ? {} : { billed: cost }),
+  replayed: false
+})

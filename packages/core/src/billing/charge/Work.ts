@@ -17,9 +17,10 @@ export const work = <E extends OperationError, R>(
   { perform }: Pick<Services, "perform">,
   operation: AnyCall<E, R> | AnyFile<E, R>,
   input: unknown,
-  { accountId, requestId, reservationId, wait }: Caller
+  { accountId, credential, requestId, reservationId, wait }: Caller
 ): Effect.Effect<Delivered, E | UpstreamUnavailable | OperationFailed, R> => {
-  const caller = { accountId, requestId, reservationId, ...(wait === undefined ? {} : { wait }) }
+  const asked = { ...(credential === undefined ? {} : { credential }), ...(wait === undefined ? {} : { wait }) }
+  const caller = { accountId, requestId, reservationId, ...asked }
   const task = { key: operation.key, timeout: operation.timeout, ...(operation.local === undefined ? {} : { local: operation.local }) }
   if (operation._tag === "Call")
     return perform({ ...task, success: operation.success, work: called(operation, "run", () => operation.run(input, caller)) })

@@ -2,17 +2,20 @@
 import type { Evidence, Report } from "../Evidence.ts"
 import type { RecordedAccountEvent } from "../LogRecorder.ts"
 import type { Grant } from "../Records.ts"
+import { lotsOf } from "./Payments.ts"
 
 const nameOf = ({ accountId, lotId }: Grant): string => `${accountId} ${lotId}`
 
 /** Answers after which a grant was certainly not written. */
 const REFUSED = new Set(["AccountNotFound", "AccountClosed", "StoreUnavailable", "Busy"])
 
-export const checkGrants = ({ records: { grants, recorder, recurring } }: Evidence, report: Report): void => {
+export const checkGrants = ({ records: { grants, paid, recorder, recurring } }: Evidence, report: Report): void => {
   const asked = new Map(grants.map((grant) => [nameOf(grant), grant]))
   for (const { accountId, amount, grantId } of recurring)
     asked.set(`${accountId} ${grantId}`, { accountId, lotId: grantId, amount, answer: "" })
-  const written = checkOrigins(recorder.accountEvents, asked, report)
+  // Whether they were captured, and how much they bought, is checked with the payments
+  const bought = new Set([...paid.keys()].flatMap((paymentId) => lotsOf(paymentId)))
+  const written = checkOrigins(recorder.accountEvents, asked, bought, report)
   for (const [name, asked] of Map.groupBy(grants, nameOf)) {
     const isWritten = written.has(name)
     if (asked.some(({ answer }) => answer === "ok") && !isWritten) report(`${name} was granted, but is not in the log`)
@@ -20,10 +23,11 @@ export const checkGrants = ({ records: { grants, recorder, recurring } }: Eviden
   }
 }
 
-/** Every lot comes from sign-up, from a grant, from a recurring grant, or from an expired lot that a failed call returned credits to. Returns the lots' names. */
+/** Every lot comes from sign-up, from a grant, from a recurring grant, from a payment, or from an expired lot that a failed call returned credits to. Returns the lots' names. */
 const checkOrigins = (
   events: ReadonlyArray<RecordedAccountEvent>,
   asked: ReadonlyMap<string, Grant>,
+  bought: ReadonlySet<string>,
   report: Report
 ): ReadonlySet<string> => {
   const written = new Set<string>()
@@ -33,6 +37,7 @@ const checkOrigins = (
     if (event._tag !== "CreditsGranted") continue
     const name = `${stream.slice("account-".length)} ${event.lotId}`
     written.add(name)
+    if (bought.has(event.lotId)) continue
     const recurs = event.recurring === undefined ? undefined : asked.get(`${stream.slice("account-".length)} ${event.recurring.grantId}`)
     const isRenewal = event.source === "adjustment" && event.recurring === undefined
     const isFounded = isRenewal

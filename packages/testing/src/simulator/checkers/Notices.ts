@@ -45,13 +45,34 @@ const OF_ACCOUNTS: Readonly<Record<string, (data: Data) => readonly [name: strin
 
 const ENDS: Readonly<Record<string, string>> = { JobSucceeded: "succeeded", JobFailed: "failed", JobCancelled: "cancelled" }
 
+/** The facts of an event of a payment, by its type, given the payment as it was requested and the amount of each refund and dispute. */
+const OF_PAYMENTS: Readonly<
+  Record<string, (data: Data, asked: Data, back: (reference: unknown) => number) => readonly [name: string, facts: Data]>
+> = {
+  PaymentCaptured: (data, asked) => {
+    const share = Math.min(1, Number(data["amount"]) / Number(asked["amount"]))
+    return ["payment.captured", { ...moneyOf(asked, data["amount"]), credits: Math.floor(Number(asked["credits"]) * share) / 1_000 }]
+  },
+  PaymentFailed: ({ reason }, { paymentId }) => ["payment.failed", { payment: paymentId, reason }],
+  PaymentRefunded: (data, asked) => ["payment.refunded", moneyOf(asked, data["amount"])],
+  PaymentRefundFailed: (data, asked, back) => ["payment.refund_failed", moneyOf(asked, back(data["reference"]))],
+  PaymentDisputed: (data, asked) => ["payment.disputed", { ...moneyOf(asked, data["amount"]), status: "open" }],
+  PaymentDisputeWon: (data, asked, back) => ["payment.disputed", { ...moneyOf(asked, back(data["reference"])), status: "won" }],
+  PaymentDisputeLost: (data, asked, back) => ["payment.disputed", { ...moneyOf(asked, back(data["reference"])), status: "lost" }]
+}
+
+/** In dollars. */
+const moneyOf = ({ currency, paymentId }: Data, cents: unknown): Data => ({ payment: paymentId, money: Number(cents) / 100, currency })
+
 /** Every notice of a log, in its order. */
 export const noticesIn = (log: ReadonlyArray<EventStore.RecordedEvent>): ReadonlyArray<Told> => {
   const accepted = new Map<string, Data>()
+  const requested = new Map<string, Data>()
+  const backs = new Map<string, number>()
   return log.flatMap((event, i) => {
     const { id: eventId, stream, type } = event
     const category = StreamName.category(stream)
-    if (category !== "account" && category !== "job") return []
+    if (category !== "account" && category !== "job" && category !== "payment") return []
     const data: Data = JSON.parse(event.data)
     const about = StreamName.id(stream)
     const told = (name: string, account: string, facts: Data): ReadonlyArray<Told> => [
@@ -60,6 +81,13 @@ export const noticesIn = (log: ReadonlyArray<EventStore.RecordedEvent>): Readonl
     if (category === "account") {
       const [name, facts = {}] = OF_ACCOUNTS[type]?.(data) ?? []
       return name === undefined ? [] : told(name, about, facts)
+    }
+    if (category === "payment") {
+      if (type === "PaymentRequested") requested.set(about, data)
+      if (type === "PaymentDisputed" || type === "PaymentRefunded") backs.set(`${about} ${data["reference"]}`, Number(data["amount"]))
+      const asked = requested.get(about)
+      const facts = asked && OF_PAYMENTS[type]?.(data, asked, (reference) => backs.get(`${about} ${reference}`) ?? 0)
+      return asked === undefined || facts === undefined ? [] : told(facts[0], String(asked["accountId"]), facts[1])
     }
     if (type === "JobAccepted") accepted.set(about, data)
     const status = ENDS[type]

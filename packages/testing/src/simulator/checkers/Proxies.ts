@@ -24,13 +24,14 @@ const termsOf = (sessionId: string, { recorder }: Evidence) => {
   return first?.event._tag === "ProxySessionOpened" ? { ...first.event, at: first.at, index: first.index } : undefined
 }
 
-/** The session that a reservation pays for. A late charge pays for the session of the hold that had lapsed. */
-const sessionOf = ({ hold }: Reservation): string => ProxySession.idOf(hold.lateOf ?? hold.reservationId)
+/** The session that a hold or a slot of a trial is for. A late charge pays for the session of the hold that had lapsed. */
+const sessionOf = (taken: { readonly reservationId: string; readonly lateOf?: string | undefined }): string =>
+  ProxySession.idOf(taken.lateOf ?? taken.reservationId)
 
 /** A session is charged once, after it was opened, to its own account; also one that only recovery finds. */
 const checkPaid = (reservation: Reservation, evidence: Evidence, report: Report): void => {
   const { end, hold, stream, success } = reservation
-  const terms = termsOf(sessionOf(reservation), evidence)
+  const terms = termsOf(sessionOf(hold), evidence)
   const what = `${stream}: the proxy session of ${hold.requestId}`
   if (terms !== undefined && end !== undefined && terms.index < end.index && isAbandoned(end))
     report(`${what} was there, but its hold was released as abandoned`)
@@ -42,7 +43,12 @@ const checkPaid = (reservation: Reservation, evidence: Evidence, report: Report)
 /** Each session was opened for a call, with the terms of the deployment, at a node that served, and with a password of its own. */
 const checkOpened = (evidence: Evidence, report: Report): void => {
   const { calls, records, recorder, reservations, sessionTerms } = evidence
-  const paid = Map.groupBy([...reservations.byId.values()], sessionOf)
+  const paid = Map.groupBy([...reservations.byId.values()], ({ hold }) => sessionOf(hold))
+  const openers = new Map(
+    calls.flatMap((call) =>
+      call.intent.operation === OPEN ? evidence.takenBy(call.requestId).map((taken) => [sessionOf(taken), call]) : []
+    )
+  )
   const hashes = new Set<string>()
   for (const sessionId of recorder.sessions.byId.keys()) {
     const terms = termsOf(sessionId, evidence)
@@ -54,8 +60,7 @@ const checkOpened = (evidence: Evidence, report: Report): void => {
     if (terms.byteLimit !== byteLimit || terms.connectionLimit !== connectionLimit) tell("has other bounds than those of its host")
     if (hashes.has(terms.passwordHash)) tell("has the password of another session")
     hashes.add(terms.passwordHash)
-    const requestIds = (paid.get(sessionId) ?? []).map(({ hold }) => hold.requestId)
-    const opener = calls.find(({ requestId }) => requestIds.includes(requestId))
+    const opener = openers.get(sessionId)
     const served = records.nodes.get(terms.host)
     if (served === undefined || opener === undefined) {
       tell(`is at ${terms.host}, for ${opener?.requestId}`)
@@ -105,7 +110,7 @@ const checkAnswer = (call: Call, evidence: Evidence, report: Report): void => {
   for (const name of ["host", "port", "protocol", "country", "ip"] as const)
     if (data[name] !== terms[name]) report(`was answered the ${name} ${data[name]}, but ${data.session_id} has ${terms[name]}`)
   const reply = Exit.isSuccess(response.answer) ? response.answer.value.requestId : ""
-  if (!evidence.reservations.of(reply).some((reservation) => sessionOf(reservation) === data.session_id))
+  if (!evidence.takenBy(reply).some((taken) => sessionOf(taken) === data.session_id))
     report(`was answered ${data.session_id}, which ${reply} did not open`)
 }
 

@@ -8,7 +8,9 @@ import { checkGrants } from "./Grants.ts"
 import { checkInboxes } from "./Inboxes.ts"
 import { checkObservations } from "./JobAnswers.ts"
 import { checkJobs } from "./Jobs.ts"
+import { checkPayments } from "./Payments.ts"
 import { checkProxies } from "./Proxies.ts"
+import { checkTrials } from "./Trials.ts"
 import { checkWebhooks } from "./Webhooks.ts"
 
 /** Reports every violation. */
@@ -18,6 +20,7 @@ export const check = (evidence: Evidence, report: Report): void => {
     if (end === undefined) report(`${stream}: the hold ${hold.reservationId} of ${hold.requestId} has no end, due at ${hold.expiresAt}`)
   checkCalls(evidence, report)
   checkKeys(evidence, report)
+  checkTrials(evidence, report)
   checkGrants(evidence, report)
   checkJobs(evidence, report)
   checkObservations(evidence, report)
@@ -25,6 +28,7 @@ export const check = (evidence: Evidence, report: Report): void => {
   checkInboxes(evidence, report)
   checkCodes(evidence, report)
   checkProxies(evidence, report)
+  checkPayments(evidence, report)
 }
 
 /** Reports every violation in the log so far. */

@@ -1,8 +1,8 @@
 /** A process that prints `ready`, then grants the payment of each line that it reads: `node PaymentWorker.ts <store> <account>`. */
 import { createInterface } from "node:readline"
 import { Effect, Stream } from "effect"
-import { Payments } from "../../src/accounts/Payments.ts"
 import * as Credits from "../../src/Credits.ts"
+import { Payments } from "../../src/payments/Payments.ts"
 import { host } from "../jobs/Worker.ts"
 
 const [store, accountId] = process.argv.slice(2)

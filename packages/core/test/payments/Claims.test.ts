@@ -4,12 +4,12 @@ import { TestClock } from "effect/testing"
 import { describe, expect } from "vitest"
 import * as FaultyEventStore from "../../../testing/src/FaultyEventStore.ts"
 import { given } from "../../../testing/src/GivenWhenThen.ts"
-import { claim, PaymentClaim, paymentIdOf } from "../../src/accounts/Claim.ts"
 import * as Credits from "../../src/Credits.ts"
 import { lotIdOfPayment } from "../../src/Ids.ts"
 import * as Decisions from "../../src/ledger/Decisions.ts"
+import { claim, Payment, paymentIdOf } from "../../src/payments/Payment.ts"
+import { host, type Stores, stores, testing, typesIn } from "../accounts/Hosts.ts"
 import { outcome } from "../vault/Vaults.ts"
-import { host, type Stores, stores, testing, typesIn } from "./Hosts.ts"
 
 const all = { concurrency: "unbounded" } as const
 const range = (n: number) => Array.from({ length: n }, (_, i) => i)
@@ -28,17 +28,17 @@ const balances = ({ ledger }: Host) =>
 
 describe("the claim of a payment", () => {
   const claimed = (accountId: string) => ({ _tag: "PaymentClaimed", accountId, lotId: "lot_1" }) as const
-  given(PaymentClaim, [])
+  given(Payment, [])
     .when(claim(claimed("acc_1")))
     .then([claimed("acc_1")])
   testing(
     "is made once, and stays with its account",
     Effect.sync(() => {
-      given(PaymentClaim, [claimed("acc_1")])
+      given(Payment, [claimed("acc_1")])
         .when(claim(claimed("acc_2")))
         .then([])
         .thenState(({ accountId }) => expect(accountId).toBe("acc_1"))
-      given(PaymentClaim, [claimed("acc_1"), claimed("acc_2")])
+      given(Payment, [claimed("acc_1"), claimed("acc_2")])
         .when(claim(claimed("acc_2")))
         .thenState(({ accountId }) => expect(accountId).toBe("acc_1"))
       expect(`lot_${paymentIdOf("pi_1")}`).toBe(lotIdOfPayment("pi_1"))
