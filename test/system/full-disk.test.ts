@@ -8,6 +8,7 @@ import pg from "pg"
 import { afterAll, describe, expect, it } from "vitest"
 import { KurrentDbStandIn } from "../../packages/event-store-kurrentdb/test/standin/index.ts"
 import * as Postgres from "../../packages/event-store-postgres/test/Postgres.ts"
+import { startServer } from "../../packages/event-store-postgres/test/PostgresServer.ts"
 import { millrace } from "./InProcess.ts"
 import { auditOf, BIN, call, newStore, Opened, openAccount, type Server, serve, temporaryFolder, UNLIMITED } from "./Server.ts"
 
@@ -154,19 +155,16 @@ const started = async (env: Readonly<Record<string, string>>) => {
 
 describe("a read-only store", () => {
   it("is reported if PostgreSQL becomes read-only", { timeout: 60_000 }, async () => {
-    const admin = await client(await Postgres.url())
-    const name = `readonly_${randomBytes(4).toString("hex")}`
-    await admin.query(`CREATE DATABASE ${name}`)
-    const { server, key } = await started(environmentOf(Object.assign(new URL(await Postgres.url()), { pathname: `/${name}` }).href))
+    // One of its own: the setting is the server's, and other tests write to the shared one
+    const postgres = await startServer()
+    undo.push(() => postgres.remove())
+    const admin = await client(postgres.url)
+    undo.push(() => admin.end())
+    const { server, key } = await started(environmentOf(postgres.url))
     const set = async (to: "on" | "off") => {
       await admin.query(`ALTER SYSTEM SET default_transaction_read_only = ${to}`)
       await admin.query("SELECT pg_reload_conf()")
     }
-    undo.push(async () => {
-      await set("off")
-      await admin.query(`DROP DATABASE ${name} WITH (FORCE)`)
-      await admin.end()
-    })
     await set("on")
     await untilReady(server, false, "the event store takes no writes: is its disk full, or read-only?")
     await set("off")

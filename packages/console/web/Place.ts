@@ -28,6 +28,8 @@ export const usePlace = (): Place => {
   useEffect(() => {
     const changed = () => setPlace(placeOf(location.hash))
     addEventListener("hashchange", changed)
+    // It may have changed since it was drawn
+    changed()
     return () => removeEventListener("hashchange", changed)
   }, [])
   return place
